@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From features and target to source: template files as they are, plus one small generated header
+   "plan.h", plus the record of how to launch it. The mask is not in here: its content is the
+   plan's tables, so the same source serves every mask of the same shape. */
+#pragma once
+#include "gen/target.h"
+#include "masks/base/text.h"
+#include <stdint.h>
+
+enum { EMIT_MAX_PHASES = 4 };
+
+struct phase {
+    char entry[40];
+    enum abi_over over;
+    uint32_t threads, shared_bytes; /* CUDA */
+};
+
+/* How to launch the code of one target; travels in the kernel file. */
+struct launch_record {
+    struct phase forward[EMIT_MAX_PHASES], backward[EMIT_MAX_PHASES];
+    uint32_t n_forward, n_backward;
+    uint32_t strip_rows;
+    /* Workspace of a launch: state_row * batch * heads * rows(n)
+         + pack_row * slice * heads * rows(n) + workers * (scratch_fixed + scratch_col * max_cols),
+       each part rounded up to 64 bytes, rows(n) = n rounded up to 32, plus 32. */
+    uint64_t state_row, pack_row, scratch_fixed, scratch_col;
+};
+
+struct source_file {
+    const char *name; /* "attention.c", "plan.h", "cpu/tiles.h": the path that #include uses */
+    const char *text;
+};
+
+struct source {
+    const struct source_file *files; /* files[0] is the one to compile */
+    uint32_t n_files;
+    char *plan_header; /* owned; also one of the files */
+    struct launch_record launch;
+};
+
+/* features_check must have passed. */
+struct source *emit_source(const struct target *t, const struct features *f);
+void source_destroy(struct source *s);
+
+/* The generated header alone: for goldens. Deterministic: no date, path or pointer. */
+void emit_plan_header(const struct target *t, const struct features *f, struct text *out);
+
+/* The template files, embedded at build time (generated: templates_embedded.c); the environment
+   variable MASKC_TEMPLATES names a folder that is read in their place. Ended by a null name. */
+extern const struct source_file templates_embedded[];

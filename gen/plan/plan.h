@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan: how a kernel visits exactly the active entries of a mask, in two directions. Rows of
+   the forward plan are queries; rows of the transposed plan are keys (for dK and dV). The tables
+   are those of templates/abi.h, concatenated over the mask's distinct patterns. */
+#pragma once
+#include "gen/cost/machine.h"
+#include "gen/target.h"
+#include "masks/base/text.h"
+#include "masks/mask.h"
+#include "templates/abi.h"
+#include <jansson.h>
+
+enum { PLAN_MAX_LOWERINGS = 12 };
+
+struct plan_rejected {
+    const char *lowering; /* the strip lowering taken everywhere that it applies, or "dense" */
+    double predicted;     /* seconds for one sequence and one head */
+};
+
+/* What one pattern costs in one direction. Seconds are for one sequence, one head, one worker. */
+struct plan_summary {
+    char lowering[80];        /* kinds used, joined: "tiles+diagonal+rows", "dense", "empty" */
+    char reason[160];         /* why, in one line: for tables that people read */
+    double executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
+    double predicted, dense_predicted, floor;
+    const char *bound; /* "compute", "memory", "exp": what binds the floor */
+    struct plan_rejected rejected[PLAN_MAX_LOWERINGS];
+    uint32_t n_rejected;
+};
+
+struct plan_pass {
+    struct abi_item *items;
+    struct abi_piece *pieces;
+    struct abi_range *ranges;
+    struct abi_tile *tiles;
+    struct abi_line *lines;
+    u32 *patterns; /* [n_patterns][strip_rows] */
+    struct abi_work *work;
+    uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_patterns, n_work;
+    uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, patterns_room;
+    uint32_t *item_first;  /* [mask patterns + 1]: items of pattern p */
+    uint64_t (*layer_work)[2]; /* [layers]: first and count in `work` */
+    uint32_t max_cols, uses;
+    struct plan_summary *summary; /* [mask patterns] */
+};
+
+struct plan {
+    uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */
+    uint32_t *at;                       /* [layers * heads], as in struct mask */
+    uint32_t strip_rows;
+    const struct target *target;
+    const struct machine *machine;
+    struct features features;
+    struct plan_pass forward, transposed; /* transposed is empty without features.backward */
+};
+
+/* A new plan, checked against the mask in debug builds, or null with *e set. */
+struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
+                        const struct machine *machine, struct error *e);
+void plan_destroy(struct plan *p);
+
+/* Decodes the binary tables and compares them with the mask bit for bit, both directions; also that
+   nothing is visited twice, every row is owned exactly once, indices stay inside their tables and
+   the counts agree. Fails with the first entry that differs. */
+int plan_check(const struct plan *p, const struct mask *m, struct error *e);
+
+/* Predicted seconds for a whole launch (all heads, a batch, threads; CPU: LPT over the items). */
+double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+                    uint32_t threads);
+double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+                          uint32_t threads);
+double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+                  uint32_t threads);
+
+/* The views: text (golden, deterministic), and the contract's JSON. */
+void plan_print(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out);
+json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads);

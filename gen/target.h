@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of targets: what code can be made for, and the shape that the templates have there. */
+#pragma once
+#include "masks/base/error.h"
+#include "templates/abi.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum target_kind { TARGET_CPU, TARGET_CUDA };
+
+struct target {
+    const char *name; /* "x86-64-v4", "sm_90a", "compute_80" */
+    enum target_kind kind;
+    const char *arch;      /* value of -march=, or of NVRTC's -arch= */
+    const char *machine;   /* row of the machine table that plans assume by default */
+    uint32_t strip_rows;
+    uint32_t vector_bytes; /* CPU */
+    uint32_t threads;      /* CUDA: of a block */
+    bool ptx;              /* CUDA: PTX text in place of a cubin */
+};
+
+extern const struct target targets[]; /* ends with a null name */
+
+/* Null with *e set, naming the known ones, where the name is not in the table. "cpu" and "cuda"
+   depend on the machine and are resolved by the runtime before this is called. */
+const struct target *target_find(const char *name, struct error *e);
+
+/* What the code of a kernel is specialised on, apart from the target. */
+struct features {
+    enum abi_dtype dtype;
+    enum abi_transform transform;
+    float lambda; /* sparsegen */
+    uint32_t head_dim;
+    bool dropout, backward;
+};
+
+/* D a multiple of 8 in 16..256, f16 and lambda refused where they must be: one clear line. */
+int features_check(const struct features *f, const struct target *t, struct error *e);
+const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16" */
+uint32_t dtype_bytes(enum abi_dtype dtype);
+int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e);
+/* "softmax" or "sparsegen=L"; sets transform and lambda. */
+int transform_parse(const char *text, struct features *f, struct error *e);

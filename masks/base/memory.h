@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocation that cannot fail quietly: sizes are checked before they are multiplied, and a
+   machine out of memory ends the program with one line. Sizes that come from a file or a user
+   are checked against a limit by the caller first, so that bad input never gets here. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *memory_new(size_t count, size_t size);               /* zeroed; count 0 gives a valid pointer */
+void *memory_resize(void *old, size_t count, size_t size); /* grown part is not zeroed */
+void *memory_copy(const void *from, size_t bytes);
+char *memory_text(const char *text); /* strdup; null stays null */
+
+/* 64-byte aligned and zeroed, for tensors; free() it. */
+void *memory_aligned(size_t count, size_t size);
+
+/* *ret = a * b; false (and *ret untouched) where that does not fit. */
+bool size_multiply(size_t a, size_t b, size_t *ret);
+
+/* Makes room for one more element in a growing array: `ptr`, `count`, `room` are the usual three. */
+#define MEMORY_PUSH(ptr, count, room)                                                              \
+    ((ptr) = (count) < (room) ? (ptr)                                                              \
+                              : memory_resize((ptr), (room) = (room) ? 2 * (room) : 16,            \
+                                              sizeof *(ptr)),                                      \
+     &(ptr)[(count)++])

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masks/base/text.h"
+#include "masks/base/memory.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void reserve(struct text *t, size_t more)
+{
+    size_t need = t->length + more + 1;
+    if (need <= t->room)
+        return;
+    t->room = need > 2 * t->room ? need : 2 * t->room;
+    t->bytes = memory_resize(t->bytes, t->room, 1);
+}
+
+void text_append(struct text *t, const char *bytes, size_t length)
+{
+    reserve(t, length);
+    memcpy(t->bytes + t->length, bytes, length);
+    t->length += length;
+    t->bytes[t->length] = 0;
+}
+
+void text_add(struct text *t, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int need = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (need > 0) {
+        reserve(t, (size_t)need);
+        vsnprintf(t->bytes + t->length, (size_t)need + 1, format, again);
+        t->length += (size_t)need;
+    }
+    va_end(again);
+}
+
+const char *text_get(const struct text *t)
+{
+    return t->bytes ? t->bytes : "";
+}
+
+char *text_take(struct text *t)
+{
+    char *bytes = t->bytes ? t->bytes : memory_text("");
+    *t = (struct text){0};
+    return bytes;
+}
+
+void text_finish(struct text *t)
+{
+    free(t->bytes);
+    *t = (struct text){0};
+}

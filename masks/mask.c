@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "masks/mask.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Index of an equal pattern among those kept, or the number kept. */
+static uint32_t find_equal(const struct mask *m, const struct pattern *p)
+{
+    uint32_t k = 0;
+    while (k < m->n_patterns && m->pattern[k] != p && !pattern_equal(m->pattern[k], p))
+        k++;
+    return k;
+}
+
+static bool given_before(struct pattern **given, size_t k)
+{
+    for (size_t i = 0; i < k; i++)
+        if (given[i] == given[k])
+            return true;
+    return false;
+}
+
+struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given, const char *source)
+{
+    size_t places = (size_t)layers * heads;
+    struct mask *m = memory_new(1, sizeof *m);
+    *m = (struct mask){.n = given[0]->n, .heads = heads, .layers = layers};
+    m->source = memory_text(source ? source : "");
+    m->at = memory_new(places, sizeof *m->at);
+    m->pattern = memory_new(places, sizeof *m->pattern);
+    struct pattern **spare = memory_new(places, sizeof *spare);
+    size_t n_spare = 0;
+    for (size_t k = 0; k < places; k++) {
+        uint32_t same = find_equal(m, given[k]);
+        m->at[k] = same;
+        if (same == m->n_patterns)
+            m->pattern[m->n_patterns++] = given[k];
+        else if (m->pattern[same] != given[k] && !given_before(given, k))
+            spare[n_spare++] = given[k];
+    }
+    while (n_spare)
+        pattern_destroy(spare[--n_spare]);
+    free(spare);
+    return m;
+}
+
+void mask_destroy(struct mask *m)
+{
+    if (!m)
+        return;
+    for (uint32_t k = 0; k < m->n_patterns; k++)
+        pattern_destroy(m->pattern[k]);
+    free(m->pattern);
+    free(m->at);
+    free(m->source);
+    free(m);
+}
+
+const struct pattern *mask_pattern(const struct mask *m, uint32_t layer, uint32_t head)
+{
+    return m->pattern[m->at[(size_t)layer * m->heads + head]];
+}
+
+/* A mask of the same kind with each pattern replaced by change(pattern); null where one fails. */
+struct change {
+    struct pattern *(*run)(const struct pattern *p, uint32_t n, struct error *e);
+    uint32_t n;
+};
+
+static struct mask *rebuild(const struct mask *m, uint32_t first, uint32_t layers, uint32_t heads,
+                            struct change change, struct error *e)
+{
+    struct pattern **made = memory_new(m->n_patterns, sizeof *made);
+    struct pattern **given = memory_new((size_t)layers * heads, sizeof *given);
+    struct mask *ret = NULL;
+    for (size_t k = 0; k < (size_t)layers * heads; k++) {
+        size_t place = m->heads == heads ? first + k : first + k / heads;
+        uint32_t which = m->at[place];
+        if (!made[which] && !(made[which] = change.run(m->pattern[which], change.n, e)))
+            goto out;
+        given[k] = made[which];
+    }
+    ret = mask_new(layers, heads, given, m->source);
+    memset(made, 0, m->n_patterns * sizeof *made);
+out:
+    for (uint32_t k = 0; k < m->n_patterns; k++)
+        pattern_destroy(made[k]);
+    free(made);
+    free(given);
+    return ret;
+}
+
+static struct pattern *keep(const struct pattern *p, uint32_t n, struct error *e)
+{
+    (void)n, (void)e;
+    return pattern_copy(p);
+}
+
+static struct pattern *crop(const struct pattern *p, uint32_t n, struct error *e)
+{
+    (void)e;
+    return pattern_crop(p, n);
+}
+
+static struct pattern *transpose(const struct pattern *p, uint32_t n, struct error *e)
+{
+    (void)n;
+    return pattern_transpose(p, e);
+}
+
+struct mask *mask_repeat_heads(const struct mask *m, uint32_t heads, struct error *e)
+{
+    if (m->heads != 1 && m->heads != heads) {
+        error_set(e, ERROR_INPUT, "%s: the mask has %u heads, --heads %u needs 1 or %u", m->source,
+                  m->heads, heads, heads);
+        return NULL;
+    }
+    return rebuild(m, 0, m->layers, heads, (struct change){keep, 0}, e);
+}
+
+struct mask *mask_crop(const struct mask *m, uint32_t n, struct error *e)
+{
+    if (n > m->n) {
+        error_set(e, ERROR_INPUT, "%s: -n %u is larger than the mask's length %u", m->source, n,
+                  m->n);
+        return NULL;
+    }
+    return rebuild(m, 0, m->layers, m->heads, (struct change){crop, n}, e);
+}
+
+struct mask *mask_layer(const struct mask *m, uint32_t layer, struct error *e)
+{
+    if (layer >= m->layers) {
+        error_set(e, ERROR_INPUT, "%s: layer %u is out of range, the mask has %u", m->source, layer,
+                  m->layers);
+        return NULL;
+    }
+    return rebuild(m, layer * m->heads, 1, m->heads, (struct change){keep, 0}, e);
+}
+
+struct mask *mask_transpose(const struct mask *m, struct error *e)
+{
+    return rebuild(m, 0, m->layers, m->heads, (struct change){transpose, 0}, e);
+}
+
+bool mask_equal(const struct mask *a, const struct mask *b)
+{
+    if (a->n != b->n || a->heads != b->heads || a->layers != b->layers)
+        return false;
+    for (uint32_t l = 0; l < a->layers; l++)
+        for (uint32_t h = 0; h < a->heads; h++)
+            if (!pattern_equal(mask_pattern(a, l, h), mask_pattern(b, l, h)))
+                return false;
+    return true;
+}

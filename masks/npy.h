@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NumPy's .npy files, versions 1 to 3: little-endian booleans, integers and floats, C or Fortran
+   order. Reading never trusts the header: shape x element size must equal the bytes that follow. */
+#pragma once
+#include "masks/base/error.h"
+#include "masks/base/file.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NPY_MAX_RANK = 8 };
+enum npy_type { NPY_BOOL, NPY_INT, NPY_UINT, NPY_FLOAT };
+
+struct npy {
+    enum npy_type type;
+    uint32_t item_bytes; /* 1, 2, 4, 8; floats 2 (IEEE half), 4, 8 */
+    uint32_t rank;
+    uint64_t shape[NPY_MAX_RANK];
+    bool fortran;
+    const uint8_t *data; /* into the bytes handed in; not aligned */
+    uint64_t count;      /* elements */
+};
+
+int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
+              struct error *e);
+
+/* Element at a flat C-order index, converted; Fortran order is undone by the caller through
+   npy_index. Integers beyond 2^53 lose digits as doubles do. */
+double npy_get(const struct npy *a, uint64_t storage_index);
+uint64_t npy_index(const struct npy *a, const uint64_t *position); /* position[rank] -> storage index */
+
+/* One .npy file in memory, C order; descr is NumPy's ("<f4", "|b1", "<i8", ...). Caller frees. */
+uint8_t *npy_write(const char *descr, uint32_t item_bytes, uint32_t rank, const uint64_t *shape,
+                   const void *data, uint64_t *ret_size);

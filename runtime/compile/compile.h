@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Source to binary for one target: the host compiler as a child process, or NVRTC by dlopen. */
+#pragma once
+#include "gen/emit/emit.h"
+#include "masks/base/error.h"
+#include "runtime/artifact/artifact.h"
+#include "runtime/cache.h"
+
+struct binary {
+    uint8_t *bytes; /* caller frees */
+    uint64_t size;
+    char compiler[96];
+    struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
+    uint32_t n_kernels;
+};
+
+/* Picks host or NVRTC by the target's kind; looks in the cache first (null: none). The key is the
+   source's bytes, the flags, the target and the compiler's version: never the mask. Errors: no
+   compiler (ERROR_UNAVAILABLE, with what to install); the compiler's first lines where it fails. */
+int compile_source(const struct source *s, const struct target *t, struct cache *cache,
+                   struct binary *ret, struct error *e);
+void binary_finish(struct binary *b);
+
+/* Host: $MASKC_CC, else clang, else gcc, else cc. "clang 14.0.6"; empty where there is none. */
+const char *host_compiler_version(void);
+int host_compile(const struct source *s, const char *const *flags, struct binary *ret,
+                 struct error *e);
+
+/* The command a person can type in the emitted folder; for `maskc emit`. Appends to out. */
+void compile_command(const struct source *s, const struct target *t, struct text *out);
+
+/* NVRTC: "13.0", or empty with the reason in *e. */
+const char *nvrtc_version(struct error *e);
+int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
+                  struct error *e);
+
+/* "cpu" and "cuda" as they stand on this machine: the best x86-64 level by CPUID (the level the
+   code may really use: also what the system saves), the GPU's sm_NN. */
+const char *machine_cpu_target(void);
+
+/* A target list ("cpu,sm_80,cuda") to table rows, without repeats. "cuda" is the GPU here; without
+   one it is sm_80, sm_90a and compute_80. */
+int targets_resolve(const char *list, const struct target **ret, uint32_t room, uint32_t *ret_count,
+                    struct error *e);

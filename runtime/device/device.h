@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device runs a kernel file's code: one small table of functions each for cpu, cuda, emulated.
+   Launching is the same everywhere: arguments are put together once (runtime/launch.c), then each
+   phase of the pass goes to the device. */
+#pragma once
+#include "masks/base/error.h"
+#include "runtime/artifact/artifact.h"
+#include "templates/abi.h"
+#include <stdbool.h>
+
+struct device_code; /* loaded code and tables of one target; each device has its own */
+
+struct device_launch {
+    const struct phase *phases;
+    uint32_t n_phases;
+    struct abi_args args; /* pointers are the device's; slice and scratch fields are set by launch */
+    uint64_t scratch_bytes; /* of all workers together */
+    uint32_t workers;
+    void *stream;
+};
+
+struct device {
+    const char *name; /* "cpu", "cuda", "emulated" */
+
+    /* Empty text: usable; else why not and what would help ("no NVIDIA driver: ..."). */
+    const char *(*unavailable)(void);
+    /* One line about it, for `maskc devices`. */
+    void (*describe)(struct text *out);
+    /* Larger is better, 0: this device cannot run code of that target. */
+    int (*prefers)(const struct artifact_target *t);
+
+    int (*load)(const struct artifact *a, const struct artifact_target *t, int ordinal,
+                struct device_code **ret, struct error *e);
+    void (*unload)(struct device_code *c);
+
+    /* The plan's tables as the device sees them; `layer` is below artifact's layers. */
+    void (*tables)(const struct device_code *c, bool transposed, uint32_t layer,
+                   struct abi_plan *ret);
+    /* How many workers (threads, blocks) a launch uses; `threads` as asked, 0: all. */
+    uint32_t (*workers)(const struct device_code *c, uint32_t threads);
+    /* True where operands are packed per slice, so that slices should stay in the cache. */
+    bool slices;
+    /* Runs all phases in order for one slice. No allocation, no synchronisation (CUDA). */
+    int (*launch)(const struct device_code *c, const struct device_launch *l, struct error *e);
+
+    /* Memory, for the commands and the tests. `sync` waits and reports what went wrong. */
+    void *(*allocate)(const struct device_code *c, uint64_t bytes, struct error *e);
+    void (*release)(const struct device_code *c, void *p);
+    int (*upload)(const struct device_code *c, void *to, const void *from, uint64_t bytes, struct error *e);
+    int (*download)(const struct device_code *c, void *to, const void *from, uint64_t bytes, struct error *e);
+    int (*sync)(const struct device_code *c, struct error *e);
+};
+
+extern const struct device device_cpu, device_cuda, device_emulated;
+extern const struct device *const devices[]; /* ends with null; best first */
+
+/* "cpu", "cuda:1", ...; *ret_ordinal is 0 without a number. Null name: null device (choose by file). */
+int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e);
+
+/* Seed of the emulation's fiber order, 0: in order; also $MASKC_EMULATION_SEED. */
+void emulated_set_seed(uint64_t seed);

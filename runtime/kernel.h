@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Behind maskc.h: what a loaded kernel is. The commands use it for device memory. */
+#pragma once
+#include "runtime/artifact/artifact.h"
+#include "runtime/device/device.h"
+#include "runtime/maskc.h"
+
+struct maskc_kernel {
+    struct artifact *artifact;
+    uint8_t *bytes; /* the file; the artifact points into it */
+    const struct artifact_target *target;
+    const struct device *device;
+    struct device_code *code;
+};
+
+/* Mask to kernel file in memory: plan, emit, compile, write. The one pipeline, used by the command
+   and the C API. `targets` are table rows; `progress` (null: none) is told each step's name. */
+struct compile_request {
+    const struct mask *mask;
+    const struct target *const *targets;
+    uint32_t n_targets;
+    struct features features;
+    const char *machine; /* null: each target's own */
+    struct cache *cache;
+    void (*progress)(const char *step);
+};
+int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret_size,
+                   struct error *e);

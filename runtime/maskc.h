@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc.h - compile an attention mask once, launch it many times.
+
+   For sequence b, layer l, head h:  S = scale * Q K^T; the active keys of query i are those j with
+   M[l][h][i][j] = 1 and i, j < length[b]; P = softmax over the active keys (or sparsegen-lin with
+   lambda < 1, Martins & Niculae 2016 / SSAF); O = dropout(P) V. A query without an active key gives
+   O = 0, LSE = -inf and no gradient.
+
+   Thread-safety: a loaded kernel may be launched from many threads at once, each launch with its
+   own workspace; every other function is safe on different objects.
+   Errors: functions return 0 or a code of enum maskc_code and fill *error (null is fine) with a
+   complete text; outputs are untouched on failure.
+   Zero in an option means its default. */
+#ifndef MASKC_H
+#define MASKC_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MASKC_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define MASKC_API __attribute__((visibility("default")))
+#else
+#define MASKC_API
+#endif
+
+enum maskc_code {
+    MASKC_OK = 0,
+    MASKC_FAILED = 1,      /* the thing asked about does not hold */
+    MASKC_BAD_INPUT = 2,   /* bad input or usage */
+    MASKC_UNAVAILABLE = 3, /* this machine cannot: no compiler, no GPU, no NVRTC */
+};
+
+struct maskc_error {
+    int code;
+    char text[4096];
+};
+
+enum maskc_dtype { MASKC_F32 = 0, MASKC_BF16 = 1, MASKC_F16 = 2 };
+enum maskc_transform { MASKC_SOFTMAX = 0, MASKC_SPARSEGEN = 1 };
+enum maskc_pass { MASKC_FORWARD = 0, MASKC_BACKWARD = 1 };
+
+/* ---- compile ---- */
+
+struct maskc_options {
+    const char *targets; /* "cpu" (default), or a comma list: "x86-64-v3,sm_80,sm_90a" */
+    enum maskc_dtype dtype;
+    uint32_t head_dim; /* 64 by default; 16..256, a multiple of 8 */
+    enum maskc_transform transform;
+    float lambda;         /* sparsegen's, < 1 */
+    int dropout;          /* 1: the kernel can drop out attention probabilities */
+    int forward_only;     /* 1: no backward pass */
+    uint32_t length;      /* -n: for expressions and the gallery, or to crop; 0: the mask's own */
+    uint32_t heads;       /* repeats a one-head mask; 0: the mask's own */
+    const char *machine;  /* row of the machine table; null: by target */
+    const char *cache_dir; /* null: $XDG_CACHE_HOME/maskc or ~/.cache/maskc; "": no cache */
+};
+
+/* A kernel file in memory. */
+struct maskc_bytes {
+    uint8_t *data; /* freed by maskc_bytes_free */
+    size_t size;
+};
+
+/* `mask` is whatever the command line takes: a file, a gallery name, an expression. */
+MASKC_API int maskc_compile(const char *mask, const struct maskc_options *options,
+                            struct maskc_bytes *ret, struct maskc_error *error);
+
+/* From memory: bits[((l * heads + h) * n + i) * n + j] != 0 where query i sees key j. */
+MASKC_API int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,
+                                  const struct maskc_options *options, struct maskc_bytes *ret,
+                                  struct maskc_error *error);
+
+MASKC_API int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,
+                               struct maskc_error *error);
+MASKC_API void maskc_bytes_free(struct maskc_bytes *bytes); /* null or zeroed is fine */
+
+/* ---- load ---- */
+
+struct maskc_kernel;
+
+/* A kernel file contains native code: loading one is running it. `device` is "cpu", "cuda",
+   "cuda:1", "emulated", or null: what the file holds and the machine has, GPU first. For "cuda" the
+   caller's current context is used where there is one, else the device's primary one. */
+MASKC_API int maskc_load(const char *path, const char *device, struct maskc_kernel **ret,
+                         struct maskc_error *error);
+MASKC_API int maskc_load_memory(const void *data, size_t size, const char *device,
+                                struct maskc_kernel **ret, struct maskc_error *error);
+MASKC_API void maskc_kernel_destroy(struct maskc_kernel *kernel); /* null is fine */
+
+/* ---- query ---- */
+
+struct maskc_info {
+    uint32_t length, heads, layers, head_dim;
+    enum maskc_dtype dtype;
+    enum maskc_transform transform;
+    float lambda;
+    int dropout, backward;
+    const char *target, *device; /* the code that was picked; live as long as the kernel */
+};
+
+MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);
+MASKC_API const char *maskc_plan_text(const struct maskc_kernel *kernel); /* lives with the kernel */
+
+/* ---- launch ---- */
+
+/* Element (b, i, h, d) is data[b * batch + i * row + h * head + d], strides in elements. All
+   strides 0 means contiguous [B, N, H, D]. Packed batches: batch is ignored, row offsets[b] + i,
+   contiguous [T, H, D]. Pointers and strides are multiples of 16 bytes. */
+struct maskc_tensor {
+    void *data;
+    int64_t batch, row, head;
+};
+
+struct maskc_launch {
+    enum maskc_pass pass;
+    uint32_t batch;   /* sequences; 0: 1 */
+    uint32_t length;  /* N of padded tensors; packed: the longest sequence; 0: the mask's */
+    uint32_t layer;
+    float scale;      /* 0: 1 / sqrt(head_dim) */
+    const int32_t *lengths; /* [batch] in 0..N on the device, or null */
+    const int32_t *offsets; /* [batch + 1] on the device: a packed batch, T = tokens rows; or null */
+    uint64_t tokens;        /* packed: T = offsets[batch] */
+    float dropout;          /* probability; needs a kernel compiled with dropout */
+    uint64_t seed;
+    struct maskc_tensor query, key, value, out;                 /* out: written forward, read backward */
+    struct maskc_tensor grad_out, grad_query, grad_key, grad_value; /* backward */
+    float *lse; /* [B, H, N] (packed [H, T]): written forward, read backward */
+    void *workspace; /* maskc_workspace_bytes(), 64-byte aligned; on the device */
+    uint64_t workspace_bytes;
+    uint32_t threads; /* CPU; 0: all */
+    void *stream;     /* CUDA */
+};
+
+/* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. */
+MASKC_API uint64_t maskc_workspace_bytes(const struct maskc_kernel *kernel,
+                                         const struct maskc_launch *launch);
+
+/* Runs one pass on buffers the caller owns. No allocation and no synchronisation (CUDA: asynchronous
+   on the stream, capturable in a graph). Every output element of the batch is written. */
+MASKC_API int maskc_run(const struct maskc_kernel *kernel, const struct maskc_launch *launch,
+                        struct maskc_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

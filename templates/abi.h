@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel receives: the plan's tables and the caller's tensors. Plain C without headers, read
+   by the planner, the runtime, the C templates, the CUDA templates (NVRTC) and the emulation alike.
+   Changing anything here means a new ABI_VERSION; kernel files of another version are refused.
+
+   Words: i is a query, j a key, b a sequence of the batch, h a head, d a position in the head.
+   In the transposed plan the strip's rows are keys and its columns are queries. */
+#ifndef MASKC_ABI_H
+#define MASKC_ABI_H
+
+enum { ABI_VERSION = 1 };
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+/* ---- plan tables (mask content; built by gen/plan, checked bit for bit) ---- */
+
+enum { ABI_TILE_COLS = 32 };  /* keys of a tile: one mask word per row */
+enum { ABI_MAX_STRIP = 128 }; /* rows of the tallest strip */
+
+/* A piece visits part of a strip by one lowering. Its `first` and `count` index the table that
+   belongs to its kind. */
+enum abi_piece_kind {
+    ABI_BLOCKS,   /* ranges: every owned row sees every key of the range; no mask test */
+    ABI_TILES,    /* tiles: STRIP_ROWS x 32 entries, full (pattern 0) or under a pattern */
+    ABI_DIAGONAL, /* lines: one key per row, along a diagonal (step 1) or down a column (step 0) */
+    ABI_ROWS,     /* ranges of the keys of one row; only in items with rows = 1 */
+    ABI_KINDS
+};
+
+struct abi_range {
+    u32 begin, end; /* columns begin .. end - 1 */
+};
+
+struct abi_tile {
+    u32 col0;    /* first column, a multiple of 32; the last tile may reach past n: its pattern
+                    is then never 0, and those bits are off */
+    u32 pattern; /* 0: full; else 1 + index into patterns: STRIP_ROWS words, bit c = column col0+c */
+};
+
+struct abi_line {
+    i32 col0;       /* row r of the strip, row_begin <= r < row_end, sees column col0 + step * r */
+    u32 step;       /* 0 or 1 */
+    u32 row_begin, row_end;
+};
+
+struct abi_piece {
+    u32 kind, first, count;
+    u32 cols; /* score columns that it needs: sum of range lengths, 32 a tile, 1 a line */
+};
+
+/* One strip of rows, or one row alone (the row pass). Rows whose `own` bit is off are left to
+   another item: they are neither visited nor written here. A strip without pieces still writes its
+   owned rows (0, -inf). No (row, column) is visited by two pieces. */
+struct abi_item {
+    u32 row0, rows;             /* rows row0 .. row0 + rows - 1, rows <= STRIP_ROWS */
+    u32 own[ABI_MAX_STRIP / 32]; /* bit r % 32 of word r / 32 */
+    u32 piece, pieces;          /* pieces[piece .. piece + pieces - 1], in order */
+    u32 cols;                   /* sum of the pieces' cols */
+    u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
+};
+
+/* The work list of a layer, most expensive first: which head does which item. */
+struct abi_work {
+    u32 head, item;
+};
+
+struct abi_plan {
+    const struct abi_work *work; /* [works], the launched layer's part */
+    const struct abi_item *items;
+    const struct abi_piece *pieces;
+    const struct abi_range *ranges;
+    const struct abi_tile *tiles;
+    const struct abi_line *lines;
+    const u32 *patterns; /* [n_patterns][STRIP_ROWS] */
+    u32 works;
+    u32 max_cols; /* largest item.cols */
+    u32 uses;     /* bit k: some item of the table has a piece of kind k */
+    u32 n;        /* length of the mask */
+};
+
+/* ---- launch arguments (the caller's) ---- */
+
+/* Element (b, i, h, d) is data[b * batch + i * row + h * head + d]. Packed batches: batch = 0 and
+   the row is offsets[b] + i. Pointers and strides are multiples of 16 bytes. */
+struct abi_tensor {
+    void *data;
+    i64 batch, row, head;
+};
+
+struct abi_args {
+    struct abi_tensor q, k, v, o;         /* o is written by the forward pass, read by the backward */
+    struct abi_tensor d_o, d_q, d_k, d_v; /* d_o is given, the other three are written */
+    float *lse;                           /* lse[b * lse_batch + h * lse_head + i] (packed: row
+                                             offsets[b] + i): written forward, read backward */
+    i64 lse_batch, lse_head;
+    const i32 *length;  /* [batch], or null: all n; clamped to 0 .. n by the kernel */
+    const i32 *offsets; /* [batch + 1], or null; then `length` is null */
+    u32 batch, heads;
+    u32 n;                        /* rows of the padded layout; packed: longest sequence; <= plan n */
+    u32 first_batch, slice_batch; /* this launch works on sequences first .. first + slice - 1 */
+    float scale;                  /* never 0 here */
+    float lambda;                 /* of sparsegen-lin, < 1 */
+    u32 keep_below;    /* dropout: dropped iff the 16-bit draw < this (round(65536 p)); 0: none */
+    float keep_scale;  /* 65536 / (65536 - keep_below) */
+    u64 seed;
+    struct abi_plan forward, transposed;
+    float *state; /* [batch][heads][state_rows]: per query, sum over keys of P dP (softmax) or its
+                     mean over the support (sparsegen); written by dq, read by dkv */
+    u64 state_rows;
+    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null */
+    u64 pack_stride;
+    u8 *scratch;  /* per worker (thread or block) */
+    u64 scratch_stride;
+};
+
+/* The phases of a pass, in order; each is one entry point. CPU entry:
+       void NAME(const struct abi_args *a, u64 begin, u64 end, u8 *scratch)
+   over an index range; single-threaded, no libc. CUDA entry:
+       extern "C" __global__ void NAME(const struct abi_args a)
+   where block x takes indices x, x + gridDim.x, ... and scratch + x * scratch_stride.
+   Indices: ABI_OVER_HEADS: (b - first_batch) * heads + h.
+            ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch). */
+enum abi_over { ABI_OVER_HEADS, ABI_OVER_FORWARD, ABI_OVER_TRANSPOSED };
+
+enum abi_dtype { ABI_F32, ABI_BF16, ABI_F16 };
+enum abi_transform { ABI_SOFTMAX, ABI_SPARSEGEN };
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge: plain float64 attention, forward and backward, full loops over i, j and d, never
+   optimised; random problems; the error measure of the contract. Used by `maskc verify`, by the
+   tests and by the benchmarks, so that all hold kernels to the same truth. */
+#pragma once
+#include "gen/target.h"
+#include "masks/mask.h"
+#include "runtime/kernel.h"
+#include <jansson.h>
+
+/* One problem: sizes and features of a launch. */
+struct problem {
+    const struct mask *mask;
+    uint32_t layer, batch, length, head_dim; /* length: N of the padded layout */
+    const int32_t *lengths;                  /* [batch], or null */
+    bool packed;                             /* sequences of `lengths` stand end to end */
+    enum abi_dtype dtype;
+    enum abi_transform transform;
+    double lambda, scale;
+    double dropout;
+    uint64_t seed;
+    enum { LAYOUT_BNHD, LAYOUT_BHND, LAYOUT_QKV } layout; /* strides: plain, heads first, fused QKV */
+    uint64_t random_seed; /* of the inputs */
+};
+
+/* Dense host tensors [B, N, H, D] in double, whatever the launch's layout (packed: B sequences
+   right-padded to N). Rounded to the dtype already, so that kernel and reference see equal inputs. */
+struct problem_data {
+    double *q, *k, *v, *d_o;
+    double *o, *lse, *d_q, *d_k, *d_v; /* outputs; lse [B, H, N]; null where not computed */
+};
+
+uint64_t problem_elements(const struct problem *p); /* B N H D */
+struct problem_data *problem_inputs(const struct problem *p);
+void problem_data_destroy(struct problem_data *d);
+
+/* Fills o, lse and with `backward` the gradients. Only the given rows and columns where `rows` is
+   not null (a sample: sorted query indices; then gradients of keys hold only for ...columns). */
+void reference_run(const struct problem *p, struct problem_data *d, bool backward);
+
+/* The plain way in the dtype (contract: inputs in that type, scores f32, P and dS rounded, sums in
+   f32, outputs rounded): sets the tolerance of bf16 and f16. */
+void reference_plain(const struct problem *p, struct problem_data *d, bool backward);
+
+/* norm(a - b) / max(norm(b), 0.1 sqrt(size)); infinite where a NaN stands on either side or where
+   one is infinite and the other is not that. */
+double error_measure(const double *a, const double *b, uint64_t size);
+
+/* The 16-bit dropout draw of (seed, b, h, i, j), independent of the templates' code. */
+uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint32_t j);
+
+/* Runs a loaded kernel on the problem (layout, packing, guard bytes around every buffer) and fills
+   the outputs of *d. Outputs start as NaN; a write outside a buffer is an error. */
+int kernel_run_problem(const struct maskc_kernel *k, const struct problem *p,
+                       struct problem_data *d, bool backward, uint32_t threads, struct error *e);
+
+struct check_result {
+    char name[96];
+    double error, tolerance;
+    bool ok;
+};
+
+/* Everything `maskc verify` checks of a loaded kernel. Results go to `ret` (growing array, freed by
+   the caller); returns 0 where the checks could be run, even if some are not ok. */
+int verify_kernel(const struct maskc_kernel *k, uint32_t threads,
+                  void (*progress)(const char *what), struct check_result **ret,
+                  uint32_t *ret_count, struct error *e);
