@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc: the table of its commands, and which of them a command line means. */
+#include "runtime/maskc.h"
+#include "tools/maskc/command.h"
+#include <stdio.h>
+#include <string.h>
+
+#define O(id) OPTION_BIT(OPTION_##id)
+
+/* A command stands here once it works. */
+/* clang-format off */
+const struct command commands[] = {
+    {0},
+};
+/* clang-format on */
+
+int command_fail(const struct error *e)
+{
+    fprintf(stderr, "maskc: %s\n", e->text);
+    return e->kind == ERROR_FALSE ? 1 : e->kind == ERROR_UNAVAILABLE ? 3 : 2;
+}
+
+static void print_map(FILE *out)
+{
+    fprintf(out,
+            "Usage: maskc COMMAND ...\n"
+            "Compiles attention masks into kernels that visit only what the mask keeps.\n\n");
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(out, "  maskc %-10s %-26s %s\n", c->name, c->arguments, c->summary);
+    fprintf(
+        out,
+        "\nMASK is a file (.mask, .npy, .safetensors, .mkb), a gallery name (star, longformer, "
+        "...)\n"
+        "or an expression: maskc show 'window(4) | global(0)' -n 128\n"
+        "maskc COMMAND --help lists the options of a command; maskc --version the version.\n"
+        "Exit codes: 0 done, 1 what was asked does not hold, 2 bad input, 3 this machine "
+        "cannot.\n");
+}
+
+static const struct command *find(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+/* A result that could not be written is not a success. */
+static int finish(int code)
+{
+    if ((fflush(stdout) || ferror(stdout)) && code == 0) {
+        fprintf(stderr, "maskc: cannot write to stdout\n");
+        return 2;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "--help";
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        return printf("maskc %s\n", MASKC_VERSION), finish(0);
+    if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help"))
+        return print_map(stdout), finish(0);
+    const struct command *c = find(word);
+    if (!c) {
+        fprintf(stderr, "maskc: '%s' is not a command; maskc alone lists them\n", word);
+        return 2;
+    }
+    struct options o;
+    options_parse(c, argc - 1, argv + 1, &o);
+    return finish(c->run(&o));
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of all commands: one table (options.c) is parser and --help alike; a command says
+   which rows of it it takes. */
+#pragma once
+#include "gen/target.h"
+#include "masks/load.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Rows of the table. Two rows may share a name where commands mean different things by it. */
+enum option_id {
+    /* the mask */
+    OPTION_LENGTH,  /* -n N */
+    OPTION_LENGTHS, /* -n N,N */
+    OPTION_HEADS,
+    OPTION_LAYER, /* one layer of the mask; run: the layer to launch */
+    OPTION_TENSOR,
+    OPTION_THRESHOLD,
+    OPTION_KEEP,
+    OPTION_DAM,
+    OPTION_BORDER,
+    /* the kernel */
+    OPTION_TARGET,
+    OPTION_DTYPE,
+    OPTION_DTYPES,
+    OPTION_HEAD_DIM,
+    OPTION_TRANSFORM,
+    OPTION_WITH_DROPOUT, /* --dropout, a flag */
+    OPTION_FORWARD_ONLY,
+    OPTION_MACHINE,
+    /* the launch */
+    OPTION_BATCH,
+    OPTION_THREADS,
+    OPTION_DEVICE,
+    OPTION_PASS,
+    OPTION_QUERY,
+    OPTION_KEY,
+    OPTION_VALUE,
+    OPTION_GRAD,
+    OPTION_SEQUENCE_LENGTHS, /* --lengths FILE */
+    OPTION_OFFSETS,
+    OPTION_SCALE,
+    OPTION_DROPOUT, /* --dropout P */
+    OPTION_SEED,
+    /* the output */
+    OPTION_OUTPUT,
+    OPTION_JSON,
+    OPTION_PLOT,
+    OPTION_COUNT
+};
+
+#define OPTION_BIT(id) (UINT64_C(1) << (id))
+/* What every command that takes MASK takes. */
+#define OPTIONS_MASK_ONE                                                               \
+    (OPTION_BIT(OPTION_HEADS) | OPTION_BIT(OPTION_LAYER) | OPTION_BIT(OPTION_TENSOR) | \
+     OPTION_BIT(OPTION_THRESHOLD) | OPTION_BIT(OPTION_KEEP) | OPTION_BIT(OPTION_DAM) | \
+     OPTION_BIT(OPTION_BORDER))
+#define OPTIONS_MASK (OPTION_BIT(OPTION_LENGTH) | OPTIONS_MASK_ONE)
+#define OPTIONS_KERNEL                                                                    \
+    (OPTION_BIT(OPTION_TARGET) | OPTION_BIT(OPTION_DTYPE) | OPTION_BIT(OPTION_HEAD_DIM) | \
+     OPTION_BIT(OPTION_TRANSFORM) | OPTION_BIT(OPTION_WITH_DROPOUT) |                     \
+     OPTION_BIT(OPTION_FORWARD_ONLY) | OPTION_BIT(OPTION_MACHINE))
+
+enum { OPTIONS_MAX_LENGTHS = 32, OPTIONS_MAX_ARGUMENTS = 64 };
+
+/* As given; what was not given is zero or null (layer: -1), and its default is the command's. */
+struct options {
+    const char *argument[OPTIONS_MAX_ARGUMENTS]; /* MASK, FILE.mkb, list|clear */
+    uint32_t n_arguments;
+
+    uint32_t length[OPTIONS_MAX_LENGTHS], n_lengths;
+    uint32_t heads;
+    int64_t layer;
+    const char *tensor;
+    double threshold, keep;
+    bool has_threshold, has_keep, dam, border;
+
+    const char *target, *dtype, *transform, *machine;
+    uint32_t head_dim;
+    bool with_dropout, forward_only;
+
+    uint32_t batch, threads;
+    const char *device, *pass;
+    const char *query, *key, *value, *grad, *sequence_lengths, *offsets;
+    double scale, dropout;
+    uint64_t seed;
+
+    const char *output, *plot;
+    bool json;
+};
+
+struct command;
+/* Fills *ret or ends the program: --help with exit code 0, bad usage with one line and 2. */
+void options_parse(const struct command *command, int argc, char **argv, struct options *ret);
+
+/* The mask named `name` as the options say, at length n (0: its own). A one-head mask is repeated to
+   `default_heads` (0: left as it is) where --heads was not given. Null with *e set on failure. */
+struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
+                          uint32_t default_heads, struct error *e);
+
+/* dtype, head dim (64), transform, dropout, backward; `dtype` null: --dtype, else f32. */
+int options_features(const struct options *o, const char *dtype, struct features *ret,
+                     struct error *e);
