@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The random numbers of dropout: Philox4x32-10 (Salmon et al. 2011), one call for the 8 entries
+   rows {g, g + 8} x columns {2t, 2t + 1, 2t + 8, 2t + 9} of an aligned 16 x 16 tile, so that a draw
+   depends on (seed, b, h, i, j) alone. Shared by all templates; needs abi.h before it. DEVICE
+   qualifies functions (the CUDA templates define it). */
+#ifndef MASKC_PHILOX_H
+#define MASKC_PHILOX_H
+#ifndef DEVICE
+#define DEVICE static inline
+#endif
+
+struct philox {
+    u32 x, y, z, w;
+};
+
+DEVICE struct philox philox_round(struct philox c, u32 key0, u32 key1)
+{
+    u64 even = (u64)0xD2511F53u * c.x;
+    u64 odd = (u64)0xCD9E8D57u * c.z;
+    struct philox r;
+    r.x = (u32)(odd >> 32) ^ c.y ^ key0;
+    r.y = (u32)odd;
+    r.z = (u32)(even >> 32) ^ c.w ^ key1;
+    r.w = (u32)even;
+    return r;
+}
+
+DEVICE struct philox philox_4x32(struct philox counter, u64 seed)
+{
+    u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        counter = philox_round(counter, key0, key1);
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return counter;
+}
+
+/* The call that serves entry (query i, key j), which of its words, and that word's half. */
+DEVICE struct philox dropout_counter(u32 b, u32 h, u32 i, u32 j)
+{
+    struct philox c;
+    c.x = i / 16 * 8 + i % 8;
+    c.y = j / 16 * 4 + j % 8 / 2;
+    c.z = b;
+    c.w = h;
+    return c;
+}
+
+DEVICE u32 dropout_word(u32 j)
+{
+    return 2 * (j & 1) + ((j >> 3) & 1);
+}
+
+/* A word chosen without an array: indexing registers would put them in memory. */
+DEVICE u32 philox_word(struct philox r, u32 word)
+{
+    u32 low = word & 1 ? r.y : r.x, high = word & 1 ? r.w : r.z;
+    return word & 2 ? high : low;
+}
+
+DEVICE u32 dropout_half(u32 word, u32 i)
+{
+    return i & 8 ? word >> 16 : word & 0xffff;
+}
+
+/* The 16-bit draw of one entry; it is dropped iff the draw is below keep_below. */
+DEVICE u32 dropout_draw(u64 seed, u32 b, u32 h, u32 i, u32 j)
+{
+    struct philox r = philox_4x32(dropout_counter(b, h, i, j), seed);
+    return dropout_half(philox_word(r, dropout_word(j)), i);
+}
+
+#endif
