@@ -21,6 +21,9 @@ struct problem {
     uint64_t seed;
     enum { LAYOUT_BNHD, LAYOUT_BHND, LAYOUT_QKV } layout; /* strides: plain, heads first, fused QKV */
     uint64_t random_seed; /* of the inputs */
+    /* A sample: only rows i with sample[i] != 0 are judged. d_o is 0 elsewhere, so that the
+       gradients of all keys follow from these rows alone. Null: all. */
+    const uint8_t *sample; /* [length] */
 };
 
 /* Dense host tensors [B, N, H, D] in double, whatever the launch's layout (packed: B sequences
@@ -30,12 +33,24 @@ struct problem_data {
     double *o, *lse, *d_q, *d_k, *d_v; /* outputs; lse [B, H, N]; null where not computed */
 };
 
-uint64_t problem_elements(const struct problem *p); /* B N H D */
-struct problem_data *problem_inputs(const struct problem *p);
-void problem_data_destroy(struct problem_data *d);
+uint32_t problem_rows(const struct problem *p, uint32_t b); /* length of sequence b, <= N */
+uint64_t problem_elements(const struct problem *p);         /* B N H D */
+uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
+double problem_scale(const struct problem *p);
 
-/* Fills o, lse and with `backward` the gradients. Only the given rows and columns where `rows` is
-   not null (a sample: sorted query indices; then gradients of keys hold only for ...columns). */
+/* One element, to nearest with ties to even; `to` and `from` need no alignment. */
+double dtype_round(enum abi_dtype dtype, double x);
+void dtype_encode(enum abi_dtype dtype, double x, void *to);
+double dtype_decode(enum abi_dtype dtype, const void *from);
+
+struct problem_data *problem_inputs(const struct problem *p);
+/* The same inputs, shared copies of the outputs none: for a second way to compute them. */
+struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d);
+void problem_data_destroy(struct problem_data *d); /* null is fine */
+/* Sets o and lse of the rows outside the sample to 0, as the reference leaves them. */
+void problem_forget(const struct problem *p, struct problem_data *d);
+
+/* Fills o, lse and with `backward` the gradients (those of the sample's rows where there is one). */
 void reference_run(const struct problem *p, struct problem_data *d, bool backward);
 
 /* The plain way in the dtype (contract: inputs in that type, scores f32, P and dS rounded, sums in
@@ -45,6 +60,9 @@ void reference_plain(const struct problem *p, struct problem_data *d, bool backw
 /* norm(a - b) / max(norm(b), 0.1 sqrt(size)); infinite where a NaN stands on either side or where
    one is infinite and the other is not that. */
 double error_measure(const double *a, const double *b, uint64_t size);
+
+/* Philox4x32-10 (Salmon et al. 2011), the reference's own. */
+void reference_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
 
 /* The 16-bit dropout draw of (seed, b, h, i, j), independent of the templates' code. */
 uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint32_t j);
@@ -59,6 +77,13 @@ struct check_result {
     double error, tolerance;
     bool ok;
 };
+
+/* Runs the kernel and judges it: one result each for o, lse and the gradients, named "NAME: o". f32
+   must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
+   the last place; lse within 1e-5. Results are pushed to *ret (growing array, freed by the caller). */
+int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,
+                  uint32_t threads, const char *name, struct check_result **ret,
+                  uint32_t *ret_count, struct error *e);
 
 /* Everything `maskc verify` checks of a loaded kernel. Results go to `ret` (growing array, freed by
    the caller); returns 0 where the checks could be run, even if some are not ok. */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between double and the kernels' types, by arithmetic rather than by the compiler's types, which not
+   every compiler has. */
+#include "tools/check/check.h"
+#include <math.h>
+#include <string.h>
+
+/* bits: of the significand, with its hidden one; emin: exponent of the smallest normal number. */
+static double round_to(double x, int bits, int emin, double largest)
+{
+    if (x == 0 || !isfinite(x))
+        return x;
+    int exponent = ilogb(x) < emin ? emin : ilogb(x);
+    double unit = ldexp(1, exponent - bits + 1);
+    double y = nearbyint(x / unit) * unit; /* ties to even: the default rounding mode */
+    return fabs(y) > largest ? copysign(INFINITY, x) : y;
+}
+
+double dtype_round(enum abi_dtype dtype, double x)
+{
+    switch (dtype) {
+    case ABI_BF16:
+        return round_to(x, 8, -126, 0x1.FEp127);
+    case ABI_F16:
+        return round_to(x, 11, -14, 65504);
+    case ABI_F32:
+        break;
+    }
+    return (float)x;
+}
+
+static uint16_t encode_f16(double x)
+{
+    uint16_t sign = signbit(x) ? 0x8000 : 0;
+    double y = fabs(dtype_round(ABI_F16, x));
+    if (isnan(y))
+        return 0x7e00;
+    if (isinf(y))
+        return sign | 0x7c00;
+    if (y < 0x1p-14)
+        return (uint16_t)(sign | (uint16_t)(y * 0x1p24));
+    int exponent = ilogb(y);
+    return (uint16_t)(sign | (exponent + 15) << 10 | (int)((ldexp(y, -exponent) - 1) * 1024));
+}
+
+static double decode_f16(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31, digits = bits & 1023;
+    double y = exponent == 31  ? (digits ? NAN : INFINITY)
+               : exponent == 0 ? digits * 0x1p-24
+                               : ldexp(1024 + digits, exponent - 25);
+    return bits & 0x8000 ? -y : y;
+}
+
+void dtype_encode(enum abi_dtype dtype, double x, void *to)
+{
+    float f = (float)dtype_round(dtype, x);
+    uint16_t half;
+    uint32_t word;
+    memcpy(&word, &f, 4);
+    if (dtype == ABI_F32) {
+        memcpy(to, &f, 4);
+        return;
+    }
+    half = dtype == ABI_BF16 ? (uint16_t)(word >> 16) : encode_f16(x);
+    memcpy(to, &half, 2);
+}
+
+double dtype_decode(enum abi_dtype dtype, const void *from)
+{
+    float f;
+    uint16_t half;
+    uint32_t word;
+    if (dtype == ABI_F32) {
+        memcpy(&f, from, 4);
+        return f;
+    }
+    memcpy(&half, from, 2);
+    if (dtype == ABI_F16)
+        return decode_f16(half);
+    word = (uint32_t)half << 16;
+    memcpy(&f, &word, 4);
+    return f;
+}

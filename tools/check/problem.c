@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random inputs of a problem, normally distributed and rounded to the kernel's type. */
+#include "masks/base/memory.h"
+#include "tools/check/check.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t problem_rows(const struct problem *p, uint32_t b)
+{
+    uint32_t n = p->lengths ? (uint32_t)p->lengths[b] : p->length;
+    return n < p->length ? n : p->length;
+}
+
+uint64_t problem_elements(const struct problem *p)
+{
+    return (uint64_t)p->batch * p->length * p->mask->heads * p->head_dim;
+}
+
+double problem_scale(const struct problem *p)
+{
+    return p->scale != 0 ? p->scale : 1 / sqrt(p->head_dim);
+}
+
+uint64_t problem_multiply_adds(const struct problem *p, bool backward)
+{
+    uint64_t entries = 0;
+    for (uint32_t b = 0; b < p->batch; b++)
+        for (uint32_t h = 0; h < p->mask->heads; h++) {
+            const struct pattern *m = mask_pattern(p->mask, p->layer, h);
+            uint32_t n = problem_rows(p, b);
+            for (uint32_t i = 0; i < n; i++)
+                if (!p->sample || p->sample[i])
+                    for (uint64_t r = m->row[i]; r < m->row[i + 1] && m->run[r].begin < n; r++)
+                        entries += (m->run[r].end < n ? m->run[r].end : n) - m->run[r].begin;
+        }
+    return entries * p->head_dim * (backward ? 6 : 2);
+}
+
+/* Element k of stream `stream`: Box-Muller over two draws. */
+static double normal(uint64_t seed, uint32_t stream, uint64_t k)
+{
+    uint32_t counter[4] = {(uint32_t)k, (uint32_t)(k >> 32), stream, 0x6D61736B};
+    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, w[4];
+    reference_philox(counter, key, w);
+    double u = (w[0] + 0.5) * 0x1p-32, v = (w[1] + 0.5) * 0x1p-32;
+    return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
+}
+
+static double *make_tensor(const struct problem *p, uint32_t stream)
+{
+    uint64_t count = problem_elements(p);
+    double *ret = memory_new(count, sizeof *ret);
+    for (uint64_t k = 0; k < count; k++)
+        ret[k] = dtype_round(p->dtype, normal(p->random_seed, stream, k));
+    return ret;
+}
+
+static void clear_rows(const struct problem *p, double *tensor)
+{
+    uint64_t row = (uint64_t)p->mask->heads * p->head_dim;
+    for (uint64_t k = 0; p->sample && k < (uint64_t)p->batch * p->length; k++)
+        if (!p->sample[k % p->length])
+            memset(tensor + k * row, 0, row * sizeof *tensor);
+}
+
+struct problem_data *problem_inputs(const struct problem *p)
+{
+    struct problem_data *d = memory_new(1, sizeof *d);
+    d->q = make_tensor(p, 0);
+    d->k = make_tensor(p, 1);
+    d->v = make_tensor(p, 2);
+    d->d_o = make_tensor(p, 3);
+    clear_rows(p, d->d_o);
+    return d;
+}
+
+struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d)
+{
+    uint64_t bytes = problem_elements(p) * sizeof(double);
+    struct problem_data *ret = memory_new(1, sizeof *ret);
+    ret->q = memory_copy(d->q, bytes);
+    ret->k = memory_copy(d->k, bytes);
+    ret->v = memory_copy(d->v, bytes);
+    ret->d_o = memory_copy(d->d_o, bytes);
+    return ret;
+}
+
+void problem_forget(const struct problem *p, struct problem_data *d)
+{
+    clear_rows(p, d->o);
+    uint64_t rows = (uint64_t)p->batch * p->mask->heads * p->length;
+    for (uint64_t k = 0; p->sample && k < rows; k++)
+        if (!p->sample[k % p->length])
+            d->lse[k] = 0;
+}
+
+void problem_data_destroy(struct problem_data *d)
+{
+    if (!d)
+        return;
+    double *all[] = {d->q, d->k, d->v, d->d_o, d->o, d->lse, d->d_q, d->d_k, d->d_v};
+    for (unsigned k = 0; k < sizeof all / sizeof *all; k++)
+        free(all[k]);
+    free(d);
+}
