@@ -78,6 +78,9 @@ struct check_result {
     bool ok;
 };
 
+/* Appends to a growing array. */
+void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_count);
+
 /* Runs the kernel and judges it: one result each for o, lse and the gradients, named "NAME: o". f32
    must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
    the last place; lse within 1e-5. Results are pushed to *ret (growing array, freed by the caller). */
