@@ -72,6 +72,16 @@ uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint3
 int kernel_run_problem(const struct maskc_kernel *k, const struct problem *p,
                        struct problem_data *d, bool backward, uint32_t threads, struct error *e);
 
+/* The same in steps, for who launches often: a problem laid out on the kernel's device (the problem
+   must outlive it), one pass launched and waited for, the outputs brought back. */
+struct trial;
+struct trial *trial_new(const struct maskc_kernel *k, const struct problem *p,
+                        const struct problem_data *d, bool backward, uint32_t threads,
+                        struct error *e); /* null with *e set */
+int trial_run(struct trial *t, bool backward, struct error *e);
+int trial_fetch(struct trial *t, struct problem_data *d, struct error *e);
+void trial_destroy(struct trial *t); /* null is fine */
+
 struct check_result {
     char name[96];
     double error, tolerance;

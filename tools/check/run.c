@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a kernel on a problem the way a careful caller would, and a hostile one: buffers start as NaN,
+/* Launches a kernel on a problem the way a careful caller would, and a hostile one: buffers start as NaN,
    guards of NaN stand before and after each, padded rows hold NaN. Reading what a kernel must not
    read shows as NaN in a result; writing outside a buffer shows in its guards. */
 #include "masks/base/memory.h"
@@ -22,15 +22,17 @@ struct tensor {
     uint32_t buffer;
 };
 
-struct launch {
+struct trial {
     const struct maskc_kernel *k;
     const struct problem *p;
+    bool backward;
+    uint32_t threads;
     struct tensor tensor[TENSORS];
     struct buffer buffer[TENSORS], lse, lengths, workspace[2];
     int32_t *first; /* [batch + 1]: packed offsets */
 };
 
-static void layout_plain(struct launch *l, int t, uint32_t buffer, uint32_t share,
+static void layout_plain(struct trial *l, int t, uint32_t buffer, uint32_t share,
                          uint32_t place)
 {
     const struct problem *p = l->p;
@@ -39,7 +41,7 @@ static void layout_plain(struct launch *l, int t, uint32_t buffer, uint32_t shar
         (struct tensor){row * share * p->length, row * share, D, row * place, buffer};
 }
 
-static void layout_heads_first(struct launch *l, int t)
+static void layout_heads_first(struct trial *l, int t)
 {
     const struct problem *p = l->p;
     int64_t D = p->head_dim, N = p->packed ? l->first[p->batch] : (int64_t)p->length;
@@ -47,7 +49,7 @@ static void layout_heads_first(struct launch *l, int t)
 }
 
 /* Fused buffers hold q, k, v of a token side by side; their gradients likewise. */
-static void choose_layout(struct launch *l)
+static void choose_layout(struct trial *l)
 {
     for (int t = 0; t < TENSORS; t++) {
         bool fused = t == Q || t == K || t == V || t >= D_Q;
@@ -61,13 +63,13 @@ static void choose_layout(struct launch *l)
     }
 }
 
-static uint64_t tokens(const struct launch *l)
+static uint64_t tokens(const struct trial *l)
 {
     return l->p->packed ? (uint64_t)l->first[l->p->batch]
                         : (uint64_t)l->p->batch * l->p->length;
 }
 
-static int make_buffer(const struct launch *l, struct buffer *b, uint64_t size, struct error *e)
+static int make_buffer(const struct trial *l, struct buffer *b, uint64_t size, struct error *e)
 {
     b->size = size;
     b->host = memory_aligned(size + 2 * GUARD, 1);
@@ -76,12 +78,12 @@ static int make_buffer(const struct launch *l, struct buffer *b, uint64_t size, 
     return b->device ? 0 : -1;
 }
 
-static int upload(const struct launch *l, const struct buffer *b, struct error *e)
+static int upload(const struct trial *l, const struct buffer *b, struct error *e)
 {
     return l->k->device->upload(l->k->code, b->device, b->host, b->size + 2 * GUARD, e);
 }
 
-static int download(const struct launch *l, struct buffer *b, const char *name, struct error *e)
+static int download(const struct trial *l, struct buffer *b, const char *name, struct error *e)
 {
     if (l->k->device->download(l->k->code, b->host, b->device, b->size + 2 * GUARD, e))
         return -1;
@@ -93,7 +95,7 @@ static int download(const struct launch *l, struct buffer *b, const char *name, 
     return 0;
 }
 
-static uint8_t *element(const struct launch *l, int t, uint32_t b, uint32_t i, uint32_t h)
+static uint8_t *element(const struct trial *l, int t, uint32_t b, uint32_t i, uint32_t h)
 {
     const struct tensor *x = &l->tensor[t];
     int64_t row =
@@ -103,12 +105,12 @@ static uint8_t *element(const struct launch *l, int t, uint32_t b, uint32_t i, u
 }
 
 /* Rows of sequence b that stand in the launch's buffers. */
-static uint32_t stored_rows(const struct launch *l, uint32_t b)
+static uint32_t stored_rows(const struct trial *l, uint32_t b)
 {
     return l->p->packed ? problem_rows(l->p, b) : l->p->length;
 }
 
-static void write_tensor(const struct launch *l, int t, const double *from)
+static void write_tensor(const struct trial *l, int t, const double *from)
 {
     const struct problem *p = l->p;
     uint32_t D = p->head_dim, H = p->mask->heads;
@@ -121,7 +123,7 @@ static void write_tensor(const struct launch *l, int t, const double *from)
                                  element(l, t, b, i, h) + (uint64_t)d * dtype_bytes(p->dtype));
 }
 
-static void read_tensor(const struct launch *l, int t, double **to)
+static void read_tensor(const struct trial *l, int t, double **to)
 {
     const struct problem *p = l->p;
     uint32_t D = p->head_dim, H = p->mask->heads;
@@ -136,7 +138,7 @@ static void read_tensor(const struct launch *l, int t, double **to)
 }
 
 /* lse is [B, H, N], packed [H, T]; rows that a packed batch does not have count as -inf. */
-static void read_lse(const struct launch *l, double **to)
+static void read_lse(const struct trial *l, double **to)
 {
     const struct problem *p = l->p;
     uint32_t H = p->mask->heads;
@@ -156,20 +158,19 @@ static void read_lse(const struct launch *l, double **to)
 }
 
 /* Offsets, and the buffers that the layout needs (a fused one only once). */
-static int make_buffers(struct launch *l, struct problem_data *d, bool backward,
-                        struct error *e)
+static int make_buffers(struct trial *l, struct problem_data *d, bool backward, struct error *e)
 {
     const struct problem *p = l->p;
     const double *input[TENSORS] = {[Q] = d->q, [K] = d->k, [V] = d->v, [D_O] = d->d_o};
     uint64_t row = (uint64_t)p->mask->heads * p->head_dim * dtype_bytes(p->dtype);
-    for (int t = 0; t < (backward ? TENSORS : D_O); t++) {
+    for (int t = 0; t < (l->backward ? TENSORS : D_O); t++) {
         if (l->tensor[t].buffer != (uint32_t)t)
             continue;
         bool fused = p->layout == LAYOUT_QKV && (t == Q || t == D_Q);
         if (make_buffer(l, &l->buffer[t], tokens(l) * row * (fused ? 3 : 1), e))
             return -1;
     }
-    for (int t = 0; t < (backward ? TENSORS : D_O); t++)
+    for (int t = 0; t < (l->backward ? TENSORS : D_O); t++)
         if (input[t])
             write_tensor(l, t, input[t]);
     for (int t = 0; t < TENSORS; t++)
@@ -187,7 +188,7 @@ static int make_buffers(struct launch *l, struct problem_data *d, bool backward,
     return upload(l, &l->lengths, e);
 }
 
-static struct maskc_tensor tensor_of(const struct launch *l, int t)
+static struct maskc_tensor tensor_of(const struct trial *l, int t)
 {
     const struct tensor *x = &l->tensor[t];
     uint8_t *data = l->buffer[x->buffer].device;
@@ -196,7 +197,7 @@ static struct maskc_tensor tensor_of(const struct launch *l, int t)
                                  x->batch, x->row, x->head};
 }
 
-static struct maskc_launch describe(const struct launch *l, enum maskc_pass pass,
+static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass,
                                     uint32_t threads)
 {
     const struct problem *p = l->p;
@@ -221,37 +222,43 @@ static struct maskc_launch describe(const struct launch *l, enum maskc_pass pass
         .grad_key = tensor_of(l, D_K),
         .grad_value = tensor_of(l, D_V),
         .lse = (float *)(void *)(l->lse.device + GUARD),
-        .threads = threads,
+        .threads = l->threads,
     };
 }
 
-static int run_pass(struct launch *l, enum maskc_pass pass, uint32_t threads, struct error *e)
+static int make_workspace(struct trial *l, enum maskc_pass pass, struct error *e)
 {
-    struct maskc_launch m = describe(l, pass, threads);
+    struct maskc_launch m = describe(l, pass);
     struct buffer *w = &l->workspace[pass];
-    struct maskc_error failure;
-    m.workspace_bytes = maskc_workspace_bytes(l->k, &m);
-    if (make_buffer(l, w, m.workspace_bytes, e) || upload(l, w, e))
-        return -1;
-    m.workspace = w->device + GUARD;
-    if (maskc_run(l->k, &m, &failure))
-        return error_set(e, (enum error_kind)failure.code, "%s", failure.text);
-    if (l->k->device->sync(l->k->code, e))
-        return -1;
-    return download(l, w, "the workspace", e);
+    return make_buffer(l, w, maskc_workspace_bytes(l->k, &m), e) || upload(l, w, e) ? -1 : 0;
 }
 
-static int fetch(struct launch *l, struct problem_data *d, bool backward, struct error *e)
+int trial_run(struct trial *l, bool backward, struct error *e)
+{
+    enum maskc_pass pass = backward ? MASKC_BACKWARD : MASKC_FORWARD;
+    struct maskc_launch m = describe(l, pass);
+    struct maskc_error failure;
+    m.workspace = l->workspace[pass].device + GUARD;
+    m.workspace_bytes = l->workspace[pass].size;
+    if (maskc_run(l->k, &m, &failure))
+        return error_set(e, (enum error_kind)failure.code, "%s", failure.text);
+    return l->k->device->sync(l->k->code, e);
+}
+
+int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
 {
     static const char *const name[TENSORS] = {"q", "k", "v", "o", "do", "dq", "dk", "dv"};
     for (int t = 0; t < TENSORS; t++)
         if (l->buffer[t].host && download(l, &l->buffer[t], name[t], e))
             return -1;
+    for (int pass = 0; pass <= l->backward; pass++)
+        if (download(l, &l->workspace[pass], "the workspace", e))
+            return -1;
     if (download(l, &l->lse, "lse", e))
         return -1;
     read_lse(l, &d->lse);
     read_tensor(l, O, &d->o);
-    if (backward) {
+    if (l->backward) {
         read_tensor(l, D_Q, &d->d_q);
         read_tensor(l, D_K, &d->d_k);
         read_tensor(l, D_V, &d->d_v);
@@ -259,15 +266,17 @@ static int fetch(struct launch *l, struct problem_data *d, bool backward, struct
     return 0;
 }
 
-static void finish_buffer(const struct launch *l, struct buffer *b)
+static void finish_buffer(const struct trial *l, struct buffer *b)
 {
     free(b->host);
     if (b->device)
         l->k->device->release(l->k->code, b->device);
 }
 
-static void finish(struct launch *l)
+void trial_destroy(struct trial *l)
 {
+    if (!l)
+        return;
     for (int t = 0; t < TENSORS; t++)
         finish_buffer(l, &l->buffer[t]);
     finish_buffer(l, &l->lse);
@@ -275,23 +284,39 @@ static void finish(struct launch *l)
     finish_buffer(l, &l->workspace[0]);
     finish_buffer(l, &l->workspace[1]);
     free(l->first);
+    free(l);
+}
+
+struct trial *trial_new(const struct maskc_kernel *k, const struct problem *p,
+                        const struct problem_data *d, bool backward, uint32_t threads,
+                        struct error *e)
+{
+    struct trial *l = memory_new(1, sizeof *l);
+    *l = (struct trial){.k = k, .p = p, .backward = backward, .threads = threads};
+    l->first = memory_new(p->batch + 1, sizeof *l->first);
+    for (uint32_t b = 0; b < p->batch; b++)
+        l->first[b + 1] = l->first[b] + (int32_t)problem_rows(p, b);
+    choose_layout(l);
+    int code = make_buffers(l, d, e);
+    for (int pass = 0; pass <= backward && !code; pass++)
+        code = make_workspace(l, (enum maskc_pass)pass, e);
+    if (!code)
+        return l;
+    trial_destroy(l);
+    return NULL;
 }
 
 int kernel_run_problem(const struct maskc_kernel *k, const struct problem *p,
                        struct problem_data *d, bool backward, uint32_t threads, struct error *e)
 {
-    struct launch l = {.k = k, .p = p};
-    l.first = memory_new(p->batch + 1, sizeof *l.first);
-    for (uint32_t b = 0; b < p->batch; b++)
-        l.first[b + 1] = l.first[b] + (int32_t)problem_rows(p, b);
-    choose_layout(&l);
-    int code = make_buffers(&l, d, backward, e);
-    if (!code)
-        code = run_pass(&l, MASKC_FORWARD, threads, e);
+    struct trial *l = trial_new(k, p, d, backward, threads, e);
+    if (!l)
+        return -1;
+    int code = trial_run(l, false, e);
     if (!code && backward)
-        code = run_pass(&l, MASKC_BACKWARD, threads, e);
+        code = trial_run(l, true, e);
     if (!code)
-        code = fetch(&l, d, backward, e);
-    finish(&l);
+        code = trial_fetch(l, d, e);
+    trial_destroy(l);
     return code;
 }
