@@ -1,63 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; 2011) and
-   the dropout draw made of it, shared by the C and the CUDA templates. One call serves the eight
-   entries {g, g + 8} x {2t, 2t + 1, 2t + 8, 2t + 9} of an aligned 16 x 16 tile, so that kernels of
-   either orientation need few calls. templates/README.md holds test vectors. */
+/* The random numbers of dropout: Philox4x32-10 (Salmon et al. 2011), one call for the 8 entries
+   rows {g, g + 8} x columns {2t, 2t + 1, 2t + 8, 2t + 9} of an aligned 16 x 16 tile, so that a draw
+   depends on (seed, b, h, i, j) alone. Shared by all templates; needs abi.h before it. DEVICE
+   qualifies functions (the CUDA templates define it). */
 #ifndef MASKC_PHILOX_H
 #define MASKC_PHILOX_H
-
-#ifndef DEV
-#define DEV static inline
+#ifndef DEVICE
+#define DEVICE static inline
 #endif
 
 struct philox {
-    u32 word[4];
+    u32 x, y, z, w;
 };
 
-enum { PHILOX_ROUNDS = 10 };
-#define PHILOX_M0 0xD2511F53u
-#define PHILOX_M1 0xCD9E8D57u
-#define PHILOX_W0 0x9E3779B9u
-#define PHILOX_W1 0xBB67AE85u
-
-DEV struct philox philox_4x32(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u32 k1)
+DEVICE struct philox philox_round(struct philox c, u32 key0, u32 key1)
 {
-    for (int round = 0; round < PHILOX_ROUNDS; round++) {
-        u64 p0 = (u64)PHILOX_M0 * c0, p1 = (u64)PHILOX_M1 * c2;
-        c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
-        c2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (u32)p1;
-        c3 = (u32)p0;
-        k0 += PHILOX_W0;
-        k1 += PHILOX_W1;
+    u64 even = (u64)0xD2511F53u * c.x;
+    u64 odd = (u64)0xCD9E8D57u * c.z;
+    struct philox r;
+    r.x = (u32)(odd >> 32) ^ c.y ^ key0;
+    r.y = (u32)odd;
+    r.z = (u32)(even >> 32) ^ c.w ^ key1;
+    r.w = (u32)even;
+    return r;
+}
+
+DEVICE struct philox philox_4x32(struct philox counter, u64 seed)
+{
+    u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        counter = philox_round(counter, key0, key1);
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
     }
-    struct philox ret = {{c0, c1, c2, c3}};
-    return ret;
+    return counter;
 }
 
-/* The call that serves entry (i, j), and the entry's place in what it returns. */
-DEV u32 dropout_counter0(u32 i)
+/* The call that serves entry (query i, key j), which of its words, and that word's half. */
+DEVICE struct philox dropout_counter(u32 b, u32 h, u32 i, u32 j)
 {
-    return i / 16 * 8 + i % 8;
+    struct philox c;
+    c.x = i / 16 * 8 + i % 8;
+    c.y = j / 16 * 4 + j % 8 / 2;
+    c.z = b;
+    c.w = h;
+    return c;
 }
 
-DEV u32 dropout_counter1(u32 j)
+DEVICE u32 dropout_word(u32 j)
 {
-    return j / 16 * 4 + j % 8 / 2;
+    return 2 * (j & 1) + ((j >> 3) & 1);
 }
 
-DEV u32 dropout_pick(struct philox x, u32 i, u32 j)
+/* A word chosen without an array: indexing registers would put them in memory. */
+DEVICE u32 philox_word(struct philox r, u32 word)
 {
-    u32 word = x.word[2 * (j & 1) + ((j >> 3) & 1)];
-    return (i >> 3) & 1 ? word >> 16 : word & 0xffff;
+    u32 low = word & 1 ? r.y : r.x, high = word & 1 ? r.w : r.z;
+    return word & 2 ? high : low;
 }
 
-/* 16 bits for query i, key j of sequence b, head h: the entry is dropped iff draw < keep_below. */
-DEV u32 dropout_draw(u64 seed, u32 b, u32 h, u32 i, u32 j)
+DEVICE u32 dropout_half(u32 word, u32 i)
 {
-    return dropout_pick(philox_4x32(dropout_counter0(i), dropout_counter1(j), b, h, (u32)seed,
-                                    (u32)(seed >> 32)),
-                        i, j);
+    return i & 8 ? word >> 16 : word & 0xffff;
+}
+
+/* The 16-bit draw of one entry; it is dropped iff the draw is below keep_below. */
+DEVICE u32 dropout_draw(u64 seed, u32 b, u32 h, u32 i, u32 j)
+{
+    struct philox r = philox_4x32(dropout_counter(b, h, i, j), seed);
+    return dropout_half(philox_word(r, dropout_word(j)), i);
 }
 
 #endif
