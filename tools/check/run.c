@@ -158,7 +158,7 @@ static void read_lse(const struct trial *l, double **to)
 }
 
 /* Offsets, and the buffers that the layout needs (a fused one only once). */
-static int make_buffers(struct trial *l, struct problem_data *d, bool backward, struct error *e)
+static int make_buffers(struct trial *l, const struct problem_data *d, struct error *e)
 {
     const struct problem *p = l->p;
     const double *input[TENSORS] = {[Q] = d->q, [K] = d->k, [V] = d->v, [D_O] = d->d_o};
@@ -197,8 +197,7 @@ static struct maskc_tensor tensor_of(const struct trial *l, int t)
                                  x->batch, x->row, x->head};
 }
 
-static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass,
-                                    uint32_t threads)
+static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
 {
     const struct problem *p = l->p;
     void *numbers = l->lengths.device ? l->lengths.device + GUARD : NULL;
