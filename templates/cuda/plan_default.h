@@ -9,7 +9,7 @@ enum {
     DROPOUT = 1,
     BACKWARD = 1,
     THREADS = 128,       /* of a block */
-    SHARED_BYTES = 49152, /* dynamic shared memory of every entry */
+    SHARED_BYTES = 26240, /* dynamic, of every entry: 3 tiles of 32 rows, and 32 sums */
     SCRATCH_FIXED_BYTES = 0,
-    SCRATCH_COL_BYTES = 256,
+    SCRATCH_COL_BYTES = 128,
 };

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention under a compiled mask: one straightforward family for every CUDA target, arithmetic in
+   float throughout. The plan's tables say what to visit; this text only knows how. It is compiled
+   for a GPU (NVRTC, nvcc) and, by the emulation, for a CPU. */
+#include "abi.h"
+#include "plan.h"
+#include "cuda/device.h"
+#include "philox.h"
+#include "cuda/layout.h"
+#include "cuda/job.h"
+#include "cuda/tensor.h"
+#include "cuda/walk.h"
+#include "cuda/tiles.h"
+#include "cuda/ranges.h"
+#include "cuda/lines.h"
+#include "cuda/rows.h"
+#include "cuda/pieces.h"
+#include "cuda/products.h"
+#include "cuda/dropout.h"
+#include "cuda/softmax.h"
+#include "cuda/sparsegen.h"
+#include "cuda/backward.h"
+
+ENTRY(attention_forward)(ARGS a)
+{
+    NO_UNROLL
+    for (u64 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
+        struct job j = job_at(&a, &a.forward, at);
+        if (TRANSFORM == ABI_SPARSEGEN)
+            forward_sparsegen(&a, &j);
+        else
+            forward_softmax(&a, &j);
+    }
+}
+
+ENTRY(attention_dq)(ARGS a)
+{
+    NO_UNROLL
+    for (u64 at = BLOCK; BACKWARD && at < job_count(&a, &a.forward); at += BLOCKS) {
+        struct job j = job_at(&a, &a.forward, at);
+        gradient_of_queries(&a, &j);
+    }
+}
+
+ENTRY(attention_dkv)(ARGS a)
+{
+    NO_UNROLL
+    for (u64 at = BLOCK; BACKWARD && at < job_count(&a, &a.transposed); at += BLOCKS) {
+        struct job j = job_at(&a, &a.transposed, at);
+        gradient_of_keys(&a, &j);
+    }
+}

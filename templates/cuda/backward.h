@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backward pass: dQ over the forward plan, then dK and dV over the transposed one. Both recompute
+   P from the row's LSE (or tau). dS = P (dP - delta) for softmax, with delta = dO . O; for sparsegen
+   dS = (dP - mean of dP over the support) / (1 - lambda) on the support. dQ leaves delta, or the
+   mean, in args.state for the other. */
+#ifndef MASKC_CUDA_BACKWARD_H
+#define MASKC_CUDA_BACKWARD_H
+
+DEVICE float probability(const struct abi_args *a, float dot, float lse)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return sparsegen_weight(dot * a->scale, lse, a->lambda);
+    return exp2_of((dot * a->scale - lse) * LOG2_E);
+}
+
+/* d loss / d score of an entry with probability p. */
+DEVICE float score_gradient(const struct abi_args *a, float p, float dp, float state)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return p > 0 ? (dp - state) / (1 - a->lambda) : 0;
+    return p * (dp - state);
+}
+
+DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
+{
+    return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
+}
+
+DEVICE float *state_of(const struct abi_args *a, const struct job *j)
+{
+    return a->state + ((u64)j->b * a->heads + j->h) * a->state_rows;
+}
+
+/* dO . O of the thread's row. */
+DEVICE float row_delta(const struct abi_args *a, const struct job *j)
+{
+    struct view o = view_of(&a->o, j), d_o = view_of(&a->d_o, j);
+    float sum = 0;
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (j->active && d < HEAD_DIM)
+            sum = dot4(sum, load4(&o, j->row, d), load4(&d_o, j->row, d));
+    }
+    return quad_sum(sum);
+}
+
+/* P and dP of a group, rows being queries: tile 0 holds Q, tile 1 dO. Leaves K in tile 2. */
+DEVICE void query_group(const struct abi_args *a, const struct job *j, const struct group *g,
+                        float lse, struct slots *p, struct slots *dp)
+{
+    struct view k = view_of(&a->k, j), v = view_of(&a->v, j);
+    fetch(shared_tile(2), &v, g, j);
+    dots(dp, shared_tile(1), shared_tile(2), g, &v);
+    dropout(dp, a, dropout_kept(a, j, g, 0));
+    fetch(shared_tile(2), &k, g, j);
+    dots(p, shared_tile(0), shared_tile(2), g, &k);
+    UNROLL
+    for (u32 at = 0; at < SLOTS; at++)
+        p->at[at] = sees(g, at) ? probability(a, p->at[at], lse) : 0;
+}
+
+/* Sparsegen: the mean of dP over the support of the thread's row. Keeps dP in the scratch, -inf
+   outside the support. */
+DEVICE float support_mean(const struct abi_args *a, const struct job *j, float lse)
+{
+    struct walk w = walk_start(&a->forward, j);
+    struct group g;
+    struct slots p, dp;
+    float sum = 0, count = 0;
+    while (walk_next(&w, &g)) {
+        query_group(a, j, &g, lse, &p, &dp);
+        UNROLL
+        for (u32 k = 0; k < SLOTS; k++) {
+            sum += p.at[k] > 0 ? dp.at[k] : 0;
+            count += p.at[k] > 0 ? 1 : 0;
+            dp.at[k] = p.at[k] > 0 ? dp.at[k] : NEGATIVE_INFINITY;
+        }
+        scratch_put(scratch_of_block(a), &dp, &g);
+    }
+    sum = row_sum(j, sum);
+    count = row_sum(j, count);
+    return count > 0 ? sum / count : 0;
+}
+
+/* dS of a group for dQ; K is in tile 2 afterwards. */
+DEVICE void query_gradients(const struct abi_args *a, const struct job *j, const struct group *g,
+                            float lse, float state, struct slots *ret)
+{
+    struct slots p;
+    if (TRANSFORM == ABI_SPARSEGEN) {
+        struct view k = view_of(&a->k, j);
+        fetch(shared_tile(2), &k, g, j);
+        scratch_get(scratch_of_block(a), ret, g);
+        UNROLL
+        for (u32 at = 0; at < SLOTS; at++)
+            p.at[at] = ret->at[at] > NEGATIVE_INFINITY ? 1 : 0;
+    } else {
+        query_group(a, j, g, lse, &p, ret);
+    }
+    UNROLL
+    for (u32 at = 0; at < SLOTS; at++)
+        ret->at[at] = score_gradient(a, p.at[at], ret->at[at], state);
+}
+
+DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
+{
+    struct view q = view_of(&a->q, j), d_o = view_of(&a->d_o, j), k = view_of(&a->k, j);
+    SYNC();
+    load_row(shared_tile(0), &q, j->row, j->active);
+    load_row(shared_tile(1), &d_o, j->row, j->active);
+    SYNC();
+    float lse = j->active ? lse_of(a, j)[j->row] : 0;
+    float state = TRANSFORM == ABI_SPARSEGEN ? support_mean(a, j, lse) : row_delta(a, j);
+    struct sums d_q;
+    sums_clear(&d_q);
+    struct walk w = walk_start(&a->forward, j);
+    struct group g;
+    struct slots ds;
+    while (walk_next(&w, &g)) {
+        query_gradients(a, j, &g, lse, state, &ds);
+        accumulate(&d_q, &ds, shared_tile(2), &g, &k);
+    }
+    sums_store(&d_q, j, &a->d_q, a->scale);
+    if (job_speaks(j))
+        state_of(a, j)[j->row] = state;
+}
+
+/* P of a group, rows being keys: tile 0 holds K. Leaves Q in tile 2. */
+DEVICE void key_group(const struct abi_args *a, const struct job *j, const struct group *g,
+                      const struct view *q, struct slots *p)
+{
+    fetch(shared_tile(2), q, g, j);
+    dots(p, shared_tile(0), shared_tile(2), g, q);
+    UNROLL
+    for (u32 k = 0; k < SLOTS; k++) {
+        u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
+        p->at[k] = sees(g, k) ? probability(a, p->at[k], lse_of(a, j)[i]) : 0;
+    }
+}
+
+/* dS from P and dP. */
+DEVICE void key_gradients(const struct abi_args *a, const struct job *j, const struct group *g,
+                          const struct slots *p, struct slots *dp)
+{
+    UNROLL
+    for (u32 k = 0; k < SLOTS; k++) {
+        u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
+        float ds = sees(g, k) ? score_gradient(a, p->at[k], dp->at[k], state_of(a, j)[i]) : 0;
+        dp->at[k] = ds;
+    }
+}
+
+DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
+{
+    struct view q = view_of(&a->q, j), d_o = view_of(&a->d_o, j);
+    struct view key = view_of(&a->k, j), value = view_of(&a->v, j);
+    struct sums d_k, d_v;
+    sums_clear(&d_k);
+    sums_clear(&d_v);
+    SYNC();
+    load_row(shared_tile(0), &key, j->row, j->active);
+    load_row(shared_tile(1), &value, j->row, j->active);
+    SYNC();
+    struct walk w = walk_start(&a->transposed, j);
+    struct group g;
+    struct slots p, dp;
+    while (walk_next(&w, &g)) {
+        key_group(a, j, &g, &q, &p);
+        fetch(shared_tile(2), &d_o, &g, j);
+        dots(&dp, shared_tile(1), shared_tile(2), &g, &d_o);
+        u32 kept = dropout_kept(a, j, &g, 1);
+        dropout(&dp, a, kept);
+        key_gradients(a, j, &g, &p, &dp);
+        dropout(&p, a, kept);
+        accumulate(&d_v, &p, shared_tile(2), &g, &d_o);
+        fetch(shared_tile(2), &q, &g, j);
+        accumulate(&d_k, &dp, shared_tile(2), &g, &q);
+    }
+    sums_store(&d_k, j, &a->d_k, a->scale);
+    sums_store(&d_v, j, &a->d_v, 1);
+}
+
+#endif

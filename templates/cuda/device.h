@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to shared
+   memory stand here and nowhere else. The emulation brings its own version of this file's names,
+   so that the same templates also run on a CPU, with every access checked. */
+#ifndef MASKC_CUDA_DEVICE_H
+#define MASKC_CUDA_DEVICE_H
+
+#define ALIGNED_16 __attribute__((aligned(16)))
+
+struct ALIGNED_16 f4 {
+    float x, y, z, w;
+};
+
+#ifndef MASKC_EMULATION
+
+#define DEVICE static __device__ __forceinline__
+#define ENTRY(name) extern "C" __global__ void __launch_bounds__(THREADS) name
+#define ARGS const __grid_constant__ struct abi_args
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+
+#define THREAD threadIdx.x
+#define BLOCK blockIdx.x
+#define BLOCKS gridDim.x
+
+/* Every thread of the block reaches it. */
+#define SYNC() __syncthreads()
+
+/* Every lane of the warp reaches these four; after the first, lanes see each other's writes. */
+#define SYNC_WARP() __syncwarp()
+#define SHUFFLE_XOR(x, mask) __shfl_xor_sync(0xffffffffu, x, mask)
+#define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)
+#define ANY(x) __any_sync(0xffffffffu, x)
+
+extern __shared__ ALIGNED_16 float shared_memory[];
+#define SHARED() shared_memory
+
+DEVICE float shared_get(const float *p)
+{
+    return *p;
+}
+
+DEVICE void shared_put(float *p, float x)
+{
+    *p = x;
+}
+
+DEVICE struct f4 shared_get4(const float *p)
+{
+    return *(const struct f4 *)p;
+}
+
+DEVICE void shared_put4(float *p, struct f4 x)
+{
+    *(struct f4 *)p = x;
+}
+
+/* 2^x, relative error 2^-22; 2^-inf = 0. */
+DEVICE float exp2_of(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+DEVICE float log2_of(float x)
+{
+    float y;
+    asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+DEVICE u32 bits_of(float x)
+{
+    return __float_as_uint(x);
+}
+
+DEVICE float float_of(u32 bits)
+{
+    return __uint_as_float(bits);
+}
+
+#endif
+#endif

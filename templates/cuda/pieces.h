@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The next group of a walk, of whatever kind its piece is; 0 at the end. */
+#ifndef MASKC_CUDA_PIECES_H
+#define MASKC_CUDA_PIECES_H
+
+DEVICE u32 next_of_piece(struct walk *w, const struct abi_piece *p, struct group *g)
+{
+    switch (p->kind) {
+    case ABI_BLOCKS:
+        return next_block(w, p, g);
+    case ABI_TILES:
+        return next_tile(w, p, g);
+    case ABI_DIAGONAL:
+        return next_lines(w, p, g);
+    default:
+        return next_row_part(w, p, g);
+    }
+}
+
+DEVICE u32 walk_next(struct walk *w, struct group *g)
+{
+    while (w->piece < w->pieces_end) {
+        g->line = 0;
+        g->column = 0;
+        if (next_of_piece(w, w->plan->pieces + w->piece, g)) {
+            if (!w->job->active)
+                g->bits = 0;
+            return 1;
+        }
+        w->piece++;
+        w->element = w->column = 0;
+    }
+    return 0;
+}
+
+#endif

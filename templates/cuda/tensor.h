@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing the caller's tensors, four elements at a time, as float. */
+#ifndef MASKC_CUDA_TENSOR_H
+#define MASKC_CUDA_TENSOR_H
+
+enum { ELEMENT = DTYPE == ABI_F32 ? 4 : 2 };
+
+/* One sequence and head of a tensor; bytes. */
+struct view {
+    u8 *data;
+    i64 row;
+};
+
+DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
+{
+    struct view v;
+    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    v.data = (u8 *)t->data + element * ELEMENT;
+    v.row = t->row * ELEMENT;
+    return v;
+}
+
+DEVICE struct f4 zero4(void)
+{
+    struct f4 x;
+    x.x = x.y = x.z = x.w = 0;
+    return x;
+}
+
+DEVICE struct f4 load4(const struct view *v, u32 row, u32 d)
+{
+    const u8 *at = v->data + row * v->row + d * ELEMENT;
+    if (DTYPE == ABI_F32)
+        return *(const struct f4 *)at;
+    u32 low = ((const u32 *)at)[0], high = ((const u32 *)at)[1];
+    struct f4 x;
+    x.x = float_of(low << 16);
+    x.y = float_of(low & 0xffff0000u);
+    x.z = float_of(high << 16);
+    x.w = float_of(high & 0xffff0000u);
+    return x;
+}
+
+/* To bf16: nearest, ties to even; a NaN stays one. */
+DEVICE u32 bf16_of(float x)
+{
+    u32 bits = bits_of(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return bits >> 16 | 0x40;
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+DEVICE void store4(const struct view *v, u32 row, u32 d, struct f4 x)
+{
+    u8 *at = v->data + row * v->row + d * ELEMENT;
+    if (DTYPE == ABI_F32) {
+        *(struct f4 *)at = x;
+        return;
+    }
+    ((u32 *)at)[0] = bf16_of(x.x) | bf16_of(x.y) << 16;
+    ((u32 *)at)[1] = bf16_of(x.z) | bf16_of(x.w) << 16;
+}
+
+DEVICE struct f4 scaled4(struct f4 x, float by)
+{
+    x.x *= by;
+    x.y *= by;
+    x.z *= by;
+    x.w *= by;
+    return x;
+}
+
+DEVICE struct f4 fma4(struct f4 sum, struct f4 x, float by)
+{
+    sum.x += by * x.x;
+    sum.y += by * x.y;
+    sum.z += by * x.z;
+    sum.w += by * x.w;
+    return sum;
+}
+
+DEVICE float dot4(float sum, struct f4 a, struct f4 b)
+{
+    sum += a.x * b.x;
+    sum += a.y * b.y;
+    sum += a.z * b.z;
+    sum += a.w * b.w;
+    return sum;
+}
+
+/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts barriers
+   around it. */
+DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
+{
+    float *to = tile + quad() * PITCH;
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (d < HEAD_DIM)
+            shared_put4(to + d, there ? load4(v, row, d) : zero4());
+    }
+}
+
+/* One row of sums, held by a quad. */
+struct sums {
+    struct f4 at[CHUNKS];
+};
+
+DEVICE void sums_clear(struct sums *s)
+{
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++)
+        s->at[k] = zero4();
+}
+
+DEVICE void sums_scale(struct sums *s, float by)
+{
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++)
+        s->at[k] = scaled4(s->at[k], by);
+}
+
+DEVICE void store_quads(const struct sums *s, const struct job *j, const struct view *to)
+{
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (j->writes && d < HEAD_DIM)
+            store4(to, j->row, d, s->at[k]);
+    }
+}
+
+/* Row pass: each quad holds a part of the one row's sums. */
+DEVICE void store_shared(const struct sums *s, const struct job *j, const struct view *to)
+{
+    float *parts = shared_tile(2);
+    SYNC();
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (d < HEAD_DIM)
+            shared_put4(parts + quad() * PITCH + d, s->at[k]);
+    }
+    SYNC();
+    u32 d = 4 * THREAD;
+    if (d < HEAD_DIM && j->writes) {
+        struct f4 sum = zero4();
+        NO_UNROLL
+        for (u32 r = 0; r < STRIP_ROWS; r++)
+            sum = fma4(sum, shared_get4(parts + r * PITCH + d), 1);
+        store4(to, j->row, d, sum);
+    }
+}
+
+/* Writes the row's sums, times the thread's factor. */
+DEVICE void sums_store(struct sums *s, const struct job *j, const struct abi_tensor *t, float by)
+{
+    struct view to = view_of(t, j);
+    sums_scale(s, by);
+    if (j->single)
+        store_shared(s, j, &to);
+    else
+        store_quads(s, j, &to);
+}
+
+#endif
