@@ -9,21 +9,24 @@ struct machine {
     const char *name; /* "x86-avx512", "x86-avx2", "x86-sse", "a100", "h100" */
     enum target_kind kind;
     /* Rooflines, of one core (CPU) or of the whole device (CUDA). */
-    double flops;          /* multiply-add peak of the templates' matrix work, FLOP/s */
-    double exps;           /* exponentials, 1/s */
-    double bytes;          /* memory, B/s */
-    /* What the templates reach. Seconds. */
-    double tile_flop;      /* per FLOP of a full tile's two products */
-    double tile_entry;     /* per score entry of a tile: scale, max, exp, sum */
-    double tile_mask;      /* per entry more where the tile has a pattern */
-    double line_entry;     /* per entry of a diagonal walk, plus ... */
-    double line_flop;      /* ... per FLOP of its dot product and its update */
-    double row_entry, row_flop; /* the same for the row pass */
-    double item;           /* per strip or row, for its state and its output */
-    double pack_element;   /* per element of K and V packed, once per head */
-    double launch;         /* per pass */
-    double backward_ratio; /* time of backward over forward for the same plan */
-    uint32_t workers;      /* CUDA: strips in flight; CPU: 1, the threads are the caller's */
+    double flops; /* multiply-add peak of the templates' matrix work, FLOP/s */
+    double exps;  /* exponentials, 1/s */
+    double bytes; /* memory, B/s */
+    /* What the templates reach on one worker. Seconds. */
+    double tile_flop;  /* per FLOP of a full tile's two products */
+    double tile_entry; /* per score entry of a tile: scale, max, exp, sum */
+    double tile_mask;  /* per entry more where the tile has a pattern */
+    double line_entry; /* per entry of a diagonal walk, plus ... */
+    double line_flop;  /* ... per FLOP of its dot product and its update, plus ... */
+    double line;       /* ... per line: its set-up and its column of scores, plus ... */
+    double line_row;   /* ... per row of a strip that has lines */
+    double row_entry, row_flop; /* of the row pass, as line_entry and line_flop */
+    double row_item, row_range; /* per row of the row pass, and per range of its keys */
+    double item;                /* per strip, for its state and its output */
+    double pack_element;        /* per element of K and V packed, once per head */
+    double launch;              /* per pass */
+    double backward_ratio;      /* time of backward over forward for the same plan */
+    uint32_t workers; /* CUDA: strips in flight; CPU: 1, the threads are the caller's */
 };
 
 extern const struct machine machines[]; /* ends with a null name */

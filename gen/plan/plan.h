@@ -19,9 +19,10 @@ struct plan_rejected {
 
 /* What one pattern costs in one direction. Seconds are for one sequence, one head, one worker. */
 struct plan_summary {
-    char lowering[80];        /* kinds used, joined: "tiles+diagonal+rows", "dense", "empty" */
-    char reason[160];         /* why, in one line: for tables that people read */
-    double executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
+    char lowering[80]; /* kinds used, joined: "tiles+diagonal+rows", "dense", "empty" */
+    char reason[160];  /* why, in one line: for tables that people read */
+    double
+        executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
     double predicted, dense_predicted, floor;
     const char *bound; /* "compute", "memory", "exp": what binds the floor */
     struct plan_rejected rejected[PLAN_MAX_LOWERINGS];
@@ -38,7 +39,7 @@ struct plan_pass {
     struct abi_work *work;
     uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_patterns, n_work;
     uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, patterns_room;
-    uint32_t *item_first;  /* [mask patterns + 1]: items of pattern p */
+    uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)[2]; /* [layers]: first and count in `work` */
     uint32_t max_cols, uses;
     struct plan_summary *summary; /* [mask patterns] */

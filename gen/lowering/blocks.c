@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranges of keys that every owned row sees: no mask test and no tile list. Takes a strip whose
+   rows are all alike as a whole, at any alignment (BlockBERT, local attention); of other strips it
+   takes the long runs of full tiles (bands, causal). Never dearer than tiles of the same entries;
+   narrow ranges are left to the column walk where that is cheaper. */
+#include "gen/lowering/lowering.h"
+#include "masks/base/memory.h"
+
+extern const struct lowering lowering_blocks;
+
+enum { LONG_RANGE = 4 * ABI_TILE_COLS }; /* below this, full tiles say the same as shortly */
+
+static bool is_long(struct abi_range range)
+{
+    return range.end - range.begin >= LONG_RANGE;
+}
+
+static bool applies(const struct strip *s, const struct price *p)
+{
+    (void)p;
+    if (s->equal && s->n_common)
+        return true;
+    for (uint32_t k = 0; k < s->n_solid; k++)
+        if (is_long(s->solid[k]))
+            return true;
+    return false;
+}
+
+/* A range against the same columns walked one by one. */
+static bool pays(const struct strip *s, const struct price *p, struct abi_range range)
+{
+    uint32_t columns = range.end - range.begin;
+    return price_range(p, s->rows, columns) < columns * (p->line + s->owned * p->walk);
+}
+
+static double cost(struct strip *s, const struct price *p)
+{
+    if (!s->equal)
+        return lowering_of(ABI_TILES)->cost(s, p);
+    double sum = p->item;
+    for (uint32_t k = 0; k < s->n_common; k++)
+        sum += price_range(p, s->rows, s->common[k].end - s->common[k].begin);
+    return sum;
+}
+
+static void close_columns(struct strip *s, uint32_t begin, uint32_t end)
+{
+    for (uint32_t c = begin; c < end;) {
+        uint32_t tile = c / 32, stop = (tile + 1) * 32 < end ? (tile + 1) * 32 : end;
+        u32 word = stop - c == 32 ? ~(u32)0 : (((u32)1 << (stop - c)) - 1) << (c % 32);
+        u32 *open = strip_tile(s, s->open, tile);
+        for (uint32_t r = 0; r < s->rows; r++)
+            open[r] &= ~word;
+        c = stop;
+    }
+}
+
+static void add(struct strip *s, const struct price *p, struct draft *d, struct abi_range range)
+{
+    *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_room) = range;
+    d->cost += price_range(p, s->rows, range.end - range.begin);
+}
+
+static void close_solid(struct strip *s, struct abi_range range)
+{
+    for (uint32_t k = 0; k < s->n_solid; k++)
+        if (range.begin <= s->solid[k].begin && s->solid[k].end <= range.end)
+            s->solid_open[k] = 0;
+}
+
+static void take_equal(struct strip *s, const struct price *p, struct draft *d)
+{
+    for (uint32_t k = 0; k < s->n_common; k++) {
+        if (!pays(s, p, s->common[k]))
+            continue;
+        add(s, p, d, s->common[k]);
+        close_columns(s, s->common[k].begin, s->common[k].end);
+        close_solid(s, s->common[k]);
+    }
+}
+
+static void take_long(struct strip *s, const struct price *p, struct draft *d)
+{
+    for (uint32_t k = 0; k < s->n_solid; k++) {
+        if (!is_long(s->solid[k]))
+            continue;
+        add(s, p, d, s->solid[k]);
+        s->solid_open[k] = 0;
+    }
+}
+
+static void build(struct strip *s, const struct price *p, struct draft *d)
+{
+    uint64_t first = d->n_ranges;
+    uint64_t cols = 0;
+    if (s->equal)
+        take_equal(s, p, d);
+    else
+        take_long(s, p, d);
+    for (uint64_t k = first; k < d->n_ranges; k++)
+        cols += d->ranges[k].end - d->ranges[k].begin;
+    if (d->n_ranges > first)
+        draft_piece(d, ABI_BLOCKS, first, d->n_ranges - first, cols);
+}
+
+static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                   const struct abi_piece *piece, const struct visitor *v)
+{
+    (void)strip_rows;
+    if (piece->first > t->n_ranges || piece->count > t->n_ranges - piece->first)
+        return false;
+    for (uint32_t k = 0; k < piece->count; k++) {
+        struct abi_range range = t->ranges[piece->first + k];
+        for (uint32_t r = 0; r < item->rows; r++)
+            if (item_owns(item, r) && !v->range(v->context, r, range.begin, range.end))
+                return false;
+    }
+    return true;
+}
+
+uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece)
+{
+    uint64_t sum = 0;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        sum += t->ranges[k].end - t->ranges[k].begin;
+    return sum;
+}
+
+static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                  const struct abi_piece *piece, struct text *out)
+{
+    (void)strip_rows, (void)item;
+    text_add(out, "%u ranges, %u keys:", piece->count, piece->cols);
+    for (uint32_t k = 0; k < piece->count && k < 8; k++)
+        text_add(out, " %u..%u", t->ranges[piece->first + k].begin,
+                 t->ranges[piece->first + k].end - 1);
+    text_add(out, piece->count > 8 ? " ...\n" : "\n");
+}
+
+const struct lowering lowering_blocks = {
+    .name = "blocks",
+    .kind = ABI_BLOCKS,
+    .applies = applies,
+    .cost = cost,
+    .build = build,
+    .decode = decode,
+    .columns = ranges_columns,
+    .print = print,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every tile, active or not: what the planner compares with, and never falls behind. It has no
+   pieces of its own: where every tile has an active entry, tiles without more are the dense way. */
+#include "gen/lowering/lowering.h"
+
+extern const struct lowering lowering_dense;
+
+static double cost(struct strip *s, const struct price *p)
+{
+    uint32_t solid = strip_solid_tiles(s);
+    double entries = 32.0 * s->rows;
+    return p->item + entries * (solid * p->full + (s->tiles - solid) * p->partial);
+}
+
+const struct lowering lowering_dense = {
+    .name = "dense",
+    .kind = ABI_TILES,
+    .cost = cost,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gen/lowering/lowering.h"
+#include <stdlib.h>
+
+void draft_clear(struct draft *d)
+{
+    d->cost = 0;
+    d->pieces = 0;
+    d->n_ranges = d->n_tiles = d->n_lines = d->n_words = 0;
+}
+
+void draft_finish(struct draft *d)
+{
+    free(d->ranges);
+    free(d->tiles);
+    free(d->lines);
+    free(d->words);
+}
+
+void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
+                 uint64_t cols)
+{
+    d->piece[d->pieces++] =
+        (struct abi_piece){kind, (uint32_t)first, (uint32_t)count, (uint32_t)cols};
+}

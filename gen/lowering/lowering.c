@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of lowerings, in the order in which labels join their names. A new lowering is a file,
+   a row here, and its kind in templates/abi.h. */
+#include "gen/lowering/lowering.h"
+#include <stddef.h>
+
+extern const struct lowering lowering_dense, lowering_blocks, lowering_diagonal, lowering_rows;
+
+const struct lowering *const lowerings[] = {
+    &lowering_dense,    &lowering_tiles, &lowering_blocks,
+    &lowering_diagonal, &lowering_rows,  NULL,
+};
+
+const struct lowering *lowering_of(enum abi_piece_kind kind)
+{
+    for (const struct lowering *const *l = lowerings; *l; l++)
+        if ((*l)->kind == kind && (*l)->decode)
+            return *l;
+    return NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lowering is one way of visiting entries of a strip: one file, one row in the table. Building
+   works on a draft: each lowering in turn takes from the strip's open entries those that it visits
+   at a lower price than tiles would, and tiles take the rest; the planner compares drafts. */
+#pragma once
+#include "gen/cost/price.h"
+#include "gen/lowering/strip.h"
+#include "gen/plan/plan.h"
+#include "masks/base/text.h"
+
+/* Pieces of one item, not yet in the plan. Table indices count from this draft's own tables. */
+struct draft {
+    double cost; /* seconds, the item's own included */
+    struct abi_piece piece[ABI_KINDS];
+    uint32_t pieces;
+    struct abi_range *ranges;
+    struct abi_tile *tiles; /* pattern: 0 full, else 1 + index into words / strip_rows */
+    struct abi_line *lines;
+    u32 *words; /* patterns, strip_rows words each */
+    uint64_t n_ranges, n_tiles, n_lines, n_words;
+    uint64_t ranges_room, tiles_room, lines_room, words_room;
+};
+
+void draft_clear(struct draft *d);
+void draft_finish(struct draft *d);
+void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
+                 uint64_t cols);
+
+/* Where decoded entries go: keys begin .. end - 1 of row r of the item, or the bits of `word` from
+   key col0 (a multiple of 32). Returns false to stop: outside the item, or visited before. */
+struct visitor {
+    bool (*range)(void *context, uint32_t r, uint32_t begin, uint32_t end);
+    bool (*word)(void *context, uint32_t r, uint32_t col0, u32 word);
+    void *context;
+};
+
+struct lowering {
+    const char *name; /* as `plan` prints it */
+    enum abi_piece_kind kind;
+    bool optional; /* what it takes may turn out dearer: a draft without it is tried as well */
+    /* Could it take open entries of this strip? Quick, never false where build would. */
+    bool (*applies)(const struct strip *s, const struct price *p);
+    /* Seconds if the whole strip were visited by this lowering, wherever it can do that alone. */
+    double (*cost)(struct strip *s, const struct price *p);
+    /* Takes open entries and adds a piece; null: the planner makes its pieces. */
+    void (*build)(struct strip *s, const struct price *p, struct draft *d);
+    /* Null where another row of the table decodes this kind. False: an index out of its table, or
+       the visitor stopped. */
+    bool (*decode)(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                   const struct abi_piece *piece, const struct visitor *v);
+    /* Score columns of a decoded piece (abi_piece.cols). */
+    uint64_t (*columns)(const struct plan_pass *t, const struct abi_piece *piece);
+    /* One line of text on a piece: "3 lines, 96 entries: diagonals -1 0 1". */
+    void (*print)(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                  const struct abi_piece *piece, struct text *out);
+};
+
+/* Ends with null. Drafts are built in this order, but for tiles, which take all that is left. */
+extern const struct lowering *const lowerings[];
+extern const struct lowering lowering_tiles;
+const struct lowering *lowering_of(enum abi_piece_kind kind);
+
+/* The row pass: which rows of a loaded strip stand out so much that an item of their own is worth
+   trying. Sets `own` to the strip's rows without them; false where there are none. */
+bool rows_stand_out(const struct strip *s, u32 *own);
+uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
+double rows_price(const struct price *p, const struct pattern *pattern, uint32_t row);
+
+static inline bool item_owns(const struct abi_item *item, uint32_t r)
+{
+    return item->own[r / 32] >> (r % 32) & 1;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row pass: a row that sees far more keys than its neighbours (a global token) leaves its
+   strip and becomes an item of its own, one query over ranges of keys. Left in the strip it would
+   make every tile there active for the sake of one row. */
+#include "gen/lowering/lowering.h"
+
+extern const struct lowering lowering_rows;
+
+enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying */
+
+double rows_price(const struct price *p, const struct pattern *pattern, uint32_t row)
+{
+    uint64_t ranges = pattern->row[row + 1] - pattern->row[row];
+    return p->row_item + (double)ranges * p->row_range +
+           (double)pattern_row_active(pattern, row) * p->row;
+}
+
+/* The most loaded row that is left, and its keys. */
+static uint32_t heaviest(const struct strip *s, const u32 *own, uint32_t *keys)
+{
+    uint32_t best = s->rows;
+    *keys = 0;
+    for (uint32_t r = 0; r < s->rows; r++) {
+        if (!(own[r / 32] >> (r % 32) & 1))
+            continue;
+        if (best == s->rows || s->active[r] > *keys) {
+            best = r;
+            *keys = s->active[r];
+        }
+    }
+    return best;
+}
+
+bool rows_stand_out(const struct strip *s, u32 *own)
+{
+    u32 left[ABI_MAX_STRIP / 32];
+    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+        left[w] = s->own[w];
+    uint32_t keys, next;
+    uint32_t r = heaviest(s, left, &keys);
+    for (uint32_t taken = 0; 2 * taken < s->owned && r < s->rows && keys; taken++) {
+        left[r / 32] &= ~((u32)1 << (r % 32));
+        r = heaviest(s, left, &next);
+        if (r == s->rows || (uint64_t)keys >= STANDS_OUT * (uint64_t)next) {
+            for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+                own[w] = left[w];
+            return true;
+        }
+        keys = next;
+    }
+    return false;
+}
+
+static double cost(struct strip *s, const struct price *p)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < s->rows; r++)
+        sum += strip_owns(s, r) ? rows_price(p, s->pattern, strip_row(s, r)) : 0;
+    return sum;
+}
+
+static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                   const struct abi_piece *piece, const struct visitor *v)
+{
+    (void)strip_rows;
+    if (item->rows != 1 || piece->first > t->n_ranges ||
+        piece->count > t->n_ranges - piece->first)
+        return false;
+    for (uint32_t k = 0; k < piece->count; k++) {
+        struct abi_range range = t->ranges[piece->first + k];
+        if (!v->range(v->context, 0, range.begin, range.end))
+            return false;
+    }
+    return true;
+}
+
+static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                  const struct abi_piece *piece, struct text *out)
+{
+    lowering_of(ABI_BLOCKS)->print(t, strip_rows, item, piece, out);
+}
+
+const struct lowering lowering_rows = {
+    .name = "rows",
+    .kind = ABI_ROWS,
+    .cost = cost,
+    .decode = decode,
+    .columns = ranges_columns,
+    .print = print,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gen/lowering/strip.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct strip *strip_new(uint32_t n, uint32_t strip_rows)
+{
+    struct strip *s = memory_new(1, sizeof *s);
+    s->n = n;
+    s->tiles = (n + ABI_TILE_COLS - 1) / ABI_TILE_COLS;
+    s->strip_rows = strip_rows;
+    s->bits = memory_new((size_t)s->tiles * strip_rows, sizeof *s->bits);
+    s->open = memory_new((size_t)s->tiles * strip_rows, sizeof *s->open);
+    s->touched = memory_new(s->tiles, sizeof *s->touched);
+    s->touched_map = memory_new(s->tiles / 64 + 1, sizeof *s->touched_map);
+    return s;
+}
+
+void strip_destroy(struct strip *s)
+{
+    if (!s)
+        return;
+    free(s->common);
+    free(s->spare);
+    free(s->solid);
+    free(s->solid_open);
+    free(s->bits);
+    free(s->open);
+    free(s->touched);
+    free(s->touched_map);
+    free(s);
+}
+
+static void clear(struct strip *s)
+{
+    for (uint32_t k = 0; k < s->n_touched; k++)
+        memset(strip_tile(s, s->bits, s->touched[k]), 0, s->strip_rows * sizeof *s->bits);
+    s->n_touched = s->n_common = s->n_solid = 0;
+    s->owned = 0;
+    s->cells = 0;
+    s->equal = false;
+}
+
+static void take_ownership(struct strip *s, const u32 *own)
+{
+    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++) {
+        uint32_t here = s->rows > 32 * w ? s->rows - 32 * w : 0;
+        u32 all = here >= 32 ? ~(u32)0 : ((u32)1 << here) - 1;
+        s->own[w] = own ? own[w] & all : all;
+        s->owned += (uint32_t)__builtin_popcount(s->own[w]);
+    }
+}
+
+/* common = common and the runs of row r. */
+static void intersect(struct strip *s, uint32_t r)
+{
+    const struct pattern *p = s->pattern;
+    const struct run *run = p->run + p->row[strip_row(s, r)];
+    const struct run *end = p->run + p->row[strip_row(s, r) + 1];
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < s->n_common && run < end;) {
+        struct abi_range a = s->common[k];
+        uint32_t from = a.begin > run->begin ? a.begin : run->begin;
+        uint32_t stop = a.end < run->end ? a.end : run->end;
+        if (from < stop)
+            *MEMORY_PUSH(s->spare, count, s->spare_room) = (struct abi_range){from, stop};
+        if (a.end < run->end)
+            k++;
+        else
+            run++;
+    }
+    struct abi_range *swap = s->common;
+    uint32_t room = s->common_room;
+    s->common = s->spare, s->common_room = s->spare_room;
+    s->spare = swap, s->spare_room = room;
+    s->n_common = count;
+}
+
+static void start_common(struct strip *s, uint32_t r)
+{
+    const struct pattern *p = s->pattern;
+    for (uint64_t k = p->row[strip_row(s, r)]; k < p->row[strip_row(s, r) + 1]; k++)
+        *MEMORY_PUSH(s->common, s->n_common, s->common_room) =
+            (struct abi_range){p->run[k].begin, p->run[k].end};
+}
+
+static void find_common(struct strip *s)
+{
+    bool first = true;
+    for (uint32_t r = 0; r < s->rows; r++) {
+        if (!strip_owns(s, r))
+            continue;
+        s->active[r] = pattern_row_active(s->pattern, strip_row(s, r));
+        s->cells += s->active[r];
+        if (first)
+            start_common(s, r);
+        else if (s->n_common)
+            intersect(s, r);
+        first = false;
+    }
+    uint64_t shared = 0;
+    for (uint32_t k = 0; k < s->n_common; k++)
+        shared += s->common[k].end - s->common[k].begin;
+    s->equal = shared * s->owned == s->cells;
+}
+
+static void find_solid(struct strip *s)
+{
+    for (uint32_t k = 0; k < s->n_common; k++) {
+        uint32_t begin =
+            (s->common[k].begin + ABI_TILE_COLS - 1) & ~(uint32_t)(ABI_TILE_COLS - 1);
+        uint32_t end = s->common[k].end & ~(uint32_t)(ABI_TILE_COLS - 1);
+        if (begin >= end)
+            continue;
+        uint32_t count = s->n_solid;
+        *MEMORY_PUSH(s->solid_open, count, s->open_room) = 1;
+        *MEMORY_PUSH(s->solid, s->n_solid, s->solid_room) = (struct abi_range){begin, end};
+    }
+}
+
+static void set_bits(struct strip *s, uint32_t r, uint32_t begin, uint32_t end)
+{
+    for (uint32_t tile = begin / 32; tile <= (end - 1) / 32; tile++) {
+        uint32_t col0 = tile * 32;
+        u32 word = ~(u32)0;
+        if (begin > col0)
+            word &= ~(u32)0 << (begin - col0);
+        if (end - col0 < 32)
+            word &= ((u32)1 << (end - col0)) - 1;
+        strip_tile(s, s->bits, tile)[r] |= word;
+        s->touched_map[tile / 64] |= (uint64_t)1 << (tile % 64);
+    }
+}
+
+/* Sets the bits of row r that no solid range covers. */
+static void load_row(struct strip *s, uint32_t r)
+{
+    const struct pattern *p = s->pattern;
+    uint32_t k = 0;
+    for (uint64_t at = p->row[strip_row(s, r)]; at < p->row[strip_row(s, r) + 1]; at++) {
+        uint32_t from = p->run[at].begin, end = p->run[at].end;
+        while (from < end) {
+            while (k < s->n_solid && s->solid[k].end <= from)
+                k++;
+            if (k < s->n_solid && s->solid[k].begin <= from) {
+                from = s->solid[k].end;
+                continue;
+            }
+            uint32_t stop = k < s->n_solid && s->solid[k].begin < end ? s->solid[k].begin : end;
+            set_bits(s, r, from, stop);
+            from = stop;
+        }
+    }
+}
+
+static void list_touched(struct strip *s)
+{
+    for (uint32_t w = 0; w <= s->tiles / 64; w++) {
+        for (uint64_t word = s->touched_map[w]; word; word &= word - 1)
+            s->touched[s->n_touched++] = w * 64 + (uint32_t)__builtin_ctzll(word);
+        s->touched_map[w] = 0;
+    }
+}
+
+void strip_load(struct strip *s, const struct pattern *p, uint32_t row0, const u32 *own)
+{
+    clear(s);
+    s->pattern = p;
+    s->row0 = row0;
+    s->rows = s->n - row0 < s->strip_rows ? s->n - row0 : s->strip_rows;
+    take_ownership(s, own);
+    find_common(s);
+    find_solid(s);
+    for (uint32_t r = 0; r < s->rows; r++)
+        if (strip_owns(s, r))
+            load_row(s, r);
+    list_touched(s);
+}
+
+void strip_reopen(struct strip *s)
+{
+    if (s->n_solid)
+        memset(s->solid_open, 1, s->n_solid);
+    for (uint32_t k = 0; k < s->n_touched; k++)
+        memcpy(strip_tile(s, s->open, s->touched[k]), strip_tile(s, s->bits, s->touched[k]),
+               s->strip_rows * sizeof *s->open);
+}
+
+uint32_t strip_open_cells(const struct strip *s, uint32_t tile)
+{
+    const u32 *word = strip_tile(s, s->open, tile);
+    uint32_t cells = 0;
+    for (uint32_t r = 0; r < s->rows; r++)
+        cells += (uint32_t)__builtin_popcount(word[r]);
+    return cells;
+}
+
+uint32_t strip_solid_tiles(const struct strip *s)
+{
+    uint32_t tiles = 0;
+    for (uint32_t k = 0; k < s->n_solid; k++)
+        tiles += (s->solid[k].end - s->solid[k].begin) / ABI_TILE_COLS;
+    return tiles;
+}

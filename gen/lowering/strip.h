@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A strip of rows as the lowerings see it. What every owned row sees in whole tiles is held as
+   `solid` ranges, the rest as bits, 32 keys a word, in tiles: [tile][row]. So a band or a triangle
+   costs its edge, not its area. Built from runs; scratch is strip_rows x n bits, twice, and is
+   cleared by what was touched. */
+#pragma once
+#include "masks/pattern.h"
+#include "templates/abi.h"
+#include <stddef.h>
+
+struct strip {
+    const struct pattern *pattern;
+    uint32_t n, tiles;   /* tiles: n / 32, rounded up */
+    uint32_t strip_rows; /* rows of a tile: 32 .. ABI_MAX_STRIP */
+    uint32_t row0, rows; /* rows that the strip really has */
+    u32 own[ABI_MAX_STRIP / 32];
+    uint32_t owned;                 /* number of bits in own */
+    uint32_t active[ABI_MAX_STRIP]; /* active keys of each owned row */
+    uint64_t cells;                 /* sum of active */
+    bool equal;                     /* every owned row sees exactly the common ranges */
+    struct abi_range *common;       /* keys that every owned row sees, ascending */
+    struct abi_range *solid;        /* the whole tiles in them: bounds are multiples of 32 */
+    uint8_t *solid_open;            /* [n_solid] 0: taken from this draft already */
+    uint32_t n_common, n_solid;
+    u32 *bits;         /* [tiles][strip_rows]: owned entries outside of solid */
+    u32 *open;         /* the same, less what lowerings have taken from this draft */
+    uint32_t *touched; /* tiles with a bit, ascending */
+    uint32_t n_touched;
+    /* internal */
+    uint64_t *touched_map;
+    struct abi_range *spare;
+    uint32_t common_room, spare_room, solid_room, open_room;
+};
+
+struct strip *strip_new(uint32_t n, uint32_t strip_rows);
+void strip_destroy(struct strip *s);
+
+/* Loads rows row0 .. of the pattern whose `own` bit is on; null: all rows that there are. */
+void strip_load(struct strip *s, const struct pattern *p, uint32_t row0, const u32 *own);
+
+/* Opens every entry again, for the next draft. */
+void strip_reopen(struct strip *s);
+
+/* The row of the pattern that is row r of the strip: the one place that knows. */
+static inline uint32_t strip_row(const struct strip *s, uint32_t r)
+{
+    return s->row0 + r;
+}
+
+static inline bool strip_owns(const struct strip *s, uint32_t r)
+{
+    return s->own[r / 32] >> (r % 32) & 1;
+}
+
+static inline u32 *strip_tile(const struct strip *s, u32 *bits, uint32_t tile)
+{
+    return bits + (size_t)tile * s->strip_rows;
+}
+
+uint32_t strip_open_cells(const struct strip *s, uint32_t tile);
+uint32_t strip_solid_tiles(const struct strip *s);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles of STRIP_ROWS x 32: those without an active entry are skipped, full ones take no mask
+   test, the others test a pattern of one word a row. Whatever no other lowering took ends here. */
+#include "gen/lowering/lowering.h"
+#include "masks/base/memory.h"
+#include <string.h>
+
+static double cost(struct strip *s, const struct price *p)
+{
+    double entries = 32.0 * s->rows;
+    return p->item + entries * (strip_solid_tiles(s) * p->full + s->n_touched * p->partial);
+}
+
+static void add_full(struct strip *s, const struct price *p, struct draft *d)
+{
+    for (uint32_t k = 0; k < s->n_solid; k++) {
+        if (!s->solid_open[k])
+            continue;
+        for (uint32_t c = s->solid[k].begin; c < s->solid[k].end; c += ABI_TILE_COLS) {
+            *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) = (struct abi_tile){c, 0};
+            d->cost += 32.0 * s->rows * p->full;
+        }
+    }
+}
+
+static void add_pattern(struct strip *s, uint32_t tile, struct draft *d)
+{
+    u32 index = (u32)(d->n_words / s->strip_rows) + 1;
+    *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) =
+        (struct abi_tile){tile * ABI_TILE_COLS, index};
+    const u32 *word = strip_tile(s, s->open, tile);
+    for (uint32_t r = 0; r < s->strip_rows; r++)
+        *MEMORY_PUSH(d->words, d->n_words, d->words_room) = word[r];
+}
+
+static void build(struct strip *s, const struct price *p, struct draft *d)
+{
+    uint64_t first = d->n_tiles;
+    add_full(s, p, d);
+    for (uint32_t k = 0; k < s->n_touched; k++) {
+        u32 *open = strip_tile(s, s->open, s->touched[k]);
+        if (!strip_open_cells(s, s->touched[k]))
+            continue;
+        add_pattern(s, s->touched[k], d);
+        d->cost += 32.0 * s->rows * p->partial;
+        memset(open, 0, s->strip_rows * sizeof *open);
+    }
+    if (d->n_tiles > first)
+        draft_piece(d, ABI_TILES, first, d->n_tiles - first,
+                    ABI_TILE_COLS * (d->n_tiles - first));
+}
+
+static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                   const struct abi_piece *piece, const struct visitor *v)
+{
+    if (piece->first > t->n_tiles || piece->count > t->n_tiles - piece->first)
+        return false;
+    for (uint32_t k = 0; k < piece->count; k++) {
+        struct abi_tile tile = t->tiles[piece->first + k];
+        if (tile.pattern > t->n_patterns || tile.col0 % ABI_TILE_COLS)
+            return false;
+        const u32 *word =
+            tile.pattern ? t->patterns + (size_t)(tile.pattern - 1) * strip_rows : NULL;
+        for (uint32_t r = 0; r < strip_rows; r++) {
+            bool seen = r < item->rows && item_owns(item, r);
+            u32 bits = word ? word[r] : seen ? ~(u32)0 : 0;
+            if (bits && !v->word(v->context, r, tile.col0, bits))
+                return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t columns(const struct plan_pass *t, const struct abi_piece *piece)
+{
+    (void)t;
+    return (uint64_t)ABI_TILE_COLS * piece->count;
+}
+
+static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+                  const struct abi_piece *piece, struct text *out)
+{
+    (void)strip_rows, (void)item;
+    uint32_t full = 0;
+    for (uint32_t k = 0; k < piece->count; k++)
+        full += !t->tiles[piece->first + k].pattern;
+    text_add(out, "%u tiles, %u full, at", piece->count, full);
+    for (uint32_t k = 0; k < piece->count && k < 12; k++) {
+        struct abi_tile tile = t->tiles[piece->first + k];
+        text_add(out, " %u%s", tile.col0, tile.pattern ? "" : "*");
+    }
+    text_add(out, piece->count > 12 ? " ...\n" : "\n");
+}
+
+const struct lowering lowering_tiles = {
+    .name = "tiles",
+    .kind = ABI_TILES,
+    .cost = cost,
+    .build = build,
+    .decode = decode,
+    .columns = columns,
+    .print = print,
+};

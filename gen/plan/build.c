@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mask to plan. Strip by strip: the cheapest draft of the strip as a whole, then the same without
+   the rows that stand out, as long as that is cheaper; the winner goes to the tables. Each distinct
+   pattern is planned once in each direction, heads and layers only share the work lists. */
+#include "gen/lowering/lowering.h"
+#include "gen/plan/internal.h"
+#include "gen/plan/tables.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { TABLE_LIMIT = 1 << 30 }; /* entries of a table: indices are 32 bits wide */
+
+struct builder {
+    struct plan_pass *pass;
+    struct price price;
+    struct strip *strip;
+    struct draft draft[3]; /* best of this ownership, being built, best so far */
+    struct pattern_index index;
+    double
+        alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
+    bool applied[PLAN_MAX_LOWERINGS];
+};
+
+static void swap_drafts(struct draft *a, struct draft *b)
+{
+    struct draft c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Builds a draft with the lowerings of `set` (bits by table row); tiles always close it. */
+static void build_draft(struct builder *b, uint32_t set, struct draft *d)
+{
+    strip_reopen(b->strip);
+    draft_clear(d);
+    d->cost = b->price.item;
+    for (uint32_t k = 0; lowerings[k]; k++)
+        if (set >> k & 1)
+            lowerings[k]->build(b->strip, &b->price, d);
+    lowering_tiles.build(b->strip, &b->price, d);
+}
+
+/* The cheapest draft of the loaded strip, in b->draft[0]. */
+static void best_draft(struct builder *b)
+{
+    uint32_t set = 0;
+    draft_clear(&b->draft[0]);
+    if (!b->strip->owned)
+        return;
+    strip_reopen(b->strip);
+    for (uint32_t k = 0; lowerings[k]; k++)
+        if (lowerings[k]->applies && lowerings[k]->applies(b->strip, &b->price))
+            set |= (uint32_t)1 << k;
+    build_draft(b, set, &b->draft[0]);
+    for (uint32_t k = 0; lowerings[k]; k++) {
+        if (!(set >> k & 1) || !lowerings[k]->optional)
+            continue;
+        build_draft(b, set & ~((uint32_t)1 << k), &b->draft[1]);
+        if (b->draft[1].cost >= b->draft[0].cost)
+            continue;
+        set &= ~((uint32_t)1 << k);
+        swap_drafts(&b->draft[0], &b->draft[1]);
+    }
+}
+
+/* What each lowering would cost if it had the strip for itself. */
+static void note_alone(struct builder *b)
+{
+    strip_reopen(b->strip);
+    for (uint32_t k = 0; lowerings[k]; k++) {
+        b->alone[k] += lowerings[k]->cost(b->strip, &b->price);
+        b->applied[k] |= !lowerings[k]->applies || lowerings[k]->applies(b->strip, &b->price);
+    }
+}
+
+static double price_of_rows_without(const struct builder *b, const struct pattern *p,
+                                    uint32_t row0, uint32_t rows, const u32 *own)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1))
+            sum += rows_price(&b->price, p, row0 + r);
+    return sum;
+}
+
+static void emit_rows_without(struct builder *b, const struct pattern *p, uint32_t row0,
+                              uint32_t rows, const u32 *own)
+{
+    for (uint32_t r = 0; r < rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1))
+            tables_add_row(b->pass, p, row0 + r, rows_price(&b->price, p, row0 + r));
+}
+
+/* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
+   that stay, and the draft for them is b->draft[2]. Returns the price of all. */
+static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row0, u32 *own)
+{
+    struct strip *s = b->strip;
+    u32 fewer[ABI_MAX_STRIP / 32];
+    best_draft(b);
+    swap_drafts(&b->draft[0], &b->draft[2]);
+    double best = b->draft[2].cost;
+    while (rows_stand_out(s, fewer)) {
+        strip_load(s, p, row0, fewer);
+        best_draft(b);
+        double total = b->draft[0].cost + price_of_rows_without(b, p, row0, s->rows, fewer);
+        if (total >= best)
+            break;
+        best = total;
+        memcpy(own, fewer, sizeof fewer);
+        swap_drafts(&b->draft[0], &b->draft[2]);
+    }
+    return best;
+}
+
+static void build_strip(struct builder *b, const struct pattern *p, uint32_t row0)
+{
+    static const u32 none[ABI_MAX_STRIP / 32];
+    struct strip *s = b->strip;
+    u32 own[ABI_MAX_STRIP / 32];
+    strip_load(s, p, row0, NULL);
+    note_alone(b);
+    memcpy(own, s->own, sizeof own);
+    double best = peel_rows(b, p, row0, own);
+    bool one = s->rows == 1; /* an item of one row is always the row pass */
+    if (one || price_of_rows_without(b, p, row0, s->rows, none) < best)
+        memcpy(own, none, sizeof own);
+    emit_rows_without(b, p, row0, s->rows, own);
+    memcpy(s->own, own, sizeof own);
+    if (memcmp(own, none, sizeof own))
+        tables_add_strip(b->pass, &b->index, s, &b->draft[2]);
+}
+
+static int check_room(const struct plan_pass *t, struct error *e)
+{
+    const uint64_t counts[] = {t->n_items, t->n_pieces, t->n_ranges,
+                               t->n_tiles, t->n_lines,  t->n_patterns};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+        if (counts[k] > TABLE_LIMIT)
+            return error_set(e, ERROR_INPUT,
+                             "the plan of this mask needs more than 2^30 table entries; "
+                             "use fewer tokens or a mask with more structure");
+    return 0;
+}
+
+static int build_pattern(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                         uint32_t which, struct error *e)
+{
+    memset(b->alone, 0, sizeof b->alone);
+    memset(b->applied, 0, sizeof b->applied);
+    b->pass->item_first[which] = (uint32_t)b->pass->n_items;
+    for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
+        build_strip(b, pattern, row0);
+        if (check_room(b->pass, e))
+            return -1;
+    }
+    b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
+    summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
+    return 0;
+}
+
+static void finish_builder(struct builder *b)
+{
+    for (uint32_t k = 0; k < 3; k++)
+        draft_finish(&b->draft[k]);
+    free(b->index.slot);
+    strip_destroy(b->strip);
+}
+
+static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
+                      bool transposed, struct error *e)
+{
+    struct builder b = {.pass = pass, .price = price_make(p->machine, &p->features)};
+    int failed = 0;
+    b.strip = strip_new(p->n, p->strip_rows);
+    pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
+    pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
+    for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
+        struct pattern *turned = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
+        if (transposed && !turned)
+            failed = -1;
+        else
+            failed = build_pattern(&b, p, turned ? turned : m->pattern[k], k, e);
+        pattern_destroy(turned);
+    }
+    finish_builder(&b);
+    if (!failed)
+        work_build(p, pass);
+    return failed;
+}
+
+struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
+                        const struct machine *machine, struct error *e)
+{
+    if (machine->kind != t->kind) {
+        error_set(e, ERROR_INPUT, "machine %s does not run code for target %s", machine->name,
+                  t->name);
+        return NULL;
+    }
+    struct plan *p = memory_new(1, sizeof *p);
+    *p = (struct plan){
+        .n = m->n,
+        .heads = m->heads,
+        .layers = m->layers,
+        .n_masks = m->n_patterns,
+        .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
+        .strip_rows = t->strip_rows,
+        .target = t,
+        .machine = machine,
+        .features = *f,
+    };
+    int failed = build_pass(p, &p->forward, m, false, e);
+    if (!failed && f->backward)
+        failed = build_pass(p, &p->transposed, m, true, e);
+#ifndef NDEBUG
+    if (!failed)
+        failed = plan_check(p, m, e);
+#endif
+    if (!failed)
+        return p;
+    plan_destroy(p);
+    return NULL;
+}
+
+void plan_destroy(struct plan *p)
+{
+    if (!p)
+        return;
+    tables_finish(&p->forward);
+    tables_finish(&p->transposed);
+    free(p->at);
+    free(p);
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan's binary tables, decoded and held against the mask. An item's entries are set in a
+   bitmap of its rows, where a second visit shows at once; then each owned row must have all of the
+   mask's runs and as many entries as the mask. Memory is strip_rows x n bits; time follows runs. */
+#include "gen/lowering/lowering.h"
+#include "gen/plan/plan.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct checker {
+    const struct plan *plan;
+    const struct plan_pass *pass;
+    const struct pattern *mask; /* in the direction of the pass */
+    const char *direction;
+    uint32_t which, item;
+    uint32_t rows;  /* of the item being decoded */
+    uint64_t words; /* of a row of the bitmap */
+    u64 *bits;      /* [strip_rows][words] */
+    uint32_t visited[ABI_MAX_STRIP];
+    bool *owned; /* [n] */
+    struct error *e;
+};
+
+static int fail(struct checker *c, const char *what, uint32_t row, uint32_t column)
+{
+    return error_set(c->e, ERROR_FALSE,
+                     "plan, %s, mask %u, item %u: %s at row %u, column %u of the pass",
+                     c->direction, c->which, c->item, what, row, column);
+}
+
+static bool see_bits(struct checker *c, uint32_t r, uint64_t word, u64 bits, uint32_t col0)
+{
+    u64 *at = &c->bits[r * c->words + word];
+    const struct abi_item *item = &c->pass->items[c->item];
+    if (*at & bits) {
+        fail(c, "visited twice", item->row0 + r, col0);
+        return false;
+    }
+    *at |= bits;
+    c->visited[r] += (uint32_t)__builtin_popcountll(bits);
+    return true;
+}
+
+static bool may_see(struct checker *c, uint32_t r, uint32_t begin, uint32_t end)
+{
+    const struct abi_item *item = &c->pass->items[c->item];
+    if (r < item->rows && item_owns(item, r) && begin < end && end <= c->plan->n)
+        return true;
+    fail(c, "visited outside of the item or the mask", item->row0 + r, begin);
+    return false;
+}
+
+static bool see_range(void *context, uint32_t r, uint32_t begin, uint32_t end)
+{
+    struct checker *c = context;
+    if (!may_see(c, r, begin, end))
+        return false;
+    for (uint32_t col = begin; col < end;) {
+        uint32_t stop = (col / 64 + 1) * 64 < end ? (col / 64 + 1) * 64 : end;
+        u64 bits = stop - col == 64 ? ~(u64)0 : (((u64)1 << (stop - col)) - 1) << (col % 64);
+        if (!see_bits(c, r, col / 64, bits, col))
+            return false;
+        col = stop;
+    }
+    return true;
+}
+
+static bool see_word(void *context, uint32_t r, uint32_t col0, u32 word)
+{
+    struct checker *c = context;
+    if (!may_see(c, r, col0, col0 + 32 - (uint32_t)__builtin_clz(word)))
+        return false;
+    return see_bits(c, r, col0 / 64, (u64)word << (col0 % 64), col0);
+}
+
+static int check_pieces(struct checker *c, const struct abi_item *item)
+{
+    const struct plan_pass *t = c->pass;
+    struct visitor v = {see_range, see_word, c};
+    uint64_t cols = 0;
+    if (item->piece > t->n_pieces || item->pieces > t->n_pieces - item->piece)
+        return fail(c, "pieces outside of their table", item->row0, 0);
+    for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
+        const struct abi_piece *piece = &t->pieces[k];
+        const struct lowering *l = piece->kind < ABI_KINDS ? lowering_of(piece->kind) : NULL;
+        if (!l)
+            return fail(c, "unknown kind of piece", item->row0, 0);
+        if (!(t->uses >> piece->kind & 1))
+            return fail(c, "a kind that `uses` lacks", item->row0, 0);
+        if ((item->rows == 1) != (piece->kind == ABI_ROWS))
+            return fail(c, "the row pass and one row do not go together", item->row0, 0);
+        if (c->e)
+            c->e->kind = ERROR_NONE;
+        if (!l->decode(t, c->plan->strip_rows, item, piece, &v)) {
+            if (!c->e || c->e->kind == ERROR_NONE)
+                fail(c, "a table's row is out of range", item->row0, 0);
+            return -1;
+        }
+        if (piece->cols != l->columns(t, piece))
+            return fail(c, "a piece's columns do not add up", item->row0, 0);
+        cols += piece->cols;
+    }
+    if (cols != item->cols || item->cols > t->max_cols)
+        return fail(c, "the item's columns do not add up", item->row0, 0);
+    return 0;
+}
+
+/* The bits of `row` that lie in begin .. end - 1 must all be on; they are cleared. */
+static uint32_t first_off(u64 *row, uint32_t begin, uint32_t end)
+{
+    for (uint32_t col = begin; col < end;) {
+        uint32_t stop = (col / 64 + 1) * 64 < end ? (col / 64 + 1) * 64 : end;
+        u64 bits = stop - col == 64 ? ~(u64)0 : (((u64)1 << (stop - col)) - 1) << (col % 64);
+        u64 missing = bits & ~row[col / 64];
+        if (missing)
+            return col / 64 * 64 + (uint32_t)__builtin_ctzll(missing);
+        row[col / 64] &= ~bits;
+        col = stop;
+    }
+    return end;
+}
+
+/* Where the count is too high: the first entry left after the mask's were cleared. */
+static uint32_t first_on(const struct checker *c, const u64 *row)
+{
+    uint64_t w = 0;
+    while (w + 1 < c->words && !row[w])
+        w++;
+    return (uint32_t)(w * 64 + (row[w] ? (uint32_t)__builtin_ctzll(row[w]) : 0));
+}
+
+static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
+{
+    uint32_t row = item->row0 + r;
+    u64 *bits = c->bits + r * c->words;
+    if (c->owned[row])
+        return fail(c, "a row that another item owns too", row, 0);
+    c->owned[row] = true;
+    uint64_t active = 0;
+    for (uint64_t k = c->mask->row[row]; k < c->mask->row[row + 1]; k++) {
+        struct run run = c->mask->run[k];
+        uint32_t off = first_off(bits, run.begin, run.end);
+        if (off < run.end)
+            return fail(c, "an active entry is not visited", row, off);
+        active += run.end - run.begin;
+    }
+    if (c->visited[r] != active)
+        return fail(c, "an inactive entry is visited", row, first_on(c, bits));
+    return 0;
+}
+
+static int check_item(struct checker *c, const struct abi_item *item)
+{
+    uint32_t limit = c->plan->strip_rows, n = c->plan->n;
+    if (item->rows < 1 || item->rows > limit || item->row0 >= n ||
+        item->rows > n - item->row0 || (item->rows > 1 && item->row0 % limit))
+        return fail(c, "rows outside of the mask or of the strip's grid", item->row0, 0);
+    memset(c->visited, 0, sizeof c->visited);
+    if (check_pieces(c, item))
+        return -1;
+    for (uint32_t r = 0; r < ABI_MAX_STRIP; r++) {
+        if (!item_owns(item, r))
+            continue;
+        if (r >= item->rows)
+            return fail(c, "an owned row beyond the item's", item->row0 + r, 0);
+        if (check_row(c, item, r))
+            return -1;
+    }
+    return item->cost ? 0 : fail(c, "a cost of 0", item->row0, 0);
+}
+
+static int check_mask(struct checker *c)
+{
+    const struct plan_pass *t = c->pass;
+    u32 first = t->item_first[c->which], end = t->item_first[c->which + 1];
+    memset(c->owned, 0, c->plan->n * sizeof *c->owned);
+    c->item = first;
+    if (first > end || end > t->n_items)
+        return fail(c, "items outside of their table", 0, 0);
+    for (; c->item < end; c->item++)
+        if (check_item(c, &t->items[c->item]))
+            return -1;
+    for (uint32_t row = 0; row < c->plan->n; row++)
+        if (!c->owned[row])
+            return fail(c, "a row that no item owns", row, 0);
+    return 0;
+}
+
+/* Each layer's list holds every item of every head once, the most expensive first. */
+static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
+{
+    const struct plan_pass *t = c->pass;
+    const uint32_t *at = c->plan->at + (size_t)layer * c->plan->heads;
+    uint64_t first = t->layer_work[layer][0], count = t->layer_work[layer][1], expected = 0;
+    if (first > t->n_work || count > t->n_work - first)
+        return fail(c, "work outside of its table", layer, 0);
+    for (uint32_t h = 0; h < c->plan->heads; h++)
+        expected += t->item_first[at[h] + 1] - t->item_first[at[h]];
+    if (count != expected)
+        return fail(c, "a work list of another length than its items", layer, 0);
+    memset(seen, 0, (t->n_items * c->plan->heads + 7) / 8);
+    for (uint64_t k = first; k < first + count; k++) {
+        struct abi_work w = t->work[k];
+        if (w.head >= c->plan->heads || w.item < t->item_first[at[w.head]] ||
+            w.item >= t->item_first[at[w.head] + 1])
+            return fail(c, "work that is not the head's", w.head, w.item);
+        uint64_t bit = w.head * t->n_items + w.item;
+        if (seen[bit / 8] >> (bit % 8) & 1)
+            return fail(c, "work that is done twice", w.head, w.item);
+        seen[bit / 8] |= (uint8_t)(1 << (bit % 8));
+        if (k > first && t->items[w.item].cost > t->items[t->work[k - 1].item].cost)
+            return fail(c, "work out of order", w.head, w.item);
+    }
+    return 0;
+}
+
+static bool checked_before(const struct plan_pass *t, uint32_t layer)
+{
+    for (uint32_t l = 0; l < layer; l++)
+        if (!memcmp(t->layer_work[l], t->layer_work[layer], sizeof *t->layer_work))
+            return true;
+    return false;
+}
+
+/* A list shared by two layers fits both only where their heads agree. */
+static int check_shared(struct checker *c, uint32_t layer)
+{
+    const struct plan *p = c->plan;
+    for (uint32_t l = 0; l < layer; l++)
+        if (!memcmp(c->pass->layer_work[l], c->pass->layer_work[layer],
+                    sizeof *c->pass->layer_work) &&
+            memcmp(p->at + (size_t)l * p->heads, p->at + (size_t)layer * p->heads,
+                   p->heads * sizeof *p->at))
+            return fail(c, "a work list shared by layers that differ", layer, l);
+    return 0;
+}
+
+static int check_work(struct checker *c)
+{
+    uint8_t *seen = memory_new((c->pass->n_items * c->plan->heads + 7) / 8, 1);
+    int failed = 0;
+    for (uint32_t l = 0; l < c->plan->layers && !failed; l++)
+        failed = checked_before(c->pass, l) ? check_shared(c, l) : check_layer(c, l, seen);
+    free(seen);
+    return failed;
+}
+
+static int check_pass(const struct plan *p, const struct plan_pass *t, const struct mask *m,
+                      bool transposed, struct error *e)
+{
+    struct checker c = {.plan = p, .pass = t, .e = e};
+    c.direction = transposed ? "transposed" : "forward";
+    c.words = (p->n + 63) / 64;
+    c.bits = memory_new(c.words * p->strip_rows, sizeof *c.bits);
+    c.owned = memory_new(p->n, sizeof *c.owned);
+    int failed = 0;
+    for (c.which = 0; c.which < p->n_masks && !failed; c.which++) {
+        struct pattern *turned = transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
+        c.mask = transposed ? turned : m->pattern[c.which];
+        failed = c.mask ? check_mask(&c) : -1;
+        pattern_destroy(turned);
+    }
+    if (!failed)
+        failed = check_work(&c);
+    free(c.bits);
+    free(c.owned);
+    return failed;
+}
+
+int plan_check(const struct plan *p, const struct mask *m, struct error *e)
+{
+    if (p->n != m->n || p->heads != m->heads || p->layers != m->layers ||
+        p->n_masks != m->n_patterns ||
+        memcmp(p->at, m->at, (size_t)m->heads * m->layers * sizeof *m->at))
+        return error_set(e, ERROR_FALSE, "the plan was made for another mask");
+    if (check_pass(p, &p->forward, m, false, e))
+        return -1;
+    return p->features.backward ? check_pass(p, &p->transposed, m, true, e) : 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of gen/plan. */
+#pragma once
+#include "gen/plan/plan.h"
+
+/* Orders every layer's (head, item) pairs, most expensive first; layers whose heads have the same
+   masks share one list. */
+void work_build(const struct plan *p, struct plan_pass *pass);
+
+/* The summary of mask `which`; `alone` and `applied` by row of the table of lowerings. */
+void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
+                  const struct pattern *pattern, const double *alone, const bool *applied);
+
+/* Share of the backward pass: dQ follows the forward plan, dK and dV the transposed one. */
+#define DQ_SHARE (3.0 / 7.0)
+
+/* The packed operands of one head, in seconds on one worker; 0 where the plan packs nothing. */
+double pack_seconds(const struct plan *p, uint32_t uses);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pass over one mask amounts to: the figures of struct plan_summary and the sentence that
+   says why the plan is what it is. */
+#include "gen/lowering/lowering.h"
+#include "gen/plan/internal.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What was visited how. */
+struct tally {
+    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS];
+    double seconds;
+};
+
+static uint32_t owned_rows(const struct abi_item *item)
+{
+    uint32_t rows = 0;
+    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+        rows += (uint32_t)__builtin_popcount(item->own[w]);
+    return rows;
+}
+
+static uint64_t piece_cells(const struct plan_pass *t, const struct abi_item *item,
+                            const struct abi_piece *piece, uint32_t n)
+{
+    uint64_t cells = 0;
+    if (piece->kind == ABI_BLOCKS || piece->kind == ABI_ROWS)
+        return (uint64_t)piece->cols * owned_rows(item);
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        if (piece->kind == ABI_DIAGONAL) {
+            cells += t->lines[k].row_end - t->lines[k].row_begin;
+            continue;
+        }
+        uint32_t col0 = t->tiles[k].col0;
+        uint32_t width = n - col0 < ABI_TILE_COLS ? n - col0 : ABI_TILE_COLS;
+        cells += (uint64_t)width * owned_rows(item);
+    }
+    return cells;
+}
+
+static struct tally count(const struct plan *p, const struct plan_pass *t, uint32_t which)
+{
+    struct tally sum = {0};
+    for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
+        const struct abi_item *item = &t->items[i];
+        sum.seconds += item->cost * 1e-9;
+        for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
+            const struct abi_piece *piece = &t->pieces[k];
+            uint64_t cells = piece_cells(t, item, piece, p->n);
+            sum.executed += cells;
+            sum.cells[piece->kind] += cells;
+            sum.pieces[piece->kind]++;
+        }
+    }
+    return sum;
+}
+
+static void name_lowering(const struct tally *sum, bool all, struct plan_summary *s)
+{
+    if (!sum->executed || all) {
+        snprintf(s->lowering, sizeof s->lowering, all ? "dense" : "empty");
+        return;
+    }
+    for (const struct lowering *const *l = lowerings; *l; l++) {
+        if (!(*l)->decode || !sum->pieces[(*l)->kind])
+            continue;
+        size_t length = strlen(s->lowering);
+        snprintf(s->lowering + length, sizeof s->lowering - length, "%s%s", length ? "+" : "",
+                 (*l)->name);
+    }
+}
+
+static void give_reason(const struct tally *sum, const struct pattern *pattern, bool all,
+                        struct plan_summary *s)
+{
+    char *at = s->reason;
+    size_t room = sizeof s->reason;
+    double dense = s->dense_predicted / s->predicted;
+    if (!sum->executed)
+        snprintf(at, room, "no entry is active: outputs are only cleared");
+    else if (all && pattern->active == (uint64_t)pattern->n * pattern->n)
+        snprintf(at, room, "every entry is active");
+    else if (all)
+        snprintf(at, room,
+                 "every tile has active entries, and no lowering is predicted faster");
+    else
+        snprintf(at, room,
+                 "visits %.1f%% of the entries for %.1f%% active; predicted %.1fx dense",
+                 100 * s->executed_fraction,
+                 100 * (double)pattern->active / ((double)pattern->n * pattern->n), dense);
+}
+
+static void set_floor(const struct plan *p, const struct pattern *pattern,
+                      struct plan_summary *s)
+{
+    const struct machine *m = p->machine;
+    double cells = (double)pattern->active, rows = p->n, d = p->features.head_dim;
+    double compute = cells * 4 * d / m->flops, exp = cells / m->exps;
+    double memory = rows * (4 * d * dtype_bytes(p->features.dtype) + 4) / m->bytes;
+    s->floor = memory;
+    s->bound = "memory";
+    if (exp > s->floor) {
+        s->floor = exp;
+        s->bound = "exp";
+    }
+    if (compute > s->floor) {
+        s->floor = compute;
+        s->bound = "compute";
+    }
+}
+
+double pack_seconds(const struct plan *p, uint32_t uses)
+{
+    bool packs = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
+    return packs ? price_make(p->machine, &p->features).pack_row * p->n : 0;
+}
+
+void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
+                  const struct pattern *pattern, const double *alone, const bool *applied)
+{
+    struct plan_summary *s = &pass->summary[which];
+    struct tally sum = count(p, pass, which);
+    double area = (double)p->n * p->n, pack = pack_seconds(p, 1u << ABI_TILES);
+    bool walks = sum.pieces[ABI_DIAGONAL];
+    bool all = sum.executed == (uint64_t)p->n * p->n && !walks;
+    uint32_t uses = 0;
+    for (uint32_t k = 0; k < ABI_KINDS; k++)
+        uses |= (uint32_t)(sum.pieces[k] > 0) << k;
+    s->executed_fraction = (double)sum.executed / area;
+    s->predicted = sum.seconds + pack_seconds(p, uses);
+    for (uint32_t k = 0; lowerings[k]; k++)
+        if (!strcmp(lowerings[k]->name, "dense"))
+            s->dense_predicted = alone[k] + pack;
+    if (s->dense_predicted < s->predicted) /* item costs are rounded up to whole nanoseconds */
+        s->dense_predicted = s->predicted;
+    name_lowering(&sum, all, s);
+    give_reason(&sum, pattern, all, s);
+    set_floor(p, pattern, s);
+    for (uint32_t k = 0; lowerings[k]; k++) {
+        if (!applied[k] || !strcmp(lowerings[k]->name, s->lowering))
+            continue;
+        bool packs = lowerings[k]->kind == ABI_TILES || lowerings[k]->kind == ABI_BLOCKS;
+        s->rejected[s->n_rejected++] =
+            (struct plan_rejected){lowerings[k]->name, alone[k] + (packs ? pack : 0)};
+    }
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gen/plan/tables.h"
+#include "masks/base/memory.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static uint64_t find_slot(const struct plan_pass *t, const struct pattern_index *index,
+                          const u32 *words, uint32_t strip_rows)
+{
+    size_t bytes = strip_rows * sizeof *words;
+    uint64_t at = XXH3_64bits(words, bytes) & (index->room - 1);
+    while (index->slot[at] &&
+           memcmp(t->patterns + (size_t)(index->slot[at] - 1) * strip_rows, words, bytes))
+        at = (at + 1) & (index->room - 1);
+    return at;
+}
+
+static void grow_index(const struct plan_pass *t, struct pattern_index *index,
+                       uint32_t strip_rows)
+{
+    index->room = index->room ? 2 * index->room : 256;
+    free(index->slot);
+    index->slot = memory_new(index->room, sizeof *index->slot);
+    for (uint64_t k = 0; k < t->n_patterns; k++)
+        index->slot[find_slot(t, index, t->patterns + k * strip_rows, strip_rows)] =
+            (u32)(k + 1);
+}
+
+/* 1 + index of these words among the pass's patterns. */
+static u32 intern(struct plan_pass *t, struct pattern_index *index, const u32 *words,
+                  uint32_t strip_rows)
+{
+    if (2 * (t->n_patterns + 1) > index->room)
+        grow_index(t, index, strip_rows);
+    uint64_t at = find_slot(t, index, words, strip_rows);
+    if (index->slot[at])
+        return index->slot[at];
+    if (t->n_patterns == t->patterns_room) {
+        t->patterns_room = t->patterns_room ? 2 * t->patterns_room : 16;
+        t->patterns = memory_resize(t->patterns, t->patterns_room, strip_rows * sizeof *words);
+    }
+    memcpy(t->patterns + t->n_patterns * strip_rows, words, strip_rows * sizeof *words);
+    return index->slot[at] = (u32)++t->n_patterns;
+}
+
+static u32 nanoseconds(double seconds)
+{
+    double ns = ceil(seconds * 1e9);
+    return ns < 1 ? 1 : ns > (double)UINT32_MAX ? UINT32_MAX : (u32)ns;
+}
+
+static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_piece piece)
+{
+    *MEMORY_PUSH(t->pieces, t->n_pieces, t->pieces_room) = piece;
+    item->pieces++;
+    item->cols += piece.cols;
+    t->uses |= (u32)1 << piece.kind;
+}
+
+static void add_item(struct plan_pass *t, struct abi_item item)
+{
+    if (item.cols > t->max_cols)
+        t->max_cols = item.cols;
+    *MEMORY_PUSH(t->items, t->n_items, t->items_room) = item;
+}
+
+/* Copies a piece's rows of the draft's tables; returns where they begin in the plan's. */
+static u32 add_contents(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+                        const struct draft *d, const struct abi_piece *piece)
+{
+    u32 first = 0;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        if (piece->kind == ABI_TILES) {
+            struct abi_tile tile = d->tiles[k];
+            if (tile.pattern)
+                tile.pattern =
+                    intern(t, index, d->words + (size_t)(tile.pattern - 1) * s->strip_rows,
+                           s->strip_rows);
+            *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
+            first = (u32)(t->n_tiles - 1);
+        } else if (piece->kind == ABI_DIAGONAL) {
+            *MEMORY_PUSH(t->lines, t->n_lines, t->lines_room) = d->lines[k];
+            first = (u32)(t->n_lines - 1);
+        } else {
+            *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) = d->ranges[k];
+            first = (u32)(t->n_ranges - 1);
+        }
+    }
+    return first + 1 - piece->count;
+}
+
+void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+                      const struct draft *d)
+{
+    struct abi_item item = {
+        .row0 = s->row0,
+        .rows = s->rows,
+        .piece = (u32)t->n_pieces,
+        .cost = nanoseconds(d->cost),
+    };
+    memcpy(item.own, s->own, sizeof item.own);
+    for (uint32_t k = 0; k < d->pieces; k++) {
+        struct abi_piece piece = d->piece[k];
+        piece.first = add_contents(t, index, s, d, &d->piece[k]);
+        add_piece(t, &item, piece);
+    }
+    add_item(t, item);
+}
+
+void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, double seconds)
+{
+    struct abi_item item = {
+        .row0 = row,
+        .rows = 1,
+        .own = {1},
+        .piece = (u32)t->n_pieces,
+        .cost = nanoseconds(seconds),
+    };
+    u32 first = (u32)t->n_ranges;
+    for (uint64_t k = p->row[row]; k < p->row[row + 1]; k++)
+        *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) =
+            (struct abi_range){p->run[k].begin, p->run[k].end};
+    u32 count = (u32)(t->n_ranges - first);
+    if (count)
+        add_piece(t, &item,
+                  (struct abi_piece){ABI_ROWS, first, count, pattern_row_active(p, row)});
+    add_item(t, item);
+}
+
+void tables_finish(struct plan_pass *t)
+{
+    free(t->items);
+    free(t->pieces);
+    free(t->ranges);
+    free(t->tiles);
+    free(t->lines);
+    free(t->patterns);
+    free(t->work);
+    free(t->item_first);
+    free(t->layer_work);
+    free(t->summary);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The growing tables of one pass. Patterns are stored once for the whole pass. */
+#pragma once
+#include "gen/lowering/lowering.h"
+#include "gen/plan/plan.h"
+
+struct pattern_index {
+    u32 *slot; /* 1 + index of a pattern, or 0; open addressing, a power of two */
+    uint64_t room;
+};
+
+/* Writes a draft (pieces of the strip's owned rows) as one item. */
+void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+                      const struct draft *d);
+/* One row alone, by the row pass; seconds is its price. */
+void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, double seconds);
+void tables_finish(struct plan_pass *t); /* frees everything; a zeroed one is fine */

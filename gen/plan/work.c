@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gen/plan/internal.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+    u32 cost;
+    struct abi_work work;
+};
+
+static int by_cost(const void *x, const void *y)
+{
+    const struct entry *a = x, *b = y;
+    if (a->cost != b->cost)
+        return a->cost > b->cost ? -1 : 1;
+    if (a->work.head != b->work.head)
+        return a->work.head < b->work.head ? -1 : 1;
+    return a->work.item < b->work.item ? -1 : a->work.item > b->work.item;
+}
+
+static uint64_t count_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at)
+{
+    uint64_t count = 0;
+    for (uint32_t h = 0; h < p->heads; h++)
+        count += t->item_first[at[h] + 1] - t->item_first[at[h]];
+    return count;
+}
+
+static void sort_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at,
+                       struct abi_work *out, uint64_t count)
+{
+    struct entry *list = memory_new(count, sizeof *list);
+    uint64_t k = 0;
+    for (uint32_t h = 0; h < p->heads; h++)
+        for (u32 item = t->item_first[at[h]]; item < t->item_first[at[h] + 1]; item++)
+            list[k++] = (struct entry){t->items[item].cost, {h, item}};
+    qsort(list, count, sizeof *list, by_cost);
+    for (k = 0; k < count; k++)
+        out[k] = list[k].work;
+    free(list);
+}
+
+/* An earlier layer with the same masks, or `layer` itself. */
+static uint32_t find_twin(const struct plan *p, uint32_t layer)
+{
+    const uint32_t *at = p->at + (size_t)layer * p->heads;
+    for (uint32_t l = 0; l < layer; l++)
+        if (!memcmp(p->at + (size_t)l * p->heads, at, p->heads * sizeof *at))
+            return l;
+    return layer;
+}
+
+void work_build(const struct plan *p, struct plan_pass *t)
+{
+    t->layer_work = memory_new(p->layers, sizeof *t->layer_work);
+    for (uint32_t l = 0; l < p->layers; l++) {
+        const uint32_t *at = p->at + (size_t)l * p->heads;
+        uint32_t twin = find_twin(p, l);
+        if (twin < l) {
+            memcpy(t->layer_work[l], t->layer_work[twin], sizeof *t->layer_work);
+            continue;
+        }
+        uint64_t count = count_layer(p, t, at);
+        t->work = memory_resize(t->work, t->n_work + count, sizeof *t->work);
+        sort_layer(p, t, at, t->work + t->n_work, count);
+        t->layer_work[l][0] = t->n_work;
+        t->layer_work[l][1] = count;
+        t->n_work += count;
+    }
+}
