@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timing of several contenders in turn (A B C D A B C D), so that a busy or slow machine is equally
+busy and slow for each. On the CPU a sample is one call, after one untimed call that wakes the
+contender's own thread pool and warms its caches; on CUDA it is one replay of a graph that walks over
+buffers larger than the L2 cache.
+"""
+import math
+import time
+
+import torch
+
+REST_S = 0.004       # between contenders: idle OpenMP pools spin for about a millisecond
+WARM_CALLS = 2
+WARM_S = 0.3         # CUDA: clocks rise
+CACHE_MULTIPLE = 3   # CUDA: the rotating buffers are this many times L2
+MAX_BUFFERS = 32
+
+
+def percentile(samples, share):
+    """Linear between the two nearest samples."""
+    s = sorted(samples)
+    at = share * (len(s) - 1)
+    low = math.floor(at)
+    return s[low] + (at - low) * (s[min(low + 1, len(s) - 1)] - s[low])
+
+
+def summary(samples):
+    return {"median_s": percentile(samples, 0.5), "p10_s": percentile(samples, 0.1),
+            "p90_s": percentile(samples, 0.9), "samples": len(samples)}
+
+
+class CpuClock:
+    def __init__(self, device):
+        self.note = "one call a sample"
+
+    def buffers(self, bytes_of_case):
+        return 1
+
+    def prepare(self, calls):
+        """calls: one per buffer. Returns what sample() takes."""
+        for _ in range(WARM_CALLS):
+            calls[0]()
+        return calls[0]
+
+    def sample(self, call):
+        time.sleep(REST_S)
+        call()
+        begin = time.perf_counter()
+        call()
+        return time.perf_counter() - begin
+
+
+class CudaClock:
+    def __init__(self, device):
+        self.l2 = torch.cuda.get_device_properties(device).L2_cache_size
+        self.note = "CUDA graphs over rotating buffers; a contender that cannot be captured is " \
+                    "timed without a graph and marked *"
+
+    def buffers(self, bytes_of_case):
+        return max(2, min(MAX_BUFFERS, math.ceil(CACHE_MULTIPLE * self.l2 / bytes_of_case)))
+
+    def prepare(self, calls):
+        begin = time.perf_counter()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):  # capture wants a warm-up on a side stream
+            while time.perf_counter() - begin < WARM_S:
+                for call in calls:
+                    call()
+                torch.cuda.synchronize()
+        torch.cuda.current_stream().wait_stream(side)
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for call in calls:
+                    call()
+            return graph.replay, len(calls), True
+        except RuntimeError:
+            torch.cuda.synchronize()
+            return lambda: [call() for call in calls], len(calls), False
+
+    def sample(self, prepared):
+        replay, calls, _ = prepared
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        replay()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3 / calls
+
+
+def clock_for(device):
+    return (CudaClock if device == "cuda" else CpuClock)(device)
+
+
+def interleave(clock, contenders, repeat):
+    """contenders: {name: calls}. {name: summary}; `graph` False where one was wanted and failed."""
+    ready = {name: clock.prepare(calls) for name, calls in contenders.items()}
+    samples = {name: [] for name in ready}
+    for _ in range(repeat):
+        for name, prepared in ready.items():
+            samples[name].append(clock.sample(prepared))
+    return {name: summary(s) | {"graph": ready[name][2] if isinstance(ready[name], tuple) else None}
+            for name, s in samples.items()}

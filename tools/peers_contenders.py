@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contenders: each a way to compute masked attention on tensors [B, H, N, D]. One row of CONTENDERS
+(or one block size of FlexAttention) is one contender: build(case) -> attend(q, k, v), raising
+Unavailable with a reason where this machine or PyTorch cannot. What depends on the mask alone (a
+compiled kernel, a block mask) is built there and never timed; its time is reported beside.
+"""
+import functools
+import logging
+import math
+
+import torch
+import torch.nn.functional as F
+
+import maskc_ctypes
+
+DTYPE_NAMES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
+
+
+class Unavailable(Exception):
+    """Why a contender cannot take part."""
+
+
+class Case:
+    """One problem: inputs [B, H, N, D] (views of [B, N, H, D] unless heads_first), and the mask, a
+    bool table [1 or H, N, N] on the device."""
+
+    def __init__(self, table, text, options, n, dtype, seed=1):
+        self.table, self.text, self.n, self.dtype = table, text, n, dtype
+        self.batch, self.head_dim = options.batch, options.head_dim
+        self.heads = options.heads if table.shape[0] == 1 else table.shape[0]
+        self.device, self.threads = options.device, options.threads
+        self.library = options.opened
+        self.scale = 1 / math.sqrt(self.head_dim)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.heads_first = options.layout == "bhnd"
+        self.q, self.k, self.v, self.grad = self.new_inputs()
+
+    def new_inputs(self):
+        shape = (self.batch, self.n, self.heads, self.head_dim)
+        all_four = torch.randn(4, *shape, generator=self.generator).to(self.dtype)
+        all_four = all_four.transpose(2, 3)
+        if self.heads_first:
+            all_four = all_four.contiguous()
+        return all_four.to(self.device).unbind(0)
+
+    @property
+    def bytes(self):
+        return 8 * self.q.numel() * self.q.element_size()  # inputs, outputs and gradients
+
+
+def build_ours(case, training):
+    """The library's own kernel, compiled for this machine."""
+    kernel = case.library.compile(case.text, dtype=DTYPE_NAMES[case.dtype], length=case.n,
+                                  targets="cuda" if case.device == "cuda" else "cpu",
+                                  heads=case.heads if case.table.shape[0] == 1 else 0,
+                                  head_dim=case.head_dim, device=case.device,
+                                  forward_only=int(not training))
+    return lambda q, k, v: maskc_ctypes.attention(kernel, q, k, v, threads=case.threads)
+
+
+def build_sdpa(case, training):
+    return F.scaled_dot_product_attention
+
+
+def build_sdpa_masked(case, training):
+    table = case.table[None]
+    return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=table)
+
+
+def build_sdpa_backend(backend):
+    """Dense on one fused kernel of CUDA."""
+    def build(case, training):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        if case.device != "cuda":
+            raise Unavailable("CUDA only")
+        chosen = getattr(SDPBackend, backend)
+
+        def attend(q, k, v):
+            with sdpa_kernel(chosen):
+                return F.scaled_dot_product_attention(q, k, v)
+        return attend
+    return build
+
+
+def build_eager(case, training):
+    """As models without a fused kernel do it: additive mask, softmax, three kernels."""
+    bias = torch.zeros(case.table.shape, dtype=case.dtype, device=case.device)
+    bias.masked_fill_(~case.table, -math.inf)
+
+    def attend(q, k, v):
+        return (q @ k.transpose(-2, -1) * case.scale + bias).softmax(-1) @ v
+    return attend
+
+
+def table_mod(table):
+    """One code object for all masks: torch.compile guards the table's shape, not its content, so
+    that a kernel is compiled once per (n, block size, pass) and not once per mask."""
+    shared = table.shape[0] == 1
+    flat = table[0] if shared else table
+
+    def shared_mod(b, h, q, kv):
+        return flat[q, kv]
+
+    def headed_mod(b, h, q, kv):
+        return flat[h, q, kv]
+    return shared_mod if shared else headed_mod
+
+
+def build_flex(block):
+    def build(case, training):
+        from torch.nn.attention.flex_attention import create_block_mask
+        if training and case.device == "cpu":
+            raise Unavailable("PyTorch has no FlexAttention backward on CPU")
+        heads = None if case.table.shape[0] == 1 else case.heads
+        mask = create_block_mask(table_mod(case.table), None, heads, case.n, case.n,
+                                 device=case.device, BLOCK_SIZE=block)
+        kernel_options = block_options(block) if case.device == "cuda" else None
+        compiled = compiled_flex(case.device)
+        return lambda q, k, v: compiled(q, k, v, block_mask=mask, kernel_options=kernel_options)
+    return build
+
+
+def block_options(block):
+    """Triton's tiles must divide the block. From 128 up they are left to PyTorch."""
+    if block >= 128:
+        return None
+    names = ("fwd_BLOCK_M", "fwd_BLOCK_N", "bwd_BLOCK_M1", "bwd_BLOCK_N1", "bwd_BLOCK_M2",
+             "bwd_BLOCK_N2")
+    return dict.fromkeys(names, block)
+
+
+@functools.cache
+def compiled_flex(device):
+    """One compiled function a process: torch keeps its variants."""
+    from torch.nn.attention.flex_attention import flex_attention
+    import torch._dynamo
+    # It warns of a CUDA toolkit without a GPU, which is no news on a CPU.
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+    # Past the limit torch would silently fall back to eager.
+    torch._dynamo.config.recompile_limit = 1024
+    torch._dynamo.config.accumulated_recompile_limit = 4096
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    mode = "max-autotune-no-cudagraphs" if device == "cuda" else None
+    return torch.compile(flex_attention, dynamic=False, fullgraph=True, mode=mode)
+
+
+# name: (build, whether it computes the mask). Without the mask it is an anchor, judged as dense.
+CONTENDERS = {
+    "ours": (build_ours, True),
+    "sdpa": (build_sdpa, False),
+    "sdpa+mask": (build_sdpa_masked, True),
+    "eager": (build_eager, True),
+}
+CUDA_CONTENDERS = {
+    "sdpa-flash": (build_sdpa_backend("FLASH_ATTENTION"), False),
+    "sdpa-cudnn": (build_sdpa_backend("CUDNN_ATTENTION"), False),
+}
+
+
+def contenders_for(device, blocks):
+    """{name: (build, masked)} in the order in which they are run."""
+    flex = {f"flex-{block}": (build_flex(block), True) for block in blocks}
+    return CONTENDERS | (CUDA_CONTENDERS if device == "cuda" else {}) | flex

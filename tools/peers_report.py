@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the peers comparison prints and writes: the header, the table row by row, JSON, a picture.
+Nothing here needs torch.
+"""
+import json
+import math
+import os
+import sys
+
+DENSE = ("sdpa", "sdpa-flash", "sdpa-cudnn")
+COLUMNS = ("mask", "sparsity", "n", "dtype", "pass", "ours", "dense", "sdpa+mask", "flex", "(block)",
+           "eager", "vs dense", "vs best", "verified")
+WIDTHS = {"sparsity": 8, "n": 6, "dtype": 5, "pass": 7, "ours": 9, "dense": 9, "sdpa+mask": 9,
+          "flex": 9, "(block)": 7, "eager": 9, "vs dense": 8, "vs best": 8, "verified": 8}
+LEFT = ("mask", "dtype", "pass", "verified")
+
+
+def progress(text):
+    """One line on a terminal, overwritten by the next; nothing in a pipe."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def timed(cell, names):
+    """The fastest of the named contenders that was timed, or None."""
+    found = [r for r in cell if r["contender"] in names and r.get("median_s")]
+    return min(found, key=lambda r: r["median_s"], default=None)
+
+
+def milliseconds(result):
+    if not result:
+        return "-"
+    return f"{1e3 * result['median_s']:.3f}" + ("*" if result.get("graph") is False else "")
+
+
+def ratio(slow, fast):
+    return f"{slow['median_s'] / fast['median_s']:.2f} x" if slow and fast else "-"
+
+
+def verdict(cell):
+    wrong = [f"{r['contender']} WRONG ({r['error_in_tolerances']:.3g} x tolerance)"
+             for r in cell if r["verdict"] == "wrong"]
+    failed = [f"{r['contender']} FAILED" for r in cell if r["verdict"] == "failed"]
+    loose = [f"{r['contender']} loose ({r['error_in_tolerances']:.2g} x)"
+             for r in cell if r["verdict"] == "loose"]
+    return "; ".join(wrong + failed + loose) or "all"
+
+
+def row_of(cell):
+    """cell: the results of all contenders for one mask, n, dtype, pass."""
+    masked = {r["contender"] for r in cell if r["masked"]}
+    flex = timed(cell, [c for c in masked if c.startswith("flex-")])
+    ours, dense = timed(cell, ["ours"]), timed(cell, DENSE)
+    first = cell[0]
+    return {"mask": first["mask"], "sparsity": f"{first['sparsity']:.1f} %", "n": str(first["length"]),
+            "dtype": first["dtype"], "pass": first["pass"], "ours": milliseconds(ours),
+            "dense": milliseconds(dense), "sdpa+mask": milliseconds(timed(cell, ["sdpa+mask"])),
+            "flex": milliseconds(flex),
+            "(block)": f"({flex['contender'][5:]})" if flex else "",
+            "eager": milliseconds(timed(cell, ["eager"])), "vs dense": ratio(dense, ours),
+            "vs best": ratio(timed(cell, masked - {"ours"}), ours), "verified": verdict(cell)}
+
+
+class Table:
+    """Printed row by row, as a run may take long."""
+
+    def __init__(self, labels):
+        self.widths = WIDTHS | {"mask": max(map(len, [*labels, "mask"]))}
+        self.line(dict(zip(COLUMNS, COLUMNS)))
+
+    def line(self, row):
+        progress("")
+        cells = (row[c].ljust(self.widths[c]) if c in LEFT else row[c].rjust(self.widths[c])
+                 for c in COLUMNS)
+        print("  ".join(cells).rstrip(), flush=True)
+
+
+def print_reasons(results):
+    """Why a contender is missing: each reason once."""
+    reasons = {}
+    for r in results:
+        if r.get("reason"):
+            reasons.setdefault((r["contender"], r["pass"], r["reason"]), set()).add(r["mask"])
+    for (contender, direction, reason), masks in reasons.items():
+        print(f"{contender}, {direction} ({len(masks)} masks): {reason}")
+
+
+def print_flex_builds(results):
+    builds = [r["build_s"] for r in results if r["contender"].startswith("flex-") and "first_s" in r]
+    first = [r["first_s"] for r in results if r["contender"].startswith("flex-") and "first_s" in r]
+    ours = [r["build_s"] for r in results if r["contender"] == "ours" and "first_s" in r]
+    if first:
+        print(f"not in the times: flex block masks up to {max(builds):.2f} s each, its longest first "
+              f"call (compilation) {max(first):.1f} s")
+    if ours:
+        print(f"not in the times: ours from mask to loaded kernel up to {max(ours):.2f} s")
+
+
+def finite(value):
+    """JSON has no infinity: null, as in the other JSON of maskc."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [finite(v) for v in value]
+    return value
+
+
+def write_json(path, header, results):
+    partial = f"{path}.{os.getpid()}.partial"
+    with open(partial, "w", encoding="utf-8") as f:
+        json.dump(finite(header | {"results": results}), f, indent=1, sort_keys=True,
+                  allow_nan=False)
+        f.write("\n")
+    os.replace(partial, path)
+
+
+def draw(path, header, results):
+    """A panel for each n, dtype and pass; a group of bars for each mask."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    matplotlib.rcParams["svg.hashsalt"] = "maskc"
+    panels = list(dict.fromkeys((r["length"], r["dtype"], r["pass"]) for r in results))
+    names = list(dict.fromkeys(r["contender"] for r in results if r.get("median_s")))
+    figure, axes = pyplot.subplots(len(panels), 1, figsize=(12, 3.2 * len(panels)), squeeze=False)
+    for ax, panel in zip(axes[:, 0], panels):
+        here = [r for r in results if (r["length"], r["dtype"], r["pass"]) == panel]
+        masks = list(dict.fromkeys(r["mask"] for r in here))
+        for k, name in enumerate(names):
+            at = {r["mask"]: 1e3 * r["median_s"] for r in here
+                  if r["contender"] == name and r.get("median_s")}
+            ax.bar([m + (k + 0.5) / (len(names) + 1) - 0.5 for m, mask in enumerate(masks)
+                    if mask in at], list(at.values()), 1 / (len(names) + 1), label=name)
+        ax.set_yscale("log")
+        ax.set_ylabel("ms")
+        ax.set_title(f"n={panel[0]}, {panel[1]}, {panel[2]}")
+        ax.set_xticks(range(len(masks)), masks, fontsize=8)
+    axes[0, 0].legend(fontsize=8)
+    figure.suptitle(f"{header['device']}, {header['threads']} threads")
+    figure.tight_layout()
+    metadata = {"Date": None} if str(path).endswith(".svg") else {}
+    figure.savefig(path, metadata=metadata)
