@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA text to a cubin or to PTX through NVRTC, which is looked for at run time: neither the build
+   nor a machine that only has CPUs needs a CUDA toolkit. Headers go in from memory. */
+#include "masks/base/memory.h"
+#include "runtime/compile/compile.h"
+#include "runtime/compile/cubin.h"
+#include <dlfcn.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct nvrtc_program;
+
+/* nvrtcResult is an int; 0 is success. */
+#define NVRTC_SYMBOLS(S)                                                              \
+    S(int, nvrtcVersion, (int *, int *))                                              \
+    S(const char *, nvrtcGetErrorString, (int))                                       \
+    S(int, nvrtcCreateProgram,                                                        \
+      (struct nvrtc_program **, const char *, const char *, int, const char *const *, \
+       const char *const *))                                                          \
+    S(int, nvrtcDestroyProgram, (struct nvrtc_program **))                            \
+    S(int, nvrtcCompileProgram, (struct nvrtc_program *, int, const char *const *))   \
+    S(int, nvrtcGetProgramLogSize, (struct nvrtc_program *, size_t *))                \
+    S(int, nvrtcGetProgramLog, (struct nvrtc_program *, char *))                      \
+    S(int, nvrtcGetCUBINSize, (struct nvrtc_program *, size_t *))                     \
+    S(int, nvrtcGetCUBIN, (struct nvrtc_program *, char *))                           \
+    S(int, nvrtcGetPTXSize, (struct nvrtc_program *, size_t *))                       \
+    S(int, nvrtcGetPTX, (struct nvrtc_program *, char *))
+
+struct nvrtc {
+#define S(type, name, args) type(*name) args;
+    NVRTC_SYMBOLS(S)
+#undef S
+    char version[16];
+};
+
+/* ---- finding the library ---- */
+
+static bool load_symbols(void *library, struct nvrtc *n)
+{
+#define S(type, name, args) *(void **)&n->name = dlsym(library, #name);
+    NVRTC_SYMBOLS(S)
+#undef S
+#define S(type, name, args) n->name &&
+    return NVRTC_SYMBOLS(S) true;
+#undef S
+}
+
+static bool open_library(const char *path, struct nvrtc *n)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+    if (load_symbols(library, n))
+        return true;
+    dlclose(library);
+    return false;
+}
+
+/* The newest of the files that the pattern matches (they sort by version). */
+static bool open_matching(const char *root, const char *pattern, struct nvrtc *n)
+{
+    char path[1024];
+    glob_t found = {0};
+    bool ok = false;
+    if (!root || snprintf(path, sizeof path, "%s%s", root, pattern) >= (int)sizeof path)
+        return false;
+    if (!glob(path, 0, NULL, &found))
+        for (size_t k = found.gl_pathc; k > 0 && !ok; k--)
+            ok = open_library(found.gl_pathv[k - 1], n);
+    globfree(&found);
+    return ok;
+}
+
+static bool find_library(struct nvrtc *n)
+{
+    static const char toolkit[] = "/lib64/libnvrtc.so*";
+    static const char pip[] = "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/libnvrtc.so*";
+    const char *given = getenv("MASKC_NVRTC");
+    if (given)
+        return open_library(given, n);
+    return open_matching(getenv("CUDA_HOME"), toolkit, n) || open_library("libnvrtc.so", n) ||
+           open_library("libnvrtc.so.13", n) || open_library("libnvrtc.so.12", n) ||
+           open_matching("/usr/local/cuda", toolkit, n) ||
+           open_matching("/usr/local/cuda-*", toolkit, n) ||
+           open_matching(getenv("VIRTUAL_ENV"), pip, n) ||
+           open_matching(getenv("CONDA_PREFIX"), "/lib/libnvrtc.so*", n) ||
+           open_matching(getenv("HOME"),
+                         "/.local/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so*", n) ||
+           open_matching("/usr/local", pip, n) || open_matching("/usr", pip, n);
+}
+
+static void find_nvrtc(struct nvrtc *n)
+{
+    int major, minor;
+    if (find_library(n) && !n->nvrtcVersion(&major, &minor))
+        snprintf(n->version, sizeof n->version, "%d.%d", major, minor);
+}
+
+/* The library, looked for once in a process; its version is empty where there is none. */
+static const struct nvrtc *nvrtc_library(void)
+{
+    static struct nvrtc library;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool searched;
+    pthread_mutex_lock(&lock);
+    if (!searched)
+        find_nvrtc(&library);
+    searched = true;
+    pthread_mutex_unlock(&lock);
+    return &library;
+}
+
+const char *nvrtc_version(struct error *e)
+{
+    const struct nvrtc *n = nvrtc_library();
+    if (!n->version[0])
+        error_set(
+            e, ERROR_UNAVAILABLE,
+            "no NVRTC (libnvrtc.so): install the CUDA toolkit, or `pip install "
+            "nvidia-cuda-nvrtc`, or set CUDA_HOME to a toolkit or MASKC_NVRTC to the library");
+    return n->version;
+}
+
+/* ---- compiling ---- */
+
+static int create(const struct nvrtc *n, const struct source *s, struct nvrtc_program **ret)
+{
+    uint32_t count = s->n_files - 1;
+    const char **text = memory_new(count, sizeof *text),
+               **name = memory_new(count, sizeof *name);
+    for (uint32_t k = 0; k < count; k++) {
+        text[k] = s->files[k + 1].text;
+        name[k] = s->files[k + 1].name;
+    }
+    int r =
+        n->nvrtcCreateProgram(ret, s->files[0].text, s->files[0].name, (int)count, text, name);
+    free(text);
+    free(name);
+    return r;
+}
+
+/* The error's text: one line, then the first lines of the compiler's log. */
+static int refuse(const struct nvrtc *n, struct nvrtc_program *p, const struct target *t,
+                  int code, struct error *e)
+{
+    size_t size = 0;
+    if (p)
+        n->nvrtcGetProgramLogSize(p, &size);
+    char *log = memory_new(size + 1, 1);
+    if (size)
+        n->nvrtcGetProgramLog(p, log);
+    error_set(e, ERROR_FALSE, "NVRTC %s cannot compile the kernel for %s: %s%s%.2000s",
+              n->version, t->name, n->nvrtcGetErrorString(code), size > 1 ? "\n" : "", log);
+    free(log);
+    return -1;
+}
+
+static int take_code(const struct nvrtc *n, struct nvrtc_program *p, bool ptx,
+                     struct binary *ret)
+{
+    size_t size = 0;
+    int r = ptx ? n->nvrtcGetPTXSize(p, &size) : n->nvrtcGetCUBINSize(p, &size);
+    ret->bytes = memory_new(size + 1, 1);
+    ret->size = size;
+    return r ? r : (ptx ? n->nvrtcGetPTX : n->nvrtcGetCUBIN)(p, (char *)ret->bytes);
+}
+
+/* Shared memory is given at launch: the cubin does not know of it. */
+static void add_shared(const struct phase *phase, uint32_t count, struct binary *b)
+{
+    for (uint32_t p = 0; p < count; p++)
+        for (uint32_t k = 0; k < b->n_kernels; k++)
+            if (!strcmp(b->kernel[k].entry, phase[p].entry))
+                b->kernel[k].shared_bytes += phase[p].shared_bytes;
+}
+
+static int describe(const struct source *s, const struct target *t, struct binary *b,
+                    struct error *e)
+{
+    if (t->ptx)
+        return 0; /* registers are the driver's choice later */
+    if (cubin_resources(b->bytes, b->size, b->kernel, ARTIFACT_MAX_KERNELS, &b->n_kernels, e) <
+        0)
+        return -1;
+    add_shared(s->launch.forward, s->launch.n_forward, b);
+    add_shared(s->launch.backward, s->launch.n_backward, b);
+    return 0;
+}
+
+int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
+                  struct error *e)
+{
+    char arch[64];
+    const char *options[] = {arch};
+    struct nvrtc_program *p = NULL;
+    struct binary made = {0};
+    if (!nvrtc_version(e)[0])
+        return -1;
+    const struct nvrtc *n = nvrtc_library();
+    snprintf(arch, sizeof arch, "--gpu-architecture=%s", t->arch);
+    snprintf(made.compiler, sizeof made.compiler, "nvrtc %s", n->version);
+    int code = create(n, s, &p);
+    if (!code)
+        code = n->nvrtcCompileProgram(p, 1, options);
+    if (!code)
+        code = take_code(n, p, t->ptx, &made);
+    int r = code ? refuse(n, p, t, code, e) : describe(s, t, &made, e);
+    if (p)
+        n->nvrtcDestroyProgram(&p);
+    if (r < 0)
+        binary_finish(&made);
+    else
+        *ret = made;
+    return r;
+}
