@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 enum { NPY_MAX_RANK = 8 };
-enum npy_type { NPY_BOOL, NPY_INT, NPY_UINT, NPY_FLOAT };
+/* NPY_BFLOAT never stands in a .npy; readers of other containers use the type with it. */
+enum npy_type { NPY_BOOL, NPY_INT, NPY_UINT, NPY_FLOAT, NPY_BFLOAT };
 
 struct npy {
     enum npy_type type;
@@ -26,8 +27,10 @@ int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy 
 /* Element at a flat C-order index, converted; Fortran order is undone by the caller through
    npy_index. Integers beyond 2^53 lose digits as doubles do. */
 double npy_get(const struct npy *a, uint64_t storage_index);
-uint64_t npy_index(const struct npy *a, const uint64_t *position); /* position[rank] -> storage index */
+uint64_t npy_index(const struct npy *a,
+                   const uint64_t *position); /* position[rank] -> storage index */
 
-/* One .npy file in memory, C order; descr is NumPy's ("<f4", "|b1", "<i8", ...). Caller frees. */
+/* One .npy file in memory, C order; descr is NumPy's ("<f4", "|b1", "<i8", ...). Caller frees.
+   data may be null: the data, which are the last bytes, stay zero for the caller to fill. */
 uint8_t *npy_write(const char *descr, uint32_t item_bytes, uint32_t rank, const uint64_t *shape,
                    const void *data, uint64_t *ret_size);

@@ -135,17 +135,24 @@ static uint32_t next_bit(const uint64_t *row, uint32_t n, uint32_t j, bool on)
     return n;
 }
 
+bool pattern_add_bits(struct pattern *p, uint32_t row, const uint64_t *words)
+{
+    uint32_t n = p->n;
+    bool fits = true;
+    for (uint32_t j = next_bit(words, n, 0, true); j < n && fits;
+         j = next_bit(words, n, j, true)) {
+        uint32_t begin = j;
+        j = next_bit(words, n, j, false);
+        fits = pattern_add(p, row, begin, j);
+    }
+    pattern_row(p, row);
+    return fits;
+}
+
 struct pattern *pattern_from_bits(const uint64_t *words, uint32_t n, uint64_t words_per_row)
 {
     struct pattern *p = pattern_new(n);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t *row = words + i * words_per_row;
-        for (uint32_t j = next_bit(row, n, 0, true); j < n; j = next_bit(row, n, j, true)) {
-            uint32_t begin = j;
-            j = next_bit(row, n, j, false);
-            pattern_add(p, i, begin, j);
-        }
-        pattern_row(p, i);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        pattern_add_bits(p, i, words + i * words_per_row);
     return pattern_finish(p);
 }

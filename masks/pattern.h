@@ -30,6 +30,8 @@ struct pattern {
 struct pattern *pattern_new(uint32_t n);
 bool pattern_add(struct pattern *p, uint32_t row, uint32_t begin, uint32_t end);
 void pattern_row(struct pattern *p, uint32_t row);
+/* A whole row from bits: key j in bit j % 64 of words[j / 64]; bits from n on are ignored. */
+bool pattern_add_bits(struct pattern *p, uint32_t row, const uint64_t *words);
 struct pattern *pattern_finish(struct pattern *p); /* counts, hashes, trims; returns p */
 void pattern_destroy(struct pattern *p);           /* null is fine */
 

@@ -23,7 +23,7 @@ struct safetensors {
     uint32_t n_tensors;
     struct {
         char *key, *value;
-    } *metadata;
+    } * metadata;
     uint32_t n_metadata;
     uint64_t header_size; /* of the JSON, without the 8 bytes before it */
 };
@@ -41,6 +41,6 @@ uint32_t safetensors_dtype_bytes(const char *dtype);                            
 /* Building a file in memory: tensors are laid out by descending element size, then in the order
    given, so that everything is aligned; metadata in the order given. */
 void safetensors_add(struct safetensors *s, const char *name, const char *dtype, uint32_t rank,
-                     const uint64_t *shape, const void *data); /* data is not copied */
+                     const uint64_t *shape, const void *data); /* not copied; null: zeros */
 void safetensors_add_metadata(struct safetensors *s, const char *key, const char *value);
 uint8_t *safetensors_write(const struct safetensors *s, uint64_t *ret_size); /* caller frees */

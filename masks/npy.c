@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The .npy header is a Python dict literal; exactly the three keys that NumPy writes are read, in
+   any order. See npy.h. */
+#include "masks/npy.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[] = "\x93NUMPY";
+enum { MAGIC_BYTES = 6, VERSION_BYTES = 2, ALIGN = 64 };
+
+/* The header's text while it is read. */
+struct cursor {
+    const char *at, *end;
+    const char *path;
+    struct error *e;
+};
+
+static int fail(const struct cursor *c, const char *what)
+{
+    return error_set(c->e, ERROR_INPUT, "%s: not a .npy file that can be read: %s", c->path,
+                     what);
+}
+
+static void skip_space(struct cursor *c)
+{
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t'))
+        c->at++;
+}
+
+static bool accept(struct cursor *c, const char *text)
+{
+    skip_space(c);
+    size_t length = strlen(text);
+    if ((size_t)(c->end - c->at) < length || memcmp(c->at, text, length))
+        return false;
+    c->at += length;
+    return true;
+}
+
+/* 'text' or "text" of at most 15 bytes. */
+static bool read_string(struct cursor *c, char ret[16])
+{
+    skip_space(c);
+    if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
+        return false;
+    char quote = *c->at++;
+    size_t length = 0;
+    while (c->at < c->end && *c->at != quote && length < 15)
+        ret[length++] = *c->at++;
+    ret[length] = 0;
+    return c->at < c->end && *c->at++ == quote;
+}
+
+static int read_shape(struct cursor *c, struct npy *ret)
+{
+    if (!accept(c, "("))
+        return fail(c, "'shape' is no tuple");
+    while (!accept(c, ")")) {
+        if (ret->rank == NPY_MAX_RANK)
+            return fail(c, "more than 8 dimensions");
+        uint64_t value = 0;
+        const char *begin = c->at;
+        for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
+            if (__builtin_mul_overflow(value, 10, &value) ||
+                __builtin_add_overflow(value, (uint64_t)(*c->at - '0'), &value))
+                return fail(c, "a dimension does not fit in 64 bits");
+        if (c->at == begin)
+            return fail(c, "'shape' holds something other than numbers");
+        ret->shape[ret->rank++] = value;
+        bool comma = accept(c, ",");
+        skip_space(c);
+        if (!comma && (c->at == c->end || *c->at != ')'))
+            return fail(c, "'shape' does not end");
+    }
+    return 0;
+}
+
+/* "<f4" and its kind; '|' and '=' only where byte order says nothing. */
+static int read_descr(struct cursor *c, struct npy *ret)
+{
+    char d[16];
+    if (!read_string(c, d))
+        return fail(c, "'descr' is no type name (structured types are not read)");
+    if (d[0] == '>')
+        return error_set(c->e, ERROR_INPUT,
+                         "%s: big-endian data ('%s'); write it little-endian: "
+                         "numpy.save(FILE, a.astype('<%s'))",
+                         c->path, d, d + 1);
+    const char *types = "b?iuf";
+    const char *type = d[0] == '<' || d[0] == '|' ? d + 1 : d;
+    int size = type[0] == '?' ? 1 : type[0] && strchr(types, type[0]) ? atoi(type + 1) : 0;
+    bool power = size == 1 || size == 2 || size == 4 || size == 8;
+    bool ok = power && (type[0] == 'f' ? size > 1 : type[0] == 'b' ? size == 1 : true);
+    ok = ok && (size == 1 || d[0] == '<');
+    if (!ok)
+        return error_set(
+            c->e, ERROR_INPUT,
+            "%s: elements of type '%s', booleans, integers or floats of 2, 4 or 8 bytes "
+            "are expected",
+            c->path, d);
+    ret->item_bytes = (uint32_t)size;
+    ret->type = type[0] == 'f'   ? NPY_FLOAT
+                : type[0] == 'i' ? NPY_INT
+                : type[0] == 'u' ? NPY_UINT
+                                 : NPY_BOOL;
+    return 0;
+}
+
+enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
+
+static int read_entry(struct cursor *c, struct npy *ret, unsigned *seen)
+{
+    char key[16];
+    if (!read_string(c, key) || !accept(c, ":"))
+        return fail(c, "the header is no dict with descr, fortran_order and shape");
+    unsigned which = !strcmp(key, "descr")           ? SEEN_DESCR
+                     : !strcmp(key, "fortran_order") ? SEEN_ORDER
+                     : !strcmp(key, "shape")         ? SEEN_SHAPE
+                                                     : 0;
+    if (!which || (*seen & which))
+        return fail(c, "the header has an unknown key or one key twice");
+    *seen |= which;
+    if (which == SEEN_DESCR)
+        return read_descr(c, ret);
+    if (which == SEEN_SHAPE)
+        return read_shape(c, ret);
+    ret->fortran = accept(c, "True");
+    return ret->fortran || accept(c, "False") ? 0 : fail(c, "'fortran_order' is no boolean");
+}
+
+static int read_header(struct cursor *c, struct npy *ret)
+{
+    unsigned seen = 0;
+    if (!accept(c, "{"))
+        return fail(c, "the header is no dict");
+    while (!accept(c, "}")) {
+        if (read_entry(c, ret, &seen) < 0)
+            return -1;
+        bool comma = accept(c, ",");
+        skip_space(c);
+        if (!comma && (c->at == c->end || *c->at != '}'))
+            return fail(c, "the header does not end");
+    }
+    skip_space(c);
+    if (c->at != c->end)
+        return fail(c, "something follows the header's dict");
+    return seen == SEEN_ALL ? 0 : fail(c, "the header lacks descr, fortran_order or shape");
+}
+
+static int check_size(struct npy *a, uint64_t bytes, const char *path, struct error *e)
+{
+    uint64_t count = 1, need;
+    bool over = false, empty = false;
+    for (uint32_t k = 0; k < a->rank; k++)
+        empty = empty || a->shape[k] == 0;
+    for (uint32_t k = 0; k < a->rank && !empty; k++)
+        over = over || __builtin_mul_overflow(count, a->shape[k], &count);
+    count = empty ? 0 : count;
+    over = over || __builtin_mul_overflow(count, a->item_bytes, &need);
+    if (over)
+        return error_set(e, ERROR_INPUT,
+                         "%s: the header promises more than 2^64 bytes, %llu follow", path,
+                         (unsigned long long)bytes);
+    if (need != bytes)
+        return error_set(e, ERROR_INPUT,
+                         "%s: the header promises %llu bytes of data, %llu follow", path,
+                         (unsigned long long)need, (unsigned long long)bytes);
+    a->count = count;
+    return 0;
+}
+
+int npy_parse(const uint8_t *bytes, uint64_t size, const char *path, struct npy *ret,
+              struct error *e)
+{
+    struct cursor c = {.path = path, .e = e};
+    struct npy a = {0};
+    if (size < MAGIC_BYTES + VERSION_BYTES || memcmp(bytes, magic, MAGIC_BYTES))
+        return fail(&c, "it does not begin as one");
+    uint8_t version = bytes[MAGIC_BYTES];
+    if (version < 1 || version > 3)
+        return error_set(e, ERROR_INPUT, "%s: version %u of .npy, 1 to 3 is expected", path,
+                         version);
+    uint64_t begin = MAGIC_BYTES + VERSION_BYTES + (version == 1 ? 2 : 4), length = 0;
+    if (size < begin)
+        return fail(&c, "it ends inside the header");
+    for (uint64_t k = begin; k-- > MAGIC_BYTES + VERSION_BYTES;)
+        length = length << 8 | bytes[k];
+    if (length > size - begin)
+        return fail(&c, "it ends inside the header");
+    c.at = (const char *)bytes + begin;
+    c.end = c.at + length;
+    if (read_header(&c, &a) < 0 || check_size(&a, size - begin - length, path, e) < 0)
+        return -1;
+    a.data = bytes + begin + length;
+    *ret = a;
+    return 0;
+}
+
+/* IEEE half to double, subnormals, infinities and NaN included. */
+static double from_half(uint16_t h)
+{
+    uint32_t exponent = h >> 10 & 31, digits = h & 1023;
+    double value = exponent == 31 ? (digits ? __builtin_nan("") : __builtin_inf())
+                   : exponent     ? (1024 + digits) * 0x1p-25 * (double)(1u << exponent)
+                                  : digits * 0x1p-24;
+    return h & 0x8000 ? -value : value;
+}
+
+static double from_bfloat(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static double from_float(const uint8_t *p, uint32_t bytes)
+{
+    uint16_t half;
+    float single;
+    double full;
+    if (bytes == 2) {
+        memcpy(&half, p, sizeof half);
+        return from_half(half);
+    }
+    if (bytes == 4) {
+        memcpy(&single, p, sizeof single);
+        return single;
+    }
+    memcpy(&full, p, sizeof full);
+    return full;
+}
+
+double npy_get(const struct npy *a, uint64_t storage_index)
+{
+    const uint8_t *p = a->data + storage_index * a->item_bytes;
+    if (a->type == NPY_FLOAT)
+        return from_float(p, a->item_bytes);
+    uint64_t bits = 0;
+    memcpy(&bits, p, a->item_bytes);
+    if (a->type == NPY_BFLOAT)
+        return from_bfloat((uint16_t)bits);
+    if (a->type != NPY_INT)
+        return (double)bits;
+    uint32_t spare = 64 - 8 * a->item_bytes;
+    return (double)((int64_t)(bits << spare) >> spare);
+}
+
+uint64_t npy_index(const struct npy *a, const uint64_t *position)
+{
+    uint64_t index = 0;
+    for (uint32_t k = 0; k < a->rank; k++) {
+        uint32_t axis = a->fortran ? a->rank - 1 - k : k;
+        index = index * a->shape[axis] + position[axis];
+    }
+    return index;
+}
+
+uint8_t *npy_write(const char *descr, uint32_t item_bytes, uint32_t rank, const uint64_t *shape,
+                   const void *data, uint64_t *ret_size)
+{
+    struct text t = {0};
+    uint64_t bytes = item_bytes;
+    text_add(&t, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (uint32_t k = 0; k < rank; k++) {
+        text_add(&t, "%llu%s", (unsigned long long)shape[k],
+                 rank == 1      ? ","
+                 : k + 1 < rank ? ", "
+                                : "");
+        bytes *= shape[k];
+    }
+    text_add(&t, "), }");
+    enum { BEFORE = MAGIC_BYTES + VERSION_BYTES + 2 };
+    uint64_t header = (BEFORE + t.length + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    uint8_t *out = memory_new(header + bytes, 1);
+    memcpy(out, magic, MAGIC_BYTES);
+    out[MAGIC_BYTES] = 1;
+    out[BEFORE - 2] = (uint8_t)(header - BEFORE);
+    out[BEFORE - 1] = (uint8_t)((header - BEFORE) >> 8);
+    memset(out + BEFORE, ' ', header - BEFORE);
+    memcpy(out + BEFORE, t.bytes, t.length);
+    out[header - 1] = '\n';
+    if (data && bytes)
+        memcpy(out + header, data, bytes);
+    text_finish(&t);
+    *ret_size = header + bytes;
+    return out;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dense masks. A head in C order is read row by row; in Fortran order its transpose is, which is
+   what lies together in the file, and is turned afterwards. */
+#include "masks/base/memory.h"
+#include "masks/readers/bits.h"
+#include "masks/readers/keep.h"
+#include "masks/readers/readers.h"
+#include <stdlib.h>
+
+struct dense {
+    const struct npy *array;
+    const char *name;
+    const struct mask_request *request;
+    uint64_t layers, heads;
+    uint32_t n;
+};
+
+static int check_shape(struct dense *d, struct error *e)
+{
+    const struct npy *a = d->array;
+    if (a->rank < 2 || a->rank > 4)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %u dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected", d->name,
+                         a->rank);
+    uint64_t rows = a->shape[a->rank - 2], columns = a->shape[a->rank - 1];
+    d->heads = a->rank > 2 ? a->shape[a->rank - 3] : 1;
+    d->layers = a->rank > 3 ? a->shape[0] : 1;
+    if (rows != columns)
+        return error_set(e, ERROR_INPUT, "%s: %llu x %llu is not square, [n,n] is expected%s",
+                         d->name, (unsigned long long)rows, (unsigned long long)columns,
+                         columns == 2 ? " (logits a distance: --dam)" : "");
+    if (rows < 1 || rows > PATTERN_MAX_N)
+        return error_set(e, ERROR_INPUT, "%s: length %llu, 1..%d is expected", d->name,
+                         (unsigned long long)rows, PATTERN_MAX_N);
+    if (d->heads < 1 || d->heads > MASK_MAX_HEADS || d->layers < 1 ||
+        d->layers > MASK_MAX_LAYERS)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %llu layers of %llu heads, 1..%d and 1..%d are expected", d->name,
+                         (unsigned long long)d->layers, (unsigned long long)d->heads,
+                         MASK_MAX_LAYERS, MASK_MAX_HEADS);
+    d->n = (uint32_t)rows;
+    return 0;
+}
+
+static int check_type(const struct dense *d, struct error *e)
+{
+    const struct mask_request *r = d->request;
+    bool is_float = d->array->type == NPY_FLOAT || d->array->type == NPY_BFLOAT;
+    if (r->has_threshold && r->has_keep)
+        return error_set(e, ERROR_INPUT, "%s: --threshold or --keep is expected, not both",
+                         d->name);
+    if (r->has_keep && !(r->keep >= 0 && r->keep <= 100))
+        return error_set(e, ERROR_INPUT,
+                         "--keep %g is out of range, a percentage of 0..100 is "
+                         "expected",
+                         r->keep);
+    if (r->has_threshold && r->threshold != r->threshold)
+        return error_set(e, ERROR_INPUT, "--threshold is not a number");
+    if (is_float && !r->has_threshold && !r->has_keep)
+        return error_set(e, ERROR_INPUT,
+                         "%s: a float mask, --threshold T (active where > T) or "
+                         "--keep P (percent a head) is expected",
+                         d->name);
+    return 0;
+}
+
+static int begin(const struct array_file *a, const struct mask_request *r, struct dense *ret,
+                 struct error *e)
+{
+    *ret = (struct dense){.array = &a->array, .name = a->name, .request = r};
+    return check_shape(ret, e) < 0 ? -1 : check_type(ret, e);
+}
+
+static uint64_t element(const struct dense *d, uint64_t layer, uint64_t head, uint64_t i,
+                        uint64_t j)
+{
+    uint64_t position[] = {layer, head, i, j};
+    return npy_index(d->array, position + (4 - d->array->rank));
+}
+
+static int fail_at(const struct dense *d, enum bits_problem problem, uint64_t head, uint32_t i,
+                   uint32_t j, struct error *e)
+{
+    return error_set(
+        e, ERROR_INPUT, "%s: %s at head %llu, query %u, key %u%s", d->name,
+        problem == BITS_NAN ? "NaN" : "a negative integer", (unsigned long long)head, i, j,
+        problem == BITS_NAN ? ", numbers are expected"
+                            : ", 0 or 1 is expected; an additive mask (0 and -10000) "
+                              "needs --threshold, as in --threshold -1");
+}
+
+/* Reads the head, or its transpose in Fortran order. */
+static struct pattern *read_stored(const struct dense *d, uint64_t layer, uint64_t head,
+                                   struct error *e)
+{
+    bool turned = d->array->fortran;
+    uint64_t step = turned ? d->layers * d->heads : 1;
+    const double *threshold = d->request->has_threshold ? &d->request->threshold : NULL;
+    uint64_t *words = memory_new(((size_t)d->n + 63) / 64, sizeof *words);
+    struct pattern *p = pattern_new(d->n);
+    for (uint32_t k = 0; k < d->n; k++) {
+        uint64_t first = turned ? element(d, layer, head, 0, k) : element(d, layer, head, k, 0);
+        uint32_t at = 0;
+        enum bits_problem problem =
+            bits_read(d->array, first, step, d->n, threshold, words, &at);
+        if (problem)
+            fail_at(d, problem, head, turned ? at : k, turned ? k : at, e);
+        else if (!pattern_add_bits(p, k, words))
+            error_set(e, ERROR_INPUT, "%s: more than 2^31 runs of active keys", d->name);
+        else
+            continue;
+        pattern_destroy(p);
+        p = NULL;
+        break;
+    }
+    free(words);
+    return p ? pattern_finish(p) : NULL;
+}
+
+static struct pattern *read_kept(const struct dense *d, uint64_t layer, uint64_t head,
+                                 struct error *e)
+{
+    enum { MOST = 1 << 15 };
+    if (d->n > MOST) {
+        error_set(e, ERROR_INPUT,
+                  "%s: --keep sorts a whole head, at most length %d is expected", d->name,
+                  MOST);
+        return NULL;
+    }
+    double *value = memory_new((size_t)d->n * d->n, sizeof *value);
+    struct pattern *p = NULL;
+    for (uint32_t i = 0; i < d->n; i++) {
+        for (uint32_t j = 0; j < d->n; j++) {
+            double x = npy_get(d->array, element(d, layer, head, i, j));
+            if (x != x) {
+                fail_at(d, BITS_NAN, head, i, j, e);
+                goto out;
+            }
+            value[(size_t)i * d->n + j] = x;
+        }
+    }
+    p = keep_greatest(value, d->n, d->request->keep);
+out:
+    free(value);
+    return p;
+}
+
+static struct pattern *read_head(const struct dense *d, uint64_t layer, uint64_t head,
+                                 struct error *e)
+{
+    if (d->request->has_keep)
+        return read_kept(d, layer, head, e);
+    struct pattern *p = read_stored(d, layer, head, e);
+    if (!p || !d->array->fortran)
+        return p;
+    struct pattern *turned = pattern_transpose(p, e);
+    pattern_destroy(p);
+    return turned;
+}
+
+struct mask *dense_read(const struct array_file *a, const struct mask_request *r,
+                        struct error *e)
+{
+    struct dense d;
+    if (begin(a, r, &d, e) < 0)
+        return NULL;
+    uint64_t places = d.layers * d.heads, done = 0;
+    struct pattern **given = memory_new(places, sizeof *given);
+    while (done < places &&
+           (given[done] = read_head(&d, done / d.heads, done % d.heads, e)) != NULL)
+        done++;
+    struct mask *ret = NULL;
+    if (done == places)
+        ret = mask_new((uint32_t)d.layers, (uint32_t)d.heads, given, r->name);
+    else
+        while (done)
+            pattern_destroy(given[--done]);
+    free(given);
+    return ret;
+}
+
+struct pattern *dense_read_head(const struct array_file *a, const struct mask_request *r,
+                                int64_t head, struct error *e)
+{
+    struct dense d;
+    if (begin(a, r, &d, e) < 0)
+        return NULL;
+    if (d.layers > 1) {
+        error_set(e, ERROR_INPUT, "%s: %llu layers, one is expected here", d.name,
+                  (unsigned long long)d.layers);
+        return NULL;
+    }
+    if (head < 0 && d.heads > 1) {
+        error_set(e, ERROR_INPUT, "%s: %llu heads, head=H is expected", d.name,
+                  (unsigned long long)d.heads);
+        return NULL;
+    }
+    if (head >= (int64_t)d.heads) {
+        error_set(e, ERROR_INPUT, "%s: head %lld is out of range, 0..%llu is expected", d.name,
+                  (long long)head, (unsigned long long)d.heads - 1);
+        return NULL;
+    }
+    return read_head(&d, 0, head < 0 ? 0 : (uint64_t)head, e);
+}

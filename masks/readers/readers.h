@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From arrays in files to masks: dense masks (booleans, integers, floats with a threshold or a
+   share to keep) and the parameters of a differentiable attention mask. */
+#pragma once
+#include "masks/load.h"
+#include "masks/npy.h"
+
+/* An array in a file, .npy or one tensor of a .safetensors; `array.data` points into `file`. */
+struct array_file {
+    struct file file;
+    struct npy array;
+    char *name; /* for messages: the path, and the tensor where it was chosen; owned */
+};
+
+/* tensor may be null: the only one of the file. */
+int array_open(const char *path, const char *tensor, struct array_file *ret, struct error *e);
+void array_close(struct array_file *a); /* a zeroed one is fine */
+
+/* [n,n], [H,n,n] or [L,H,n,n]; request: has_threshold, threshold, has_keep, keep, name. Length and
+   heads are the array's: the caller crops. */
+struct mask *dense_read(const struct array_file *a, const struct mask_request *r,
+                        struct error *e);
+
+/* One pattern of such an array; `head` < 0: it must have one. */
+struct pattern *dense_read_head(const struct array_file *a, const struct mask_request *r,
+                                int64_t head, struct error *e);
+
+/* [H,n,2] logits a distance or [H,n,n] alpha, cropped to r->n; r->border. */
+struct mask *dam_read(const struct array_file *a, const struct mask_request *r,
+                      struct error *e);

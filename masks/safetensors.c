@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading trusts nothing: jansson checks the JSON, then every tensor's place is checked against its
+   shape and its neighbours. See safetensors.h. */
+#include "masks/safetensors.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTH_BYTES = 8, MAX_HEADER = 100000000 };
+
+static const struct dtype {
+    const char *name;
+    uint32_t bytes;
+} dtypes[] = {
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+    {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+    {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8},
+};
+
+uint32_t safetensors_dtype_bytes(const char *dtype)
+{
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+        if (!strcmp(dtypes[k].name, dtype))
+            return dtypes[k].bytes;
+    return 0;
+}
+
+struct reading {
+    const char *path;
+    const uint8_t *data;         /* behind the header */
+    uint64_t data_at, data_size; /* in the file */
+    struct error *e;
+};
+
+static int fail(const struct reading *r, const char *tensor, const char *what)
+{
+    return error_set(r->e, ERROR_INPUT, "%s: tensor '%.100s': %s", r->path, tensor, what);
+}
+
+/* A whole number of at least 0. */
+static bool read_number(const json_t *value, uint64_t *ret)
+{
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return false;
+    *ret = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static int read_shape(const struct reading *r, const json_t *entry, struct safetensor *t,
+                      uint64_t *bytes)
+{
+    const json_t *shape = json_object_get(entry, "shape");
+    if (!json_is_array(shape))
+        return fail(r, t->name, "no shape");
+    if (json_array_size(shape) > SAFETENSORS_MAX_RANK)
+        return fail(r, t->name, "more than 8 dimensions");
+    t->rank = (uint32_t)json_array_size(shape);
+    for (uint32_t k = 0; k < t->rank; k++) {
+        if (!read_number(json_array_get(shape, k), &t->shape[k]))
+            return fail(r, t->name, "a dimension is no whole number");
+        if (__builtin_mul_overflow(*bytes, t->shape[k], bytes))
+            return fail(r, t->name, "the shape does not fit in 64 bits");
+    }
+    return 0;
+}
+
+static int read_place(const struct reading *r, const json_t *entry, struct safetensor *t,
+                      uint64_t bytes, uint32_t item)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    uint64_t begin, end;
+    if (json_array_size(offsets) != 2 || !read_number(json_array_get(offsets, 0), &begin) ||
+        !read_number(json_array_get(offsets, 1), &end) || begin > end)
+        return fail(r, t->name, "no data_offsets [begin, end]");
+    if (end > r->data_size)
+        return fail(r, t->name, "the file is too short for its data");
+    if (end - begin != bytes)
+        return fail(r, t->name, "dtype and shape do not fit its data_offsets");
+    if ((r->data_at + begin) % item)
+        return fail(r, t->name, "its data is not aligned to its element size");
+    t->data = r->data + begin;
+    t->size = bytes;
+    return 0;
+}
+
+static int read_tensor(const struct reading *r, const char *name, const json_t *entry,
+                       struct safetensor *t)
+{
+    t->name = memory_text(name);
+    if (!json_is_object(entry) || json_object_size(entry) != 3)
+        return fail(r, name, "dtype, shape and data_offsets are expected");
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    uint32_t item = dtype ? safetensors_dtype_bytes(dtype) : 0;
+    if (item == 0)
+        return fail(r, name, "unknown dtype");
+    strcpy(t->dtype, dtype); /* a known one fits */
+    uint64_t bytes = item;
+    if (read_shape(r, entry, t, &bytes) < 0)
+        return -1;
+    return read_place(r, entry, t, bytes, item);
+}
+
+static int read_metadata(const struct reading *r, json_t *entry, struct safetensors *s)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(entry))
+        return error_set(r->e, ERROR_INPUT, "%s: __metadata__ is no object", r->path);
+    json_object_foreach(entry, key, value)
+    {
+        if (!json_is_string(value))
+            return error_set(r->e, ERROR_INPUT, "%s: __metadata__ '%.100s' is no string",
+                             r->path, key);
+        safetensors_add_metadata(s, key, json_string_value(value));
+    }
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct safetensor *x = *(struct safetensor *const *)a,
+                            *y = *(struct safetensor *const *)b;
+    if (x->data != y->data)
+        return x->data < y->data ? -1 : 1;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+/* The tensors must fill the data without gap, overlap or rest. */
+static int check_places(const struct reading *r, const struct safetensors *s)
+{
+    struct safetensor **sorted = memory_new(s->n_tensors, sizeof *sorted);
+    for (uint32_t k = 0; k < s->n_tensors; k++)
+        sorted[k] = &s->tensor[k];
+    qsort(sorted, s->n_tensors, sizeof *sorted, by_place);
+    const uint8_t *at = r->data;
+    int result = 0;
+    for (uint32_t k = 0; k < s->n_tensors && result == 0; k++) {
+        if (sorted[k]->data != at)
+            result = fail(r, sorted[k]->name,
+                          sorted[k]->data < at ? "its data overlaps another tensor's"
+                                               : "there is a gap before its data");
+        at = sorted[k]->data + sorted[k]->size;
+    }
+    free(sorted);
+    uint64_t used = (uint64_t)(at - r->data);
+    if (result == 0 && used != r->data_size)
+        result = error_set(r->e, ERROR_INPUT, "%s: %llu bytes of data, the header names %llu",
+                           r->path, (unsigned long long)r->data_size, (unsigned long long)used);
+    return result;
+}
+
+static int read_entries(const struct reading *r, json_t *header, struct safetensors *s)
+{
+    const char *key;
+    json_t *entry;
+    s->tensor = memory_new(json_object_size(header), sizeof *s->tensor);
+    json_object_foreach(header, key, entry)
+    {
+        int result = strcmp(key, "__metadata__")
+                         ? read_tensor(r, key, entry, &s->tensor[s->n_tensors++])
+                         : read_metadata(r, entry, s);
+        if (result < 0)
+            return -1;
+    }
+    return check_places(r, s);
+}
+
+int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
+                      struct safetensors *ret, struct error *e)
+{
+    uint64_t length = 0;
+    if (size < LENGTH_BYTES)
+        return error_set(e, ERROR_INPUT, "%s: %llu bytes, too short for a safetensors file",
+                         path, (unsigned long long)size);
+    for (int k = LENGTH_BYTES; k-- > 0;)
+        length = length << 8 | bytes[k];
+    if (length > size - LENGTH_BYTES || length > MAX_HEADER)
+        return error_set(e, ERROR_INPUT,
+                         "%s: not a safetensors file: its header promises %llu bytes, "
+                         "%llu follow",
+                         path, (unsigned long long)length,
+                         (unsigned long long)(size - LENGTH_BYTES));
+    json_error_t why;
+    json_t *header =
+        json_loadb((const char *)bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &why);
+    if (!json_is_object(header)) {
+        error_set(e, ERROR_INPUT, "%s: the safetensors header is no JSON object: %s", path,
+                  header ? "something else" : why.text);
+        json_decref(header);
+        return -1;
+    }
+    uint64_t at = LENGTH_BYTES + length;
+    struct reading r = {path, bytes + at, at, size - at, e};
+    struct safetensors s = {.header_size = length};
+    int result = read_entries(&r, header, &s);
+    json_decref(header);
+    if (result < 0)
+        safetensors_finish(&s);
+    else
+        *ret = s;
+    return result;
+}
+
+void safetensors_finish(struct safetensors *s)
+{
+    for (uint32_t k = 0; k < s->n_tensors; k++)
+        free(s->tensor[k].name);
+    for (uint32_t k = 0; k < s->n_metadata; k++) {
+        free(s->metadata[k].key);
+        free(s->metadata[k].value);
+    }
+    free(s->tensor);
+    free(s->metadata);
+    *s = (struct safetensors){0};
+}
+
+const struct safetensor *safetensors_find(const struct safetensors *s, const char *name)
+{
+    for (uint32_t k = 0; k < s->n_tensors; k++)
+        if (!strcmp(s->tensor[k].name, name))
+            return &s->tensor[k];
+    return NULL;
+}
+
+const char *safetensors_metadata(const struct safetensors *s, const char *key)
+{
+    for (uint32_t k = 0; k < s->n_metadata; k++)
+        if (!strcmp(s->metadata[k].key, key))
+            return s->metadata[k].value;
+    return NULL;
+}
+
+void safetensors_add(struct safetensors *s, const char *name, const char *dtype, uint32_t rank,
+                     const uint64_t *shape, const void *data)
+{
+    s->tensor = memory_resize(s->tensor, (size_t)s->n_tensors + 1, sizeof *s->tensor);
+    struct safetensor *t = &s->tensor[s->n_tensors++];
+    *t = (struct safetensor){.name = memory_text(name), .rank = rank, .data = data};
+    strncpy(t->dtype, dtype, sizeof t->dtype - 1);
+    t->size = safetensors_dtype_bytes(dtype);
+    for (uint32_t k = 0; k < rank; k++) {
+        t->shape[k] = shape[k];
+        t->size *= shape[k];
+    }
+}
+
+void safetensors_add_metadata(struct safetensors *s, const char *key, const char *value)
+{
+    s->metadata = memory_resize(s->metadata, (size_t)s->n_metadata + 1, sizeof *s->metadata);
+    s->metadata[s->n_metadata].key = memory_text(key);
+    s->metadata[s->n_metadata++].value = memory_text(value);
+}
+
+/* The tensors in the order of the file: descending element size, then as given. */
+static uint32_t *file_order(const struct safetensors *s)
+{
+    uint32_t *order = memory_new(s->n_tensors, sizeof *order), n = 0;
+    for (uint32_t bytes = 8; bytes; bytes /= 2)
+        for (uint32_t k = 0; k < s->n_tensors; k++)
+            if (safetensors_dtype_bytes(s->tensor[k].dtype) == bytes)
+                order[n++] = k;
+    return order;
+}
+
+static json_t *describe(const struct safetensor *t, uint64_t begin)
+{
+    json_t *shape = json_array();
+    for (uint32_t k = 0; k < t->rank; k++)
+        json_array_append_new(shape, json_integer((json_int_t)t->shape[k]));
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", t->dtype, "shape", shape, "data_offsets",
+                     (json_int_t)begin, (json_int_t)(begin + t->size));
+}
+
+static char *build_header(const struct safetensors *s, const uint32_t *order,
+                          uint64_t *data_size)
+{
+    json_t *header = json_object();
+    if (s->n_metadata) {
+        json_t *metadata = json_object();
+        for (uint32_t k = 0; k < s->n_metadata; k++)
+            json_object_set_new(metadata, s->metadata[k].key,
+                                json_string(s->metadata[k].value));
+        json_object_set_new(header, "__metadata__", metadata);
+    }
+    uint64_t begin = 0;
+    for (uint32_t k = 0; k < s->n_tensors; k++) {
+        const struct safetensor *t = &s->tensor[order[k]];
+        json_object_set_new(header, t->name, describe(t, begin));
+        begin += t->size;
+    }
+    char *text = json_dumps(header, JSON_COMPACT);
+    json_decref(header);
+    *data_size = begin;
+    return text;
+}
+
+uint8_t *safetensors_write(const struct safetensors *s, uint64_t *ret_size)
+{
+    uint32_t *order = file_order(s);
+    uint64_t data_size, length, at;
+    char *header = build_header(s, order, &data_size);
+    length = (strlen(header) + 7) / 8 * 8;
+    uint8_t *out = memory_new(LENGTH_BYTES + length + data_size, 1);
+    for (int k = 0; k < LENGTH_BYTES; k++)
+        out[k] = (uint8_t)(length >> 8 * k);
+    memset(out + LENGTH_BYTES, ' ', length);
+    memcpy(out + LENGTH_BYTES, header, strlen(header));
+    at = LENGTH_BYTES + length;
+    for (uint32_t k = 0; k < s->n_tensors; k++) {
+        const struct safetensor *t = &s->tensor[order[k]];
+        if (t->data && t->size)
+            memcpy(out + at, t->data, t->size);
+        at += t->size;
+    }
+    free(header);
+    free(order);
+    *ret_size = at;
+    return out;
+}
