@@ -10,6 +10,27 @@
 /* A command stands here once it works. */
 /* clang-format off */
 const struct command commands[] = {
+    {"emit", "MASK", "the source, compilable by hand", NULL,
+     OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},
+    {"compile", "MASK", "a kernel file", NULL,
+     OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_compile},
+    {"info", "FILE.mkb", "what a kernel file holds", NULL, O(JSON), 1, 1, command_info},
+    {"verify", "FILE.mkb", "a kernel file against the float64 reference",
+     "Forward and backward, every distinct layer, ragged and packed batches, shorter sequences, dropout "
+     "if compiled in, equal bits from run to run. A kernel file holds native code: verifying it is running it.",
+     O(DEVICE) | O(THREADS) | O(JSON), 1, 1, command_verify},
+    {"run", "FILE.mkb", "a kernel on tensors from .npy files",
+     "Writes out.npy, lse.npy and with --grad dq.npy, dk.npy, dv.npy, all f32, into the folder of -o. "
+     "A kernel file holds native code: running it is trusting it.",
+     O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
+     O(SEED) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
+    {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
+     "Ours and dense are launched by turns. A one-head mask is repeated to 12 heads.",
+     O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
+     O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(JSON) | O(PLOT),
+     1, OPTIONS_MAX_ARGUMENTS, command_bench},
+    {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
+    {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
     {0},
 };
 /* clang-format on */

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc bench: our kernel and our own dense kernel of the same shape, launched by turns (A B A B), so
+   that whatever slows the machine slows both; medians, beside what was predicted and the floor. */
+#include "tools/maskc/bench.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "runtime/cache.h"
+#include "runtime/compile/compile.h"
+#include "tools/check/check.h"
+#include "tools/maskc/command.h"
+#include "tools/maskc/progress.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MIN_PAIRS = 5, MAX_PAIRS = 1000, NAME_ROOM = 160 };
+static const double seconds_per_result = 1;
+
+struct bench {
+    const struct options *o;
+    struct cache *cache;
+    struct bench_result *result;
+    uint32_t n_results, room;
+    bool forward, backward;
+    char device[128];
+    uint32_t threads;
+};
+
+/* Ours, or dense: a loaded kernel and its launch. */
+struct contender {
+    struct maskc_kernel *kernel;
+    struct trial *trial;
+    double *seconds; /* [MAX_PAIRS] */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int time_once(struct contender *c, bool backward, double *ret, struct error *e)
+{
+    double start = now();
+    if (trial_run(c->trial, backward, e))
+        return -1;
+    *ret = now() - start;
+    return 0;
+}
+
+/* Pairs of launches, as many as the time allows; sorted. Returns how many, 0 with *e set. */
+static uint32_t measure(struct contender *ours, struct contender *dense, bool backward,
+                        struct error *e)
+{
+    double warm[2], start = now();
+    if (time_once(ours, backward, &warm[0], e) || time_once(dense, backward, &warm[1], e))
+        return 0;
+    uint32_t count = 0;
+    while (count < MIN_PAIRS || (count < MAX_PAIRS && now() - start < seconds_per_result)) {
+        if (time_once(ours, backward, &ours->seconds[count], e) ||
+            time_once(dense, backward, &dense->seconds[count], e))
+            return 0;
+        count++;
+    }
+    qsort(ours->seconds, count, sizeof(double), ascending);
+    qsort(dense->seconds, count, sizeof(double), ascending);
+    return count;
+}
+
+/* The lowerings that the layer's heads use, each once. */
+static void join_lowerings(const struct plan *p, const struct plan_pass *pass, uint32_t layer,
+                           struct bench_result *r)
+{
+    struct text t = {0};
+    const uint32_t *at = p->at + (uint64_t)layer * p->heads;
+    for (uint32_t h = 0; h < p->heads; h++) {
+        const char *word = pass->summary[at[h]].lowering;
+        bool seen = false;
+        for (uint32_t before = 0; before < h && !seen; before++)
+            seen = !strcmp(pass->summary[at[before]].lowering, word);
+        if (!seen)
+            text_add(&t, "%s%s", t.length ? ", " : "", word);
+    }
+    snprintf(r->lowering, sizeof r->lowering, "%s", text_get(&t));
+    snprintf(r->reason, sizeof r->reason, "%s", pass->summary[at[0]].reason);
+    text_finish(&t);
+}
+
+static double find_sparsity(const struct mask *m, uint32_t layer)
+{
+    double active = 0, all = (double)m->n * m->n * m->heads;
+    for (uint32_t h = 0; h < m->heads; h++)
+        active += (double)mask_pattern(m, layer, h)->active;
+    return 100 * (1 - active / all);
+}
+
+static int predict(const struct maskc_kernel *k, const struct problem *p, uint32_t threads,
+                   struct bench_result *r, struct error *e)
+{
+    const struct artifact *a = k->artifact;
+    const struct machine *machine = machine_find(a->plan[k->target->plan].machine, e);
+    const struct target *target = machine ? target_find(k->target->name, e) : NULL;
+    struct plan *plan = target ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
+    if (!plan)
+        return -1;
+    r->predicted = plan_predict(plan, r->backward, p->layer, p->batch, threads);
+    r->floor = plan_floor(plan, r->backward, p->layer, p->batch, threads);
+    join_lowerings(plan, r->backward ? &plan->transposed : &plan->forward, p->layer, r);
+    plan_destroy(plan);
+    return 0;
+}
+
+static int add_result(struct bench *b, struct contender *ours, struct contender *dense,
+                      const struct problem *p, const char *name, bool backward, struct error *e)
+{
+    struct bench_result r = {.length = p->length,
+                             .heads = p->mask->heads,
+                             .batch = p->batch,
+                             .head_dim = p->head_dim,
+                             .dtype = p->dtype,
+                             .backward = backward,
+                             .sparsity = find_sparsity(p->mask, p->layer)};
+    char what[NAME_ROOM];
+    snprintf(what, sizeof what, "%s n=%u %s %s", name, p->length, dtype_name(p->dtype),
+             backward ? "backward" : "forward");
+    snprintf(r.mask, sizeof r.mask, "%s", name);
+    progress_show(what);
+    uint32_t count = measure(ours, dense, backward, e);
+    if (!count || predict(ours->kernel, p, b->threads, &r, e))
+        return -1;
+    r.median = ours->seconds[count / 2];
+    r.p10 = ours->seconds[count / 10];
+    r.p90 = ours->seconds[count - 1 - count / 10];
+    r.dense = dense->seconds[count / 2];
+    *MEMORY_PUSH(b->result, b->n_results, b->room) = r;
+    return 0;
+}
+
+static void finish_contender(struct contender *c)
+{
+    trial_destroy(c->trial);
+    maskc_kernel_destroy(c->kernel);
+    free(c->seconds);
+}
+
+static int load_bytes(const uint8_t *bytes, uint64_t size, const char *device,
+                      struct maskc_kernel **ret, struct error *e)
+{
+    struct maskc_error failure;
+    if (maskc_load_memory(bytes, size, device, ret, &failure))
+        return error_set(e, (enum error_kind)failure.code, "%s", failure.text);
+    return 0;
+}
+
+static int compile(struct bench *b, const struct mask *m, const struct target *target,
+                   const struct features *f, struct maskc_kernel **ret, struct error *e)
+{
+    struct compile_request r = {.mask = m,
+                                .targets = &target,
+                                .n_targets = 1,
+                                .features = *f,
+                                .machine = b->o->machine,
+                                .cache = b->cache,
+                                .progress = progress_show};
+    uint8_t *bytes = NULL;
+    uint64_t size = 0;
+    if (kernel_compile(&r, &bytes, &size, e))
+        return -1;
+    int code = load_bytes(bytes, size, b->o->device, ret, e);
+    free(bytes);
+    return code;
+}
+
+/* The mask with everything on, for the same target and features. */
+static int compile_dense(struct bench *b, const struct maskc_kernel *like,
+                         struct maskc_kernel **ret, struct error *e)
+{
+    const struct mask *m = like->artifact->mask;
+    struct mask_request request = {
+        .name = "dense", .n = m->n, .heads = m->heads, MASK_REQUEST_DEFAULTS};
+    struct mask *dense = mask_load(&request, NULL, e);
+    const struct target *target = target_find(like->target->name, e);
+    int code =
+        dense && target ? compile(b, dense, target, &like->artifact->features, ret, e) : -1;
+    mask_destroy(dense);
+    return code;
+}
+
+static struct problem make_problem(const struct bench *b, const struct maskc_kernel *k,
+                                   uint32_t layer)
+{
+    const struct artifact *a = k->artifact;
+    return (struct problem){.mask = a->mask,
+                            .layer = layer,
+                            .batch = b->o->batch ? b->o->batch : 1,
+                            .length = a->mask->n,
+                            .head_dim = a->features.head_dim,
+                            .dtype = a->features.dtype,
+                            .transform = a->features.transform,
+                            .lambda = (double)a->features.lambda,
+                            .random_seed = 1};
+}
+
+static void describe_device(struct bench *b, const struct maskc_kernel *k)
+{
+    snprintf(b->device, sizeof b->device, "%s (%s)", k->device->name, k->target->name);
+    b->threads = k->device == &device_cpu ? k->device->workers(k->code, b->o->threads) : 1;
+}
+
+/* Takes the kernel. */
+static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *name,
+                        struct error *e)
+{
+    struct contender ours = {.kernel = k}, dense = {0};
+    ours.seconds = memory_new(MAX_PAIRS, sizeof(double));
+    dense.seconds = memory_new(MAX_PAIRS, sizeof(double));
+    bool backward = b->backward && k->artifact->features.backward;
+    uint32_t layer =
+        b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
+    struct problem p = make_problem(b, k, layer), q = p;
+    struct problem_data *d = NULL;
+    int code = -1;
+    describe_device(b, k);
+    if (layer >= k->artifact->mask->layers)
+        error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
+                  k->artifact->mask->layers - 1);
+    else
+        code = compile_dense(b, k, &dense.kernel, e);
+    if (code)
+        goto out;
+    q.mask = dense.kernel->artifact->mask;
+    q.layer = 0;
+    d = problem_inputs(&p);
+    ours.trial = trial_new(k, &p, d, backward, b->o->threads, e);
+    dense.trial =
+        ours.trial ? trial_new(dense.kernel, &q, d, backward, b->o->threads, e) : NULL;
+    code = dense.trial ? 0 : -1;
+    /* Backward reads what forward wrote. */
+    if (!code && (trial_run(ours.trial, false, e) || trial_run(dense.trial, false, e)))
+        code = -1;
+    if (!code && b->forward)
+        code = add_result(b, &ours, &dense, &p, name, false, e);
+    if (!code && backward)
+        code = add_result(b, &ours, &dense, &p, name, true, e);
+out:
+    problem_data_destroy(d);
+    finish_contender(&ours);
+    finish_contender(&dense);
+    return code;
+}
+
+static int bench_file(struct bench *b, const char *path, struct error *e)
+{
+    struct maskc_kernel *k;
+    if (b->o->n_lengths || b->o->dtype || b->o->target)
+        return error_set(
+            e, ERROR_INPUT,
+            "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
+            path);
+    return command_load(path, b->o->device, &k, e) || bench_kernel(b, k, path, e) ? -1 : 0;
+}
+
+static const char *default_target(const struct options *o)
+{
+    if (o->device && !strncmp(o->device, "cuda", 4))
+        return "cuda";
+    return o->device && !strcmp(o->device, "emulated") ? "sm_80" : "cpu";
+}
+
+static int bench_mask(struct bench *b, const char *name, uint32_t n, const char *dtype,
+                      struct error *e)
+{
+    const struct target *target[ARTIFACT_MAX_TARGETS];
+    struct compile_request r;
+    struct options o = *b->o;
+    struct maskc_kernel *k;
+    o.dtype = dtype;
+    o.forward_only = o.forward_only || !b->backward;
+    if (command_request(&o, default_target(&o), target, &r, e))
+        return -1;
+    struct mask *m = options_mask(&o, name, n, 12, e);
+    int code = m ? compile(b, m, target[0], &r.features, &k, e) : -1;
+    mask_destroy(m);
+    return code ? -1 : bench_kernel(b, k, name, e);
+}
+
+/* Every length with every dtype; a mask without -n has its own. */
+static int bench_argument(struct bench *b, const char *name, struct error *e)
+{
+    if (has_suffix(name, ".mkb"))
+        return bench_file(b, name, e);
+    char *list = memory_text(b->o->dtype ? b->o->dtype : "f32,bf16"), *rest = list;
+    int code = 0;
+    for (char *dtype; !code && (dtype = strsep(&rest, ","));)
+        for (uint32_t k = 0; !code && k < (b->o->n_lengths ? b->o->n_lengths : 1); k++)
+            code = bench_mask(b, name, b->o->length[k], dtype, e);
+    free(list);
+    return code;
+}
+
+static int read_passes(struct bench *b, struct error *e)
+{
+    char *list = memory_text(b->o->pass ? b->o->pass : "forward,backward"), *rest = list;
+    int code = 0;
+    for (char *word; (word = strsep(&rest, ","));)
+        if (!strcmp(word, "forward"))
+            b->forward = true;
+        else if (!strcmp(word, "backward"))
+            b->backward = true;
+        else
+            code =
+                error_set(e, ERROR_INPUT, "--pass: '%s' is neither forward nor backward", word);
+    b->backward = b->backward && !b->o->forward_only;
+    free(list);
+    return code;
+}
+
+static int bench(const struct options *o, struct error *e)
+{
+    struct bench b = {.o = o};
+    if (o->plot && !has_suffix(o->plot, ".svg") && !has_suffix(o->plot, ".png"))
+        return error_set(e, ERROR_INPUT, "--plot %s: FILE.svg or FILE.png is expected",
+                         o->plot);
+    if (read_passes(&b, e))
+        return -1;
+    b.cache = cache_open(NULL);
+    int code = 0;
+    for (uint32_t k = 0; k < o->n_arguments && !code; k++)
+        code = bench_argument(&b, o->argument[k], e);
+    progress_clear();
+    if (!code && o->plot)
+        code = bench_plot(b.result, b.n_results, o->plot, e);
+    if (!code && o->json)
+        bench_print_json(b.device, b.threads, b.result, b.n_results);
+    else if (!code)
+        bench_print_table(b.device, b.threads, b.result, b.n_results);
+    free(b.result);
+    cache_close(b.cache);
+    return code;
+}
+
+int command_bench(const struct options *o)
+{
+    struct error e = {0};
+    return bench(o, &e) ? command_fail(&e) : 0;
+}

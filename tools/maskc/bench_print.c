@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bench as a table for people and as JSON for programs. */
+#include "tools/maskc/bench.h"
+#include "tools/maskc/command.h"
+#include <stdio.h>
+
+void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
+                       uint32_t count)
+{
+    printf("%s, %u thread%s; milliseconds\n", device, threads, threads == 1 ? "" : "s");
+    printf("%-28s %6s %5s %-8s %-22s %9s %9s %9s %9s %8s %9s %9s\n", "mask", "n", "dtype",
+           "pass", "lowering", "median", "p10", "p90", "dense", "speed-up", "predicted",
+           "floor");
+    for (uint32_t k = 0; k < count; k++) {
+        const struct bench_result *r = &result[k];
+        printf("%-28s %6u %5s %-8s %-22s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %9.3f\n", r->mask,
+               r->length, dtype_name(r->dtype), r->backward ? "backward" : "forward",
+               r->lowering, 1e3 * r->median, 1e3 * r->p10, 1e3 * r->p90, 1e3 * r->dense,
+               r->dense / r->median, 1e3 * r->predicted, 1e3 * r->floor);
+    }
+}
+
+static json_t *result_json(const struct bench_result *r)
+{
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
+        (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype), "pass",
+        r->backward ? "backward" : "forward", "lowering", r->lowering, "reason", r->reason,
+        "sparsity", command_number(r->sparsity), "median_s", command_number(r->median), "p10_s",
+        command_number(r->p10), "p90_s", command_number(r->p90), "dense_s",
+        command_number(r->dense), "speedup", command_number(r->dense / r->median),
+        "predicted_s", command_number(r->predicted), "floor_s", command_number(r->floor));
+}
+
+void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,
+                      uint32_t count)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < count; k++)
+        json_array_append_new(list, result_json(&result[k]));
+    command_print_json(json_pack("{s:s, s:i, s:o}", "device", device, "threads", (int)threads,
+                                 "results", list));
+}

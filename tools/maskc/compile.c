@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc compile: from a mask to a kernel file. */
+#include "runtime/compile/compile.h"
+#include "masks/base/file.h"
+#include "runtime/cache.h"
+#include "tools/maskc/command.h"
+#include "tools/maskc/progress.h"
+#include <stdlib.h>
+#include <string.h>
+
+int command_request(const struct options *o, const char *default_targets,
+                    const struct target **target, struct compile_request *ret, struct error *e)
+{
+    *ret = (struct compile_request){
+        .targets = target, .machine = o->machine, .progress = progress_show};
+    const char *list = o->target ? o->target : default_targets;
+    if (targets_resolve(list, target, ARTIFACT_MAX_TARGETS, &ret->n_targets, e) ||
+        options_features(o, NULL, &ret->features, e) ||
+        (o->machine && !machine_find(o->machine, e)))
+        return -1;
+    for (uint32_t t = 0; t < ret->n_targets; t++)
+        if (features_check(&ret->features, target[t], e))
+            return -1;
+    return 0;
+}
+
+bool has_suffix(const char *name, const char *suffix)
+{
+    size_t a = strlen(name), b = strlen(suffix);
+    return a > b && !strcmp(name + a - b, suffix);
+}
+
+/* Reads back what is about to be written, so that a file that lies on disk is known to be good. */
+static int save(const char *path, const uint8_t *bytes, uint64_t size, struct error *e)
+{
+    struct artifact *a = NULL;
+    if (artifact_read(bytes, size, path, &a, e))
+        return -1;
+    int code = file_write(path, bytes, size, e);
+    if (!code)
+        kernel_file_print(a, path, size);
+    artifact_destroy(a);
+    return code;
+}
+
+static int compile(const struct options *o, struct error *e)
+{
+    const struct target *target[ARTIFACT_MAX_TARGETS];
+    struct compile_request r;
+    uint8_t *bytes = NULL;
+    uint64_t size = 0;
+    if (!o->output || !has_suffix(o->output, ".mkb"))
+        return error_set(e, ERROR_INPUT, "compile needs -o FILE.mkb");
+    if (command_request(o, "cpu", target, &r, e))
+        return -1;
+    struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
+    if (!m)
+        return -1;
+    r.mask = m;
+    r.cache = cache_open(NULL);
+    int code = kernel_compile(&r, &bytes, &size, e);
+    progress_clear();
+    if (!code)
+        code = save(o->output, bytes, size, e);
+    free(bytes);
+    cache_close(r.cache);
+    mask_destroy(m);
+    return code;
+}
+
+int command_compile(const struct options *o)
+{
+    struct error e = {0};
+    return compile(o, &e) ? command_fail(&e) : 0;
+}

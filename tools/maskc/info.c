@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc info: what a kernel file holds: targets, compilers, registers, spills, sizes, the plan. */
+#include "masks/base/file.h"
+#include "tools/maskc/command.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void print_features(const struct artifact *a)
+{
+    const struct features *f = &a->features;
+    printf("  %u x %u, %u head%s, %u layer%s, %u distinct mask%s\n", a->mask->n, a->mask->n,
+           a->mask->heads, a->mask->heads == 1 ? "" : "s", a->mask->layers,
+           a->mask->layers == 1 ? "" : "s", a->mask->n_patterns,
+           a->mask->n_patterns == 1 ? "" : "s");
+    printf("  %s, head dim %u, ", dtype_name(f->dtype), f->head_dim);
+    if (f->transform == ABI_SPARSEGEN)
+        printf("sparsegen lambda %g", (double)f->lambda);
+    else
+        printf("softmax");
+    printf("%s%s\n", f->dropout ? ", dropout" : "", f->backward ? "" : ", forward only");
+}
+
+static void print_target(const struct artifact_target *t)
+{
+    printf("  %-10s  %s, code %llu bytes\n", t->name, t->compiler,
+           (unsigned long long)t->code_size);
+    for (uint32_t k = 0; k < t->n_kernels; k++) {
+        const struct kernel_resources *r = &t->kernel[k];
+        if (r->registers || r->code_bytes)
+            printf("    %-28s registers %3u, spills %u bytes, shared %u bytes, code %u bytes\n",
+                   r->entry, r->registers, r->spill_bytes, r->shared_bytes, r->code_bytes);
+    }
+}
+
+void kernel_file_print(const struct artifact *a, const char *path, uint64_t size)
+{
+    printf("%s: %llu bytes\n", path, (unsigned long long)size);
+    print_features(a);
+    for (uint32_t t = 0; t < a->n_targets; t++)
+        print_target(&a->target[t]);
+}
+
+static json_t *kernels_json(const struct artifact_target *t)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < t->n_kernels; k++) {
+        const struct kernel_resources *r = &t->kernel[k];
+        json_array_append_new(list, json_pack("{s:s, s:i, s:i, s:i, s:i}", "entry", r->entry,
+                                              "registers", (int)r->registers, "spill_bytes",
+                                              (int)r->spill_bytes, "shared_bytes",
+                                              (int)r->shared_bytes, "code_bytes",
+                                              (int)r->code_bytes));
+    }
+    return list;
+}
+
+static json_t *targets_json(const struct artifact *a)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < a->n_targets; k++) {
+        const struct artifact_target *t = &a->target[k];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:i, s:o}", "name", t->name,
+                                              "compiler", t->compiler, "code_bytes",
+                                              (json_int_t)t->code_size, "plan", (int)t->plan,
+                                              "kernels", kernels_json(t)));
+    }
+    return list;
+}
+
+static json_t *plans_json(const struct artifact *a)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < a->n_plans; k++) {
+        json_t *plan = json_loads(a->plan[k].json, 0, NULL);
+        json_array_append_new(list, plan ? plan : json_null());
+    }
+    return list;
+}
+
+static json_t *info_json(const struct artifact *a, uint64_t size)
+{
+    const struct features *f = &a->features;
+    bool sparse = f->transform == ABI_SPARSEGEN;
+    return json_pack("{s:I, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:o, s:o}",
+                     "bytes", (json_int_t)size, "length", (int)a->mask->n, "heads",
+                     (int)a->mask->heads, "layers", (int)a->mask->layers, "distinct",
+                     (int)a->mask->n_patterns, "dtype", dtype_name(f->dtype), "head_dim",
+                     (int)f->head_dim, "transform", sparse ? "sparsegen" : "softmax", "lambda",
+                     sparse ? json_real((double)f->lambda) : json_null(), "dropout", f->dropout,
+                     "backward", f->backward, "targets", targets_json(a), "plans",
+                     plans_json(a));
+}
+
+void command_print_json(json_t *j)
+{
+    char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    puts(text ? text : "null");
+    free(text);
+    json_decref(j);
+}
+
+static int info(const struct options *o, struct error *e)
+{
+    const char *path = o->argument[0];
+    struct file f = {0};
+    struct artifact *a = NULL;
+    int code = file_open(path, &f, e);
+    if (!code)
+        code = artifact_read(f.bytes, f.size, path, &a, e);
+    if (!code && o->json)
+        command_print_json(info_json(a, f.size));
+    else if (!code) {
+        kernel_file_print(a, path, f.size);
+        for (uint32_t k = 0; k < a->n_plans; k++)
+            printf("\n%s", a->plan[k].text);
+    }
+    artifact_destroy(a);
+    file_close(&f);
+    return code;
+}
+
+int command_info(const struct options *o)
+{
+    struct error e = {0};
+    return info(o, &e) ? command_fail(&e) : 0;
+}
