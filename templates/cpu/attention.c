@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU kernels: one file to compile, one entry point for each phase (templates/abi.h). The code
+   is specialised on plan.h; the mask is data, in the plan's tables. */
+#include "abi.h"
+#ifdef PLAN_HEADER
+#include PLAN_HEADER
+#else
+#include "cpu/plan_default.h"
+#endif
+#include "cpu/vector.h"
+#include "philox.h"
+#include "cpu/numbers.h"
+#include "cpu/layout.h"
+#include "cpu/pack.h"
+#include "cpu/product.h"
+#include "cpu/strip.h"
+#include "cpu/dropout.h"
+#include "cpu/panels.h"
+#include "cpu/walk.h"
+#include "cpu/scores.h"
+#include "cpu/softmax.h"
+#include "cpu/sparsegen.h"
+#include "cpu/forward.h"
+#if BACKWARD
+#include "cpu/backward.h"
+#endif
+
+#define ENTRY(name)                                                                                \
+    __attribute__((visibility("default"))) void name(const struct abi_args *a, u64 begin, u64 end, \
+                                                     u8 *scratch);                                 \
+    void name(const struct abi_args *a, u64 begin, u64 end, u8 *scratch)
+
+static struct sequence head_at(const struct abi_args *a, u64 index)
+{
+    return sequence_at(a, a->first_batch + (u32)(index / a->heads), (u32)(index % a->heads));
+}
+
+static struct abi_work work_at(const struct abi_args *a, const struct abi_plan *p, u64 index,
+                               struct sequence *s)
+{
+    struct abi_work w = p->work[index / a->slice_batch];
+    *s = sequence_at(a, a->first_batch + (u32)(index % a->slice_batch), w.head);
+    return w;
+}
+
+ENTRY(attention_pack)
+{
+    (void)scratch;
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s = head_at(a, k);
+        operand_pack(&s, OPERAND_KEY, a->forward.uses);
+        operand_pack(&s, OPERAND_VALUE, 0);
+    }
+}
+
+ENTRY(attention_forward)
+{
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s;
+        struct abi_work w = work_at(a, &a->forward, k, &s);
+        forward_item(&s, &a->forward.items[w.item], scratch);
+    }
+}
+
+#if BACKWARD
+ENTRY(attention_pack_backward)
+{
+    (void)scratch;
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s = head_at(a, k);
+        operand_pack(&s, OPERAND_KEY, a->forward.uses);
+        operand_pack(&s, OPERAND_VALUE, a->forward.uses);
+        operand_pack(&s, OPERAND_QUERY, a->transposed.uses);
+        operand_pack(&s, OPERAND_GRADIENT, a->transposed.uses);
+    }
+}
+
+ENTRY(attention_dq)
+{
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s;
+        struct abi_work w = work_at(a, &a->forward, k, &s);
+        dq_item(&s, &a->forward.items[w.item], scratch);
+    }
+}
+
+ENTRY(attention_dkv)
+{
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s;
+        struct abi_work w = work_at(a, &a->transposed, k, &s);
+        dkv_item(&s, &a->transposed.items[w.item], scratch);
+    }
+}
+#endif

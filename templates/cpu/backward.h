@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One item of the backward pass, for both plans. Scores and slopes dP = dO V^T are computed again;
+   with P from the stored LSE (or tau), dS = P (dP - delta) for softmax, dS = (dP - mean of dP over
+   the support) / (1 - lambda) there for sparsegen. Over the forward plan dQ = dS K, and delta or
+   the mean go to `state`; over the transposed plan, where these belong to columns and are
+   subtracted as soon as a group is scored, dK = dS^T Q and dV = P^T dO. */
+#ifndef MASKC_CPU_BACKWARD_H
+#define MASKC_CPU_BACKWARD_H
+
+/* What is subtracted from a score: log2 of the row's sum, or tau. Where there is none (-inf) no
+   entry is active, and 0 does no harm. */
+INLINE float score_offset(float lse)
+{
+    if (lse == -INFINITY_F)
+        return 0;
+    return TRANSFORM == ABI_SOFTMAX ? lse * LOG2_E : lse;
+}
+
+/* ---- slopes of a group ---- */
+
+static void panel_slopes(const struct strip *t, struct block *b, const struct group *g)
+{
+    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
+    float *to = &b->slope[0][g->at];
+    scores_product(to, t->m->row[1][0], &t->operand[1], g->first, g->live);
+    panel_fill(to, used & ~g->live, 0);
+}
+
+static void walk_slopes(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        const u32 *column = &b->column[r][g->at];
+        u32 count = 0;
+        while (count < g->width && column[count] != NO_COLUMN)
+            count++;
+        walk_dots(t->m->row[1][r], &t->operand[1], column, count, &b->slope[r][g->at]);
+        for (u32 k = count; k < g->width; k++)
+            b->slope[r][g->at + k] = 0;
+    }
+}
+
+static void group_drop_slopes(const struct strip *t, struct block *b, const struct group *g)
+{
+    float kept = t->s.a->keep_scale;
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = g->at; c < g->at + g->width; c++)
+            b->slope[r][c] *= b->keep[r][c / 32] >> (c % 32) & 1 ? kept : 0;
+}
+
+/* The transposed plan: offsets and means of the columns, from every row. */
+static void panel_subtract(const struct strip *t, struct block *b, const struct group *g)
+{
+    float offset[TILE], mean[TILE];
+    for (u32 c = 0; c < TILE; c++) {
+        offset[c] = c < g->width ? score_offset(*lse_at(&t->s, g->first + c)) : 0;
+        mean[c] = c < g->width ? *state_at(&t->s, g->first + c) : 0;
+    }
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = 0; c < TILE; c += LANES) {
+            float *score = &b->score[r][g->at + c], *slope = &b->slope[r][g->at + c];
+            store(score, load(score) - load(offset + c));
+            store(slope, load(slope) - load(mean + c));
+        }
+}
+
+static void walk_subtract(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        const u32 *column = &b->column[r][g->at];
+        for (u32 k = 0; k < g->width && column[k] != NO_COLUMN; k++) {
+            b->score[r][g->at + k] -= score_offset(*lse_at(&t->s, column[k]));
+            b->slope[r][g->at + k] -= *state_at(&t->s, column[k]);
+        }
+    }
+}
+
+static void block_slopes(const struct strip *t, struct block *b)
+{
+    if (dropping(t))
+        keep_clear(t, b);
+    for (u32 k = 0; k < b->groups; k++) {
+        const struct group *g = &b->group[k];
+        group_scores(t, b, g);
+        if (g->kind == GROUP_PANEL)
+            panel_slopes(t, b, g);
+        else
+            walk_slopes(t, b, g);
+        if (dropping(t)) {
+            group_keep(t, b, g);
+            group_drop_slopes(t, b, g);
+        }
+        if (!t->transposed)
+            continue;
+        if (g->kind == GROUP_PANEL)
+            panel_subtract(t, b, g);
+        else
+            walk_subtract(t, b, g);
+    }
+    block_close(t, b);
+}
+
+/* ---- scores and slopes to P (in score) and dS (in slope) ---- */
+
+static void block_gradient(const struct strip *t, struct block *b)
+{
+    float inverse = 1 / (1 - t->s.a->lambda);
+    for (u32 r = 0; r < t->rows; r++) {
+        vec offset = splat(t->m->offset[r]), mean = splat(t->m->mean[r]);
+        for (u32 c = 0; c < b->cols; c += LANES) {
+            vec s = load(&b->score[r][c]), slope = load(&b->slope[r][c]);
+            if (!t->transposed) {
+                s -= offset;
+                slope -= mean;
+            }
+            vec p, ds;
+            if (TRANSFORM == ABI_SOFTMAX) {
+                p = exp2_vec(s);
+                ds = p * slope;
+            } else {
+                ivec above = (ivec)(s > 0.0f);
+                p = pick_or_zero(above, s * splat(inverse));
+                ds = pick_or_zero(above, slope * splat(inverse));
+            }
+            store(&b->score[r][c], p);
+            store(&b->slope[r][c], ds);
+        }
+    }
+}
+
+/* Mean slope over each row's support. */
+static void strip_means(const struct strip *t, u32 blocks)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        vec sum = {0}, count = {0};
+        for (u32 k = 0; k < blocks; k++) {
+            const struct block *b = strip_block(t, k);
+            for (u32 c = 0; c < b->cols; c += LANES) {
+                ivec above = (ivec)(load(&b->score[r][c]) > splat(t->m->offset[r]));
+                sum += pick_or_zero(above, load(&b->slope[r][c]));
+                count += pick_or_zero(above, splat(1));
+            }
+        }
+        float n = sum_lanes(count);
+        t->m->mean[r] = n > 0 ? sum_lanes(sum) / n : 0;
+    }
+}
+
+/* Row sums of dO O, which are those of P dP. */
+static void strip_deltas(const struct strip *t)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        t->m->mean[r] = 0;
+        if (!row_live(t, r))
+            continue;
+        float o[WIDTH];
+        vec sum = {0};
+        row_read(&t->s, &t->s.a->o, t->item->row0 + r, 1, o);
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            sum += load(o + d) * load(&t->m->row[1][r][d]);
+        t->m->mean[r] = sum_lanes(sum);
+    }
+}
+
+static void block_backward(const struct strip *t, struct block *b)
+{
+    block_gradient(t, b);
+    block_sums(t, b, (const float (*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
+    if (!t->transposed)
+        return;
+    if (dropping(t))
+        block_drop(t, b);
+    block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 1, t->m->sums[1]);
+}
+
+static void strip_backward(struct strip *t)
+{
+    u32 blocks = 0;
+    if (TRANSFORM == ABI_SOFTMAX || t->transposed) {
+        for (struct block *b = t->blocks; block_next(t, b);) {
+            block_slopes(t, b);
+            block_backward(t, b);
+        }
+        return;
+    }
+    for (; block_next(t, strip_block(t, blocks)); blocks++)
+        block_slopes(t, strip_block(t, blocks));
+    strip_means(t, blocks);
+    for (u32 k = 0; k < blocks; k++)
+        block_backward(t, strip_block(t, k));
+}
+
+static void backward_write(const struct strip *t, const struct abi_tensor *to, float factor,
+                           u32 which)
+{
+    for (u32 r = 0; r < t->item->rows; r++) {
+        u32 i = t->item->row0 + r;
+        if (!row_owned(t->item, r) || i >= t->s.rows)
+            continue;
+        if (row_live(t, r))
+            row_write(&t->s, to, i, factor, t->m->sums[which][r]);
+        else
+            row_clear(&t->s, to, i);
+    }
+}
+
+static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    struct strip t;
+    strip_open(&t, s, &s->a->forward, item, 0, scratch);
+    if (t.live) {
+        strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
+        strip_read(&t, &s->a->d_o, 1, t.m->row[1]);
+        strip_clear_sums(&t, 0);
+        for (u32 r = 0; r < t.rows; r++)
+            t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, item->row0 + r)) : 0;
+        if (TRANSFORM == ABI_SOFTMAX)
+            strip_deltas(&t);
+        strip_backward(&t);
+        for (u32 r = 0; r < item->rows; r++)
+            if (row_live(&t, r))
+                *state_at(s, item->row0 + r) = t.m->mean[r];
+    }
+    backward_write(&t, &s->a->d_q, s->a->scale, 0);
+}
+
+static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    struct strip t;
+    strip_open(&t, s, &s->a->transposed, item, 1, scratch);
+    if (t.live) {
+        strip_read(&t, &s->a->k, t.factor, t.m->row[0]);
+        strip_read(&t, &s->a->v, 1, t.m->row[1]);
+        strip_clear_sums(&t, 0);
+        strip_clear_sums(&t, 1);
+        strip_backward(&t);
+    }
+    backward_write(&t, &s->a->d_k, s->a->scale, 0);
+    backward_write(&t, &s->a->d_v, dropping(&t) ? s->a->keep_scale : 1, 1);
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One item of the forward pass: O and LSE of the rows that it owns. */
+#ifndef MASKC_CPU_FORWARD_H
+#define MASKC_CPU_FORWARD_H
+
+static void forward_write(const struct strip *t)
+{
+    const struct abi_args *a = t->s.a;
+    float kept = dropping(t) ? a->keep_scale : 1;
+    for (u32 r = 0; r < t->item->rows; r++) {
+        u32 i = t->item->row0 + r;
+        if (!row_owned(t->item, r) || i >= t->s.rows)
+            continue;
+        if (row_live(t, r)) {
+            row_write(&t->s, &a->o, i, t->m->total[r] * kept, t->m->sums[0][r]);
+            *lse_at(&t->s, i) = t->m->offset[r];
+        } else {
+            row_clear(&t->s, &a->o, i);
+            *lse_at(&t->s, i) = -INFINITY_F;
+        }
+    }
+}
+
+static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    struct strip t;
+    strip_open(&t, s, &s->a->forward, item, 0, scratch);
+    if (t.live) {
+        strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
+        strip_clear_sums(&t, 0);
+        if (TRANSFORM == ABI_SOFTMAX)
+            softmax_forward(&t);
+        else
+            sparsegen_forward(&t);
+    }
+    forward_write(&t);
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where things lie: the caller's tensors, the packed operands of a head, a thread's scratch. */
+#ifndef MASKC_CPU_LAYOUT_H
+#define MASKC_CPU_LAYOUT_H
+
+enum {
+    TILE = ABI_TILE_COLS,
+    WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
+    /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
+    ROWS_PACKED = DTYPE != ABI_F32 || WIDTH != HEAD_DIM,
+    ELEMENT_BYTES = DTYPE == ABI_F32 ? 4 : 2,
+    /* Scores of a strip: CHUNK_COLS columns, room for a group that begins at the last one, and an
+       odd number of cache lines from row to row. */
+    SCORE_STRIDE = CHUNK_COLS + TILE + 16,
+    KEEP_WORDS = SCORE_STRIDE / 32 + 2,
+    /* A panel: PANEL_COLS columns of a transposed operand, and the next 32 once more, so that any
+       32 columns that begin in it lie in a row. */
+    PANEL_COLS = 256,
+    PANEL_EXTRA = TILE + 16,
+};
+
+/* One head of one sequence. */
+struct sequence {
+    const struct abi_args *a;
+    u32 b, h;
+    u32 length; /* entries at or beyond it are inactive */
+    u32 rows;   /* to be written */
+    i64 first;  /* row of position 0 in the tensors */
+    i64 batch;  /* b, or 0 where sequences stand end to end */
+};
+
+static inline u32 clamp_length(i32 length, u32 limit)
+{
+    return length < 0 ? 0 : (u32)length < limit ? (u32)length : limit;
+}
+
+static inline struct sequence sequence_at(const struct abi_args *a, u32 b, u32 h)
+{
+    struct sequence s = {.a = a, .b = b, .h = h, .length = a->n, .rows = a->n, .batch = b};
+    if (a->offsets) {
+        s.rows = s.length = clamp_length(a->offsets[b + 1] - a->offsets[b], a->n);
+        s.first = a->offsets[b];
+        s.batch = 0;
+    } else if (a->length) {
+        s.length = clamp_length(a->length[b], a->n);
+    }
+    return s;
+}
+
+/* ---- the caller's tensors ---- */
+
+INLINE i64 element_at(const struct sequence *s, const struct abi_tensor *t, u32 i)
+{
+    return s->batch * t->batch + (s->first + i) * t->row + (i64)s->h * t->head;
+}
+
+INLINE float *lse_at(const struct sequence *s, u32 i)
+{
+    return s->a->lse + s->batch * s->a->lse_batch + (i64)s->h * s->a->lse_head + s->first + i;
+}
+
+INLINE float *state_at(const struct sequence *s, u32 i)
+{
+    return s->a->state + ((u64)s->b * s->a->heads + s->h) * s->a->state_rows + i;
+}
+
+/* HEAD_DIM elements of row i times a factor, as WIDTH floats. */
+INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
+                     float *to)
+{
+    i64 at = element_at(s, t, i);
+    if (DTYPE == ABI_F32) {
+        const float *from = (const float *)t->data + at;
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            to[d] = from[d] * factor;
+    } else {
+        const u16 *from = (const u16 *)t->data + at;
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            to[d] = float_of_bf16(from[d]) * factor;
+    }
+    for (u32 d = HEAD_DIM; d < WIDTH; d++)
+        to[d] = 0;
+}
+
+INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
+                      const float *from)
+{
+    i64 at = element_at(s, t, i);
+    if (DTYPE == ABI_F32) {
+        float *to = (float *)t->data + at;
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            to[d] = from[d] * factor;
+    } else {
+        u16 *to = (u16 *)t->data + at;
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            to[d] = bf16_of_float(from[d] * factor);
+    }
+}
+
+INLINE void row_clear(const struct sequence *s, const struct abi_tensor *t, u32 i)
+{
+    u16 *to = (u16 *)t->data + element_at(s, t, i) * (ELEMENT_BYTES / 2);
+    for (u32 d = 0; d < HEAD_DIM * (ELEMENT_BYTES / 2); d++)
+        to[d] = 0;
+}
+
+/* ---- packed operands ---- */
+
+/* The operands whose rows stand for score columns: keys and values in the forward plan, queries and
+   output gradients in the transposed one. */
+enum operand_kind { OPERAND_KEY, OPERAND_VALUE, OPERAND_QUERY, OPERAND_GRADIENT };
+enum { OPERANDS = BACKWARD ? 4 : 2, PANEL_OPERANDS = BACKWARD ? 4 : 1 };
+
+struct operand {
+    const float *rows; /* row i at rows + i * stride */
+    i64 stride;
+    const float *panels; /* transposed; valid where the plan has tiles or ranges */
+    u32 padded;          /* length of the padded layout, to a multiple of 32 */
+};
+
+static inline u32 padded_rows(const struct abi_args *a)
+{
+    return (a->n + TILE - 1) / TILE * TILE;
+}
+
+static inline u32 panel_stride(u32 padded, u32 panel)
+{
+    u32 left = padded - panel * PANEL_COLS;
+    return (left < PANEL_COLS ? left : PANEL_COLS) + PANEL_EXTRA;
+}
+
+static inline u64 panel_floats(u32 padded)
+{
+    u64 panels = (padded + PANEL_COLS - 1) / PANEL_COLS;
+    return HEAD_DIM * (padded + panels * PANEL_EXTRA);
+}
+
+/* Where a panel begins: all before it are whole. */
+static inline u64 panel_first(u32 panel)
+{
+    return (u64)panel * HEAD_DIM * (PANEL_COLS + PANEL_EXTRA);
+}
+
+static inline float *pack_of_head(const struct sequence *s)
+{
+    u64 head = (u64)(s->b - s->a->first_batch) * s->a->heads + s->h;
+    return (float *)(void *)(s->a->pack + head * s->a->pack_stride);
+}
+
+static inline float *pack_panels(const struct sequence *s, enum operand_kind k)
+{
+    return pack_of_head(s) + k * panel_floats(padded_rows(s->a));
+}
+
+static inline float *pack_rows(const struct sequence *s, enum operand_kind k)
+{
+    u32 padded = padded_rows(s->a);
+    return pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) + (u64)k * padded * WIDTH;
+}
+
+static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,
+                                                      enum operand_kind k)
+{
+    const struct abi_tensor *tensor[] = {&a->k, &a->v, &a->q, &a->d_o};
+    return tensor[k];
+}
+
+static inline struct operand operand_of(const struct sequence *s, enum operand_kind k)
+{
+    const struct abi_tensor *t = operand_tensor(s->a, k);
+    struct operand o = {.stride = WIDTH, .padded = padded_rows(s->a)};
+    o.panels = pack_panels(s, k);
+    if (ROWS_PACKED) {
+        o.rows = pack_rows(s, k);
+    } else {
+        o.rows = (const float *)t->data + element_at(s, t, 0);
+        o.stride = t->row;
+    }
+    return o;
+}
+
+/* Feature 0 of column j; feature d is `*stride` floats further for each d. */
+INLINE const float *panel_column(const struct operand *o, u32 j, u32 *stride)
+{
+    u32 panel = j / PANEL_COLS;
+    *stride = panel_stride(o->padded, panel);
+    return o->panels + panel_first(panel) + j % PANEL_COLS;
+}
+
+#endif

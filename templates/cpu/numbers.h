@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementary functions and bf16, without a C library. */
+#ifndef MASKC_CPU_NUMBERS_H
+#define MASKC_CPU_NUMBERS_H
+
+#define LOG2_E 1.44269504088896341f
+#define LN_2 0.69314718055994531f
+
+INLINE float float_of_bits(u32 bits)
+{
+    union {
+        u32 bits;
+        float value;
+    } x = {bits};
+    return x.value;
+}
+
+INLINE u32 bits_of_float(float value)
+{
+    union {
+        float value;
+        u32 bits;
+    } x = {value};
+    return x.bits;
+}
+
+/* 2^x for x <= 127, relative error below 2e-7 (the minimax polynomial's own is 7.5e-8 on
+   -1/2 .. 1/2); 0 below 2^-125, so that exp2(-inf) = 0; NaN stays NaN. Adding 1.5 * 2^23 rounds x
+   to an integer and leaves it in the low bits, whence it goes to the exponent. */
+INLINE vec exp2_vec(vec x)
+{
+    const vec magic = splat(12582912.0f);
+    vec t = x + magic;
+    vec f = x - (t - magic);
+    vec p = f * 1.327647198e-03f + 9.675541334e-03f;
+    p = p * f + 5.550713274e-02f;
+    p = p * f + 2.402211972e-01f;
+    p = p * f + 6.931469671e-01f;
+    p = p * f + 1.000000072e+00f;
+    uvec scaled = (uvec)p + ((uvec)t << 23);
+    return (vec)((ivec)scaled & ~(ivec)(x < -125.0f));
+}
+
+INLINE float exp2_one(float x)
+{
+    return exp2_vec(splat(x))[0];
+}
+
+/* ln x for normal x > 0, absolute error below 1e-7 + 1e-7 |ln x|: x = 2^e m with m near 1, and
+   ln m = 2 atanh(s), s = (m - 1) / (m + 1). */
+INLINE float natural_log(float x)
+{
+    u32 bits = bits_of_float(x);
+    u32 from_root = bits - 0x3f3504f3u; /* sqrt(1/2) */
+    i32 e = (i32)from_root >> 23;
+    float m = float_of_bits(bits - ((u32)e << 23));
+    float s = (m - 1.0f) / (m + 1.0f), s2 = s * s;
+    float series = 1.0f + s2 * (1.0f / 3 + s2 * (1.0f / 5 + s2 * (1.0f / 7 + s2 * (1.0f / 9))));
+    return (float)e * LN_2 + 2.0f * s * series;
+}
+
+INLINE float float_of_bf16(u16 x)
+{
+    return float_of_bits((u32)x << 16);
+}
+
+/* Nearest, ties to even; a NaN stays one. */
+INLINE u16 bf16_of_float(float value)
+{
+    u32 x = bits_of_float(value);
+    u32 rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
+    return (u16)((x & 0x7fffffff) > 0x7f800000 ? (x >> 16 | 0x40) : rounded);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tiles and ranges: up to 32 columns that all rows of the strip share, by matrix products. Stores
+   are 32 columns wide; what they leave beyond the group's width the next group, or the end of the
+   block, overwrites. */
+#ifndef MASKC_CPU_PANELS_H
+#define MASKC_CPU_PANELS_H
+
+static void panel_fill(float *to, u32 blocks, float value)
+{
+    for (u32 k = 0; k < BLOCKS; k++)
+        for (u32 r = k * BLOCK_ROWS; (blocks >> k & 1) && r < (k + 1) * BLOCK_ROWS; r++)
+            for (u32 c = 0; c < TILE; c += LANES)
+                store(to + r * SCORE_STRIDE + c, splat(value));
+}
+
+/* Inactive scores become -inf. */
+static void panel_mask(float *to, const u32 *pattern, u32 live)
+{
+    const vec nothing = splat(-INFINITY_F);
+    for (u32 r = 0; r < STRIP_ROWS; r++) {
+        u32 word = pattern[r];
+        if (!(live >> (r / BLOCK_ROWS) & 1) || word == 0xffffffff)
+            continue;
+        for (u32 c = 0; c < TILE; c += LANES) {
+            float *at = to + r * SCORE_STRIDE + c;
+            store(at, pick(mask_of_bits(word >> c), load(at), nothing));
+        }
+    }
+}
+
+static void panel_scores(const struct strip *t, struct block *b, const struct group *g)
+{
+    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
+    float *to = &b->score[0][g->at];
+    scores_product(to, t->m->row[0][0], &t->operand[0], g->first, g->live);
+    panel_fill(to, used & ~g->live, -INFINITY_F);
+    if (g->pattern)
+        panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
+}
+
+static void panel_keep(const struct strip *t, struct block *b, const struct group *g)
+{
+    u32 keep[STRIP_ROWS];
+    keep_columns(t, g->first, keep);
+    for (u32 r = 0; r < t->rows; r++)
+        keep_put(b, r, g->at, g->width, keep[r]);
+}
+
+/* Sums over the columns of groups from `k` that follow on each other; returns the next group. */
+static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
+                      const float (*weight)[SCORE_STRIDE], u32 operand, float *sums)
+{
+    enum { MOST = 256 };
+    const struct group *g = &b->group[k];
+    u32 width = g->width;
+    for (k++; k < b->groups && width < MOST; k++) {
+        const struct group *n = &b->group[k];
+        if (n->kind != GROUP_PANEL || n->first != g->first + width || n->live != g->live)
+            break;
+        width += n->width;
+    }
+    sums_product(sums, weight[0] + g->at, &t->operand[operand], g->first, width, g->live);
+    return k;
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one matrix product, C (+)= A B, that all dense work comes down to: a block of BLOCK_ROWS x 2
+   vectors (at the edge of a head: 1) stays in registers, A is read one float at a time, B one
+   vector at a time. Scores: A is the strip's rows, B a panel. Sums: A is the scores, B the rows. */
+#ifndef MASKC_CPU_PRODUCT_H
+#define MASKC_CPU_PRODUCT_H
+
+#if VECTOR_BYTES == 64 /* 32 vector registers */
+enum { BLOCK_ROWS = 8 };
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#else
+enum { BLOCK_ROWS = 4 };
+#define EACH_ROW(X) X(0) X(1) X(2) X(3)
+#endif
+
+enum { BLOCKS = STRIP_ROWS / BLOCK_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
+
+/* C is stride_c apart from row to row, A stride_a, B stride_b; `add`: C is added to. */
+INLINE void product_2(float *c, u32 stride_c, const float *a, u32 stride_a, const float *b,
+                      i64 stride_b, u32 depth, int add)
+{
+#define ZERO(r) vec c##r##0 = {0}, c##r##1 = {0};
+    EACH_ROW(ZERO)
+    for (u32 k = 0; k < depth; k++, b += stride_b, a++) {
+        vec b0 = load(b), b1 = load(b + LANES);
+#define STEP(r)                                                                                    \
+    {                                                                                              \
+        vec x = splat(a[r * stride_a]);                                                            \
+        c##r##0 += x * b0;                                                                         \
+        c##r##1 += x * b1;                                                                         \
+    }
+        EACH_ROW(STEP)
+    }
+#define PUT(r)                                                                                     \
+    {                                                                                              \
+        float *to = c + r * stride_c;                                                              \
+        store(to, add ? load(to) + c##r##0 : c##r##0);                                             \
+        store(to + LANES, add ? load(to + LANES) + c##r##1 : c##r##1);                             \
+    }
+    EACH_ROW(PUT)
+#undef ZERO
+#undef STEP
+#undef PUT
+}
+
+INLINE void product_1(float *c, u32 stride_c, const float *a, u32 stride_a, const float *b,
+                      i64 stride_b, u32 depth, int add)
+{
+#define ZERO(r) vec c##r = {0};
+    EACH_ROW(ZERO)
+    for (u32 k = 0; k < depth; k++, b += stride_b, a++) {
+        vec b0 = load(b);
+#define STEP(r) c##r += splat(a[r * stride_a]) * b0;
+        EACH_ROW(STEP)
+    }
+#define PUT(r) store(c + r * stride_c, add ? load(c + r * stride_c) + c##r : c##r);
+    EACH_ROW(PUT)
+#undef ZERO
+#undef STEP
+#undef PUT
+}
+
+/* Scores of a strip with 32 columns from j, in the row blocks whose bit of `live` is set. */
+static void scores_product(float *scores, const float *a, const struct operand *o, u32 j, u32 live)
+{
+    u32 stride;
+    const float *b = panel_column(o, j, &stride);
+    for (u32 c = 0; c < TILE; c += 2 * LANES)
+        for (u32 k = 0; k < BLOCKS; k++)
+            if (live >> k & 1)
+                product_2(scores + k * BLOCK_ROWS * SCORE_STRIDE + c, SCORE_STRIDE,
+                          a + k * BLOCK_ROWS * WIDTH, WIDTH, b + c, stride, HEAD_DIM, 0);
+}
+
+/* sums += weights x rows j .. j + depth - 1 of the operand. */
+static void sums_product(float *sums, const float *weights, const struct operand *o, u32 j,
+                         u32 depth, u32 live)
+{
+    const float *rows = o->rows + j * o->stride;
+    for (u32 k = 0; k < BLOCKS; k++) {
+        if (!(live >> k & 1))
+            continue;
+        const float *a = weights + k * BLOCK_ROWS * SCORE_STRIDE;
+        float *c = sums + k * BLOCK_ROWS * WIDTH;
+        u32 d = 0;
+        for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
+            product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, o->stride, depth, 1);
+        if (d < WIDTH)
+            product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, o->stride, depth, 1);
+    }
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From groups to a block of scores, and from a block of weights to sums, whatever the lowering. */
+#ifndef MASKC_CPU_SCORES_H
+#define MASKC_CPU_SCORES_H
+
+/* Whole vectors run over a row, so its last one is filled up. */
+static void block_close(const struct strip *t, struct block *b)
+{
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = b->cols; c % LANES; c++) {
+            b->score[r][c] = -INFINITY_F;
+            if (BACKWARD)
+                b->slope[r][c] = 0;
+        }
+}
+
+static void group_keep(const struct strip *t, struct block *b, const struct group *g)
+{
+    if (g->kind == GROUP_PANEL)
+        panel_keep(t, b, g);
+    else
+        for (u32 r = 0; r < t->rows; r++)
+            walk_keep(t, b, g, r);
+}
+
+static void group_scores(const struct strip *t, struct block *b, const struct group *g)
+{
+    if (g->kind == GROUP_PANEL)
+        panel_scores(t, b, g);
+    else
+        walk_scores(t, b, g);
+}
+
+static void block_scores(const struct strip *t, struct block *b)
+{
+    if (dropping(t))
+        keep_clear(t, b);
+    for (u32 k = 0; k < b->groups; k++) {
+        group_scores(t, b, &b->group[k]);
+        if (dropping(t))
+            group_keep(t, b, &b->group[k]);
+    }
+    block_close(t, b);
+}
+
+/* sums += weight x rows of the operand. */
+static void block_sums(const struct strip *t, const struct block *b,
+                       const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
+{
+    for (u32 k = 0; k < b->groups;)
+        if (b->group[k].kind == GROUP_PANEL)
+            k = panel_sums(t, b, k, weight, operand, sums[0]);
+        else
+            walk_sums(t, b, &b->group[k++], weight, operand, sums);
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A strip at work: its rows, its sums, and its score columns, which come in blocks of about
+   CHUNK_COLS. A block is a sequence of groups; a group is up to 32 columns of a panel, which all
+   rows share, or a walk, where each row has keys of its own. In the transposed plan rows are keys
+   and columns are queries, so these files say row and column. */
+#ifndef MASKC_CPU_STRIP_H
+#define MASKC_CPU_STRIP_H
+
+enum group_kind {
+    GROUP_PANEL, /* columns first .. first + width - 1 */
+    GROUP_LINES, /* lines first .. first + width - 1: at most one column a row from each */
+    GROUP_RANGE  /* the columns first .. first + width - 1, for row 0 alone */
+};
+
+struct group {
+    u32 kind, first;
+    u32 at, width; /* score columns of the block */
+    u32 pattern;   /* panel: as in struct abi_tile */
+    u32 live;      /* panel: row blocks with an active entry */
+};
+
+enum { NO_COLUMN = 0xffffffff };
+
+struct block {
+    float score[STRIP_ROWS][SCORE_STRIDE]; /* S, then P or dS */
+    float slope[BACKWARD ? STRIP_ROWS : 1][SCORE_STRIDE]; /* dP, then dS */
+    u32 column[STRIP_ROWS][SCORE_STRIDE]; /* walks: of each row, NO_COLUMN after the last */
+    u32 keep[STRIP_ROWS][KEEP_WORDS];     /* dropout: bit c % 32 of word c / 32, 1 where kept */
+    struct group group[CHUNK_COLS];
+    u32 groups, cols;
+    u32 unused[14];
+};
+
+struct strip_memory {
+    float row[2][STRIP_ROWS][WIDTH];  /* the strip's rows: for S (scaled), for dP */
+    float sums[2][STRIP_ROWS][WIDTH]; /* O; dQ; dK, dV */
+    float largest[STRIP_ROWS], total[STRIP_ROWS]; /* online softmax: m (base 2), l */
+    float offset[STRIP_ROWS], mean[STRIP_ROWS];   /* LSE (base 2) or tau; delta, or mean slope */
+};
+
+enum {
+    STRIP_BYTES = (sizeof(struct strip_memory) + 63) / 64 * 64,
+    BLOCK_BYTES = (sizeof(struct block) + 63) / 64 * 64,
+};
+/* What gen/emit promised is enough: a block for each CHUNK_COLS columns begun. */
+typedef char fixed_scratch_is_enough[SCRATCH_FIXED_BYTES >= STRIP_BYTES + BLOCK_BYTES ? 1 : -1];
+typedef char column_scratch_is_enough
+    [TRANSFORM == ABI_SOFTMAX || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
+
+struct strip {
+    struct sequence s;
+    const struct abi_plan *plan;
+    const struct abi_item *item;
+    int transposed;
+    u32 live;       /* bit r: row r is owned and below the length */
+    u32 live_blocks; /* row blocks with a live row */
+    u32 rows;       /* rows of a block that are in use */
+    struct operand operand[2]; /* columns: for S, for dP */
+    float factor;              /* of S: scale, times log2(e) for softmax */
+    u32 piece, entry, offset;  /* how far the pieces were taken */
+    struct strip_memory *m;
+    struct block *blocks;
+};
+
+static inline struct block *strip_block(const struct strip *t, u32 k)
+{
+    return (struct block *)(void *)((u8 *)t->blocks + (u64)k * BLOCK_BYTES);
+}
+
+INLINE int row_owned(const struct abi_item *item, u32 r)
+{
+    return item->own[r / 32] >> (r % 32) & 1;
+}
+
+static inline int piece_is_panel(u32 kind)
+{
+    return kind == ABI_TILES || kind == ABI_BLOCKS;
+}
+
+static void strip_open(struct strip *t, const struct sequence *s, const struct abi_plan *plan,
+                       const struct abi_item *item, int transposed, u8 *scratch)
+{
+    *t = (struct strip){.s = *s, .plan = plan, .item = item, .transposed = transposed};
+    t->m = (struct strip_memory *)(void *)scratch;
+    t->blocks = (struct block *)(void *)(scratch + STRIP_BYTES);
+    t->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
+    t->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
+    t->factor = s->a->scale * (TRANSFORM == ABI_SOFTMAX ? LOG2_E : 1);
+    for (u32 r = 0; r < item->rows; r++)
+        if (row_owned(item, r) && item->row0 + r < s->length) {
+            t->live |= 1u << r;
+            t->live_blocks |= 1u << (r / BLOCK_ROWS);
+        }
+    t->rows = item->rows;
+    for (u32 k = 0; k < item->pieces; k++)
+        if (piece_is_panel(plan->pieces[item->piece + k].kind))
+            t->rows = (item->rows + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+}
+
+INLINE int row_live(const struct strip *t, u32 r)
+{
+    return t->live >> r & 1;
+}
+
+/* The strip's rows of a tensor as floats, those that are not live as zeros. */
+static void strip_read(const struct strip *t, const struct abi_tensor *from, float factor,
+                       float (*to)[WIDTH])
+{
+    for (u32 r = 0; r < t->rows; r++)
+        if (row_live(t, r))
+            row_read(&t->s, from, t->item->row0 + r, factor, to[r]);
+        else
+            for (u32 d = 0; d < WIDTH; d++)
+                to[r][d] = 0;
+}
+
+static void strip_clear_sums(const struct strip *t, u32 which)
+{
+    float *sums = t->m->sums[which][0];
+    for (u32 k = 0; k < t->rows * WIDTH; k += LANES)
+        store(sums + k, splat(0));
+}
+
+/* ---- pieces to groups ---- */
+
+static u32 pattern_live(const u32 *pattern)
+{
+    u32 live = 0;
+    for (u32 k = 0; k < BLOCKS; k++) {
+        u32 any = 0;
+        for (u32 r = 0; r < BLOCK_ROWS; r++)
+            any |= pattern[k * BLOCK_ROWS + r];
+        live |= (u32)(any != 0) << k;
+    }
+    return live;
+}
+
+/* Takes the next group of `piece`; its width is 0 where nothing of it is below the length. */
+static struct group group_next(struct strip *t, const struct abi_piece *piece, u32 room)
+{
+    const struct abi_plan *p = t->plan;
+    struct group g = {.live = t->live_blocks};
+    if (piece->kind == ABI_TILES) {
+        struct abi_tile tile = p->tiles[piece->first + t->entry++];
+        u32 left = tile.col0 < t->s.length ? t->s.length - tile.col0 : 0;
+        g.first = tile.col0;
+        g.width = left < TILE ? left : TILE;
+        g.pattern = tile.pattern;
+        if (g.pattern)
+            g.live &= pattern_live(p->patterns + (u64)(g.pattern - 1) * STRIP_ROWS);
+    } else if (piece->kind == ABI_DIAGONAL) {
+        u32 left = piece->count - t->entry;
+        g.kind = GROUP_LINES;
+        g.first = piece->first + t->entry;
+        g.width = left < room ? left : room;
+        t->entry += g.width;
+    } else {
+        struct abi_range range = p->ranges[piece->first + t->entry];
+        u32 end = range.end < t->s.length ? range.end : t->s.length;
+        u32 most = piece->kind == ABI_ROWS ? room : TILE;
+        g.kind = piece->kind == ABI_ROWS ? GROUP_RANGE : GROUP_PANEL;
+        g.first = range.begin + t->offset;
+        u32 left = g.first < end ? end - g.first : 0;
+        g.width = left < most ? left : most;
+        t->offset += g.width;
+        if (g.width == left) {
+            t->offset = 0;
+            t->entry++;
+        }
+    }
+    return g;
+}
+
+/* The next block of groups; false where the pieces are used up and it stays empty. */
+static int block_next(struct strip *t, struct block *b)
+{
+    b->groups = b->cols = 0;
+    while (t->piece < t->item->pieces && b->cols < CHUNK_COLS) {
+        const struct abi_piece *piece = &t->plan->pieces[t->item->piece + t->piece];
+        if (t->entry >= piece->count) {
+            t->piece++;
+            t->entry = 0;
+            continue;
+        }
+        struct group g = group_next(t, piece, CHUNK_COLS - b->cols);
+        if (!g.width || (g.kind == GROUP_PANEL && !g.live))
+            continue;
+        g.at = b->cols;
+        b->cols += g.width;
+        b->group[b->groups++] = g;
+    }
+    return b->groups != 0;
+}
+
+#endif
