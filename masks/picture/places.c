@@ -22,7 +22,8 @@ static char *list(const uint8_t *flag, uint32_t n)
     return text_take(&out);
 }
 
-static uint32_t mark_heads(const struct mask *m, uint32_t pattern, uint32_t layer, uint8_t *flag)
+static uint32_t mark_heads(const struct mask *m, uint32_t pattern, uint32_t layer,
+                           uint8_t *flag)
 {
     uint32_t count = 0;
     for (uint32_t h = 0; h < m->heads; h++) {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The best statement of one pattern as a union of terms. */
+#pragma once
+#include "gen/analysis/phrase.h"
+
+struct statement {
+    struct phrase phrase;
+    struct shapes shapes; /* those that it uses; owned */
+    uint64_t residue;     /* entries that no term explains */
+    bool exact;
+};
+
+/* The diagonals low .. high of `without` (null: none) will be taken away from the union afterwards,
+   so that no term needs to name them; they must be on in p from end to end. */
+struct statement statement_make(const struct pattern *p, const struct offsets *without);
+void statement_finish(struct statement *s);

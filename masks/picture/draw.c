@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Panels on a sheet, by cairo. Each panel is an image of its own resolution, so that a mask of a
+   million tokens and one of sixteen cost the same to draw. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/picture.h"
+#include "masks/picture/places.h"
+#include "masks/picture/sample.h"
+#include <cairo-svg.h>
+#include <cairo.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MARGIN = 16, TITLE = 22, MOST_PANELS = 1024 };
+enum { DARK_RED = 0x1e, DARK_GREEN = 0x1b, DARK_BLUE = 0x33, FAINTEST = 72 };
+
+/* Pixels of a panel's side, by the number of panels. */
+static const struct {
+    uint32_t panels, side;
+} sides[] = {{1, 512}, {4, 320}, {12, 224}, {UINT32_MAX, 128}};
+
+struct sheet {
+    uint32_t panels, columns, rows;
+    uint32_t cells; /* of a panel's side */
+    uint32_t side;  /* pixels, a multiple of cells */
+    double width, height;
+};
+
+static struct sheet lay_out(const struct mask *m)
+{
+    struct sheet s = {.panels = m->n_patterns};
+    size_t k = 0;
+    while (s.panels > sides[k].panels)
+        k++;
+    s.cells = m->n < sides[k].side ? m->n : sides[k].side;
+    s.side = sides[k].side / s.cells * s.cells;
+    s.columns = (uint32_t)ceil(sqrt(s.panels));
+    s.columns = s.panels <= 3 ? s.panels : s.columns;
+    s.rows = (s.panels + s.columns - 1) / s.columns;
+    s.width = MARGIN + (double)s.columns * (s.side + MARGIN);
+    s.height = MARGIN + (double)s.rows * (s.side + TITLE + MARGIN);
+    return s;
+}
+
+/* White where all entries are active, dark where none is; a cell with one active entry among
+   thousands still shows. */
+static uint32_t shade(float level)
+{
+    uint32_t light =
+        level <= 0 ? 0 : FAINTEST + (uint32_t)((255 - FAINTEST) * sqrtf(level) + 0.5f);
+    light = light > 255 ? 255 : light;
+    uint32_t red = DARK_RED + (255 - DARK_RED) * light / 255;
+    uint32_t green = DARK_GREEN + (255 - DARK_GREEN) * light / 255;
+    uint32_t blue = DARK_BLUE + (255 - DARK_BLUE) * light / 255;
+    return 0xff000000u | red << 16 | green << 8 | blue;
+}
+
+static cairo_surface_t *make_panel(const struct pattern *p, const struct sheet *s)
+{
+    cairo_surface_t *image =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)s->side, (int)s->side);
+    if (cairo_surface_status(image))
+        return image;
+    float *level = pattern_sample(p, s->cells);
+    unsigned char *bytes = cairo_image_surface_get_data(image);
+    size_t stride = (size_t)cairo_image_surface_get_stride(image);
+    uint32_t scale = s->side / s->cells;
+    for (uint32_t y = 0; y < s->side; y++) {
+        uint32_t *row = (uint32_t *)(void *)(bytes + y * stride);
+        for (uint32_t x = 0; x < s->side; x++)
+            row[x] = shade(level[(size_t)(y / scale) * s->cells + x / scale]);
+    }
+    cairo_surface_mark_dirty(image);
+    free(level);
+    return image;
+}
+
+/* The title, shortened until it fits over its panel. */
+static void draw_title(cairo_t *c, const struct mask *m, uint32_t k, double x, double y,
+                       double room)
+{
+    struct text title = {0};
+    const struct pattern *p = m->pattern[k];
+    mask_places_text(m, k, &title);
+    text_add(&title, ", %.1f %%", 100 - 100 * (double)p->active / ((double)p->n * p->n));
+    cairo_text_extents_t extents;
+    cairo_text_extents(c, text_get(&title), &extents);
+    while (extents.x_advance > room && title.length > 4) {
+        title.length -= 4;
+        memcpy(title.bytes + title.length, "...", 4);
+        title.length += 3;
+        cairo_text_extents(c, text_get(&title), &extents);
+    }
+    cairo_set_source_rgb(c, 0.1, 0.1, 0.1);
+    cairo_move_to(c, x, y);
+    cairo_show_text(c, text_get(&title));
+    text_finish(&title);
+}
+
+static void draw_panel(cairo_t *c, const struct mask *m, uint32_t k, const struct sheet *s)
+{
+    double x = MARGIN + (double)(k % s->columns) * (s->side + MARGIN);
+    double y = MARGIN + (double)(k / s->columns) * (s->side + TITLE + MARGIN);
+    draw_title(c, m, k, x, y + TITLE - 8, s->side);
+    y += TITLE;
+    cairo_surface_t *image = make_panel(m->pattern[k], s);
+    cairo_set_source_surface(c, image, x, y);
+    cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_NEAREST);
+    cairo_rectangle(c, x, y, s->side, s->side);
+    cairo_fill(c);
+    cairo_surface_destroy(image);
+    cairo_set_source_rgb(c, 0.5, 0.5, 0.5);
+    cairo_set_line_width(c, 1);
+    cairo_rectangle(c, x - 0.5, y - 0.5, s->side + 1, s->side + 1);
+    cairo_stroke(c);
+}
+
+static cairo_status_t write_text(void *to, const unsigned char *bytes, unsigned length)
+{
+    text_append(to, (const char *)bytes, length);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+static cairo_status_t draw_all(cairo_surface_t *on, const struct mask *m, const struct sheet *s)
+{
+    cairo_t *c = cairo_create(on);
+    cairo_set_source_rgb(c, 0.94, 0.94, 0.94);
+    cairo_paint(c);
+    cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    cairo_set_font_size(c, 12);
+    for (uint32_t k = 0; k < s->panels; k++)
+        draw_panel(c, m, k, s);
+    cairo_status_t status = cairo_status(c);
+    cairo_destroy(c);
+    return status;
+}
+
+static cairo_status_t draw(const struct mask *m, const struct sheet *s, bool svg,
+                           struct text *out)
+{
+    cairo_surface_t *on =
+        svg ? cairo_svg_surface_create_for_stream(write_text, out, s->width, s->height)
+            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)s->width, (int)s->height);
+    cairo_status_t status = draw_all(on, m, s);
+    if (!status && !svg)
+        status = cairo_surface_write_to_png_stream(on, write_text, out);
+    cairo_surface_finish(on);
+    status = status ? status : cairo_surface_status(on);
+    cairo_surface_destroy(on);
+    return status;
+}
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t length = strlen(path), tail = strlen(suffix);
+    return length > tail && !strcmp(path + length - tail, suffix);
+}
+
+int mask_draw(const struct mask *m, const char *path, struct error *e)
+{
+    bool svg = ends_in(path, ".svg");
+    if (!svg && !ends_in(path, ".png"))
+        return error_set(e, ERROR_INPUT, "%s: a picture is .png or .svg", path);
+    if (m->n_patterns > MOST_PANELS)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %u different masks are too many for a picture of %d; "
+                         "--layer L draws one layer",
+                         path, m->n_patterns, MOST_PANELS);
+    struct sheet s = lay_out(m);
+    struct text out = {0};
+    cairo_status_t status = draw(m, &s, svg, &out);
+    int r = status ? error_set(e, ERROR_UNAVAILABLE, "%s: cairo: %s", path,
+                               cairo_status_to_string(status))
+                   : file_write(path, text_get(&out), out.length, e);
+    text_finish(&out);
+    return r;
+}
