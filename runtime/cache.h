@@ -10,7 +10,9 @@
 struct cache;
 
 /* `directory` null: $XDG_CACHE_HOME/maskc, else ~/.cache/maskc; "": no cache (a valid, empty one).
-   A folder that cannot be made or written is not an error: it then is a cache that never hits. */
+   $MASKC_CACHE_LIMIT is the size limit in bytes (512 MiB by default). A folder that cannot be made
+   or written is not an error: it then is a cache that never hits; neither is one that every user
+   may write to, which is not trusted with code. */
 struct cache *cache_open(const char *directory);
 void cache_close(struct cache *c);
 
@@ -25,7 +27,8 @@ void cache_put(struct cache *c, struct cache_key key, const void *bytes, uint64_
 struct cache_entry {
     char name[40];
     uint64_t size;
-    int64_t used; /* seconds since the epoch */
+    int64_t used;    /* last use, seconds since the epoch */
+    int64_t used_ns; /* and their fraction */
 };
 const char *cache_directory(const struct cache *c);
 struct cache_entry *cache_list(struct cache *c, uint32_t *ret_count); /* newest first; caller frees */

@@ -26,3 +26,15 @@ struct compile_request {
 };
 int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret_size,
                    struct error *e);
+
+/* A kernel file in memory, copied, to a loaded kernel. `device` as in maskc_load; `path` is for
+   messages. kernel_load_file reads the file itself. */
+int kernel_load(const void *data, uint64_t size, const char *path, const char *device,
+                struct maskc_kernel **ret, struct error *e);
+int kernel_load_file(const char *path, const char *device, struct maskc_kernel **ret,
+                     struct error *e);
+void kernel_unload(struct maskc_kernel *k); /* null and half loaded are fine */
+
+/* Workspace and arguments of a launch (runtime/launch.c); maskc.h says what is what. */
+uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l);
+int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e);

@@ -21,6 +21,15 @@ int compile_source(const struct source *s, const struct target *t, struct cache 
                    struct binary *ret, struct error *e);
 void binary_finish(struct binary *b);
 
+/* The host compiler's arguments for a CPU target, all but the files; ended by null. The array points
+   into the struct itself: do not copy it. */
+enum { HOST_MAX_FLAGS = 24 };
+struct host_flags {
+    const char *flag[HOST_MAX_FLAGS];
+    char arch[32];
+};
+void host_flags(const struct target *t, struct host_flags *ret);
+
 /* Host: $MASKC_CC, else clang, else gcc, else cc. "clang 14.0.6"; empty where there is none. */
 const char *host_compiler_version(void);
 int host_compile(const struct source *s, const char *const *flags, struct binary *ret,
@@ -37,6 +46,10 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
 /* "cpu" and "cuda" as they stand on this machine: the best x86-64 level by CPUID (the level the
    code may really use: also what the system saves), the GPU's sm_NN. */
 const char *machine_cpu_target(void);
+bool machine_runs(const char *target); /* a CPU target's name */
+
+/* "sm_90a": the table's best match for the first GPU here; null without a usable one. */
+const char *machine_cuda_target(void);
 
 /* A target list ("cpu,sm_80,cuda") to table rows, without repeats. "cuda" is the GPU here; without
    one it is sm_80, sm_90a and compute_80. */

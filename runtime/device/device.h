@@ -40,6 +40,8 @@ struct device {
     uint32_t (*workers)(const struct device_code *c, uint32_t threads);
     /* True where operands are packed per slice, so that slices should stay in the cache. */
     bool slices;
+    /* Its memory is the host's: a launch checks lengths and offsets before they are used. */
+    bool host_memory;
     /* Runs all phases in order for one slice. No allocation, no synchronisation (CUDA). */
     int (*launch)(const struct device_code *c, const struct device_launch *l, struct error *e);
 

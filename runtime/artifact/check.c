@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bounds of a plan that came from a file: after these checks no walk over the tables can leave them
+   or the mask's rows and columns, whatever was written there. Whether the plan is the mask is
+   another question, which plan_check and `maskc verify` answer. */
+#include "masks/base/memory.h"
+#include "runtime/artifact/tables.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct check {
+    const struct plan_pass *p;
+    const struct mask *m;
+    uint32_t strip_rows;
+    const char *where;
+    struct error *e;
+};
+
+static int refuse(const struct check *c, const char *what, uint64_t index)
+{
+    return error_set(c->e, ERROR_INPUT, "%s: entry %llu of %s", c->where,
+                     (unsigned long long)index, what);
+}
+
+static bool inside(uint64_t first, uint64_t count, uint64_t size)
+{
+    return first <= size && count <= size - first;
+}
+
+static int check_ranges(const struct check *c)
+{
+    for (uint64_t k = 0; k < c->p->n_ranges; k++) {
+        struct abi_range r = c->p->ranges[k];
+        if (r.begin >= r.end || r.end > c->m->n)
+            return refuse(c, "ranges leaves the mask", k);
+    }
+    return 0;
+}
+
+/* Bits of columns past the mask must be off in all rows. */
+static bool tail_is_off(const struct check *c, struct abi_tile t)
+{
+    if (t.col0 + ABI_TILE_COLS <= c->m->n)
+        return true;
+    if (t.pattern == 0)
+        return false;
+    const u32 *word = c->p->patterns + (size_t)(t.pattern - 1) * c->strip_rows;
+    u32 beyond = ~UINT32_C(0) << (c->m->n - t.col0);
+    for (uint32_t r = 0; r < c->strip_rows; r++)
+        if (word[r] & beyond)
+            return false;
+    return true;
+}
+
+static int check_tiles(const struct check *c)
+{
+    for (uint64_t k = 0; k < c->p->n_tiles; k++) {
+        struct abi_tile t = c->p->tiles[k];
+        if (t.col0 >= c->m->n || t.col0 % ABI_TILE_COLS)
+            return refuse(c, "tiles leaves the mask", k);
+        if (t.pattern > c->p->n_patterns)
+            return refuse(c, "tiles names a pattern that is not there", k);
+        if (!tail_is_off(c, t))
+            return refuse(c, "tiles is on beyond the mask", k);
+    }
+    return 0;
+}
+
+static int check_lines(const struct check *c)
+{
+    for (uint64_t k = 0; k < c->p->n_lines; k++) {
+        struct abi_line l = c->p->lines[k];
+        if (l.step > 1 || l.row_begin >= l.row_end || l.row_end > c->strip_rows)
+            return refuse(c, "lines has no proper rows", k);
+        int64_t first = (int64_t)l.col0 + (int64_t)l.step * l.row_begin;
+        int64_t last = (int64_t)l.col0 + (int64_t)l.step * (l.row_end - 1);
+        if (first < 0 || last >= c->m->n)
+            return refuse(c, "lines leaves the mask", k);
+    }
+    return 0;
+}
+
+/* Score columns of a piece, counted from its entries. */
+static uint64_t count_columns(const struct plan_pass *p, struct abi_piece piece)
+{
+    uint64_t sum =
+        piece.kind == ABI_TILES ? (uint64_t)ABI_TILE_COLS * piece.count : piece.count;
+    if (piece.kind == ABI_BLOCKS || piece.kind == ABI_ROWS) {
+        sum = 0;
+        for (uint32_t k = 0; k < piece.count; k++)
+            sum += p->ranges[piece.first + k].end - p->ranges[piece.first + k].begin;
+    }
+    return sum;
+}
+
+static int check_pieces(const struct check *c)
+{
+    const uint64_t size[ABI_KINDS] = {
+        [ABI_BLOCKS] = c->p->n_ranges,
+        [ABI_TILES] = c->p->n_tiles,
+        [ABI_DIAGONAL] = c->p->n_lines,
+        [ABI_ROWS] = c->p->n_ranges,
+    };
+    for (uint64_t k = 0; k < c->p->n_pieces; k++) {
+        struct abi_piece piece = c->p->pieces[k];
+        if (piece.kind >= ABI_KINDS)
+            return refuse(c, "pieces is of an unknown kind", k);
+        if (!inside(piece.first, piece.count, size[piece.kind]))
+            return refuse(c, "pieces leaves its table", k);
+        if (count_columns(c->p, piece) != piece.cols)
+            return refuse(c, "pieces counts its columns wrongly", k);
+    }
+    return 0;
+}
+
+static bool fits_rows(const struct plan_pass *p, struct abi_piece piece, uint32_t rows)
+{
+    if (piece.kind == ABI_ROWS)
+        return rows == 1;
+    if (piece.kind != ABI_DIAGONAL)
+        return true;
+    for (uint32_t k = 0; k < piece.count; k++)
+        if (p->lines[piece.first + k].row_end > rows)
+            return false;
+    return true;
+}
+
+static bool own_is_inside(struct abi_item item)
+{
+    for (uint32_t r = item.rows; r < ABI_MAX_STRIP; r++)
+        if (item.own[r / 32] >> (r % 32) & 1)
+            return false;
+    return true;
+}
+
+static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
+{
+    struct abi_item item = c->p->items[k];
+    uint64_t cols = 0;
+    if (item.rows == 0 || item.rows > c->strip_rows || !inside(item.row0, item.rows, c->m->n))
+        return refuse(c, "items leaves the mask", k);
+    if (!own_is_inside(item))
+        return refuse(c, "items owns rows that it does not have", k);
+    if (!inside(item.piece, item.pieces, c->p->n_pieces))
+        return refuse(c, "items leaves the pieces", k);
+    for (uint32_t i = item.piece; i < item.piece + item.pieces; i++) {
+        if (!fits_rows(c->p, c->p->pieces[i], item.rows))
+            return refuse(c, "items has a piece for other rows", k);
+        cols += c->p->pieces[i].cols;
+        *uses |= 1u << c->p->pieces[i].kind;
+    }
+    if (cols != item.cols || item.cost == 0)
+        return refuse(c, "items has wrong sums", k);
+    return 0;
+}
+
+static int check_items(const struct check *c)
+{
+    uint32_t uses = 0, max_cols = 0;
+    for (uint64_t k = 0; k < c->p->n_items; k++) {
+        if (check_item(c, k, &uses) < 0)
+            return -1;
+        if (c->p->items[k].cols > max_cols)
+            max_cols = c->p->items[k].cols;
+    }
+    if (uses != c->p->uses || max_cols != c->p->max_cols)
+        return error_set(c->e, ERROR_INPUT, "%s: the sums over all items are wrong", c->where);
+    return 0;
+}
+
+/* Each row of the mask has one owner, so that each output is written once. */
+static int check_owners(const struct check *c)
+{
+    const uint32_t *first = c->p->item_first;
+    uint8_t *owned = memory_new(c->m->n, 1);
+    int r = 0;
+    for (uint32_t m = 0; m < c->m->n_patterns && r == 0; m++) {
+        memset(owned, 0, c->m->n);
+        uint64_t rows = 0;
+        for (uint64_t k = first[m]; k < first[m + 1]; k++)
+            for (uint32_t i = 0; i < c->p->items[k].rows; i++)
+                if (c->p->items[k].own[i / 32] >> (i % 32) & 1) {
+                    rows++;
+                    owned[c->p->items[k].row0 + i]++;
+                }
+        for (uint32_t i = 0; i < c->m->n && r == 0; i++)
+            if (owned[i] != 1 || rows != c->m->n)
+                r = refuse(c, "the mask's rows does not have one owner", i);
+    }
+    free(owned);
+    return r;
+}
+
+static int check_item_first(const struct check *c)
+{
+    const uint32_t *first = c->p->item_first;
+    for (uint32_t m = 0; m < c->m->n_patterns; m++)
+        if (first[m] > first[m + 1] || first[m + 1] > c->p->n_items)
+            return refuse(c, "item_first is out of order", m);
+    if (first[0] != 0 || first[c->m->n_patterns] != c->p->n_items)
+        return refuse(c, "item_first is out of order", 0);
+    return 0;
+}
+
+/* A layer's work names each item of each of its heads exactly once. base[h] counts the items of the
+   heads before h, so that (head, item) becomes a place in `seen`. */
+static int check_layer(const struct check *c, uint32_t layer, uint64_t *base, uint8_t *seen)
+{
+    const uint64_t *part = c->p->layer_work[layer];
+    const uint32_t *at = c->m->at + (size_t)layer * c->m->heads;
+    for (uint32_t h = 0; h < c->m->heads; h++)
+        base[h + 1] = base[h] + c->p->item_first[at[h] + 1] - c->p->item_first[at[h]];
+    if (!inside(part[0], part[1], c->p->n_work) || part[1] != base[c->m->heads])
+        return refuse(c, "layer_work does not fit the work", layer);
+    memset(seen, 0, part[1]);
+    for (uint64_t k = part[0]; k < part[0] + part[1]; k++) {
+        struct abi_work w = c->p->work[k];
+        if (w.head >= c->m->heads || w.item < c->p->item_first[at[w.head]] ||
+            w.item >= c->p->item_first[at[w.head] + 1])
+            return refuse(c, "work names an item of another mask", k);
+        uint64_t place = base[w.head] + w.item - c->p->item_first[at[w.head]];
+        if (seen[place]++)
+            return refuse(c, "work repeats an item", k);
+    }
+    return 0;
+}
+
+static int check_work(const struct check *c)
+{
+    if (c->p->n_work > UINT32_MAX)
+        return error_set(c->e, ERROR_INPUT, "%s: too much work", c->where);
+    uint64_t *base = memory_new((size_t)c->m->heads + 1, sizeof *base);
+    uint8_t *seen = memory_new(c->p->n_work, 1);
+    int r = 0;
+    for (uint32_t l = 0; l < c->m->layers && r == 0; l++)
+        r = check_layer(c, l, base, seen);
+    free(base);
+    free(seen);
+    return r;
+}
+
+int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows,
+               const char *where, struct error *e)
+{
+    static int (*const steps[])(const struct check *) = {
+        check_ranges, check_tiles,      check_lines,  check_pieces,
+        check_items,  check_item_first, check_owners, check_work,
+    };
+    struct check c = {p, m, strip_rows, where, e};
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
+        if (steps[k](&c) < 0)
+            return -1;
+    return 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader of kernel files. Order matters for what a person is told: the container first (cut
+   short, too long), then what kind of file and which version, then the checksum, then the content,
+   of which nothing is believed: see check.c. */
+#include "masks/base/memory.h"
+#include "masks/safetensors.h"
+#include "runtime/artifact/tables.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a read artifact's pointers live in. */
+struct storage {
+    struct safetensors file;
+    void *aligned; /* a copy of the bytes, where the caller's were not aligned to 8; or null */
+};
+
+/* ---- version and checksum ---- */
+
+static int read_version(struct reader *r, const char *key, unsigned ours)
+{
+    const char *text = safetensors_metadata(r->file, key);
+    char expected[16];
+    snprintf(expected, sizeof expected, "%u", ours);
+    if (text && !strcmp(text, expected))
+        return 0;
+    return error_set(r->e, ERROR_INPUT,
+                     "%s: made by another version of maskc (%s %.16s, this one reads %s): "
+                     "compile the mask again",
+                     r->path, key, text ? text : "none", expected);
+}
+
+static int read_identity(struct reader *r, const uint8_t *bytes, uint64_t size)
+{
+    const char *format = safetensors_metadata(r->file, "format");
+    if (!format || strcmp(format, "maskc kernel file"))
+        return error_set(r->e, ERROR_INPUT, "%s: not a kernel file", r->path);
+    if (read_version(r, "version", ARTIFACT_VERSION) < 0 ||
+        read_version(r, "abi", ABI_VERSION) < 0)
+        return -1;
+    char sum[CHECKSUM_DIGITS + 1];
+    const uint8_t *digits = checksum_find(bytes, size);
+    if (digits)
+        checksum_compute(bytes, size, digits, sum);
+    if (!digits || memcmp(digits, sum, CHECKSUM_DIGITS))
+        return error_set(r->e, ERROR_INPUT, "%s: damaged: the checksum does not fit the bytes",
+                         r->path);
+    return 0;
+}
+
+/* ---- plans ---- */
+
+static int take_tables(struct reader *r, const char *prefix, const struct mask *m,
+                       uint32_t strip_rows, struct plan_pass *ret)
+{
+    struct plan_extent extent = {0};
+    struct plan_table table[PLAN_TABLES];
+    plan_tables(ret, &extent, strip_rows, table);
+    for (int k = 0; k < PLAN_TABLES; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s/%s", prefix, table[k].name);
+        if (artifact_take(r, name, table[k].dtype, table[k].columns == 1 ? 1 : 2,
+                          table[k].columns, table[k].data, table[k].count) < 0)
+            return -1;
+    }
+    if (extent.item_first != (uint64_t)m->n_patterns + 1 || extent.layer_work != m->layers)
+        return error_set(r->e, ERROR_INPUT, "%s: %s does not fit the mask", r->path, prefix);
+    return 0;
+}
+
+static int read_pass(struct reader *r, const json_t *j, const char *prefix,
+                     const struct mask *m, uint32_t strip_rows, struct plan_pass *ret)
+{
+    char where[512];
+    json_int_t max_cols = json_integer_value(json_object_get(j, "max_cols"));
+    json_int_t uses = json_integer_value(json_object_get(j, "uses"));
+    snprintf(where, sizeof where, "%.400s: %s", r->path, prefix);
+    if (take_tables(r, prefix, m, strip_rows, ret) < 0)
+        return -1;
+    ret->max_cols = (uint32_t)max_cols;
+    ret->uses = (uint32_t)uses;
+    if (max_cols != ret->max_cols || uses != ret->uses)
+        return error_set(r->e, ERROR_INPUT, "%s: sums are out of range", where);
+    return pass_check(ret, m, strip_rows, where, r->e);
+}
+
+static int read_plan_texts(struct reader *r, uint32_t k, struct artifact_plan *ret)
+{
+    char name[32];
+    snprintf(name, sizeof name, "plan%u/text", k);
+    ret->text = (char *)safetensors_metadata(r->file, name);
+    snprintf(name, sizeof name, "plan%u/json", k);
+    ret->json = (char *)safetensors_metadata(r->file, name);
+    return ret->text && ret->json
+               ? 0
+               : error_set(r->e, ERROR_INPUT, "%s: plan %u has no text", r->path, k);
+}
+
+static int read_plan(struct reader *r, const json_t *j, uint32_t k, const struct artifact *a,
+                     struct artifact_plan *ret)
+{
+    char name[32];
+    const char *machine = json_string_value(json_object_get(j, "machine"));
+    json_int_t rows = json_integer_value(json_object_get(j, "strip_rows"));
+    if (!machine || strlen(machine) >= sizeof ret->machine || rows < 32 ||
+        rows > ABI_MAX_STRIP || rows % 32)
+        return error_set(r->e, ERROR_INPUT, "%s: plan %u is of an unknown shape", r->path, k);
+    strcpy(ret->machine, machine);
+    ret->strip_rows = (uint32_t)rows;
+    snprintf(name, sizeof name, "plan%u/forward", k);
+    if (read_plan_texts(r, k, ret) < 0 ||
+        read_pass(r, json_object_get(j, "forward"), name, a->mask, ret->strip_rows,
+                  &ret->forward) < 0)
+        return -1;
+    snprintf(name, sizeof name, "plan%u/transposed", k);
+    return a->features.backward ? read_pass(r, json_object_get(j, "transposed"), name, a->mask,
+                                            ret->strip_rows, &ret->transposed)
+                                : 0;
+}
+
+/* The length of a metadata list of 1 .. ARTIFACT_MAX_TARGETS entries, or -1. */
+static int count_list(struct reader *r, const json_t *list, const char *what, uint32_t *ret)
+{
+    size_t count = json_array_size(list);
+    if (count < 1 || count > ARTIFACT_MAX_TARGETS)
+        return error_set(r->e, ERROR_INPUT, "%s: %zu %s, not 1..%d", r->path, count, what,
+                         ARTIFACT_MAX_TARGETS);
+    *ret = (uint32_t)count;
+    return 0;
+}
+
+static int read_plans(struct reader *r, struct artifact *a)
+{
+    json_t *list = artifact_take_json(r, "plans");
+    int result = list ? count_list(r, list, "plans", &a->n_plans) : -1;
+    for (uint32_t k = 0; result == 0 && k < a->n_plans; k++)
+        result = read_plan(r, json_array_get(list, k), k, a, &a->plan[k]);
+    json_decref(list);
+    return result;
+}
+
+/* ---- targets ---- */
+
+static int take_code(struct reader *r, struct artifact_target *t)
+{
+    char name[64];
+    const void *source;
+    uint64_t source_size;
+    snprintf(name, sizeof name, "%s/code", t->name);
+    if (artifact_take(r, name, "U8", 1, 1, &t->code, &t->code_size) < 0)
+        return -1;
+    if (!t->code_size)
+        return error_set(r->e, ERROR_INPUT, "%s: no code for %s", r->path, t->name);
+    snprintf(name, sizeof name, "%s/source", t->name);
+    if (artifact_take(r, name, "U8", 1, 1, &source, &source_size) < 0)
+        return -1;
+    if (source) {
+        t->source = memory_new(source_size + 1, 1);
+        memcpy(t->source, source, source_size);
+    }
+    return 0;
+}
+
+static int read_target(struct reader *r, const json_t *j, struct artifact *a, uint32_t k)
+{
+    struct artifact_target *t = &a->target[k];
+    char where[512];
+    snprintf(where, sizeof where, "%.400s: target %u", r->path, k);
+    if (target_read(j, &a->features, t, where, r->e) < 0)
+        return -1;
+    for (uint32_t other = 0; other < k; other++)
+        if (!strcmp(a->target[other].name, t->name))
+            return error_set(r->e, ERROR_INPUT, "%s: %s is there twice", where, t->name);
+    if (t->plan >= a->n_plans || t->launch.strip_rows != a->plan[t->plan].strip_rows)
+        return error_set(r->e, ERROR_INPUT, "%s: %s has no plan of its strip height", where,
+                         t->name);
+    return take_code(r, t);
+}
+
+static int read_targets(struct reader *r, struct artifact *a)
+{
+    json_t *list = artifact_take_json(r, "targets");
+    int result = list ? count_list(r, list, "targets", &a->n_targets) : -1;
+    for (uint32_t k = 0; result == 0 && k < a->n_targets; k++)
+        result = read_target(r, json_array_get(list, k), a, k);
+    json_decref(list);
+    return result;
+}
+
+/* ---- the whole ---- */
+
+static int read_features(struct reader *r, struct artifact *a)
+{
+    json_t *j = artifact_take_json(r, "features");
+    int result = j ? features_read(j, &a->features, r->path, r->e) : -1;
+    json_decref(j);
+    return result;
+}
+
+static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, uint64_t size)
+{
+    if (read_identity(r, bytes, size) < 0 || read_features(r, a) < 0)
+        return -1;
+    a->mask = artifact_take_mask(r);
+    if (!a->mask || read_plans(r, a) < 0 || read_targets(r, a) < 0)
+        return -1;
+    if (r->taken != r->file->n_tensors)
+        return error_set(r->e, ERROR_INPUT, "%s: holds tensors that no kernel file has",
+                         r->path);
+    return 0;
+}
+
+int artifact_read(const uint8_t *bytes, uint64_t size, const char *path, struct artifact **ret,
+                  struct error *e)
+{
+    struct artifact *a = memory_new(1, sizeof *a);
+    struct storage *s = memory_new(1, sizeof *s);
+    a->storage = s;
+    if ((uintptr_t)bytes % 8) {
+        s->aligned = memory_aligned(size, 1);
+        memcpy(s->aligned, bytes, size);
+        bytes = s->aligned;
+    }
+    if (safetensors_parse(bytes, size, path, &s->file, e) < 0)
+        goto fail;
+    struct reader r = {.file = &s->file, .path = path, .e = e};
+    if (read_all(&r, a, bytes, size) < 0)
+        goto fail;
+    *ret = a;
+    return 0;
+fail:
+    artifact_destroy(a);
+    return -1;
+}
+
+void artifact_destroy(struct artifact *a)
+{
+    if (!a)
+        return;
+    struct storage *s = a->storage;
+    mask_destroy(a->mask);
+    for (uint32_t k = 0; k < a->n_targets; k++)
+        free(a->target[k].source);
+    safetensors_finish(&s->file);
+    free(s->aligned);
+    free(s);
+    free(a);
+}
+
+struct mask *artifact_read_mask(const char *path, struct error *e)
+{
+    struct file file;
+    struct artifact *a;
+    struct mask *m = NULL;
+    if (file_open(path, &file, e) < 0)
+        return NULL;
+    if (artifact_read(file.bytes, file.size, path, &a, e) == 0) {
+        m = a->mask;
+        a->mask = NULL;
+        artifact_destroy(a);
+    }
+    file_close(&file);
+    return m;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan's tables as typed tensors: each struct of templates/abi.h is a row of 32-bit words, so a
+   table is stored as it lies in memory and any safetensors reader can print it. */
+#include "runtime/artifact/tables.h"
+#include <string.h>
+
+/* clang-format off */
+void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows,
+                 struct plan_table ret[PLAN_TABLES])
+{
+    const struct plan_table tables[PLAN_TABLES] = {
+        {"items",      "U32", sizeof *p->items / 4,  &p->items,      &p->n_items},
+        {"pieces",     "U32", sizeof *p->pieces / 4, &p->pieces,     &p->n_pieces},
+        {"ranges",     "U32", sizeof *p->ranges / 4, &p->ranges,     &p->n_ranges},
+        {"tiles",      "U32", sizeof *p->tiles / 4,  &p->tiles,      &p->n_tiles},
+        {"lines",      "I32", sizeof *p->lines / 4,  &p->lines,      &p->n_lines},
+        {"patterns",   "U32", strip_rows,            &p->patterns,   &p->n_patterns},
+        {"work",       "U32", sizeof *p->work / 4,   &p->work,       &p->n_work},
+        {"item_first", "U32", 1,                     &p->item_first, &x->item_first},
+        {"layer_work", "U64", 2,                     &p->layer_work, &x->layer_work},
+    };
+    memcpy(ret, tables, sizeof tables);
+}
+/* clang-format on */

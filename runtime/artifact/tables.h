@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the artifact: which tensors a plan's direction becomes, stated once for the writer and the
+   reader; the checks that follow the reading; the checksum. */
+#pragma once
+#include "masks/safetensors.h"
+#include "runtime/artifact/artifact.h"
+#include <jansson.h>
+
+enum { PLAN_TABLES = 9, CHECKSUM_DIGITS = 32 };
+
+/* Counts that plan_pass does not hold itself: they follow from the mask. */
+struct plan_extent {
+    uint64_t item_first, layer_work;
+};
+
+/* One table as a tensor: `count` rows of `columns` numbers. `data` is the address of a pointer of
+   the table's own type: it is read and written by memcpy. */
+struct plan_table {
+    const char *name, *dtype;
+    uint32_t columns;
+    void *data;
+    uint64_t *count;
+};
+
+void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows,
+                 struct plan_table ret[PLAN_TABLES]);
+
+/* Every index of every table stays inside what it points into, and the sums agree. `where` names
+   the file and the direction in messages. */
+int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows,
+               const char *where, struct error *e);
+
+/* The structured metadata values. */
+json_t *features_json(const struct features *f);
+int features_read(const json_t *j, struct features *ret, const char *where, struct error *e);
+json_t *target_json(const struct artifact_target *t);
+/* `features` decide whether there must be a backward pass. Fills all but code and source. */
+int target_read(const json_t *j, const struct features *f, struct artifact_target *ret,
+                const char *where, struct error *e);
+
+/* Where the checksum's digits stand in a file's header, or null; and the digits that should stand
+   there, over all bytes with those digits taken as zeros. */
+uint8_t *checksum_find(const uint8_t *bytes, uint64_t size);
+void checksum_compute(const uint8_t *bytes, uint64_t size, const uint8_t *digits,
+                      char ret[CHECKSUM_DIGITS + 1]);
+
+/* ---- reading ---- */
+
+struct reader {
+    const struct safetensors *file;
+    uint32_t taken; /* tensors used so far: at the end all of them */
+    const char *path;
+    struct error *e;
+};
+
+/* A tensor [rows] or [rows, columns] of any number of rows; a missing one has none. `ret` is the
+   address of a pointer (of any type), which is null for a missing tensor. */
+int artifact_take(struct reader *r, const char *name, const char *dtype, uint32_t rank,
+                  uint64_t columns, void *ret, uint64_t *ret_rows);
+json_t *artifact_take_json(struct reader *r, const char *key); /* a new reference, or null */
+struct mask *artifact_take_mask(struct reader *r);             /* a new mask, or null */

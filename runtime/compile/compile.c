@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Source to binary through the cache. The key covers all that decides the binary: source bytes,
+   flags, target, compiler version. The mask is not in the source, so one entry serves every mask of
+   the same shape. */
+#include "runtime/compile/compile.h"
+#include "masks/base/memory.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Kernels are freestanding: no libc, nothing that the system's defaults would add to a program
+   (stack protectors call into libc), and floats that keep NaN and infinity. */
+/* clang-format off */
+static const char *const fixed_flags[] = {
+    "-std=gnu11", "-O3", "-fno-math-errno", "-ffp-contract=fast", "-fno-trapping-math",
+    "-ffreestanding", "-nostdlib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+    "-fPIC", "-shared", "-s",
+};
+/* clang-format on */
+
+enum { FIXED_FLAGS = sizeof fixed_flags / sizeof *fixed_flags };
+
+void host_flags(const struct target *t, struct host_flags *ret)
+{
+    _Static_assert(FIXED_FLAGS + 2 <= HOST_MAX_FLAGS, "room for all flags and the null");
+    memcpy(ret->flag, fixed_flags, sizeof fixed_flags);
+    snprintf(ret->arch, sizeof ret->arch, "-march=%s", t->arch);
+    ret->flag[FIXED_FLAGS] = ret->arch;
+    ret->flag[FIXED_FLAGS + 1] = NULL;
+}
+
+void binary_finish(struct binary *b)
+{
+    free(b->bytes);
+    *b = (struct binary){0};
+}
+
+/* ---- key ---- */
+
+/* Each part with its length before it, so that no two lists of parts read alike. */
+static void add_part(struct text *t, const char *part)
+{
+    text_add(t, "%zu:", strlen(part));
+    text_append(t, part, strlen(part));
+}
+
+static struct cache_key make_key(const struct source *s, const struct target *t,
+                                 const char *compiler)
+{
+    struct text all = {0};
+    struct host_flags flags = {0};
+    text_add(&all, "abi %d %s %s ", ABI_VERSION, t->name, t->arch);
+    add_part(&all, compiler);
+    if (t->kind == TARGET_CPU)
+        host_flags(t, &flags);
+    for (int k = 0; flags.flag[k]; k++)
+        add_part(&all, flags.flag[k]);
+    for (uint32_t k = 0; k < s->n_files; k++) {
+        add_part(&all, s->files[k].name);
+        add_part(&all, s->files[k].text);
+    }
+    struct cache_key key = cache_key(all.bytes, all.length);
+    text_finish(&all);
+    return key;
+}
+
+/* ---- a binary as a cache entry: the fixed part, then the code ---- */
+
+struct packed {
+    char compiler[96];
+    uint32_t n_kernels;
+    struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
+};
+
+static void put(struct cache *c, struct cache_key key, const struct binary *b)
+{
+    struct packed head;
+    memset(&head, 0, sizeof head);
+    memcpy(head.compiler, b->compiler, sizeof head.compiler);
+    memcpy(head.kernel, b->kernel, sizeof head.kernel);
+    head.n_kernels = b->n_kernels;
+    struct text all = {0};
+    text_append(&all, (const char *)&head, sizeof head);
+    text_append(&all, (const char *)b->bytes, b->size);
+    cache_put(c, key, all.bytes, all.length);
+    text_finish(&all);
+}
+
+static bool get(struct cache *c, struct cache_key key, struct binary *ret)
+{
+    struct packed head;
+    uint8_t *bytes;
+    uint64_t size;
+    if (!cache_get(c, key, &bytes, &size))
+        return false;
+    bool ok = size > sizeof head;
+    if (ok) {
+        memcpy(&head, bytes, sizeof head);
+        ok = head.n_kernels <= ARTIFACT_MAX_KERNELS && memchr(head.compiler, 0, 96);
+    }
+    if (ok) {
+        *ret = (struct binary){.size = size - sizeof head, .n_kernels = head.n_kernels};
+        ret->bytes = memory_copy(bytes + sizeof head, ret->size);
+        memcpy(ret->compiler, head.compiler, sizeof head.compiler);
+        memcpy(ret->kernel, head.kernel, sizeof head.kernel);
+    }
+    free(bytes);
+    return ok;
+}
+
+/* ---- compile ---- */
+
+static int run_compiler(const struct source *s, const struct target *t, struct binary *ret,
+                        struct error *e)
+{
+    struct host_flags flags;
+    if (t->kind == TARGET_CUDA)
+        return nvrtc_compile(s, t, ret, e);
+    host_flags(t, &flags);
+    return host_compile(s, flags.flag, ret, e);
+}
+
+int compile_source(const struct source *s, const struct target *t, struct cache *cache,
+                   struct binary *ret, struct error *e)
+{
+    struct error why = {0};
+    const char *compiler =
+        t->kind == TARGET_CUDA ? nvrtc_version(&why) : host_compiler_version();
+    struct cache_key key = make_key(s, t, compiler);
+    /* Without a compiler there is no version to look up: the compile below says what is missing. */
+    if (compiler[0] && get(cache, key, ret))
+        return 0;
+    struct binary made = {0};
+    if (run_compiler(s, t, &made, e) < 0)
+        return -1;
+    put(cache, key, &made);
+    *ret = made;
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A target list as a person writes it: names of the table, and the two words that depend on the
+   machine. */
+#include "masks/base/memory.h"
+#include "runtime/compile/compile.h"
+#include "runtime/device/device.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What "cuda" means without a GPU: two that most people have, and PTX for all others. */
+static const char *const cuda_targets[] = {"sm_80", "sm_90a", "compute_80", NULL};
+
+/* The table's best row by the GPU's own preference among the kernel files it is shown. */
+const char *machine_cuda_target(void)
+{
+    const char *best = NULL;
+    int score = 0;
+    if (device_cuda.unavailable()[0])
+        return NULL;
+    for (const struct target *t = targets; t->name; t++) {
+        struct artifact_target made = {0};
+        snprintf(made.name, sizeof made.name, "%s", t->name);
+        int s = t->kind == TARGET_CUDA ? device_cuda.prefers(&made) : 0;
+        if (s > score) {
+            score = s;
+            best = t->name;
+        }
+    }
+    return best;
+}
+
+struct list {
+    const struct target **target;
+    uint32_t room, count;
+};
+
+static int add(struct list *list, const char *name, struct error *e)
+{
+    const struct target *t = target_find(name, e);
+    if (!t)
+        return -1;
+    for (uint32_t k = 0; k < list->count; k++)
+        if (list->target[k] == t)
+            return 0;
+    if (list->count == list->room)
+        return error_set(e, ERROR_INPUT, "more than %u targets", list->room);
+    list->target[list->count++] = t;
+    return 0;
+}
+
+static int add_cuda(struct list *list, struct error *e)
+{
+    const char *here = machine_cuda_target();
+    if (here)
+        return add(list, here, e);
+    for (const char *const *name = cuda_targets; *name; name++)
+        if (add(list, *name, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int add_word(struct list *list, const char *word, struct error *e)
+{
+    if (!strcmp(word, "cpu"))
+        return add(list, machine_cpu_target(), e);
+    return strcmp(word, "cuda") ? add(list, word, e) : add_cuda(list, e);
+}
+
+int targets_resolve(const char *list, const struct target **ret, uint32_t room,
+                    uint32_t *ret_count, struct error *e)
+{
+    struct list found = {ret, room, 0};
+    char *copy = memory_text(list), *at = copy;
+    int r = 0;
+    for (char *word; r == 0 && (word = strsep(&at, ","));)
+        r = add_word(&found, word, e);
+    free(copy);
+    if (r == 0)
+        *ret_count = found.count;
+    return r;
+}
