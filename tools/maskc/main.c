@@ -10,6 +10,13 @@
 /* A command stands here once it works. */
 /* clang-format off */
 const struct command commands[] = {
+    {"make", "MASK", "a mask as .mask, .npy or .safetensors",
+     "A .mask file states the mask exactly in the mask language; where that is not possible, an error says so.",
+     OPTIONS_MASK | O(OUTPUT), 1, 1, command_make},
+    {"show", "MASK", "density, structure, empty rows, a picture",
+     "With -o a picture is written too (.png or .svg): white active, dark inactive, one panel for the heads "
+     "with the same mask.",
+     OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,
