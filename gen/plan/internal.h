@@ -14,5 +14,16 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
 /* Share of the backward pass: dQ follows the forward plan, dK and dV the transposed one. */
 #define DQ_SHARE (3.0 / 7.0)
 
+/* FLOP of the least backward pass over those of the forward: 5 products for 2. */
+#define BACKWARD_FLOOR 2.5
+
 /* The packed operands of one head, in seconds on one worker; 0 where the plan packs nothing. */
 double pack_seconds(const struct plan *p, uint32_t uses);
+
+/* Times of one mask for every head of a layer that has it, in seconds of a whole launch. */
+struct mask_times {
+    uint32_t layer, heads; /* the first layer that has it, and in how many heads */
+    double predicted, dense, floor;
+};
+struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward,
+                             uint32_t batch, uint32_t threads);

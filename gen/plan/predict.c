@@ -104,5 +104,46 @@ double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t 
     double workers = p->machine->kind == TARGET_CPU && threads ? threads : 1, sum = 0;
     for (uint32_t h = 0; h < p->heads; h++)
         sum += p->forward.summary[p->at[(size_t)layer * p->heads + h]].floor;
-    return sum * batch / workers * (backward ? 2.5 : 1);
+    return sum * batch / workers * (backward ? BACKWARD_FLOOR : 1);
+}
+
+/* A part of a launch whose items even out over the workers. */
+static double spread(const struct plan *p, double each, double heads, uint32_t threads,
+                     bool backward)
+{
+    return each * heads / workers_of(p, threads) + (backward ? 2 : 1) * p->machine->launch;
+}
+
+/* A figure of both directions, weighed as the backward pass uses them. */
+static double weigh(const struct plan *p, double forward, double transposed, bool backward)
+{
+    double both = DQ_SHARE * forward + (1 - DQ_SHARE) * transposed;
+    return backward ? p->machine->backward_ratio * both : forward;
+}
+
+struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward,
+                             uint32_t batch, uint32_t threads)
+{
+    struct mask_times ret = {0};
+    const struct plan_summary *f = &p->forward.summary[which];
+    const struct plan_summary *t = backward ? &p->transposed.summary[which] : f;
+    uint64_t place = 0;
+    while (p->at[place] != which)
+        place++;
+    ret.layer = (uint32_t)(place / p->heads);
+    for (uint32_t h = 0; h < p->heads; h++)
+        ret.heads += p->at[(uint64_t)ret.layer * p->heads + h] == which;
+    double heads = (double)ret.heads * batch;
+    double cpu_workers = p->machine->kind == TARGET_CPU ? workers_of(p, threads) : 1;
+    ret.floor = f->floor * heads / cpu_workers * (backward ? BACKWARD_FLOOR : 1);
+    if (ret.heads == p->heads) {
+        ret.predicted = plan_predict(p, backward, ret.layer, batch, threads);
+        ret.dense = plan_predict_dense(p, backward, ret.layer, batch, threads);
+        return ret;
+    }
+    double predicted = weigh(p, f->predicted, t->predicted, backward);
+    double dense = weigh(p, f->dense_predicted, t->dense_predicted, backward);
+    ret.predicted = spread(p, predicted, heads, threads, backward);
+    ret.dense = spread(p, dense, heads, threads, backward);
+    return ret;
 }

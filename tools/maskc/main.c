@@ -17,6 +17,9 @@ const struct command commands[] = {
      "With -o a picture is written too (.png or .svg): white active, dark inactive, one panel for the heads "
      "with the same mask.",
      OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
+    {"plan", "MASK", "what is visited how, and what it is predicted to cost",
+     "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
+     OPTIONS_MASK | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan as JSON: one entry for each distinct mask and pass, times for a whole launch. */
+#include "gen/plan/internal.h"
+#include <math.h>
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static void add_places(const struct plan *p, uint32_t which, json_t *entry)
+{
+    json_t *heads = json_array(), *at = json_array();
+    uint32_t first = UINT32_MAX;
+    for (uint32_t l = 0; l < p->layers; l++) {
+        for (uint32_t h = 0; h < p->heads; h++) {
+            if (p->at[(size_t)l * p->heads + h] != which)
+                continue;
+            first = first == UINT32_MAX ? l : first;
+            json_array_append_new(at, json_pack("[I,I]", (json_int_t)l, (json_int_t)h));
+            if (l == first)
+                json_array_append_new(heads, json_integer(h));
+        }
+    }
+    json_object_set_new(entry, "heads", heads);
+    json_object_set_new(entry, "at", at);
+}
+
+/* The same pass by one lowering: its figures stand for one head on one worker. */
+static json_t *rejected(const struct plan *p, const struct plan_summary *s, double scale)
+{
+    json_t *list = json_array();
+    for (uint32_t k = 0; k < s->n_rejected; k++)
+        json_array_append_new(
+            list, json_pack("{s:s,s:o}", "lowering", s->rejected[k].lowering, "predicted_s",
+                            number(s->rejected[k].predicted * scale + p->machine->launch)));
+    return list;
+}
+
+static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32_t batch,
+                     uint32_t threads)
+{
+    const struct plan_pass *pass = backward ? &p->transposed : &p->forward;
+    const struct plan_summary *s = &pass->summary[which];
+    struct mask_times t = mask_times(p, which, backward, batch, threads);
+    double workers = p->machine->kind == TARGET_CPU ? threads : p->machine->workers;
+    double scale =
+        (double)t.heads * batch / workers * (backward ? p->machine->backward_ratio : 1);
+    json_t *j = json_object();
+    add_places(p, which, j);
+    json_object_set_new(j, "pass", json_string(backward ? "backward" : "forward"));
+    json_object_set_new(j, "lowering", json_string(s->lowering));
+    json_object_set_new(j, "reason", json_string(s->reason));
+    json_object_set_new(j, "executed_fraction", number(s->executed_fraction));
+    json_object_set_new(j, "predicted_s", number(t.predicted));
+    json_object_set_new(j, "dense_predicted_s", number(t.dense));
+    json_object_set_new(j, "floor_s", number(t.floor));
+    json_object_set_new(j, "bound", json_string(s->bound));
+    json_object_set_new(j, "rejected", rejected(p, s, scale));
+    return j;
+}
+
+static json_t *launch(const struct plan *p, bool backward, uint32_t batch, uint32_t threads)
+{
+    return json_pack("{s:o,s:o,s:o}", "predicted_s",
+                     number(plan_predict(p, backward, 0, batch, threads)), "dense_predicted_s",
+                     number(plan_predict_dense(p, backward, 0, batch, threads)), "floor_s",
+                     number(plan_floor(p, backward, 0, batch, threads)));
+}
+
+json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads)
+{
+    json_t *j = json_object(), *masks = json_array();
+    threads = threads ? threads : 1;
+    json_object_set_new(j, "target", json_string(p->target->name));
+    json_object_set_new(j, "machine", json_string(p->machine->name));
+    json_object_set_new(j, "length", json_integer(p->n));
+    json_object_set_new(j, "head_count", json_integer(p->heads));
+    json_object_set_new(j, "layers", json_integer(p->layers));
+    json_object_set_new(j, "head_dim", json_integer(p->features.head_dim));
+    json_object_set_new(j, "dtype", json_string(dtype_name(p->features.dtype)));
+    json_object_set_new(j, "batch", json_integer(batch));
+    json_object_set_new(j, "threads", json_integer(threads));
+    json_object_set_new(j, "forward", launch(p, false, batch, threads));
+    if (p->features.backward)
+        json_object_set_new(j, "backward", launch(p, true, batch, threads));
+    for (uint32_t k = 0; k < p->n_masks; k++) {
+        json_array_append_new(masks, entry(p, k, false, batch, threads));
+        if (p->features.backward)
+            json_array_append_new(masks, entry(p, k, true, batch, threads));
+    }
+    json_object_set_new(j, "masks", masks);
+    return j;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan as people read it: what is visited how, why, and what else it would have cost. Strips
+   that are alike follow each other as one. Nothing here depends on more than the plan. */
+#include "gen/lowering/lowering.h"
+#include "gen/plan/internal.h"
+#include <string.h>
+
+enum { MAX_GROUPS = 40 }; /* of strips; a longer plan is cut short, and says so */
+
+static void add_seconds(struct text *out, double s)
+{
+    if (s < 1e-3)
+        text_add(out, "%.2f us", s * 1e6);
+    else if (s < 1)
+        text_add(out, "%.2f ms", s * 1e3);
+    else
+        text_add(out, "%.2f s", s);
+}
+
+/* "0-9,11": the heads of a layer that have the mask. */
+static void add_heads(const struct plan *p, uint32_t layer, uint32_t which, struct text *out)
+{
+    const uint32_t *at = p->at + (size_t)layer * p->heads;
+    const char *comma = "";
+    for (uint32_t h = 0; h < p->heads; h++) {
+        uint32_t first = h;
+        if (at[h] != which)
+            continue;
+        while (h + 1 < p->heads && at[h + 1] == which)
+            h++;
+        text_add(out, first == h ? "%s%u" : "%s%u-%u", comma, first, h);
+        comma = ",";
+    }
+}
+
+static bool same_layer(const struct plan *p, uint32_t a, uint32_t b)
+{
+    return !memcmp(p->at + (size_t)a * p->heads, p->at + (size_t)b * p->heads,
+                   p->heads * sizeof *p->at);
+}
+
+static bool layer_has(const struct plan *p, uint32_t layer, uint32_t which)
+{
+    for (uint32_t h = 0; h < p->heads; h++)
+        if (p->at[(size_t)layer * p->heads + h] == which)
+            return true;
+    return false;
+}
+
+static void add_places(const struct plan *p, uint32_t which, struct text *out)
+{
+    const char *between = "";
+    for (uint32_t l = 0; l < p->layers; l++) {
+        uint32_t first = l;
+        if (!layer_has(p, l, which))
+            continue;
+        while (l + 1 < p->layers && same_layer(p, l + 1, first))
+            l++;
+        text_add(out, "%s", between);
+        if (p->layers > 1)
+            text_add(out, first == l ? "layer %u " : "layers %u-%u ", first, l);
+        text_add(out, "heads ");
+        add_heads(p, first, which, out);
+        between = "; ";
+    }
+}
+
+static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint32_t threads,
+                       struct text *out)
+{
+    double predicted = plan_predict(p, backward, 0, batch, threads);
+    double dense = plan_predict_dense(p, backward, 0, batch, threads);
+    text_add(out, "  %-9s predicted ", backward ? "backward" : "forward");
+    add_seconds(out, predicted);
+    text_add(out, ", dense ");
+    add_seconds(out, dense);
+    text_add(out, " (%.2fx), floor ", dense / predicted);
+    add_seconds(out, plan_floor(p, backward, 0, batch, threads));
+    text_add(out, "\n");
+}
+
+static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
+{
+    const struct features *f = &p->features;
+    text_add(out, "plan for %s on %s: length %u, %u heads, %u layers, %u distinct masks\n",
+             p->target->name, p->machine->name, p->n, p->heads, p->layers, p->n_masks);
+    text_add(out, "  head dim %u, %s, ", f->head_dim, dtype_name(f->dtype));
+    if (f->transform == ABI_SPARSEGEN)
+        text_add(out, "sparsegen=%g", (double)f->lambda);
+    else
+        text_add(out, "softmax");
+    text_add(out, ", batch %u", batch);
+    if (p->machine->kind == TARGET_CPU)
+        text_add(out, ", %u threads", threads);
+    text_add(out, p->layers > 1 ? "; times of layer 0\n" : "\n");
+    add_launch(p, false, batch, threads, out);
+    if (f->backward)
+        add_launch(p, true, batch, threads, out);
+}
+
+static void add_figures(const struct plan_summary *s, struct text *out)
+{
+    text_add(out, "    why       %s\n", s->reason);
+    text_add(out, "    executed  %.2f%% of the entries\n", 100 * s->executed_fraction);
+    text_add(out, "    a head    predicted ");
+    add_seconds(out, s->predicted);
+    text_add(out, ", dense ");
+    add_seconds(out, s->dense_predicted);
+    text_add(out, ", floor ");
+    add_seconds(out, s->floor);
+    text_add(out, " (%s)\n    rejected ", s->bound);
+    for (uint32_t k = 0; k < s->n_rejected; k++) {
+        text_add(out, "%s %s ", k ? "," : "", s->rejected[k].lowering);
+        add_seconds(out, s->rejected[k].predicted);
+    }
+    text_add(out, s->n_rejected ? "\n" : " nothing\n");
+}
+
+/* What is visited how, over all items of the mask. */
+static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
+{
+    uint64_t strips = 0, rows = 0, count[ABI_KINDS] = {0}, full = 0;
+    for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
+        const struct abi_item *item = &t->items[i];
+        strips += item->rows > 1;
+        rows += item->rows == 1;
+        for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
+            const struct abi_piece *piece = &t->pieces[k];
+            count[piece->kind] += piece->count;
+            for (u32 j = 0; piece->kind == ABI_TILES && j < piece->count; j++)
+                full += !t->tiles[piece->first + j].pattern;
+        }
+    }
+    text_add(out, "    visits    %llu strips, %llu single rows", (unsigned long long)strips,
+             (unsigned long long)rows);
+    if (count[ABI_TILES])
+        text_add(out, "; %llu tiles (%llu full)", (unsigned long long)count[ABI_TILES],
+                 (unsigned long long)full);
+    if (count[ABI_BLOCKS])
+        text_add(out, "; %llu block ranges", (unsigned long long)count[ABI_BLOCKS]);
+    if (count[ABI_DIAGONAL])
+        text_add(out, "; %llu lines", (unsigned long long)count[ABI_DIAGONAL]);
+    if (count[ABI_ROWS])
+        text_add(out, "; %llu ranges of rows", (unsigned long long)count[ABI_ROWS]);
+    text_add(out, "\n");
+}
+
+/* Same kinds of pieces with as many parts each: told once. */
+static bool alike(const struct plan_pass *t, const struct abi_item *a, const struct abi_item *b)
+{
+    if (a->rows != b->rows || a->pieces != b->pieces || a->cols != b->cols ||
+        a->cost != b->cost)
+        return false;
+    for (u32 k = 0; k < a->pieces; k++) {
+        const struct abi_piece *x = &t->pieces[a->piece + k], *y = &t->pieces[b->piece + k];
+        if (x->kind != y->kind || x->count != y->count)
+            return false;
+    }
+    return true;
+}
+
+static void add_item(const struct plan *p, const struct plan_pass *t,
+                     const struct abi_item *item, const struct abi_item *last, uint32_t same,
+                     struct text *out)
+{
+    if (item->rows == 1)
+        text_add(out, same > 1 ? "    rows %u..%u" : "    row %u", item->row0, last->row0);
+    else
+        text_add(out, "    rows %u..%u", item->row0, last->row0 + last->rows - 1);
+    if (same > 1)
+        text_add(out, ", %u alike; the first", same);
+    uint32_t missing = 0;
+    for (uint32_t r = 0; r < item->rows; r++)
+        missing += !item_owns(item, r);
+    if (missing)
+        text_add(out, ", without %u", missing);
+    text_add(out, item->pieces ? ":\n" : ": nothing\n");
+    for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
+        const struct lowering *l = lowering_of(t->pieces[k].kind);
+        text_add(out, "      %-9s ", l->name);
+        l->print(t, p->strip_rows, item, &t->pieces[k], out);
+    }
+}
+
+static void add_items(const struct plan *p, const struct plan_pass *t, uint32_t which,
+                      struct text *out)
+{
+    u32 end = t->item_first[which + 1];
+    uint32_t groups = 0;
+    for (u32 i = t->item_first[which]; i < end; groups++) {
+        u32 next = i + 1;
+        while (next < end && alike(t, &t->items[i], &t->items[next]) &&
+               t->items[next].row0 == t->items[next - 1].row0 + t->items[next - 1].rows)
+            next++;
+        if (groups == MAX_GROUPS) {
+            text_add(out, "    ... and %u items more\n", end - i);
+            return;
+        }
+        add_item(p, t, &t->items[i], &t->items[next - 1], next - i, out);
+        i = next;
+    }
+}
+
+static void add_pass(const struct plan *p, const struct plan_pass *t, const char *name,
+                     uint32_t which, struct text *out)
+{
+    text_add(out, "  %s: %s\n", name, t->summary[which].lowering);
+    add_figures(&t->summary[which], out);
+    add_counts(t, which, out);
+    add_items(p, t, which, out);
+}
+
+void plan_print(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
+{
+    threads = threads ? threads : 1;
+    add_head(p, batch, threads, out);
+    for (uint32_t k = 0; k < p->n_masks; k++) {
+        text_add(out, "\nmask %u: ", k);
+        add_places(p, k, out);
+        text_add(out, "\n");
+        add_pass(p, &p->forward, "forward, rows are queries", k, out);
+        if (p->features.backward)
+            add_pass(p, &p->transposed, "transposed, rows are keys", k, out);
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc plan MASK: what is visited how, why, and what it is predicted to cost. Nothing is compiled;
+   every target can be planned for on every machine. */
+#include "gen/plan/plan.h"
+#include "tools/maskc/command.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { PLAN_HEADS = 12 }; /* of a mask with one */
+
+static uint32_t threads_of(const struct options *o)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return o->threads ? o->threads : cores > 0 ? (uint32_t)cores : 1;
+}
+
+static void print(const struct plan *p, const struct options *o)
+{
+    uint32_t batch = o->batch ? o->batch : 1;
+    if (o->json) {
+        command_print_json(plan_json(p, batch, threads_of(o)));
+        return;
+    }
+    struct text text = {0};
+    plan_print(p, batch, threads_of(o), &text);
+    fputs(text_get(&text), stdout);
+    text_finish(&text);
+}
+
+int command_plan(const struct options *o)
+{
+    struct error e = {0};
+    const struct target *target[ARTIFACT_MAX_TARGETS];
+    struct compile_request request;
+    if (command_request(o, "cpu", target, &request, &e))
+        return command_fail(&e);
+    const char *name = request.machine ? request.machine : target[0]->machine;
+    const struct machine *machine = machine_find(name, &e);
+    if (!machine)
+        return command_fail(&e);
+    struct mask *mask = options_mask(o, o->argument[0], o->length[0], PLAN_HEADS, &e);
+    if (!mask)
+        return command_fail(&e);
+    struct plan *plan = plan_build(mask, target[0], &request.features, machine, &e);
+    if (plan)
+        print(plan, o);
+    plan_destroy(plan);
+    mask_destroy(mask);
+    return plan ? 0 : command_fail(&e);
+}
