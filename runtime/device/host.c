@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices in this process: see host.h. */
+#include "runtime/device/host.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static bool write_all(int file, const uint8_t *bytes, uint64_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(file, bytes, size);
+        if (n < 0 && errno != EINTR)
+            return false;
+        if (n > 0) {
+            bytes += n;
+            size -= (uint64_t)n;
+        }
+    }
+    return true;
+}
+
+void *object_open(const uint8_t *bytes, uint64_t size, struct error *e)
+{
+    char path[64];
+    void *object = NULL;
+    int file = memfd_create("maskc", MFD_CLOEXEC);
+    if (file < 0 || !write_all(file, bytes, size)) {
+        error_set(e, ERROR_UNAVAILABLE, "cannot hold the code in memory: %s", strerror(errno));
+    } else {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+        object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!object)
+            error_set(e, ERROR_INPUT, "the code cannot be loaded: %s", dlerror());
+    }
+    if (file >= 0)
+        close(file);
+    return object;
+}
+
+void plan_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uint32_t layer,
+                 struct abi_plan *ret)
+{
+    const struct plan_pass *s = transposed ? &p->transposed : &p->forward;
+    *ret = (struct abi_plan){
+        .work = s->work + s->layer_work[layer][0],
+        .works = (u32)s->layer_work[layer][1],
+        .items = s->items,
+        .pieces = s->pieces,
+        .ranges = s->ranges,
+        .tiles = s->tiles,
+        .lines = s->lines,
+        .patterns = s->patterns,
+        .max_cols = s->max_cols,
+        .uses = s->uses,
+        .n = n,
+    };
+}
+
+void *host_allocate(const struct device_code *c, uint64_t bytes, struct error *e)
+{
+    (void)c;
+    void *p = NULL;
+    if (bytes > SIZE_MAX / 2 || posix_memalign(&p, 64, bytes ? bytes : 1)) {
+        error_set(e, ERROR_UNAVAILABLE, "no memory for %llu bytes", (unsigned long long)bytes);
+        return NULL;
+    }
+    return p;
+}
+
+void host_release(const struct device_code *c, void *p)
+{
+    (void)c;
+    free(p);
+}
+
+int host_copy(const struct device_code *c, void *to, const void *from, uint64_t bytes,
+              struct error *e)
+{
+    (void)c;
+    (void)e;
+    if (bytes)
+        memcpy(to, from, bytes);
+    return 0;
+}
+
+int host_sync(const struct device_code *c, struct error *e)
+{
+    (void)c;
+    (void)e;
+    return 0;
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A block of threads as fibers, and what makes them wait: barriers and warp collectives. Threads run
+   one after the other in an order drawn anew each time, each until it has to wait; then whoever is
+   complete goes on. Where nobody can, the kernel has diverged, and the error says who waits where. */
+#pragma once
+#include "fibers.h"
+#include "launch.h"
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { WARP = 32 };
+enum thread_state { READY, AT_BARRIER, AT_COLLECTIVE, ENDED };
+
+struct place {
+    const char *function;
+    int line;
+};
+
+struct thread {
+    void *stack; /* where it goes on */
+    enum thread_state state;
+    struct place at;        /* where it waits */
+    uint32_t value, source; /* collective: what it gives, and the lane that it wants it from */
+    uint32_t result;
+};
+
+struct shadow; /* shared.h */
+
+struct block {
+    struct emulation_launch *launch;
+    void *scheduler; /* the caller's stack */
+    void (*run)(const struct block *b);
+    void *entry;
+    const void *args;
+    uint32_t current, epoch; /* running thread; barriers passed, counted from 1 */
+    uint64_t random;
+    uint8_t *shared;
+    struct shadow *shadow;
+    uint16_t order[EMULATION_MAX_THREADS];
+    struct thread thread[EMULATION_MAX_THREADS];
+};
+
+/* The block that this thread of the system works on. */
+static __thread struct block *the_block __attribute__((tls_model("initial-exec")));
+
+/* ---- a thread's side ---- */
+
+static void wait_as(enum thread_state state, const char *function, int line)
+{
+    struct block *b = the_block;
+    struct thread *t = &b->thread[b->current];
+    t->state = state;
+    t->at = (struct place){function, line};
+    fiber_switch(&t->stack, b->scheduler);
+}
+
+/* Stops the block: its threads never run again. The first error stays. */
+static void fail_block(struct block *b)
+{
+    fiber_switch(&b->thread[b->current].stack, b->scheduler);
+}
+
+static void barrier(const char *function, int line)
+{
+    wait_as(AT_BARRIER, function, line);
+}
+
+/* Gives `value` to the warp and gets lane `source`'s. */
+static uint32_t exchange(uint32_t value, uint32_t source, const char *function, int line)
+{
+    struct thread *t = &the_block->thread[the_block->current];
+    t->value = value;
+    t->source = source % WARP;
+    wait_as(AT_COLLECTIVE, function, line);
+    return t->result;
+}
+
+static uint32_t any(uint32_t value, const char *function, int line)
+{
+    uint32_t lane = the_block->current % WARP, found = 0;
+    for (uint32_t step = 1; step < WARP; step *= 2) {
+        found = exchange(value != 0, lane ^ step, function, line);
+        value |= found;
+    }
+    return value != 0;
+}
+
+static float exchange_float(float x, uint32_t source, const char *function, int line)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    bits = exchange(bits, source, function, line);
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+static void thread_body(void)
+{
+    struct block *b = the_block;
+    b->run(b);
+    wait_as(ENDED, "", 0);
+}
+
+/* ---- the scheduler's side ---- */
+
+enum { LAST_EPOCH = 1 << 21 };
+static void forget_past(struct block *b); /* shared.h */
+
+static uint32_t draw(struct block *b, uint32_t below)
+{
+    b->random ^= b->random << 13;
+    b->random ^= b->random >> 7;
+    b->random ^= b->random << 17;
+    return (uint32_t)((b->random >> 32) * below >> 32);
+}
+
+static void shuffle_order(struct block *b)
+{
+    for (uint32_t k = b->launch->threads; b->launch->seed && k > 1; k--) {
+        uint32_t with = draw(b, k);
+        uint16_t other = b->order[with];
+        b->order[with] = b->order[k - 1];
+        b->order[k - 1] = other;
+    }
+}
+
+static void run_ready(struct block *b)
+{
+    shuffle_order(b);
+    for (uint32_t k = 0; k < b->launch->threads && !b->launch->error[0]; k++) {
+        b->current = b->order[k];
+        struct thread *t = &b->thread[b->current];
+        if (t->state == READY)
+            fiber_switch(&b->scheduler, t->stack);
+    }
+}
+
+static void describe(const struct block *b, uint32_t index, char *out, size_t bytes)
+{
+    static const char *const doing[] = {"runs", "waits at the barrier", "waits for its warp"};
+    const struct thread *t = &b->thread[index];
+    if (t->state == ENDED)
+        snprintf(out, bytes, "thread %u has ended", index);
+    else
+        snprintf(out, bytes, "thread %u %s in %s (line %d)", index, doing[t->state],
+                 t->at.function, t->at.line);
+}
+
+static void report(struct block *b, const char *what, uint32_t one, uint32_t other)
+{
+    char first[120], second[120];
+    describe(b, one, first, sizeof first);
+    describe(b, other, second, sizeof second);
+    snprintf(b->launch->error, sizeof b->launch->error, "block %u: %s: %s, %s",
+             b->launch->block, what, first, second);
+}
+
+static bool same_place(const struct thread *a, const struct thread *b)
+{
+    return a->state == b->state && a->at.line == b->at.line &&
+           !strcmp(a->at.function, b->at.function);
+}
+
+/* Lanes of one warp all wait for each other: values change hands. */
+static bool release_warp(struct block *b, uint32_t first)
+{
+    struct thread *t = &b->thread[first];
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        if (t[lane].state != AT_COLLECTIVE)
+            return false;
+    for (uint32_t lane = 0; lane < WARP; lane++) {
+        if (!same_place(t, t + lane)) {
+            report(b, "a warp diverged", first, first + lane);
+            return false;
+        }
+        t[lane].result = t[t[lane].source].value;
+    }
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        t[lane].state = READY;
+    return true;
+}
+
+/* All threads that have not ended wait at one barrier. */
+static bool release_barrier(struct block *b)
+{
+    struct thread *first = NULL;
+    for (uint32_t k = 0; k < b->launch->threads; k++) {
+        struct thread *t = &b->thread[k];
+        if (t->state != AT_BARRIER && t->state != ENDED)
+            return false;
+        if (t->state == AT_BARRIER && !first)
+            first = t;
+        if (t->state == AT_BARRIER && !same_place(first, t)) {
+            report(b, "threads are at different barriers", (uint32_t)(first - b->thread), k);
+            return false;
+        }
+    }
+    for (uint32_t k = 0; first && k < b->launch->threads; k++)
+        if (b->thread[k].state == AT_BARRIER)
+            b->thread[k].state = READY;
+    if (++b->epoch == LAST_EPOCH)
+        forget_past(b);
+    return first != NULL;
+}
+
+static bool all_ended(const struct block *b)
+{
+    for (uint32_t k = 0; k < b->launch->threads; k++)
+        if (b->thread[k].state != ENDED)
+            return false;
+    return true;
+}
+
+/* Nobody can go on: names the first thread and one that is elsewhere. */
+static void report_stuck(struct block *b)
+{
+    uint32_t other = 1;
+    while (other + 1 < b->launch->threads && same_place(b->thread, &b->thread[other]))
+        other++;
+    report(b, "threads wait for each other", 0, other);
+}
+
+static int schedule(struct block *b)
+{
+    while (!all_ended(b)) {
+        run_ready(b);
+        bool moved = false;
+        for (uint32_t k = 0; k < b->launch->threads && !b->launch->error[0]; k += WARP)
+            moved |= release_warp(b, k);
+        if (!moved && !b->launch->error[0] && !all_ended(b) && !release_barrier(b) &&
+            !b->launch->error[0])
+            report_stuck(b);
+        if (b->launch->error[0])
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of templates/cuda/device.h, on a CPU. The kernel's text follows this file. */
+#pragma once
+#include "shared.h"
+
+#define MASKC_EMULATION
+#define DEVICE      static inline
+#define ENTRY(name) __attribute__((visibility("default"))) void name
+#define ARGS        const struct abi_args
+#define UNROLL
+#define NO_UNROLL
+
+#define THREAD                (the_block->current)
+#define BLOCK                 (the_block->launch->block)
+#define BLOCKS                (the_block->launch->blocks)
+#define SYNC()                barrier(__func__, __LINE__)
+#define SYNC_WARP()           (void)exchange(0, 0, __func__, __LINE__)
+#define SHUFFLE_XOR(x, mask)  exchange_float(x, THREAD ^ (mask), __func__, __LINE__)
+#define SHUFFLE_FROM(x, lane) exchange_float(x, lane, __func__, __LINE__)
+#define ANY(x)                any(x, __func__, __LINE__)
+#define SHARED()              ((float *)the_block->shared)
+
+struct f4;
+
+DEVICE float shared_get(const float *p)
+{
+    watch_read(p, 4);
+    return *p;
+}
+
+DEVICE void shared_put(float *p, float x)
+{
+    watch_write(p, 4);
+    *p = x;
+}
+
+/* Four floats at once; f4 is the kernel's own. */
+#define shared_get4(p)    (watch_read(p, 16), *(const struct f4 *)(p))
+#define shared_put4(p, x) (watch_write(p, 16), (void)(*(struct f4 *)(p) = (x)))
+
+DEVICE float exp2_of(float x)
+{
+    return the_block->launch->exp2(x);
+}
+
+DEVICE float log2_of(float x)
+{
+    return the_block->launch->log2(x);
+}
+
+DEVICE unsigned bits_of(float x)
+{
+    unsigned bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+
+DEVICE float float_of(unsigned bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
