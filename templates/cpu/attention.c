@@ -2,11 +2,10 @@
 /* The CPU kernels: one file to compile, one entry point for each phase (templates/abi.h). The code
    is specialised on plan.h; the mask is data, in the plan's tables. */
 #include "abi.h"
-#ifdef PLAN_HEADER
-#include PLAN_HEADER
-#else
-#include "cpu/plan_default.h"
+#ifndef PLAN_HEADER /* set to "cpu/plan_default.h" to look at this text alone */
+#define PLAN_HEADER "plan.h"
 #endif
+#include PLAN_HEADER
 #include "cpu/vector.h"
 #include "philox.h"
 #include "cpu/numbers.h"

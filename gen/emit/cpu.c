@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the CPU templates are launched: a pack phase over the heads, then the items of a plan. The
+   sizes follow the structs of templates/cpu: numbers of 4 bytes throughout, 64-byte parts. */
+#include "gen/emit/cpu.h"
+#include <stdio.h>
+
+enum {
+    ROWS = 32,                            /* of a strip */
+    SCORE_STRIDE = CPU_CHUNK_COLS + 48,   /* of a row of scores */
+    KEEP_WORDS = SCORE_STRIDE / 32 + 2,   /* bits of dropout, a row */
+    GROUP_WORDS = 6 * CPU_CHUNK_COLS + 16 /* struct group, and the block's counts */
+};
+
+static uint64_t round_64(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static uint64_t row_width(const struct target *t, const struct features *f)
+{
+    uint64_t lanes = t->vector_bytes / 4;
+    return (f->head_dim + lanes - 1) / lanes * lanes;
+}
+
+/* Two operands and two sums of the strip's rows, four numbers a row. */
+static uint64_t strip_bytes(const struct target *t, const struct features *f)
+{
+    return round_64(4 * (4 * ROWS * row_width(t, f) + 4 * ROWS));
+}
+
+/* Scores, with a backward pass slopes, and the columns of walks. */
+static uint64_t block_bytes(const struct features *f)
+{
+    uint64_t scores = ROWS * SCORE_STRIDE, slopes = f->backward ? scores : SCORE_STRIDE;
+    return round_64(4 * (2 * scores + slopes + ROWS * KEEP_WORDS + GROUP_WORDS));
+}
+
+/* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
+   Keys and values; with a backward pass all four operands transposed, and as rows. */
+static uint64_t pack_row(const struct target *t, const struct features *f)
+{
+    uint64_t panels = f->backward ? 4 : 1, rows = f->backward ? 4 : 2;
+    return 4 * (panels * f->head_dim * 3 / 2 + rows * row_width(t, f));
+}
+
+static struct phase phase_of(const char *entry, enum abi_over over)
+{
+    struct phase p = {.over = over};
+    snprintf(p.entry, sizeof p.entry, "%s", entry);
+    return p;
+}
+
+void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret)
+{
+    *ret = (struct launch_record){.strip_rows = t->strip_rows, .pack_row = pack_row(t, f)};
+    ret->forward[ret->n_forward++] = phase_of("attention_pack", ABI_OVER_HEADS);
+    ret->forward[ret->n_forward++] = phase_of("attention_forward", ABI_OVER_FORWARD);
+    if (f->backward) {
+        ret->backward[ret->n_backward++] = phase_of("attention_pack_backward", ABI_OVER_HEADS);
+        ret->backward[ret->n_backward++] = phase_of("attention_dq", ABI_OVER_FORWARD);
+        ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
+        ret->state_row = sizeof(float);
+    }
+    /* One block always, and one more for each CPU_CHUNK_COLS columns where a row needs them all. */
+    ret->scratch_fixed = strip_bytes(t, f) + block_bytes(f);
+    if (f->transform == ABI_SPARSEGEN)
+        ret->scratch_col = (block_bytes(f) + CPU_CHUNK_COLS - 1) / CPU_CHUNK_COLS;
+}
