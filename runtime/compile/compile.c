@@ -14,7 +14,7 @@
 static const char *const fixed_flags[] = {
     "-std=gnu11", "-O3", "-fno-math-errno", "-ffp-contract=fast", "-fno-trapping-math",
     "-ffreestanding", "-nostdlib", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-    "-fPIC", "-shared", "-s",
+    "-fPIC", "-fvisibility=hidden", "-mprefer-vector-width=512", "-shared", "-s", "-Wl,--no-undefined",
 };
 /* clang-format on */
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* posix_spawn with both outputs in one pipe. The pipe is read to its end before the child is
+   waited for, so that a child that prints much cannot get stuck. */
+#include "runtime/compile/process.h"
+#include "masks/base/memory.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { OUTPUT_LIMIT = 65536 };
+
+static int start(const char *const *argument, int output, pid_t *ret)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, output, 1);
+    posix_spawn_file_actions_adddup2(&actions, output, 2);
+    int code = posix_spawnp(ret, argument[0], &actions, NULL, (char *const *)argument, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+static void read_all(int from, struct text *to)
+{
+    char buffer[4096];
+    for (;;) {
+        ssize_t got = read(from, buffer, sizeof buffer);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return;
+        if (to->length < OUTPUT_LIMIT)
+            text_append(to, buffer, (size_t)got);
+    }
+}
+
+static int wait_for(pid_t child)
+{
+    int status;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return 127; /* somebody else took its status: count it as failed */
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int process_run(const char *const *argument, struct text *output, struct error *e)
+{
+    int ends[2];
+    pid_t child;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(errno));
+    int code = start(argument, ends[1], &child);
+    close(ends[1]);
+    if (!code)
+        read_all(ends[0], output);
+    close(ends[0]);
+    if (code)
+        return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(code));
+    return wait_for(child);
+}
+
+static bool executable(const char *path)
+{
+    struct stat st;
+    return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+char *process_find(const char *program)
+{
+    const char *path = getenv("PATH");
+    if (!*program)
+        return NULL;
+    if (strchr(program, '/'))
+        return executable(program) ? memory_text(program) : NULL;
+    for (path = path ? path : "/usr/local/bin:/usr/bin:/bin"; *path;) {
+        size_t length = strcspn(path, ":");
+        struct text full = {0};
+        text_add(&full, "%.*s/%s", length ? (int)length : 1, length ? path : ".", program);
+        if (executable(text_get(&full)))
+            return text_take(&full);
+        text_finish(&full);
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+char *folder_temporary(struct error *e)
+{
+    const char *base = getenv("TMPDIR");
+    struct text path = {0};
+    text_add(&path, "%s/maskc-XXXXXX", base && *base ? base : "/tmp");
+    char *ret = text_take(&path);
+    if (mkdtemp(ret))
+        return ret;
+    error_set(e, ERROR_UNAVAILABLE, "%s: cannot make a temporary folder: %s", ret,
+              strerror(errno));
+    free(ret);
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
+void folder_remove(const char *path)
+{
+    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A child process run to its end, without a shell, and a temporary folder to work in. */
+#pragma once
+#include "masks/base/error.h"
+#include "masks/base/text.h"
+
+/* Runs argument[0], looked up in PATH, with a null-ended list; nothing on its standard input, what
+   it prints on either output is appended to *output (at most 64 KiB are kept). Returns its exit
+   status, 128 + signal, or -1 with *e set where it could not be started. */
+int process_run(const char *const *argument, struct text *output, struct error *e);
+
+/* Full path of a program in PATH (or of a path with a slash); null if there is none. Caller frees. */
+char *process_find(const char *program);
+
+/* A new empty folder below $TMPDIR (/tmp), for this user alone; null with *e set. Caller frees. */
+char *folder_temporary(struct error *e);
+
+/* Removes the folder and all in it. */
+void folder_remove(const char *path);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU as a device: the kernel file's shared object is loaded from memory, and each phase is
+   spread over OpenMP threads, index by index. Items are sorted by cost, so taking the next one
+   whenever a thread is free is longest-first scheduling; every item writes outputs of its own in an
+   order of its own, so results do not depend on who takes it. */
+#include "masks/base/memory.h"
+#include "runtime/compile/compile.h"
+#include "runtime/device/device.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+typedef void entry_fn(const struct abi_args *a, u64 begin, u64 end, u8 *scratch);
+
+struct device_code {
+    void *library;
+    const struct artifact_plan *plan;
+    const struct launch_record *record;
+    entry_fn *forward[EMIT_MAX_PHASES], *backward[EMIT_MAX_PHASES];
+};
+
+static const char *cpu_unavailable(void)
+{
+    return "";
+}
+
+static void cpu_describe(struct text *out)
+{
+    text_add(out, "%s, %d threads", machine_cpu_target(), omp_get_num_procs());
+}
+
+static int cpu_prefers(const struct artifact_target *t)
+{
+    struct error e;
+    const struct target *row = target_find(t->name, &e);
+    if (!row || row->kind != TARGET_CPU || !machine_runs(t->name))
+        return 0;
+    return 1 + (int)row->vector_bytes;
+}
+
+/* ---- code from memory: a file that only this process sees ---- */
+
+static int write_all(int to, const uint8_t *bytes, uint64_t size)
+{
+    while (size) {
+        ssize_t put = write(to, bytes, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return -1;
+        bytes += put;
+        size -= (uint64_t)put;
+    }
+    return 0;
+}
+
+static void *open_code(const struct artifact_target *t, struct error *e)
+{
+    char path[64];
+    void *ret = NULL;
+    int file = memfd_create("maskc-kernel", MFD_CLOEXEC);
+    if (file < 0 || write_all(file, t->code, t->code_size) < 0) {
+        error_set(e, ERROR_UNAVAILABLE, "%s: cannot load the code: %s", t->name,
+                  strerror(errno));
+    } else {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+        ret = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (!ret)
+            error_set(e, ERROR_INPUT, "%s: cannot load the code: %s", t->name, dlerror());
+    }
+    if (file >= 0)
+        close(file);
+    return ret;
+}
+
+static int find_entries(void *library, const struct phase *phase, uint32_t count,
+                        entry_fn **ret, struct error *e)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        ret[k] = (entry_fn *)(uintptr_t)dlsym(library, phase[k].entry);
+        if (!ret[k])
+            return error_set(e, ERROR_INPUT, "the code has no entry point '%s'",
+                             phase[k].entry);
+    }
+    return 0;
+}
+
+static void cpu_unload(struct device_code *c)
+{
+    if (!c)
+        return;
+    if (c->library)
+        dlclose(c->library);
+    free(c);
+}
+
+static int cpu_load(const struct artifact *a, const struct artifact_target *t, int ordinal,
+                    struct device_code **ret, struct error *e)
+{
+    if (ordinal != 0)
+        return error_set(e, ERROR_INPUT, "cpu:%d: there is one CPU device, 'cpu'", ordinal);
+    struct device_code *c = memory_new(1, sizeof *c);
+    const struct launch_record *r = &t->launch;
+    c->plan = &a->plan[t->plan];
+    c->record = r;
+    c->library = open_code(t, e);
+    if (!c->library || find_entries(c->library, r->forward, r->n_forward, c->forward, e) < 0 ||
+        find_entries(c->library, r->backward, r->n_backward, c->backward, e) < 0) {
+        cpu_unload(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
+}
+
+static void cpu_tables(const struct device_code *c, bool transposed, uint32_t layer,
+                       struct abi_plan *ret)
+{
+    const struct plan_pass *p = transposed ? &c->plan->transposed : &c->plan->forward;
+    *ret = (struct abi_plan){
+        .items = p->items,
+        .pieces = p->pieces,
+        .ranges = p->ranges,
+        .tiles = p->tiles,
+        .lines = p->lines,
+        .patterns = p->patterns,
+        .max_cols = p->max_cols,
+        .uses = p->uses,
+    };
+    if (!p->layer_work)
+        return;
+    ret->work = p->work + p->layer_work[layer][0];
+    ret->works = (u32)p->layer_work[layer][1];
+}
+
+static uint32_t cpu_workers(const struct device_code *c, uint32_t threads)
+{
+    (void)c;
+    enum { MOST = 1024 };
+    int all = omp_get_max_threads();
+    uint32_t n = threads ? threads : all > 0 ? (uint32_t)all : 1;
+    return n < MOST ? n : MOST;
+}
+
+/* ---- launch ---- */
+
+static entry_fn *entry_of(const struct device_code *c, const struct phase *phase)
+{
+    const struct launch_record *r = c->record;
+    if (phase >= r->forward && phase < r->forward + r->n_forward)
+        return c->forward[phase - r->forward];
+    return c->backward[phase - r->backward];
+}
+
+static u64 indices(const struct abi_args *a, enum abi_over over)
+{
+    u64 each = over == ABI_OVER_HEADS     ? a->heads
+               : over == ABI_OVER_FORWARD ? a->forward.works
+                                          : a->transposed.works;
+    return each * a->slice_batch;
+}
+
+static void run_phase(entry_fn *entry, const struct abi_args *a, u64 count, uint32_t workers)
+{
+    u64 team = workers < count ? workers : count;
+    if (team <= 1) {
+        entry(a, 0, count, a->scratch);
+        return;
+    }
+#pragma omp parallel num_threads((int)team)
+    {
+        u8 *scratch = a->scratch + (u64)omp_get_thread_num() * a->scratch_stride;
+#pragma omp for schedule(dynamic, 1)
+        for (u64 k = 0; k < count; k++)
+            entry(a, k, k + 1, scratch);
+    }
+}
+
+static int cpu_launch_phases(const struct device_code *c, const struct device_launch *l,
+                             struct error *e)
+{
+    (void)e;
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        run_phase(entry_of(c, &l->phases[k]), &l->args, indices(&l->args, l->phases[k].over),
+                  l->workers);
+    return 0;
+}
+
+/* ---- memory: the caller's own ---- */
+
+static void *cpu_allocate(const struct device_code *c, uint64_t bytes, struct error *e)
+{
+    (void)c;
+    (void)e;
+    return memory_aligned(bytes, 1);
+}
+
+static void cpu_release(const struct device_code *c, void *p)
+{
+    (void)c;
+    free(p);
+}
+
+static int cpu_copy(const struct device_code *c, void *to, const void *from, uint64_t bytes,
+                    struct error *e)
+{
+    (void)c;
+    (void)e;
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static int cpu_sync(const struct device_code *c, struct error *e)
+{
+    (void)c;
+    (void)e;
+    return 0;
+}
+
+const struct device device_cpu = {
+    .name = "cpu",
+    .unavailable = cpu_unavailable,
+    .describe = cpu_describe,
+    .prefers = cpu_prefers,
+    .load = cpu_load,
+    .unload = cpu_unload,
+    .tables = cpu_tables,
+    .workers = cpu_workers,
+    .slices = true,
+    .host_memory = true,
+    .launch = cpu_launch_phases,
+    .allocate = cpu_allocate,
+    .release = cpu_release,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .sync = cpu_sync,
+};
