@@ -5,21 +5,17 @@
    order of its own, so results do not depend on who takes it. */
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
-#include "runtime/device/device.h"
+#include "runtime/device/host.h"
 #include <dlfcn.h>
-#include <errno.h>
 #include <omp.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 typedef void entry_fn(const struct abi_args *a, u64 begin, u64 end, u8 *scratch);
 
 struct device_code {
     void *library;
     const struct artifact_plan *plan;
+    uint32_t n;
     const struct launch_record *record;
     entry_fn *forward[EMIT_MAX_PHASES], *backward[EMIT_MAX_PHASES];
 };
@@ -41,41 +37,6 @@ static int cpu_prefers(const struct artifact_target *t)
     if (!row || row->kind != TARGET_CPU || !machine_runs(t->name))
         return 0;
     return 1 + (int)row->vector_bytes;
-}
-
-/* ---- code from memory: a file that only this process sees ---- */
-
-static int write_all(int to, const uint8_t *bytes, uint64_t size)
-{
-    while (size) {
-        ssize_t put = write(to, bytes, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return -1;
-        bytes += put;
-        size -= (uint64_t)put;
-    }
-    return 0;
-}
-
-static void *open_code(const struct artifact_target *t, struct error *e)
-{
-    char path[64];
-    void *ret = NULL;
-    int file = memfd_create("maskc-kernel", MFD_CLOEXEC);
-    if (file < 0 || write_all(file, t->code, t->code_size) < 0) {
-        error_set(e, ERROR_UNAVAILABLE, "%s: cannot load the code: %s", t->name,
-                  strerror(errno));
-    } else {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-        ret = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (!ret)
-            error_set(e, ERROR_INPUT, "%s: cannot load the code: %s", t->name, dlerror());
-    }
-    if (file >= 0)
-        close(file);
-    return ret;
 }
 
 static int find_entries(void *library, const struct phase *phase, uint32_t count,
@@ -107,8 +68,9 @@ static int cpu_load(const struct artifact *a, const struct artifact_target *t, i
     struct device_code *c = memory_new(1, sizeof *c);
     const struct launch_record *r = &t->launch;
     c->plan = &a->plan[t->plan];
+    c->n = a->mask->n;
     c->record = r;
-    c->library = open_code(t, e);
+    c->library = object_open(t->code, t->code_size, e);
     if (!c->library || find_entries(c->library, r->forward, r->n_forward, c->forward, e) < 0 ||
         find_entries(c->library, r->backward, r->n_backward, c->backward, e) < 0) {
         cpu_unload(c);
@@ -121,21 +83,7 @@ static int cpu_load(const struct artifact *a, const struct artifact_target *t, i
 static void cpu_tables(const struct device_code *c, bool transposed, uint32_t layer,
                        struct abi_plan *ret)
 {
-    const struct plan_pass *p = transposed ? &c->plan->transposed : &c->plan->forward;
-    *ret = (struct abi_plan){
-        .items = p->items,
-        .pieces = p->pieces,
-        .ranges = p->ranges,
-        .tiles = p->tiles,
-        .lines = p->lines,
-        .patterns = p->patterns,
-        .max_cols = p->max_cols,
-        .uses = p->uses,
-    };
-    if (!p->layer_work)
-        return;
-    ret->work = p->work + p->layer_work[layer][0];
-    ret->works = (u32)p->layer_work[layer][1];
+    host_tables(c->plan, c->n, transposed, layer, ret);
 }
 
 static uint32_t cpu_workers(const struct device_code *c, uint32_t threads)
@@ -191,37 +139,6 @@ static int cpu_launch_phases(const struct device_code *c, const struct device_la
     return 0;
 }
 
-/* ---- memory: the caller's own ---- */
-
-static void *cpu_allocate(const struct device_code *c, uint64_t bytes, struct error *e)
-{
-    (void)c;
-    (void)e;
-    return memory_aligned(bytes, 1);
-}
-
-static void cpu_release(const struct device_code *c, void *p)
-{
-    (void)c;
-    free(p);
-}
-
-static int cpu_copy(const struct device_code *c, void *to, const void *from, uint64_t bytes,
-                    struct error *e)
-{
-    (void)c;
-    (void)e;
-    memcpy(to, from, bytes);
-    return 0;
-}
-
-static int cpu_sync(const struct device_code *c, struct error *e)
-{
-    (void)c;
-    (void)e;
-    return 0;
-}
-
 const struct device device_cpu = {
     .name = "cpu",
     .unavailable = cpu_unavailable,
@@ -234,9 +151,9 @@ const struct device device_cpu = {
     .slices = true,
     .host_memory = true,
     .launch = cpu_launch_phases,
-    .allocate = cpu_allocate,
-    .release = cpu_release,
-    .upload = cpu_copy,
-    .download = cpu_copy,
-    .sync = cpu_sync,
+    .allocate = host_allocate,
+    .release = host_release,
+    .upload = host_copy,
+    .download = host_copy,
+    .sync = host_sync,
 };

@@ -41,7 +41,7 @@ void *object_open(const uint8_t *bytes, uint64_t size, struct error *e)
     return object;
 }
 
-void plan_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uint32_t layer,
+void host_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uint32_t layer,
                  struct abi_plan *ret)
 {
     const struct plan_pass *s = transposed ? &p->transposed : &p->forward;
