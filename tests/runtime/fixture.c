@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/runtime/fixture.h"
+#include "masks/base/memory.h"
+#include "masks/load.h"
+#include "runtime/artifact/tables.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char code[] = "not really code";
+static const char cuda_source[] = "__global__ void attention_forward() {}\n";
+
+static void must(const void *made, const struct error *e)
+{
+    if (made)
+        return;
+    fprintf(stderr, "fixture: %s\n", e->text);
+    abort();
+}
+
+static struct phase phase(const char *entry, enum abi_over over)
+{
+    struct phase p = {.over = over, .threads = 128, .shared_bytes = 4096};
+    snprintf(p.entry, sizeof p.entry, "%s", entry);
+    return p;
+}
+
+static void add_target(struct artifact *a, const char *name, const char *source, bool backward)
+{
+    struct artifact_target *t = &a->target[a->n_targets++];
+    snprintf(t->name, sizeof t->name, "%s", name);
+    snprintf(t->compiler, sizeof t->compiler, "made up 1.0");
+    t->code = (const uint8_t *)code;
+    t->code_size = sizeof code;
+    t->source = (char *)source;
+    t->launch = (struct launch_record){.strip_rows = 32,
+                                       .state_row = 4,
+                                       .pack_row = 512,
+                                       .scratch_fixed = 1000,
+                                       .scratch_col = 128};
+    t->launch.forward[t->launch.n_forward++] = phase("pack", ABI_OVER_HEADS);
+    t->launch.forward[t->launch.n_forward++] = phase("attention_forward", ABI_OVER_FORWARD);
+    if (backward) {
+        t->launch.backward[t->launch.n_backward++] = phase("attention_dq", ABI_OVER_FORWARD);
+        t->launch.backward[t->launch.n_backward++] =
+            phase("attention_dkv", ABI_OVER_TRANSPOSED);
+    }
+    t->kernel[t->n_kernels++] =
+        (struct kernel_resources){"attention_forward", 64, 0, 4096, 1234};
+}
+
+static void add_plan(struct fixture *f)
+{
+    struct artifact_plan *p = &f->artifact.plan[f->artifact.n_plans++];
+    p->strip_rows = 32;
+    snprintf(p->machine, sizeof p->machine, "x86-avx2");
+    p->text = "a plan\n";
+    p->json = "{}";
+    p->forward = f->plan->forward;
+    p->transposed = f->plan->transposed;
+}
+
+struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward)
+{
+    struct error e = {0};
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = expression, .n = n,
+                                   .heads = heads};
+    struct fixture *f = memory_new(1, sizeof *f);
+    f->mask = mask_load(&request, NULL, &e);
+    must(f->mask, &e);
+    f->artifact = (struct artifact){.mask = f->mask};
+    f->artifact.features =
+        (struct features){.head_dim = 64, .dropout = true, .backward = backward};
+    f->plan = plan_build(f->mask, target_find("x86-64-v3", &e), &f->artifact.features,
+                         machine_find("x86-avx2", &e), &e);
+    must(f->plan, &e);
+    add_plan(f);
+    add_target(&f->artifact, "x86-64-v3", NULL, backward);
+    add_target(&f->artifact, "sm_80", cuda_source, backward);
+    f->bytes = artifact_write(&f->artifact, &f->size);
+    return f;
+}
+
+void fixture_free(struct fixture *f)
+{
+    mask_destroy(f->mask);
+    plan_destroy(f->plan);
+    free(f->bytes);
+    free(f);
+}
+
+void fixture_sign(uint8_t *bytes, uint64_t size)
+{
+    char sum[CHECKSUM_DIGITS + 1];
+    uint8_t *digits = checksum_find(bytes, size);
+    if (!digits)
+        return;
+    checksum_compute(bytes, size, digits, sum);
+    memcpy(digits, sum, CHECKSUM_DIGITS);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel file with a real mask and real plans, and made-up code: for tests that need no compiler. */
+#pragma once
+#include "runtime/artifact/artifact.h"
+
+struct fixture {
+    struct mask *mask;
+    struct plan *plan;
+    struct artifact artifact; /* what was written; points into the two above */
+    uint8_t *bytes;
+    uint64_t size;
+};
+
+/* Two targets, x86-64-v3 and sm_80, on one plan. */
+struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward);
+void fixture_free(struct fixture *f);
+
+/* A file's checksum made right again after its bytes were changed. */
+void fixture_sign(uint8_t *bytes, uint64_t size);

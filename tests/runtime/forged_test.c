@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel files with a right checksum and wrong tables: each kind of lie is refused by name, and
+   thousands of random changes either are refused or leave tables that can be walked safely. */
+#include "masks/base/memory.h"
+#include "masks/safetensors.h"
+#include "runtime/artifact/tables.h"
+#include "tests/runtime/fixture.h"
+#include "tests/runtime/walk.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* Meant to need tiles with patterns, lines and rows of their own. */
+static const char rich[] = "(window(40)|distance(90)|global(0,-1))-diagonal(0)";
+
+/* ---- one lie at a time ---- */
+
+static struct plan_pass *pass_of(struct artifact *a)
+{
+    return &a->plan[0].forward;
+}
+
+/* The first piece of a kind that has entries. */
+static struct abi_piece *piece_of(struct plan_pass *p, uint32_t kind)
+{
+    for (uint64_t k = 0; k < p->n_pieces; k++)
+        if (p->pieces[k].kind == kind && p->pieces[k].count)
+            return &p->pieces[k];
+    return NULL;
+}
+
+/* clang-format off */
+#define LIE_IF(name, there, ...)                                          \
+    static bool name(struct artifact *a)                                  \
+    {                                                                     \
+        struct plan_pass *p = pass_of(a);                                 \
+        return p && (there) && ((__VA_ARGS__), true);                     \
+    }
+#define LIE(name, ...) LIE_IF(name, true, __VA_ARGS__)
+LIE(item_row0,     p->items[0].row0 = a->mask->n)
+LIE(item_row0_big, p->items[0].row0 = UINT32_MAX)
+LIE(item_rows_0,   p->items[0].rows = 0)
+LIE(item_rows_big, p->items[0].rows = 33)
+LIE(item_own,      p->items[0].own[3] = 1)
+LIE(item_own_none, p->items[0].own[0] &= ~1u)
+LIE(item_piece,    p->items[0].piece = (u32)p->n_pieces + 1)
+LIE(item_pieces,   p->items[0].pieces = UINT32_MAX)
+LIE(item_cols,     p->items[0].cols++)
+LIE(item_cost,     p->items[0].cost = 0)
+LIE_IF(piece_kind,    p->n_pieces, p->pieces[0].kind = ABI_KINDS)
+LIE_IF(piece_first,   p->n_pieces, p->pieces[0].first = UINT32_MAX)
+LIE_IF(piece_count,   p->n_pieces, p->pieces[0].count = UINT32_MAX)
+LIE_IF(piece_cols,    p->n_pieces, p->pieces[0].cols--)
+LIE_IF(piece_more,    p->n_pieces, p->pieces[0].count++)
+LIE_IF(tile_col0,     p->n_tiles, p->tiles[0].col0 = 1)
+LIE_IF(tile_beyond,   p->n_tiles, p->tiles[0].col0 = (a->mask->n + 31) / 32 * 32)
+LIE_IF(tile_pattern,  p->n_tiles, p->tiles[0].pattern = (u32)p->n_patterns + 1)
+LIE(work_head,     p->work[0].head = a->mask->heads)
+LIE(work_item,     p->work[0].item = (u32)p->n_items)
+LIE_IF(work_twice,    p->n_work > 1, p->work[0] = p->work[1])
+LIE(layer_first,   p->layer_work[0][0] = 1)
+LIE(layer_big,     p->layer_work[0][0] = UINT64_MAX)
+LIE(layer_count,   p->layer_work[0][1]--)
+LIE(first_order,   p->item_first[0] = 1)
+LIE(first_last,    p->item_first[a->mask->n_patterns]--)
+LIE(max_cols,      p->max_cols--)
+LIE(uses,          p->uses ^= 1u << ABI_TILES)
+LIE_IF(strip_rows,    p->n_patterns == 0, a->plan[0].strip_rows = 64)
+LIE(launch_strip,  a->target[0].launch.strip_rows = 64)
+LIE(plan_index,    a->target[1].plan = 1)
+LIE(no_phases,     a->target[0].launch.n_forward = 0)
+LIE(no_backward,   a->target[0].launch.n_backward = 0)
+LIE(no_state,      a->target[0].launch.state_row = 0)
+LIE(huge_scratch,  a->target[0].launch.scratch_col = UINT64_C(1) << 40)
+LIE(bad_entry,     strcpy(a->target[0].launch.forward[0].entry, "a b"))
+LIE(over,          a->target[0].launch.forward[0].over = ABI_OVER_TRANSPOSED)
+LIE(twice,         strcpy(a->target[1].name, a->target[0].name))
+LIE(no_code,       a->target[0].code_size = 0)
+LIE(head_dim,      a->features.head_dim = 60)
+LIE(transposed,    a->plan[0].transposed.items[0].row0++)
+/* clang-format on */
+
+static bool line_of(struct artifact *a, struct abi_line **ret)
+{
+    struct abi_piece *piece = piece_of(pass_of(a), ABI_DIAGONAL);
+    *ret = piece ? &pass_of(a)->lines[piece->first] : NULL;
+    return piece;
+}
+
+static bool line_col0(struct artifact *a)
+{
+    struct abi_line *l;
+    return line_of(a, &l) && (l->col0 = (i32)a->mask->n);
+}
+
+static bool line_negative(struct artifact *a)
+{
+    struct abi_line *l;
+    return line_of(a, &l) && (l->col0 = -1 - (i32)l->row_begin);
+}
+
+static bool line_step(struct artifact *a)
+{
+    struct abi_line *l;
+    return line_of(a, &l) && (l->step = 2);
+}
+
+static bool line_rows(struct artifact *a)
+{
+    struct abi_line *l;
+    return line_of(a, &l) && (l->row_end = 129);
+}
+
+static bool line_empty(struct artifact *a)
+{
+    struct abi_line *l;
+    return line_of(a, &l) && (l->row_begin = l->row_end);
+}
+
+static bool range_end(struct artifact *a)
+{
+    struct abi_piece *piece = piece_of(pass_of(a), ABI_ROWS);
+    return piece && (pass_of(a)->ranges[piece->first].end = a->mask->n + 1);
+}
+
+static bool range_order(struct artifact *a)
+{
+    struct abi_piece *piece = piece_of(pass_of(a), ABI_ROWS);
+    return piece && (pass_of(a)->ranges[piece->first].begin = UINT32_MAX);
+}
+
+static bool rows_in_strip(struct artifact *a)
+{
+    struct abi_piece *piece = piece_of(pass_of(a), ABI_BLOCKS);
+    if (!piece)
+        piece = piece_of(pass_of(a), ABI_TILES);
+    return piece && (piece->kind = ABI_ROWS);
+}
+
+/* The last column tile reaches past the mask: its bits there must be off. */
+static bool tile_tail(struct artifact *a)
+{
+    struct plan_pass *p = pass_of(a);
+    for (uint64_t k = 0; k < p->n_tiles; k++)
+        if (p->tiles[k].col0 + 32 > a->mask->n && p->tiles[k].pattern)
+            return p->patterns[(p->tiles[k].pattern - 1) * (uint64_t)32] |= UINT32_C(1) << 31;
+    return false;
+}
+
+static bool tile_full(struct artifact *a)
+{
+    struct plan_pass *p = pass_of(a);
+    for (uint64_t k = 0; k < p->n_tiles; k++)
+        if (p->tiles[k].col0 + 32 > a->mask->n) {
+            p->tiles[k].pattern = 0;
+            return true;
+        }
+    return false;
+}
+
+/* clang-format off */
+#define NAMED(name) {#name, name}
+static const struct {
+    const char *name;
+    bool (*tell)(struct artifact *a); /* false: this plan has nothing to lie about */
+} lies[] = {
+    NAMED(item_row0), NAMED(item_row0_big), NAMED(item_rows_0), NAMED(item_rows_big),
+    NAMED(item_own), NAMED(item_own_none), NAMED(item_piece), NAMED(item_pieces),
+    NAMED(item_cols), NAMED(item_cost), NAMED(piece_kind), NAMED(piece_first),
+    NAMED(piece_count), NAMED(piece_cols), NAMED(piece_more), NAMED(tile_col0),
+    NAMED(tile_beyond), NAMED(tile_pattern), NAMED(tile_tail), NAMED(tile_full),
+    NAMED(line_col0), NAMED(line_negative), NAMED(line_step), NAMED(line_rows),
+    NAMED(line_empty), NAMED(range_end), NAMED(range_order), NAMED(rows_in_strip),
+    NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
+    NAMED(layer_big), NAMED(layer_count), NAMED(first_order), NAMED(first_last),
+    NAMED(max_cols), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
+    NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
+    NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(head_dim),
+    NAMED(transposed),
+};
+/* clang-format on */
+
+/* Masks that between them have every kind of piece; each lie must find one that it fits. */
+static const struct {
+    const char *mask;
+    uint32_t n;
+} grounds[] = {
+    {rich, 250},        {"longformer(40,2)", 500}, {"distance(1,2,5,11,30)|global(0,-1)", 200},
+    {"blocks(3)", 250}, {"diagonal(3)", 130},      {"dense", 100},
+};
+
+enum { GROUNDS = sizeof grounds / sizeof *grounds };
+
+/* 1: refused, 0: this plan has nothing to lie about. The tables lie in the first file's bytes, so
+   that is where the lie is written. */
+static int tell(struct fixture *f, bool (*lie)(struct artifact *a))
+{
+    uint8_t *bytes = memory_copy(f->bytes, f->size);
+    struct artifact *a, *back;
+    uint64_t size;
+    int told = 0;
+    assert_int_equal(artifact_read(bytes, f->size, "FILE", &a, NULL), 0);
+    if (lie(a)) {
+        struct error e = {0};
+        uint8_t *forged = artifact_write(a, &size);
+        told = 1;
+        if (artifact_read(forged, size, "FILE", &back, &e) == 0) {
+            artifact_destroy(back);
+            told = -1;
+        } else {
+            assert_null(strchr(e.text, '\n'));
+        }
+        free(forged);
+    }
+    artifact_destroy(a);
+    free(bytes);
+    return told;
+}
+
+static void every_lie_is_refused(void **state)
+{
+    (void)state;
+    int told[sizeof lies / sizeof *lies] = {0};
+    for (int g = 0; g < GROUNDS; g++) {
+        struct fixture *f = fixture_new(grounds[g].mask, grounds[g].n, 2, true);
+        for (size_t k = 0; k < sizeof lies / sizeof *lies; k++) {
+            int r = tell(f, lies[k].tell);
+            if (r < 0)
+                fail_msg("%s: the lie '%s' was believed", grounds[g].mask, lies[k].name);
+            told[k] += r;
+        }
+        fixture_free(f);
+    }
+    for (size_t k = 0; k < sizeof lies / sizeof *lies; k++)
+        if (!told[k])
+            fail_msg("the lie '%s' was never told: no mask of the table has what it needs",
+                     lies[k].name);
+}
+
+/* ---- random changes ---- */
+
+static uint64_t next(uint64_t *x)
+{
+    *x ^= *x << 13;
+    *x ^= *x >> 7;
+    *x ^= *x << 17;
+    return *x;
+}
+
+/* A word of the tensor data becomes something near or something wild. */
+static void change_word(uint8_t *bytes, uint64_t size, uint64_t header, uint64_t *seed)
+{
+    static const uint32_t wild[] = {0, 1, 31, 32, 33, 0x7fffffff, 0x80000000, 0xffffffff};
+    uint64_t at = 8 + header + next(seed) % ((size - 8 - header) / 4) * 4;
+    uint32_t word;
+    memcpy(&word, bytes + at, 4);
+    switch (next(seed) % 4) {
+    case 0:
+        word++;
+        break;
+    case 1:
+        word--;
+        break;
+    case 2:
+        word ^= UINT32_C(1) << next(seed) % 32;
+        break;
+    default:
+        word = wild[next(seed) % 8];
+    }
+    memcpy(bytes + at, &word, 4);
+}
+
+static void random_changes_are_refused_or_harmless(void **state)
+{
+    (void)state;
+    uint64_t seed = 20240607;
+    int believed = 0, refused = 0;
+    for (int g = 0; g < GROUNDS; g++) {
+        struct fixture *f = fixture_new(grounds[g].mask, grounds[g].n, 2, true);
+        uint64_t header;
+        memcpy(&header, f->bytes, 8);
+        for (int k = 0; k < 1000; k++) {
+            uint8_t *bytes = memory_copy(f->bytes, f->size);
+            struct artifact *a;
+            change_word(bytes, f->size, header, &seed);
+            fixture_sign(bytes, f->size);
+            if (artifact_read(bytes, f->size, "FILE", &a, NULL) == 0) {
+                walk_artifact(a);
+                artifact_destroy(a);
+                believed++;
+            } else {
+                refused++;
+            }
+            free(bytes);
+        }
+        fixture_free(f);
+    }
+    /* Code, source text, costs and pattern bits may change without a table leaving its bounds. */
+    assert_true(refused > believed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_lie_is_refused),
+        cmocka_unit_test(random_changes_are_refused_or_harmless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
