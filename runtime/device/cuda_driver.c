@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding and starting the NVIDIA driver: libcuda.so.1 comes with the driver, never with a toolkit,
+   so the system's loader is the only place to look. */
+#include "runtime/device/cuda_driver.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static const char *error_name(const struct cuda_driver *d, int result)
+{
+    const char *name = NULL;
+    return d->cuGetErrorName(result, &name) || !name ? "an unknown error" : name;
+}
+
+static const char *missing_symbol(void *library, struct cuda_driver *d)
+{
+    const char *missing = NULL;
+#define S(name, args)                           \
+    *(void **)&d->name = dlsym(library, #name); \
+    if (!d->name)                               \
+        missing = #name;
+    CUDA_SYMBOLS(S)
+#undef S
+    return missing;
+}
+
+static void start(struct cuda_driver *d)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(d->problem, sizeof d->problem,
+                 "no NVIDIA driver (libcuda.so.1): install the driver of the GPU, or use "
+                 "the device cpu or emulated");
+        return;
+    }
+    const char *missing = missing_symbol(library, d);
+    int r;
+    if (missing)
+        snprintf(d->problem, sizeof d->problem,
+                 "the NVIDIA driver is too old (libcuda.so.1 has no %s): install a newer one",
+                 missing);
+    else if ((r = d->cuInit(0)) || (r = d->cuDriverGetVersion(&d->version)) ||
+             (r = d->cuDeviceGetCount(&d->devices)))
+        snprintf(d->problem, sizeof d->problem, "the NVIDIA driver cannot start: %s",
+                 error_name(d, r));
+    else if (d->devices < 1)
+        snprintf(d->problem, sizeof d->problem, "the NVIDIA driver finds no GPU");
+}
+
+const struct cuda_driver *cuda_driver(void)
+{
+    static struct cuda_driver driver;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool started;
+    pthread_mutex_lock(&lock);
+    if (!started)
+        start(&driver);
+    started = true;
+    pthread_mutex_unlock(&lock);
+    return &driver;
+}
+
+int cuda_check(int result, const char *call, struct error *e)
+{
+    const struct cuda_driver *d = cuda_driver();
+    const char *text = NULL;
+    if (!result)
+        return 0;
+    if (d->cuGetErrorString(result, &text) || !text)
+        text = "no description";
+    return error_set(e, ERROR_UNAVAILABLE, "cuda: %s failed: %s (%s)", call,
+                     error_name(d, result), text);
+}
+
+int cuda_attribute(int attribute, cu_device device)
+{
+    int value = 0;
+    return cuda_driver()->cuDeviceGetAttribute(&value, attribute, device) ? 0 : value;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The NVIDIA driver, looked for once in a process. */
+#pragma once
+#include "masks/base/error.h"
+#include "runtime/device/cuda_symbols.h"
+
+struct cuda_driver {
+#define S(name, args) int(*name) args;
+    CUDA_SYMBOLS(S)
+#undef S
+    int version;       /* 13000 */
+    int devices;       /* at least 1 where `problem` is empty */
+    char problem[256]; /* why there is none, and what would help; empty: usable */
+};
+
+const struct cuda_driver *cuda_driver(void);
+
+/* 0 for a result of 0; else -1 with *e saying which call failed with what. */
+int cuda_check(int result, const char *call, struct error *e);
+
+/* A device's attribute, or 0. */
+int cuda_attribute(int attribute, cu_device device);
