@@ -120,15 +120,24 @@ static int run_compiler(const struct source *s, const struct target *t, struct b
     return host_compile(s, flags.flag, ret, e);
 }
 
+/* What stands for the compiler in the key; empty where there is none. Caller frees. */
+static char *describe_compiler(const struct target *t)
+{
+    if (t->kind == TARGET_CUDA)
+        return memory_text(nvrtc_version(NULL));
+    char *identity = host_compiler_identity();
+    return identity ? identity : memory_text(host_compiler_version());
+}
+
 int compile_source(const struct source *s, const struct target *t, struct cache *cache,
                    struct binary *ret, struct error *e)
 {
-    struct error why = {0};
-    const char *compiler =
-        t->kind == TARGET_CUDA ? nvrtc_version(&why) : host_compiler_version();
+    char *compiler = describe_compiler(t);
     struct cache_key key = make_key(s, t, compiler);
-    /* Without a compiler there is no version to look up: the compile below says what is missing. */
-    if (compiler[0] && get(cache, key, ret))
+    /* Without a compiler nothing is looked up: the compile below says what is missing. */
+    bool found = compiler[0] && get(cache, key, ret);
+    free(compiler);
+    if (found)
         return 0;
     struct binary made = {0};
     if (run_compiler(s, t, &made, e) < 0)

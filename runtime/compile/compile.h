@@ -31,7 +31,13 @@ struct host_flags {
 void host_flags(const struct target *t, struct host_flags *ret);
 
 /* Host: $MASKC_CC, else clang, else gcc, else cc. "clang 14.0.6"; empty where there is none. */
+extern const char *const host_compilers[]; /* ends with null */
 const char *host_compiler_version(void);
+
+/* What host_compiler_version would be decided by, without running a compiler (a quarter of the time
+   of a cached compile): the file that is called, its size and its times. Null where that says
+   nothing (a wrapper such as ccache): ask for the version then. Caller frees. */
+char *host_compiler_identity(void);
 int host_compile(const struct source *s, const char *const *flags, struct binary *ret,
                  struct error *e);
 

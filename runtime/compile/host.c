@@ -53,17 +53,18 @@ static bool try_compiler(const char *name, struct compiler *ret)
     return ok;
 }
 
+const char *const host_compilers[] = {"clang", "gcc", "cc", NULL};
+
 /* $MASKC_CC is taken or nothing is: a wrong one should not be passed over in silence. */
 static void find_compiler(struct compiler *ret)
 {
-    static const char *const names[] = {"clang", "gcc", "cc"};
     const char *asked = getenv("MASKC_CC");
     if (asked && *asked) {
         try_compiler(asked, ret);
         return;
     }
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (try_compiler(names[k], ret))
+    for (const char *const *name = host_compilers; *name; name++)
+        if (try_compiler(*name, ret))
             return;
 }
 
