@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposing runs without ever holding n x n bits. Column j of the result has a run from each row
+/* Transposing runs without ever holding n x n bits, unless they are so many that bits are smaller.
+   Column j of the result has a run from each row
    i where M[i-1][j] = 0 and M[i][j] = 1 up to the next row where that flips back. So two rows are
    merged at a time, and only the keys that change between them cost anything. */
 #include "masks/base/memory.h"
@@ -64,8 +65,66 @@ static bool close_range(void *context, uint32_t begin, uint32_t end)
     return true;
 }
 
+enum { BITS_MAX_N = 16384 };
+
+/* Is a bit per entry the shorter form? Two copies of n x n bits then stay under 64 MiB. */
+static bool prefers_bits(const struct pattern *p)
+{
+    return p->n <= BITS_MAX_N && p->n_runs / 8 > (uint64_t)p->n * (p->n / 64) / 64;
+}
+
+/* Transposes 64 x 64 bits in place: halves swap their off-diagonal quarters, then quarters theirs. */
+static void transpose_block(uint64_t block[64])
+{
+    uint64_t keep = 0x00000000ffffffff;
+    for (uint32_t half = 32; half; half /= 2, keep ^= keep << half) {
+        for (uint32_t k = 0; k < 64; k = (k + half + 1) & ~half) {
+            uint64_t swap = (block[k] >> half ^ block[k + half]) & keep;
+            block[k] ^= swap << half;
+            block[k + half] ^= swap;
+        }
+    }
+}
+
+static void set_row(uint64_t *row, const struct run *run, const struct run *end)
+{
+    for (; run < end; run++) {
+        for (uint32_t j = run->begin; j < run->end;) {
+            uint32_t stop = (j / 64 + 1) * 64 < run->end ? (j / 64 + 1) * 64 : run->end;
+            uint64_t below = stop % 64 ? ((uint64_t)1 << (stop % 64)) - 1 : ~(uint64_t)0;
+            row[j / 64] |= below & ~(uint64_t)0 << (j % 64);
+            j = stop;
+        }
+    }
+}
+
+static struct pattern *transpose_bits(const struct pattern *p)
+{
+    size_t words = ((size_t)p->n + 63) / 64;
+    uint64_t *from = memory_new(64 * words * words, sizeof *from);
+    uint64_t *to = memory_new(64 * words * words, sizeof *to);
+    for (uint32_t i = 0; i < p->n; i++)
+        set_row(from + i * words, p->run + p->row[i], p->run + p->row[i + 1]);
+    for (size_t y = 0; y < words; y++) {
+        for (size_t x = 0; x < words; x++) {
+            uint64_t block[64];
+            for (size_t k = 0; k < 64; k++)
+                block[k] = from[(64 * y + k) * words + x];
+            transpose_block(block);
+            for (size_t k = 0; k < 64; k++)
+                to[(64 * x + k) * words + y] = block[k];
+        }
+    }
+    struct pattern *t = pattern_from_bits(to, p->n, words);
+    free(from);
+    free(to);
+    return t;
+}
+
 struct pattern *pattern_transpose(const struct pattern *p, struct error *e)
 {
+    if (prefers_bits(p))
+        return transpose_bits(p);
     struct pattern *t = pattern_new(p->n);
     struct counting counting = {.count = t->row};
     for (uint32_t i = 0; i < p->n; i++) {

@@ -58,7 +58,7 @@ static int check_limits(const struct prepare_context *x, const struct parameter 
     long long least = limit_at(p->least, n), most = limit_at(p->most, n);
     if (value >= least && value <= most)
         return 0;
-    const char *name = x->node->primitive->name;
+    const char *name = x->node->word;
     bool by_n = p->least.by_n || p->most.by_n;
     if (most == MAX_LIMIT || most == INT64_MAX)
         return script_error(x->script, a->at, e,
@@ -105,7 +105,7 @@ static int bind_span(struct call *c, const struct prepare_context *x, const stru
     struct span s = {a->first + (a->first < 0 ? turn : 0), a->last + (a->last < 0 ? turn : 0)};
     if (s.first > s.last)
         return script_error(x->script, a->at, e, "%s: the range ends before it begins",
-                            x->node->primitive->name);
+                            x->node->word);
     c->span[c->n_spans++] = s;
     return 0;
 }
@@ -129,19 +129,21 @@ static int bind_argument(struct call *c, const struct prepare_context *x, uint32
     const struct argument *a = &x->node->argument[position];
     const struct parameter *d = find_parameter(p, a, position);
     if (!d && a->name[0])
-        return script_error(x->script, a->at, e, "%s has no parameter '%s'", p->name, a->name);
+        return script_error(x->script, a->at, e, "%s has no parameter '%s'", x->node->word,
+                            a->name);
     if (!d)
-        return script_error(x->script, a->at, e, "%s: one argument too many", p->name);
+        return script_error(x->script, a->at, e, "%s: one argument too many", x->node->word);
     uint32_t k = (uint32_t)(d - p->parameter);
     if (!fits(d->kind, a))
-        return script_error(x->script, a->at, e, "%s: %s is expected here", p->name,
+        return script_error(x->script, a->at, e, "%s: %s is expected here", x->node->word,
                             kind_names[d->kind]);
     if (d->kind == PARAMETER_SPANS) {
         c->given[k] = a;
         return bind_span(c, x, d, a, e);
     }
     if (c->given[k])
-        return script_error(x->script, a->at, e, "%s: '%s' is given twice", p->name, d->name);
+        return script_error(x->script, a->at, e, "%s: '%s' is given twice", x->node->word,
+                            d->name);
     c->given[k] = a;
     c->whole[k] = a->first;
     c->real[k] = a->real;
@@ -163,7 +165,7 @@ static int bind_all(struct call *c, const struct prepare_context *x, struct erro
             return script_error(x->script, node->at, e,
                                 "%s: argument '%s' is missing, %s is "
                                 "expected",
-                                p->name, p->parameter[k].name,
+                                node->word, p->parameter[k].name,
                                 kind_names[p->parameter[k].kind]);
     sort_spans(c);
     return p->prepare ? p->prepare(c, x, e) : 0;

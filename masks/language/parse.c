@@ -352,6 +352,7 @@ static struct node *parse_call(struct parser *p)
     }
     struct node *call = make(p, NODE_CALL);
     call->primitive = found;
+    call->word = p->bindings ? p->bindings->of->name : found->name;
     p->next++;
     if (accept(p, '(') && read_arguments(p, call) < 0) {
         node_destroy(call);

@@ -46,9 +46,9 @@ struct call {
     struct span *span;
     uint32_t n_spans;
     struct gaps gaps;     /* random */
-    bool flipped;         /* random: the gaps are between keys that are off */
+    bool flipped;         /* random, random_keys: what is off is drawn */
     uint32_t *target;     /* blocks: of each block of queries its block of keys, or null */
-    uint32_t *keys;       /* random_keys: room for a row */
+    uint32_t *keys;       /* random_keys: room for the draws of a row */
     struct pattern *file; /* file */
 };
 

@@ -75,9 +75,9 @@ static int prepare_summary(struct call *c, const struct prepare_context *x, stru
 {
     if (c->whole[1] <= c->whole[0])
         return 0;
-    return script_error(
-        x->script, c->given[1]->at, e, "%s: %lld is out of range, 0..%lld is expected",
-        x->node->primitive->name, (long long)c->whole[1], (long long)c->whole[0]);
+    return script_error(x->script, c->given[1]->at, e,
+                        "%s: %lld is out of range, 0..%lld is expected", x->node->word,
+                        (long long)c->whole[1], (long long)c->whole[0]);
 }
 
 static bool in_spans(const struct call *c, int64_t value)
@@ -220,33 +220,53 @@ static void row_random(const struct call *c, uint32_t i, struct clip clip, struc
         runs_add(ret, clip, from, c->n);
 }
 
+/* Of more than half the keys, those that are left out are drawn. */
+static uint32_t n_drawn(const struct call *c)
+{
+    uint32_t k = (uint32_t)c->whole[0];
+    return c->flipped ? c->n - k : k;
+}
+
 static int prepare_random_keys(struct call *c, const struct prepare_context *x, struct error *e)
 {
     (void)x, (void)e;
-    c->keys = memory_new((size_t)c->whole[0], sizeof *c->keys);
+    c->flipped = c->whole[0] > c->n / 2;
+    c->keys = memory_new(n_drawn(c), sizeof *c->keys);
     return 0;
+}
+
+static void draw_keys(const struct call *c, struct draws d, struct clip clip, struct runs *ret)
+{
+    draws_distinct(&d, n_drawn(c), c->n, c->keys);
+    int64_t from = 0;
+    for (uint32_t k = 0; k < n_drawn(c); k++) {
+        int64_t key = c->keys[k];
+        runs_add(ret, clip, c->flipped ? from : key, c->flipped ? key : key + 1);
+        from = key + 1;
+    }
+    if (c->flipped)
+        runs_add(ret, clip, from, c->n);
 }
 
 static void row_random_keys(const struct call *c, uint32_t i, struct clip clip,
                             struct runs *ret)
 {
-    struct draws d = draws_begin((uint64_t)c->whole[1], STREAM_KEYS, i);
-    draws_distinct(&d, (uint32_t)c->whole[0], c->n, c->keys);
-    for (int64_t k = 0; k < c->whole[0]; k++)
-        runs_add(ret, clip, c->keys[k], (int64_t)c->keys[k] + 1);
+    draw_keys(c, draws_begin((uint64_t)c->whole[1], STREAM_KEYS, i), clip, ret);
 }
 
 static int prepare_random_global(struct call *c, const struct prepare_context *x,
                                  struct error *e)
 {
-    struct draws d = draws_begin((uint64_t)c->whole[1], STREAM_GLOBALS, 0);
+    struct runs drawn = {0};
     prepare_random_keys(c, x, e);
-    draws_distinct(&d, (uint32_t)c->whole[0], c->n, c->keys);
+    draw_keys(c, draws_begin((uint64_t)c->whole[1], STREAM_GLOBALS, 0), (struct clip){0, c->n},
+              &drawn);
     free(c->span);
-    c->n_spans = (uint32_t)c->whole[0];
-    c->span = memory_new(c->n_spans, sizeof *c->span);
-    for (uint32_t k = 0; k < c->n_spans; k++)
-        c->span[k] = (struct span){c->keys[k], c->keys[k]};
+    c->span = memory_new(drawn.count, sizeof *c->span);
+    for (; c->n_spans < drawn.count; c->n_spans++)
+        c->span[c->n_spans] =
+            (struct span){drawn.run[c->n_spans].begin, (int64_t)drawn.run[c->n_spans].end - 1};
+    runs_finish(&drawn);
     return 0;
 }
 
@@ -260,7 +280,7 @@ static void row_file(const struct call *c, uint32_t i, struct clip clip, struct 
 /* clang-format off */
 #define AT_LEAST(x)  .kind = PARAMETER_WHOLE, .least = {0, x}, .most = {0, MAX_LIMIT}
 #define SPANS        .kind = PARAMETER_SPANS
-#define SEED         {"seed", PARAMETER_WHOLE, {0, 0}, {0, INT64_MAX}, .optional = true, .otherwise = 1}
+#define SEED(x)      {"seed", PARAMETER_WHOLE, {0, 0}, {0, INT64_MAX}, .optional = true, .otherwise = x}
 #define POSITIONS    SPANS, .least = {-1, 0}, .most = {1, -1}, .from_end = true
 #define UP_TO_N(x)   .kind = PARAMETER_WHOLE, .least = {0, x}, .most = {1, 0}
 #define WHOLE(x)     .kind = PARAMETER_WHOLE, .otherwise = x
@@ -281,9 +301,9 @@ const struct primitive primitives[] = {
     {"blocks",   {{"k", UP_TO_N(1)},
                   {"shift", PARAMETER_WHOLE, {0, -MAX_LIMIT}, {0, MAX_LIMIT}, .optional = true},
                   {"perm", PARAMETER_LIST, .optional = true}}, prepare_blocks, row_blocks},
-    {"random",        {{"p", PARAMETER_REAL}, SEED}, prepare_random, row_random},
-    {"random_keys",   {{"k", UP_TO_N(0)}, SEED},     prepare_random_keys, row_random_keys},
-    {"random_global", {{"k", UP_TO_N(0)}, SEED},     prepare_random_global, row_global},
+    {"random",        {{"p", PARAMETER_REAL}, SEED(1)}, prepare_random, row_random},
+    {"random_keys",   {{"k", UP_TO_N(0)}, SEED(1)},     prepare_random_keys, row_random_keys},
+    {"random_global", {{"k", UP_TO_N(0)}, SEED(1)},     prepare_random_global, row_global},
     {"ring",          {{0}},                         NULL, row_ring},
     {"file",     {{"name", PARAMETER_STRING},
                   {"threshold", PARAMETER_REAL, .optional = true},
@@ -296,9 +316,9 @@ const struct primitive primitives[] = {
     {"strided",    {{"l", WHOLE(4)}},               .definition = "window(l) | stride(l)"},
     {"fixed",      {{"l", WHOLE(4)}, {"c", WHOLE(1)}},
                                                     .definition = "local(l) | summary(l, c)"},
-    {"longformer", {{"w", WHOLE(5)}, {"g", WHOLE(2)}, SEED},
+    {"longformer", {{"w", WHOLE(5)}, {"g", WHOLE(2)}, SEED(1)},
                    .definition = "window(w) | random_global(g, seed=seed)"},
-    {"bigbird",    {{"w", WHOLE(1)}, {"g", WHOLE(2)}, {"r", WHOLE(2)}, SEED},
+    {"bigbird",    {{"w", WHOLE(1)}, {"g", WHOLE(2)}, {"r", WHOLE(2)}, SEED(2)},
                    .definition = "window(w) | random_global(g, seed=seed) | random_keys(r, seed=seed)"},
     {0},
 };

@@ -2,7 +2,6 @@
 /* Philox and what is drawn with it; see random.h. No floating point but the one exact product that
    turns a density into an integer. */
 #include "masks/language/random.h"
-#include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,26 +92,9 @@ static uint32_t sort_unique(uint32_t *value, uint32_t count)
 
 /* A draw adds at most one new value, so drawing as many as are missing never draws too many: the
    result is the first k distinct values, however they are gathered. */
-static void draw_few(struct draws *d, uint32_t k, uint32_t n, uint32_t *ret)
+void draws_distinct(struct draws *d, uint32_t k, uint32_t n, uint32_t *ret)
 {
     for (uint32_t have = 0; have < k; have = sort_unique(ret, k))
         for (uint32_t x = have; x < k; x++)
             ret[x] = draws_below(d, n);
-}
-
-void draws_distinct(struct draws *d, uint32_t k, uint32_t n, uint32_t *ret)
-{
-    if (k <= n / 2) {
-        draw_few(d, k, n, ret);
-        return;
-    }
-    uint32_t n_out = n - k, x = 0, *out = memory_new(n_out, sizeof *out);
-    draw_few(d, n_out, n, out);
-    for (uint32_t value = 0; value < n; value++) {
-        if (x < n_out && out[x] == value)
-            x++;
-        else
-            *ret++ = value;
-    }
-    free(out);
 }

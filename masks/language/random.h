@@ -33,7 +33,6 @@ struct gaps gaps_new(double p);
 /* The greatest g < 2^21 with draw < (1 - p)^g, powers multiplied from the highest down and cut. */
 uint32_t gaps_draw(const struct gaps *g, struct draws *d);
 
-/* The first k distinct values below n of the sequence, sorted, in ret[k]; k <= n. Where k > n / 2
-   the n - k values that are left out are drawn in their place. Linear in min(k, n - k) draws plus
-   a sort (plus n where k > n / 2). */
+/* The first k distinct values below n of the sequence, sorted, in ret[k]; for k <= n / 2, so that
+   few draws repeat. */
 void draws_distinct(struct draws *d, uint32_t k, uint32_t n, uint32_t *ret);

@@ -35,6 +35,7 @@ struct node {
 
     /* NODE_CALL */
     const struct primitive *primitive;
+    const char *word; /* what the user wrote: the primitive or what it is the definition of */
     struct argument *argument;
     uint32_t n_arguments;
     struct call *call; /* after prepare */
