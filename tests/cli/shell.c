@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/cli/shell.h"
+#include "tests/cli/fixtures.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/maskc-cli-XXXXXX";
+
+static void must(int ok, const char *what)
+{
+    if (!ok) {
+        perror(what);
+        abort();
+    }
+}
+
+/* The folder holds work/ (the working folder, which failures must leave as it is), out, err, cache. */
+void shell_start(const char *maskc)
+{
+    char path[4200], work[64];
+    char *program = realpath(maskc, NULL);
+    must(program != NULL, maskc);
+    must(mkdtemp(folder) != NULL, folder);
+    snprintf(work, sizeof work, "mkdir %s/work", folder);
+    must(system(work) == 0, work);
+    snprintf(path, sizeof path, "%s/work", folder);
+    must(!chdir(path), path);
+    snprintf(path, sizeof path, "%s/cache", folder);
+    setenv("XDG_CACHE_HOME", path, 1);
+    setenv("MASKC", program, 1);
+    unsetenv("MASKC_CC");
+    free(program);
+}
+
+void shell_stop(void)
+{
+    char line[64];
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    must(!chdir("/tmp") && system(line) == 0, line);
+}
+
+struct outcome shell_run(const char *prefix, const char *line)
+{
+    char command[2048];
+    size_t ignored;
+    snprintf(command, sizeof command, "{ %s \"$MASKC\" %s ; } >../out 2>../err </dev/null",
+             prefix ? prefix : "", line);
+    int status = system(command);
+    must(status != -1, command);
+    return (struct outcome){.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                            .out = (char *)fixture_read("../out", &ignored),
+                            .err = (char *)fixture_read("../err", &ignored)};
+}
+
+void outcome_finish(struct outcome *o)
+{
+    free(o->out);
+    free(o->err);
+}
+
+char *shell_listing(void)
+{
+    size_t ignored;
+    must(system("find . -printf '%p %s %T@\\n' | sort >../listing") == 0, "find");
+    return (char *)fixture_read("../listing", &ignored);
+}

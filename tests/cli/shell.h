@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs maskc as a person does: a line for the shell, in a folder of its own. */
+#pragma once
+#include <stddef.h>
+
+struct outcome {
+    int code;
+    char *out, *err; /* what was printed */
+};
+
+/* Enters a new temporary folder with an own compile cache; `maskc` is a path to the program. Every
+   line below is run with "maskc" before it; `prefix` may set variables. */
+void shell_start(const char *maskc);
+void shell_stop(void); /* removes the folder */
+struct outcome shell_run(const char *prefix, const char *line);
+void outcome_finish(struct outcome *o);
+
+/* Every path below the working folder, one a line, with its size; caller frees. */
+char *shell_listing(void);
