@@ -20,21 +20,6 @@ struct cut {
     uint32_t *starts; /* [n_touched] lines that begin there */
 };
 
-/* Entries whose upper and upper left neighbours are off must begin a line of their own. */
-static uint32_t least_lines(const struct strip *s, uint32_t at)
-{
-    uint32_t tile = s->touched[at];
-    const u32 *word = strip_tile(s, s->open, tile);
-    bool left_touched = at && s->touched[at - 1] == tile - 1;
-    const u32 *left = left_touched ? strip_tile(s, s->open, tile - 1) : NULL;
-    uint32_t count = (uint32_t)__builtin_popcount(word[0]);
-    for (uint32_t r = 1; r < s->rows; r++) {
-        u32 above = word[r - 1] | word[r - 1] << 1 | (left ? left[r - 1] >> 31 : 0);
-        count += (uint32_t)__builtin_popcount(word[r] & ~above);
-    }
-    return count;
-}
-
 static bool tile_pays(const struct strip *s, const struct price *p, uint32_t cells,
                       uint32_t lines)
 {
@@ -43,21 +28,18 @@ static bool tile_pays(const struct strip *s, const struct price *p, uint32_t cel
 
 static bool applies(const struct strip *s, const struct price *p)
 {
-    for (uint32_t k = 0; k < s->n_touched; k++) {
-        uint32_t cells = strip_open_cells(s, s->touched[k]);
-        if (cells && tile_pays(s, p, cells, least_lines(s, k)))
+    for (uint32_t k = 0; k < s->n_touched; k++)
+        if (tile_pays(s, p, s->count[k], s->starts[k]))
             return true;
-    }
     return false;
 }
 
-/* A bound from below, as every line is at least one column of every row. */
+/* A bound from below: an entry without a neighbour above or upper left begins a line. */
 static double cost(struct strip *s, const struct price *p)
 {
-    uint64_t solid = 32 * (uint64_t)strip_solid_tiles(s), lines = solid;
-    strip_reopen(s);
+    uint64_t lines = (uint64_t)ABI_TILE_COLS * strip_solid_tiles(s);
     for (uint32_t k = 0; k < s->n_touched; k++)
-        lines += least_lines(s, k);
+        lines += s->starts[k];
     return p->item + s->rows * p->line_row + (double)s->cells * p->walk +
            (double)lines * p->line;
 }
@@ -102,19 +84,41 @@ static void add_line(struct cut *c, struct draft *d, uint32_t at, uint32_t r, ui
         (struct abi_line){(i32)(column - (int64_t)step * r), step, r, r + length};
 }
 
-/* Lines of at least `least` rows, from the top down. */
+/* 32 bits of row r, `shift` columns right of place `at`. */
+static u32 cut_window(const struct cut *c, uint32_t at, uint32_t r, uint32_t shift)
+{
+    for (; shift >= ABI_TILE_COLS; shift -= ABI_TILE_COLS)
+        at = next_place(c, at);
+    u64 low = *cut_word(c, at, r);
+    if (shift && at < c->s->n_touched)
+        low |= (u64)*cut_word(c, next_place(c, at), r) << 32;
+    return (u32)(low >> shift);
+}
+
+/* Entries of row r that begin lines of at least `least` rows along or down, 32 at a time. */
+static u32 long_enough(const struct cut *c, uint32_t at, uint32_t r, uint32_t least)
+{
+    u32 along = *cut_word(c, at, r), down = along;
+    for (uint32_t k = 1; k < least && (along | down); k++) {
+        along &= along ? cut_window(c, at, r + k, k) : 0;
+        down &= *cut_word(c, at, r + k);
+    }
+    return along | down;
+}
+
+/* Lines of at least `least` rows, from the top down. A line that is taken shortens others, so each
+   is followed again before it is taken. */
 static void cut_lines(struct cut *c, struct draft *d, uint32_t least)
 {
     const struct strip *s = c->s;
     for (uint32_t at = 0; at < s->n_touched; at++) {
         for (uint32_t r = 0; c->chosen[at] && r + least <= s->rows; r++) {
-            u32 tried = 0, left;
-            while ((left = *cut_word(c, at, r) & ~tried)) {
+            u32 left = *cut_word(c, at, r) ? long_enough(c, at, r, least) : 0;
+            for (; left; left &= left - 1) {
                 uint32_t bit = (uint32_t)__builtin_ctz(left);
                 uint32_t along = follow(c, at, r, bit, 1, false);
                 uint32_t down = follow(c, at, r, bit, 0, false);
                 uint32_t length = along >= down ? along : down;
-                tried |= (u32)1 << bit;
                 if (length >= least)
                     add_line(c, d, at, r, bit, along >= down, length);
             }
@@ -144,7 +148,8 @@ static uint32_t choose(struct cut *c, const struct price *p)
     uint32_t chosen = 0;
     for (uint32_t at = 0; at < c->s->n_touched; at++) {
         uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
-        c->chosen[at] = cells && tile_pays(c->s, p, cells, least_lines(c->s, at));
+        uint32_t starts = c->s->starts[at] < cells ? c->s->starts[at] : cells;
+        c->chosen[at] = cells && tile_pays(c->s, p, cells, starts);
         chosen += c->chosen[at];
     }
     return chosen;
@@ -186,7 +191,7 @@ static void take(struct cut *c, struct strip *s, const struct price *p, struct d
     draft_piece(d, ABI_DIAGONAL, first, count, count);
     for (uint32_t at = 0; at < s->n_touched; at++)
         if (c->chosen[at])
-            memset(strip_tile(s, s->open, s->touched[at]), 0, s->strip_rows * sizeof *s->open);
+            strip_close(s, s->touched[at]);
 }
 
 static void build(struct strip *s, const struct price *p, struct draft *d)
@@ -222,13 +227,8 @@ static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct 
         const struct abi_line *line = &t->lines[piece->first + k];
         if (line->step > 1 || line->row_begin >= line->row_end || line->row_end > item->rows)
             return false;
-        for (uint32_t r = line->row_begin; r < line->row_end; r++) {
-            int64_t column = (int64_t)line->col0 + (int64_t)line->step * r;
-            if (column < 0 || column >= UINT32_MAX)
-                return false;
-            if (!v->range(v->context, r, (uint32_t)column, (uint32_t)column + 1))
-                return false;
-        }
+        if (!v->line(v->context, line))
+            return false;
     }
     return true;
 }

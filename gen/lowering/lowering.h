@@ -27,10 +27,11 @@ void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint
                  uint64_t cols);
 
 /* Where decoded entries go: keys begin .. end - 1 of row r of the item, or the bits of `word` from
-   key col0 (a multiple of 32). Returns false to stop: outside the item, or visited before. */
+   key col0 (a multiple of 32), or one key in each of the line's rows. Returns false to stop: outside the item, or visited before. */
 struct visitor {
     bool (*range)(void *context, uint32_t r, uint32_t begin, uint32_t end);
     bool (*word)(void *context, uint32_t r, uint32_t col0, u32 word);
+    bool (*line)(void *context, const struct abi_line *line);
     void *context;
 };
 
@@ -64,7 +65,8 @@ const struct lowering *lowering_of(enum abi_piece_kind kind);
    trying. Sets `own` to the strip's rows without them; false where there are none. */
 bool rows_stand_out(const struct strip *s, u32 *own);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
-double rows_price(const struct price *p, const struct pattern *pattern, uint32_t row);
+double rows_price(const struct price *p, const struct strip *s,
+                  uint32_t r); /* of row r alone */
 
 static inline bool item_owns(const struct abi_item *item, uint32_t r)
 {

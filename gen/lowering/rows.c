@@ -8,11 +8,11 @@ extern const struct lowering lowering_rows;
 
 enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying */
 
-double rows_price(const struct price *p, const struct pattern *pattern, uint32_t row)
+double rows_price(const struct price *p, const struct strip *s, uint32_t r)
 {
-    uint64_t ranges = pattern->row[row + 1] - pattern->row[row];
-    return p->row_item + (double)ranges * p->row_range +
-           (double)pattern_row_active(pattern, row) * p->row;
+    const uint64_t *row = s->pattern->row + strip_row(s, r);
+    return p->row_item + (double)(row[1] - row[0]) * p->row_range +
+           (double)s->active[r] * p->row;
 }
 
 /* The most loaded row that is left, and its keys. */
@@ -55,7 +55,7 @@ static double cost(struct strip *s, const struct price *p)
 {
     double sum = 0;
     for (uint32_t r = 0; r < s->rows; r++)
-        sum += strip_owns(s, r) ? rows_price(p, s->pattern, strip_row(s, r)) : 0;
+        sum += strip_owns(s, r) ? rows_price(p, s, r) : 0;
     return sum;
 }
 

@@ -13,6 +13,8 @@ struct strip *strip_new(uint32_t n, uint32_t strip_rows)
     s->bits = memory_new((size_t)s->tiles * strip_rows, sizeof *s->bits);
     s->open = memory_new((size_t)s->tiles * strip_rows, sizeof *s->open);
     s->touched = memory_new(s->tiles, sizeof *s->touched);
+    s->count = memory_new(s->tiles, sizeof *s->count);
+    s->starts = memory_new(s->tiles, sizeof *s->starts);
     s->touched_map = memory_new(s->tiles / 64 + 1, sizeof *s->touched_map);
     return s;
 }
@@ -28,6 +30,8 @@ void strip_destroy(struct strip *s)
     free(s->bits);
     free(s->open);
     free(s->touched);
+    free(s->count);
+    free(s->starts);
     free(s->touched_map);
     free(s);
 }
@@ -89,9 +93,9 @@ static void find_common(struct strip *s)
 {
     bool first = true;
     for (uint32_t r = 0; r < s->rows; r++) {
+        s->active[r] = pattern_row_active(s->pattern, strip_row(s, r));
         if (!strip_owns(s, r))
             continue;
-        s->active[r] = pattern_row_active(s->pattern, strip_row(s, r));
         s->cells += s->active[r];
         if (first)
             start_common(s, r);
@@ -163,6 +167,21 @@ static void list_touched(struct strip *s)
     }
 }
 
+static void count_bits(struct strip *s, uint32_t at)
+{
+    const u32 *word = strip_tile(s, s->bits, s->touched[at]);
+    bool left_touched = at && s->touched[at - 1] + 1 == s->touched[at];
+    const u32 *left = left_touched ? word - s->strip_rows : NULL;
+    uint32_t count = (uint32_t)__builtin_popcount(word[0]), starts = count;
+    for (uint32_t r = 1; r < s->rows; r++) {
+        u32 above = word[r - 1] | word[r - 1] << 1 | (left ? left[r - 1] >> 31 : 0);
+        count += (uint32_t)__builtin_popcount(word[r]);
+        starts += (uint32_t)__builtin_popcount(word[r] & ~above);
+    }
+    s->count[at] = count;
+    s->starts[at] = starts;
+}
+
 void strip_load(struct strip *s, const struct pattern *p, uint32_t row0, const u32 *own)
 {
     clear(s);
@@ -176,6 +195,8 @@ void strip_load(struct strip *s, const struct pattern *p, uint32_t row0, const u
         if (strip_owns(s, r))
             load_row(s, r);
     list_touched(s);
+    for (uint32_t k = 0; k < s->n_touched; k++)
+        count_bits(s, k);
 }
 
 void strip_reopen(struct strip *s)
@@ -194,6 +215,20 @@ uint32_t strip_open_cells(const struct strip *s, uint32_t tile)
     for (uint32_t r = 0; r < s->rows; r++)
         cells += (uint32_t)__builtin_popcount(word[r]);
     return cells;
+}
+
+bool strip_is_open(const struct strip *s, uint32_t tile)
+{
+    const u32 *word = strip_tile(s, s->open, tile);
+    u32 any = 0;
+    for (uint32_t r = 0; r < s->rows; r++)
+        any |= word[r];
+    return any;
+}
+
+void strip_close(struct strip *s, uint32_t tile)
+{
+    memset(strip_tile(s, s->open, tile), 0, s->strip_rows * sizeof *s->open);
 }
 
 uint32_t strip_solid_tiles(const struct strip *s)

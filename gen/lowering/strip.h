@@ -15,8 +15,8 @@ struct strip {
     uint32_t row0, rows; /* rows that the strip really has */
     u32 own[ABI_MAX_STRIP / 32];
     uint32_t owned;                 /* number of bits in own */
-    uint32_t active[ABI_MAX_STRIP]; /* active keys of each owned row */
-    uint64_t cells;                 /* sum of active */
+    uint32_t active[ABI_MAX_STRIP]; /* active keys of each row, owned or not */
+    uint64_t cells;                 /* sum of active over the owned rows */
     bool equal;                     /* every owned row sees exactly the common ranges */
     struct abi_range *common;       /* keys that every owned row sees, ascending */
     struct abi_range *solid;        /* the whole tiles in them: bounds are multiples of 32 */
@@ -25,6 +25,8 @@ struct strip {
     u32 *bits;         /* [tiles][strip_rows]: owned entries outside of solid */
     u32 *open;         /* the same, less what lowerings have taken from this draft */
     uint32_t *touched; /* tiles with a bit, ascending */
+    uint32_t *count;   /* [n_touched] bits of the tile */
+    uint32_t *starts;  /* [n_touched] of them, those without a neighbour above or upper left */
     uint32_t n_touched;
     /* internal */
     uint64_t *touched_map;
@@ -58,4 +60,6 @@ static inline u32 *strip_tile(const struct strip *s, u32 *bits, uint32_t tile)
 }
 
 uint32_t strip_open_cells(const struct strip *s, uint32_t tile);
+bool strip_is_open(const struct strip *s, uint32_t tile); /* does it have an open entry? */
+void strip_close(struct strip *s, uint32_t tile);
 uint32_t strip_solid_tiles(const struct strip *s);

@@ -28,9 +28,13 @@ static void add_pattern(struct strip *s, uint32_t tile, struct draft *d)
     u32 index = (u32)(d->n_words / s->strip_rows) + 1;
     *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) =
         (struct abi_tile){tile * ABI_TILE_COLS, index};
-    const u32 *word = strip_tile(s, s->open, tile);
-    for (uint32_t r = 0; r < s->strip_rows; r++)
-        *MEMORY_PUSH(d->words, d->n_words, d->words_room) = word[r];
+    if (d->n_words + s->strip_rows > d->words_room) {
+        d->words_room = 2 * d->words_room + 16 * s->strip_rows;
+        d->words = memory_resize(d->words, d->words_room, sizeof *d->words);
+    }
+    memcpy(d->words + d->n_words, strip_tile(s, s->open, tile),
+           s->strip_rows * sizeof *d->words);
+    d->n_words += s->strip_rows;
 }
 
 static void build(struct strip *s, const struct price *p, struct draft *d)
@@ -38,12 +42,11 @@ static void build(struct strip *s, const struct price *p, struct draft *d)
     uint64_t first = d->n_tiles;
     add_full(s, p, d);
     for (uint32_t k = 0; k < s->n_touched; k++) {
-        u32 *open = strip_tile(s, s->open, s->touched[k]);
-        if (!strip_open_cells(s, s->touched[k]))
+        if (!strip_is_open(s, s->touched[k]))
             continue;
         add_pattern(s, s->touched[k], d);
         d->cost += 32.0 * s->rows * p->partial;
-        memset(open, 0, s->strip_rows * sizeof *open);
+        strip_close(s, s->touched[k]);
     }
     if (d->n_tiles > first)
         draft_piece(d, ABI_TILES, first, d->n_tiles - first,

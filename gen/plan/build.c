@@ -74,22 +74,22 @@ static void note_alone(struct builder *b)
     }
 }
 
-static double price_of_rows_without(const struct builder *b, const struct pattern *p,
-                                    uint32_t row0, uint32_t rows, const u32 *own)
+/* Rows of the loaded strip that are not in `own`, one by one. */
+static double price_of_rows_without(const struct builder *b, const u32 *own)
 {
     double sum = 0;
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < b->strip->rows; r++)
         if (!(own[r / 32] >> (r % 32) & 1))
-            sum += rows_price(&b->price, p, row0 + r);
+            sum += rows_price(&b->price, b->strip, r);
     return sum;
 }
 
-static void emit_rows_without(struct builder *b, const struct pattern *p, uint32_t row0,
-                              uint32_t rows, const u32 *own)
+static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
 {
-    for (uint32_t r = 0; r < rows; r++)
+    for (uint32_t r = 0; r < b->strip->rows; r++)
         if (!(own[r / 32] >> (r % 32) & 1))
-            tables_add_row(b->pass, p, row0 + r, rows_price(&b->price, p, row0 + r));
+            tables_add_row(b->pass, p, strip_row(b->strip, r),
+                           rows_price(&b->price, b->strip, r));
 }
 
 /* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
@@ -104,7 +104,7 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
     while (rows_stand_out(s, fewer)) {
         strip_load(s, p, row0, fewer);
         best_draft(b);
-        double total = b->draft[0].cost + price_of_rows_without(b, p, row0, s->rows, fewer);
+        double total = b->draft[0].cost + price_of_rows_without(b, fewer);
         if (total >= best)
             break;
         best = total;
@@ -124,9 +124,9 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
     memcpy(own, s->own, sizeof own);
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
-    if (one || price_of_rows_without(b, p, row0, s->rows, none) < best)
+    if (one || price_of_rows_without(b, none) < best)
         memcpy(own, none, sizeof own);
-    emit_rows_without(b, p, row0, s->rows, own);
+    emit_rows_without(b, p, own);
     memcpy(s->own, own, sizeof own);
     if (memcmp(own, none, sizeof own))
         tables_add_strip(b->pass, &b->index, s, &b->draft[2]);

@@ -74,10 +74,27 @@ static bool see_word(void *context, uint32_t r, uint32_t col0, u32 word)
     return see_bits(c, r, col0 / 64, (u64)word << (col0 % 64), col0);
 }
 
+static bool see_line(void *context, const struct abi_line *line)
+{
+    struct checker *c = context;
+    const struct abi_item *item = &c->pass->items[c->item];
+    for (uint32_t r = line->row_begin; r < line->row_end; r++) {
+        int64_t column = (int64_t)line->col0 + (int64_t)line->step * r;
+        if (column < 0 || column >= c->plan->n || !item_owns(item, r)) {
+            fail(c, "visited outside of the item or the mask", item->row0 + r, 0);
+            return false;
+        }
+        uint32_t col = (uint32_t)column;
+        if (!see_bits(c, r, col / 64, (u64)1 << (col % 64), col))
+            return false;
+    }
+    return true;
+}
+
 static int check_pieces(struct checker *c, const struct abi_item *item)
 {
     const struct plan_pass *t = c->pass;
-    struct visitor v = {see_range, see_word, c};
+    struct visitor v = {see_range, see_word, see_line, c};
     uint64_t cols = 0;
     if (item->piece > t->n_pieces || item->pieces > t->n_pieces - item->piece)
         return fail(c, "pieces outside of their table", item->row0, 0);
