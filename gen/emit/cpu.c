@@ -61,8 +61,11 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
         ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
         ret->state_row = sizeof(float);
     }
-    /* One block always, and one more for each CPU_CHUNK_COLS columns where a row needs them all. */
+    /* Softmax needs one block. Where a row needs all its columns: those of its columns, one begun,
+       and one to find that no more come. */
     ret->scratch_fixed = strip_bytes(t, f) + block_bytes(f);
-    if (f->transform == ABI_SPARSEGEN)
+    if (f->transform == ABI_SPARSEGEN) {
+        ret->scratch_fixed += block_bytes(f);
         ret->scratch_col = (block_bytes(f) + CPU_CHUNK_COLS - 1) / CPU_CHUNK_COLS;
+    }
 }

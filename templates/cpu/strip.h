@@ -42,8 +42,10 @@ enum {
     STRIP_BYTES = (sizeof(struct strip_memory) + 63) / 64 * 64,
     BLOCK_BYTES = (sizeof(struct block) + 63) / 64 * 64,
 };
-/* What gen/emit promised is enough: a block for each CHUNK_COLS columns begun. */
-typedef char fixed_scratch_is_enough[SCRATCH_FIXED_BYTES >= STRIP_BYTES + BLOCK_BYTES ? 1 : -1];
+/* What gen/emit promised is enough. sparsegen: a block for each CHUNK_COLS columns, one begun, and
+   one to find that no more come. */
+typedef char fixed_scratch_is_enough
+    [SCRATCH_FIXED_BYTES >= STRIP_BYTES + (1 + (TRANSFORM == ABI_SPARSEGEN)) * BLOCK_BYTES ? 1 : -1];
 typedef char column_scratch_is_enough
     [TRANSFORM == ABI_SOFTMAX || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
 
