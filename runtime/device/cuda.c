@@ -93,7 +93,7 @@ static int load_module(struct device_code *c, struct error *e)
     return r;
 }
 
-/* Finds a phase's kernel, gives it its shared memory, and lowers c->workers to the blocks that fit on
+/* Finds a phase's kernel, gives it its shared memory, and makes c->workers at least the blocks of it that fit on
    the GPU at once. */
 static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
 {

@@ -14,7 +14,7 @@ struct ALIGNED_16 f4 {
 #ifndef MASKC_EMULATION
 
 #define DEVICE static __device__ __forceinline__
-#define ENTRY(name) extern "C" __global__ void __launch_bounds__(THREADS) name
+#define ENTRY(name) extern "C" __global__ void __launch_bounds__(THREADS, 1) name
 #define ARGS const __grid_constant__ struct abi_args
 #define UNROLL _Pragma("unroll")
 #define NO_UNROLL _Pragma("unroll 1")
