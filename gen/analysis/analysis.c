@@ -93,56 +93,85 @@ static size_t cost(const struct choice *c)
 
 static bool is_better(const struct choice *a, const struct choice *b)
 {
-    if (a->said.exact != b->said.exact)
+    if (!a->said.exact || !b->said.exact)
         return a->said.exact;
-    if (!a->said.exact)
-        return a->said.residue < b->said.residue;
     return cost(a) < cost(b) || is_word(&a->said, "dense");
 }
 
-static void keep_better(struct choice *best, struct choice other)
+static void keep_better(struct choice *best, struct choice other, bool better)
 {
-    bool better = is_better(&other, best);
     struct choice loser = better ? *best : other;
     if (better)
         *best = other;
     finish(&loser);
 }
 
-/* The statement of p with the band filled in, less the band. */
-static void try_band(struct choice *best, const struct pattern *p, struct offsets band,
-                     const char *structure)
+struct band {
+    struct offsets offsets;
+    const char *structure;
+};
+
+static struct term say_band(const struct band *b)
 {
-    struct pattern *wide = pattern_fill(p, band);
+    struct text text = {0};
+    text_add(&text, "diagonal(%d", b->offsets.low);
+    if (b->offsets.high > b->offsets.low)
+        text_add(&text, "..%d", b->offsets.high);
+    text_add(&text, ")");
+    return (struct term){text_take(&text), memory_text(b->structure)};
+}
+
+/* The statement of p with the band filled in, less the band. */
+static void try_band(struct choice *best, const struct pattern *p, struct band band)
+{
+    struct pattern *wide = pattern_fill(p, band.offsets);
     if (!wide)
         return;
-    struct text text = {0};
-    if (band.low == band.high)
-        text_add(&text, "diagonal(%d)", band.low);
-    else
-        text_add(&text, "diagonal(%d..%d)", band.low, band.high);
-    keep_better(best, (struct choice){statement_make(wide, &band),
-                                      {text_take(&text), memory_text(structure)}});
+    struct choice c = {statement_all(wide, &band.offsets), say_band(&band)};
+    keep_better(best, c, is_better(&c, best));
     pattern_destroy(wide);
+}
+
+static struct choice choose_all(const struct pattern *p, bool lacks)
+{
+    struct choice best = {statement_all(p, NULL), {0}};
+    int32_t last = (int32_t)p->n - 1;
+    if (!last || !p->active)
+        return best;
+    if (lacks)
+        try_band(&best, p, (struct band){{0, 0}, "minus diagonal"});
+    if (best.said.exact && cost(&best) <= SHORT_BYTES)
+        return best;
+    struct band upper = {{lacks ? 0 : 1, last}, "minus upper half"};
+    struct band lower = {{-last, lacks ? 0 : -1}, "minus lower half"};
+    if (pattern_lacks(p, upper.offsets))
+        try_band(&best, p, upper);
+    else if (pattern_lacks(p, lower.offsets))
+        try_band(&best, p, lower);
+    return best;
+}
+
+static struct choice choose_part(const struct pattern *p, bool lacks)
+{
+    struct choice best = {statement_part(p, NULL), {0}};
+    struct band band = {{0, 0}, "minus diagonal"};
+    struct pattern *wide = lacks ? pattern_fill(p, band.offsets) : NULL;
+    if (!wide)
+        return best;
+    struct choice c = {statement_part(wide, &band.offsets), say_band(&band)};
+    keep_better(&best, c, c.said.residue < best.said.residue);
+    pattern_destroy(wide);
+    return best;
 }
 
 static struct choice choose(const struct pattern *p)
 {
-    struct choice best = {statement_make(p, NULL), {0}};
-    int32_t last = (int32_t)p->n - 1;
-    if (!last || !p->active)
-        return best;
     bool lacks = pattern_lacks(p, (struct offsets){0, 0});
-    if (lacks)
-        try_band(&best, p, (struct offsets){0, 0}, "minus diagonal");
-    if (best.said.exact && cost(&best) <= SHORT_BYTES)
+    struct choice best = choose_all(p, lacks);
+    if (best.said.exact)
         return best;
-    struct offsets upper = {lacks ? 0 : 1, last}, lower = {-last, lacks ? 0 : -1};
-    if (pattern_lacks(p, upper))
-        try_band(&best, p, upper, "minus upper half");
-    else if (pattern_lacks(p, lower))
-        try_band(&best, p, lower, "minus lower half");
-    return best;
+    finish(&best);
+    return choose_part(p, lacks);
 }
 
 /* Moves the chosen statement into *a. */

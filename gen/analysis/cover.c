@@ -200,7 +200,8 @@ static bool walk_run(struct cover *c, uint32_t i, struct run run, struct leftove
     return true;
 }
 
-bool cover_leftovers(struct cover *c, const struct pattern *p, struct leftovers *ret)
+bool cover_leftovers(struct cover *c, const struct pattern *p, uint64_t most,
+                     struct leftovers *ret)
 {
     *ret = (struct leftovers){0};
     c->budget = BUDGET_PER_RUN * (int64_t)(p->n + p->n_runs) + (1 << 20);
@@ -208,7 +209,7 @@ bool cover_leftovers(struct cover *c, const struct pattern *p, struct leftovers 
         if (c->lines.row[i])
             continue;
         for (uint64_t r = p->row[i]; r < p->row[i + 1]; r++)
-            if (!walk_run(c, i, p->run[r], ret))
+            if (!walk_run(c, i, p->run[r], ret) || ret->n_runs > most)
                 return false;
     }
     return true;

@@ -41,7 +41,8 @@ void cover_drop_short(struct cover *c, uint32_t cells, const struct offsets *kee
 /* To be called after a change of the lines by hand. */
 void cover_refresh(struct cover *c);
 
-/* False where the walk would cost far more than the pattern has runs (then *ret counts nothing
-   useful, and the cover is not to be used). */
-bool cover_leftovers(struct cover *c, const struct pattern *p, struct leftovers *ret);
+/* False where the walk was given up: it would cost far more than the pattern has runs, or more than
+   `most` runs are left. Then *ret counts nothing useful. */
+bool cover_leftovers(struct cover *c, const struct pattern *p, uint64_t most,
+                     struct leftovers *ret);
 void leftovers_finish(struct leftovers *l);

@@ -51,8 +51,11 @@ static uint64_t full_blocks(const struct pattern *p, uint32_t i, uint32_t size,
 {
     uint64_t bits = 0;
     for (uint64_t r = p->row[i]; r < p->row[i + 1]; r++) {
-        uint32_t first = (p->run[r].begin + size - 1) / size;
-        uint32_t end = p->run[r].end == p->n ? n_blocks : p->run[r].end / size;
+        struct run run = p->run[r];
+        if (run.end - run.begin < size && run.end < p->n)
+            continue; /* too short for any but the last block */
+        uint32_t first = (run.begin + size - 1) / size;
+        uint32_t end = run.end == p->n ? n_blocks : run.end / size;
         for (uint32_t t = first; t < end; t++)
             bits |= UINT64_C(1) << t;
     }

@@ -12,5 +12,10 @@ struct statement {
 
 /* The diagonals low .. high of `without` (null: none) will be taken away from the union afterwards,
    so that no term needs to name them; they must be on in p from end to end. */
-struct statement statement_make(const struct pattern *p, const struct offsets *without);
+
+/* All of p in words; not exact, and nothing is said, where that is not found. */
+struct statement statement_all(const struct pattern *p, const struct offsets *without);
+
+/* What there is of structure in p, with the residue. */
+struct statement statement_part(const struct pattern *p, const struct offsets *without);
 void statement_finish(struct statement *s);
