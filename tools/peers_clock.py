@@ -9,24 +9,14 @@ import time
 
 import torch
 
+from peers_report import summary
+
 REST_S = 0.004       # between contenders: idle OpenMP pools spin for about a millisecond
 WARM_CALLS = 2
+FEWEST = 5           # samples, however slow
 WARM_S = 0.3         # CUDA: clocks rise
 CACHE_MULTIPLE = 3   # CUDA: the rotating buffers are this many times L2
 MAX_BUFFERS = 32
-
-
-def percentile(samples, share):
-    """Linear between the two nearest samples."""
-    s = sorted(samples)
-    at = share * (len(s) - 1)
-    low = math.floor(at)
-    return s[low] + (at - low) * (s[min(low + 1, len(s) - 1)] - s[low])
-
-
-def summary(samples):
-    return {"median_s": percentile(samples, 0.5), "p10_s": percentile(samples, 0.1),
-            "p90_s": percentile(samples, 0.9), "samples": len(samples)}
 
 
 class CpuClock:
@@ -93,11 +83,15 @@ def clock_for(device):
     return (CudaClock if device == "cuda" else CpuClock)(device)
 
 
-def interleave(clock, contenders, repeat):
-    """contenders: {name: calls}. {name: summary}; `graph` False where one was wanted and failed."""
+def interleave(clock, contenders, repeat, limit):
+    """contenders: {name: calls}. {name: summary}; `graph` False where one was wanted and failed.
+    `repeat` rounds, fewer once `limit` seconds have passed, but FEWEST."""
     ready = {name: clock.prepare(calls) for name, calls in contenders.items()}
     samples = {name: [] for name in ready}
-    for _ in range(repeat):
+    begin = time.perf_counter()
+    for k in range(repeat):
+        if k >= FEWEST and time.perf_counter() - begin > limit:
+            break
         for name, prepared in ready.items():
             samples[name].append(clock.sample(prepared))
     return {name: summary(s) | {"graph": ready[name][2] if isinstance(ready[name], tuple) else None}

@@ -33,7 +33,14 @@ class Case:
         self.scale = 1 / math.sqrt(self.head_dim)
         self.generator = torch.Generator().manual_seed(seed)
         self.heads_first = options.layout == "bhnd"
-        self.q, self.k, self.v, self.grad = self.new_inputs()
+        self.inputs = [self.new_inputs()]
+        self.q, self.k, self.v, self.grad = self.inputs[0]
+
+    def sets(self, count):
+        """So many sets of inputs, the same for every contender."""
+        while len(self.inputs) < count:
+            self.inputs.append(self.new_inputs())
+        return self.inputs[:count]
 
     def new_inputs(self):
         shape = (self.batch, self.n, self.heads, self.head_dim)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers comparison prints and writes: the header, the table row by row, JSON, a picture.
+"""What the peers comparison makes of its figures: percentiles, the table row by row, JSON, a picture.
 Nothing here needs torch.
 """
 import json
@@ -15,26 +15,29 @@ WIDTHS = {"sparsity": 8, "n": 6, "dtype": 5, "pass": 7, "ours": 9, "dense": 9, "
 LEFT = ("mask", "dtype", "pass", "verified")
 
 
+def percentile(samples, share):
+    """Linear between the two nearest samples."""
+    s = sorted(samples)
+    at = share * (len(s) - 1)
+    low = math.floor(at)
+    return s[low] + (at - low) * (s[min(low + 1, len(s) - 1)] - s[low])
+
+
+def summary(samples):
+    return {"median_s": percentile(samples, 0.5), "p10_s": percentile(samples, 0.1),
+            "p90_s": percentile(samples, 0.9), "samples": len(samples)}
+
+
 def progress(text):
     """One line on a terminal, overwritten by the next; nothing in a pipe."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def timed(cell, names):
-    """The fastest of the named contenders that was timed, or None."""
-    found = [r for r in cell if r["contender"] in names and r.get("median_s")]
-    return min(found, key=lambda r: r["median_s"], default=None)
-
-
-def milliseconds(result):
+def milliseconds(result, statistic):
     if not result:
         return "-"
-    return f"{1e3 * result['median_s']:.3f}" + ("*" if result.get("graph") is False else "")
-
-
-def ratio(slow, fast):
-    return f"{slow['median_s'] / fast['median_s']:.2f} x" if slow and fast else "-"
+    return f"{1e3 * result[statistic]:.3f}" + ("*" if result.get("graph") is False else "")
 
 
 def verdict(cell):
@@ -46,19 +49,26 @@ def verdict(cell):
     return "; ".join(wrong + failed + loose) or "all"
 
 
-def row_of(cell):
+def row_of(cell, statistic="median_s"):
     """cell: the results of all contenders for one mask, n, dtype, pass."""
+    def fastest(names):
+        found = [r for r in cell if r["contender"] in names and r.get(statistic)]
+        return min(found, key=lambda r: r[statistic], default=None)
+
+    def ratio(slow, fast):
+        return f"{slow[statistic] / fast[statistic]:.2f} x" if slow and fast else "-"
+
     masked = {r["contender"] for r in cell if r["masked"]}
-    flex = timed(cell, [c for c in masked if c.startswith("flex-")])
-    ours, dense = timed(cell, ["ours"]), timed(cell, DENSE)
+    ours, dense, flex = (fastest(names) for names in
+                         (["ours"], DENSE, [c for c in masked if c.startswith("flex-")]))
+    shown = {"ours": ours, "dense": dense, "sdpa+mask": fastest(["sdpa+mask"]), "flex": flex,
+             "eager": fastest(["eager"])}
     first = cell[0]
-    return {"mask": first["mask"], "sparsity": f"{first['sparsity']:.1f} %", "n": str(first["length"]),
-            "dtype": first["dtype"], "pass": first["pass"], "ours": milliseconds(ours),
-            "dense": milliseconds(dense), "sdpa+mask": milliseconds(timed(cell, ["sdpa+mask"])),
-            "flex": milliseconds(flex),
-            "(block)": f"({flex['contender'][5:]})" if flex else "",
-            "eager": milliseconds(timed(cell, ["eager"])), "vs dense": ratio(dense, ours),
-            "vs best": ratio(timed(cell, masked - {"ours"}), ours), "verified": verdict(cell)}
+    return {name: milliseconds(r, statistic) for name, r in shown.items()} | {
+        "mask": first["mask"], "sparsity": f"{first['sparsity']:.1f} %", "n": str(first["length"]),
+        "dtype": first["dtype"], "pass": first["pass"],
+        "(block)": f"({flex['contender'][5:]})" if flex else "", "vs dense": ratio(dense, ours),
+        "vs best": ratio(fastest(masked - {"ours"}), ours), "verified": verdict(cell)}
 
 
 class Table:
@@ -124,21 +134,21 @@ def draw(path, header, results):
     matplotlib.rcParams["svg.hashsalt"] = "maskc"
     panels = list(dict.fromkeys((r["length"], r["dtype"], r["pass"]) for r in results))
     names = list(dict.fromkeys(r["contender"] for r in results if r.get("median_s")))
-    figure, axes = pyplot.subplots(len(panels), 1, figsize=(12, 3.2 * len(panels)), squeeze=False)
+    figure, axes = pyplot.subplots(len(panels), 1, squeeze=False,
+                                   figsize=(12, 3.2 * len(panels)), layout="constrained")
     for ax, panel in zip(axes[:, 0], panels):
         here = [r for r in results if (r["length"], r["dtype"], r["pass"]) == panel]
         masks = list(dict.fromkeys(r["mask"] for r in here))
         for k, name in enumerate(names):
             at = {r["mask"]: 1e3 * r["median_s"] for r in here
                   if r["contender"] == name and r.get("median_s")}
-            ax.bar([m + (k + 0.5) / (len(names) + 1) - 0.5 for m, mask in enumerate(masks)
+            ax.bar([m + (k + 1) / (len(names) + 1) - 0.5 for m, mask in enumerate(masks)
                     if mask in at], list(at.values()), 1 / (len(names) + 1), label=name)
-        ax.set_yscale("log")
         ax.set_ylabel("ms")
+        ax.set_xlim(-0.5, len(masks) - 0.5)
         ax.set_title(f"n={panel[0]}, {panel[1]}, {panel[2]}")
         ax.set_xticks(range(len(masks)), masks, fontsize=8)
     axes[0, 0].legend(fontsize=8)
     figure.suptitle(f"{header['device']}, {header['threads']} threads")
-    figure.tight_layout()
     metadata = {"Date": None} if str(path).endswith(".svg") else {}
     figure.savefig(path, metadata=metadata)

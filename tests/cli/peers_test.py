@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""peers_test.py MASKC LIBMASKC: tools/peers and tools/maskc_ctypes.py.
+
+What needs torch is skipped, and counted as skipped, where this Python has none. Closes with cmocka's
+lines, so that tools/count_tests adds it up.
+"""
+import ctypes
+import json
+import math
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import maskc_ctypes  # noqa: E402
+import peers_report as report  # noqa: E402
+
+try:
+    import numpy  # noqa: F401
+    import torch
+except ImportError:
+    torch = None
+MASKC, LIBRARY = (os.path.abspath(p) for p in sys.argv[1:3])
+needs_torch = unittest.skipUnless(torch, "this Python has no torch")
+
+
+def run(command, **environment):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False,
+                          env=os.environ | environment)
+
+
+def peers(*arguments, **environment):
+    return run([sys.executable, ROOT / "tools/peers", *arguments], **environment)
+
+
+class CtypesTest(unittest.TestCase):
+    def test_structs_lie_as_in_c(self):
+        lines = []
+        for name, struct in maskc_ctypes.STRUCTS.items():
+            lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
+            lines += [f'printf("{name}.{field} %zu\\n", offsetof(struct {name}, {field}));'
+                      for field, _ in struct._fields_]
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "layout.c"
+            source.write_text('#include "runtime/maskc.h"\n#include <stdio.h>\n'
+                              "int main(void)\n{\n" + "\n".join(lines) + "\n}\n", encoding="utf-8")
+            cc = shlex.split(os.environ.get("CC", "cc"))
+            made = run([*cc, f"-I{ROOT}", source, "-o", f"{folder}/layout"])
+            self.assertEqual(made.returncode, 0, made.stderr)
+            said = dict(line.split() for line in run([f"{folder}/layout"]).stdout.splitlines())
+        for name, struct in maskc_ctypes.STRUCTS.items():
+            self.assertEqual(int(said.pop(name)), ctypes.sizeof(struct), name)
+            for field, _ in struct._fields_:
+                where = f"{name}.{field}"
+                self.assertEqual(int(said.pop(where)), getattr(struct, field).offset, where)
+        self.assertEqual(said, {})
+
+    def test_every_function_of_the_header_is_declared(self):
+        header = (ROOT / "runtime/maskc.h").read_text(encoding="utf-8")
+        names = set(re.findall(r"^MASKC_API [^;(]*?\b(maskc_\w+)\(", header, re.M))
+        self.assertGreater(len(names), 8)
+        self.assertEqual(names, set(maskc_ctypes.FUNCTIONS))
+
+    def test_library_reports_bad_input(self):
+        library = maskc_ctypes.Library(LIBRARY)
+        with self.assertRaises(maskc_ctypes.Error) as caught:
+            library.compile("nosuchmask", length=64, cache_dir="")
+        self.assertEqual(caught.exception.code, 2)
+        self.assertIn("nosuchmask", str(caught.exception))
+        with self.assertRaises(TypeError):
+            library.compile("star", size=64)
+
+
+class ReportTest(unittest.TestCase):
+    def result(self, contender, median=None, verdict="ok", masked=True, **more):
+        times = {"median_s": median, "p10_s": median, "p90_s": median} if median else {}
+        return {"contender": contender, "verdict": verdict, "masked": masked, "mask": "star",
+                "length": 64, "dtype": "f32", "pass": "forward", "sparsity": 95.0,
+                "error_in_tolerances": 0.5} | times | more
+
+    def test_percentiles(self):
+        said = report.summary([5.0, 1.0, 4.0, 2.0, 3.0])
+        self.assertEqual((said["median_s"], said["samples"]), (3.0, 5))
+        self.assertAlmostEqual(said["p10_s"], 1.4)
+        self.assertAlmostEqual(said["p90_s"], 4.6)
+        self.assertEqual(report.percentile([7.0], 0.9), 7.0)
+
+    def test_row(self):
+        row = report.row_of([self.result("ours", 1e-3), self.result("sdpa", 2e-3, masked=False),
+                             self.result("sdpa+mask", 6e-3), self.result("flex-128", 4e-3),
+                             self.result("flex-16", 3e-3), self.result("eager", 9e-3)])
+        self.assertEqual((row["ours"], row["dense"], row["flex"], row["(block)"]),
+                         ("1.000", "2.000", "3.000", "(16)"))
+        # The dense anchor computes no mask: it is not the best of those that do.
+        self.assertEqual((row["vs dense"], row["vs best"]), ("2.00 x", "3.00 x"))
+        self.assertEqual(row["verified"], "all")
+
+    def test_wrong_and_failed_are_named_and_not_timed(self):
+        row = report.row_of([self.result("ours", 1e-3),
+                             self.result("eager", verdict="wrong", error_in_tolerances=math.inf),
+                             self.result("flex-16", verdict="failed", reason="no compiler"),
+                             self.result("sdpa+mask", 6e-3, "loose", error_in_tolerances=1.6)])
+        self.assertEqual((row["eager"], row["flex"], row["vs dense"], row["vs best"]),
+                         ("-", "-", "-", "6.00 x"))
+        self.assertEqual(row["verified"], "eager WRONG (inf x tolerance); flex-16 FAILED; "
+                                          "sdpa+mask loose (1.6 x)")
+
+    def test_json_has_no_infinity(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "r.json"
+            report.write_json(path, {"device": "x"}, [self.result("eager", error_in_tolerances=math.inf)])
+            read = json.loads(path.read_text(encoding="utf-8"))
+            self.assertEqual(os.listdir(folder), ["r.json"])
+        self.assertIsNone(read["results"][0]["error_in_tolerances"])
+
+
+class CommandTest(unittest.TestCase):
+    def test_help_needs_no_torch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.hide_torch(folder)
+            said = peers("--help", PYTHONPATH=folder)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        for word in ("needs:", "torch", "--threads", "dam-scattered", "exit codes"):
+            self.assertIn(word, said.stdout)
+
+    def hide_torch(self, folder):
+        (pathlib.Path(folder) / "torch.py").write_text("raise ImportError('hidden')\n", encoding="utf-8")
+
+    def test_without_torch_exit_3(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.hide_torch(folder)
+            said = peers("-n", "64", PYTHONPATH=folder)
+        self.assertEqual(said.returncode, 3)
+        self.assertEqual(said.stderr.count("\n"), 1, said.stderr)
+        self.assertIn("pip install torch", said.stderr)
+        self.assertEqual(said.stdout, "")
+
+    def test_bad_usage_exit_2(self):
+        for arguments, word in ((["--dtype", "f64"], "f64"), (["-n", "0"], "0"),
+                                (["--pass", "backward"], "backward"), (["--plot", "x.gif"], ".svg"),
+                                (["--json", "/nonexistent/r.json"], "/nonexistent/r.json"),
+                                (["--json", "/"], "cannot be written")):
+            said = peers(*arguments)
+            self.assertEqual(said.returncode, 2, said.stderr)
+            self.assertIn(word, said.stderr)
+
+
+@needs_torch
+class TorchTest(unittest.TestCase):
+    arguments = ("--maskc", MASKC, "--library", LIBRARY, "--threads", "2", "--repeat", "2")
+
+    def test_judge_against_autograd(self):
+        import peers_judge
+        torch.manual_seed(3)
+        q, k, v, grad = (torch.randn(9, 8, dtype=torch.float64) for _ in range(4))
+        mask = torch.rand(9, 9) < 0.4
+        mask[4] = False
+        out, *grads = peers_judge.attend_head(q, k, v, grad, mask, 0.3, lambda x: x)
+        q, k, v = (t.requires_grad_() for t in (q, k, v))
+        bias = torch.zeros(9, 9, dtype=torch.float64).masked_fill(~mask, -1e9)
+        p = (0.3 * q @ k.T + bias).softmax(1) * mask
+        truth = torch.autograd.grad(p @ v, (q, k, v), grad)
+        self.assertTrue(torch.allclose(out, p @ v, atol=1e-12))
+        self.assertTrue((out[4] == 0).all())
+        for ours, theirs in zip(grads, truth):
+            self.assertTrue(torch.allclose(ours, theirs, atol=1e-12))
+
+    def test_measure(self):
+        import peers_judge
+        b = torch.full((100,), 2.0, dtype=torch.float64)
+        self.assertAlmostEqual(peers_judge.measure(b * 1.01, b), 0.01)
+        self.assertAlmostEqual(peers_judge.measure(b * 0 + 0.1, b * 0), 1.0)
+        b[3] = math.nan
+        self.assertEqual(peers_judge.measure(b, torch.ones_like(b)), math.inf)
+
+    def test_all_agree(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/r.json"
+            said = peers("-n", "100", "--masks", "star", "dam-near", "--heads", "3", "--contenders",
+                         "ours,sdpa,sdpa+mask,eager", "--json", path, *self.arguments)
+            self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+            with open(path, encoding="utf-8") as f:
+                results = json.load(f)["results"]
+        self.assertEqual(len(results), 2 * 2 * 2 * 4)
+        for r in results:
+            self.assertIn(r["verdict"], ("ok", "loose"), r)
+            self.assertGreater(r["median_s"], 0)
+            self.assertEqual(len(r["error"]), 4 if r["pass"] == "both" else 1)
+
+    def test_a_wrong_contender_is_not_timed(self):
+        # Eager softmax over a query without keys is not a number.
+        said = peers("-n", "64", "--masks", "window(2)-rows(5)", "--dtype", "f32", "--contenders",
+                     "ours,eager", *self.arguments)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        self.assertIn("eager WRONG", said.stdout)
+
+    def test_bad_masks_end_before_timing(self):
+        said = peers("-n", "64", "--masks", "star", "windw(2)", *self.arguments)
+        self.assertEqual((said.returncode, said.stdout), (2, ""))
+        self.assertIn("windw", said.stderr)
+
+    def test_tensors_of_any_strides(self):
+        kernel = maskc_ctypes.Library(LIBRARY).compile("window(3)", length=40, heads=2, head_dim=16)
+        fused = torch.randn(2, 40, 3, 2, 16)  # one buffer of queries, keys, values
+        q, k, v = (fused[:, :, i].transpose(1, 2) for i in range(3))
+        ours = maskc_ctypes.attention(kernel, q, k, v)
+        apart = (torch.arange(40)[:, None] - torch.arange(40)).abs()
+        theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=apart <= 3)
+        self.assertTrue(torch.allclose(ours, theirs, atol=1e-5))
+        with self.assertRaises(ValueError):
+            maskc_ctypes.attention(kernel, q.bfloat16(), k, v)
+        with self.assertRaises(ValueError):
+            maskc_ctypes.attention(kernel, q[:, :1], k[:, :1], v[:, :1])
+
+    def test_dense_mask_from_memory(self):
+        torch.manual_seed(5)
+        bits = torch.rand(1, 2, 24, 24) < 0.3
+        bits[..., 0] = True
+        kernel = maskc_ctypes.Library(LIBRARY).compile(bits, head_dim=16)
+        q, k, v = torch.randn(3, 1, 2, 24, 16).unbind(0)
+        theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bits)
+        self.assertTrue(torch.allclose(maskc_ctypes.attention(kernel, q, k, v), theirs, atol=1e-5))
+
+
+def main():
+    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"[  PASSED  ] {result.testsRun - bad - skipped} test(s).")
+    print(f"[  SKIPPED ] {skipped} test(s).")
+    print(f"[  FAILED  ] {bad} test(s).")
+    sys.exit(bad != 0)
+
+
+if __name__ == "__main__":
+    main()
