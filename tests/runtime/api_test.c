@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc.h from compile to launch on this machine's CPU: what callers see where things go right and
+   where they go wrong. That the numbers are right is the business of tests/kernels. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "runtime/compile/compile.h"
+#include "runtime/kernel.h"
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static char cache[] = "/tmp/maskc-api-test-XXXXXX";
+
+/* ---- compile ---- */
+
+static struct maskc_bytes compile(const char *mask, struct maskc_options o)
+{
+    struct maskc_bytes bytes = {0};
+    struct maskc_error error = {0};
+    o.cache_dir = cache;
+    if (maskc_compile(mask, &o, &bytes, &error))
+        fail_msg("%s: %s", mask, error.text);
+    return bytes;
+}
+
+static void zeroed_options_are_defaults(void **state)
+{
+    (void)state;
+    struct maskc_bytes bytes = compile("star", (struct maskc_options){.length = 96});
+    struct maskc_kernel *kernel;
+    struct maskc_info info;
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, NULL, &kernel, NULL), 0);
+    maskc_kernel_info(kernel, &info);
+    assert_int_equal(info.length, 96);
+    assert_int_equal(info.heads, 1);
+    assert_int_equal(info.layers, 1);
+    assert_int_equal(info.head_dim, 64);
+    assert_int_equal(info.dtype, MASKC_F32);
+    assert_int_equal(info.transform, MASKC_SOFTMAX);
+    assert_int_equal(info.dropout, 0);
+    assert_int_equal(info.backward, 1);
+    assert_string_equal(info.target, machine_cpu_target());
+    assert_string_equal(info.device, "cpu");
+    assert_non_null(strstr(maskc_plan_text(kernel), "x86"));
+    maskc_kernel_destroy(kernel);
+    maskc_bytes_free(&bytes);
+    assert_null(bytes.data);
+    maskc_bytes_free(&bytes);
+    maskc_bytes_free(NULL);
+    maskc_kernel_destroy(NULL);
+}
+
+static void options_reach_the_kernel(void **state)
+{
+    (void)state;
+    const struct maskc_options o = {.dtype = MASKC_BF16,
+                                    .head_dim = 80,
+                                    .transform = MASKC_SPARSEGEN,
+                                    .lambda = -4,
+                                    .dropout = 1,
+                                    .forward_only = 1,
+                                    .length = 40,
+                                    .heads = 3,
+                                    .targets = "x86-64-v2"};
+    struct maskc_bytes bytes = compile("window(2)", o);
+    struct maskc_kernel *kernel;
+    struct maskc_info info;
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
+    maskc_kernel_info(kernel, &info);
+    assert_int_equal(info.dtype, MASKC_BF16);
+    assert_int_equal(info.head_dim, 80);
+    assert_int_equal(info.transform, MASKC_SPARSEGEN);
+    assert_true(info.lambda == -4);
+    assert_int_equal(info.dropout, 1);
+    assert_int_equal(info.backward, 0);
+    assert_int_equal(info.heads, 3);
+    assert_string_equal(info.target, "x86-64-v2");
+    maskc_kernel_destroy(kernel);
+    maskc_bytes_free(&bytes);
+}
+
+/* The same mask by name and by its bytes gives the same kernel file, but for the mask's name. */
+static void a_dense_array_is_a_mask(void **state)
+{
+    (void)state;
+    enum { N = 50, HEADS = 2 };
+    uint8_t *bits = memory_new(HEADS * N * N, 1);
+    for (int k = 0; k < HEADS * N * N; k++) {
+        int i = k / N % N, j = k % N;
+        bits[k] = abs(i - j) <= 2 ? 3 : 0;
+    }
+    struct maskc_options o = {.cache_dir = cache};
+    struct maskc_bytes dense = {0};
+    assert_int_equal(maskc_compile_dense(bits, 1, HEADS, N, &o, &dense, NULL), 0);
+    struct maskc_bytes named =
+        compile("window(2)", (struct maskc_options){.length = N, .heads = HEADS});
+    struct artifact *a, *b;
+    assert_int_equal(artifact_read(dense.data, dense.size, "dense", &a, NULL), 0);
+    assert_int_equal(artifact_read(named.data, named.size, "named", &b, NULL), 0);
+    assert_true(mask_equal(a->mask, b->mask));
+    assert_int_equal(a->target[0].code_size, b->target[0].code_size);
+    assert_memory_equal(a->target[0].code, b->target[0].code, a->target[0].code_size);
+    artifact_destroy(a);
+    artifact_destroy(b);
+    maskc_bytes_free(&dense);
+    maskc_bytes_free(&named);
+    free(bits);
+}
+
+/* Two cold compiles and a cached one: the same bytes. */
+static void kernel_files_are_deterministic(void **state)
+{
+    (void)state;
+    const struct maskc_options o = {.length = 70, .heads = 2};
+    struct maskc_bytes cached = compile("longformer", o), again = compile("longformer", o);
+    struct maskc_options uncached = o;
+    uncached.cache_dir = "";
+    struct maskc_bytes cold = {0};
+    assert_int_equal(maskc_compile("longformer", &uncached, &cold, NULL), 0);
+    assert_int_equal(cached.size, again.size);
+    assert_memory_equal(cached.data, again.data, cached.size);
+    assert_int_equal(cached.size, cold.size);
+    assert_memory_equal(cached.data, cold.data, cold.size);
+    maskc_bytes_free(&cached);
+    maskc_bytes_free(&again);
+    maskc_bytes_free(&cold);
+}
+
+static void compile_errors_have_codes_and_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mask;
+        struct maskc_options options;
+        const char *text;
+    } cases[] = {
+        {NULL, {0}, "no mask"},
+        {"wndow(2)", {.length = 8}, "wndow"},
+        {"window(2)", {0}, "-n"},
+        {"window(2)", {.length = 8, .targets = "sm_1"}, "unknown target 'sm_1'"},
+        {"window(2)", {.length = 8, .targets = ""}, "unknown target ''"},
+        {"window(2)", {.length = 8, .targets = "cpu,,cuda"}, "unknown target ''"},
+        {"window(2)", {.length = 8, .head_dim = 20}, "20"},
+        {"window(2)", {.length = 8, .dtype = (enum maskc_dtype)9}, "dtype"},
+        {"window(2)", {.length = 8, .dtype = MASKC_F16}, "f16"},
+        {"window(2)", {.length = 8, .transform = (enum maskc_transform)5}, "transform"},
+        {"window(2)", {.length = 8, .transform = MASKC_SPARSEGEN, .lambda = 1}, "lambda"},
+        {"window(2)", {.length = 8, .machine = "abacus"}, "abacus"},
+        {"window(2)", {.length = 8, .machine = "h100"}, "h100"},
+        {"nothere.npy", {0}, "nothere.npy"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct maskc_options o = cases[k].options;
+        struct maskc_bytes bytes = {(uint8_t *)"x", 1};
+        struct maskc_error error = {0};
+        o.cache_dir = cache;
+        int code = maskc_compile(cases[k].mask, &o, &bytes, &error);
+        if (code != MASKC_BAD_INPUT || error.code != code || !strstr(error.text, cases[k].text))
+            fail_msg("case %zu: code %d, '%s'", k, code, error.text);
+        assert_int_equal(bytes.size, 1); /* untouched */
+    }
+    const uint8_t bit = 1;
+    struct maskc_bytes bytes;
+    assert_int_equal(maskc_compile_dense(NULL, 1, 1, 1, NULL, &bytes, NULL), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_compile_dense(&bit, 0, 1, 1, NULL, &bytes, NULL), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_compile_dense(&bit, 1, 1, 0, NULL, &bytes, NULL), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_compile_dense(&bit, 1, 1, UINT32_MAX, NULL, &bytes, NULL),
+                     MASKC_BAD_INPUT);
+}
+
+/* ---- load ---- */
+
+static void load_errors_have_codes_and_texts(void **state)
+{
+    (void)state;
+    struct maskc_bytes bytes = compile("star", (struct maskc_options){.length = 32});
+    struct maskc_kernel *kernel = NULL;
+    struct maskc_error error = {0};
+    assert_int_equal(maskc_load("/nonexistent.mkb", NULL, &kernel, &error), MASKC_BAD_INPUT);
+    assert_non_null(strstr(error.text, "/nonexistent.mkb"));
+    assert_int_equal(maskc_load("/tmp", NULL, &kernel, &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_load(NULL, NULL, &kernel, &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_load_memory(NULL, 0, NULL, &kernel, &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "tpu", &kernel, &error),
+                     MASKC_BAD_INPUT);
+    assert_non_null(strstr(error.text, "unknown device 'tpu'"));
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu:1", &kernel, &error),
+                     MASKC_BAD_INPUT);
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "emulated", &kernel, &error),
+                     MASKC_UNAVAILABLE);
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size - 1, NULL, &kernel, &error),
+                     MASKC_BAD_INPUT);
+    assert_null(kernel);
+    maskc_bytes_free(&bytes);
+}
+
+/* A kernel file whose code is no code: an error, not a crash. */
+static void code_that_cannot_be_loaded_is_an_error(void **state)
+{
+    (void)state;
+    struct maskc_bytes bytes = compile("star", (struct maskc_options){.length = 32});
+    struct artifact *a;
+    struct maskc_kernel *kernel = NULL;
+    struct maskc_error error = {0};
+    assert_int_equal(artifact_read(bytes.data, bytes.size, "FILE", &a, NULL), 0);
+    const uint8_t *code = a->target[0].code;
+    uint64_t size;
+    a->target[0].code = (const uint8_t *)"garbage garbage garbage";
+    a->target[0].code_size = 20;
+    uint8_t *forged = artifact_write(a, &size);
+    assert_true(maskc_load_memory(forged, size, "cpu", &kernel, &error) != MASKC_OK);
+    assert_true(strlen(error.text) > 0);
+    free(forged);
+    a->target[0].code = code;
+    a->target[0].code_size =
+        bytes.size / 2 < 100 ? 1 : 100; /* the head of an object, no more */
+    forged = artifact_write(a, &size);
+    assert_true(maskc_load_memory(forged, size, "cpu", &kernel, &error) != MASKC_OK);
+    free(forged);
+    assert_null(kernel);
+    artifact_destroy(a);
+    maskc_bytes_free(&bytes);
+}
+
+/* ---- launch ---- */
+
+enum { N = 64, HEADS = 2, D = 64, ELEMENTS = N * HEADS * D };
+
+struct job {
+    const struct maskc_kernel *kernel;
+    float *q, *out, *lse;
+    int code;
+};
+
+static void *launch(void *argument)
+{
+    struct job *j = argument;
+    struct maskc_launch l = {.query = {.data = j->q},
+                             .key = {.data = j->q},
+                             .value = {.data = j->q},
+                             .out = {.data = j->out},
+                             .lse = j->lse,
+                             .threads = 1};
+    l.workspace_bytes = maskc_workspace_bytes(j->kernel, &l);
+    l.workspace = memory_aligned(l.workspace_bytes, 1);
+    j->code = maskc_run(j->kernel, &l, NULL);
+    free(l.workspace);
+    return NULL;
+}
+
+static struct job new_job(const struct maskc_kernel *kernel)
+{
+    struct job j = {.kernel = kernel,
+                    .q = memory_aligned(ELEMENTS, sizeof(float)),
+                    .out = memory_aligned(ELEMENTS, sizeof(float)),
+                    .lse = memory_aligned(HEADS * N, sizeof(float))};
+    for (int k = 0; k < ELEMENTS; k++) {
+        j.q[k] = (float)(k * 37 % 101) / 101 - 0.5f;
+        j.out[k] = NAN;
+    }
+    return j;
+}
+
+static void free_job(struct job *j)
+{
+    free(j->q);
+    free(j->out);
+    free(j->lse);
+}
+
+/* diagonal(0): each query sees itself alone, so O = V and LSE = scale |q|^2, to the last bit of V. */
+static void a_launch_computes(void **state)
+{
+    (void)state;
+    struct maskc_bytes bytes =
+        compile("diagonal(0)", (struct maskc_options){.length = N, .heads = HEADS});
+    struct maskc_kernel *kernel;
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
+    maskc_bytes_free(&bytes); /* the kernel has its own copy */
+    struct job j = new_job(kernel);
+    launch(&j);
+    assert_int_equal(j.code, 0);
+    for (int i = 0; i < N; i++)
+        for (int h = 0; h < HEADS; h++) {
+            double sum = 0;
+            for (int d = 0; d < D; d++) {
+                int at = (i * HEADS + h) * D + d;
+                sum += (double)j.q[at] * (double)j.q[at];
+                assert_true(fabsf(j.out[at] - j.q[at]) < 1e-6f);
+            }
+            assert_true(fabs((double)j.lse[h * N + i] - sum / 8) < 1e-5);
+        }
+    free_job(&j);
+    maskc_kernel_destroy(kernel);
+}
+
+static void one_kernel_serves_many_threads(void **state)
+{
+    (void)state;
+    enum { THREADS = 6 };
+    struct maskc_bytes bytes =
+        compile("bigbird", (struct maskc_options){.length = N, .heads = HEADS});
+    struct maskc_kernel *kernel;
+    struct job job[THREADS];
+    pthread_t thread[THREADS];
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
+    for (int k = 0; k < THREADS; k++)
+        job[k] = new_job(kernel);
+    for (int k = 0; k < THREADS; k++)
+        assert_int_equal(pthread_create(&thread[k], NULL, launch, &job[k]), 0);
+    for (int k = 0; k < THREADS; k++)
+        pthread_join(thread[k], NULL);
+    for (int k = 0; k < THREADS; k++) {
+        assert_int_equal(job[k].code, 0);
+        assert_memory_equal(job[k].out, job[0].out, ELEMENTS * sizeof(float));
+        free_job(&job[k]);
+    }
+    maskc_kernel_destroy(kernel);
+    maskc_bytes_free(&bytes);
+}
+
+/* ---- files ---- */
+
+static void files_are_saved_whole(void **state)
+{
+    (void)state;
+    struct maskc_bytes bytes = compile("star", (struct maskc_options){.length = 32});
+    struct maskc_error error = {0};
+    struct maskc_kernel *kernel;
+    char path[128];
+    snprintf(path, sizeof path, "%s/star.mkb", cache);
+    assert_int_equal(maskc_bytes_save(&bytes, path, NULL), 0);
+    assert_int_equal(maskc_load(path, "cpu", &kernel, NULL), 0);
+    maskc_kernel_destroy(kernel);
+    unlink(path);
+    assert_int_equal(maskc_bytes_save(&bytes, "/nonexistent/x.mkb", &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_bytes_save(NULL, path, &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_bytes_save(&bytes, NULL, &error), MASKC_BAD_INPUT);
+    maskc_bytes_free(&bytes);
+}
+
+/* ---- targets ---- */
+
+static void target_lists_are_resolved(void **state)
+{
+    (void)state;
+    const struct target *found[ARTIFACT_MAX_TARGETS];
+    uint32_t count;
+    char list[64];
+    snprintf(list, sizeof list, "cpu,%s,sm_80,cpu,sm_80", machine_cpu_target());
+    assert_int_equal(targets_resolve(list, found, ARTIFACT_MAX_TARGETS, &count, NULL), 0);
+    assert_int_equal(count, 2);
+    assert_string_equal(found[0]->name, machine_cpu_target());
+    assert_string_equal(found[1]->name, "sm_80");
+    assert_int_equal(targets_resolve("cuda", found, ARTIFACT_MAX_TARGETS, &count, NULL), 0);
+    assert_true(count == 1 || count == 3); /* with a GPU its own */
+    struct error e = {0};
+    assert_int_equal(targets_resolve("cpu,x86-64-v9", found, ARTIFACT_MAX_TARGETS, &count, &e),
+                     -1);
+    assert_non_null(strstr(e.text, "x86-64-v3"));
+    assert_int_equal(targets_resolve("sm_80,sm_86", found, 1, &count, &e), -1);
+    assert_false(machine_runs("sm_80"));
+    assert_true(machine_runs(machine_cpu_target()));
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(cache) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    struct cache *c = cache_open(cache);
+    cache_clear(c);
+    cache_close(c);
+    return rmdir(cache);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(zeroed_options_are_defaults),
+        cmocka_unit_test(options_reach_the_kernel),
+        cmocka_unit_test(a_dense_array_is_a_mask),
+        cmocka_unit_test(kernel_files_are_deterministic),
+        cmocka_unit_test(compile_errors_have_codes_and_texts),
+        cmocka_unit_test(load_errors_have_codes_and_texts),
+        cmocka_unit_test(code_that_cannot_be_loaded_is_an_error),
+        cmocka_unit_test(a_launch_computes),
+        cmocka_unit_test(one_kernel_serves_many_threads),
+        cmocka_unit_test(files_are_saved_whole),
+        cmocka_unit_test(target_lists_are_resolved),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
