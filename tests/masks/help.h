@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of masks share: masks from one line, refusals from one line, small files. */
+#pragma once
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "masks/load.h"
+
+/* The mask of a request that must succeed; the test fails with the error's text. */
+struct mask *load(struct mask_request r);
+struct mask *load_text(const char *text, uint32_t n);
+
+/* The request must fail as bad input, and the error's first line must be `line`. */
+void refuse(struct mask_request r, const char *line);
+
+/* A path in a folder of this test's own, which test_folder_remove() removes; lives until the next
+   call with the same slot. */
+const char *test_path(const char *name);
+void test_folder_remove(void);
+void write_bytes(const char *path, const void *bytes, size_t size);
+
+/* A .npy of the given header and data. */
+void write_npy(const char *path, const char *descr, const char *shape, bool fortran,
+               const void *data, size_t bytes);
+
+/* xorshift64*, for test data alone. */
+uint64_t next_random(uint64_t *state);
