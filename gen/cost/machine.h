@@ -11,7 +11,9 @@ struct machine {
     /* Rooflines, of one core (CPU) or of the whole device (CUDA). */
     double flops; /* multiply-add peak of the templates' matrix work, FLOP/s */
     double exps;  /* exponentials, 1/s */
-    double bytes; /* memory, B/s */
+    double bytes; /* memory, B/s, ... */
+    double cache,
+        cache_bytes; /* ... or where a head's tensors are smaller than cache bytes, B/s */
     /* What the templates reach on one worker. Seconds. */
     double tile_flop;  /* per FLOP of a full tile's two products */
     double tile_entry; /* per score entry of a tile: scale, max, exp, sum */

@@ -18,7 +18,8 @@ struct checker {
     uint64_t words; /* of a row of the bitmap */
     u64 *bits;      /* [strip_rows][words] */
     uint32_t visited[ABI_MAX_STRIP];
-    bool *owned; /* [n] */
+    uint32_t uses, max_cols; /* as found */
+    bool *owned;             /* [n] */
     struct error *e;
 };
 
@@ -103,8 +104,7 @@ static int check_pieces(struct checker *c, const struct abi_item *item)
         const struct lowering *l = piece->kind < ABI_KINDS ? lowering_of(piece->kind) : NULL;
         if (!l)
             return fail(c, "unknown kind of piece", item->row0, 0);
-        if (!(t->uses >> piece->kind & 1))
-            return fail(c, "a kind that `uses` lacks", item->row0, 0);
+        c->uses |= (u32)1 << piece->kind;
         if ((item->rows == 1) != (piece->kind == ABI_ROWS))
             return fail(c, "the row pass and one row do not go together", item->row0, 0);
         if (c->e)
@@ -118,7 +118,8 @@ static int check_pieces(struct checker *c, const struct abi_item *item)
             return fail(c, "a piece's columns do not add up", item->row0, 0);
         cols += piece->cols;
     }
-    if (cols != item->cols || item->cols > t->max_cols)
+    c->max_cols = item->cols > c->max_cols ? item->cols : c->max_cols;
+    if (cols != item->cols)
         return fail(c, "the item's columns do not add up", item->row0, 0);
     return 0;
 }
@@ -278,6 +279,8 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
         failed = c.mask ? check_mask(&c) : -1;
         pattern_destroy(turned);
     }
+    if (!failed && (c.uses != t->uses || c.max_cols != t->max_cols))
+        failed = fail(&c, "`uses` or `max_cols` do not say what the items need", 0, 0);
     if (!failed)
         failed = check_work(&c);
     free(c.bits);

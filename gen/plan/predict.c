@@ -64,7 +64,7 @@ static uint32_t workers_of(const struct plan *p, uint32_t threads)
     return workers ? workers : 1;
 }
 
-double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                     uint32_t threads)
 {
     uint32_t workers = workers_of(p, threads);
@@ -77,6 +77,15 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
     double pack_turned = pack_seconds(p, p->transposed.uses) * heads / workers;
     return p->machine->backward_ratio * (DQ_SHARE * forward + (1 - DQ_SHARE) * turned) + pack +
            pack_turned + 2 * p->machine->launch;
+}
+
+/* No plan beats the roofline, whatever the model says of a very sparse one. */
+double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
+                    uint32_t threads)
+{
+    double modelled = model(p, backward, layer, batch, threads);
+    double floor = plan_floor(p, backward, layer, batch, threads);
+    return modelled > floor ? modelled : floor;
 }
 
 double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
@@ -145,5 +154,7 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
     double dense = weigh(p, f->dense_predicted, t->dense_predicted, backward);
     ret.predicted = spread(p, predicted, heads, threads, backward);
     ret.dense = spread(p, dense, heads, threads, backward);
+    ret.predicted = ret.predicted > ret.floor ? ret.predicted : ret.floor;
+    ret.dense = ret.dense > ret.predicted ? ret.dense : ret.predicted;
     return ret;
 }

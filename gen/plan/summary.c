@@ -8,7 +8,7 @@
 
 /* What was visited how. */
 struct tally {
-    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS];
+    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines;
     double seconds;
 };
 
@@ -50,6 +50,7 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
             sum.executed += cells;
             sum.cells[piece->kind] += cells;
             sum.pieces[piece->kind]++;
+            sum.lines += piece->kind == ABI_DIAGONAL ? piece->count : 0;
         }
     }
     return sum;
@@ -70,24 +71,48 @@ static void name_lowering(const struct tally *sum, bool all, struct plan_summary
     }
 }
 
-static void give_reason(const struct tally *sum, const struct pattern *pattern, bool all,
-                        struct plan_summary *s)
+/* The other kinds visit active entries only. */
+static double active_in_tiles(double active, const uint64_t *cells)
 {
-    char *at = s->reason;
-    size_t room = sizeof s->reason;
-    double dense = s->dense_predicted / s->predicted;
+    return active - (double)(cells[ABI_ROWS] + cells[ABI_BLOCKS] + cells[ABI_DIAGONAL]);
+}
+
+static void add_reason(struct plan_summary *s, const char *format, double a, double b)
+{
+    size_t length = strlen(s->reason);
+    snprintf(s->reason + length, sizeof s->reason - length, "%s", length ? "; " : "");
+    length = strlen(s->reason);
+    snprintf(s->reason + length, sizeof s->reason - length, format, a, b);
+}
+
+/* Why each kind of piece is there, by the figures that decided. */
+static void give_reason(const struct plan *p, const struct tally *sum,
+                        const struct pattern *pattern, bool all, struct plan_summary *s)
+{
+    double area = (double)p->n * p->n, active = (double)pattern->active;
+    const uint64_t *cells = sum->cells;
     if (!sum->executed)
-        snprintf(at, room, "no entry is active: outputs are only cleared");
-    else if (all && pattern->active == (uint64_t)pattern->n * pattern->n)
-        snprintf(at, room, "every entry is active");
+        add_reason(s, "no entry is active: outputs are only cleared", 0, 0);
+    else if (active == area)
+        add_reason(s, "every entry is active", 0, 0);
     else if (all)
-        snprintf(at, room,
-                 "every tile has active entries, and no lowering is predicted faster");
-    else
-        snprintf(at, room,
-                 "visits %.1f%% of the entries for %.1f%% active; predicted %.1fx dense",
-                 100 * s->executed_fraction,
-                 100 * (double)pattern->active / ((double)pattern->n * pattern->n), dense);
+        add_reason(s, "every tile is active, and nothing is predicted faster", 0, 0);
+    if (!sum->executed || all)
+        return;
+    if (cells[ABI_ROWS])
+        add_reason(s, "%.0f rows see far more keys than their neighbours",
+                   (double)sum->pieces[ABI_ROWS], 0);
+    if (cells[ABI_BLOCKS])
+        add_reason(s, "%.3g%% of the area are ranges that whole strips see",
+                   100 * (double)cells[ABI_BLOCKS] / area, 0);
+    if (cells[ABI_TILES])
+        add_reason(s, "tiles touch %.3g%% of the area for %.3g%% active",
+                   100 * (double)cells[ABI_TILES] / area,
+                   100 * active_in_tiles(active, cells) / area);
+    if (cells[ABI_DIAGONAL])
+        add_reason(s, "%.3g%% of the area are lines of %.3g entries each, too few for tiles",
+                   100 * (double)cells[ABI_DIAGONAL] / area,
+                   (double)cells[ABI_DIAGONAL] / (double)sum->lines);
 }
 
 static void set_floor(const struct plan *p, const struct pattern *pattern,
@@ -96,7 +121,8 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     const struct machine *m = p->machine;
     double cells = (double)pattern->active, rows = p->n, d = p->features.head_dim;
     double compute = cells * 4 * d / m->flops, exp = cells / m->exps;
-    double memory = rows * (4 * d * dtype_bytes(p->features.dtype) + 4) / m->bytes;
+    double bytes = rows * (4 * d * dtype_bytes(p->features.dtype) + 4); /* Q, K, V, O and LSE */
+    double memory = bytes / (bytes <= m->cache ? m->cache_bytes : m->bytes);
     s->floor = memory;
     s->bound = "memory";
     if (exp > s->floor) {
@@ -134,7 +160,7 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     if (s->dense_predicted < s->predicted) /* item costs are rounded up to whole nanoseconds */
         s->dense_predicted = s->predicted;
     name_lowering(&sum, all, s);
-    give_reason(&sum, pattern, all, s);
+    give_reason(p, &sum, pattern, all, s);
     set_floor(p, pattern, s);
     for (uint32_t k = 0; lowerings[k]; k++) {
         if (!applied[k] || !strcmp(lowerings[k]->name, s->lowering))
