@@ -87,7 +87,8 @@ static struct mask *build_mask(const struct mask_tensors *t)
     uint32_t p = 0;
     for (; p < t->n_patterns; p++) {
         const uint64_t *row = t->row + (size_t)p * (t->n + 1);
-        made[p] = read_pattern(t->n, row, t->run + done, t->n_runs - done);
+        const struct run *run = t->run ? t->run + done : NULL; /* null: no pattern has runs */
+        made[p] = read_pattern(t->n, row, run, t->n_runs - done);
         if (!made[p])
             goto out;
         done += row[t->n];

@@ -322,8 +322,9 @@ static void one_kernel_serves_many_threads(void **state)
     for (int k = 0; k < THREADS; k++) {
         assert_int_equal(job[k].code, 0);
         assert_memory_equal(job[k].out, job[0].out, ELEMENTS * sizeof(float));
-        free_job(&job[k]);
     }
+    for (int k = 0; k < THREADS; k++)
+        free_job(&job[k]);
     maskc_kernel_destroy(kernel);
     maskc_bytes_free(&bytes);
 }
