@@ -23,15 +23,26 @@ static bool write_all(int file, const uint8_t *bytes, uint64_t size)
     return true;
 }
 
+/* A path to the file that no other object was opened by: the system's loader takes equal names for
+   equal objects, and numbers of files come again. Bits of a counter choose between "/." and "/". */
+static void unique_path(int file, char *ret, size_t room)
+{
+    static _Atomic uint32_t opened;
+    size_t at = (size_t)snprintf(ret, room, "/proc/self/fd");
+    for (uint32_t bits = ++opened; bits; bits >>= 1)
+        at += (size_t)snprintf(ret + at, room - at, bits & 1 ? "/." : "/");
+    snprintf(ret + at, room - at, "/%d", file);
+}
+
 void *object_open(const uint8_t *bytes, uint64_t size, struct error *e)
 {
-    char path[64];
+    char path[128];
     void *object = NULL;
     int file = memfd_create("maskc", MFD_CLOEXEC);
     if (file < 0 || !write_all(file, bytes, size)) {
         error_set(e, ERROR_UNAVAILABLE, "cannot hold the code in memory: %s", strerror(errno));
     } else {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+        unique_path(file, path, sizeof path);
         object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!object)
             error_set(e, ERROR_INPUT, "the code cannot be loaded: %s", dlerror());

@@ -180,27 +180,22 @@ static bool release_warp(struct block *b, uint32_t first)
     return true;
 }
 
-/* All threads that have not ended wait at one barrier. */
+/* All threads wait at one barrier. One that has ended will never come: that is an error too. */
 static bool release_barrier(struct block *b)
 {
-    struct thread *first = NULL;
-    for (uint32_t k = 0; k < b->launch->threads; k++) {
-        struct thread *t = &b->thread[k];
-        if (t->state != AT_BARRIER && t->state != ENDED)
+    for (uint32_t k = 0; k < b->launch->threads; k++)
+        if (b->thread[k].state != AT_BARRIER)
             return false;
-        if (t->state == AT_BARRIER && !first)
-            first = t;
-        if (t->state == AT_BARRIER && !same_place(first, t)) {
-            report(b, "threads are at different barriers", (uint32_t)(first - b->thread), k);
+    for (uint32_t k = 1; k < b->launch->threads; k++)
+        if (!same_place(b->thread, &b->thread[k])) {
+            report(b, "threads are at different barriers", 0, k);
             return false;
         }
-    }
-    for (uint32_t k = 0; first && k < b->launch->threads; k++)
-        if (b->thread[k].state == AT_BARRIER)
-            b->thread[k].state = READY;
+    for (uint32_t k = 0; k < b->launch->threads; k++)
+        b->thread[k].state = READY;
     if (++b->epoch == LAST_EPOCH)
         forget_past(b);
-    return first != NULL;
+    return true;
 }
 
 static bool all_ended(const struct block *b)

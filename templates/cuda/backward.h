@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backward pass: dQ over the forward plan, then dK and dV over the transposed one. Both recompute
-   P from the row's LSE (or tau). dS = P (dP - delta) for softmax, with delta = dO . O; for sparsegen
-   dS = (dP - mean of dP over the support) / (1 - lambda) on the support. dQ leaves delta, or the
-   mean, in args.state for the other. */
+   P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is the sum of P dP, which
+   is dO . O; for sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the support. dQ
+   leaves delta, or the mean, in args.state for dK. */
 #ifndef MASKC_CUDA_BACKWARD_H
 #define MASKC_CUDA_BACKWARD_H
 
@@ -60,9 +60,9 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
         p->at[at] = sees(g, at) ? probability(a, p->at[at], lse) : 0;
 }
 
-/* Sparsegen: the mean of dP over the support of the thread's row. Keeps dP in the scratch, -inf
-   outside the support. */
-DEVICE float support_mean(const struct abi_args *a, const struct job *j, float lse)
+/* The row's state by a walk of its own: for sparsegen the mean of dP over the support, and dP to the
+   scratch, -inf outside the support; for softmax the sum of P dP. */
+DEVICE float walked_state(const struct abi_args *a, const struct job *j, float lse)
 {
     struct walk w = walk_start(&a->forward, j);
     struct group g;
@@ -72,15 +72,26 @@ DEVICE float support_mean(const struct abi_args *a, const struct job *j, float l
         query_group(a, j, &g, lse, &p, &dp);
         UNROLL
         for (u32 k = 0; k < SLOTS; k++) {
-            sum += p.at[k] > 0 ? dp.at[k] : 0;
-            count += p.at[k] > 0 ? 1 : 0;
-            dp.at[k] = p.at[k] > 0 ? dp.at[k] : NEGATIVE_INFINITY;
+            u32 supports = p.at[k] > 0;
+            float weight = TRANSFORM == ABI_SPARSEGEN ? 1 : p.at[k];
+            sum += supports ? weight * dp.at[k] : 0;
+            count += supports ? 1 : 0;
+            dp.at[k] = supports ? dp.at[k] : NEGATIVE_INFINITY;
         }
-        scratch_put(scratch_of_block(a), &dp, &g);
+        if (TRANSFORM == ABI_SPARSEGEN)
+            scratch_put(scratch_of_block(a), &dp, &g);
     }
     sum = row_sum(j, sum);
-    count = row_sum(j, count);
+    count = TRANSFORM == ABI_SPARSEGEN ? row_sum(j, count) : 1;
     return count > 0 ? sum / count : 0;
+}
+
+/* An O that was rounded to 16 bits is too far off for dO . O. */
+DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
+{
+    if (TRANSFORM == ABI_SPARSEGEN || DTYPE != ABI_F32)
+        return walked_state(a, j, lse);
+    return row_delta(a, j);
 }
 
 /* dS of a group for dQ; K is in tile 2 afterwards. */
@@ -111,7 +122,7 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
     load_row(shared_tile(1), &d_o, j->row, j->active);
     SYNC();
     float lse = j->active ? lse_of(a, j)[j->row] : 0;
-    float state = TRANSFORM == ABI_SPARSEGEN ? support_mean(a, j, lse) : row_delta(a, j);
+    float state = row_state(a, j, lse);
     struct sums d_q;
     sums_clear(&d_q);
     struct walk w = walk_start(&a->forward, j);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of CUDA kernels share: a mask's name to a kernel file in memory without running a
+   GPU compiler (the emulation needs the text alone), and that file changed. */
+#pragma once
+#include "tools/check/check.h"
+
+struct kernel_case {
+    const char *mask;
+    uint32_t n, heads; /* heads 0: the mask's own */
+    struct features features;
+};
+
+/* A kernel file in memory whose one target, sm_80, holds text and no cubin. `edit` (null: none) may
+   return another text, which is freed; it owns nothing else. Fails the test on an error. */
+uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *text, void *data),
+                      void *data, uint64_t *ret_size);
+
+/* The same, loaded on the device "emulated"; null with *e set where that fails. */
+struct maskc_kernel *fixture_load(const struct kernel_case *c,
+                                  char *(*edit)(const char *text, void *data), void *data,
+                                  struct error *e);
+
+/* The problem of a whole mask with a case's features. */
+struct problem fixture_problem(const struct maskc_kernel *k);
