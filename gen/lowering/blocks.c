@@ -130,7 +130,8 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
                   const struct abi_piece *piece, struct text *out)
 {
     (void)strip_rows, (void)item;
-    text_add(out, "%u ranges, %u keys:", piece->count, piece->cols);
+    count_print(out, piece->count, "range");
+    text_add(out, ", %u columns:", piece->cols);
     for (uint32_t k = 0; k < piece->count && k < 8; k++)
         text_add(out, " %u..%u", t->ranges[piece->first + k].begin,
                  t->ranges[piece->first + k].end - 1);

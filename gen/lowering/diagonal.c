@@ -246,7 +246,8 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
     uint64_t cells = 0;
     for (uint32_t k = 0; k < piece->count; k++)
         cells += t->lines[piece->first + k].row_end - t->lines[piece->first + k].row_begin;
-    text_add(out, "%u lines, %llu entries:", piece->count, (unsigned long long)cells);
+    count_print(out, piece->count, "line");
+    text_add(out, ", %llu entries:", (unsigned long long)cells);
     for (uint32_t k = 0; k < piece->count && k < 12; k++) {
         const struct abi_line *line = &t->lines[piece->first + k];
         if (line->step)

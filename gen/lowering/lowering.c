@@ -18,3 +18,8 @@ const struct lowering *lowering_of(enum abi_piece_kind kind)
             return *l;
     return NULL;
 }
+
+void count_print(struct text *out, uint64_t count, const char *noun)
+{
+    text_add(out, "%llu %s%s", (unsigned long long)count, noun, count == 1 ? "" : "s");
+}

@@ -68,6 +68,9 @@ uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece
 double rows_price(const struct price *p, const struct strip *s,
                   uint32_t r); /* of row r alone */
 
+/* "1 line", "3 lines". */
+void count_print(struct text *out, uint64_t count, const char *noun);
+
 static inline bool item_owns(const struct abi_item *item, uint32_t r)
 {
     return item->own[r / 32] >> (r % 32) & 1;

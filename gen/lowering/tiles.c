@@ -87,7 +87,8 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
     uint32_t full = 0;
     for (uint32_t k = 0; k < piece->count; k++)
         full += !t->tiles[piece->first + k].pattern;
-    text_add(out, "%u tiles, %u full, at", piece->count, full);
+    count_print(out, piece->count, "tile");
+    text_add(out, ", %u full (*), at", full);
     for (uint32_t k = 0; k < piece->count && k < 12; k++) {
         struct abi_tile tile = t->tiles[piece->first + k];
         text_add(out, " %u%s", tile.col0, tile.pattern ? "" : "*");

@@ -26,14 +26,14 @@ static void add_places(const struct plan *p, uint32_t which, json_t *entry)
     json_object_set_new(entry, "at", at);
 }
 
-/* The same pass by one lowering: its figures stand for one head on one worker. */
-static json_t *rejected(const struct plan *p, const struct plan_summary *s, double scale)
+/* The launch by one lowering alone, in proportion to dense. */
+static json_t *rejected(const struct plan_summary *s, double dense)
 {
     json_t *list = json_array();
     for (uint32_t k = 0; k < s->n_rejected; k++)
         json_array_append_new(
             list, json_pack("{s:s,s:o}", "lowering", s->rejected[k].lowering, "predicted_s",
-                            number(s->rejected[k].predicted * scale + p->machine->launch)));
+                            number(dense * s->rejected[k].predicted / s->dense_predicted)));
     return list;
 }
 
@@ -43,9 +43,6 @@ static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32
     const struct plan_pass *pass = backward ? &p->transposed : &p->forward;
     const struct plan_summary *s = &pass->summary[which];
     struct mask_times t = mask_times(p, which, backward, batch, threads);
-    double workers = p->machine->kind == TARGET_CPU ? threads : p->machine->workers;
-    double scale =
-        (double)t.heads * batch / workers * (backward ? p->machine->backward_ratio : 1);
     json_t *j = json_object();
     add_places(p, which, j);
     json_object_set_new(j, "pass", json_string(backward ? "backward" : "forward"));
@@ -56,7 +53,7 @@ static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32
     json_object_set_new(j, "dense_predicted_s", number(t.dense));
     json_object_set_new(j, "floor_s", number(t.floor));
     json_object_set_new(j, "bound", json_string(s->bound));
-    json_object_set_new(j, "rejected", rejected(p, s, scale));
+    json_object_set_new(j, "rejected", rejected(s, t.dense));
     return j;
 }
 

@@ -3,6 +3,7 @@
    it, over every head and sequence. */
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
+#include <math.h>
 #include <stdlib.h>
 
 /* Above this many items the worker loads even out, and their mean is the answer. */
@@ -64,6 +65,13 @@ static uint32_t workers_of(const struct plan *p, uint32_t threads)
     return workers ? workers : 1;
 }
 
+/* A figure of both directions, weighed as the backward pass uses them. */
+static double weigh(const struct plan *p, double forward, double transposed, bool backward)
+{
+    double both = DQ_SHARE * forward + (1 - DQ_SHARE) * transposed;
+    return backward ? p->machine->backward_ratio * both : forward;
+}
+
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                     uint32_t threads)
 {
@@ -75,8 +83,7 @@ static double model(const struct plan *p, bool backward, uint32_t layer, uint32_
         return forward + pack + p->machine->launch;
     double turned = span(&p->transposed, layer, batch, workers);
     double pack_turned = pack_seconds(p, p->transposed.uses) * heads / workers;
-    return p->machine->backward_ratio * (DQ_SHARE * forward + (1 - DQ_SHARE) * turned) + pack +
-           pack_turned + 2 * p->machine->launch;
+    return weigh(p, forward, turned, true) + pack + pack_turned + 2 * p->machine->launch;
 }
 
 /* No plan beats the roofline, whatever the model says of a very sparse one. */
@@ -88,6 +95,13 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
     return modelled > floor ? modelled : floor;
 }
 
+/* Strips of one price: as many rounds of them as it takes. */
+static double rounds(const struct plan *p, double head, double heads, uint32_t workers)
+{
+    double strips = ceil((double)p->n / p->strip_rows);
+    return ceil(strips * heads / workers) * head / strips;
+}
+
 double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                           uint32_t threads)
 {
@@ -96,13 +110,12 @@ double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, u
     for (uint32_t h = 0; h < p->heads; h++) {
         uint32_t which = p->at[(size_t)layer * p->heads + h];
         double forward = p->forward.summary[which].dense_predicted;
-        double share = turned
-                           ? DQ_SHARE * forward +
-                                 (1 - DQ_SHARE) * p->transposed.summary[which].dense_predicted
-                           : forward;
-        sum += turned ? p->machine->backward_ratio * share : share;
+        sum += turned ? weigh(p, forward, p->transposed.summary[which].dense_predicted, true)
+                      : forward;
     }
-    double dense = sum * batch / workers_of(p, threads) + (turned ? 2 : 1) * p->machine->launch;
+    double heads = (double)p->heads * batch;
+    double dense = rounds(p, sum / p->heads, heads, workers_of(p, threads)) +
+                   (turned ? 2 : 1) * p->machine->launch;
     double ours = plan_predict(p, backward, layer, batch, threads);
     return dense > ours ? dense : ours;
 }
@@ -114,20 +127,6 @@ double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t 
     for (uint32_t h = 0; h < p->heads; h++)
         sum += p->forward.summary[p->at[(size_t)layer * p->heads + h]].floor;
     return sum * batch / workers * (backward ? BACKWARD_FLOOR : 1);
-}
-
-/* A part of a launch whose items even out over the workers. */
-static double spread(const struct plan *p, double each, double heads, uint32_t threads,
-                     bool backward)
-{
-    return each * heads / workers_of(p, threads) + (backward ? 2 : 1) * p->machine->launch;
-}
-
-/* A figure of both directions, weighed as the backward pass uses them. */
-static double weigh(const struct plan *p, double forward, double transposed, bool backward)
-{
-    double both = DQ_SHARE * forward + (1 - DQ_SHARE) * transposed;
-    return backward ? p->machine->backward_ratio * both : forward;
 }
 
 struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward,
@@ -152,8 +151,9 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
     }
     double predicted = weigh(p, f->predicted, t->predicted, backward);
     double dense = weigh(p, f->dense_predicted, t->dense_predicted, backward);
-    ret.predicted = spread(p, predicted, heads, threads, backward);
-    ret.dense = spread(p, dense, heads, threads, backward);
+    double launch = (backward ? 2 : 1) * p->machine->launch;
+    ret.predicted = rounds(p, predicted, heads, workers_of(p, threads)) + launch;
+    ret.dense = rounds(p, dense, heads, workers_of(p, threads)) + launch;
     ret.predicted = ret.predicted > ret.floor ? ret.predicted : ret.floor;
     ret.dense = ret.dense > ret.predicted ? ret.dense : ret.predicted;
     return ret;

@@ -82,16 +82,23 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
 {
     const struct features *f = &p->features;
-    text_add(out, "plan for %s on %s: length %u, %u heads, %u layers, %u distinct masks\n",
-             p->target->name, p->machine->name, p->n, p->heads, p->layers, p->n_masks);
+    text_add(out, "plan for %s on %s: length %u, ", p->target->name, p->machine->name, p->n);
+    count_print(out, p->heads, "head");
+    text_add(out, ", ");
+    count_print(out, p->layers, "layer");
+    text_add(out, ", ");
+    count_print(out, p->n_masks, "distinct mask");
+    text_add(out, "\n");
     text_add(out, "  head dim %u, %s, ", f->head_dim, dtype_name(f->dtype));
     if (f->transform == ABI_SPARSEGEN)
         text_add(out, "sparsegen=%g", (double)f->lambda);
     else
         text_add(out, "softmax");
     text_add(out, ", batch %u", batch);
-    if (p->machine->kind == TARGET_CPU)
-        text_add(out, ", %u threads", threads);
+    if (p->machine->kind == TARGET_CPU) {
+        text_add(out, ", ");
+        count_print(out, threads, "thread");
+    }
     text_add(out, p->layers > 1 ? "; times of layer 0\n" : "\n");
     add_launch(p, false, batch, threads, out);
     if (f->backward)
@@ -131,17 +138,24 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
                 full += !t->tiles[piece->first + j].pattern;
         }
     }
-    text_add(out, "    visits    %llu strips, %llu single rows", (unsigned long long)strips,
-             (unsigned long long)rows);
-    if (count[ABI_TILES])
-        text_add(out, "; %llu tiles (%llu full)", (unsigned long long)count[ABI_TILES],
-                 (unsigned long long)full);
-    if (count[ABI_BLOCKS])
-        text_add(out, "; %llu block ranges", (unsigned long long)count[ABI_BLOCKS]);
-    if (count[ABI_DIAGONAL])
-        text_add(out, "; %llu lines", (unsigned long long)count[ABI_DIAGONAL]);
-    if (count[ABI_ROWS])
-        text_add(out, "; %llu ranges of rows", (unsigned long long)count[ABI_ROWS]);
+    static const char *const nouns[ABI_KINDS] = {
+        [ABI_BLOCKS] = "block range",
+        [ABI_TILES] = "tile",
+        [ABI_DIAGONAL] = "line",
+        [ABI_ROWS] = "row range",
+    };
+    text_add(out, "    visits    ");
+    count_print(out, strips, "strip");
+    text_add(out, ", ");
+    count_print(out, rows, "single row");
+    for (uint32_t k = 0; k < ABI_KINDS; k++) {
+        if (!count[k])
+            continue;
+        text_add(out, "; ");
+        count_print(out, count[k], nouns[k]);
+        if (k == ABI_TILES)
+            text_add(out, " (%llu full)", (unsigned long long)full);
+    }
     text_add(out, "\n");
 }
 

@@ -100,7 +100,7 @@ static void give_reason(const struct plan *p, const struct tally *sum,
     if (!sum->executed || all)
         return;
     if (cells[ABI_ROWS])
-        add_reason(s, "%.0f rows see far more keys than their neighbours",
+        add_reason(s, "rows that see far more keys than their neighbours: %.0f",
                    (double)sum->pieces[ABI_ROWS], 0);
     if (cells[ABI_BLOCKS])
         add_reason(s, "%.3g%% of the area are ranges that whole strips see",

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plan == mask, judged twice: by plan_check, and by a plain decoder here that follows
+   templates/abi.h word by word over n x n counters. Then plans are damaged, and plan_check must
+   reject whatever the plain decoder rejects. Seeded by MASKC_TEST_SEED; the seed is printed. */
+#include "gen/plan/plan.h"
+#include "masks/base/memory.h"
+#include "tests/gen/random_mask.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MASKS = 600, DAMAGED = 60, DAMAGES = 40 };
+
+static struct random start(void)
+{
+    const char *seed = getenv("MASKC_TEST_SEED");
+    struct random r = {seed ? strtoull(seed, NULL, 0) : 20260101};
+    print_message("seed %llu\n", (unsigned long long)r.state);
+    return r;
+}
+
+/* ---- the plain decoder ---- */
+
+struct plain {
+    const struct plan *plan;
+    const struct plan_pass *pass;
+    uint8_t *visits; /* [n][n], in the direction of the pass */
+    uint8_t *owned;  /* [n] */
+    bool ok;
+};
+
+static void visit(struct plain *d, const struct abi_item *item, u32 r, i64 col)
+{
+    u32 n = d->plan->n;
+    bool own = r < item->rows && item->own[r / 32] >> (r % 32) & 1;
+    if (!own || col < 0 || col >= n || item->row0 + r >= n)
+        d->ok = false;
+    else
+        d->visits[(size_t)(item->row0 + r) * n + (size_t)col]++;
+}
+
+static void visit_tile(struct plain *d, const struct abi_item *item,
+                       const struct abi_tile *tile)
+{
+    u32 rows = d->plan->strip_rows;
+    if (tile->pattern > d->pass->n_patterns || tile->col0 % 32) {
+        d->ok = false;
+        return;
+    }
+    for (u32 r = 0; r < rows; r++) {
+        bool own = r < item->rows && item->own[r / 32] >> (r % 32) & 1;
+        u32 word = tile->pattern ? d->pass->patterns[(size_t)(tile->pattern - 1) * rows + r]
+                   : own         ? ~(u32)0
+                                 : 0;
+        for (u32 c = 0; c < 32; c++)
+            if (word >> c & 1)
+                visit(d, item, r, (i64)tile->col0 + c);
+    }
+}
+
+static void visit_range(struct plain *d, const struct abi_item *item, struct abi_range range,
+                        bool all)
+{
+    if (range.begin >= range.end || range.end > d->plan->n) {
+        d->ok = false;
+        return;
+    }
+    for (u32 r = 0; r < item->rows; r++)
+        for (u32 c = range.begin; c < range.end; c++)
+            if (all || item->own[r / 32] >> (r % 32) & 1)
+                visit(d, item, r, c);
+}
+
+static void visit_line(struct plain *d, const struct abi_item *item,
+                       const struct abi_line *line)
+{
+    if (line->step > 1 || line->row_begin >= line->row_end || line->row_end > item->rows) {
+        d->ok = false;
+        return;
+    }
+    for (u32 r = line->row_begin; r < line->row_end; r++)
+        visit(d, item, r, (i64)line->col0 + (i64)line->step * r);
+}
+
+static u32 visit_piece(struct plain *d, const struct abi_item *item,
+                       const struct abi_piece *piece)
+{
+    const struct plan_pass *t = d->pass;
+    u64 room = piece->kind == ABI_TILES      ? t->n_tiles
+               : piece->kind == ABI_DIAGONAL ? t->n_lines
+                                             : t->n_ranges;
+    u32 cols = 0;
+    d->ok &= piece->kind < ABI_KINDS && (u64)piece->first + piece->count <= room;
+    for (u32 k = piece->first; d->ok && k < piece->first + piece->count; k++) {
+        if (piece->kind == ABI_TILES)
+            visit_tile(d, item, &t->tiles[k]), cols += 32;
+        else if (piece->kind == ABI_DIAGONAL)
+            visit_line(d, item, &t->lines[k]), cols++;
+        else
+            visit_range(d, item, t->ranges[k], piece->kind == ABI_ROWS),
+                cols += t->ranges[k].end - t->ranges[k].begin;
+    }
+    d->ok &= (piece->kind == ABI_ROWS) == (item->rows == 1);
+    return cols;
+}
+
+static void visit_item(struct plain *d, const struct abi_item *item)
+{
+    u32 n = d->plan->n, cols = 0;
+    if (item->rows < 1 || item->rows > d->plan->strip_rows || item->row0 >= n ||
+        item->rows > n - item->row0 || (u64)item->piece + item->pieces > d->pass->n_pieces) {
+        d->ok = false;
+        return;
+    }
+    d->ok &= item->rows == 1 || item->row0 % d->plan->strip_rows == 0;
+    for (u32 r = 0; r < ABI_MAX_STRIP; r++) {
+        if (!(item->own[r / 32] >> (r % 32) & 1))
+            continue;
+        if (r < item->rows)
+            d->owned[item->row0 + r]++;
+        else
+            d->ok = false;
+    }
+    for (u32 k = 0; d->ok && k < item->pieces; k++) {
+        const struct abi_piece *piece = &d->pass->pieces[item->piece + k];
+        u32 piece_cols = visit_piece(d, item, piece);
+        d->ok &= piece_cols == piece->cols;
+        cols += piece_cols;
+    }
+    d->ok &= cols == item->cols && item->cost > 0;
+}
+
+/* Is every active entry visited once, no other one, and every row owned once? */
+static bool plain_equal(const struct plan *p, const struct plan_pass *t, const struct mask *m,
+                        bool transposed)
+{
+    struct plain d = {.plan = p, .pass = t, .ok = true};
+    for (u32 which = 0; which < p->n_masks && d.ok; which++) {
+        d.visits = memory_new((size_t)p->n * p->n, 1);
+        d.owned = memory_new(p->n, 1);
+        for (u32 k = t->item_first[which]; k < t->item_first[which + 1]; k++)
+            visit_item(&d, &t->items[k]);
+        for (u32 i = 0; i < p->n; i++) {
+            d.ok &= d.owned[i] == 1;
+            for (u32 j = 0; j < p->n; j++)
+                d.ok &= d.visits[(size_t)i * p->n + j] ==
+                        (transposed ? pattern_test(m->pattern[which], j, i)
+                                    : pattern_test(m->pattern[which], i, j));
+        }
+        free(d.visits);
+        free(d.owned);
+    }
+    return d.ok;
+}
+
+/* ---- random masks ---- */
+
+static const char *const target_names[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "sm_80",
+                                           "sm_90a"};
+
+static struct plan *random_plan(struct random *r, const struct mask *m, struct target *t)
+{
+    static const uint32_t strips[] = {32, 32, 64, 128};
+    static const uint32_t dims[] = {16, 64, 136, 256};
+    struct error e = {0};
+    const struct target *found = target_find(target_names[random_below(r, 5)], &e);
+    assert_non_null(found);
+    *t = *found;
+    t->strip_rows = strips[random_below(r, 4)];
+    struct features f = {.head_dim = dims[random_below(r, 4)], .backward = true};
+    f.dtype = random_below(r, 2) ? ABI_F32 : ABI_BF16;
+    struct plan *p = plan_build(m, t, &f, machine_find(t->machine, &e), &e);
+    if (!p)
+        fail_msg("%s", e.text);
+    return p;
+}
+
+static void check_summary(const struct plan *p, const struct mask *m)
+{
+    for (u32 k = 0; k < p->n_masks; k++) {
+        const struct plan_summary *s = &p->forward.summary[k];
+        double density = (double)m->pattern[k]->active / ((double)p->n * p->n);
+        assert_true(s->predicted <= s->dense_predicted);
+        assert_true(s->executed_fraction >= density - 1e-12 && s->executed_fraction <= 1);
+        assert_true(s->lowering[0] && s->reason[0] && s->n_rejected < PLAN_MAX_LOWERINGS);
+        assert_int_equal(!strcmp(s->lowering, "empty"), m->pattern[k]->active == 0);
+    }
+    double ours = plan_predict(p, true, 0, 2, 3);
+    assert_true(ours > 0 && ours <= plan_predict_dense(p, true, 0, 2, 3));
+    assert_true(ours >= plan_floor(p, true, 0, 2, 3));
+}
+
+/* Every layer does every item of every head once, and equal layers share their list. */
+static void check_work(const struct plan *p, const struct plan_pass *t)
+{
+    for (u32 l = 0; l < p->layers; l++) {
+        const u32 *at = p->at + l * p->heads;
+        u64 first = t->layer_work[l][0], count = t->layer_work[l][1], expected = 0, sum = 0;
+        for (u32 h = 0; h < p->heads; h++)
+            for (u32 i = t->item_first[at[h]]; i < t->item_first[at[h] + 1]; i++, expected++)
+                sum += (u64)(h + 1) * (i + 1);
+        assert_int_equal(count, expected);
+        for (u64 k = first; k < first + count; k++) {
+            sum -= (u64)(t->work[k].head + 1) * (t->work[k].item + 1);
+            if (k > first)
+                assert_true(t->items[t->work[k - 1].item].cost >=
+                            t->items[t->work[k].item].cost);
+        }
+        assert_int_equal(sum, 0);
+        for (u32 other = 0; other < l; other++)
+            if (!memcmp(at, p->at + other * p->heads, p->heads * sizeof *at))
+                assert_int_equal(first, t->layer_work[other][0]);
+    }
+}
+
+static void test_random_masks(void **state)
+{
+    (void)state;
+    struct random r = start();
+    for (u32 k = 0; k < MASKS; k++) {
+        struct mask *m = random_mask(&r);
+        struct target t;
+        struct plan *p = random_plan(&r, m, &t);
+        struct error e = {0};
+        if (plan_check(p, m, &e))
+            fail_msg("mask %u: %s", k, e.text);
+        assert_true(plain_equal(p, &p->forward, m, false));
+        assert_true(plain_equal(p, &p->transposed, m, true));
+        check_work(p, &p->forward);
+        check_work(p, &p->transposed);
+        check_summary(p, m);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+}
+
+/* ---- damage ---- */
+
+struct table {
+    const char *name;
+    void *rows;
+    u64 count;
+    size_t size;
+    size_t skip, skip_size; /* a field that may hold anything */
+};
+
+static u32 tables_of(struct plan *p, struct plan_pass *t, struct table *ret)
+{
+    const size_t cost = offsetof(struct abi_item, cost);
+    const struct table all[] = {
+        {"items", t->items, t->n_items, sizeof *t->items, cost, sizeof t->items->cost},
+        {"pieces", t->pieces, t->n_pieces, sizeof *t->pieces, 0, 0},
+        {"ranges", t->ranges, t->n_ranges, sizeof *t->ranges, 0, 0},
+        {"tiles", t->tiles, t->n_tiles, sizeof *t->tiles, 0, 0},
+        {"lines", t->lines, t->n_lines, sizeof *t->lines, 0, 0},
+        {"patterns", t->patterns, t->n_patterns, p->strip_rows * sizeof(u32), 0, 0},
+    };
+    memcpy(ret, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+static void damage(struct random *r, struct plan *p, struct plan_pass *t, const struct mask *m,
+                   bool transposed, u32 *hits)
+{
+    struct table table[6];
+    u32 which = random_below(r, tables_of(p, t, table));
+    if (!table[which].count)
+        return;
+    size_t byte = random_below(r, (u32)table[which].size);
+    if (byte - table[which].skip < table[which].skip_size)
+        return;
+    uint8_t *at = (uint8_t *)table[which].rows +
+                  random_below(r, (u32)table[which].count) * table[which].size + byte;
+    uint8_t bit = (uint8_t)(1u << random_below(r, 8));
+    struct error e = {0};
+    *at ^= bit;
+    bool wrong = !plain_equal(p, t, m, transposed);
+    if (wrong && !plan_check(p, m, &e))
+        fail_msg("%s, byte %zu, bit %02x: damage that plan_check does not see",
+                 table[which].name, byte, bit);
+    if (wrong) {
+        assert_int_equal(e.kind, ERROR_FALSE);
+        assert_true(strlen(e.text) > 10);
+        hits[which]++;
+    }
+    *at ^= bit;
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    struct random r = start();
+    u32 hits[6] = {0};
+    for (u32 k = 0; k < DAMAGED; k++) {
+        struct mask *m = random_mask(&r);
+        struct target t;
+        struct plan *p = random_plan(&r, m, &t);
+        struct error e = {0};
+        for (u32 d = 0; d < DAMAGES; d++)
+            damage(&r, p, d % 2 ? &p->transposed : &p->forward, m, d % 2, hits);
+        assert_int_equal(plan_check(p, m, &e), 0);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+    for (u32 k = 0; k < 6; k++)
+        assert_true(hits[k] > 0); /* every table was damaged at least once */
+}
+
+/* What no bit of those tables says: work lists, `uses`, `max_cols`, another mask. */
+static void test_damaged_lists(void **state)
+{
+    (void)state;
+    struct random r = start();
+    struct error e = {0};
+    struct pattern *given[2] = {random_pattern(&r, 100), random_pattern(&r, 100)};
+    struct mask *m = mask_new(1, 2, given, "random");
+    struct target t;
+    struct plan *p = random_plan(&r, m, &t);
+    struct plan_pass *f = &p->forward;
+    assert_int_equal(plan_check(p, m, &e), 0);
+    struct abi_work kept = f->work[1];
+    f->work[1] = f->work[0];
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    f->work[1] = (struct abi_work){2, 0};
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    f->work[1] = kept;
+    f->layer_work[0][1]--;
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    f->layer_work[0][1]++;
+    f->uses ^= 1u << ABI_TILES;
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    f->uses ^= 1u << ABI_TILES;
+    f->max_cols++;
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    f->max_cols--;
+    f->item_first[1]--;
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    f->item_first[1]++;
+    assert_int_equal(plan_check(p, m, &e), 0);
+    struct mask *other = mask_crop(m, 99, &e);
+    assert_int_not_equal(plan_check(p, other, &e), 0);
+    mask_destroy(other);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+/* ---- what the chooser must find ---- */
+
+static struct plan *plan_of(struct pattern *pattern, struct mask **m)
+{
+    struct error e = {0};
+    struct features f = {.head_dim = 64, .backward = true};
+    *m = mask_new(1, 1, &pattern, "test");
+    return plan_build(*m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), &e);
+}
+
+static struct pattern *made(uint32_t n, bool (*on)(uint32_t n, uint32_t i, uint32_t j))
+{
+    uint8_t *bytes = memory_new((size_t)n * n, 1);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            bytes[(size_t)i * n + j] = on(n, i, j);
+    struct pattern *p = pattern_from_bytes(bytes, n, n);
+    free(bytes);
+    return p;
+}
+
+static bool dense(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i < n && j < n;
+}
+
+static bool none(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i >= n && j >= n;
+}
+
+static bool halves(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i / (n / 2) == j / (n / 2);
+}
+
+static bool causal(uint32_t n, uint32_t i, uint32_t j)
+{
+    return j <= i && i < n;
+}
+
+static bool distances(uint32_t n, uint32_t i, uint32_t j)
+{
+    uint32_t d = i > j ? i - j : j - i;
+    bool border = !i || !j || i == n - 1 || j == n - 1;
+    return d && (border || d == 1 || d == 2 || d == 5 || d == 11 || d == 30);
+}
+
+static bool checkers(uint32_t n, uint32_t i, uint32_t j)
+{
+    return (i * 2654435761u ^ j * 2246822519u) >> 7 & 1 && i < n;
+}
+
+static void test_chooser(void **state)
+{
+    (void)state;
+    static const struct {
+        bool (*on)(uint32_t n, uint32_t i, uint32_t j);
+        uint32_t n;
+        const char *lowering;
+        double speedup;
+    } rows[] = {
+        {dense, 128, "dense", 0.99},
+        {dense, 100, "dense", 0.99},
+        {none, 128, "empty", 5},
+        {halves, 256, "blocks", 1.6},
+        {causal, 128, "tiles", 1.3},
+        {causal, 1024, "tiles+blocks", 1.7},
+        {distances, 128, "diagonal+rows", 3},
+        {checkers, 128, "dense", 0.99},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct mask *m;
+        struct plan *p = plan_of(made(rows[k].n, rows[k].on), &m);
+        const struct plan_summary *s = &p->forward.summary[0];
+        assert_string_equal(s->lowering, rows[k].lowering);
+        assert_true(s->dense_predicted / s->predicted > rows[k].speedup);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+}
+
+/* A long band costs its edge: few table rows, whatever its width. */
+static void test_long_band(void **state)
+{
+    (void)state;
+    const uint32_t n = 65536, w = 256;
+    struct pattern *band = pattern_new(n);
+    for (uint32_t i = 0; i < n; i++) {
+        pattern_add(band, i, i < w ? 0 : i - w, i + w + 1 < n ? i + w + 1 : n);
+        pattern_row(band, i);
+    }
+    struct mask *m;
+    struct error e = {0};
+    struct plan *p = plan_of(pattern_finish(band), &m);
+    assert_int_equal(plan_check(p, m, &e), 0);
+    assert_int_equal(p->forward.n_items, n / 32);
+    assert_true(p->forward.n_ranges <= n / 32 && p->forward.n_tiles <= 4 * n / 32);
+    assert_true(p->forward.n_patterns < 20);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_masks),  cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_damaged_lists), cmocka_unit_test(test_chooser),
+        cmocka_unit_test(test_long_band),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text view of every gallery mask's plan at length 128 against tests/golden/NAME.plan, for
+   machines named in the table. `plan_view_test DIR --update` rewrites the files: read the diff. */
+#include "gen/plan/plan.h"
+#include "masks/base/file.h"
+#include "masks/load.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *golden_dir;
+static bool update;
+
+static struct plan *plan_gallery(const char *name, const char *target, struct mask **m)
+{
+    struct error e = {0};
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = 128};
+    struct features f = {.head_dim = 64, .backward = true};
+    const struct target *t = target_find(target, &e);
+    *m = mask_load(&request, NULL, &e);
+    struct plan *p = *m ? plan_build(*m, t, &f, machine_find(t->machine, &e), &e) : NULL;
+    if (!p || plan_check(p, *m, &e))
+        fail_msg("%s: %s", name, e.text);
+    return p;
+}
+
+static void compare(const char *path, const struct text *text)
+{
+    struct error e = {0};
+    struct file golden;
+    if (update) {
+        assert_int_equal(file_write(path, text->bytes, text->length, &e), 0);
+        return;
+    }
+    if (file_open(path, &golden, &e))
+        fail_msg("%s (run with --update to write it)", e.text);
+    bool same = golden.size == text->length && !memcmp(golden.bytes, text->bytes, text->length);
+    file_close(&golden);
+    if (!same)
+        fail_msg("%s differs; run with --update and read the diff. It is now:\n%s", path,
+                 text->bytes);
+}
+
+static void check_golden(const char *name, const char *target)
+{
+    char path[4096];
+    struct mask *m;
+    struct plan *p = plan_gallery(name, target, &m);
+    struct text text = {0};
+    plan_print(p, 1, 1, &text);
+    if (!strcmp(target, "x86-64-v4"))
+        snprintf(path, sizeof path, "%s/%s.plan", golden_dir, name);
+    else
+        snprintf(path, sizeof path, "%s/%s.%s.plan", golden_dir, name, target);
+    compare(path, &text);
+    text_finish(&text);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+static void test_golden(void **state)
+{
+    (void)state;
+    for (const char *const *name = mask_gallery_names(); *name; name++)
+        check_golden(*name, "x86-64-v4");
+    check_golden("dam-s-example", "sm_80");
+    check_golden("longformer", "x86-64-v2");
+}
+
+static double real(const json_t *j, const char *key)
+{
+    const json_t *x = json_object_get(j, key);
+    assert_true(json_is_real(x));
+    return json_real_value(x);
+}
+
+static void check_entry(const json_t *entry)
+{
+    static const char *const bounds = "compute memory exp";
+    assert_true(json_array_size(json_object_get(entry, "heads")) > 0);
+    assert_true(json_array_size(json_object_get(entry, "at")) > 0);
+    assert_true(json_string_value(json_object_get(entry, "lowering"))[0]);
+    assert_non_null(strstr(bounds, json_string_value(json_object_get(entry, "bound"))));
+    double fraction = real(entry, "executed_fraction");
+    assert_true(fraction >= 0 && fraction <= 1);
+    assert_true(real(entry, "predicted_s") <= real(entry, "dense_predicted_s"));
+    assert_true(real(entry, "predicted_s") >= real(entry, "floor_s"));
+    size_t k;
+    json_t *rejected;
+    json_array_foreach(json_object_get(entry, "rejected"), k, rejected)
+    {
+        assert_true(real(rejected, "predicted_s") > 0);
+        assert_string_not_equal(json_string_value(json_object_get(rejected, "lowering")),
+                                json_string_value(json_object_get(entry, "lowering")));
+    }
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    for (const char *const *name = mask_gallery_names(); *name; name++) {
+        struct mask *m;
+        struct plan *p = plan_gallery(*name, "x86-64-v4", &m);
+        json_t *j = plan_json(p, 3, 2), *masks = json_object_get(j, "masks"), *entry;
+        assert_string_equal(json_string_value(json_object_get(j, "target")), "x86-64-v4");
+        assert_string_equal(json_string_value(json_object_get(j, "machine")), "x86-avx512");
+        assert_int_equal(json_array_size(masks), 2 * p->n_masks);
+        size_t k;
+        json_array_foreach(masks, k, entry)
+        {
+            assert_string_equal(json_string_value(json_object_get(entry, "pass")),
+                                k % 2 ? "backward" : "forward");
+            check_entry(entry);
+        }
+        json_decref(j);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden),
+                                       cmocka_unit_test(test_json)};
+    if (argc < 2) {
+        fprintf(stderr, "usage: plan_view_test GOLDEN_DIR [--update]\n");
+        return 2;
+    }
+    golden_dir = argv[1];
+    update = argc > 2 && !strcmp(argv[2], "--update");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

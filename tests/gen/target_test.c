@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of targets and machines, and what of a kernel's features is refused by name. */
+#include "gen/cost/machine.h"
+#include "gen/target.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_tables(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    for (const struct target *t = targets; t->name; t++) {
+        assert_ptr_equal(target_find(t->name, &e), t);
+        const struct machine *m = machine_find(t->machine, &e);
+        assert_non_null(m);
+        assert_int_equal(m->kind, t->kind);
+        assert_int_equal(t->strip_rows % 32, 0);
+        assert_in_range(t->strip_rows, 32, ABI_MAX_STRIP);
+        assert_int_equal(t->kind == TARGET_CPU, t->vector_bytes > 0);
+        assert_int_equal(t->kind == TARGET_CUDA, t->threads > 0);
+    }
+    for (const struct machine *m = machines; m->name; m++) {
+        assert_true(m->flops > 0 && m->exps > 0 && m->bytes > 0 && m->workers > 0);
+        assert_true(m->tile_flop > 0 && m->line_flop > 0 && m->row_flop > 0);
+        assert_true(m->tile_flop * m->flops >= (m->kind == TARGET_CPU ? 1 : 1e-3));
+        assert_true(m->backward_ratio >= 2.5);
+    }
+}
+
+static void test_unknown(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    assert_null(target_find("x86-64-v9", &e));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_non_null(strstr(e.text, "x86-64-v9"));
+    assert_non_null(strstr(e.text, "sm_90a"));
+    assert_null(strchr(e.text, '\n'));
+    assert_null(machine_find("cray", &e));
+    assert_non_null(strstr(e.text, "x86-avx512"));
+}
+
+static void test_dtype(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    enum abi_dtype d;
+    assert_int_equal(dtype_parse("bf16", &d, &e), 0);
+    assert_int_equal(d, ABI_BF16);
+    assert_int_equal(dtype_bytes(d), 2);
+    assert_string_equal(dtype_name(ABI_F32), "f32");
+    assert_int_not_equal(dtype_parse("F32", &d, &e), 0);
+    assert_int_equal(d, ABI_BF16); /* untouched */
+    assert_non_null(strstr(e.text, "F32"));
+}
+
+static void test_transform(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",
+                                        "sparsegen",
+                                        "sparsegen=",
+                                        "sparsegen=x",
+                                        "sparsegen=1",
+                                        "sparsegen=2",
+                                        "sparsegen=nan",
+                                        "sparsegen=-inf",
+                                        "softmax=1",
+                                        "sparsegen=0.5 ",
+                                        "sparsegen=1e60",
+                                        "sparsegen=0.99999999999"};
+    struct features f = {.head_dim = 64};
+    struct error e = {0};
+    assert_int_equal(transform_parse("sparsegen=-4", &f, &e), 0);
+    assert_int_equal(f.transform, ABI_SPARSEGEN);
+    assert_true(f.lambda == -4);
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        assert_int_not_equal(transform_parse(wrong[k], &f, &e), 0);
+        assert_int_equal(e.kind, ERROR_INPUT);
+        assert_true(f.lambda == -4);
+    }
+    assert_int_equal(transform_parse("softmax", &f, &e), 0);
+    assert_int_equal(f.transform, ABI_SOFTMAX);
+}
+
+static void test_features(void **state)
+{
+    (void)state;
+    static const uint32_t wrong[] = {0, 8, 12, 17, 60, 264, 4294967288u};
+    struct error e = {0};
+    for (const struct target *t = targets; t->name; t++) {
+        struct features f = {.head_dim = 64};
+        for (f.head_dim = 16; f.head_dim <= 256; f.head_dim += 8)
+            assert_int_equal(features_check(&f, t, &e), 0);
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            f.head_dim = wrong[k];
+            assert_int_not_equal(features_check(&f, t, &e), 0);
+            assert_int_equal(e.kind, ERROR_INPUT);
+            assert_non_null(strstr(e.text, "multiple of 8"));
+        }
+        f = (struct features){.head_dim = 64, .dtype = ABI_F16};
+        assert_int_not_equal(features_check(&f, t, &e), 0);
+        assert_non_null(strstr(e.text, "f16"));
+        f = (struct features){.head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = 1};
+        assert_int_not_equal(features_check(&f, t, &e), 0);
+        f.lambda = NAN;
+        assert_int_not_equal(features_check(&f, t, &e), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables),   cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_dtype),    cmocka_unit_test(test_transform),
+        cmocka_unit_test(test_features),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
