@@ -13,7 +13,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { COLUMNS = 80, MOST_COLUMNS = 160 };
+enum { COLUMNS = 80, MOST_COLUMNS = 160, MOST_TERMS = 12 };
 
 static double sparsity(const struct pattern *p)
 {
@@ -86,8 +86,11 @@ static void print_json(const struct mask *m, struct analysis *const *analysis)
 static void print_structure(const struct analysis *a)
 {
     const char *title = "structure";
-    for (uint32_t k = 0; k < a->n_terms; k++, title = "")
+    uint32_t shown = a->n_terms > MOST_TERMS ? MOST_TERMS - 1 : a->n_terms;
+    for (uint32_t k = 0; k < shown; k++, title = "")
         printf("  %-12s %s\n", title, a->terms[k].structure);
+    if (shown < a->n_terms)
+        printf("  %-12s ... and %u more\n", "", a->n_terms - shown);
     if (a->without.structure)
         printf("  %-12s %s\n", "", a->without.structure);
     if (a->residue)

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures: the levels against counting entries one by one, pixels of a PNG read back, an SVG that
+   is well-formed XML, and the terminal's characters. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/load.h"
+#include "masks/picture.h"
+#include "masks/picture/places.h"
+#include "masks/picture/sample.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#ifdef HAVE_CAIRO
+#include <cairo.h>
+#endif
+
+static struct mask *load(const char *name, uint32_t n)
+{
+    struct error e = {0};
+    struct mask_request r = {.name = name, .n = n, MASK_REQUEST_DEFAULTS};
+    struct mask *m = mask_load(&r, NULL, &e);
+    if (!m)
+        fail_msg("%s: %s", name, e.text);
+    return m;
+}
+
+/* --- levels ---------------------------------------------------------------------------------- */
+
+static void check_levels(const struct pattern *p, uint32_t size)
+{
+    double *active = memory_new((size_t)size * size, sizeof *active);
+    double *entries = memory_new((size_t)size * size, sizeof *entries);
+    for (uint32_t i = 0; i < p->n; i++)
+        for (uint32_t j = 0; j < p->n; j++) {
+            size_t cell = (size_t)(i * size / p->n) * size + j * size / p->n;
+            entries[cell]++;
+            active[cell] += pattern_test(p, i, j);
+        }
+    float *level = pattern_sample(p, size);
+    for (size_t k = 0; k < (size_t)size * size; k++)
+        assert_true(fabs(level[k] - active[k] / entries[k]) < 1e-6);
+    free(level);
+    free(active);
+    free(entries);
+}
+
+static void test_levels(void **state)
+{
+    (void)state;
+    static const char *const masks[] = {"random(0.3)", "window(9) | global(0)", "dense",
+                                        "none",        "blocks(2, shift=1)",    "stride(5)"};
+    for (size_t k = 0; k < sizeof masks / sizeof *masks; k++)
+        for (uint32_t n = 2; n < 120; n += 17)
+            for (uint32_t size = 1; size <= n;
+                 size = size < n / 3 ? size + 3 : size + n / 3 + 1) {
+                struct mask *m = load(masks[k], n);
+                check_levels(m->pattern[0], size);
+                check_levels(m->pattern[0], n);
+                mask_destroy(m);
+            }
+}
+
+/* --- titles ---------------------------------------------------------------------------------- */
+
+static void test_places(void **state)
+{
+    (void)state;
+    enum { LAYERS = 3, HEADS = 4 };
+    static const char kind[LAYERS][HEADS + 1] = {"aaab", "aaab", "cacb"};
+    static const char *const expected[] = {"layers 0,1 heads 0-2; layer 2 head 1", "head 3",
+                                           "layer 2 heads 0,2"};
+    struct pattern *given[LAYERS * HEADS], *made[3];
+    const char *const source[] = {"dense", "causal", "none"}; /* a, b, c */
+    for (int k = 0; k < 3; k++) {
+        struct mask *m = load(source[k], 8);
+        made[k] = pattern_copy(m->pattern[0]);
+        mask_destroy(m);
+    }
+    for (int l = 0; l < LAYERS; l++)
+        for (int h = 0; h < HEADS; h++)
+            given[l * HEADS + h] = made[kind[l][h] - 'a'];
+    struct mask *m = mask_new(LAYERS, HEADS, given, "test");
+    assert_int_equal(m->n_patterns, 3);
+    for (uint32_t k = 0; k < 3; k++) {
+        struct text text = {0};
+        mask_places_text(m, k, &text);
+        assert_string_equal(text_get(&text), expected[k]);
+        text_finish(&text);
+    }
+    mask_destroy(m);
+}
+
+/* --- the terminal ---------------------------------------------------------------------------- */
+
+static void test_terminal(void **state)
+{
+    (void)state;
+    struct mask *m = load("diagonal(0) | rows(3)", 4);
+    struct text text = {0};
+    mask_draw_text(m, 80, &text);
+    assert_string_equal(text_get(&text), "head 0\n"
+                                         "┌────┐\n"
+                                         "│▀▄  │\n"
+                                         "│▄▄█▄│\n"
+                                         "└────┘\n");
+    text_finish(&text);
+    mask_destroy(m);
+}
+
+static uint32_t widest_line(const char *text)
+{
+    uint32_t widest = 0, width = 0;
+    for (; *text; text++) {
+        width = *text == '\n' ? 0 : width + ((*text & 0xc0) != 0x80);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+static void test_terminal_width(void **state)
+{
+    (void)state;
+    static const char *const masks[] = {"dense", "dam-s-example", "blockbert-3"};
+    for (size_t k = 0; k < 3; k++)
+        for (uint32_t columns = 4; columns < 200; columns += 13) {
+            struct mask *m = load(masks[k], 512);
+            struct text text = {0};
+            mask_draw_text(m, columns, &text);
+            assert_true(widest_line(text_get(&text)) <= columns);
+            text_finish(&text);
+            mask_destroy(m);
+        }
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static void draw(const struct mask *m, const char *suffix, char path[64])
+{
+    struct error e = {0};
+    snprintf(path, 64, "/tmp/picture_test.XXXXXX%s", suffix);
+    int fd = mkstemps(path, (int)strlen(suffix));
+    assert_true(fd >= 0);
+    close(fd);
+    if (mask_draw(m, path, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct mask *m = load("dense", 8);
+    struct error e = {0};
+    assert_int_equal(mask_draw(m, "/nowhere/at/all/x.png", &e), -1);
+#ifdef HAVE_CAIRO
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_int_equal(mask_draw(m, "/tmp/x.jpeg", &e), -1);
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_non_null(strstr(e.text, ".png or .svg"));
+#else
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+#endif
+    mask_destroy(m);
+}
+
+#ifdef HAVE_CAIRO
+struct image {
+    cairo_surface_t *surface;
+    uint32_t width, height;
+};
+
+static uint32_t pixel(const struct image *i, uint32_t x, uint32_t y)
+{
+    const unsigned char *bytes = cairo_image_surface_get_data(i->surface);
+    uint32_t p;
+    memcpy(&p,
+           bytes + (size_t)y * (size_t)cairo_image_surface_get_stride(i->surface) +
+               4 * (size_t)x,
+           sizeof p);
+    return p & 0xffffff;
+}
+
+static struct image draw_image(const struct mask *m)
+{
+    char path[64];
+    draw(m, ".png", path);
+    struct image i = {cairo_image_surface_create_from_png(path)};
+    assert_int_equal(cairo_surface_status(i.surface), CAIRO_STATUS_SUCCESS);
+    i.width = (uint32_t)cairo_image_surface_get_width(i.surface);
+    i.height = (uint32_t)cairo_image_surface_get_height(i.surface);
+    unlink(path);
+    return i;
+}
+
+enum { WHITE = 0xffffff, DARK = 0x1e1b33, MARGIN = 16, TITLE = 22, SIDE = 512 };
+
+/* The middle of each entry's square. */
+static void test_pixels(void **state)
+{
+    (void)state;
+    enum { N = 16, SCALE = SIDE / N };
+    struct mask *m = load("window(1) | global(5) | (rows(2)&columns(12..14))", N);
+    struct image image = draw_image(m);
+    assert_int_equal(image.width, SIDE + 2 * MARGIN);
+    for (uint32_t i = 0; i < N; i++)
+        for (uint32_t j = 0; j < N; j++) {
+            uint32_t x = MARGIN + j * SCALE + SCALE / 2,
+                     y = MARGIN + TITLE + i * SCALE + SCALE / 2;
+            assert_int_equal(pixel(&image, x, y),
+                             pattern_test(m->pattern[0], i, j) ? WHITE : DARK);
+        }
+    cairo_surface_destroy(image.surface);
+    mask_destroy(m);
+}
+
+/* Sampled down: full areas are white, empty ones dark, a band of one entry in 2^17 shows as grey. */
+static void test_large(void **state)
+{
+    (void)state;
+    struct mask *m = load("blocks(2, shift=1) | diagonal(0)", 1 << 17);
+    struct image image = draw_image(m);
+    uint32_t x = MARGIN, y = MARGIN + TITLE;
+    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 4), WHITE);
+    assert_int_equal(pixel(&image, x + SIDE / 4, y + SIDE * 3 / 4), WHITE);
+    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 2 + 9), DARK);
+    uint32_t grey = pixel(&image, x + 100, y + 100);
+    assert_true(grey != WHITE && grey != DARK);
+    cairo_surface_destroy(image.surface);
+    mask_destroy(m);
+}
+
+/* Heads with the same mask share a panel: three panels side by side for 8 + 2 + 2 heads. */
+static void test_panels(void **state)
+{
+    (void)state;
+    enum { CELLS = 320, SCALE = 1 };
+    struct mask *m = load("blockbert-3", CELLS);
+    assert_int_equal(m->n_patterns, 3);
+    struct image image = draw_image(m);
+    assert_int_equal(image.width, MARGIN + 3 * (CELLS + MARGIN));
+    for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t i = 0; i < CELLS; i += 7)
+            for (uint32_t j = 0; j < CELLS; j += 11)
+                assert_int_equal(
+                    pixel(&image, MARGIN + k * (CELLS + MARGIN) + j, MARGIN + TITLE + i),
+                    pattern_test(m->pattern[k], i, j) ? WHITE : DARK);
+    cairo_surface_destroy(image.surface);
+    mask_destroy(m);
+}
+
+/* Reads tags and matches their names; enough for what a picture may hold. Returns the number of
+   elements, 0 where the text is not well-formed. */
+static uint32_t count_elements(const char *text)
+{
+    enum { DEPTH = 64, NAME = 64 };
+    char open[DEPTH][NAME];
+    uint32_t depth = 0, count = 0;
+    for (const char *at = strchr(text, '<'); at; at = strchr(at, '<')) {
+        const char *end = strchr(at, '>');
+        char name[NAME] = "";
+        if (!end || sscanf(at, at[1] == '/' ? "</%63[^ />\n]" : "<%63[^ />\n]", name) != 1)
+            return 0;
+        if (at[1] == '/' && (!depth || strcmp(open[--depth], name) != 0))
+            return 0;
+        if (at[1] != '/' && at[1] != '?' && at[1] != '!' && end[-1] != '/') {
+            if (depth == DEPTH)
+                return 0;
+            memcpy(open[depth++], name, NAME);
+        }
+        count += at[1] != '/';
+        at = end;
+    }
+    return depth ? 0 : count;
+}
+
+static void test_svg(void **state)
+{
+    (void)state;
+    struct mask *m = load("dam-s-example", 128);
+    char path[64], *text[2];
+    for (int k = 0; k < 2; k++) {
+        struct file f;
+        struct error e = {0};
+        draw(m, ".svg", path);
+        assert_int_equal(file_open(path, &f, &e), 0);
+        text[k] = memory_new(f.size + 1, 1);
+        memcpy(text[k], f.bytes, f.size);
+        file_close(&f);
+        unlink(path);
+    }
+    assert_non_null(strstr(text[0], "<svg"));
+    assert_true(count_elements(text[0]) > 12);
+    uint32_t images = 0;
+    for (const char *at = text[0]; (at = strstr(at, "<image")); at++)
+        images++;
+    assert_int_equal(images, 12);
+    free(text[0]);
+    free(text[1]);
+    mask_destroy(m);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_levels),   cmocka_unit_test(test_places),
+        cmocka_unit_test(test_terminal), cmocka_unit_test(test_terminal_width),
+        cmocka_unit_test(test_refusals),
+#ifdef HAVE_CAIRO
+        cmocka_unit_test(test_pixels),   cmocka_unit_test(test_large),
+        cmocka_unit_test(test_panels),   cmocka_unit_test(test_svg),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
