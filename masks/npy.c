@@ -91,7 +91,9 @@ static int read_descr(struct cursor *c, struct npy *ret)
                          c->path, d, d + 1);
     const char *types = "b?iuf";
     const char *type = d[0] == '<' || d[0] == '|' ? d + 1 : d;
-    int size = type[0] == '?' ? 1 : type[0] && strchr(types, type[0]) ? atoi(type + 1) : 0;
+    long size = type[0] == '?'                      ? 1
+                : type[0] && strchr(types, type[0]) ? strtol(type + 1, NULL, 10)
+                                                    : 0;
     bool power = size == 1 || size == 2 || size == 4 || size == 8;
     bool ok = power && (type[0] == 'f' ? size > 1 : type[0] == 'b' ? size == 1 : true);
     ok = ok && (size == 1 || d[0] == '<');

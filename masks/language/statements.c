@@ -144,7 +144,7 @@ static int read_line(struct reader *r)
 {
     struct line *line = MEMORY_PUSH(r->line, r->n_lines, r->room);
     *line = (struct line){.at = peek(r)->at, .layers.any = true, .heads.any = true};
-    if (!r->in->expression && (is_word(r, "layer") || is_word(r, "head"))) {
+    if (is_word(r, "layer") || is_word(r, "head")) {
         if (read_places(r, line) < 0)
             return -1;
     } else if (r->bare) {
@@ -157,12 +157,23 @@ static int read_line(struct reader *r)
     return line->expression ? 0 : -1;
 }
 
+/* A statement where one expression is expected. */
+static int refuse_statement(struct reader *r)
+{
+    const struct token *t = peek(r);
+    return script_error(&r->script, t->at, r->e,
+                        "'%.*s' is a statement of .mask files, an expression is expected here",
+                        (int)t->length, r->script.text + t->at);
+}
+
 static int read_statement(struct reader *r)
 {
     int result = -2;
-    for (uint32_t k = 0; k < N_HEADERS && !r->in->expression; k++)
+    if (r->in->expression && (is_word(r, "head") || is_word(r, "layer")))
+        return refuse_statement(r);
+    for (uint32_t k = 0; k < N_HEADERS; k++)
         if (is_word(r, headers[k].name))
-            result = read_header(r, k);
+            result = r->in->expression ? refuse_statement(r) : read_header(r, k);
     if (result == -2)
         result = read_line(r);
     if (result < 0)
