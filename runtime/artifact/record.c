@@ -120,7 +120,7 @@ static int read_number(const json_t *j, const char *key, uint64_t limit, uint64_
 static int read_number32(const json_t *j, const char *key, uint64_t limit, uint32_t *ret,
                          const char *where, struct error *e)
 {
-    uint64_t v;
+    uint64_t v = 0;
     if (read_number(j, key, limit, &v, where, e) < 0)
         return -1;
     *ret = (uint32_t)v;
