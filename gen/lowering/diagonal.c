@@ -12,6 +12,10 @@ extern const struct lowering lowering_diagonal;
 
 enum { ROUNDS = 3 }; /* of giving tiles back */
 
+/* Walking must save this share of a tile's price, else the tile stays: less is within the model's
+   error, and a tile is the shorter plan. */
+#define LEAST_GAIN 0.1
+
 /* What is being cut: the entries still to be covered, as in strip.open, of the chosen tiles. */
 struct cut {
     const struct strip *s;
@@ -23,7 +27,8 @@ struct cut {
 static bool tile_pays(const struct strip *s, const struct price *p, uint32_t cells,
                       uint32_t lines)
 {
-    return cells * p->walk + lines * p->line < 32.0 * s->rows * p->partial;
+    double tile = 32.0 * s->rows * p->partial;
+    return cells * p->walk + lines * p->line < (1 - LEAST_GAIN) * tile;
 }
 
 static bool applies(const struct strip *s, const struct price *p)

@@ -93,20 +93,14 @@ static void find_common(struct strip *s)
 {
     bool first = true;
     for (uint32_t r = 0; r < s->rows; r++) {
-        s->active[r] = pattern_row_active(s->pattern, strip_row(s, r));
         if (!strip_owns(s, r))
             continue;
-        s->cells += s->active[r];
         if (first)
             start_common(s, r);
         else if (s->n_common)
             intersect(s, r);
         first = false;
     }
-    uint64_t shared = 0;
-    for (uint32_t k = 0; k < s->n_common; k++)
-        shared += s->common[k].end - s->common[k].begin;
-    s->equal = shared * s->owned == s->cells;
 }
 
 static void find_solid(struct strip *s)
@@ -123,39 +117,65 @@ static void find_solid(struct strip *s)
     }
 }
 
+static void set_word(struct strip *s, uint32_t r, uint32_t tile, u32 word)
+{
+    strip_tile(s, s->bits, tile)[r] |= word;
+    s->touched_map[tile / 64] |= (uint64_t)1 << (tile % 64);
+}
+
 static void set_bits(struct strip *s, uint32_t r, uint32_t begin, uint32_t end)
 {
-    for (uint32_t tile = begin / 32; tile <= (end - 1) / 32; tile++) {
-        uint32_t col0 = tile * 32;
-        u32 word = ~(u32)0;
-        if (begin > col0)
-            word &= ~(u32)0 << (begin - col0);
-        if (end - col0 < 32)
-            word &= ((u32)1 << (end - col0)) - 1;
-        strip_tile(s, s->bits, tile)[r] |= word;
-        s->touched_map[tile / 64] |= (uint64_t)1 << (tile % 64);
+    uint32_t tile = begin / 32, last = (end - 1) / 32;
+    u32 from = ~(u32)0 << (begin % 32), until = ~(u32)0 >> (31 - (end - 1) % 32);
+    if (tile == last) {
+        set_word(s, r, tile, from & until);
+        return;
+    }
+    set_word(s, r, tile, from);
+    while (++tile < last)
+        set_word(s, r, tile, ~(u32)0);
+    set_word(s, r, last, until);
+}
+
+/* The parts of a run that no solid range covers; *k is the first solid range that may matter. */
+static void set_open_bits(struct strip *s, uint32_t r, struct run run, uint32_t *k)
+{
+    uint32_t from = run.begin;
+    while (from < run.end) {
+        while (*k < s->n_solid && s->solid[*k].end <= from)
+            (*k)++;
+        struct abi_range next =
+            *k < s->n_solid ? s->solid[*k] : (struct abi_range){run.end, run.end};
+        if (next.begin > from)
+            set_bits(s, r, from, next.begin < run.end ? next.begin : run.end);
+        from = next.end;
     }
 }
 
-/* Sets the bits of row r that no solid range covers. */
 static void load_row(struct strip *s, uint32_t r)
 {
     const struct pattern *p = s->pattern;
-    uint32_t k = 0;
-    for (uint64_t at = p->row[strip_row(s, r)]; at < p->row[strip_row(s, r) + 1]; at++) {
-        uint32_t from = p->run[at].begin, end = p->run[at].end;
-        while (from < end) {
-            while (k < s->n_solid && s->solid[k].end <= from)
-                k++;
-            if (k < s->n_solid && s->solid[k].begin <= from) {
-                from = s->solid[k].end;
-                continue;
-            }
-            uint32_t stop = k < s->n_solid && s->solid[k].begin < end ? s->solid[k].begin : end;
-            set_bits(s, r, from, stop);
-            from = stop;
-        }
+    const struct run *run = p->run + p->row[strip_row(s, r)];
+    const struct run *end = p->run + p->row[strip_row(s, r) + 1];
+    uint32_t active = 0, k = 0;
+    for (; run < end; run++) {
+        active += run->end - run->begin;
+        if (s->n_solid)
+            set_open_bits(s, r, *run, &k);
+        else
+            set_bits(s, r, run->begin, run->end);
     }
+    s->active[r] = active;
+    s->cells += active;
+}
+
+/* Do the common ranges say all there is? */
+static bool find_equal(const struct strip *s)
+{
+    uint64_t shared = 0;
+    for (uint32_t k = 0; k < s->n_common; k++)
+        shared += s->common[k].end - s->common[k].begin;
+    return shared * s->owned == s->cells;
 }
 
 static void list_touched(struct strip *s)
@@ -194,6 +214,9 @@ void strip_load(struct strip *s, const struct pattern *p, uint32_t row0, const u
     for (uint32_t r = 0; r < s->rows; r++)
         if (strip_owns(s, r))
             load_row(s, r);
+        else
+            s->active[r] = pattern_row_active(p, strip_row(s, r));
+    s->equal = find_equal(s);
     list_touched(s);
     for (uint32_t k = 0; k < s->n_touched; k++)
         count_bits(s, k);

@@ -11,6 +11,9 @@
 
 enum { TABLE_LIMIT = 1 << 30 }; /* entries of a table: indices are 32 bits wide */
 
+/* What an optional lowering must save of a strip to be worth having: the simpler plan wins ties. */
+#define LEAST_GAIN 0.02
+
 struct builder {
     struct plan_pass *pass;
     struct price price;
@@ -57,7 +60,7 @@ static void best_draft(struct builder *b)
         if (!(set >> k & 1) || !lowerings[k]->optional)
             continue;
         build_draft(b, set & ~((uint32_t)1 << k), &b->draft[1]);
-        if (b->draft[1].cost >= b->draft[0].cost)
+        if (b->draft[1].cost > b->draft[0].cost * (1 + LEAST_GAIN))
             continue;
         set &= ~((uint32_t)1 << k);
         swap_drafts(&b->draft[0], &b->draft[1]);

@@ -100,17 +100,16 @@ static void give_reason(const struct plan *p, const struct tally *sum,
     if (!sum->executed || all)
         return;
     if (cells[ABI_ROWS])
-        add_reason(s, "rows that see far more keys than their neighbours: %.0f",
-                   (double)sum->pieces[ABI_ROWS], 0);
+        add_reason(s, "rows that stand out: %.0f", (double)sum->pieces[ABI_ROWS], 0);
     if (cells[ABI_BLOCKS])
-        add_reason(s, "%.3g%% of the area are ranges that whole strips see",
+        add_reason(s, "ranges that whole strips see: %.3g%%",
                    100 * (double)cells[ABI_BLOCKS] / area, 0);
     if (cells[ABI_TILES])
-        add_reason(s, "tiles touch %.3g%% of the area for %.3g%% active",
+        add_reason(s, "tiles touch %.3g%%, %.3g%% active",
                    100 * (double)cells[ABI_TILES] / area,
                    100 * active_in_tiles(active, cells) / area);
     if (cells[ABI_DIAGONAL])
-        add_reason(s, "%.3g%% of the area are lines of %.3g entries each, too few for tiles",
+        add_reason(s, "lines, too few entries for tiles: %.3g%%, %.3g each",
                    100 * (double)cells[ABI_DIAGONAL] / area,
                    (double)cells[ABI_DIAGONAL] / (double)sum->lines);
 }
