@@ -25,7 +25,8 @@ int error_prefix(struct error *e, const char *format, ...)
     va_start(args, format);
     int used = vsnprintf(e->text, sizeof e->text, format, args);
     va_end(args);
-    if (used >= 0 && used < ERROR_TEXT_BYTES)
-        snprintf(e->text + used, sizeof e->text - (size_t)used, ": %s", old);
+    int left = ERROR_TEXT_BYTES - used - (int)sizeof ": ";
+    if (used >= 0 && left >= 0)
+        snprintf(e->text + used, sizeof e->text - (size_t)used, ": %.*s", left, old);
     return -1;
 }

@@ -24,7 +24,7 @@ static int value_at(uint32_t l, uint32_t h, uint32_t i, uint32_t j)
 static void store(const char *descr, double value, uint8_t *to)
 {
     float single = (float)value;
-    uint64_t bits = (uint64_t)(int64_t)value;
+    uint64_t bits = isnan(value) ? 0 : (uint64_t)(int64_t)value;
     static const uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200}; /* 0 to 3 */
     if (!strcmp(descr, "<f8"))
         memcpy(to, &value, 8);
