@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pipeline as one function: mask, plans, sources, binaries, kernel file. Host compiler and
-   NVRTC work side by side, since each is most of a second. */
+/* The pipeline as one function: mask, plans, sources, binaries, kernel file. The binaries are made
+   side by side; everything else takes milliseconds. */
 #include "runtime/kernel.h"
 #include "gen/emit/cuda.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* All that is made on the way, by target, and the artifact that points into it. */
 struct pipeline {
@@ -105,55 +107,61 @@ static int plan_all(struct pipeline *p, struct error *e)
 
 /* ---- code ---- */
 
-/* One compiler's share: all targets of a kind, one after another. */
-struct share {
+/* A crew of threads works off the targets; each takes the next one. */
+struct crew {
     struct pipeline *p;
-    enum target_kind kind;
-    struct error error;
-    int result;
+    atomic_uint next;
+    struct error error[ARTIFACT_MAX_TARGETS];
+    int result[ARTIFACT_MAX_TARGETS];
 };
 
-static void *compile_share(void *argument)
+enum { CREW_MAX = 4 };
+
+static void *compile_next(void *argument)
 {
-    struct share *s = argument;
-    const struct compile_request *r = s->p->request;
-    for (uint32_t k = 0; k < r->n_targets && s->result == 0; k++)
-        if (r->targets[k]->kind == s->kind)
-            s->result = compile_source(s->p->source[k], r->targets[k], r->cache,
-                                       &s->p->binary[k], &s->error);
+    struct crew *c = argument;
+    const struct compile_request *r = c->p->request;
+    for (uint32_t k; (k = atomic_fetch_add(&c->next, 1)) < r->n_targets;)
+        c->result[k] = compile_source(c->p->source[k], r->targets[k], r->cache,
+                                      &c->p->binary[k], &c->error[k]);
     return NULL;
 }
 
-static bool has_kind(const struct compile_request *r, enum target_kind kind)
+/* One compile is most of a second on one core. */
+static uint32_t crew_size(uint32_t n_targets)
 {
-    for (uint32_t k = 0; k < r->n_targets; k++)
-        if (r->targets[k]->kind == kind)
-            return true;
-    return false;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t most = n_targets < CREW_MAX ? n_targets : CREW_MAX;
+    return cores < 1 ? 1 : cores < most ? (uint32_t)cores : most;
 }
 
-/* NVRTC stays in the calling thread; the host compiler is a child process that is waited for. */
+static void run_crew(struct crew *c)
+{
+    pthread_t thread[CREW_MAX];
+    uint32_t size = crew_size(c->p->request->n_targets), started = 1;
+    while (started < size && pthread_create(&thread[started], NULL, compile_next, c) == 0)
+        started++;
+    compile_next(c);
+    while (started > 1)
+        pthread_join(thread[--started], NULL);
+}
+
 static int compile_all(struct pipeline *p, struct error *e)
 {
-    struct share *cpu = memory_new(2, sizeof *cpu), *cuda = cpu + 1;
-    pthread_t thread;
-    *cpu = (struct share){.p = p, .kind = TARGET_CPU};
-    *cuda = (struct share){.p = p, .kind = TARGET_CUDA};
-    for (uint32_t k = 0; k < p->request->n_targets; k++) {
-        p->source[k] = emit_source(p->request->targets[k], &p->request->features);
-        tell(p->request, "compile", p->request->targets[k]->name);
+    const struct compile_request *r = p->request;
+    struct crew *c = memory_new(1, sizeof *c);
+    c->p = p;
+    for (uint32_t k = 0; k < r->n_targets; k++) {
+        tell(r, "compile", r->targets[k]->name);
+        p->source[k] = emit_source(r->targets[k], &r->features);
     }
-    bool both = has_kind(p->request, TARGET_CPU) && has_kind(p->request, TARGET_CUDA);
-    bool beside = both && pthread_create(&thread, NULL, compile_share, cpu) == 0;
-    if (!beside)
-        compile_share(cpu);
-    compile_share(cuda);
-    if (beside)
-        pthread_join(thread, NULL);
-    const struct share *failed = cpu->result < 0 ? cpu : cuda->result < 0 ? cuda : NULL;
-    int r = failed ? error_set(e, failed->error.kind, "%s", failed->error.text) : 0;
-    free(cpu);
-    return r;
+    run_crew(c);
+    int result = 0;
+    for (uint32_t k = 0; k < r->n_targets && result == 0; k++)
+        if (c->result[k] < 0)
+            result = error_set(e, c->error[k].kind, "%s", c->error[k].text);
+    free(c);
+    return result;
 }
 
 static void fill_target(struct pipeline *p, uint32_t k)
