@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every gallery mask on every target that runs here, f32 and bf16, forward and backward, at a length
+   that tiles divide and at one that they do not. */
+#include "masks/load.h"
+#include "tests/kernels/subject.h"
+#include "tools/check/check.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+enum { MAX_TARGETS = 8, DIM = 32 };
+
+static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
+                        enum abi_dtype dtype, struct cache *cache)
+{
+    char what[80];
+    struct features f = {.dtype = dtype, .head_dim = DIM, .backward = true};
+    struct mask *m = subject_mask(name, n);
+    struct maskc_kernel *k = subject_load(m, t, &f, cache);
+    struct problem p = {
+        .mask = m, .batch = 1, .length = n, .head_dim = DIM, .dtype = dtype, .random_seed = n};
+    snprintf(what, sizeof what, "%s n=%u %s %s", name, n, t->name, dtype_name(dtype));
+    uint32_t wrong = subject_judge(k, &p, true, what);
+    maskc_kernel_destroy(k);
+    mask_destroy(m);
+    return wrong;
+}
+
+static void test_gallery(void **state)
+{
+    static const uint32_t lengths[] = {128, 65};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), wrong = 0, runs = 0;
+    for (const char *const *name = mask_gallery_names(); *name; name++)
+        for (uint32_t t = 0; t < count; t++)
+            for (int dtype = ABI_F32; dtype <= ABI_BF16; dtype++)
+                for (int n = 0; n < 2; n++, runs++)
+                    wrong +=
+                        run_one(*name, lengths[n], list[t], (enum abi_dtype)dtype, *state) > 0;
+    print_message("%u kernels\n", runs);
+    assert_true(runs >= 12 * 2 * 2);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    struct cache *cache = subject_start();
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_gallery, cache)};
+    int failed = cmocka_run_group_tests_name("gallery", tests, NULL, NULL);
+    subject_finish(cache);
+    return failed;
+}

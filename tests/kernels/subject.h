@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kernel under test: compiled for one target and loaded on the device that runs it here. CUDA
+   targets run emulated, their code never compiled for a GPU, so that no NVRTC is needed. */
+#pragma once
+#include "masks/mask.h"
+#include "runtime/cache.h"
+#include "runtime/kernel.h"
+
+/* A temporary folder for the caches of compiled code, removed by subject_finish. */
+struct cache *subject_start(void);
+void subject_finish(struct cache *cache);
+
+/* The x86-64 levels that this CPU runs and then sm_80; returns how many. */
+uint32_t subject_targets(const struct target **ret, uint32_t room);
+
+/* A loaded kernel, or the test fails. */
+struct maskc_kernel *subject_load(const struct mask *m, const struct target *t,
+                                  const struct features *f, struct cache *cache);
+
+/* One head from an expression or a gallery name, or the test fails. */
+struct mask *subject_mask(const char *name, uint32_t n);
+
+/* Runs the problem forward and backward and prints what is out of tolerance; 0 where nothing is. */
+struct problem;
+uint32_t subject_judge(const struct maskc_kernel *k, const struct problem *p, bool backward,
+                       const char *what);
