@@ -340,6 +340,27 @@ static void test_noise(void **state)
     }
 }
 
+/* Found by longer runs of the above. */
+static void test_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *mask;
+        uint32_t n;
+    } found[] = {
+        /* a stride whose last offsets are short was stated but not counted as explained */
+        {"global(116,-1) | distance(101,106) | random(0.02, seed=85) | stride(19)", 159},
+        /* two grids of blocks: one is found, the rest is counted */
+        {"(blocks(9, shift=7) | blocks(8, shift=5) | local(20)) - diagonal(0)", 155},
+        {"blocks(9, shift=5) | blocks(8, shift=2) | distance(41,2) | (causal&window(14))", 72},
+    };
+    for (size_t k = 0; k < sizeof found / sizeof *found; k++) {
+        struct mask *m = load(found[k].mask, found[k].n);
+        check(m->pattern[0], found[k].mask);
+        mask_destroy(m);
+    }
+}
+
 /* The shapes' parameters, as the planner reads them. */
 static void test_parameters(void **state)
 {
@@ -374,9 +395,8 @@ static void test_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statements),
-        cmocka_unit_test(test_random_unions),
-        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_statements), cmocka_unit_test(test_random_unions),
+        cmocka_unit_test(test_noise),      cmocka_unit_test(test_found),
         cmocka_unit_test(test_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
