@@ -120,7 +120,6 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
     SYNC();
     load_row(shared_tile(0), &q, j->row, j->active);
     load_row(shared_tile(1), &d_o, j->row, j->active);
-    SYNC();
     float lse = j->active ? lse_of(a, j)[j->row] : 0;
     float state = row_state(a, j, lse);
     struct sums d_q;
@@ -169,10 +168,9 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     struct sums d_k, d_v;
     sums_clear(&d_k);
     sums_clear(&d_v);
-    SYNC();
+    /* No barrier: the job before had one (the last fetch) after the last use of these rows. */
     load_row(shared_tile(0), &key, j->row, j->active);
     load_row(shared_tile(1), &value, j->row, j->active);
-    SYNC();
     struct walk w = walk_start(&a->transposed, j);
     struct group g;
     struct slots p, dp;

@@ -16,7 +16,8 @@ DEVICE void slots_clear(struct slots *s)
         s->at[k] = 0;
 }
 
-/* Brings a tile's columns to shared memory; lines need nothing. */
+/* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between the
+   loading of the job's own rows and their use. */
 DEVICE void fetch(float *tile, const struct view *v, const struct group *g, const struct job *j)
 {
     if (!g->tile)

@@ -62,7 +62,6 @@ DEVICE void forward_softmax(const struct abi_args *a, const struct job *j)
     sums_clear(&o);
     SYNC();
     load_row(rows, &q, j->row, j->active);
-    SYNC();
     struct walk w = walk_start(&a->forward, j);
     struct group g;
     struct slots s;

@@ -106,9 +106,8 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
     float *scratch = scratch_of_block(a), *values = shared_tile(1);
     struct sums o;
     float top;
-    SYNC();
+    /* No barrier: the second walk of the job before had one after the last use of these rows. */
     load_row(shared_tile(0), &q, j->row, j->active);
-    SYNC();
     u32 columns = sparsegen_scores(a, j, scratch, &top);
     SYNC_WARP(); /* a quad reads what its lanes wrote; the row pass had barriers in row_max */
     float tau = sparsegen_tau(a, j, scratch, columns, top);

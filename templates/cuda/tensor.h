@@ -88,8 +88,8 @@ DEVICE float dot4(float sum, struct f4 a, struct f4 b)
     return sum;
 }
 
-/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts barriers
-   around it. */
+/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts a barrier
+   before it, and one after it unless each thread reads back its own part alone, as lines do. */
 DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
 {
     float *to = tile + quad() * PITCH;
