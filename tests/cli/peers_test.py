@@ -147,7 +147,8 @@ class CommandTest(unittest.TestCase):
         for arguments, word in ((["--dtype", "f64"], "f64"), (["-n", "0"], "0"),
                                 (["--pass", "backward"], "backward"), (["--plot", "x.gif"], ".svg"),
                                 (["--json", "/nonexistent/r.json"], "/nonexistent/r.json"),
-                                (["--json", "/"], "cannot be written")):
+                                (["--json", "/"], "cannot be written"),
+                                (["--clock", "cpu", "--threads", "2"], "--threads 1")):
             said = peers(*arguments)
             self.assertEqual(said.returncode, 2, said.stderr)
             self.assertIn(word, said.stderr)
