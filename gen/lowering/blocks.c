@@ -89,11 +89,31 @@ static void take_long(struct strip *s, const struct price *p, struct draft *d)
     }
 }
 
+/* Ranges that do not pay stay open, and may share tiles with ranges that do: then plain tiles can be
+   the cheaper way for all of them. */
+static bool equal_pays(const struct strip *s, const struct price *p)
+{
+    double ranges = 0, solid = 32.0 * s->rows * p->full * strip_solid_tiles(s);
+    uint32_t left = 0, last = UINT32_MAX;
+    for (uint32_t k = 0; k < s->n_common; k++) {
+        struct abi_range range = s->common[k];
+        if (pays(s, p, range)) {
+            ranges += price_range(p, s->rows, range.end - range.begin);
+            continue;
+        }
+        left += (range.end - 1) / 32 - range.begin / 32 + (range.begin / 32 != last);
+        last = (range.end - 1) / 32;
+    }
+    double tile = 32.0 * s->rows * p->partial;
+    double tiles = solid + s->n_touched * tile;
+    return ranges + left * tile <= tiles * (1 + 1e-9); /* ranges are the shorter plan */
+}
+
 static void build(struct strip *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_ranges;
     uint64_t cols = 0;
-    if (s->equal)
+    if (s->equal && equal_pays(s, p))
         take_equal(s, p, d);
     else
         take_long(s, p, d);
