@@ -217,7 +217,7 @@ const char *maskc_plan_text(const struct maskc_kernel *kernel)
 uint64_t maskc_workspace_bytes(const struct maskc_kernel *kernel,
                                const struct maskc_launch *launch)
 {
-    return launch_workspace(kernel, launch);
+    return kernel && launch ? launch_workspace(kernel, launch) : 0;
 }
 
 int maskc_run(const struct maskc_kernel *kernel, const struct maskc_launch *launch,

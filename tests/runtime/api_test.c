@@ -329,6 +329,84 @@ static void one_kernel_serves_many_threads(void **state)
     maskc_bytes_free(&bytes);
 }
 
+/* ---- slices ---- */
+
+enum { SEQUENCES = 100 };
+
+/* All tensors of a batch, as one allocation each. */
+struct batch {
+    float *x[8];
+    float *lse;
+};
+
+static struct batch new_batch(uint32_t sequences)
+{
+    struct batch b;
+    for (int t = 0; t < 8; t++) {
+        b.x[t] = memory_aligned((size_t)sequences * ELEMENTS, sizeof(float));
+        for (size_t k = 0; k < (size_t)sequences * ELEMENTS; k++)
+            b.x[t][k] = t < 4 ? (float)((k * 31 + (size_t)t * 17) % 1009) / 1009 - 0.5f : NAN;
+    }
+    b.lse = memory_aligned((size_t)sequences * HEADS * N, sizeof(float));
+    return b;
+}
+
+static void free_batch(struct batch *b)
+{
+    for (int t = 0; t < 8; t++)
+        free(b->x[t]);
+    free(b->lse);
+}
+
+/* Forward and backward over `count` sequences from `first` on; inputs are x[0..3] = q, k, v, dO. */
+static void run_batch(const struct maskc_kernel *kernel, const struct batch *b, uint32_t first,
+                      uint32_t count)
+{
+    const size_t at = (size_t)first * ELEMENTS;
+    struct maskc_launch l = {.batch = count,
+                             .query = {.data = b->x[0] + at},
+                             .key = {.data = b->x[1] + at},
+                             .value = {.data = b->x[2] + at},
+                             .grad_out = {.data = b->x[3] + at},
+                             .out = {.data = b->x[4] + at},
+                             .grad_query = {.data = b->x[5] + at},
+                             .grad_key = {.data = b->x[6] + at},
+                             .grad_value = {.data = b->x[7] + at},
+                             .lse = b->lse + (size_t)first * HEADS * N};
+    for (int pass = 0; pass < 2; pass++) {
+        struct maskc_error error;
+        l.pass = (enum maskc_pass)pass;
+        l.workspace_bytes = maskc_workspace_bytes(kernel, &l);
+        l.workspace = memory_aligned(l.workspace_bytes, 1);
+        if (maskc_run(kernel, &l, &error))
+            fail_msg("%s", error.text);
+        free(l.workspace);
+    }
+}
+
+/* A batch that is worked off in several slices gives, bit for bit, what its sequences give alone. */
+static void slices_are_invisible(void **state)
+{
+    (void)state;
+    struct maskc_bytes bytes =
+        compile("window(9)|global(0)", (struct maskc_options){.length = N, .heads = HEADS});
+    struct maskc_kernel *kernel;
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
+    /* more than one slice: see runtime/launch.c */
+    assert_true(kernel->target->launch.pack_row * (N + 32) * HEADS * SEQUENCES > 32u << 20);
+    struct batch together = new_batch(SEQUENCES), alone = new_batch(SEQUENCES);
+    run_batch(kernel, &together, 0, SEQUENCES);
+    for (uint32_t b = 0; b < SEQUENCES; b++)
+        run_batch(kernel, &alone, b, 1);
+    for (int t = 4; t < 8; t++)
+        assert_memory_equal(together.x[t], alone.x[t], SEQUENCES * ELEMENTS * sizeof(float));
+    assert_memory_equal(together.lse, alone.lse, SEQUENCES * HEADS * N * sizeof(float));
+    free_batch(&together);
+    free_batch(&alone);
+    maskc_kernel_destroy(kernel);
+    maskc_bytes_free(&bytes);
+}
+
 /* ---- files ---- */
 
 static void files_are_saved_whole(void **state)
@@ -400,6 +478,7 @@ int main(void)
         cmocka_unit_test(code_that_cannot_be_loaded_is_an_error),
         cmocka_unit_test(a_launch_computes),
         cmocka_unit_test(one_kernel_serves_many_threads),
+        cmocka_unit_test(slices_are_invisible),
         cmocka_unit_test(files_are_saved_whole),
         cmocka_unit_test(target_lists_are_resolved),
     };

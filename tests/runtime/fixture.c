@@ -60,17 +60,17 @@ static void add_plan(struct fixture *f)
     p->transposed = f->plan->transposed;
 }
 
-struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward)
+struct fixture *fixture_of(struct mask *m, bool backward)
 {
     struct error e = {0};
-    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = expression, .n = n,
-                                   .heads = heads};
     struct fixture *f = memory_new(1, sizeof *f);
-    f->mask = mask_load(&request, NULL, &e);
-    must(f->mask, &e);
+    f->mask = m;
     f->artifact = (struct artifact){.mask = f->mask};
-    f->artifact.features =
-        (struct features){.head_dim = 64, .dropout = true, .backward = backward};
+    f->artifact.features = (struct features){.transform = ABI_SPARSEGEN,
+                                             .lambda = -0.3f,
+                                             .head_dim = 64,
+                                             .dropout = true,
+                                             .backward = backward};
     f->plan = plan_build(f->mask, target_find("x86-64-v3", &e), &f->artifact.features,
                          machine_find("x86-avx2", &e), &e);
     must(f->plan, &e);
@@ -79,6 +79,16 @@ struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, 
     add_target(&f->artifact, "sm_80", cuda_source, backward);
     f->bytes = artifact_write(&f->artifact, &f->size);
     return f;
+}
+
+struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward)
+{
+    struct error e = {0};
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = expression, .n = n,
+                                   .heads = heads};
+    struct mask *m = mask_load(&request, NULL, &e);
+    must(m, &e);
+    return fixture_of(m, backward);
 }
 
 void fixture_free(struct fixture *f)

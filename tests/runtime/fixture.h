@@ -13,6 +13,7 @@ struct fixture {
 
 /* Two targets, x86-64-v3 and sm_80, on one plan. */
 struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward);
+struct fixture *fixture_of(struct mask *m, bool backward); /* takes the mask over */
 void fixture_free(struct fixture *f);
 
 /* A file's checksum made right again after its bytes were changed. */

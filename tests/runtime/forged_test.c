@@ -83,6 +83,13 @@ LIE(over,          a->target[0].launch.forward[0].over = ABI_OVER_TRANSPOSED)
 LIE(twice,         strcpy(a->target[1].name, a->target[0].name))
 LIE(no_code,       a->target[0].code_size = 0)
 LIE(head_dim,      a->features.head_dim = 60)
+LIE(mask_at,       a->mask->at[0] = 1)
+LIE(mask_at_big,   a->mask->at[1] = UINT32_MAX)
+LIE_IF(mask_run_end,   a->mask->pattern[0]->n_runs, a->mask->pattern[0]->run[0].end = a->mask->n + 1)
+LIE_IF(mask_run_order, a->mask->pattern[0]->n_runs, a->mask->pattern[0]->run[0].begin = UINT32_MAX)
+LIE(mask_row,      a->mask->pattern[0]->row[1] = UINT64_MAX)
+LIE(mask_row_last, a->mask->pattern[0]->row[a->mask->n]--)
+LIE(lambda,        a->features.transform = ABI_SPARSEGEN, a->features.lambda = 1)
 LIE(transposed,    a->plan[0].transposed.items[0].row0++)
 /* clang-format on */
 
@@ -182,7 +189,8 @@ static const struct {
     NAMED(max_cols), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(head_dim),
-    NAMED(transposed),
+    NAMED(mask_at), NAMED(mask_at_big), NAMED(mask_run_end), NAMED(mask_run_order),
+    NAMED(mask_row), NAMED(mask_row_last), NAMED(lambda), NAMED(transposed),
 };
 /* clang-format on */
 
