@@ -125,11 +125,13 @@ static void test_sample(void **state)
     whole.sample = NULL;
     reference_run(&part, a, true);
     reference_run(&whole, b, true);
-    problem_forget(&part, b);
-    uint64_t size = problem_elements(&part);
-    assert_true(error_measure(a->o, b->o, size) == 0);
-    assert_true(error_measure(a->lse, b->lse, size / DIM) == 0);
-    assert_true(error_measure(a->d_q, b->d_q, size) == 0);
+    uint64_t size = problem_elements(&part), rows = problem_keep_sample(&part, a);
+    assert_int_equal(rows, 4 * size / N);
+    assert_int_equal(problem_keep_sample(&whole, b), size);
+    assert_int_equal(problem_keep_sample(&part, b), rows);
+    assert_true(error_measure(a->o, b->o, rows) == 0);
+    assert_true(error_measure(a->lse, b->lse, rows / DIM) == 0);
+    assert_true(error_measure(a->d_q, b->d_q, rows) == 0);
     assert_true(error_measure(a->d_k, b->d_k, size) == 0);
     assert_true(error_measure(a->d_v, b->d_v, size) == 0);
     problem_data_destroy(a);

@@ -47,8 +47,9 @@ struct problem_data *problem_inputs(const struct problem *p);
 /* The same inputs, shared copies of the outputs none: for a second way to compute them. */
 struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d);
 void problem_data_destroy(struct problem_data *d); /* null is fine */
-/* Sets o and lse of the rows outside the sample to 0, as the reference leaves them. */
-void problem_forget(const struct problem *p, struct problem_data *d);
+/* Moves the sample's rows of o, lse and d_q to the front and returns how many elements of o they are:
+   without a sample all. */
+uint64_t problem_keep_sample(const struct problem *p, struct problem_data *d);
 
 /* Fills o, lse and with `backward` the gradients (those of the sample's rows where there is one). */
 void reference_run(const struct problem *p, struct problem_data *d, bool backward);

@@ -47,17 +47,19 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
         error_prefix(e, "%s", name);
         goto out;
     }
-    problem_forget(p, a);
     reference_run(p, b, backward);
     if (p->dtype != ABI_F32) {
         c = problem_data_copy(p, b);
         reference_plain(p, c, backward);
     }
-    uint64_t size = problem_elements(p);
+    uint64_t size = problem_elements(p), rows = problem_keep_sample(p, a);
+    problem_keep_sample(p, b);
+    if (c)
+        problem_keep_sample(p, c);
     const struct judged all[] = {
-        {"o", a->o, b->o, c ? c->o : NULL, size},
-        {"lse", a->lse, b->lse, NULL, size / p->head_dim},
-        {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, size},
+        {"o", a->o, b->o, c ? c->o : NULL, rows},
+        {"lse", a->lse, b->lse, NULL, rows / p->head_dim},
+        {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
         {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, size},
         {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, size},
     };

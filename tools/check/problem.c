@@ -56,12 +56,22 @@ static double *make_tensor(const struct problem *p, uint32_t stream)
     return ret;
 }
 
-static void clear_rows(const struct problem *p, double *tensor)
+static uint32_t count_sample(const struct problem *p)
 {
-    uint64_t row = (uint64_t)p->mask->heads * p->head_dim;
-    for (uint64_t k = 0; p->sample && k < (uint64_t)p->batch * p->length; k++)
-        if (!p->sample[k % p->length])
-            memset(tensor + k * row, 0, row * sizeof *tensor);
+    uint32_t rows = 0;
+    for (uint32_t i = 0; i < p->length; i++)
+        rows += !p->sample || p->sample[i];
+    return rows;
+}
+
+/* The fewer rows there are, the larger they get: the gradients of keys, which sum over them, then
+   are of the size that they have without a sample. */
+static void sample_rows(const struct problem *p, double *d_o)
+{
+    uint64_t width = (uint64_t)p->mask->heads * p->head_dim;
+    double factor = p->sample ? sqrt((double)p->length / count_sample(p)) : 1;
+    for (uint64_t k = 0; p->sample && k < (uint64_t)p->batch * p->length * width; k++)
+        d_o[k] = p->sample[k / width % p->length] ? dtype_round(p->dtype, factor * d_o[k]) : 0;
 }
 
 struct problem_data *problem_inputs(const struct problem *p)
@@ -71,7 +81,7 @@ struct problem_data *problem_inputs(const struct problem *p)
     d->k = make_tensor(p, 1);
     d->v = make_tensor(p, 2);
     d->d_o = make_tensor(p, 3);
-    clear_rows(p, d->d_o);
+    sample_rows(p, d->d_o);
     return d;
 }
 
@@ -86,13 +96,24 @@ struct problem_data *problem_data_copy(const struct problem *p, const struct pro
     return ret;
 }
 
-void problem_forget(const struct problem *p, struct problem_data *d)
+/* Of a tensor [outer, N, width]. */
+static void keep_rows(const struct problem *p, double *tensor, uint64_t outer, uint64_t width)
 {
-    clear_rows(p, d->o);
-    uint64_t rows = (uint64_t)p->batch * p->mask->heads * p->length;
-    for (uint64_t k = 0; p->sample && k < rows; k++)
-        if (!p->sample[k % p->length])
-            d->lse[k] = 0;
+    uint64_t kept = 0;
+    for (uint64_t k = 0; tensor && k < outer * p->length; k++)
+        if (p->sample[k % p->length])
+            memmove(tensor + kept++ * width, tensor + k * width, width * sizeof *tensor);
+}
+
+uint64_t problem_keep_sample(const struct problem *p, struct problem_data *d)
+{
+    uint64_t heads = p->mask->heads, width = heads * p->head_dim;
+    if (p->sample) {
+        keep_rows(p, d->o, p->batch, width);
+        keep_rows(p, d->d_q, p->batch, width);
+        keep_rows(p, d->lse, p->batch * heads, 1);
+    }
+    return p->batch * count_sample(p) * width;
 }
 
 void problem_data_destroy(struct problem_data *d)
