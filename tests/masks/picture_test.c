@@ -141,17 +141,6 @@ static void test_terminal_width(void **state)
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static void draw(const struct mask *m, const char *suffix, char path[64])
-{
-    struct error e = {0};
-    snprintf(path, 64, "/tmp/picture_test.XXXXXX%s", suffix);
-    int fd = mkstemps(path, (int)strlen(suffix));
-    assert_true(fd >= 0);
-    close(fd);
-    if (mask_draw(m, path, &e) < 0)
-        fail_msg("%s", e.text);
-}
-
 static void test_refusals(void **state)
 {
     (void)state;
@@ -170,6 +159,17 @@ static void test_refusals(void **state)
 }
 
 #ifdef HAVE_CAIRO
+static void draw(const struct mask *m, const char *suffix, char path[64])
+{
+    struct error e = {0};
+    snprintf(path, 64, "/tmp/picture_test.XXXXXX%s", suffix);
+    int fd = mkstemps(path, (int)strlen(suffix));
+    assert_true(fd >= 0);
+    close(fd);
+    if (mask_draw(m, path, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
 struct image {
     cairo_surface_t *surface;
     uint32_t width, height;
