@@ -25,6 +25,8 @@ struct line {
     bool used;
 };
 
+enum { MAX_PLACES = 1 << 18 };
+
 enum { HEADER_LENGTH, HEADER_HEADS, HEADER_LAYERS, N_HEADERS };
 
 static const struct header {
@@ -265,6 +267,12 @@ static struct mask *build(struct reader *r, uint32_t n)
     uint32_t layers = r->header[HEADER_LAYERS] ? r->header[HEADER_LAYERS] : 1;
     size_t places = (size_t)layers * heads;
     struct mask *ret = NULL;
+    if (places > MAX_PLACES) {
+        script_error(&r->script, r->header_at[HEADER_LAYERS], r->e,
+                     "%u layers of %u heads are too many, at most %d heads in all are expected",
+                     layers, heads, MAX_PLACES);
+        return NULL;
+    }
     uint32_t *taken = assign(r, layers, heads);
     struct pattern **given = memory_new(places, sizeof *given);
     if (check_covered(r, taken, layers, heads) < 0)

@@ -27,20 +27,22 @@ static uint64_t n_dropped(uint32_t n, double percent)
 static uint64_t select_key(const double *value, uint64_t count, uint64_t rank,
                            uint64_t *equal_below)
 {
-    enum { DIGIT_BITS = 16, DIGITS = 1 << DIGIT_BITS };
-    uint64_t *bucket = memory_new(DIGITS, sizeof *bucket), prefix = 0, mask = 0;
-    for (int shift = 64 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
-        memset(bucket, 0, DIGITS * sizeof *bucket);
+    const int bits =
+        count < 1 << 16 ? 8 : 16; /* a digit; buckets are not worth more than entries */
+    const uint64_t digits = UINT64_C(1) << bits;
+    uint64_t *bucket = memory_new(digits, sizeof *bucket), prefix = 0, mask = 0;
+    for (int shift = 64 - bits; shift >= 0; shift -= bits) {
+        memset(bucket, 0, digits * sizeof *bucket);
         for (uint64_t k = 0; k < count; k++) {
             uint64_t key = sort_key(value[k]);
             if ((key & mask) == prefix)
-                bucket[key >> shift & (DIGITS - 1)]++;
+                bucket[key >> shift & (digits - 1)]++;
         }
         uint64_t digit = 0;
         while (rank >= bucket[digit])
             rank -= bucket[digit++];
         prefix |= digit << shift;
-        mask |= (uint64_t)(DIGITS - 1) << shift;
+        mask |= (digits - 1) << shift;
     }
     free(bucket);
     *equal_below = rank;
