@@ -7,8 +7,9 @@
 #include "masks/base/text.h"
 
 enum {
-    PHRASE_MAX_BYTES = 1 << 18
-}; /* of one statement; beyond, a mask is better kept as data */
+    PHRASE_MAX_BYTES = 1 << 18, /* of one statement; beyond, a mask is better kept as data */
+    PHRASE_SHOWN = 24,          /* numbers of a list in a term's `structure` */
+};
 
 struct phrase {
     struct term *terms;
