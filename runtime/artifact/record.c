@@ -50,7 +50,7 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
         return error_set(e, ERROR_INPUT, "%s: unknown transform '%s'", where, transform);
     if (!(fabs(lambda) <= 1e30) || (which == ABI_SPARSEGEN && !(lambda < 1)))
         return error_set(e, ERROR_INPUT, "%s: lambda %g is out of range", where, lambda);
-    if (head_dim < 8 || head_dim > 256 || head_dim % 8)
+    if (head_dim < 16 || head_dim > 256 || head_dim % 8)
         return error_set(e, ERROR_INPUT, "%s: head_dim %lld is not a multiple of 8 in 16..256",
                          where, (long long)head_dim);
     enum abi_dtype type;

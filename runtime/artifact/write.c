@@ -44,6 +44,21 @@ static void add_tensor(struct writer *w, const char *name, const char *dtype, ui
         safetensors_add(&w->file, name, dtype, columns == 1 ? 1 : 2, shape, data);
 }
 
+/* A text that JSON can hold: file names may be any bytes, JSON is UTF-8. */
+static json_t *plain_text(const char *text)
+{
+    json_t *j = json_string(text);
+    if (j)
+        return j;
+    char *copy = memory_text(text);
+    for (char *p = copy; *p; p++)
+        if ((unsigned char)*p >= 0x80)
+            *p = '?';
+    j = json_string(copy);
+    free(copy);
+    return j;
+}
+
 /* Row indices of every pattern one after another, then all runs: the canonical form as it is. */
 static void add_mask(struct writer *w, const struct mask *m)
 {
@@ -63,8 +78,9 @@ static void add_mask(struct writer *w, const struct mask *m)
     safetensors_add(&w->file, "mask/rows", "U64", 2,
                     (uint64_t[]){m->n_patterns, (uint64_t)m->n + 1}, row);
     add_tensor(w, "mask/runs", "U32", n_runs, 2, run);
-    add_json(w, "mask",
-             json_pack("{s:I, s:s}", "length", (json_int_t)m->n, "source", m->source));
+    add_json(
+        w, "mask",
+        json_pack("{s:I, s:o}", "length", (json_int_t)m->n, "source", plain_text(m->source)));
 }
 
 static void add_pass(struct writer *w, const char *prefix, const struct plan_pass *p,

@@ -133,6 +133,19 @@ static void layers_are_kept(void **state)
     round_trip(fixture_of(mask_new(3, 2, given, "layers"), true), "layers");
 }
 
+/* A mask may come from a file whose name is not UTF-8. */
+static void any_source_can_be_written(void **state)
+{
+    (void)state;
+    struct pattern *given[] = {band(5, 2)};
+    struct fixture *f = fixture_of(mask_new(1, 1, given, "m\xe4sk \"x\" \x01\\.npy"), false);
+    struct artifact *back;
+    assert_int_equal(artifact_read(f->bytes, f->size, "FILE", &back, NULL), 0);
+    assert_string_equal(back->mask->source, "m?sk \"x\" \x01\\.npy");
+    artifact_destroy(back);
+    fixture_free(f);
+}
+
 /* The bytes may lie anywhere in memory. */
 static void unaligned_bytes_are_read(void **state)
 {
@@ -254,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip_keeps_everything),
         cmocka_unit_test(layers_are_kept),
+        cmocka_unit_test(any_source_can_be_written),
         cmocka_unit_test(unaligned_bytes_are_read),
         cmocka_unit_test(a_kernel_file_is_a_safetensors_file),
         cmocka_unit_test(every_flipped_bit_is_refused),
