@@ -8,6 +8,7 @@
 #define ENTRY(name) __attribute__((visibility("default"))) void name
 #define ARGS        const struct abi_args
 #define UNROLL
+#define UNROLL_4
 #define NO_UNROLL
 
 #define THREAD                (the_block->current)

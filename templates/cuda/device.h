@@ -17,6 +17,7 @@ struct ALIGNED_16 f4 {
 #define ENTRY(name) extern "C" __global__ void __launch_bounds__(THREADS, 1) name
 #define ARGS const __grid_constant__ struct abi_args
 #define UNROLL _Pragma("unroll")
+#define UNROLL_4 _Pragma("unroll 4")
 #define NO_UNROLL _Pragma("unroll 1")
 
 #define THREAD threadIdx.x

@@ -60,7 +60,7 @@ DEVICE float dot_of_line(const float *row, const struct view *v, u32 column, u32
 {
     const float *own = row + quad() * PITCH;
     float sum = 0;
-    UNROLL
+    UNROLL_4
     for (u32 k = 0; k < CHUNKS; k++) {
         u32 d = chunk_of(k);
         if (there && d < HEAD_DIM)

@@ -47,8 +47,7 @@ DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct job *j, float
         fetch(keys, &k, &g, j);
         dots(&s, rows, keys, &g, &k);
         UNROLL
-        NO_UNROLL
-       for (u32 at = 0; at < SLOTS; at++) {
+        for (u32 at = 0; at < SLOTS; at++) {
             s.at[at] = sees(&g, at) ? s.at[at] * a->scale : NEGATIVE_INFINITY;
             top = larger(top, s.at[at]);
         }

@@ -93,7 +93,7 @@ DEVICE float dot4(float sum, struct f4 a, struct f4 b)
 DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
 {
     float *to = tile + quad() * PITCH;
-    UNROLL
+    UNROLL_4 /* not all: registers */
     for (u32 k = 0; k < CHUNKS; k++) {
         u32 d = chunk_of(k);
         if (d < HEAD_DIM)
