@@ -10,7 +10,7 @@ torch is imported only by what works on tensors.
 """
 import ctypes
 import functools
-from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int32, c_int64, c_size_t, \
+from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, \
     c_uint8, c_uint32, c_uint64, c_void_p
 
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype

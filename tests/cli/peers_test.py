@@ -5,6 +5,7 @@
 What needs torch is skipped, and counted as skipped, where this Python has none. Closes with cmocka's
 lines, so that tools/count_tests adds it up.
 """
+import argparse
 import ctypes
 import json
 import math
@@ -12,6 +13,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -202,6 +204,24 @@ class TorchTest(unittest.TestCase):
                      "ours,eager", *self.arguments)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertIn("eager WRONG", said.stdout)
+
+    @unittest.skipUnless(shutil.which(os.environ.get("CXX", "g++")), "no C++ compiler")
+    def test_flex_compiles_once_for_all_masks(self):
+        import peers_contenders
+        import torch._dynamo
+        options = argparse.Namespace(batch=1, head_dim=16, heads=2, device="cpu", threads=1,
+                                     opened=None, layout="bnhd")
+        compiled = torch._dynamo.utils.counters["stats"]
+        counts = []
+        for density in (0.2, 0.5, 0.8):
+            torch.manual_seed(7)
+            case = peers_contenders.Case(torch.rand(1, 48, 48) < density, "", options, 48, torch.float32)
+            with torch.no_grad():
+                ours = peers_contenders.build_flex(16)(case, False)(case.q, case.k, case.v)
+                theirs = peers_contenders.build_sdpa_masked(case, False)(case.q, case.k, case.v)
+            self.assertTrue(torch.allclose(ours, theirs, atol=1e-5))
+            counts.append(compiled["unique_graphs"])
+        self.assertEqual(counts, [counts[0]] * 3)
 
     def test_bad_masks_end_before_timing(self):
         said = peers("-n", "64", "--masks", "star", "windw(2)", *self.arguments)

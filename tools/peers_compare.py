@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison itself: for each length, dtype, mask and pass, every contender is built, held to the
+float64 reference, and, if it is right, timed in turn with the others.
+"""
+import time
+
+import torch
+
+import peers_report as report
+from peers_clock import interleave
+from peers_contenders import DTYPE_NAMES, Case, Unavailable, contenders_for
+from peers_judge import Judge
+
+LOOSE = 8  # a peer up to so many times the tolerance is less exact, above it is wrong
+
+
+class Comparison:
+    """Holds what outlives one mask: options, the clock, the dense truth, the results."""
+
+    def __init__(self, o, clock):
+        self.o, self.clock = o, clock
+        self.dense = {}
+        self.results = []
+
+    def dense_judge(self, case):
+        """Inputs depend on sizes alone, so one dense truth serves all masks."""
+        key = (case.n, case.dtype, case.heads)
+        if key not in self.dense:
+            self.dense = {key: Judge(case, None)}
+        return self.dense[key]
+
+    def attempt(self, case, judge, name, build, training):
+        """Builds and checks one contender: (result, attend or None)."""
+        result = {"contender": name, "verdict": "failed"}
+        try:
+            begin = time.perf_counter()
+            attend = build(case, training)
+            result["build_s"] = time.perf_counter() - begin
+            begin = time.perf_counter()
+            outputs = self.run(attend, case.q, case.k, case.v, case.grad, training)
+            if case.device == "cuda":
+                torch.cuda.synchronize()
+            result["first_s"] = time.perf_counter() - begin
+        except Unavailable as e:
+            return result | {"verdict": "unavailable", "reason": str(e)}, None
+        except Exception as e:  # whatever PyTorch's compilers raise: a contender that failed
+            text = str(e).strip() or type(e).__name__
+            return result | {"reason": text.splitlines()[0][:300]}, None
+        errors = judge.errors(outputs)
+        worst = max(e / judge.tolerance[k] for k, e in errors.items())
+        kind = "ok" if worst <= 1 else "loose" if name != "ours" and worst <= LOOSE else "wrong"
+        result |= {"error": errors, "tolerance": {k: judge.tolerance[k] for k in errors},
+                   "error_in_tolerances": worst, "verdict": kind}
+        return result, None if kind == "wrong" else attend
+
+    def run(self, attend, q, k, v, grad, training):
+        if not training:
+            with torch.no_grad():
+                return (attend(q, k, v),)
+        q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+        out = attend(q, k, v)
+        return (out, *torch.autograd.grad(out, (q, k, v), grad))
+
+    def calls(self, case, attend, training):
+        """One timed call for each set of buffers."""
+        def call(q, k, v, grad):
+            if training:
+                q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+                return lambda: torch.autograd.grad(attend(q, k, v), (q, k, v), grad)
+            return lambda: attend(q, k, v)
+        return [call(*s) for s in case.sets(self.clock.buffers(case.bytes))]
+
+    def cell(self, case, judge, label, direction):
+        """All contenders for one mask, n, dtype, pass."""
+        training, tried, timed = direction == "both", [], {}
+        where = f"n={case.n} {DTYPE_NAMES[case.dtype]} {direction} {label}"
+        for name, (build, masked) in contenders_for(case.device, self.o.flex_blocks).items():
+            if self.o.contenders and name not in self.o.contenders:
+                continue
+            report.progress(f"{where}: checking {name}")
+            truth = judge if masked else self.dense_judge(case)
+            result, attend = self.attempt(case, truth, name, build, training)
+            tried.append(result | {"masked": masked})
+            if attend:
+                timed[name] = self.calls(case, attend, training)
+        report.progress(f"{where}: timing {len(timed)} contenders")
+        with torch.set_grad_enabled(training):
+            times = interleave(self.clock, timed, self.o.repeat, self.o.limit)
+        density = case.table.float().mean().item()
+        common = {"mask": label, "length": case.n, "heads": case.heads, "batch": case.batch,
+                  "head_dim": case.head_dim, "pass": direction, "sparsity": 100 * (1 - density),
+                  "dtype": DTYPE_NAMES[case.dtype]}
+        return [common | r | times.get(r["contender"], {}) for r in tried]
+
+    def run_all(self, table, read_mask):
+        """read_mask(label, n): the expression and the table."""
+        dtypes = {name: dtype for dtype, name in DTYPE_NAMES.items()}
+        for n in self.o.length:
+            for dtype in self.o.dtype:
+                for label in self.o.masks:
+                    report.progress(f"n={n} {dtype} {label}: float64 reference")
+                    text, mask = read_mask(label, n)
+                    case = Case(mask, text, self.o, n, dtypes[dtype])
+                    judge = Judge(case, mask)
+                    for direction in self.o.passes:
+                        cell = self.cell(case, judge, label, direction)
+                        self.results += cell
+                        table.line(report.row_of(cell, f"{self.o.statistic}_s"))
