@@ -202,7 +202,9 @@ void options_parse(const struct command *command, int argc, char **argv, struct 
     struct text about = {0};
     text_add(&about, "%s.%s%s", command->summary, command->details ? "\v" : "",
              command->details ? command->details : "");
-    struct argp argp = {table, parse, command->arguments, text_get(&about)};
+    /* An empty table, unlike none, leaks in glibc. */
+    struct argp argp = {command->options ? table : NULL, parse, command->arguments,
+                        text_get(&about)};
     char name[64];
     snprintf(name, sizeof name, "maskc %s", command->name);
     argv[0] = name;
