@@ -140,6 +140,25 @@ static void the_dam_example_has_border_and_no_diagonal(void **unused)
            "length 63");
 }
 
+/* What masks/README.md says of the masks that are not in the papers' tables. */
+static void other_counts_are_the_readmes(void **unused)
+{
+    (void)unused;
+    struct mask *three = load_text("blockbert-3", N), *dam = load_text("dam-s-example", N);
+    assert_int_equal(three->pattern[0]->active, 5462);
+    assert_int_equal(three->pattern[2]->active, 5461);
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t k = 0; k < dam->n_patterns; k++) {
+        uint64_t active = dam->pattern[k]->active;
+        least = active < least ? active : least;
+        most = active > most ? active : most;
+    }
+    assert_int_equal(least, 756);
+    assert_int_equal(most, 1956);
+    mask_destroy(three);
+    mask_destroy(dam);
+}
+
 static void names_are_the_files(void **unused)
 {
     (void)unused;
@@ -169,6 +188,7 @@ int main(void)
         cmocka_unit_test(fairseq_has_its_densities),
         cmocka_unit_test(blockbert_has_its_heads),
         cmocka_unit_test(the_dam_example_has_border_and_no_diagonal),
+        cmocka_unit_test(other_counts_are_the_readmes),
         cmocka_unit_test(names_are_the_files),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);

@@ -247,6 +247,8 @@ static const struct {
      ":2:1: no line covers head 0, 2-4, a line for each head is expected"},
     {"length 8\nlayers 2\nlayer 1: dense",
      ":1:1: no line covers head 0 in layer 0, a line for each head is expected"},
+    {"length 8\nheads 4096\nlayers 65\ndense",
+     ":3:1: 65 layers of 4096 heads are too many, at most 262144 heads in all are expected"},
     {"length 8\nheads 2\n", ":1:1: the text is empty, an expression is expected"},
     {"length 8\nheads 2\nhead 0,1: dense\nhead 1: distance(8)",
      ":4:18: distance: 8 is out of range, 0..7 is expected at length 8"},

@@ -70,6 +70,18 @@ static void keys_are_the_first_distinct_draws(void **unused)
     }
 }
 
+/* The vector of masks/README.md. */
+static void keys_are_those_of_the_readme(void **unused)
+{
+    (void)unused;
+    static const uint32_t rows[3][3] = {{1, 2, 4}, {4, 6, 7}, {2, 6, 7}};
+    struct mask *m = load_text("random_keys(3)", 10);
+    for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t k = 0; k < 3; k++)
+            assert_true(pattern_test(m->pattern[0], i, rows[i][k]));
+    mask_destroy(m);
+}
+
 static void globals_are_the_first_distinct_draws(void **unused)
 {
     (void)unused;
@@ -185,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philox_gives_the_known_answers),
         cmocka_unit_test(keys_are_the_first_distinct_draws),
+        cmocka_unit_test(keys_are_those_of_the_readme),
         cmocka_unit_test(globals_are_the_first_distinct_draws),
         cmocka_unit_test(random_has_its_density),
         cmocka_unit_test(random_is_not_correlated),
