@@ -152,6 +152,7 @@ static struct phrase say_causal(const struct split *s)
     return p;
 }
 
+/* A stride of one distance besides 0 would be a distance by another name. */
 static struct phrase say_offsets(const struct split *s)
 {
     enum { STRIDES = 4 };
@@ -159,7 +160,7 @@ static struct phrase say_offsets(const struct split *s)
     uint32_t window = find_window(s), strides = 0;
     if (window)
         keep_shorter(&best, say_distances(s, window, 0));
-    for (uint32_t stride = 2; stride < s->n && strides < STRIDES; stride++) {
+    for (uint32_t stride = 2; stride < (s->n + 1) / 2 && strides < STRIDES; stride++) {
         if (!holds_stride(s, stride))
             continue;
         strides++;

@@ -55,11 +55,12 @@ static void draw_edge(uint32_t size, const char *left, const char *right, struct
 
 /* A line of the picture runs through all panels that stand side by side. */
 static void draw_beside(const struct panel *panel, uint32_t count, uint32_t size,
-                        struct text *out)
+                        uint32_t columns, struct text *out)
 {
-    int width = (int)size + FRAME;
-    for (uint32_t k = 0; k < count; k++)
-        text_add(out, "%-*.*s%s", width, width, panel[k].title, k + 1 < count ? " " : "\n");
+    int width = (int)size + FRAME, room = (int)columns;
+    for (uint32_t k = 0; k + 1 < count; k++, room -= width + GAP)
+        text_add(out, "%-*.*s%*s", width, width, panel[k].title, GAP, "");
+    text_add(out, "%.*s\n", room, panel[count - 1].title);
     for (uint32_t k = 0; k < count; k++) {
         draw_edge(size, "\u250c", "\u2510", out);
         text_add(out, "%s", k + 1 < count ? " " : "\n");
@@ -91,7 +92,7 @@ void mask_draw_text(const struct mask *m, uint32_t columns, struct text *out)
     }
     for (uint32_t k = 0; k < count; k += beside ? beside : 1) {
         uint32_t more = beside && beside < count - k ? beside : beside ? count - k : 1;
-        draw_beside(panel + k, more, size, out);
+        draw_beside(panel + k, more, size, columns, out);
     }
     for (uint32_t k = 0; k < count; k++) {
         free(panel[k].on);
