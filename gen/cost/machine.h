@@ -24,7 +24,7 @@ struct machine {
     double line_row;   /* ... per row of a strip that has lines */
     double row_entry, row_flop; /* of the row pass, as line_entry and line_flop */
     double row_item, row_range; /* per row of the row pass, and per range of its keys */
-    double item;                /* per strip, for its state and its output */
+    double item, item_element;  /* per strip, and per element of its output (rows x D) */
     double pack_element;        /* per element of K and V packed, once per head */
     double launch;              /* per pass */
     double backward_ratio;      /* time of backward over forward for the same plan */

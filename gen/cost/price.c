@@ -15,6 +15,7 @@ struct price price_make(const struct machine *m, const struct features *f)
         .row_item = m->row_item,
         .row_range = m->row_range,
         .item = m->item,
+        .item_row = m->item_element * f->head_dim,
         .pack_row = m->pack_element * 2.0 * f->head_dim,
     };
 }

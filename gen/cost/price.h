@@ -14,7 +14,8 @@ struct price {
     double row;       /* per key of the row pass */
     double row_item;  /* per row of the row pass */
     double row_range; /* per range of its keys */
-    double item;      /* per strip */
+    double item;      /* per strip, and ... */
+    double item_row;  /* ... per row of it */
     double pack_row;  /* per row of a head whose K and V are packed */
 };
 

@@ -37,7 +37,7 @@ static double cost(struct strip *s, const struct price *p)
 {
     if (!s->equal)
         return lowering_of(ABI_TILES)->cost(s, p);
-    double sum = p->item;
+    double sum = strip_price(s, p);
     for (uint32_t k = 0; k < s->n_common; k++)
         sum += price_range(p, s->rows, s->common[k].end - s->common[k].begin);
     return sum;

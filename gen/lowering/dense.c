@@ -9,7 +9,7 @@ static double cost(struct strip *s, const struct price *p)
 {
     uint32_t solid = strip_solid_tiles(s);
     double entries = 32.0 * s->rows;
-    return p->item + entries * (solid * p->full + (s->tiles - solid) * p->partial);
+    return strip_price(s, p) + entries * (solid * p->full + (s->tiles - solid) * p->partial);
 }
 
 const struct lowering lowering_dense = {

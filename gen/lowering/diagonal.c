@@ -45,7 +45,7 @@ static double cost(struct strip *s, const struct price *p)
     uint64_t lines = (uint64_t)ABI_TILE_COLS * strip_solid_tiles(s);
     for (uint32_t k = 0; k < s->n_touched; k++)
         lines += s->starts[k];
-    return p->item + s->rows * p->line_row + (double)s->cells * p->walk +
+    return strip_price(s, p) + s->rows * p->line_row + (double)s->cells * p->walk +
            (double)lines * p->line;
 }
 

@@ -71,6 +71,12 @@ double rows_price(const struct price *p, const struct strip *s,
 /* "1 line", "3 lines". */
 void count_print(struct text *out, uint64_t count, const char *noun);
 
+/* What a strip costs before it visits anything. */
+static inline double strip_price(const struct strip *s, const struct price *p)
+{
+    return p->item + s->rows * p->item_row;
+}
+
 static inline bool item_owns(const struct abi_item *item, uint32_t r)
 {
     return item->own[r / 32] >> (r % 32) & 1;

@@ -8,7 +8,8 @@
 static double cost(struct strip *s, const struct price *p)
 {
     double entries = 32.0 * s->rows;
-    return p->item + entries * (strip_solid_tiles(s) * p->full + s->n_touched * p->partial);
+    return strip_price(s, p) +
+           entries * (strip_solid_tiles(s) * p->full + s->n_touched * p->partial);
 }
 
 static void add_full(struct strip *s, const struct price *p, struct draft *d)

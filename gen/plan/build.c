@@ -37,7 +37,7 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
 {
     strip_reopen(b->strip);
     draft_clear(d);
-    d->cost = b->price.item;
+    d->cost = strip_price(b->strip, &b->price);
     for (uint32_t k = 0; lowerings[k]; k++)
         if (set >> k & 1)
             lowerings[k]->build(b->strip, &b->price, d);

@@ -412,11 +412,11 @@ static void test_chooser(void **state)
     } rows[] = {
         {dense, 128, "dense", 0.99},
         {dense, 100, "dense", 0.99},
-        {none, 128, "empty", 5},
+        {none, 128, "empty", 4},
         {halves, 256, "blocks", 1.6},
         {causal, 128, "tiles", 1.3},
         {causal, 1024, "tiles+blocks", 1.7},
-        {distances, 128, "diagonal+rows", 3},
+        {distances, 128, "diagonal+rows", 2},
         {checkers, 128, "dense", 0.99},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
