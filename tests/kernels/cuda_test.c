@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device "cuda" without a GPU: what it says where there is no driver, and, with the fake driver in
+   the loader's path (the test runs itself again with LD_LIBRARY_PATH), what it asks of the driver: the
+   tables as uploaded, the launch as the caller gave it, nothing kept after any failure. */
+#include "masks/base/memory.h"
+#include "tests/kernels/cuda_fixture.h"
+#include "tests/kernels/fake_driver.h"
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static const struct kernel_case example = {
+    "dam-s-example",
+    70,
+    0,
+    {.dtype = ABI_F32, .head_dim = 16, .backward = true, .dropout = true}};
+
+/* ---- no driver ---- */
+
+static void test_no_driver(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct maskc_kernel *k = NULL;
+    uint64_t size;
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL))
+        skip(); /* this machine has one */
+    uint8_t *bytes = fixture_file(&example, NULL, NULL, &size);
+    assert_non_null(strstr(device_cuda.unavailable(), "no NVIDIA driver (libcuda.so.1)"));
+    assert_int_equal(kernel_load(bytes, size, "x.mkb", "cuda", &k, &e), -1);
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+    assert_non_null(strstr(e.text, "no NVIDIA driver (libcuda.so.1)"));
+    assert_null(k);
+    free(bytes);
+}
+
+/* ---- the fake one ---- */
+
+static struct fake *fake(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    struct fake *f = library ? dlsym(library, "fake_driver") : NULL;
+    assert_non_null(f);
+    return f;
+}
+
+static void must_hold_nothing(const struct fake *f)
+{
+    assert_int_equal(f->contexts, 0);
+    assert_int_equal(f->modules, 0);
+    assert_int_equal(f->allocations, 0);
+    assert_int_equal(f->pushed, 0);
+}
+
+static struct maskc_kernel *load_fake(const char *device, struct error *e)
+{
+    struct maskc_kernel *k = NULL;
+    uint64_t size;
+    uint8_t *bytes = fixture_file(&example, NULL, NULL, &size);
+    if (kernel_load(bytes, size, "x.mkb", device, &k, e) < 0)
+        k = NULL;
+    free(bytes);
+    return k;
+}
+
+static void compare_tables(const struct abi_plan *seen, const struct plan_pass *p, uint32_t n)
+{
+    assert_memory_equal(seen->work, p->work, p->layer_work[0][1] * sizeof *p->work);
+    assert_memory_equal(seen->items, p->items, p->n_items * sizeof *p->items);
+    assert_memory_equal(seen->pieces, p->pieces, p->n_pieces * sizeof *p->pieces);
+    assert_memory_equal(seen->ranges, p->ranges, p->n_ranges * sizeof *p->ranges);
+    assert_memory_equal(seen->lines, p->lines, p->n_lines * sizeof *p->lines);
+    assert_memory_equal(seen->patterns, p->patterns, p->n_patterns * 32 * sizeof *p->patterns);
+    assert_int_equal(seen->works, p->layer_work[0][1]);
+    assert_int_equal(seen->max_cols, p->max_cols);
+    assert_int_equal(seen->uses, p->uses);
+    assert_int_equal(seen->n, n);
+}
+
+static void test_load_and_launch(void **state)
+{
+    (void)state;
+    struct fake *f = fake();
+    struct error e = {0};
+    struct maskc_kernel *k = load_fake("cuda:1", &e);
+    if (!k)
+        fail_msg("%s", e.text);
+    assert_memory_equal(f->image, "none", 4);
+    const struct artifact_plan *p = &k->artifact->plan[0];
+    struct problem problem = fixture_problem(k);
+    problem.dropout = 0.25;
+    struct problem_data *d = problem_inputs(&problem);
+    struct trial *t = trial_new(k, &problem, d, true, 0, &e);
+    if (!t || trial_run(t, false, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(f->launches, 1);
+    assert_int_equal(f->grid, 3 * 132);
+    assert_int_equal(f->threads, 128);
+    assert_int_equal(f->shared, k->target->launch.forward[0].shared_bytes);
+    assert_int_equal(f->args.keep_below, 16384);
+    compare_tables(&f->args.forward, &p->forward, 70);
+    compare_tables(&f->args.transposed, &p->transposed, 70);
+    if (trial_run(t, true, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(f->launches, 3);
+    trial_destroy(t);
+    problem_data_destroy(d);
+    kernel_unload(k);
+    must_hold_nothing(f);
+}
+
+/* Each call of a load fails in turn: one clear line, and nothing is kept. (Where a call only helps to
+   choose, its failure does not stop the load.) */
+static void test_each_failure(void **state)
+{
+    (void)state;
+    struct fake *f = fake();
+    int failures = 0;
+    for (int at = 1; at == 1 || f->calls >= at - 1; at++) {
+        struct error e = {0};
+        f->calls = 0;
+        f->fail_at = at;
+        struct maskc_kernel *k = load_fake("cuda:1", &e);
+        f->fail_at = 0;
+        if (!k) {
+            failures++;
+            assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+            assert_non_null(strstr(e.text, "CUDA_ERROR_INJECTED (asked for by the test)"));
+        }
+        int calls = f->calls;
+        kernel_unload(k);
+        f->calls = calls;
+        must_hold_nothing(f);
+    }
+    assert_true(failures > 10);
+}
+
+static void test_targets_and_names(void **state)
+{
+    (void)state;
+    static const struct {
+        int capability;
+        const char *better, *worse; /* worse null: `better` does not run */
+    } cases[] = {
+        {90, "sm_90a", "compute_80"}, {90, "compute_80", "sm_80"}, {89, "sm_89", "sm_86"},
+        {89, "sm_86", "sm_80"},       {86, "sm_80", "compute_80"}, {80, "sm_86", NULL},
+        {100, "sm_90a", NULL},        {100, "sm_100a", "sm_90a"},  {75, "compute_80", NULL},
+        {90, "x86-64-v3", NULL},
+    };
+    struct fake *f = fake();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct artifact_target a = {0}, b = {0};
+        f->capability = cases[k].capability;
+        strcpy(a.name, cases[k].better);
+        if (cases[k].worse) {
+            strcpy(b.name, cases[k].worse);
+            assert_true(device_cuda.prefers(&a) > device_cuda.prefers(&b));
+        } else {
+            assert_int_equal(device_cuda.prefers(&a), 0);
+        }
+    }
+    f->capability = 86;
+    struct text line = {0};
+    device_cuda.describe(&line);
+    assert_string_equal(text_get(&line),
+                        "0: Fake 0, compute capability 8.6; 1: Fake 1, compute "
+                        "capability 8.6 (driver for CUDA 13.0)");
+    text_finish(&line);
+    struct error e = {0};
+    assert_null(load_fake("cuda:2", &e));
+    assert_non_null(strstr(e.text, "there is no cuda:2, this machine has 2 GPUs"));
+    must_hold_nothing(f);
+}
+
+/* ---- */
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest real[] = {
+        cmocka_unit_test(test_no_driver),
+    };
+    const struct CMUnitTest faked[] = {
+        cmocka_unit_test(test_load_and_launch),
+        cmocka_unit_test(test_each_failure),
+        cmocka_unit_test(test_targets_and_names),
+    };
+    if (argc != 2) {
+        print_error("usage: cuda_test FOLDER, where the fake libcuda.so.1 is\n");
+        return 2;
+    }
+    if (getenv("MASKC_TEST_FAKE_DRIVER"))
+        return cmocka_run_group_tests_name("cuda, fake driver", faked, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("cuda, no driver", real, NULL, NULL);
+    if (failed)
+        return failed;
+    setenv("MASKC_TEST_FAKE_DRIVER", "1", 1);
+    setenv("LD_LIBRARY_PATH", argv[1], 1);
+    execv("/proc/self/exe", argv);
+    return 1;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A libcuda.so.1 for the test of the device "cuda" where there is no GPU: device memory is the host's,
+   and it keeps count of contexts, modules and memory, so that what is not given back shows. A launch
+   copies its arguments. Written against cuda.h's prototypes. */
+#include "tests/kernels/fake_driver.h"
+#include "runtime/device/cuda_symbols.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((visibility("default"))) struct fake fake_driver = {.capability = 86};
+
+enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
+
+/* Every call counts, and may be the one that fails. */
+static int count_call(void)
+{
+    return ++fake_driver.calls == fake_driver.fail_at ? INJECTED : 0;
+}
+
+#define FAKE(name, ...)                                           \
+    __attribute__((visibility("default"))) int name(__VA_ARGS__); \
+    int name(__VA_ARGS__)
+#define COUNTED       \
+    if (count_call()) \
+    return INJECTED
+#define INSIDE               \
+    COUNTED;                 \
+    if (!fake_driver.pushed) \
+    return INVALID_CONTEXT
+
+FAKE(cuInit, unsigned flags)
+{
+    return (int)flags;
+}
+
+FAKE(cuDriverGetVersion, int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+FAKE(cuGetErrorName, int result, const char **name)
+{
+    *name = result == INJECTED ? "CUDA_ERROR_INJECTED" : "CUDA_ERROR_OTHER";
+    return 0;
+}
+
+FAKE(cuGetErrorString, int result, const char **text)
+{
+    *text = result == INJECTED ? "asked for by the test" : "another error";
+    return 0;
+}
+
+FAKE(cuDeviceGetCount, int *count)
+{
+    *count = 2;
+    return 0;
+}
+
+FAKE(cuDeviceGet, cu_device *device, int ordinal)
+{
+    COUNTED;
+    *device = ordinal;
+    return 0;
+}
+
+FAKE(cuDeviceGetName, char *name, int length, cu_device device)
+{
+    snprintf(name, (size_t)length, "Fake %d", device);
+    return 0;
+}
+
+FAKE(cuDeviceGetAttribute, int *value, int attribute, cu_device device)
+{
+    (void)device;
+    *value = attribute == CU_MULTIPROCESSOR_COUNT       ? 132
+             : attribute == CU_COMPUTE_CAPABILITY_MAJOR ? fake_driver.capability / 10
+                                                        : fake_driver.capability % 10;
+    return 0;
+}
+
+FAKE(cuDevicePrimaryCtxRetain, struct cu_context **context, cu_device device)
+{
+    COUNTED;
+    fake_driver.contexts++;
+    *context = (struct cu_context *)(size_t)(16 + device);
+    return 0;
+}
+
+FAKE(cuDevicePrimaryCtxRelease_v2, cu_device device)
+{
+    (void)device;
+    fake_driver.contexts--;
+    return 0;
+}
+
+FAKE(cuCtxGetCurrent, struct cu_context **context)
+{
+    COUNTED;
+    *context = NULL;
+    return 0;
+}
+
+FAKE(cuCtxGetDevice, cu_device *device)
+{
+    COUNTED;
+    *device = 0;
+    return 0;
+}
+
+FAKE(cuCtxPushCurrent_v2, struct cu_context *context)
+{
+    COUNTED;
+    fake_driver.pushed += context != NULL;
+    return context ? 0 : INVALID_CONTEXT;
+}
+
+FAKE(cuCtxPopCurrent_v2, struct cu_context **context)
+{
+    *context = NULL;
+    fake_driver.pushed--;
+    return 0;
+}
+
+FAKE(cuCtxSynchronize, void)
+{
+    INSIDE;
+    return 0;
+}
+
+FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned count,
+     int *options, void **values)
+{
+    INSIDE;
+    for (unsigned k = 0; k < count; k++)
+        if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
+            strcpy(values[k], "a line of the log");
+    memcpy(fake_driver.image, image, 4);
+    fake_driver.modules++;
+    *module = (struct cu_module *)(size_t)32;
+    return 0;
+}
+
+FAKE(cuModuleUnload, struct cu_module *module)
+{
+    fake_driver.modules -= module != NULL;
+    return 0;
+}
+
+FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *module,
+     const char *name)
+{
+    INSIDE;
+    *function = (struct cu_function *)(size_t)(64 + strlen(name));
+    return module && !strncmp(name, "attention_", 10) ? 0 : NOT_FOUND;
+}
+
+FAKE(cuFuncSetAttribute, struct cu_function *function, int attribute, int value)
+{
+    INSIDE;
+    return function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value > 0 ? 0
+                                                                                  : NOT_FOUND;
+}
+
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_function *function,
+     int threads, size_t shared)
+{
+    INSIDE;
+    *blocks = 3;
+    return function && threads == 128 && shared ? 0 : NOT_FOUND;
+}
+
+FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned grid_y,
+     unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+     struct cu_stream *stream, void **arguments, void **extra)
+{
+    INSIDE;
+    fake_driver.launches++;
+    fake_driver.grid = grid_x * grid_y * grid_z;
+    fake_driver.threads = block_x * block_y * block_z;
+    fake_driver.shared = shared;
+    fake_driver.stream = stream;
+    memcpy(&fake_driver.args, arguments[0], sizeof fake_driver.args);
+    return function && !extra ? 0 : NOT_FOUND;
+}
+
+FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
+{
+    INSIDE;
+    void *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    fake_driver.allocations += p != NULL;
+    *pointer = (cu_pointer)(size_t)p;
+    return p ? 0 : OUT_OF_MEMORY;
+}
+
+FAKE(cuMemFree_v2, cu_pointer pointer)
+{
+    fake_driver.allocations -= pointer != 0;
+    free((void *)(size_t)pointer);
+    return 0;
+}
+
+FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
+{
+    INSIDE;
+    memcpy((void *)(size_t)to, from, bytes);
+    return 0;
+}
+
+FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
+{
+    INSIDE;
+    memcpy(to, (const void *)(size_t)from, bytes);
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the fake driver (fake_driver.c) keeps count of; its symbol is `fake_driver`. */
+#pragma once
+#include "templates/abi.h"
+
+struct fake {
+    int contexts, modules, allocations; /* held now */
+    int calls, fail_at;                 /* the call that fails, counted from 1; 0: none */
+    int pushed;                         /* depth of the context stack */
+    int capability;                     /* 90: compute capability 9.0 */
+    int launches;
+    unsigned grid, threads, shared; /* of the last launch */
+    void *stream;
+    struct abi_args args;
+    char image[4]; /* first bytes of the last module */
+};
