@@ -27,6 +27,12 @@ const char *__lsan_default_suppressions(void)
 {
     return "leak:libfontconfig\n";
 }
+
+const char *__lsan_default_options(void);
+const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0"; /* stderr is the program's */
+}
 #endif
 
 enum { MARGIN = 16, TITLE = 22, MOST_PANELS = 1024 };
