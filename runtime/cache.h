@@ -31,5 +31,6 @@ struct cache_entry {
     int64_t used_ns; /* and their fraction */
 };
 const char *cache_directory(const struct cache *c);
-struct cache_entry *cache_list(struct cache *c, uint32_t *ret_count); /* newest first; caller frees */
-uint32_t cache_clear(struct cache *c);                                /* entries removed */
+struct cache_entry *cache_list(struct cache *c,
+                               uint32_t *ret_count); /* newest first; caller frees */
+uint32_t cache_clear(struct cache *c);               /* entries removed */

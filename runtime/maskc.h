@@ -51,12 +51,12 @@ struct maskc_options {
     enum maskc_dtype dtype;
     uint32_t head_dim; /* 64 by default; 16..256, a multiple of 8 */
     enum maskc_transform transform;
-    float lambda;         /* sparsegen's, < 1 */
-    int dropout;          /* 1: the kernel can drop out attention probabilities */
-    int forward_only;     /* 1: no backward pass */
-    uint32_t length;      /* -n: for expressions and the gallery, or to crop; 0: the mask's own */
-    uint32_t heads;       /* repeats a one-head mask; 0: the mask's own */
-    const char *machine;  /* row of the machine table; null: by target */
+    float lambda;     /* sparsegen's, < 1 */
+    int dropout;      /* 1: the kernel can drop out attention probabilities */
+    int forward_only; /* 1: no backward pass */
+    uint32_t length;  /* -n: for expressions and the gallery, or to crop; 0: the mask's own */
+    uint32_t heads;   /* repeats a one-head mask; 0: the mask's own */
+    const char *machine;   /* row of the machine table; null: by target */
     const char *cache_dir; /* null: $XDG_CACHE_HOME/maskc or ~/.cache/maskc; "": no cache */
 };
 
@@ -71,9 +71,9 @@ MASKC_API int maskc_compile(const char *mask, const struct maskc_options *option
                             struct maskc_bytes *ret, struct maskc_error *error);
 
 /* From memory: bits[((l * heads + h) * n + i) * n + j] != 0 where query i sees key j. */
-MASKC_API int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,
-                                  const struct maskc_options *options, struct maskc_bytes *ret,
-                                  struct maskc_error *error);
+MASKC_API int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads,
+                                  uint32_t n, const struct maskc_options *options,
+                                  struct maskc_bytes *ret, struct maskc_error *error);
 
 MASKC_API int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,
                                struct maskc_error *error);
@@ -104,7 +104,8 @@ struct maskc_info {
 };
 
 MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);
-MASKC_API const char *maskc_plan_text(const struct maskc_kernel *kernel); /* lives with the kernel */
+MASKC_API const char *maskc_plan_text(
+    const struct maskc_kernel *kernel); /* lives with the kernel */
 
 /* ---- launch ---- */
 
@@ -118,18 +119,19 @@ struct maskc_tensor {
 
 struct maskc_launch {
     enum maskc_pass pass;
-    uint32_t batch;   /* sequences; 0: 1 */
-    uint32_t length;  /* N of padded tensors; packed: the longest sequence; 0: the mask's */
+    uint32_t batch;  /* sequences; 0: 1 */
+    uint32_t length; /* N of padded tensors; packed: the longest sequence; 0: the mask's */
     uint32_t layer;
-    float scale;      /* 0: 1 / sqrt(head_dim) */
+    float scale;            /* 0: 1 / sqrt(head_dim) */
     const int32_t *lengths; /* [batch] in 0..N on the device, or null */
-    const int32_t *offsets; /* [batch + 1] on the device: a packed batch, T = tokens rows; or null */
-    uint64_t tokens;        /* packed: T = offsets[batch] */
-    float dropout;          /* probability; needs a kernel compiled with dropout */
+    const int32_t
+        *offsets;    /* [batch + 1] on the device: a packed batch, T = tokens rows; or null */
+    uint64_t tokens; /* packed: T = offsets[batch] */
+    float dropout;   /* probability; needs a kernel compiled with dropout */
     uint64_t seed;
-    struct maskc_tensor query, key, value, out;                 /* out: written forward, read backward */
+    struct maskc_tensor query, key, value, out; /* out: written forward, read backward */
     struct maskc_tensor grad_out, grad_query, grad_key, grad_value; /* backward */
-    float *lse; /* [B, H, N] (packed [H, T]): written forward, read backward */
+    float *lse;      /* [B, H, N] (packed [H, T]): written forward, read backward */
     void *workspace; /* maskc_workspace_bytes(), 64-byte aligned; on the device */
     uint64_t workspace_bytes;
     uint32_t threads; /* CPU; 0: all */

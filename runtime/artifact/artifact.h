@@ -16,12 +16,12 @@ struct kernel_resources {
 };
 
 struct artifact_target {
-    char name[24];             /* a row of gen/target.h */
-    char compiler[96];         /* "clang 14.0.6", "nvrtc 13.0" */
-    const uint8_t *code;       /* shared object, cubin or PTX text */
+    char name[24];       /* a row of gen/target.h */
+    char compiler[96];   /* "clang 14.0.6", "nvrtc 13.0" */
+    const uint8_t *code; /* shared object, cubin or PTX text */
     uint64_t code_size;
-    char *source;              /* CUDA: the emitted text in one piece, for the emulation; or null */
-    uint32_t plan;             /* index into plans: targets with the same strip height share one */
+    char *source;  /* CUDA: the emitted text in one piece, for the emulation; or null */
+    uint32_t plan; /* index into plans: targets with the same strip height share one */
     struct launch_record launch;
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
     uint32_t n_kernels;
@@ -30,8 +30,8 @@ struct artifact_target {
 struct artifact_plan {
     uint32_t strip_rows;
     char machine[32];
-    char *text;                /* plan_print's */
-    char *json;                /* plan_json's, compact */
+    char *text;                           /* plan_print's */
+    char *json;                           /* plan_json's, compact */
     struct plan_pass forward, transposed; /* summaries stay null: they are in text and json */
 };
 

@@ -59,5 +59,5 @@ const char *machine_cuda_target(void);
 
 /* A target list ("cpu,sm_80,cuda") to table rows, without repeats. "cuda" is the GPU here; without
    one it is sm_80, sm_90a and compute_80. */
-int targets_resolve(const char *list, const struct target **ret, uint32_t room, uint32_t *ret_count,
-                    struct error *e);
+int targets_resolve(const char *list, const struct target **ret, uint32_t room,
+                    uint32_t *ret_count, struct error *e);
