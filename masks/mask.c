@@ -21,7 +21,8 @@ static bool given_before(struct pattern **given, size_t k)
     return false;
 }
 
-struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given, const char *source)
+struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given,
+                      const char *source)
 {
     size_t places = (size_t)layers * heads;
     struct mask *m = memory_new(1, sizeof *m);
@@ -68,8 +69,8 @@ struct change {
     uint32_t n;
 };
 
-static struct mask *rebuild(const struct mask *m, uint32_t first, uint32_t layers, uint32_t heads,
-                            struct change change, struct error *e)
+static struct mask *rebuild(const struct mask *m, uint32_t first, uint32_t layers,
+                            uint32_t heads, struct change change, struct error *e)
 {
     struct pattern **made = memory_new(m->n_patterns, sizeof *made);
     struct pattern **given = memory_new((size_t)layers * heads, sizeof *given);
@@ -112,8 +113,8 @@ static struct pattern *transpose(const struct pattern *p, uint32_t n, struct err
 struct mask *mask_repeat_heads(const struct mask *m, uint32_t heads, struct error *e)
 {
     if (m->heads != 1 && m->heads != heads) {
-        error_set(e, ERROR_INPUT, "%s: the mask has %u heads, --heads %u needs 1 or %u", m->source,
-                  m->heads, heads, heads);
+        error_set(e, ERROR_INPUT, "%s: the mask has %u heads, --heads %u needs 1 or %u",
+                  m->source, m->heads, heads, heads);
         return NULL;
     }
     return rebuild(m, 0, m->layers, heads, (struct change){keep, 0}, e);
@@ -132,8 +133,8 @@ struct mask *mask_crop(const struct mask *m, uint32_t n, struct error *e)
 struct mask *mask_layer(const struct mask *m, uint32_t layer, struct error *e)
 {
     if (layer >= m->layers) {
-        error_set(e, ERROR_INPUT, "%s: layer %u is out of range, the mask has %u", m->source, layer,
-                  m->layers);
+        error_set(e, ERROR_INPUT, "%s: layer %u is out of range, the mask has %u", m->source,
+                  layer, m->layers);
         return NULL;
     }
     return rebuild(m, layer * m->heads, 1, m->heads, (struct change){keep, 0}, e);

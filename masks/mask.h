@@ -10,13 +10,14 @@ struct mask {
     uint32_t n, heads, layers; /* each at least 1 */
     uint32_t n_patterns;
     struct pattern **pattern; /* [n_patterns], owned, all different, in order of first use */
-    uint32_t *at;             /* [layers * heads]: pattern of head h in layer l is at[l*heads + h] */
-    char *source;             /* how the user named it, for titles and messages; owned */
+    uint32_t *at; /* [layers * heads]: pattern of head h in layer l is at[l*heads + h] */
+    char *source; /* how the user named it, for titles and messages; owned */
 };
 
 /* Takes ownership of the given patterns (an array of layers * heads pointers, itself not kept;
    the same pointer may stand more than once) and merges equal ones. */
-struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given, const char *source);
+struct mask *mask_new(uint32_t layers, uint32_t heads, struct pattern **given,
+                      const char *source);
 void mask_destroy(struct mask *m); /* null is fine */
 
 const struct pattern *mask_pattern(const struct mask *m, uint32_t layer, uint32_t head);

@@ -24,4 +24,5 @@ int error_set(struct error *e, enum error_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Puts "prefix: " before the text that is there; returns -1. */
-int error_prefix(struct error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int error_prefix(struct error *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));

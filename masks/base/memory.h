@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *memory_new(size_t count, size_t size);               /* zeroed; count 0 gives a valid pointer */
+void *memory_new(size_t count, size_t size); /* zeroed; count 0 gives a valid pointer */
 void *memory_resize(void *old, size_t count, size_t size); /* grown part is not zeroed */
 void *memory_copy(const void *from, size_t bytes);
 char *memory_text(const char *text); /* strdup; null stays null */
@@ -19,8 +19,8 @@ void *memory_aligned(size_t count, size_t size);
 bool size_multiply(size_t a, size_t b, size_t *ret);
 
 /* Makes room for one more element in a growing array: `ptr`, `count`, `room` are the usual three. */
-#define MEMORY_PUSH(ptr, count, room)                                                              \
-    ((ptr) = (count) < (room) ? (ptr)                                                              \
-                              : memory_resize((ptr), (room) = (room) ? 2 * (room) : 16,            \
-                                              sizeof *(ptr)),                                      \
+#define MEMORY_PUSH(ptr, count, room)                                                      \
+    ((ptr) = (count) < (room)                                                              \
+                 ? (ptr)                                                                   \
+                 : memory_resize((ptr), (room) = (room) ? 2 * (room) : 16, sizeof *(ptr)), \
      &(ptr)[(count)++])

@@ -3,26 +3,10 @@
    A word with a definition is replaced by the tree of its definition, with the arguments put in
    the places of the parameters; errors inside it point to where the user wrote the word. */
 #include "masks/base/memory.h"
-#include "masks/language/primitive.h"
-#include <errno.h>
+#include "masks/language/parser.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What a parameter's name stands for inside a definition. */
-struct bindings {
-    const struct argument *value[MAX_PARAMETERS];
-    const struct primitive *of;
-    uint32_t at; /* where the user wrote the word */
-};
-
-struct parser {
-    const struct script *script; /* that is parsed */
-    const struct script *user;   /* that errors point into */
-    const struct bindings *bindings;
-    uint32_t next, depth;
-    struct error *e;
-};
 
 static void argument_finish(struct argument *a)
 {
@@ -46,188 +30,17 @@ void node_destroy(struct node *n)
     free(n);
 }
 
-static const struct token *peek(const struct parser *p)
-{
-    return &p->script->token[p->next];
-}
-
-static bool accept(struct parser *p, int kind)
-{
-    bool is = peek(p)->kind == kind;
-    p->next += is;
-    return is;
-}
-
-static uint32_t place(const struct parser *p)
-{
-    return p->bindings ? p->bindings->at : peek(p)->at;
-}
-
-const char *token_found(const struct script *s, uint32_t token, char buffer[64])
-{
-    const struct token *t = &s->token[token];
-    if (t->kind == TOKEN_END || (t->kind == TOKEN_NEWLINE && t->at >= s->length))
-        return "found the end";
-    if (t->kind == TOKEN_NEWLINE)
-        return "found the end of the line";
-    snprintf(buffer, 64, "found '%.*s'", t->length < 40 ? (int)t->length : 40, s->text + t->at);
-    return buffer;
-}
-
-static int expected(struct parser *p, const char *what)
-{
-    char buffer[64];
-    return script_error(p->user, place(p), p->e, "%s, %s is expected",
-                        token_found(p->script, p->next, buffer), what);
-}
-
 static struct node *make(struct parser *p, enum node_kind kind)
 {
     struct node *n = memory_new(1, sizeof *n);
     n->kind = kind;
-    n->at = place(p);
+    n->at = parser_place(p);
     return n;
 }
 
 static void adopt(struct node *parent, struct node *child)
 {
     *MEMORY_PUSH(parent->child, parent->n_children, parent->room) = child;
-}
-
-/* The token's text, cut to a word's greatest length (longer words are refused by their look-up). */
-static void copy_word(const struct parser *p, char word[WORD_MAX + 1])
-{
-    const struct token *t = peek(p);
-    uint32_t length = t->length < WORD_MAX ? t->length : WORD_MAX;
-    memcpy(word, p->script->text + t->at, length);
-    word[length] = 0;
-}
-
-/* ["-"] NUMBER */
-static int read_number(struct parser *p, bool *whole, int64_t *integer, double *real)
-{
-    bool minus = accept(p, '-');
-    const struct token *t = peek(p);
-    if (t->kind != TOKEN_NUMBER)
-        return expected(p, "a number");
-    char text[64];
-    if (t->length >= sizeof text)
-        return script_error(p->user, place(p), p->e,
-                            "a number of %u digits, less than %zu are "
-                            "expected",
-                            t->length, sizeof text);
-    memcpy(text, p->script->text + t->at, t->length);
-    text[t->length] = 0;
-    char *end;
-    errno = 0;
-    *integer = strtoll(text, &end, 10);
-    *whole = *end == 0;
-    if (*whole && errno)
-        return script_error(p->user, place(p), p->e,
-                            "%s is too large, at most 2^63 - 1 is expected", text);
-    *real = strtod(text, NULL);
-    if (minus)
-        *integer = -*integer, *real = -*real;
-    p->next++;
-    return 0;
-}
-
-static int read_range(struct parser *p, struct argument *a)
-{
-    bool whole;
-    if (read_number(p, &a->whole, &a->first, &a->real) < 0)
-        return -1;
-    a->last = a->first;
-    if (peek(p)->kind != TOKEN_RANGE)
-        return 0;
-    if (!a->whole)
-        return expected(p, "a range of whole numbers or one number");
-    p->next++;
-    uint32_t at = place(p);
-    double real;
-    if (read_number(p, &whole, &a->last, &real) < 0)
-        return -1;
-    a->kind = ARGUMENT_RANGE;
-    return whole ? 0 : script_error(p->user, at, p->e, "a range ends in a whole number");
-}
-
-static int read_list(struct parser *p, struct argument *a)
-{
-    uint32_t room = 0;
-    a->kind = ARGUMENT_LIST;
-    do {
-        bool whole;
-        double real;
-        int64_t value;
-        uint32_t at = place(p);
-        if (read_number(p, &whole, &value, &real) < 0)
-            return -1;
-        if (!whole)
-            return script_error(p->user, at, p->e, "a list holds whole numbers");
-        *MEMORY_PUSH(a->list, a->n_list, room) = value;
-    } while (accept(p, ','));
-    return accept(p, ']') ? 0 : expected(p, "',' or ']'");
-}
-
-static int read_string(struct parser *p, struct argument *a)
-{
-    const struct token *t = peek(p);
-    a->kind = ARGUMENT_STRING;
-    a->string = memory_new(t->length, 1);
-    memcpy(a->string, p->script->text + t->at + 1, t->length - 2);
-    p->next++;
-    return 0;
-}
-
-/* Inside a definition: the value that the parameter stands for. */
-static int read_binding(struct parser *p, struct argument *a)
-{
-    char word[WORD_MAX + 1];
-    copy_word(p, word);
-    const struct bindings *b = p->bindings;
-    for (uint32_t k = 0; b && k < MAX_PARAMETERS && b->of->parameter[k].name; k++) {
-        if (strcmp(word, b->of->parameter[k].name))
-            continue;
-        char name[sizeof a->name];
-        memcpy(name, a->name, sizeof name);
-        *a = *b->value[k]; /* a number: it owns nothing */
-        memcpy(a->name, name, sizeof name);
-        p->next++;
-        return 0;
-    }
-    return expected(p, "a number, a range, a string or a list");
-}
-
-static int read_argument(struct parser *p, struct argument *a)
-{
-    a->at = place(p);
-    if (peek(p)->kind == TOKEN_WORD && peek(p)[1].kind == '=') {
-        copy_word(p, a->name);
-        p->next += 2;
-        a->at = place(p);
-    }
-    if (peek(p)->kind == TOKEN_STRING)
-        return read_string(p, a);
-    if (accept(p, '['))
-        return read_list(p, a);
-    if (peek(p)->kind == TOKEN_WORD)
-        return read_binding(p, a);
-    return peek(p)->kind == '-' || peek(p)->kind == TOKEN_NUMBER
-               ? read_range(p, a)
-               : expected(p, "a number, a range, a string or a list");
-}
-
-static int read_arguments(struct parser *p, struct node *call)
-{
-    uint32_t room = 0;
-    if (accept(p, ')'))
-        return 0;
-    do {
-        *MEMORY_PUSH(call->argument, call->n_arguments, room) = (struct argument){0};
-        if (read_argument(p, &call->argument[call->n_arguments - 1]) < 0)
-            return -1;
-    } while (accept(p, ','));
-    return accept(p, ')') ? 0 : expected(p, "',' or ')'");
 }
 
 static uint32_t smallest(uint32_t a, uint32_t b)
@@ -344,17 +157,17 @@ out:
 static struct node *parse_call(struct parser *p)
 {
     char word[WORD_MAX + 1];
-    copy_word(p, word);
+    parser_copy_word(p, word);
     const struct primitive *found = primitive_find(word);
     if (!found) {
-        unknown_word(p, place(p), word);
+        unknown_word(p, parser_place(p), word);
         return NULL;
     }
     struct node *call = make(p, NODE_CALL);
     call->primitive = found;
     call->word = p->bindings ? p->bindings->of->name : found->name;
     p->next++;
-    if (accept(p, '(') && read_arguments(p, call) < 0) {
+    if (parser_accept(p, '(') && arguments_parse(p, call) < 0) {
         node_destroy(call);
         return NULL;
     }
@@ -364,8 +177,8 @@ static struct node *parse_call(struct parser *p)
 static struct node *parse_brackets(struct parser *p)
 {
     struct node *inside = parse_union(p);
-    if (inside && !accept(p, ')')) {
-        expected(p, "')' or an operator");
+    if (inside && !parser_accept(p, ')')) {
+        parser_expected(p, "')' or an operator");
         node_destroy(inside);
         return NULL;
     }
@@ -375,16 +188,16 @@ static struct node *parse_brackets(struct parser *p)
 /* term = "~" term | "(" expr ")" | WORD ... */
 static struct node *parse_term(struct parser *p)
 {
-    if (peek(p)->kind == TOKEN_WORD)
+    if (parser_peek(p)->kind == TOKEN_WORD)
         return parse_call(p);
     if (p->depth == EXPRESSION_MAX_DEPTH) {
-        script_error(p->user, place(p), p->e, "brackets and '~' nest at most %d deep",
+        script_error(p->user, parser_place(p), p->e, "brackets and '~' nest at most %d deep",
                      EXPRESSION_MAX_DEPTH);
         return NULL;
     }
     struct node *ret = NULL;
     p->depth++;
-    if (peek(p)->kind == '~') {
+    if (parser_peek(p)->kind == '~') {
         ret = make(p, NODE_NOT);
         p->next++;
         struct node *child = parse_term(p);
@@ -392,10 +205,10 @@ static struct node *parse_term(struct parser *p)
             adopt(ret, child);
         else
             node_destroy(ret), ret = NULL;
-    } else if (accept(p, '(')) {
+    } else if (parser_accept(p, '(')) {
         ret = parse_brackets(p);
     } else {
-        expected(p, "a word, '(' or '~'");
+        parser_expected(p, "a word, '(' or '~'");
     }
     p->depth--;
     return ret;
@@ -406,11 +219,11 @@ static struct node *parse_chain(struct parser *p, int sign, enum node_kind kind,
                                 struct node *(*parse_operand)(struct parser *))
 {
     struct node *first = parse_operand(p), *chain = NULL;
-    if (!first || peek(p)->kind != sign)
+    if (!first || parser_peek(p)->kind != sign)
         return first;
     chain = make(p, kind);
     adopt(chain, first);
-    while (accept(p, sign)) {
+    while (parser_accept(p, sign)) {
         struct node *operand = parse_operand(p);
         if (!operand) {
             node_destroy(chain);
@@ -442,20 +255,4 @@ struct node *expression_parse(const struct script *s, uint32_t *next, struct err
     struct node *ret = parse_union(&p);
     *next = p.next;
     return ret;
-}
-
-int64_t number_parse(const struct script *s, uint32_t *next, struct error *e)
-{
-    struct parser p = {.script = s, .user = s, .next = *next, .e = e};
-    bool whole = true;
-    int64_t value = 0;
-    double real;
-    if (peek(&p)->kind != TOKEN_NUMBER)
-        return expected(&p, "a whole number");
-    if (read_number(&p, &whole, &value, &real) < 0)
-        return -1;
-    if (!whole)
-        return script_error(s, s->token[*next].at, e, "a whole number is expected");
-    *next = p.next;
-    return value;
 }
