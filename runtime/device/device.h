@@ -13,7 +13,8 @@ struct device_code; /* loaded code and tables of one target; each device has its
 struct device_launch {
     const struct phase *phases;
     uint32_t n_phases;
-    struct abi_args args; /* pointers are the device's; slice and scratch fields are set by launch */
+    struct abi_args
+        args; /* pointers are the device's; slice and scratch fields are set by launch */
     uint64_t scratch_bytes; /* of all workers together */
     uint32_t workers;
     void *stream;
@@ -48,8 +49,10 @@ struct device {
     /* Memory, for the commands and the tests. `sync` waits and reports what went wrong. */
     void *(*allocate)(const struct device_code *c, uint64_t bytes, struct error *e);
     void (*release)(const struct device_code *c, void *p);
-    int (*upload)(const struct device_code *c, void *to, const void *from, uint64_t bytes, struct error *e);
-    int (*download)(const struct device_code *c, void *to, const void *from, uint64_t bytes, struct error *e);
+    int (*upload)(const struct device_code *c, void *to, const void *from, uint64_t bytes,
+                  struct error *e);
+    int (*download)(const struct device_code *c, void *to, const void *from, uint64_t bytes,
+                    struct error *e);
     int (*sync)(const struct device_code *c, struct error *e);
 };
 
