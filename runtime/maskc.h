@@ -104,8 +104,8 @@ struct maskc_info {
 };
 
 MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);
-MASKC_API const char *maskc_plan_text(
-    const struct maskc_kernel *kernel); /* lives with the kernel */
+/* What `maskc plan` prints; lives with the kernel. */
+MASKC_API const char *maskc_plan_text(const struct maskc_kernel *kernel);
 
 /* ---- launch ---- */
 
