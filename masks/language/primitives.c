@@ -204,20 +204,33 @@ static int prepare_random(struct call *c, const struct prepare_context *x, struc
     return 0;
 }
 
-static void row_random(const struct call *c, uint32_t i, struct clip clip, struct runs *ret)
+static void add_part(const struct call *c, struct draws d, int64_t from, int64_t end,
+                     struct clip clip, struct runs *ret)
 {
-    struct draws d = draws_begin((uint64_t)c->whole[1], STREAM_CELLS, i);
-    int64_t from = 0;
-    while (c->gaps.steps && from < clip.end) {
-        int64_t hit = from + gaps_draw(&c->gaps, &d);
+    for (int64_t hit = from; from < end; from = hit + 1) {
+        hit = from + gaps_draw(&c->gaps, &d);
+        hit = hit < end ? hit : end;
         if (c->flipped)
             runs_add(ret, clip, from, hit);
-        else
+        else if (hit < end)
             runs_add(ret, clip, hit, hit + 1);
-        from = hit + 1;
     }
-    if (c->flipped)
-        runs_add(ret, clip, from, c->n);
+}
+
+/* A row is drawn in parts, so that a narrow clip costs little; gaps have no memory, so that nothing
+   but the numbers depends on where a part begins. */
+static void row_random(const struct call *c, uint32_t i, struct clip clip, struct runs *ret)
+{
+    int64_t size = c->gaps.part;
+    if (size == 0) {
+        (c->flipped ? row_dense : row_none)(c, i, clip, ret);
+        return;
+    }
+    for (int64_t part = clip.begin / size; part * size < clip.end; part++) {
+        int64_t end = (part + 1) * size < c->n ? (part + 1) * size : c->n;
+        struct draws d = draws_begin((uint64_t)c->whole[1], STREAM_CELLS, i, (uint32_t)part);
+        add_part(c, d, part * size, end, clip, ret);
+    }
 }
 
 /* Of more than half the keys, those that are left out are drawn. */
@@ -251,7 +264,7 @@ static void draw_keys(const struct call *c, struct draws d, struct clip clip, st
 static void row_random_keys(const struct call *c, uint32_t i, struct clip clip,
                             struct runs *ret)
 {
-    draw_keys(c, draws_begin((uint64_t)c->whole[1], STREAM_KEYS, i), clip, ret);
+    draw_keys(c, draws_begin((uint64_t)c->whole[1], STREAM_KEYS, i, 0), clip, ret);
 }
 
 static int prepare_random_global(struct call *c, const struct prepare_context *x,
@@ -259,8 +272,8 @@ static int prepare_random_global(struct call *c, const struct prepare_context *x
 {
     struct runs drawn = {0};
     prepare_random_keys(c, x, e);
-    draw_keys(c, draws_begin((uint64_t)c->whole[1], STREAM_GLOBALS, 0), (struct clip){0, c->n},
-              &drawn);
+    draw_keys(c, draws_begin((uint64_t)c->whole[1], STREAM_GLOBALS, 0, 0),
+              (struct clip){0, c->n}, &drawn);
     free(c->span);
     c->span = memory_new(drawn.count, sizeof *c->span);
     for (; c->n_spans < drawn.count; c->n_spans++)

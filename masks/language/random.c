@@ -24,10 +24,10 @@ void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4])
     memcpy(ret, c, sizeof c);
 }
 
-struct draws draws_begin(uint64_t seed, enum random_stream stream, uint32_t row)
+struct draws draws_begin(uint64_t seed, enum random_stream stream, uint32_t row, uint32_t part)
 {
     return (struct draws){.key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
-                          .counter = {0, row, 0, (uint32_t)stream}};
+                          .counter = {0, row, part, (uint32_t)stream}};
 }
 
 uint64_t draws_next(struct draws *d)
@@ -54,7 +54,9 @@ uint32_t draws_below(struct draws *d, uint32_t n)
 
 struct gaps gaps_new(double p)
 {
-    struct gaps g = {.survive[0] = (uint64_t)((1 - p) * 0x1p64)};
+    struct gaps g = {.survive[0] = (uint64_t)((1 - p) * 0x1p64), .part = 1};
+    while (g.part * p < 64)
+        g.part *= 2;
     for (g.steps = 1; g.steps < GAPS_STEPS && g.survive[g.steps - 1]; g.steps++)
         g.survive[g.steps] = multiply_high(g.survive[g.steps - 1], g.survive[g.steps - 1]);
     return g;

@@ -9,15 +9,15 @@ void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
 
 enum random_stream { STREAM_CELLS = 1, STREAM_KEYS = 2, STREAM_GLOBALS = 3 };
 
-/* A sequence of 64-bit draws for one (seed, stream, row). Draw k is words 2 (k mod 2) (low half)
-   and 2 (k mod 2) + 1 (high half) of the block with counter (k div 2, row, 0, stream) and key
+/* A sequence of 64-bit draws for one (seed, stream, row, part). Draw k is words 2 (k mod 2) (low
+   half) and 2 (k mod 2) + 1 (high half) of Philox with counter (k div 2, row, part, stream) and key
    (low half of seed, high half of seed). */
 struct draws {
     uint32_t key[2], counter[4], word[4];
     uint64_t next; /* k */
 };
 
-struct draws draws_begin(uint64_t seed, enum random_stream stream, uint32_t row);
+struct draws draws_begin(uint64_t seed, enum random_stream stream, uint32_t row, uint32_t part);
 uint64_t draws_next(struct draws *d);
 uint32_t draws_below(struct draws *d, uint32_t n); /* floor(draw * n / 2^64) */
 
@@ -27,6 +27,7 @@ enum { GAPS_STEPS = 21 };
 struct gaps {
     uint64_t survive[GAPS_STEPS];
     uint32_t steps; /* survive[steps ..] is zero */
+    int64_t part;   /* keys that share a sequence of draws: about 64 hits, a power of two */
 };
 struct gaps gaps_new(double p);
 

@@ -149,7 +149,7 @@ static void gaps_follow_the_power(void **unused)
     static const double densities[] = {0.5, 0.25, 0.01, 1e-5};
     for (size_t k = 0; k < sizeof densities / sizeof *densities; k++) {
         struct gaps g = gaps_new(densities[k]);
-        struct draws d = draws_begin(9, STREAM_CELLS, 4);
+        struct draws d = draws_begin(9, STREAM_CELLS, 4, 0);
         for (uint32_t x = 0; x < 2000; x++) {
             uint32_t gap = gaps_draw(&g, &d);
             long double u = (long double)draw(9, 1, 4, x) * 0x1p-64L;
@@ -158,6 +158,33 @@ static void gaps_follow_the_power(void **unused)
             assert_true(u >= powl(q, (long double)gap + 1) - slack);
         }
     }
+}
+
+/* random(0.7) by its rule: per part of 256 keys, gaps between keys that are off. */
+static void cells_are_drawn_in_parts(void **unused)
+{
+    (void)unused;
+    enum { LENGTH = 600, PART = 256 };
+    struct mask *m = load_text("random(0.7, seed=6)", LENGTH);
+    struct mask *some =
+        load_text("(window(3) | columns(250..260, 599)) & random(0.7, seed=6)", LENGTH);
+    struct gaps g = gaps_new(1 - 0.7);
+    assert_int_equal(g.part, PART);
+    for (uint32_t i = 0; i < LENGTH; i++) {
+        bool off[LENGTH + PART] = {false};
+        for (uint32_t part = 0; part * PART < LENGTH; part++) {
+            struct draws d = draws_begin(6, STREAM_CELLS, i, part);
+            for (uint32_t j = gaps_draw(&g, &d); j < PART; j += 1 + gaps_draw(&g, &d))
+                off[part * PART + j] = true;
+        }
+        for (uint32_t j = 0; j < LENGTH; j++) {
+            bool asked = abs((int)i - (int)j) <= 3 || (j >= 250 && j <= 260) || j == 599;
+            assert_int_equal(pattern_test(m->pattern[0], i, j), !off[j]);
+            assert_int_equal(pattern_test(some->pattern[0], i, j), asked && !off[j]);
+        }
+    }
+    mask_destroy(m);
+    mask_destroy(some);
 }
 
 static void masks_never_change(void **unused)
@@ -169,6 +196,7 @@ static void masks_never_change(void **unused)
         uint64_t hash;
     } golden[] = {
         {"random(0.1)", 128, UINT64_C(0xe8986285fc587706)},
+        {"random(0.3)", 600, UINT64_C(0x9f6d240f599cb032)},
         {"random(0.9, seed=7)", 128, UINT64_C(0x968ad8000ad02c81)},
         {"random(0.001)", 4096, UINT64_C(0x4cfd0f7de904d4ee)},
         {"random_keys(3)", 128, UINT64_C(0x919991d54e343609)},
@@ -202,6 +230,7 @@ int main(void)
         cmocka_unit_test(random_has_its_density),
         cmocka_unit_test(random_is_not_correlated),
         cmocka_unit_test(gaps_follow_the_power),
+        cmocka_unit_test(cells_are_drawn_in_parts),
         cmocka_unit_test(masks_never_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
