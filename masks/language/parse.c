@@ -76,6 +76,8 @@ static int unknown_word(struct parser *p, uint32_t at, const char *word)
         uint32_t d = distance(word, k->name);
         if (d < best)
             best = d, near = k->name;
+        else if (!near && strlen(word) > 2 && !strncmp(word, k->name, strlen(word)))
+            near = k->name;
         used +=
             (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", k->name);
     }

@@ -11,12 +11,13 @@ static const struct {
     {"# only a comment", "1:1: the text is empty, an expression is expected"},
     {"widow(2)", "1:1: unknown word 'widow', 'window' is near it"},
     {"dense|  star_", "1:9: unknown word 'star_', 'star' is near it"},
-    {"fairseq-fixed(4, 1)",
-     "1:1: unknown word 'fairseq', one of these is expected: dense, none, "
-     "causal, diagonal, distance, window, stride, local, summary, rows, "
-     "columns, global, blocks, random, random_keys, random_global, ring, "
-     "file, logsparse, fairseq_fixed, star, strided, fixed, longformer, "
-     "bigbird"},
+    {"fairseq-fixed | star", "1:1: unknown word 'fairseq', 'fairseq_fixed' is near it"},
+    {"dist(4)", "1:1: unknown word 'dist', 'distance' is near it"},
+    {"quux(4, 1)", "1:1: unknown word 'quux', one of these is expected: dense, none, "
+                   "causal, diagonal, distance, window, stride, local, summary, rows, "
+                   "columns, global, blocks, random, random_keys, random_global, ring, "
+                   "file, logsparse, fairseq_fixed, star, strided, fixed, longformer, "
+                   "bigbird"},
     {"Dense", "1:1: words are written in small letters, found 'D'"},
     {"dense + star", "1:7: unexpected '+', a word, a number or one of ( ) [ ] , : = | & - ~ is "
                      "expected"},
