@@ -43,16 +43,24 @@ static double cost(struct strip *s, const struct price *p)
     return sum;
 }
 
-static void close_columns(struct strip *s, uint32_t begin, uint32_t end)
+static void close_bits(struct strip *s, uint32_t tile, u32 word)
 {
-    for (uint32_t c = begin; c < end;) {
-        uint32_t tile = c / 32, stop = (tile + 1) * 32 < end ? (tile + 1) * 32 : end;
-        u32 word = stop - c == 32 ? ~(u32)0 : (((u32)1 << (stop - c)) - 1) << (c % 32);
-        u32 *open = strip_tile(s, s->open, tile);
-        for (uint32_t r = 0; r < s->rows; r++)
-            open[r] &= ~word;
-        c = stop;
+    u32 *open = strip_tile(s, s->open, tile);
+    for (uint32_t r = 0; r < s->rows; r++)
+        open[r] &= ~word;
+}
+
+/* The ends of a range that are not whole tiles: the tiles between them are solid. */
+static void close_ends(struct strip *s, struct abi_range range)
+{
+    uint32_t first = range.begin / 32, last = (range.end - 1) / 32;
+    u32 from = ~(u32)0 << (range.begin % 32), until = ~(u32)0 >> (31 - (range.end - 1) % 32);
+    if (first == last) {
+        close_bits(s, first, from & until);
+        return;
     }
+    close_bits(s, first, from);
+    close_bits(s, last, until);
 }
 
 static void add(struct strip *s, const struct price *p, struct draft *d, struct abi_range range)
@@ -74,7 +82,7 @@ static void take_equal(struct strip *s, const struct price *p, struct draft *d)
         if (!pays(s, p, s->common[k]))
             continue;
         add(s, p, d, s->common[k]);
-        close_columns(s, s->common[k].begin, s->common[k].end);
+        close_ends(s, s->common[k]);
         close_solid(s, s->common[k]);
     }
 }
