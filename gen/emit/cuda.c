@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the CUDA templates are launched. One block works on one item, so a pass is as many blocks as
-   the device likes; the forward pass is one phase, the backward pass two: dQ, then dK and dV, which
-   read what dQ leaves in args.state. */
+/* How the CUDA templates are launched. One block works on one item, so a pass is as many blocks
+   as the device likes; the forward pass is one phase, the backward pass two: dQ, then dK and
+   dV, which read what dQ leaves in args.state. */
 #include "gen/emit/cuda.h"
 #include <stdio.h>
 

@@ -3,7 +3,8 @@
 #pragma once
 #include "gen/emit/emit.h"
 
-/* Dynamic shared memory of every entry: three tiles of 32 rows and 32 sums (templates/cuda/layout.h). */
+/* Dynamic shared memory of every entry: three tiles of 32 rows and 32 sums
+   (templates/cuda/layout.h). */
 uint32_t cuda_shared_bytes(uint32_t head_dim);
 
 /* Scratch of a block for each score column: 32 floats. */
@@ -14,6 +15,6 @@ enum { CUDA_SCRATCH_FIXED_BYTES = 0, CUDA_SCRATCH_COL_BYTES = 128 };
 
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret);
 
-/* files[0] with every #include "FILE" replaced by that file, the first time, and by nothing after;
-   appended to out. Names that the source has no file for stay as they are. */
+/* files[0] with every #include "FILE" replaced by that file, the first time, and by nothing
+   after; appended to out. Names that the source has no file for stay as they are. */
 void source_flatten(const struct source *s, struct text *out);

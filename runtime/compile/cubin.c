@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cubin is an ELF file. Section .text.NAME is an entry's code, .nv.shared.NAME its static shared
-   memory; .nv.info holds records {format, attribute, size} and for attribute 0x2f {symbol, registers},
-   for 0x11 {symbol, bytes of stack frame}. */
+/* A cubin is an ELF file. Section .text.NAME is an entry's code, .nv.shared.NAME its static
+   shared memory; .nv.info holds records {format, attribute, size} and for attribute 0x2f
+   {symbol, registers}, for 0x11 {symbol, bytes of stack frame}. */
 #include "runtime/compile/cubin.h"
 #include <elf.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ptxas put into a cubin, read from the ELF file itself: no tool of the toolkit is needed. */
+/* What ptxas put into a cubin, read from the ELF file itself: no tool of the toolkit is needed.
+   */
 #pragma once
 #include "masks/base/error.h"
 #include "runtime/artifact/artifact.h"
 
-/* Fills name, registers, spill_bytes (the stack frame: our kernels call nothing, so that is what was
-   spilled), shared_bytes (static) and code_bytes of each entry, sorted by name. Checks every offset:
-   the bytes may be anything. */
+/* Fills name, registers, spill_bytes (the stack frame: our kernels call nothing, so that is
+   what was spilled), shared_bytes (static) and code_bytes of each entry, sorted by name. Checks
+   every offset: the bytes may be anything. */
 int cubin_resources(const uint8_t *bytes, uint64_t size, struct kernel_resources *ret,
                     uint32_t room, uint32_t *ret_count, struct error *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA text to a cubin or to PTX through NVRTC, which is looked for at run time: neither the build
-   nor a machine that only has CPUs needs a CUDA toolkit. Headers go in from memory. */
+/* CUDA text to a cubin or to PTX through NVRTC, which is looked for at run time: neither the
+   build nor a machine that only has CPUs needs a CUDA toolkit. Headers go in from memory. */
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/cubin.h"

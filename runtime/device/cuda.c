@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device "cuda", through the driver API. Everything that costs or may fail happens at load: the
-   module, the plan's tables in device memory, the kernels' shared memory; a launch only enqueues, so
-   that it can be captured in a graph. */
+/* The device "cuda", through the driver API. Everything that costs or may fail happens at load:
+   the module, the plan's tables in device memory, the kernels' shared memory; a launch only
+   enqueues, so that it can be captured in a graph. */
 #include "masks/base/memory.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/device/device.h"
@@ -93,8 +93,8 @@ static int load_module(struct device_code *c, struct error *e)
     return r;
 }
 
-/* Finds a phase's kernel, gives it its shared memory, and makes c->workers at least the blocks of it that fit on
-   the GPU at once. */
+/* Finds a phase's kernel, gives it its shared memory, and makes c->workers at least the blocks
+   of it that fit on the GPU at once. */
 static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
 {
     struct loaded_phase *to = &c->phase[c->n_phases];
@@ -130,7 +130,8 @@ static int load_phases(struct device_code *c, struct error *e)
 
 /* ---- tables ---- */
 
-/* Puts one table at *at of the image (null: only counts) and returns where the device sees it. */
+/* Puts one table at *at of the image (null: only counts) and returns where the device sees it.
+   */
 static const void *place(const struct device_code *c, uint8_t *image, uint64_t *at,
                          const void *table, uint64_t count, size_t size)
 {

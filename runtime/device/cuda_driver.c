@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding and starting the NVIDIA driver: libcuda.so.1 comes with the driver, never with a toolkit,
-   so the system's loader is the only place to look. */
+/* Finding and starting the NVIDIA driver: libcuda.so.1 comes with the driver, never with a
+   toolkit, so the system's loader is the only place to look. */
 #include "runtime/device/cuda_driver.h"
 #include <dlfcn.h>
 #include <pthread.h>

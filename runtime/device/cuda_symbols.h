@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's functions that we use, by the names that its library exports, and the few types and
-   constants of cuda.h behind them: the build needs no CUDA toolkit. Results are CUresult, 0 is
-   success. */
+/* The driver's functions that we use, by the names that its library exports, and the few types
+   and constants of cuda.h behind them: the build needs no CUDA toolkit. Results are CUresult, 0
+   is success. */
 #pragma once
 #include <stddef.h>
 
@@ -22,36 +22,36 @@ enum {
 };
 
 /* clang-format off */
-#define CUDA_SYMBOLS(S)                                                                            \
-    S(cuInit, (unsigned flags))                                                                    \
-    S(cuDriverGetVersion, (int *version))                                                          \
-    S(cuGetErrorName, (int result, const char **name))                                             \
-    S(cuGetErrorString, (int result, const char **text))                                           \
-    S(cuDeviceGetCount, (int *count))                                                              \
-    S(cuDeviceGet, (cu_device *device, int ordinal))                                               \
-    S(cuDeviceGetName, (char *name, int length, cu_device device))                                 \
-    S(cuDeviceGetAttribute, (int *value, int attribute, cu_device device))                         \
-    S(cuDevicePrimaryCtxRetain, (struct cu_context **context, cu_device device))                   \
-    S(cuDevicePrimaryCtxRelease_v2, (cu_device device))                                            \
-    S(cuCtxGetCurrent, (struct cu_context **context))                                              \
-    S(cuCtxGetDevice, (cu_device *device))                                                         \
-    S(cuCtxPushCurrent_v2, (struct cu_context *context))                                           \
-    S(cuCtxPopCurrent_v2, (struct cu_context **context))                                           \
-    S(cuCtxSynchronize, (void))                                                                    \
-    S(cuModuleLoadDataEx, (struct cu_module **module, const void *image, unsigned count,           \
-                           int *options, void **values))                                           \
-    S(cuModuleUnload, (struct cu_module *module))                                                  \
-    S(cuModuleGetFunction, (struct cu_function **function, struct cu_module *module,               \
-                            const char *name))                                                     \
-    S(cuFuncSetAttribute, (struct cu_function *function, int attribute, int value))                \
-    S(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, struct cu_function *function,     \
-                                                    int threads, size_t shared_bytes))             \
-    S(cuLaunchKernel, (struct cu_function *function, unsigned grid_x, unsigned grid_y,             \
-                       unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,      \
-                       unsigned shared_bytes, struct cu_stream *stream, void **arguments,          \
-                       void **extra))                                                              \
-    S(cuMemAlloc_v2, (cu_pointer *pointer, size_t bytes))                                          \
-    S(cuMemFree_v2, (cu_pointer pointer))                                                          \
-    S(cuMemcpyHtoD_v2, (cu_pointer to, const void *from, size_t bytes))                            \
+#define CUDA_SYMBOLS(S)                                                                        \
+    S(cuInit, (unsigned flags))                                                                \
+    S(cuDriverGetVersion, (int *version))                                                      \
+    S(cuGetErrorName, (int result, const char **name))                                         \
+    S(cuGetErrorString, (int result, const char **text))                                       \
+    S(cuDeviceGetCount, (int *count))                                                          \
+    S(cuDeviceGet, (cu_device *device, int ordinal))                                           \
+    S(cuDeviceGetName, (char *name, int length, cu_device device))                             \
+    S(cuDeviceGetAttribute, (int *value, int attribute, cu_device device))                     \
+    S(cuDevicePrimaryCtxRetain, (struct cu_context **context, cu_device device))               \
+    S(cuDevicePrimaryCtxRelease_v2, (cu_device device))                                        \
+    S(cuCtxGetCurrent, (struct cu_context **context))                                          \
+    S(cuCtxGetDevice, (cu_device *device))                                                     \
+    S(cuCtxPushCurrent_v2, (struct cu_context *context))                                       \
+    S(cuCtxPopCurrent_v2, (struct cu_context **context))                                       \
+    S(cuCtxSynchronize, (void))                                                                \
+    S(cuModuleLoadDataEx, (struct cu_module **module, const void *image, unsigned count,       \
+                           int *options, void **values))                                       \
+    S(cuModuleUnload, (struct cu_module *module))                                              \
+    S(cuModuleGetFunction, (struct cu_function **function, struct cu_module *module,           \
+                            const char *name))                                                 \
+    S(cuFuncSetAttribute, (struct cu_function *function, int attribute, int value))            \
+    S(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, struct cu_function *function, \
+                                                    int threads, size_t shared_bytes))         \
+    S(cuLaunchKernel, (struct cu_function *function, unsigned grid_x, unsigned grid_y,         \
+                       unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
+                       unsigned shared_bytes, struct cu_stream *stream, void **arguments,      \
+                       void **extra))                                                          \
+    S(cuMemAlloc_v2, (cu_pointer *pointer, size_t bytes))                                      \
+    S(cuMemFree_v2, (cu_pointer pointer))                                                      \
+    S(cuMemcpyHtoD_v2, (cu_pointer to, const void *from, size_t bytes))                        \
     S(cuMemcpyDtoH_v2, (void *to, cu_pointer from, size_t bytes))
 /* clang-format on */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device "emulated": the CUDA text of a kernel file, compiled by the host compiler together with
-   runtime/emulated, and run block by block on this CPU with every access to shared memory and every
-   barrier watched. For checking, not for speed. */
+/* The device "emulated": the CUDA text of a kernel file, compiled by the host compiler together
+   with runtime/emulated, and run block by block on this CPU with every access to shared memory
+   and every barrier watched. For checking, not for speed. */
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
@@ -28,8 +28,8 @@ struct device_code {
 
 /* clang-format off */
 static const char *const flags[] = {
-    "-std=gnu11", "-O2", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", "-fno-stack-protector",
-    "-ffp-contract=off", "-fno-math-errno", NULL,
+    "-std=gnu11", "-O2", "-w", "-fPIC", "-shared", "-fno-strict-aliasing",
+    "-fno-stack-protector", "-ffp-contract=off", "-fno-math-errno", NULL,
 };
 /* clang-format on */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices that run in this process share: code from memory, tables as they lie in the kernel
-   file, plain memory. */
+/* What devices that run in this process share: code from memory, tables as they lie in the
+   kernel file, plain memory. */
 #pragma once
 #include "runtime/device/device.h"
 
-/* A shared object given as bytes; never a file that others could change. Close with dlclose(). Null
-   with *e set where the system's loader refuses it. */
+/* A shared object given as bytes; never a file that others could change. Close with dlclose().
+   Null with *e set where the system's loader refuses it. */
 void *object_open(const uint8_t *bytes, uint64_t size, struct error *e);
 
 /* A layer's tables, pointing into the artifact. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block of threads as fibers, and what makes them wait: barriers and warp collectives. Threads run
-   one after the other in an order drawn anew each time, each until it has to wait; then whoever is
-   complete goes on. Where nobody can, the kernel has diverged, and the error says who waits where. */
+/* A block of threads as fibers, and what makes them wait: barriers and warp collectives.
+   Threads run one after the other in an order drawn anew each time, each until it has to wait;
+   then whoever is complete goes on. Where nobody can, the kernel has diverged, and the error
+   says who waits where. */
 #pragma once
 #include "fibers.h"
 #include "launch.h"

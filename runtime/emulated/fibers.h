@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Saves the registers that a call must keep (System V x86-64), leaves the stack pointer in *from, and
-   goes on where `to` was left. */
+/* Saves the registers that a call must keep (System V x86-64), leaves the stack pointer in
+   *from, and goes on where `to` was left. */
 void fiber_switch(void **from, void *to) __attribute__((visibility("hidden")));
 
 __asm__(".text\n"

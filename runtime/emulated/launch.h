@@ -18,5 +18,6 @@ struct emulation_launch {
 
 /* The two functions of the shared object. Both depend on threads and shared_bytes alone. */
 typedef size_t emulation_memory_fn(const struct emulation_launch *l);
-/* Runs one block of the entry. 0, or -1 with l->error filled; the outputs are then undefined. */
+/* Runs one block of the entry. 0, or -1 with l->error filled; the outputs are then undefined.
+   */
 typedef int emulation_block_fn(void *entry, const void *args, struct emulation_launch *l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory under watch. Each 4 bytes remember who wrote and who read them since which barrier,
-   so that a missing barrier is an error whatever order the threads happened to run in; so are
-   accesses outside, misaligned ones, and reads of what nobody wrote. */
+/* Shared memory under watch. Each 4 bytes remember who wrote and who read them since which
+   barrier, so that a missing barrier is an error whatever order the threads happened to run in;
+   so are accesses outside, misaligned ones, and reads of what nobody wrote. */
 #pragma once
 #include "block.h"
 

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention under a compiled mask: one straightforward family for every CUDA target, arithmetic in
-   float throughout. The plan's tables say what to visit; this text only knows how. It is compiled
-   for a GPU (NVRTC, nvcc) and, by the emulation, for a CPU. */
-#include "abi.h"
-#include "plan.h"
-#include "cuda/device.h"
-#include "philox.h"
-#include "cuda/layout.h"
-#include "cuda/job.h"
-#include "cuda/tensor.h"
-#include "cuda/walk.h"
-#include "cuda/tiles.h"
-#include "cuda/ranges.h"
-#include "cuda/lines.h"
-#include "cuda/rows.h"
-#include "cuda/pieces.h"
-#include "cuda/products.h"
-#include "cuda/dropout.h"
+/* Attention under a compiled mask: one straightforward family for every CUDA target, arithmetic
+   in float throughout. The plan's tables say what to visit; this text only knows how. It is
+   compiled for a GPU (NVRTC, nvcc) and, by the emulation, for a CPU. */
+#include "cuda/backward.h"
 #include "cuda/softmax.h"
 #include "cuda/sparsegen.h"
-#include "cuda/backward.h"
 
 ENTRY(attention_forward)(ARGS a)
 {

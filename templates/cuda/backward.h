@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backward pass: dQ over the forward plan, then dK and dV over the transposed one. Both recompute
-   P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is the sum of P dP, which
-   is dO . O; for sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the support. dQ
-   leaves delta, or the mean, in args.state for dK. */
+/* The backward pass: dQ over the forward plan, then dK and dV over the transposed one. Both
+   recompute P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is the
+   sum of P dP, which is dO . O; for sparsegen dS = (dP - mean of dP over the support) / (1 -
+   lambda) on the support. dQ leaves delta, or the mean, in args.state for dK. */
 #ifndef MASKC_CUDA_BACKWARD_H
 #define MASKC_CUDA_BACKWARD_H
+#include "cuda/sparsegen.h"
 
 DEVICE float probability(const struct abi_args *a, float dot, float lse)
 {
@@ -60,8 +61,8 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
         p->at[at] = sees(g, at) ? probability(a, p->at[at], lse) : 0;
 }
 
-/* The row's state by a walk of its own: for sparsegen the mean of dP over the support, and dP to the
-   scratch, -inf outside the support; for softmax the sum of P dP. */
+/* The row's state by a walk of its own: for sparsegen the mean of dP over the support, and dP
+   to the scratch, -inf outside the support; for softmax the sum of P dP. */
 DEVICE float walked_state(const struct abi_args *a, const struct job *j, float lse)
 {
     struct walk w = walk_start(&a->forward, j);
@@ -95,8 +96,8 @@ DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
 }
 
 /* dS of a group for dQ; K is in tile 2 afterwards. */
-DEVICE void query_gradients(const struct abi_args *a, const struct job *j, const struct group *g,
-                            float lse, float state, struct slots *ret)
+DEVICE void query_gradients(const struct abi_args *a, const struct job *j,
+                            const struct group *g, float lse, float state, struct slots *ret)
 {
     struct slots p;
     if (TRANSFORM == ABI_SPARSEGEN) {

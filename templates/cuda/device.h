@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to shared
-   memory stand here and nowhere else. The emulation brings its own version of this file's names,
-   so that the same templates also run on a CPU, with every access checked. */
+/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to
+   shared memory stand here and nowhere else. The emulation brings its own version of this
+   file's names, so that the same templates also run on a CPU, with every access checked. */
 #ifndef MASKC_CUDA_DEVICE_H
 #define MASKC_CUDA_DEVICE_H
+#include "abi.h"
 
 #define ALIGNED_16 __attribute__((aligned(16)))
 
@@ -13,25 +14,25 @@ struct ALIGNED_16 f4 {
 
 #ifndef MASKC_EMULATION
 
-#define DEVICE static __device__ __forceinline__
+#define DEVICE      static __device__ __forceinline__
 #define ENTRY(name) extern "C" __global__ void __launch_bounds__(THREADS, 1) name
-#define ARGS const __grid_constant__ struct abi_args
-#define UNROLL _Pragma("unroll")
-#define UNROLL_4 _Pragma("unroll 4")
-#define NO_UNROLL _Pragma("unroll 1")
+#define ARGS        const __grid_constant__ struct abi_args
+#define UNROLL      _Pragma("unroll")
+#define UNROLL_4    _Pragma("unroll 4")
+#define NO_UNROLL   _Pragma("unroll 1")
 
 #define THREAD threadIdx.x
-#define BLOCK blockIdx.x
+#define BLOCK  blockIdx.x
 #define BLOCKS gridDim.x
 
 /* Every thread of the block reaches it. */
 #define SYNC() __syncthreads()
 
 /* Every lane of the warp reaches these four; after the first, lanes see each other's writes. */
-#define SYNC_WARP() __syncwarp()
-#define SHUFFLE_XOR(x, mask) __shfl_xor_sync(0xffffffffu, x, mask)
+#define SYNC_WARP()           __syncwarp()
+#define SHUFFLE_XOR(x, mask)  __shfl_xor_sync(0xffffffffu, x, mask)
 #define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)
-#define ANY(x) __any_sync(0xffffffffu, x)
+#define ANY(x)                __any_sync(0xffffffffu, x)
 
 extern __shared__ ALIGNED_16 float shared_memory[];
 #define SHARED() shared_memory

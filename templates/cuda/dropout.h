@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The factor of each entry under dropout: 0, or keep_scale. One Philox call serves four of a
-   thread's entries where its row is a query, two where it is a key; entries on lines have their own. */
+   thread's entries where its row is a query, two where it is a key; entries on lines have their
+   own. */
 #ifndef MASKC_CUDA_DROPOUT_H
 #define MASKC_CUDA_DROPOUT_H
+#include "cuda/products.h"
+#include "philox.h"
 
 DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
 {
@@ -10,7 +13,8 @@ DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
 }
 
 /* These three return bit k: the entry at place k is kept. */
-DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct job *j, const struct group *g)
+DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct job *j,
+                             const struct group *g)
 {
     u32 kept = 0, i = j->row;
     NO_UNROLL

@@ -3,17 +3,18 @@
    row, which is a quad's in a strip, and everybody's in the row pass. */
 #ifndef MASKC_CUDA_JOB_H
 #define MASKC_CUDA_JOB_H
+#include "cuda/layout.h"
 
 struct job {
     u32 b, h;
-    i64 first;   /* tensor row of position 0: 0, or where the packed sequence begins */
-    u32 length;  /* positions that take part */
-    u32 exist;   /* positions that are written */
-    u32 single;  /* row pass: the item is one row, and quads share its keys */
+    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length; /* positions that take part */
+    u32 exist;  /* positions that are written */
+    u32 single; /* row pass: the item is one row, and quads share its keys */
     u32 row0;
-    u32 row;     /* the thread's */
-    u32 writes;  /* the thread's row is this item's, and is there */
-    u32 active;  /* and takes part */
+    u32 row;    /* the thread's */
+    u32 writes; /* the thread's row is this item's, and is there */
+    u32 active; /* and takes part */
     const struct abi_item *item;
 };
 

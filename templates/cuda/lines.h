@@ -2,6 +2,7 @@
 /* ABI_DIAGONAL: up to 32 lines at a time, one column of its own for each row on each. */
 #ifndef MASKC_CUDA_LINES_H
 #define MASKC_CUDA_LINES_H
+#include "cuda/walk.h"
 
 DEVICE u32 next_lines(struct walk *w, const struct abi_piece *p, struct group *g)
 {

@@ -2,6 +2,10 @@
 /* The next group of a walk, of whatever kind its piece is; 0 at the end. */
 #ifndef MASKC_CUDA_PIECES_H
 #define MASKC_CUDA_PIECES_H
+#include "cuda/lines.h"
+#include "cuda/ranges.h"
+#include "cuda/rows.h"
+#include "cuda/tiles.h"
 
 DEVICE u32 next_of_piece(struct walk *w, const struct abi_piece *p, struct group *g)
 {

@@ -8,7 +8,7 @@ enum {
     TRANSFORM = ABI_SOFTMAX,
     DROPOUT = 1,
     BACKWARD = 1,
-    THREADS = 128,       /* of a block */
+    THREADS = 128,        /* of a block */
     SHARED_BYTES = 26240, /* dynamic, of every entry: 3 tiles of 32 rows, and 32 sums */
     SCRATCH_FIXED_BYTES = 0,
     SCRATCH_COL_BYTES = 128,

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two products of attention over one group: scores (a row times columns) and sums (weights
-   times columns). Columns of a tile are read from shared memory, those of lines from the tensor. */
+   times columns). Columns of a tile are read from shared memory, those of lines from the
+   tensor. */
 #ifndef MASKC_CUDA_PRODUCTS_H
 #define MASKC_CUDA_PRODUCTS_H
+#include "cuda/tensor.h"
+#include "cuda/walk.h"
 
 /* One value for each slot that the thread holds. */
 struct slots {
@@ -16,8 +19,8 @@ DEVICE void slots_clear(struct slots *s)
         s->at[k] = 0;
 }
 
-/* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between the
-   loading of the job's own rows and their use. */
+/* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between
+   the loading of the job's own rows and their use. */
 DEVICE void fetch(float *tile, const struct view *v, const struct group *g, const struct job *j)
 {
     if (!g->tile)
@@ -83,8 +86,8 @@ DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct grou
     }
 }
 
-/* ret = row . column for each slot; `row` is a tile of rows, `tile` holds fetched columns. Slots
-   that the row does not see hold anything finite. */
+/* ret = row . column for each slot; `row` is a tile of rows, `tile` holds fetched columns.
+   Slots that the row does not see hold anything finite. */
 DEVICE void dots(struct slots *ret, const float *row, const float *tile, const struct group *g,
                  const struct view *v)
 {
@@ -94,7 +97,8 @@ DEVICE void dots(struct slots *ret, const float *row, const float *tile, const s
         dots_of_lines(ret, row, g, v);
 }
 
-/* sums += weight * column over the columns of a tile; weights are 0 where the row does not see. */
+/* sums += weight * column over the columns of a tile; weights are 0 where the row does not see.
+   */
 DEVICE void accumulate_tile(struct sums *sums, const struct slots *weight, const float *tile)
 {
     UNROLL

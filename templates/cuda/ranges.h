@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ABI_BLOCKS: ranges of columns that every row sees, taken in groups aligned to 32 columns, so that
-   dropout needs few calls. */
+/* ABI_BLOCKS: ranges of columns that every row sees, taken in groups aligned to 32 columns, so
+   that dropout needs few calls. */
 #ifndef MASKC_CUDA_RANGES_H
 #define MASKC_CUDA_RANGES_H
+#include "cuda/walk.h"
 
 DEVICE u32 next_block(struct walk *w, const struct abi_piece *p, struct group *g)
 {

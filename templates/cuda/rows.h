@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ABI_ROWS: the columns of one row, spread over the block: quad q takes columns q, q + 32, ... of
-   a range, and what the quads found is put together at the end (row_sum, store_shared). */
+/* ABI_ROWS: the columns of one row, spread over the block: quad q takes columns q, q + 32, ...
+   of a range, and what the quads found is put together at the end (row_sum, store_shared). */
 #ifndef MASKC_CUDA_ROWS_H
 #define MASKC_CUDA_ROWS_H
+#include "cuda/walk.h"
 
 enum { ROWS_STEP = 32 * STRIP_ROWS }; /* columns of a group */
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax over the visited columns, in one walk: a running maximum, a running sum, and the output
-   scaled down whenever the maximum grows. Exponents are to base 2 inside. In the row pass every
-   quad has its own state until the end. */
+/* Softmax over the visited columns, in one walk: a running maximum, a running sum, and the
+   output scaled down whenever the maximum grows. Exponents are to base 2 inside. In the row
+   pass every quad has its own state until the end. */
 #ifndef MASKC_CUDA_SOFTMAX_H
 #define MASKC_CUDA_SOFTMAX_H
+#include "cuda/dropout.h"
+#include "cuda/pieces.h"
 
 struct softmax {
     float top; /* maximum, base 2; -inf before the first column; the same in a quad */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparsegen-lin: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to one. All scores
-   of an item go to the scratch, then Newton's method finds tau (from below; the set above it only
-   shrinks), then a second walk adds up the values. */
+/* Sparsegen-lin: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to one. All
+   scores of an item go to the scratch, then Newton's method finds tau (from below; the set
+   above it only shrinks), then a second walk adds up the values. */
 #ifndef MASKC_CUDA_SPARSEGEN_H
 #define MASKC_CUDA_SPARSEGEN_H
+#include "cuda/dropout.h"
+#include "cuda/pieces.h"
 
 DEVICE float *scratch_of_block(const struct abi_args *a)
 {
@@ -105,7 +107,7 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
     float *scratch = scratch_of_block(a), *values = shared_tile(1);
     struct sums o;
     float top;
-    /* No barrier: the second walk of the job before had one after the last use of these rows. */
+    /* No barrier: the job before had one (its second walk) after the last use of these rows. */
     load_row(shared_tile(0), &q, j->row, j->active);
     u32 columns = sparsegen_scores(a, j, scratch, &top);
     SYNC_WARP(); /* a quad reads what its lanes wrote; the row pass had barriers in row_max */

@@ -2,6 +2,7 @@
 /* Reading and writing the caller's tensors, four elements at a time, as float. */
 #ifndef MASKC_CUDA_TENSOR_H
 #define MASKC_CUDA_TENSOR_H
+#include "cuda/job.h"
 
 enum { ELEMENT = DTYPE == ABI_F32 ? 4 : 2 };
 
@@ -88,13 +89,15 @@ DEVICE float dot4(float sum, struct f4 a, struct f4 b)
     return sum;
 }
 
-/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts a barrier
-   before it, and one after it unless each thread reads back its own part alone, as lines do. */
+/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts a
+   barrier before it, and one after it unless each thread reads back its own part alone, as
+   lines do. */
 DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
 {
     float *to = tile + quad() * PITCH;
     UNROLL_4 /* not all: registers */
-    for (u32 k = 0; k < CHUNKS; k++) {
+        for (u32 k = 0; k < CHUNKS; k++)
+    {
         u32 d = chunk_of(k);
         if (d < HEAD_DIM)
             shared_put4(to + d, there ? load4(v, row, d) : zero4());
@@ -153,7 +156,8 @@ DEVICE void store_shared(const struct sums *s, const struct job *j, const struct
 }
 
 /* Writes the row's sums, times the thread's factor. */
-DEVICE void sums_store(struct sums *s, const struct job *j, const struct abi_tensor *t, float by)
+DEVICE void sums_store(struct sums *s, const struct job *j, const struct abi_tensor *t,
+                       float by)
 {
     struct view to = view_of(t, j);
     sums_scale(s, by);

@@ -2,6 +2,7 @@
 /* ABI_TILES: 32 columns under a pattern, or full. */
 #ifndef MASKC_CUDA_TILES_H
 #define MASKC_CUDA_TILES_H
+#include "cuda/walk.h"
 
 DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct group *g)
 {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The visit of an item's pieces, as a sequence of groups of up to 32 score columns. Two kinds of
-   group are all that the arithmetic knows: a tile, whose 32 columns are the same for every row, and
-   lines, where each row has its own. Walking is the same for all threads of the block but for
-   `bits`. A new kind of piece is one more file like tiles.h. */
+/* The visit of an item's pieces, as a sequence of groups of up to 32 score columns. Two kinds
+   of group are all that the arithmetic knows: a tile, whose 32 columns are the same for every
+   row, and lines, where each row has its own. Walking is the same for all threads of the block
+   but for `bits`. A new kind of piece is one more file like tiles.h. */
 #ifndef MASKC_CUDA_WALK_H
 #define MASKC_CUDA_WALK_H
+#include "cuda/job.h"
 
 struct group {
-    u32 tile;   /* 1: slot s is column `column` + s; 0: lines */
-    u32 bits;   /* bit s: the thread's row sees slot s */
+    u32 tile;       /* 1: slot s is column `column` + s; 0: lines */
+    u32 bits;       /* bit s: the thread's row sees slot s */
     u32 begin, end; /* slots that count */
-    i32 column; /* tile: column of slot 0, a multiple of 32 */
-    i32 stored; /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
-    const struct abi_line *line; /* lines of a strip; null in the row pass: column + 32 s + quad */
+    i32 column;     /* tile: column of slot 0, a multiple of 32 */
+    i32 stored;     /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
+    const struct abi_line
+        *line; /* lines of a strip; null in the row pass: column + 32 s + quad */
 };
 
 struct walk {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA templates compiled by NVRTC, without a GPU: no spills, and registers, shared memory and
-   code within budgets. `cubin_test --all` takes all shapes and targets, else two
-   shapes for sm_80 and sm_90a. And the cubin reader on bytes that are no cubin. */
+/* The CUDA templates compiled by NVRTC, without a GPU: no spills, and registers, shared memory
+   and code within budgets. `cubin_test --all` takes all shapes and targets, else two shapes for
+   sm_80 and sm_90a. And the cubin reader on bytes that are no cubin. */
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
@@ -15,7 +15,8 @@
 #include <cmocka.h>
 
 /* clang-format off */
-static const char *const all_targets[] = {"sm_80", "sm_90a", "sm_86", "sm_89", "sm_100a", "sm_120", NULL};
+static const char *const all_targets[] = {"sm_80", "sm_90a", "sm_86", "sm_89",
+                                          "sm_100a", "sm_120", NULL};
 enum { USUAL_TARGETS = 2, MAX_SHARED = 99 * 1024, RESERVED_SHARED = 1024 };
 
 /* Budgets of an entry: registers (of 255) and code in KiB. */
@@ -43,7 +44,8 @@ static const struct gate {
 };
 /* clang-format on */
 
-/* The usual run takes the default shape and the largest; each compilation takes a second or two. */
+/* The usual run takes the default shape and the largest; each compilation takes a second or
+   two. */
 enum { GATES = sizeof gates / sizeof *gates, USUAL_GATES = 2 };
 
 static bool has_nvrtc(void)

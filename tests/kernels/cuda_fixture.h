@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of CUDA kernels share: a mask's name to a kernel file in memory without running a
-   GPU compiler (the emulation needs the text alone), and that file changed. */
+/* What the tests of CUDA kernels share: a mask's name to a kernel file in memory without
+   running a GPU compiler (the emulation needs the text alone), and that file changed. */
 #pragma once
 #include "tools/check/check.h"
 
@@ -10,8 +10,8 @@ struct kernel_case {
     struct features features;
 };
 
-/* A kernel file in memory whose one target, sm_80, holds text and no cubin. `edit` (null: none) may
-   return another text, which is freed; it owns nothing else. Fails the test on an error. */
+/* A kernel file in memory whose one target, sm_80, holds text and no cubin. `edit` (null: none)
+   may return another text, which is freed; it owns nothing else. Fails the test on an error. */
 uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *text, void *data),
                       void *data, uint64_t *ret_size);
 

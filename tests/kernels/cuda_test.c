@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device "cuda" without a GPU: what it says where there is no driver, and, with the fake driver in
-   the loader's path (the test runs itself again with LD_LIBRARY_PATH), what it asks of the driver: the
-   tables as uploaded, the launch as the caller gave it, nothing kept after any failure. */
+/* The device "cuda" without a GPU: what it says where there is no driver, and, with the fake
+   driver in the loader's path (the test runs itself again with LD_LIBRARY_PATH), what it asks
+   of the driver: the tables as uploaded, the launch as the caller gave it, nothing kept after
+   any failure. */
 #include "masks/base/memory.h"
 #include "tests/kernels/cuda_fixture.h"
 #include "tests/kernels/fake_driver.h"
@@ -114,8 +115,8 @@ static void test_load_and_launch(void **state)
     must_hold_nothing(f);
 }
 
-/* Each call of a load fails in turn: one clear line, and nothing is kept. (Where a call only helps to
-   choose, its failure does not stop the load.) */
+/* Each call of a load fails in turn: one clear line, and nothing is kept. (Where a call only
+   helps to choose, its failure does not stop the load.) */
 static void test_each_failure(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each barrier of the CUDA templates is needed, and the emulation notices when one is missing: every
-   SYNC() is deleted in turn, and at least one of a few small launches must then fail. */
+/* Each barrier of the CUDA templates is needed, and the emulation notices when one is missing:
+   every SYNC() is deleted in turn, and at least one of a few small launches must then fail. */
 #include "masks/base/memory.h"
 #include "tests/kernels/cuda_fixture.h"
 #include <setjmp.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA templates, run on the CPU by the emulation, against the float64 reference: every mask of
-   the gallery, forward and backward; each kind of piece with each feature; equal bits whatever the
-   order of threads. And the emulation itself: it must notice what a wrong kernel does. */
+/* The CUDA templates, run on the CPU by the emulation, against the float64 reference: every
+   mask of the gallery, forward and backward; each kind of piece with each feature; equal bits
+   whatever the order of threads. And the emulation itself: it must notice what a wrong kernel
+   does. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "tests/kernels/cuda_fixture.h"
@@ -148,7 +149,8 @@ static void test_order_of_threads(void **state)
 
 /* ---- the emulation ---- */
 
-/* A body that goes at the start of attention_forward, and a part of what the emulation must say. */
+/* A body that goes at the start of attention_forward, and a part of what the emulation must
+   say. */
 static const struct wrong {
     const char *body, *complaint;
 } wrongs[] = {

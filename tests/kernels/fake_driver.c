@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A libcuda.so.1 for the test of the device "cuda" where there is no GPU: device memory is the host's,
-   and it keeps count of contexts, modules and memory, so that what is not given back shows. A launch
-   copies its arguments. Written against cuda.h's prototypes. */
+/* A libcuda.so.1 for the test of the device "cuda" where there is no GPU: device memory is the
+   host's, and it keeps count of contexts, modules and memory, so that what is not given back
+   shows. A launch copies its arguments. Written against cuda.h's prototypes. */
 #include "tests/kernels/fake_driver.h"
 #include "runtime/device/cuda_symbols.h"
 #include <stdio.h>
