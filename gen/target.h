@@ -11,8 +11,8 @@ enum target_kind { TARGET_CPU, TARGET_CUDA };
 struct target {
     const char *name; /* "x86-64-v4", "sm_90a", "compute_80" */
     enum target_kind kind;
-    const char *arch;      /* value of -march=, or of NVRTC's -arch= */
-    const char *machine;   /* row of the machine table that plans assume by default */
+    const char *arch;    /* value of -march=, or of NVRTC's -arch= */
+    const char *machine; /* row of the machine table that plans assume by default */
     uint32_t strip_rows;
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */

@@ -154,6 +154,13 @@ uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece
     return sum;
 }
 
+uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
+                         const struct abi_piece *piece, uint32_t n)
+{
+    (void)n;
+    return ranges_columns(t, piece) * item_owned_rows(item);
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -168,11 +175,14 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
 
 const struct lowering lowering_blocks = {
     .name = "blocks",
+    .part = "block range",
     .kind = ABI_BLOCKS,
+    .table = TABLE_RANGES,
     .applies = applies,
     .cost = cost,
     .build = build,
     .decode = decode,
     .columns = ranges_columns,
+    .executed = ranges_executed,
     .print = print,
 };

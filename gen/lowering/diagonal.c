@@ -244,13 +244,21 @@ static uint64_t columns(const struct plan_pass *t, const struct abi_piece *piece
     return piece->count;
 }
 
+static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
+                         const struct abi_piece *piece, uint32_t n)
+{
+    (void)item, (void)n;
+    uint64_t cells = 0;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        cells += t->lines[k].row_end - t->lines[k].row_begin;
+    return cells;
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
     (void)strip_rows;
-    uint64_t cells = 0;
-    for (uint32_t k = 0; k < piece->count; k++)
-        cells += t->lines[piece->first + k].row_end - t->lines[piece->first + k].row_begin;
+    uint64_t cells = executed(t, item, piece, 0);
     count_print(out, piece->count, "line");
     text_add(out, ", %llu entries:", (unsigned long long)cells);
     for (uint32_t k = 0; k < piece->count && k < 12; k++) {
@@ -268,12 +276,15 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
 
 const struct lowering lowering_diagonal = {
     .name = "diagonal",
+    .part = "line",
     .kind = ABI_DIAGONAL,
+    .table = TABLE_LINES,
     .optional = true,
     .applies = applies,
     .cost = cost,
     .build = build,
     .decode = decode,
     .columns = columns,
+    .executed = executed,
     .print = print,
 };

@@ -23,3 +23,11 @@ void count_print(struct text *out, uint64_t count, const char *noun)
 {
     text_add(out, "%llu %s%s", (unsigned long long)count, noun, count == 1 ? "" : "s");
 }
+
+uint32_t item_owned_rows(const struct abi_item *item)
+{
+    uint32_t rows = 0;
+    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+        rows += (uint32_t)__builtin_popcount(item->own[w]);
+    return rows;
+}

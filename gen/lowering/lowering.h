@@ -35,9 +35,14 @@ struct visitor {
     void *context;
 };
 
+/* The plan table that `first` and `count` of a kind's pieces index. */
+enum lowering_table { TABLE_RANGES, TABLE_TILES, TABLE_LINES };
+
 struct lowering {
     const char *name; /* as `plan` prints it */
+    const char *part; /* what a piece counts: "tile", "line" */
     enum abi_piece_kind kind;
+    enum lowering_table table;
     bool optional; /* what it takes may turn out dearer: a draft without it is tried as well */
     /* Could it take open entries of this strip? Quick, never false where build would. */
     bool (*applies)(const struct strip *s, const struct price *p);
@@ -51,6 +56,9 @@ struct lowering {
                    const struct abi_piece *piece, const struct visitor *v);
     /* Score columns of a decoded piece (abi_piece.cols). */
     uint64_t (*columns)(const struct plan_pass *t, const struct abi_piece *piece);
+    /* Entries that a decoded piece of a mask of length n computes, active or not. */
+    uint64_t (*executed)(const struct plan_pass *t, const struct abi_item *item,
+                         const struct abi_piece *piece, uint32_t n);
     /* One line of text on a piece: "3 lines, 96 entries: diagonals -1 0 1". */
     void (*print)(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out);
@@ -65,8 +73,12 @@ const struct lowering *lowering_of(enum abi_piece_kind kind);
    trying. Sets `own` to the strip's rows without them; false where there are none. */
 bool rows_stand_out(const struct strip *s, u32 *own);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
+uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
+                         const struct abi_piece *piece, uint32_t n);
 double rows_price(const struct price *p, const struct strip *s,
                   uint32_t r); /* of row r alone */
+
+uint32_t item_owned_rows(const struct abi_item *item);
 
 /* "1 line", "3 lines". */
 void count_print(struct text *out, uint64_t count, const char *noun);

@@ -82,9 +82,12 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
 
 const struct lowering lowering_rows = {
     .name = "rows",
+    .part = "row range",
     .kind = ABI_ROWS,
+    .table = TABLE_RANGES,
     .cost = cost,
     .decode = decode,
     .columns = ranges_columns,
+    .executed = ranges_executed,
     .print = print,
 };

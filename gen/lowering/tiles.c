@@ -81,6 +81,17 @@ static uint64_t columns(const struct plan_pass *t, const struct abi_piece *piece
     return (uint64_t)ABI_TILE_COLS * piece->count;
 }
 
+static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
+                         const struct abi_piece *piece, uint32_t n)
+{
+    uint64_t columns_inside = 0;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        uint32_t left = n - t->tiles[k].col0;
+        columns_inside += left < ABI_TILE_COLS ? left : ABI_TILE_COLS;
+    }
+    return columns_inside * item_owned_rows(item);
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -99,10 +110,13 @@ static void print(const struct plan_pass *t, uint32_t strip_rows, const struct a
 
 const struct lowering lowering_tiles = {
     .name = "tiles",
+    .part = "tile",
     .kind = ABI_TILES,
+    .table = TABLE_TILES,
     .cost = cost,
     .build = build,
     .decode = decode,
     .columns = columns,
+    .executed = executed,
     .print = print,
 };

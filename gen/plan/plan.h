@@ -20,7 +20,7 @@ struct plan_rejected {
 /* What one pattern costs in one direction. Seconds are for one sequence, one head, one worker. */
 struct plan_summary {
     char lowering[80]; /* kinds used, joined: "tiles+diagonal+rows", "dense", "empty" */
-    char reason[160];  /* why, in one line: for tables that people read */
+    char reason[200];  /* why, in one line: for tables that people read */
     double
         executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
     double predicted, dense_predicted, floor;

@@ -138,12 +138,6 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
                 full += !t->tiles[piece->first + j].pattern;
         }
     }
-    static const char *const nouns[ABI_KINDS] = {
-        [ABI_BLOCKS] = "block range",
-        [ABI_TILES] = "tile",
-        [ABI_DIAGONAL] = "line",
-        [ABI_ROWS] = "row range",
-    };
     text_add(out, "    visits    ");
     count_print(out, strips, "strip");
     text_add(out, ", ");
@@ -152,7 +146,7 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
         if (!count[k])
             continue;
         text_add(out, "; ");
-        count_print(out, count[k], nouns[k]);
+        count_print(out, count[k], lowering_of(k)->part);
         if (k == ABI_TILES)
             text_add(out, " (%llu full)", (unsigned long long)full);
     }

@@ -12,32 +12,6 @@ struct tally {
     double seconds;
 };
 
-static uint32_t owned_rows(const struct abi_item *item)
-{
-    uint32_t rows = 0;
-    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
-        rows += (uint32_t)__builtin_popcount(item->own[w]);
-    return rows;
-}
-
-static uint64_t piece_cells(const struct plan_pass *t, const struct abi_item *item,
-                            const struct abi_piece *piece, uint32_t n)
-{
-    uint64_t cells = 0;
-    if (piece->kind == ABI_BLOCKS || piece->kind == ABI_ROWS)
-        return (uint64_t)piece->cols * owned_rows(item);
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        if (piece->kind == ABI_DIAGONAL) {
-            cells += t->lines[k].row_end - t->lines[k].row_begin;
-            continue;
-        }
-        uint32_t col0 = t->tiles[k].col0;
-        uint32_t width = n - col0 < ABI_TILE_COLS ? n - col0 : ABI_TILE_COLS;
-        cells += (uint64_t)width * owned_rows(item);
-    }
-    return cells;
-}
-
 static struct tally count(const struct plan *p, const struct plan_pass *t, uint32_t which)
 {
     struct tally sum = {0};
@@ -46,7 +20,7 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
         sum.seconds += item->cost * 1e-9;
         for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
             const struct abi_piece *piece = &t->pieces[k];
-            uint64_t cells = piece_cells(t, item, piece, p->n);
+            uint64_t cells = lowering_of(piece->kind)->executed(t, item, piece, p->n);
             sum.executed += cells;
             sum.cells[piece->kind] += cells;
             sum.pieces[piece->kind]++;

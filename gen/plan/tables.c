@@ -70,25 +70,26 @@ static void add_item(struct plan_pass *t, struct abi_item item)
 static u32 add_contents(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
                         const struct draft *d, const struct abi_piece *piece)
 {
-    u32 first = 0;
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        if (piece->kind == ABI_TILES) {
-            struct abi_tile tile = d->tiles[k];
-            if (tile.pattern)
-                tile.pattern =
-                    intern(t, index, d->words + (size_t)(tile.pattern - 1) * s->strip_rows,
-                           s->strip_rows);
-            *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
-            first = (u32)(t->n_tiles - 1);
-        } else if (piece->kind == ABI_DIAGONAL) {
-            *MEMORY_PUSH(t->lines, t->n_lines, t->lines_room) = d->lines[k];
-            first = (u32)(t->n_lines - 1);
-        } else {
+    enum lowering_table table = lowering_of(piece->kind)->table;
+    u32 end = piece->first + piece->count;
+    if (table == TABLE_RANGES) {
+        for (u32 k = piece->first; k < end; k++)
             *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) = d->ranges[k];
-            first = (u32)(t->n_ranges - 1);
-        }
+        return (u32)t->n_ranges - piece->count;
     }
-    return first + 1 - piece->count;
+    if (table == TABLE_LINES) {
+        for (u32 k = piece->first; k < end; k++)
+            *MEMORY_PUSH(t->lines, t->n_lines, t->lines_room) = d->lines[k];
+        return (u32)t->n_lines - piece->count;
+    }
+    for (u32 k = piece->first; k < end; k++) {
+        struct abi_tile tile = d->tiles[k];
+        if (tile.pattern)
+            tile.pattern = intern(
+                t, index, d->words + (size_t)(tile.pattern - 1) * s->strip_rows, s->strip_rows);
+        *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
+    }
+    return (u32)t->n_tiles - piece->count;
 }
 
 void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
