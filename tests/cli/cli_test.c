@@ -316,6 +316,39 @@ static void test_run(void **state)
     free(e);
 }
 
+/* A kernel that is wrong is told so. The wrong one comes from templates whose Philox has another
+   constant: what does not drop out still holds. */
+static void test_wrong_kernel(void **state)
+{
+    (void)state;
+    struct outcome o = shell_run(NULL, "emit star -n 32 --dropout -o wrong");
+    assert_int_equal(o.code, 0);
+    outcome_finish(&o);
+    assert_int_equal(system("grep -qi 0xD2511F53 wrong/philox.h && "
+                            "sed -i s/0xD2511F53/0xD2511F55/I wrong/philox.h"),
+                     0);
+    o = shell_run("MASKC_TEMPLATES=wrong", "compile star -n 32 --dropout -o wrong.mkb");
+    assert_int_equal(o.code, 0);
+    outcome_finish(&o);
+    o = shell_run(NULL, "verify wrong.mkb");
+    assert_int_equal(o.code, 1);
+    assert_non_null(strstr(o.err, "checks failed"));
+    assert_non_null(strstr(o.out, "FAILED"));
+    outcome_finish(&o);
+    json_t *j = run_json("verify wrong.mkb --json", 1);
+    const json_t *check, *checks = json_object_get(j, "checks");
+    size_t k;
+    assert_true(json_is_false(json_object_get(j, "ok")));
+    json_array_foreach(checks, k, check)
+    {
+        /* lse comes before the dropout */
+        const char *name = json_string_value(json_object_get(check, "name"));
+        bool dropped = !strncmp(name, "dropout", 7) && !strstr(name, ": lse");
+        assert_int_equal(json_is_true(json_object_get(check, "ok")), !dropped);
+    }
+    json_decref(j);
+}
+
 static void test_emit(void **state)
 {
     (void)state;
@@ -380,7 +413,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_gpu), cmocka_unit_test(test_flipped_kernels),
         cmocka_unit_test(test_json),   cmocka_unit_test(test_run),
         cmocka_unit_test(test_emit),   cmocka_unit_test(test_pictures),
-        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cache),  cmocka_unit_test(test_wrong_kernel),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: cli_test MASKC\n");
