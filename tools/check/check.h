@@ -19,7 +19,11 @@ struct problem {
     double lambda, scale;
     double dropout;
     uint64_t seed;
-    enum { LAYOUT_BNHD, LAYOUT_BHND, LAYOUT_QKV } layout; /* strides: plain, heads first, fused QKV */
+    enum {
+        LAYOUT_BNHD,
+        LAYOUT_BHND,
+        LAYOUT_QKV
+    } layout;             /* strides: plain, heads first, fused QKV */
     uint64_t random_seed; /* of the inputs */
     /* A sample: only rows i with sample[i] != 0 are judged. d_o is 0 elsewhere, so that the
        gradients of all keys follow from these rows alone. Null: all. */
@@ -71,7 +75,8 @@ uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint3
 /* Runs a loaded kernel on the problem (layout, packing, guard bytes around every buffer) and fills
    the outputs of *d. Outputs start as NaN; a write outside a buffer is an error. */
 int kernel_run_problem(const struct maskc_kernel *k, const struct problem *p,
-                       struct problem_data *d, bool backward, uint32_t threads, struct error *e);
+                       struct problem_data *d, bool backward, uint32_t threads,
+                       struct error *e);
 
 /* The same in steps, for who launches often: a problem laid out on the kernel's device (the problem
    must outlive it), one pass launched and waited for, the outputs brought back. */

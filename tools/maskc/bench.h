@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What bench measures, for its printers: table, JSON, plot. */
 #pragma once
-#include "gen/target.h"
+#include "gen/plan/plan.h"
 #include "masks/base/error.h"
 #include <stdint.h>
 
 struct bench_result {
-    char mask[64], lowering[96], reason[160];
+    char mask[64], lowering[96], reason[sizeof((struct plan_summary *)0)->reason];
     uint32_t length, heads, batch, head_dim;
     enum abi_dtype dtype;
     bool backward;
