@@ -30,6 +30,7 @@ static void say(const struct plot *p, double x, double y, const char *text)
     cairo_set_source_rgb(p->cr, 0, 0, 0);
     cairo_move_to(p->cr, x, y);
     cairo_show_text(p->cr, text);
+    cairo_new_path(p->cr); /* text leaves a point behind that a line would start from */
 }
 
 static double at_y(const struct plot *p, double seconds)
