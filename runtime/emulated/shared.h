@@ -25,10 +25,10 @@ static void refuse_access(const char *what, const void *p)
 /* Another thread touched it since the last barrier. */
 static inline bool is_others(uint32_t tag, uint32_t mine)
 {
-    return tag / TAG_EPOCH == mine / TAG_EPOCH && tag != mine;
+    return (tag / TAG_EPOCH == mine / TAG_EPOCH) & (tag != mine);
 }
 
-static struct shadow *shadow_of(const void *p, uint32_t bytes)
+static inline struct shadow *shadow_of(const void *p, uint32_t bytes)
 {
     struct block *b = the_block;
     uint64_t offset = (uint64_t)((const uint8_t *)p - b->shared);
@@ -39,20 +39,32 @@ static struct shadow *shadow_of(const void *p, uint32_t bytes)
     return b->shadow + offset / 4;
 }
 
-static void watch_read(const void *p, uint32_t bytes)
+/* What is wrong with the access, once it is known that something is. */
+static __attribute__((noinline)) void explain_read(const void *p, const struct shadow *s,
+                                                   uint32_t words)
+{
+    bool written = true;
+    for (uint32_t k = 0; k < words; k++)
+        written &= s[k].write != 0;
+    refuse_access(written ? "reads what another wrote since the last barrier"
+                          : "reads what nobody wrote",
+                  p);
+}
+
+static inline void watch_read(const void *p, uint32_t bytes)
 {
     struct shadow *s = shadow_of(p, bytes);
     uint32_t mine = the_block->epoch * TAG_EPOCH + the_block->current;
-    for (uint32_t k = 0; k < bytes / 4; k++) {
-        if (!s[k].write)
-            refuse_access("reads what nobody wrote", p);
-        if (is_others(s[k].write, mine))
-            refuse_access("reads what another wrote since the last barrier", p);
-        s[k].read = is_others(s[k].read, mine) ? mine - mine % TAG_EPOCH + TAG_MANY : mine;
-    }
+    bool wrong = false;
+    for (uint32_t k = 0; k < bytes / 4; k++)
+        wrong |= !s[k].write | is_others(s[k].write, mine);
+    if (__builtin_expect(wrong, 0))
+        explain_read(p, s, bytes / 4);
+    for (uint32_t k = 0; k < bytes / 4; k++)
+        s[k].read = is_others(s[k].read, mine) ? mine | TAG_MANY : mine;
 }
 
-static void watch_write(const void *p, uint32_t bytes)
+static inline void watch_write(const void *p, uint32_t bytes)
 {
     struct shadow *s = shadow_of(p, bytes);
     uint32_t mine = the_block->epoch * TAG_EPOCH + the_block->current;

@@ -72,11 +72,11 @@ DEVICE u32 dropout_kept(const struct abi_args *a, const struct job *j, const str
 /* Multiplies by 0 or keep_scale. */
 DEVICE void dropout(struct slots *x, const struct abi_args *a, u32 kept)
 {
-    if (!DROPOUT || !a->keep_below)
-        return;
-    UNROLL
-    for (u32 k = 0; k < SLOTS; k++)
-        x->at[k] = kept >> k & 1 ? x->at[k] * a->keep_scale : 0;
+    if (DROPOUT && a->keep_below) {
+        UNROLL
+        for (u32 k = 0; k < SLOTS; k++)
+            x->at[k] = kept >> k & 1 ? x->at[k] * a->keep_scale : 0;
+    }
 }
 
 #endif
