@@ -30,9 +30,7 @@ static void walk_slopes(const struct strip *t, struct block *b, const struct gro
 {
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at];
-        u32 count = 0;
-        while (count < g->width && column[count] != NO_COLUMN)
-            count++;
+        u32 count = walk_count(column, g->width);
         walk_dots(t->m->row[1][r], &t->operand[1], column, count, &b->slope[r][g->at]);
         for (u32 k = count; k < g->width; k++)
             b->slope[r][g->at + k] = 0;
@@ -67,7 +65,8 @@ static void walk_subtract(const struct strip *t, struct block *b, const struct g
 {
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at];
-        for (u32 k = 0; k < g->width && column[k] != NO_COLUMN; k++) {
+        u32 count = walk_count(column, g->width);
+        for (u32 k = 0; k < count; k++) {
             b->score[r][g->at + k] -= score_offset(*lse_at(&t->s, column[k]));
             b->slope[r][g->at + k] -= *state_at(&t->s, column[k]);
         }
@@ -145,12 +144,37 @@ static void strip_means(const struct strip *t, u32 blocks)
     }
 }
 
+/* An O that was rounded to 16 bits is too far off for dO O: then delta is summed up beside
+   dQ = sum (P dP) K - delta sum P K, both of which are linear in what is known at a block. */
+enum { DELTA_LATE = TRANSFORM == ABI_SOFTMAX && DTYPE != ABI_F32 };
+
+static void late_block(const struct strip *t, struct block *b, float *delta)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        vec sum = {0};
+        for (u32 c = 0; c < b->cols; c += LANES)
+            sum += load(&b->slope[r][c]);
+        delta[r] += sum_lanes(sum);
+    }
+    block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 0, t->m->sums[1]);
+}
+
+static void late_finish(const struct strip *t, const float *delta)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        t->m->mean[r] = delta[r];
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            store(&t->m->sums[0][r][d], load(&t->m->sums[0][r][d]) -
+                                            splat(delta[r]) * load(&t->m->sums[1][r][d]));
+    }
+}
+
 /* Row sums of dO O, which are those of P dP. */
 static void strip_deltas(const struct strip *t)
 {
     for (u32 r = 0; r < t->rows; r++) {
         t->m->mean[r] = 0;
-        if (!row_live(t, r))
+        if (DELTA_LATE || !row_live(t, r))
             continue;
         float o[WIDTH];
         vec sum = {0};
@@ -174,12 +198,17 @@ static void block_backward(const struct strip *t, struct block *b)
 
 static void strip_backward(struct strip *t)
 {
-    u32 blocks = 0;
+    u32 blocks = 0, late = DELTA_LATE && !t->transposed;
+    float delta[STRIP_ROWS] = {0};
     if (TRANSFORM == ABI_SOFTMAX || t->transposed) {
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
             block_backward(t, b);
+            if (late)
+                late_block(t, b, delta);
         }
+        if (late)
+            late_finish(t, delta);
         return;
     }
     for (; block_next(t, strip_block(t, blocks)); blocks++)
@@ -211,6 +240,8 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
         strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
         strip_read(&t, &s->a->d_o, 1, t.m->row[1]);
         strip_clear_sums(&t, 0);
+        if (DELTA_LATE)
+            strip_clear_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, item->row0 + r)) : 0;
         if (TRANSFORM == ABI_SOFTMAX)

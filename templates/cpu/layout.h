@@ -66,7 +66,7 @@ INLINE float *state_at(const struct sequence *s, u32 i)
 
 /* HEAD_DIM elements of row i times a factor, as WIDTH floats. */
 INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
-                     float *to)
+                     float *restrict to)
 {
     i64 at = element_at(s, t, i);
     if (DTYPE == ABI_F32) {
@@ -83,7 +83,7 @@ INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i
 }
 
 INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
-                      const float *from)
+                      const float *restrict from)
 {
     i64 at = element_at(s, t, i);
     if (DTYPE == ABI_F32) {

@@ -48,15 +48,17 @@ INLINE float exp2_one(float x)
 
 /* ln x for normal x > 0, absolute error below 1e-7 + 1e-7 |ln x|: x = 2^e m with m near 1, and
    ln m = 2 atanh(s), s = (m - 1) / (m + 1). */
-INLINE float natural_log(float x)
+INLINE vec natural_log(vec x)
 {
-    u32 bits = bits_of_float(x);
-    u32 from_root = bits - 0x3f3504f3u; /* sqrt(1/2) */
-    i32 e = (i32)from_root >> 23;
-    float m = float_of_bits(bits - ((u32)e << 23));
-    float s = (m - 1.0f) / (m + 1.0f), s2 = s * s;
-    float series = 1.0f + s2 * (1.0f / 3 + s2 * (1.0f / 5 + s2 * (1.0f / 7 + s2 * (1.0f / 9))));
-    return (float)e * LN_2 + 2.0f * s * series;
+    const u32 root = 0x3f3504f3; /* sqrt(1/2) */
+    ivec e = (ivec)((uvec)x - root) >> 23;
+    vec m = (vec)((uvec)x - ((uvec)e << 23));
+    vec s = (m - 1.0f) / (m + 1.0f), s2 = s * s;
+    vec series = s2 * (1.0f / 9) + 1.0f / 7;
+    series = series * s2 + 1.0f / 5;
+    series = series * s2 + 1.0f / 3;
+    series = series * s2 + 1.0f;
+    return __builtin_convertvector(e, vec) * LN_2 + 2.0f * s * series;
 }
 
 INLINE float float_of_bf16(u16 x)

@@ -12,8 +12,8 @@ INLINE vec row_largest(const float *score, u32 cols)
     return m;
 }
 
-/* Scores to 2^(s - m); returns their sum. */
-INLINE float row_exp2(float *score, u32 cols, float m)
+/* Scores to 2^(s - m); returns their sum, lane by lane. */
+INLINE vec row_exp2(float *score, u32 cols, float m)
 {
     vec sum = {0};
     for (u32 c = 0; c < cols; c += LANES) {
@@ -21,7 +21,7 @@ INLINE float row_exp2(float *score, u32 cols, float m)
         store(score + c, p);
         sum += p;
     }
-    return sum_lanes(sum);
+    return sum;
 }
 
 static void sums_scale(float *sums, float factor)
@@ -30,46 +30,67 @@ static void sums_scale(float *sums, float factor)
         store(sums + d, load(sums + d) * splat(factor));
 }
 
-static void softmax_block(struct strip *t, struct block *b)
+/* Rows first .. first + 3 have a larger largest score now: what was summed so far shrinks. */
+static void rows_rescale(struct strip_memory *m, u32 first, quad old, quad now)
+{
+    for (u32 k = 0; k < 4; k++) {
+        if (!(now[k] > old[k]))
+            continue;
+        float shrink = exp2_one(old[k] - now[k]);
+        m->total[first + k] *= shrink;
+        sums_scale(m->sums[0][first + k], shrink);
+    }
+}
+
+/* Four rows at a time, as they share what goes across lanes. Where rows end the last one stands in
+   for those that are not there; their numbers are never used. */
+static void softmax_block(struct strip *t, struct block *b, int first_block)
 {
     struct strip_memory *m = t->m;
-    for (u32 r = 0; r < t->rows; r++) {
-        if (!row_live(t, r))
-            continue;
-        float old = m->largest[r], here = largest_lane(row_largest(b->score[r], b->cols));
-        float now = here > old ? here : old;
-        float base = now == -INFINITY_F ? 0 : now;
-        float sum = row_exp2(b->score[r], b->cols, base);
-        if (now > old) {
-            float shrink = exp2_one(old - base);
-            m->total[r] *= shrink;
-            if (old > -INFINITY_F)
-                sums_scale(m->sums[0][r], shrink);
-        }
-        m->largest[r] = now;
-        m->total[r] += sum;
+    const u32 rows = t->rows, cols = b->cols;
+    for (u32 first = 0; first < rows; first += 4) {
+        vec x[4], sum[4] = {{0}};
+        for (u32 k = 0; k < 4; k++)
+            x[k] = row_largest(b->score[first + k < rows ? first + k : rows - 1], cols);
+        quad old = *(quad_at *)(m->largest + first);
+        quad now = larger_quad(largest4(x[0], x[1], x[2], x[3]), old);
+        if (!first_block)
+            rows_rescale(m, first, old, now);
+        *(quad_at *)(m->largest + first) = now;
+        quad base = (quad)((quad_mask)now & ~(quad_mask)(now == -INFINITY_F));
+        for (u32 k = 0; k < 4 && first + k < rows; k++)
+            sum[k] = row_exp2(b->score[first + k], cols, base[k]);
+        *(quad_at *)(m->total + first) += sum4(sum[0], sum[1], sum[2], sum[3]);
+    }
+}
+
+/* m and l to LSE (in `offset`) and 1 / l, both for rows without an active entry too. */
+static void softmax_finish(struct strip_memory *m)
+{
+    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+        vec l = load(m->total + r), one = splat(1);
+        ivec some = ~(ivec)(l <= 0.0f); /* NaN is not nothing */
+        vec lse = load(m->largest + r) * LN_2 + natural_log(pick(some, l, one));
+        store(m->offset + r, pick(some, lse, splat(-INFINITY_F)));
+        store(m->total + r, pick_or_zero(some, one / pick(some, l, one)));
     }
 }
 
 static void softmax_forward(struct strip *t)
 {
     struct block *b = t->blocks;
-    for (u32 r = 0; r < t->rows; r++) {
+    for (u32 r = 0; r < STRIP_ROWS; r++) {
         t->m->largest[r] = -INFINITY_F;
         t->m->total[r] = 0;
     }
-    while (block_next(t, b)) {
+    for (int first = 1; block_next(t, b); first = 0) {
         block_scores(t, b);
-        softmax_block(t, b);
+        softmax_block(t, b, first);
         if (dropping(t))
             block_drop(t, b);
         block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
     }
-    for (u32 r = 0; r < t->rows; r++) {
-        float l = t->m->total[r];
-        t->m->offset[r] = l > 0 ? LN_2 * t->m->largest[r] + natural_log(l) : -INFINITY_F;
-        t->m->total[r] = l > 0 ? 1 / l : 0;
-    }
+    softmax_finish(t->m);
 }
 
 #endif

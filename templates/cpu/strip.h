@@ -19,12 +19,10 @@ struct group {
     u32 live;      /* panel: row blocks with an active entry */
 };
 
-enum { NO_COLUMN = 0xffffffff };
-
 struct block {
     float score[STRIP_ROWS][SCORE_STRIDE]; /* S, then P or dS */
     float slope[BACKWARD ? STRIP_ROWS : 1][SCORE_STRIDE]; /* dP, then dS */
-    u32 column[STRIP_ROWS][SCORE_STRIDE]; /* walks: of each row, NO_COLUMN after the last */
+    u32 column[STRIP_ROWS][SCORE_STRIDE]; /* walks: of each row; see walk_count() */
     u32 keep[STRIP_ROWS][KEEP_WORDS];     /* dropout: bit c % 32 of word c / 32, 1 where kept */
     struct group group[CHUNK_COLS];
     u32 groups, cols;
@@ -48,6 +46,8 @@ typedef char fixed_scratch_is_enough
     [SCRATCH_FIXED_BYTES >= STRIP_BYTES + (1 + (TRANSFORM == ABI_SPARSEGEN)) * BLOCK_BYTES ? 1 : -1];
 typedef char column_scratch_is_enough
     [TRANSFORM == ABI_SOFTMAX || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
+
+typedef char one_word_of_rows[STRIP_ROWS == 32 ? 1 : -1];
 
 struct strip {
     struct sequence s;
@@ -88,11 +88,11 @@ static void strip_open(struct strip *t, const struct sequence *s, const struct a
     t->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
     t->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
     t->factor = s->a->scale * (TRANSFORM == ABI_SOFTMAX ? LOG2_E : 1);
-    for (u32 r = 0; r < item->rows; r++)
-        if (row_owned(item, r) && item->row0 + r < s->length) {
-            t->live |= 1u << r;
-            t->live_blocks |= 1u << (r / BLOCK_ROWS);
-        }
+    u32 active = item->row0 < s->length ? s->length - item->row0 : 0;
+    active = active < item->rows ? active : item->rows;
+    t->live = item->own[0] & (active < 32 ? (1u << active) - 1 : 0xffffffff);
+    for (u32 k = 0; k < BLOCKS; k++)
+        t->live_blocks |= (u32)((t->live >> (k * BLOCK_ROWS) & ((1u << BLOCK_ROWS) - 1)) != 0) << k;
     t->rows = item->rows;
     for (u32 k = 0; k < item->pieces; k++)
         if (piece_is_panel(plan->pieces[item->piece + k].kind))

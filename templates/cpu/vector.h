@@ -77,37 +77,64 @@ INLINE vec larger(vec a, vec b)
 #endif
 }
 
-/* One quad with the sums of four vectors: their lanes are folded together, which shares the
-   shuffles that a sum across lanes needs. */
-INLINE quad sum4(vec a, vec b, vec c, vec d)
+typedef i32 quad_mask __attribute__((vector_size(16)));
+
+INLINE quad larger_quad(quad a, quad b)
 {
-#if VECTOR_BYTES == 64
-    vec x = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-            __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
-                                    31);
-    vec y = __builtin_shufflevector(c, d, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-            __builtin_shufflevector(c, d, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
-                                    31);
-    vec z = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26,
-                                    27) +
-            __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
-                                    31);
-    z += __builtin_shufflevector(z, z, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-    return __builtin_shufflevector(z, z, 0, 4, 8, 12) + __builtin_shufflevector(z, z, 1, 5, 9, 13);
-#elif VECTOR_BYTES == 32
-    vec x = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
-            __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-    vec y = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11) +
-            __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
-    vec z = __builtin_shufflevector(x, y, 0, 1, 4, 5, 8, 9, 12, 13) +
-            __builtin_shufflevector(x, y, 2, 3, 6, 7, 10, 11, 14, 15);
-    return __builtin_shufflevector(z, z, 0, 2, 4, 6) + __builtin_shufflevector(z, z, 1, 3, 5, 7);
-#else
-    quad x = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
-    quad y = __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
-#endif
+    return __builtin_ia32_maxps(a, b);
 }
+
+/* Four vectors to one quad, lane by lane through `f` (and `f4` on quads): they are folded together,
+   which shares the shuffles that an operation across lanes needs. */
+#if VECTOR_BYTES == 64
+#define FOLD_HALVES(f, a, b)                                                                       \
+    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),       \
+      __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+#define FOLD_QUARTERS(f, a, b)                                                                     \
+    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),     \
+      __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31))
+#define FOLD_PAIRS(f, a)                                                                           \
+    f(a, __builtin_shufflevector(a, a, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
+#define FOLD(f, f4, a, b, c, d)                                                                    \
+    {                                                                                              \
+        vec ab = FOLD_HALVES(f, a, b), cd = FOLD_HALVES(f, c, d);                                  \
+        vec abcd = FOLD_QUARTERS(f, ab, cd);                                                       \
+        vec x = FOLD_PAIRS(f, abcd);                                                               \
+        return f4(__builtin_shufflevector(x, x, 0, 4, 8, 12),                                      \
+                  __builtin_shufflevector(x, x, 1, 5, 9, 13));                                     \
+    }
+#elif VECTOR_BYTES == 32
+#define FOLD_HALVES(f, a, b)                                                                       \
+    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),                                     \
+      __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
+#define FOLD_QUARTERS(f, a, b)                                                                     \
+    f(__builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13),                                     \
+      __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15))
+#define FOLD(f, f4, a, b, c, d)                                                                    \
+    {                                                                                              \
+        vec ab = FOLD_HALVES(f, a, b), cd = FOLD_HALVES(f, c, d);                                  \
+        vec x = FOLD_QUARTERS(f, ab, cd);                                                          \
+        return f4(__builtin_shufflevector(x, x, 0, 2, 4, 6),                                       \
+                  __builtin_shufflevector(x, x, 1, 3, 5, 7));                                      \
+    }
+#else
+#define FOLD(f, f4, a, b, c, d)                                                                    \
+    {                                                                                              \
+        quad ab = f4(__builtin_shufflevector(a, b, 0, 1, 4, 5),                                    \
+                     __builtin_shufflevector(a, b, 2, 3, 6, 7));                                   \
+        quad cd = f4(__builtin_shufflevector(c, d, 0, 1, 4, 5),                                    \
+                     __builtin_shufflevector(c, d, 2, 3, 6, 7));                                   \
+        return f4(__builtin_shufflevector(ab, cd, 0, 2, 4, 6),                                     \
+                  __builtin_shufflevector(ab, cd, 1, 3, 5, 7));                                    \
+    }
+#endif
+#define SUM_OF(a, b) ((a) + (b))
+
+INLINE quad sum4(vec a, vec b, vec c, vec d)
+FOLD(SUM_OF, SUM_OF, a, b, c, d)
+
+INLINE quad largest4(vec a, vec b, vec c, vec d)
+FOLD(larger, larger_quad, a, b, c, d)
 
 INLINE float sum_lanes(vec x)
 {
@@ -117,24 +144,7 @@ INLINE float sum_lanes(vec x)
 
 INLINE float largest_lane(vec x)
 {
-#if VECTOR_BYTES == 64
-    x = larger(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6,
-                                          7));
-    x = larger(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10,
-                                          11));
-    x = larger(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12,
-                                          13));
-    x = larger(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15,
-                                          14));
-#elif VECTOR_BYTES == 32
-    x = larger(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
-    x = larger(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
-    x = larger(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
-#else
-    x = larger(x, __builtin_shufflevector(x, x, 2, 3, 0, 1));
-    x = larger(x, __builtin_shufflevector(x, x, 1, 0, 3, 2));
-#endif
-    return x[0];
+    return largest4(x, x, x, x)[0];
 }
 
 /* The compilers may ask for these two; there is no C library beside a kernel. */

@@ -5,22 +5,89 @@
 #ifndef MASKC_CPU_WALK_H
 #define MASKC_CPU_WALK_H
 
-/* The row's active columns in this group, in order; returns how many. */
-INLINE u32 walk_columns(const struct strip *t, const struct group *g, u32 r, u32 *to)
+/* How many columns a row has in a group: all, or as its last slot says. */
+enum { FEWER = 1u << 30 };
+
+INLINE u32 walk_count(const u32 *column, u32 width)
 {
-    u32 count = 0;
+    u32 last = column[width - 1];
+    return last & FEWER ? last & ~(u32)FEWER : width;
+}
+
+/* Appends a line's columns to the lists of those of the rows first .. end - 1 that it covers. */
+INLINE void line_columns(struct block *b, const struct abi_line *line, u32 at, u32 length,
+                         u32 first, u32 rows, u32 *count)
+{
+    i64 begin = line->row_begin > first ? line->row_begin : first;
+    i64 end = line->row_end < rows ? line->row_end : rows;
+    if (line->step && end > (i64)length - line->col0)
+        end = (i64)length - line->col0;
+    if (!line->step && line->col0 >= (i64)length)
+        return;
+    for (i64 r = begin; r < end; r++)
+        b->column[r][at + count[r]++] = (u32)(line->col0 + line->step * r);
+}
+
+/* Rows that every line of the group covers, first .. end - 1. */
+struct whole {
+    u32 first, end;
+};
+
+static struct whole lines_whole(const struct abi_line *line, u32 lines, u32 length, u32 rows)
+{
+    struct whole w = {0, rows};
+    for (u32 k = 0; k < lines; k++) {
+        u32 end = line[k].row_end;
+        i64 left = (i64)length - line[k].col0;
+        if (left <= 0 || (line[k].step && left < end))
+            end = left > 0 ? (u32)left : 0;
+        w.first = line[k].row_begin > w.first ? line[k].row_begin : w.first;
+        w.end = end < w.end ? end : w.end;
+    }
+    w.first = w.first < w.end ? w.first : w.end;
+    return w;
+}
+
+/* Columns of such rows: LANES lines at a time. */
+static void whole_columns(struct block *b, const struct abi_line *line, const struct group *g,
+                          struct whole w)
+{
+    for (u32 k = 0; k < g->width; k += LANES) {
+        u32 some = g->width - k < LANES ? g->width - k : LANES;
+        i32 col0[LANES] = {0}, step[LANES] = {0};
+        for (u32 x = 0; x < some; x++) {
+            col0[x] = line[k + x].col0;
+            step[x] = (i32)line[k + x].step;
+        }
+        ivec from = (ivec)load((const float *)(const void *)col0);
+        ivec by = (ivec)load((const float *)(const void *)step);
+        for (u32 r = w.first; r < w.end; r++)
+            store((float *)(void *)&b->column[r][g->at + k], (vec)(from + by * (i32)r));
+    }
+}
+
+/* The active columns of each row in this group, in order. */
+static void walk_columns(const struct strip *t, struct block *b, const struct group *g)
+{
+    u32 count[STRIP_ROWS] = {0};
+    struct whole w = {0, 0};
     if (g->kind == GROUP_RANGE) {
-        for (u32 k = 0; k < g->width && r == 0; k++)
-            to[count++] = g->first + k;
-        return count;
+        for (u32 k = 0; k < g->width; k++)
+            b->column[0][g->at + count[0]++] = g->first + k;
+    } else {
+        const struct abi_line *line = t->plan->lines + g->first;
+        w = lines_whole(line, g->width, t->s.length, t->rows);
+        whole_columns(b, line, g, w);
+        for (u32 k = 0; k < g->width; k++) {
+            line_columns(b, &line[k], g->at, t->s.length, 0, w.first, count);
+            line_columns(b, &line[k], g->at, t->s.length, w.end, t->rows, count);
+        }
     }
-    const struct abi_line *line = t->plan->lines + g->first;
-    for (u32 k = 0; k < g->width; k++) {
-        u32 col = (u32)line[k].col0 + line[k].step * r;
-        to[count] = col;
-        count += (r >= line[k].row_begin) & (r < line[k].row_end) & (col < t->s.length);
-    }
-    return count;
+    for (u32 r = w.first; r < w.end; r++)
+        count[r] = g->width;
+    for (u32 r = 0; r < t->rows; r++)
+        if (!row_live(t, r) || count[r] < g->width)
+            b->column[r][g->at + g->width - 1] = FEWER | (row_live(t, r) ? count[r] : 0);
 }
 
 INLINE const float *operand_row(const struct operand *o, u32 j)
@@ -46,57 +113,77 @@ INLINE quad dots4(const float *a, const float *b0, const float *b1, const float 
 static void walk_dots(const float *a, const struct operand *o, const u32 *column, u32 count,
                       float *to)
 {
-    for (u32 k = 0; k < count; k += 4) {
-        u32 last = count - 1;
-        *(quad_at *)(to + k) = dots4(a, operand_row(o, column[k]),
-                                     operand_row(o, column[k + 1 < last ? k + 1 : last]),
-                                     operand_row(o, column[k + 2 < last ? k + 2 : last]),
-                                     operand_row(o, column[k + 3 < last ? k + 3 : last]));
-    }
+    u32 k = 0;
+    for (; k + 4 <= count; k += 4)
+        *(quad_at *)(to + k) =
+            dots4(a, operand_row(o, column[k]), operand_row(o, column[k + 1]),
+                  operand_row(o, column[k + 2]), operand_row(o, column[k + 3]));
+    if (k == count)
+        return;
+    u32 last = count - 1, second = k + 1 < last ? k + 1 : last;
+    *(quad_at *)(to + k) = dots4(a, operand_row(o, column[k]), operand_row(o, column[second]),
+                                 operand_row(o, column[last]), operand_row(o, column[last]));
 }
 
 static void walk_keep(const struct strip *t, struct block *b, const struct group *g, u32 r)
 {
     const u32 *column = &b->column[r][g->at];
-    for (u32 k = 0; k < g->width && column[k] != NO_COLUMN; k++)
+    u32 count = walk_count(column, g->width);
+    for (u32 k = 0; k < count; k++)
         keep_put(b, r, g->at + k, 1, (u32)keep_entry(t, t->item->row0 + r, column[k]));
 }
 
 /* Columns and scores of a group, -inf for what a row does not have. */
 static void walk_scores(const struct strip *t, struct block *b, const struct group *g)
 {
+    walk_columns(t, b, g);
     for (u32 r = 0; r < t->rows; r++) {
-        u32 *column = &b->column[r][g->at];
+        const u32 *column = &b->column[r][g->at];
         float *to = &b->score[r][g->at];
-        u32 count = row_live(t, r) ? walk_columns(t, g, r, column) : 0;
+        u32 count = walk_count(column, g->width);
         walk_dots(t->m->row[0][r], &t->operand[0], column, count, to);
-        for (u32 k = count; k < g->width; k++) {
-            column[k] = NO_COLUMN;
+        for (u32 k = count; k < g->width; k++)
             to[k] = -INFINITY_F;
-        }
     }
 }
 
 enum { WALK_LANES = 4 * LANES };
 
-/* sums[d .. d + 4 vectors] += weight x rows; in registers over all columns of the row. */
+/* sums[d .. d + 4 vectors] += weight x rows; in registers over all columns of the row, by two
+   chains, as one alone would wait for itself. */
 INLINE void walk_sum4(float *sums, const float *weight, const struct operand *o,
                       const u32 *column, u32 count, u32 d)
 {
+    const float *rows = o->rows + d;
+    const i64 stride = o->stride;
     vec s0 = load(sums + d), s1 = load(sums + d + LANES);
     vec s2 = load(sums + d + 2 * LANES), s3 = load(sums + d + 3 * LANES);
-    for (u32 k = 0; k < count; k++) {
-        const float *row = operand_row(o, column[k]) + d;
+    vec t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
+    u32 k = 0;
+    for (; k + 2 <= count; k += 2) {
+        const float *row = rows + column[k] * stride, *next = rows + column[k + 1] * stride;
+        vec w = splat(weight[k]), x = splat(weight[k + 1]);
+        s0 += w * load(row);
+        s1 += w * load(row + LANES);
+        s2 += w * load(row + 2 * LANES);
+        s3 += w * load(row + 3 * LANES);
+        t0 += x * load(next);
+        t1 += x * load(next + LANES);
+        t2 += x * load(next + 2 * LANES);
+        t3 += x * load(next + 3 * LANES);
+    }
+    if (k < count) {
+        const float *row = rows + column[k] * stride;
         vec w = splat(weight[k]);
         s0 += w * load(row);
         s1 += w * load(row + LANES);
         s2 += w * load(row + 2 * LANES);
         s3 += w * load(row + 3 * LANES);
     }
-    store(sums + d, s0);
-    store(sums + d + LANES, s1);
-    store(sums + d + 2 * LANES, s2);
-    store(sums + d + 3 * LANES, s3);
+    store(sums + d, s0 + t0);
+    store(sums + d + LANES, s1 + t1);
+    store(sums + d + 2 * LANES, s2 + t2);
+    store(sums + d + 3 * LANES, s3 + t3);
 }
 
 INLINE void walk_sum1(float *sums, const float *weight, const struct operand *o,
@@ -115,9 +202,7 @@ static void walk_sums(const struct strip *t, const struct block *b, const struct
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at];
         const float *w = &weight[r][g->at];
-        u32 count = 0, d = 0;
-        while (count < g->width && column[count] != NO_COLUMN)
-            count++;
+        u32 count = walk_count(column, g->width), d = 0;
         for (; d + WALK_LANES <= WIDTH; d += WALK_LANES)
             walk_sum4(sums[r], w, o, column, count, d);
         for (; d < WIDTH; d += LANES)
