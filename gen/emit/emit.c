@@ -67,12 +67,13 @@ static char *read_override(const char *name)
     if (!folder || !*folder)
         return NULL;
     text_add(&path, "%s/%s", folder, name);
-    if (file_open(text_get(&path), &file, NULL) == 0) {
-        text_add(&text, "%s", "");
-        text_append(&text, (const char *)file.bytes, file.size);
-        file_close(&file);
-    }
+    bool there = file_open(text_get(&path), &file, NULL) == 0;
     text_finish(&path);
+    if (!there)
+        return NULL;
+    text_add(&text, "%s", "");
+    text_append(&text, (const char *)file.bytes, file.size);
+    file_close(&file);
     return text_take(&text);
 }
 

@@ -6,6 +6,7 @@
 #define PLAN_HEADER "plan.h"
 #endif
 #include PLAN_HEADER
+#include "cpu/freestanding.h"
 #include "cpu/vector.h"
 #include "philox.h"
 #include "cpu/numbers.h"

@@ -13,7 +13,7 @@ INLINE float score_offset(float lse)
 {
     if (lse == -INFINITY_F)
         return 0;
-    return TRANSFORM == ABI_SOFTMAX ? lse * LOG2_E : lse;
+    return IS_SOFTMAX ? lse * LOG2_E : lse;
 }
 
 /* ---- slopes of a group ---- */
@@ -112,7 +112,7 @@ static void block_gradient(const struct strip *t, struct block *b)
                 slope -= mean;
             }
             vec p, ds;
-            if (TRANSFORM == ABI_SOFTMAX) {
+            if (IS_SOFTMAX) {
                 p = exp2_vec(s);
                 ds = p * slope;
             } else {
@@ -146,7 +146,7 @@ static void strip_means(const struct strip *t, u32 blocks)
 
 /* An O that was rounded to 16 bits is too far off for dO O: then delta is summed up beside
    dQ = sum (P dP) K - delta sum P K, both of which are linear in what is known at a block. */
-enum { DELTA_LATE = TRANSFORM == ABI_SOFTMAX && DTYPE != ABI_F32 };
+enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 };
 
 static void late_block(const struct strip *t, struct block *b, float *delta)
 {
@@ -200,7 +200,7 @@ static void strip_backward(struct strip *t)
 {
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
     float delta[STRIP_ROWS] = {0};
-    if (TRANSFORM == ABI_SOFTMAX || t->transposed) {
+    if (IS_SOFTMAX || t->transposed) {
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
             block_backward(t, b);
@@ -244,7 +244,7 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
             strip_clear_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, item->row0 + r)) : 0;
-        if (TRANSFORM == ABI_SOFTMAX)
+        if (IS_SOFTMAX)
             strip_deltas(&t);
         strip_backward(&t);
         for (u32 r = 0; r < item->rows; r++)

@@ -28,7 +28,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
     if (t.live) {
         strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
         strip_clear_sums(&t, 0);
-        if (TRANSFORM == ABI_SOFTMAX)
+        if (IS_SOFTMAX)
             softmax_forward(&t);
         else
             sparsegen_forward(&t);

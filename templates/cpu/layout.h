@@ -4,11 +4,13 @@
 #define MASKC_CPU_LAYOUT_H
 
 enum {
+    IS_F32 = (int)DTYPE == (int)ABI_F32, /* constants of two enums: gcc warns without the casts */
+    IS_SOFTMAX = (int)TRANSFORM == (int)ABI_SOFTMAX,
     TILE = ABI_TILE_COLS,
     WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
     /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
-    ROWS_PACKED = DTYPE != ABI_F32 || WIDTH != HEAD_DIM,
-    ELEMENT_BYTES = DTYPE == ABI_F32 ? 4 : 2,
+    ROWS_PACKED = !IS_F32 || WIDTH != HEAD_DIM,
+    ELEMENT_BYTES = IS_F32 ? 4 : 2,
     /* Scores of a strip: CHUNK_COLS columns, room for a group that begins at the last one, and an
        odd number of cache lines from row to row. */
     SCORE_STRIDE = CHUNK_COLS + TILE + 16,
@@ -69,7 +71,7 @@ INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i
                      float *restrict to)
 {
     i64 at = element_at(s, t, i);
-    if (DTYPE == ABI_F32) {
+    if (IS_F32) {
         const float *from = (const float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
             to[d] = from[d] * factor;
@@ -86,7 +88,7 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
                       const float *restrict from)
 {
     i64 at = element_at(s, t, i);
-    if (DTYPE == ABI_F32) {
+    if (IS_F32) {
         float *to = (float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
             to[d] = from[d] * factor;

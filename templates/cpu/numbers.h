@@ -24,7 +24,7 @@ INLINE u32 bits_of_float(float value)
     return x.bits;
 }
 
-/* 2^x for x <= 127, relative error below 2e-7 (the minimax polynomial's own is 7.5e-8 on
+/* 2^x for x <= 127, relative error below 3e-7 (the minimax polynomial's own is 7.5e-8 on
    -1/2 .. 1/2); 0 below 2^-125, so that exp2(-inf) = 0; NaN stays NaN. Adding 1.5 * 2^23 rounds x
    to an integer and leaves it in the low bits, whence it goes to the exponent. */
 INLINE vec exp2_vec(vec x)
@@ -46,7 +46,7 @@ INLINE float exp2_one(float x)
     return exp2_vec(splat(x))[0];
 }
 
-/* ln x for normal x > 0, absolute error below 1e-7 + 1e-7 |ln x|: x = 2^e m with m near 1, and
+/* ln x for normal x > 0, absolute error below 2e-7 + 2e-7 |ln x|: x = 2^e m with m near 1, and
    ln m = 2 atanh(s), s = (m - 1) / (m + 1). */
 INLINE vec natural_log(vec x)
 {

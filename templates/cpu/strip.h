@@ -43,9 +43,9 @@ enum {
 /* What gen/emit promised is enough. sparsegen: a block for each CHUNK_COLS columns, one begun, and
    one to find that no more come. */
 typedef char fixed_scratch_is_enough
-    [SCRATCH_FIXED_BYTES >= STRIP_BYTES + (1 + (TRANSFORM == ABI_SPARSEGEN)) * BLOCK_BYTES ? 1 : -1];
+    [SCRATCH_FIXED_BYTES >= STRIP_BYTES + (1 + !IS_SOFTMAX) * BLOCK_BYTES ? 1 : -1];
 typedef char column_scratch_is_enough
-    [TRANSFORM == ABI_SOFTMAX || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
+    [IS_SOFTMAX || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
 
 typedef char one_word_of_rows[STRIP_ROWS == 32 ? 1 : -1];
 
@@ -87,7 +87,7 @@ static void strip_open(struct strip *t, const struct sequence *s, const struct a
     t->blocks = (struct block *)(void *)(scratch + STRIP_BYTES);
     t->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
     t->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
-    t->factor = s->a->scale * (TRANSFORM == ABI_SOFTMAX ? LOG2_E : 1);
+    t->factor = s->a->scale * (IS_SOFTMAX ? LOG2_E : 1);
     u32 active = item->row0 < s->length ? s->length - item->row0 : 0;
     active = active < item->rows ? active : item->rows;
     t->live = item->own[0] & (active < 32 ? (1u << active) - 1 : 0xffffffff);

@@ -147,22 +147,4 @@ INLINE float largest_lane(vec x)
     return largest4(x, x, x, x)[0];
 }
 
-/* The compilers may ask for these two; there is no C library beside a kernel. */
-__attribute__((visibility("hidden"))) void *memcpy(void *to, const void *from, unsigned long bytes);
-__attribute__((visibility("hidden"))) void *memset(void *to, int byte, unsigned long bytes);
-
-void *memcpy(void *to, const void *from, unsigned long bytes)
-{
-    void *ret = to;
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-    return ret;
-}
-
-void *memset(void *to, int byte, unsigned long bytes)
-{
-    void *ret = to;
-    __asm__ volatile("rep stosb" : "+D"(to), "+c"(bytes) : "a"(byte) : "memory");
-    return ret;
-}
-
 #endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Emission: the generated headers against tests/golden/NAME.plan.h (`emit_test DIR --update`
+   rewrites them: read the diff), the files of a source, and the folder in MASKC_TEMPLATES. */
+#include "gen/emit/emit.h"
+#include "masks/base/file.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static const char *golden_dir;
+static bool update;
+
+static const struct {
+    const char *name, *target;
+    struct features features;
+} row[] = {
+    {"cpu-v4-f32", "x86-64-v4", {.head_dim = 64, .backward = true}},
+    {"cpu-v2-bf16-sparsegen",
+     "x86-64-v2",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .dropout = true}},
+    {"cuda-sm_80-bf16-sparsegen",
+     "sm_80",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .backward = true}},
+};
+
+static void compare(const char *path, const struct text *text)
+{
+    struct error e = {0};
+    struct file golden;
+    if (update) {
+        assert_int_equal(file_write(path, text->bytes, text->length, &e), 0);
+        return;
+    }
+    if (file_open(path, &golden, &e))
+        fail_msg("%s (run with --update to write it)", e.text);
+    bool same = golden.size == text->length && !memcmp(golden.bytes, text->bytes, text->length);
+    file_close(&golden);
+    if (!same)
+        fail_msg("%s differs; run with --update and read the diff. It is now:\n%s", path,
+                 text->bytes);
+}
+
+static void test_golden(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+        char path[4096];
+        struct error e;
+        struct text text = {0};
+        emit_plan_header(target_find(row[k].target, &e), &row[k].features, &text);
+        snprintf(path, sizeof path, "%s/%s.plan.h", golden_dir, row[k].name);
+        compare(path, &text);
+        text_finish(&text);
+    }
+}
+
+static const char *text_of(const struct source *s, const char *name)
+{
+    for (uint32_t k = 0; k < s->n_files; k++)
+        if (!strcmp(s->files[k].name, name))
+            return s->files[k].text;
+    return NULL;
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    const struct features f = {.head_dim = 64, .backward = true};
+    struct error e;
+    struct source *cpu = emit_source(target_find("x86-64-v3", &e), &f);
+    struct source *cuda = emit_source(target_find("sm_80", &e), &f);
+    assert_string_equal(cpu->files[0].name, "cpu/attention.c");
+    assert_string_equal(cuda->files[0].name, "cuda/attention.cu");
+    assert_ptr_equal(text_of(cpu, "plan.h"), cpu->plan_header);
+    assert_non_null(text_of(cpu, "abi.h"));
+    assert_non_null(text_of(cuda, "philox.h"));
+    assert_null(text_of(cpu, "cuda/device.h"));
+    assert_null(text_of(cuda, "cpu/vector.h"));
+    assert_null(text_of(cpu, "cpu/plan_default.h"));
+    assert_int_equal(cpu->launch.n_forward, 2);
+    assert_int_equal(cpu->launch.n_backward, 3);
+    source_destroy(cpu);
+    source_destroy(cuda);
+}
+
+static void test_override(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/maskc-emit-XXXXXX", path[64];
+    struct error e;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/abi.h", folder);
+    assert_int_equal(file_write(path, "/* mine */\n", 11, &e), 0);
+    setenv("MASKC_TEMPLATES", folder, 1);
+    struct source *s =
+        emit_source(target_find("x86-64-v3", &e), &(struct features){.head_dim = 64});
+    unsetenv("MASKC_TEMPLATES");
+    assert_string_equal(text_of(s, "abi.h"), "/* mine */\n");
+    assert_true(strlen(text_of(s, "philox.h")) > 100); /* not in the folder: as built in */
+    source_destroy(s);
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden),
+                                       cmocka_unit_test(test_files),
+                                       cmocka_unit_test(test_override)};
+    if (argc < 2) {
+        fprintf(stderr, "usage: emit_test GOLDEN_DIR [--update]\n");
+        return 2;
+    }
+    golden_dir = argv[1];
+    update = argc > 2 && !strcmp(argv[2], "--update");
+    return cmocka_run_group_tests_name("emit", tests, NULL, NULL);
+}

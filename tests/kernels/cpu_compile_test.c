@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host compiler as maskc runs it: every shape of the CPU templates compiles for every level,
+   without a warning and to the same bytes each time; what is wrong is said in one line with the
+   compiler's own words below it. The compiler is asked for once a process: `main` runs the tests
+   again with MASKC_CC=gcc and with one that is not there. */
+#include "gen/emit/emit.h"
+#include "runtime/compile/compile.h"
+#include "runtime/compile/process.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static int compile(const struct target *t, const struct source *s, struct binary *b,
+                   struct error *e)
+{
+    struct host_flags flags;
+    const char *all[HOST_MAX_FLAGS + 4];
+    uint32_t n = 0;
+    host_flags(t, &flags);
+    for (; flags.flag[n]; n++)
+        all[n] = flags.flag[n];
+    all[n++] = "-Wall";
+    all[n++] = "-Wextra";
+    all[n++] = "-Werror";
+    all[n] = NULL;
+    return host_compile(s, all, b, e);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    static const struct features shape[] = {
+        {.head_dim = 64, .backward = true},
+        {.head_dim = 24, .backward = true, .dropout = true, .dtype = ABI_BF16},
+        {.head_dim = 256, .transform = ABI_SPARSEGEN, .dropout = true, .backward = true},
+        {.head_dim = 80, .transform = ABI_SPARSEGEN, .dtype = ABI_BF16},
+    };
+    for (const struct target *t = targets; t->name; t++)
+        for (uint32_t k = 0; t->kind == TARGET_CPU && k < sizeof shape / sizeof *shape; k++) {
+            struct error e = {0};
+            struct binary b;
+            struct source *s = emit_source(t, &shape[k]);
+            if (compile(t, s, &b, &e) < 0)
+                fail_msg("%s, shape %u: %s", t->name, k, e.text);
+            binary_finish(&b);
+            source_destroy(s);
+        }
+}
+
+static void test_same_bytes(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct binary a, b;
+    struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
+    assert_int_equal(compile(&targets[0], s, &a, &e), 0);
+    assert_int_equal(compile(&targets[0], s, &b, &e), 0);
+    assert_int_equal(a.size, b.size);
+    assert_memory_equal(a.bytes, b.bytes, a.size);
+    assert_true(strlen(a.compiler) > 4);
+    binary_finish(&a);
+    binary_finish(&b);
+    source_destroy(s);
+}
+
+static void test_wrong_source(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct binary b;
+    const struct source_file file = {"sub/wrong.c", "int x = 1;\nint f(void) { return y; }\n"};
+    const struct source s = {.files = &file, .n_files = 1};
+    assert_int_equal(compile(&targets[0], &s, &b, &e), -1);
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+    assert_non_null(strstr(e.text, "could not compile the kernel (exit status 1)\n"));
+    assert_non_null(strstr(e.text, "\nsub/wrong.c:"));
+}
+
+static void test_no_compiler(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct binary b;
+    struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
+    assert_string_equal(host_compiler_version(), "");
+    assert_int_equal(compile(&targets[0], s, &b, &e), -1);
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+    assert_string_equal(e.text, "MASKC_CC: no C compiler runs as '/nonexistent/cc'");
+    source_destroy(s);
+}
+
+static void test_process(void **state)
+{
+    (void)state;
+    struct text output = {0};
+    struct error e = {0};
+    const char *two_outputs[] = {"sh", "-c", "echo one; echo two >&2; exit 3", NULL};
+    const char *killed[] = {"sh", "-c", "kill -9 $$", NULL};
+    const char *nothing[] = {"/nonexistent/program", NULL};
+    assert_int_equal(process_run(two_outputs, &output, &e), 3);
+    assert_string_equal(text_get(&output), "one\ntwo\n");
+    assert_int_equal(process_run(killed, &output, &e), 128 + 9);
+    assert_int_equal(process_run(nothing, &output, &e), -1);
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+    text_finish(&output);
+    char *folder = folder_temporary(&e);
+    assert_non_null(folder);
+    const char *fill[] = {"mkdir", "-p", NULL, NULL};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/a/b", folder);
+    fill[2] = path;
+    assert_int_equal(process_run(fill, &output, &e), 0);
+    folder_remove(folder);
+    assert_null(process_find(folder));
+    const char *look[] = {"test", "-e", folder, NULL};
+    assert_int_equal(process_run(look, &output, &e), 1);
+    text_finish(&output);
+    free(folder);
+}
+
+static int run_again(const char *self, const char *compiler)
+{
+    const char *argument[] = {self, "again", NULL};
+    struct text output = {0};
+    struct error e = {0};
+    setenv("MASKC_CC", compiler, 1);
+    int status = process_run(argument, &output, &e);
+    fprintf(stderr, "MASKC_CC=%s:\n%s", compiler, status < 0 ? e.text : text_get(&output));
+    text_finish(&output);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest compiles[] = {
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_wrong_source),
+        cmocka_unit_test(test_process),
+    };
+    const struct CMUnitTest none[] = {cmocka_unit_test(test_no_compiler)};
+    const char *asked = getenv("MASKC_CC");
+    if (argc > 1 && asked && !strcmp(asked, "/nonexistent/cc"))
+        return cmocka_run_group_tests_name("no compiler", none, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("host compiler", compiles, NULL, NULL);
+    if (argc > 1)
+        return failed;
+    char *gcc = process_find("gcc");
+    if (gcc)
+        failed += run_again(argv[0], "gcc") != 0;
+    free(gcc);
+    return failed + (run_again(argv[0], "/nonexistent/cc") != 0);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arithmetic of the CPU templates against libm in double, at the vector width that the build
+   gives (one executable a width): 2^x over its range and at its ends, ln x, rounding to bf16, sums
+   and maxima across lanes, and the dropout draw against the independent one of tools/check. */
+#ifndef VECTOR_BYTES
+#define VECTOR_BYTES 16
+#endif
+#include "templates/abi.h"
+/* in this order */
+#include "templates/cpu/vector.h"
+
+#include "templates/cpu/numbers.h"
+#include "templates/philox.h"
+#include "tools/check/check.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static void test_exp2(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (int k = 0; k < 4000000; k++) {
+        float x = -125.0f + (float)k * (252.0f / 4000000);
+        double error = fabs((double)exp2_one(x) / exp2((double)x) - 1);
+        worst = error > worst ? error : worst;
+    }
+    assert_true(worst < 3e-7);
+    assert_true(exp2_one(-INFINITY) == 0 && exp2_one(-126.0f) == 0 && exp2_one(-1e30f) == 0);
+    assert_true(isnan(exp2_one(NAN)));
+    assert_true(fabsf(exp2_one(0) - 1) < 2e-7f);
+}
+
+static void test_log(void **state)
+{
+    (void)state;
+    for (double x = 1e-37; x < 1e38; x *= 1.001) {
+        float f = (float)x;
+        double exact = log((double)f), got = (double)natural_log(splat(f))[LANES - 1];
+        assert_true(fabs(got - exact) <= 2e-7 + 2e-7 * fabs(exact));
+    }
+}
+
+static void test_bf16(void **state)
+{
+    (void)state;
+    for (u32 k = 0; k < 0x10000; k++) {
+        float x = float_of_bf16((u16)k);
+        if (isnan(x))
+            assert_true(isnan(float_of_bf16(bf16_of_float(x))));
+        else
+            assert_int_equal(bf16_of_float(x), k);
+    }
+    for (u32 k = 0; k < 2000000; k++) {
+        float x = float_of_bits(k * 2147u);
+        if (!isnan(x))
+            assert_true(float_of_bf16(bf16_of_float(x)) == dtype_round(ABI_BF16, x));
+    }
+    assert_true(isnan(float_of_bf16(bf16_of_float(float_of_bits(0x7f800001)))));
+}
+
+static void test_lanes(void **state)
+{
+    (void)state;
+    float x[4][LANES];
+    for (u32 at = 0; at < 4 * LANES; at++) {
+        for (u32 k = 0; k < 4 * LANES; k++)
+            x[k / LANES][k % LANES] = (float)(k * 37 % 101) - 50 + (k == at ? 1000 : 0);
+        quad sum = sum4(load(x[0]), load(x[1]), load(x[2]), load(x[3]));
+        quad most = largest4(load(x[0]), load(x[1]), load(x[2]), load(x[3]));
+        for (u32 r = 0; r < 4; r++) {
+            float exact = 0, largest = -INFINITY;
+            for (u32 k = 0; k < LANES; k++) {
+                exact += x[r][k];
+                largest = x[r][k] > largest ? x[r][k] : largest;
+            }
+            assert_true(sum[r] == exact && most[r] == largest);
+        }
+        for (u32 k = 0; k < LANES; k++)
+            assert_int_equal(mask_of_bits(at)[k], at >> k & 1 ? -1 : 0);
+    }
+}
+
+/* templates/README.md shows the first of these. */
+static void test_draws(void **state)
+{
+    (void)state;
+    const u64 seed[] = {0, 1, 0x123456789abcdef0};
+    for (u32 s = 0; s < 3; s++)
+        for (u32 k = 0; k < 5000; k++) {
+            u32 i = k * 31 % 257, j = k * 17 % 509, b = k % 3, h = k % 12;
+            assert_int_equal(dropout_draw(seed[s], b, h, i, j),
+                             reference_draw(seed[s], b, h, i, j));
+        }
+}
+
+int main(void)
+{
+#if VECTOR_BYTES == 64
+    bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#elif VECTOR_BYTES == 32
+    bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    bool runs = true;
+#endif
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exp2),  cmocka_unit_test(test_log),   cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_lanes), cmocka_unit_test(test_draws),
+    };
+    if (!runs)
+        return 77; /* meson: skipped */
+    return cmocka_run_group_tests_name("cpu numbers", tests, NULL, NULL);
+}
