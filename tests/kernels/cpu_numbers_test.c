@@ -84,10 +84,14 @@ static void test_lanes(void **state)
     }
 }
 
-/* templates/README.md shows the first of these. */
+/* The vectors of templates/README.md, then many more. */
 static void test_draws(void **state)
 {
     (void)state;
+    assert_int_equal(dropout_draw(0, 0, 0, 0, 0), 59605);
+    assert_int_equal(dropout_draw(42, 0, 0, 9, 2), 8707);
+    assert_int_equal(dropout_draw(42, 0, 0, 17, 40), 23901);
+    assert_int_equal(dropout_draw(0x123456789abcdef0, 2, 3, 100, 101), 860);
     const u64 seed[] = {0, 1, 0x123456789abcdef0};
     for (u32 s = 0; s < 3; s++)
         for (u32 k = 0; k < 5000; k++) {
