@@ -29,8 +29,8 @@ uint32_t safetensors_dtype_bytes(const char *dtype)
 
 struct reading {
     const char *path;
-    const uint8_t *data;         /* behind the header */
-    uint64_t data_at, data_size; /* in the file */
+    const uint8_t *data; /* behind the header */
+    uint64_t data_size;
     struct error *e;
 };
 
@@ -67,7 +67,7 @@ static int read_shape(const struct reading *r, const json_t *entry, struct safet
 }
 
 static int read_place(const struct reading *r, const json_t *entry, struct safetensor *t,
-                      uint64_t bytes, uint32_t item)
+                      uint64_t bytes)
 {
     const json_t *offsets = json_object_get(entry, "data_offsets");
     uint64_t begin, end;
@@ -78,8 +78,6 @@ static int read_place(const struct reading *r, const json_t *entry, struct safet
         return fail(r, t->name, "the file is too short for its data");
     if (end - begin != bytes)
         return fail(r, t->name, "dtype and shape do not fit its data_offsets");
-    if ((r->data_at + begin) % item)
-        return fail(r, t->name, "its data is not aligned to its element size");
     t->data = r->data + begin;
     t->size = bytes;
     return 0;
@@ -99,7 +97,7 @@ static int read_tensor(const struct reading *r, const char *name, const json_t *
     uint64_t bytes = item;
     if (read_shape(r, entry, t, &bytes) < 0)
         return -1;
-    return read_place(r, entry, t, bytes, item);
+    return read_place(r, entry, t, bytes);
 }
 
 static int read_metadata(const struct reading *r, json_t *entry, struct safetensors *s)
@@ -192,7 +190,7 @@ int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
         return -1;
     }
     uint64_t at = LENGTH_BYTES + length;
-    struct reading r = {path, bytes + at, at, size - at, e};
+    struct reading r = {path, bytes + at, size - at, e};
     struct safetensors s = {.header_size = length};
     int result = read_entries(&r, header, &s);
     json_decref(header);

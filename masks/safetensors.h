@@ -14,7 +14,7 @@ struct safetensor {
     char dtype[8]; /* "F32", "BF16", "U8", "BOOL", "I64", ... */
     uint32_t rank;
     uint64_t shape[SAFETENSORS_MAX_RANK];
-    const uint8_t *data; /* into the file's bytes, or the caller's when writing */
+    const uint8_t *data; /* into the file's bytes, not aligned, or the caller's when writing */
     uint64_t size;       /* bytes */
 };
 
@@ -29,7 +29,8 @@ struct safetensors {
 };
 
 /* Parses bytes that stay owned by the caller and must outlive *ret. Every offset, shape and dtype
-   is checked: no overlap, no gap, no byte left over, sizes that add up. `path` is for messages. */
+   is checked: no overlap, no gap, no byte left over, sizes that add up. Alignment is not: other
+   writers pad no header. `path` is for messages. */
 int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
                       struct safetensors *ret, struct error *e);
 void safetensors_finish(struct safetensors *s); /* a zeroed one is fine */

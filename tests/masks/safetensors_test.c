@@ -55,7 +55,7 @@ static const struct {
      "t: tensor 'a': dtype, shape and data_offsets are expected"},
     {"{\"a\":7}", 0, "t: tensor 'a': dtype, shape and data_offsets are expected"},
     {"{" U8("a", 1, 0, 1) ",\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[1,5]}}   ",
-     5, "t: tensor 'b': its data is not aligned to its element size"},
+     5, NULL}, /* unaligned: only some writers pad */
     {"{\"__metadata__\":{\"k\":1}}", 0, "t: __metadata__ 'k' is no string"},
     {"{\"__metadata__\":[]}", 0, "t: __metadata__ is no object"},
     {"[]", 0, "t: the safetensors header is no JSON object: something else"},
