@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/json.h"
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+char *path_join(const char *folder, const char *name)
+{
+    struct text t = {0};
+    text_add(&t, "%s/%s", folder, name);
+    return text_take(&t);
+}
+
+bool path_exists(const char *folder, const char *name)
+{
+    char *path = path_join(folder, name);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e)
+{
+    json_error_t why;
+    json_t *object = json_loadb(bytes, size, 0, &why);
+    if (json_is_object(object))
+        return object;
+    if (object)
+        error_set(e, ERROR_INPUT, "%s: a JSON object is expected", where);
+    else
+        error_set(e, ERROR_INPUT, "%s:%d:%d: not JSON: %s", where, why.line, why.column,
+                  why.text);
+    json_decref(object);
+    return NULL;
+}
+
+json_t *json_read(const char *folder, const char *name, struct error *e)
+{
+    struct file f;
+    char *path = path_join(folder, name);
+    json_t *object = NULL;
+    if (file_open(path, &f, e) == 0) {
+        object = json_parse((const char *)f.bytes, f.size, path, e);
+        file_close(&f);
+    }
+    free(path);
+    return object;
+}
+
+int json_read_optional(const char *folder, const char *name, json_t **ret, struct error *e)
+{
+    *ret = NULL;
+    if (!path_exists(folder, name))
+        return 0;
+    *ret = json_read(folder, name, e);
+    return *ret ? 0 : -1;
+}
+
+static const json_t *value_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+int json_take_bool(const json_t *object, const char *key, bool *ret, struct error *e)
+{
+    const json_t *value = value_of(object, key);
+    if (value && !json_is_boolean(value))
+        return error_set(e, ERROR_INPUT, "%s: true or false is expected", key);
+    *ret = value ? json_is_true(value) : *ret;
+    return 0;
+}
+
+int json_take_u32(const json_t *object, const char *key, uint32_t *ret, struct error *e)
+{
+    const json_t *value = value_of(object, key);
+    json_int_t whole = json_integer_value(value);
+    if (value && (!json_is_integer(value) || whole < 0 || whole > INT32_MAX))
+        return error_set(e, ERROR_INPUT, "%s: a whole number in 0..%d is expected", key,
+                         INT32_MAX);
+    *ret = value ? (uint32_t)whole : *ret;
+    return 0;
+}
+
+int json_take_real(const json_t *object, const char *key, double *ret, struct error *e)
+{
+    const json_t *value = value_of(object, key);
+    if (value && !json_is_number(value))
+        return error_set(e, ERROR_INPUT, "%s: a number is expected", key);
+    *ret = value ? json_number_value(value) : *ret;
+    return 0;
+}
+
+int json_take_text(const json_t *object, const char *key, const char **ret, struct error *e)
+{
+    const json_t *value = value_of(object, key);
+    if (value && !json_is_string(value))
+        return error_set(e, ERROR_INPUT, "%s: a string is expected", key);
+    *ret = value ? json_string_value(value) : *ret;
+    return 0;
+}

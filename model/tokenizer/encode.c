@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Special tokens are cut out of the raw text, the rest is split into words, each word into its longest
+   pieces from the left; a word with a part that is no token is unknown as a whole. */
+#include "masks/base/memory.h"
+#include "model/tokenizer/tokenizer.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct encoding {
+    const struct tokenizer *tokenizer;
+    struct tokens *tokens;
+};
+
+void tokens_finish(struct tokens *t)
+{
+    free(t->number);
+    free(t->span);
+    words_finish(&t->words);
+    *t = (struct tokens){0};
+}
+
+static inline void push(struct tokens *t, uint32_t number, uint32_t begin, uint32_t end)
+{
+    if (t->count == t->room) {
+        t->room = t->room ? 2 * t->room : 64;
+        t->number = memory_resize(t->number, t->room, sizeof *t->number);
+        t->span = memory_resize(t->span, t->room, sizeof *t->span);
+    }
+    t->number[t->count] = number;
+    t->span[t->count++] = (struct token_span){begin, end};
+}
+
+static void cut_word(void *context, const struct word *w)
+{
+    const struct encoding *in = context;
+    const struct vocabulary *v = &in->tokenizer->vocabulary;
+    uint32_t start = in->tokens->count, size = 0;
+    bool known = w->chars <= in->tokenizer->rules.max_chars;
+    for (uint32_t at = 0; known && at < w->size; at += size) {
+        int32_t number =
+            trie_longest(at ? &v->follow : &v->begin, w->bytes + at, w->size - at, &size);
+        if (number < 0)
+            known = false;
+        else
+            push(in->tokens, (uint32_t)number, w->begin[at], w->end[at + size - 1]);
+    }
+    if (known)
+        return;
+    in->tokens->count = start;
+    push(in->tokens, in->tokenizer->unknown, w->first, w->last);
+}
+
+/* The longest special token that begins at `at`. */
+static const struct special_token *special_at(const struct tokenizer *t, const char *text,
+                                              uint32_t at, uint32_t size)
+{
+    const struct special_token *best = NULL;
+    for (uint32_t k = 0; k < t->n_special; k++) {
+        const struct special_token *s = &t->special[k];
+        if (s->size <= size - at && (!best || s->size > best->size) && text[at] == s->text[0] &&
+            !memcmp(text + at, s->text, s->size))
+            best = s;
+    }
+    return best;
+}
+
+/* The next place a special token may begin at: they share few first bytes. */
+static uint32_t next_candidate(const struct tokenizer *t, const char *text, uint32_t at,
+                               uint32_t size)
+{
+    uint32_t next = size;
+    for (uint32_t k = 0; k < t->n_special; k++) {
+        char first = t->special[k].text[0];
+        if (k && first == t->special[k - 1].text[0])
+            continue;
+        const char *found = memchr(text + at, first, next - at);
+        next = found ? (uint32_t)(found - text) : next;
+    }
+    return next;
+}
+
+static uint32_t blanks_after(const struct tokenizer *t, const char *text, uint32_t at,
+                             uint32_t size)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    for (uint32_t point, n; at < size; at += n) {
+        n = unicode_decode(p + at, p + size, &point);
+        if (!(t->unicode->flags[point] & POINT_SPACE))
+            break;
+    }
+    return at;
+}
+
+static uint32_t blanks_before(const struct tokenizer *t, const char *text, uint32_t from,
+                              uint32_t at)
+{
+    const uint8_t *p = (const uint8_t *)text;
+    while (at > from) {
+        uint32_t k = at - 1, point;
+        while (k > from && at - k < 4 && (p[k] & 0xc0) == 0x80)
+            k--;
+        unicode_decode(p + k, p + at, &point);
+        if (!(t->unicode->flags[point] & POINT_SPACE))
+            break;
+        at = k;
+    }
+    return at;
+}
+
+static void encode_part(const struct tokenizer *t, struct text_part part, struct tokens *ret)
+{
+    struct encoding in = {t, ret};
+    uint32_t done = 0, size = part.size;
+    for (uint32_t at = 0; (at = next_candidate(t, part.bytes, at, size)) < size;) {
+        const struct special_token *s = special_at(t, part.bytes, at, size);
+        if (!s) {
+            at++;
+            continue;
+        }
+        uint32_t begin = s->eats_left ? blanks_before(t, part.bytes, done, at) : at;
+        uint32_t end = at + s->size;
+        end = s->eats_right ? blanks_after(t, part.bytes, end, size) : end;
+        words_split(&ret->words, t->unicode, &t->rules, part.bytes, done, begin, cut_word, &in);
+        push(ret, s->number, begin, end);
+        done = at = end;
+    }
+    words_split(&ret->words, t->unicode, &t->rules, part.bytes, done, size, cut_word, &in);
+}
+
+struct share {
+    uint32_t a, b;
+};
+
+/* How many tokens of each part stay where `room` are allowed: the longer one is cut. What remains of
+   an odd room is the longer part's with HuggingFace, the first part's with Google. */
+static struct share share_room(struct share n, uint32_t room, enum tokenizer_compat compat)
+{
+    if (n.a + n.b <= room)
+        return n;
+    uint32_t half = room / 2, rest = room - half;
+    uint32_t shorter = n.a < n.b ? n.a : n.b;
+    if (shorter <= half)
+        return n.a <= n.b ? (struct share){n.a, room - n.a} : (struct share){room - n.b, n.b};
+    bool first = compat == TOKENIZER_GOOGLE || n.a > n.b;
+    return first ? (struct share){rest, half} : (struct share){half, rest};
+}
+
+/* [CLS] A [SEP] B [SEP] with fewer of A and B. */
+static void shorten(struct tokens *t, struct share n, struct share keep, bool pair)
+{
+    uint32_t moved = 1 + keep.b; /* [SEP] and what stays of B */
+    memmove(t->number + 1 + keep.a, t->number + 1 + n.a, moved * sizeof *t->number);
+    memmove(t->span + 1 + keep.a, t->span + 1 + n.a, moved * sizeof *t->span);
+    t->cut = true;
+    if (pair) {
+        uint32_t end = t->number[t->count - 1];
+        t->count = keep.a + keep.b + 2;
+        push(t, end, 0, 0);
+    } else {
+        t->count = keep.a + 2;
+    }
+}
+
+void tokenizer_encode(const struct tokenizer *t, struct text_part a, struct text_part b,
+                      uint32_t max_length, struct tokens *ret)
+{
+    struct share n = {0, 0};
+    bool pair = b.bytes != NULL;
+    ret->count = 0;
+    ret->cut = false;
+    push(ret, t->begin, 0, 0);
+    encode_part(t, a, ret);
+    n.a = ret->count - 1;
+    push(ret, t->end, 0, 0);
+    if (pair) {
+        encode_part(t, b, ret);
+        n.b = ret->count - 2 - n.a;
+        push(ret, t->end, 0, 0);
+    }
+    struct share keep = max_length ? share_room(n, max_length - (pair ? 3 : 2), t->compat) : n;
+    if (keep.a < n.a || keep.b < n.b)
+        shorten(ret, n, keep, pair);
+    ret->first_part = keep.a + 2;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three files, one struct. BERT's tokenizer is one pipeline with a few switches: every part of a
+   tokenizer.json must be that part, anything else is refused. See settings.h. */
+#include "model/tokenizer/settings.h"
+#include "masks/base/memory.h"
+#include "model/json.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *key, *text;
+} special_names[NAME_COUNT] = {
+    [NAME_UNKNOWN] = {"unk_token", "[UNK]"}, [NAME_BEGIN] = {"cls_token", "[CLS]"},
+    [NAME_END] = {"sep_token", "[SEP]"},     [NAME_PAD] = {"pad_token", "[PAD]"},
+    [NAME_MASK] = {"mask_token", "[MASK]"},
+};
+
+enum { MAX_WORD_CHARS = 100000 };
+
+struct tokenizer_settings settings_default(void)
+{
+    struct tokenizer_settings s = {
+        .clean = true, .ideographs = true, .lowercase = true, .max_chars = 100};
+    for (int k = 0; k < NAME_COUNT; k++)
+        s.special[k] = memory_text(special_names[k].text);
+    s.prefix = memory_text("##");
+    return s;
+}
+
+void settings_finish(struct tokenizer_settings *s)
+{
+    for (int k = 0; k < NAME_COUNT; k++)
+        free(s->special[k]);
+    free(s->prefix);
+    *s = (struct tokenizer_settings){0};
+}
+
+static void replace(char **text, const char *by)
+{
+    char *copy = memory_text(by);
+    free(*text);
+    *text = copy;
+}
+
+/* The object's "type", "" where there is none. */
+static const char *type_of(const json_t *object)
+{
+    const char *type = json_string_value(json_object_get(object, "type"));
+    return type ? type : "";
+}
+
+static int refuse(struct error *e, const char *part, const json_t *value, const char *expected)
+{
+    return error_set(e, ERROR_INPUT, "%s '%.60s' is not supported, %s is expected", part,
+                     type_of(value), expected);
+}
+
+static int take_strip(struct tokenizer_settings *s, const json_t *from, struct error *e)
+{
+    const json_t *value = json_object_get(from, "strip_accents");
+    if (!value)
+        return 0;
+    s->strip_given = !json_is_null(value);
+    return json_take_bool(from, "strip_accents", &s->strip_accents, e);
+}
+
+static int take_normalizer(struct tokenizer_settings *s, const json_t *n, struct error *e)
+{
+    if (strcmp(type_of(n), "BertNormalizer"))
+        return refuse(e, "normalizer", n, "BertNormalizer");
+    if (json_take_bool(n, "clean_text", &s->clean, e) < 0 ||
+        json_take_bool(n, "handle_chinese_chars", &s->ideographs, e) < 0 ||
+        json_take_bool(n, "lowercase", &s->lowercase, e) < 0)
+        return error_prefix(e, "normalizer");
+    return take_strip(s, n, e) < 0 ? error_prefix(e, "normalizer") : 0;
+}
+
+static int take_model(struct tokenizer_settings *s, const json_t *m, struct error *e)
+{
+    const char *unknown = NULL, *prefix = NULL;
+    if (*type_of(m) && strcmp(type_of(m), "WordPiece"))
+        return refuse(e, "model", m, "WordPiece");
+    if (json_take_text(m, "unk_token", &unknown, e) < 0 ||
+        json_take_text(m, "continuing_subword_prefix", &prefix, e) < 0 ||
+        json_take_u32(m, "max_input_chars_per_word", &s->max_chars, e) < 0)
+        return error_prefix(e, "model");
+    if (s->max_chars < 1 || s->max_chars > MAX_WORD_CHARS)
+        return error_set(e, ERROR_INPUT, "max_input_chars_per_word: 1..%d is expected",
+                         MAX_WORD_CHARS);
+    if (unknown)
+        replace(&s->special[NAME_UNKNOWN], unknown);
+    if (prefix)
+        replace(&s->prefix, prefix);
+    return 0;
+}
+
+/* One entry of a template: {"SpecialToken": {"id": .., "type_id": ..}} or {"Sequence": ..}. */
+static const char *template_id(const json_t *list, size_t k, const char *kind, int64_t type)
+{
+    const json_t *entry = json_object_get(json_array_get(list, k), kind);
+    const json_t *number = json_object_get(entry, "type_id");
+    if (!json_is_integer(number) || json_integer_value(number) != type)
+        return NULL;
+    return json_string_value(json_object_get(entry, "id"));
+}
+
+static bool is_id(const char *id, const char *expected)
+{
+    return id && !strcmp(id, expected);
+}
+
+/* [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. */
+static int take_template(struct tokenizer_settings *s, const json_t *p, struct error *e)
+{
+    const json_t *one = json_object_get(p, "single"), *two = json_object_get(p, "pair");
+    const char *begin = template_id(one, 0, "SpecialToken", 0);
+    const char *end = template_id(one, 2, "SpecialToken", 0);
+    bool ok = begin && end && json_array_size(one) == 3 && json_array_size(two) == 5 &&
+              is_id(template_id(one, 1, "Sequence", 0), "A") &&
+              is_id(template_id(two, 0, "SpecialToken", 0), begin) &&
+              is_id(template_id(two, 1, "Sequence", 0), "A") &&
+              is_id(template_id(two, 2, "SpecialToken", 0), end) &&
+              is_id(template_id(two, 3, "Sequence", 1), "B") &&
+              is_id(template_id(two, 4, "SpecialToken", 1), end);
+    if (!ok)
+        return error_set(e, ERROR_INPUT,
+                         "post_processor: [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with the "
+                         "types 0 and 1 are expected");
+    replace(&s->special[NAME_BEGIN], begin);
+    replace(&s->special[NAME_END], end);
+    return 0;
+}
+
+/* BertProcessing: {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}. */
+static int take_processing(struct tokenizer_settings *s, const json_t *p, struct error *e)
+{
+    const char *begin = json_string_value(json_array_get(json_object_get(p, "cls"), 0));
+    const char *end = json_string_value(json_array_get(json_object_get(p, "sep"), 0));
+    if (!begin || !end)
+        return error_set(e, ERROR_INPUT, "post_processor: cls and sep are expected");
+    replace(&s->special[NAME_BEGIN], begin);
+    replace(&s->special[NAME_END], end);
+    return 0;
+}
+
+static int take_post(struct tokenizer_settings *s, const json_t *p, struct error *e)
+{
+    if (!p || json_is_null(p))
+        return 0;
+    if (!strcmp(type_of(p), "TemplateProcessing"))
+        return take_template(s, p, e);
+    if (!strcmp(type_of(p), "BertProcessing"))
+        return take_processing(s, p, e);
+    return refuse(e, "post_processor", p, "TemplateProcessing or BertProcessing");
+}
+
+int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e)
+{
+    const json_t *pre = json_object_get(tokenizer, "pre_tokenizer");
+    if (take_normalizer(s, json_object_get(tokenizer, "normalizer"), e) < 0)
+        return -1;
+    if (strcmp(type_of(pre), "BertPreTokenizer"))
+        return refuse(e, "pre_tokenizer", pre, "BertPreTokenizer");
+    if (take_model(s, json_object_get(tokenizer, "model"), e) < 0)
+        return -1;
+    return take_post(s, json_object_get(tokenizer, "post_processor"), e);
+}
+
+/* "[CLS]" or {"content": "[CLS]", ..}. */
+int settings_take_special(struct tokenizer_settings *s, const json_t *map, struct error *e)
+{
+    for (int k = 0; k < NAME_COUNT; k++) {
+        const json_t *value = json_object_get(map, special_names[k].key);
+        const json_t *content =
+            json_is_object(value) ? json_object_get(value, "content") : value;
+        if (!value || json_is_null(value))
+            continue;
+        if (!json_is_string(content))
+            return error_set(e, ERROR_INPUT, "%s: a string is expected", special_names[k].key);
+        replace(&s->special[k], json_string_value(content));
+    }
+    return 0;
+}
+
+static int check_class(const json_t *config, struct error *e)
+{
+    static const char *const known[] = {"BertTokenizer", "BertTokenizerFast",
+                                        "PreTrainedTokenizerFast", "TokenizersBackend"};
+    const char *name = NULL;
+    if (json_take_text(config, "tokenizer_class", &name, e) < 0)
+        return -1;
+    for (size_t k = 0; name && k < sizeof known / sizeof *known; k++)
+        if (!strcmp(name, known[k]))
+            return 0;
+    return !name ? 0
+                 : error_set(e, ERROR_INPUT,
+                             "tokenizer_class '%.60s' is not supported, BertTokenizer is "
+                             "expected",
+                             name);
+}
+
+/* model_max_length is 1e30 where nobody knew it. */
+static int take_max_length(struct tokenizer_settings *s, const json_t *config, struct error *e)
+{
+    double length = 0;
+    if (json_take_real(config, "model_max_length", &length, e) < 0)
+        return -1;
+    if (length >= 1 && length < 1 << 24)
+        s->max_length = (uint32_t)length;
+    return 0;
+}
+
+int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e)
+{
+    bool basic = true;
+    if (check_class(config, e) < 0 ||
+        json_take_bool(config, "do_lower_case", &s->lowercase, e) < 0 ||
+        json_take_bool(config, "tokenize_chinese_chars", &s->ideographs, e) < 0 ||
+        json_take_bool(config, "do_basic_tokenize", &basic, e) < 0 ||
+        take_strip(s, config, e) < 0 || take_max_length(s, config, e) < 0)
+        return -1;
+    if (!basic)
+        return error_set(e, ERROR_INPUT, "do_basic_tokenize false is not supported");
+    if (json_array_size(json_object_get(config, "never_split")))
+        return error_set(e, ERROR_INPUT, "never_split is not supported");
+    return settings_take_special(s, config, e);
+}

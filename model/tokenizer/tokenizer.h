@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WordPiece as BERT has it: text to token numbers, each with the bytes it came from. By default
+   exactly as HuggingFace's fast tokenizer, on request as Google's tokenization.py. */
+#pragma once
+#include "masks/base/error.h"
+#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/words.h"
+
+enum tokenizer_compat { TOKENIZER_HF, TOKENIZER_GOOGLE };
+
+/* A token that is found in the raw text, before anything else: "[MASK]" and its like. */
+struct special_token {
+    char *text;
+    uint32_t size, number;
+    bool eats_left, eats_right; /* the blanks beside it */
+};
+
+struct tokenizer {
+    struct vocabulary vocabulary;
+    struct word_rules rules;
+    struct unicode *unicode;
+    struct special_token *special;
+    uint32_t n_special, special_room;
+    uint32_t unknown, begin, end, pad; /* [UNK] [CLS] [SEP] [PAD] */
+    int64_t mask;                      /* [MASK], -1: there is none */
+    uint32_t max_length;               /* tokenizer_config's model_max_length, 0: not said */
+    enum tokenizer_compat compat;
+};
+
+/* Reads tokenizer.json or else vocab.txt in a model's folder, with tokenizer_config.json and
+   special_tokens_map.json where they are there. Null with *e set: what is not supported is refused
+   by name. */
+struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compat,
+                                 struct error *e);
+/* From memory, for what has no folder: a vocab.txt, uncased or cased. */
+struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
+                                enum tokenizer_compat compat, struct error *e);
+void tokenizer_destroy(struct tokenizer *t);
+
+struct token_span {
+    uint32_t begin, end; /* bytes of the own part of the text; 0, 0 for [CLS] and [SEP] */
+};
+
+/* The tokens of one text or pair; zeroed: empty. Kept from call to call, it stops allocating. */
+struct tokens {
+    uint32_t *number;
+    struct token_span *span;
+    uint32_t count, room;
+    uint32_t first_part; /* tokens of [CLS] A [SEP]: their type is 0, the others' 1 */
+    bool cut;            /* max_length took something */
+    struct words words;  /* room */
+};
+void tokens_finish(struct tokens *t);
+
+struct text_part {
+    const char *bytes; /* null: there is no such part */
+    uint32_t size;
+};
+
+enum { TOKENIZER_MIN_LENGTH = 3, TOKENIZER_MAX_BYTES = 1 << 30 };
+
+/* [CLS] a [SEP] or, where b is there, [CLS] a [SEP] b [SEP], cut to max_length (0: not; else at least
+   TOKENIZER_MIN_LENGTH) from the longer part. Parts are at most TOKENIZER_MAX_BYTES long. Any number
+   of threads may use one tokenizer, each with its own *ret. */
+void tokenizer_encode(const struct tokenizer *t, struct text_part a, struct text_part b,
+                      uint32_t max_length, struct tokens *ret);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings to numbers, one byte at a time: the longest entry that begins a text is found in one walk. */
+#pragma once
+#include <stdint.h>
+
+struct trie_edge;
+
+/* Zeroed: empty. Node 0 is the root. */
+struct trie {
+    struct trie_edge *edge; /* a hash table, its room a power of two */
+    uint32_t n_edges, room;
+    int32_t *value; /* of each node, -1: no entry ends here */
+    uint32_t n_nodes, nodes_room;
+};
+
+enum { TRIE_MAX_NODES = 1 << 24 };
+
+/* A later value for the same bytes replaces the earlier one. False where nodes would exceed the
+   limit; the trie is then good for trie_finish alone. */
+int trie_add(struct trie *t, const char *bytes, uint32_t size, int32_t value);
+void trie_finish(struct trie *t);
+
+/* The value of the longest entry of at least one byte that begins bytes[0, size), its length in
+   *ret_size; -1: none. */
+int32_t trie_longest(const struct trie *t, const char *bytes, uint32_t size,
+                     uint32_t *ret_size);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tokens and their numbers: vocab.txt (the line is the number) or what tokenizer.json lists. */
+#pragma once
+#include "masks/base/error.h"
+#include "model/tokenizer/trie.h"
+#include <stddef.h>
+
+enum { VOCABULARY_MAX_TOKENS = 1 << 22 };
+
+struct vocabulary {
+    char **token; /* by number; null in a gap */
+    uint32_t count, room;
+    struct trie begin;  /* what may begin a word */
+    struct trie follow; /* what may follow: tokens without their "##" */
+};
+
+/* A token is UTF-8. A later token of the same text wins, as in every other reader. */
+int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t number,
+                   struct error *e);
+
+/* One token a line, blanks at its end cut. Fails with the line's number where it is no UTF-8. */
+int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, const char *path,
+                     struct error *e);
+
+/* Fills the tries, after the last token; `prefix` is "##". */
+int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e);
+int64_t vocabulary_find(const struct vocabulary *v, const char *token); /* -1: not there */
+void vocabulary_finish(struct vocabulary *v);

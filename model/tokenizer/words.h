@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From text to normalised words in one pass: cleaning, spaces around ideographs, decomposition and
+   removal of accents, lower case, then words at whitespace and around punctuation. Every byte of a
+   word knows the source bytes it came from, as HuggingFace's alignments do. */
+#pragma once
+#include "model/tokenizer/unicode.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+struct word_rules {
+    bool clean, ideographs, strip_accents, lowercase;
+    bool google;        /* lower case first, then accents; final sigma */
+    uint32_t max_chars; /* longer words are handed on by their ends alone */
+};
+
+struct word {
+    const char *bytes;           /* UTF-8; empty where chars > max_chars */
+    const uint32_t *begin, *end; /* of each byte, in the source */
+    uint32_t size, chars;
+    uint32_t first, last; /* source bytes of the whole word */
+};
+
+typedef void (*word_sink)(void *context, const struct word *w);
+
+/* Room that is kept from call to call; one for each thread, zeroed before the first. */
+struct words {
+    char *bytes;
+    uint32_t *begin, *end;
+    uint32_t size, room, chars, last;
+    struct held *held;   /* combining points that wait for their order */
+    struct span *source; /* and what they came from */
+    uint32_t n_held, held_room, n_source, source_room;
+};
+
+void words_finish(struct words *w);
+
+/* Cuts text[from, to) (less than 2^32 bytes; offsets count from text). */
+void words_split(struct words *w, const struct unicode *u, const struct word_rules *rules,
+                 const char *text, uint32_t from, uint32_t to, word_sink sink, void *context);

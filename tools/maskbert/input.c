@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskbert/input.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 4 << 20 };
+
+void input_finish(struct input_lines *in)
+{
+    free(in->line);
+    free(in->block);
+    *in = (struct input_lines){0};
+}
+
+static void add_line(struct input_lines *in, size_t begin, size_t end)
+{
+    *MEMORY_PUSH(in->line, in->count, in->room) =
+        (struct text_part){in->block + begin, (uint32_t)(end - begin)};
+}
+
+/* Reads until the block holds a whole line and BLOCK_BYTES, or the stream ends. */
+static int fill(struct input_lines *in, FILE *from, struct error *e)
+{
+    size_t searched = 0;
+    while (!in->at_end) {
+        bool whole =
+            searched < in->size && memrchr(in->block + searched, '\n', in->size - searched);
+        if (in->size >= BLOCK_BYTES && whole)
+            return 0;
+        searched = whole ? 0 : in->size;
+        if (in->size > TOKENIZER_MAX_BYTES)
+            return error_set(e, ERROR_INPUT, "stdin: a line of more than %d bytes",
+                             TOKENIZER_MAX_BYTES);
+        if (in->size + BLOCK_BYTES > in->block_room) {
+            in->block_room = 2 * in->block_room + BLOCK_BYTES;
+            in->block = memory_resize(in->block, in->block_room, 1);
+        }
+        size_t got = fread(in->block + in->size, 1, BLOCK_BYTES, from);
+        in->size += got;
+        in->at_end = got == 0;
+        if (ferror(from))
+            return error_set(e, ERROR_INPUT, "stdin: cannot be read");
+    }
+    return 0;
+}
+
+int input_next(struct input_lines *in, FILE *from, struct error *e)
+{
+    in->count = 0;
+    if (in->used < in->size)
+        memmove(in->block, in->block + in->used, in->size - in->used);
+    in->size -= in->used;
+    in->used = 0;
+    if (fill(in, from, e) < 0)
+        return -1;
+    const char *newline;
+    while (in->used < in->size &&
+           (newline = memchr(in->block + in->used, '\n', in->size - in->used))) {
+        add_line(in, in->used, (size_t)(newline - in->block));
+        in->used = (size_t)(newline - in->block) + 1;
+    }
+    if (in->at_end && in->used < in->size) { /* a last line without a newline */
+        add_line(in, in->used, in->size);
+        in->used = in->size;
+    }
+    return 0;
+}
+
+void input_parts(struct text_part line, struct text_part *a, struct text_part *b)
+{
+    const char *tab = memchr(line.bytes, '\t', line.size);
+    *a = line;
+    *b = (struct text_part){0};
+    if (!tab)
+        return;
+    a->size = (uint32_t)(tab - line.bytes);
+    *b = (struct text_part){tab + 1, line.size - a->size - 1};
+}

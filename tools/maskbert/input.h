@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines of any length from a stream, a block of them at a time. */
+#pragma once
+#include "masks/base/error.h"
+#include "model/tokenizer/tokenizer.h"
+#include <stdio.h>
+
+struct input_lines {
+    struct text_part *line; /* without the newline; into the block */
+    uint32_t count, room;
+    char *block;
+    size_t size, used, block_room;
+    bool at_end;
+};
+
+/* The next lines, up to a few megabytes of them, or none at the end of the stream. A line beyond
+   TOKENIZER_MAX_BYTES is an error. */
+int input_next(struct input_lines *in, FILE *from, struct error *e);
+void input_finish(struct input_lines *in);
+
+/* The two sides of a line's first tab; b's bytes are null where there is none. */
+void input_parts(struct text_part line, struct text_part *a, struct text_part *b);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert: the table of its commands, and which of them a command line means. */
+#include "runtime/maskc.h"
+#include "tools/maskbert/command.h"
+#include <stdio.h>
+#include <string.h>
+
+#define O(id) OPTION_BIT(OPTION_##id)
+
+/* A command stands here once it works. */
+/* clang-format off */
+const struct command commands[] = {
+    {"tokenize", "DIR", "text to token numbers, a line each",
+     "Reads lines from stdin. A tab makes a pair; only a newline ends a line; [CLS] and [SEP] are added. "
+     "With --json: {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]} a line. Offsets are "
+     "bytes, counted from the beginning of the part (what follows a tab is the second).",
+     O(OFFSETS) | O(MAX_LENGTH) | O(COMPAT) | O(THREADS) | O(JSON), 1, command_tokenize},
+    {0},
+};
+/* clang-format on */
+
+int command_fail(const struct error *e)
+{
+    fprintf(stderr, "maskbert: %s\n", e->text);
+    return e->kind == ERROR_FALSE ? 1 : e->kind == ERROR_UNAVAILABLE ? 3 : 2;
+}
+
+static void print_map(FILE *out)
+{
+    fprintf(out,
+            "Usage: maskbert COMMAND ...\n"
+            "BERT models, as HuggingFace lays them out on disk, through compiled attention "
+            "masks.\n\n");
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(out, "  maskbert %-9s %-4s %s\n", c->name, c->arguments, c->summary);
+    fprintf(out,
+            "\nmaskbert COMMAND --help lists the options of a command; maskbert --version the "
+            "version.\n"
+            "Exit codes: 0 done, 2 bad input, 3 this machine cannot.\n");
+}
+
+static const struct command *find(const char *name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+/* A result that could not be written is not a success. */
+static int finish(int code)
+{
+    if ((fflush(stdout) || ferror(stdout)) && code == 0) {
+        fprintf(stderr, "maskbert: cannot write to stdout\n");
+        return 2;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "--help";
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        return printf("maskbert %s\n", MASKC_VERSION), finish(0);
+    if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help"))
+        return print_map(stdout), finish(0);
+    const struct command *c = find(word);
+    if (!c) {
+        fprintf(stderr, "maskbert: '%s' is not a command; maskbert alone lists them\n", word);
+        return 2;
+    }
+    struct options o;
+    options_parse(c, argc - 1, argv + 1, &o);
+    return finish(c->run(&o));
+}

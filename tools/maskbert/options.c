@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row an option; glibc's argp gets the rows that the command takes. */
+#include "tools/maskbert/options.h"
+#include "masks/base/text.h"
+#include "tools/maskbert/command.h"
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum kind { FLAG, TEXT, U32, U64, REAL };
+
+enum { KEY_BASE = 0x1000 };
+
+#define AT(field) offsetof(struct options, field)
+
+/* clang-format off */
+static const struct row {
+    const char *name;
+    char letter;
+    const char *argument, *help;
+    enum kind kind;
+    size_t at;
+} rows[OPTION_COUNT] = {
+    [OPTION_OFFSETS]    = {"offsets", 0, 0, "The bytes of each token: ID:BEGIN-END", FLAG, AT(offsets)},
+    [OPTION_MAX_LENGTH] = {"max-length", 0, "N", "Cut to N tokens, [CLS] and [SEP] included (default: never)", U32, AT(max_length)},
+    [OPTION_COMPAT]     = {"tokenizer-compat", 0, "hf|google", "As HuggingFace's fast tokenizer (default) or as Google's", TEXT, AT(compat)},
+    [OPTION_THREADS]    = {"threads", 0, "N", "Default: all", U32, AT(threads)},
+    [OPTION_JSON]       = {"json", 0, 0, "JSON on stdout and nothing else", FLAG, AT(json)},
+};
+/* clang-format on */
+
+struct input {
+    const struct command *command;
+    struct options *options;
+};
+
+static bool read_u64(const char *text, uint64_t limit, uint64_t *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || v > limit)
+        return false;
+    *ret = v;
+    return true;
+}
+
+static void read_value(struct argp_state *state, const struct row *r, char *text,
+                       struct options *o)
+{
+    void *to = (char *)o + r->at;
+    uint64_t whole = 0;
+    char *end;
+    switch (r->kind) {
+    case FLAG:
+        *(bool *)to = true;
+        break;
+    case TEXT:
+        *(const char **)to = text;
+        break;
+    case U32:
+        if (!read_u64(text, INT32_MAX, &whole) || !whole)
+            argp_error(state, "--%s: '%s' is not a whole number from 1", r->name, text);
+        *(uint32_t *)to = (uint32_t)whole;
+        break;
+    case U64:
+        if (!read_u64(text, UINT64_MAX, &whole))
+            argp_error(state, "--%s: '%s' is not a whole number from 0", r->name, text);
+        *(uint64_t *)to = whole;
+        break;
+    case REAL:
+        *(double *)to = strtod(text, &end);
+        if (end == text || *end || !isfinite(*(double *)to))
+            argp_error(state, "--%s: '%s' is not a number", r->name, text);
+        break;
+    }
+}
+
+static int key_of(int id)
+{
+    return rows[id].letter ? rows[id].letter : KEY_BASE + id;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    const struct input *in = state->input;
+    for (int k = 0; k < OPTION_COUNT; k++)
+        if (in->command->options & OPTION_BIT(k) && key == key_of(k)) {
+            read_value(state, &rows[k], text, in->options);
+            return 0;
+        }
+    if (key == ARGP_KEY_ARG) {
+        if (in->options->argument || !in->command->n_arguments)
+            argp_error(state, "unexpected argument '%s'", text);
+        in->options->argument = text;
+        return 0;
+    }
+    if (key == ARGP_KEY_END && in->command->n_arguments && !in->options->argument)
+        argp_error(state, "%s is missing", in->command->arguments);
+    return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static void make_table(const struct command *c, struct argp_option *ret)
+{
+    for (int k = 0; k < OPTION_COUNT; k++)
+        if (c->options & OPTION_BIT(k))
+            *ret++ = (struct argp_option){rows[k].name, key_of(k), rows[k].argument, 0,
+                                          rows[k].help, 0};
+    *ret = (struct argp_option){0};
+}
+
+void options_parse(const struct command *command, int argc, char **argv, struct options *ret)
+{
+    struct argp_option table[OPTION_COUNT + 1];
+    make_table(command, table);
+    struct text about = {0};
+    text_add(&about, "%s.%s%s", command->summary, command->details ? "\v" : "",
+             command->details ? command->details : "");
+    struct argp argp = {table, parse, command->arguments, text_get(&about)};
+    char name[64];
+    snprintf(name, sizeof name, "maskbert %s", command->name);
+    argv[0] = name;
+    *ret = (struct options){0};
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, &(struct input){command, ret});
+    text_finish(&about);
+}

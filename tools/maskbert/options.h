@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of all commands of maskbert: one table (options.c) is parser and --help alike; a command
+   says which rows of it it takes. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+enum option_id {
+    OPTION_OFFSETS,
+    OPTION_MAX_LENGTH,
+    OPTION_COMPAT,
+    OPTION_THREADS,
+    OPTION_JSON,
+    OPTION_COUNT
+};
+
+#define OPTION_BIT(id) (UINT64_C(1) << (id))
+
+/* As given; what was not given is zero or null, and its default is the command's. */
+struct options {
+    const char *argument;
+    const char *compat;
+    uint32_t max_length, threads;
+    bool offsets, json;
+};
+
+struct command;
+/* Fills *ret or ends the program: --help with exit code 0, bad usage with one line and 2. */
+void options_parse(const struct command *command, int argc, char **argv, struct options *ret);
