@@ -91,7 +91,9 @@ static int refuse(struct error *e)
 {
     const char *asked = getenv("MASKC_CC");
     if (asked && *asked)
-        return error_set(e, ERROR_UNAVAILABLE, "MASKC_CC: no C compiler runs as '%.200s'",
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "MASKC_CC: no C compiler runs as '%.200s'; "
+                         "unset it, or install one: apt install clang",
                          asked);
     return error_set(e, ERROR_UNAVAILABLE, "%s", no_compiler);
 }
@@ -164,7 +166,8 @@ static int take_object(const char *folder, struct binary *ret, struct error *e)
     int code = file_open(text_get(&path), &file, e);
     text_finish(&path);
     if (code < 0)
-        return -1;
+        return error_set(e, ERROR_UNAVAILABLE, "%s compiled the kernel but wrote no object",
+                         compiler()->version);
     *ret = (struct binary){.size = file.size};
     ret->bytes = memory_copy(file.bytes, file.size);
     snprintf(ret->compiler, sizeof ret->compiler, "%s", compiler()->version);

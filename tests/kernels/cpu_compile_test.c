@@ -89,7 +89,8 @@ static void test_no_compiler(void **state)
     assert_string_equal(host_compiler_version(), "");
     assert_int_equal(compile(&targets[0], s, &b, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);
-    assert_string_equal(e.text, "MASKC_CC: no C compiler runs as '/nonexistent/cc'");
+    assert_string_equal(e.text, "MASKC_CC: no C compiler runs as '/nonexistent/cc'; "
+                                "unset it, or install one: apt install clang");
     source_destroy(s);
 }
 

@@ -229,7 +229,10 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     struct problem_data *d = NULL;
     int code = -1;
     describe_device(b, k);
-    if (layer >= k->artifact->mask->layers)
+    if (!b->forward && !backward)
+        error_set(e, ERROR_INPUT,
+                  "%s: --pass backward, but it was compiled with --forward-only", name);
+    else if (layer >= k->artifact->mask->layers)
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
     else
@@ -259,13 +262,19 @@ out:
 
 static int bench_file(struct bench *b, const char *path, struct error *e)
 {
+    const struct options *o = b->o;
     struct maskc_kernel *k;
-    if (b->o->n_lengths || b->o->dtype || b->o->target)
+    if (o->n_lengths || o->dtype || o->target)
         return error_set(
             e, ERROR_INPUT,
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
-    return command_load(path, b->o->device, &k, e) || bench_kernel(b, k, path, e) ? -1 : 0;
+    if (o->heads || o->head_dim || o->transform || o->machine || o->tensor || o->dam ||
+        o->border || o->has_threshold || o->has_keep)
+        return error_set(e, ERROR_INPUT,
+                         "%s: a kernel file is compiled: no options of the mask or the kernel",
+                         path);
+    return command_load(path, o->device, &k, e) || bench_kernel(b, k, path, e) ? -1 : 0;
 }
 
 static const char *default_target(const struct options *o)
@@ -320,6 +329,8 @@ static int read_passes(struct bench *b, struct error *e)
                 error_set(e, ERROR_INPUT, "--pass: '%s' is neither forward nor backward", word);
     b->backward = b->backward && !b->o->forward_only;
     free(list);
+    if (!code && !b->forward && !b->backward)
+        code = error_set(e, ERROR_INPUT, "--pass backward and --forward-only leave nothing");
     return code;
 }
 
