@@ -9,17 +9,18 @@
 
 /* clang-format off */
 const struct target targets[] = {
-    /* name         kind         arch         machine       rows  vector  threads  ptx */
-    {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",      32,     16,       0, false},
-    {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",     32,     32,       0, false},
-    {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512",   32,     64,       0, false},
-    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",         32,      0,     128, false},
-    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",         32,      0,     128, false},
-    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",         32,      0,     128, false},
-    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",         32,      0,     128, false},
-    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",         32,      0,     128, false},
-    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",         32,      0,     128, false},
-    {"compute_80",  TARGET_CUDA, "compute_80", "a100",        32,      0,     128, true},
+    /* name         kind         arch         machine       matrix     rows  vector  threads  ptx */
+    {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",    NULL,        32,     16,       0, false},
+    {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",   NULL,        32,     32,       0, false},
+    {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512", NULL,        32,     64,       0, false},
+    {"x86-64-amx",  TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-amx",   32,     64,       0, false},
+    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       NULL,        32,      0,     128, false},
+    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       NULL,        32,      0,     128, false},
+    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       NULL,        32,      0,     128, false},
+    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       NULL,        32,      0,     128, false},
+    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       NULL,        32,      0,     128, false},
+    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       NULL,        32,      0,     128, false},
+    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      NULL,        32,      0,     128, true},
     {NULL},
 };
 /* clang-format on */
@@ -62,6 +63,16 @@ int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
         }
     }
     return error_set(e, ERROR_INPUT, "unknown dtype '%.64s'; expected f32, bf16 or f16", name);
+}
+
+bool target_matrix(const struct target *t, const struct features *f)
+{
+    return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX;
+}
+
+const char *target_machine(const struct target *t, const struct features *f)
+{
+    return target_matrix(t, f) ? t->matrix_machine : t->machine;
 }
 
 static int check_lambda(double lambda, struct error *e)

@@ -12,7 +12,9 @@ struct target {
     const char *name; /* "x86-64-v4", "sm_90a", "compute_80" */
     enum target_kind kind;
     const char *arch;    /* value of -march=, or of NVRTC's -arch= */
-    const char *machine; /* row of the machine table that plans assume by default */
+    const char *machine; /* row of the machine table that plans assume by default ... */
+    const char
+        *matrix_machine; /* ... and where its matrix unit does the work; null: it has none */
     uint32_t strip_rows;
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */
@@ -33,6 +35,11 @@ struct features {
     uint32_t head_dim;
     bool dropout, backward;
 };
+
+/* Whether the CPU target's matrix unit does the dense work of such a kernel: bf16 with softmax. */
+bool target_matrix(const struct target *t, const struct features *f);
+/* The machine that plans assume by default. */
+const char *target_machine(const struct target *t, const struct features *f);
 
 /* D a multiple of 8 in 16..256, f16 and lambda refused where they must be: one clear line. */
 int features_check(const struct features *f, const struct target *t, struct error *e);

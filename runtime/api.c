@@ -56,8 +56,8 @@ static int compile_mask(const struct mask *m, const struct maskc_options *o,
     uint8_t *bytes;
     uint64_t size;
     if (read_features(o, &r.features, e) < 0 ||
-        targets_resolve(o->targets ? o->targets : "cpu", found, ARTIFACT_MAX_TARGETS,
-                        &r.n_targets, e) < 0)
+        targets_resolve(o->targets ? o->targets : "cpu", &r.features, found,
+                        ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
         return -1;
     r.cache = cache_open(o->cache_dir);
     int result = kernel_compile(&r, &bytes, &size, e);

@@ -38,7 +38,8 @@ static const struct machine *pick_machine(const struct compile_request *r,
     const struct machine *asked = r->machine ? machine_find(r->machine, e) : NULL;
     if (r->machine && !asked)
         return NULL;
-    return asked && asked->kind == t->kind ? asked : machine_find(t->machine, e);
+    return asked && asked->kind == t->kind ? asked
+                                           : machine_find(target_machine(t, &r->features), e);
 }
 
 static int check_machine(const struct compile_request *r, struct error *e)

@@ -7,8 +7,9 @@
 enum {
     ROWS = 32,                            /* of a strip */
     SCORE_STRIDE = CPU_CHUNK_COLS + 48,   /* of a row of scores */
+    WEIGHT_STRIDE = CPU_CHUNK_COLS + 32,  /* of a row of rounded weights */
     KEEP_WORDS = SCORE_STRIDE / 32 + 2,   /* bits of dropout, a row */
-    GROUP_WORDS = 6 * CPU_CHUNK_COLS + 16 /* struct group, and the block's counts */
+    GROUP_WORDS = 8 * CPU_CHUNK_COLS + 16 /* struct group, and the block's counts */
 };
 
 static uint64_t round_64(uint64_t bytes)
@@ -22,24 +23,35 @@ static uint64_t row_width(const struct target *t, const struct features *f)
     return (f->head_dim + lanes - 1) / lanes * lanes;
 }
 
-/* Two operands and two sums of the strip's rows, four numbers a row. */
-static uint64_t strip_bytes(const struct target *t, const struct features *f)
+/* Elements of a row as a matrix unit takes them. */
+static uint64_t row_depth(const struct features *f)
 {
-    return round_64(4 * (4 * ROWS * row_width(t, f) + 4 * ROWS));
+    return (f->head_dim + 31) / 32 * 32;
 }
 
-/* Scores, with a backward pass slopes, and the columns of walks. */
-static uint64_t block_bytes(const struct features *f)
+/* Two operands and two sums of the strip's rows, four numbers a row; operands rounded. */
+static uint64_t strip_bytes(const struct target *t, const struct features *f)
+{
+    uint64_t rounded = target_matrix(t, f) ? 2 * 2 * ROWS * row_depth(f) : 0;
+    return round_64(4 * (4 * ROWS * row_width(t, f) + 4 * ROWS) + rounded);
+}
+
+/* Scores, with a backward pass slopes, the columns of walks, and weights rounded. */
+static uint64_t block_bytes(const struct target *t, const struct features *f)
 {
     uint64_t scores = ROWS * SCORE_STRIDE, slopes = f->backward ? scores : SCORE_STRIDE;
-    return round_64(4 * (2 * scores + slopes + ROWS * KEEP_WORDS + GROUP_WORDS));
+    uint64_t weights = target_matrix(t, f) ? 2 * ROWS * WEIGHT_STRIDE * (1 + f->backward) : 0;
+    return round_64(4 * (2 * scores + slopes + ROWS * KEEP_WORDS + GROUP_WORDS) + weights);
 }
 
 /* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
-   Keys and values; with a backward pass all four operands transposed, and as rows. */
+   Keys and values; with a backward pass all four operands transposed, and as rows. For a matrix
+   unit what is transposed is pairs of features, and there are pairs of rows too, half a row each. */
 static uint64_t pack_row(const struct target *t, const struct features *f)
 {
     uint64_t panels = f->backward ? 4 : 1, rows = f->backward ? 4 : 2;
+    if (target_matrix(t, f))
+        return 4 * (panels * row_depth(f) / 2 * 3 / 2 + rows * row_width(t, f) * 3 / 2);
     return 4 * (panels * f->head_dim * 3 / 2 + rows * row_width(t, f));
 }
 
@@ -63,9 +75,9 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
     }
     /* Softmax needs one block. Where a row needs all its columns: those of its columns, one begun,
        and one to find that no more come. */
-    ret->scratch_fixed = strip_bytes(t, f) + block_bytes(f);
+    ret->scratch_fixed = strip_bytes(t, f) + block_bytes(t, f);
     if (f->transform == ABI_SPARSEGEN) {
-        ret->scratch_fixed += block_bytes(f);
-        ret->scratch_col = (block_bytes(f) + CPU_CHUNK_COLS - 1) / CPU_CHUNK_COLS;
+        ret->scratch_fixed += block_bytes(t, f);
+        ret->scratch_col = (block_bytes(t, f) + CPU_CHUNK_COLS - 1) / CPU_CHUNK_COLS;
     }
 }

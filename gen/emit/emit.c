@@ -23,8 +23,9 @@ static void launch_of(const struct target *t, const struct features *f,
 static void add_cpu(const struct target *t, const struct features *f,
                     const struct launch_record *r, struct text *out)
 {
-    text_add(out, "#define VECTOR_BYTES %" PRIu32 "\n#define BACKWARD %d\nenum {\n",
-             t->vector_bytes, f->backward);
+    text_add(out, "#define VECTOR_BYTES %" PRIu32 "\n#define BACKWARD %d\n", t->vector_bytes,
+             f->backward);
+    text_add(out, "%senum {\n", target_matrix(t, f) ? "#define AMX 1\n" : "");
     text_add(out, "    CHUNK_COLS = %d,\n    PACK_ROW_BYTES = %" PRIu64 ",\n", CPU_CHUNK_COLS,
              r->pack_row);
 }

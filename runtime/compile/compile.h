@@ -49,15 +49,16 @@ const char *nvrtc_version(struct error *e);
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e);
 
-/* "cpu" and "cuda" as they stand on this machine: the best x86-64 level by CPUID (the level the
-   code may really use: also what the system saves), the GPU's sm_NN. */
-const char *machine_cpu_target(void);
-bool machine_runs(const char *target); /* a CPU target's name */
+/* "cpu" on this machine: the best x86-64 level for such a kernel (null: for any) by CPUID, the level
+   that code may really use: also what the system saves, and grants. */
+const char *machine_cpu_target(const struct features *f);
+/* A CPU target's name. Where it is true, code of that target may run in this process. */
+bool machine_runs(const char *target);
 
 /* "sm_90a": the table's best match for the first GPU here; null without a usable one. */
 const char *machine_cuda_target(void);
 
-/* A target list ("cpu,sm_80,cuda") to table rows, without repeats. "cuda" is the GPU here; without
-   one it is sm_80, sm_90a and compute_80. */
-int targets_resolve(const char *list, const struct target **ret, uint32_t room,
-                    uint32_t *ret_count, struct error *e);
+/* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the
+   GPU here; without one it is sm_80, sm_90a and compute_80. */
+int targets_resolve(const char *list, const struct features *f, const struct target **ret,
+                    uint32_t room, uint32_t *ret_count, struct error *e);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which x86-64 level this machine has, by CPUID. The compilers' own checks (which also ask what the
    system saves on a context switch) know most features; the three or four that clang 14 does not
-   know are read from CPUID: they need no state of their own. */
+   know are read from CPUID: they need no state of their own. AMX does, and the system grants it to
+   a process that asks. */
 #include "runtime/compile/compile.h"
 #include <cpuid.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static unsigned leaf_ecx(unsigned leaf)
 {
@@ -35,10 +38,40 @@ static bool has_v4(void)
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+static bool saves_tiles(void)
+{
+    const unsigned osxsave = 1u << 27, tiles = 3u << 17;
+    unsigned low, high;
+    if (!(leaf_ecx(1) & osxsave))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    (void)high;
+    return (low & tiles) == tiles;
+}
+
+/* Asking again changes nothing; the answer holds for all threads, those to come too. */
+static bool grants_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static bool has_amx(void)
+{
+    const unsigned tiles_bf16 = 1u << 22 | 1u << 24, vectors_bf16 = 1u << 5;
+    unsigned a, b, c, d;
+    if (!has_v4() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
+        (d & tiles_bf16) != tiles_bf16 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
+        !(a & vectors_bf16))
+        return false;
+    return saves_tiles() && grants_tiles();
+}
+
 static const struct {
     const char *name;
     bool (*has)(void);
 } levels[] = {
+    {"x86-64-amx", has_amx},
     {"x86-64-v4", has_v4},
     {"x86-64-v3", has_v3},
     {"x86-64-v2", has_v2},
@@ -55,10 +88,17 @@ bool machine_runs(const char *target)
     return false;
 }
 
-const char *machine_cpu_target(void)
+/* Without work for the matrix unit its target would be the next one under another name. */
+static bool suits(const char *target, const struct features *f)
+{
+    const struct target *t = target_find(target, NULL);
+    return !f || !t->matrix_machine || target_matrix(t, f);
+}
+
+const char *machine_cpu_target(const struct features *f)
 {
     for (int k = 0; k < LEVELS; k++)
-        if (machine_runs(levels[k].name))
+        if (suits(levels[k].name, f) && machine_runs(levels[k].name))
             return levels[k].name;
     return levels[LEVELS - 1].name;
 }

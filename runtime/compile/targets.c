@@ -31,6 +31,7 @@ const char *machine_cuda_target(void)
 }
 
 struct list {
+    const struct features *features;
     const struct target **target;
     uint32_t room, count;
 };
@@ -63,14 +64,14 @@ static int add_cuda(struct list *list, struct error *e)
 static int add_word(struct list *list, const char *word, struct error *e)
 {
     if (!strcmp(word, "cpu"))
-        return add(list, machine_cpu_target(), e);
+        return add(list, machine_cpu_target(list->features), e);
     return strcmp(word, "cuda") ? add(list, word, e) : add_cuda(list, e);
 }
 
-int targets_resolve(const char *list, const struct target **ret, uint32_t room,
-                    uint32_t *ret_count, struct error *e)
+int targets_resolve(const char *list, const struct features *f, const struct target **ret,
+                    uint32_t room, uint32_t *ret_count, struct error *e)
 {
-    struct list found = {ret, room, 0};
+    struct list found = {f, ret, room, 0};
     char *copy = memory_text(list), *at = copy;
     int r = 0;
     for (char *word; r == 0 && (word = strsep(&at, ","));)

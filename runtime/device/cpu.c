@@ -27,7 +27,7 @@ static const char *cpu_unavailable(void)
 
 static void cpu_describe(struct text *out)
 {
-    text_add(out, "%s, %d threads", machine_cpu_target(), omp_get_num_procs());
+    text_add(out, "%s, %d threads", machine_cpu_target(NULL), omp_get_num_procs());
 }
 
 static int cpu_prefers(const struct artifact_target *t)
@@ -36,7 +36,7 @@ static int cpu_prefers(const struct artifact_target *t)
     const struct target *row = target_find(t->name, &e);
     if (!row || row->kind != TARGET_CPU || !machine_runs(t->name))
         return 0;
-    return 1 + (int)row->vector_bytes;
+    return 1 + (int)row->vector_bytes + (row->matrix_machine != NULL);
 }
 
 static int find_entries(void *library, const struct phase *phase, uint32_t count,

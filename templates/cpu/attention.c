@@ -6,18 +6,27 @@
 #define PLAN_HEADER "plan.h"
 #endif
 #include PLAN_HEADER
+#ifndef AMX /* 1: this kernel's dense work is the matrix unit's */
+#define AMX 0
+#endif
 #include "cpu/freestanding.h"
 #include "cpu/vector.h"
+#include "cpu/amx.h"
 #include "philox.h"
 #include "cpu/numbers.h"
 #include "cpu/layout.h"
 #include "cpu/pack.h"
+#if AMX
+#include "cpu/product_amx.h"
+#else
 #include "cpu/product.h"
+#endif
 #include "cpu/strip.h"
 #include "cpu/dropout.h"
 #include "cpu/panels.h"
 #include "cpu/walk.h"
 #include "cpu/scores.h"
+#include "cpu/weights.h"
 #include "cpu/softmax.h"
 #include "cpu/sparsegen.h"
 #include "cpu/forward.h"
@@ -25,9 +34,9 @@
 #include "cpu/backward.h"
 #endif
 
-#define ENTRY(name)                                                                                \
-    __attribute__((visibility("default"))) void name(const struct abi_args *a, u64 begin, u64 end, \
-                                                     u8 *scratch);                                 \
+#define ENTRY(name)                                                                       \
+    __attribute__((visibility("default"))) void name(const struct abi_args *a, u64 begin, \
+                                                     u64 end, u8 *scratch);               \
     void name(const struct abi_args *a, u64 begin, u64 end, u8 *scratch)
 
 static struct sequence head_at(const struct abi_args *a, u64 index)
@@ -48,18 +57,20 @@ ENTRY(attention_pack)
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
         struct sequence s = head_at(a, k);
-        operand_pack(&s, OPERAND_KEY, a->forward.uses);
-        operand_pack(&s, OPERAND_VALUE, 0);
+        operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES);
+        operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SUMS);
     }
 }
 
 ENTRY(attention_forward)
 {
+    matrix_begin();
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
         forward_item(&s, &a->forward.items[w.item], scratch);
     }
+    matrix_end();
 }
 
 #if BACKWARD
@@ -68,28 +79,32 @@ ENTRY(attention_pack_backward)
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
         struct sequence s = head_at(a, k);
-        operand_pack(&s, OPERAND_KEY, a->forward.uses);
-        operand_pack(&s, OPERAND_VALUE, a->forward.uses);
-        operand_pack(&s, OPERAND_QUERY, a->transposed.uses);
-        operand_pack(&s, OPERAND_GRADIENT, a->transposed.uses);
+        operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES | FOR_SUMS);
+        operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SCORES);
+        operand_pack(&s, OPERAND_QUERY, a->transposed.uses, FOR_SCORES | FOR_SUMS);
+        operand_pack(&s, OPERAND_GRADIENT, a->transposed.uses, FOR_SCORES | FOR_SUMS);
     }
 }
 
 ENTRY(attention_dq)
 {
+    matrix_begin();
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
         dq_item(&s, &a->forward.items[w.item], scratch);
     }
+    matrix_end();
 }
 
 ENTRY(attention_dkv)
 {
+    matrix_begin();
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->transposed, k, &s);
         dkv_item(&s, &a->transposed.items[w.item], scratch);
     }
+    matrix_end();
 }
 #endif

@@ -22,7 +22,7 @@ static void panel_slopes(const struct strip *t, struct block *b, const struct gr
 {
     u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
     float *to = &b->slope[0][g->at];
-    scores_product(to, t->m->row[1][0], &t->operand[1], g->first, g->live);
+    scores_product(to, strip_rows(t, 1), &t->operand[1], g->first, g->live);
     panel_fill(to, used & ~g->live, 0);
 }
 
@@ -48,6 +48,7 @@ static void group_drop_slopes(const struct strip *t, struct block *b, const stru
 /* The transposed plan: offsets and means of the columns, from every row. */
 static void panel_subtract(const struct strip *t, struct block *b, const struct group *g)
 {
+    const float gain = AMX ? t->gain : 1;
     float offset[TILE], mean[TILE];
     for (u32 c = 0; c < TILE; c++) {
         offset[c] = c < g->width ? score_offset(*lse_at(&t->s, g->first + c)) : 0;
@@ -56,7 +57,7 @@ static void panel_subtract(const struct strip *t, struct block *b, const struct 
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = 0; c < TILE; c += LANES) {
             float *score = &b->score[r][g->at + c], *slope = &b->slope[r][g->at + c];
-            store(score, load(score) - load(offset + c));
+            store(score, load(score) * gain - load(offset + c));
             store(slope, load(slope) - load(mean + c));
         }
 }
@@ -67,7 +68,8 @@ static void walk_subtract(const struct strip *t, struct block *b, const struct g
         const u32 *column = &b->column[r][g->at];
         u32 count = walk_count(column, g->width);
         for (u32 k = 0; k < count; k++) {
-            b->score[r][g->at + k] -= score_offset(*lse_at(&t->s, column[k]));
+            float *score = &b->score[r][g->at + k];
+            *score = *score * (AMX ? t->gain : 1) - score_offset(*lse_at(&t->s, column[k]));
             b->slope[r][g->at + k] -= *state_at(&t->s, column[k]);
         }
     }
@@ -102,13 +104,13 @@ static void block_slopes(const struct strip *t, struct block *b)
 
 static void block_gradient(const struct strip *t, struct block *b)
 {
-    float inverse = 1 / (1 - t->s.a->lambda);
+    const float inverse = 1 / (1 - t->s.a->lambda), gain = AMX ? t->gain : 1;
     for (u32 r = 0; r < t->rows; r++) {
         vec offset = splat(t->m->offset[r]), mean = splat(t->m->mean[r]);
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec s = load(&b->score[r][c]), slope = load(&b->slope[r][c]);
             if (!t->transposed) {
-                s -= offset;
+                s = s * gain - offset;
                 slope -= mean;
             }
             vec p, ds;
@@ -122,6 +124,8 @@ static void block_gradient(const struct strip *t, struct block *b)
             }
             store(&b->score[r][c], p);
             store(&b->slope[r][c], ds);
+            weight_put(b, 0, r, c, p);
+            weight_put(b, 1, r, c, ds);
         }
     }
 }
@@ -144,28 +148,28 @@ static void strip_means(const struct strip *t, u32 blocks)
     }
 }
 
-/* An O that was rounded to 16 bits is too far off for dO O: then delta is summed up beside
-   dQ = sum (P dP) K - delta sum P K, both of which are linear in what is known at a block. */
+/* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
+   as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
 enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 };
 
-static void late_block(const struct strip *t, struct block *b, float *delta)
+static void late_block(const struct strip *t, struct block *b, float *missing)
 {
     for (u32 r = 0; r < t->rows; r++) {
         vec sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES)
             sum += load(&b->slope[r][c]);
-        delta[r] += sum_lanes(sum);
+        missing[r] += sum_lanes(sum);
     }
-    block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 0, t->m->sums[1]);
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, t->m->sums[1]);
 }
 
-static void late_finish(const struct strip *t, const float *delta)
+static void late_finish(const struct strip *t, const float *missing)
 {
     for (u32 r = 0; r < t->rows; r++) {
-        t->m->mean[r] = delta[r];
+        t->m->mean[r] += missing[r];
         for (u32 d = 0; d < WIDTH; d += LANES)
-            store(&t->m->sums[0][r][d], load(&t->m->sums[0][r][d]) -
-                                            splat(delta[r]) * load(&t->m->sums[1][r][d]));
+            store(&t->m->sums[0][r][d],
+                  load(&t->m->sums[0][r][d]) - splat(missing[r]) * load(&t->m->sums[1][r][d]));
     }
 }
 
@@ -174,7 +178,7 @@ static void strip_deltas(const struct strip *t)
 {
     for (u32 r = 0; r < t->rows; r++) {
         t->m->mean[r] = 0;
-        if (DELTA_LATE || !row_live(t, r))
+        if (!row_live(t, r))
             continue;
         float o[WIDTH];
         vec sum = {0};
@@ -188,27 +192,29 @@ static void strip_deltas(const struct strip *t)
 static void block_backward(const struct strip *t, struct block *b)
 {
     block_gradient(t, b);
-    block_sums(t, b, (const float (*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
     if (!t->transposed)
         return;
-    if (dropping(t))
+    if (dropping(t)) {
         block_drop(t, b);
-    block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 1, t->m->sums[1]);
+        weights_round(t, b);
+    }
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[1]);
 }
 
 static void strip_backward(struct strip *t)
 {
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
-    float delta[STRIP_ROWS] = {0};
+    float missing[STRIP_ROWS] = {0};
     if (IS_SOFTMAX || t->transposed) {
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
             block_backward(t, b);
             if (late)
-                late_block(t, b, delta);
+                late_block(t, b, missing);
         }
         if (late)
-            late_finish(t, delta);
+            late_finish(t, missing);
         return;
     }
     for (; block_next(t, strip_block(t, blocks)); blocks++)
@@ -239,6 +245,8 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
     if (t.live) {
         strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
         strip_read(&t, &s->a->d_o, 1, t.m->row[1]);
+        strip_round(&t, 0);
+        strip_round(&t, 1);
         strip_clear_sums(&t, 0);
         if (DELTA_LATE)
             strip_clear_sums(&t, 1);
@@ -261,6 +269,8 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
     if (t.live) {
         strip_read(&t, &s->a->k, t.factor, t.m->row[0]);
         strip_read(&t, &s->a->v, 1, t.m->row[1]);
+        strip_round(&t, 0);
+        strip_round(&t, 1);
         strip_clear_sums(&t, 0);
         strip_clear_sums(&t, 1);
         strip_backward(&t);

@@ -4,7 +4,8 @@
 #define MASKC_CPU_LAYOUT_H
 
 enum {
-    IS_F32 = (int)DTYPE == (int)ABI_F32, /* constants of two enums: gcc warns without the casts */
+    IS_F32 =
+        (int)DTYPE == (int)ABI_F32, /* constants of two enums: gcc warns without the casts */
     IS_SOFTMAX = (int)TRANSFORM == (int)ABI_SOFTMAX,
     TILE = ABI_TILE_COLS,
     WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
@@ -19,6 +20,10 @@ enum {
        32 columns that begin in it lie in a row. */
     PANEL_COLS = 256,
     PANEL_EXTRA = TILE + 16,
+    /* Rows of a panel: features, or for a matrix unit pairs of 16-bit features, both zero beyond
+       the head's; 32 of these are one step of it. */
+    DEPTH = AMX ? (HEAD_DIM + 31) / 32 * 32 : HEAD_DIM,
+    PANEL_ROWS = AMX ? DEPTH / 2 : HEAD_DIM,
 };
 
 /* One head of one sequence. */
@@ -117,6 +122,7 @@ struct operand {
     const float *rows; /* row i at rows + i * stride */
     i64 stride;
     const float *panels; /* transposed; valid where the plan has tiles or ranges */
+    const u32 *pairs;    /* matrix units: see pack_pairs(); valid there too */
     u32 padded;          /* length of the padded layout, to a multiple of 32 */
 };
 
@@ -134,13 +140,13 @@ static inline u32 panel_stride(u32 padded, u32 panel)
 static inline u64 panel_floats(u32 padded)
 {
     u64 panels = (padded + PANEL_COLS - 1) / PANEL_COLS;
-    return HEAD_DIM * (padded + panels * PANEL_EXTRA);
+    return PANEL_ROWS * (padded + panels * PANEL_EXTRA);
 }
 
 /* Where a panel begins: all before it are whole. */
 static inline u64 panel_first(u32 panel)
 {
-    return (u64)panel * HEAD_DIM * (PANEL_COLS + PANEL_EXTRA);
+    return (u64)panel * PANEL_ROWS * (PANEL_COLS + PANEL_EXTRA);
 }
 
 static inline float *pack_of_head(const struct sequence *s)
@@ -160,6 +166,16 @@ static inline float *pack_rows(const struct sequence *s, enum operand_kind k)
     return pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) + (u64)k * padded * WIDTH;
 }
 
+/* Matrix units: WIDTH words for each two rows 2 k and 2 k + 1, the second one's element in the upper
+   half. 32 rows that begin at any even one are there. */
+static inline u32 *pack_pairs(const struct sequence *s, enum operand_kind k)
+{
+    u32 padded = padded_rows(s->a);
+    float *first = pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) +
+                   (u64)OPERANDS * padded * WIDTH;
+    return (u32 *)(void *)first + (u64)k * (padded + TILE) / 2 * WIDTH;
+}
+
 static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,
                                                       enum operand_kind k)
 {
@@ -172,6 +188,8 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     const struct abi_tensor *t = operand_tensor(s->a, k);
     struct operand o = {.stride = WIDTH, .padded = padded_rows(s->a)};
     o.panels = pack_panels(s, k);
+    if (AMX)
+        o.pairs = pack_pairs(s, k);
     if (ROWS_PACKED) {
         o.rows = pack_rows(s, k);
     } else {

@@ -28,14 +28,38 @@ static void panel_mask(float *to, const u32 *pattern, u32 live)
     }
 }
 
+/* Matrix units take 32 columns where the group has fewer, and groups at multiples of 32. */
+static void panel_cut(float *to, u32 columns, u32 rows)
+{
+    for (u32 r = 0; r < rows; r++)
+        for (u32 c = 0; c < TILE; c += LANES) {
+            float *at = to + r * SCORE_STRIDE + c;
+            store(at, pick(mask_of_bits(columns >> c), load(at), splat(-INFINITY_F)));
+        }
+}
+
+static void panel_skip(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = g->at - g->gap; c < g->at; c++) {
+            b->score[r][c] = -INFINITY_F;
+            if (BACKWARD)
+                b->slope[r][c] = 0;
+        }
+}
+
 static void panel_scores(const struct strip *t, struct block *b, const struct group *g)
 {
     u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
     float *to = &b->score[0][g->at];
-    scores_product(to, t->m->row[0][0], &t->operand[0], g->first, g->live);
+    scores_product(to, strip_rows(t, 0), &t->operand[0], g->first, g->live);
     panel_fill(to, used & ~g->live, -INFINITY_F);
     if (g->pattern)
         panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
+    if (AMX && g->columns != 0xffffffff)
+        panel_cut(to, g->columns, t->rows);
+    if (g->gap)
+        panel_skip(t, b, g);
 }
 
 static void panel_keep(const struct strip *t, struct block *b, const struct group *g)
@@ -46,7 +70,20 @@ static void panel_keep(const struct strip *t, struct block *b, const struct grou
         keep_put(b, r, g->at, g->width, keep[r]);
 }
 
-/* Sums over the columns of groups from `k` that follow on each other; returns the next group. */
+/* Sums over the columns of groups from `k` that belong together; returns the next group. */
+#if AMX
+static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
+                      const float (*weight)[SCORE_STRIDE], u32 operand, float *sums)
+{
+    struct sums_step step[WEIGHT_STRIDE / TILE];
+    u32 steps = 0, live = b->group[k].live;
+    for (; k < b->groups && b->group[k].kind == GROUP_PANEL && b->group[k].live == live; k++)
+        step[steps++] = (struct sums_step){b->group[k].at, b->group[k].first};
+    const u16 *rounded = b->weight[weight != (const float(*)[SCORE_STRIDE])b->score][0];
+    sums_product(sums, rounded, &t->operand[operand], step, steps, live);
+    return k;
+}
+#else
 static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
                       const float (*weight)[SCORE_STRIDE], u32 operand, float *sums)
 {
@@ -62,5 +99,6 @@ static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
     sums_product(sums, weight[0] + g->at, &t->operand[operand], g->first, width, g->live);
     return k;
 }
+#endif
 
 #endif

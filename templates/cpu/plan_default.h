@@ -12,6 +12,6 @@ enum {
     DROPOUT = 1,      /* the code can drop; abi_args.keep_below says whether it does */
     CHUNK_COLS = 512, /* score columns that softmax takes at a time */
     PACK_ROW_BYTES = 2560,        /* pack space for each row of a head (padded to 32, plus 32) */
-    SCRATCH_FIXED_BYTES = 263488, /* scratch of a thread ... */
+    SCRATCH_FIXED_BYTES = 267584, /* scratch of a thread ... */
     SCRATCH_COL_BYTES = 0,        /* ... and for each score column of the widest item */
 };

@@ -7,7 +7,7 @@
 static void block_close(const struct strip *t, struct block *b)
 {
     for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = b->cols; c % LANES; c++) {
+        for (u32 c = b->cols; c % (AMX ? TILE : LANES); c++) {
             b->score[r][c] = -INFINITY_F;
             if (BACKWARD)
                 b->slope[r][c] = 0;

@@ -12,13 +12,15 @@ INLINE vec row_largest(const float *score, u32 cols)
     return m;
 }
 
-/* Scores to 2^(s - m); returns their sum, lane by lane. */
-INLINE vec row_exp2(float *score, u32 cols, float m)
+/* Scores of row r to 2^(s - m); returns their sum, lane by lane. */
+INLINE vec row_exp2(struct block *b, u32 r, float m, float gain, int floats)
 {
     vec sum = {0};
-    for (u32 c = 0; c < cols; c += LANES) {
-        vec p = exp2_vec(load(score + c) - splat(m));
-        store(score + c, p);
+    for (u32 c = 0; c < b->cols; c += LANES) {
+        vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(m));
+        if (floats)
+            store(&b->score[r][c], p);
+        weight_put(b, 0, r, c, p);
         sum += p;
     }
     return sum;
@@ -48,18 +50,21 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
 {
     struct strip_memory *m = t->m;
     const u32 rows = t->rows, cols = b->cols;
+    const float gain = AMX ? t->gain : 1;
+    const int floats = !AMX || b->walks || dropping(t);
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
         for (u32 k = 0; k < 4; k++)
             x[k] = row_largest(b->score[first + k < rows ? first + k : rows - 1], cols);
         quad old = *(quad_at *)(m->largest + first);
-        quad now = larger_quad(largest4(x[0], x[1], x[2], x[3]), old);
+        quad now = larger_quad(largest4(x[0], x[1], x[2], x[3]) * gain, old);
         if (!first_block)
             rows_rescale(m, first, old, now);
         *(quad_at *)(m->largest + first) = now;
         quad base = (quad)((quad_mask)now & ~(quad_mask)(now == -INFINITY_F));
         for (u32 k = 0; k < 4 && first + k < rows; k++)
-            sum[k] = row_exp2(b->score[first + k], cols, base[k]);
+            sum[k] = floats ? row_exp2(b, first + k, base[k], gain, 1)
+                            : row_exp2(b, first + k, base[k], gain, 0);
         *(quad_at *)(m->total + first) += sum4(sum[0], sum[1], sum[2], sum[3]);
     }
 }
@@ -86,9 +91,11 @@ static void softmax_forward(struct strip *t)
     for (int first = 1; block_next(t, b); first = 0) {
         block_scores(t, b);
         softmax_block(t, b, first);
-        if (dropping(t))
+        if (dropping(t)) {
             block_drop(t, b);
-        block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
+            weights_round(t, b);
+        }
+        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
     }
     softmax_finish(t->m);
 }

@@ -17,23 +17,32 @@ struct group {
     u32 at, width; /* score columns of the block */
     u32 pattern;   /* panel: as in struct abi_tile */
     u32 live;      /* panel: row blocks with an active entry */
+    u32 columns;   /* panel: bit c: column first + c counts */
+    u32 gap;       /* matrix units: unused score columns before `at` */
 };
 
 struct block {
-    float score[STRIP_ROWS][SCORE_STRIDE]; /* S, then P or dS */
+    float score[STRIP_ROWS][SCORE_STRIDE];                /* S, then P or dS */
     float slope[BACKWARD ? STRIP_ROWS : 1][SCORE_STRIDE]; /* dP, then dS */
     u32 column[STRIP_ROWS][SCORE_STRIDE]; /* walks: of each row; see walk_count() */
     u32 keep[STRIP_ROWS][KEEP_WORDS];     /* dropout: bit c % 32 of word c / 32, 1 where kept */
     struct group group[CHUNK_COLS];
     u32 groups, cols;
-    u32 unused[14];
+    u32 walks; /* 1 where some group is one */
+    u32 unused[13];
+#if AMX
+    u16 weight[1 + BACKWARD][STRIP_ROWS][WEIGHT_STRIDE]; /* score and slope, rounded */
+#endif
 };
 
 struct strip_memory {
-    float row[2][STRIP_ROWS][WIDTH];  /* the strip's rows: for S (scaled), for dP */
-    float sums[2][STRIP_ROWS][WIDTH]; /* O; dQ; dK, dV */
+    float row[2][STRIP_ROWS][WIDTH];              /* the strip's rows: for S (scaled), for dP */
+    float sums[2][STRIP_ROWS][WIDTH];             /* O; dQ; dK, dV */
     float largest[STRIP_ROWS], total[STRIP_ROWS]; /* online softmax: m (base 2), l */
-    float offset[STRIP_ROWS], mean[STRIP_ROWS];   /* LSE (base 2) or tau; delta, or mean slope */
+    float offset[STRIP_ROWS], mean[STRIP_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
+#if AMX
+    u16 half_row[2][STRIP_ROWS][DEPTH]; /* as `row` */
+#endif
 };
 
 enum {
@@ -54,12 +63,13 @@ struct strip {
     const struct abi_plan *plan;
     const struct abi_item *item;
     int transposed;
-    u32 live;       /* bit r: row r is owned and below the length */
-    u32 live_blocks; /* row blocks with a live row */
-    u32 rows;       /* rows of a block that are in use */
+    u32 live;                  /* bit r: row r is owned and below the length */
+    u32 live_blocks;           /* row blocks with a live row */
+    u32 rows;                  /* rows of a block that are in use */
     struct operand operand[2]; /* columns: for S, for dP */
-    float factor;              /* of S: scale, times log2(e) for softmax */
-    u32 piece, entry, offset;  /* how far the pieces were taken */
+    float factor; /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
+    float gain;   /* ... its sign alone is in the rows, as that rounds nothing */
+    u32 piece, entry, offset; /* how far the pieces were taken */
     struct strip_memory *m;
     struct block *blocks;
 };
@@ -88,11 +98,17 @@ static void strip_open(struct strip *t, const struct sequence *s, const struct a
     t->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
     t->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
     t->factor = s->a->scale * (IS_SOFTMAX ? LOG2_E : 1);
+    t->gain = 1;
+    if (AMX) {
+        t->gain = t->factor < 0 ? -t->factor : t->factor;
+        t->factor = t->factor < 0 ? -1 : 1;
+    }
     u32 active = item->row0 < s->length ? s->length - item->row0 : 0;
     active = active < item->rows ? active : item->rows;
     t->live = item->own[0] & (active < 32 ? (1u << active) - 1 : 0xffffffff);
     for (u32 k = 0; k < BLOCKS; k++)
-        t->live_blocks |= (u32)((t->live >> (k * BLOCK_ROWS) & ((1u << BLOCK_ROWS) - 1)) != 0) << k;
+        t->live_blocks |= (u32)((t->live >> (k * BLOCK_ROWS) & ((1u << BLOCK_ROWS) - 1)) != 0)
+                          << k;
     t->rows = item->rows;
     for (u32 k = 0; k < item->pieces; k++)
         if (piece_is_panel(plan->pieces[item->piece + k].kind))
@@ -115,6 +131,34 @@ static void strip_read(const struct strip *t, const struct abi_tensor *from, flo
             for (u32 d = 0; d < WIDTH; d++)
                 to[r][d] = 0;
 }
+
+/* The rows that products with the columns take: for S (0) or for dP (1). */
+#if AMX
+INLINE const u16 *strip_rows(const struct strip *t, u32 which)
+{
+    return t->m->half_row[which][0];
+}
+
+static void strip_round(const struct strip *t, u32 which)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            half_store(t->m->half_row[which][r] + d, load(t->m->row[which][r] + d));
+        for (u32 d = WIDTH; d < DEPTH; d++)
+            t->m->half_row[which][r][d] = 0;
+    }
+}
+#else
+INLINE const float *strip_rows(const struct strip *t, u32 which)
+{
+    return t->m->row[which][0];
+}
+
+INLINE void strip_round(const struct strip *t, u32 which)
+{
+    (void)t, (void)which;
+}
+#endif
 
 static void strip_clear_sums(const struct strip *t, u32 which)
 {
@@ -141,7 +185,7 @@ static u32 pattern_live(const u32 *pattern)
 static struct group group_next(struct strip *t, const struct abi_piece *piece, u32 room)
 {
     const struct abi_plan *p = t->plan;
-    struct group g = {.live = t->live_blocks};
+    struct group g = {.live = t->live_blocks, .columns = 0xffffffff};
     if (piece->kind == ABI_TILES) {
         struct abi_tile tile = p->tiles[piece->first + t->entry++];
         u32 left = tile.col0 < t->s.length ? t->s.length - tile.col0 : 0;
@@ -163,20 +207,27 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
         g.kind = piece->kind == ABI_ROWS ? GROUP_RANGE : GROUP_PANEL;
         g.first = range.begin + t->offset;
         u32 left = g.first < end ? end - g.first : 0;
+        u32 skip =
+            AMX && left && g.kind == GROUP_PANEL ? g.first & 1 : 0; /* see pack_pairs() */
+        g.first -= skip;
+        left += skip;
+        g.columns <<= skip;
         g.width = left < most ? left : most;
-        t->offset += g.width;
+        t->offset += g.width - skip;
         if (g.width == left) {
             t->offset = 0;
             t->entry++;
         }
     }
+    if (AMX && g.width < TILE)
+        g.columns &= (1u << g.width) - 1;
     return g;
 }
 
 /* The next block of groups; false where the pieces are used up and it stays empty. */
 static int block_next(struct strip *t, struct block *b)
 {
-    b->groups = b->cols = 0;
+    b->groups = b->cols = b->walks = 0;
     while (t->piece < t->item->pieces && b->cols < CHUNK_COLS) {
         const struct abi_piece *piece = &t->plan->pieces[t->item->piece + t->piece];
         if (t->entry >= piece->count) {
@@ -187,8 +238,10 @@ static int block_next(struct strip *t, struct block *b)
         struct group g = group_next(t, piece, CHUNK_COLS - b->cols);
         if (!g.width || (g.kind == GROUP_PANEL && !g.live))
             continue;
-        g.at = b->cols;
-        b->cols += g.width;
+        g.gap = AMX && g.kind == GROUP_PANEL ? -b->cols % TILE : 0;
+        g.at = b->cols + g.gap;
+        b->cols = g.at + (AMX && g.kind == GROUP_PANEL ? TILE : g.width);
+        b->walks |= g.kind != GROUP_PANEL;
         b->group[b->groups++] = g;
     }
     return b->groups != 0;

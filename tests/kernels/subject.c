@@ -33,14 +33,11 @@ void subject_finish(struct cache *cache)
 
 uint32_t subject_targets(const struct target **ret, uint32_t room)
 {
-    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-amx"};
     uint32_t count = 0;
-    bool best = false;
     struct error e;
-    for (int k = 0; k < 3 && !best && count + 1 < room; k++) {
+    for (int k = 0; k < 4 && machine_runs(level[k]) && count + 1 < room; k++)
         ret[count++] = target_find(level[k], &e);
-        best = !strcmp(level[k], machine_cpu_target());
-    }
     ret[count++] = target_find("sm_80", &e);
     return count;
 }
@@ -51,7 +48,7 @@ static uint8_t *write_emulated(const struct mask *m, const struct target *t,
 {
     struct error e = {0};
     struct artifact *a = memory_new(1, sizeof *a);
-    struct plan *plan = plan_build(m, t, f, machine_find(t->machine, &e), &e);
+    struct plan *plan = plan_build(m, t, f, machine_find(target_machine(t, f), &e), &e);
     if (!plan)
         fail_msg("%s", e.text);
     struct source *source = emit_source(t, f);
@@ -71,7 +68,7 @@ static uint8_t *write_emulated(const struct mask *m, const struct target *t,
                                             .code_size = sizeof absent,
                                             .source = text.bytes,
                                             .launch = source->launch};
-    snprintf(a->plan[0].machine, sizeof a->plan[0].machine, "%s", t->machine);
+    snprintf(a->plan[0].machine, sizeof a->plan[0].machine, "%s", target_machine(t, f));
     snprintf(a->target[0].name, sizeof a->target[0].name, "%s", t->name);
     uint8_t *bytes = artifact_write(a, ret_size);
     free(a->mask);

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+static const struct features plain = {.head_dim = 64};
 static char cache[] = "/tmp/maskc-api-test-XXXXXX";
 
 /* ---- compile ---- */
@@ -48,7 +49,7 @@ static void zeroed_options_are_defaults(void **state)
     assert_int_equal(info.transform, MASKC_SOFTMAX);
     assert_int_equal(info.dropout, 0);
     assert_int_equal(info.backward, 1);
-    assert_string_equal(info.target, machine_cpu_target());
+    assert_string_equal(info.target, machine_cpu_target(&plain));
     assert_string_equal(info.device, "cpu");
     assert_non_null(strstr(maskc_plan_text(kernel), "x86"));
     maskc_kernel_destroy(kernel);
@@ -435,20 +436,22 @@ static void target_lists_are_resolved(void **state)
     const struct target *found[ARTIFACT_MAX_TARGETS];
     uint32_t count;
     char list[64];
-    snprintf(list, sizeof list, "cpu,%s,sm_80,cpu,sm_80", machine_cpu_target());
-    assert_int_equal(targets_resolve(list, found, ARTIFACT_MAX_TARGETS, &count, NULL), 0);
+    snprintf(list, sizeof list, "cpu,%s,sm_80,cpu,sm_80", machine_cpu_target(&plain));
+    assert_int_equal(targets_resolve(list, &plain, found, ARTIFACT_MAX_TARGETS, &count, NULL),
+                     0);
     assert_int_equal(count, 2);
-    assert_string_equal(found[0]->name, machine_cpu_target());
+    assert_string_equal(found[0]->name, machine_cpu_target(&plain));
     assert_string_equal(found[1]->name, "sm_80");
-    assert_int_equal(targets_resolve("cuda", found, ARTIFACT_MAX_TARGETS, &count, NULL), 0);
+    assert_int_equal(targets_resolve("cuda", &plain, found, ARTIFACT_MAX_TARGETS, &count, NULL),
+                     0);
     assert_true(count == 1 || count == 3); /* with a GPU its own */
     struct error e = {0};
-    assert_int_equal(targets_resolve("cpu,x86-64-v9", found, ARTIFACT_MAX_TARGETS, &count, &e),
-                     -1);
+    assert_int_equal(
+        targets_resolve("cpu,x86-64-v9", &plain, found, ARTIFACT_MAX_TARGETS, &count, &e), -1);
     assert_non_null(strstr(e.text, "x86-64-v3"));
-    assert_int_equal(targets_resolve("sm_80,sm_86", found, 1, &count, &e), -1);
+    assert_int_equal(targets_resolve("sm_80,sm_86", &plain, found, 1, &count, &e), -1);
     assert_false(machine_runs("sm_80"));
-    assert_true(machine_runs(machine_cpu_target()));
+    assert_true(machine_runs(machine_cpu_target(&plain)));
 }
 
 static int setup(void **state)

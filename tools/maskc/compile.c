@@ -14,8 +14,9 @@ int command_request(const struct options *o, const char *default_targets,
     *ret = (struct compile_request){
         .targets = target, .machine = o->machine, .progress = progress_show};
     const char *list = o->target ? o->target : default_targets;
-    if (targets_resolve(list, target, ARTIFACT_MAX_TARGETS, &ret->n_targets, e) ||
-        options_features(o, NULL, &ret->features, e) ||
+    if (options_features(o, NULL, &ret->features, e) ||
+        targets_resolve(list, &ret->features, target, ARTIFACT_MAX_TARGETS, &ret->n_targets,
+                        e) ||
         (o->machine && !machine_find(o->machine, e)))
         return -1;
     for (uint32_t t = 0; t < ret->n_targets; t++)

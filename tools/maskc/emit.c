@@ -103,7 +103,8 @@ static int emit(const struct options *o, struct error *e)
         return error_set(e, ERROR_INPUT, "emit takes one target, '%s' names %u", o->target,
                          r.n_targets);
     struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
-    const struct machine *machine = machine_find(r.machine ? r.machine : target[0]->machine, e);
+    const struct machine *machine =
+        machine_find(r.machine ? r.machine : target_machine(target[0], &r.features), e);
     struct plan *p = m && machine ? plan_build(m, target[0], &r.features, machine, e) : NULL;
     int code = -1;
     if (p) {

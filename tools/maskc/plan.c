@@ -35,7 +35,8 @@ int command_plan(const struct options *o)
     struct compile_request request;
     if (command_request(o, "cpu", target, &request, &e))
         return command_fail(&e);
-    const char *name = request.machine ? request.machine : target[0]->machine;
+    const char *name =
+        request.machine ? request.machine : target_machine(target[0], &request.features);
     const struct machine *machine = machine_find(name, &e);
     if (!machine)
         return command_fail(&e);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AMX: eight registers of 16 rows x 64 bytes, and C += A B on them with bf16 pairs. The compilers
+   have no common builtins for it, so the instructions are asm, and they stand in this file alone.
+   Four registers hold a 32 x 32 block of C, two hold A's row blocks and two B's column blocks. */
+#ifndef MASKC_CPU_AMX_H
+#define MASKC_CPU_AMX_H
+
+#if AMX
+
+enum { TILE_BYTES = 64, PAIR = 2 };
+
+struct tile_config {
+    u8 palette, start, reserved[14];
+    u16 row_bytes[16];
+    u8 rows[16];
+};
+
+/* At the entry of a phase, in each thread. */
+INLINE void matrix_begin(void)
+{
+    const struct tile_config config = {
+        .palette = 1,
+        .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+        .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+    };
+    __asm__ volatile("ldtilecfg %0" : : "m"(config));
+}
+
+/* At its end: what follows in this thread saves no tiles. */
+INLINE void matrix_end(void)
+{
+    __asm__ volatile("tilerelease");
+}
+
+#define TILE_LOAD(t, from, stride)                   \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t \
+                     :                               \
+                     : "r"(from), "r"((i64)(stride)) \
+                     : "memory")
+#define TILE_STORE(t, to, stride)                        \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" \
+                     :                                   \
+                     : "r"(to), "r"((i64)(stride))       \
+                     : "memory")
+#define TILE_ZERO(t)          __asm__ volatile("tilezero %tmm" #t)
+#define TILE_PRODUCT(c, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #c)
+
+/* Row blocks of C to be worked on (bits of `live`), by column blocks (1 or 2). */
+INLINE void block_zero(u32 live, u32 columns)
+{
+    if (live & 1) {
+        TILE_ZERO(0);
+        if (columns > 1)
+            TILE_ZERO(1);
+    }
+    if (live & 2) {
+        TILE_ZERO(2);
+        if (columns > 1)
+            TILE_ZERO(3);
+    }
+}
+
+INLINE void block_load(const float *c, u32 stride, u32 live, u32 columns)
+{
+    if (live & 1) {
+        TILE_LOAD(0, c, 4 * stride);
+        if (columns > 1)
+            TILE_LOAD(1, c + 16, 4 * stride);
+    }
+    if (live & 2) {
+        TILE_LOAD(2, c + 16 * stride, 4 * stride);
+        if (columns > 1)
+            TILE_LOAD(3, c + 16 * stride + 16, 4 * stride);
+    }
+}
+
+INLINE void block_store(float *c, u32 stride, u32 live, u32 columns)
+{
+    if (live & 1) {
+        TILE_STORE(0, c, 4 * stride);
+        if (columns > 1)
+            TILE_STORE(1, c + 16, 4 * stride);
+    }
+    if (live & 2) {
+        TILE_STORE(2, c + 16 * stride, 4 * stride);
+        if (columns > 1)
+            TILE_STORE(3, c + 16 * stride + 16, 4 * stride);
+    }
+}
+
+/* C += A B over a depth of 32. A: rows of bf16, stride_a apart. B: rows of pairs, stride_b pairs
+   apart; row k of a column block has elements 2 k and 2 k + 1 of its 16 columns. */
+INLINE void block_step(const u16 *a, u32 stride_a, const u32 *b, u32 stride_b, u32 live,
+                       u32 columns)
+{
+    TILE_LOAD(6, b, 4 * stride_b);
+    if (columns > 1)
+        TILE_LOAD(7, b + 16, 4 * stride_b);
+    if (live & 1) {
+        TILE_LOAD(4, a, 2 * stride_a);
+        TILE_PRODUCT(0, 4, 6);
+        if (columns > 1)
+            TILE_PRODUCT(1, 4, 7);
+    }
+    if (live & 2) {
+        TILE_LOAD(5, a + 16 * stride_a, 2 * stride_a);
+        TILE_PRODUCT(2, 5, 6);
+        if (columns > 1)
+            TILE_PRODUCT(3, 5, 7);
+    }
+}
+
+typedef u16 half_vec __attribute__((vector_size(32)));
+typedef u16 half_pair __attribute__((vector_size(64)));
+typedef u16 half_at __attribute__((vector_size(32), aligned(2), may_alias));
+typedef u16 half_pair_at __attribute__((vector_size(64), aligned(2), may_alias));
+
+/* To bf16: nearest, ties to even. */
+INLINE void half_store(u16 *to, vec x)
+{
+    half_vec y;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"(x));
+    *(half_at *)to = y;
+}
+
+INLINE void half_store2(u16 *to, vec first, vec second)
+{
+    half_pair y;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(y) : "v"(first), "v"(second));
+    *(half_pair_at *)to = y;
+}
+
+#else
+
+INLINE void matrix_begin(void)
+{
+}
+
+INLINE void matrix_end(void)
+{
+}
+
+#endif
+#endif
