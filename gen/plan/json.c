@@ -26,14 +26,24 @@ static void add_places(const struct plan *p, uint32_t which, json_t *entry)
     json_object_set_new(entry, "at", at);
 }
 
-/* The launch by one lowering alone, in proportion to dense. */
-static json_t *rejected(const struct plan_summary *s, double dense)
+/* The launch by a lowering whose work for a head is predicted at `work`: on the line through what is
+   known of whole launches, the plan and dense. (A GPU that is not full hides work: in proportion to
+   dense alone, a lowering of more work than the plan's would look faster than it.) */
+static double launch_of(const struct plan_summary *s, struct mask_times t, double work)
+{
+    if (work <= s->predicted || s->dense_predicted <= s->predicted)
+        return t.predicted * work / s->predicted;
+    return t.predicted + (work - s->predicted) * (t.dense - t.predicted) /
+                             (s->dense_predicted - s->predicted);
+}
+
+static json_t *rejected(const struct plan_summary *s, struct mask_times t)
 {
     json_t *list = json_array();
     for (uint32_t k = 0; k < s->n_rejected; k++)
         json_array_append_new(
             list, json_pack("{s:s,s:o}", "lowering", s->rejected[k].lowering, "predicted_s",
-                            number(dense * s->rejected[k].predicted / s->dense_predicted)));
+                            number(launch_of(s, t, s->rejected[k].predicted))));
     return list;
 }
 
@@ -53,7 +63,7 @@ static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32
     json_object_set_new(j, "dense_predicted_s", number(t.dense));
     json_object_set_new(j, "floor_s", number(t.floor));
     json_object_set_new(j, "bound", json_string(s->bound));
-    json_object_set_new(j, "rejected", rejected(s, t.dense));
+    json_object_set_new(j, "rejected", rejected(s, t));
     return j;
 }
 

@@ -94,6 +94,9 @@ static void check_entry(const json_t *entry)
     json_array_foreach(json_object_get(entry, "rejected"), k, rejected)
     {
         assert_true(real(rejected, "predicted_s") > 0);
+        if (!strcmp(json_string_value(json_object_get(rejected, "lowering")), "dense"))
+            assert_double_equal(real(rejected, "predicted_s"), real(entry, "dense_predicted_s"),
+                                1e-12);
         assert_string_not_equal(json_string_value(json_object_get(rejected, "lowering")),
                                 json_string_value(json_object_get(entry, "lowering")));
     }
