@@ -29,6 +29,7 @@
 #include "cpu/weights.h"
 #include "cpu/softmax.h"
 #include "cpu/sparsegen.h"
+#include "cpu/walk_forward.h"
 #include "cpu/forward.h"
 #if BACKWARD
 #include "cpu/backward.h"

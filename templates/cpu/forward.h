@@ -24,6 +24,10 @@ static void forward_write(const struct strip *t)
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
+    if (IS_SOFTMAX && !(DROPOUT && s->a->keep_below) && walk_alone(&s->a->forward, item)) {
+        walk_forward(s, item, scratch);
+        return;
+    }
     strip_open(&t, s, &s->a->forward, item, 0, scratch);
     if (t.live) {
         strip_read(&t, &s->a->q, t.factor, t.m->row[0]);

@@ -89,6 +89,14 @@ static inline int piece_is_panel(u32 kind)
     return kind == ABI_TILES || kind == ABI_BLOCKS;
 }
 
+/* Bit r: row r is owned and below the length. */
+static inline u32 rows_live(const struct sequence *s, const struct abi_item *item)
+{
+    u32 active = item->row0 < s->length ? s->length - item->row0 : 0;
+    active = active < item->rows ? active : item->rows;
+    return item->own[0] & (active < 32 ? (1u << active) - 1 : 0xffffffff);
+}
+
 static void strip_open(struct strip *t, const struct sequence *s, const struct abi_plan *plan,
                        const struct abi_item *item, int transposed, u8 *scratch)
 {
@@ -103,9 +111,7 @@ static void strip_open(struct strip *t, const struct sequence *s, const struct a
         t->gain = t->factor < 0 ? -t->factor : t->factor;
         t->factor = t->factor < 0 ? -1 : 1;
     }
-    u32 active = item->row0 < s->length ? s->length - item->row0 : 0;
-    active = active < item->rows ? active : item->rows;
-    t->live = item->own[0] & (active < 32 ? (1u << active) - 1 : 0xffffffff);
+    t->live = rows_live(s, item);
     for (u32 k = 0; k < BLOCKS; k++)
         t->live_blocks |= (u32)((t->live >> (k * BLOCK_ROWS) & ((1u << BLOCK_ROWS) - 1)) != 0)
                           << k;
@@ -207,8 +213,8 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
         g.kind = piece->kind == ABI_ROWS ? GROUP_RANGE : GROUP_PANEL;
         g.first = range.begin + t->offset;
         u32 left = g.first < end ? end - g.first : 0;
-        u32 skip =
-            AMX && left && g.kind == GROUP_PANEL ? g.first & 1 : 0; /* see pack_pairs() */
+        /* matrix units: see MATRIX_COLS */
+        u32 skip = AMX && left && g.kind == GROUP_PANEL ? g.first % MATRIX_COLS : 0;
         g.first -= skip;
         left += skip;
         g.columns <<= skip;

@@ -149,16 +149,19 @@ static void walk_scores(const struct strip *t, struct block *b, const struct gro
 
 enum { WALK_LANES = 4 * LANES };
 
-/* sums[d .. d + 4 vectors] += weight x rows; in registers over all columns of the row, by two
-   chains, as one alone would wait for itself. */
-INLINE void walk_sum4(float *sums, const float *weight, const struct operand *o,
-                      const u32 *column, u32 count, u32 d)
+INLINE void put(float *to, int add, vec x)
+{
+    store(to, add ? load(to) + x : x);
+}
+
+/* to (+)= factor x weight x rows, four vectors wide; in registers over all columns of the row, by
+   two chains, as one alone would wait for itself. */
+INLINE void walk_product4(float *to, int add, float factor, const float *weight,
+                          const struct operand *o, const u32 *column, u32 count, u32 d)
 {
     const float *rows = o->rows + d;
     const i64 stride = o->stride;
-    vec s0 = load(sums + d), s1 = load(sums + d + LANES);
-    vec s2 = load(sums + d + 2 * LANES), s3 = load(sums + d + 3 * LANES);
-    vec t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
+    vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
     u32 k = 0;
     for (; k + 2 <= count; k += 2) {
         const float *row = rows + column[k] * stride, *next = rows + column[k + 1] * stride;
@@ -180,19 +183,30 @@ INLINE void walk_sum4(float *sums, const float *weight, const struct operand *o,
         s2 += w * load(row + 2 * LANES);
         s3 += w * load(row + 3 * LANES);
     }
-    store(sums + d, s0 + t0);
-    store(sums + d + LANES, s1 + t1);
-    store(sums + d + 2 * LANES, s2 + t2);
-    store(sums + d + 3 * LANES, s3 + t3);
+    vec f = splat(factor);
+    put(to, add, (s0 + t0) * f);
+    put(to + LANES, add, (s1 + t1) * f);
+    put(to + 2 * LANES, add, (s2 + t2) * f);
+    put(to + 3 * LANES, add, (s3 + t3) * f);
 }
 
-INLINE void walk_sum1(float *sums, const float *weight, const struct operand *o,
-                      const u32 *column, u32 count, u32 d)
+INLINE void walk_product1(float *to, int add, float factor, const float *weight,
+                          const struct operand *o, const u32 *column, u32 count, u32 d)
 {
-    vec s = load(sums + d);
+    vec s = {0};
     for (u32 k = 0; k < count; k++)
         s += splat(weight[k]) * load(operand_row(o, column[k]) + d);
-    store(sums + d, s);
+    put(to, add, s * splat(factor));
+}
+
+INLINE void walk_product(float *to, int add, float factor, const float *weight,
+                         const struct operand *o, const u32 *column, u32 count)
+{
+    u32 d = 0;
+    for (; d + WALK_LANES <= WIDTH; d += WALK_LANES)
+        walk_product4(to + d, add, factor, weight, o, column, count, d);
+    for (; d < WIDTH; d += LANES)
+        walk_product1(to + d, add, factor, weight, o, column, count, d);
 }
 
 static void walk_sums(const struct strip *t, const struct block *b, const struct group *g,
@@ -202,11 +216,8 @@ static void walk_sums(const struct strip *t, const struct block *b, const struct
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at];
         const float *w = &weight[r][g->at];
-        u32 count = walk_count(column, g->width), d = 0;
-        for (; d + WALK_LANES <= WIDTH; d += WALK_LANES)
-            walk_sum4(sums[r], w, o, column, count, d);
-        for (; d < WIDTH; d += LANES)
-            walk_sum1(sums[r], w, o, column, count, d);
+        u32 count = walk_count(column, g->width);
+        walk_product(sums[r], 1, 1, w, o, column, count);
     }
 }
 
