@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc bench: our kernel and our own dense kernel of the same shape, launched by turns (A B A B), so
-   that whatever slows the machine slows both; medians, beside what was predicted and the floor. */
+   that whatever slows the machine slows both, a turn being as many launches as last two milliseconds;
+   medians, beside what was predicted and the floor. */
 #include "tools/maskc/bench.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -14,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { MIN_PAIRS = 5, MAX_PAIRS = 1000, NAME_ROOM = 160 };
-static const double seconds_per_result = 1;
+enum { MIN_PAIRS = 5, MAX_PAIRS = 1000, MAX_LAUNCHES = 1000, NAME_ROOM = 160 };
+static const double seconds_per_result = 1, seconds_per_turn = 0.002;
 
 struct bench {
     const struct options *o;
@@ -47,26 +48,38 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int time_once(struct contender *c, bool backward, double *ret, struct error *e)
+/* One turn: `launches` of them, the mean of which is *ret. */
+static int time_turn(struct contender *c, bool backward, uint32_t launches, double *ret,
+                     struct error *e)
 {
     double start = now();
-    if (trial_run(c->trial, backward, e))
-        return -1;
-    *ret = now() - start;
+    for (uint32_t k = 0; k < launches; k++)
+        if (trial_run(c->trial, backward, e))
+            return -1;
+    *ret = (now() - start) / launches;
     return 0;
 }
 
-/* Pairs of launches, as many as the time allows; sorted. Returns how many, 0 with *e set. */
+/* A launch of some microseconds is timed many at a time, as a training step would run it. */
+static uint32_t launches_per_turn(double seconds)
+{
+    double launches = seconds_per_turn / seconds;
+    return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
+}
+
+/* Pairs of turns, as many as the time allows; sorted. Returns how many, 0 with *e set. */
 static uint32_t measure(struct contender *ours, struct contender *dense, bool backward,
                         struct error *e)
 {
     double warm[2], start = now();
-    if (time_once(ours, backward, &warm[0], e) || time_once(dense, backward, &warm[1], e))
-        return 0;
-    uint32_t count = 0;
+    for (int k = 0; k < 2; k++) /* the first brings code and tables into the caches */
+        if (time_turn(ours, backward, 1, &warm[0], e) ||
+            time_turn(dense, backward, 1, &warm[1], e))
+            return 0;
+    uint32_t count = 0, launches[2] = {launches_per_turn(warm[0]), launches_per_turn(warm[1])};
     while (count < MIN_PAIRS || (count < MAX_PAIRS && now() - start < seconds_per_result)) {
-        if (time_once(ours, backward, &ours->seconds[count], e) ||
-            time_once(dense, backward, &dense->seconds[count], e))
+        if (time_turn(ours, backward, launches[0], &ours->seconds[count], e) ||
+            time_turn(dense, backward, launches[1], &dense->seconds[count], e))
             return 0;
         count++;
     }
