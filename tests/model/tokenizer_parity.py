@@ -83,7 +83,7 @@ def mixtures(count, google):
 def file_lines(names, limit):
     for name in names:
         try:
-            data = (gzip.open if name.endswith(".gz") else open)(name, "rb").read()
+            data = (gzip.open if name.endswith(".gz") else open)(name, "rb").read(1 << 20)
         except OSError:
             continue
         limit -= len(data)
@@ -111,7 +111,7 @@ def make_model(folder, lines):
     ends = sorted({"##" + w[k:] for w in words[:3000] for k in range(1, len(w))} | {"##" + c for c in chars})
     seen = dict.fromkeys(SPECIAL + words + chars + ends)
     with open(f"{folder}/vocab.txt", "w", encoding="utf-8", newline="\n") as f:
-        f.writelines(t + "\n" for t in seen if t.strip() == t and "\n" not in t and t)
+        f.writelines(t + "\n" for t in seen if t.strip() == t and t and not set(t) & set("\n\0"))
 
 
 def rust(folder, **settings):

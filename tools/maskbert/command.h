@@ -17,7 +17,14 @@ struct command {
 
 extern const struct command commands[]; /* ends with a null name */
 
+int command_info(const struct options *o);
+int command_convert(const struct options *o);
+int command_init(const struct options *o);
 int command_tokenize(const struct options *o);
+
+struct weights;
+/* What a user should know about the weights, on stderr. */
+void notes_print(const struct weights *w, const char *folder);
 
 /* Prints the error as the program prints all errors; its exit code. */
 int command_fail(const struct error *e);

@@ -10,6 +10,15 @@
 /* A command stands here once it works. */
 /* clang-format off */
 const struct command commands[] = {
+    {"info", "DIR", "what a model's folder holds",
+     "Everything is read and checked: sizes, names, NaN and infinity.", O(JSON), 1, command_info},
+    {"convert", "DIR", "a model into a new folder that transformers loads",
+     "Reads any of the names and types that BERT's weights come in. Heads that the architecture names and the files "
+     "lack are newly initialised and listed. --positions cuts the table of positions or repeats it.",
+     O(OUTPUT) | O(DTYPE) | O(MASK) | O(TRANSFORM) | O(POSITIONS) | O(SEED), 1, command_convert},
+    {"init", "", "a new model with random weights",
+     "With the heads of pre-training. Without --vocab it has 30522 tokens and no tokenizer.",
+     O(SIZE) | O(VOCABULARY) | O(POSITIONS) | O(DTYPE) | O(DEVIATION) | O(SEED) | O(OUTPUT), 0, command_init},
     {"tokenize", "DIR", "text to token numbers, a line each",
      "Reads lines from stdin. A tab makes a pair; only a newline ends a line; [CLS] and [SEP] are added. "
      "With --json: {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]} a line. Offsets are "

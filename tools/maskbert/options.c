@@ -24,6 +24,15 @@ static const struct row {
     enum kind kind;
     size_t at;
 } rows[OPTION_COUNT] = {
+    [OPTION_OUTPUT]     = {"output", 'o', "PATH", "Where the result goes", TEXT, AT(output)},
+    [OPTION_DTYPE]      = {"dtype", 0, "T", "f32, bf16 or f16 (default: as the model has it)", TEXT, AT(dtype)},
+    [OPTION_MASK]       = {"mask", 0, "MASK", "A file, a gallery name or an expression, as maskc takes it", TEXT, AT(mask)},
+    [OPTION_TRANSFORM]  = {"transform", 0, "T", "softmax (default) or sparsegen=LAMBDA, stored with the mask", TEXT, AT(transform)},
+    [OPTION_POSITIONS]  = {"positions", 0, "N", "Longest text in tokens", U32, AT(positions)},
+    [OPTION_SIZE]       = {"size", 0, "SIZE", "tiny, mini, small, medium, base, large or LxHxA: layers, hidden size, heads", TEXT, AT(size)},
+    [OPTION_VOCABULARY] = {"vocab", 0, "FILE", "A vocab.txt", TEXT, AT(vocabulary)},
+    [OPTION_DEVIATION]  = {"std", 0, "S", "Standard deviation of the weights (default 0.02)", REAL, AT(deviation)},
+    [OPTION_SEED]       = {"seed", 0, "S", "Of what is drawn (default 0)", U64, AT(seed)},
     [OPTION_OFFSETS]    = {"offsets", 0, 0, "The bytes of each token: ID:BEGIN-END", FLAG, AT(offsets)},
     [OPTION_MAX_LENGTH] = {"max-length", 0, "N", "Cut to N tokens, [CLS] and [SEP] included (default: never)", U32, AT(max_length)},
     [OPTION_COMPAT]     = {"tokenizer-compat", 0, "hf|google", "As HuggingFace's fast tokenizer (default) or as Google's", TEXT, AT(compat)},

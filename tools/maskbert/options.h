@@ -6,6 +6,15 @@
 #include <stdint.h>
 
 enum option_id {
+    OPTION_OUTPUT,
+    OPTION_DTYPE,
+    OPTION_MASK,
+    OPTION_TRANSFORM,
+    OPTION_POSITIONS,
+    OPTION_SIZE,
+    OPTION_VOCABULARY,
+    OPTION_DEVIATION,
+    OPTION_SEED,
     OPTION_OFFSETS,
     OPTION_MAX_LENGTH,
     OPTION_COMPAT,
@@ -19,8 +28,10 @@ enum option_id {
 /* As given; what was not given is zero or null, and its default is the command's. */
 struct options {
     const char *argument;
-    const char *compat;
-    uint32_t max_length, threads;
+    const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
+    uint32_t positions, max_length, threads;
+    double deviation; /* 0: the default */
+    uint64_t seed;
     bool offsets, json;
 };
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/mask.h"
+#include "gen/analysis/state.h"
+#include "masks/base/file.h"
+#include "masks/load.h"
+#include "masks/write.h"
+#include "model/json.h"
+#include "runtime/artifact/artifact.h"
+#include <stdlib.h>
+#include <xxhash.h>
+
+struct mask *model_mask(const char *name, const struct model_config *c, struct error *e)
+{
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = c->positions};
+    struct mask *m = mask_load(&request, artifact_read_mask, e);
+    if (!m)
+        return NULL;
+    bool heads = m->heads == 1 || m->heads == c->heads;
+    bool layers = m->layers == 1 || m->layers == c->layers;
+    if (heads && layers)
+        return m;
+    error_set(e, ERROR_INPUT, "the mask has %u %s, the model %u; 1 or as many are expected",
+              heads ? m->layers : m->heads, heads ? "layers" : "heads",
+              heads ? c->layers : c->heads);
+    mask_destroy(m);
+    return NULL;
+}
+
+static int write_mask(const char *folder, const struct mask *m, const char **ret_name,
+                      struct error *e)
+{
+    struct text text = {0};
+    struct error ignored = {0};
+    bool stated = mask_state(m, &text, &ignored) == 0;
+    *ret_name = stated ? "mask.mask" : "mask.npy";
+    char *path = path_join(folder, *ret_name);
+    int r =
+        stated ? file_write(path, text_get(&text), text.length, e) : mask_write_npy(m, path, e);
+    free(path);
+    text_finish(&text);
+    return r;
+}
+
+/* Of the size and every head's pattern: equal masks have equal hashes, however they were written. */
+static uint64_t hash_mask(const struct mask *m)
+{
+    uint64_t hash = m->n + ((uint64_t)m->heads << 20) + ((uint64_t)m->layers << 40);
+    for (uint32_t k = 0; k < m->layers * m->heads; k++)
+        hash = XXH64(&m->pattern[m->at[k]]->hash, sizeof(uint64_t), hash);
+    return hash;
+}
+
+int model_mask_save(const char *folder, const struct mask *m, const char *transform,
+                    struct model_config *c, struct error *e)
+{
+    const char *name;
+    char hash[17];
+    if (write_mask(folder, m, &name, e) < 0)
+        return -1;
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)hash_mask(m));
+    json_object_set_new(c->json, "maskc",
+                        json_pack("{s:s, s:s, s:s}", "mask", name, "hash", hash, "transform",
+                                  transform ? transform : "softmax"));
+    return 0;
+}

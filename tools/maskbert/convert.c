@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert convert: reads everything, then writes a folder. */
+#include "gen/target.h"
+#include "masks/base/file.h"
+#include "model/init.h"
+#include "model/mask.h"
+#include "model/save.h"
+#include "tools/maskbert/command.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void notes_print(const struct weights *w, const char *folder)
+{
+    for (uint32_t k = 0; k < w->n_notes; k++)
+        fprintf(stderr, "maskbert: %s: %s\n", folder, w->note[k]);
+}
+
+static bool is_same_folder(const char *a, const char *b)
+{
+    char *x = realpath(a, NULL), *y = realpath(b, NULL);
+    bool same = x && y && !strcmp(x, y);
+    free(x);
+    free(y);
+    return same;
+}
+
+static int check_options(const struct options *o, struct error *e)
+{
+    struct features ignored = {0};
+    if (!o->output)
+        return error_set(e, ERROR_INPUT, "convert: -o DIR is expected");
+    if (is_same_folder(o->argument, o->output))
+        return error_set(e, ERROR_INPUT, "%s: a folder other than the model's is expected",
+                         o->output);
+    if (o->transform && !o->mask)
+        return error_set(e, ERROR_INPUT,
+                         "--transform is stored with a mask: --mask is expected");
+    if (o->transform && transform_parse(o->transform, &ignored, e) < 0)
+        return -1;
+    return o->positions > 1 << 20
+               ? error_set(e, ERROR_INPUT, "--positions %u: at most %d", o->positions, 1 << 20)
+               : 0;
+}
+
+static int read_element(const struct options *o, const struct weights *w, enum element *ret,
+                        struct error *e)
+{
+    *ret = weights_element(w);
+    if (o->dtype && (!element_parse(o->dtype, ret) || *ret == ELEMENT_F64))
+        return error_set(e, ERROR_INPUT, "--dtype %s: f32, bf16 or f16 is expected", o->dtype);
+    return 0;
+}
+
+/* The model's own mask goes along; it cannot where the number of positions changes. */
+static int write_mask(const struct options *o, const struct mask *m, struct model_config *c,
+                      struct error *e)
+{
+    if (m)
+        return model_mask_save(o->output, m, o->transform, c, e);
+    return c->mask ? model_copy_file(o->argument, o->output, c->mask, e) : 0;
+}
+
+static int write_all(const struct options *o, struct model_config *c, struct weights *w,
+                     enum element element, struct error *e)
+{
+    struct mask *m = o->mask ? model_mask(o->mask, c, e) : NULL;
+    int r = o->mask && !m ? -1 : file_make_directory(o->output, e);
+    if (r == 0)
+        r = write_mask(o, m, c, e);
+    if (r == 0)
+        r = model_copy_rest(o->argument, o->output, o->positions, e);
+    if (r == 0)
+        r = model_save(o->output, c, w, element, e);
+    mask_destroy(m);
+    return r;
+}
+
+static int convert(const struct options *o, struct model_config *c, struct weights *w,
+                   struct error *e)
+{
+    enum element element;
+    if (read_element(o, w, &element, e) < 0)
+        return -1;
+    if (o->positions && c->mask && !o->mask)
+        return error_set(e, ERROR_INPUT, "%s has a mask: with --positions, --mask is expected",
+                         o->argument);
+    weights_initialise(w, c, c->initializer_range, o->seed);
+    if (o->positions && o->positions != c->positions)
+        model_resize_positions(c, w, o->positions);
+    return write_all(o, c, w, element, e);
+}
+
+int command_convert(const struct options *o)
+{
+    struct error e = {0};
+    struct model_config c = {0};
+    struct weights w = {0};
+    int r = check_options(o, &e);
+    if (r == 0)
+        r = config_read(o->argument, &c, &e);
+    if (r == 0)
+        r = weights_read(o->argument, &c, &w, &e);
+    if (r == 0)
+        r = convert(o, &c, &w, &e);
+    if (r == 0)
+        notes_print(&w, o->argument);
+    weights_finish(&w);
+    config_finish(&c);
+    return r < 0 ? command_fail(&e) : 0;
+}

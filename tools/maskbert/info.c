@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert info: a model's folder, read and checked as every other command reads it. */
+#include "masks/base/text.h"
+#include "model/json.h"
+#include "model/tokenizer/tokenizer.h"
+#include "model/weights.h"
+#include "tools/maskbert/command.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+struct model {
+    struct model_config config;
+    struct weights weights;
+    struct tokenizer *tokenizer; /* null: the folder has none */
+    uint64_t parameters;
+};
+
+static const struct {
+    uint32_t part;
+    const char *name;
+} parts[] = {
+    {PART_POOLER, "pooler"},     {PART_MLM, "masked language model"},
+    {PART_NSP, "next sentence"}, {PART_CLASSIFIER, "classifier"},
+    {PART_SPAN, "span"},
+};
+
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+static json_t *part_list(const struct weights *w, uint32_t which)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < N_PARTS; k++)
+        if (which & w->parts & parts[k].part)
+            json_array_append_new(list, json_string(parts[k].name));
+    return list;
+}
+
+static json_t *label_list(const struct model_config *c)
+{
+    json_t *list = json_array();
+    char room[24];
+    for (uint32_t k = 0; k < c->labels && k < 1000; k++)
+        json_array_append_new(list, json_string(config_label(c, k, room)));
+    return list;
+}
+
+static json_t *tokenizer_json(const struct tokenizer *t)
+{
+    if (!t)
+        return json_null();
+    return json_pack("{s:i, s:b, s:b, s:i}", "tokens", (int)t->vocabulary.count, "lowercase",
+                     t->rules.lowercase, "strip_accents", t->rules.strip_accents, "max_length",
+                     (int)t->max_length);
+}
+
+static json_t *mask_json(const struct model_config *c)
+{
+    if (!c->mask)
+        return json_null();
+    return json_pack("{s:s, s:s}", "file", c->mask, "transform",
+                     c->mask_transform ? c->mask_transform : "softmax");
+}
+
+static void print_json(const struct model *m)
+{
+    const struct model_config *c = &m->config;
+    json_t *notes = json_array();
+    for (uint32_t k = 0; k < m->weights.n_notes; k++)
+        json_array_append_new(notes, json_string(m->weights.note[k]));
+    bool labelled = m->weights.parts & PART_CLASSIFIER;
+    json_t *json = json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:I, s:s, s:o, s:o, s:o, s:o, "
+        "s:o, s:o}",
+        "architecture", c->architecture, "layers", (int)c->layers, "hidden", (int)c->hidden,
+        "heads", (int)c->heads, "intermediate", (int)c->intermediate, "positions",
+        (int)c->positions, "vocabulary", (int)c->vocabulary, "types", (int)c->types,
+        "activation", activation_name(c->activation), "layer_norm_eps", c->layer_norm_eps,
+        "parameters", (json_int_t)m->parameters, "dtype",
+        element_name(weights_element(&m->weights)), "parts",
+        part_list(&m->weights, ~m->weights.new_parts), "new_parts",
+        part_list(&m->weights, m->weights.new_parts), "labels",
+        labelled ? label_list(c) : json_array(), "tokenizer", tokenizer_json(m->tokenizer),
+        "mask", mask_json(c), "notes", notes);
+    json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    printf("\n");
+    json_decref(json);
+}
+
+static void print_parts(const struct weights *w, uint32_t which, const char *title)
+{
+    const char *before = title;
+    for (int k = 0; k < N_PARTS; k++)
+        if (which & w->parts & parts[k].part) {
+            printf("%s%s", before, parts[k].name);
+            before = ", ";
+        }
+    if (before != title)
+        printf("\n");
+}
+
+static void print_text(const struct model *m, const char *folder)
+{
+    const struct model_config *c = &m->config;
+    const struct tokenizer *t = m->tokenizer;
+    printf("%s: %s, %.1f million parameters, %s\n", folder,
+           *c->architecture ? c->architecture : "BERT", (double)m->parameters / 1e6,
+           element_name(weights_element(&m->weights)));
+    printf("  %u layers, hidden size %u, %u heads of %u, intermediate size %u, %s\n", c->layers,
+           c->hidden, c->heads, c->hidden / c->heads, c->intermediate,
+           activation_name(c->activation));
+    printf("  %u positions, %u tokens, %u types\n", c->positions, c->vocabulary, c->types);
+    print_parts(&m->weights, ~m->weights.new_parts, "  has: ");
+    print_parts(&m->weights, m->weights.new_parts, "  lacks: ");
+    if (t)
+        printf("  tokenizer: %u tokens, %s%s\n", t->vocabulary.count,
+               t->rules.lowercase ? "uncased" : "cased",
+               t->rules.strip_accents ? ", accents stripped" : "");
+    else
+        printf("  no tokenizer\n");
+    if (c->mask)
+        printf("  mask: %s, %s\n", c->mask, c->mask_transform ? c->mask_transform : "softmax");
+}
+
+static int read_model(const char *folder, struct model *m, struct error *e)
+{
+    if (config_read(folder, &m->config, e) < 0 ||
+        weights_read(folder, &m->config, &m->weights, e) < 0)
+        return -1;
+    for (uint32_t k = 0; k < m->weights.n_tensors; k++)
+        if (m->weights.tensor[k].data)
+            m->parameters += m->weights.tensor[k].parameter.count;
+    if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
+        return 0;
+    m->tokenizer = tokenizer_load(folder, TOKENIZER_HF, e);
+    if (!m->tokenizer)
+        return -1;
+    if (m->tokenizer->vocabulary.count > m->config.vocabulary)
+        return error_set(e, ERROR_INPUT, "%s: the tokenizer has %u tokens, the model %u",
+                         folder, m->tokenizer->vocabulary.count, m->config.vocabulary);
+    return 0;
+}
+
+int command_info(const struct options *o)
+{
+    struct error e = {0};
+    struct model m = {0};
+    int r = read_model(o->argument, &m, &e);
+    if (r == 0 && o->json) {
+        print_json(&m);
+    } else if (r == 0) {
+        print_text(&m, o->argument);
+        notes_print(&m.weights, o->argument);
+    }
+    tokenizer_destroy(m.tokenizer);
+    weights_finish(&m.weights);
+    config_finish(&m.config);
+    return r < 0 ? command_fail(&e) : 0;
+}
