@@ -145,9 +145,9 @@ static int bind_argument(struct call *c, const struct prepare_context *x, uint32
         return script_error(x->script, a->at, e, "%s: '%s' is given twice", x->node->word,
                             d->name);
     c->given[k] = a;
-    c->whole[k] = a->first;
+    c->whole[k] = d->endless && a->first > MAX_LIMIT ? MAX_LIMIT : a->first;
     c->real[k] = a->real;
-    return d->kind == PARAMETER_WHOLE ? check_limits(x, d, a, a->first, c->n, e) : 0;
+    return d->kind == PARAMETER_WHOLE ? check_limits(x, d, a, c->whole[k], c->n, e) : 0;
 }
 
 static int bind_all(struct call *c, const struct prepare_context *x, struct error *e)

@@ -29,6 +29,7 @@ struct parameter {
     struct limit least, most; /* of whole numbers and spans */
     bool optional;            /* given by name alone */
     bool from_end;            /* spans: a negative number counts from the end */
+    bool endless;             /* whole: what is beyond MAX_LIMIT means MAX_LIMIT */
     int64_t otherwise;        /* of optional whole numbers */
 };
 

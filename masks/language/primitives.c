@@ -291,6 +291,7 @@ static void row_file(const struct call *c, uint32_t i, struct clip clip, struct 
 }
 
 /* clang-format off */
+#define ENDLESS(x)   AT_LEAST(x), .endless = true
 #define AT_LEAST(x)  .kind = PARAMETER_WHOLE, .least = {0, x}, .most = {0, MAX_LIMIT}
 #define SPANS        .kind = PARAMETER_SPANS
 #define SEED(x)      {"seed", PARAMETER_WHOLE, {0, 0}, {0, INT64_MAX}, .optional = true, .otherwise = x}
@@ -304,9 +305,9 @@ const struct primitive primitives[] = {
     {"causal",   {{0}},                             NULL, row_causal},
     {"diagonal", {{"o", SPANS, {-1, 1}, {1, -1}}},  NULL, row_diagonal},
     {"distance", {{"d", SPANS, {0, 0}, {1, -1}}},   NULL, row_distance},
-    {"window",   {{"w", AT_LEAST(0)}},              NULL, row_window},
-    {"stride",   {{"s", AT_LEAST(1)}},              NULL, row_stride},
-    {"local",    {{"b", AT_LEAST(1)}},              NULL, row_local},
+    {"window",   {{"w", ENDLESS(0)}},               NULL, row_window},
+    {"stride",   {{"s", ENDLESS(1)}},               NULL, row_stride},
+    {"local",    {{"b", ENDLESS(1)}},               NULL, row_local},
     {"summary",  {{"b", AT_LEAST(1)}, {"c", AT_LEAST(0)}}, prepare_summary, row_summary},
     {"rows",     {{"i", POSITIONS}},                NULL, row_rows},
     {"columns",  {{"j", POSITIONS}},                NULL, row_columns},

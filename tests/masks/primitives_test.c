@@ -52,6 +52,9 @@ static int fairseq(int i, int j, int l, int c)
     X(window, "window(3)", 1, gap(i, j) <= 3)                                                \
     X(window_0, "window(0)", 1, i == j)                                                      \
     X(window_wide, "window(1000000)", 1, 1)                                                  \
+    X(window_endless, "window(9223372036854775807)", 1, 1)                                   \
+    X(stride_endless, "stride(99999999999)", 1, i == j)                                      \
+    X(local_endless, "local(3000000000)", 1, 1)                                              \
     X(stride, "stride(3)", 1, gap(i, j) % 3 == 0)                                            \
     X(stride_1, "stride(1)", 1, 1)                                                           \
     X(stride_long, "stride(2000000000)", 1, i == j)                                          \
