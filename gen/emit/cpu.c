@@ -4,13 +4,12 @@
 #include "gen/emit/cpu.h"
 #include <stdio.h>
 
-enum {
-    ROWS = 32,                            /* of a strip */
-    SCORE_STRIDE = CPU_CHUNK_COLS + 48,   /* of a row of scores */
-    WEIGHT_STRIDE = CPU_CHUNK_COLS + 32,  /* of a row of rounded weights */
-    KEEP_WORDS = SCORE_STRIDE / 32 + 2,   /* bits of dropout, a row */
-    GROUP_WORDS = 8 * CPU_CHUNK_COLS + 16 /* struct group, and the block's counts */
-};
+enum { ROWS = 32 }; /* of a strip */
+
+uint32_t cpu_chunk_cols(const struct target *t, const struct features *f)
+{
+    return target_matrix(t, f) ? 256 : 512;
+}
 
 static uint64_t round_64(uint64_t bytes)
 {
@@ -36,12 +35,15 @@ static uint64_t strip_bytes(const struct target *t, const struct features *f)
     return round_64(4 * (4 * ROWS * row_width(t, f) + 4 * ROWS) + rounded);
 }
 
-/* Scores, with a backward pass slopes, the columns of walks, and weights rounded. */
+/* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, and
+   the groups. */
 static uint64_t block_bytes(const struct target *t, const struct features *f)
 {
-    uint64_t scores = ROWS * SCORE_STRIDE, slopes = f->backward ? scores : SCORE_STRIDE;
-    uint64_t weights = target_matrix(t, f) ? 2 * ROWS * WEIGHT_STRIDE * (1 + f->backward) : 0;
-    return round_64(4 * (2 * scores + slopes + ROWS * KEEP_WORDS + GROUP_WORDS) + weights);
+    uint64_t cols = cpu_chunk_cols(t, f), scores = ROWS * (cols + 48);
+    uint64_t slopes = f->backward ? scores : cols + 48, keep = ROWS * ((cols + 48) / 32 + 2);
+    uint64_t groups = 8 * cols + 16;
+    uint64_t weights = target_matrix(t, f) ? 2 * ROWS * (cols + 32) * (1 + f->backward) : 0;
+    return round_64(4 * (2 * scores + slopes + keep + groups) + weights);
 }
 
 /* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
@@ -51,7 +53,7 @@ static uint64_t pack_row(const struct target *t, const struct features *f)
 {
     uint64_t panels = f->backward ? 4 : 1, rows = f->backward ? 4 : 2;
     if (target_matrix(t, f))
-        return 4 * (panels * row_depth(f) / 2 * 3 / 2 + rows * row_width(t, f) * 3 / 2);
+        return 4 * (panels * row_depth(f) / 2 + rows * row_width(t, f) * 3 / 2);
     return 4 * (panels * f->head_dim * 3 / 2 + rows * row_width(t, f));
 }
 
@@ -78,6 +80,6 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
     ret->scratch_fixed = strip_bytes(t, f) + block_bytes(t, f);
     if (f->transform == ABI_SPARSEGEN) {
         ret->scratch_fixed += block_bytes(t, f);
-        ret->scratch_col = (block_bytes(t, f) + CPU_CHUNK_COLS - 1) / CPU_CHUNK_COLS;
+        ret->scratch_col = (block_bytes(t, f) + cpu_chunk_cols(t, f) - 1) / cpu_chunk_cols(t, f);
     }
 }

@@ -7,6 +7,8 @@
 /* The file to compile, with the name that #include gives it. */
 #define CPU_ENTRY_FILE "cpu/attention.c"
 
-enum { CPU_CHUNK_COLS = 512 };
+/* Score columns that the templates take at a time: with a matrix unit as many as the first-level
+   cache holds, else enough that what each chunk costs is not seen. */
+uint32_t cpu_chunk_cols(const struct target *t, const struct features *f);
 
 void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret);

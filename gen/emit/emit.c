@@ -26,8 +26,8 @@ static void add_cpu(const struct target *t, const struct features *f,
     text_add(out, "#define VECTOR_BYTES %" PRIu32 "\n#define BACKWARD %d\n", t->vector_bytes,
              f->backward);
     text_add(out, "%senum {\n", target_matrix(t, f) ? "#define AMX 1\n" : "");
-    text_add(out, "    CHUNK_COLS = %d,\n    PACK_ROW_BYTES = %" PRIu64 ",\n", CPU_CHUNK_COLS,
-             r->pack_row);
+    text_add(out, "    CHUNK_COLS = %" PRIu32 ",\n    PACK_ROW_BYTES = %" PRIu64 ",\n",
+             cpu_chunk_cols(t, f), r->pack_row);
 }
 
 static void add_cuda(const struct target *t, const struct features *f,

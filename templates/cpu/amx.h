@@ -88,14 +88,14 @@ INLINE void block_store(float *c, u32 stride, u32 live, u32 columns)
     }
 }
 
-/* C += A B over a depth of 32. A: rows of bf16, stride_a apart. B: rows of pairs, stride_b pairs
-   apart; row k of a column block has elements 2 k and 2 k + 1 of its 16 columns. */
-INLINE void block_step(const u16 *a, u32 stride_a, const u32 *b, u32 stride_b, u32 live,
-                       u32 columns)
+/* C += A B over a depth of 32. A: rows of bf16, stride_a apart. B: two blocks of 16 columns, in rows
+   of pairs, stride_b pairs apart; row k has elements 2 k and 2 k + 1. */
+INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b1, u32 stride_b,
+                       u32 live, u32 columns)
 {
-    TILE_LOAD(6, b, 4 * stride_b);
+    TILE_LOAD(6, b0, 4 * stride_b);
     if (columns > 1)
-        TILE_LOAD(7, b + 16, 4 * stride_b);
+        TILE_LOAD(7, b1, 4 * stride_b);
     if (live & 1) {
         TILE_LOAD(4, a, 2 * stride_a);
         TILE_PRODUCT(0, 4, 6);

@@ -20,10 +20,10 @@ enum {
        32 columns that begin in it lie in a row. */
     PANEL_COLS = 256,
     PANEL_EXTRA = TILE + 16,
-    /* Rows of a panel: features, or for a matrix unit pairs of 16-bit features, both zero beyond
-       the head's; 32 of these are one step of it. */
-    DEPTH = AMX ? (HEAD_DIM + 31) / 32 * 32 : HEAD_DIM,
-    PANEL_ROWS = AMX ? DEPTH / 2 : HEAD_DIM,
+    /* Matrix units: features come 32 at a time, 16 pairs, zero beyond the head's; a panel is 16
+       columns wide, and groups begin at multiples of that. */
+    DEPTH = (HEAD_DIM + 31) / 32 * 32,
+    MATRIX_COLS = 16,
 };
 
 /* One head of one sequence. */
@@ -140,13 +140,15 @@ static inline u32 panel_stride(u32 padded, u32 panel)
 static inline u64 panel_floats(u32 padded)
 {
     u64 panels = (padded + PANEL_COLS - 1) / PANEL_COLS;
-    return PANEL_ROWS * (padded + panels * PANEL_EXTRA);
+    if (AMX)
+        return (u64)(padded + MATRIX_COLS) * DEPTH / 2;
+    return HEAD_DIM * (padded + panels * PANEL_EXTRA);
 }
 
 /* Where a panel begins: all before it are whole. */
 static inline u64 panel_first(u32 panel)
 {
-    return (u64)panel * PANEL_ROWS * (PANEL_COLS + PANEL_EXTRA);
+    return (u64)panel * HEAD_DIM * (PANEL_COLS + PANEL_EXTRA);
 }
 
 static inline float *pack_of_head(const struct sequence *s)
@@ -167,13 +169,13 @@ static inline float *pack_rows(const struct sequence *s, enum operand_kind k)
 }
 
 /* Matrix units: WIDTH words for each two rows 2 k and 2 k + 1, the second one's element in the upper
-   half. 32 rows that begin at any even one are there. */
+   half. */
 static inline u32 *pack_pairs(const struct sequence *s, enum operand_kind k)
 {
     u32 padded = padded_rows(s->a);
     float *first = pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) +
                    (u64)OPERANDS * padded * WIDTH;
-    return (u32 *)(void *)first + (u64)k * (padded + TILE) / 2 * WIDTH;
+    return (u32 *)(void *)first + (u64)k * (padded + MATRIX_COLS) / 2 * WIDTH;
 }
 
 static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,

@@ -14,11 +14,10 @@ enum { WEIGHT_STRIDE = CHUNK_COLS + TILE };
 static void scores_product(float *scores, const u16 *a, const struct operand *o, u32 j,
                            u32 live)
 {
-    u32 stride;
-    const u32 *b = (const u32 *)(const void *)panel_column(o, j, &stride);
+    const float *b = o->panels + (u64)j * (DEPTH / 2);
     block_zero(live, 2);
-    for (u32 d = 0; d < DEPTH; d += 32)
-        block_step(a + d, DEPTH, b + d / 2 * stride, stride, live, 2);
+    for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS)
+        block_step(a + d, DEPTH, b, b + DEPTH / 2 * MATRIX_COLS, MATRIX_COLS, live, 2);
     block_store(scores, SCORE_STRIDE, live, 2);
 }
 
@@ -31,9 +30,10 @@ INLINE void sums_columns(float *sums, const u16 *weights, const u32 *pairs,
                          const struct sums_step *step, u32 steps, u32 live, u32 columns)
 {
     block_load(sums, WIDTH, live, columns);
-    for (u32 k = 0; k < steps; k++)
-        block_step(weights + step[k].at, WEIGHT_STRIDE, pairs + (u64)step[k].first / 2 * WIDTH,
-                   WIDTH, live, columns);
+    for (u32 k = 0; k < steps; k++) {
+        const u32 *b = pairs + (u64)step[k].first / 2 * WIDTH;
+        block_step(weights + step[k].at, WEIGHT_STRIDE, b, b + 16, WIDTH, live, columns);
+    }
     block_store(sums, WIDTH, live, columns);
 }
 

@@ -12,15 +12,13 @@ INLINE vec row_largest(const float *score, u32 cols)
     return m;
 }
 
-/* Scores of row r to 2^(s - m); returns their sum, lane by lane. */
-INLINE vec row_exp2(struct block *b, u32 r, float m, float gain, int floats)
+/* Scores to 2^(s - m); returns their sum, lane by lane. */
+INLINE vec row_exp2(float *score, u32 cols, float m)
 {
     vec sum = {0};
-    for (u32 c = 0; c < b->cols; c += LANES) {
-        vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(m));
-        if (floats)
-            store(&b->score[r][c], p);
-        weight_put(b, 0, r, c, p);
+    for (u32 c = 0; c < cols; c += LANES) {
+        vec p = exp2_vec(load(score + c) - splat(m));
+        store(score + c, p);
         sum += p;
     }
     return sum;
@@ -51,7 +49,9 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
     struct strip_memory *m = t->m;
     const u32 rows = t->rows, cols = b->cols;
     const float gain = AMX ? t->gain : 1;
-    const int floats = !AMX || b->walks || dropping(t);
+#if AMX
+    const int floats = b->walks || dropping(t);
+#endif
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
         for (u32 k = 0; k < 4; k++)
@@ -63,8 +63,11 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
         *(quad_at *)(m->largest + first) = now;
         quad base = (quad)((quad_mask)now & ~(quad_mask)(now == -INFINITY_F));
         for (u32 k = 0; k < 4 && first + k < rows; k++)
-            sum[k] = floats ? row_exp2(b, first + k, base[k], gain, 1)
-                            : row_exp2(b, first + k, base[k], gain, 0);
+#if AMX
+            sum[k] = row_weigh(b, first + k, base[k], t->gain, floats);
+#else
+            sum[k] = row_exp2(b->score[first + k], cols, base[k]);
+#endif
         *(quad_at *)(m->total + first) += sum4(sum[0], sum[1], sum[2], sum[3]);
     }
 }

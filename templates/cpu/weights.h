@@ -11,6 +11,24 @@ INLINE void weight_put(struct block *b, u32 which, u32 r, u32 c, vec x)
     half_store(&b->weight[which][r][c], x);
 }
 
+/* Scores of row r to 2^(gain s - m), rounded, and where they are wanted as floats too; returns their
+   sum, lane by lane. */
+INLINE vec row_weigh(struct block *b, u32 r, float m, float gain, int floats)
+{
+    vec sum = {0}, low, high;
+    for (u32 c = 0; c < b->cols; c += 2 * LANES) {
+        low = exp2_vec(load(&b->score[r][c]) * gain - splat(m));
+        high = exp2_vec(load(&b->score[r][c + LANES]) * gain - splat(m));
+        half_store2(&b->weight[0][r][c], low, high);
+        sum += low + high;
+        if (floats) {
+            store(&b->score[r][c], low);
+            store(&b->score[r][c + LANES], high);
+        }
+    }
+    return sum;
+}
+
 /* All of the scores, where they changed since. */
 static void weights_round(const struct strip *t, struct block *b)
 {
