@@ -41,6 +41,9 @@ uint32_t problem_rows(const struct problem *p, uint32_t b); /* length of sequenc
 uint64_t problem_elements(const struct problem *p);         /* B N H D */
 uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
 double problem_scale(const struct problem *p);
+/* Fails (unavailable) where the tensors alone would not fit in this machine's memory: sizes come
+   from the command line. */
+int problem_fits(const struct problem *p, struct error *e);
 
 /* One element, to nearest with ties to even; `to` and `from` need no alignment. */
 double dtype_round(enum abi_dtype dtype, double x);

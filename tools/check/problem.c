@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 uint32_t problem_rows(const struct problem *p, uint32_t b)
 {
@@ -20,6 +21,21 @@ uint64_t problem_elements(const struct problem *p)
 double problem_scale(const struct problem *p)
 {
     return p->scale != 0 ? p->scale : 1 / sqrt(p->head_dim);
+}
+
+int problem_fits(const struct problem *p, struct error *e)
+{
+    /* Inputs as doubles and, twice, what a launch reads and writes. */
+    const double element_bytes = 96;
+    double needed = element_bytes * p->batch * p->length * p->mask->heads * p->head_dim;
+    double present = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (needed <= present)
+        return 0;
+    return error_set(e, ERROR_UNAVAILABLE,
+                     "%u sequences of length %u with %u heads of dim %u need about %.3g GB, "
+                     "this machine has %.3g",
+                     p->batch, p->length, p->mask->heads, p->head_dim, needed / 1e9,
+                     present / 1e9);
 }
 
 uint64_t problem_multiply_adds(const struct problem *p, bool backward)

@@ -183,7 +183,9 @@ int verify_kernel(const struct maskc_kernel *k, uint32_t threads,
     uint32_t corner = k->device == &device_emulated ? CORNER_EMULATED : CORNER;
     if (corner > k->artifact->mask->n)
         corner = k->artifact->mask->n;
-    if (check_layers(&r) || check_further(&r, corner) || check_bits(&r, corner)) {
+    struct problem whole = make_problem(&r, k->artifact->mask->n);
+    if (problem_fits(&whole, e) || check_layers(&r) || check_further(&r, corner) ||
+        check_bits(&r, corner)) {
         free(*ret);
         *ret = NULL;
         *ret_count = 0;

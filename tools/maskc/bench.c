@@ -248,7 +248,7 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     else if (layer >= k->artifact->mask->layers)
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
-    else
+    else if (!problem_fits(&p, e))
         code = compile_dense(b, k, &dense.kernel, e);
     if (code)
         goto out;
