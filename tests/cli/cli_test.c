@@ -19,7 +19,7 @@ struct bad {
     const char *prefix;
 };
 
-#define NO_COMPILER "PATH=/nonexistent MASKC_CC= XDG_CACHE_HOME=/nonexistent/cache"
+#define NO_COMPILER "PATH=/proc/nonexistent MASKC_CC= XDG_CACHE_HOME=/proc/nonexistent/cache"
 /* clang-format off */
 static const struct bad bad[] = {
     /* usage */
@@ -79,7 +79,7 @@ static const struct bad bad[] = {
     {"compile dense -n 8 --target sm_11 -o x.mkb", 2, "sm_11"},
     {"compile dense -n 8 --target cpu, -o x.mkb", 2, "target"},
     {"compile dense -n 8 --machine abacus -o x.mkb", 2, "abacus"},
-    {"compile dense -n 8 -o /nonexistent/x.mkb", 2, "/nonexistent/x.mkb"},
+    {"compile dense -n 8 -o /proc/nonexistent/x.mkb", 2, "/proc/nonexistent/x.mkb"},
     {"compile dense -n 8 -o folder.mkb", 2, "folder.mkb"},
     {"plan dense -n 8 --target sm_11", 2, "sm_11"},
     /* kernel files */
@@ -118,7 +118,7 @@ static const struct bad bad[] = {
     {"run good.mkb --query q.npy --key q.npy --value q.npy -o q.npy", 2, "q.npy"},
     /* this machine cannot */
     {"compile star -n 24 -o x.mkb", 3, "install", NO_COMPILER},
-    {"compile star -n 24 --target sm_80 -o x.mkb", 3, "NVRTC", "MASKC_NVRTC=/nonexistent XDG_CACHE_HOME=/nonexistent/cache"},
+    {"compile star -n 24 --target sm_80 -o x.mkb", 3, "NVRTC", "MASKC_NVRTC=/proc/nonexistent XDG_CACHE_HOME=/proc/nonexistent/cache"},
 };
 /* clang-format on */
 

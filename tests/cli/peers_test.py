@@ -148,7 +148,7 @@ class CommandTest(unittest.TestCase):
     def test_bad_usage_exit_2(self):
         for arguments, word in ((["--dtype", "f64"], "f64"), (["-n", "0"], "0"),
                                 (["--pass", "backward"], "backward"), (["--plot", "x.gif"], ".svg"),
-                                (["--json", "/nonexistent/r.json"], "/nonexistent/r.json"),
+                                (["--json", "/proc/nonexistent/r.json"], "/proc/nonexistent/r.json"),
                                 (["--json", "/"], "cannot be written"),
                                 (["--clock", "cpu", "--threads", "2"], "--threads 1")):
             said = peers(*arguments)
