@@ -200,6 +200,19 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
     return NULL;
 }
 
+/* What a reader from memory ends with. */
+static struct tokenizer *finish_new(struct tokenizer *t, struct tokenizer_settings *s, int r,
+                                    enum tokenizer_compat compat, struct error *e)
+{
+    if (r == 0)
+        r = finish(t, s, compat, e);
+    settings_finish(s);
+    if (r == 0)
+        return t;
+    tokenizer_destroy(t);
+    return NULL;
+}
+
 struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
                                 enum tokenizer_compat compat, struct error *e)
 {
@@ -207,11 +220,18 @@ struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
     struct tokenizer_settings s = settings_default();
     s.lowercase = !cased;
     int r = vocabulary_parse(&t->vocabulary, vocabulary, size, "vocabulary", e);
-    if (r == 0)
-        r = finish(t, &s, compat, e);
-    settings_finish(&s);
-    if (r == 0)
-        return t;
-    tokenizer_destroy(t);
-    return NULL;
+    return finish_new(t, &s, r, compat, e);
+}
+
+struct tokenizer *tokenizer_parse(const char *json, size_t size, enum tokenizer_compat compat,
+                                  struct error *e)
+{
+    json_t *object = json_parse(json, size, "tokenizer.json", e);
+    if (!object)
+        return NULL;
+    struct tokenizer *t = memory_new(1, sizeof *t);
+    struct tokenizer_settings s = settings_default();
+    int r = read_json(t, &s, object, e);
+    json_decref(object);
+    return finish_new(t, &s, r, compat, e);
 }

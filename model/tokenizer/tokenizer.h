@@ -35,6 +35,9 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
 /* From memory, for what has no folder: a vocab.txt, uncased or cased. */
 struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
                                 enum tokenizer_compat compat, struct error *e);
+/* The same from the text of a tokenizer.json. */
+struct tokenizer *tokenizer_parse(const char *json, size_t size, enum tokenizer_compat compat,
+                                  struct error *e);
 void tokenizer_destroy(struct tokenizer *t);
 
 struct token_span {

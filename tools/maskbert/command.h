@@ -20,6 +20,7 @@ extern const struct command commands[]; /* ends with a null name */
 int command_info(const struct options *o);
 int command_convert(const struct options *o);
 int command_init(const struct options *o);
+int command_vocab(const struct options *o);
 int command_tokenize(const struct options *o);
 
 struct weights;

@@ -19,6 +19,9 @@ const struct command commands[] = {
     {"init", "", "a new model with random weights",
      "With the heads of pre-training. Without --vocab it has 30522 tokens and no tokenizer.",
      O(SIZE) | O(VOCABULARY) | O(POSITIONS) | O(DTYPE) | O(DEVIATION) | O(SEED) | O(OUTPUT), 0, command_init},
+    {"vocab", "", "a WordPiece vocabulary from the text on stdin",
+     "Pieces that stand together most often are joined until there are V tokens. The 1000 most frequent characters "
+     "are kept.", O(TOKENS) | O(CASED) | O(MIN_FREQUENCY) | O(OUTPUT), 0, command_vocab},
     {"tokenize", "DIR", "text to token numbers, a line each",
      "Reads lines from stdin. A tab makes a pair; only a newline ends a line; [CLS] and [SEP] are added. "
      "With --json: {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]} a line. Offsets are "

@@ -12,6 +12,9 @@ enum option_id {
     OPTION_TRANSFORM,
     OPTION_POSITIONS,
     OPTION_SIZE,
+    OPTION_TOKENS, /* --size V */
+    OPTION_CASED,
+    OPTION_MIN_FREQUENCY,
     OPTION_VOCABULARY,
     OPTION_DEVIATION,
     OPTION_SEED,
@@ -29,10 +32,10 @@ enum option_id {
 struct options {
     const char *argument;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    uint32_t positions, max_length, threads;
+    uint32_t positions, min_frequency, max_length, threads;
     double deviation; /* 0: the default */
     uint64_t seed;
-    bool offsets, json;
+    bool cased, offsets, json;
 };
 
 struct command;

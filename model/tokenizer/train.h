@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A WordPiece vocabulary from text: the pieces of words that stand together most often are joined, one
+   pair after another, until there are enough tokens. */
+#pragma once
+#include "masks/base/error.h"
+#include "masks/base/text.h"
+#include "model/tokenizer/words.h"
+
+struct trainer_options {
+    uint32_t size;           /* tokens in all */
+    uint32_t min_frequency;  /* of a pair that is joined */
+    uint32_t alphabet_limit; /* characters; words with a rarer one are left out */
+    bool cased;
+};
+
+struct trainer;
+struct trainer *trainer_new(const struct trainer_options *o);
+void trainer_destroy(struct trainer *t);
+
+/* Counts the words of a line of less than 2^30 bytes. */
+void trainer_add(struct trainer *t, const char *text, uint32_t size);
+
+/* Appends vocab.txt: [PAD] [UNK] [CLS] [SEP] [MASK], the characters by code point, those that continue
+   a word, then the joined pieces in the order in which they were joined. The same text gives the same
+   bytes, in whatever order its lines come. Fails where the size does not hold the characters. */
+int trainer_finish(struct trainer *t, struct text *out, struct error *e);
