@@ -17,6 +17,8 @@ typedef int i32;
 typedef unsigned long long u64;
 typedef long long i64;
 
+/* clang-format off: comments keep their columns */
+
 /* ---- plan tables (mask content; built by gen/plan, checked bit for bit) ---- */
 
 enum { ABI_TILE_COLS = 32 };  /* keys of a tile: one mask word per row */

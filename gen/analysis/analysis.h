@@ -23,6 +23,7 @@ struct term {
     char *structure; /* for `show`: "distance 0,1,2,4", "global rows 0,511", ... */
 };
 
+/* clang-format off */
 struct analysis {
     uint32_t n;
     uint64_t active;
@@ -42,6 +43,7 @@ struct analysis {
     uint64_t residue;    /* active entries that no term explains */
     bool exact;          /* the statement gives the pattern bit for bit (checked, not assumed) */
 };
+/* clang-format on */
 
 /* Never fails; what it does not recognise is counted in `residue`. */
 struct analysis *analysis_run(const struct pattern *p);

@@ -13,7 +13,8 @@ INLINE int dropping(const struct strip *t)
 static void keep_tile(const struct strip *t, u32 col0, u32 keep[STRIP_ROWS])
 {
     const struct abi_args *a = t->s.a;
-    u32 row0 = t->item->row0, i0 = t->transposed ? col0 : row0, j0 = t->transposed ? row0 : col0;
+    u32 row0 = t->item->row0, i0 = t->transposed ? col0 : row0,
+        j0 = t->transposed ? row0 : col0;
     for (u32 r = 0; r < STRIP_ROWS; r++)
         keep[r] = 0;
     for (u32 call = 0; call < TILE * TILE / 8; call++) {
@@ -21,7 +22,8 @@ static void keep_tile(const struct strip *t, u32 col0, u32 keep[STRIP_ROWS])
         struct philox x = philox_4x32(dropout_counter(t->s.b, t->s.h, i0 + i, j0 + j), a->seed);
         const u32 word[4] = {x.x, x.y, x.z, x.w};
         for (u32 w = 0; w < 4; w++) {
-            u32 low = (word[w] & 0xffff) >= a->keep_below, high = word[w] >> 16 >= a->keep_below;
+            u32 low = (word[w] & 0xffff) >= a->keep_below,
+                high = word[w] >> 16 >= a->keep_below;
             u32 jw = j + (w >> 1) + 8 * (w & 1);
             if (t->transposed) {
                 keep[jw] |= low << i | high << (i + 8);

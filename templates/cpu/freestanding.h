@@ -3,7 +3,8 @@
 #ifndef MASKC_CPU_FREESTANDING_H
 #define MASKC_CPU_FREESTANDING_H
 
-__attribute__((visibility("hidden"))) void *memcpy(void *to, const void *from, unsigned long bytes);
+__attribute__((visibility("hidden"))) void *memcpy(void *to, const void *from,
+                                                   unsigned long bytes);
 __attribute__((visibility("hidden"))) void *memset(void *to, int byte, unsigned long bytes);
 
 void *memcpy(void *to, const void *from, unsigned long bytes)

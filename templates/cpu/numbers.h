@@ -4,7 +4,7 @@
 #define MASKC_CPU_NUMBERS_H
 
 #define LOG2_E 1.44269504088896341f
-#define LN_2 0.69314718055994531f
+#define LN_2   0.69314718055994531f
 
 INLINE float float_of_bits(u32 bits)
 {

@@ -23,19 +23,19 @@ INLINE void product_2(float *c, u32 stride_c, const float *a, u32 stride_a, cons
     EACH_ROW(ZERO)
     for (u32 k = 0; k < depth; k++, b += stride_b, a++) {
         vec b0 = load(b), b1 = load(b + LANES);
-#define STEP(r)                                                                                    \
-    {                                                                                              \
-        vec x = splat(a[r * stride_a]);                                                            \
-        c##r##0 += x * b0;                                                                         \
-        c##r##1 += x * b1;                                                                         \
+#define STEP(r)                         \
+    {                                   \
+        vec x = splat(a[r * stride_a]); \
+        c##r##0 += x * b0;              \
+        c##r##1 += x * b1;              \
     }
         EACH_ROW(STEP)
     }
-#define PUT(r)                                                                                     \
-    {                                                                                              \
-        float *to = c + r * stride_c;                                                              \
-        store(to, add ? load(to) + c##r##0 : c##r##0);                                             \
-        store(to + LANES, add ? load(to + LANES) + c##r##1 : c##r##1);                             \
+#define PUT(r)                                                         \
+    {                                                                  \
+        float *to = c + r * stride_c;                                  \
+        store(to, add ? load(to) + c##r##0 : c##r##0);                 \
+        store(to + LANES, add ? load(to + LANES) + c##r##1 : c##r##1); \
     }
     EACH_ROW(PUT)
 #undef ZERO
@@ -61,7 +61,8 @@ INLINE void product_1(float *c, u32 stride_c, const float *a, u32 stride_a, cons
 }
 
 /* Scores of a strip with 32 columns from j, in the row blocks whose bit of `live` is set. */
-static void scores_product(float *scores, const float *a, const struct operand *o, u32 j, u32 live)
+static void scores_product(float *scores, const float *a, const struct operand *o, u32 j,
+                           u32 live)
 {
     u32 stride;
     const float *b = panel_column(o, j, &stride);

@@ -7,7 +7,8 @@
 #define MASKC_CPU_SPARSEGEN_H
 
 /* Sum and count of what lies above tau, relative to `base`, which keeps the sum exact. */
-static u32 row_support(const struct strip *t, u32 blocks, u32 r, float base, float tau, float *sum)
+static u32 row_support(const struct strip *t, u32 blocks, u32 r, float base, float tau,
+                       float *sum)
 {
     vec total = {0};
     ivec count = {0};
@@ -75,13 +76,14 @@ static void sparsegen_forward(struct strip *t)
             base = 0;
         else
             t->m->offset[r] = base + row_threshold(t, blocks, r, base, mass);
-        row_sparsegen(t, blocks, r, t->m->offset[r] > -INFINITY_F ? t->m->offset[r] : 0, 1 / mass);
+        row_sparsegen(t, blocks, r, t->m->offset[r] > -INFINITY_F ? t->m->offset[r] : 0,
+                      1 / mass);
     }
     for (u32 k = 0; k < blocks; k++) {
         struct block *b = strip_block(t, k);
         if (dropping(t))
             block_drop(t, b);
-        block_sums(t, b, (const float (*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
+        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
     }
 }
 

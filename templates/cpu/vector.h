@@ -14,7 +14,7 @@ typedef float quad __attribute__((vector_size(16)));
 typedef float vec_at __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef float quad_at __attribute__((vector_size(16), aligned(4), may_alias));
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE     static inline __attribute__((always_inline))
 #define INFINITY_F __builtin_inff()
 
 INLINE vec load(const float *p)
@@ -53,7 +53,7 @@ INLINE vec pick_or_zero(ivec mask, vec yes)
 INLINE ivec mask_of_bits(u32 bits)
 {
 #if VECTOR_BYTES == 64
-    const uvec lane = {1,      2,      4,      8,      1 << 4,  1 << 5,  1 << 6,  1 << 7,
+    const uvec lane = {1,      2,      4,       8,       1 << 4,  1 << 5,  1 << 6,  1 << 7,
                        1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
 #elif VECTOR_BYTES == 32
     const uvec lane = {1, 2, 4, 8, 16, 32, 64, 128};
@@ -87,45 +87,47 @@ INLINE quad larger_quad(quad a, quad b)
 /* Four vectors to one quad, lane by lane through `f` (and `f4` on quads): they are folded together,
    which shares the shuffles that an operation across lanes needs. */
 #if VECTOR_BYTES == 64
-#define FOLD_HALVES(f, a, b)                                                                       \
-    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),       \
-      __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
-#define FOLD_QUARTERS(f, a, b)                                                                     \
-    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27),     \
-      __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31))
-#define FOLD_PAIRS(f, a)                                                                           \
+#define FOLD_HALVES(f, a, b)                                                                  \
+    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),  \
+      __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, \
+                              31))
+#define FOLD_QUARTERS(f, a, b)                                                                 \
+    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27), \
+      __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,    \
+                              31))
+#define FOLD_PAIRS(f, a) \
     f(a, __builtin_shufflevector(a, a, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
-#define FOLD(f, f4, a, b, c, d)                                                                    \
-    {                                                                                              \
-        vec ab = FOLD_HALVES(f, a, b), cd = FOLD_HALVES(f, c, d);                                  \
-        vec abcd = FOLD_QUARTERS(f, ab, cd);                                                       \
-        vec x = FOLD_PAIRS(f, abcd);                                                               \
-        return f4(__builtin_shufflevector(x, x, 0, 4, 8, 12),                                      \
-                  __builtin_shufflevector(x, x, 1, 5, 9, 13));                                     \
+#define FOLD(f, f4, a, b, c, d)                                   \
+    {                                                             \
+        vec ab = FOLD_HALVES(f, a, b), cd = FOLD_HALVES(f, c, d); \
+        vec abcd = FOLD_QUARTERS(f, ab, cd);                      \
+        vec x = FOLD_PAIRS(f, abcd);                              \
+        return f4(__builtin_shufflevector(x, x, 0, 4, 8, 12),     \
+                  __builtin_shufflevector(x, x, 1, 5, 9, 13));    \
     }
 #elif VECTOR_BYTES == 32
-#define FOLD_HALVES(f, a, b)                                                                       \
-    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11),                                     \
+#define FOLD_HALVES(f, a, b)                                   \
+    f(__builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11), \
       __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15))
-#define FOLD_QUARTERS(f, a, b)                                                                     \
-    f(__builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13),                                     \
+#define FOLD_QUARTERS(f, a, b)                                 \
+    f(__builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13), \
       __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15))
-#define FOLD(f, f4, a, b, c, d)                                                                    \
-    {                                                                                              \
-        vec ab = FOLD_HALVES(f, a, b), cd = FOLD_HALVES(f, c, d);                                  \
-        vec x = FOLD_QUARTERS(f, ab, cd);                                                          \
-        return f4(__builtin_shufflevector(x, x, 0, 2, 4, 6),                                       \
-                  __builtin_shufflevector(x, x, 1, 3, 5, 7));                                      \
+#define FOLD(f, f4, a, b, c, d)                                   \
+    {                                                             \
+        vec ab = FOLD_HALVES(f, a, b), cd = FOLD_HALVES(f, c, d); \
+        vec x = FOLD_QUARTERS(f, ab, cd);                         \
+        return f4(__builtin_shufflevector(x, x, 0, 2, 4, 6),      \
+                  __builtin_shufflevector(x, x, 1, 3, 5, 7));     \
     }
 #else
-#define FOLD(f, f4, a, b, c, d)                                                                    \
-    {                                                                                              \
-        quad ab = f4(__builtin_shufflevector(a, b, 0, 1, 4, 5),                                    \
-                     __builtin_shufflevector(a, b, 2, 3, 6, 7));                                   \
-        quad cd = f4(__builtin_shufflevector(c, d, 0, 1, 4, 5),                                    \
-                     __builtin_shufflevector(c, d, 2, 3, 6, 7));                                   \
-        return f4(__builtin_shufflevector(ab, cd, 0, 2, 4, 6),                                     \
-                  __builtin_shufflevector(ab, cd, 1, 3, 5, 7));                                    \
+#define FOLD(f, f4, a, b, c, d)                                  \
+    {                                                            \
+        quad ab = f4(__builtin_shufflevector(a, b, 0, 1, 4, 5),  \
+                     __builtin_shufflevector(a, b, 2, 3, 6, 7)); \
+        quad cd = f4(__builtin_shufflevector(c, d, 0, 1, 4, 5),  \
+                     __builtin_shufflevector(c, d, 2, 3, 6, 7)); \
+        return f4(__builtin_shufflevector(ab, cd, 0, 2, 4, 6),   \
+                  __builtin_shufflevector(ab, cd, 1, 3, 5, 7));  \
     }
 #endif
 /* LANES / 4 quads side by side. */
@@ -135,7 +137,8 @@ INLINE vec join_quads(const quad *q)
     typedef float oct __attribute__((vector_size(32)));
     oct low = __builtin_shufflevector(q[0], q[1], 0, 1, 2, 3, 4, 5, 6, 7);
     oct high = __builtin_shufflevector(q[2], q[3], 0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+                                   15);
 #elif VECTOR_BYTES == 32
     return __builtin_shufflevector(q[0], q[1], 0, 1, 2, 3, 4, 5, 6, 7);
 #else
@@ -158,13 +161,11 @@ INLINE ivec mask_of_count(u32 count)
 
 #define SUM_OF(a, b) ((a) + (b))
 
-INLINE quad sum4(vec a, vec b, vec c, vec d)
-FOLD(SUM_OF, SUM_OF, a, b, c, d)
+INLINE quad sum4(vec a, vec b, vec c, vec d) FOLD(SUM_OF, SUM_OF, a, b, c, d)
 
-INLINE quad largest4(vec a, vec b, vec c, vec d)
-FOLD(larger, larger_quad, a, b, c, d)
+    INLINE quad largest4(vec a, vec b, vec c, vec d) FOLD(larger, larger_quad, a, b, c, d)
 
-INLINE float sum_lanes(vec x)
+        INLINE float sum_lanes(vec x)
 {
     vec zero = {0};
     return sum4(x, zero, zero, zero)[0];

@@ -159,21 +159,21 @@ static bool plain_equal(const struct plan *p, const struct plan_pass *t, const s
 
 /* ---- random masks ---- */
 
-static const char *const target_names[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "sm_80",
-                                           "sm_90a"};
+static const char *const target_names[] = {"x86-64-v2",  "x86-64-v3", "x86-64-v4",
+                                           "x86-64-amx", "sm_80",     "sm_90a"};
 
 static struct plan *random_plan(struct random *r, const struct mask *m, struct target *t)
 {
     static const uint32_t strips[] = {32, 32, 64, 128};
     static const uint32_t dims[] = {16, 64, 136, 256};
     struct error e = {0};
-    const struct target *found = target_find(target_names[random_below(r, 5)], &e);
+    const struct target *found = target_find(target_names[random_below(r, 6)], &e);
     assert_non_null(found);
     *t = *found;
     t->strip_rows = strips[random_below(r, 4)];
     struct features f = {.head_dim = dims[random_below(r, 4)], .backward = true};
     f.dtype = random_below(r, 2) ? ABI_F32 : ABI_BF16;
-    struct plan *p = plan_build(m, t, &f, machine_find(t->machine, &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
     if (!p)
         fail_msg("%s", e.text);
     return p;

@@ -422,7 +422,8 @@ static void files_are_saved_whole(void **state)
     assert_int_equal(maskc_load(path, "cpu", &kernel, NULL), 0);
     maskc_kernel_destroy(kernel);
     unlink(path);
-    assert_int_equal(maskc_bytes_save(&bytes, "/proc/nonexistent/x.mkb", &error), MASKC_BAD_INPUT);
+    assert_int_equal(maskc_bytes_save(&bytes, "/proc/nonexistent/x.mkb", &error),
+                     MASKC_BAD_INPUT);
     assert_int_equal(maskc_bytes_save(NULL, path, &error), MASKC_BAD_INPUT);
     assert_int_equal(maskc_bytes_save(&bytes, NULL, &error), MASKC_BAD_INPUT);
     maskc_bytes_free(&bytes);
