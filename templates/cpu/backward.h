@@ -16,6 +16,21 @@ INLINE float score_offset(float lse)
     return IS_SOFTMAX ? lse * LOG2_E : lse;
 }
 
+#if AMX
+#include "cpu/gradient_amx.h"
+#else
+INLINE int panels_alone(const struct strip *t, const struct block *b)
+{
+    (void)t, (void)b;
+    return 0;
+}
+
+INLINE void panels_gradient(const struct strip *t, struct block *b, float *missing)
+{
+    (void)t, (void)b, (void)missing;
+}
+#endif
+
 /* ---- slopes of a group ---- */
 
 static void panel_slopes(const struct strip *t, struct block *b, const struct group *g)
@@ -90,7 +105,7 @@ static void block_slopes(const struct strip *t, struct block *b)
             group_keep(t, b, g);
             group_drop_slopes(t, b, g);
         }
-        if (!t->transposed)
+        if (!t->transposed || panels_alone(t, b))
             continue;
         if (g->kind == GROUP_PANEL)
             panel_subtract(t, b, g);
@@ -154,7 +169,7 @@ enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 };
 
 static void late_block(const struct strip *t, struct block *b, float *missing)
 {
-    for (u32 r = 0; r < t->rows; r++) {
+    for (u32 r = 0; r < t->rows && !panels_alone(t, b); r++) {
         vec sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES)
             sum += load(&b->slope[r][c]);
@@ -189,9 +204,12 @@ static void strip_deltas(const struct strip *t)
     }
 }
 
-static void block_backward(const struct strip *t, struct block *b)
+static void block_backward(const struct strip *t, struct block *b, float *missing)
 {
-    block_gradient(t, b);
+    if (panels_alone(t, b))
+        panels_gradient(t, b, missing);
+    else
+        block_gradient(t, b);
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
     if (!t->transposed)
         return;
@@ -209,7 +227,7 @@ static void strip_backward(struct strip *t)
     if (IS_SOFTMAX || t->transposed) {
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
-            block_backward(t, b);
+            block_backward(t, b, missing);
             if (late)
                 late_block(t, b, missing);
         }
@@ -221,7 +239,7 @@ static void strip_backward(struct strip *t)
         block_slopes(t, strip_block(t, blocks));
     strip_means(t, blocks);
     for (u32 k = 0; k < blocks; k++)
-        block_backward(t, strip_block(t, k));
+        block_backward(t, strip_block(t, k), missing);
 }
 
 static void backward_write(const struct strip *t, const struct abi_tensor *to, float factor,

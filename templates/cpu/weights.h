@@ -17,8 +17,8 @@ INLINE vec row_weigh(struct block *b, u32 r, float m, float gain, int floats)
 {
     vec sum = {0}, low, high;
     for (u32 c = 0; c < b->cols; c += 2 * LANES) {
-        low = exp2_vec(load(&b->score[r][c]) * gain - splat(m));
-        high = exp2_vec(load(&b->score[r][c + LANES]) * gain - splat(m));
+        low = exp2_half(load(&b->score[r][c]) * gain - splat(m));
+        high = exp2_half(load(&b->score[r][c + LANES]) * gain - splat(m));
         half_store2(&b->weight[0][r][c], low, high);
         sum += low + high;
         if (floats) {

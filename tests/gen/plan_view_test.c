@@ -22,8 +22,10 @@ static struct plan *plan_gallery(const char *name, const char *target, struct ma
     struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = 128};
     struct features f = {.head_dim = 64, .backward = true};
     const struct target *t = target_find(target, &e);
+    f.dtype = t->matrix_machine ? ABI_BF16 : ABI_F32; /* what its matrix unit takes */
     *m = mask_load(&request, NULL, &e);
-    struct plan *p = *m ? plan_build(*m, t, &f, machine_find(t->machine, &e), &e) : NULL;
+    struct plan *p =
+        *m ? plan_build(*m, t, &f, machine_find(target_machine(t, &f), &e), &e) : NULL;
     if (!p || plan_check(p, *m, &e))
         fail_msg("%s: %s", name, e.text);
     return p;
@@ -70,6 +72,7 @@ static void test_golden(void **state)
         check_golden(*name, "x86-64-v4");
     check_golden("dam-s-example", "sm_80");
     check_golden("longformer", "x86-64-v2");
+    check_golden("dam-s-example", "x86-64-amx");
 }
 
 static double real(const json_t *j, const char *key)

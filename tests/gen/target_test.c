@@ -114,12 +114,39 @@ static void test_features(void **state)
     }
 }
 
+/* A matrix unit takes bf16 with softmax; for all else its target plans as the one below it. */
+static void test_matrix(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    const struct target *amx = target_find("x86-64-amx", &e),
+                        *v4 = target_find("x86-64-v4", &e);
+    const struct features half = {.dtype = ABI_BF16, .head_dim = 64}, whole = {.head_dim = 64},
+                          sparse = {.dtype = ABI_BF16,
+                                    .transform = ABI_SPARSEGEN,
+                                    .lambda = -4,
+                                    .head_dim = 64};
+    assert_true(target_matrix(amx, &half));
+    assert_string_equal(target_machine(amx, &half), "x86-amx");
+    assert_false(target_matrix(amx, &whole));
+    assert_string_equal(target_machine(amx, &whole), v4->machine);
+    assert_false(target_matrix(amx, &sparse));
+    assert_string_equal(target_machine(amx, &sparse), v4->machine);
+    assert_false(target_matrix(v4, &half));
+    assert_string_equal(target_machine(v4, &half), v4->machine);
+    for (const struct target *t = targets; t->name; t++) {
+        const struct machine *m = machine_find(target_machine(t, &half), &e);
+        assert_non_null(m);
+        assert_int_equal(m->kind, t->kind);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),   cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_dtype),    cmocka_unit_test(test_transform),
-        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_matrix),    cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_dtype),
+        cmocka_unit_test(test_transform), cmocka_unit_test(test_features),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
