@@ -17,7 +17,7 @@ typedef int i32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-/* clang-format off: comments keep their columns */
+/* clang-format off */
 
 /* ---- plan tables (mask content; built by gen/plan, checked bit for bit) ---- */
 

@@ -80,6 +80,7 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
     ret->scratch_fixed = strip_bytes(t, f) + block_bytes(t, f);
     if (f->transform == ABI_SPARSEGEN) {
         ret->scratch_fixed += block_bytes(t, f);
-        ret->scratch_col = (block_bytes(t, f) + cpu_chunk_cols(t, f) - 1) / cpu_chunk_cols(t, f);
+        ret->scratch_col =
+            (block_bytes(t, f) + cpu_chunk_cols(t, f) - 1) / cpu_chunk_cols(t, f);
     }
 }

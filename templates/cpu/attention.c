@@ -9,6 +9,7 @@
 #ifndef AMX /* 1: this kernel's dense work is the matrix unit's */
 #define AMX 0
 #endif
+/* clang-format off */
 #include "cpu/freestanding.h"
 #include "cpu/vector.h"
 #include "cpu/amx.h"
@@ -34,6 +35,7 @@
 #if BACKWARD
 #include "cpu/backward.h"
 #endif
+/* clang-format on */
 
 #define ENTRY(name)                                                                       \
     __attribute__((visibility("default"))) void name(const struct abi_args *a, u64 begin, \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /* The plan header of the CPU templates, written by hand for one case: the example of what
    gen/emit writes, the contract, and what the templates are linted against. Numbers are enums, but
    for those that choose between pieces of text; templates/README.md says what each means. */
