@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model's folder in all the forms it comes in: names, types, shards, what may be missing and what is
+   refused by name. Every case is a small model that is written, changed and read again. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "masks/safetensors.h"
+#include "model/init.h"
+#include "model/json.h"
+#include "model/save.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/maskbert-weights-XXXXXX";
+
+static const char config[] =
+    "{\"architectures\": [\"%s\"], \"model_type\": \"bert\", \"vocab_size\": 13, "
+    "\"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 12, \"max_position_embeddings\": 6, \"kept\": [1, 2.5]%s}";
+
+static struct model_config make_config(const char *architecture, const char *more)
+{
+    struct text text = {0};
+    struct model_config c = {0};
+    struct error e = {0};
+    text_add(&text, config, architecture, more); /* NOLINT: a constant format */
+    json_t *json = json_parse(text_get(&text), text.length, "config", &e);
+    if (!json || config_parse(json, &c, &e) < 0)
+        fail_msg("%s", e.text);
+    json_decref(json);
+    text_finish(&text);
+    return c;
+}
+
+/* A tensor of the file that is written, to be changed before. */
+struct change {
+    const char *name;      /* begins with it: this tensor alone; null: all */
+    const char *from, *to; /* in the name */
+    const char *dtype;
+    uint64_t rows; /* another first dimension */
+    bool left_out, nan;
+};
+
+static void write_file(const char *name, const void *bytes, size_t size)
+{
+    struct error e = {0};
+    char *path = path_join(folder, name);
+    if (file_write(path, bytes, size, &e) < 0)
+        fail_msg("%s", e.text);
+    free(path);
+}
+
+static void rename_tensor(const struct change *c, char name[PARAMETER_NAME_BYTES])
+{
+    char *at = c->from ? strstr(name, c->from) : NULL, rest[PARAMETER_NAME_BYTES];
+    if (!at)
+        return;
+    snprintf(rest, sizeof rest, "%s", at + strlen(c->from));
+    snprintf(at, (size_t)(PARAMETER_NAME_BYTES - (at - name)), "%s%.60s", c->to, rest);
+}
+
+/* model.safetensors (or `file`) of the tensors that `which` wants: -1 all, 0 even ones, 1 odd ones. */
+static void write_weights(const struct model_config *c, const struct weights *w,
+                          const struct change *change, const char *file, int which)
+{
+    struct safetensors out = {0};
+    void **made = memory_new(w->n_tensors, sizeof *made);
+    uint64_t size;
+    for (uint32_t k = 0; k < w->n_tensors; k++) {
+        const struct tensor *t = &w->tensor[k];
+        const struct parameter *p = &t->parameter;
+        bool hit = !change->name || !strcmp(change->name, p->name);
+        enum element element = ELEMENT_F32;
+        char name[PARAMETER_NAME_BYTES];
+        if ((hit && change->left_out) || (which >= 0 && (int)(k & 1) != which))
+            continue;
+        parameter_file_name(p, c, name);
+        if (hit)
+            rename_tensor(change, name);
+        if (hit && change->dtype)
+            element_parse(change->dtype, &element);
+        uint64_t shape[2] = {hit && change->rows ? change->rows : p->shape[0], p->shape[1]};
+        float *values = memory_new(p->count + 1024, sizeof *values);
+        made[k] = memory_new(p->count + 1024, sizeof(double));
+        tensor_to_f32(t, 0, p->count, values);
+        if (hit && change->nan)
+            values[p->count - 1] = NAN;
+        elements_from_f32(element, values, p->count + 512, made[k]);
+        free(values);
+        safetensors_add(&out, name, element_name(element), p->rank, shape, made[k]);
+    }
+    uint8_t *bytes = safetensors_write(&out, &size);
+    write_file(file, bytes, size);
+    free(bytes);
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        free(made[k]);
+    free(made);
+    safetensors_finish(&out);
+}
+
+static void compare(const struct weights *a, const struct weights *b, double tolerance)
+{
+    for (uint32_t k = 0; k < a->n_tensors; k++) {
+        const struct tensor *x = &a->tensor[k], *y = weights_find(b, x->parameter.name);
+        float p, q;
+        assert_non_null(y);
+        for (uint64_t i = 0; i < x->parameter.count && y->data; i++) {
+            tensor_to_f32(x, i, 1, &p);
+            tensor_to_f32(y, i, 1, &q);
+            if (!(fabs((double)p - (double)q) <= tolerance * fabs((double)p)))
+                fail_msg("%s: %g and %g", x->parameter.name, (double)p, (double)q);
+        }
+    }
+}
+
+static const struct {
+    const char *what;
+    const char *architecture, *more;
+    struct change change;
+    double tolerance;
+    const char *error; /* after the folder; null: read, and equal */
+    const char *note;  /* the first one, or null */
+} cases[] = {
+    {"plain", "BertModel", "", {0}, 0, NULL, NULL},
+    {"a head", "BertForMaskedLM", "", {0}, 0, NULL, NULL},
+    {"an untied decoder",
+     "BertForMaskedLM",
+     ", \"tie_word_embeddings\": false",
+     {0},
+     0,
+     NULL,
+     NULL},
+    {"gamma", "BertModel", "", {NULL, "LayerNorm.weight", "LayerNorm.gamma"}, 0, NULL, NULL},
+    {"beta", "BertModel", "", {NULL, "LayerNorm.bias", "LayerNorm.beta"}, 0, NULL, NULL},
+    {"no prefix", "BertForPreTraining", "", {NULL, "bert.", ""}, 0, NULL, NULL},
+    {"a prefix", "BertModel", "", {NULL, "e", "bert.e"}, 0, NULL, NULL},
+    {"a wrapper's prefix",
+     "BertForMaskedLM",
+     "",
+     {NULL, "bert.", "module.bert."},
+     0,
+     NULL,
+     NULL},
+    {"dense_act",
+     "BertForPreTraining",
+     "",
+     {NULL, "intermediate.dense.", "intermediate.dense_act."},
+     0,
+     NULL,
+     NULL},
+    {"decoder.bias",
+     "BertForMaskedLM",
+     "",
+     {NULL, "predictions.bias", "predictions.decoder.bias"},
+     0,
+     NULL,
+     NULL},
+    {"BF16", "BertModel", "", {.dtype = "BF16"}, 0.004, NULL, NULL},
+    {"F16", "BertModel", "", {.dtype = "F16"}, 0.0006, NULL, NULL},
+    {"F64", "BertModel", "", {.dtype = "F64"}, 0, NULL, NULL},
+    {"rows of padding",
+     "BertModel",
+     "",
+     {"embeddings.word_embeddings.weight", .rows = 16},
+     0,
+     NULL,
+     "'embeddings.word_embeddings.weight': 16 rows, of which vocab_size are taken"},
+    {"a position more",
+     "BertModel",
+     "",
+     {"embeddings.position_embeddings.weight", .rows = 7},
+     0,
+     "/model.safetensors: tensor 'embeddings.position_embeddings.weight' is [7, 8], "
+     "config.json says [6, 8]",
+     NULL},
+    {"a missing tensor",
+     "BertModel",
+     "",
+     {"encoder.layer.1.output.dense.bias", .left_out = true},
+     0,
+     ": tensor 'encoder.layer.1.output.dense.bias' is missing",
+     NULL},
+    {"half a head",
+     "BertForMaskedLM",
+     "",
+     {"cls.predictions.bias", .left_out = true},
+     0,
+     ": tensor 'cls.predictions.bias' is missing",
+     NULL},
+    {"NaN",
+     "BertModel",
+     "",
+     {"encoder.layer.0.attention.self.key.bias", .nan = true},
+     0,
+     ": tensor 'encoder.layer.0.attention.self.key.bias' is not finite at element 7",
+     NULL},
+    {"NaN in F16",
+     "BertModel",
+     "",
+     {"embeddings.LayerNorm.bias", .nan = true, .dtype = "F16"},
+     0,
+     ": tensor 'embeddings.LayerNorm.bias' is not finite at element 7",
+     NULL},
+    {"no finite BF16",
+     "BertModel",
+     "",
+     {"embeddings.LayerNorm.bias", .nan = true, .dtype = "BF16"},
+     0,
+     ": tensor 'embeddings.LayerNorm.bias' is not finite at element 7",
+     NULL},
+};
+
+static void every_form_is_read(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct model_config c = make_config(cases[k].architecture, cases[k].more);
+        struct weights made = {0}, read = {0};
+        struct error e = {0};
+        weights_begin(&c, config_parts(&c), &made);
+        weights_initialise(&made, &c, 0.5, 7);
+        write_weights(&c, &made, &cases[k].change, "model.safetensors", -1);
+        int r = weights_read(folder, &c, &read, &e);
+        if ((r < 0) != (cases[k].error != NULL))
+            fail_msg("%s: %s", cases[k].what, r < 0 ? e.text : "no error");
+        if (cases[k].error)
+            assert_string_equal(e.text + strlen(folder), cases[k].error);
+        else
+            compare(&made, &read, cases[k].tolerance);
+        assert_int_equal(read.n_notes, cases[k].note != NULL);
+        if (cases[k].note)
+            assert_string_equal(read.note[0], cases[k].note);
+        weights_finish(&read);
+        weights_finish(&made);
+        config_finish(&c);
+    }
+}
+
+/* What the architecture names and the file lacks is listed, and initialised by the seed alone. */
+static void missing_heads_are_new(void **state)
+{
+    (void)state;
+    struct model_config plain = make_config("BertModel", "");
+    struct model_config c =
+        make_config("BertForSequenceClassification",
+                    ", \"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}");
+    struct weights made = {0}, read = {0}, again = {0};
+    struct error e = {0};
+    struct change none = {0};
+    weights_begin(&plain, PART_ENCODER, &made);
+    weights_initialise(&made, &plain, 0.02, 1);
+    write_weights(&plain, &made, &none, "model.safetensors", -1);
+    assert_int_equal(weights_read(folder, &c, &read, &e), 0);
+    assert_int_equal(weights_read(folder, &c, &again, &e), 0);
+    assert_int_equal(read.new_parts, PART_POOLER | PART_CLASSIFIER);
+    assert_int_equal(read.n_notes, 4);
+    assert_string_equal(read.note[2],
+                        "'classifier.weight' is not in the file: newly initialised");
+    weights_initialise(&read, &c, 0.02, 3);
+    weights_initialise(&again, &c, 0.02, 3);
+    compare(&read, &again, 0);
+    const struct tensor *t = weights_find(&read, "classifier.weight");
+    assert_int_equal(t->parameter.shape[0], 3);
+    weights_finish(&again);
+    weights_finish(&read);
+    weights_finish(&made);
+    config_finish(&c);
+    config_finish(&plain);
+}
+
+static void shards_are_joined(void **state)
+{
+    (void)state;
+    const char index[] = "{\"metadata\": {}, \"weight_map\": {\"a\": \"one.safetensors\", "
+                         "\"b\": \"two.safetensors\", \"c\": \"one.safetensors\"}}";
+    const char outside[] = "{\"weight_map\": {\"a\": \"../x\"}}";
+    struct model_config c = make_config("BertForPreTraining", "");
+    struct weights made = {0}, read = {0};
+    struct error e = {0};
+    struct change none = {0};
+    char *whole = path_join(folder, "model.safetensors"), expected[200];
+    weights_begin(&c, config_parts(&c), &made);
+    weights_initialise(&made, &c, 0.02, 1);
+    remove(whole);
+    write_file("pytorch_model.bin", "x", 1);
+    assert_int_equal(weights_read(folder, &c, &read, &e), -1);
+    snprintf(
+        expected, sizeof expected,
+        "%s: pytorch_model.bin is pickle, which can run anything and is never read: ", folder);
+    assert_memory_equal(e.text, expected, strlen(expected));
+    write_weights(&c, &made, &none, "one.safetensors", 0);
+    write_weights(&c, &made, &none, "two.safetensors", 1);
+    write_file("model.safetensors.index.json", index, sizeof index - 1);
+    if (weights_read(folder, &c, &read, &e) < 0)
+        fail_msg("%s", e.text);
+    compare(&made, &read, 0);
+    weights_finish(&read);
+    write_file("model.safetensors.index.json", outside, sizeof outside - 1);
+    assert_int_equal(weights_read(folder, &c, &read, &e), -1);
+    snprintf(expected, sizeof expected,
+             "%s/model.safetensors.index.json: 'a': a file beside it is expected", folder);
+    assert_string_equal(e.text, expected);
+    free(whole);
+    weights_finish(&made);
+    config_finish(&c);
+}
+
+/* Saved, read: the same in f32; keys that mean nothing here are kept; positions repeat. */
+static void saving_keeps_everything(void **state)
+{
+    (void)state;
+    struct model_config c = make_config("BertForMaskedLM", ""), back = {0};
+    struct weights made = {0}, read = {0};
+    struct error e = {0};
+    float first, repeated;
+    weights_begin(&c, config_parts(&c), &made);
+    weights_initialise(&made, &c, 0.02, 1);
+    model_resize_positions(&c, &made, 15);
+    assert_int_equal(model_save(folder, &c, &made, ELEMENT_F32, &e), 0);
+    assert_int_equal(config_read(folder, &back, &e), 0);
+    assert_int_equal(back.positions, 15);
+    assert_true(
+        json_equal(json_object_get(back.json, "kept"), json_object_get(c.json, "kept")));
+    assert_string_equal(back.dtype, "float32");
+    assert_int_equal(weights_read(folder, &back, &read, &e), 0);
+    compare(&made, &read, 0);
+    const struct tensor *t = weights_find(&read, "embeddings.position_embeddings.weight");
+    tensor_to_f32(t, 2 * 8 + 1, 1, &first);
+    tensor_to_f32(t, 14 * 8 + 1, 1, &repeated);
+    assert_true(first == repeated && first != 0);
+    weights_finish(&read);
+    weights_finish(&made);
+    config_finish(&back);
+    config_finish(&c);
+}
+
+static const struct {
+    const char *key, *error;
+} settings[] = {
+    {"\"position_embedding_type\": \"relative_key\"",
+     "position_embedding_type 'relative_key' is not supported, absolute is expected"},
+    {"\"is_decoder\": true", "is_decoder true is not supported"},
+    {"\"hidden_act\": \"mish\"", "hidden_act 'mish' is not supported: gelu, gelu_new, "
+                                 "gelu_pytorch_tanh, relu or silu is expected"},
+    {"\"model_type\": \"roberta\"", "model_type 'roberta' is not supported, bert is expected"},
+    {"\"pad_token_id\": 13", "pad_token_id 13 is not below vocab_size 13"},
+    {"\"num_attention_heads\": 3", "hidden_size 8 is no multiple of num_attention_heads 3"},
+    {"\"num_attention_heads\": 0", "num_attention_heads 0: 1..4096 is expected"},
+    {"\"hidden_size\": \"8\"", "hidden_size: a whole number in 0..2147483647 is expected"},
+    {"\"layer_norm_eps\": -1", "layer_norm_eps -1: 0..1 is expected"},
+    {"\"maskc\": {\"mask\": \"../x\"}", "maskc.mask '../x': a file beside it is expected"},
+};
+
+static void settings_are_refused_by_name(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
+        struct text text = {0}, more = {0};
+        struct model_config c = {0};
+        struct error e = {0};
+        text_add(&more, ", %s", settings[k].key);
+        text_add(&text, config, "BertModel", text_get(&more)); /* NOLINT */
+        json_t *json = json_parse(text_get(&text), text.length, "config", &e);
+        assert_non_null(json);
+        assert_int_equal(config_parse(json, &c, &e), -1);
+        assert_string_equal(e.text, settings[k].error);
+        json_decref(json);
+        text_finish(&text);
+        text_finish(&more);
+    }
+}
+
+/* Every 16-bit number to float and back; what lies between goes to the even neighbour. */
+static void elements_round_to_even(void **state)
+{
+    (void)state;
+    static const enum element types[] = {ELEMENT_F16, ELEMENT_BF16};
+    for (int k = 0; k < 2; k++)
+        for (uint32_t bits = 0; bits < 65536; bits++) {
+            uint16_t half = (uint16_t)bits, next = half + 1, back;
+            float value, after, between;
+            elements_to_f32(types[k], &half, 1, &value);
+            elements_to_f32(types[k], &next, 1, &after);
+            if (value != value)
+                continue;
+            elements_from_f32(types[k], &value, 1, &back);
+            assert_int_equal(back, half);
+            between = value / 2 + after / 2;
+            if (!isfinite(between) || (half & 0x7fff) == 0x7fff)
+                continue;
+            elements_from_f32(types[k], &between, 1, &back);
+            if (between != value) /* below the smallest float there is nothing between */
+                assert_int_equal(back, half & 1 ? next : half);
+        }
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    char line[100];
+    snprintf(line, sizeof line, "rm -r %s", folder);
+    return system(line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_form_is_read),
+        cmocka_unit_test(missing_heads_are_new),
+        cmocka_unit_test(shards_are_joined),
+        cmocka_unit_test(saving_keeps_everything),
+        cmocka_unit_test(settings_are_refused_by_name),
+        cmocka_unit_test(elements_round_to_even),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
