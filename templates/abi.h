@@ -8,7 +8,7 @@
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
-enum { ABI_VERSION = 1 };
+enum { ABI_VERSION = 2 };
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -31,6 +31,7 @@ enum abi_piece_kind {
     ABI_TILES,    /* tiles: STRIP_ROWS x 32 entries, full (pattern 0) or under a pattern */
     ABI_DIAGONAL, /* lines: one key per row, along a diagonal (step 1) or down a column (step 0) */
     ABI_ROWS,     /* ranges of the keys of one row; only in items with rows = 1 */
+    ABI_COLUMNS,  /* gathers: scattered columns that rows share, brought together */
     ABI_KINDS
 };
 
@@ -50,9 +51,16 @@ struct abi_line {
     u32 row_begin, row_end;
 };
 
+/* Up to ABI_TILE_COLS columns of the index list, taken together as those of a tile are. */
+struct abi_gather {
+    u32 first, count; /* columns[first .. first + count - 1], ascending; 1 <= count <= 32 */
+    u32 pattern;      /* 0: full; else 1 + index into patterns, bit k = column columns[first+k] */
+};
+
 struct abi_piece {
     u32 kind, first, count;
-    u32 cols; /* score columns that it needs: sum of range lengths, 32 a tile, 1 a line */
+    u32 cols; /* score columns that it needs: sum of range lengths, 32 a tile, 1 a line,
+                 count of a gather */
 };
 
 /* One strip of rows, or one row alone (the row pass). Rows whose `own` bit is off are left to
@@ -78,6 +86,8 @@ struct abi_plan {
     const struct abi_range *ranges;
     const struct abi_tile *tiles;
     const struct abi_line *lines;
+    const struct abi_gather *gathers;
+    const u32 *columns;  /* the index lists of the gathers */
     const u32 *patterns; /* [n_patterns][STRIP_ROWS] */
     u32 works;
     u32 max_cols; /* largest item.cols */

@@ -8,6 +8,7 @@ struct price price_make(const struct machine *m, const struct features *f)
     return (struct price){
         .full = m->tile_flop * flop + m->tile_entry,
         .partial = m->tile_flop * flop + m->tile_entry + m->tile_mask,
+        .gather = m->gather_element * f->head_dim,
         .walk = m->line_flop * flop + m->line_entry,
         .line = m->line,
         .line_row = m->line_row,

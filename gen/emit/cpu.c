@@ -4,7 +4,10 @@
 #include "gen/emit/cpu.h"
 #include <stdio.h>
 
-enum { ROWS = 32 }; /* of a strip */
+enum {
+    ROWS = 32,         /* of a strip */
+    GATHER_STRIDE = 48 /* of gathered columns, transposed */
+};
 
 uint32_t cpu_chunk_cols(const struct target *t, const struct features *f)
 {
@@ -28,11 +31,12 @@ static uint64_t row_depth(const struct features *f)
     return (f->head_dim + 31) / 32 * 32;
 }
 
-/* Two operands and two sums of the strip's rows, four numbers a row; operands rounded. */
+/* Two operands and two sums of the strip's rows, four numbers a row; operands rounded;
+   a group of gathered columns. */
 static uint64_t strip_bytes(const struct target *t, const struct features *f)
 {
     uint64_t rounded = target_matrix(t, f) ? 2 * 2 * ROWS * row_depth(f) : 0;
-    return round_64(4 * (4 * ROWS * row_width(t, f) + 4 * ROWS) + rounded);
+    return round_64(4 * ((4 * ROWS + GATHER_STRIDE) * row_width(t, f) + 4 * ROWS) + rounded);
 }
 
 /* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, and

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gen/lowering/lowering.h"
+#include "masks/base/memory.h"
 #include <stdlib.h>
 
 void draft_clear(struct draft *d)
@@ -7,6 +8,7 @@ void draft_clear(struct draft *d)
     d->cost = 0;
     d->pieces = 0;
     d->n_ranges = d->n_tiles = d->n_lines = d->n_words = 0;
+    d->n_gathers = d->n_columns = 0;
 }
 
 void draft_finish(struct draft *d)
@@ -14,7 +16,19 @@ void draft_finish(struct draft *d)
     free(d->ranges);
     free(d->tiles);
     free(d->lines);
+    free(d->gathers);
+    free(d->columns);
     free(d->words);
+}
+
+u32 *draft_pattern(struct draft *d, uint32_t strip_rows)
+{
+    if (d->n_words + strip_rows > d->words_room) {
+        d->words_room = 2 * d->words_room + 16 * strip_rows;
+        d->words = memory_resize(d->words, d->words_room, sizeof *d->words);
+    }
+    d->n_words += strip_rows;
+    return d->words + d->n_words - strip_rows;
 }
 
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,

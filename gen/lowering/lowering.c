@@ -4,11 +4,17 @@
 #include "gen/lowering/lowering.h"
 #include <stddef.h>
 
-extern const struct lowering lowering_dense, lowering_blocks, lowering_diagonal, lowering_rows;
+extern const struct lowering lowering_dense, lowering_blocks, lowering_columns,
+    lowering_diagonal, lowering_rows;
 
 const struct lowering *const lowerings[] = {
-    &lowering_dense,    &lowering_tiles, &lowering_blocks,
-    &lowering_diagonal, &lowering_rows,  NULL,
+    &lowering_dense,
+    &lowering_tiles,
+    &lowering_blocks,
+    &lowering_columns,
+    &lowering_diagonal,
+    &lowering_rows,
+    NULL,
 };
 
 const struct lowering *lowering_of(enum abi_piece_kind kind)

@@ -16,13 +16,17 @@ struct draft {
     struct abi_range *ranges;
     struct abi_tile *tiles; /* pattern: 0 full, else 1 + index into words / strip_rows */
     struct abi_line *lines;
+    struct abi_gather *gathers; /* pattern as in tiles */
+    u32 *columns;
     u32 *words; /* patterns, strip_rows words each */
-    uint64_t n_ranges, n_tiles, n_lines, n_words;
-    uint64_t ranges_room, tiles_room, lines_room, words_room;
+    uint64_t n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_words;
+    uint64_t ranges_room, tiles_room, lines_room, gathers_room, columns_room, words_room;
 };
 
 void draft_clear(struct draft *d);
 void draft_finish(struct draft *d);
+/* Room for one pattern of strip_rows words at the end of `words`: the caller fills it. */
+u32 *draft_pattern(struct draft *d, uint32_t strip_rows);
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
                  uint64_t cols);
 
@@ -36,7 +40,7 @@ struct visitor {
 };
 
 /* The plan table that `first` and `count` of a kind's pieces index. */
-enum lowering_table { TABLE_RANGES, TABLE_TILES, TABLE_LINES };
+enum lowering_table { TABLE_RANGES, TABLE_TILES, TABLE_LINES, TABLE_GATHERS };
 
 struct lowering {
     const char *name; /* as `plan` prints it */
@@ -77,6 +81,10 @@ uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
 double rows_price(const struct price *p, const struct strip *s,
                   uint32_t r); /* of row r alone */
+
+/* Active entries of a decoded piece of gathered columns. */
+uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
+                        const struct abi_item *item, const struct abi_piece *piece);
 
 uint32_t item_owned_rows(const struct abi_item *item);
 

@@ -29,13 +29,8 @@ static void add_pattern(struct strip *s, uint32_t tile, struct draft *d)
     u32 index = (u32)(d->n_words / s->strip_rows) + 1;
     *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) =
         (struct abi_tile){tile * ABI_TILE_COLS, index};
-    if (d->n_words + s->strip_rows > d->words_room) {
-        d->words_room = 2 * d->words_room + 16 * s->strip_rows;
-        d->words = memory_resize(d->words, d->words_room, sizeof *d->words);
-    }
-    memcpy(d->words + d->n_words, strip_tile(s, s->open, tile),
+    memcpy(draft_pattern(d, s->strip_rows), strip_tile(s, s->open, tile),
            s->strip_rows * sizeof *d->words);
-    d->n_words += s->strip_rows;
 }
 
 static void build(struct strip *s, const struct price *p, struct draft *d)

@@ -137,8 +137,8 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
 
 static int check_room(const struct plan_pass *t, struct error *e)
 {
-    const uint64_t counts[] = {t->n_items, t->n_pieces, t->n_ranges,
-                               t->n_tiles, t->n_lines,  t->n_patterns};
+    const uint64_t counts[] = {t->n_items, t->n_pieces,  t->n_ranges,  t->n_tiles,
+                               t->n_lines, t->n_gathers, t->n_columns, t->n_patterns};
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         if (counts[k] > TABLE_LIMIT)
             return error_set(e, ERROR_INPUT,

@@ -35,10 +35,14 @@ struct plan_pass {
     struct abi_range *ranges;
     struct abi_tile *tiles;
     struct abi_line *lines;
+    struct abi_gather *gathers;
+    u32 *columns;  /* index lists of the gathers */
     u32 *patterns; /* [n_patterns][strip_rows] */
     struct abi_work *work;
-    uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_patterns, n_work;
-    uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, patterns_room;
+    uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_patterns,
+        n_work;
+    uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, gathers_room,
+        columns_room, patterns_room;
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)[2]; /* [layers]: first and count in `work` */
     uint32_t max_cols, uses;

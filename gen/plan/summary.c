@@ -8,7 +8,7 @@
 
 /* What was visited how. */
 struct tally {
-    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines;
+    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines, gathered;
     double seconds;
 };
 
@@ -25,6 +25,8 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
             sum.cells[piece->kind] += cells;
             sum.pieces[piece->kind]++;
             sum.lines += piece->kind == ABI_DIAGONAL ? piece->count : 0;
+            if (piece->kind == ABI_COLUMNS)
+                sum.gathered += columns_active(t, p->strip_rows, item, piece);
         }
     }
     return sum;
@@ -45,10 +47,12 @@ static void name_lowering(const struct tally *sum, bool all, struct plan_summary
     }
 }
 
-/* The other kinds visit active entries only. */
-static double active_in_tiles(double active, const uint64_t *cells)
+/* The other kinds visit active entries only, but for gathered columns, which are counted. */
+static double active_in_tiles(double active, const struct tally *sum)
 {
-    return active - (double)(cells[ABI_ROWS] + cells[ABI_BLOCKS] + cells[ABI_DIAGONAL]);
+    const uint64_t *cells = sum->cells;
+    return active - (double)(cells[ABI_ROWS] + cells[ABI_BLOCKS] + cells[ABI_DIAGONAL]) -
+           (double)sum->gathered;
 }
 
 static void add_reason(struct plan_summary *s, const char *format, double a, double b)
@@ -81,7 +85,10 @@ static void give_reason(const struct plan *p, const struct tally *sum,
     if (cells[ABI_TILES])
         add_reason(s, "tiles touch %.3g%%, %.3g%% active",
                    100 * (double)cells[ABI_TILES] / area,
-                   100 * active_in_tiles(active, cells) / area);
+                   100 * active_in_tiles(active, sum) / area);
+    if (cells[ABI_COLUMNS])
+        add_reason(s, "scattered columns gathered: %.3g%%, %.3g%% active",
+                   100 * (double)cells[ABI_COLUMNS] / area, 100 * (double)sum->gathered / area);
     if (cells[ABI_DIAGONAL])
         add_reason(s, "lines, too few entries for tiles: %.3g%%, %.3g each",
                    100 * (double)cells[ABI_DIAGONAL] / area,

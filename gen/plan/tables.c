@@ -66,6 +66,25 @@ static void add_item(struct plan_pass *t, struct abi_item item)
     *MEMORY_PUSH(t->items, t->n_items, t->items_room) = item;
 }
 
+static u32 intern_of_draft(struct plan_pass *t, struct pattern_index *index,
+                           const struct strip *s, const struct draft *d, u32 pattern)
+{
+    if (!pattern)
+        return 0;
+    return intern(t, index, d->words + (size_t)(pattern - 1) * s->strip_rows, s->strip_rows);
+}
+
+static void add_gather(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+                       const struct draft *d, struct abi_gather gather)
+{
+    u32 from = gather.first;
+    gather.first = (u32)t->n_columns;
+    gather.pattern = intern_of_draft(t, index, s, d, gather.pattern);
+    for (u32 k = 0; k < gather.count; k++)
+        *MEMORY_PUSH(t->columns, t->n_columns, t->columns_room) = d->columns[from + k];
+    *MEMORY_PUSH(t->gathers, t->n_gathers, t->gathers_room) = gather;
+}
+
 /* Copies a piece's rows of the draft's tables; returns where they begin in the plan's. */
 static u32 add_contents(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
                         const struct draft *d, const struct abi_piece *piece)
@@ -82,11 +101,14 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, const 
             *MEMORY_PUSH(t->lines, t->n_lines, t->lines_room) = d->lines[k];
         return (u32)t->n_lines - piece->count;
     }
+    if (table == TABLE_GATHERS) {
+        for (u32 k = piece->first; k < end; k++)
+            add_gather(t, index, s, d, d->gathers[k]);
+        return (u32)t->n_gathers - piece->count;
+    }
     for (u32 k = piece->first; k < end; k++) {
         struct abi_tile tile = d->tiles[k];
-        if (tile.pattern)
-            tile.pattern = intern(
-                t, index, d->words + (size_t)(tile.pattern - 1) * s->strip_rows, s->strip_rows);
+        tile.pattern = intern_of_draft(t, index, s, d, tile.pattern);
         *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
     }
     return (u32)t->n_tiles - piece->count;
@@ -137,6 +159,8 @@ void tables_finish(struct plan_pass *t)
     free(t->ranges);
     free(t->tiles);
     free(t->lines);
+    free(t->gathers);
+    free(t->columns);
     free(t->patterns);
     free(t->work);
     free(t->item_first);

@@ -79,6 +79,33 @@ static int check_lines(const struct check *c)
     return 0;
 }
 
+/* Columns ascend, so that those below a length come first. */
+static int check_gather(const struct check *c, uint64_t k)
+{
+    struct abi_gather g = c->p->gathers[k];
+    if (g.count < 1 || g.count > ABI_TILE_COLS || !inside(g.first, g.count, c->p->n_columns))
+        return refuse(c, "gathers leaves the columns", k);
+    if (g.pattern > c->p->n_patterns)
+        return refuse(c, "gathers names a pattern that is not there", k);
+    const u32 *column = c->p->columns + g.first;
+    for (uint32_t i = 0; i < g.count; i++)
+        if (column[i] >= c->m->n || (i && column[i] <= column[i - 1]))
+            return refuse(c, "gathers has no ascending columns of the mask", k);
+    u32 beyond = g.pattern && g.count < ABI_TILE_COLS ? ~UINT32_C(0) << g.count : 0;
+    for (uint32_t r = 0; beyond && r < c->strip_rows; r++)
+        if (c->p->patterns[(size_t)(g.pattern - 1) * c->strip_rows + r] & beyond)
+            return refuse(c, "gathers is on beyond its columns", k);
+    return 0;
+}
+
+static int check_gathers(const struct check *c)
+{
+    for (uint64_t k = 0; k < c->p->n_gathers; k++)
+        if (check_gather(c, k) < 0)
+            return -1;
+    return 0;
+}
+
 /* Score columns of a piece, counted from its entries. */
 static uint64_t count_columns(const struct plan_pass *p, struct abi_piece piece)
 {
@@ -89,16 +116,20 @@ static uint64_t count_columns(const struct plan_pass *p, struct abi_piece piece)
         for (uint32_t k = 0; k < piece.count; k++)
             sum += p->ranges[piece.first + k].end - p->ranges[piece.first + k].begin;
     }
+    if (piece.kind == ABI_COLUMNS) {
+        sum = 0;
+        for (uint32_t k = 0; k < piece.count; k++)
+            sum += p->gathers[piece.first + k].count;
+    }
     return sum;
 }
 
 static int check_pieces(const struct check *c)
 {
     const uint64_t size[ABI_KINDS] = {
-        [ABI_BLOCKS] = c->p->n_ranges,
-        [ABI_TILES] = c->p->n_tiles,
-        [ABI_DIAGONAL] = c->p->n_lines,
-        [ABI_ROWS] = c->p->n_ranges,
+        [ABI_BLOCKS] = c->p->n_ranges,   [ABI_TILES] = c->p->n_tiles,
+        [ABI_DIAGONAL] = c->p->n_lines,  [ABI_ROWS] = c->p->n_ranges,
+        [ABI_COLUMNS] = c->p->n_gathers,
     };
     for (uint64_t k = 0; k < c->p->n_pieces; k++) {
         struct abi_piece piece = c->p->pieces[k];
@@ -242,7 +273,7 @@ int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_r
                const char *where, struct error *e)
 {
     static int (*const steps[])(const struct check *) = {
-        check_ranges, check_tiles,      check_lines,  check_pieces,
+        check_ranges, check_tiles,      check_lines,  check_gathers, check_pieces,
         check_items,  check_item_first, check_owners, check_work,
     };
     struct check c = {p, m, strip_rows, where, e};

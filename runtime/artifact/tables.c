@@ -14,6 +14,8 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows
         {"ranges",     "U32", sizeof *p->ranges / 4, &p->ranges,     &p->n_ranges},
         {"tiles",      "U32", sizeof *p->tiles / 4,  &p->tiles,      &p->n_tiles},
         {"lines",      "I32", sizeof *p->lines / 4,  &p->lines,      &p->n_lines},
+        {"gathers",    "U32", sizeof *p->gathers / 4, &p->gathers,   &p->n_gathers},
+        {"columns",    "U32", 1,                     &p->columns,    &p->n_columns},
         {"patterns",   "U32", strip_rows,            &p->patterns,   &p->n_patterns},
         {"work",       "U32", sizeof *p->work / 4,   &p->work,       &p->n_work},
         {"item_first", "U32", 1,                     &p->item_first, &x->item_first},

@@ -153,6 +153,8 @@ static void place_pass(struct device_code *c, const struct plan_pass *p, struct 
     PLACE(ranges, n_ranges);
     PLACE(tiles, n_tiles);
     PLACE(lines, n_lines);
+    PLACE(gathers, n_gathers);
+    PLACE(columns, n_columns);
     s->patterns = place(c, image, at, p->patterns, p->n_patterns * c->target->launch.strip_rows,
                         sizeof *p->patterns);
     s->max_cols = p->max_cols;

@@ -65,6 +65,8 @@ void host_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uin
         .ranges = s->ranges,
         .tiles = s->tiles,
         .lines = s->lines,
+        .gathers = s->gathers,
+        .columns = s->columns,
         .patterns = s->patterns,
         .max_cols = s->max_cols,
         .uses = s->uses,

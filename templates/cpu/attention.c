@@ -26,6 +26,7 @@
 #include "cpu/dropout.h"
 #include "cpu/panels.h"
 #include "cpu/walk.h"
+#include "cpu/columns.h"
 #include "cpu/scores.h"
 #include "cpu/weights.h"
 #include "cpu/softmax.h"

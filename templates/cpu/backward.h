@@ -60,14 +60,27 @@ static void group_drop_slopes(const struct strip *t, struct block *b, const stru
             b->slope[r][c] *= b->keep[r][c / 32] >> (c % 32) & 1 ? kept : 0;
 }
 
+static void columns_slopes(const struct strip *t, struct block *b, const struct group *g)
+{
+#if AMX
+    walk_slopes(t, b, g);
+#else
+    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
+    float *to = &b->slope[0][g->at];
+    columns_product(t, g, 1, to);
+    panel_fill(to, used & ~g->live, 0);
+#endif
+}
+
 /* The transposed plan: offsets and means of the columns, from every row. */
 static void panel_subtract(const struct strip *t, struct block *b, const struct group *g)
 {
     const float gain = AMX ? t->gain : 1;
     float offset[TILE], mean[TILE];
     for (u32 c = 0; c < TILE; c++) {
-        offset[c] = c < g->width ? score_offset(*lse_at(&t->s, g->first + c)) : 0;
-        mean[c] = c < g->width ? *state_at(&t->s, g->first + c) : 0;
+        u32 column = group_column(t, g, c < g->width ? c : 0);
+        offset[c] = c < g->width ? score_offset(*lse_at(&t->s, column)) : 0;
+        mean[c] = c < g->width ? *state_at(&t->s, column) : 0;
     }
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = 0; c < TILE; c += LANES) {
@@ -99,6 +112,8 @@ static void block_slopes(const struct strip *t, struct block *b)
         group_scores(t, b, g);
         if (g->kind == GROUP_PANEL)
             panel_slopes(t, b, g);
+        else if (g->kind == GROUP_COLUMNS)
+            columns_slopes(t, b, g);
         else
             walk_slopes(t, b, g);
         if (dropping(t)) {
@@ -107,7 +122,7 @@ static void block_slopes(const struct strip *t, struct block *b)
         }
         if (!t->transposed || panels_alone(t, b))
             continue;
-        if (g->kind == GROUP_PANEL)
+        if (group_is_panel(g))
             panel_subtract(t, b, g);
         else
             walk_subtract(t, b, g);

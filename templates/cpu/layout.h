@@ -20,6 +20,7 @@ enum {
        32 columns that begin in it lie in a row. */
     PANEL_COLS = 256,
     PANEL_EXTRA = TILE + 16,
+    GATHER_STRIDE = TILE + 16, /* of gathered columns, transposed */
     /* Matrix units: features come 32 at a time, 16 pairs, zero beyond the head's; a panel is 16
        columns wide, and groups begin at multiples of that. */
     DEPTH = (HEAD_DIM + 31) / 32 * 32,

@@ -18,6 +18,8 @@ static void group_keep(const struct strip *t, struct block *b, const struct grou
 {
     if (g->kind == GROUP_PANEL)
         panel_keep(t, b, g);
+    else if (g->kind == GROUP_COLUMNS)
+        columns_keep(t, b, g);
     else
         for (u32 r = 0; r < t->rows; r++)
             walk_keep(t, b, g, r);
@@ -27,6 +29,8 @@ static void group_scores(const struct strip *t, struct block *b, const struct gr
 {
     if (g->kind == GROUP_PANEL)
         panel_scores(t, b, g);
+    else if (g->kind == GROUP_COLUMNS)
+        columns_scores(t, b, g);
     else
         walk_scores(t, b, g);
 }
@@ -50,6 +54,8 @@ static void block_sums(const struct strip *t, const struct block *b,
     for (u32 k = 0; k < b->groups;)
         if (b->group[k].kind == GROUP_PANEL)
             k = panel_sums(t, b, k, weight, operand, sums[0]);
+        else if (b->group[k].kind == GROUP_COLUMNS)
+            columns_sums(t, b, &b->group[k++], weight, operand, sums);
         else
             walk_sums(t, b, &b->group[k++], weight, operand, sums);
 }

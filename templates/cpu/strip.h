@@ -7,9 +7,10 @@
 #define MASKC_CPU_STRIP_H
 
 enum group_kind {
-    GROUP_PANEL, /* columns first .. first + width - 1 */
-    GROUP_LINES, /* lines first .. first + width - 1: at most one column a row from each */
-    GROUP_RANGE  /* the columns first .. first + width - 1, for row 0 alone */
+    GROUP_PANEL,   /* columns first .. first + width - 1 */
+    GROUP_LINES,   /* lines first .. first + width - 1: at most one column a row from each */
+    GROUP_COLUMNS, /* gathered: plan columns[first .. first + width - 1] */
+    GROUP_RANGE    /* the columns first .. first + width - 1, for row 0 alone */
 };
 
 struct group {
@@ -39,6 +40,7 @@ struct strip_memory {
     float row[2][STRIP_ROWS][WIDTH];              /* the strip's rows: for S (scaled), for dP */
     float sums[2][STRIP_ROWS][WIDTH];             /* O; dQ; dK, dV */
     float largest[STRIP_ROWS], total[STRIP_ROWS]; /* online softmax: m (base 2), l */
+    float gather[WIDTH][GATHER_STRIDE];         /* a group of columns, transposed or as rows */
     float offset[STRIP_ROWS], mean[STRIP_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
 #if AMX
     u16 half_row[2][STRIP_ROWS][DEPTH]; /* as `row` */
@@ -86,7 +88,7 @@ INLINE int row_owned(const struct abi_item *item, u32 r)
 
 static inline int piece_is_panel(u32 kind)
 {
-    return kind == ABI_TILES || kind == ABI_BLOCKS;
+    return kind == ABI_TILES || kind == ABI_BLOCKS || kind == ABI_COLUMNS;
 }
 
 /* Bit r: row r is owned and below the length. */
@@ -187,6 +189,41 @@ static u32 pattern_live(const u32 *pattern)
     return live;
 }
 
+/* Those of a gather below the length, which come first. */
+static void gather_group(const struct strip *t, const struct abi_gather *gather,
+                         struct group *g)
+{
+    const u32 *column = t->plan->columns + gather->first;
+    g->kind = GROUP_COLUMNS;
+    g->first = gather->first;
+    g->width = gather->count;
+    while (g->width && column[g->width - 1] >= t->s.length)
+        g->width--;
+    g->pattern = gather->pattern;
+    if (g->pattern)
+        g->live &= pattern_live(t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS);
+}
+
+/* Bit k: row r sees column k of a gathered group. */
+INLINE u32 columns_seen(const struct strip *t, const struct group *g, u32 r)
+{
+    u32 all = g->width < TILE ? (1u << g->width) - 1 : 0xffffffff;
+    if (g->pattern)
+        all &= t->plan->patterns[(u64)(g->pattern - 1) * STRIP_ROWS + r];
+    return row_live(t, r) ? all : 0;
+}
+
+/* Are its score columns as a panel's, the same for all rows? */
+INLINE int group_is_panel(const struct group *g)
+{
+    return g->kind == GROUP_PANEL || (!AMX && g->kind == GROUP_COLUMNS);
+}
+
+INLINE u32 group_column(const struct strip *t, const struct group *g, u32 c)
+{
+    return g->kind == GROUP_COLUMNS ? t->plan->columns[g->first + c] : g->first + c;
+}
+
 /* Takes the next group of `piece`; its width is 0 where nothing of it is below the length. */
 static struct group group_next(struct strip *t, const struct abi_piece *piece, u32 room)
 {
@@ -200,6 +237,8 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
         g.pattern = tile.pattern;
         if (g.pattern)
             g.live &= pattern_live(p->patterns + (u64)(g.pattern - 1) * STRIP_ROWS);
+    } else if (piece->kind == ABI_COLUMNS) {
+        gather_group(t, &p->gathers[piece->first + t->entry++], &g);
     } else if (piece->kind == ABI_DIAGONAL) {
         u32 left = piece->count - t->entry;
         g.kind = GROUP_LINES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The factor of each entry under dropout: 0, or keep_scale. One Philox call serves four of a
-   thread's entries where its row is a query, two where it is a key; entries on lines have their
-   own. */
+   thread's entries where its row is a query, two where it is a key; entries on lines and
+   of gathered columns have their own. */
 #ifndef MASKC_CUDA_DROPOUT_H
 #define MASKC_CUDA_DROPOUT_H
 #include "cuda/products.h"
@@ -64,7 +64,7 @@ DEVICE u32 dropout_kept(const struct abi_args *a, const struct job *j, const str
 {
     if (!DROPOUT || !a->keep_below)
         return 0xff;
-    if (!g->tile)
+    if (!g->tile || g->columns)
         return kept_on_lines(a, j, g, rows_are_keys);
     return rows_are_keys ? kept_of_key_row(a, j, g) : kept_of_query_row(a, j, g);
 }

@@ -2,6 +2,7 @@
 /* The next group of a walk, of whatever kind its piece is; 0 at the end. */
 #ifndef MASKC_CUDA_PIECES_H
 #define MASKC_CUDA_PIECES_H
+#include "cuda/columns.h"
 #include "cuda/lines.h"
 #include "cuda/ranges.h"
 #include "cuda/rows.h"
@@ -16,6 +17,8 @@ DEVICE u32 next_of_piece(struct walk *w, const struct abi_piece *p, struct group
         return next_tile(w, p, g);
     case ABI_DIAGONAL:
         return next_lines(w, p, g);
+    case ABI_COLUMNS:
+        return next_columns(w, p, g);
     default:
         return next_row_part(w, p, g);
     }
@@ -25,6 +28,7 @@ DEVICE u32 walk_next(struct walk *w, struct group *g)
 {
     while (w->piece < w->pieces_end) {
         g->line = 0;
+        g->columns = 0;
         g->column = 0;
         if (next_of_piece(w, w->plan->pieces + w->piece, g)) {
             if (!w->job->active)

@@ -19,15 +19,21 @@ DEVICE void slots_clear(struct slots *s)
         s->at[k] = 0;
 }
 
+/* Whether the column that the quad loads is there. */
+DEVICE u32 tile_has_row(const struct group *g, const struct job *j)
+{
+    return g->columns ? quad() < g->end : (u32)g->column + quad() < j->length;
+}
+
 /* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between
    the loading of the job's own rows and their use. */
 DEVICE void fetch(float *tile, const struct view *v, const struct group *g, const struct job *j)
 {
     if (!g->tile)
         return;
-    u32 column = (u32)g->column + quad();
+    u32 there = tile_has_row(g, j), column = there ? group_column(g, quad()) : 0;
     SYNC();
-    load_row(tile, v, column, column < j->length);
+    load_row(tile, v, column, there);
     SYNC();
 }
 
@@ -37,10 +43,10 @@ DEVICE void fetch_two(float *to_a, const struct view *a, float *to_b, const stru
 {
     if (!g->tile)
         return;
-    u32 column = (u32)g->column + quad();
+    u32 there = tile_has_row(g, j), column = there ? group_column(g, quad()) : 0;
     SYNC();
-    load_row(to_a, a, column, column < j->length);
-    load_row(to_b, b, column, column < j->length);
+    load_row(to_a, a, column, there);
+    load_row(to_b, b, column, there);
     SYNC();
 }
 

@@ -11,8 +11,9 @@ struct group {
     u32 tile;       /* 1: slot s is column `column` + s; 0: lines */
     u32 bits;       /* bit s: the thread's row sees slot s */
     u32 begin, end; /* slots that count */
-    i32 column;     /* tile: column of slot 0, a multiple of 32 */
+    i32 column;     /* tile without `columns`: column of slot 0, a multiple of 32 */
     i32 stored;     /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
+    const u32 *columns; /* tile: of slot 0, 1, ...; null: column, column + 1, ... */
     const struct abi_line
         *line; /* lines of a strip; null in the row pass: column + 32 s + quad */
 };
@@ -56,6 +57,8 @@ DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)
 /* The column that slot s is for the thread's row. */
 DEVICE u32 group_column(const struct group *g, u32 s)
 {
+    if (g->columns)
+        return g->columns[s];
     if (g->tile)
         return (u32)g->column + s;
     if (!g->line)

@@ -86,12 +86,35 @@ static void visit_line(struct plain *d, const struct abi_item *item,
         visit(d, item, r, (i64)line->col0 + (i64)line->step * r);
 }
 
+static u32 visit_gather(struct plain *d, const struct abi_item *item,
+                        const struct abi_gather *g)
+{
+    if (g->count < 1 || g->count > 32 || (u64)g->first + g->count > d->pass->n_columns ||
+        g->pattern > d->pass->n_patterns) {
+        d->ok = false;
+        return 0;
+    }
+    for (u32 r = 0; r < d->plan->strip_rows; r++)
+        for (u32 k = 0; k < 32; k++) {
+            bool on =
+                g->pattern
+                    ? d->pass->patterns[(u64)(g->pattern - 1) * d->plan->strip_rows + r] >> k &
+                          1
+                    : k < g->count && r < item->rows && item->own[r / 32] >> (r % 32) & 1;
+            if (on && k < g->count)
+                visit(d, item, r, d->pass->columns[g->first + k]);
+            d->ok &= !on || k < g->count;
+        }
+    return g->count;
+}
+
 static u32 visit_piece(struct plain *d, const struct abi_item *item,
                        const struct abi_piece *piece)
 {
     const struct plan_pass *t = d->pass;
     u64 room = piece->kind == ABI_TILES      ? t->n_tiles
                : piece->kind == ABI_DIAGONAL ? t->n_lines
+               : piece->kind == ABI_COLUMNS  ? t->n_gathers
                                              : t->n_ranges;
     u32 cols = 0;
     d->ok &= piece->kind < ABI_KINDS && (u64)piece->first + piece->count <= room;
@@ -100,6 +123,8 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
             visit_tile(d, item, &t->tiles[k]), cols += 32;
         else if (piece->kind == ABI_DIAGONAL)
             visit_line(d, item, &t->lines[k]), cols++;
+        else if (piece->kind == ABI_COLUMNS)
+            cols += visit_gather(d, item, &t->gathers[k]);
         else
             visit_range(d, item, t->ranges[k], piece->kind == ABI_ROWS),
                 cols += t->ranges[k].end - t->ranges[k].begin;
@@ -240,6 +265,8 @@ static void test_random_masks(void **state)
 
 /* ---- damage ---- */
 
+enum { TABLES = 8 };
+
 struct table {
     const char *name;
     void *rows;
@@ -257,6 +284,8 @@ static u32 tables_of(struct plan *p, struct plan_pass *t, struct table *ret)
         {"ranges", t->ranges, t->n_ranges, sizeof *t->ranges, 0, 0},
         {"tiles", t->tiles, t->n_tiles, sizeof *t->tiles, 0, 0},
         {"lines", t->lines, t->n_lines, sizeof *t->lines, 0, 0},
+        {"gathers", t->gathers, t->n_gathers, sizeof *t->gathers, 0, 0},
+        {"columns", t->columns, t->n_columns, sizeof *t->columns, 0, 0},
         {"patterns", t->patterns, t->n_patterns, p->strip_rows * sizeof(u32), 0, 0},
     };
     memcpy(ret, all, sizeof all);
@@ -266,7 +295,7 @@ static u32 tables_of(struct plan *p, struct plan_pass *t, struct table *ret)
 static void damage(struct random *r, struct plan *p, struct plan_pass *t, const struct mask *m,
                    bool transposed, u32 *hits)
 {
-    struct table table[6];
+    struct table table[TABLES];
     u32 which = random_below(r, tables_of(p, t, table));
     if (!table[which].count)
         return;
@@ -294,7 +323,7 @@ static void test_damage(void **state)
 {
     (void)state;
     struct random r = start();
-    u32 hits[6] = {0};
+    u32 hits[TABLES] = {0};
     for (u32 k = 0; k < DAMAGED; k++) {
         struct mask *m = random_mask(&r);
         struct target t;
@@ -306,7 +335,7 @@ static void test_damage(void **state)
         plan_destroy(p);
         mask_destroy(m);
     }
-    for (u32 k = 0; k < 6; k++)
+    for (u32 k = 0; k < TABLES; k++)
         assert_true(hits[k] > 0); /* every table was damaged at least once */
 }
 

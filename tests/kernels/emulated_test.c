@@ -63,7 +63,8 @@ static void test_gallery(void **state)
 
 /* Masks whose plans have, between them, all kinds of pieces in both directions. */
 static const char *const shapes[] = {"dam-s-example", "blocks(2)|diagonal(-3)",
-                                     "rows(5,40)|columns(7)|window(2)", "causal"};
+                                     "rows(5,40)|columns(7)|window(2)", "causal",
+                                     "summary(4, 1) - random(0.15, seed=4) | diagonal(0)"};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* clang-format off */

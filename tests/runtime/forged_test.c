@@ -130,6 +130,61 @@ static bool line_empty(struct artifact *a)
     return line_of(a, &l) && (l->row_begin = l->row_end);
 }
 
+static bool gather_of(struct artifact *a, struct abi_gather **ret)
+{
+    struct abi_piece *piece = piece_of(pass_of(a), ABI_COLUMNS);
+    *ret = piece ? &pass_of(a)->gathers[piece->first] : NULL;
+    return piece;
+}
+
+static bool gather_first(struct artifact *a)
+{
+    struct abi_gather *g;
+    return gather_of(a, &g) && (g->first = (u32)pass_of(a)->n_columns);
+}
+
+static bool gather_none(struct artifact *a)
+{
+    struct abi_gather *g;
+    return gather_of(a, &g) && (g->count = 0, true);
+}
+
+static bool gather_many(struct artifact *a)
+{
+    struct abi_gather *g;
+    return gather_of(a, &g) && (g->count = 33);
+}
+
+static bool gather_pattern(struct artifact *a)
+{
+    struct abi_gather *g;
+    return gather_of(a, &g) && (g->pattern = (u32)pass_of(a)->n_patterns + 1);
+}
+
+static bool gather_column(struct artifact *a)
+{
+    struct abi_gather *g;
+    return gather_of(a, &g) && (pass_of(a)->columns[g->first + g->count - 1] = a->mask->n);
+}
+
+static bool gather_order(struct artifact *a)
+{
+    struct abi_gather *g;
+    if (!gather_of(a, &g) || g->count < 2)
+        return false;
+    pass_of(a)->columns[g->first + 1] = pass_of(a)->columns[g->first];
+    return true;
+}
+
+static bool gather_beyond(struct artifact *a)
+{
+    struct plan_pass *p = pass_of(a);
+    for (uint64_t k = 0; k < p->n_gathers; k++)
+        if (p->gathers[k].pattern && p->gathers[k].count < 32)
+            return p->patterns[(p->gathers[k].pattern - 1) * (uint64_t)32] |= UINT32_C(1) << 31;
+    return false;
+}
+
 static bool range_end(struct artifact *a)
 {
     struct abi_piece *piece = piece_of(pass_of(a), ABI_ROWS);
@@ -184,6 +239,8 @@ static const struct {
     NAMED(tile_beyond), NAMED(tile_pattern), NAMED(tile_tail), NAMED(tile_full),
     NAMED(line_col0), NAMED(line_negative), NAMED(line_step), NAMED(line_rows),
     NAMED(line_empty), NAMED(range_end), NAMED(range_order), NAMED(rows_in_strip),
+    NAMED(gather_first), NAMED(gather_none), NAMED(gather_many), NAMED(gather_pattern),
+    NAMED(gather_column), NAMED(gather_order), NAMED(gather_beyond),
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
     NAMED(layer_big), NAMED(layer_count), NAMED(first_order), NAMED(first_last),
     NAMED(max_cols), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
@@ -200,7 +257,7 @@ static const struct {
     uint32_t n;
 } grounds[] = {
     {rich, 250},        {"longformer(40,2)", 500}, {"distance(1,2,5,11,30)|global(0,-1)", 200},
-    {"blocks(3)", 250}, {"diagonal(3)", 130},      {"dense", 100},
+    {"blocks(3)", 250}, {"fixed(23,1)", 250}, {"diagonal(3)", 130},      {"dense", 100},
 };
 
 enum { GROUNDS = sizeof grounds / sizeof *grounds };

@@ -54,13 +54,29 @@ static void walk_line(const struct walk *w, uint64_t index)
         visit(w, r, (int64_t)l.col0 + (int64_t)l.step * r);
 }
 
+static void walk_gather(const struct walk *w, uint64_t index)
+{
+    must(index < w->p->n_gathers, "leave the gathers");
+    struct abi_gather g = w->p->gathers[index];
+    must(g.pattern <= w->p->n_patterns, "leave the patterns");
+    must(g.count >= 1 && g.count <= 32, "gather more columns than a word has bits");
+    for (uint32_t k = 0; k < g.count; k++) {
+        must((uint64_t)g.first + k < w->p->n_columns, "leave the columns");
+        uint32_t col = w->p->columns[g.first + k];
+        must(!k || col > w->p->columns[g.first + k - 1], "take columns out of order");
+        visit(w, w->item.rows - 1, col);
+    }
+    for (uint32_t r = 0; r < w->strip_rows && g.pattern; r++)
+        must(!(w->p->patterns[(uint64_t)(g.pattern - 1) * w->strip_rows + r] &
+               ~(UINT32_MAX >> (32 - g.count))),
+             "see a column that is not gathered");
+}
+
 static uint64_t walk_piece(const struct walk *w, uint64_t index)
 {
     static void (*const kinds[ABI_KINDS])(const struct walk *, uint64_t) = {
-        [ABI_BLOCKS] = walk_range,
-        [ABI_TILES] = walk_tile,
-        [ABI_DIAGONAL] = walk_line,
-        [ABI_ROWS] = walk_range,
+        [ABI_BLOCKS] = walk_range, [ABI_TILES] = walk_tile,     [ABI_DIAGONAL] = walk_line,
+        [ABI_ROWS] = walk_range,   [ABI_COLUMNS] = walk_gather,
     };
     must(index < w->p->n_pieces, "leave the pieces");
     struct abi_piece p = w->p->pieces[index];

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathered columns: up to 32 from anywhere, which rows of the strip share. They are brought to the
+   strip's scratch, transposed for scores and as rows for sums, and then multiplied as a panel's
+   columns are. A matrix unit has no such product: there each row walks the columns that it sees. */
+#ifndef MASKC_CPU_COLUMNS_H
+#define MASKC_CPU_COLUMNS_H
+
+#if AMX
+static void columns_scores(const struct strip *t, struct block *b, const struct group *g)
+{
+    walk_scores(t, b, g);
+}
+
+static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,
+                         const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
+{
+    walk_sums(t, b, g, weight, operand, sums);
+}
+
+static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++)
+        walk_keep(t, b, g, r);
+}
+#else
+/* c = rows x gathered columns, for whole vectors of columns. */
+static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+{
+    static const float zero[HEAD_DIM];
+    const struct operand *o = &t->operand[operand];
+    const u32 *column = t->plan->columns + g->first;
+    float *panel = t->m->gather[0];
+    u32 width = (g->width + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
+    for (u32 k = 0; k < width; k += 4) {
+        const float *row[4];
+        for (u32 x = 0; x < 4; x++)
+            row[x] = k + x < g->width ? operand_row(o, column[k + x]) : zero;
+        for (u32 d = 0; d < HEAD_DIM; d += 4)
+            transpose_quads(row, d, panel + d * GATHER_STRIDE + k, GATHER_STRIDE);
+    }
+    for (u32 from = 0; from < width; from += 2 * LANES)
+        for (u32 k = 0; k < BLOCKS; k++)
+            if (g->live >> k & 1)
+                product_2(c + k * BLOCK_ROWS * SCORE_STRIDE + from, SCORE_STRIDE,
+                          t->m->row[operand][k * BLOCK_ROWS], WIDTH, panel + from,
+                          GATHER_STRIDE, HEAD_DIM, 0);
+}
+
+static void columns_scores(const struct strip *t, struct block *b, const struct group *g)
+{
+    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
+    float *to = &b->score[0][g->at];
+    columns_product(t, g, 0, to);
+    panel_fill(to, used & ~g->live, -INFINITY_F);
+    if (g->pattern)
+        panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
+}
+
+static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,
+                         const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
+{
+    const u32 *column = t->plan->columns + g->first;
+    float *rows = t->m->gather[0];
+    (void)b;
+    for (u32 k = 0; k < g->width; k++)
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            store(rows + k * WIDTH + d, load(operand_row(&t->operand[operand], column[k]) + d));
+    for (u32 k = 0; k < BLOCKS; k++) {
+        if (!(g->live >> k & 1))
+            continue;
+        const float *a = weight[k * BLOCK_ROWS] + g->at;
+        float *c = sums[k * BLOCK_ROWS];
+        u32 d = 0;
+        for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
+            product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, g->width, 1);
+        if (d < WIDTH)
+            product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, g->width, 1);
+    }
+}
+
+static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        u32 keep = 0;
+        for (u32 left = columns_seen(t, g, r); left; left &= left - 1) {
+            u32 k = (u32)__builtin_ctz(left);
+            u32 column = t->plan->columns[g->first + k];
+            keep |= (u32)keep_entry(t, t->item->row0 + r, column) << k;
+        }
+        keep_put(b, r, g->at, g->width, keep);
+    }
+}
+#endif
+
+#endif
