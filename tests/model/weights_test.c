@@ -8,6 +8,7 @@
 #include "model/init.h"
 #include "model/json.h"
 #include "model/save.h"
+#include "model/sentence.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -341,6 +342,69 @@ static void saving_keeps_everything(void **state)
     config_finish(&c);
 }
 
+/* A decoder that is in the file although it is tied: as it should be, and another. */
+static void tied_copies_are_compared(void **state)
+{
+    (void)state;
+    struct model_config untied =
+        make_config("BertForMaskedLM", ", \"tie_word_embeddings\": false");
+    struct model_config c = make_config("BertForMaskedLM", "");
+    struct weights made = {0}, read = {0};
+    struct error e = {0};
+    struct change none = {0};
+    weights_begin(&untied, config_parts(&untied), &made);
+    weights_initialise(&made, &untied, 0.5, 1);
+    write_weights(&untied, &made, &none, "model.safetensors", -1);
+    assert_int_equal(weights_read(folder, &c, &read, &e), 0);
+    assert_int_equal(read.n_notes, 1);
+    assert_string_equal(read.note[0],
+                        "cls.predictions.decoder.weight differs from the word embeddings; "
+                        "tie_word_embeddings is on, so it is left out");
+    weights_finish(&read);
+    weights_find(&made, "cls.predictions.decoder.weight")->data =
+        weights_find(&made, "embeddings.word_embeddings.weight")->data;
+    write_weights(&untied, &made, &none, "model.safetensors", -1);
+    assert_int_equal(weights_read(folder, &c, &read, &e), 0);
+    assert_int_equal(read.n_notes, 0);
+    assert_null(weights_find(&read, "cls.predictions.decoder.weight"));
+    weights_finish(&read);
+    weights_finish(&made);
+    config_finish(&untied);
+    config_finish(&c);
+}
+
+/* A header without padding, as some writers leave it: the data then lies anywhere. */
+static void headers_need_no_padding(void **state)
+{
+    (void)state;
+    struct model_config c = make_config("BertModel", "");
+    struct weights made = {0}, read = {0};
+    struct error e = {0};
+    struct change none = {0};
+    struct file f;
+    char *path = path_join(folder, "model.safetensors");
+    weights_begin(&c, config_parts(&c), &made);
+    weights_initialise(&made, &c, 0.5, 1);
+    write_weights(&c, &made, &none, "model.safetensors", -1);
+    assert_int_equal(file_open(path, &f, &e), 0);
+    uint64_t length = (uint64_t)f.bytes[0] | (uint64_t)f.bytes[1] << 8;
+    uint8_t *bytes = memory_new(f.size + 3, 1);
+    memcpy(bytes, f.bytes, 8 + length);
+    memset(bytes + 8 + length, ' ', 3);
+    memcpy(bytes + 11 + length, f.bytes + 8 + length, f.size - 8 - length);
+    bytes[0] = (uint8_t)(length + 3); /* a multiple of 8 before: no carry */
+    write_file("model.safetensors", bytes, f.size + 3);
+    file_close(&f);
+    if (weights_read(folder, &c, &read, &e) < 0)
+        fail_msg("%s", e.text);
+    compare(&made, &read, 0);
+    free(bytes);
+    free(path);
+    weights_finish(&read);
+    weights_finish(&made);
+    config_finish(&c);
+}
+
 static const struct {
     const char *key, *error;
 } settings[] = {
@@ -375,6 +439,49 @@ static void settings_are_refused_by_name(void **state)
         text_finish(&text);
         text_finish(&more);
     }
+}
+
+#define MODULE(type, path) \
+    "{\"type\": \"sentence_transformers.models." type "\", \"path\": \"" path "\"}"
+
+static const struct {
+    const char *modules, *pooling, *error; /* null: fine */
+} sentences[] = {
+    {"[" MODULE("Transformer", "") ", " MODULE("Pooling", "1_Pooling") ", " MODULE("Normalize",
+                                                                                   "2_N") "]",
+     "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}", NULL},
+    {"[" MODULE("Dense", "2_Dense") "]", "{}",
+     "/modules.json: module 'Dense' is not supported: Transformer, Pooling and Normalize are"},
+    {"[" MODULE("Pooling", "../1_Pooling") "]", "{}",
+     "/modules.json: module 'Pooling' is not supported: Transformer, Pooling and Normalize "
+     "are"},
+    {"[" MODULE("Pooling", "1_Pooling") "]", "{\"pooling_mode_max_tokens\": true}",
+     "/1_Pooling/config.json: pooling_mode_max_tokens is not supported"},
+    {"[" MODULE("Pooling", "1_Pooling") "]", "{}",
+     "/1_Pooling/config.json: one way of pooling is expected, 0 are on"},
+    {"{}", "{}", "/modules.json: a JSON list is expected"},
+};
+
+static void sentences_are_pooled_as_said(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    char *inner = path_join(folder, "1_Pooling");
+    assert_int_equal(file_make_directory(inner, &e), 0);
+    write_file("sentence_bert_config.json", "{\"max_seq_length\": 256}", 23);
+    for (size_t k = 0; k < sizeof sentences / sizeof *sentences; k++) {
+        struct sentence_settings s = {0};
+        write_file("modules.json", sentences[k].modules, strlen(sentences[k].modules));
+        write_file("1_Pooling/config.json", sentences[k].pooling, strlen(sentences[k].pooling));
+        int r = sentence_read(folder, &s, &e);
+        assert_int_equal(r < 0, sentences[k].error != NULL);
+        if (r < 0) {
+            assert_string_equal(e.text + strlen(folder), sentences[k].error);
+            continue;
+        }
+        assert_true(s.there && s.normalize && s.pooling == POOLING_CLS && s.max_length == 256);
+    }
+    free(inner);
 }
 
 /* Every 16-bit number to float and back; what lies between goes to the even neighbour. */
@@ -423,6 +530,9 @@ int main(void)
         cmocka_unit_test(shards_are_joined),
         cmocka_unit_test(saving_keeps_everything),
         cmocka_unit_test(settings_are_refused_by_name),
+        cmocka_unit_test(tied_copies_are_compared),
+        cmocka_unit_test(headers_need_no_padding),
+        cmocka_unit_test(sentences_are_pooled_as_said),
         cmocka_unit_test(elements_round_to_even),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -2,6 +2,7 @@
 /* maskbert info: a model's folder, read and checked as every other command reads it. */
 #include "masks/base/text.h"
 #include "model/json.h"
+#include "model/sentence.h"
 #include "model/tokenizer/tokenizer.h"
 #include "model/weights.h"
 #include "tools/maskbert/command.h"
@@ -12,6 +13,7 @@ struct model {
     struct model_config config;
     struct weights weights;
     struct tokenizer *tokenizer; /* null: the folder has none */
+    struct sentence_settings sentence;
     uint64_t parameters;
 };
 
@@ -61,6 +63,14 @@ static json_t *mask_json(const struct model_config *c)
                      c->mask_transform ? c->mask_transform : "softmax");
 }
 
+static json_t *sentence_json(const struct sentence_settings *s)
+{
+    if (!s->there)
+        return json_null();
+    return json_pack("{s:s, s:b, s:i}", "pooling", pooling_name(s->pooling), "normalize",
+                     s->normalize, "max_length", (int)s->max_length);
+}
+
 static void print_json(const struct model *m)
 {
     const struct model_config *c = &m->config;
@@ -70,7 +80,7 @@ static void print_json(const struct model *m)
     bool labelled = m->weights.parts & PART_CLASSIFIER;
     json_t *json = json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:I, s:s, s:o, s:o, s:o, s:o, "
-        "s:o, s:o}",
+        "s:o, s:o, s:o}",
         "architecture", c->architecture, "layers", (int)c->layers, "hidden", (int)c->hidden,
         "heads", (int)c->heads, "intermediate", (int)c->intermediate, "positions",
         (int)c->positions, "vocabulary", (int)c->vocabulary, "types", (int)c->types,
@@ -80,7 +90,7 @@ static void print_json(const struct model *m)
         part_list(&m->weights, ~m->weights.new_parts), "new_parts",
         part_list(&m->weights, m->weights.new_parts), "labels",
         labelled ? label_list(c) : json_array(), "tokenizer", tokenizer_json(m->tokenizer),
-        "mask", mask_json(c), "notes", notes);
+        "mask", mask_json(c), "sentence", sentence_json(&m->sentence), "notes", notes);
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
     printf("\n");
     json_decref(json);
@@ -117,6 +127,9 @@ static void print_text(const struct model *m, const char *folder)
                t->rules.strip_accents ? ", accents stripped" : "");
     else
         printf("  no tokenizer\n");
+    if (m->sentence.there)
+        printf("  sentences: %s pooling%s\n", pooling_name(m->sentence.pooling),
+               m->sentence.normalize ? ", normalised" : "");
     if (c->mask)
         printf("  mask: %s, %s\n", c->mask, c->mask_transform ? c->mask_transform : "softmax");
 }
@@ -124,7 +137,8 @@ static void print_text(const struct model *m, const char *folder)
 static int read_model(const char *folder, struct model *m, struct error *e)
 {
     if (config_read(folder, &m->config, e) < 0 ||
-        weights_read(folder, &m->config, &m->weights, e) < 0)
+        weights_read(folder, &m->config, &m->weights, e) < 0 ||
+        sentence_read(folder, &m->sentence, e) < 0)
         return -1;
     for (uint32_t k = 0; k < m->weights.n_tensors; k++)
         if (m->weights.tensor[k].data)
