@@ -4,7 +4,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/picture.h"
-#include "masks/picture/places.h"
+#include "masks/picture/panels.h"
 #include "masks/picture/sample.h"
 #include <cairo-svg.h>
 #include <cairo.h>
@@ -36,6 +36,7 @@ const char *__lsan_default_options(void)
 #endif
 
 enum { MARGIN = 16, TITLE = 22, MOST_PANELS = 1024 };
+enum { FONT = 12, SMALLEST_FONT = 8 };
 enum { DARK_RED = 0x1e, DARK_GREEN = 0x1b, DARK_BLUE = 0x33, FAINTEST = 72 };
 
 /* Pixels of a panel's side, by the number of panels. */
@@ -44,6 +45,10 @@ static const struct {
 } sides[] = {{1, 512}, {4, 320}, {12, 224}, {UINT32_MAX, 128}};
 
 struct sheet {
+    const struct mask *mask;
+    struct panel *panel;
+    cairo_surface_t **image; /* [mask patterns], null before the first panel that shows it */
+    uint64_t all;            /* panels that there would be without a limit */
     uint32_t panels, columns, rows;
     uint32_t cells; /* of a panel's side */
     uint32_t side;  /* pixels, a multiple of cells */
@@ -52,7 +57,8 @@ struct sheet {
 
 static struct sheet lay_out(const struct mask *m)
 {
-    struct sheet s = {.panels = m->n_patterns};
+    struct sheet s = {.mask = m, .image = memory_new(m->n_patterns, sizeof *s.image)};
+    s.panels = mask_panels(m, MOST_PANELS, &s.panel, &s.all);
     size_t k = 0;
     while (s.panels > sides[k].panels)
         k++;
@@ -63,7 +69,17 @@ static struct sheet lay_out(const struct mask *m)
     s.rows = (s.panels + s.columns - 1) / s.columns;
     s.width = MARGIN + (double)s.columns * (s.side + MARGIN);
     s.height = MARGIN + (double)s.rows * (s.side + TITLE + MARGIN);
+    s.height += s.all > s.panels ? TITLE : 0;
     return s;
+}
+
+static void sheet_finish(struct sheet *s)
+{
+    for (uint32_t k = 0; k < s->mask->n_patterns; k++)
+        if (s->image[k])
+            cairo_surface_destroy(s->image[k]);
+    free(s->image);
+    panels_destroy(s->panel, s->panels);
 }
 
 /* White where all entries are active, dark where none is; a cell with one active entry among
@@ -99,44 +115,64 @@ static cairo_surface_t *make_panel(const struct pattern *p, const struct sheet *
     return image;
 }
 
-/* The title, shortened until it fits over its panel. */
-static void draw_title(cairo_t *c, const struct mask *m, uint32_t k, double x, double y,
-                       double room)
+/* One line, set smaller and then shortened until it fits. */
+static void draw_line(cairo_t *c, struct text *line, double x, double y, double room)
 {
-    struct text title = {0};
-    const struct pattern *p = m->pattern[k];
-    mask_places_text(m, k, &title);
-    text_add(&title, ", %.1f %% sparse", 100 - 100 * (double)p->active / ((double)p->n * p->n));
     cairo_text_extents_t extents;
-    cairo_text_extents(c, text_get(&title), &extents);
-    while (extents.x_advance > room && title.length > 4) {
-        title.length -= 4;
-        memcpy(title.bytes + title.length, "...", 4);
-        title.length += 3;
-        cairo_text_extents(c, text_get(&title), &extents);
+    double size = FONT;
+    cairo_set_font_size(c, size);
+    cairo_text_extents(c, text_get(line), &extents);
+    while (extents.x_advance > room && size > SMALLEST_FONT) {
+        cairo_set_font_size(c, --size);
+        cairo_text_extents(c, text_get(line), &extents);
+    }
+    while (extents.x_advance > room && line->length > 4) {
+        line->length -= 4;
+        memcpy(line->bytes + line->length, "...", 4);
+        line->length += 3;
+        cairo_text_extents(c, text_get(line), &extents);
     }
     cairo_set_source_rgb(c, 0.1, 0.1, 0.1);
     cairo_move_to(c, x, y);
-    cairo_show_text(c, text_get(&title));
+    cairo_show_text(c, text_get(line));
+}
+
+static void draw_title(cairo_t *c, const struct panel *panel, const struct pattern *p, double x,
+                       double y, double room)
+{
+    struct text title = {0};
+    text_add(&title, "%s, %.1f %% sparse", panel->title,
+             100 - 100 * (double)p->active / ((double)p->n * p->n));
+    draw_line(c, &title, x, y, room);
     text_finish(&title);
 }
 
-static void draw_panel(cairo_t *c, const struct mask *m, uint32_t k, const struct sheet *s)
+static void draw_panel(cairo_t *c, struct sheet *s, uint32_t k)
 {
     double x = MARGIN + (double)(k % s->columns) * (s->side + MARGIN);
     double y = MARGIN + (double)(k / s->columns) * (s->side + TITLE + MARGIN);
-    draw_title(c, m, k, x, y + TITLE - 8, s->side);
+    const struct pattern *p = s->mask->pattern[s->panel[k].pattern];
+    cairo_surface_t **image = &s->image[s->panel[k].pattern];
+    draw_title(c, &s->panel[k], p, x, y + TITLE - 8, s->side);
     y += TITLE;
-    cairo_surface_t *image = make_panel(m->pattern[k], s);
-    cairo_set_source_surface(c, image, x, y);
+    *image = *image ? *image : make_panel(p, s);
+    cairo_set_source_surface(c, *image, x, y);
     cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_NEAREST);
     cairo_rectangle(c, x, y, s->side, s->side);
     cairo_fill(c);
-    cairo_surface_destroy(image);
     cairo_set_source_rgb(c, 0.5, 0.5, 0.5);
     cairo_set_line_width(c, 1);
     cairo_rectangle(c, x - 0.5, y - 0.5, s->side + 1, s->side + 1);
     cairo_stroke(c);
+}
+
+static void draw_rest(cairo_t *c, const struct sheet *s)
+{
+    struct text line = {0};
+    text_add(&line, "%u of %llu heads; --layer L or a smaller mask shows the others", s->panels,
+             (unsigned long long)s->all);
+    draw_line(c, &line, MARGIN, s->height - MARGIN, s->width - 2 * MARGIN);
+    text_finish(&line);
 }
 
 static cairo_status_t write_text(void *to, const unsigned char *bytes, unsigned length)
@@ -145,27 +181,27 @@ static cairo_status_t write_text(void *to, const unsigned char *bytes, unsigned 
     return CAIRO_STATUS_SUCCESS;
 }
 
-static cairo_status_t draw_all(cairo_surface_t *on, const struct mask *m, const struct sheet *s)
+static cairo_status_t draw_all(cairo_surface_t *on, struct sheet *s)
 {
     cairo_t *c = cairo_create(on);
     cairo_set_source_rgb(c, 0.94, 0.94, 0.94);
     cairo_paint(c);
     cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(c, 12);
     for (uint32_t k = 0; k < s->panels; k++)
-        draw_panel(c, m, k, s);
+        draw_panel(c, s, k);
+    if (s->all > s->panels)
+        draw_rest(c, s);
     cairo_status_t status = cairo_status(c);
     cairo_destroy(c);
     return status;
 }
 
-static cairo_status_t draw(const struct mask *m, const struct sheet *s, bool svg,
-                           struct text *out)
+static cairo_status_t draw(struct sheet *s, bool svg, struct text *out)
 {
     cairo_surface_t *on =
         svg ? cairo_svg_surface_create_for_stream(write_text, out, s->width, s->height)
             : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)s->width, (int)s->height);
-    cairo_status_t status = draw_all(on, m, s);
+    cairo_status_t status = draw_all(on, s);
     if (!status && !svg)
         status = cairo_surface_write_to_png_stream(on, write_text, out);
     cairo_surface_finish(on);
@@ -185,14 +221,10 @@ int mask_draw(const struct mask *m, const char *path, struct error *e)
     bool svg = ends_in(path, ".svg");
     if (!svg && !ends_in(path, ".png"))
         return error_set(e, ERROR_INPUT, "%s: a picture is .png or .svg", path);
-    if (m->n_patterns > MOST_PANELS)
-        return error_set(e, ERROR_INPUT,
-                         "%s: %u different masks are too many for a picture of %d; "
-                         "--layer L draws one layer",
-                         path, m->n_patterns, MOST_PANELS);
     struct sheet s = lay_out(m);
     struct text out = {0};
-    cairo_status_t status = draw(m, &s, svg, &out);
+    cairo_status_t status = draw(&s, svg, &out);
+    sheet_finish(&s);
     int r = status ? error_set(e, ERROR_UNAVAILABLE, "%s: cairo: %s", path,
                                cairo_status_to_string(status))
                    : file_write(path, text_get(&out), out.length, e);

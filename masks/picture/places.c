@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "0-9,11" of the set flags. */
-static char *list(const uint8_t *flag, uint32_t n)
+char *places_list(const uint8_t *flag, uint32_t n)
 {
     struct text out = {0};
     for (uint32_t a = 0; a < n; a++) {
@@ -58,8 +57,8 @@ uint32_t mask_places(const struct mask *m, uint32_t pattern, struct place **ret)
             continue;
         mark_layers(m, pattern, l, heads, done, layers);
         bool all = !memchr(layers, 0, m->layers);
-        *MEMORY_PUSH(place, count, room) =
-            (struct place){all ? NULL : list(layers, m->layers), list(heads, m->heads)};
+        *MEMORY_PUSH(place, count, room) = (struct place){
+            all ? NULL : places_list(layers, m->layers), places_list(heads, m->heads)};
     }
     free(heads);
     free(layers);

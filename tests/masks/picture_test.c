@@ -5,6 +5,7 @@
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "masks/picture.h"
+#include "masks/picture/panels.h"
 #include "masks/picture/places.h"
 #include "masks/picture/sample.h"
 #include <math.h>
@@ -69,13 +70,12 @@ static void test_levels(void **state)
 
 /* --- titles ---------------------------------------------------------------------------------- */
 
-static void test_places(void **state)
+enum { LAYERS = 3, HEADS = 4 };
+
+/* Layers 0 and 1 are alike; pattern 0 stands in seven places. */
+static struct mask *make_layers(void)
 {
-    (void)state;
-    enum { LAYERS = 3, HEADS = 4 };
     static const char kind[LAYERS][HEADS + 1] = {"aaab", "aaab", "cacb"};
-    static const char *const expected[] = {"layers 0,1 heads 0-2; layer 2 head 1", "head 3",
-                                           "layer 2 heads 0,2"};
     struct pattern *given[LAYERS * HEADS], *made[3];
     const char *const source[] = {"dense", "causal", "none"}; /* a, b, c */
     for (int k = 0; k < 3; k++) {
@@ -86,7 +86,15 @@ static void test_places(void **state)
     for (int l = 0; l < LAYERS; l++)
         for (int h = 0; h < HEADS; h++)
             given[l * HEADS + h] = made[kind[l][h] - 'a'];
-    struct mask *m = mask_new(LAYERS, HEADS, given, "test");
+    return mask_new(LAYERS, HEADS, given, "test");
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"layers 0,1 heads 0-2; layer 2 head 1", "head 3",
+                                           "layer 2 heads 0,2"};
+    struct mask *m = make_layers();
     assert_int_equal(m->n_patterns, 3);
     for (uint32_t k = 0; k < 3; k++) {
         struct text text = {0};
@@ -94,6 +102,40 @@ static void test_places(void **state)
         assert_string_equal(text_get(&text), expected[k]);
         text_finish(&text);
     }
+    mask_destroy(m);
+}
+
+static void test_panel_titles(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *title;
+        uint32_t pattern;
+    } expected[] = {{"layers 0,1 head 0", 0}, {"layers 0,1 head 1", 0},
+                    {"layers 0,1 head 2", 0}, {"layers 0,1 head 3", 1},
+                    {"layer 2 head 0", 2},    {"layer 2 head 1", 0},
+                    {"layer 2 head 2", 2},    {"layer 2 head 3", 1}};
+    struct mask *m = make_layers();
+    for (uint32_t most = 0; most < 11; most += 5) {
+        struct panel *panel;
+        uint64_t all;
+        uint32_t n = mask_panels(m, most, &panel, &all);
+        assert_int_equal(all, 8);
+        assert_int_equal(n, most < 8 ? most : 8);
+        for (uint32_t k = 0; k < n; k++) {
+            assert_string_equal(panel[k].title, expected[k].title);
+            assert_int_equal(panel[k].pattern, expected[k].pattern);
+        }
+        panels_destroy(panel, n);
+    }
+    mask_destroy(m);
+    struct panel *panel;
+    uint64_t all;
+    m = load("blockbert-2", 64);
+    assert_int_equal(mask_panels(m, 100, &panel, &all), 12);
+    assert_string_equal(panel[11].title, "head 11");
+    assert_int_equal(panel[11].pattern, 1);
+    panels_destroy(panel, 12);
     mask_destroy(m);
 }
 
@@ -235,23 +277,58 @@ static void test_large(void **state)
     mask_destroy(m);
 }
 
-/* Heads with the same mask share a panel: three panels side by side for 8 + 2 + 2 heads. */
+/* A panel for each of 12 heads, four in a row, whether or not heads have the same mask. */
 static void test_panels(void **state)
 {
     (void)state;
-    enum { CELLS = 320, SCALE = 1 };
+    enum { CELLS = 224, COLUMNS = 4 };
     struct mask *m = load("blockbert-3", CELLS);
     assert_int_equal(m->n_patterns, 3);
     struct image image = draw_image(m);
-    assert_int_equal(image.width, MARGIN + 3 * (CELLS + MARGIN));
-    for (uint32_t k = 0; k < 3; k++)
+    assert_int_equal(image.width, MARGIN + COLUMNS * (CELLS + MARGIN));
+    assert_int_equal(image.height, MARGIN + 3 * (CELLS + TITLE + MARGIN));
+    for (uint32_t h = 0; h < 12; h++) {
+        uint32_t x = MARGIN + h % COLUMNS * (CELLS + MARGIN);
+        uint32_t y = MARGIN + TITLE + h / COLUMNS * (CELLS + TITLE + MARGIN);
         for (uint32_t i = 0; i < CELLS; i += 7)
             for (uint32_t j = 0; j < CELLS; j += 11)
-                assert_int_equal(
-                    pixel(&image, MARGIN + k * (CELLS + MARGIN) + j, MARGIN + TITLE + i),
-                    pattern_test(m->pattern[k], i, j) ? WHITE : DARK);
+                assert_int_equal(pixel(&image, x + j, y + i),
+                                 pattern_test(mask_pattern(m, 0, h), i, j) ? WHITE : DARK);
+    }
     cairo_surface_destroy(image.surface);
     mask_destroy(m);
+}
+
+/* Whether any pixel of the sheet's lowest line of text differs from its background. */
+static bool has_last_line(const struct image *i)
+{
+    for (uint32_t y = i->height - MARGIN - 8; y < i->height - MARGIN; y++)
+        for (uint32_t x = MARGIN; x < MARGIN + 100; x++)
+            if (pixel(i, x, y) != pixel(i, 1, 1))
+                return true;
+    return false;
+}
+
+/* Beyond 1024 panels the sheet ends, and says so. */
+static void test_many_heads(void **state)
+{
+    (void)state;
+    enum { SMALL = 128, SIDES = 32 };
+    for (uint32_t heads = 1024; heads <= 1025; heads++) {
+        struct error e = {0};
+        struct mask_request r = {
+            .name = "causal", .n = 8, .heads = heads, MASK_REQUEST_DEFAULTS};
+        struct mask *m = mask_load(&r, NULL, &e);
+        assert_non_null(m);
+        struct image image = draw_image(m);
+        uint32_t height = MARGIN + SIDES * (SMALL + TITLE + MARGIN);
+        assert_int_equal(image.width, MARGIN + SIDES * (SMALL + MARGIN));
+        assert_int_equal(image.height, heads > 1024 ? height + TITLE : height);
+        if (heads > 1024)
+            assert_true(has_last_line(&image));
+        cairo_surface_destroy(image.surface);
+        mask_destroy(m);
+    }
 }
 
 /* Reads tags and matches their names; enough for what a picture may hold. Returns the number of
@@ -309,12 +386,18 @@ static void test_svg(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),   cmocka_unit_test(test_places),
-        cmocka_unit_test(test_terminal), cmocka_unit_test(test_terminal_width),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_panel_titles),
+        cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_terminal_width),
         cmocka_unit_test(test_refusals),
 #ifdef HAVE_CAIRO
-        cmocka_unit_test(test_pixels),   cmocka_unit_test(test_large),
-        cmocka_unit_test(test_panels),   cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_pixels),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_many_heads),
+        cmocka_unit_test(test_svg),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

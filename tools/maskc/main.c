@@ -14,8 +14,7 @@ const struct command commands[] = {
      "A .mask file states the mask exactly in the mask language; where that is not possible, an error says so.",
      OPTIONS_MASK | O(OUTPUT), 1, 1, command_make},
     {"show", "MASK", "density, structure, empty rows, a picture",
-     "With -o a picture is written too (.png or .svg): white active, dark inactive, one panel for the heads "
-     "with the same mask.",
+     "With -o a picture is written too (.png or .svg): white active, dark inactive, one panel for each head.",
      OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
     {"plan", "MASK", "what is visited how, and what it is predicted to cost",
      "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
