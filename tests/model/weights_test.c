@@ -8,7 +8,6 @@
 #include "model/init.h"
 #include "model/json.h"
 #include "model/save.h"
-#include "model/sentence.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -405,109 +404,6 @@ static void headers_need_no_padding(void **state)
     config_finish(&c);
 }
 
-static const struct {
-    const char *key, *error;
-} settings[] = {
-    {"\"position_embedding_type\": \"relative_key\"",
-     "position_embedding_type 'relative_key' is not supported, absolute is expected"},
-    {"\"is_decoder\": true", "is_decoder true is not supported"},
-    {"\"hidden_act\": \"mish\"", "hidden_act 'mish' is not supported: gelu, gelu_new, "
-                                 "gelu_pytorch_tanh, relu or silu is expected"},
-    {"\"model_type\": \"roberta\"", "model_type 'roberta' is not supported, bert is expected"},
-    {"\"pad_token_id\": 13", "pad_token_id 13 is not below vocab_size 13"},
-    {"\"num_attention_heads\": 3", "hidden_size 8 is no multiple of num_attention_heads 3"},
-    {"\"num_attention_heads\": 0", "num_attention_heads 0: 1..4096 is expected"},
-    {"\"hidden_size\": \"8\"", "hidden_size: a whole number in 0..2147483647 is expected"},
-    {"\"layer_norm_eps\": -1", "layer_norm_eps -1: 0..1 is expected"},
-    {"\"maskc\": {\"mask\": \"../x\"}", "maskc.mask '../x': a file beside it is expected"},
-};
-
-static void settings_are_refused_by_name(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
-        struct text text = {0}, more = {0};
-        struct model_config c = {0};
-        struct error e = {0};
-        text_add(&more, ", %s", settings[k].key);
-        text_add(&text, config, "BertModel", text_get(&more)); /* NOLINT */
-        json_t *json = json_parse(text_get(&text), text.length, "config", &e);
-        assert_non_null(json);
-        assert_int_equal(config_parse(json, &c, &e), -1);
-        assert_string_equal(e.text, settings[k].error);
-        json_decref(json);
-        text_finish(&text);
-        text_finish(&more);
-    }
-}
-
-#define MODULE(type, path) \
-    "{\"type\": \"sentence_transformers.models." type "\", \"path\": \"" path "\"}"
-
-static const struct {
-    const char *modules, *pooling, *error; /* null: fine */
-} sentences[] = {
-    {"[" MODULE("Transformer", "") ", " MODULE("Pooling", "1_Pooling") ", " MODULE("Normalize",
-                                                                                   "2_N") "]",
-     "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}", NULL},
-    {"[" MODULE("Dense", "2_Dense") "]", "{}",
-     "/modules.json: module 'Dense' is not supported: Transformer, Pooling and Normalize are"},
-    {"[" MODULE("Pooling", "../1_Pooling") "]", "{}",
-     "/modules.json: module 'Pooling' is not supported: Transformer, Pooling and Normalize "
-     "are"},
-    {"[" MODULE("Pooling", "1_Pooling") "]", "{\"pooling_mode_max_tokens\": true}",
-     "/1_Pooling/config.json: pooling_mode_max_tokens is not supported"},
-    {"[" MODULE("Pooling", "1_Pooling") "]", "{}",
-     "/1_Pooling/config.json: one way of pooling is expected, 0 are on"},
-    {"{}", "{}", "/modules.json: a JSON list is expected"},
-};
-
-static void sentences_are_pooled_as_said(void **state)
-{
-    (void)state;
-    struct error e = {0};
-    char *inner = path_join(folder, "1_Pooling");
-    assert_int_equal(file_make_directory(inner, &e), 0);
-    write_file("sentence_bert_config.json", "{\"max_seq_length\": 256}", 23);
-    for (size_t k = 0; k < sizeof sentences / sizeof *sentences; k++) {
-        struct sentence_settings s = {0};
-        write_file("modules.json", sentences[k].modules, strlen(sentences[k].modules));
-        write_file("1_Pooling/config.json", sentences[k].pooling, strlen(sentences[k].pooling));
-        int r = sentence_read(folder, &s, &e);
-        assert_int_equal(r < 0, sentences[k].error != NULL);
-        if (r < 0) {
-            assert_string_equal(e.text + strlen(folder), sentences[k].error);
-            continue;
-        }
-        assert_true(s.there && s.normalize && s.pooling == POOLING_CLS && s.max_length == 256);
-    }
-    free(inner);
-}
-
-/* Every 16-bit number to float and back; what lies between goes to the even neighbour. */
-static void elements_round_to_even(void **state)
-{
-    (void)state;
-    static const enum element types[] = {ELEMENT_F16, ELEMENT_BF16};
-    for (int k = 0; k < 2; k++)
-        for (uint32_t bits = 0; bits < 65536; bits++) {
-            uint16_t half = (uint16_t)bits, next = half + 1, back;
-            float value, after, between;
-            elements_to_f32(types[k], &half, 1, &value);
-            elements_to_f32(types[k], &next, 1, &after);
-            if (value != value)
-                continue;
-            elements_from_f32(types[k], &value, 1, &back);
-            assert_int_equal(back, half);
-            between = value / 2 + after / 2;
-            if (!isfinite(between) || (half & 0x7fff) == 0x7fff)
-                continue;
-            elements_from_f32(types[k], &between, 1, &back);
-            if (between != value) /* below the smallest float there is nothing between */
-                assert_int_equal(back, half & 1 ? next : half);
-        }
-}
-
 static int start(void **state)
 {
     (void)state;
@@ -525,15 +421,9 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_is_read),
-        cmocka_unit_test(missing_heads_are_new),
-        cmocka_unit_test(shards_are_joined),
-        cmocka_unit_test(saving_keeps_everything),
-        cmocka_unit_test(settings_are_refused_by_name),
-        cmocka_unit_test(tied_copies_are_compared),
-        cmocka_unit_test(headers_need_no_padding),
-        cmocka_unit_test(sentences_are_pooled_as_said),
-        cmocka_unit_test(elements_round_to_even),
+        cmocka_unit_test(every_form_is_read),       cmocka_unit_test(missing_heads_are_new),
+        cmocka_unit_test(shards_are_joined),        cmocka_unit_test(saving_keeps_everything),
+        cmocka_unit_test(tied_copies_are_compared), cmocka_unit_test(headers_need_no_padding),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
