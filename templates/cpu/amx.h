@@ -129,6 +129,11 @@ INLINE vec exp2_half(vec x)
     return ret;
 }
 
+INLINE vec half_load(const u16 *from)
+{
+    return (vec)(__builtin_convertvector(*(const half_at *)from, uvec) << 16);
+}
+
 /* To bf16: nearest, ties to even. */
 INLINE void half_store(u16 *to, vec x)
 {

@@ -25,6 +25,9 @@ enum {
        columns wide, and groups begin at multiples of that. */
     DEPTH = (HEAD_DIM + 31) / 32 * 32,
     MATRIX_COLS = 16,
+    /* There products do not need rows as floats, so walks take those of bf16 as they are, where
+       they fill vectors. */
+    WALKS_HALF = AMX && HEAD_DIM % LANES == 0,
 };
 
 /* One head of one sequence. */
@@ -120,7 +123,7 @@ enum operand_kind { OPERAND_KEY, OPERAND_VALUE, OPERAND_QUERY, OPERAND_GRADIENT 
 enum { OPERANDS = BACKWARD ? 4 : 2, PANEL_OPERANDS = BACKWARD ? 4 : 1 };
 
 struct operand {
-    const float *rows; /* row i at rows + i * stride */
+    const float *rows; /* row i at rows + i * stride; see WALKS_HALF */
     i64 stride;
     const float *panels; /* transposed; valid where the plan has tiles or ranges */
     const u32 *pairs;    /* matrix units: see pack_pairs(); valid there too */
@@ -193,7 +196,10 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     o.panels = pack_panels(s, k);
     if (AMX)
         o.pairs = pack_pairs(s, k);
-    if (ROWS_PACKED) {
+    if (WALKS_HALF) {
+        o.rows = (const float *)(const void *)((const u16 *)t->data + element_at(s, t, 0));
+        o.stride = t->row / 2;
+    } else if (ROWS_PACKED) {
         o.rows = pack_rows(s, k);
     } else {
         o.rows = (const float *)t->data + element_at(s, t, 0);

@@ -48,7 +48,7 @@ static void pairs_pack(const struct sequence *s, enum operand_kind k)
 
 static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses, u32 roles)
 {
-    if (uses & ~PRODUCTS)
+    if (!WALKS_HALF && uses & ~PRODUCTS)
         rows_pack(s, k);
     if (uses & PRODUCTS && roles & FOR_SCORES)
         panels_pack(s, k);

@@ -105,16 +105,26 @@ INLINE const float *operand_row(const struct operand *o, u32 j)
     return o->rows + j * o->stride;
 }
 
+/* Features d .. of an operand's row. */
+INLINE vec row_load(const float *row, u32 d)
+{
+#if AMX
+    if (WALKS_HALF)
+        return half_load((const u16 *)(const void *)row + d);
+#endif
+    return load(row + d);
+}
+
 INLINE quad dots4(const float *a, const float *b0, const float *b1, const float *b2,
                   const float *b3)
 {
     vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
     for (u32 d = 0; d < WIDTH; d += LANES) {
         vec x = load(a + d);
-        s0 += x * load(b0 + d);
-        s1 += x * load(b1 + d);
-        s2 += x * load(b2 + d);
-        s3 += x * load(b3 + d);
+        s0 += x * row_load(b0, d);
+        s1 += x * row_load(b1, d);
+        s2 += x * row_load(b2, d);
+        s3 += x * row_load(b3, d);
     }
     return sum4(s0, s1, s2, s3);
 }
@@ -169,29 +179,29 @@ INLINE void put(float *to, int add, vec x)
 INLINE void walk_product4(float *to, int add, float factor, const float *weight,
                           const struct operand *o, const u32 *column, u32 count, u32 d)
 {
-    const float *rows = o->rows + d;
+    const float *rows = o->rows;
     const i64 stride = o->stride;
     vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
     u32 k = 0;
     for (; k + 2 <= count; k += 2) {
         const float *row = rows + column[k] * stride, *next = rows + column[k + 1] * stride;
         vec w = splat(weight[k]), x = splat(weight[k + 1]);
-        s0 += w * load(row);
-        s1 += w * load(row + LANES);
-        s2 += w * load(row + 2 * LANES);
-        s3 += w * load(row + 3 * LANES);
-        t0 += x * load(next);
-        t1 += x * load(next + LANES);
-        t2 += x * load(next + 2 * LANES);
-        t3 += x * load(next + 3 * LANES);
+        s0 += w * row_load(row, d);
+        s1 += w * row_load(row, d + LANES);
+        s2 += w * row_load(row, d + 2 * LANES);
+        s3 += w * row_load(row, d + 3 * LANES);
+        t0 += x * row_load(next, d);
+        t1 += x * row_load(next, d + LANES);
+        t2 += x * row_load(next, d + 2 * LANES);
+        t3 += x * row_load(next, d + 3 * LANES);
     }
     if (k < count) {
         const float *row = rows + column[k] * stride;
         vec w = splat(weight[k]);
-        s0 += w * load(row);
-        s1 += w * load(row + LANES);
-        s2 += w * load(row + 2 * LANES);
-        s3 += w * load(row + 3 * LANES);
+        s0 += w * row_load(row, d);
+        s1 += w * row_load(row, d + LANES);
+        s2 += w * row_load(row, d + 2 * LANES);
+        s3 += w * row_load(row, d + 3 * LANES);
     }
     vec f = splat(factor);
     put(to, add, (s0 + t0) * f);
@@ -205,7 +215,7 @@ INLINE void walk_product1(float *to, int add, float factor, const float *weight,
 {
     vec s = {0};
     for (u32 k = 0; k < count; k++)
-        s += splat(weight[k]) * load(operand_row(o, column[k]) + d);
+        s += splat(weight[k]) * row_load(operand_row(o, column[k]), d);
     put(to, add, s * splat(factor));
 }
 
