@@ -13,6 +13,7 @@ struct dense {
     const struct mask_request *request;
     uint64_t layers, heads;
     uint32_t n;
+    bool in_text; /* file("x.npy") of the mask language, not an argument of a command */
 };
 
 static int check_shape(struct dense *d, struct error *e)
@@ -28,7 +29,7 @@ static int check_shape(struct dense *d, struct error *e)
     if (rows != columns)
         return error_set(e, ERROR_INPUT, "%s: %llu x %llu is not square, [n,n] is expected%s",
                          d->name, (unsigned long long)rows, (unsigned long long)columns,
-                         columns == 2 ? " (logits a distance: --dam)" : "");
+                         columns == 2 && !d->in_text ? " (logits a distance: --dam)" : "");
     if (rows < 1 || rows > PATTERN_MAX_N)
         return error_set(e, ERROR_INPUT, "%s: length %llu, 1..%d is expected", d->name,
                          (unsigned long long)rows, PATTERN_MAX_N);
@@ -57,17 +58,18 @@ static int check_type(const struct dense *d, struct error *e)
     if (r->has_threshold && r->threshold != r->threshold)
         return error_set(e, ERROR_INPUT, "--threshold is not a number");
     if (is_float && !r->has_threshold && !r->has_keep)
-        return error_set(e, ERROR_INPUT,
-                         "%s: a float mask, --threshold T (active where > T) or "
-                         "--keep P (percent a head) is expected",
-                         d->name);
+        return error_set(e, ERROR_INPUT, "%s: a float mask, %s is expected", d->name,
+                         d->in_text ? "threshold=T (active where > T)"
+                                    : "--threshold T (active where > T) or "
+                                      "--keep P (percent a head)");
     return 0;
 }
 
-static int begin(const struct array_file *a, const struct mask_request *r, struct dense *ret,
-                 struct error *e)
+static int begin(const struct array_file *a, const struct mask_request *r, bool in_text,
+                 struct dense *ret, struct error *e)
 {
-    *ret = (struct dense){.array = &a->array, .name = a->name, .request = r};
+    *ret =
+        (struct dense){.array = &a->array, .name = a->name, .request = r, .in_text = in_text};
     return check_shape(ret, e) < 0 ? -1 : check_type(ret, e);
 }
 
@@ -81,12 +83,15 @@ static uint64_t element(const struct dense *d, uint64_t layer, uint64_t head, ui
 static int fail_at(const struct dense *d, enum bits_problem problem, uint64_t head, uint32_t i,
                    uint32_t j, struct error *e)
 {
-    return error_set(
-        e, ERROR_INPUT, "%s: %s at head %llu, query %u, key %u%s", d->name,
-        problem == BITS_NAN ? "NaN" : "a negative integer", (unsigned long long)head, i, j,
-        problem == BITS_NAN ? ", numbers are expected"
-                            : ", 0 or 1 is expected; an additive mask (0 and -10000) "
-                              "needs --threshold, as in --threshold -1");
+    const char *what = problem == BITS_NAN ? "NaN" : "a negative integer";
+    const char *expected = problem == BITS_NAN ? "numbers are expected"
+                           : d->in_text
+                               ? "0 or 1 is expected; an additive mask (0 and -10000) needs "
+                                 "threshold=, as in threshold=-1"
+                               : "0 or 1 is expected; an additive mask (0 and -10000) needs "
+                                 "--threshold, as in --threshold -1";
+    return error_set(e, ERROR_INPUT, "%s: %s at head %llu, query %u, key %u, %s", d->name, what,
+                     (unsigned long long)head, i, j, expected);
 }
 
 /* Reads the head, or its transpose in Fortran order. */
@@ -162,7 +167,7 @@ struct mask *dense_read(const struct array_file *a, const struct mask_request *r
                         struct error *e)
 {
     struct dense d;
-    if (begin(a, r, &d, e) < 0)
+    if (begin(a, r, false, &d, e) < 0)
         return NULL;
     uint64_t places = d.layers * d.heads, done = 0;
     struct pattern **given = memory_new(places, sizeof *given);
@@ -183,7 +188,7 @@ struct pattern *dense_read_head(const struct array_file *a, const struct mask_re
                                 int64_t head, struct error *e)
 {
     struct dense d;
-    if (begin(a, r, &d, e) < 0)
+    if (begin(a, r, true, &d, e) < 0)
         return NULL;
     if (d.layers > 1) {
         error_set(e, ERROR_INPUT, "%s: %llu layers, one is expected here", d.name,

@@ -21,7 +21,8 @@ void array_close(struct array_file *a); /* a zeroed one is fine */
 struct mask *dense_read(const struct array_file *a, const struct mask_request *r,
                         struct error *e);
 
-/* One pattern of such an array; `head` < 0: it must have one. */
+/* One pattern of such an array, for file() of the mask language, in whose words errors advise;
+   `head` < 0: the array must have one. */
 struct pattern *dense_read_head(const struct array_file *a, const struct mask_request *r,
                                 int64_t head, struct error *e);
 

@@ -287,6 +287,34 @@ static void file_reads_what_lies_beside(void **unused)
     mask_destroy(m);
 }
 
+/* In the words of the language, not of the command line. */
+static void file_asks_for_its_threshold(void **unused)
+{
+    (void)unused;
+    static const float floats[4] = {0, 1, 2, 3};
+    static const int32_t additive[4] = {0, 0, -10000, 0};
+    static const char text[] = "length 2\nfile(\"w.npy\")";
+    struct text npy = {0}, line = {0};
+    text_add(&npy, "%s", test_path("w.npy"));
+    write_npy(npy.bytes, "<f4", "(2, 2)", false, floats, sizeof floats);
+    const char *path = test_path("w.mask");
+    write_bytes(path, text, strlen(text));
+    text_add(&line,
+             "%s:2:6: file: %s: a float mask, threshold=T (active where > T) is expected", path,
+             npy.bytes);
+    refuse((struct mask_request){.name = path}, line.bytes);
+    text_finish(&line);
+    write_npy(npy.bytes, "<i4", "(2, 2)", false, additive, sizeof additive);
+    text_add(
+        &line,
+        "%s:2:6: file: %s: a negative integer at head 0, query 1, key 0, 0 or 1 is expected; "
+        "an additive mask (0 and -10000) needs threshold=, as in threshold=-1",
+        path, npy.bytes);
+    refuse((struct mask_request){.name = test_path("w.mask")}, line.bytes);
+    text_finish(&line);
+    text_finish(&npy);
+}
+
 static int teardown(void **unused)
 {
     (void)unused;
@@ -305,6 +333,7 @@ int main(void)
         cmocka_unit_test(one_expression_serves_all_heads),
         cmocka_unit_test(files_are_refused_with_their_line),
         cmocka_unit_test(file_reads_what_lies_beside),
+        cmocka_unit_test(file_asks_for_its_threshold),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
 }
