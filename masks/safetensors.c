@@ -31,6 +31,7 @@ struct reading {
     const char *path;
     const uint8_t *data; /* behind the header */
     uint64_t data_size;
+    bool any; /* dtypes that are not in the table pass */
     struct error *e;
 };
 
@@ -67,7 +68,7 @@ static int read_shape(const struct reading *r, const json_t *entry, struct safet
 }
 
 static int read_place(const struct reading *r, const json_t *entry, struct safetensor *t,
-                      uint64_t bytes)
+                      bool sized, uint64_t bytes)
 {
     const json_t *offsets = json_object_get(entry, "data_offsets");
     uint64_t begin, end;
@@ -76,11 +77,18 @@ static int read_place(const struct reading *r, const json_t *entry, struct safet
         return fail(r, t->name, "no data_offsets [begin, end]");
     if (end > r->data_size)
         return fail(r, t->name, "the file is too short for its data");
-    if (end - begin != bytes)
+    if (sized && end - begin != bytes)
         return fail(r, t->name, "dtype and shape do not fit its data_offsets");
     t->data = r->data + begin;
-    t->size = bytes;
+    t->size = end - begin;
     return 0;
+}
+
+/* "F8_E8M0", "C64": fit to be shown to people. */
+static bool is_dtype(const char *text)
+{
+    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return length && !text[length] && length < sizeof((struct safetensor *)0)->dtype;
 }
 
 static int read_tensor(const struct reading *r, const char *name, const json_t *entry,
@@ -91,13 +99,13 @@ static int read_tensor(const struct reading *r, const char *name, const json_t *
         return fail(r, name, "dtype, shape and data_offsets are expected");
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     uint32_t item = dtype ? safetensors_dtype_bytes(dtype) : 0;
-    if (item == 0)
+    if (item == 0 && !(r->any && dtype && is_dtype(dtype)))
         return fail(r, name, "unknown dtype");
     strcpy(t->dtype, dtype); /* a known one fits */
-    uint64_t bytes = item;
+    uint64_t bytes = item ? item : 1;
     if (read_shape(r, entry, t, &bytes) < 0)
         return -1;
-    return read_place(r, entry, t, bytes);
+    return read_place(r, entry, t, item != 0, bytes);
 }
 
 static int read_metadata(const struct reading *r, json_t *entry, struct safetensors *s)
@@ -165,8 +173,8 @@ static int read_entries(const struct reading *r, json_t *header, struct safetens
     return check_places(r, s);
 }
 
-int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
-                      struct safetensors *ret, struct error *e)
+static int parse(const uint8_t *bytes, uint64_t size, const char *path, bool any,
+                 struct safetensors *ret, struct error *e)
 {
     uint64_t length = 0;
     if (size < LENGTH_BYTES)
@@ -190,7 +198,7 @@ int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
         return -1;
     }
     uint64_t at = LENGTH_BYTES + length;
-    struct reading r = {path, bytes + at, size - at, e};
+    struct reading r = {path, bytes + at, size - at, any, e};
     struct safetensors s = {.header_size = length};
     int result = read_entries(&r, header, &s);
     json_decref(header);
@@ -199,6 +207,18 @@ int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
     else
         *ret = s;
     return result;
+}
+
+int safetensors_parse(const uint8_t *bytes, uint64_t size, const char *path,
+                      struct safetensors *ret, struct error *e)
+{
+    return parse(bytes, size, path, false, ret, e);
+}
+
+int safetensors_parse_any(const uint8_t *bytes, uint64_t size, const char *path,
+                          struct safetensors *ret, struct error *e)
+{
+    return parse(bytes, size, path, true, ret, e);
 }
 
 void safetensors_finish(struct safetensors *s)

@@ -61,7 +61,7 @@ static int open_safetensors(const char *path, const char *tensor, struct array_f
                             struct error *e)
 {
     struct safetensors s;
-    if (safetensors_parse(a->file.bytes, a->file.size, path, &s, e) < 0)
+    if (safetensors_parse_any(a->file.bytes, a->file.size, path, &s, e) < 0)
         return -1;
     const struct safetensor *t = tensor             ? safetensors_find(&s, tensor)
                                  : s.n_tensors == 1 ? &s.tensor[0]

@@ -259,6 +259,32 @@ static void tensors_are_masks_too(void **unused)
     text_finish(&line);
 }
 
+static void tensors_of_others_are_let_be(void **unused)
+{
+    (void)unused;
+    static const char header[] =
+        "{\"scale\":{\"dtype\":\"F8_E8M0\",\"shape\":[3],\"data_offsets\":[0,3]},"
+        "\"m\":{\"dtype\":\"BOOL\",\"shape\":[2,2],\"data_offsets\":[3,7]}}";
+    static const uint8_t data[7] = {9, 9, 9, 1, 0, 1, 1};
+    struct text file = {0}, line = {0};
+    text_append(&file, (const char[8]){(char)strlen(header)}, 8);
+    text_add(&file, "%s", header);
+    text_append(&file, (const char *)data, sizeof data);
+    const char *path = test_path("others.safetensors");
+    write_bytes(path, file.bytes, file.length);
+    struct mask *m = load((struct mask_request){.name = path, .tensor = "m"});
+    for (uint32_t k = 0; k < 4; k++)
+        assert_int_equal(pattern_test(m->pattern[0], k / 2, k % 2), data[3 + k]);
+    mask_destroy(m);
+    text_add(
+        &line,
+        "%s: tensor scale: elements of type F8_E8M0, booleans, integers or floats are expected",
+        path);
+    refuse((struct mask_request){.name = path, .tensor = "scale"}, line.bytes);
+    text_finish(&line);
+    text_finish(&file);
+}
+
 /* A .npy, a request for it, and the error behind the path. */
 static const struct {
     const char *descr, *shape;
@@ -413,6 +439,7 @@ int main(void)
         cmocka_unit_test(dam_distances_are_its_code),
         cmocka_unit_test(dam_alphas_are_thresholded_at_zero),
         cmocka_unit_test(tensors_are_masks_too),
+        cmocka_unit_test(tensors_of_others_are_let_be),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(dense_files_have_a_limit),
     };
