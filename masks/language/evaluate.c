@@ -5,6 +5,7 @@
 #include "masks/language/evaluate.h"
 #include "masks/base/memory.h"
 #include "masks/language/primitive.h"
+#include <unistd.h>
 
 static void evaluate(struct node *node, uint32_t i, struct clip clip);
 
@@ -83,8 +84,7 @@ static void evaluate(struct node *node, uint32_t i, struct clip clip)
         node->cost += node->child[k]->out.count;
 }
 
-/* Up to this length no row pattern reaches PATTERN_MAX_RUNS: n * n / 2. */
-enum { SAFE_N = 1 << 16, SAMPLED_ROWS = 61 };
+enum { SAMPLED_ROWS = 61, RUN_COPIES = 3 }; /* a mask, its transpose, and room to grow */
 
 static double estimate_runs(struct node *root, uint32_t n)
 {
@@ -107,12 +107,40 @@ static struct pattern *refuse(const struct node *root, const struct script *s, d
     return NULL;
 }
 
+static double run_bytes(double runs)
+{
+    return runs * RUN_COPIES * sizeof(struct run);
+}
+
+/* Bytes; 0 where the system does not say. */
+static double physical_memory(void)
+{
+    double pages = (double)sysconf(_SC_PHYS_PAGES), bytes = (double)sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? pages * bytes : 0;
+}
+
+static struct pattern *refuse_memory(const struct node *root, const struct script *s,
+                                     double estimate, double memory, struct error *e)
+{
+    script_error(s, root->at, e,
+                 "the mask has about %.2g runs of active keys, which need about %.1f GB; this "
+                 "machine has %.1f GB; a smaller -n is needed",
+                 estimate, run_bytes(estimate) / 1e9, memory / 1e9);
+    if (e)
+        e->kind = ERROR_UNAVAILABLE;
+    return NULL;
+}
+
 struct pattern *node_evaluate(struct node *root, uint32_t n, const struct script *s,
                               struct error *e)
 {
-    double estimate = n > SAFE_N ? estimate_runs(root, n) : 0;
+    double most = (double)n * ((n + 1) / 2), memory = physical_memory(); /* every other key */
+    bool many = most > (double)PATTERN_MAX_RUNS, large = memory > 0 && run_bytes(most) > memory;
+    double estimate = many || large ? estimate_runs(root, n) : 0;
     if (estimate > (double)PATTERN_MAX_RUNS)
         return refuse(root, s, estimate, e);
+    if (large && run_bytes(estimate) > memory)
+        return refuse_memory(root, s, estimate, memory, e);
     struct pattern *p = pattern_new(n);
     for (uint32_t i = 0; i < n; i++) {
         evaluate(root, i, (struct clip){0, n});

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every primitive and operator against its one-line definition, by brute force over all (i, j). */
 #include "tests/masks/help.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const int lengths[] = {1, 2, 3, 7, 64, 65, 130};
 enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
@@ -200,12 +202,47 @@ static void long_masks_stay_structured(void **unused)
         "held; a smaller -n is needed");
 }
 
+/* stride(2) has n * n / 2 runs. The lengths are chosen by this machine's memory; where that holds
+   more than 2^31 runs, their number is what binds. */
+static void masks_that_fill_the_memory_are_refused(void **unused)
+{
+    (void)unused;
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    double most = memory / (3 * sizeof(struct run)); /* runs */
+    bool holds_all = most > (double)PATTERN_MAX_RUNS;
+    uint32_t n =
+        (uint32_t)(1.05 * sqrt(2 * (holds_all ? (double)PATTERN_MAX_RUNS : most))) / 2 * 2;
+    struct error e = {0};
+    struct mask_request r = {.name = "stride(2)", .n = n, MASK_REQUEST_DEFAULTS};
+    struct text line = {0};
+    double runs = (double)n * n / 2;
+    assert_null(mask_load(&r, NULL, &e));
+    if (holds_all) {
+        assert_int_equal(e.kind, ERROR_INPUT);
+        text_add(&line, "about %.2g runs of active keys, at most 2^31", runs);
+    } else {
+        assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+        text_add(&line,
+                 "about %.2g runs of active keys, which need about %.1f GB; this machine has "
+                 "%.1f GB",
+                 runs, runs * 3 * sizeof(struct run) / 1e9, memory / 1e9);
+    }
+    assert_true(!strncmp(e.text, "MASK:1:1: the mask has about ", 29));
+    assert_non_null(strstr(e.text, text_get(&line))); /* n is even: every row has n / 2 runs */
+    text_finish(&line);
+    /* As long, but with few runs. */
+    struct mask *m = load_text("causal", n);
+    assert_int_equal(m->pattern[0]->n_runs, n);
+    mask_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_their_definitions),
         cmocka_unit_test(random_expressions_are_set_algebra),
         cmocka_unit_test(long_masks_stay_structured),
+        cmocka_unit_test(masks_that_fill_the_memory_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
