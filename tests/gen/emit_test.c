@@ -89,12 +89,29 @@ static void test_files(void **state)
     source_destroy(cuda);
 }
 
+/* The folder goes in the teardown, which a failed test reaches as well. */
+static int make_folder(void **state)
+{
+    static char folder[32];
+    strcpy(folder, "/tmp/maskc-emit-XXXXXX");
+    *state = folder;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    char path[64];
+    unsetenv("MASKC_TEMPLATES");
+    snprintf(path, sizeof path, "%s/abi.h", (const char *)*state);
+    unlink(path);
+    return rmdir(*state);
+}
+
 static void test_override(void **state)
 {
-    (void)state;
-    char folder[] = "/tmp/maskc-emit-XXXXXX", path[64];
+    const char *folder = *state;
+    char path[64];
     struct error e;
-    assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/abi.h", folder);
     assert_int_equal(file_write(path, "/* mine */\n", 11, &e), 0);
     setenv("MASKC_TEMPLATES", folder, 1);
@@ -104,15 +121,13 @@ static void test_override(void **state)
     assert_string_equal(text_of(s, "abi.h"), "/* mine */\n");
     assert_true(strlen(text_of(s, "philox.h")) > 100); /* not in the folder: as built in */
     source_destroy(s);
-    unlink(path);
-    rmdir(folder);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_golden),
-                                       cmocka_unit_test(test_files),
-                                       cmocka_unit_test(test_override)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_files),
+        cmocka_unit_test_setup_teardown(test_override, make_folder, remove_folder)};
     if (argc < 2) {
         fprintf(stderr, "usage: emit_test GOLDEN_DIR [--update]\n");
         return 2;
