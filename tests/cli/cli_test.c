@@ -388,6 +388,12 @@ static void test_cache(void **state)
     check_says("cache list", "entr");
     check_says("cache clear", "removed");
     check_says("cache list", "0 entries");
+    for (int k = 0; k < 2; k++) {
+        struct outcome o = shell_run("HOME= XDG_CACHE_HOME=", k ? "cache clear" : "cache list");
+        assert_int_equal(o.code, 0);
+        assert_non_null(strstr(o.out, "no cache folder"));
+        outcome_finish(&o);
+    }
 }
 
 static int set_up(void **state)

@@ -59,7 +59,11 @@ int command_cache(const struct options *o)
         return 2;
     }
     struct cache *c = cache_open(NULL);
-    if (clear) {
+    if (!*cache_directory(c)) {
+        printf("no cache folder: neither XDG_CACHE_HOME nor HOME names one that is safe from "
+               "other "
+               "users\n");
+    } else if (clear) {
         uint32_t gone = cache_clear(c);
         printf("%s: removed %u entr%s\n", cache_directory(c), gone, gone == 1 ? "y" : "ies");
     } else {
