@@ -16,6 +16,7 @@ const struct machine machines[] = {
         .tile_flop = 6.5e-13,
         .tile_entry = 0.25e-9,
         .tile_mask = 0.1e-9,
+        .gather_element = 4e-10,
         .line_entry = 0.35e-9,
         .line_flop = 1.25e-11,
         .line = 14e-9,

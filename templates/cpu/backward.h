@@ -62,14 +62,10 @@ static void group_drop_slopes(const struct strip *t, struct block *b, const stru
 
 static void columns_slopes(const struct strip *t, struct block *b, const struct group *g)
 {
-#if AMX
-    walk_slopes(t, b, g);
-#else
     u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
     float *to = &b->slope[0][g->at];
     columns_product(t, g, 1, to);
     panel_fill(to, used & ~g->live, 0);
-#endif
 }
 
 /* The transposed plan: offsets and means of the columns, from every row. */

@@ -1,26 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gathered columns: up to 32 from anywhere, which rows of the strip share. They are brought to the
    strip's scratch, transposed for scores and as rows for sums, and then multiplied as a panel's
-   columns are. A matrix unit has no such product: there each row walks the columns that it sees. */
+   columns are; for a matrix unit in bf16 as they came. */
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
 
 #if AMX
-static void columns_scores(const struct strip *t, struct block *b, const struct group *g)
+/* Both as pack_amx.h has them, for the columns of a group alone. */
+static enum operand_kind columns_operand(const struct strip *t, u32 operand)
 {
-    walk_scores(t, b, g);
+    if (t->transposed)
+        return operand ? OPERAND_GRADIENT : OPERAND_QUERY;
+    return operand ? OPERAND_VALUE : OPERAND_KEY;
+}
+
+/* Row k of the group, zeros beyond its width. */
+INLINE const u16 *columns_row(const struct strip *t, const struct group *g, enum operand_kind o,
+                              u32 k)
+{
+    return half_row(&t->s, o, k < g->width ? t->plan->columns[g->first + k] : 0xffffffff);
+}
+
+static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+{
+    enum { PANEL = MATRIX_COLS * DEPTH / 2 };
+    const enum operand_kind o = columns_operand(t, operand);
+    float *panels = t->m->gather[0];
+    for (u32 k = 0; k < TILE; k += 4) {
+        const float *row[4];
+        float *to = panels + k / MATRIX_COLS * PANEL + k % MATRIX_COLS;
+        for (u32 x = 0; x < 4; x++)
+            row[x] = (const float *)(const void *)columns_row(t, g, o, k + x);
+        for (u32 d = 0; d < HEAD_DIM / 2; d += 4)
+            transpose_quads(row, d, to + d * MATRIX_COLS, MATRIX_COLS);
+        for (u32 d = HEAD_DIM / 2; d < DEPTH / 2; d++)
+            *(quad_at *)(to + d * MATRIX_COLS) = (quad){0};
+    }
+    const struct operand gathered = {.panels = panels};
+    scores_product(c, strip_rows(t, operand), &gathered, 0, g->live);
 }
 
 static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,
                          const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
 {
-    walk_sums(t, b, g, weight, operand, sums);
-}
-
-static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
-{
-    for (u32 r = 0; r < t->rows; r++)
-        walk_keep(t, b, g, r);
+    const enum operand_kind o = columns_operand(t, operand);
+    u32 *to = (u32 *)(void *)t->m->gather[0];
+    const struct operand gathered = {.pairs = to};
+    const struct sums_step step = {g->at, 0};
+    for (u32 k = 0; k < TILE; k += 2, to += WIDTH) {
+        const u16 *low = columns_row(t, g, o, k), *high = columns_row(t, g, o, k + 1);
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            to[d] = low[d] | (u32)high[d] << 16;
+        for (u32 d = HEAD_DIM; d < WIDTH; d++)
+            to[d] = 0;
+    }
+    const u16 *rounded = b->weight[weight != (const float(*)[SCORE_STRIDE])b->score][0];
+    sums_product(sums[0], rounded, &gathered, &step, 1, g->live);
 }
 #else
 /* c = rows x gathered columns, for whole vectors of columns. */
@@ -46,16 +81,6 @@ static void columns_product(const struct strip *t, const struct group *g, u32 op
                           GATHER_STRIDE, HEAD_DIM, 0);
 }
 
-static void columns_scores(const struct strip *t, struct block *b, const struct group *g)
-{
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
-    float *to = &b->score[0][g->at];
-    columns_product(t, g, 0, to);
-    panel_fill(to, used & ~g->live, -INFINITY_F);
-    if (g->pattern)
-        panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
-}
-
 static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,
                          const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
 {
@@ -77,6 +102,21 @@ static void columns_sums(const struct strip *t, const struct block *b, const str
             product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, g->width, 1);
     }
 }
+#endif
+
+static void columns_scores(const struct strip *t, struct block *b, const struct group *g)
+{
+    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
+    float *to = &b->score[0][g->at];
+    columns_product(t, g, 0, to);
+    panel_fill(to, used & ~g->live, -INFINITY_F);
+    if (g->pattern)
+        panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
+    if (AMX && g->columns != 0xffffffff)
+        panel_cut(to, g->columns, t->rows);
+    if (g->gap)
+        panel_skip(t, b, g);
+}
 
 static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
 {
@@ -90,6 +130,5 @@ static void columns_keep(const struct strip *t, struct block *b, const struct gr
         keep_put(b, r, g->at, g->width, keep);
     }
 }
-#endif
 
 #endif

@@ -216,7 +216,7 @@ INLINE u32 columns_seen(const struct strip *t, const struct group *g, u32 r)
 /* Are its score columns as a panel's, the same for all rows? */
 INLINE int group_is_panel(const struct group *g)
 {
-    return g->kind == GROUP_PANEL || (!AMX && g->kind == GROUP_COLUMNS);
+    return g->kind == GROUP_PANEL || g->kind == GROUP_COLUMNS;
 }
 
 INLINE u32 group_column(const struct strip *t, const struct group *g, u32 c)
@@ -281,11 +281,11 @@ static int block_next(struct strip *t, struct block *b)
             continue;
         }
         struct group g = group_next(t, piece, CHUNK_COLS - b->cols);
-        if (!g.width || (g.kind == GROUP_PANEL && !g.live))
+        if (!g.width || (group_is_panel(&g) && !g.live))
             continue;
-        g.gap = AMX && g.kind == GROUP_PANEL ? -b->cols % TILE : 0;
+        g.gap = AMX && group_is_panel(&g) ? -b->cols % TILE : 0;
         g.at = b->cols + g.gap;
-        b->cols = g.at + (AMX && g.kind == GROUP_PANEL ? TILE : g.width);
+        b->cols = g.at + (AMX && group_is_panel(&g) ? TILE : g.width);
         b->walks |= g.kind != GROUP_PANEL;
         b->group[b->groups++] = g;
     }

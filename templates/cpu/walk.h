@@ -66,14 +66,6 @@ static void whole_columns(struct block *b, const struct abi_line *line, const st
     }
 }
 
-static void seen_columns(const struct strip *t, struct block *b, const struct group *g, u32 *count)
-{
-    const u32 *column = t->plan->columns + g->first;
-    for (u32 r = 0; r < t->rows; r++)
-        for (u32 left = columns_seen(t, g, r); left; left &= left - 1)
-            b->column[r][g->at + count[r]++] = column[__builtin_ctz(left)];
-}
-
 /* The active columns of each row in this group, in order. */
 static void walk_columns(const struct strip *t, struct block *b, const struct group *g)
 {
@@ -82,8 +74,6 @@ static void walk_columns(const struct strip *t, struct block *b, const struct gr
     if (g->kind == GROUP_RANGE) {
         for (u32 k = 0; k < g->width; k++)
             b->column[0][g->at + count[0]++] = g->first + k;
-    } else if (g->kind == GROUP_COLUMNS) {
-        seen_columns(t, b, g, count);
     } else {
         const struct abi_line *line = t->plan->lines + g->first;
         w = lines_whole(line, g->width, t->s.length, t->rows);
