@@ -21,7 +21,9 @@
 #endif
 #if LEAKS_ARE_CHECKED
 /* fontconfig keeps its configuration to the end of the process, and cairo has no call to drop it:
-   a leak check of a program that draws is about our memory, not about theirs. */
+   a leak check of a program that draws is about our memory, not about theirs. Visible, so that the
+   sanitizer of gcc, a shared library, finds them. */
+#pragma GCC visibility push(default)
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -29,6 +31,7 @@ const char *__lsan_default_suppressions(void)
 }
 
 const char *__lsan_default_options(void);
+#pragma GCC visibility pop
 const char *__lsan_default_options(void)
 {
     return "print_suppressions=0"; /* stderr is the program's */
