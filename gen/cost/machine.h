@@ -18,12 +18,13 @@ struct machine {
     double tile_flop;  /* per FLOP of a full tile's two products */
     double tile_entry; /* per score entry of a tile: scale, max, exp, sum */
     double tile_mask;  /* per entry more where the tile has a pattern */
-    double gather_element; /* per element of a gathered column (D a column, both operands); 0: the
+    double
+        gather_element; /* per element of a gathered column (D a column, both operands); 0: the
                               templates only walk them, so they are never planned */
-    double line_entry; /* per entry of a diagonal walk, plus ... */
-    double line_flop;  /* ... per FLOP of its dot product and its update, plus ... */
-    double line;       /* ... per line: its set-up and its column of scores, plus ... */
-    double line_row;   /* ... per row of a strip that has lines */
+    double line_entry;  /* per entry of a diagonal walk, plus ... */
+    double line_flop;   /* ... per FLOP of its dot product and its update, plus ... */
+    double line;        /* ... per line: its set-up and its column of scores, plus ... */
+    double line_row;    /* ... per row of a strip that has lines */
     double row_entry, row_flop; /* of the row pass, as line_entry and line_flop */
     double row_item, row_range; /* per row of the row pass, and per range of its keys */
     double item, item_element;  /* per strip, and per element of its output (rows x D) */

@@ -10,7 +10,8 @@ INLINE int panels_alone(const struct strip *t, const struct block *b)
 }
 
 /* The transposed plan: what is subtracted from the columns' scores and slopes. */
-static void columns_read(const struct strip *t, const struct block *b, float *offset, float *mean)
+static void columns_read(const struct strip *t, const struct block *b, float *offset,
+                         float *mean)
 {
     const vec none = splat(-INFINITY_F);
     for (u32 k = 0; k < b->groups; k++) {
@@ -64,8 +65,8 @@ static void panels_gradient(const struct strip *t, struct block *b, float *missi
         return;
     }
     for (u32 r = 0; r < t->rows; r++)
-        missing[r] += sum_lanes(
-            row_gradient(b, r, t->gain, &t->m->offset[r], &t->m->mean[r], 0));
+        missing[r] +=
+            sum_lanes(row_gradient(b, r, t->gain, &t->m->offset[r], &t->m->mean[r], 0));
 }
 
 #endif

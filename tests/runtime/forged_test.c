@@ -257,7 +257,8 @@ static const struct {
     uint32_t n;
 } grounds[] = {
     {rich, 250},        {"longformer(40,2)", 500}, {"distance(1,2,5,11,30)|global(0,-1)", 200},
-    {"blocks(3)", 250}, {"fixed(23,1)", 250}, {"diagonal(3)", 130},      {"dense", 100},
+    {"blocks(3)", 250}, {"fixed(23,1)", 250},      {"diagonal(3)", 130},
+    {"dense", 100},
 };
 
 enum { GROUNDS = sizeof grounds / sizeof *grounds };
