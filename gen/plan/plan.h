@@ -19,8 +19,10 @@ struct plan_rejected {
 
 /* What one pattern costs in one direction. Seconds are for one sequence, one head, one worker. */
 struct plan_summary {
-    char lowering[80]; /* kinds used, joined: "tiles+diagonal+rows", "dense", "empty" */
-    char reason[200];  /* why, in one line: for tables that people read */
+    /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all n x n entries
+       are visited, none by lines; "empty": the mask has no active entry. */
+    char lowering[80];
+    char reason[200]; /* why, in one line: for tables that people read */
     double
         executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
     double predicted, dense_predicted, floor;
