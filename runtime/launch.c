@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Operands are packed once per slice, and read back often: this much stays in a core's caches and
-   in the shared one. */
-static const uint64_t slice_bytes = UINT64_C(32) << 20;
+/* Operands are packed once per slice of the batch and read back often: this much for each worker
+   stays in its core's cache, together with the tensors' rows. */
+static const uint64_t slice_bytes_of_worker = UINT64_C(512) << 10;
 
 __extension__ typedef unsigned __int128
     wide; /* products of sizes before they are known to fit */
@@ -36,11 +36,12 @@ static uint32_t widest_item(const struct maskc_kernel *k, bool backward)
 }
 
 /* Sequences that are worked on together. */
-static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, wide bytes_each)
+static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, uint32_t workers,
+                         wide bytes_each)
 {
     if (!k->device->slices || bytes_each == 0)
         return batch;
-    wide fit = slice_bytes / bytes_each;
+    wide fit = (wide)slice_bytes_of_worker * workers / bytes_each;
     return fit < 1 ? 1 : fit < batch ? (uint32_t)fit : batch;
 }
 
@@ -58,7 +59,7 @@ static struct shape measure(const struct maskc_kernel *k, const struct maskc_lau
     s.pack_stride = r->pack_row * s.state_rows;
     s.scratch_stride =
         narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));
-    s.slice = slice_of(k, s.batch, (wide)s.pack_stride * heads);
+    s.slice = slice_of(k, s.batch, s.workers, (wide)s.pack_stride * heads);
     s.state = backward ? narrow((wide)r->state_row * s.batch * heads * s.state_rows) : 0;
     s.pack = narrow((wide)s.pack_stride * s.slice * heads);
     s.scratch = narrow((wide)s.scratch_stride * s.workers);

@@ -74,7 +74,8 @@ struct abi_item {
     u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
 };
 
-/* The work list of a layer, most expensive first: which head does which item. */
+/* The work list of a layer: which head does which item. Most expensive first, to a factor of four,
+   and within that head by head. */
 struct abi_work {
     u32 head, item;
 };

@@ -3,6 +3,7 @@
    bitmap of its rows, where a second visit shows at once; then each owned row must have all of the
    mask's runs and as many entries as the mask. Memory is strip_rows x n bits; time follows runs. */
 #include "gen/lowering/lowering.h"
+#include "gen/plan/internal.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -205,7 +206,18 @@ static int check_mask(struct checker *c)
     return 0;
 }
 
-/* Each layer's list holds every item of every head once, the most expensive first. */
+/* Dearer classes first, within a class by head, then item. */
+static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest)
+{
+    struct abi_work a = t->work[k - 1], b = t->work[k];
+    u32 before = work_class(t->items[a.item].cost, largest);
+    u32 here = work_class(t->items[b.item].cost, largest);
+    if (before != here)
+        return before > here;
+    return a.head < b.head || (a.head == b.head && a.item < b.item);
+}
+
+/* Each layer's list holds every item of every head once, in order. */
 static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
 {
     const struct plan_pass *t = c->pass;
@@ -227,9 +239,11 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
         if (seen[bit / 8] >> (bit % 8) & 1)
             return fail(c, "work that is done twice", w.head, w.item);
         seen[bit / 8] |= (uint8_t)(1 << (bit % 8));
-        if (k > first && t->items[w.item].cost > t->items[t->work[k - 1].item].cost)
-            return fail(c, "work out of order", w.head, w.item);
     }
+    u32 largest = work_largest(t, first, count);
+    for (uint64_t k = first + 1; k < first + count; k++)
+        if (!in_order(t, k, largest))
+            return fail(c, "work out of order", t->work[k].head, t->work[k].item);
     return 0;
 }
 

@@ -3,9 +3,13 @@
 #pragma once
 #include "gen/plan/plan.h"
 
-/* Orders every layer's (head, item) pairs, most expensive first; layers whose heads have the same
-   masks share one list. */
+/* Orders every layer's (head, item) pairs: dearer classes first, within a class by head, then item;
+   layers whose heads have the same masks share one list. */
 void work_build(const struct plan *p, struct plan_pass *pass);
+
+/* 16: at least a quarter of the list's largest cost, 15: at least a sixteenth, ... */
+u32 work_class(u32 cost, u32 largest);
+u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 
 /* The summary of mask `which`; `alone` and `applied` by row of the table of lowerings. */
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU as a device: the kernel file's shared object is loaded from memory, and each phase is
-   spread over OpenMP threads, index by index. Items are sorted by cost, so taking the next one
-   whenever a thread is free is longest-first scheduling; every item writes outputs of its own in an
-   order of its own, so results do not depend on who takes it. */
+   spread over OpenMP threads by the work list's predicted costs. Every item writes outputs of its
+   own in an order of its own, so results do not depend on who takes it. */
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/host.h"
@@ -113,19 +112,62 @@ static u64 indices(const struct abi_args *a, enum abi_over over)
     return each * a->slice_batch;
 }
 
-static void run_phase(entry_fn *entry, const struct abi_args *a, u64 count, uint32_t workers)
+/* How a team divides a phase: the first indices, most of the cost, in one range for each thread, the
+   same from launch to launch, so that a core finds in its cache what it used before, and neighbours,
+   which share a head's keys and values, stay together; the rest to whoever is free. */
+struct share {
+    u64 begin, end; /* this thread's range */
+    u64 rest;       /* indices from here on are taken one by one */
+};
+
+static struct share share_heads(u64 count, u64 thread, u64 team)
 {
-    u64 team = workers < count ? workers : count;
-    if (team <= 1) {
-        entry(a, 0, count, a->scratch);
-        return;
+    return (struct share){count * thread / team, count * (thread + 1) / team, count};
+}
+
+static struct share share_work(const struct abi_plan *p, u64 slice, u64 thread, u64 team)
+{
+    enum { REST = 10 }; /* a tenth of the cost */
+    struct share s = {0};
+    u64 total = 0, before = 0;
+    for (u32 w = 0; w < p->works; w++)
+        total += p->items[p->work[w].item].cost;
+    u64 fixed = total - total / REST;
+    for (u32 w = 0; w < p->works && before < fixed; w++) {
+        s.begin += before * team < fixed * thread ? slice : 0;
+        s.end += before * team < fixed * (thread + 1) ? slice : 0;
+        s.rest += slice;
+        before += p->items[p->work[w].item].cost;
     }
+    return s;
+}
+
+static struct share share_of(const struct abi_args *a, enum abi_over over, u64 thread, u64 team)
+{
+    if (over == ABI_OVER_HEADS)
+        return share_heads(indices(a, over), thread, team);
+    return share_work(over == ABI_OVER_FORWARD ? &a->forward : &a->transposed, a->slice_batch,
+                      thread, team);
+}
+
+/* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */
+static void run_team(const struct device_code *c, const struct device_launch *l, u64 team)
+{
 #pragma omp parallel num_threads((int)team)
     {
-        u8 *scratch = a->scratch + (u64)omp_get_thread_num() * a->scratch_stride;
+        u64 thread = (u64)omp_get_thread_num();
+        u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
+        for (uint32_t p = 0; p < l->n_phases; p++) {
+            entry_fn *entry = entry_of(c, &l->phases[p]);
+            u64 count = indices(&l->args, l->phases[p].over);
+            struct share s =
+                share_of(&l->args, l->phases[p].over, thread, (u64)omp_get_num_threads());
+            if (s.begin < s.end)
+                entry(&l->args, s.begin, s.end, scratch);
 #pragma omp for schedule(dynamic, 1)
-        for (u64 k = 0; k < count; k++)
-            entry(a, k, k + 1, scratch);
+            for (u64 k = s.rest; k < count; k++)
+                entry(&l->args, k, k + 1, scratch);
+        }
     }
 }
 
@@ -133,9 +175,19 @@ static int cpu_launch_phases(const struct device_code *c, const struct device_la
                              struct error *e)
 {
     (void)e;
-    for (uint32_t k = 0; k < l->n_phases; k++)
-        run_phase(entry_of(c, &l->phases[k]), &l->args, indices(&l->args, l->phases[k].over),
-                  l->workers);
+    u64 most = 0;
+    for (uint32_t p = 0; p < l->n_phases; p++) {
+        u64 count = indices(&l->args, l->phases[p].over);
+        most = count > most ? count : most;
+    }
+    u64 team = l->workers < most ? l->workers : most;
+    if (team > 1) {
+        run_team(c, l, team);
+        return 0;
+    }
+    for (uint32_t p = 0; p < l->n_phases; p++)
+        entry_of(c, &l->phases[p])(&l->args, 0, indices(&l->args, l->phases[p].over),
+                                   l->args.scratch);
     return 0;
 }
 

@@ -174,20 +174,20 @@ static void large_batches_go_in_slices(void **state)
 {
     (void)state;
     struct bench *b = new_bench(true);
-    const uint32_t slice = (32u << 20) / (512 * 96 * 3);
+    const uint32_t slice = 2 * (512u << 10) / (512 * 96 * 3); /* two workers */
     uint32_t next = 0;
-    b->launch.batch = 1000;
+    b->launch.batch = 100;
     b->launch.workspace_bytes = maskc_workspace_bytes(&b->kernel, &b->launch);
     run(b);
-    assert_int_equal(b->code.count, (1000 + slice - 1) / slice);
+    assert_int_equal(b->code.count, (100 + slice - 1) / slice);
     for (uint32_t k = 0; k < b->code.count; k++) {
         const struct abi_args *a = &b->code.seen[k].args;
         assert_int_equal(a->first_batch, next);
-        assert_int_equal(a->batch, 1000);
+        assert_int_equal(a->batch, 100);
         assert_in_range(a->slice_batch, 1, slice);
         next += a->slice_batch;
     }
-    assert_int_equal(next, 1000);
+    assert_int_equal(next, 100);
     free_bench(b);
 }
 
