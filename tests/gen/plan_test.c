@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plan == mask, judged twice: by plan_check, and by a plain decoder here that follows
-   templates/abi.h word by word over n x n counters. Then plans are damaged, and plan_check must
-   reject whatever the plain decoder rejects. Seeded by MASKC_TEST_SEED; the seed is printed. */
+/* Plan == mask, judged twice: by plan_check, and by the plain decoder of plain_plan.h. Then plans
+   are damaged, and plan_check must reject whatever the plain decoder rejects. Seeded by
+   MASKC_TEST_SEED; the seed is printed. */
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
+#include "tests/gen/plain_plan.h"
 #include "tests/gen/random_mask.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,165 +22,6 @@ static struct random start(void)
     struct random r = {seed ? strtoull(seed, NULL, 0) : 20260101};
     print_message("seed %llu\n", (unsigned long long)r.state);
     return r;
-}
-
-/* ---- the plain decoder ---- */
-
-struct plain {
-    const struct plan *plan;
-    const struct plan_pass *pass;
-    uint8_t *visits; /* [n][n], in the direction of the pass */
-    uint8_t *owned;  /* [n] */
-    bool ok;
-};
-
-static void visit(struct plain *d, const struct abi_item *item, u32 r, i64 col)
-{
-    u32 n = d->plan->n;
-    bool own = r < item->rows && item->own[r / 32] >> (r % 32) & 1;
-    if (!own || col < 0 || col >= n || item->row0 + r >= n)
-        d->ok = false;
-    else
-        d->visits[(size_t)(item->row0 + r) * n + (size_t)col]++;
-}
-
-static void visit_tile(struct plain *d, const struct abi_item *item,
-                       const struct abi_tile *tile)
-{
-    u32 rows = d->plan->strip_rows;
-    if (tile->pattern > d->pass->n_patterns || tile->col0 % 32) {
-        d->ok = false;
-        return;
-    }
-    for (u32 r = 0; r < rows; r++) {
-        bool own = r < item->rows && item->own[r / 32] >> (r % 32) & 1;
-        u32 word = tile->pattern ? d->pass->patterns[(size_t)(tile->pattern - 1) * rows + r]
-                   : own         ? ~(u32)0
-                                 : 0;
-        for (u32 c = 0; c < 32; c++)
-            if (word >> c & 1)
-                visit(d, item, r, (i64)tile->col0 + c);
-    }
-}
-
-static void visit_range(struct plain *d, const struct abi_item *item, struct abi_range range,
-                        bool all)
-{
-    if (range.begin >= range.end || range.end > d->plan->n) {
-        d->ok = false;
-        return;
-    }
-    for (u32 r = 0; r < item->rows; r++)
-        for (u32 c = range.begin; c < range.end; c++)
-            if (all || item->own[r / 32] >> (r % 32) & 1)
-                visit(d, item, r, c);
-}
-
-static void visit_line(struct plain *d, const struct abi_item *item,
-                       const struct abi_line *line)
-{
-    if (line->step > 1 || line->row_begin >= line->row_end || line->row_end > item->rows) {
-        d->ok = false;
-        return;
-    }
-    for (u32 r = line->row_begin; r < line->row_end; r++)
-        visit(d, item, r, (i64)line->col0 + (i64)line->step * r);
-}
-
-static u32 visit_gather(struct plain *d, const struct abi_item *item,
-                        const struct abi_gather *g)
-{
-    if (g->count < 1 || g->count > 32 || (u64)g->first + g->count > d->pass->n_columns ||
-        g->pattern > d->pass->n_patterns) {
-        d->ok = false;
-        return 0;
-    }
-    for (u32 r = 0; r < d->plan->strip_rows; r++)
-        for (u32 k = 0; k < 32; k++) {
-            bool on =
-                g->pattern
-                    ? d->pass->patterns[(u64)(g->pattern - 1) * d->plan->strip_rows + r] >> k &
-                          1
-                    : k < g->count && r < item->rows && item->own[r / 32] >> (r % 32) & 1;
-            if (on && k < g->count)
-                visit(d, item, r, d->pass->columns[g->first + k]);
-            d->ok &= !on || k < g->count;
-        }
-    return g->count;
-}
-
-static u32 visit_piece(struct plain *d, const struct abi_item *item,
-                       const struct abi_piece *piece)
-{
-    const struct plan_pass *t = d->pass;
-    u64 room = piece->kind == ABI_TILES      ? t->n_tiles
-               : piece->kind == ABI_DIAGONAL ? t->n_lines
-               : piece->kind == ABI_COLUMNS  ? t->n_gathers
-                                             : t->n_ranges;
-    u32 cols = 0;
-    d->ok &= piece->kind < ABI_KINDS && (u64)piece->first + piece->count <= room;
-    for (u32 k = piece->first; d->ok && k < piece->first + piece->count; k++) {
-        if (piece->kind == ABI_TILES)
-            visit_tile(d, item, &t->tiles[k]), cols += 32;
-        else if (piece->kind == ABI_DIAGONAL)
-            visit_line(d, item, &t->lines[k]), cols++;
-        else if (piece->kind == ABI_COLUMNS)
-            cols += visit_gather(d, item, &t->gathers[k]);
-        else
-            visit_range(d, item, t->ranges[k], piece->kind == ABI_ROWS),
-                cols += t->ranges[k].end - t->ranges[k].begin;
-    }
-    d->ok &= (piece->kind == ABI_ROWS) == (item->rows == 1);
-    return cols;
-}
-
-static void visit_item(struct plain *d, const struct abi_item *item)
-{
-    u32 n = d->plan->n, cols = 0;
-    if (item->rows < 1 || item->rows > d->plan->strip_rows || item->row0 >= n ||
-        item->rows > n - item->row0 || (u64)item->piece + item->pieces > d->pass->n_pieces) {
-        d->ok = false;
-        return;
-    }
-    d->ok &= item->rows == 1 || item->row0 % d->plan->strip_rows == 0;
-    for (u32 r = 0; r < ABI_MAX_STRIP; r++) {
-        if (!(item->own[r / 32] >> (r % 32) & 1))
-            continue;
-        if (r < item->rows)
-            d->owned[item->row0 + r]++;
-        else
-            d->ok = false;
-    }
-    for (u32 k = 0; d->ok && k < item->pieces; k++) {
-        const struct abi_piece *piece = &d->pass->pieces[item->piece + k];
-        u32 piece_cols = visit_piece(d, item, piece);
-        d->ok &= piece_cols == piece->cols;
-        cols += piece_cols;
-    }
-    d->ok &= cols == item->cols && item->cost > 0;
-}
-
-/* Is every active entry visited once, no other one, and every row owned once? */
-static bool plain_equal(const struct plan *p, const struct plan_pass *t, const struct mask *m,
-                        bool transposed)
-{
-    struct plain d = {.plan = p, .pass = t, .ok = true};
-    for (u32 which = 0; which < p->n_masks && d.ok; which++) {
-        d.visits = memory_new((size_t)p->n * p->n, 1);
-        d.owned = memory_new(p->n, 1);
-        for (u32 k = t->item_first[which]; k < t->item_first[which + 1]; k++)
-            visit_item(&d, &t->items[k]);
-        for (u32 i = 0; i < p->n; i++) {
-            d.ok &= d.owned[i] == 1;
-            for (u32 j = 0; j < p->n; j++)
-                d.ok &= d.visits[(size_t)i * p->n + j] ==
-                        (transposed ? pattern_test(m->pattern[which], j, i)
-                                    : pattern_test(m->pattern[which], i, j));
-        }
-        free(d.visits);
-        free(d.owned);
-    }
-    return d.ok;
 }
 
 /* ---- random masks ---- */
