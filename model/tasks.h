@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by
+   length, run in batches of at most `batch_tokens` tokens, and answered in the order they came in. */
+#pragma once
+#include "model/engine.h"
+
+struct task_text {
+    struct text_part a, b; /* b: the second part of a pair, or null bytes */
+};
+
+struct task_options {
+    uint32_t max_length;   /* tokens; 0: what the model and its tokenizer take */
+    uint32_t batch_tokens; /* 0: 4096 */
+    void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: nobody */
+    void *context;
+};
+
+/* Tokens of a text at most: the smallest of what is asked, what tokenizer and sentence settings say
+   and the positions there are. */
+uint32_t task_longest(const struct engine *g, uint32_t max_length);
+
+/* The tokens of many texts, and the batches that they are run in. */
+struct task_batches {
+    struct sequence *sequence; /* [texts], in the order given, into `number` */
+    uint32_t *number;          /* all token numbers */
+    struct token_span *span;   /* their places in the texts */
+    uint32_t texts, cut;       /* cut: texts that max_length shortened */
+    uint32_t *order;           /* [texts]: which text runs when, longest first */
+    uint32_t *first; /* [batches + 1]: batch k is order[first[k]] .. order[first[k+1]] */
+    uint32_t batches;
+};
+int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
+                 const struct task_options *o, struct task_batches *ret, struct error *e);
+void task_finish(struct task_batches *b); /* a zeroed one is fine */
+
+/* Sentence vectors: [n, H] f32, pooled and, where asked, of norm 1. Pooling other than none. */
+int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
+               bool normalize, const struct task_options *o, struct engine_room *room,
+               float *ret, struct error *e);
+
+/* The likeliest words for each [MASK] of a text, best first. */
+struct task_word {
+    uint32_t number;
+    float probability;
+};
+struct task_gap {
+    uint32_t text, token;   /* which token of which text */
+    struct task_word *word; /* [top] */
+};
+struct task_gaps {
+    struct task_gap *gap; /* by text and token */
+    uint32_t gaps, room, top;
+};
+int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top,
+              const struct task_options *o, struct engine_room *room, struct task_gaps *ret,
+              struct error *e);
+void task_gaps_finish(struct task_gaps *g);
+
+/* What the classifier says: values of the labels, probabilities by problem_type (softmax for one
+   label, sigmoid for many, as they are for regression). A token classifier has a row for each token,
+   multiple choice one for each text. */
+enum task_kind { TASK_SINGLE, TASK_MULTI, TASK_REGRESSION, TASK_TOKENS, TASK_CHOICE };
+enum task_kind task_kind(const struct model_config *c); /* by architecture and problem_type */
+struct task_labels {
+    enum task_kind kind;
+    uint32_t labels;
+    uint64_t *first; /* [texts + 1]: rows of text k are first[k] .. first[k+1] */
+    float *value;    /* [rows, labels] */
+};
+int task_classify(const struct engine *g, const struct task_batches *b,
+                  const struct task_options *o, struct engine_room *room,
+                  struct task_labels *ret, struct error *e);
+void task_labels_finish(struct task_labels *l);
