@@ -15,6 +15,7 @@
 #include "cpu/amx.h"
 #include "philox.h"
 #include "cpu/numbers.h"
+#include "cpu/half.h"
 #include "cpu/layout.h"
 #include "cpu/pack.h"
 #if AMX

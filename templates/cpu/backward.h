@@ -199,6 +199,13 @@ static void late_finish(const struct strip *t, const float *missing)
     }
 }
 
+/* An O that f16 could not hold: any number near it will do, see DELTA_LATE, but infinity would not. */
+INLINE vec output_finite(vec o)
+{
+    const vec least = splat(-65504.0f);
+    return IS_F16 ? -larger(least, -larger(least, o)) : o;
+}
+
 /* Row sums of dO O, which are those of P dP. */
 static void strip_deltas(const struct strip *t)
 {
@@ -210,7 +217,7 @@ static void strip_deltas(const struct strip *t)
         vec sum = {0};
         row_read(&t->s, &t->s.a->o, t->item->row0 + r, 1, o);
         for (u32 d = 0; d < WIDTH; d += LANES)
-            sum += load(o + d) * load(&t->m->row[1][r][d]);
+            sum += output_finite(load(o + d)) * load(&t->m->row[1][r][d]);
         t->m->mean[r] = sum_lanes(sum);
     }
 }

@@ -6,6 +6,7 @@
 enum {
     IS_F32 =
         (int)DTYPE == (int)ABI_F32, /* constants of two enums: gcc warns without the casts */
+    IS_F16 = (int)DTYPE == (int)ABI_F16,
     IS_SOFTMAX = (int)TRANSFORM == (int)ABI_SOFTMAX,
     TILE = ABI_TILE_COLS,
     WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
@@ -84,6 +85,12 @@ INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i
         const float *from = (const float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
             to[d] = from[d] * factor;
+    } else if (IS_F16) {
+        const u16 *from = (const u16 *)t->data + at;
+        for (u32 d = 0; d < HEAD_DIM; d += HALF_GROUP)
+            floats_of_f16(from + d, to + d);
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            to[d] *= factor;
     } else {
         const u16 *from = (const u16 *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
@@ -101,6 +108,13 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
         float *to = (float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
             to[d] = from[d] * factor;
+    } else if (IS_F16) {
+        u16 *to = (u16 *)t->data + at;
+        float scaled[HEAD_DIM];
+        for (u32 d = 0; d < HEAD_DIM; d++)
+            scaled[d] = from[d] * factor;
+        for (u32 d = 0; d < HEAD_DIM; d += HALF_GROUP)
+            f16_of_floats(scaled + d, to + d);
     } else {
         u16 *to = (u16 *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)

@@ -140,21 +140,26 @@ static struct mask *make_mask(const struct row *r, uint32_t n)
     return mask_new(layers, 2, given, "covering");
 }
 
-static struct features make_features(const struct row *r)
+/* What the row's target does not take is bf16. */
+static struct features make_features(const struct state *s, const struct row *r)
 {
-    return (struct features){
-        .dtype = r->value[DTYPE] ? ABI_BF16 : ABI_F32,
+    struct error e = {0};
+    struct features f = {
+        .dtype = (enum abi_dtype)r->value[DTYPE],
         .transform = r->value[TRANSFORM] ? ABI_SPARSEGEN : ABI_SOFTMAX,
         .lambda = r->value[TRANSFORM] ? -4 : 0,
         .head_dim = dims[r->value[DIM]],
         .dropout = r->value[DROPOUT] != 0,
         .backward = true,
     };
+    if (features_check(&f, s->target[r->value[TARGET]], &e))
+        f.dtype = ABI_BF16;
+    return f;
 }
 
 static void name_row(const struct state *s, const struct row *r, char *ret, size_t room)
 {
-    const struct features f = make_features(r);
+    const struct features f = make_features(s, r);
     snprintf(ret, room, "%s %s %s D=%u N=%u%s mask %u%s%s%s layout %u layers %u",
              s->target[r->value[TARGET]]->name, dtype_name(f.dtype),
              f.transform ? "sparsegen" : "softmax", f.head_dim, lengths[r->value[LENGTH]],
@@ -169,7 +174,7 @@ static uint32_t run_row(const struct state *s, const struct row *r)
     uint32_t n = lengths[r->value[LENGTH]];
     const int32_t ragged[3] = {(int32_t)n, 0, (int32_t)(n + 1) / 2};
     const int32_t whole[3] = {(int32_t)n, (int32_t)n, (int32_t)n};
-    struct features f = make_features(r);
+    struct features f = make_features(s, r);
     struct mask *m = make_mask(r, n + (r->value[CROP] ? 17 : 0));
     struct maskc_kernel *k = subject_load(m, s->target[r->value[TARGET]], &f, s->cache);
     struct problem p = {
@@ -242,6 +247,7 @@ static void set_up(struct state *s)
     s->values[TARGET] = subject_targets(s->target, MAX_TARGETS);
     for (int k = DTYPE; k < FACTORS; k++)
         s->values[k] = 2;
+    s->values[DTYPE] = 3;
     s->values[DIM] = COUNT(dims);
     s->values[LENGTH] = COUNT(lengths);
     s->values[LAYOUT] = 3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of the CPU templates against libm in double, at the vector width that the build
-   gives (one executable a width): 2^x over its range and at its ends, ln x, rounding to bf16, sums
+   gives (one executable a width): 2^x over its range and at its ends, ln x, rounding to bf16 and f16, sums
    and maxima across lanes, and the dropout draw against the independent one of tools/check. */
 #ifndef VECTOR_BYTES
 #define VECTOR_BYTES 16
@@ -10,6 +10,8 @@
 #include "templates/cpu/vector.h"
 
 #include "templates/cpu/numbers.h"
+/* and then */
+#include "templates/cpu/half.h"
 #include "templates/philox.h"
 #include "tools/check/check.h"
 #include <math.h>
@@ -62,6 +64,62 @@ static void test_bf16(void **state)
     assert_true(isnan(float_of_bf16(bf16_of_float(float_of_bits(0x7f800001)))));
 }
 
+/* Every f16, by both texts; then floats of all sizes, and the ties between neighbours. */
+static void test_f16(void **state)
+{
+    (void)state;
+    u16 half[HALF_GROUP], back[HALF_GROUP];
+    float x[HALF_GROUP];
+    for (u32 k = 0; k < 0x10000; k += HALF_GROUP) {
+        for (u32 i = 0; i < HALF_GROUP; i++)
+            half[i] = (u16)(k + i);
+        floats_of_f16(half, x);
+        f16_of_floats(x, back);
+        for (u32 i = 0; i < HALF_GROUP; i++) {
+            double exact = dtype_decode(ABI_F16, &half[i]);
+            float one = float_of_f16(half[i]);
+            if (isnan(exact)) {
+                assert_true(isnan(x[i]) && isnan(one) &&
+                            isnan(dtype_decode(ABI_F16, &back[i])));
+                assert_true(isnan(float_of_f16(f16_of_float(one))));
+            } else {
+                assert_true(bits_of_float(x[i]) == bits_of_float((float)exact));
+                assert_true(bits_of_float(one) == bits_of_float((float)exact));
+                assert_true(back[i] == half[i] && f16_of_float(one) == half[i]);
+            }
+        }
+    }
+}
+
+static void check_f16(float from)
+{
+    float x[HALF_GROUP];
+    u16 half[HALF_GROUP], exact;
+    for (u32 i = 0; i < HALF_GROUP; i++)
+        x[i] = i & 1 ? -from : from;
+    f16_of_floats(x, half);
+    dtype_encode(ABI_F16, (double)from, &exact);
+    assert_int_equal(half[0], exact);
+    assert_int_equal(half[HALF_GROUP - 1], exact ^ 0x8000);
+    assert_int_equal(f16_of_float(from), exact);
+}
+
+static void test_f16_rounding(void **state)
+{
+    (void)state;
+    for (u32 k = 0; k < 1000000; k++)
+        if (!isnan(float_of_bits(k * 2147u)))
+            check_f16(float_of_bits(k * 2147u));
+    for (u32 k = 0; k < 0x7c00; k++) {
+        float low = float_of_f16((u16)k),
+              high = k + 1 < 0x7c00 ? float_of_f16((u16)(k + 1)) : 65536;
+        float tie = low + (high - low) / 2;
+        check_f16(tie);
+        check_f16(float_of_bits(bits_of_float(tie) - 1));
+        check_f16(float_of_bits(bits_of_float(tie) + 1));
+    }
+}
+
 static void test_lanes(void **state)
 {
     (void)state;
@@ -106,13 +164,16 @@ int main(void)
 #if VECTOR_BYTES == 64
     bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
 #elif VECTOR_BYTES == 32
-    bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool runs =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); /* and so F16C */
 #else
     bool runs = true;
 #endif
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp2),  cmocka_unit_test(test_log),   cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_lanes), cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_exp2),         cmocka_unit_test(test_log),
+        cmocka_unit_test(test_bf16),         cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_draws),        cmocka_unit_test(test_f16),
+        cmocka_unit_test(test_f16_rounding),
     };
     if (!runs)
         return 77; /* meson: skipped */

@@ -152,7 +152,7 @@ static void compile_errors_have_codes_and_texts(void **state)
         {"window(2)", {.length = 8, .targets = "cpu,,cuda"}, "unknown target ''"},
         {"window(2)", {.length = 8, .head_dim = 20}, "20"},
         {"window(2)", {.length = 8, .dtype = (enum maskc_dtype)9}, "dtype"},
-        {"window(2)", {.length = 8, .dtype = MASKC_F16}, "f16"},
+        {"window(2)", {.length = 8, .dtype = MASKC_F16, .targets = "cpu,sm_80"}, "f16"},
         {"window(2)", {.length = 8, .transform = (enum maskc_transform)5}, "transform"},
         {"window(2)", {.length = 8, .transform = MASKC_SPARSEGEN, .lambda = 1}, "lambda"},
         {"window(2)", {.length = 8, .machine = "abacus"}, "abacus"},
