@@ -8,7 +8,7 @@
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
-enum { ABI_VERSION = 2 };
+enum { ABI_VERSION = 3 };
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -80,8 +80,14 @@ struct abi_work {
     u32 head, item;
 };
 
+/* All items of one head of a layer, strips ascending: for kernels that take a head at a time. */
+struct abi_head {
+    u32 item, items; /* items[item .. item + items - 1] */
+};
+
 struct abi_plan {
-    const struct abi_work *work; /* [works], the launched layer's part */
+    const struct abi_work *work;  /* [works], the launched layer's part */
+    const struct abi_head *heads; /* [heads], the launched layer's part */
     const struct abi_item *items;
     const struct abi_piece *pieces;
     const struct abi_range *ranges;

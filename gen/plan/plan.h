@@ -41,8 +41,9 @@ struct plan_pass {
     u32 *columns;  /* index lists of the gathers */
     u32 *patterns; /* [n_patterns][strip_rows] */
     struct abi_work *work;
+    struct abi_head *heads; /* [layers][heads] */
     uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_patterns,
-        n_work;
+        n_work, n_heads;
     uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, gathers_room,
         columns_room, patterns_room;
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */

@@ -163,6 +163,7 @@ void tables_finish(struct plan_pass *t)
     free(t->columns);
     free(t->patterns);
     free(t->work);
+    free(t->heads);
     free(t->item_first);
     free(t->layer_work);
     free(t->summary);

@@ -83,8 +83,19 @@ static uint32_t find_twin(const struct plan *p, uint32_t layer)
     return layer;
 }
 
+static void list_heads(const struct plan *p, struct plan_pass *t)
+{
+    t->n_heads = (uint64_t)p->layers * p->heads;
+    t->heads = memory_new(t->n_heads, sizeof *t->heads);
+    for (uint64_t k = 0; k < t->n_heads; k++) {
+        u32 first = t->item_first[p->at[k]];
+        t->heads[k] = (struct abi_head){first, t->item_first[p->at[k] + 1] - first};
+    }
+}
+
 void work_build(const struct plan *p, struct plan_pass *t)
 {
+    list_heads(p, t);
     t->layer_work = memory_new(p->layers, sizeof *t->layer_work);
     for (uint32_t l = 0; l < p->layers; l++) {
         const uint32_t *at = p->at + (size_t)l * p->heads;

@@ -269,12 +269,25 @@ static int check_work(const struct check *c)
     return r;
 }
 
+static int check_heads(const struct check *c)
+{
+    const uint32_t *first = c->p->item_first;
+    uint64_t count = (uint64_t)c->m->layers * c->m->heads;
+    for (uint64_t k = 0; k < count && c->p->n_heads == count; k++) {
+        struct abi_head h = c->p->heads[k];
+        uint32_t at = c->m->at[k];
+        if (h.item != first[at] || h.items != first[at + 1] - first[at])
+            return refuse(c, "heads names items of another mask", k);
+    }
+    return c->p->n_heads == count ? 0 : refuse(c, "heads does not list every head", count);
+}
+
 int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows,
                const char *where, struct error *e)
 {
     static int (*const steps[])(const struct check *) = {
         check_ranges, check_tiles,      check_lines,  check_gathers, check_pieces,
-        check_items,  check_item_first, check_owners, check_work,
+        check_items,  check_item_first, check_owners, check_work,    check_heads,
     };
     struct check c = {p, m, strip_rows, where, e};
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)

@@ -6,7 +6,7 @@
 #include "runtime/artifact/artifact.h"
 #include <jansson.h>
 
-enum { PLAN_TABLES = 11, CHECKSUM_DIGITS = 32 };
+enum { PLAN_TABLES = 12, CHECKSUM_DIGITS = 32 };
 
 /* Counts that plan_pass does not hold itself: they follow from the mask. */
 struct plan_extent {

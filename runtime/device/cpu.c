@@ -14,7 +14,7 @@ typedef void entry_fn(const struct abi_args *a, u64 begin, u64 end, u8 *scratch)
 struct device_code {
     void *library;
     const struct artifact_plan *plan;
-    uint32_t n;
+    const struct mask *mask;
     const struct launch_record *record;
     entry_fn *forward[EMIT_MAX_PHASES], *backward[EMIT_MAX_PHASES];
 };
@@ -67,7 +67,7 @@ static int cpu_load(const struct artifact *a, const struct artifact_target *t, i
     struct device_code *c = memory_new(1, sizeof *c);
     const struct launch_record *r = &t->launch;
     c->plan = &a->plan[t->plan];
-    c->n = a->mask->n;
+    c->mask = a->mask;
     c->record = r;
     c->library = object_open(t->code, t->code_size, e);
     if (!c->library || find_entries(c->library, r->forward, r->n_forward, c->forward, e) < 0 ||
@@ -82,7 +82,7 @@ static int cpu_load(const struct artifact *a, const struct artifact_target *t, i
 static void cpu_tables(const struct device_code *c, bool transposed, uint32_t layer,
                        struct abi_plan *ret)
 {
-    host_tables(c->plan, c->n, transposed, layer, ret);
+    host_tables(c->plan, c->mask, transposed, layer, ret);
 }
 
 static uint32_t cpu_workers(const struct device_code *c, uint32_t threads)

@@ -148,6 +148,7 @@ static void place_pass(struct device_code *c, const struct plan_pass *p, struct 
                        uint8_t *image, uint64_t *at)
 {
     PLACE(work, n_work);
+    PLACE(heads, n_heads);
     PLACE(items, n_items);
     PLACE(pieces, n_pieces);
     PLACE(ranges, n_ranges);
@@ -191,6 +192,7 @@ static void tables(const struct device_code *c, bool transposed, uint32_t layer,
     *ret = c->plan[transposed];
     ret->work += pass->layer_work[layer][0];
     ret->works = (u32)pass->layer_work[layer][1];
+    ret->heads += (size_t)layer * c->artifact->mask->heads;
 }
 
 /* ---- load ---- */

@@ -211,8 +211,7 @@ static uint32_t workers(const struct device_code *c, uint32_t threads)
 static void tables(const struct device_code *c, bool transposed, uint32_t layer,
                    struct abi_plan *ret)
 {
-    host_tables(&c->artifact->plan[c->target->plan], c->artifact->mask->n, transposed, layer,
-                ret);
+    host_tables(&c->artifact->plan[c->target->plan], c->artifact->mask, transposed, layer, ret);
 }
 
 /* ---- the device ---- */

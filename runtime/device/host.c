@@ -53,13 +53,14 @@ void *object_open(const uint8_t *bytes, uint64_t size, struct error *e)
     return object;
 }
 
-void host_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uint32_t layer,
-                 struct abi_plan *ret)
+void host_tables(const struct artifact_plan *p, const struct mask *m, bool transposed,
+                 uint32_t layer, struct abi_plan *ret)
 {
     const struct plan_pass *s = transposed ? &p->transposed : &p->forward;
     *ret = (struct abi_plan){
         .work = s->work + s->layer_work[layer][0],
         .works = (u32)s->layer_work[layer][1],
+        .heads = s->heads + (size_t)layer * m->heads,
         .items = s->items,
         .pieces = s->pieces,
         .ranges = s->ranges,
@@ -70,7 +71,7 @@ void host_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uin
         .patterns = s->patterns,
         .max_cols = s->max_cols,
         .uses = s->uses,
-        .n = n,
+        .n = m->n,
     };
 }
 

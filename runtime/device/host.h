@@ -9,8 +9,8 @@
 void *object_open(const uint8_t *bytes, uint64_t size, struct error *e);
 
 /* A layer's tables, pointing into the artifact. */
-void host_tables(const struct artifact_plan *p, uint32_t n, bool transposed, uint32_t layer,
-                 struct abi_plan *ret);
+void host_tables(const struct artifact_plan *p, const struct mask *m, bool transposed,
+                 uint32_t layer, struct abi_plan *ret);
 
 void *host_allocate(const struct device_code *c, uint64_t bytes, struct error *e);
 void host_release(const struct device_code *c, void *p);

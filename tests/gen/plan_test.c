@@ -96,6 +96,11 @@ static void check_work(const struct plan *p, const struct plan_pass *t)
             for (u32 i = t->item_first[at[h]]; i < t->item_first[at[h] + 1]; i++, expected++)
                 sum += (u64)(h + 1) * (i + 1);
         assert_int_equal(count, expected);
+        for (u32 h = 0; h < p->heads; h++) {
+            struct abi_head head = t->heads[l * p->heads + h];
+            assert_int_equal(head.item, t->item_first[at[h]]);
+            assert_int_equal(head.item + head.items, t->item_first[at[h] + 1]);
+        }
         for (u64 k = first; k < first + count; k++)
             sum -= (u64)(t->work[k].head + 1) * (t->work[k].item + 1);
         assert_int_equal(sum, 0);

@@ -72,6 +72,7 @@ static struct maskc_kernel *load_fake(const char *device, struct error *e)
 static void compare_tables(const struct abi_plan *seen, const struct plan_pass *p, uint32_t n)
 {
     assert_memory_equal(seen->work, p->work, p->layer_work[0][1] * sizeof *p->work);
+    assert_memory_equal(seen->heads, p->heads, p->n_heads * sizeof *p->heads);
     assert_memory_equal(seen->items, p->items, p->n_items * sizeof *p->items);
     assert_memory_equal(seen->pieces, p->pieces, p->n_pieces * sizeof *p->pieces);
     assert_memory_equal(seen->ranges, p->ranges, p->n_ranges * sizeof *p->ranges);

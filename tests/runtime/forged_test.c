@@ -67,6 +67,8 @@ LIE_IF(work_twice,    p->n_work > 1, p->work[0] = p->work[1])
 LIE(layer_first,   p->layer_work[0][0] = 1)
 LIE(layer_big,     p->layer_work[0][0] = UINT64_MAX)
 LIE(layer_count,   p->layer_work[0][1]--)
+LIE(head_first,    p->heads[0].item++)
+LIE(head_items,    p->heads[p->n_heads - 1].items++)
 LIE(first_order,   p->item_first[0] = 1)
 LIE(first_last,    p->item_first[a->mask->n_patterns]--)
 LIE(max_cols,      p->max_cols--)
@@ -242,7 +244,7 @@ static const struct {
     NAMED(gather_first), NAMED(gather_none), NAMED(gather_many), NAMED(gather_pattern),
     NAMED(gather_column), NAMED(gather_order), NAMED(gather_beyond),
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
-    NAMED(layer_big), NAMED(layer_count), NAMED(first_order), NAMED(first_last),
+    NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
     NAMED(max_cols), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(head_dim),

@@ -101,6 +101,11 @@ static void walk_item(const struct plan_pass *p, uint32_t n, uint32_t strip_rows
 
 static void walk_pass(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows)
 {
+    for (uint64_t k = 0; k < (uint64_t)m->layers * m->heads; k++) {
+        must(k < p->n_heads, "leave the heads");
+        for (uint32_t i = 0; i < p->heads[k].items; i++)
+            walk_item(p, m->n, strip_rows, (uint64_t)p->heads[k].item + i);
+    }
     for (uint32_t l = 0; l < m->layers; l++)
         for (uint64_t k = 0; k < p->layer_work[l][1]; k++) {
             must(p->layer_work[l][0] + k < p->n_work, "leave the work");
