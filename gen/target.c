@@ -8,19 +8,20 @@
 #include <string.h>
 
 /* clang-format off */
+#define KIB(x) ((x) * 1024)
 const struct target targets[] = {
-    /* name         kind         arch         machine       matrix     rows  vector  threads  ptx */
-    {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",    NULL,        32,     16,       0, false},
-    {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",   NULL,        32,     32,       0, false},
-    {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512", NULL,        32,     64,       0, false},
-    {"x86-64-amx",  TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-amx",   32,     64,       0, false},
-    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       NULL,        32,      0,     128, false},
-    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       NULL,        32,      0,     128, false},
-    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       NULL,        32,      0,     128, false},
-    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       NULL,        32,      0,     128, false},
-    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       NULL,        32,      0,     128, false},
-    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       NULL,        32,      0,     128, false},
-    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      NULL,        32,      0,     128, true},
+    /* name         kind         arch         machine       matrix     rows  vector  threads  shared  ptx */
+    {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",    NULL,        32,     16,       0,        0, false},
+    {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",   NULL,        32,     32,       0,        0, false},
+    {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512", NULL,        32,     64,       0,        0, false},
+    {"x86-64-amx",  TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-amx",   32,     64,       0,        0, false},
+    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       NULL,        32,      0,     128, KIB(163), false},
+    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       NULL,        32,      0,     128,  KIB(99), false},
+    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       NULL,        32,      0,     128,  KIB(99), false},
+    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       NULL,        32,      0,     128, KIB(227), false},
+    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       NULL,        32,      0,     128, KIB(227), false},
+    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       NULL,        32,      0,     128,  KIB(99), false},
+    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      NULL,        32,      0,     128,  KIB(99), true},
     {NULL},
 };
 /* clang-format on */

@@ -18,6 +18,7 @@ struct target {
     uint32_t strip_rows;
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */
+    uint32_t shared_bytes; /* CUDA: shared memory that a block may ask for */
     bool ptx;              /* CUDA: PTX text in place of a cubin */
 };
 
@@ -34,6 +35,7 @@ struct features {
     float lambda; /* sparsegen */
     uint32_t head_dim;
     bool dropout, backward;
+    uint32_t length; /* of the mask; 0: unknown, and no kernel is made for it (gen/short.h) */
 };
 
 /* Whether the CPU target's matrix unit does the dense work of such a kernel: bf16 with softmax. */

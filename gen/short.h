@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Short sequences on CUDA: a head's operands fit a block's shared memory whole. Which problems the
+   short kernels take and the shape that they then have; all others are for the streaming kernels. */
+#pragma once
+#include "gen/target.h"
+
+struct short_shape {
+    uint32_t rows;         /* of a head, rounded up to 16 */
+    uint32_t warps, heads; /* warps of a head, heads of a block */
+    uint32_t shared_bytes; /* of a block */
+};
+
+/* Whether a pass is for the short kernels: a half dtype on CUDA and a known length that fits the
+   target. Backward only where forward. `ret` may be null; where false it is not filled. */
+bool short_forward(const struct target *t, const struct features *f, struct short_shape *ret);
+bool short_backward(const struct target *t, const struct features *f, struct short_shape *ret);
