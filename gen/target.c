@@ -68,7 +68,8 @@ int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
 
 bool target_matrix(const struct target *t, const struct features *f)
 {
-    return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX;
+    return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX &&
+           f->soft == ABI_SOFT_NONE;
 }
 
 const char *target_machine(const struct target *t, const struct features *f)
@@ -110,6 +111,28 @@ unknown:
                      text);
 }
 
+static const char *const soft_names[] = {
+    [ABI_SOFT_NONE] = "none",
+    [ABI_SOFT_BIAS] = "bias",
+    [ABI_SOFT_SCALE] = "scale",
+};
+
+const char *soft_name(enum abi_soft soft)
+{
+    return soft_names[soft];
+}
+
+int soft_parse(const char *name, enum abi_soft *ret, struct error *e)
+{
+    for (uint32_t k = 0; k < sizeof soft_names / sizeof *soft_names; k++) {
+        if (!strcmp(soft_names[k], name)) {
+            *ret = (enum abi_soft)k;
+            return 0;
+        }
+    }
+    return error_set(e, ERROR_INPUT, "unknown soft mask '%.64s'; expected bias or scale", name);
+}
+
 int features_check(const struct features *f, const struct target *t, struct error *e)
 {
     if (f->head_dim < 16 || f->head_dim > 256 || f->head_dim % 8)
@@ -120,6 +143,9 @@ int features_check(const struct features *f, const struct target *t, struct erro
     if (f->dtype == ABI_F16 && t->kind == TARGET_CUDA)
         return error_set(e, ERROR_INPUT,
                          "dtype f16 is not supported for target %s; expected f32 or bf16",
+                         t->name);
+    if (f->soft != ABI_SOFT_NONE && t->kind == TARGET_CUDA)
+        return error_set(e, ERROR_INPUT, "soft masks are for CPU targets, not for target %s",
                          t->name);
     return f->transform == ABI_SPARSEGEN ? check_lambda((double)f->lambda, e) : 0;
 }

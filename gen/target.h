@@ -36,18 +36,22 @@ struct features {
     uint32_t head_dim;
     bool dropout, backward;
     uint32_t length; /* of the mask; 0: unknown, and no kernel is made for it (gen/short.h) */
+    enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
 };
 
-/* Whether the CPU target's matrix unit does the dense work of such a kernel: bf16 with softmax. */
+/* Whether the CPU target's matrix unit does the dense work of such a kernel: bf16 with softmax, and
+   no soft mask. */
 bool target_matrix(const struct target *t, const struct features *f);
 /* The machine that plans assume by default. */
 const char *target_machine(const struct target *t, const struct features *f);
 
-/* D a multiple of 8 in 16..256, f16 and lambda refused where they must be: one clear line. f16 is for
-   CPU targets. */
+/* D a multiple of 8 in 16..256, f16 and lambda refused where they must be: one clear line. f16 and
+   soft masks are for CPU targets. */
 int features_check(const struct features *f, const struct target *t, struct error *e);
 const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16" */
 uint32_t dtype_bytes(enum abi_dtype dtype);
 int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e);
 /* "softmax" or "sparsegen=L"; sets transform and lambda. */
 int transform_parse(const char *text, struct features *f, struct error *e);
+const char *soft_name(enum abi_soft soft); /* "none", "bias", "scale" */
+int soft_parse(const char *name, enum abi_soft *ret, struct error *e);

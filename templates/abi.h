@@ -128,6 +128,13 @@ struct abi_args {
     float keep_scale;  /* 65536 / (65536 - keep_below) */
     u64 seed;
     struct abi_plan forward, transposed;
+    /* Kernels with a soft mask, n being the mask's (forward.n): X[h][i][j] at (h * n + i) * n + j. The
+       backward pass writes its gradient, summed over the batch, into d_soft alike, and the sums of that
+       along diagonals into d_diagonal, [heads][2 n - 1], offset j - i = o at o + n - 1; either may
+       be null. */
+    const float *soft;
+    float *d_soft, *d_diagonal;
+    float *soft_part; /* [forward.works][n + ABI_TILE_COLS]: what each item adds to d_diagonal */
     float *state; /* [batch][heads][state_rows]: per query, sum over keys of P dP (softmax) or its
                      mean over the support (sparsegen); written by dq, read by dkv */
     u64 state_rows;
@@ -143,10 +150,13 @@ struct abi_args {
        extern "C" __global__ void NAME(const struct abi_args a)
    where block x takes indices x, x + gridDim.x, ... and scratch + x * scratch_stride.
    Indices: ABI_OVER_HEADS: (b - first_batch) * heads + h.
-            ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch). */
-enum abi_over { ABI_OVER_HEADS, ABI_OVER_FORWARD, ABI_OVER_TRANSPOSED };
+            ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch).
+            ABI_OVER_WORK: work of the forward plan; the entry itself takes the slice's sequences,
+            in order, as what sums over the batch must. */
+enum abi_over { ABI_OVER_HEADS, ABI_OVER_FORWARD, ABI_OVER_TRANSPOSED, ABI_OVER_WORK };
 
 enum abi_dtype { ABI_F32, ABI_BF16, ABI_F16 };
 enum abi_transform { ABI_SOFTMAX, ABI_SPARSEGEN };
+enum abi_soft { ABI_SOFT_NONE, ABI_SOFT_BIAS, ABI_SOFT_SCALE }; /* scores + X; probabilities * X */
 
 #endif

@@ -14,6 +14,11 @@ uint32_t cpu_chunk_cols(const struct target *t, const struct features *f)
     return target_matrix(t, f) ? 256 : 512;
 }
 
+bool cpu_keeps_blocks(const struct features *f)
+{
+    return f->transform == ABI_SPARSEGEN || (f->soft && f->backward && f->dtype != ABI_F32);
+}
+
 static uint64_t round_64(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -39,15 +44,16 @@ static uint64_t strip_bytes(const struct target *t, const struct features *f)
     return round_64(4 * ((4 * ROWS + GATHER_STRIDE) * row_width(t, f) + 4 * ROWS) + rounded);
 }
 
-/* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, and
-   the groups. */
+/* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, a
+   soft mask's entries, and the groups. */
 static uint64_t block_bytes(const struct target *t, const struct features *f)
 {
     uint64_t cols = cpu_chunk_cols(t, f), scores = ROWS * (cols + 48);
     uint64_t slopes = f->backward ? scores : cols + 48, keep = ROWS * ((cols + 48) / 32 + 2);
     uint64_t groups = 8 * cols + 16;
+    uint64_t soft = f->soft ? scores : 0;
     uint64_t weights = target_matrix(t, f) ? 2 * ROWS * (cols + 32) * (1 + f->backward) : 0;
-    return round_64(4 * (2 * scores + slopes + keep + groups) + weights);
+    return round_64(4 * (2 * scores + slopes + soft + keep + groups) + weights);
 }
 
 /* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
@@ -75,14 +81,17 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
     ret->forward[ret->n_forward++] = phase_of("attention_forward", ABI_OVER_FORWARD);
     if (f->backward) {
         ret->backward[ret->n_backward++] = phase_of("attention_pack_backward", ABI_OVER_HEADS);
-        ret->backward[ret->n_backward++] = phase_of("attention_dq", ABI_OVER_FORWARD);
+        ret->backward[ret->n_backward++] =
+            phase_of("attention_dq", f->soft ? ABI_OVER_WORK : ABI_OVER_FORWARD);
         ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
+        if (f->soft)
+            ret->backward[ret->n_backward++] = phase_of("attention_diagonals", ABI_OVER_HEADS);
         ret->state_row = sizeof(float);
     }
     /* Softmax needs one block. Where a row needs all its columns: those of its columns, one begun,
        and one to find that no more come. */
     ret->scratch_fixed = strip_bytes(t, f) + block_bytes(t, f);
-    if (f->transform == ABI_SPARSEGEN) {
+    if (cpu_keeps_blocks(f)) {
         ret->scratch_fixed += block_bytes(t, f);
         ret->scratch_col =
             (block_bytes(t, f) + cpu_chunk_cols(t, f) - 1) / cpu_chunk_cols(t, f);

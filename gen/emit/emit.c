@@ -25,6 +25,8 @@ static void add_cpu(const struct target *t, const struct features *f,
 {
     text_add(out, "#define VECTOR_BYTES %" PRIu32 "\n#define BACKWARD %d\n", t->vector_bytes,
              f->backward);
+    if (f->soft)
+        text_add(out, "#define SOFT %d /* %s */\n", (int)f->soft, soft_name(f->soft));
     text_add(out, "%senum {\n", target_matrix(t, f) ? "#define AMX 1\n" : "");
     text_add(out, "    CHUNK_COLS = %" PRIu32 ",\n    PACK_ROW_BYTES = %" PRIu64 ",\n",
              cpu_chunk_cols(t, f), r->pack_row);

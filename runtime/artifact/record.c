@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const over_names[] = {"heads", "forward", "transposed"};
+static const char *const over_names[] = {"heads", "forward", "transposed", "work"};
 static const char *const transform_names[] = {"softmax", "sparsegen"};
 
 enum { NAMES_END = -1 };
@@ -28,22 +28,22 @@ static int find_name(const char *const *names, int count, const char *name)
 
 json_t *features_json(const struct features *f)
 {
-    return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b}", "dtype", dtype_name(f->dtype),
+    return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b, s:s}", "dtype", dtype_name(f->dtype),
                      "transform", transform_names[f->transform], "lambda", (double)f->lambda,
                      "head_dim", (json_int_t)f->head_dim, "dropout", f->dropout, "backward",
-                     f->backward);
+                     f->backward, "soft", soft_name(f->soft));
 }
 
 int features_read(const json_t *j, struct features *ret, const char *where, struct error *e)
 {
-    const char *dtype, *transform;
+    const char *dtype, *transform, *soft;
     double lambda;
     json_int_t head_dim;
     int dropout, backward;
     json_error_t why;
-    if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:s, s:F, s:I, s:b, s:b}", "dtype", &dtype,
+    if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:s, s:F, s:I, s:b, s:b, s:s}", "dtype", &dtype,
                        "transform", &transform, "lambda", &lambda, "head_dim", &head_dim,
-                       "dropout", &dropout, "backward", &backward) < 0)
+                       "dropout", &dropout, "backward", &backward, "soft", &soft) < 0)
         return error_set(e, ERROR_INPUT, "%s: features: %s", where, why.text);
     int which = find_name(transform_names, 2, transform);
     if (which == NAMES_END)
@@ -54,14 +54,16 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
         return error_set(e, ERROR_INPUT, "%s: head_dim %lld is not a multiple of 8 in 16..256",
                          where, (long long)head_dim);
     enum abi_dtype type;
-    if (dtype_parse(dtype, &type, e) < 0)
+    enum abi_soft kind;
+    if (dtype_parse(dtype, &type, e) < 0 || soft_parse(soft, &kind, e) < 0)
         return error_prefix(e, "%s", where);
     *ret = (struct features){.dtype = type,
                              .transform = (enum abi_transform)which,
                              .lambda = (float)lambda,
                              .head_dim = (uint32_t)head_dim,
                              .dropout = dropout,
-                             .backward = backward};
+                             .backward = backward,
+                             .soft = kind};
     return 0;
 }
 
@@ -166,7 +168,7 @@ static int read_phase(const json_t *j, bool backward, struct phase *ret, const c
         read_number32(j, "threads", max_block_threads, &ret->threads, where, e) < 0 ||
         read_number32(j, "shared_bytes", max_shared_bytes, &ret->shared_bytes, where, e) < 0)
         return -1;
-    int which = find_name(over_names, 3, over);
+    int which = find_name(over_names, 4, over);
     if (which == NAMES_END || (which == ABI_OVER_TRANSPOSED && !backward))
         return error_set(e, ERROR_INPUT, "%s: a phase cannot go over '%s'", where, over);
     ret->over = (enum abi_over)which;

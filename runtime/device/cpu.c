@@ -106,6 +106,8 @@ static entry_fn *entry_of(const struct device_code *c, const struct phase *phase
 
 static u64 indices(const struct abi_args *a, enum abi_over over)
 {
+    if (over == ABI_OVER_WORK)
+        return a->forward.works;
     u64 each = over == ABI_OVER_HEADS     ? a->heads
                : over == ABI_OVER_FORWARD ? a->forward.works
                                           : a->transposed.works;
@@ -146,8 +148,8 @@ static struct share share_of(const struct abi_args *a, enum abi_over over, u64 t
 {
     if (over == ABI_OVER_HEADS)
         return share_heads(indices(a, over), thread, team);
-    return share_work(over == ABI_OVER_FORWARD ? &a->forward : &a->transposed, a->slice_batch,
-                      thread, team);
+    return share_work(over == ABI_OVER_TRANSPOSED ? &a->transposed : &a->forward,
+                      over == ABI_OVER_WORK ? 1 : a->slice_batch, thread, team);
 }
 
 /* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */

@@ -9,6 +9,9 @@
 #ifndef AMX /* 1: this kernel's dense work is the matrix unit's */
 #define AMX 0
 #endif
+#ifndef SOFT /* enum abi_soft: an array X beside the mask, learnt */
+#define SOFT 0
+#endif
 /* clang-format off */
 #include "cpu/freestanding.h"
 #include "cpu/vector.h"
@@ -28,6 +31,7 @@
 #include "cpu/panels.h"
 #include "cpu/walk.h"
 #include "cpu/columns.h"
+#include "cpu/soft.h"
 #include "cpu/scores.h"
 #include "cpu/weights.h"
 #include "cpu/softmax.h"
@@ -84,6 +88,10 @@ ENTRY(attention_pack_backward)
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
         struct sequence s = head_at(a, k);
+#if SOFT
+        if (s.b == 0)
+            soft_clear(a, s.h);
+#endif
         operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES | FOR_SUMS);
         operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SCORES);
         operand_pack(&s, OPERAND_QUERY, a->transposed.uses, FOR_SCORES | FOR_SUMS);
@@ -91,6 +99,32 @@ ENTRY(attention_pack_backward)
     }
 }
 
+#if SOFT
+ENTRY(attention_dq)
+{
+    for (u64 k = begin; k < end; k++) {
+        struct abi_work w = a->forward.work[k];
+        if (a->first_batch == 0)
+            soft_part_clear(a, k);
+        for (u32 b = 0; b < a->slice_batch; b++) {
+            struct sequence s = sequence_at(a, a->first_batch + b, w.head);
+            s.part = soft_part(a, k);
+            dq_item(&s, &a->forward.items[w.item], scratch);
+        }
+    }
+}
+
+/* After the last sequence. */
+ENTRY(attention_diagonals)
+{
+    (void)scratch;
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s = head_at(a, k);
+        if (a->d_diagonal && s.b == a->batch - 1)
+            soft_diagonals(a, s.h);
+    }
+}
+#else
 ENTRY(attention_dq)
 {
     matrix_begin();
@@ -101,6 +135,7 @@ ENTRY(attention_dq)
     }
     matrix_end();
 }
+#endif
 
 ENTRY(attention_dkv)
 {

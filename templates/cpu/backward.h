@@ -118,6 +118,7 @@ static void block_slopes(const struct strip *t, struct block *b)
         }
         if (!t->transposed || panels_alone(t, b))
             continue;
+        group_scale_slopes(t, b, g);
         if (group_is_panel(g))
             panel_subtract(t, b, g);
         else
@@ -134,10 +135,10 @@ static void block_gradient(const struct strip *t, struct block *b)
     for (u32 r = 0; r < t->rows; r++) {
         vec offset = splat(t->m->offset[r]), mean = splat(t->m->mean[r]);
         for (u32 c = 0; c < b->cols; c += LANES) {
-            vec s = load(&b->score[r][c]), slope = load(&b->slope[r][c]);
+            vec s = load(&b->score[r][c]), slope = load(&b->slope[r][c]), raw = slope;
             if (!t->transposed) {
                 s = s * gain - offset;
-                slope -= mean;
+                slope = soft_scaled(b, r, c, raw) - mean;
             }
             vec p, ds;
             if (IS_SOFTMAX) {
@@ -150,6 +151,8 @@ static void block_gradient(const struct strip *t, struct block *b)
             }
             store(&b->score[r][c], p);
             store(&b->slope[r][c], ds);
+            if (!t->transposed)
+                soft_put(b, r, c, p, raw);
             weight_put(b, 0, r, c, p);
             weight_put(b, 1, r, c, ds);
         }
@@ -165,7 +168,7 @@ static void strip_means(const struct strip *t, u32 blocks)
             const struct block *b = strip_block(t, k);
             for (u32 c = 0; c < b->cols; c += LANES) {
                 ivec above = (ivec)(load(&b->score[r][c]) > splat(t->m->offset[r]));
-                sum += pick_or_zero(above, load(&b->slope[r][c]));
+                sum += pick_or_zero(above, soft_scaled(b, r, c, load(&b->slope[r][c])));
                 count += pick_or_zero(above, splat(1));
             }
         }
@@ -174,9 +177,26 @@ static void strip_means(const struct strip *t, u32 blocks)
     }
 }
 
+/* The gradient of a soft mask is dS itself: where O was rounded to 16 bits, delta is summed up anew
+   from all columns, which are held. */
+static void strip_deltas_kept(const struct strip *t, u32 blocks)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        vec sum = {0};
+        for (u32 k = 0; k < blocks; k++) {
+            const struct block *b = strip_block(t, k);
+            for (u32 c = 0; c < b->cols; c += LANES) {
+                vec p = exp2_vec(load(&b->score[r][c]) - splat(t->m->offset[r]));
+                sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
+            }
+        }
+        t->m->mean[r] = sum_lanes(sum);
+    }
+}
+
 /* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
    as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
-enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 };
+enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 && !SOFT };
 
 static void late_block(const struct strip *t, struct block *b, float *missing)
 {
@@ -229,8 +249,11 @@ static void block_backward(const struct strip *t, struct block *b, float *missin
     else
         block_gradient(t, b);
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
-    if (!t->transposed)
+    if (!t->transposed) {
+        soft_gradient(t, b);
         return;
+    }
+    block_scale(t, b);
     if (dropping(t)) {
         block_drop(t, b);
         weights_round(t, b);
@@ -242,7 +265,7 @@ static void strip_backward(struct strip *t)
 {
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
     float missing[STRIP_ROWS] = {0};
-    if (IS_SOFTMAX || t->transposed) {
+    if (!BLOCKS_KEPT || t->transposed) {
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
             block_backward(t, b, missing);
@@ -255,7 +278,10 @@ static void strip_backward(struct strip *t)
     }
     for (; block_next(t, strip_block(t, blocks)); blocks++)
         block_slopes(t, strip_block(t, blocks));
-    strip_means(t, blocks);
+    if (IS_SOFTMAX)
+        strip_deltas_kept(t, blocks);
+    else
+        strip_means(t, blocks);
     for (u32 k = 0; k < blocks; k++)
         block_backward(t, strip_block(t, k), missing);
 }
@@ -288,7 +314,7 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
             strip_clear_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, item->row0 + r)) : 0;
-        if (IS_SOFTMAX)
+        if (!BLOCKS_KEPT)
             strip_deltas(&t);
         strip_backward(&t);
         for (u32 r = 0; r < item->rows; r++)

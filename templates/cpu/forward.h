@@ -24,7 +24,7 @@ static void forward_write(const struct strip *t)
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
-    if (IS_SOFTMAX && !(DROPOUT && s->a->keep_below) && walk_alone(&s->a->forward, item)) {
+    if (IS_SOFTMAX && !SOFT && !(DROPOUT && s->a->keep_below) && walk_alone(&s->a->forward, item)) {
         walk_forward(s, item, scratch);
         return;
     }

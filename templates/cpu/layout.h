@@ -12,6 +12,8 @@ enum {
     WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
     /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
     ROWS_PACKED = !IS_F32 || WIDTH != HEAD_DIM,
+    /* Whether an item's score columns are all held at once. */
+    BLOCKS_KEPT = !IS_SOFTMAX || (SOFT && BACKWARD && !IS_F32),
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
     /* Scores of a strip: CHUNK_COLS columns, room for a group that begins at the last one, and an
        odd number of cache lines from row to row. */
@@ -39,6 +41,9 @@ struct sequence {
     u32 rows;   /* to be written */
     i64 first;  /* row of position 0 in the tensors */
     i64 batch;  /* b, or 0 where sequences stand end to end */
+#if SOFT
+    float *part; /* the item's sums of dX along diagonals, or null: see soft.h */
+#endif
 };
 
 static inline u32 clamp_length(i32 length, u32 limit)

@@ -5,6 +5,7 @@
    for those that choose between pieces of text; templates/README.md says what each means. */
 #define VECTOR_BYTES 32 /* 16 (SSE), 32 (AVX2), 64 (AVX-512) */
 #define BACKWARD 1      /* 0: the backward entry points are left out */
+#define SOFT 1          /* enum abi_soft; absent: 0 */
 enum {
     HEAD_DIM = 64,
     STRIP_ROWS = 32,
@@ -13,6 +14,6 @@ enum {
     DROPOUT = 1,      /* the code can drop; abi_args.keep_below says whether it does */
     CHUNK_COLS = 512, /* score columns that softmax takes at a time */
     PACK_ROW_BYTES = 2560,        /* pack space for each row of a head (padded to 32, plus 32) */
-    SCRATCH_FIXED_BYTES = 267584, /* scratch of a thread ... */
+    SCRATCH_FIXED_BYTES = 351168, /* scratch of a thread ... */
     SCRATCH_COL_BYTES = 0,        /* ... and for each score column of the widest item */
 };

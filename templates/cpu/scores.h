@@ -11,6 +11,7 @@ static void block_close(const struct strip *t, struct block *b)
             b->score[r][c] = -INFINITY_F;
             if (BACKWARD)
                 b->slope[r][c] = 0;
+            soft_close(b, r, c);
         }
 }
 
@@ -33,6 +34,7 @@ static void group_scores(const struct strip *t, struct block *b, const struct gr
         columns_scores(t, b, g);
     else
         walk_scores(t, b, g);
+    group_soft(t, b, g);
 }
 
 static void block_scores(const struct strip *t, struct block *b)

@@ -94,6 +94,7 @@ static void softmax_forward(struct strip *t)
     for (int first = 1; block_next(t, b); first = 0) {
         block_scores(t, b);
         softmax_block(t, b, first);
+        block_scale(t, b);
         if (dropping(t)) {
             block_drop(t, b);
             weights_round(t, b);

@@ -81,6 +81,7 @@ static void sparsegen_forward(struct strip *t)
     }
     for (u32 k = 0; k < blocks; k++) {
         struct block *b = strip_block(t, k);
+        block_scale(t, b);
         if (dropping(t))
             block_drop(t, b);
         block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);

@@ -31,6 +31,9 @@ struct block {
     u32 groups, cols;
     u32 walks; /* 1 where some group is one */
     u32 unused[13];
+#if SOFT
+    float soft[STRIP_ROWS][SCORE_STRIDE]; /* X, or dX: see soft.h */
+#endif
 #if AMX
     u16 weight[1 + BACKWARD][STRIP_ROWS][WEIGHT_STRIDE]; /* score and slope, rounded */
 #endif
@@ -51,12 +54,12 @@ enum {
     STRIP_BYTES = (sizeof(struct strip_memory) + 63) / 64 * 64,
     BLOCK_BYTES = (sizeof(struct block) + 63) / 64 * 64,
 };
-/* What gen/emit promised is enough. sparsegen: a block for each CHUNK_COLS columns, one begun, and
+/* What gen/emit promised is enough. Where blocks are kept: a block for each CHUNK_COLS columns, one begun, and
    one to find that no more come. */
 typedef char fixed_scratch_is_enough
-    [SCRATCH_FIXED_BYTES >= STRIP_BYTES + (1 + !IS_SOFTMAX) * BLOCK_BYTES ? 1 : -1];
+    [SCRATCH_FIXED_BYTES >= STRIP_BYTES + (1 + BLOCKS_KEPT) * BLOCK_BYTES ? 1 : -1];
 typedef char column_scratch_is_enough
-    [IS_SOFTMAX || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
+    [!BLOCKS_KEPT || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
 
 typedef char one_word_of_rows[STRIP_ROWS == 32 ? 1 : -1];
 

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A soft mask X, learnt beside the compiled one: added to the scores (bias) or multiplied to the
+   probabilities (scale). The entries of a group come to the block with its scores, zeros where a row
+   does not see the column, so that nothing else looks at what X holds there; from then on all is
+   vectors along rows. Over the forward plan dX is added to the caller's array by the one item that
+   owns the row, sequence after sequence. */
+#ifndef MASKC_CPU_SOFT_H
+#define MASKC_CPU_SOFT_H
+
+#if SOFT
+
+/* Keys of query i. */
+INLINE u64 soft_at(const struct strip *t, u32 i)
+{
+    u64 n = t->s.a->forward.n;
+    return ((u64)t->s.h * n + i) * n;
+}
+
+/* ---- X to the block ---- */
+
+/* The last vector overlaps the one before it: nothing beyond a row of X is read. */
+INLINE void soft_copy(float *to, const float *from, u32 width)
+{
+    if (width < LANES) {
+        for (u32 c = 0; c < width; c++)
+            store(to + c, splat(from[c])); /* one element; its neighbours come after it */
+        return;
+    }
+    for (u32 c = 0; c + LANES < width; c += LANES)
+        store(to + c, load(from + c));
+    store(to + width - LANES, load(from + width - LANES));
+}
+
+static void soft_group_rows(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        if (!row_live(t, r))
+            continue;
+        const float *from = t->s.a->soft + soft_at(t, t->item->row0 + r);
+        float *to = &b->soft[r][g->at];
+        if (g->kind == GROUP_PANEL)
+            soft_copy(to, from + g->first, g->width);
+        else
+            for (u32 c = 0; c < g->width; c++)
+                to[c] = from[group_column(t, g, c)];
+    }
+}
+
+/* The transposed plan: rows are keys, four queries and four keys at a time. */
+static void soft_group_columns(const struct strip *t, struct block *b, const struct group *g)
+{
+    const u32 row0 = t->item->row0, n = t->s.a->forward.n;
+    for (u32 c = 0; c < g->width; c += 4) {
+        const float *from[4];
+        for (u32 k = 0; k < 4; k++) {
+            u32 column = c + k < g->width ? c + k : g->width - 1;
+            from[k] = t->s.a->soft + soft_at(t, group_column(t, g, column)) + row0;
+        }
+        for (u32 r = 0; r < t->rows && row0 + r < n; r += 4) {
+            float *to = &b->soft[r][g->at + c];
+            if (row0 + r + 4 <= n)
+                transpose_quads(from, r, to, SCORE_STRIDE);
+            else
+                for (u32 x = 0; x < 4 && row0 + r + x < n; x++)
+                    for (u32 k = 0; k < 4; k++)
+                        to[x * SCORE_STRIDE + k] = from[k][r + x];
+        }
+    }
+}
+
+static void soft_walk(const struct strip *t, struct block *b, const struct group *g)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        const u32 *column = &b->column[r][g->at], row = t->item->row0 + r;
+        u32 count = walk_count(column, g->width);
+        for (u32 k = 0; k < count; k++)
+            b->soft[r][g->at + k] = t->s.a->soft[t->transposed ? soft_at(t, column[k]) + row
+                                                               : soft_at(t, row) + column[k]];
+    }
+}
+
+/* After the group's scores, which say what is active. */
+static void group_soft(const struct strip *t, struct block *b, const struct group *g)
+{
+    const vec none = splat(-INFINITY_F), unit = splat(IS_SOFTMAX ? LOG2_E : 1);
+    if (!group_is_panel(g))
+        soft_walk(t, b, g);
+    else if (t->transposed)
+        soft_group_columns(t, b, g);
+    else
+        soft_group_rows(t, b, g);
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = g->at; c < g->at + g->width; c += LANES) {
+            vec score = load(&b->score[r][c]), x = load(&b->soft[r][c]);
+            ivec active = row_live(t, r) ? (ivec)(score > none) : (ivec){0};
+            if (SOFT == ABI_SOFT_BIAS)
+                store(&b->score[r][c], pick(active, score + x * unit, score));
+            else
+                store(&b->soft[r][c], pick_or_zero(active, x));
+        }
+}
+
+INLINE void soft_close(struct block *b, u32 r, u32 c)
+{
+    b->soft[r][c] = 0;
+}
+
+/* ---- scale ---- */
+
+/* Of a vector of row r at column c. */
+INLINE vec soft_scaled(const struct block *b, u32 r, u32 c, vec x)
+{
+    return SOFT == ABI_SOFT_SCALE ? x * load(&b->soft[r][c]) : x;
+}
+
+/* Probabilities, as they go to the sums with the values. */
+static void block_scale(const struct strip *t, struct block *b)
+{
+    if (SOFT == ABI_SOFT_SCALE)
+        for (u32 r = 0; r < t->rows; r++)
+            for (u32 c = 0; c < b->cols; c += LANES)
+                store(&b->score[r][c], soft_scaled(b, r, c, load(&b->score[r][c])));
+}
+
+/* Slopes of a group of the transposed plan, where they end as dP. */
+static void group_scale_slopes(const struct strip *t, struct block *b, const struct group *g)
+{
+    if (SOFT == ABI_SOFT_SCALE)
+        for (u32 r = 0; r < t->rows; r++)
+            for (u32 c = g->at; c < g->at + g->width; c += LANES)
+                store(&b->slope[r][c], soft_scaled(b, r, c, load(&b->slope[r][c])));
+}
+
+/* ---- dX ---- */
+
+/* dX of an entry: P times the slope before X came to it. It takes the place of X. */
+INLINE void soft_put(struct block *b, u32 r, u32 c, vec p, vec slope)
+{
+    if (SOFT == ABI_SOFT_SCALE)
+        store(&b->soft[r][c], p * slope);
+}
+
+INLINE void soft_add(float *to, const float *from, u32 width)
+{
+    u32 c = 0;
+    for (; c + LANES <= width; c += LANES)
+        store(to + c, load(to + c) + load(from + c));
+    for (; c < width; c++)
+        to[c] += from[c];
+}
+
+/* What row r adds to an array that has the row's key 0 at `to`. */
+static void soft_scatter(const struct strip *t, const struct block *b, const struct group *g,
+                         u32 r, float *to)
+{
+    const float *from = SOFT == ABI_SOFT_SCALE ? &b->soft[r][g->at] : &b->slope[r][g->at];
+    const u32 *column = &b->column[r][g->at];
+    if (g->kind == GROUP_PANEL)
+        soft_add(to + g->first, from, g->width);
+    else if (g->kind == GROUP_COLUMNS)
+        for (u32 c = 0; c < g->width; c++)
+            to[group_column(t, g, c)] += from[c];
+    else
+        for (u32 k = 0, count = walk_count(column, g->width); k < count; k++)
+            to[column[k]] += from[k];
+}
+
+/* After block_gradient over the forward plan: dS is dX of a bias. */
+static void soft_gradient(const struct strip *t, const struct block *b)
+{
+    const struct abi_args *a = t->s.a;
+    for (u32 k = 0; k < b->groups; k++)
+        for (u32 r = 0; r < t->rows; r++) {
+            if (!row_live(t, r))
+                continue;
+            if (a->d_soft)
+                soft_scatter(t, b, &b->group[k], r, a->d_soft + soft_at(t, t->item->row0 + r));
+            if (t->s.part)
+                soft_scatter(t, b, &b->group[k], r, t->s.part + TILE - 1 - r);
+        }
+}
+
+/* ---- the whole of dX ---- */
+
+static void soft_clear(const struct abi_args *a, u32 h)
+{
+    u64 size = (u64)a->forward.n * a->forward.n;
+    for (u64 k = 0; a->d_soft && k < size; k++)
+        a->d_soft[h * size + k] = 0;
+}
+
+/* Where item `work` collects its sums along diagonals: key j of row r at j - r + TILE - 1. */
+INLINE float *soft_part(const struct abi_args *a, u64 work)
+{
+    return a->d_diagonal ? a->soft_part + work * (a->forward.n + TILE) : 0;
+}
+
+static void soft_part_clear(const struct abi_args *a, u64 work)
+{
+    float *part = soft_part(a, work);
+    for (u64 k = 0; part && k < a->forward.n + TILE; k++)
+        part[k] = 0;
+}
+
+/* The items of a head, in the work list's order. */
+static void soft_diagonals(const struct abi_args *a, u32 h)
+{
+    const i64 n = a->forward.n;
+    float *to = a->d_diagonal + h * (2 * n - 1);
+    for (i64 o = 0; o < 2 * n - 1; o++)
+        to[o] = 0;
+    for (u32 w = 0; w < a->forward.works; w++) {
+        const struct abi_work *work = &a->forward.work[w];
+        if (work->head != h)
+            continue;
+        const float *part = soft_part(a, w);
+        i64 shift = n - TILE - (i64)a->forward.items[work->item].row0;
+        for (i64 k = shift < 0 ? -shift : 0; k < n + TILE - 1; k++)
+            to[k + shift] += part[k];
+    }
+}
+
+#else
+
+INLINE void group_soft(const struct strip *t, struct block *b, const struct group *g)
+{
+    (void)t, (void)b, (void)g;
+}
+
+INLINE void soft_close(struct block *b, u32 r, u32 c)
+{
+    (void)b, (void)r, (void)c;
+}
+
+INLINE vec soft_scaled(const struct block *b, u32 r, u32 c, vec x)
+{
+    (void)b, (void)r, (void)c;
+    return x;
+}
+
+INLINE void block_scale(const struct strip *t, struct block *b)
+{
+    (void)t, (void)b;
+}
+
+INLINE void group_scale_slopes(const struct strip *t, struct block *b, const struct group *g)
+{
+    (void)t, (void)b, (void)g;
+}
+
+INLINE void soft_put(struct block *b, u32 r, u32 c, vec p, vec slope)
+{
+    (void)b, (void)r, (void)c, (void)p, (void)slope;
+}
+
+INLINE void soft_gradient(const struct strip *t, const struct block *b)
+{
+    (void)t, (void)b;
+}
+
+#endif
+#endif
