@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_ENTRIES = 2 * EMIT_MAX_PHASES, MAX_FILES = 16, BLOCKS = 4 };
+enum { MAX_ENTRIES = 2 * EMIT_MAX_PHASES, MAX_FILES = 20, BLOCKS = 4 };
 
 struct device_code {
     const struct artifact *artifact;

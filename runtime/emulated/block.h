@@ -17,15 +17,21 @@ struct place {
     int line;
 };
 
+struct thread;
+
+/* What a warp does together once its lanes have come: t[0] .. t[WARP - 1]. */
+typedef void meet_fn(struct thread *t);
+
 struct thread {
     void *stack; /* where it goes on */
     enum thread_state state;
-    struct place at;        /* where it waits */
-    uint32_t value, source; /* collective: what it gives, and the lane that it wants it from */
-    uint32_t result;
+    struct place at; /* where it waits */
+    meet_fn *meet;   /* collective: what for ... */
+    void *hand;      /* ... and the lane's part in it, on its own stack */
 };
 
 struct shadow; /* shared.h */
+struct copies; /* copies.h */
 
 struct block {
     struct emulation_launch *launch;
@@ -35,8 +41,10 @@ struct block {
     const void *args;
     uint32_t current, epoch; /* running thread; barriers passed, counted from 1 */
     uint64_t random;
+    uint32_t warp_epoch[EMULATION_MAX_THREADS / WARP]; /* warp barriers since the last one */
     uint8_t *shared;
     struct shadow *shadow;
+    struct copies *copies; /* of each thread */
     uint16_t order[EMULATION_MAX_THREADS];
     struct thread thread[EMULATION_MAX_THREADS];
 };
@@ -66,46 +74,26 @@ static void barrier(const char *function, int line)
     wait_as(AT_BARRIER, function, line);
 }
 
-/* Gives `value` to the warp and gets lane `source`'s. */
-static uint32_t exchange(uint32_t value, uint32_t source, const char *function, int line)
+/* Waits for the warp, all of which come with the same function. */
+static void meet_warp(meet_fn *meet, void *hand, const char *function, int line)
 {
     struct thread *t = &the_block->thread[the_block->current];
-    t->value = value;
-    t->source = source % WARP;
+    t->meet = meet;
+    t->hand = hand;
     wait_as(AT_COLLECTIVE, function, line);
-    return t->result;
 }
 
-static uint32_t any(uint32_t value, const char *function, int line)
-{
-    uint32_t lane = the_block->current % WARP, found = 0;
-    for (uint32_t step = 1; step < WARP; step *= 2) {
-        found = exchange(value != 0, lane ^ step, function, line);
-        value |= found;
-    }
-    return value != 0;
-}
-
-static float exchange_float(float x, uint32_t source, const char *function, int line)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, 4);
-    bits = exchange(bits, source, function, line);
-    memcpy(&x, &bits, 4);
-    return x;
-}
+static void finish_copies(void); /* copies.h */
 
 static void thread_body(void)
 {
     struct block *b = the_block;
     b->run(b);
+    finish_copies();
     wait_as(ENDED, "", 0);
 }
 
 /* ---- the scheduler's side ---- */
-
-enum { LAST_EPOCH = 1 << 21 };
-static void forget_past(struct block *b); /* shared.h */
 
 static uint32_t draw(struct block *b, uint32_t below)
 {
@@ -162,7 +150,7 @@ static bool same_place(const struct thread *a, const struct thread *b)
            !strcmp(a->at.function, b->at.function);
 }
 
-/* Lanes of one warp all wait for each other: values change hands. */
+/* Lanes of one warp all wait for each other: they do what they met for. */
 static bool release_warp(struct block *b, uint32_t first)
 {
     struct thread *t = &b->thread[first];
@@ -170,12 +158,12 @@ static bool release_warp(struct block *b, uint32_t first)
         if (t[lane].state != AT_COLLECTIVE)
             return false;
     for (uint32_t lane = 0; lane < WARP; lane++) {
-        if (!same_place(t, t + lane)) {
+        if (t[lane].meet != t->meet || !same_place(t, t + lane)) {
             report(b, "a warp diverged", first, first + lane);
             return false;
         }
-        t[lane].result = t[t[lane].source].value;
     }
+    t->meet(t);
     for (uint32_t lane = 0; lane < WARP; lane++)
         t[lane].state = READY;
     return true;
@@ -194,8 +182,8 @@ static bool release_barrier(struct block *b)
         }
     for (uint32_t k = 0; k < b->launch->threads; k++)
         b->thread[k].state = READY;
-    if (++b->epoch == LAST_EPOCH)
-        forget_past(b);
+    b->epoch++;
+    memset(b->warp_epoch, 0, sizeof b->warp_epoch);
     return true;
 }
 

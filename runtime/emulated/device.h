@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of templates/cuda/device.h, on a CPU. The kernel's text follows this file. */
 #pragma once
-#include "shared.h"
+#include "matrix.h"
 
 #define MASKC_EMULATION
-#define DEVICE      static inline
-#define ENTRY(name) __attribute__((visibility("default"))) void name
-#define ARGS        const struct abi_args
+#define DEVICE                          static inline
+#define ENTRY(name)                     __attribute__((visibility("default"))) void name
+#define ENTRY_OF(name, threads, blocks) ENTRY(name)
+#define ARGS                            const struct abi_args
 #define UNROLL
 #define UNROLL_4
 #define NO_UNROLL
@@ -15,10 +16,10 @@
 #define BLOCK                 (the_block->launch->block)
 #define BLOCKS                (the_block->launch->blocks)
 #define SYNC()                barrier(__func__, __LINE__)
-#define SYNC_WARP()           (void)exchange(0, 0, __func__, __LINE__)
+#define SYNC_WARP()           meet_warp(meet_sync, NULL, __func__, __LINE__)
 #define SHUFFLE_XOR(x, mask)  exchange_float(x, THREAD ^ (mask), __func__, __LINE__)
 #define SHUFFLE_FROM(x, lane) exchange_float(x, lane, __func__, __LINE__)
-#define ANY(x)                any(x, __func__, __LINE__)
+#define ANY(x)                (reduce_or((x) != 0, __func__, __LINE__) != 0)
 #define SHARED()              ((float *)the_block->shared)
 
 struct f4;
@@ -31,13 +32,13 @@ DEVICE float shared_get(const float *p)
 
 DEVICE void shared_put(float *p, float x)
 {
-    watch_write(p, 4);
+    watch_write(p, 4, 0);
     *p = x;
 }
 
 /* Four floats at once; f4 is the kernel's own. */
 #define shared_get4(p)    (watch_read(p, 16), *(const struct f4 *)(p))
-#define shared_put4(p, x) (watch_write(p, 16), (void)(*(struct f4 *)(p) = (x)))
+#define shared_put4(p, x) (watch_write(p, 16, 0), (void)(*(struct f4 *)(p) = (x)))
 
 DEVICE float exp2_of(float x)
 {

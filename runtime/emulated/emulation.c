@@ -17,7 +17,7 @@ static size_t shadow_bytes(const struct emulation_launch *l)
 __attribute__((visibility("default"))) size_t emulation_memory(const struct emulation_launch *l)
 {
     return aligned(sizeof(struct block)) + aligned(l->shared_bytes) + shadow_bytes(l) +
-           (size_t)l->threads * EMULATION_STACK_BYTES;
+           l->threads * (aligned(sizeof(struct copies)) + EMULATION_STACK_BYTES);
 }
 
 static void run_entry(const struct block *b)
@@ -34,8 +34,11 @@ static void lay_out(struct block *b)
     at += aligned(l->shared_bytes);
     b->shadow = memset(at, 0, shadow_bytes(l));
     at += shadow_bytes(l);
+    b->copies = (struct copies *)at;
+    at += aligned(l->threads * sizeof(struct copies));
     for (uint32_t k = 0; k < l->threads; k++, at += EMULATION_STACK_BYTES) {
         b->order[k] = (uint16_t)k;
+        b->copies[k].first = b->copies[k].end = b->copies[k].group = 0;
         b->thread[k] = (struct thread){.state = READY};
         b->thread[k].stack = fiber_new(at, EMULATION_STACK_BYTES, thread_body);
     }

@@ -1,31 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared memory under watch. Each 4 bytes remember who wrote and who read them since which
    barrier, so that a missing barrier is an error whatever order the threads happened to run in;
-   so are accesses outside, misaligned ones, and reads of what nobody wrote. */
+   so are accesses outside, misaligned ones, reads of what nobody wrote, and any access to what a
+   copy is still on its way to. */
 #pragma once
 #include "block.h"
 
-/* Tags: epoch * 2048 + thread. */
-enum { TAG_EPOCH = 2048, TAG_MANY = TAG_EPOCH - 1 };
+/* Tags: the barriers that the block has passed (32 bits), the warp barriers since then (20), and
+   who (12): a thread, several of a warp (readers), several warps, and whether a copy is on its way
+   (writers). */
+enum {
+    WHO_WARP = 1024,
+    WHO_MANY = 2047,
+    UNDER_WAY = 2048,
+    WARP_EPOCH = 4096,
+    MAX_WARP_EPOCH = 0xfffff
+};
 
 struct shadow {
-    uint32_t write, read; /* 0: never; read may say TAG_MANY */
+    uint64_t write, read; /* 0: never */
 };
 
 static void refuse_access(const char *what, const void *p)
 {
     struct block *b = the_block;
+    const uint8_t *at = p;
     snprintf(b->launch->error, sizeof b->launch->error,
              "block %u: thread %u %s at byte %lld of %u of shared memory", b->launch->block,
-             b->current, what, (long long)((const uint8_t *)p - b->shared),
-             b->launch->shared_bytes);
+             b->current, what, (long long)(at - b->shared), b->launch->shared_bytes);
     fail_block(b);
 }
 
-/* Another thread touched it since the last barrier. */
-static inline bool is_others(uint32_t tag, uint32_t mine)
+static inline uint64_t my_tag(void)
 {
-    return (tag / TAG_EPOCH == mine / TAG_EPOCH) & (tag != mine);
+    const struct block *b = the_block;
+    uint32_t passed = b->warp_epoch[b->current / WARP];
+    uint64_t warp_epoch = passed < MAX_WARP_EPOCH ? passed : MAX_WARP_EPOCH;
+    return (uint64_t)b->epoch << 32 | warp_epoch * WARP_EPOCH | b->current;
+}
+
+/* No barrier that both passed lies between the access of the tag and mine. */
+static inline bool is_others(uint64_t tag, uint64_t mine)
+{
+    uint32_t who = tag & 2047, me = mine & 2047;
+    if (tag >> 32 != mine >> 32 || who == me)
+        return false;
+    if (who < WHO_WARP ? who / WARP == me / WARP : who == WHO_WARP + me / WARP)
+        return (tag ^ mine) / WARP_EPOCH == 0;
+    return true;
+}
+
+/* The readers so far, and me. */
+static inline uint64_t join_readers(uint64_t tag, uint64_t mine)
+{
+    uint32_t who = tag & 2047, warp = (mine & 2047) / WARP;
+    if (!is_others(tag, mine))
+        return mine;
+    bool same_warp = who < WHO_WARP ? who / WARP == warp : who == WHO_WARP + warp;
+    return (mine & ~(uint64_t)2047) | (same_warp ? WHO_WARP + warp : WHO_MANY);
 }
 
 static inline struct shadow *shadow_of(const void *p, uint32_t bytes)
@@ -43,44 +75,42 @@ static inline struct shadow *shadow_of(const void *p, uint32_t bytes)
 static __attribute__((noinline)) void explain_read(const void *p, const struct shadow *s,
                                                    uint32_t words)
 {
-    bool written = true;
-    for (uint32_t k = 0; k < words; k++)
+    bool written = true, under_way = false;
+    for (uint32_t k = 0; k < words; k++) {
         written &= s[k].write != 0;
-    refuse_access(written ? "reads what another wrote since the last barrier"
-                          : "reads what nobody wrote",
+        under_way |= (s[k].write & UNDER_WAY) != 0;
+    }
+    refuse_access(under_way ? "reads what it has not waited for a copy to bring"
+                  : written ? "reads what another wrote since the last barrier"
+                            : "reads what nobody wrote",
                   p);
 }
 
 static inline void watch_read(const void *p, uint32_t bytes)
 {
     struct shadow *s = shadow_of(p, bytes);
-    uint32_t mine = the_block->epoch * TAG_EPOCH + the_block->current;
+    const uint64_t mine = my_tag();
     bool wrong = false;
     for (uint32_t k = 0; k < bytes / 4; k++)
-        wrong |= !s[k].write | is_others(s[k].write, mine);
+        wrong |= !s[k].write | ((s[k].write & UNDER_WAY) != 0) | is_others(s[k].write, mine);
     if (__builtin_expect(wrong, 0))
         explain_read(p, s, bytes / 4);
     for (uint32_t k = 0; k < bytes / 4; k++)
-        s[k].read = is_others(s[k].read, mine) ? mine | TAG_MANY : mine;
+        s[k].read = join_readers(s[k].read, mine);
 }
 
-static inline void watch_write(const void *p, uint32_t bytes)
+/* under_way: 0, or UNDER_WAY where a copy begins. */
+static inline void watch_write(const void *p, uint32_t bytes, uint32_t under_way)
 {
     struct shadow *s = shadow_of(p, bytes);
-    uint32_t mine = the_block->epoch * TAG_EPOCH + the_block->current;
+    const uint64_t mine = my_tag();
     for (uint32_t k = 0; k < bytes / 4; k++) {
+        if (s[k].write & UNDER_WAY)
+            refuse_access("writes where a copy is still on its way", p);
         if (is_others(s[k].write, mine))
             refuse_access("writes what another wrote since the last barrier", p);
         if (is_others(s[k].read, mine))
             refuse_access("writes what another read since the last barrier", p);
-        s[k].write = mine;
+        s[k].write = mine | under_way;
     }
-}
-
-/* Tags have room for 2^21 barriers; then the past becomes one epoch. */
-static void forget_past(struct block *b)
-{
-    for (uint32_t k = 0; k < b->launch->shared_bytes / 4; k++)
-        b->shadow[k] = (struct shadow){.write = b->shadow[k].write ? 1 : 0};
-    b->epoch = 1;
 }

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of templates/cuda/matrix.h, on a CPU: products and matrix loads as collectives, with
+   the layout that the hardware has. Sums run over the 16 terms in order, in float. */
+#pragma once
+#include "copies.h"
+#include "warp.h"
+
+#define SHARED_HALF() ((half_t *)the_block->shared)
+
+/* clang-format off */
+#define shared_get_u32(p)      (watch_read(p, 4), *(const u32 *)(p))
+#define shared_put_u32(p, x)   (watch_write(p, 4, 0), (void)(*(u32 *)(p) = (x)))
+#define shared_get_u32x2(p)    (watch_read(p, 8), *(const struct u32x2 *)(p))
+#define shared_put_u32x2(p, x) (watch_write(p, 8, 0), (void)(*(struct u32x2 *)(p) = (x)))
+#define shared_get_u32x4(p)    (watch_read(p, 16), *(const struct u32x4 *)(p))
+#define shared_put_u32x4(p, x) (watch_write(p, 16, 0), (void)(*(struct u32x4 *)(p) = (x)))
+
+#define mma_16816(c, a, b0, b1) multiply((c)->x, (a)->x, b0, b1, IS_F16, __func__, __LINE__)
+#define matrix_load4(r, row)    load_matrices(r, row, meet_load, __func__, __LINE__)
+#define matrix_load4_transposed(r, row) \
+    load_matrices(r, row, meet_load_transposed, __func__, __LINE__)
+#define copy_async_16(to, from, there) start_copy(to, from, there)
+#define copy_async_commit()     commit_copies()
+#define COPY_ASYNC_WAIT(n)      await_copies(n)
+#define warp_or(x)              reduce_or(x, __func__, __LINE__)
+#define half_pack(low, high)    ((u32)half_from(low, IS_F16) | (u32)half_from(high, IS_F16) << 16)
+#define half_of(x)              float_from(x, IS_F16)
+#define IS_F16                  (DTYPE == ABI_F16) /* both are the kernel's own */
+/* clang-format on */
+
+/* ---- halves ---- */
+
+static inline uint32_t float_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+
+static inline float bits_float(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+static inline float float_from(uint16_t half, bool f16)
+{
+    if (!f16)
+        return bits_float((uint32_t)half << 16);
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
+    if (rest >= 0x7c00)
+        return bits_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
+    /* As a float's exponent and fraction; 2^112 moves the exponent, denormals with it. */
+    return bits_float(sign | float_bits(bits_float(rest << 13) * 0x1p112f));
+}
+
+/* bits >> shift, to the nearest, ties to even. */
+static inline uint32_t shift_round(uint32_t bits, uint32_t shift)
+{
+    uint32_t half = 1u << (shift - 1);
+    return (bits + half - 1 + (bits >> shift & 1)) >> shift;
+}
+
+static inline uint16_t half_from(float x, bool f16)
+{
+    uint32_t bits = float_bits(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000)
+        return 0x7fff;
+    if (!f16)
+        return (uint16_t)(sign | shift_round(rest, 16));
+    if (rest >= 0x477ff000) /* 65520: rounds to infinity */
+        return (uint16_t)(sign | 0x7c00);
+    if (rest >= 0x38800000) /* 2^-14: a normal f16 */
+        return (uint16_t)(sign | (shift_round(rest, 13) - (112u << 10)));
+    /* Adding 2^-1 leaves multiples of 2^-24, rounded by the addition itself. */
+    return (uint16_t)(sign | (float_bits(bits_float(rest) + 0.5f) - float_bits(0.5f)));
+}
+
+/* ---- products ---- */
+
+struct product {
+    float *c;
+    const uint32_t *a;
+    uint32_t b[2];
+    bool f16;
+};
+
+/* The two halves of a word. */
+static inline void unpack(uint32_t word, bool f16, float *low, float *high)
+{
+    *low = float_from((uint16_t)word, f16);
+    *high = float_from((uint16_t)(word >> 16), f16);
+}
+
+static void gather_operands(struct thread *t, float a[16][16], float b[16][8], float c[16][8])
+{
+    for (uint32_t lane = 0; lane < WARP; lane++) {
+        const struct product *p = t[lane].hand;
+        uint32_t g = lane / 4, u = 2 * (lane % 4);
+        for (uint32_t k = 0; k < 4; k++) {
+            uint32_t row = g + 8 * (k % 2), column = u + 8 * (k / 2);
+            unpack(p->a[k], p->f16, &a[row][column], &a[row][column + 1]);
+            c[g + 8 * (k / 2)][u + k % 2] = p->c[k];
+        }
+        for (uint32_t k = 0; k < 2; k++)
+            unpack(p->b[k], p->f16, &b[u + 8 * k][g], &b[u + 8 * k + 1][g]);
+    }
+}
+
+static void meet_product(struct thread *t)
+{
+    float a[16][16], b[16][8], c[16][8];
+    gather_operands(t, a, b, c);
+    for (uint32_t i = 0; i < 16; i++)
+        for (uint32_t k = 0; k < 16; k++)
+            for (uint32_t j = 0; j < 8; j++)
+                c[i][j] += a[i][k] * b[k][j];
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        for (uint32_t k = 0; k < 4; k++)
+            ((const struct product *)t[lane].hand)->c[k] =
+                c[lane / 4 + 8 * (k / 2)][2 * (lane % 4) + k % 2];
+}
+
+static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool f16,
+                     const char *function, int line)
+{
+    struct product p = {c, a, {b0, b1}, f16};
+    meet_warp(meet_product, &p, function, line);
+}
+
+/* ---- matrix loads ---- */
+
+struct matrix_load {
+    uint32_t *to;
+    const uint16_t *row;
+};
+
+static const uint16_t *matrix_row(const struct thread *t, uint32_t matrix, uint32_t row)
+{
+    return ((const struct matrix_load *)t[8 * matrix + row].hand)->row;
+}
+
+static void meet_load(struct thread *t)
+{
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        for (uint32_t m = 0; m < 4; m++)
+            memcpy(&((const struct matrix_load *)t[lane].hand)->to[m],
+                   matrix_row(t, m, lane / 4) + 2 * (lane % 4), 4);
+}
+
+static void meet_load_transposed(struct thread *t)
+{
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        for (uint32_t m = 0; m < 4; m++) {
+            uint32_t low = matrix_row(t, m, 2 * (lane % 4))[lane / 4];
+            uint32_t high = matrix_row(t, m, 2 * (lane % 4) + 1)[lane / 4];
+            ((const struct matrix_load *)t[lane].hand)->to[m] = low | high << 16;
+        }
+}
+
+static void load_matrices(uint32_t *r, const uint16_t *row, meet_fn *meet, const char *function,
+                          int line)
+{
+    struct matrix_load load = {r, row};
+    watch_read(row, 16);
+    meet_warp(meet, &load, function, line);
+}
