@@ -15,7 +15,9 @@ _Static_assert((int)ERROR_FALSE == (int)MASKC_FAILED &&
                "one number for one kind of error");
 _Static_assert(sizeof(struct error) == sizeof(struct maskc_error), "texts of equal size");
 _Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F16 &&
-                   (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN,
+                   (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN &&
+                   (int)ABI_SOFT_BIAS == (int)MASKC_SOFT_BIAS &&
+                   (int)ABI_SOFT_SCALE == (int)MASKC_SOFT_SCALE,
                "one number for one feature");
 
 /* The code of a result, and the text where the caller wants it. */
@@ -34,9 +36,10 @@ static int answer(int result, const struct error *from, struct maskc_error *to)
 
 static int read_features(const struct maskc_options *o, struct features *ret, struct error *e)
 {
-    if ((unsigned)o->dtype > MASKC_F16 || (unsigned)o->transform > MASKC_SPARSEGEN)
+    if ((unsigned)o->dtype > MASKC_F16 || (unsigned)o->transform > MASKC_SPARSEGEN ||
+        (unsigned)o->soft > MASKC_SOFT_SCALE)
         return error_set(e, ERROR_INPUT,
-                         "options: dtype or transform is none of the known ones");
+                         "options: dtype, transform or soft is none of the known ones");
     *ret = (struct features){
         .dtype = (enum abi_dtype)o->dtype,
         .transform = (enum abi_transform)o->transform,
@@ -44,6 +47,7 @@ static int read_features(const struct maskc_options *o, struct features *ret, st
         .head_dim = o->head_dim ? o->head_dim : 64,
         .dropout = o->dropout != 0,
         .backward = !o->forward_only,
+        .soft = (enum abi_soft)o->soft,
     };
     return 0;
 }
@@ -204,6 +208,7 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
         .backward = a->features.backward,
         .target = kernel->target->name,
         .device = kernel->device->name,
+        .soft = (enum maskc_soft)a->features.soft,
     };
 }
 

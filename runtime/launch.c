@@ -17,8 +17,8 @@ __extension__ typedef unsigned __int128
 
 struct shape {
     uint32_t batch, n, slice, workers;
-    uint64_t state_rows, pack_stride, scratch_stride;
-    uint64_t state, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
+    uint64_t state_rows, pack_stride, partial_at, scratch_stride;
+    uint64_t state, soft, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
     uint64_t total;
 };
 
@@ -33,6 +33,22 @@ static uint32_t widest_item(const struct maskc_kernel *k, bool backward)
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
     uint32_t forward = p->forward.max_cols, transposed = p->transposed.max_cols;
     return backward && transposed > forward ? transposed : forward;
+}
+
+/* Of the layer that has most. */
+static uint64_t most_works(const struct maskc_kernel *k)
+{
+    const struct plan_pass *p = &k->artifact->plan[k->target->plan].forward;
+    uint64_t most = 0;
+    for (uint32_t l = 0; l < k->artifact->mask->layers; l++)
+        most = p->layer_work[l][1] > most ? p->layer_work[l][1] : most;
+    return most;
+}
+
+static bool has_partials(const struct maskc_kernel *k)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    return (p->forward.uses | p->transposed.uses) & ABI_PARTIAL;
 }
 
 /* Sequences that are worked on together. */
@@ -56,14 +72,19 @@ static struct shape measure(const struct maskc_kernel *k, const struct maskc_lau
         .workers = k->device->workers(k->code, l->threads),
     };
     s.state_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
-    s.pack_stride = r->pack_row * s.state_rows;
+    s.pack_stride = s.partial_at = r->pack_row * s.state_rows;
+    if (has_partials(k))
+        s.pack_stride += (r->partial_row * s.state_rows + 63) / 64 * 64;
     s.scratch_stride =
         narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));
     s.slice = slice_of(k, s.batch, s.workers, (wide)s.pack_stride * heads);
     s.state = backward ? narrow((wide)r->state_row * s.batch * heads * s.state_rows) : 0;
+    s.soft = backward && k->artifact->features.soft
+                 ? narrow((wide)most_works(k) * (k->artifact->mask->n + ABI_TILE_COLS) * 4)
+                 : 0;
     s.pack = narrow((wide)s.pack_stride * s.slice * heads);
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
-    s.total = narrow((wide)s.state + s.pack + s.scratch);
+    s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
     return s;
 }
 
@@ -261,6 +282,29 @@ static int fill_tensors(const struct context *c, struct abi_args *a)
     return 0;
 }
 
+/* ---- the soft mask ---- */
+
+static int fill_soft(const struct context *c, struct abi_args *a)
+{
+    const struct maskc_launch *l = c->l;
+    const bool backward = l->pass == MASKC_BACKWARD;
+    const void *given[] = {l->soft, l->grad_soft, l->grad_soft_diagonals};
+    for (int k = 0; k < 3; k++)
+        if ((uintptr_t)given[k] % sizeof(float))
+            return refuse(c, "soft or its gradient is not aligned to 4 bytes");
+    if (!c->k->artifact->features.soft) {
+        return given[0] || given[1] || given[2]
+                   ? refuse(c, "a soft mask, but the kernel was compiled without one")
+                   : 0;
+    }
+    if (!l->soft)
+        return refuse(c, "soft is null, but the kernel was compiled with a soft mask");
+    a->soft = l->soft;
+    a->d_soft = backward ? l->grad_soft : NULL;
+    a->d_diagonal = backward ? l->grad_soft_diagonals : NULL;
+    return 0;
+}
+
 /* ---- arguments ---- */
 
 static void fill_lse(const struct context *c, struct abi_args *a)
@@ -273,12 +317,19 @@ static void fill_lse(const struct context *c, struct abi_args *a)
 static void fill_workspace(const struct context *c, struct abi_args *a)
 {
     u8 *at = c->l->workspace;
-    a->state = c->shape.state ? (float *)(void *)at : NULL;
     a->state_rows = c->shape.state_rows;
-    a->pack = c->shape.pack ? at + c->shape.state : NULL;
     a->pack_stride = c->shape.pack_stride;
-    a->scratch = c->shape.scratch ? at + c->shape.state + c->shape.pack : NULL;
+    a->partial_at = c->shape.partial_at;
     a->scratch_stride = c->shape.scratch_stride;
+    if (!c->shape.total)
+        return;
+    a->state = c->shape.state ? (float *)(void *)at : NULL;
+    at += c->shape.state;
+    a->soft_part = c->shape.soft ? (float *)(void *)at : NULL;
+    at += c->shape.soft;
+    a->pack = c->shape.pack ? at : NULL;
+    at += c->shape.pack;
+    a->scratch = c->shape.scratch ? at : NULL;
 }
 
 static void fill_dropout(const struct context *c, struct abi_args *a)
@@ -300,7 +351,7 @@ static int fill_args(const struct context *c, struct abi_args *a)
         .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->features.head_dim),
         .lambda = f->features.lambda,
     };
-    if (fill_tensors(c, a) < 0)
+    if (fill_tensors(c, a) < 0 || fill_soft(c, a) < 0)
         return -1;
     fill_lse(c, a);
     fill_workspace(c, a);

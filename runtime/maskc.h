@@ -6,6 +6,10 @@
    lambda < 1, Martins & Niculae 2016 / SSAF); O = dropout(P) V. A query without an active key gives
    O = 0, LSE = -inf and no gradient.
 
+   A kernel compiled with a soft mask reads an array X beside the mask, for learning one: it is added to
+   the scores (bias: P = softmax(S + X)) or multiplied to the probabilities (scale: O = dropout(P X)
+   V), for active keys alone, and the backward pass gives its gradient.
+
    Thread-safety: a loaded kernel may be launched from many threads at once, each launch with its
    own workspace; every other function is safe on different objects.
    Errors: functions return 0 or a code of enum maskc_code and fill *error (null is fine) with a
@@ -42,6 +46,7 @@ struct maskc_error {
 
 enum maskc_dtype { MASKC_F32 = 0, MASKC_BF16 = 1, MASKC_F16 = 2 };
 enum maskc_transform { MASKC_SOFTMAX = 0, MASKC_SPARSEGEN = 1 };
+enum maskc_soft { MASKC_SOFT_NONE = 0, MASKC_SOFT_BIAS = 1, MASKC_SOFT_SCALE = 2 };
 enum maskc_pass { MASKC_FORWARD = 0, MASKC_BACKWARD = 1 };
 
 /* ---- compile ---- */
@@ -58,6 +63,7 @@ struct maskc_options {
     uint32_t heads;   /* repeats a one-head mask; 0: the mask's own */
     const char *machine;   /* row of the machine table; null: by target */
     const char *cache_dir; /* null: $XDG_CACHE_HOME/maskc or ~/.cache/maskc; "": no cache */
+    enum maskc_soft soft;  /* CPU targets */
 };
 
 /* A kernel file in memory. */
@@ -101,6 +107,7 @@ struct maskc_info {
     float lambda;
     int dropout, backward;
     const char *target, *device; /* the code that was picked; live as long as the kernel */
+    enum maskc_soft soft;
 };
 
 MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);
@@ -136,6 +143,12 @@ struct maskc_launch {
     uint64_t workspace_bytes;
     uint32_t threads; /* CPU; 0: all */
     void *stream;     /* CUDA */
+    /* Kernels with a soft mask, n being the mask's length: X, contiguous [H, n, n], shared by the
+       batch and read by both passes; its gradient, summed over the batch, and the sums of that along
+       diagonals, [H, 2n - 1] with offset j - i = o at o + n - 1: null where not wanted. Both are
+       written in full, 0 where no key is active. */
+    const float *soft;
+    float *grad_soft, *grad_soft_diagonals;
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. */

@@ -34,7 +34,7 @@ class Options(ctypes.Structure):
     _fields_ = [("targets", c_char_p), ("dtype", c_int), ("head_dim", c_uint32),
                 ("transform", c_int), ("lambda", c_float), ("dropout", c_int),
                 ("forward_only", c_int), ("length", c_uint32), ("heads", c_uint32),
-                ("machine", c_char_p), ("cache_dir", c_char_p)]
+                ("machine", c_char_p), ("cache_dir", c_char_p), ("soft", c_int)]
 
 
 class Bytes(ctypes.Structure):
@@ -45,7 +45,7 @@ class Info(ctypes.Structure):
     _fields_ = [("length", c_uint32), ("heads", c_uint32), ("layers", c_uint32),
                 ("head_dim", c_uint32), ("dtype", c_int), ("transform", c_int),
                 ("lambda", c_float), ("dropout", c_int), ("backward", c_int),
-                ("target", c_char_p), ("device", c_char_p)]
+                ("target", c_char_p), ("device", c_char_p), ("soft", c_int)]
 
 
 class Tensor(ctypes.Structure):
@@ -59,7 +59,8 @@ class Launch(ctypes.Structure):
                 ("query", Tensor), ("key", Tensor), ("value", Tensor), ("out", Tensor),
                 ("grad_out", Tensor), ("grad_query", Tensor), ("grad_key", Tensor),
                 ("grad_value", Tensor), ("lse", c_void_p), ("workspace", c_void_p),
-                ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p)]
+                ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
+                ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p)]
 
 
 # Names of the structs in the header: a test compares sizes and offsets with a C compiler's.

@@ -20,6 +20,7 @@ enum factor {
     LENGTHS,
     PACKED,
     DROPOUT,
+    SOFT,
     LAYERS,
     DIM,
     LENGTH,
@@ -140,7 +141,7 @@ static struct mask *make_mask(const struct row *r, uint32_t n)
     return mask_new(layers, 2, given, "covering");
 }
 
-/* What the row's target does not take is bf16. */
+/* What the row's target does not take is bf16, without a soft mask. */
 static struct features make_features(const struct state *s, const struct row *r)
 {
     struct error e = {0};
@@ -151,7 +152,10 @@ static struct features make_features(const struct state *s, const struct row *r)
         .head_dim = dims[r->value[DIM]],
         .dropout = r->value[DROPOUT] != 0,
         .backward = true,
+        .soft = (enum abi_soft)r->value[SOFT],
     };
+    if (s->target[r->value[TARGET]]->kind == TARGET_CUDA)
+        f.soft = ABI_SOFT_NONE;
     if (features_check(&f, s->target[r->value[TARGET]], &e))
         f.dtype = ABI_BF16;
     return f;
@@ -160,12 +164,13 @@ static struct features make_features(const struct state *s, const struct row *r)
 static void name_row(const struct state *s, const struct row *r, char *ret, size_t room)
 {
     const struct features f = make_features(s, r);
-    snprintf(ret, room, "%s %s %s D=%u N=%u%s mask %u%s%s%s layout %u layers %u",
+    snprintf(ret, room, "%s %s %s D=%u N=%u%s mask %u%s%s%s soft %s layout %u layers %u",
              s->target[r->value[TARGET]]->name, dtype_name(f.dtype),
              f.transform ? "sparsegen" : "softmax", f.head_dim, lengths[r->value[LENGTH]],
              r->value[CROP] ? " cropped" : "", r->value[MASK],
              r->value[LENGTHS] ? " ragged" : "", r->value[PACKED] ? " packed" : "",
-             r->value[DROPOUT] ? " dropout" : "", r->value[LAYOUT], 1 + r->value[LAYERS]);
+             r->value[DROPOUT] ? " dropout" : "", soft_name(f.soft), r->value[LAYOUT],
+             1 + r->value[LAYERS]);
 }
 
 static uint32_t run_row(const struct state *s, const struct row *r)
@@ -191,6 +196,7 @@ static uint32_t run_row(const struct state *s, const struct row *r)
         .transform = f.transform,
         .lambda = (double)f.lambda,
         .dropout = r->value[DROPOUT] ? 0.2 : 0,
+        .soft = f.soft,
         .seed = UINT64_C(0x0123456789abcdef),
         .layout = r->value[LAYOUT],
         .random_seed = s->seed,
@@ -247,7 +253,7 @@ static void set_up(struct state *s)
     s->values[TARGET] = subject_targets(s->target, MAX_TARGETS);
     for (int k = DTYPE; k < FACTORS; k++)
         s->values[k] = 2;
-    s->values[DTYPE] = 3;
+    s->values[DTYPE] = s->values[SOFT] = 3;
     s->values[DIM] = COUNT(dims);
     s->values[LENGTH] = COUNT(lengths);
     s->values[LAYOUT] = 3;

@@ -18,6 +18,7 @@ struct problem {
     enum abi_transform transform;
     double lambda, scale;
     double dropout;
+    enum abi_soft soft;
     uint64_t seed;
     enum {
         LAYOUT_BNHD,
@@ -35,11 +36,16 @@ struct problem {
 struct problem_data {
     double *q, *k, *v, *d_o;
     double *o, *lse, *d_q, *d_k, *d_v; /* outputs; lse [B, H, N]; null where not computed */
+    /* A soft mask, null where there is none: [H, n, n] with the mask's length n, rounded to f32. */
+    double *x, *d_x;
+    double *d_diagonal; /* [H, 2n - 1]: sums of d_x, offset j - i = o at o + n - 1 */
 };
 
 uint32_t problem_rows(const struct problem *p, uint32_t b); /* length of sequence b, <= N */
 uint64_t problem_elements(const struct problem *p);         /* B N H D */
 uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
+uint64_t problem_soft_elements(const struct problem *p); /* H n n, or 0 without a soft mask */
+uint64_t problem_diagonal_elements(const struct problem *p); /* H (2 n - 1), or 0 */
 double problem_scale(const struct problem *p);
 /* Fails (unavailable) where the tensors alone would not fit in this machine's memory: sizes come
    from the command line. */
@@ -57,6 +63,9 @@ void problem_data_destroy(struct problem_data *d); /* null is fine */
 /* Moves the sample's rows of o, lse and d_q to the front and returns how many elements of o they are:
    without a sample all. */
 uint64_t problem_keep_sample(const struct problem *p, struct problem_data *d);
+
+/* d_diagonal from d_x. */
+void problem_sum_diagonals(const struct problem *p, struct problem_data *d);
 
 /* Fills o, lse and with `backward` the gradients (those of the sample's rows where there is one). */
 void reference_run(const struct problem *p, struct problem_data *d, bool backward);

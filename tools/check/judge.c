@@ -18,13 +18,15 @@ struct judged {
     const char *label;
     const double *kernel, *truth, *plain;
     uint64_t size;
+    bool floats; /* an f32 array in every type: no output is rounded */
 };
 
 static struct check_result judge(const struct judged *x, enum abi_dtype dtype, const char *name)
 {
     struct check_result r = {.tolerance = tolerance_f32};
     if (x->plain)
-        r.tolerance = fmax(1.5 * error_measure(x->plain, x->truth, x->size), half_unit(dtype));
+        r.tolerance = fmax(1.5 * error_measure(x->plain, x->truth, x->size),
+                           x->floats ? tolerance_f32 : half_unit(dtype));
     r.error = error_measure(x->kernel, x->truth, x->size);
     r.ok = r.error <= r.tolerance;
     snprintf(r.name, sizeof r.name, "%s: %s", name, x->label);
@@ -56,14 +58,18 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
     problem_keep_sample(p, b);
     if (c)
         problem_keep_sample(p, c);
+    uint64_t soft = problem_soft_elements(p), diagonal = problem_diagonal_elements(p);
     const struct judged all[] = {
         {"o", a->o, b->o, c ? c->o : NULL, rows},
         {"lse", a->lse, b->lse, NULL, rows / p->head_dim},
         {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
         {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, size},
         {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, size},
+        {"dsoft", a->d_x, b->d_x, c ? c->d_x : NULL, soft, true},
+        {"dsoft by diagonals", a->d_diagonal, b->d_diagonal, c ? c->d_diagonal : NULL, diagonal,
+         true},
     };
-    for (int t = 0; t < (backward ? 5 : 2); t++)
+    for (int t = 0; t < (backward ? p->soft ? 7 : 5 : 2); t++)
         check_push(judge(&all[t], p->dtype, name), ret, ret_count);
 out:
     problem_data_destroy(a);

@@ -13,6 +13,8 @@ struct head {
     uint32_t b, h, n, D;
     float *q, *k, *v, *d_o, *o, *d_q, *d_k, *d_v;
     float *score, *prob, *dprob; /* [n] */
+    const double *x; /* the head's soft mask [n of the mask][n of the mask], or null, ... */
+    double *d_x;     /* ... and its gradient */
     float *sorted;
 };
 
@@ -33,6 +35,12 @@ static void add(float *to, float factor, const float *from, uint32_t count)
 {
     for (uint32_t d = 0; d < count; d++)
         to[d] += factor * from[d];
+}
+
+static double soft(const struct head *w, enum abi_soft kind, uint32_t i, uint32_t j,
+                   double without)
+{
+    return w->p->soft == kind ? w->x[(uint64_t)i * w->p->mask->n + j] : without;
 }
 
 static float find_lse(const struct head *w, uint32_t count)
@@ -74,7 +82,8 @@ static float find_probabilities(struct head *w, uint32_t i)
     for (uint64_t r = m->row[i]; r < m->row[i + 1]; r++)
         for (uint32_t j = m->run[r].begin; j < m->run[r].end && j < w->n; j++) {
             w->score[j] = (float)problem_scale(p) *
-                          dot(w->q + (uint64_t)i * w->D, w->k + (uint64_t)j * w->D, w->D);
+                              dot(w->q + (uint64_t)i * w->D, w->k + (uint64_t)j * w->D, w->D) +
+                          (float)soft(w, ABI_SOFT_BIAS, i, j, 0);
             w->sorted[count++] = w->score[j];
             w->prob[j] = 0;
         }
@@ -104,9 +113,12 @@ static void run_backward(struct head *w, uint32_t i)
     float sum = 0, support = 0;
     for (uint32_t j = 0; j < w->n; j++)
         if (w->prob[j] >= 0) {
-            float keep = kept(w, i, j);
-            w->dprob[j] = keep * dot(d_o, w->v + (uint64_t)j * w->D, w->D);
-            add(w->d_v + (uint64_t)j * w->D, rounded(w, keep * w->prob[j]), d_o, w->D);
+            float keep = kept(w, i, j), x = (float)soft(w, ABI_SOFT_SCALE, i, j, 1);
+            float slope = keep * dot(d_o, w->v + (uint64_t)j * w->D, w->D);
+            w->dprob[j] = slope * x;
+            add(w->d_v + (uint64_t)j * w->D, rounded(w, keep * w->prob[j] * x), d_o, w->D);
+            if (w->p->soft == ABI_SOFT_SCALE)
+                w->d_x[(uint64_t)i * w->p->mask->n + j] += (double)(w->prob[j] * slope);
             sum += !sparse ? w->prob[j] * w->dprob[j] : w->prob[j] > 0 ? w->dprob[j] : 0;
             support += w->prob[j] > 0;
         }
@@ -116,6 +128,8 @@ static void run_backward(struct head *w, uint32_t i)
         if (w->prob[j] > 0) {
             float slope = sparse ? 1 / (1 - (float)w->p->lambda) : w->prob[j];
             float dscore = rounded(w, slope * (w->dprob[j] - mean));
+            if (w->p->soft == ABI_SOFT_BIAS)
+                w->d_x[(uint64_t)i * w->p->mask->n + j] += (double)dscore;
             add(w->d_q + (uint64_t)i * w->D, scale * dscore, w->k + (uint64_t)j * w->D, w->D);
             add(w->d_k + (uint64_t)j * w->D, scale * dscore, w->q + (uint64_t)i * w->D, w->D);
         }
@@ -147,7 +161,10 @@ static void scatter(const struct head *w, double *to, float *from)
 static void run_head(struct head *w, struct problem_data *d, bool backward)
 {
     const struct problem *p = w->p;
+    uint64_t square = (uint64_t)p->mask->n * p->mask->n;
     w->n = problem_rows(p, w->b);
+    w->x = p->soft ? d->x + w->h * square : NULL;
+    w->d_x = p->soft && backward ? d->d_x + w->h * square : NULL;
     gather(w, w->q, d->q);
     gather(w, w->k, d->k);
     gather(w, w->v, d->v);
@@ -159,7 +176,9 @@ static void run_head(struct head *w, struct problem_data *d, bool backward)
         d->lse[((uint64_t)w->b * p->mask->heads + w->h) * p->length + i] = lse;
         for (uint32_t j = 0; j < w->n; j++)
             if (w->prob[j] > 0)
-                add(w->o + (uint64_t)i * w->D, rounded(w, kept(w, i, j) * w->prob[j]),
+                add(w->o + (uint64_t)i * w->D,
+                    rounded(w, kept(w, i, j) * w->prob[j] *
+                                   (float)soft(w, ABI_SOFT_SCALE, i, j, 1)),
                     w->v + (uint64_t)j * w->D, w->D);
         if (backward)
             run_backward(w, i);
@@ -179,6 +198,10 @@ static void make_outputs(const struct problem *p, struct problem_data *d, bool b
     for (int k = 0; k < (backward ? 4 : 1); k++) {
         free(*output[k]);
         *output[k] = memory_new(count, sizeof(double));
+    }
+    if (p->soft && backward) {
+        free(d->d_x);
+        d->d_x = memory_new(problem_soft_elements(p), sizeof(double));
     }
     free(d->lse);
     d->lse = memory_new(rows, sizeof(double));
@@ -202,5 +225,7 @@ void reference_plain(const struct problem *p, struct problem_data *d, bool backw
     for (w.b = 0; w.b < p->batch; w.b++)
         for (w.h = 0; w.h < p->mask->heads; w.h++)
             run_head(&w, d, backward);
+    if (p->soft && backward)
+        problem_sum_diagonals(p, d);
     free(all);
 }

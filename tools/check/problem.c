@@ -18,6 +18,16 @@ uint64_t problem_elements(const struct problem *p)
     return (uint64_t)p->batch * p->length * p->mask->heads * p->head_dim;
 }
 
+uint64_t problem_soft_elements(const struct problem *p)
+{
+    return p->soft ? (uint64_t)p->mask->heads * p->mask->n * p->mask->n : 0;
+}
+
+uint64_t problem_diagonal_elements(const struct problem *p)
+{
+    return p->soft ? p->mask->heads * (2 * (uint64_t)p->mask->n - 1) : 0;
+}
+
 double problem_scale(const struct problem *p)
 {
     return p->scale != 0 ? p->scale : 1 / sqrt(p->head_dim);
@@ -26,8 +36,9 @@ double problem_scale(const struct problem *p)
 int problem_fits(const struct problem *p, struct error *e)
 {
     /* Inputs as doubles and, twice, what a launch reads and writes. */
-    const double element_bytes = 96;
-    double needed = element_bytes * p->batch * p->length * p->mask->heads * p->head_dim;
+    const double element_bytes = 96, soft_bytes = 64;
+    double needed = element_bytes * p->batch * p->length * p->mask->heads * p->head_dim +
+                    soft_bytes * (double)problem_soft_elements(p);
     double present = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= present)
         return 0;
@@ -90,6 +101,27 @@ static void sample_rows(const struct problem *p, double *d_o)
         d_o[k] = p->sample[k / width % p->length] ? dtype_round(p->dtype, factor * d_o[k]) : 0;
 }
 
+/* Of a bias as of a scale: some entries below 0, most near 1. */
+static double *make_soft(const struct problem *p)
+{
+    uint64_t count = problem_soft_elements(p);
+    double *ret = count ? memory_new(count, sizeof *ret) : NULL;
+    for (uint64_t k = 0; k < count; k++)
+        ret[k] = dtype_round(ABI_F32, 1 + normal(p->random_seed, 4, k));
+    return ret;
+}
+
+void problem_sum_diagonals(const struct problem *p, struct problem_data *d)
+{
+    uint64_t n = p->mask->n;
+    free(d->d_diagonal);
+    d->d_diagonal = memory_new(problem_diagonal_elements(p), sizeof *d->d_diagonal);
+    for (uint64_t k = 0; k < problem_soft_elements(p); k++) {
+        uint64_t h = k / (n * n), i = k / n % n, j = k % n;
+        d->d_diagonal[h * (2 * n - 1) + n - 1 + j - i] += d->d_x[k];
+    }
+}
+
 struct problem_data *problem_inputs(const struct problem *p)
 {
     struct problem_data *d = memory_new(1, sizeof *d);
@@ -97,6 +129,7 @@ struct problem_data *problem_inputs(const struct problem *p)
     d->k = make_tensor(p, 1);
     d->v = make_tensor(p, 2);
     d->d_o = make_tensor(p, 3);
+    d->x = make_soft(p);
     sample_rows(p, d->d_o);
     return d;
 }
@@ -109,6 +142,7 @@ struct problem_data *problem_data_copy(const struct problem *p, const struct pro
     ret->k = memory_copy(d->k, bytes);
     ret->v = memory_copy(d->v, bytes);
     ret->d_o = memory_copy(d->d_o, bytes);
+    ret->x = d->x ? memory_copy(d->x, problem_soft_elements(p) * sizeof(double)) : NULL;
     return ret;
 }
 
@@ -136,7 +170,8 @@ void problem_data_destroy(struct problem_data *d)
 {
     if (!d)
         return;
-    double *all[] = {d->q, d->k, d->v, d->d_o, d->o, d->lse, d->d_q, d->d_k, d->d_v};
+    double *all[] = {d->q,   d->k,   d->v,   d->d_o, d->o,   d->lse,
+                     d->d_q, d->d_k, d->d_v, d->x,   d->d_x, d->d_diagonal};
     for (unsigned k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]);
     free(d);

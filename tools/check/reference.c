@@ -31,6 +31,18 @@ static double dot(const double *a, const double *b, uint32_t count)
     return sum;
 }
 
+/* Entry (i, 0) of X or dX. */
+static uint64_t soft_at(const struct row *r, uint32_t i)
+{
+    return ((uint64_t)r->h * r->p->mask->n + i) * r->p->mask->n;
+}
+
+/* The factor of a probability: X of a scale, 1 without. */
+static double factor(const struct row *r, uint32_t i, uint32_t j)
+{
+    return r->p->soft == ABI_SOFT_SCALE ? r->d->x[soft_at(r, i) + j] : 1;
+}
+
 static void add(double *to, double factor, const double *from, uint32_t count)
 {
     for (uint32_t d = 0; d < count; d++)
@@ -102,7 +114,8 @@ static void forward(struct row *r, uint32_t i)
     find_active(r, i);
     for (uint32_t j = 0; j < r->n; j++)
         if (r->active[j])
-            r->score[j] = problem_scale(r->p) * dot(r->d->q + at(r, i), r->d->k + at(r, j), D);
+            r->score[j] = problem_scale(r->p) * dot(r->d->q + at(r, i), r->d->k + at(r, j), D) +
+                          (r->p->soft == ABI_SOFT_BIAS ? r->d->x[soft_at(r, i) + j] : 0);
     if (r->p->transform == ABI_SPARSEGEN)
         sparsegen(r);
     else
@@ -110,7 +123,8 @@ static void forward(struct row *r, uint32_t i)
     find_kept(r, i);
     for (uint32_t j = 0; j < r->n; j++)
         if (r->active[j])
-            add(r->d->o + at(r, i), r->keep[j] * r->prob[j], r->d->v + at(r, j), D);
+            add(r->d->o + at(r, i), r->keep[j] * r->prob[j] * factor(r, i, j),
+                r->d->v + at(r, j), D);
     r->d->lse[((uint64_t)r->b * r->p->mask->heads + r->h) * r->p->length + i] = r->lse;
 }
 
@@ -135,8 +149,12 @@ static void backward(struct row *r, uint32_t i)
     uint32_t D = r->p->head_dim;
     for (uint32_t j = 0; j < r->n; j++)
         if (r->active[j]) {
-            r->dprob[j] = r->keep[j] * dot(d->d_o + at(r, i), d->v + at(r, j), D);
-            add(d->d_v + at(r, j), r->keep[j] * r->prob[j], d->d_o + at(r, i), D);
+            double slope = r->keep[j] * dot(d->d_o + at(r, i), d->v + at(r, j), D);
+            r->dprob[j] = slope * factor(r, i, j);
+            add(d->d_v + at(r, j), r->keep[j] * r->prob[j] * factor(r, i, j), d->d_o + at(r, i),
+                D);
+            if (r->p->soft == ABI_SOFT_SCALE)
+                d->d_x[soft_at(r, i) + j] += r->prob[j] * slope;
         }
     double mean = mean_dprob(r), scale = problem_scale(r->p);
     for (uint32_t j = 0; j < r->n; j++)
@@ -144,6 +162,8 @@ static void backward(struct row *r, uint32_t i)
             double slope =
                 r->p->transform == ABI_SPARSEGEN ? 1 / (1 - r->p->lambda) : r->prob[j];
             double dscore = slope * (r->dprob[j] - mean);
+            if (r->p->soft == ABI_SOFT_BIAS)
+                d->d_x[soft_at(r, i) + j] += dscore;
             add(d->d_q + at(r, i), scale * dscore, d->k + at(r, j), D);
             add(d->d_k + at(r, j), scale * dscore, d->q + at(r, i), D);
         }
@@ -166,6 +186,8 @@ static void make_outputs(const struct problem *p, struct problem_data *d, bool w
         d->d_q = renew(d->d_q, count);
         d->d_k = renew(d->d_k, count);
         d->d_v = renew(d->d_v, count);
+        if (p->soft)
+            d->d_x = renew(d->d_x, problem_soft_elements(p));
     }
 }
 
@@ -195,6 +217,8 @@ void reference_run(const struct problem *p, struct problem_data *d, bool with_ba
     for (r.b = 0; r.b < p->batch; r.b++)
         for (r.h = 0; r.h < p->mask->heads; r.h++)
             run_head(&r, with_backward);
+    if (p->soft && with_backward)
+        problem_sum_diagonals(p, d);
     free(rows);
     free(r.active);
 }

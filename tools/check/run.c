@@ -29,7 +29,8 @@ struct trial {
     uint32_t threads;
     struct tensor tensor[TENSORS];
     struct buffer buffer[TENSORS], lse, lengths, workspace[2];
-    int32_t *first; /* [batch + 1]: packed offsets */
+    struct buffer soft, d_soft, d_diagonal; /* only with a soft mask */
+    int32_t *first;                         /* [batch + 1]: packed offsets */
 };
 
 static void layout_plain(struct trial *l, int t, uint32_t buffer, uint32_t share,
@@ -157,6 +158,47 @@ static void read_lse(const struct trial *l, double **to)
             }
 }
 
+/* f32, whatever the launch's type. */
+static int make_soft(struct trial *l, const struct problem_data *d, struct error *e)
+{
+    uint64_t size = problem_soft_elements(l->p), diagonal = problem_diagonal_elements(l->p);
+    if (!size)
+        return 0;
+    if (make_buffer(l, &l->soft, 4 * size, e))
+        return -1;
+    for (uint64_t k = 0; k < size; k++)
+        dtype_encode(ABI_F32, d->x[k], l->soft.host + GUARD + 4 * k);
+    if (upload(l, &l->soft, e))
+        return -1;
+    if (!l->backward)
+        return 0;
+    return make_buffer(l, &l->d_soft, 4 * size, e) || upload(l, &l->d_soft, e) ||
+                   make_buffer(l, &l->d_diagonal, 4 * diagonal, e) ||
+                   upload(l, &l->d_diagonal, e)
+               ? -1
+               : 0;
+}
+
+static float *floats_of(const struct buffer *b)
+{
+    return b->device ? (float *)(void *)(b->device + GUARD) : NULL;
+}
+
+/* Brings back and reads one; what the launch does not have stays as it is. */
+static int fetch_soft(const struct trial *l, struct buffer *b, const char *name, double **to,
+                      struct error *e)
+{
+    if (!b->host)
+        return 0;
+    if (download(l, b, name, e))
+        return -1;
+    free(*to);
+    *to = memory_new(b->size / 4, sizeof **to);
+    for (uint64_t k = 0; k < b->size / 4; k++)
+        (*to)[k] = dtype_decode(ABI_F32, b->host + GUARD + 4 * k);
+    return 0;
+}
+
 /* Offsets, and the buffers that the layout needs (a fused one only once). */
 static int make_buffers(struct trial *l, const struct problem_data *d, struct error *e)
 {
@@ -220,7 +262,10 @@ static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
         .grad_query = tensor_of(l, D_Q),
         .grad_key = tensor_of(l, D_K),
         .grad_value = tensor_of(l, D_V),
-        .lse = (float *)(void *)(l->lse.device + GUARD),
+        .lse = floats_of(&l->lse),
+        .soft = floats_of(&l->soft),
+        .grad_soft = floats_of(&l->d_soft),
+        .grad_soft_diagonals = floats_of(&l->d_diagonal),
         .threads = l->threads,
     };
 }
@@ -253,7 +298,8 @@ int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
     for (int pass = 0; pass <= l->backward; pass++)
         if (download(l, &l->workspace[pass], "the workspace", e))
             return -1;
-    if (download(l, &l->lse, "lse", e))
+    if (download(l, &l->lse, "lse", e) || fetch_soft(l, &l->d_soft, "dsoft", &d->d_x, e) ||
+        fetch_soft(l, &l->d_diagonal, "dsoft by diagonals", &d->d_diagonal, e))
         return -1;
     read_lse(l, &d->lse);
     read_tensor(l, O, &d->o);
@@ -280,6 +326,9 @@ void trial_destroy(struct trial *l)
         finish_buffer(l, &l->buffer[t]);
     finish_buffer(l, &l->lse);
     finish_buffer(l, &l->lengths);
+    finish_buffer(l, &l->soft);
+    finish_buffer(l, &l->d_soft);
+    finish_buffer(l, &l->d_diagonal);
     finish_buffer(l, &l->workspace[0]);
     finish_buffer(l, &l->workspace[1]);
     free(l->first);
@@ -296,7 +345,7 @@ struct trial *trial_new(const struct maskc_kernel *k, const struct problem *p,
     for (uint32_t b = 0; b < p->batch; b++)
         l->first[b + 1] = l->first[b] + (int32_t)problem_rows(p, b);
     choose_layout(l);
-    int code = make_buffers(l, d, e);
+    int code = make_buffers(l, d, e) || make_soft(l, d, e) ? -1 : 0;
     for (int pass = 0; pass <= backward && !code; pass++)
         code = make_workspace(l, (enum maskc_pass)pass, e);
     if (!code)

@@ -18,7 +18,8 @@ static void print_features(const struct artifact *a)
         printf("sparsegen lambda %g", (double)f->lambda);
     else
         printf("softmax");
-    printf("%s%s\n", f->dropout ? ", dropout" : "", f->backward ? "" : ", forward only");
+    printf("%s%s", f->dropout ? ", dropout" : "", f->backward ? "" : ", forward only");
+    printf(f->soft ? ", soft mask: %s\n" : "\n", soft_name(f->soft));
 }
 
 static void print_target(const struct artifact_target *t)
@@ -82,14 +83,14 @@ static json_t *info_json(const struct artifact *a, uint64_t size)
 {
     const struct features *f = &a->features;
     bool sparse = f->transform == ABI_SPARSEGEN;
-    return json_pack("{s:I, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:o, s:o}",
+    return json_pack("{s:I, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:o}",
                      "bytes", (json_int_t)size, "length", (int)a->mask->n, "heads",
                      (int)a->mask->heads, "layers", (int)a->mask->layers, "distinct",
                      (int)a->mask->n_patterns, "dtype", dtype_name(f->dtype), "head_dim",
                      (int)f->head_dim, "transform", sparse ? "sparsegen" : "softmax", "lambda",
                      sparse ? json_real((double)f->lambda) : json_null(), "dropout", f->dropout,
-                     "backward", f->backward, "targets", targets_json(a), "plans",
-                     plans_json(a));
+                     "backward", f->backward, "soft", soft_name(f->soft), "targets",
+                     targets_json(a), "plans", plans_json(a));
 }
 
 void command_print_json(json_t *j)

@@ -29,10 +29,11 @@ const struct command commands[] = {
      "if compiled in, equal bits from run to run. A kernel file holds native code: verifying it is running it.",
      O(DEVICE) | O(THREADS) | O(JSON), 1, 1, command_verify},
     {"run", "FILE.mkb", "a kernel on tensors from .npy files",
-     "Writes out.npy, lse.npy and with --grad dq.npy, dk.npy, dv.npy, all f32, into the folder of -o. "
+     "Writes out.npy, lse.npy and with --grad dq.npy, dk.npy, dv.npy (with --soft dsoft.npy), all f32, into the "
+     "folder of -o. "
      "A kernel file holds native code: running it is trusting it.",
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
-     O(SEED) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
+     O(SEED) | O(SOFT_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
      "Ours and dense are launched by turns. A one-head mask is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |

@@ -56,6 +56,7 @@ static const struct row rows[OPTION_COUNT] = {
     [OPTION_TRANSFORM] = {"transform", 0, "T", "softmax (default) or sparsegen=LAMBDA, LAMBDA < 1", GROUP_KERNEL, TEXT, AT(transform)},
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, FLAG, AT(forward_only)},
+    [OPTION_SOFT]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, TEXT, AT(soft)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for (default: by target)", GROUP_KERNEL, TEXT, AT(machine)},
 
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, U32, AT(batch)},
@@ -71,6 +72,8 @@ static const struct row rows[OPTION_COUNT] = {
     [OPTION_SCALE]     = {"scale", 0, "S", "Of the scores (default 1/sqrt(D))", GROUP_LAUNCH, REAL, AT(scale)},
     [OPTION_DROPOUT]   = {"dropout", 0, "P", "Probability, 0 <= P < 1; needs a kernel compiled with --dropout", GROUP_LAUNCH, REAL, AT(dropout)},
     [OPTION_SEED]      = {"seed", 0, "S", "Of the dropout", GROUP_LAUNCH, U64, AT(seed)},
+    [OPTION_SOFT_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, TEXT, AT(soft_array)},
+    [OPTION_DIAGONALS] = {"diagonals", 0, 0, "With --soft and --grad: dsoft.npy is [H,2n-1], summed along diagonals, offset key - query = o at o + n - 1", GROUP_LAUNCH, FLAG, AT(diagonals)},
 
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_OUTPUT, TEXT, AT(output)},
     [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_OUTPUT, FLAG, AT(json)},
@@ -248,6 +251,8 @@ int options_features(const struct options *o, const char *dtype, struct features
     };
     dtype = dtype ? dtype : o->dtype;
     if (dtype && dtype_parse(dtype, &ret->dtype, e))
+        return -1;
+    if (o->soft && soft_parse(o->soft, &ret->soft, e))
         return -1;
     return o->transform ? transform_parse(o->transform, ret, e) : 0;
 }
