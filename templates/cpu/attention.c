@@ -36,9 +36,14 @@
 #include "cpu/weights.h"
 #include "cpu/softmax.h"
 #include "cpu/sparsegen.h"
-#include "cpu/walk_forward.h"
+#include "cpu/lines.h"
+#include "cpu/lines_forward.h"
+#include "cpu/row.h"
+#include "cpu/row_forward.h"
 #include "cpu/forward.h"
 #if BACKWARD
+#include "cpu/lines_backward.h"
+#include "cpu/row_backward.h"
 #include "cpu/backward.h"
 #endif
 /* clang-format on */

@@ -7,15 +7,6 @@
 #ifndef MASKC_CPU_BACKWARD_H
 #define MASKC_CPU_BACKWARD_H
 
-/* What is subtracted from a score: log2 of the row's sum, or tau. Where there is none (-inf) no
-   entry is active, and 0 does no harm. */
-INLINE float score_offset(float lse)
-{
-    if (lse == -INFINITY_F)
-        return 0;
-    return IS_SOFTMAX ? lse * LOG2_E : lse;
-}
-
 #if AMX
 #include "cpu/gradient_amx.h"
 #else
@@ -300,9 +291,28 @@ static void backward_write(const struct strip *t, const struct abi_tensor *to, f
     }
 }
 
+/* Items of one kind go from rows to gradients in registers and L1. */
+static int backward_alone(const struct sequence *s, const struct abi_plan *p,
+                          const struct abi_item *item, u8 *scratch)
+{
+    if (!plain_softmax(s))
+        return 0;
+    if (lines_alone(p, item)) {
+        lines_backward(s, p, item, scratch);
+        return 1;
+    }
+    if (row_alone(p, item)) {
+        row_backward(s, p, item);
+        return 1;
+    }
+    return 0;
+}
+
 static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
+    if (backward_alone(s, &s->a->forward, item, scratch))
+        return;
     strip_open(&t, s, &s->a->forward, item, 0, scratch);
     if (t.live) {
         strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
@@ -327,6 +337,8 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
 static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
+    if (backward_alone(s, &s->a->transposed, item, scratch))
+        return;
     strip_open(&t, s, &s->a->transposed, item, 1, scratch);
     if (t.live) {
         strip_read(&t, &s->a->k, t.factor, t.m->row[0]);

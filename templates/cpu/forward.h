@@ -24,9 +24,16 @@ static void forward_write(const struct strip *t)
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
-    if (IS_SOFTMAX && !SOFT && !(DROPOUT && s->a->keep_below) && walk_alone(&s->a->forward, item)) {
-        walk_forward(s, item, scratch);
-        return;
+    const struct abi_plan *p = &s->a->forward;
+    if (plain_softmax(s)) {
+        if (lines_alone(p, item)) {
+            lines_forward(s, item, scratch);
+            return;
+        }
+        if (row_alone(p, item)) {
+            row_forward(s, item);
+            return;
+        }
     }
     strip_open(&t, s, &s->a->forward, item, 0, scratch);
     if (t.live) {

@@ -76,6 +76,15 @@ INLINE float *lse_at(const struct sequence *s, u32 i)
     return s->a->lse + s->batch * s->a->lse_batch + (i64)s->h * s->a->lse_head + s->first + i;
 }
 
+/* What is subtracted from a score: log2 of the row's sum, or tau. Where there is none (-inf) no
+   entry is active, and 0 does no harm. */
+INLINE float score_offset(float lse)
+{
+    if (lse == -INFINITY_F)
+        return 0;
+    return IS_SOFTMAX ? lse * LOG2_E : lse;
+}
+
 INLINE float *state_at(const struct sequence *s, u32 i)
 {
     return s->a->state + ((u64)s->b * s->a->heads + s->h) * s->a->state_rows + i;

@@ -159,7 +159,42 @@ INLINE ivec mask_of_count(u32 count)
     return (ivec)(lane < (i32)count);
 }
 
+/* LANES / 4 times the same quad, and the quads of a vector folded into one. */
+#if VECTOR_BYTES == 64
+INLINE vec splat_quad(quad q)
+{
+    return __builtin_shufflevector(q, q, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+}
+#define FOLD_QUADS(f, x)                                                                       \
+    f(f(__builtin_shufflevector(x, x, 0, 1, 2, 3), __builtin_shufflevector(x, x, 4, 5, 6, 7)), \
+      f(__builtin_shufflevector(x, x, 8, 9, 10, 11),                                           \
+        __builtin_shufflevector(x, x, 12, 13, 14, 15)))
+#elif VECTOR_BYTES == 32
+INLINE vec splat_quad(quad q)
+{
+    return __builtin_shufflevector(q, q, 0, 1, 2, 3, 0, 1, 2, 3);
+}
+#define FOLD_QUADS(f, x) \
+    f(__builtin_shufflevector(x, x, 0, 1, 2, 3), __builtin_shufflevector(x, x, 4, 5, 6, 7))
+#else
+INLINE vec splat_quad(quad q)
+{
+    return q;
+}
+#define FOLD_QUADS(f, x) (x)
+#endif
+
 #define SUM_OF(a, b) ((a) + (b))
+
+INLINE quad quads_sum(vec x)
+{
+    return FOLD_QUADS(SUM_OF, x);
+}
+
+INLINE quad quads_largest(vec x)
+{
+    return FOLD_QUADS(larger_quad, x);
+}
 
 INLINE quad sum4(vec a, vec b, vec c, vec d) FOLD(SUM_OF, SUM_OF, a, b, c, d)
 

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines, four rows of a strip at a time. Each line gives each of the four at most one column. Their
+   scores are kept line by line, the four rows side by side in a quad: what goes along a row goes
+   from vector to vector then, and almost nothing across lanes; and what the rows share (where a
+   line begins, whether it covers them) is found out once for the four. */
+#ifndef MASKC_CPU_LINES_H
+#define MASKC_CPU_LINES_H
+
+enum {
+    FOUR = 4,
+    ALL_FOUR = 15,
+    ROW_VECS = WIDTH / LANES,
+    SUM_VECS = VECTOR_BYTES == 64 ? 4 : 2, /* FOUR x SUM_VECS sums stay in registers */
+    ROW_SUM_VECS = 4,                      /* of one row */
+    VEC_QUADS = LANES / FOUR,
+    LINES_ROOM = CHUNK_COLS + VEC_QUADS
+};
+
+/* A line at four rows: row k of them, if bit k of `rows` is set, sees column + step k. */
+struct line_at {
+    i64 column, step;
+    u32 rows;
+};
+
+struct four_rows {
+    vec at[FOUR][ROW_VECS];
+};
+
+typedef float line_quads[LINES_ROOM][FOUR];
+
+struct lines_item {
+    const struct sequence *s;
+    const struct abi_item *item;
+    const struct abi_line *line;
+    u32 lines;
+    struct whole whole;
+    u32 live;                  /* as struct strip's */
+    struct operand operand[2]; /* columns: for S, for dP (forward: for O) */
+    struct strip_memory *m;
+};
+
+/* Lines and rows alone go ways of their own only there. */
+INLINE int plain_softmax(const struct sequence *s)
+{
+    return IS_SOFTMAX && !SOFT && !(DROPOUT && s->a->keep_below);
+}
+
+/* Lines alone, in one block. */
+static int lines_alone(const struct abi_plan *p, const struct abi_item *item)
+{
+    return item->pieces == 1 && p->pieces[item->piece].kind == ABI_DIAGONAL &&
+           item->cols <= CHUNK_COLS;
+}
+
+static struct lines_item lines_open(const struct sequence *s, const struct abi_plan *p,
+                                    const struct abi_item *item, u8 *scratch)
+{
+    const int transposed = p == &s->a->transposed;
+    const struct abi_piece *piece = &p->pieces[item->piece];
+    struct lines_item w = {.s = s, .item = item, .lines = piece->count};
+    w.line = p->lines + piece->first;
+    w.whole = lines_whole(w.line, w.lines, s->length, item->rows);
+    w.live = rows_live(s, item);
+    w.operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
+    w.operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
+    w.m = (struct strip_memory *)(void *)scratch;
+    return w;
+}
+
+static const float no_row[WIDTH]; /* zeros, in any format */
+
+/* Those lines that the rows first .. first + 3 see, of whom `live` has the bits; returns how
+   many. */
+static u32 lines_at(const struct lines_item *w, u32 first, u32 live, struct line_at *to)
+{
+    const struct abi_line *line = w->line;
+    u32 count = 0;
+    if (live == ALL_FOUR && first >= w->whole.first && first + FOUR <= w->whole.end) {
+        for (; count < w->lines; count++, line++)
+            to[count] =
+                (struct line_at){line->col0 + line->step * (i64)first, line->step, live};
+        return count;
+    }
+    for (u32 k = 0; k < w->lines; k++, line++) {
+        i64 column = (i64)line->col0 + (i64)line->step * first;
+        i64 begin = (i64)line->row_begin - first, end = (i64)line->row_end - first;
+        i64 left = w->s->length - column;
+        if (line->step || left <= 0)
+            end = left < end ? left : end;
+        begin = begin < 0 ? 0 : begin;
+        end = end < FOUR ? end : FOUR;
+        u32 rows = begin < end ? (1u << end) - (1u << begin) : 0;
+        to[count] = (struct line_at){column, line->step, rows & live};
+        count += to[count].rows != 0;
+    }
+    return count;
+}
+
+/* The columns' rows of an operand; zeros for those of the four that the line does not cover. */
+INLINE void line_rows(const struct operand *o, const struct line_at *x, const float *row[FOUR])
+{
+    const float *from = o->rows + x->column * o->stride;
+    i64 by = x->step ? o->stride : 0;
+    for (u32 k = 0; k < FOUR; k++)
+        row[k] = from + k * by;
+    if (x->rows != ALL_FOUR)
+        for (u32 k = 0; k < FOUR; k++)
+            row[k] = x->rows >> k & 1 ? row[k] : no_row;
+}
+
+/* The row's elements where they lie if they are floats, else as floats in `buffer`. */
+INLINE const float *row_floats(const struct sequence *s, const struct abi_tensor *t, u32 i,
+                               float *buffer)
+{
+    if (!ROWS_PACKED)
+        return (const float *)t->data + element_at(s, t, i);
+    row_read(s, t, i, 1, buffer);
+    return buffer;
+}
+
+/* Rows i .. i + 3; zeros for those that are not live. */
+INLINE void four_read(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
+                      struct four_rows *to)
+{
+    float buffer[FOUR][WIDTH];
+    for (u32 r = 0; r < FOUR; r++) {
+        const float *row = live >> r & 1 ? row_floats(s, t, i + r, buffer[r]) : no_row;
+        for (u32 v = 0; v < ROW_VECS; v++)
+            to->at[r][v] = load(row + v * LANES);
+    }
+}
+
+/* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d. */
+INLINE void lines_sum(float *const to[FOUR], u32 d, u32 vecs, quad factor,
+                      const line_quads weight, const struct operand *o,
+                      const struct line_at *line, u32 lines)
+{
+    vec sum[FOUR][SUM_VECS] = {{{0}}};
+    for (u32 k = 0; k < lines; k++) {
+        const float *row[FOUR];
+        line_rows(o, &line[k], row);
+        for (u32 r = 0; r < FOUR; r++) {
+            vec w = splat(weight[k][r]);
+            for (u32 v = 0; v < vecs; v++)
+                sum[r][v] += w * row_load(row[r], d + v * LANES);
+        }
+    }
+    for (u32 r = 0; r < FOUR; r++)
+        for (u32 v = 0; v < vecs; v++)
+            store(to[r] + d + v * LANES, sum[r][v] * splat(factor[r]));
+}
+
+static void lines_sums(float *const to[FOUR], quad factor, const line_quads weight,
+                       const struct operand *o, const struct line_at *line, u32 lines)
+{
+    enum { REST = ROW_VECS % SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
+    for (u32 d = 0; d < WHOLE; d += SUM_VECS * LANES)
+        lines_sum(to, d, SUM_VECS, factor, weight, o, line, lines);
+    if (REST)
+        lines_sum(to, WHOLE, REST, factor, weight, o, line, lines);
+}
+
+/* Those sums to the four rows i .. i + 3 of a tensor, as far as they are live. */
+static void four_write(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
+                       quad factor, const line_quads weight, const struct operand *o,
+                       const struct line_at *line, u32 lines)
+{
+    float buffer[FOUR][WIDTH];
+    float *to[FOUR];
+    for (u32 r = 0; r < FOUR; r++) {
+        to[r] = buffer[r];
+        if (!ROWS_PACKED && live >> r & 1)
+            to[r] = (float *)t->data + element_at(s, t, i + r);
+    }
+    lines_sums(to, factor, weight, o, line, lines);
+    for (u32 r = 0; ROWS_PACKED && r < FOUR; r++)
+        if (live >> r & 1)
+            row_write(s, t, i + r, 1, buffer[r]);
+}
+
+/* Dot products of the four rows with their columns, times a factor; `missing` where a line does not
+   cover a row, and to the end of the last vector. */
+static void lines_dots(line_quads to, const struct four_rows *x, const struct operand *o,
+                       const struct line_at *line, u32 lines, float factor, float missing)
+{
+    const struct four_rows rows = *x;
+    for (u32 k = 0; k < lines; k++) {
+        const float *row[FOUR];
+        vec s[FOUR] = {{0}};
+        line_rows(o, &line[k], row);
+        for (u32 v = 0; v < ROW_VECS; v++)
+            for (u32 r = 0; r < FOUR; r++)
+                s[r] += rows.at[r][v] * row_load(row[r], v * LANES);
+        *(quad_at *)to[k] = sum4(s[0], s[1], s[2], s[3]) * factor;
+        if (line[k].rows != ALL_FOUR)
+            for (u32 r = 0; r < FOUR; r++)
+                to[k][r] = line[k].rows >> r & 1 ? to[k][r] : missing;
+    }
+    for (u32 k = lines; k % VEC_QUADS; k++)
+        for (u32 r = 0; r < FOUR; r++)
+            to[k][r] = missing;
+}
+
+#endif
