@@ -154,7 +154,7 @@ static void lines_sums(float *const to[FOUR], quad factor, const line_quads weig
                        const struct operand *o, const struct line_at *line, u32 lines)
 {
     enum { REST = ROW_VECS % SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
-    for (u32 d = 0; d < WHOLE; d += SUM_VECS * LANES)
+    for (u32 d = 0; d + SUM_VECS * LANES <= WIDTH; d += SUM_VECS * LANES)
         lines_sum(to, d, SUM_VECS, factor, weight, o, line, lines);
     if (REST)
         lines_sum(to, WHOLE, REST, factor, weight, o, line, lines);

@@ -71,7 +71,7 @@ static void row_sums(float *to, const float *weight, const struct operand *o,
     const i64 stride = o->stride;
     const u32 count = at.count;
     enum { REST = ROW_VECS % ROW_SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
-    for (u32 d = 0; d < WHOLE; d += ROW_SUM_VECS * LANES)
+    for (u32 d = 0; d + ROW_SUM_VECS * LANES <= WIDTH; d += ROW_SUM_VECS * LANES)
         row_sum(to, weight, row, stride, count, factor, d, ROW_SUM_VECS);
     if (REST)
         row_sum(to, weight, row, stride, count, factor, WHOLE, REST);
