@@ -140,10 +140,6 @@ int features_check(const struct features *f, const struct target *t, struct erro
             e, ERROR_INPUT,
             "head dimension %u is not supported; expected a multiple of 8 in 16..256",
             f->head_dim);
-    if (f->dtype == ABI_F16 && t->kind == TARGET_CUDA)
-        return error_set(e, ERROR_INPUT,
-                         "dtype f16 is not supported for target %s; expected f32 or bf16",
-                         t->name);
     if (f->soft != ABI_SOFT_NONE && t->kind == TARGET_CUDA)
         return error_set(e, ERROR_INPUT, "soft masks are for CPU targets, not for target %s",
                          t->name);

@@ -45,8 +45,8 @@ bool target_matrix(const struct target *t, const struct features *f);
 /* The machine that plans assume by default. */
 const char *target_machine(const struct target *t, const struct features *f);
 
-/* D a multiple of 8 in 16..256, f16 and lambda refused where they must be: one clear line. f16 and
-   soft masks are for CPU targets. */
+/* D a multiple of 8 in 16..256, lambda below 1, soft masks for CPU targets alone; what is not so is
+   refused with one clear line. */
 int features_check(const struct features *f, const struct target *t, struct error *e);
 const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16" */
 uint32_t dtype_bytes(enum abi_dtype dtype);

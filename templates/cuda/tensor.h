@@ -3,6 +3,7 @@
 #ifndef MASKC_CUDA_TENSOR_H
 #define MASKC_CUDA_TENSOR_H
 #include "cuda/job.h"
+#include "cuda/matrix.h"
 
 enum { ELEMENT = DTYPE == ABI_F32 ? 4 : 2 };
 
@@ -35,20 +36,11 @@ DEVICE struct f4 load4(const struct view *v, u32 row, u32 d)
         return *(const struct f4 *)at;
     u32 low = ((const u32 *)at)[0], high = ((const u32 *)at)[1];
     struct f4 x;
-    x.x = float_of(low << 16);
-    x.y = float_of(low & 0xffff0000u);
-    x.z = float_of(high << 16);
-    x.w = float_of(high & 0xffff0000u);
+    x.x = half_low(low);
+    x.y = half_high(low);
+    x.z = half_low(high);
+    x.w = half_high(high);
     return x;
-}
-
-/* To bf16: nearest, ties to even; a NaN stays one. */
-DEVICE u32 bf16_of(float x)
-{
-    u32 bits = bits_of(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return bits >> 16 | 0x40;
-    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
 DEVICE void store4(const struct view *v, u32 row, u32 d, struct f4 x)
@@ -58,8 +50,8 @@ DEVICE void store4(const struct view *v, u32 row, u32 d, struct f4 x)
         *(struct f4 *)at = x;
         return;
     }
-    ((u32 *)at)[0] = bf16_of(x.x) | bf16_of(x.y) << 16;
-    ((u32 *)at)[1] = bf16_of(x.z) | bf16_of(x.w) << 16;
+    ((u32 *)at)[0] = half_pack(x.x, x.y);
+    ((u32 *)at)[1] = half_pack(x.z, x.w);
 }
 
 DEVICE struct f4 scaled4(struct f4 x, float by)

@@ -74,7 +74,8 @@ static const struct bad bad[] = {
     {"compile dense -n 8 --transform sparsegen=1 -o x.mkb", 2, "lambda"},
     {"compile dense -n 8 --transform sparsegen=nan -o x.mkb", 2, "lambda"},
     {"compile dense -n 8 --transform hardmax -o x.mkb", 2, "hardmax"},
-    {"compile dense -n 8 --dtype f16 --target cpu,sm_80 -o x.mkb", 2, "f16"},
+    {"compile dense -n 8 --soft lightly -o x.mkb", 2, "lightly"},
+    {"compile dense -n 8 --soft bias --target sm_80 -o x.mkb", 2, "soft"},
     {"compile dense -n 8 --dtype int8 -o x.mkb", 2, "int8"},
     {"compile dense -n 8 --target sm_11 -o x.mkb", 2, "sm_11"},
     {"compile dense -n 8 --target cpu, -o x.mkb", 2, "target"},
@@ -115,6 +116,12 @@ static const struct bad bad[] = {
     {"run good.mkb --query q.npy --key q.npy --value q.npy --dropout 1 -o r", 2, "dropout"},
     {"run good.mkb --query q.npy --key q.npy --value q.npy --layer 1 -o r", 2, "layer"},
     {"run forward.mkb --query q.npy --key q.npy --value q.npy --grad q.npy -o r", 2, "forward-only"},
+    {"run good.mkb --query q.npy --key q.npy --value q.npy --soft soft.npy -o r", 2, "without a soft mask"},
+    {"run soft.mkb --query q.npy --key q.npy --value q.npy -o r", 2, "--soft X.npy is needed"},
+    {"run soft.mkb --query q.npy --key q.npy --value q.npy --soft q.npy -o r", 2, "[1, 32, 32]"},
+    {"run soft.mkb --query q.npy --key q.npy --value q.npy --soft square.npy -o r", 2, "square.npy"},
+    {"run soft.mkb --query q.npy --key q.npy --value q.npy --soft nothere.npy -o r", 2, "nothere.npy"},
+    {"run soft.mkb --query q.npy --key q.npy --value q.npy --soft soft.npy --diagonals -o r", 2, "--grad"},
     {"run good.mkb --query q.npy --key q.npy --value q.npy -o q.npy", 2, "q.npy"},
     /* this machine cannot */
     {"compile star -n 24 -o x.mkb", 3, "install", NO_COMPILER},
@@ -316,6 +323,38 @@ static void test_run(void **state)
     free(e);
 }
 
+/* The gradient of the soft mask, whole and along diagonals: the same sums. */
+static void test_soft(void **state)
+{
+    (void)state;
+    enum { N = 32 };
+    const char *line = "run soft.mkb --query q.npy --key q.npy --value q.npy --grad q.npy "
+                       "--soft soft.npy -o soft";
+    char diagonals[200];
+    size_t size;
+    snprintf(diagonals, sizeof diagonals, "%s-lines --diagonals", line);
+    check_says(line, "");
+    check_says(diagonals, "");
+    check_says("info soft.mkb", "soft mask: scale");
+    check_says("verify soft.mkb", "whole mask: dsoft by diagonals");
+    uint8_t *a = fixture_read("soft/dsoft.npy", &size);
+    const float *whole = (const float *)(const void *)(a + size - sizeof(float) * N * N);
+    uint8_t *b = fixture_read("soft-lines/dsoft.npy", &size);
+    const float *lines = (const float *)(const void *)(b + size - sizeof(float) * (2 * N - 1));
+    float largest = 0;
+    for (int o = -(N - 1); o < N; o++) {
+        float sum = 0;
+        for (int i = 0; i < N; i++)
+            sum += i + o >= 0 && i + o < N ? whole[i * N + i + o] : 0;
+        float off = sum - lines[o + N - 1], size_of = sum < 0 ? -sum : sum;
+        assert_true(off < 1e-5f && off > -1e-5f);
+        largest = size_of > largest ? size_of : largest;
+    }
+    assert_true(largest > 1e-3f);
+    free(a);
+    free(b);
+}
+
 /* A kernel that is wrong is told so. The wrong one comes from templates whose Philox has another
    constant: what does not drop out still holds. */
 static void test_wrong_kernel(void **state)
@@ -408,6 +447,10 @@ static int set_up(void **state)
     if (o.code)
         fail_msg("%s", o.err);
     outcome_finish(&o);
+    o = shell_run(NULL, "compile star -n 32 --head-dim 16 --soft scale -o soft.mkb");
+    if (o.code)
+        fail_msg("%s", o.err);
+    outcome_finish(&o);
     fixtures_break_kernel();
     return 0;
 }
@@ -420,6 +463,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_json),   cmocka_unit_test(test_run),
         cmocka_unit_test(test_emit),   cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_cache),  cmocka_unit_test(test_wrong_kernel),
+        cmocka_unit_test(test_soft),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: cli_test MASKC\n");

@@ -105,12 +105,9 @@ static void test_features(void **state)
             assert_non_null(strstr(e.text, "multiple of 8"));
         }
         f = (struct features){.head_dim = 64, .dtype = ABI_F16};
-        if (t->kind == TARGET_CPU) {
-            assert_int_equal(features_check(&f, t, &e), 0);
-        } else {
-            assert_int_not_equal(features_check(&f, t, &e), 0);
-            assert_non_null(strstr(e.text, "f16"));
-        }
+        assert_int_equal(features_check(&f, t, &e), 0);
+        f = (struct features){.head_dim = 64, .soft = ABI_SOFT_SCALE};
+        assert_int_equal(features_check(&f, t, &e), t->kind == TARGET_CPU ? 0 : -1);
         f = (struct features){.head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = 1};
         assert_int_not_equal(features_check(&f, t, &e), 0);
         f.lambda = NAN;
@@ -129,7 +126,15 @@ static void test_matrix(void **state)
                           sparse = {.dtype = ABI_BF16,
                                     .transform = ABI_SPARSEGEN,
                                     .lambda = -4,
-                                    .head_dim = 64};
+                                    .head_dim = 64},
+                          soft = {.dtype = ABI_BF16, .soft = ABI_SOFT_BIAS, .head_dim = 64};
+    enum abi_soft kind = ABI_SOFT_NONE;
+    assert_int_equal(soft_parse("scale", &kind, &e), 0);
+    assert_int_equal(kind, ABI_SOFT_SCALE);
+    assert_int_not_equal(soft_parse("softly", &kind, &e), 0);
+    assert_int_equal(kind, ABI_SOFT_SCALE);
+    assert_non_null(strstr(e.text, "softly"));
+    assert_false(target_matrix(amx, &soft));
     assert_true(target_matrix(amx, &half));
     assert_string_equal(target_machine(amx, &half), "x86-amx");
     assert_false(target_matrix(amx, &whole));
