@@ -195,12 +195,14 @@ int host_compile(const struct source *s, const char *const *flags, struct binary
 {
     if (!compiler()->path)
         return refuse(e);
+    sigset_t held;
+    interrupts_hold(&held);
     char *folder = folder_temporary(e);
-    if (!folder)
-        return -1;
-    int code = compile_in(folder, s, flags, ret, e);
-    folder_remove(folder);
+    int code = folder ? compile_in(folder, s, flags, ret, e) : -1;
+    if (folder)
+        folder_remove(folder);
     free(folder);
+    interrupts_release(&held);
     return code;
 }
 

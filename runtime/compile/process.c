@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +19,52 @@ extern char **environ;
 
 enum { OUTPUT_LIMIT = 65536 };
 
+static void interrupts(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGHUP);
+}
+
+void interrupts_hold(sigset_t *old)
+{
+    sigset_t set;
+    interrupts(&set);
+    pthread_sigmask(SIG_BLOCK, &set, old);
+}
+
+void interrupts_release(const sigset_t *old)
+{
+    pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+/* The child is not to inherit what this thread holds back. */
+static void release_in_child(posix_spawnattr_t *attributes)
+{
+    sigset_t set, mask;
+    interrupts(&set);
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    for (int signal = 1; signal < NSIG; signal++)
+        if (sigismember(&set, signal) == 1)
+            sigdelset(&mask, signal);
+    posix_spawnattr_init(attributes);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigmask(attributes, &mask);
+}
+
 static int start(const char *const *argument, int output, pid_t *ret)
 {
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    release_in_child(&attributes);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
-    int code = posix_spawnp(ret, argument[0], &actions, NULL, (char *const *)argument, environ);
+    int code =
+        posix_spawnp(ret, argument[0], &actions, &attributes, (char *const *)argument, environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return code;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/text.h"
+#include <signal.h>
 
 /* Runs argument[0], looked up in PATH, with a null-ended list; nothing on its standard input, what
    it prints on either output is appended to *output (at most 64 KiB are kept). Returns its exit
@@ -17,3 +18,8 @@ char *folder_temporary(struct error *e);
 
 /* Removes the folder and all in it. */
 void folder_remove(const char *path);
+
+/* Between the two, SIGINT, SIGTERM and SIGHUP wait (for this thread; children get them): what was
+   begun, a temporary folder above all, is cleared away first. */
+void interrupts_hold(sigset_t *old);
+void interrupts_release(const sigset_t *old);

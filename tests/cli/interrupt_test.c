@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interrupted while a compiler runs, maskc ends, and leaves neither its temporary folder nor a
+   half-written file. The compiler here is a script that sends the signal to its parent. */
+#include "tests/cli/shell.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static void compiler_write(const char *signal)
+{
+    FILE *f = fopen("compiler.sh", "w");
+    assert_non_null(f);
+    fprintf(f, "#!/bin/sh\ncase \"$*\" in\n*kernel.so*) kill -%s $PPID; sleep 0.1 ;;\nesac\n",
+            signal);
+    fprintf(f, "exec cc \"$@\"\n");
+    fclose(f);
+    assert_int_equal(chmod("compiler.sh", 0755), 0);
+}
+
+static void interrupt(const char *signal, int number)
+{
+    compiler_write(signal);
+    mkdir("tmp", 0755);
+    struct outcome o = shell_run("TMPDIR=tmp MASKC_CC=./compiler.sh XDG_CACHE_HOME=tmp/cache",
+                                 "compile star -n 32 -o k.mkb");
+    assert_int_equal(o.code, 128 + number);
+    outcome_finish(&o);
+    char *listing = shell_listing();
+    assert_null(strstr(listing, "maskc-"));
+    assert_null(strstr(listing, "k.mkb"));
+    free(listing);
+}
+
+static void test_interrupt(void **state)
+{
+    (void)state;
+    interrupt("INT", 2);
+    interrupt("TERM", 15);
+    interrupt("HUP", 1);
+}
+
+int main(int count, char **argument)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt)};
+    if (count != 2)
+        return 1;
+    shell_start(argument[1]);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    shell_stop();
+    return failed;
+}
