@@ -32,8 +32,11 @@ enum abi_piece_kind {
     ABI_DIAGONAL, /* lines: one key per row, along a diagonal (step 1) or down a column (step 0) */
     ABI_ROWS,     /* ranges of the keys of one row; only in items with rows = 1 */
     ABI_COLUMNS,  /* gathers: scattered columns that rows share, brought together */
+    ABI_RESIDUE,  /* gathers of an item whose rows are of one residue class (step > 1), alone there */
     ABI_KINDS
 };
+
+enum { ABI_PARTIAL = 1 << 30 }; /* in `uses`: some item's rows go on in another item */
 
 struct abi_range {
     u32 begin, end; /* columns begin .. end - 1 */
@@ -65,17 +68,23 @@ struct abi_piece {
 
 /* One strip of rows, or one row alone (the row pass). Rows whose `own` bit is off are left to
    another item: they are neither visited nor written here. A strip without pieces still writes its
-   owned rows (0, -inf). No (row, column) is visited by two pieces. */
+   owned rows (0, -inf). No (row, column) is visited by two pieces.
+
+   Rows of a residue class may have entries elsewhere too. Then the item is `partial`: it writes no
+   output, but leaves each row's sums in the workspace, and the one item that is not partial and
+   owns the row resumes from there. All partial items of a launch are done before. */
 struct abi_item {
-    u32 row0, rows;             /* rows row0 .. row0 + rows - 1, rows <= STRIP_ROWS */
+    u32 row0, rows, step;        /* row0 + step * r for 0 <= r < rows <= STRIP_ROWS; step >= 1 */
+    u32 partial;                 /* 0 or 1 */
     u32 own[ABI_MAX_STRIP / 32]; /* bit r % 32 of word r / 32 */
+    u32 resume[ABI_MAX_STRIP / 32]; /* of its own rows those that a partial item began */
     u32 piece, pieces;          /* pieces[piece .. piece + pieces - 1], in order */
     u32 cols;                   /* sum of the pieces' cols */
     u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
 };
 
-/* The work list of a layer: which head does which item. Most expensive first, to a factor of four,
-   and within that head by head. */
+/* The work list of a layer: which head does which item. Partial items first; of both, the most
+   expensive first, to a factor of four, and within that head by head. */
 struct abi_work {
     u32 head, item;
 };
@@ -98,7 +107,8 @@ struct abi_plan {
     const u32 *patterns; /* [n_patterns][STRIP_ROWS] */
     u32 works;
     u32 max_cols; /* largest item.cols */
-    u32 uses;     /* bit k: some item of the table has a piece of kind k */
+    u32 partials; /* work[0 .. partials - 1] is of partial items */
+    u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_PARTIAL */
     u32 n;        /* length of the mask */
 };
 
@@ -138,8 +148,9 @@ struct abi_args {
     float *state; /* [batch][heads][state_rows]: per query, sum over keys of P dP (softmax) or its
                      mean over the support (sparsegen); written by dq, read by dkv */
     u64 state_rows;
-    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null */
-    u64 pack_stride;
+    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. At partial_at
+                     of each, where the plan has partial items: what they leave */
+    u64 pack_stride, partial_at;
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
 };

@@ -2,6 +2,7 @@
 /* How the CPU templates are launched: a pack phase over the heads, then the items of a plan. The
    sizes follow the structs of templates/cpu: numbers of 4 bytes throughout, 64-byte parts. */
 #include "gen/emit/cpu.h"
+#include "gen/lowering/lowering.h"
 #include <stdio.h>
 
 enum {
@@ -67,6 +68,12 @@ static uint64_t pack_row(const struct target *t, const struct features *f)
     return 4 * (panels * f->head_dim * 3 / 2 + rows * row_width(t, f));
 }
 
+/* The row's sums, in the backward pass two of them, and two numbers. */
+static uint64_t partial_row(const struct target *t, const struct features *f)
+{
+    return residue_applies(t, f) ? 4 * ((1 + f->backward) * row_width(t, f) + 2) : 0;
+}
+
 static struct phase phase_of(const char *entry, enum abi_over over)
 {
     struct phase p = {.over = over};
@@ -77,6 +84,7 @@ static struct phase phase_of(const char *entry, enum abi_over over)
 void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret)
 {
     *ret = (struct launch_record){.strip_rows = t->strip_rows, .pack_row = pack_row(t, f)};
+    ret->partial_row = partial_row(t, f);
     ret->forward[ret->n_forward++] = phase_of("attention_pack", ABI_OVER_HEADS);
     ret->forward[ret->n_forward++] = phase_of("attention_forward", ABI_OVER_FORWARD);
     if (f->backward) {

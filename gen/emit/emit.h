@@ -21,9 +21,9 @@ struct launch_record {
     uint32_t n_forward, n_backward;
     uint32_t strip_rows;
     /* Workspace of a launch: state_row * batch * heads * rows(n)
-         + pack_row * slice * heads * rows(n) + workers * (scratch_fixed + scratch_col * max_cols),
+         + (pack_row + partial_row, where the plan has partial items) * slice * heads * rows(n) + workers * (scratch_fixed + scratch_col * max_cols),
        each part rounded up to 64 bytes, rows(n) = n rounded up to 32, plus 32. */
-    uint64_t state_row, pack_row, scratch_fixed, scratch_col;
+    uint64_t state_row, pack_row, partial_row, scratch_fixed, scratch_col;
 };
 
 struct source_file {

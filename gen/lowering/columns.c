@@ -18,10 +18,9 @@ static double column_price(const struct strip *s, const struct price *p)
 }
 
 /* Scores are always made 32 wide, sums as deep as there are columns. */
-static double group_price(const struct strip *s, const struct price *p, uint32_t count,
-                          bool full)
+double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full)
 {
-    double entries = s->rows * (ABI_TILE_COLS + count) / 2.0;
+    double entries = rows * (ABI_TILE_COLS + count) / 2.0;
     return count * p->gather + entries * (full ? p->full : p->partial);
 }
 
@@ -85,8 +84,9 @@ static double cost(struct strip *s, const struct price *p)
         columns += (uint32_t)__builtin_popcount(any);
     }
     uint64_t whole = columns / ABI_TILE_COLS, rest = columns % ABI_TILE_COLS;
-    return strip_price(s, p) + (double)whole * group_price(s, p, ABI_TILE_COLS, false) +
-           (rest ? group_price(s, p, (uint32_t)rest, false) : 0);
+    return strip_price(s, p) +
+           (double)whole * columns_group_price(p, s->rows, ABI_TILE_COLS, false) +
+           (rest ? columns_group_price(p, s->rows, (uint32_t)rest, false) : 0);
 }
 
 /* The group that is being filled. */
@@ -119,7 +119,7 @@ static void close_group(const struct strip *s, const struct price *p, struct dra
     for (uint32_t k = 0; k < g->count; k++)
         *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = g->column[k];
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = gather;
-    d->cost += group_price(s, p, g->count, full);
+    d->cost += columns_group_price(p, s->rows, g->count, full);
     memset(g, 0, sizeof *g);
 }
 

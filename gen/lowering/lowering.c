@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 extern const struct lowering lowering_dense, lowering_blocks, lowering_columns,
-    lowering_diagonal, lowering_rows;
+    lowering_diagonal, lowering_rows, lowering_residue;
 
 const struct lowering *const lowerings[] = {
     &lowering_dense,
@@ -14,6 +14,7 @@ const struct lowering *const lowerings[] = {
     &lowering_columns,
     &lowering_diagonal,
     &lowering_rows,
+    &lowering_residue,
     NULL,
 };
 

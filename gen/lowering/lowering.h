@@ -51,7 +51,7 @@ struct lowering {
     /* Could it take open entries of this strip? Quick, never false where build would. */
     bool (*applies)(const struct strip *s, const struct price *p);
     /* Seconds if the whole strip were visited by this lowering, wherever it can do that alone. */
-    double (*cost)(struct strip *s, const struct price *p);
+    double (*cost)(struct strip *s, const struct price *p); /* null: not made of strips */
     /* Takes open entries and adds a piece; null: the planner makes its pieces. */
     void (*build)(struct strip *s, const struct price *p, struct draft *d);
     /* Null where another row of the table decodes this kind. False: an index out of its table, or
@@ -82,9 +82,20 @@ uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
 double rows_price(const struct price *p, const struct strip *s,
                   uint32_t r); /* of row r alone */
 
-/* Active entries of a decoded piece of gathered columns. */
+/* Seconds of `count` <= 32 columns that a strip of so many rows gathers. */
+double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full);
+/* Active entries of a decoded piece of gathered columns, of a residue class or not. */
 uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
                         const struct abi_item *item, const struct abi_piece *piece);
+
+/* Residue classes, which are planned for a pattern and not for a strip. Whether kernels can do it: */
+bool residue_applies(const struct target *t, const struct features *f);
+/* A draft of all entries that the item's owned rows have in `classes`, columns of their own class
+   alone. place: [n] zeros, and zeros again after. */
+void residue_build(const struct pattern *classes, const struct abi_item *item,
+                   uint32_t strip_rows, const struct price *p, uint32_t *place,
+                   struct draft *d);
+double residue_resume_price(const struct price *p); /* of a row that goes on in another item */
 
 uint32_t item_owned_rows(const struct abi_item *item);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mask to plan. Strip by strip: the cheapest draft of the strip as a whole, then the same without
-   the rows that stand out, as long as that is cheaper; the winner goes to the tables. Each distinct
-   pattern is planned once in each direction, heads and layers only share the work lists. */
+   the rows that stand out, as long as that is cheaper; the winner goes to the tables. A pattern with
+   strides is tried as residue classes and the rest, too. Each distinct pattern is planned once in
+   each direction, heads and layers only share the work lists. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
+#include "gen/plan/split.h"
 #include "gen/plan/tables.h"
 #include "masks/base/memory.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +26,10 @@ struct builder {
     double
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
+    bool classes_allowed;
+    bool dry;        /* prices alone, nothing goes to the tables */
+    double total;    /* of the pattern, so far */
+    uint32_t *place; /* [n] zeros, for residue_build */
 };
 
 static void swap_drafts(struct draft *a, struct draft *b)
@@ -72,6 +79,8 @@ static void note_alone(struct builder *b)
 {
     strip_reopen(b->strip);
     for (uint32_t k = 0; lowerings[k]; k++) {
+        if (!lowerings[k]->cost)
+            continue;
         b->alone[k] += lowerings[k]->cost(b->strip, &b->price);
         b->applied[k] |= !lowerings[k]->applies || lowerings[k]->applies(b->strip, &b->price);
     }
@@ -117,18 +126,25 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
     return best;
 }
 
-static void build_strip(struct builder *b, const struct pattern *p, uint32_t row0)
+static void build_strip(struct builder *b, const struct pattern *p, uint32_t row0, bool note)
 {
     static const u32 none[ABI_MAX_STRIP / 32];
     struct strip *s = b->strip;
     u32 own[ABI_MAX_STRIP / 32];
     strip_load(s, p, row0, NULL);
-    note_alone(b);
+    if (note)
+        note_alone(b);
     memcpy(own, s->own, sizeof own);
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
-    if (one || price_of_rows_without(b, none) < best)
+    double alone = price_of_rows_without(b, none);
+    if (one || alone < best) {
         memcpy(own, none, sizeof own);
+        best = alone;
+    }
+    b->total += best;
+    if (b->dry)
+        return;
     emit_rows_without(b, p, own);
     memcpy(s->own, own, sizeof own);
     if (memcmp(own, none, sizeof own))
@@ -147,17 +163,148 @@ static int check_room(const struct plan_pass *t, struct error *e)
     return 0;
 }
 
-static int build_pattern(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                         uint32_t which, struct error *e)
+static int build_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                        bool note, struct error *e)
 {
-    memset(b->alone, 0, sizeof b->alone);
-    memset(b->applied, 0, sizeof b->applied);
-    b->pass->item_first[which] = (uint32_t)b->pass->n_items;
     for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
-        build_strip(b, pattern, row0);
+        build_strip(b, pattern, row0, note);
         if (check_room(b->pass, e))
             return -1;
     }
+    return 0;
+}
+
+/* ---- residue classes ---- */
+
+static bool has_entries(const struct pattern *p, uint32_t row)
+{
+    return p->row[row] < p->row[row + 1];
+}
+
+/* One item of a class: all its rows, where there is nothing else, or those with an entry. */
+static void build_class(struct builder *b, const struct plan *p, const struct split *s,
+                        uint32_t row0)
+{
+    bool alone = !s->rest->active;
+    uint32_t left = (p->n - row0 + s->step - 1) / s->step;
+    struct abi_item item = {.row0 = row0, .step = s->step, .partial = !alone};
+    item.rows = left < p->strip_rows ? left : p->strip_rows;
+    for (uint32_t r = 0; r < item.rows; r++)
+        if (alone || has_entries(s->classes, row0 + r * s->step))
+            item.own[r / 32] |= (u32)1 << (r % 32);
+    if (!item_owned_rows(&item))
+        return;
+    residue_build(s->classes, &item, p->strip_rows, &b->price, b->place, &b->draft[0]);
+    b->total += b->draft[0].cost;
+    if (!b->dry)
+        tables_add_item(b->pass, &b->index, p->strip_rows, item, &b->draft[0]);
+}
+
+/* Rows of the items from `first` on go on where the classes' items left them. */
+static void resume_rows(struct builder *b, const struct split *s, uint64_t first)
+{
+    double each = residue_resume_price(&b->price) * 1e9;
+    for (; first < b->pass->n_items; first++) {
+        struct abi_item *item = &b->pass->items[first];
+        uint32_t rows = 0;
+        for (uint32_t r = 0; r < item->rows; r++)
+            if (item_owns(item, r) && has_entries(s->classes, item->row0 + r)) {
+                item->resume[r / 32] |= (u32)1 << (r % 32);
+                rows++;
+            }
+        item->cost += (u32)(rows * each);
+    }
+}
+
+static int build_split(struct builder *b, const struct plan *p, const struct split *s,
+                       struct error *e)
+{
+    for (uint32_t c = 0; c < s->step; c++) {
+        for (uint32_t row0 = c; row0 < p->n; row0 += p->strip_rows * s->step)
+            build_class(b, p, s, row0);
+        if (check_room(b->pass, e))
+            return -1;
+    }
+    if (!s->rest->active)
+        return 0;
+    uint64_t first = b->pass->n_items;
+    for (uint32_t i = 0; i < p->n; i++)
+        b->total += has_entries(s->classes, i) ? residue_resume_price(&b->price) : 0;
+    if (build_strips(b, p, s->rest, false, e))
+        return -1;
+    resume_rows(b, s, first);
+    return 0;
+}
+
+/* The price of a pattern in strips alone, or split. */
+static double try_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                        const struct split *s)
+{
+    b->dry = true;
+    b->total = 0;
+    if (s)
+        build_split(b, p, s, NULL);
+    else
+        build_strips(b, p, pattern, false, NULL);
+    b->dry = false;
+    return b->total;
+}
+
+/* The best split in *ret; empty where strips alone are as good. */
+static void choose_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                         struct split *ret)
+{
+    uint32_t step[SPLIT_MOST];
+    uint32_t steps = b->classes_allowed ? split_candidates(pattern, step) : 0;
+    double best = 0, cheapest = INFINITY;
+    *ret = (struct split){0};
+    if (steps)
+        best = try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN);
+    for (uint32_t k = 0; k < steps; k++) {
+        struct split s;
+        if (!split_make(pattern, step[k], &s))
+            continue;
+        double price = try_split(b, p, pattern, &s);
+        cheapest = price < cheapest ? price : cheapest;
+        if (price < best) {
+            best = price;
+            split_finish(ret);
+            *ret = s;
+        } else {
+            split_finish(&s);
+        }
+    }
+    for (uint32_t k = 0; lowerings[k]; k++)
+        if (lowerings[k]->kind == ABI_RESIDUE && cheapest < INFINITY) {
+            b->alone[k] = cheapest;
+            b->applied[k] = true;
+        }
+}
+
+/* What each lowering would cost alone is of interest even where the plan is another. */
+static void note_strips(struct builder *b, const struct plan *p, const struct pattern *pattern)
+{
+    for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
+        strip_load(b->strip, pattern, row0, NULL);
+        note_alone(b);
+    }
+}
+
+static int build_pattern(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                         uint32_t which, struct error *e)
+{
+    struct split split;
+    memset(b->alone, 0, sizeof b->alone);
+    memset(b->applied, 0, sizeof b->applied);
+    b->pass->item_first[which] = (uint32_t)b->pass->n_items;
+    choose_split(b, p, pattern, &split);
+    if (split.step)
+        note_strips(b, p, pattern);
+    int failed =
+        split.step ? build_split(b, p, &split, e) : build_strips(b, p, pattern, true, e);
+    split_finish(&split);
+    if (failed)
+        return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
     summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
     return 0;
@@ -168,13 +315,17 @@ static void finish_builder(struct builder *b)
     for (uint32_t k = 0; k < 3; k++)
         draft_finish(&b->draft[k]);
     free(b->index.slot);
+    free(b->place);
     strip_destroy(b->strip);
 }
 
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       bool transposed, struct error *e)
 {
-    struct builder b = {.pass = pass, .price = price_make(p->machine, &p->features)};
+    struct builder b = {.pass = pass,
+                        .price = price_make(p->machine, &p->features),
+                        .place = memory_new(p->n, sizeof *b.place)};
+    b.classes_allowed = residue_applies(p->target, &p->features);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);

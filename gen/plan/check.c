@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan's binary tables, decoded and held against the mask. An item's entries are set in a
    bitmap of its rows, where a second visit shows at once; then each owned row must have all of the
-   mask's runs and as many entries as the mask. Memory is strip_rows x n bits; time follows runs. */
+   mask's runs and as many entries as the mask. A row that a partial item began is decoded from there
+   as well. Memory is strip_rows x n bits; time follows runs. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
 #include "gen/plan/plan.h"
@@ -15,12 +16,15 @@ struct checker {
     const struct pattern *mask; /* in the direction of the pass */
     const char *direction;
     uint32_t which, item;
-    uint32_t rows;  /* of the item being decoded */
-    uint64_t words; /* of a row of the bitmap */
-    u64 *bits;      /* [strip_rows][words] */
+    const struct abi_item
+        *decoding;     /* the item, or the partial one that began its row `as`: ... */
+    uint32_t only, as; /* ... then its row `only` is of interest, else UINT32_MAX */
+    uint64_t words;    /* of a row of the bitmap */
+    u64 *bits;         /* [strip_rows][words] */
     uint32_t visited[ABI_MAX_STRIP];
     uint32_t uses, max_cols; /* as found */
     bool *owned;             /* [n] */
+    uint32_t *began;         /* [n] 1 + the partial item that has the row, or 0 */
     struct error *e;
 };
 
@@ -33,10 +37,13 @@ static int fail(struct checker *c, const char *what, uint32_t row, uint32_t colu
 
 static bool see_bits(struct checker *c, uint32_t r, uint64_t word, u64 bits, uint32_t col0)
 {
+    if (c->only != UINT32_MAX && r != c->only)
+        return true;
+    uint32_t row = c->decoding->row0 + c->decoding->step * r;
+    r = c->only == UINT32_MAX ? r : c->as;
     u64 *at = &c->bits[r * c->words + word];
-    const struct abi_item *item = &c->pass->items[c->item];
     if (*at & bits) {
-        fail(c, "visited twice", item->row0 + r, col0);
+        fail(c, "visited twice", row, col0);
         return false;
     }
     *at |= bits;
@@ -46,10 +53,10 @@ static bool see_bits(struct checker *c, uint32_t r, uint64_t word, u64 bits, uin
 
 static bool may_see(struct checker *c, uint32_t r, uint32_t begin, uint32_t end)
 {
-    const struct abi_item *item = &c->pass->items[c->item];
+    const struct abi_item *item = c->decoding;
     if (r < item->rows && item_owns(item, r) && begin < end && end <= c->plan->n)
         return true;
-    fail(c, "visited outside of the item or the mask", item->row0 + r, begin);
+    fail(c, "visited outside of the item or the mask", item->row0 + item->step * r, begin);
     return false;
 }
 
@@ -79,7 +86,7 @@ static bool see_word(void *context, uint32_t r, uint32_t col0, u32 word)
 static bool see_line(void *context, const struct abi_line *line)
 {
     struct checker *c = context;
-    const struct abi_item *item = &c->pass->items[c->item];
+    const struct abi_item *item = c->decoding;
     for (uint32_t r = line->row_begin; r < line->row_end; r++) {
         int64_t column = (int64_t)line->col0 + (int64_t)line->step * r;
         if (column < 0 || column >= c->plan->n || !item_owns(item, r)) {
@@ -93,11 +100,21 @@ static bool see_line(void *context, const struct abi_line *line)
     return true;
 }
 
+/* Strides have pieces of their own, and so has the row pass. */
+static bool fits_item(const struct abi_item *item, const struct abi_piece *piece)
+{
+    if (item->step > 1 || piece->kind == ABI_RESIDUE)
+        return item->step > 1 && piece->kind == ABI_RESIDUE;
+    return (item->rows == 1) == (piece->kind == ABI_ROWS);
+}
+
 static int check_pieces(struct checker *c, const struct abi_item *item)
 {
     const struct plan_pass *t = c->pass;
     struct visitor v = {see_range, see_word, see_line, c};
     uint64_t cols = 0;
+    c->decoding = item;
+    c->only = UINT32_MAX;
     if (item->piece > t->n_pieces || item->pieces > t->n_pieces - item->piece)
         return fail(c, "pieces outside of their table", item->row0, 0);
     for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
@@ -106,8 +123,9 @@ static int check_pieces(struct checker *c, const struct abi_item *item)
         if (!l)
             return fail(c, "unknown kind of piece", item->row0, 0);
         c->uses |= (u32)1 << piece->kind;
-        if ((item->rows == 1) != (piece->kind == ABI_ROWS))
-            return fail(c, "the row pass and one row do not go together", item->row0, 0);
+        if (!fits_item(item, piece))
+            return fail(c, "the kind of a piece and the item's rows do not go together",
+                        item->row0, 0);
         if (c->e)
             c->e->kind = ERROR_NONE;
         if (!l->decode(t, c->plan->strip_rows, item, piece, &v)) {
@@ -149,12 +167,35 @@ static uint32_t first_on(const struct checker *c, const u64 *row)
     return (uint32_t)(w * 64 + (row[w] ? (uint32_t)__builtin_ctzll(row[w]) : 0));
 }
 
+/* Adds what a partial item visited of a row, where one did. */
+static int resume_row(struct checker *c, const struct abi_item *item, uint32_t r, uint32_t row)
+{
+    struct visitor v = {see_range, see_word, see_line, c};
+    bool resumes = item->resume[r / 32] >> (r % 32) & 1;
+    if (resumes != (c->began[row] != 0))
+        return fail(c, "a row that is not resumed where it was begun", row, 0);
+    if (!resumes)
+        return 0;
+    const struct abi_item *from = &c->pass->items[c->began[row] - 1];
+    c->decoding = from;
+    c->only = (row - from->row0) / from->step;
+    c->as = r;
+    for (u32 k = from->piece; k < from->piece + from->pieces; k++) {
+        const struct abi_piece *piece = &c->pass->pieces[k];
+        if (!lowering_of(piece->kind)->decode(c->pass, c->plan->strip_rows, from, piece, &v))
+            return -1;
+    }
+    return 0;
+}
+
 static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
 {
-    uint32_t row = item->row0 + r;
+    uint32_t row = item->row0 + item->step * r;
     u64 *bits = c->bits + r * c->words;
     if (c->owned[row])
         return fail(c, "a row that another item owns too", row, 0);
+    if (resume_row(c, item, r, row))
+        return -1;
     c->owned[row] = true;
     uint64_t active = 0;
     for (uint64_t k = c->mask->row[row]; k < c->mask->row[row + 1]; k++) {
@@ -169,24 +210,61 @@ static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
     return 0;
 }
 
-static int check_item(struct checker *c, const struct abi_item *item)
+static bool rows_fit(const struct checker *c, const struct abi_item *item)
 {
     uint32_t limit = c->plan->strip_rows, n = c->plan->n;
-    if (item->rows < 1 || item->rows > limit || item->row0 >= n ||
-        item->rows > n - item->row0 || (item->rows > 1 && item->row0 % limit))
+    if (item->rows < 1 || item->rows > limit || item->row0 >= n || item->step < 1 ||
+        (uint64_t)item->step * (item->rows - 1) >= n - item->row0)
+        return false;
+    return item->rows == 1 || item->step > 1 || item->row0 % limit == 0;
+}
+
+/* A partial item's rows are marked; what it visits counts where the row is resumed. */
+static int begin_row(struct checker *c, const struct abi_item *item, uint32_t r)
+{
+    uint32_t row = item->row0 + item->step * r;
+    if (c->began[row])
+        return fail(c, "a row that another item begins too", row, 0);
+    if (item->resume[r / 32] >> (r % 32) & 1)
+        return fail(c, "a partial item that resumes", row, 0);
+    c->began[row] = c->item + 1;
+    memset(c->bits + r * c->words, 0, c->words * sizeof *c->bits);
+    return 0;
+}
+
+static int check_item(struct checker *c, const struct abi_item *item)
+{
+    if (!rows_fit(c, item))
         return fail(c, "rows outside of the mask or of the strip's grid", item->row0, 0);
     memset(c->visited, 0, sizeof c->visited);
     if (check_pieces(c, item))
         return -1;
+    c->uses |= item->partial ? (u32)ABI_PARTIAL : 0;
     for (uint32_t r = 0; r < ABI_MAX_STRIP; r++) {
-        if (!item_owns(item, r))
+        if (!item_owns(item, r)) {
+            if (item->resume[r / 32] >> (r % 32) & 1)
+                return fail(c, "a row that is resumed and not owned", item->row0 + r, 0);
             continue;
+        }
         if (r >= item->rows)
             return fail(c, "an owned row beyond the item's", item->row0 + r, 0);
-        if (check_row(c, item, r))
+        if (item->partial ? begin_row(c, item, r) : check_row(c, item, r))
             return -1;
     }
     return item->cost ? 0 : fail(c, "a cost of 0", item->row0, 0);
+}
+
+/* All items of the mask that are partial, or all that are not. */
+static int check_items(struct checker *c, u32 first, u32 end, bool partial)
+{
+    for (c->item = first; c->item < end; c->item++) {
+        const struct abi_item *item = &c->pass->items[c->item];
+        if (item->partial > 1)
+            return fail(c, "neither partial nor whole", item->row0, 0);
+        if (item->partial == partial && check_item(c, item))
+            return -1;
+    }
+    return 0;
 }
 
 static int check_mask(struct checker *c)
@@ -194,22 +272,24 @@ static int check_mask(struct checker *c)
     const struct plan_pass *t = c->pass;
     u32 first = t->item_first[c->which], end = t->item_first[c->which + 1];
     memset(c->owned, 0, c->plan->n * sizeof *c->owned);
+    memset(c->began, 0, c->plan->n * sizeof *c->began);
     c->item = first;
     if (first > end || end > t->n_items)
         return fail(c, "items outside of their table", 0, 0);
-    for (; c->item < end; c->item++)
-        if (check_item(c, &t->items[c->item]))
-            return -1;
+    if (check_items(c, first, end, true) || check_items(c, first, end, false))
+        return -1;
     for (uint32_t row = 0; row < c->plan->n; row++)
         if (!c->owned[row])
             return fail(c, "a row that no item owns", row, 0);
     return 0;
 }
 
-/* Dearer classes first, within a class by head, then item. */
+/* Partial items first; dearer classes first, within a class by head, then item. */
 static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest)
 {
     struct abi_work a = t->work[k - 1], b = t->work[k];
+    if (t->items[a.item].partial != t->items[b.item].partial)
+        return t->items[a.item].partial;
     u32 before = work_class(t->items[a.item].cost, largest);
     u32 here = work_class(t->items[b.item].cost, largest);
     if (before != here)
@@ -286,6 +366,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     c.words = (p->n + 63) / 64;
     c.bits = memory_new(c.words * p->strip_rows, sizeof *c.bits);
     c.owned = memory_new(p->n, sizeof *c.owned);
+    c.began = memory_new(p->n, sizeof *c.began);
     int failed = 0;
     for (c.which = 0; c.which < p->n_masks && !failed; c.which++) {
         struct pattern *turned = transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
@@ -299,6 +380,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
         failed = check_work(&c);
     free(c.bits);
     free(c.owned);
+    free(c.began);
     return failed;
 }
 

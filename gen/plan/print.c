@@ -126,11 +126,12 @@ static void add_figures(const struct plan_summary *s, struct text *out)
 /* What is visited how, over all items of the mask. */
 static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
 {
-    uint64_t strips = 0, rows = 0, count[ABI_KINDS] = {0}, full = 0;
+    uint64_t strips = 0, rows = 0, classes = 0, count[ABI_KINDS] = {0}, full = 0;
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
-        strips += item->rows > 1;
-        rows += item->rows == 1;
+        strips += item->step == 1 && item->rows > 1;
+        rows += item->step == 1 && item->rows == 1;
+        classes += item->step > 1;
         for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
             const struct abi_piece *piece = &t->pieces[k];
             count[piece->kind] += piece->count;
@@ -142,6 +143,11 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
     count_print(out, strips, "strip");
     text_add(out, ", ");
     count_print(out, rows, "single row");
+    if (classes) {
+        text_add(out, ", ");
+        count_print(out, classes, "part");
+        text_add(out, " of residue classes");
+    }
     for (uint32_t k = 0; k < ABI_KINDS; k++) {
         if (!count[k])
             continue;
@@ -156,8 +162,8 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
 /* Same kinds of pieces with as many parts each: told once. */
 static bool alike(const struct plan_pass *t, const struct abi_item *a, const struct abi_item *b)
 {
-    if (a->rows != b->rows || a->pieces != b->pieces || a->cols != b->cols ||
-        a->cost != b->cost)
+    if (a->rows != b->rows || a->step != b->step || a->pieces != b->pieces ||
+        a->cols != b->cols || a->cost != b->cost)
         return false;
     for (u32 k = 0; k < a->pieces; k++) {
         const struct abi_piece *x = &t->pieces[a->piece + k], *y = &t->pieces[b->piece + k];
@@ -171,7 +177,10 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
                      const struct abi_item *item, const struct abi_item *last, uint32_t same,
                      struct text *out)
 {
-    if (item->rows == 1)
+    if (item->step > 1)
+        text_add(out, "    rows %u..%u by %u", item->row0,
+                 item->row0 + item->step * (item->rows - 1), item->step);
+    else if (item->rows == 1)
         text_add(out, same > 1 ? "    rows %u..%u" : "    row %u", item->row0, last->row0);
     else
         text_add(out, "    rows %u..%u", item->row0, last->row0 + last->rows - 1);
@@ -190,6 +199,12 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
     }
 }
 
+/* Neighbours, or classes in any order. */
+static bool follows(const struct abi_item *a, const struct abi_item *b)
+{
+    return a->step > 1 || b->row0 == a->row0 + a->rows;
+}
+
 static void add_items(const struct plan *p, const struct plan_pass *t, uint32_t which,
                       struct text *out)
 {
@@ -198,7 +213,7 @@ static void add_items(const struct plan *p, const struct plan_pass *t, uint32_t 
     for (u32 i = t->item_first[which]; i < end; groups++) {
         u32 next = i + 1;
         while (next < end && alike(t, &t->items[i], &t->items[next]) &&
-               t->items[next].row0 == t->items[next - 1].row0 + t->items[next - 1].rows)
+               follows(&t->items[next - 1], &t->items[next]))
             next++;
         if (groups == MAX_GROUPS) {
             text_add(out, "    ... and %u items more\n", end - i);

@@ -8,7 +8,9 @@
 
 /* What was visited how. */
 struct tally {
-    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines, gathered;
+    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines;
+    uint64_t gathered, shared; /* active entries of scattered columns, of residue classes */
+    uint32_t step;             /* of the classes */
     double seconds;
 };
 
@@ -27,6 +29,10 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
             sum.lines += piece->kind == ABI_DIAGONAL ? piece->count : 0;
             if (piece->kind == ABI_COLUMNS)
                 sum.gathered += columns_active(t, p->strip_rows, item, piece);
+            if (piece->kind != ABI_RESIDUE)
+                continue;
+            sum.shared += columns_active(t, p->strip_rows, item, piece);
+            sum.step = item->step;
         }
     }
     return sum;
@@ -52,7 +58,7 @@ static double active_in_tiles(double active, const struct tally *sum)
 {
     const uint64_t *cells = sum->cells;
     return active - (double)(cells[ABI_ROWS] + cells[ABI_BLOCKS] + cells[ABI_DIAGONAL]) -
-           (double)sum->gathered;
+           (double)(sum->gathered + sum->shared);
 }
 
 static void add_reason(struct plan_summary *s, const char *format, double a, double b)
@@ -89,6 +95,9 @@ static void give_reason(const struct plan *p, const struct tally *sum,
     if (cells[ABI_COLUMNS])
         add_reason(s, "scattered columns gathered: %.3g%%, %.3g%% active",
                    100 * (double)cells[ABI_COLUMNS] / area, 100 * (double)sum->gathered / area);
+    if (cells[ABI_RESIDUE])
+        add_reason(s, "residue classes modulo %.0f: %.3g%%", sum->step,
+                   100 * (double)cells[ABI_RESIDUE] / area);
     if (cells[ABI_DIAGONAL])
         add_reason(s, "lines, too few entries for tiles: %.3g%%, %.3g each",
                    100 * (double)cells[ABI_DIAGONAL] / area,

@@ -61,32 +61,33 @@ static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_pie
 
 static void add_item(struct plan_pass *t, struct abi_item item)
 {
+    t->uses |= item.partial ? (u32)ABI_PARTIAL : 0;
     if (item.cols > t->max_cols)
         t->max_cols = item.cols;
     *MEMORY_PUSH(t->items, t->n_items, t->items_room) = item;
 }
 
 static u32 intern_of_draft(struct plan_pass *t, struct pattern_index *index,
-                           const struct strip *s, const struct draft *d, u32 pattern)
+                           uint32_t strip_rows, const struct draft *d, u32 pattern)
 {
     if (!pattern)
         return 0;
-    return intern(t, index, d->words + (size_t)(pattern - 1) * s->strip_rows, s->strip_rows);
+    return intern(t, index, d->words + (size_t)(pattern - 1) * strip_rows, strip_rows);
 }
 
-static void add_gather(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+static void add_gather(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
                        const struct draft *d, struct abi_gather gather)
 {
     u32 from = gather.first;
     gather.first = (u32)t->n_columns;
-    gather.pattern = intern_of_draft(t, index, s, d, gather.pattern);
+    gather.pattern = intern_of_draft(t, index, strip_rows, d, gather.pattern);
     for (u32 k = 0; k < gather.count; k++)
         *MEMORY_PUSH(t->columns, t->n_columns, t->columns_room) = d->columns[from + k];
     *MEMORY_PUSH(t->gathers, t->n_gathers, t->gathers_room) = gather;
 }
 
 /* Copies a piece's rows of the draft's tables; returns where they begin in the plan's. */
-static u32 add_contents(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
                         const struct draft *d, const struct abi_piece *piece)
 {
     enum lowering_table table = lowering_of(piece->kind)->table;
@@ -103,33 +104,36 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, const 
     }
     if (table == TABLE_GATHERS) {
         for (u32 k = piece->first; k < end; k++)
-            add_gather(t, index, s, d, d->gathers[k]);
+            add_gather(t, index, strip_rows, d, d->gathers[k]);
         return (u32)t->n_gathers - piece->count;
     }
     for (u32 k = piece->first; k < end; k++) {
         struct abi_tile tile = d->tiles[k];
-        tile.pattern = intern_of_draft(t, index, s, d, tile.pattern);
+        tile.pattern = intern_of_draft(t, index, strip_rows, d, tile.pattern);
         *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
     }
     return (u32)t->n_tiles - piece->count;
 }
 
-void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
-                      const struct draft *d)
+void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
+                     struct abi_item item, const struct draft *d)
 {
-    struct abi_item item = {
-        .row0 = s->row0,
-        .rows = s->rows,
-        .piece = (u32)t->n_pieces,
-        .cost = nanoseconds(d->cost),
-    };
-    memcpy(item.own, s->own, sizeof item.own);
+    item.piece = (u32)t->n_pieces;
+    item.cost = nanoseconds(d->cost);
     for (uint32_t k = 0; k < d->pieces; k++) {
         struct abi_piece piece = d->piece[k];
-        piece.first = add_contents(t, index, s, d, &d->piece[k]);
+        piece.first = add_contents(t, index, strip_rows, d, &d->piece[k]);
         add_piece(t, &item, piece);
     }
     add_item(t, item);
+}
+
+void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
+                      const struct draft *d)
+{
+    struct abi_item item = {.row0 = s->row0, .rows = s->rows, .step = 1};
+    memcpy(item.own, s->own, sizeof item.own);
+    tables_add_item(t, index, s->strip_rows, item, d);
 }
 
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, double seconds)
@@ -137,6 +141,7 @@ void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, 
     struct abi_item item = {
         .row0 = row,
         .rows = 1,
+        .step = 1,
         .own = {1},
         .piece = (u32)t->n_pieces,
         .cost = nanoseconds(seconds),

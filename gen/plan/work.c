@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most expensive first, so that the last to finish is small; but items within a factor of four,
+/* What others go on from first; of each, the most expensive first, so that the last to finish is small; but items within a factor of four,
    which end nearly together in any order, go head by head and strip by strip, so that a core finds
    the keys and values of the strip before in its cache. */
 struct entry {
-    u32 class, cost;
+    u32 partial, class, cost;
     struct abi_work work;
 };
 
@@ -20,7 +20,9 @@ static int descending(u32 a, u32 b)
 static int by_class_and_head(const void *x, const void *y)
 {
     const struct entry *a = x, *b = y;
-    int order = descending(a->class, b->class);
+    int order = descending(a->partial, b->partial);
+    if (!order)
+        order = descending(a->class, b->class);
     if (!order)
         order = descending(b->work.head, a->work.head);
     return order ? order : descending(b->work.item, a->work.item);
@@ -61,7 +63,8 @@ static void sort_layer(const struct plan *p, const struct plan_pass *t, const ui
     uint64_t k = 0;
     for (uint32_t h = 0; h < p->heads; h++)
         for (u32 item = t->item_first[at[h]]; item < t->item_first[at[h] + 1]; item++)
-            list[k++] = (struct entry){0, t->items[item].cost, {h, item}};
+            list[k++] =
+                (struct entry){t->items[item].partial, 0, t->items[item].cost, {h, item}};
     u32 largest = 0;
     for (k = 0; k < count; k++)
         largest = list[k].cost > largest ? list[k].cost : largest;

@@ -116,7 +116,7 @@ static uint64_t count_columns(const struct plan_pass *p, struct abi_piece piece)
         for (uint32_t k = 0; k < piece.count; k++)
             sum += p->ranges[piece.first + k].end - p->ranges[piece.first + k].begin;
     }
-    if (piece.kind == ABI_COLUMNS) {
+    if (piece.kind == ABI_COLUMNS || piece.kind == ABI_RESIDUE) {
         sum = 0;
         for (uint32_t k = 0; k < piece.count; k++)
             sum += p->gathers[piece.first + k].count;
@@ -129,7 +129,7 @@ static int check_pieces(const struct check *c)
     const uint64_t size[ABI_KINDS] = {
         [ABI_BLOCKS] = c->p->n_ranges,   [ABI_TILES] = c->p->n_tiles,
         [ABI_DIAGONAL] = c->p->n_lines,  [ABI_ROWS] = c->p->n_ranges,
-        [ABI_COLUMNS] = c->p->n_gathers,
+        [ABI_COLUMNS] = c->p->n_gathers, [ABI_RESIDUE] = c->p->n_gathers,
     };
     for (uint64_t k = 0; k < c->p->n_pieces; k++) {
         struct abi_piece piece = c->p->pieces[k];
@@ -143,8 +143,12 @@ static int check_pieces(const struct check *c)
     return 0;
 }
 
-static bool fits_rows(const struct plan_pass *p, struct abi_piece piece, uint32_t rows)
+static bool fits_rows(const struct plan_pass *p, struct abi_piece piece,
+                      const struct abi_item *item)
 {
+    uint32_t rows = item->rows;
+    if (item->step > 1 || piece.kind == ABI_RESIDUE)
+        return item->step > 1 && piece.kind == ABI_RESIDUE;
     if (piece.kind == ABI_ROWS)
         return rows == 1;
     if (piece.kind != ABI_DIAGONAL)
@@ -160,6 +164,9 @@ static bool own_is_inside(struct abi_item item)
     for (uint32_t r = item.rows; r < ABI_MAX_STRIP; r++)
         if (item.own[r / 32] >> (r % 32) & 1)
             return false;
+    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+        if (item.resume[w] & (item.partial ? ~(u32)0 : ~item.own[w]))
+            return false;
     return true;
 }
 
@@ -167,18 +174,20 @@ static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
 {
     struct abi_item item = c->p->items[k];
     uint64_t cols = 0;
-    if (item.rows == 0 || item.rows > c->strip_rows || !inside(item.row0, item.rows, c->m->n))
+    if (item.rows == 0 || item.rows > c->strip_rows || item.row0 >= c->m->n || item.step == 0 ||
+        (uint64_t)item.step * (item.rows - 1) >= c->m->n - item.row0 || item.partial > 1)
         return refuse(c, "items leaves the mask", k);
     if (!own_is_inside(item))
         return refuse(c, "items owns rows that it does not have", k);
     if (!inside(item.piece, item.pieces, c->p->n_pieces))
         return refuse(c, "items leaves the pieces", k);
     for (uint32_t i = item.piece; i < item.piece + item.pieces; i++) {
-        if (!fits_rows(c->p, c->p->pieces[i], item.rows))
+        if (!fits_rows(c->p, c->p->pieces[i], &item))
             return refuse(c, "items has a piece for other rows", k);
         cols += c->p->pieces[i].cols;
         *uses |= 1u << c->p->pieces[i].kind;
     }
+    *uses |= item.partial ? (u32)ABI_PARTIAL : 0;
     if (cols != item.cols || item.cost == 0)
         return refuse(c, "items has wrong sums", k);
     return 0;
@@ -198,26 +207,44 @@ static int check_items(const struct check *c)
     return 0;
 }
 
-/* Each row of the mask has one owner, so that each output is written once. */
+/* What the items of a mask do to one of its rows; 2 stands for more. */
+struct owners {
+    uint8_t whole, partial, resumes;
+};
+
+static void count_once(uint8_t *count)
+{
+    *count += *count < 2;
+}
+
+static void count_rows(const struct abi_item *item, struct owners *row)
+{
+    for (uint32_t r = 0; r < item->rows; r++) {
+        struct owners *o = &row[item->row0 + item->step * r];
+        if (!(item->own[r / 32] >> (r % 32) & 1))
+            continue;
+        count_once(item->partial ? &o->partial : &o->whole);
+        if (item->resume[r / 32] >> (r % 32) & 1)
+            count_once(&o->resumes);
+    }
+}
+
+/* Each row of the mask has one owner, so that each output is written once, and one more at most that
+   is partial, whose results are taken up. */
 static int check_owners(const struct check *c)
 {
     const uint32_t *first = c->p->item_first;
-    uint8_t *owned = memory_new(c->m->n, 1);
+    struct owners *row = memory_new(c->m->n, sizeof *row);
     int r = 0;
     for (uint32_t m = 0; m < c->m->n_patterns && r == 0; m++) {
-        memset(owned, 0, c->m->n);
-        uint64_t rows = 0;
+        memset(row, 0, c->m->n * sizeof *row);
         for (uint64_t k = first[m]; k < first[m + 1]; k++)
-            for (uint32_t i = 0; i < c->p->items[k].rows; i++)
-                if (c->p->items[k].own[i / 32] >> (i % 32) & 1) {
-                    rows++;
-                    owned[c->p->items[k].row0 + i]++;
-                }
+            count_rows(&c->p->items[k], row);
         for (uint32_t i = 0; i < c->m->n && r == 0; i++)
-            if (owned[i] != 1 || rows != c->m->n)
+            if (row[i].whole != 1 || row[i].partial > 1 || row[i].partial != row[i].resumes)
                 r = refuse(c, "the mask's rows does not have one owner", i);
     }
-    free(owned);
+    free(row);
     return r;
 }
 
@@ -251,6 +278,9 @@ static int check_layer(const struct check *c, uint32_t layer, uint64_t *base, ui
         uint64_t place = base[w.head] + w.item - c->p->item_first[at[w.head]];
         if (seen[place]++)
             return refuse(c, "work repeats an item", k);
+        if (k > part[0] && c->p->items[w.item].partial &&
+            !c->p->items[c->p->work[k - 1].item].partial)
+            return refuse(c, "work has a partial item too late", k);
     }
     return 0;
 }

@@ -41,9 +41,10 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
     json_int_t head_dim;
     int dropout, backward;
     json_error_t why;
-    if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:s, s:F, s:I, s:b, s:b, s:s}", "dtype", &dtype,
-                       "transform", &transform, "lambda", &lambda, "head_dim", &head_dim,
-                       "dropout", &dropout, "backward", &backward, "soft", &soft) < 0)
+    if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:s, s:F, s:I, s:b, s:b, s:s}", "dtype",
+                       &dtype, "transform", &transform, "lambda", &lambda, "head_dim",
+                       &head_dim, "dropout", &dropout, "backward", &backward, "soft",
+                       &soft) < 0)
         return error_set(e, ERROR_INPUT, "%s: features: %s", where, why.text);
     int which = find_name(transform_names, 2, transform);
     if (which == NAMES_END)
@@ -98,12 +99,13 @@ json_t *target_json(const struct artifact_target *t)
 {
     const struct launch_record *l = &t->launch;
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:o}", "name", t->name, "compiler",
-        t->compiler, "plan", (json_int_t)t->plan, "strip_rows", (json_int_t)l->strip_rows,
-        "forward", phases_json(l->forward, l->n_forward), "backward",
+        "{s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name", t->name,
+        "compiler", t->compiler, "plan", (json_int_t)t->plan, "strip_rows",
+        (json_int_t)l->strip_rows, "forward", phases_json(l->forward, l->n_forward), "backward",
         phases_json(l->backward, l->n_backward), "state_row", (json_int_t)l->state_row,
-        "pack_row", (json_int_t)l->pack_row, "scratch_fixed", (json_int_t)l->scratch_fixed,
-        "scratch_col", (json_int_t)l->scratch_col, "kernels", kernels_json(t));
+        "pack_row", (json_int_t)l->pack_row, "partial_row", (json_int_t)l->partial_row,
+        "scratch_fixed", (json_int_t)l->scratch_fixed, "scratch_col",
+        (json_int_t)l->scratch_col, "kernels", kernels_json(t));
 }
 
 /* A number 0 .. limit of an object, as its own error where it is something else. */
@@ -197,6 +199,7 @@ static int read_launch(const json_t *j, const struct features *f, struct launch_
     if (read_number32(j, "strip_rows", ABI_MAX_STRIP, &ret->strip_rows, where, e) < 0 ||
         read_number(j, "state_row", max_row_bytes, &ret->state_row, where, e) < 0 ||
         read_number(j, "pack_row", max_row_bytes, &ret->pack_row, where, e) < 0 ||
+        read_number(j, "partial_row", max_row_bytes, &ret->partial_row, where, e) < 0 ||
         read_number(j, "scratch_fixed", max_fixed_bytes, &ret->scratch_fixed, where, e) < 0 ||
         read_number(j, "scratch_col", max_row_bytes, &ret->scratch_col, where, e) < 0 ||
         read_phases(json_object_get(j, "forward"), EMIT_MAX_PHASES, false, ret->forward,

@@ -104,14 +104,31 @@ static entry_fn *entry_of(const struct device_code *c, const struct phase *phase
     return c->backward[phase - r->backward];
 }
 
+/* Indices of a phase that can be done in any order; in a plan with partial items these come first. */
+struct stage {
+    const struct abi_plan *plan; /* null: over the heads */
+    u64 each;                    /* indices of a work */
+    u64 begin, end;
+};
+
+static uint32_t stages_of(const struct abi_args *a, enum abi_over over, struct stage ret[2])
+{
+    if (over == ABI_OVER_HEADS) {
+        ret[0] = (struct stage){NULL, 1, 0, (u64)a->heads * a->slice_batch};
+        return 1;
+    }
+    const struct abi_plan *p = over == ABI_OVER_TRANSPOSED ? &a->transposed : &a->forward;
+    u64 each = over == ABI_OVER_WORK ? 1 : a->slice_batch;
+    u64 first = p->partials * each, all = p->works * each;
+    ret[0] = (struct stage){p, each, 0, first ? first : all};
+    ret[1] = (struct stage){p, each, first, all};
+    return first && first < all ? 2 : 1;
+}
+
 static u64 indices(const struct abi_args *a, enum abi_over over)
 {
-    if (over == ABI_OVER_WORK)
-        return a->forward.works;
-    u64 each = over == ABI_OVER_HEADS     ? a->heads
-               : over == ABI_OVER_FORWARD ? a->forward.works
-                                          : a->transposed.works;
-    return each * a->slice_batch;
+    struct stage stage[2];
+    return stage[stages_of(a, over, stage) - 1].end;
 }
 
 /* How a team divides a phase: the first indices, most of the cost, in one range for each thread, the
@@ -127,29 +144,39 @@ static struct share share_heads(u64 count, u64 thread, u64 team)
     return (struct share){count * thread / team, count * (thread + 1) / team, count};
 }
 
-static struct share share_work(const struct abi_plan *p, u64 slice, u64 thread, u64 team)
+static struct share share_work(const struct stage *t, u64 thread, u64 team)
 {
     enum { REST = 10 }; /* a tenth of the cost */
-    struct share s = {0};
-    u64 total = 0, before = 0;
-    for (u32 w = 0; w < p->works; w++)
+    const struct abi_plan *p = t->plan;
+    struct share s = {t->begin, t->begin, t->begin};
+    u64 first = t->begin / t->each, end = t->end / t->each, total = 0, before = 0;
+    for (u64 w = first; w < end; w++)
         total += p->items[p->work[w].item].cost;
     u64 fixed = total - total / REST;
-    for (u32 w = 0; w < p->works && before < fixed; w++) {
-        s.begin += before * team < fixed * thread ? slice : 0;
-        s.end += before * team < fixed * (thread + 1) ? slice : 0;
-        s.rest += slice;
+    for (u64 w = first; w < end && before < fixed; w++) {
+        s.begin += before * team < fixed * thread ? t->each : 0;
+        s.end += before * team < fixed * (thread + 1) ? t->each : 0;
+        s.rest += t->each;
         before += p->items[p->work[w].item].cost;
     }
     return s;
 }
 
-static struct share share_of(const struct abi_args *a, enum abi_over over, u64 thread, u64 team)
+static struct share share_of(const struct stage *t, u64 thread, u64 team)
 {
-    if (over == ABI_OVER_HEADS)
-        return share_heads(indices(a, over), thread, team);
-    return share_work(over == ABI_OVER_TRANSPOSED ? &a->transposed : &a->forward,
-                      over == ABI_OVER_WORK ? 1 : a->slice_batch, thread, team);
+    return t->plan ? share_work(t, thread, team) : share_heads(t->end, thread, team);
+}
+
+/* One thread of the team, and the barrier. */
+static void run_stage(const struct abi_args *a, entry_fn *entry, const struct stage *t,
+                      u64 thread, u8 *scratch)
+{
+    struct share s = share_of(t, thread, (u64)omp_get_num_threads());
+    if (s.begin < s.end)
+        entry(a, s.begin, s.end, scratch);
+#pragma omp for schedule(dynamic, 1)
+    for (u64 k = s.rest; k < t->end; k++)
+        entry(a, k, k + 1, scratch);
 }
 
 /* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */
@@ -161,14 +188,10 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
         u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
         for (uint32_t p = 0; p < l->n_phases; p++) {
             entry_fn *entry = entry_of(c, &l->phases[p]);
-            u64 count = indices(&l->args, l->phases[p].over);
-            struct share s =
-                share_of(&l->args, l->phases[p].over, thread, (u64)omp_get_num_threads());
-            if (s.begin < s.end)
-                entry(&l->args, s.begin, s.end, scratch);
-#pragma omp for schedule(dynamic, 1)
-            for (u64 k = s.rest; k < count; k++)
-                entry(&l->args, k, k + 1, scratch);
+            struct stage stage[2];
+            uint32_t stages = stages_of(&l->args, l->phases[p].over, stage);
+            for (uint32_t k = 0; k < stages; k++)
+                run_stage(&l->args, entry, &stage[k], thread, scratch);
         }
     }
 }

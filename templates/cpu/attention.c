@@ -27,6 +27,7 @@
 #include "cpu/product.h"
 #endif
 #include "cpu/strip.h"
+#include "cpu/partial.h"
 #include "cpu/dropout.h"
 #include "cpu/panels.h"
 #include "cpu/walk.h"

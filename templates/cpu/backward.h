@@ -226,7 +226,7 @@ static void strip_deltas(const struct strip *t)
             continue;
         float o[WIDTH];
         vec sum = {0};
-        row_read(&t->s, &t->s.a->o, t->item->row0 + r, 1, o);
+        row_read(&t->s, &t->s.a->o, row_of(t->item, r), 1, o);
         for (u32 d = 0; d < WIDTH; d += LANES)
             sum += output_finite(load(o + d)) * load(&t->m->row[1][r][d]);
         t->m->mean[r] = sum_lanes(sum);
@@ -257,13 +257,16 @@ static void strip_backward(struct strip *t)
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
     float missing[STRIP_ROWS] = {0};
     if (!BLOCKS_KEPT || t->transposed) {
+        partial_resume(t, late || t->transposed ? 2 : 1, missing, 0);
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
             block_backward(t, b, missing);
             if (late)
                 late_block(t, b, missing);
         }
-        if (late)
+        if (t->item->partial)
+            partial_leave(t, late || t->transposed ? 2 : 1, missing, 0);
+        else if (late)
             late_finish(t, missing);
         return;
     }
@@ -281,7 +284,7 @@ static void backward_write(const struct strip *t, const struct abi_tensor *to, f
                            u32 which)
 {
     for (u32 r = 0; r < t->item->rows; r++) {
-        u32 i = t->item->row0 + r;
+        u32 i = row_of(t->item, r);
         if (!row_owned(t->item, r) || i >= t->s.rows)
             continue;
         if (row_live(t, r))
@@ -323,15 +326,16 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
         if (DELTA_LATE)
             strip_clear_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
-            t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, item->row0 + r)) : 0;
+            t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
         if (!BLOCKS_KEPT)
             strip_deltas(&t);
         strip_backward(&t);
         for (u32 r = 0; r < item->rows; r++)
-            if (row_live(&t, r))
-                *state_at(s, item->row0 + r) = t.m->mean[r];
+            if (row_live(&t, r) && !item->partial)
+                *state_at(s, row_of(item, r)) = t.m->mean[r];
     }
-    backward_write(&t, &s->a->d_q, s->a->scale, 0);
+    if (!item->partial)
+        backward_write(&t, &s->a->d_q, s->a->scale, 0);
 }
 
 static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
@@ -349,6 +353,8 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
         strip_clear_sums(&t, 1);
         strip_backward(&t);
     }
+    if (item->partial)
+        return;
     backward_write(&t, &s->a->d_k, s->a->scale, 0);
     backward_write(&t, &s->a->d_v, dropping(&t) ? s->a->keep_scale : 1, 1);
 }

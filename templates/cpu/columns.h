@@ -125,7 +125,7 @@ static void columns_keep(const struct strip *t, struct block *b, const struct gr
         for (u32 left = columns_seen(t, g, r); left; left &= left - 1) {
             u32 k = (u32)__builtin_ctz(left);
             u32 column = t->plan->columns[g->first + k];
-            keep |= (u32)keep_entry(t, t->item->row0 + r, column) << k;
+            keep |= (u32)keep_entry(t, row_of(t->item, r), column) << k;
         }
         keep_put(b, r, g->at, g->width, keep);
     }

@@ -8,7 +8,7 @@ static void forward_write(const struct strip *t)
     const struct abi_args *a = t->s.a;
     float kept = dropping(t) ? a->keep_scale : 1;
     for (u32 r = 0; r < t->item->rows; r++) {
-        u32 i = t->item->row0 + r;
+        u32 i = row_of(t->item, r);
         if (!row_owned(t->item, r) || i >= t->s.rows)
             continue;
         if (row_live(t, r)) {
@@ -45,7 +45,10 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         else
             sparsegen_forward(&t);
     }
-    forward_write(&t);
+    if (item->partial)
+        partial_leave(&t, 1, t.m->largest, t.m->total);
+    else
+        forward_write(&t);
 }
 
 #endif

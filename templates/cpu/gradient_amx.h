@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* P and dS of a block that is all panels, for a matrix unit: from scores and slopes straight to
-   rounded weights, without the floats that walks and dropout need. */
+/* P and dS of a block that is all panels and gathered columns, for a matrix unit: from scores and
+   slopes straight to rounded weights, without the floats that walks and dropout need. */
 #ifndef MASKC_CPU_GRADIENT_AMX_H
 #define MASKC_CPU_GRADIENT_AMX_H
 
 INLINE int panels_alone(const struct strip *t, const struct block *b)
 {
     return !b->walks && !dropping(t);
+}
+
+/* LSE and state of a group of gathered columns. */
+static void gathered_read(const struct strip *t, const struct group *g, float *offset,
+                          float *mean)
+{
+    for (u32 c = 0; c < TILE; c++) {
+        u32 column = group_column(t, g, c < g->width ? c : 0);
+        offset[g->at + c] = c < g->width ? score_offset(*lse_at(&t->s, column)) : 0;
+        mean[g->at + c] = c < g->width ? *state_at(&t->s, column) : 0;
+    }
 }
 
 /* The transposed plan: what is subtracted from the columns' scores and slopes. */
@@ -16,6 +27,10 @@ static void columns_read(const struct strip *t, const struct block *b, float *of
     const vec none = splat(-INFINITY_F);
     for (u32 k = 0; k < b->groups; k++) {
         const struct group *g = &b->group[k];
+        if (g->kind == GROUP_COLUMNS) {
+            gathered_read(t, g, offset, mean);
+            continue;
+        }
         const float *lse = lse_at(&t->s, g->first), *state = state_at(&t->s, g->first);
         for (u32 c = 0; c < TILE; c += LANES) {
             vec x = {0}, y = {0};

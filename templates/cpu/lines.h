@@ -49,7 +49,7 @@ INLINE int plain_softmax(const struct sequence *s)
 static int lines_alone(const struct abi_plan *p, const struct abi_item *item)
 {
     return item->pieces == 1 && p->pieces[item->piece].kind == ABI_DIAGONAL &&
-           item->cols <= CHUNK_COLS;
+           item->cols <= CHUNK_COLS && !item->resume[0] && !item->partial;
 }
 
 static struct lines_item lines_open(const struct sequence *s, const struct abi_plan *p,

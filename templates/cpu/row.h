@@ -8,7 +8,7 @@ static int row_alone(const struct abi_plan *p, const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
     return item->pieces == 1 && piece->kind == ABI_ROWS && piece->count == 1 &&
-           item->cols <= CHUNK_COLS;
+           item->cols <= CHUNK_COLS && !item->resume[0] && !item->partial;
 }
 
 /* Where the row's range lies, below the length. */

@@ -91,7 +91,8 @@ static void softmax_forward(struct strip *t)
         t->m->largest[r] = -INFINITY_F;
         t->m->total[r] = 0;
     }
-    for (int first = 1; block_next(t, b); first = 0) {
+    partial_resume(t, 1, t->m->largest, t->m->total);
+    for (int first = !t->item->resume[0]; block_next(t, b); first = 0) {
         block_scores(t, b);
         softmax_block(t, b, first);
         block_scale(t, b);
@@ -101,7 +102,8 @@ static void softmax_forward(struct strip *t)
         }
         block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
     }
-    softmax_finish(t->m);
+    if (!t->item->partial)
+        softmax_finish(t->m);
 }
 
 #endif

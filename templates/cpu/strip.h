@@ -89,15 +89,28 @@ INLINE int row_owned(const struct abi_item *item, u32 r)
     return item->own[r / 32] >> (r % 32) & 1;
 }
 
+/* The position in the sequence. */
+INLINE u32 row_of(const struct abi_item *item, u32 r)
+{
+    return item->row0 + item->step * r;
+}
+
+static inline int piece_gathers(u32 kind)
+{
+    return kind == ABI_COLUMNS || kind == ABI_RESIDUE;
+}
+
 static inline int piece_is_panel(u32 kind)
 {
-    return kind == ABI_TILES || kind == ABI_BLOCKS || kind == ABI_COLUMNS;
+    return kind == ABI_TILES || kind == ABI_BLOCKS || piece_gathers(kind);
 }
 
 /* Bit r: row r is owned and below the length. */
 static inline u32 rows_live(const struct sequence *s, const struct abi_item *item)
 {
     u32 active = item->row0 < s->length ? s->length - item->row0 : 0;
+    if (item->step > 1)
+        active = (active + item->step - 1) / item->step;
     active = active < item->rows ? active : item->rows;
     return item->own[0] & (active < 32 ? (1u << active) - 1 : 0xffffffff);
 }
@@ -137,7 +150,7 @@ static void strip_read(const struct strip *t, const struct abi_tensor *from, flo
 {
     for (u32 r = 0; r < t->rows; r++)
         if (row_live(t, r))
-            row_read(&t->s, from, t->item->row0 + r, factor, to[r]);
+            row_read(&t->s, from, row_of(t->item, r), factor, to[r]);
         else
             for (u32 d = 0; d < WIDTH; d++)
                 to[r][d] = 0;
@@ -240,7 +253,7 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
         g.pattern = tile.pattern;
         if (g.pattern)
             g.live &= pattern_live(p->patterns + (u64)(g.pattern - 1) * STRIP_ROWS);
-    } else if (piece->kind == ABI_COLUMNS) {
+    } else if (piece_gathers(piece->kind)) {
         gather_group(t, &p->gathers[piece->first + t->entry++], &g);
     } else if (piece->kind == ABI_DIAGONAL) {
         u32 left = piece->count - t->entry;
@@ -289,7 +302,7 @@ static int block_next(struct strip *t, struct block *b)
         g.gap = AMX && group_is_panel(&g) ? -b->cols % TILE : 0;
         g.at = b->cols + g.gap;
         b->cols = g.at + (AMX && group_is_panel(&g) ? TILE : g.width);
-        b->walks |= g.kind != GROUP_PANEL;
+        b->walks |= !group_is_panel(&g);
         b->group[b->groups++] = g;
     }
     return b->groups != 0;

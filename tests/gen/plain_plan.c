@@ -6,8 +6,9 @@
 struct plain {
     const struct plan *plan;
     const struct plan_pass *pass;
-    uint8_t *visits; /* [n][n], in the direction of the pass */
-    uint8_t *owned;  /* [n] */
+    uint8_t *visits;          /* [n][n], in the direction of the pass */
+    uint8_t *owned;           /* [n] by items that are not partial */
+    uint8_t *begun, *resumed; /* [n] */
     bool ok;
 };
 
@@ -15,10 +16,11 @@ static void visit(struct plain *d, const struct abi_item *item, u32 r, i64 col)
 {
     u32 n = d->plan->n;
     bool own = r < item->rows && item->own[r / 32] >> (r % 32) & 1;
-    if (!own || col < 0 || col >= n || item->row0 + r >= n)
+    u64 row = item->row0 + (u64)item->step * r;
+    if (!own || col < 0 || col >= n || row >= n)
         d->ok = false;
     else
-        d->visits[(size_t)(item->row0 + r) * n + (size_t)col]++;
+        d->visits[row * n + (size_t)col]++;
 }
 
 static void visit_tile(struct plain *d, const struct abi_item *item,
@@ -93,6 +95,7 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
     u64 room = piece->kind == ABI_TILES      ? t->n_tiles
                : piece->kind == ABI_DIAGONAL ? t->n_lines
                : piece->kind == ABI_COLUMNS  ? t->n_gathers
+               : piece->kind == ABI_RESIDUE  ? t->n_gathers
                                              : t->n_ranges;
     u32 cols = 0;
     d->ok &= piece->kind < ABI_KINDS && (u64)piece->first + piece->count <= room;
@@ -101,32 +104,37 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
             visit_tile(d, item, &t->tiles[k]), cols += 32;
         else if (piece->kind == ABI_DIAGONAL)
             visit_line(d, item, &t->lines[k]), cols++;
-        else if (piece->kind == ABI_COLUMNS)
+        else if (piece->kind == ABI_COLUMNS || piece->kind == ABI_RESIDUE)
             cols += visit_gather(d, item, &t->gathers[k]);
         else
             visit_range(d, item, t->ranges[k], piece->kind == ABI_ROWS),
                 cols += t->ranges[k].end - t->ranges[k].begin;
     }
-    d->ok &= (piece->kind == ABI_ROWS) == (item->rows == 1);
+    d->ok &= (piece->kind == ABI_RESIDUE) == (item->step > 1);
+    d->ok &= item->step > 1 || (piece->kind == ABI_ROWS) == (item->rows == 1);
     return cols;
 }
 
 static void visit_item(struct plain *d, const struct abi_item *item)
 {
     u32 n = d->plan->n, cols = 0;
-    if (item->rows < 1 || item->rows > d->plan->strip_rows || item->row0 >= n ||
-        item->rows > n - item->row0 || (u64)item->piece + item->pieces > d->pass->n_pieces) {
+    if (item->rows < 1 || item->rows > d->plan->strip_rows || item->step < 1 ||
+        item->row0 + (u64)item->step * (item->rows - 1) >= n ||
+        (u64)item->piece + item->pieces > d->pass->n_pieces) {
         d->ok = false;
         return;
     }
-    d->ok &= item->rows == 1 || item->row0 % d->plan->strip_rows == 0;
+    d->ok &= item->rows == 1 || item->step > 1 || item->row0 % d->plan->strip_rows == 0;
     for (u32 r = 0; r < ABI_MAX_STRIP; r++) {
         if (!(item->own[r / 32] >> (r % 32) & 1))
             continue;
-        if (r < item->rows)
-            d->owned[item->row0 + r]++;
-        else
+        u32 row = item->row0 + item->step * r;
+        if (r >= item->rows) {
             d->ok = false;
+            continue;
+        }
+        (item->partial ? d->begun : d->owned)[row]++;
+        d->resumed[row] += item->resume[r / 32] >> (r % 32) & 1;
     }
     for (u32 k = 0; d->ok && k < item->pieces; k++) {
         const struct abi_piece *piece = &d->pass->pieces[item->piece + k];
@@ -144,10 +152,12 @@ bool plain_equal(const struct plan *p, const struct plan_pass *t, const struct m
     for (u32 which = 0; which < p->n_masks && d.ok; which++) {
         d.visits = memory_new((size_t)p->n * p->n, 1);
         d.owned = memory_new(p->n, 1);
+        d.begun = memory_new(p->n, 1);
+        d.resumed = memory_new(p->n, 1);
         for (u32 k = t->item_first[which]; k < t->item_first[which + 1]; k++)
             visit_item(&d, &t->items[k]);
         for (u32 i = 0; i < p->n; i++) {
-            d.ok &= d.owned[i] == 1;
+            d.ok &= d.owned[i] == 1 && d.begun[i] == d.resumed[i] && d.begun[i] < 2;
             for (u32 j = 0; j < p->n; j++)
                 d.ok &= d.visits[(size_t)i * p->n + j] ==
                         (transposed ? pattern_test(m->pattern[which], j, i)
@@ -155,6 +165,8 @@ bool plain_equal(const struct plan *p, const struct plan_pass *t, const struct m
         }
         free(d.visits);
         free(d.owned);
+        free(d.begun);
+        free(d.resumed);
     }
     return d.ok;
 }

@@ -70,7 +70,7 @@ static u32 quarterings(u32 cost, u32 largest)
     return times;
 }
 
-/* Dearer items first, to a factor of four, and within that by head. */
+/* Partial items first; of each, dearer items first, to a factor of four, and within that by head. */
 static void check_order(const struct plan_pass *t, u64 first, u64 count)
 {
     u32 largest = 0;
@@ -81,7 +81,10 @@ static void check_order(const struct plan_pass *t, u64 first, u64 count)
     for (u64 k = first + 1; k < first + count; k++) {
         u32 before = quarterings(t->items[t->work[k - 1].item].cost, largest);
         u32 here = quarterings(t->items[t->work[k].item].cost, largest);
-        assert_true(before < here ||
+        u32 first_part = t->items[t->work[k - 1].item].partial;
+        u32 this_part = t->items[t->work[k].item].partial;
+        assert_true(first_part >= this_part);
+        assert_true(first_part > this_part || before < here ||
                     (before == here && t->work[k - 1].head <= t->work[k].head));
     }
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows that two items share: what the partial one leaves of a row for the one that resumes. Sums as
+   they stand, unscaled, in floats, and with them two numbers: m and l of softmax, or in the backward
+   pass what is missing from delta. They lie behind the head's packed operands. */
+#ifndef MASKC_CPU_PARTIAL_H
+#define MASKC_CPU_PARTIAL_H
+
+INLINE float *partial_sums(const struct strip *t, u32 which, u32 r)
+{
+    float *first = (float *)(void *)((u8 *)pack_of_head(&t->s) + t->s.a->partial_at);
+    return first + ((u64)which * padded_rows(t->s.a) + row_of(t->item, r)) * WIDTH;
+}
+
+INLINE float *partial_numbers(const struct strip *t, u32 r)
+{
+    float *first = (float *)(void *)((u8 *)pack_of_head(&t->s) + t->s.a->partial_at);
+    return first + (u64)(1 + BACKWARD) * padded_rows(t->s.a) * WIDTH + 2 * row_of(t->item, r);
+}
+
+INLINE int row_resumed(const struct strip *t, u32 r)
+{
+    return row_live(t, r) && t->item->resume[0] >> r & 1;
+}
+
+static void partial_leave(const struct strip *t, u32 sums, const float *first,
+                          const float *second)
+{
+    for (u32 r = 0; r < t->item->rows; r++) {
+        if (!row_live(t, r))
+            continue;
+        for (u32 k = 0; k < sums; k++)
+            for (u32 d = 0; d < WIDTH; d += LANES)
+                store(partial_sums(t, k, r) + d, load(t->m->sums[k][r] + d));
+        if (first)
+            partial_numbers(t, r)[0] = first[r];
+        if (second)
+            partial_numbers(t, r)[1] = second[r];
+    }
+}
+
+/* Rows that were not begun keep what they have. */
+static void partial_resume(const struct strip *t, u32 sums, float *first, float *second)
+{
+    if (!t->item->resume[0])
+        return;
+    for (u32 r = 0; r < t->item->rows; r++) {
+        if (!row_resumed(t, r))
+            continue;
+        for (u32 k = 0; k < sums; k++)
+            for (u32 d = 0; d < WIDTH; d += LANES)
+                store(t->m->sums[k][r] + d, load(partial_sums(t, k, r) + d));
+        if (first)
+            first[r] = partial_numbers(t, r)[0];
+        if (second)
+            second[r] = partial_numbers(t, r)[1];
+    }
+}
+
+#endif
