@@ -147,7 +147,7 @@ struct maskc_launch {
        batch and read by both passes; its gradient, summed over the batch, and the sums of that along
        diagonals, [H, 2n - 1] with offset j - i = o at o + n - 1: null where not wanted. Both are
        written in full, 0 where no key is active. */
-    const float *soft;
+    const float *soft; /* a bias of -inf is as good as an inactive key */
     float *grad_soft, *grad_soft_diagonals;
 };
 

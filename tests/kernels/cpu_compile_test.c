@@ -38,6 +38,8 @@ static void test_shapes(void **state)
         {.head_dim = 24, .backward = true, .dropout = true, .dtype = ABI_BF16},
         {.head_dim = 256, .transform = ABI_SPARSEGEN, .dropout = true, .backward = true},
         {.head_dim = 80, .transform = ABI_SPARSEGEN, .dtype = ABI_BF16},
+        {.head_dim = 72, .backward = true, .dropout = true, .soft = ABI_SOFT_SCALE},
+        {.head_dim = 64, .backward = true, .dtype = ABI_BF16, .soft = ABI_SOFT_BIAS},
         {.head_dim = 40, .backward = true, .dropout = true, .dtype = ABI_F16},
     };
     for (const struct target *t = targets; t->name; t++)

@@ -39,10 +39,10 @@ static double loss(const struct problem *p, const struct problem_data *d)
 }
 
 static void check_gradient(const struct problem *p, const struct problem_data *d, double *input,
-                           const double *gradient)
+                           const double *gradient, uint64_t count)
 {
     const double step = 1e-6;
-    for (uint64_t k = 0; k < problem_elements(p); k++) {
+    for (uint64_t k = 0; k < count; k++) {
         double old = input[k];
         input[k] = old + step;
         double above = loss(p, d);
@@ -56,12 +56,28 @@ static void check_gradient(const struct problem *p, const struct problem_data *d
     }
 }
 
+/* One offset at a time. */
+static void check_diagonals(const struct problem *p, const struct problem_data *d)
+{
+    if (!p->soft)
+        return;
+    for (uint32_t h = 0; h < HEADS; h++)
+        for (int o = -(N - 1); o < N; o++) {
+            double sum = 0;
+            for (int i = 0; i < N; i++)
+                if (i + o >= 0 && i + o < N)
+                    sum += d->d_x[(h * N + (uint32_t)i) * N + (uint32_t)(i + o)];
+            assert_true(fabs(sum - d->d_diagonal[h * (2 * N - 1) + (uint32_t)(o + N - 1)]) <
+                        1e-12);
+        }
+}
+
 static void test_finite_differences(void **state)
 {
     (void)state;
     struct mask *m = make_mask();
     const int32_t lengths[BATCH] = {N, 6};
-    for (int variant = 0; variant < 8; variant++) {
+    for (int variant = 0; variant < 24; variant++) {
         struct problem p = {
             .mask = m,
             .batch = BATCH,
@@ -72,14 +88,18 @@ static void test_finite_differences(void **state)
             .dropout = variant & 2 ? 0.25 : 0,
             .lengths = variant & 4 ? lengths : NULL,
             .scale = variant & 4 ? 0.7 : 0,
+            .soft = (enum abi_soft)(variant / 8),
             .seed = 7,
             .random_seed = 11,
         };
         struct problem_data *d = problem_inputs(&p);
         reference_run(&p, d, true);
-        check_gradient(&p, d, d->q, d->d_q);
-        check_gradient(&p, d, d->k, d->d_k);
-        check_gradient(&p, d, d->v, d->d_v);
+        uint64_t size = problem_elements(&p);
+        check_gradient(&p, d, d->q, d->d_q, size);
+        check_gradient(&p, d, d->k, d->d_k, size);
+        check_gradient(&p, d, d->v, d->d_v, size);
+        check_gradient(&p, d, d->x, d->d_x, problem_soft_elements(&p));
+        check_diagonals(&p, d);
         problem_data_destroy(d);
     }
     mask_destroy(m);
@@ -141,15 +161,16 @@ static void test_sample(void **state)
 
 static void check_plain(const struct mask *m, enum abi_dtype dtype, double tolerance)
 {
-    for (int transform = ABI_SOFTMAX; transform <= ABI_SPARSEGEN; transform++) {
+    for (int variant = 0; variant < 6; variant++) {
         struct problem p = {.mask = m,
                             .batch = BATCH,
                             .length = N,
                             .head_dim = DIM,
                             .dtype = dtype,
                             .dropout = 0.1,
-                            .transform = (enum abi_transform)transform,
+                            .transform = (enum abi_transform)(variant % 2),
                             .lambda = -4,
+                            .soft = (enum abi_soft)(variant / 2),
                             .random_seed = 5};
         struct problem_data *a = problem_inputs(&p), *b = problem_data_copy(&p, a);
         reference_run(&p, a, true);
@@ -160,6 +181,8 @@ static void check_plain(const struct mask *m, enum abi_dtype dtype, double toler
             double error = error_measure(pair[k][0], pair[k][1], problem_elements(&p));
             assert_true(error > 0 && error < tolerance);
         }
+        if (p.soft)
+            assert_true(error_measure(b->d_x, a->d_x, problem_soft_elements(&p)) < tolerance);
         problem_data_destroy(a);
         problem_data_destroy(b);
     }

@@ -113,6 +113,12 @@ static uint64_t round64(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+/* After the kernel's features have changed. */
+static void more_workspace(struct bench *b)
+{
+    b->launch.workspace_bytes = maskc_workspace_bytes(&b->kernel, &b->launch);
+}
+
 static void defaults_are_filled_in(void **state)
 {
     (void)state;
@@ -252,6 +258,10 @@ BREAK(huge_row,        l->key.row = INT64_MAX / 16 * 16, l->key.head = 64)
 BREAK(minus_row,       l->key.row = INT64_MIN, l->key.head = 64)
 BREAK(overlap_head,    l->out.row = 192, l->out.head = 16, l->out.batch = 192 * N)
 BREAK(overlap_row,     l->out.head = 64)
+BREAK(needless_soft,   l->soft = (float *)(void *)b->room)
+BREAK(needless_dsoft,  l->grad_soft_diagonals = (float *)(void *)b->room)
+BREAK(no_soft,         b->file->artifact.features.soft = ABI_SOFT_BIAS, more_workspace(b))
+BREAK(odd_soft,        b->file->artifact.features.soft = ABI_SOFT_SCALE, more_workspace(b), l->soft = (float *)(void *)(b->room + 2))
 BREAK(no_workspace,    l->workspace = NULL)
 BREAK(odd_workspace,   l->workspace = b->room + 32)
 BREAK(small_workspace, l->workspace_bytes--)
@@ -268,6 +278,33 @@ BREAK(forward_only,    b->file->artifact.features.backward = false)
 BREAK(no_grad,         l->grad_value.data = NULL)
 BREAK(overlap_grad,    l->grad_key.head = 64)
 /* clang-format on */
+
+/* X goes to both passes, its gradient and the room for its sums to the backward one. */
+static void soft_masks_are_handed_on(void **state)
+{
+    (void)state;
+    for (int backward = 0; backward < 2; backward++) {
+        struct bench *b = new_bench(backward);
+        uint64_t without = b->launch.workspace_bytes;
+        float *x = (float *)(void *)b->room;
+        b->file->artifact.features.soft = ABI_SOFT_BIAS;
+        more_workspace(b);
+        b->launch.soft = x;
+        b->launch.grad_soft = x + 1;
+        b->launch.grad_soft_diagonals = x + 2;
+        run(b);
+        const struct abi_args *a = &b->code.seen[0].args;
+        uint64_t works = b->file->artifact.plan[0].forward.layer_work[0][1];
+        uint64_t part = backward ? round64(works * (N + 32) * 4) : 0;
+        assert_int_equal(b->launch.workspace_bytes, without + part);
+        assert_ptr_equal(a->soft, x);
+        assert_ptr_equal(a->d_soft, backward ? x + 1 : NULL);
+        assert_ptr_equal(a->d_diagonal, backward ? x + 2 : NULL);
+        if (backward)
+            assert_ptr_equal(a->pack, (uint8_t *)a->soft_part + part);
+        free_bench(b);
+    }
+}
 
 enum { FORWARD = 1, BACKWARD = 2, BOTH = 3 };
 
@@ -301,6 +338,10 @@ static const struct {
     {NAMED(minus_row), BOTH, "key has strides"},
     {NAMED(overlap_head), FORWARD, "out has strides"},
     {NAMED(overlap_row), FORWARD, "out has strides"},
+    {NAMED(needless_soft), BOTH, "compiled without one"},
+    {NAMED(needless_dsoft), BOTH, "compiled without one"},
+    {NAMED(no_soft), BOTH, "soft is null"},
+    {NAMED(odd_soft), BOTH, "aligned to 4 bytes"},
     {NAMED(no_workspace), BOTH, "workspace is null"},
     {NAMED(odd_workspace), BOTH, "workspace"},
     {NAMED(small_workspace), BOTH, "workspace_bytes"},
@@ -391,6 +432,7 @@ int main(void)
         cmocka_unit_test(large_batches_go_in_slices),
         cmocka_unit_test(packed_batches_have_no_batch_stride),
         cmocka_unit_test(dropout_is_a_sixteen_bit_threshold),
+        cmocka_unit_test(soft_masks_are_handed_on),
         cmocka_unit_test(wrong_arguments_are_refused_before_the_device_sees_them),
         cmocka_unit_test(unusual_arguments_are_taken),
         cmocka_unit_test(huge_workspaces_saturate),

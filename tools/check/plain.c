@@ -81,9 +81,12 @@ static float find_probabilities(struct head *w, uint32_t i)
         w->prob[j] = -1;
     for (uint64_t r = m->row[i]; r < m->row[i + 1]; r++)
         for (uint32_t j = m->run[r].begin; j < m->run[r].end && j < w->n; j++) {
+            float bias = (float)soft(w, ABI_SOFT_BIAS, i, j, 0);
+            if (bias == -INFINITY)
+                continue;
             w->score[j] = (float)problem_scale(p) *
                               dot(w->q + (uint64_t)i * w->D, w->k + (uint64_t)j * w->D, w->D) +
-                          (float)soft(w, ABI_SOFT_BIAS, i, j, 0);
+                          bias;
             w->sorted[count++] = w->score[j];
             w->prob[j] = 0;
         }

@@ -108,14 +108,24 @@ static void find_kept(struct row *r, uint32_t i)
                          : 65536 / (65536 - below);
 }
 
+/* A bias of -inf is as good as an inactive key. */
+static void find_scores(struct row *r, uint32_t i)
+{
+    for (uint32_t j = 0; j < r->n; j++)
+        if (r->active[j]) {
+            double bias = r->p->soft == ABI_SOFT_BIAS ? r->d->x[soft_at(r, i) + j] : 0;
+            r->score[j] = problem_scale(r->p) *
+                              dot(r->d->q + at(r, i), r->d->k + at(r, j), r->p->head_dim) +
+                          bias;
+            r->active[j] = bias > -INFINITY;
+        }
+}
+
 static void forward(struct row *r, uint32_t i)
 {
     uint32_t D = r->p->head_dim;
     find_active(r, i);
-    for (uint32_t j = 0; j < r->n; j++)
-        if (r->active[j])
-            r->score[j] = problem_scale(r->p) * dot(r->d->q + at(r, i), r->d->k + at(r, j), D) +
-                          (r->p->soft == ABI_SOFT_BIAS ? r->d->x[soft_at(r, i) + j] : 0);
+    find_scores(r, i);
     if (r->p->transform == ABI_SPARSEGEN)
         sparsegen(r);
     else
