@@ -52,13 +52,34 @@ struct sequence {
     uint32_t count, first_part;
 };
 
+/* Where time goes: seconds of the calling thread, added up over calls. */
+enum engine_phase {
+    PHASE_EMBEDDINGS,
+    PHASE_PROJECTION, /* query, key, value */
+    PHASE_ATTENTION,
+    PHASE_OUTPUT, /* of attention */
+    PHASE_FEED_FORWARD,
+    PHASE_NORMS,
+    PHASE_COUNT
+};
+const char *engine_phase_name(enum engine_phase p);
+
+/* Told of each layer's queries and keys, once all of them are there: row r, head h begins at
+   r * row + h * head elements of the engine's dtype, and has head_dim of them. */
+struct engine_watch {
+    void (*layer)(void *context, uint32_t layer, const void *query, const void *key,
+                  uint64_t row, uint64_t head);
+    void *context;
+};
+
 /* What a call needs and leaves behind; zeroed: empty. */
 struct engine_room {
     uint32_t sequences, tokens;
     int32_t *offsets; /* [sequences + 1]: rows of sequence s are offsets[s] .. offsets[s+1] */
     void *hidden;     /* [tokens, H] in the engine's dtype: the last hidden states */
-    uint32_t sequences_room;
-    struct arena *arena; /* internal */
+    double *seconds;  /* [PHASE_COUNT], the caller's, or null */
+    const struct engine_watch *watch; /* or null */
+    struct arena *arena;              /* internal */
 };
 void engine_room_finish(struct engine_room *room);
 /* Of one whose batches hold up to so many tokens. */

@@ -15,8 +15,8 @@ struct task_options {
     void *context;
 };
 
-/* Tokens of a text at most: the smallest of what is asked, what tokenizer and sentence settings say
-   and the positions there are. */
+/* Tokens of a text at most: what is asked, else the smaller of what tokenizer and sentence settings
+   say; never more than the model has positions. */
 uint32_t task_longest(const struct engine *g, uint32_t max_length);
 
 /* The tokens of many texts, and the batches that they are run in. */
@@ -31,7 +31,18 @@ struct task_batches {
 };
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
                  const struct task_options *o, struct task_batches *ret, struct error *e);
+/* The order and the batches of b->sequence, which somebody else filled in. */
+void task_form(struct task_batches *b, const struct task_options *o);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
+
+/* Runs batch after batch and hands each to `batch`, with its texts in the order of room's sequences. */
+struct task_visitor {
+    int (*batch)(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
+                 struct error *e);
+    void *context;
+};
+int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
+             struct engine_room *room, const struct task_visitor *visitor, struct error *e);
 
 /* Sentence vectors: [n, H] f32, pooled and, where asked, of norm 1. Pooling other than none. */
 int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
@@ -71,3 +82,21 @@ int task_classify(const struct engine *g, const struct task_batches *b,
                   const struct task_options *o, struct engine_room *room,
                   struct task_labels *ret, struct error *e);
 void task_labels_finish(struct task_labels *l);
+
+/* Where in text b the answer to question a stands. A text that is too long is read in windows of
+   o->max_length tokens (0: 384, or the positions) that overlap by 128 or half of what fits. */
+struct task_span {
+    uint32_t begin, end; /* bytes of b */
+    float score;         /* logit of the start plus logit of the end */
+    float probability;   /* among the spans of the text that are given */
+};
+struct task_spans {
+    uint32_t texts, top;
+    struct task_span *span; /* [texts, top], best first */
+    uint32_t *count;        /* [texts]: of them are there */
+    float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
+};
+int task_answer(const struct engine *g, const struct task_text *text, uint32_t n, uint32_t top,
+                const struct task_options *o, struct engine_room *room, struct task_spans *ret,
+                struct error *e);
+void task_spans_finish(struct task_spans *s);

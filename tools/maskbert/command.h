@@ -22,6 +22,10 @@ int command_convert(const struct options *o);
 int command_init(const struct options *o);
 int command_vocab(const struct options *o);
 int command_tokenize(const struct options *o);
+int command_embed(const struct options *o);
+int command_fill_mask(const struct options *o);
+int command_classify(const struct options *o);
+int command_answer(const struct options *o);
 
 struct weights;
 /* What a user should know about the weights, on stderr. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/input.h"
 #include "masks/base/memory.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,67 @@ int input_next(struct input_lines *in, FILE *from, struct error *e)
         in->used = in->size;
     }
     return 0;
+}
+
+static int read_stream(FILE *from, const char *name, char **ret, size_t *ret_size,
+                       struct error *e)
+{
+    size_t size = 0, room = 0, got;
+    char *bytes = NULL;
+    do {
+        if (size + BLOCK_BYTES > room) {
+            room = 2 * room + BLOCK_BYTES;
+            bytes = memory_resize(bytes, room, 1);
+        }
+        got = fread(bytes + size, 1, BLOCK_BYTES, from);
+        size += got;
+    } while (got);
+    *ret = bytes;
+    *ret_size = size;
+    return ferror(from) ? error_set(e, ERROR_INPUT, "%s: cannot be read", name) : 0;
+}
+
+static int split(struct input_text *t, size_t size, const char *name, struct error *e)
+{
+    for (size_t at = 0; at < size;) {
+        const char *newline = memchr(t->bytes + at, '\n', size - at);
+        size_t length = newline ? (size_t)(newline - t->bytes) - at : size - at;
+        if (length > TOKENIZER_MAX_BYTES || t->count == INT32_MAX)
+            return error_set(e, ERROR_INPUT,
+                             "%s: a line of more than %d bytes, or too many lines", name,
+                             TOKENIZER_MAX_BYTES);
+        *MEMORY_PUSH(t->line, t->count, t->room) =
+            (struct text_part){t->bytes + at, (uint32_t)length};
+        at += length + 1;
+    }
+    return 0;
+}
+
+int input_read(const char *path, struct input_text *ret, struct error *e)
+{
+    struct input_text t = {0};
+    const char *name = path ? path : "stdin";
+    FILE *from = path ? fopen(path, "rbe") : stdin;
+    size_t size;
+    if (!from)
+        return error_set(e, ERROR_INPUT, "%s: %s", path, strerror(errno));
+    int r = read_stream(from, name, &t.bytes, &size, e);
+    if (from != stdin)
+        fclose(from);
+    if (r == 0)
+        r = split(&t, size, name, e);
+    if (r < 0)
+        input_text_finish(&t);
+    else
+        *ret = t;
+    return r;
+}
+
+void input_text_finish(struct input_text *t)
+{
+    free(t->line);
+    free(t->bytes);
+    *t = (struct input_text){0};
 }
 
 void input_parts(struct text_part line, struct text_part *a, struct text_part *b)

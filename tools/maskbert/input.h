@@ -20,3 +20,12 @@ void input_finish(struct input_lines *in);
 
 /* The two sides of a line's first tab; b's bytes are null where there is none. */
 void input_parts(struct text_part line, struct text_part *a, struct text_part *b);
+
+/* All lines of a file (null: of stdin), in memory. */
+struct input_text {
+    struct text_part *line;
+    uint32_t count, room;
+    char *bytes;
+};
+int input_read(const char *path, struct input_text *ret, struct error *e);
+void input_text_finish(struct input_text *t); /* a zeroed one is fine */

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #define O(id) OPTION_BIT(OPTION_##id)
+#define RUN_OPTIONS                                                                       \
+    (O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(MAX_LENGTH) | \
+     O(BATCH_TOKENS) | O(COMPAT))
 
 /* A command stands here once it works. */
 /* clang-format off */
@@ -27,6 +30,21 @@ const struct command commands[] = {
      "With --json: {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]} a line. Offsets are "
      "bytes, counted from the beginning of the part (what follows a tab is the second).",
      O(OFFSETS) | O(MAX_LENGTH) | O(COMPAT) | O(THREADS) | O(JSON), 1, command_tokenize},
+    {"embed", "DIR", "a vector for each line of text",
+     "Writes [lines, hidden size] as f32 to a .npy, or a JSON array a line to a .jsonl; --pooling none writes the last "
+     "hidden states, [lines, longest, hidden size], zero after each line's end. A tab makes a pair. A "
+     "sentence-transformers folder brings its own pooling and normalisation. Lines that are too long are cut.",
+     O(INPUT) | O(OUTPUT) | O(POOLING) | O(NORMALIZE) | RUN_OPTIONS, 1, command_embed},
+    {"fill-mask", "DIR", "the likeliest words for each [MASK]", "Reads lines from stdin.",
+     O(TOP) | O(JSON) | RUN_OPTIONS, 1, command_fill_mask},
+    {"classify", "DIR", "labels of each line of text, or of its tokens",
+     "Reads lines from stdin. A tab makes a pair; for multiple choice, tabs part the question and its choices. What is "
+     "printed is the architecture's: labels with probabilities (one or many), a number, labels of tokens, a choice.",
+     O(JSON) | RUN_OPTIONS, 1, command_classify},
+    {"answer", "DIR", "where in a text the answer to a question stands",
+     "Reads lines from stdin: a question, a tab, the text. Texts beyond --max-length (default 384) tokens are read in "
+     "windows that overlap. Prints the best answer, or with --json the five best with their bytes in the text.",
+     O(JSON) | RUN_OPTIONS, 1, command_answer},
     {0},
 };
 /* clang-format on */

@@ -41,6 +41,23 @@ static const struct row {
     [OPTION_COMPAT]     = {"tokenizer-compat", 0, "hf|google", "As HuggingFace's fast tokenizer (default) or as Google's", TEXT, AT(compat)},
     [OPTION_THREADS]    = {"threads", 0, "N", "Default: all", U32, AT(threads)},
     [OPTION_JSON]       = {"json", 0, 0, "JSON on stdout and nothing else", FLAG, AT(json)},
+    [OPTION_INPUT]      = {"input", 0, "FILE", "Lines of text (default: stdin)", TEXT, AT(input)},
+    [OPTION_POOLING]    = {"pooling", 0, "P", "mean (default), cls, pooler or none", TEXT, AT(pooling)},
+    [OPTION_NORMALIZE]  = {"normalize", 0, 0, "Vectors of length 1", FLAG, AT(normalize)},
+    [OPTION_RUN_DTYPE]  = {"dtype", 0, "T", "f32 (default) or bf16", TEXT, AT(dtype)},
+    [OPTION_RUN_TRANSFORM] = {"transform", 0, "T", "softmax or sparsegen=LAMBDA (default: the model's own, else softmax)", TEXT, AT(transform)},
+    [OPTION_DEVICE]     = {"device", 0, "D", "cpu (default)", TEXT, AT(device)},
+    [OPTION_BATCH_TOKENS] = {"batch-tokens", 0, "N", "Tokens of a batch (default 4096)", U32, AT(batch_tokens)},
+    [OPTION_TOP]        = {"top", 0, "K", "Words for each [MASK] (default 5)", U32, AT(top)},
+    [OPTION_LAYER]      = {"layer", 0, "L", "One layer, from 0 (default: all)", TEXT, AT(layer)},
+    [OPTION_HEAD]       = {"head", 0, "H", "One head, from 0 (default: all)", TEXT, AT(head)},
+    [OPTION_KEEP]       = {"keep", 0, "P[,P..]", "Percent of the entries that stay", TEXT, AT(keep)},
+    [OPTION_DROP_DIAGONAL] = {"drop-diagonal", 0, 0, "Also masks without the diagonal", FLAG, AT(drop_diagonal)},
+    [OPTION_RANDOM]     = {"random", 0, 0, "Also random masks of the same size, to compare with", FLAG, AT(random)},
+    [OPTION_BATCH]      = {"batch", 0, "B", "Texts (default 32)", U32, AT(batch)},
+    [OPTION_LENGTH]     = {"length", 'n', "N", "Tokens of the longest text (default 128, or the positions)", U32, AT(length)},
+    [OPTION_LENGTHS]    = {"lengths", 0, "same|mixed", "All texts as long (default), or of N/8 to N tokens", TEXT, AT(lengths)},
+    [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", REAL, AT(seconds)},
 };
 /* clang-format on */
 

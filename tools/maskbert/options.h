@@ -23,6 +23,23 @@ enum option_id {
     OPTION_COMPAT,
     OPTION_THREADS,
     OPTION_JSON,
+    OPTION_INPUT,
+    OPTION_POOLING,
+    OPTION_NORMALIZE,
+    OPTION_RUN_DTYPE,     /* --dtype of activations */
+    OPTION_RUN_TRANSFORM, /* --transform of a run */
+    OPTION_DEVICE,
+    OPTION_BATCH_TOKENS,
+    OPTION_TOP,
+    OPTION_LAYER,
+    OPTION_HEAD,
+    OPTION_KEEP,
+    OPTION_DROP_DIAGONAL,
+    OPTION_RANDOM,
+    OPTION_BATCH,
+    OPTION_LENGTH,
+    OPTION_LENGTHS,
+    OPTION_SECONDS,
     OPTION_COUNT
 };
 
@@ -32,10 +49,11 @@ enum option_id {
 struct options {
     const char *argument;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    uint32_t positions, min_frequency, max_length, threads;
-    double deviation; /* 0: the default */
+    const char *input, *pooling, *device, *layer, *head, *keep, *lengths;
+    uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length;
+    double deviation, seconds; /* 0: the default */
     uint64_t seed;
-    bool cased, offsets, json;
+    bool cased, offsets, json, normalize, drop_diagonal, random;
 };
 
 struct command;

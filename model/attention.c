@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/attention.h"
+#include "gen/target.h"
+#include "model/json.h"
+#include "model/mask.h"
+#include "runtime/cache.h"
+#include "runtime/compile/compile.h"
+#include "runtime/kernel.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t attention_padded_dim(uint32_t head_dim)
+{
+    uint32_t padded = head_dim <= 16 ? 16 : (head_dim + 7) / 8 * 8;
+    return padded <= 256 ? padded : 0;
+}
+
+uint32_t attention_columns(const struct model_config *c)
+{
+    return c->heads * attention_padded_dim(c->hidden / c->heads);
+}
+
+static struct mask *load_mask(const struct model_config *c, const struct attention_options *o,
+                              struct error *e)
+{
+    if (o->mask || !c->mask)
+        return model_mask(o->mask ? o->mask : "dense", c, e);
+    char *path = path_join(o->folder, c->mask);
+    struct mask *m = model_mask(path, c, e);
+    free(path);
+    return m;
+}
+
+/* One head for all becomes as many equal ones: they are stored and planned once. */
+static struct mask *full_heads(struct mask *m, uint32_t heads, struct error *e)
+{
+    if (m->heads == heads)
+        return m;
+    struct mask *full = mask_repeat_heads(m, heads, e);
+    mask_destroy(m);
+    return full;
+}
+
+static int read_features(const struct model_config *c, const struct attention_options *o,
+                         struct features *f, struct error *e)
+{
+    const char *transform = o->transform ? o->transform : c->mask_transform;
+    *f = (struct features){
+        .dtype = o->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32,
+        .head_dim = attention_padded_dim(c->hidden / c->heads),
+    };
+    if (!f->head_dim)
+        return error_set(e, ERROR_INPUT, "heads of %u: at most 256 are supported",
+                         c->hidden / c->heads);
+    return transform ? transform_parse(transform, f, e) : 0;
+}
+
+static int compile(const struct mask *m, const struct features *f,
+                   const struct attention_options *o, struct maskc_kernel **ret,
+                   struct error *e)
+{
+    const struct target *found[1];
+    struct compile_request r = {
+        .mask = m, .targets = found, .features = *f, .progress = o->progress};
+    uint8_t *bytes;
+    uint64_t size;
+    if (targets_resolve("cpu", f, found, 1, &r.n_targets, e) < 0)
+        return -1;
+    r.cache = cache_open(NULL);
+    int result = kernel_compile(&r, &bytes, &size, e);
+    cache_close(r.cache);
+    if (result < 0)
+        return -1;
+    result = kernel_load(bytes, size, m->source, "cpu", ret, e);
+    free(bytes);
+    return result;
+}
+
+int attention_new(const struct model_config *c, const struct attention_options *o,
+                  struct attention *ret, struct error *e)
+{
+    struct attention a = {.heads = c->heads, .head_dim = c->hidden / c->heads};
+    struct features f;
+    if (read_features(c, o, &f, e) < 0)
+        return -1;
+    a.mask = load_mask(c, o, e);
+    if (a.mask)
+        a.mask = full_heads(a.mask, c->heads, e);
+    if (!a.mask || compile(a.mask, &f, o, &a.kernel, e) < 0) {
+        attention_finish(&a);
+        return -1;
+    }
+    a.padded_dim = f.head_dim;
+    a.kernel_layers = a.mask->layers;
+    a.scale = (float)(1 / sqrt(a.head_dim));
+    a.sparsegen = f.transform == ABI_SPARSEGEN;
+    a.lambda = f.lambda;
+    *ret = a;
+    return 0;
+}
+
+void attention_finish(struct attention *a)
+{
+    kernel_unload(a->kernel);
+    mask_destroy(a->mask);
+    *a = (struct attention){0};
+}
+
+static uint32_t layer_of(const struct attention *a, uint32_t layer)
+{
+    return a->kernel_layers == 1 ? 0 : layer;
+}
+
+static struct maskc_launch make_launch(const struct attention *a,
+                                       const struct attention_call *c)
+{
+    int64_t columns = (int64_t)a->heads * a->padded_dim, dim = a->padded_dim;
+    size_t element = a->kernel->artifact->features.dtype == ABI_BF16 ? 2 : 4;
+    uint8_t *base = c->projection;
+    struct maskc_tensor in = {base, 0, 3 * columns, dim};
+    struct maskc_launch l = {
+        .batch = c->sequences,
+        .length = c->longest,
+        .layer = layer_of(a, c->layer),
+        .scale = a->scale,
+        .offsets = c->offsets,
+        .tokens = c->tokens,
+        .query = in,
+        .key = in,
+        .value = in,
+        .out = {c->context, 0, columns, dim},
+        .lse = c->lse,
+        .workspace = c->workspace,
+        .workspace_bytes = c->workspace_bytes,
+        .threads = c->threads,
+    };
+    if (base) {
+        l.key.data = base + (size_t)columns * element;
+        l.value.data = base + 2 * (size_t)columns * element;
+    }
+    return l;
+}
+
+uint64_t attention_workspace(const struct attention *a, const struct attention_call *c)
+{
+    struct maskc_launch l = make_launch(a, c);
+    return launch_workspace(a->kernel, &l);
+}
+
+int attention_run(const struct attention *a, const struct attention_call *c, struct error *e)
+{
+    struct maskc_launch l = make_launch(a, c);
+    return launch_run(a->kernel, &l, e);
+}
+
+const struct pattern *attention_pattern(const struct attention *a, uint32_t layer,
+                                        uint32_t head)
+{
+    return mask_pattern(a->mask, layer_of(a, layer), head);
+}

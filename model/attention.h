@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention of the encoder: a kernel of maskc's for the model's mask, launched on packed batches that
+   lie in the fused projection of query, key and value. */
+#pragma once
+#include "masks/mask.h"
+#include "model/config.h"
+#include "model/element.h"
+#include "runtime/maskc.h"
+
+struct attention {
+    struct maskc_kernel *kernel;
+    struct mask *mask; /* [layers or 1][heads or 1] */
+    uint32_t heads, head_dim;
+    uint32_t padded_dim; /* what the kernel takes: zeros beyond head_dim */
+    uint32_t kernel_layers;
+    float scale; /* 1 / sqrt(head_dim) */
+    bool sparsegen;
+    float lambda;
+};
+
+struct attention_options {
+    const char *folder;    /* where the model's own mask lies */
+    const char *mask;      /* null: the model's own, else dense */
+    const char *transform; /* null: the model's own, else softmax */
+    enum element dtype;
+    void (*progress)(const char *step); /* null: nobody */
+};
+
+/* Columns of one of query, key, value in the projection: heads * padded_dim. */
+uint32_t attention_columns(const struct model_config *c);
+/* What a head is padded to; 0: the kernels take no such head. */
+uint32_t attention_padded_dim(uint32_t head_dim);
+
+int attention_new(const struct model_config *c, const struct attention_options *o,
+                  struct attention *ret, struct error *e);
+void attention_finish(struct attention *a); /* a zeroed one is fine */
+
+struct attention_call {
+    uint32_t layer, sequences, longest, threads;
+    uint64_t tokens;
+    const int32_t *offsets; /* [sequences + 1] */
+    void *projection;       /* [tokens, 3 * columns]: query, key, value */
+    void *context;          /* [tokens, columns]: written */
+    float *lse;             /* [heads, tokens]: written */
+    void *workspace;
+    uint64_t workspace_bytes;
+};
+uint64_t attention_workspace(const struct attention *a, const struct attention_call *c);
+int attention_run(const struct attention *a, const struct attention_call *c, struct error *e);
+
+/* The pattern of a head. */
+const struct pattern *attention_pattern(const struct attention *a, uint32_t layer,
+                                        uint32_t head);

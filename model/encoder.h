@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside an engine: what is packed, and what a call works in. */
+#pragma once
+#include "model/attention.h"
+#include "model/engine.h"
+#include "model/linear.h"
+#include "model/rows.h"
+
+struct layer {
+    struct linear projection; /* [3 * columns, H]: query, key, value, heads padded with zeros */
+    struct linear output;     /* [H, columns] */
+    struct linear inner, outer; /* feed forward: [I, H], [H, I] */
+    struct norm output_norm, outer_norm;
+};
+
+struct encoder {
+    struct matmul *matmul;
+    const struct row_functions *rows;
+    const struct tensor *words; /* the engine's weights' own */
+    float *positions, *types;   /* [positions, H], [types, H] */
+    struct norm embeddings_norm;
+    struct layer *layer; /* [layers] */
+    struct attention attention;
+    struct linear pooler, words_dense, words_out, next, classifier,
+        span; /* PART_..; or zeroed */
+    struct norm words_norm;
+};
+
+/* A thread's own: x of one panel of rows. */
+struct panel_room {
+    float *sum;  /* [panel, H] */
+    void *inner; /* [panel, I] */
+    struct product_room product;
+};
+
+struct arena {
+    void *projection, *context; /* [tokens, 3 * columns], [tokens, columns] */
+    float *lse;                 /* [heads, tokens] */
+    void *workspace;
+    void *gathered, *between,
+        *logits; /* of the heads: rows of hidden, and of what two products say */
+    uint64_t projection_bytes, context_bytes, lse_bytes, workspace_bytes, hidden_bytes,
+        offsets_bytes, gathered_bytes, between_bytes, logits_bytes;
+    struct panel_room *panel; /* [panels_room] */
+    uint32_t panels, panel_rows;
+};
+
+/* Packs everything that g's config, weights and parts ask for. */
+int encoder_new(struct engine *g, struct error *e);
+void encoder_destroy(struct encoder *c, const struct model_config *config); /* null is fine */
+
+/* Makes *data at least so large; contents are lost when it grows. 64-byte aligned. */
+void arena_grow(void **data, uint64_t *bytes, uint64_t wanted);
+/* One panel room for each thread, for so many rows each. */
+void arena_grow_panels(const struct engine *g, struct arena *a, uint32_t rows);
+struct arena *arena_of(struct engine_room *room);

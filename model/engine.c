@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading an engine, and the memory of its rooms; the passes are in forward.c. */
+#include "model/engine.h"
+#include "masks/base/memory.h"
+#include "model/encoder.h"
+#include "model/json.h"
+#include <omp.h>
+#include <stdlib.h>
+
+static const struct {
+    uint32_t part;
+    const char *name;
+} parts[] = {
+    {PART_POOLER, "pooler"},
+    {PART_MLM, "masked language model's head"},
+    {PART_NSP, "next sentence's head"},
+    {PART_CLASSIFIER, "classifier"},
+    {PART_SPAN, "span head"},
+};
+
+/* Newly drawn heads would answer nonsense: a head that is asked for has to be in the files. */
+static int check_parts(const char *folder, const struct engine *g, struct error *e)
+{
+    uint32_t has = g->weights.parts & ~g->weights.new_parts;
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (g->parts & ~has & parts[k].part)
+            return error_set(e, ERROR_INPUT, "%s: the model has no %s", folder, parts[k].name);
+    return 0;
+}
+
+static int read_tokenizer(const char *folder, enum tokenizer_compat compat, struct engine *g,
+                          struct error *e)
+{
+    if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
+        return 0;
+    g->tokenizer = tokenizer_load(folder, compat, e);
+    if (!g->tokenizer)
+        return -1;
+    if (g->tokenizer->vocabulary.count > g->config.vocabulary)
+        return error_set(e, ERROR_INPUT, "%s: the tokenizer has %u tokens, the model %u",
+                         folder, g->tokenizer->vocabulary.count, g->config.vocabulary);
+    return 0;
+}
+
+static int read_files(const char *folder, const struct engine_options *o, struct engine *g,
+                      struct error *e)
+{
+    if (config_read(folder, &g->config, e) < 0 ||
+        weights_read(folder, &g->config, &g->weights, e) < 0 ||
+        sentence_read(folder, &g->sentence, e) < 0 ||
+        read_tokenizer(folder, o->compat, g, e) < 0)
+        return -1;
+    return check_parts(folder, g, e);
+}
+
+static void tell(const struct engine_options *o, const char *step)
+{
+    if (o->progress)
+        o->progress(step);
+}
+
+static int load(const char *folder, const struct engine_options *o, struct engine *g,
+                struct error *e)
+{
+    struct attention_options attention = {folder, o->mask, o->transform, o->dtype, o->progress};
+    tell(o, "reading weights");
+    if (read_files(folder, o, g, e) < 0)
+        return -1;
+    g->longest = g->config.positions;
+    g->encoder = memory_new(1, sizeof *g->encoder);
+    g->encoder->matmul = matmul_new(e);
+    if (!g->encoder->matmul)
+        return -1;
+    tell(o, "compiling attention");
+    if (attention_new(&g->config, &attention, &g->encoder->attention, e) < 0)
+        return -1;
+    tell(o, "packing weights");
+    return encoder_new(g, e);
+}
+
+struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e)
+{
+    if (o->dtype != ELEMENT_F32 && o->dtype != ELEMENT_BF16) {
+        error_set(e, ERROR_INPUT, "dtype: f32 or bf16 is expected");
+        return NULL;
+    }
+    struct engine *g = memory_new(1, sizeof *g);
+    g->dtype = o->dtype;
+    g->parts = o->parts | PART_ENCODER;
+    g->threads = o->threads ? o->threads : (uint32_t)omp_get_max_threads();
+    if (load(folder, o, g, e) == 0)
+        return g;
+    engine_destroy(g);
+    return NULL;
+}
+
+void engine_destroy(struct engine *g)
+{
+    if (!g)
+        return;
+    encoder_destroy(g->encoder, &g->config);
+    tokenizer_destroy(g->tokenizer);
+    weights_finish(&g->weights);
+    config_finish(&g->config);
+    free(g);
+}
+
+const char *engine_phase_name(enum engine_phase p)
+{
+    static const char *const names[PHASE_COUNT] = {
+        [PHASE_EMBEDDINGS] = "embeddings",     [PHASE_PROJECTION] = "query, key, value",
+        [PHASE_ATTENTION] = "attention",       [PHASE_OUTPUT] = "attention output",
+        [PHASE_FEED_FORWARD] = "feed forward", [PHASE_NORMS] = "LayerNorm",
+    };
+    return names[p];
+}
+
+/* ---- rooms ---- */
+
+void arena_grow(void **data, uint64_t *bytes, uint64_t wanted)
+{
+    if (*bytes >= wanted)
+        return;
+    free(*data);
+    *data = memory_aligned(wanted, 1);
+    *bytes = wanted;
+}
+
+struct arena *arena_of(struct engine_room *room)
+{
+    if (!room->arena)
+        room->arena = memory_new(1, sizeof *room->arena);
+    return room->arena;
+}
+
+static void finish_panels(struct arena *a)
+{
+    for (uint32_t k = 0; k < a->panels; k++) {
+        free(a->panel[k].sum);
+        free(a->panel[k].inner);
+        product_room_finish(&a->panel[k].product);
+    }
+    free(a->panel);
+    a->panel = NULL;
+    a->panels = a->panel_rows = 0;
+}
+
+void arena_grow_panels(const struct engine *g, struct arena *a, uint32_t rows)
+{
+    if (a->panels >= g->threads && a->panel_rows >= rows)
+        return;
+    finish_panels(a);
+    a->panels = g->threads;
+    a->panel_rows = rows;
+    a->panel = memory_new(a->panels, sizeof *a->panel);
+    for (uint32_t k = 0; k < a->panels; k++) {
+        a->panel[k].sum = memory_aligned((size_t)rows * g->config.hidden, sizeof(float));
+        a->panel[k].inner =
+            memory_aligned((size_t)rows * g->config.intermediate, element_bytes(g->dtype));
+    }
+}
+
+void engine_room_finish(struct engine_room *room)
+{
+    struct arena *a = room->arena;
+    if (a) {
+        free(a->projection);
+        free(a->context);
+        free(a->lse);
+        free(a->workspace);
+        free(a->gathered);
+        free(a->between);
+        free(a->logits);
+        finish_panels(a);
+        free(a);
+    }
+    free(room->offsets);
+    free(room->hidden);
+    *room = (struct engine_room){0};
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by oneDNN, 2.x or 3.x: the difference is in the first functions. Weights are reordered once
+   into the layout that a product of LAYOUT_ROWS rows asks for; products for other numbers of rows are
+   made for that same layout. */
+#include "masks/base/memory.h"
+#include "model/linear.h"
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { LAYOUT_ROWS = 256 };
+
+#if DNNL_VERSION_MAJOR >= 3
+
+struct layout {
+    dnnl_memory_desc_t md;
+};
+
+static dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims,
+                                 dnnl_data_type_t type, dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_create_with_tag(&l->md, 2, dims, type, tag);
+}
+
+static dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd,
+                                  dnnl_query_t what)
+{
+    return dnnl_memory_desc_clone(&l->md, dnnl_primitive_desc_query_md(pd, what, 0));
+}
+
+static void layout_finish(struct layout *l)
+{
+    if (l->md)
+        dnnl_memory_desc_destroy(l->md);
+}
+
+static size_t layout_bytes(const struct layout *l)
+{
+    return dnnl_memory_desc_get_size(l->md);
+}
+
+static dnnl_status_t memory_make(dnnl_memory_t *ret, const struct layout *l,
+                                 dnnl_engine_t engine, void *data)
+{
+    return dnnl_memory_create(ret, l->md, engine, data);
+}
+
+static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
+{
+    return dnnl_post_ops_append_eltwise(ops, kind, alpha, 0);
+}
+
+static dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                              const struct layout *x, const struct layout *w,
+                              const struct layout *b, const struct layout *y,
+                              const_dnnl_primitive_attr_t attributes)
+{
+    return dnnl_matmul_primitive_desc_create(ret, engine, x->md, w->md, b->md, y->md,
+                                             attributes);
+}
+
+static dnnl_status_t describe_reorder(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                      const struct layout *from, const struct layout *to)
+{
+    return dnnl_reorder_primitive_desc_create(ret, from->md, engine, to->md, engine, NULL);
+}
+
+#else
+
+struct layout {
+    dnnl_memory_desc_t md;
+};
+
+static dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims,
+                                 dnnl_data_type_t type, dnnl_format_tag_t tag)
+{
+    return dnnl_memory_desc_init_by_tag(&l->md, 2, dims, type, tag);
+}
+
+static dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd,
+                                  dnnl_query_t what)
+{
+    l->md = *dnnl_primitive_desc_query_md(pd, what, 0);
+    return dnnl_success;
+}
+
+static void layout_finish(struct layout *l)
+{
+    (void)l;
+}
+
+static size_t layout_bytes(const struct layout *l)
+{
+    return dnnl_memory_desc_get_size(&l->md);
+}
+
+static dnnl_status_t memory_make(dnnl_memory_t *ret, const struct layout *l,
+                                 dnnl_engine_t engine, void *data)
+{
+    return dnnl_memory_create(ret, &l->md, engine, data);
+}
+
+static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
+{
+    return dnnl_post_ops_append_eltwise(ops, 1, kind, alpha, 0);
+}
+
+static dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                              const struct layout *x, const struct layout *w,
+                              const struct layout *b, const struct layout *y,
+                              const_dnnl_primitive_attr_t attributes)
+{
+    dnnl_matmul_desc_t d;
+    dnnl_status_t s = dnnl_matmul_desc_init(&d, &x->md, &w->md, &b->md, &y->md);
+    return s ? s : dnnl_primitive_desc_create(ret, &d, attributes, engine, NULL);
+}
+
+static dnnl_status_t describe_reorder(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                      const struct layout *from, const struct layout *to)
+{
+    return dnnl_reorder_primitive_desc_create(ret, &from->md, engine, &to->md, engine, NULL);
+}
+
+#endif
+
+struct product {
+    struct linear_shape shape;
+    uint32_t rows, threads;
+    dnnl_engine_t engine;
+    dnnl_primitive_t primitive;
+    struct layout x, w, b, y, scratch;
+};
+
+struct matmul {
+    dnnl_engine_t engine;
+    pthread_mutex_t lock; /* of the list */
+    struct product **product;
+    uint32_t products, room;
+};
+
+static int fail(struct error *e, const char *what, dnnl_status_t s)
+{
+    enum error_kind kind = s == dnnl_unimplemented ? ERROR_UNAVAILABLE : ERROR_FALSE;
+    return error_set(e, kind, "oneDNN: %s: %s", what,
+                     s == dnnl_unimplemented   ? "this machine cannot"
+                     : s == dnnl_out_of_memory ? "out of memory"
+                                               : "failed");
+}
+
+struct matmul *matmul_new(struct error *e)
+{
+    struct matmul *m = memory_new(1, sizeof *m);
+    dnnl_status_t s = dnnl_engine_create(&m->engine, dnnl_cpu, 0);
+    pthread_mutex_init(&m->lock, NULL);
+    if (s == dnnl_success)
+        return m;
+    m->engine = NULL;
+    matmul_destroy(m);
+    fail(e, "a CPU engine", s);
+    return NULL;
+}
+
+static void product_destroy(struct product *p)
+{
+    if (p->primitive)
+        dnnl_primitive_destroy(p->primitive);
+    layout_finish(&p->x);
+    layout_finish(&p->w);
+    layout_finish(&p->b);
+    layout_finish(&p->y);
+    layout_finish(&p->scratch);
+    free(p);
+}
+
+void matmul_destroy(struct matmul *m)
+{
+    if (!m)
+        return;
+    for (uint32_t k = 0; k < m->products; k++)
+        product_destroy(m->product[k]);
+    if (m->engine)
+        dnnl_engine_destroy(m->engine);
+    pthread_mutex_destroy(&m->lock);
+    free(m->product);
+    free(m);
+}
+
+/* ---- products ---- */
+
+static dnnl_data_type_t type_of(enum element t)
+{
+    return t == ELEMENT_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static const struct {
+    dnnl_alg_kind_t kind;
+    float alpha;
+} afters[] = {
+    [AFTER_GELU] = {dnnl_eltwise_gelu_erf, 0}, [AFTER_GELU_TANH] = {dnnl_eltwise_gelu_tanh, 0},
+    [AFTER_RELU] = {dnnl_eltwise_relu, 0},     [AFTER_SILU] = {dnnl_eltwise_swish, 1},
+    [AFTER_TANH] = {dnnl_eltwise_tanh, 0},
+};
+
+static dnnl_status_t make_attributes(enum after after, dnnl_primitive_attr_t *ret)
+{
+    dnnl_post_ops_t ops = NULL;
+    dnnl_status_t s = dnnl_primitive_attr_create(ret);
+    if (!s)
+        s = dnnl_primitive_attr_set_scratchpad_mode(*ret, dnnl_scratchpad_mode_user);
+    if (s || after == AFTER_NONE)
+        return s;
+    s = dnnl_post_ops_create(&ops);
+    if (!s)
+        s = append_eltwise(ops, afters[after].kind, afters[after].alpha);
+    if (!s)
+        s = dnnl_primitive_attr_set_post_ops(*ret, ops);
+    dnnl_post_ops_destroy(ops);
+    return s;
+}
+
+/* Where w is null the library chooses the layout of the weights. */
+static dnnl_status_t make_layouts(struct product *p, const struct layout *w, struct layout *any)
+{
+    const struct linear_shape *l = &p->shape;
+    dnnl_dims_t x = {p->rows, l->in}, weights = {l->in, l->out}, b = {1, l->out},
+                y = {p->rows, l->out};
+    dnnl_status_t s = layout_make(&p->x, x, type_of(l->x), dnnl_ab);
+    if (!s)
+        s = layout_make(&p->y, y, type_of(l->y), dnnl_ab);
+    if (!s)
+        s = layout_make(&p->b, b, dnnl_f32, dnnl_ab);
+    if (!s && !w)
+        s = layout_make(any, weights, type_of(l->x), dnnl_format_tag_any);
+    return s;
+}
+
+static dnnl_status_t make_primitive(struct product *p, const struct layout *w)
+{
+    struct layout any = {0};
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t s = make_layouts(p, w, &any);
+    if (!s)
+        s = make_attributes(p->shape.after, &attributes);
+    if (!s)
+        s = describe(&pd, p->engine, &p->x, w ? w : &any, &p->b, &p->y, attributes);
+    if (!s)
+        s = layout_query(&p->w, pd, dnnl_query_weights_md);
+    if (!s)
+        s = layout_query(&p->scratch, pd, dnnl_query_scratchpad_md);
+    if (!s)
+        s = dnnl_primitive_create(&p->primitive, pd);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    if (attributes)
+        dnnl_primitive_attr_destroy(attributes);
+    layout_finish(&any);
+    return s;
+}
+
+/* The library divides a product among the threads of OpenMP at the time that it is made. */
+static struct product *make_product(struct matmul *m, const struct linear_shape *shape,
+                                    uint32_t rows, uint32_t threads, const struct layout *w,
+                                    struct error *e)
+{
+    struct product *p = memory_new(1, sizeof *p);
+    *p = (struct product){.shape = *shape, .rows = rows, .threads = threads};
+    p->engine = m->engine;
+    int before = omp_get_max_threads();
+    omp_set_num_threads((int)threads);
+    dnnl_status_t s = make_primitive(p, w);
+    omp_set_num_threads(before);
+    if (s == dnnl_success)
+        return p;
+    product_destroy(p);
+    fail(e, shape->x == ELEMENT_BF16 ? "a bf16 matrix product" : "a matrix product", s);
+    return NULL;
+}
+
+uint32_t linear_rows(uint32_t rows)
+{
+    uint32_t step = rows <= 64 ? 16 : LINEAR_ROWS_BEYOND;
+    return (rows + step - 1) / step * step;
+}
+
+static struct product *find(const struct matmul *m, const struct linear *l, uint32_t rows,
+                            uint32_t threads)
+{
+    for (uint32_t k = 0; k < m->products; k++) {
+        struct product *p = m->product[k];
+        const struct linear_shape *s = &p->shape;
+        if (p->rows == rows && p->threads == threads && s->in == l->in && s->out == l->out &&
+            s->x == l->x && s->y == l->y && s->after == l->after)
+            return p;
+    }
+    return NULL;
+}
+
+const struct product *linear_product(struct matmul *m, const struct linear *l, uint32_t rows,
+                                     uint32_t threads, struct error *e)
+{
+    struct linear_shape shape = {l->in, l->out, l->x, l->y, l->after};
+    rows = linear_rows(rows);
+    pthread_mutex_lock(&m->lock);
+    struct product *p = find(m, l, rows, threads);
+    if (!p && (p = make_product(m, &shape, rows, threads, l->layout, e)))
+        *MEMORY_PUSH(m->product, m->products, m->room) = p;
+    pthread_mutex_unlock(&m->lock);
+    return p;
+}
+
+/* ---- weights ---- */
+
+static dnnl_status_t reorder(struct matmul *m, const struct layout *from, const void *values,
+                             const struct layout *to, void *packed)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t primitive = NULL;
+    dnnl_memory_t source = NULL, target = NULL;
+    dnnl_stream_t stream = NULL;
+    dnnl_status_t s = describe_reorder(&pd, m->engine, from, to);
+    if (!s)
+        s = dnnl_primitive_create(&primitive, pd);
+    if (!s)
+        s = memory_make(&source, from, m->engine, (void *)(uintptr_t)values);
+    if (!s)
+        s = memory_make(&target, to, m->engine, packed);
+    if (!s)
+        s = dnnl_stream_create(&stream, m->engine, dnnl_stream_default_flags);
+    if (!s)
+        s = dnnl_primitive_execute(
+            primitive, stream, 2,
+            (dnnl_exec_arg_t[]){{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}});
+    if (stream)
+        dnnl_stream_destroy(stream);
+    if (target)
+        dnnl_memory_destroy(target);
+    if (source)
+        dnnl_memory_destroy(source);
+    if (primitive)
+        dnnl_primitive_destroy(primitive);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    return s;
+}
+
+int linear_pack(struct matmul *m, const struct linear_shape *shape, const float *weight,
+                const float *bias, struct linear *ret, struct error *e)
+{
+    struct linear l = {shape->in, shape->out, shape->x, shape->y, shape->after};
+    struct layout plain = {0};
+    dnnl_dims_t dims = {shape->in, shape->out};
+    struct product *p = make_product(m, shape, LAYOUT_ROWS, 1, NULL, e);
+    if (!p)
+        return -1;
+    l.layout = memory_new(1, sizeof *l.layout);
+    *l.layout = p->w;
+    p->w = (struct layout){0};
+    product_destroy(p);
+    l.packed = memory_aligned(layout_bytes(l.layout), 1);
+    l.bias = memory_aligned(shape->out, sizeof *l.bias);
+    for (uint32_t k = 0; bias && k < shape->out; k++)
+        l.bias[k] = bias[k];
+    dnnl_status_t s = layout_make(&plain, dims, dnnl_f32, dnnl_ba);
+    if (!s)
+        s = reorder(m, &plain, weight, l.layout, l.packed);
+    layout_finish(&plain);
+    if (s) {
+        linear_finish(&l);
+        return fail(e, "the packing of weights", s);
+    }
+    *ret = l;
+    return 0;
+}
+
+void linear_finish(struct linear *l)
+{
+    if (l->layout)
+        layout_finish(l->layout);
+    free(l->layout);
+    free(l->packed);
+    free(l->bias);
+    *l = (struct linear){0};
+}
+
+/* ---- running ---- */
+
+void product_room_finish(struct product_room *r)
+{
+    if (r->stream)
+        dnnl_stream_destroy(r->stream);
+    free(r->scratch);
+    *r = (struct product_room){0};
+}
+
+int product_room_grow(struct matmul *m, const struct product *p, struct product_room *r,
+                      struct error *e)
+{
+    size_t bytes = layout_bytes(&p->scratch);
+    if (!r->stream) {
+        dnnl_stream_t stream;
+        dnnl_status_t s = dnnl_stream_create(&stream, m->engine, dnnl_stream_default_flags);
+        if (s)
+            return fail(e, "a stream", s);
+        r->stream = stream;
+    }
+    if (bytes > r->scratch_bytes) {
+        free(r->scratch);
+        r->scratch = memory_aligned(bytes, 1);
+        r->scratch_bytes = bytes;
+    }
+    return 0;
+}
+
+int linear_run(const struct product *p, const struct linear *l, const void *x, void *y,
+               struct product_room *r)
+{
+    const struct {
+        int what;
+        const struct layout *layout;
+        const void *data;
+    } part[] = {
+        {DNNL_ARG_SRC, &p->x, x},
+        {DNNL_ARG_WEIGHTS, l->layout, l->packed},
+        {DNNL_ARG_BIAS, &p->b, l->bias},
+        {DNNL_ARG_DST, &p->y, y},
+        {DNNL_ARG_SCRATCHPAD, &p->scratch, r->scratch},
+    };
+    enum { PARTS = sizeof part / sizeof *part };
+    dnnl_exec_arg_t list[PARTS] = {0};
+    dnnl_status_t s = dnnl_success;
+    for (int k = 0; k < PARTS && !s; k++) {
+        list[k].arg = part[k].what;
+        s = memory_make(&list[k].memory, part[k].layout, p->engine,
+                        (void *)(uintptr_t)part[k].data);
+    }
+    if (!s)
+        s = dnnl_primitive_execute(p->primitive, r->stream, PARTS, list);
+    for (int k = 0; k < PARTS; k++)
+        if (list[k].memory)
+            dnnl_memory_destroy(list[k].memory);
+    return s ? -1 : 0;
+}

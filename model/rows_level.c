@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rows.h for one level of x86-64; ROWS_FUNCTIONS is the table's name. */
+#include "model/rows.h"
+#include <math.h>
+#include <string.h>
+
+extern const struct row_functions ROWS_FUNCTIONS;
+
+static float from_bf16(uint16_t half)
+{
+    uint32_t bits = (uint32_t)half << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Rounded to nearest even; hidden states are finite. */
+static uint16_t to_bf16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* Mean and 1 / deviation: two passes, as sums of squares lose digits. */
+static void measure(const float *x, uint32_t size, float eps, float *mean, float *inverse)
+{
+    float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+    for (uint32_t k = 0; k < size; k++)
+        sum += x[k];
+    float m = sum / (float)size;
+#pragma omp simd reduction(+ : squares)
+    for (uint32_t k = 0; k < size; k++)
+        squares += (x[k] - m) * (x[k] - m);
+    *mean = m;
+    *inverse = 1 / sqrtf(squares / (float)size + eps);
+}
+
+static void norm_f32(const struct norm *n, uint32_t rows, float *x, const float *residual,
+                     float *y)
+{
+    for (uint32_t r = 0; r < rows; r++) {
+        uint64_t at = (uint64_t)r * n->size;
+        float *from = x + at, *to = y + at, mean, inverse;
+        for (uint32_t k = 0; residual && k < n->size; k++)
+            from[k] += residual[at + k];
+        measure(from, n->size, n->eps, &mean, &inverse);
+        for (uint32_t k = 0; k < n->size; k++)
+            to[k] = (from[k] - mean) * inverse * n->gain[k] + n->shift[k];
+    }
+}
+
+static void norm_bf16(const struct norm *n, uint32_t rows, float *x, const uint16_t *residual,
+                      uint16_t *y)
+{
+    for (uint32_t r = 0; r < rows; r++) {
+        uint64_t at = (uint64_t)r * n->size;
+        float *from = x + at, mean, inverse;
+        uint16_t *to = y + at;
+        for (uint32_t k = 0; residual && k < n->size; k++)
+            from[k] += from_bf16(residual[at + k]);
+        measure(from, n->size, n->eps, &mean, &inverse);
+        for (uint32_t k = 0; k < n->size; k++)
+            to[k] = to_bf16((from[k] - mean) * inverse * n->gain[k] + n->shift[k]);
+    }
+}
+
+static void add3(uint32_t size, const float *a, const float *b, const float *c, float *sum)
+{
+    for (uint32_t k = 0; k < size; k++)
+        sum[k] = a[k] + b[k] + c[k];
+}
+
+static void sum_f32(uint32_t rows, uint32_t size, const float *x, float *sum)
+{
+    memset(sum, 0, size * sizeof *sum);
+    for (uint32_t r = 0; r < rows; r++, x += size)
+        for (uint32_t k = 0; k < size; k++)
+            sum[k] += x[k];
+}
+
+static void sum_bf16(uint32_t rows, uint32_t size, const uint16_t *x, float *sum)
+{
+    memset(sum, 0, size * sizeof *sum);
+    for (uint32_t r = 0; r < rows; r++, x += size)
+        for (uint32_t k = 0; k < size; k++)
+            sum[k] += from_bf16(x[k]);
+}
+
+const struct row_functions ROWS_FUNCTIONS = {norm_f32, norm_bf16, sum_f32, sum_bf16, add3};

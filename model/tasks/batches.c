@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts to tokens to batches. Tokens of all texts lie one after another; batches take the longest texts
+   first, which bounds what a batch holds and shows early what does not fit. */
+#include "masks/base/memory.h"
+#include "model/tasks.h"
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH_TOKENS = 4096 };
+
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+    return b && b < a ? b : a;
+}
+
+uint32_t task_longest(const struct engine *g, uint32_t max_length)
+{
+    uint32_t most = g->longest;
+    if (max_length)
+        return smaller(most, max_length);
+    most = smaller(most, g->tokenizer ? g->tokenizer->max_length : 0);
+    return smaller(most, g->sentence.max_length);
+}
+
+/* One text's tokens on their own, before they are put together. */
+struct piece {
+    uint32_t *number;
+    struct token_span *span;
+    uint32_t count, first_part;
+    bool cut;
+};
+
+static void encode(const struct engine *g, const struct task_text *text, uint32_t longest,
+                   struct tokens *t, struct piece *ret)
+{
+    tokenizer_encode(g->tokenizer, text->a, text->b, longest, t);
+    *ret = (struct piece){
+        memory_copy(t->number, t->count * sizeof *t->number),
+        memory_copy(t->span, t->count * sizeof *t->span),
+        t->count,
+        t->first_part,
+        t->cut,
+    };
+}
+
+static struct piece *encode_all(const struct engine *g, const struct task_text *text,
+                                uint32_t n, uint32_t longest)
+{
+    struct piece *piece = memory_new(n, sizeof *piece);
+#pragma omp parallel num_threads((int)g->threads) if (n > 16)
+    {
+        struct tokens t = {0};
+#pragma omp for schedule(dynamic, 16)
+        for (uint32_t k = 0; k < n; k++)
+            encode(g, &text[k], longest, &t, &piece[k]);
+        tokens_finish(&t);
+    }
+    return piece;
+}
+
+static void join(struct piece *piece, struct task_batches *b)
+{
+    uint64_t tokens = 0, at = 0;
+    for (uint32_t k = 0; k < b->texts; k++)
+        tokens += piece[k].count;
+    b->number = memory_new(tokens, sizeof *b->number);
+    b->span = memory_new(tokens, sizeof *b->span);
+    b->sequence = memory_new(b->texts, sizeof *b->sequence);
+    for (uint32_t k = 0; k < b->texts; k++) {
+        struct piece *p = &piece[k];
+        memcpy(b->number + at, p->number, p->count * sizeof *p->number);
+        memcpy(b->span + at, p->span, p->count * sizeof *p->span);
+        b->sequence[k] = (struct sequence){b->number + at, p->count, p->first_part};
+        b->cut += p->cut;
+        at += p->count;
+        free(p->number);
+        free(p->span);
+    }
+}
+
+static int compare(const void *a, const void *b, void *context)
+{
+    const struct sequence *s = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (s[x].count != s[y].count)
+        return s[x].count < s[y].count ? 1 : -1;
+    return x < y ? -1 : x > y;
+}
+
+void task_form(struct task_batches *b, const struct task_options *o)
+{
+    uint32_t budget = o->batch_tokens ? o->batch_tokens : BATCH_TOKENS;
+    uint64_t tokens = 0;
+    uint32_t room = 0;
+    b->order = memory_new(b->texts, sizeof *b->order);
+    for (uint32_t k = 0; k < b->texts; k++)
+        b->order[k] = k;
+    qsort_r(b->order, b->texts, sizeof *b->order, compare, b->sequence);
+    for (uint32_t k = 0; k < b->texts; k++) {
+        uint32_t count = b->sequence[b->order[k]].count;
+        if (k == 0 || tokens + count > budget) {
+            *MEMORY_PUSH(b->first, b->batches, room) = k;
+            tokens = 0;
+        }
+        tokens += count;
+    }
+    uint32_t used = b->batches;
+    *MEMORY_PUSH(b->first, used, room) = b->texts;
+}
+
+int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
+                 const struct task_options *o, struct task_batches *ret, struct error *e)
+{
+    uint32_t longest = task_longest(g, o->max_length);
+    if (!g->tokenizer)
+        return error_set(e, ERROR_INPUT, "the model has no tokenizer.json and no vocab.txt");
+    if (longest < TOKENIZER_MIN_LENGTH)
+        return error_set(e, ERROR_INPUT, "texts of %u tokens: at least %d are expected",
+                         longest, TOKENIZER_MIN_LENGTH);
+    struct task_batches b = {.texts = n};
+    struct piece *piece = encode_all(g, text, n, longest);
+    join(piece, &b);
+    free(piece);
+    task_form(&b, o);
+    *ret = b;
+    return 0;
+}
+
+void task_finish(struct task_batches *b)
+{
+    free(b->sequence);
+    free(b->number);
+    free(b->span);
+    free(b->order);
+    free(b->first);
+    *b = (struct task_batches){0};
+}
+
+static int run_batch(const struct engine *g, const struct task_batches *b, uint32_t k,
+                     struct engine_room *room, const struct task_visitor *visitor,
+                     struct error *e)
+{
+    uint32_t n = b->first[k + 1] - b->first[k];
+    const uint32_t *text = b->order + b->first[k];
+    struct sequence *list = memory_new(n, sizeof *list);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = b->sequence[text[i]];
+    int r = engine_encode(g, list, n, room, e);
+    free(list);
+    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, room, e);
+}
+
+int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
+             struct engine_room *room, const struct task_visitor *visitor, struct error *e)
+{
+    for (uint32_t k = 0; k < b->batches; k++) {
+        if (o->progress)
+            o->progress(o->context, b->first[k], b->texts);
+        if (run_batch(g, b, k, room, visitor, e) < 0)
+            return -1;
+    }
+    if (o->progress)
+        o->progress(o->context, b->texts, b->texts);
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the classifier says of texts or of their tokens. */
+#include "masks/base/memory.h"
+#include "model/heads.h"
+#include "model/tasks.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum task_kind task_kind(const struct model_config *c)
+{
+    if (strstr(c->architecture, "TokenClassification"))
+        return TASK_TOKENS;
+    if (strstr(c->architecture, "MultipleChoice"))
+        return TASK_CHOICE;
+    if (!strcmp(c->problem, "multi_label_classification"))
+        return TASK_MULTI;
+    if (!strcmp(c->problem, "regression") || (!*c->problem && c->labels == 1))
+        return TASK_REGRESSION;
+    return TASK_SINGLE;
+}
+
+static void make_softmax(float *x, uint32_t n)
+{
+    float most = x[0], sum = 0;
+    for (uint32_t k = 1; k < n; k++)
+        most = x[k] > most ? x[k] : most;
+    for (uint32_t k = 0; k < n; k++)
+        sum += x[k] = expf(x[k] - most);
+    for (uint32_t k = 0; k < n; k++)
+        x[k] /= sum;
+}
+
+static void make_probabilities(const struct task_labels *l, float *x)
+{
+    if (l->kind == TASK_SINGLE || l->kind == TASK_TOKENS)
+        make_softmax(x, l->labels);
+    for (uint32_t k = 0; k < l->labels && l->kind == TASK_MULTI; k++)
+        x[k] = 1 / (1 + expf(-x[k]));
+}
+
+struct classify {
+    const struct engine *g;
+    struct task_labels *ret;
+};
+
+static int classify(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
+                    struct error *e)
+{
+    const struct classify *c = context;
+    struct task_labels *l = c->ret;
+    bool tokens = l->kind == TASK_TOKENS;
+    size_t rows = tokens ? room->tokens : n;
+    float *value = memory_new(rows * l->labels, sizeof *value);
+    int r = tokens ? head_tokens(c->g, room, value, e) : head_sequences(c->g, room, value, e);
+    for (size_t k = 0; k < rows && r == 0; k++)
+        make_probabilities(l, value + k * l->labels);
+    for (uint32_t s = 0; s < n && r == 0; s++) {
+        uint64_t from = tokens ? (uint64_t)room->offsets[s] : s;
+        uint64_t count = l->first[text[s] + 1] - l->first[text[s]];
+        memcpy(l->value + l->first[text[s]] * l->labels, value + from * l->labels,
+               count * l->labels * sizeof *value);
+    }
+    free(value);
+    return r;
+}
+
+int task_classify(const struct engine *g, const struct task_batches *b,
+                  const struct task_options *o, struct engine_room *room,
+                  struct task_labels *ret, struct error *e)
+{
+    struct task_labels l = {.kind = task_kind(&g->config), .labels = g->config.labels};
+    struct classify c = {g, &l};
+    struct task_visitor visitor = {classify, &c};
+    l.first = memory_new((size_t)b->texts + 1, sizeof *l.first);
+    for (uint32_t k = 0; k < b->texts; k++)
+        l.first[k + 1] = l.first[k] + (l.kind == TASK_TOKENS ? b->sequence[k].count : 1);
+    l.value = memory_new(l.first[b->texts] * l.labels, sizeof *l.value);
+    if (task_run(g, b, o, room, &visitor, e) < 0) {
+        task_labels_finish(&l);
+        return -1;
+    }
+    *ret = l;
+    return 0;
+}
+
+void task_labels_finish(struct task_labels *l)
+{
+    free(l->first);
+    free(l->value);
+    *l = (struct task_labels){0};
+}

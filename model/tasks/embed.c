@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sentence vectors. */
+#include "masks/base/memory.h"
+#include "model/encoder.h"
+#include "model/heads.h"
+#include "model/tasks.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct embed {
+    const struct engine *g;
+    enum pooling pooling;
+    bool normalize;
+    float *ret;
+};
+
+static void mean(const struct engine *g, const struct engine_room *room, uint32_t s, float *ret)
+{
+    uint64_t first = (uint64_t)room->offsets[s], size = g->config.hidden;
+    uint32_t rows = (uint32_t)(room->offsets[s + 1] - room->offsets[s]);
+    const uint8_t *x = (const uint8_t *)room->hidden + first * size * element_bytes(g->dtype);
+    if (g->dtype == ELEMENT_BF16)
+        g->encoder->rows->sum_bf16(rows, g->config.hidden, (const uint16_t *)(const void *)x,
+                                   ret);
+    else
+        g->encoder->rows->sum_f32(rows, g->config.hidden, (const float *)(const void *)x, ret);
+    for (uint64_t k = 0; k < size; k++)
+        ret[k] /= (float)rows;
+}
+
+static void make_unit(uint32_t size, float *x)
+{
+    double squares = 0;
+    for (uint32_t k = 0; k < size; k++)
+        squares += (double)x[k] * (double)x[k];
+    float length = (float)fmax(sqrt(squares), 1e-12);
+    for (uint32_t k = 0; k < size; k++)
+        x[k] /= length;
+}
+
+static void pool(const struct embed *m, const struct engine_room *room, uint32_t s,
+                 const float *pooled, float *ret)
+{
+    uint64_t size = m->g->config.hidden;
+    if (m->pooling == POOLING_MEAN)
+        mean(m->g, room, s, ret);
+    else if (m->pooling == POOLING_CLS)
+        engine_row(m->g, room, (uint32_t)room->offsets[s], ret);
+    else
+        memcpy(ret, pooled + s * size, size * sizeof *ret);
+    if (m->normalize)
+        make_unit(m->g->config.hidden, ret);
+}
+
+static int embed(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
+                 struct error *e)
+{
+    const struct embed *m = context;
+    uint64_t size = m->g->config.hidden;
+    float *pooled = NULL;
+    if (m->pooling == POOLING_POOLER) {
+        pooled = memory_new(n * size, sizeof *pooled);
+        if (head_pool(m->g, room, pooled, e) < 0) {
+            free(pooled);
+            return -1;
+        }
+    }
+#pragma omp parallel for num_threads((int)m->g->threads)
+    for (uint32_t k = 0; k < n; k++)
+        pool(m, room, k, pooled, m->ret + text[k] * size);
+    free(pooled);
+    return 0;
+}
+
+int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
+               bool normalize, const struct task_options *o, struct engine_room *room,
+               float *ret, struct error *e)
+{
+    struct embed m = {g, pooling, normalize, ret};
+    struct task_visitor visitor = {embed, &m};
+    return task_run(g, b, o, room, &visitor, e);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert embed: lines to vectors, in a .npy or a .jsonl that is written whole. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "masks/npy.h"
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/session.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum form { FORM_NPY, FORM_JSONL };
+
+struct embed {
+    const struct options *o;
+    struct session s;
+    enum form form;
+    enum pooling pooling;
+    bool normalize;
+    uint64_t longest; /* rows of a line: 1 unless pooling is none */
+    float *value;     /* [lines, longest, H] */
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && !strcmp(text + n - m, end);
+}
+
+static int check_output(struct embed *m, struct error *e)
+{
+    const char *path = m->o->output;
+    if (!path || (!ends_with(path, ".npy") && !ends_with(path, ".jsonl")))
+        return error_set(e, ERROR_INPUT, "embed: -o FILE.npy or -o FILE.jsonl is expected");
+    m->form = ends_with(path, ".npy") ? FORM_NPY : FORM_JSONL;
+    return m->o->pooling ? pooling_parse(m->o->pooling, &m->pooling, e) : 0;
+}
+
+/* The folder's own ways hold unless options say otherwise. */
+static int read_pooling(struct embed *m, struct error *e)
+{
+    struct error ignored;
+    struct sentence_settings s = {0};
+    if (!m->o->pooling && sentence_read(m->o->argument, &s, &ignored) == 0)
+        m->pooling = s.pooling;
+    if (m->pooling == POOLING_NONE && m->o->normalize)
+        return error_set(e, ERROR_INPUT, "--normalize needs a pooling other than none");
+    m->normalize = m->o->normalize || (s.there && s.normalize);
+    return 0;
+}
+
+static uint64_t longest_of(const struct task_batches *b)
+{
+    return b->texts ? b->sequence[b->order[0]].count : 0;
+}
+
+/* Hidden states of a batch to their places. */
+static int keep_states(void *context, const uint32_t *text, uint32_t n,
+                       struct engine_room *room, struct error *e)
+{
+    struct embed *m = context;
+    uint64_t size = m->s.engine->config.hidden;
+    (void)e;
+    for (uint32_t k = 0; k < n; k++)
+        for (int32_t row = room->offsets[k]; row < room->offsets[k + 1]; row++)
+            engine_row(m->s.engine, room, (uint32_t)row,
+                       m->value +
+                           (text[k] * m->longest + (uint64_t)(row - room->offsets[k])) * size);
+    return 0;
+}
+
+static int run(struct embed *m, struct error *e)
+{
+    struct task_visitor states = {keep_states, m};
+    if (m->pooling == POOLING_NONE)
+        return task_run(m->s.engine, &m->s.batches, &m->s.task, &m->s.room, &states, e);
+    return task_embed(m->s.engine, &m->s.batches, m->pooling, m->normalize, &m->s.task,
+                      &m->s.room, m->value, e);
+}
+
+static void print_vector(const float *x, uint64_t n, struct text *out)
+{
+    for (uint64_t k = 0; k < n; k++)
+        text_add(out, k ? ",%.9g" : "[%.9g", (double)x[k]);
+    text_add(out, "]");
+}
+
+static void print_line(const struct embed *m, uint32_t line, struct text *out)
+{
+    uint64_t size = m->s.engine->config.hidden;
+    const float *x = m->value + line * m->longest * size;
+    uint64_t rows = m->pooling == POOLING_NONE ? m->s.batches.sequence[line].count : 1;
+    if (m->pooling == POOLING_NONE)
+        text_add(out, "[");
+    for (uint64_t r = 0; r < rows; r++) {
+        text_add(out, r ? "," : "");
+        print_vector(x + r * size, size, out);
+    }
+    text_add(out, m->pooling == POOLING_NONE ? "]\n" : "\n");
+}
+
+static int write_jsonl(struct embed *m, struct error *e)
+{
+    struct text out = {0};
+    uint64_t values = m->s.batches.texts * m->longest * m->s.engine->config.hidden;
+    m->value = memory_new(values, sizeof *m->value);
+    int r = run(m, e);
+    for (uint32_t k = 0; k < m->s.batches.texts && r == 0; k++)
+        print_line(m, k, &out);
+    if (r == 0)
+        r = file_write(m->o->output, text_get(&out), out.length, e);
+    text_finish(&out);
+    free(m->value);
+    return r;
+}
+
+/* The values are computed where they lie in the file. */
+static int write_npy(struct embed *m, struct error *e)
+{
+    bool pooled = m->pooling != POOLING_NONE;
+    uint64_t hidden = m->s.engine->config.hidden, lines = m->s.batches.texts, size;
+    uint64_t shape[3] = {lines, pooled ? hidden : m->longest, hidden};
+    uint8_t *bytes = npy_write("<f4", sizeof(float), pooled ? 2 : 3, shape, NULL, &size);
+    m->value = (float *)(void *)(bytes + size - lines * m->longest * hidden * sizeof(float));
+    int r = run(m, e);
+    if (r == 0)
+        r = file_write(m->o->output, bytes, size, e);
+    free(bytes);
+    return r;
+}
+
+static int check_size(const struct embed *m, struct error *e)
+{
+    uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    unsigned __int128 bytes = (unsigned __int128)m->s.batches.texts * m->longest *
+                              m->s.engine->config.hidden * sizeof(float);
+    if (bytes > all / 2)
+        return error_set(e, ERROR_INPUT,
+                         "%u lines give %.1f GB, more than half of the memory: "
+                         "split the input",
+                         m->s.batches.texts, (double)bytes / 1e9);
+    return 0;
+}
+
+static int embed(struct embed *m, struct error *e)
+{
+    if (check_output(m, e) < 0 || read_pooling(m, e) < 0 ||
+        session_open(m->o, m->pooling == POOLING_POOLER ? PART_POOLER : 0, &m->s, e) < 0 ||
+        session_read(m->o, &m->s, e) < 0)
+        return -1;
+    m->longest = m->pooling == POOLING_NONE ? longest_of(&m->s.batches) : 1;
+    if (check_size(m, e) < 0)
+        return -1;
+    return m->form == FORM_NPY ? write_npy(m, e) : write_jsonl(m, e);
+}
+
+int command_embed(const struct options *o)
+{
+    struct error e = {0};
+    struct embed m = {.o = o};
+    int r = embed(&m, &e);
+    session_close(&m.s);
+    return r < 0 ? command_fail(&e) : 0;
+}

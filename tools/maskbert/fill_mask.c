@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert fill-mask: a line for each [MASK], or a JSON object for each line of text. */
+#include "masks/base/text.h"
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/session.h"
+#include <jansson.h>
+#include <stdio.h>
+
+enum { TOP = 5 };
+
+static const char *word_of(const struct session *s, uint32_t number, struct text *room)
+{
+    const struct vocabulary *v = &s->engine->tokenizer->vocabulary;
+    if (number < v->count && v->token[number])
+        return v->token[number];
+    text_finish(room);
+    text_add(room, "[%u]", number);
+    return text_get(room);
+}
+
+static json_t *gap_json(const struct session *s, const struct task_gap *g, uint32_t top)
+{
+    const struct task_batches *b = &s->batches;
+    struct token_span span = b->span[b->sequence[g->text].number - b->number + g->token];
+    json_t *words = json_array();
+    struct text room = {0};
+    for (uint32_t k = 0; k < top; k++)
+        json_array_append_new(words,
+                              json_pack("{s:I, s:s, s:f}", "id", (json_int_t)g->word[k].number,
+                                        "word", word_of(s, g->word[k].number, &room),
+                                        "probability", (double)g->word[k].probability));
+    text_finish(&room);
+    return json_pack("{s:i, s:[ii], s:o}", "token", (int)g->token, "offset", (int)span.begin,
+                     (int)span.end, "words", words);
+}
+
+static void print_json(const struct session *s, const struct task_gaps *g)
+{
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < s->batches.texts; k++) {
+        json_t *list = json_array();
+        for (; at < g->gaps && g->gap[at].text == k; at++)
+            json_array_append_new(list, gap_json(s, &g->gap[at], g->top));
+        json_t *line = json_pack("{s:o}", "masks", list);
+        json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        printf("\n");
+        json_decref(line);
+    }
+}
+
+static void print_text(const struct session *s, const struct task_gaps *g)
+{
+    struct text room = {0};
+    for (uint32_t k = 0; k < g->gaps; k++) {
+        printf("%u:%u", g->gap[k].text + 1, g->gap[k].token);
+        for (uint32_t w = 0; w < g->top; w++)
+            printf("  %s %.4f", word_of(s, g->gap[k].word[w].number, &room),
+                   (double)g->gap[k].word[w].probability);
+        printf("\n");
+    }
+    text_finish(&room);
+}
+
+static int fill_mask(const struct options *o, struct session *s, struct error *e)
+{
+    struct task_gaps gaps = {0};
+    if (session_open(o, PART_MLM, s, e) < 0 || session_read(o, s, e) < 0 ||
+        task_fill(s->engine, &s->batches, o->top ? o->top : TOP, &s->task, &s->room, &gaps, e) <
+            0)
+        return -1;
+    if (o->json)
+        print_json(s, &gaps);
+    else
+        print_text(s, &gaps);
+    task_gaps_finish(&gaps);
+    return 0;
+}
+
+int command_fill_mask(const struct options *o)
+{
+    struct error e = {0};
+    struct session s = {0};
+    int r = fill_mask(o, &s, &e);
+    session_close(&s);
+    return r < 0 ? command_fail(&e) : 0;
+}
