@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns on their way: the operands of a stage's columns (one group or two) are copied to shared memory
+   while the stage before is worked on. A stream goes over all columns that a strip visits. */
+#ifndef MASKC_CUDA_STREAM_H
+#define MASKC_CUDA_STREAM_H
+#include "cuda/stream_walk.h"
+
+enum {
+    MAX_GROUPS = 2,                      /* of a stage */
+    OPERAND = GROUP * PITCH,             /* halves: one operand of a group */
+    STRIP = STRIP_ROWS * PITCH,          /* of a strip */
+    USE_FIRST = 1, USE_SECOND = 2, USE_NUMBERS = 4,
+};
+
+struct stage {
+    struct group group[MAX_GROUPS];
+    u32 word[MAX_GROUPS][2]; /* slots that the lane's rows see */
+};
+
+struct stream {
+    struct walk walk;
+    struct view first, second; /* the two operands, rows of which are columns here */
+    const float *lse, *state;  /* USE_NUMBERS: two numbers of each column, ... */
+    float number;              /* ... one of which this thread brings to the next stage */
+    half_t *buffer;            /* shared: stage, group, operand, slot */
+    u32 groups, buffers, use;  /* constants: groups of a stage, stages in the buffer */
+    u32 takes_part[2];         /* whether the lane's rows do */
+    u32 turn;                  /* the buffer of `now` */
+    struct stage now, next;
+    struct group after[MAX_GROUPS]; /* known early, so that nobody waits for the tables */
+};
+
+DEVICE half_t *stream_operand(const struct stream *s, u32 turn, u32 group, u32 operand)
+{
+    return s->buffer + ((turn * s->groups + group) * 2 + operand) * OPERAND;
+}
+
+/* ---- one stage ---- */
+
+DEVICE void copy_group(struct stream *s, const struct group *g, half_t *first)
+{
+    NO_UNROLL
+    for (u32 k = THREAD; k < GROUP * CHUNKS; k += THREADS) {
+        u32 slot = k / CHUNKS, chunk = k % CHUNKS, to = slot * PITCH + 8 * chunk;
+        u32 there = slot < g->end && chunk < HEAD_CHUNKS;
+        u32 column = there ? group_column(g, s->walk.job, slot) : 0;
+        if (s->use & USE_FIRST)
+            copy_async_16(first + to,
+                          s->first.data + (there ? column * s->first.row + 16 * chunk : 0),
+                          there);
+        if (s->use & USE_SECOND)
+            copy_async_16(first + OPERAND + to,
+                          s->second.data + (there ? column * s->second.row + 16 * chunk : 0),
+                          there);
+    }
+}
+
+/* The first 32 threads bring LSE, the next 32 the state, one column each. */
+DEVICE void read_number(struct stream *s, const struct group *g)
+{
+    u32 slot = THREAD % GROUP;
+    s->number = 0;
+    if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= g->end)
+        return;
+    u32 column = group_column(g, s->walk.job, slot);
+    s->number = THREAD < GROUP ? lse_in_units(s->lse[column]) : s->state[column];
+}
+
+/* They lie behind the column's first operand, where rows are padded. */
+DEVICE float *column_numbers(const half_t *first, u32 slot)
+{
+    return (float *)(first + slot * PITCH + 8 * CHUNKS);
+}
+
+DEVICE void put_number(struct stream *s, u32 turn)
+{
+    float *to = column_numbers(stream_operand(s, turn, 0, 0), THREAD % GROUP);
+    if (s->use & USE_NUMBERS && THREAD < 2 * GROUP)
+        shared_put(to + THREAD / GROUP, s->number);
+}
+
+/* Starts bringing stage `next`. */
+DEVICE void stream_issue(struct stream *s, u32 turn)
+{
+    UNROLL
+    for (u32 k = 0; k < MAX_GROUPS; k++) {
+        struct group *g = &s->next.group[k];
+        if (k >= s->groups || !g->end)
+            continue;
+        copy_group(s, g, stream_operand(s, turn, k, 0));
+    }
+    copy_async_commit();
+    read_number(s, &s->next.group[0]);
+}
+
+DEVICE void stream_advance(struct stream *s)
+{
+    UNROLL
+    for (u32 k = 0; k < MAX_GROUPS; k++) {
+        if (k >= s->groups)
+            continue;
+        s->next.group[k] = s->after[k];
+        UNROLL
+        for (u32 which = 0; which < 2; which++)
+            s->next.word[k][which] = group_word(&s->next.group[k], s->walk.job,
+                                                strip_row(which), s->takes_part[which]);
+        walk_next(&s->walk, &s->after[k]);
+    }
+}
+
+/* ---- the stream ---- */
+
+/* Begins at the item's first column. The buffer must be free: a barrier stands before this. */
+DEVICE void stream_start(struct stream *s, const struct job *j)
+{
+    s->walk = walk_start(j);
+    s->turn = s->buffers - 1;
+    UNROLL
+    for (u32 k = 0; k < MAX_GROUPS; k++) {
+        s->takes_part[k] = job_has(j, strip_row(k), j->length);
+        if (k < s->groups)
+            walk_next(&s->walk, &s->after[k]);
+    }
+    stream_advance(s);
+    if (s->buffers > 1)
+        stream_issue(s, 0);
+}
+
+/* Goes on to the next stage, which is then in shared memory for all; 0 at the end. */
+DEVICE u32 stream_step(struct stream *s)
+{
+    if (s->buffers > 1) {
+        s->turn ^= 1;
+        put_number(s, s->turn);
+        COPY_ASYNC_WAIT(0);
+        SYNC();
+        s->now = s->next;
+        stream_advance(s);
+        stream_issue(s, s->turn ^ 1);
+    } else {
+        SYNC();
+        stream_issue(s, 0);
+        put_number(s, 0);
+        COPY_ASYNC_WAIT(0);
+        SYNC();
+        s->now = s->next;
+        stream_advance(s);
+    }
+    return s->now.group[0].end;
+}
+
+/* A bit for each fragment in which some row of the warp sees a column. */
+DEVICE u32 live_fragments(const u32 word[2])
+{
+    u32 seen = warp_or(word[0] | word[1]), live = 0;
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++)
+        live |= (u32)((seen >> (8 * f) & 0xff) != 0) << f;
+    return live;
+}
+
+/* Whether the lane's row sees the entry at place x of fragment f. */
+DEVICE u32 sees(const u32 word[2], u32 f, u32 x)
+{
+    return word[x >> 1] >> (8 * f + lane_pair() + (x & 1)) & 1;
+}
+
+#endif

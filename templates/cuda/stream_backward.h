@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward over a strip: dQ over the forward plan, dK and dV over the transposed one, with the same
+   steps. Both recompute P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is
+   the sum of P dP; for sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the
+   support. An O rounded to 16 bits is too far off for dO . O, so dQ finds delta, or the mean, by
+   a walk of its own, and leaves it in args.state for dK. */
+#ifndef MASKC_CUDA_STREAM_BACKWARD_H
+#define MASKC_CUDA_STREAM_BACKWARD_H
+#include "cuda/stream_sparsegen.h"
+
+enum {
+    BACKWARD_BUFFERS = STEPS <= 8 ? 2 : 1,
+    BACKWARD_HALVES = 2 * STRIP + 2 * BACKWARD_BUFFERS * OPERAND,
+    BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else one walk for each */
+};
+
+typedef char backward_shared_is_enough[BACKWARD_SHARED >= 2 * BACKWARD_HALVES ? 1 : -1];
+
+struct backward {
+    const struct abi_args *a;
+    const struct job *job;
+    struct stream stream;
+    struct drop drop;
+    half_t *rows, *rows_grad; /* shared: the strip's rows; Q and dO, or K and V */
+    float scale;              /* to base 2 for softmax */
+};
+
+/* Rows are on their way, and the columns of the first stage. */
+DEVICE void backward_start(struct backward *b, const struct abi_args *a, const struct job *j,
+                           const struct abi_tensor *rows, const struct abi_tensor *rows_grad)
+{
+    struct view first = view_of(rows, j), second = view_of(rows_grad, j);
+    b->a = a;
+    b->job = j;
+    b->drop.a = a;
+    b->drop.job = j;
+    b->rows = SHARED_HALF();
+    b->rows_grad = b->rows + STRIP;
+    b->stream.buffer = b->rows + 2 * STRIP;
+    b->stream.groups = 1;
+    b->stream.buffers = BACKWARD_BUFFERS;
+    b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
+    SYNC();
+    copy_strip(b->rows, &first, j);
+    copy_strip(b->rows_grad, &second, j);
+    copy_async_commit();
+}
+
+/* The warp's rows times a stage's columns: S (operand 0) or dP (1). */
+DEVICE void backward_scores(const struct backward *b, struct scores *s, u32 operand, u32 live)
+{
+    const half_t *rows = operand ? b->rows_grad : b->rows;
+    scores_of_shared(s, rows + THREAD / 32 * 16 * PITCH, 0,
+                     stream_operand(&b->stream, b->stream.turn, 0, operand), live);
+}
+
+/* `lse` is in units of the scaled product (lse_in_units). */
+DEVICE float probability(const struct backward *b, float dot, float lse)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return sparsegen_weight(dot * b->scale, lse, b->a->lambda);
+    return exp2_of(dot * b->scale - lse);
+}
+
+/* d loss / d score of an entry with probability p. */
+DEVICE float score_gradient(const struct abi_args *a, float p, float dp, float state)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return p > 0 ? (dp - state) / (1 - a->lambda) : 0;
+    return p * (dp - state);
+}
+
+/* ---- dQ: rows are queries ---- */
+
+struct query_rows {
+    float lse[2], state[2]; /* of the lane's rows */
+    float sum[2], count[2]; /* for the state; the lane's part */
+};
+
+/* P, and dP after dropout, of the stage's group. */
+DEVICE void query_scores(const struct backward *b, const struct query_rows *r, u32 live,
+                         struct scores *p, struct scores *dp)
+{
+    const u32 *word = b->stream.now.word[0];
+    backward_scores(b, p, 0, live);
+    backward_scores(b, dp, 1, live);
+    dropout(dp, b->a, dropout_kept(&b->drop, &b->stream.now.group[0], live));
+    UNROLL
+    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
+        float *x = &p->at[k / 4].x[k % 4];
+        *x = sees(word, k / 4, k % 4) ? probability(b, *x, r->lse[k >> 1 & 1]) : 0;
+    }
+}
+
+/* First walk: sum of P dP, or sum of dP over the support and its size. */
+DEVICE void add_state(struct query_rows *r, const struct scores *p, const struct scores *dp)
+{
+    UNROLL
+    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
+        float weight = p->at[k / 4].x[k % 4], x = dp->at[k / 4].x[k % 4];
+        if (TRANSFORM == ABI_SPARSEGEN)
+            weight = weight > 0 ? 1 : 0;
+        r->sum[k >> 1 & 1] += weight * x;
+        r->count[k >> 1 & 1] += weight;
+    }
+}
+
+DEVICE void finish_state(struct query_rows *r)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float sum = quad_sum(r->sum[k]);
+        float count = TRANSFORM == ABI_SPARSEGEN ? quad_sum(r->count[k]) : 1;
+        r->state[k] = count > 0 ? sum / count : 0;
+    }
+}
+
+/* Second walk: dQ += dS K. */
+DEVICE void add_query_gradient(const struct backward *b, const struct query_rows *r, u32 live,
+                               struct scores *p, const struct scores *dp, struct sums *d_q)
+{
+    UNROLL
+    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
+        float *x = &p->at[k / 4].x[k % 4];
+        *x = score_gradient(b->a, *x, dp->at[k / 4].x[k % 4], r->state[k >> 1 & 1]);
+    }
+    accumulate(d_q, p, stream_operand(&b->stream, b->stream.turn, 0, 0), live);
+}
+
+DEVICE void load_lse(const struct backward *b, struct query_rows *r)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        u32 row = strip_row(k), there = job_has(b->job, row, b->job->length);
+        float lse = there ? lse_of(b->a, b->job)[job_position(b->job, row)] : 0;
+        r->lse[k] = lse_in_units(lse);
+        r->sum[k] = r->count[k] = r->state[k] = 0;
+    }
+}
+
+DEVICE void store_state(const struct backward *b, const struct query_rows *r)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        u32 row = strip_row(k);
+        if (THREAD % 4 == 0 && job_has(b->job, row, b->job->exist))
+            state_of(b->a, b->job)[job_position(b->job, row)] = r->state[k];
+    }
+}
+
+DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
+{
+    struct backward b;
+    struct query_rows r;
+    struct sums d_q;
+    struct view to = view_of(&a->d_q, j);
+    backward_start(&b, a, j, &a->q, &a->d_o);
+    b.drop.rows_are_keys = 0;
+    b.stream.first = view_of(&a->k, j);
+    b.stream.second = view_of(&a->v, j);
+    b.stream.use = USE_FIRST | USE_SECOND;
+    load_lse(&b, &r);
+    sums_clear(&d_q);
+    NO_UNROLL
+    for (u32 walk = 0; walk < 2; walk++) {
+        SYNC();
+        stream_start(&b.stream, j);
+        NO_UNROLL
+        while (stream_step(&b.stream)) {
+            struct scores p, dp;
+            u32 live = live_fragments(b.stream.now.word[0]);
+            if (!live)
+                continue;
+            query_scores(&b, &r, live, &p, &dp);
+            if (walk)
+                add_query_gradient(&b, &r, live, &p, &dp, &d_q);
+            else
+                add_state(&r, &p, &dp);
+        }
+        if (!walk)
+            finish_state(&r);
+    }
+    store_state(&b, &r);
+    store_strip(&d_q, a->scale, a->scale, b.rows, &to, j);
+}
+
+/* ---- dK, dV: rows are keys ---- */
+
+/* P of the stage's group; the columns' LSE and state lie with them. */
+DEVICE void key_scores(const struct backward *b, u32 live, struct scores *p)
+{
+    const half_t *columns = stream_operand(&b->stream, b->stream.turn, 0, 0);
+    const u32 *word = b->stream.now.word[0];
+    backward_scores(b, p, 0, live);
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        UNROLL
+        for (u32 u = 0; u < 2; u++) {
+            float lse = shared_get(column_numbers(columns, 8 * f + lane_pair() + u));
+            UNROLL
+            for (u32 x = u; x < 4; x += 2) {
+                float *at = &p->at[f].x[x];
+                *at = sees(word, f, x) ? probability(b, *at, lse) : 0;
+            }
+        }
+    }
+}
+
+/* dP, after dropout, to dS. */
+DEVICE void key_gradients(const struct backward *b, const struct scores *p, struct scores *dp)
+{
+    const half_t *columns = stream_operand(&b->stream, b->stream.turn, 0, 0);
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        UNROLL
+        for (u32 u = 0; u < 2; u++) {
+            float state = shared_get(column_numbers(columns, 8 * f + lane_pair() + u) + 1);
+            UNROLL
+            for (u32 x = u; x < 4; x += 2) {
+                float *at = &dp->at[f].x[x];
+                *at = score_gradient(b->a, p->at[f].x[x], *at, state);
+            }
+        }
+    }
+}
+
+enum { KEY_PART = 1, VALUE_PART = 2 };
+
+/* One walk for dK, dV or both. */
+DEVICE void key_walk(struct backward *b, u32 parts, struct sums *d_k, struct sums *d_v)
+{
+    SYNC();
+    stream_start(&b->stream, b->job);
+    NO_UNROLL
+    while (stream_step(&b->stream)) {
+        struct scores p, dp;
+        u32 live = live_fragments(b->stream.now.word[0]);
+        if (!live)
+            continue;
+        key_scores(b, live, &p);
+        u32 kept = dropout_kept(&b->drop, &b->stream.now.group[0], live);
+        if (parts & KEY_PART) {
+            backward_scores(b, &dp, 1, live);
+            dropout(&dp, b->a, kept);
+            key_gradients(b, &p, &dp);
+            accumulate(d_k, &dp, stream_operand(&b->stream, b->stream.turn, 0, 0), live);
+        }
+        if (parts & VALUE_PART) {
+            dropout(&p, b->a, kept);
+            accumulate(d_v, &p, stream_operand(&b->stream, b->stream.turn, 0, 1), live);
+        }
+    }
+}
+
+/* V's rows are not needed after dK, K's not after dV. */
+DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
+{
+    struct backward b;
+    struct sums d_k, d_v;
+    struct view to_k = view_of(&a->d_k, j), to_v = view_of(&a->d_v, j);
+    backward_start(&b, a, j, &a->k, &a->v);
+    b.drop.rows_are_keys = 1;
+    b.stream.first = view_of(&a->q, j);
+    b.stream.second = view_of(&a->d_o, j);
+    b.stream.use = USE_FIRST | USE_SECOND | USE_NUMBERS;
+    b.stream.lse = lse_of(a, j);
+    b.stream.state = state_of(a, j);
+    sums_clear(&d_k);
+    if (BOTH_AT_ONCE)
+        sums_clear(&d_v);
+    key_walk(&b, BOTH_AT_ONCE ? KEY_PART | VALUE_PART : KEY_PART, &d_k, &d_v);
+    store_strip(&d_k, a->scale, a->scale, b.rows_grad, &to_k, j);
+    if (!BOTH_AT_ONCE) {
+        sums_clear(&d_v);
+        key_walk(&b, VALUE_PART, &d_k, &d_v);
+    }
+    store_strip(&d_v, 1, 1, b.rows, &to_v, j);
+}
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long sequences: what a block does now, one item of the work list for one sequence. A strip has 16
+   rows for each warp; its rows lie in shared memory, columns stream past them. An item of
+   one row (the row pass) is for the whole block. */
+#ifndef MASKC_CUDA_STREAM_JOB_H
+#define MASKC_CUDA_STREAM_JOB_H
+#include "cuda/fragments.h"
+
+typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];
+
+struct job {
+    u32 b, h;
+    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length; /* positions that take part */
+    u32 exist;  /* positions that are written */
+    u32 single; /* row pass */
+    const struct abi_plan *plan;
+    const struct abi_item *item;
+};
+
+/* One sequence and head of a tensor; bytes. */
+struct view {
+    u8 *data;
+    i64 row;
+};
+
+DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
+{
+    struct view v;
+    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    v.data = (u8 *)t->data + element * 2;
+    v.row = t->row * 2;
+    return v;
+}
+
+DEVICE u32 clamp_length(i32 length, u32 n)
+{
+    return length < 0 ? 0 : smaller((u32)length, n);
+}
+
+DEVICE u64 job_count(const struct abi_args *a, const struct abi_plan *plan)
+{
+    return (u64)plan->works * a->slice_batch;
+}
+
+DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u64 index)
+{
+    struct job j;
+    struct abi_work work = plan->work[index / a->slice_batch];
+    j.b = a->first_batch + (u32)(index % a->slice_batch);
+    j.h = work.head;
+    j.plan = plan;
+    j.item = plan->items + work.item;
+    j.first = 0;
+    j.length = j.exist = a->n;
+    if (a->offsets) {
+        j.first = a->offsets[j.b];
+        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], a->n);
+    } else if (a->length) {
+        j.length = clamp_length(a->length[j.b], a->n);
+    }
+    j.single = j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS;
+    return j;
+}
+
+/* ---- rows of a strip ---- */
+
+DEVICE u32 job_position(const struct job *j, u32 r)
+{
+    return j->item->row0 + j->item->step * r;
+}
+
+/* Whether row r of the strip is the item's and below `end`. */
+DEVICE u32 job_has(const struct job *j, u32 r, u32 end)
+{
+    return r < j->item->rows && (j->item->own[r / 32] >> (r % 32) & 1) &&
+           job_position(j, r) < end;
+}
+
+/* The lane's row of the strip: which = 0, 1. */
+DEVICE u32 strip_row(u32 which)
+{
+    return THREAD / 32 * 16 + lane_row(which);
+}
+
+DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
+{
+    return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
+}
+
+/* To base 2 for softmax; sparsegen's tau as it is. */
+DEVICE float lse_in_units(float lse)
+{
+    return TRANSFORM == ABI_SPARSEGEN ? lse : lse * LOG2_E;
+}
+
+DEVICE float *state_of(const struct abi_args *a, const struct job *j)
+{
+    return a->state + ((u64)j->b * a->heads + j->h) * a->state_rows;
+}
+
+DEVICE float *scratch_of(const struct abi_args *a)
+{
+    return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
+}
+
+/* ---- strips from and to the tensors ---- */
+
+/* Starts copying the strip's rows; zeros where they take no part. */
+DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
+{
+    NO_UNROLL
+    for (u32 k = THREAD; k < STRIP_ROWS * CHUNKS; k += THREADS) {
+        u32 r = k / CHUNKS, chunk = k % CHUNKS;
+        u32 there = chunk < HEAD_CHUNKS && job_has(j, r, j->length);
+        const u8 *from = v->data + job_position(j, r) * v->row + 16 * chunk;
+        copy_async_16(to + r * PITCH + 8 * chunk, there ? from : v->data, there);
+    }
+}
+
+/* Writes the warp's 16 rows, times `low` and `high`; `staging` holds the strip's rows for
+   nobody else: the warp writes and reads its own. */
+DEVICE void store_strip(struct sums *s, float low, float high, half_t *staging,
+                        const struct view *to, const struct job *j)
+{
+    half_t *own = staging + THREAD / 32 * 16 * PITCH;
+    sums_scale(s, low, high);
+    SYNC_WARP();
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        u32 d = 8 * k + lane_pair();
+        shared_put_u32(own + lane_row(0) * PITCH + d, half_pack(s->at[k].x[0], s->at[k].x[1]));
+        shared_put_u32(own + lane_row(1) * PITCH + d, half_pack(s->at[k].x[2], s->at[k].x[3]));
+    }
+    SYNC_WARP();
+    NO_UNROLL
+    for (u32 k = lane_of_warp(); k < 16 * HEAD_CHUNKS; k += 32) {
+        u32 row = k / HEAD_CHUNKS, chunk = k % HEAD_CHUNKS, r = THREAD / 32 * 16 + row;
+        if (job_has(j, r, j->exist))
+            *(struct u32x4 *)(to->data + job_position(j, r) * to->row + 16 * chunk) =
+                shared_get_u32x4(own + row * PITCH + 8 * chunk);
+    }
+}
+
+#endif
