@@ -277,7 +277,7 @@ static void test_json(void **state)
          "results",
          {"mask:s", "length:i", "heads:i", "batch:i", "head_dim:i", "dtype:s", "pass:s",
           "lowering:s", "median_s:r", "p10_s:r", "p90_s:r", "dense_s:r", "speedup:r",
-          "predicted_s:r", "floor_s:r"}},
+          "predicted_s:r", "floor_s:r", "hard_s:r"}},
     };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         json_t *j = run_json(row[k].line, 0);
@@ -337,6 +337,7 @@ static void test_soft(void **state)
     check_says(diagonals, "");
     check_says("info soft.mkb", "soft mask: scale");
     check_says("verify soft.mkb", "whole mask: dsoft by diagonals");
+    check_says("bench soft.mkb", "of hard");
     uint8_t *a = fixture_read("soft/dsoft.npy", &size);
     const float *whole = (const float *)(const void *)(a + size - sizeof(float) * N * N);
     uint8_t *b = fixture_read("soft-lines/dsoft.npy", &size);

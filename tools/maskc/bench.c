@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc bench: our kernel and our own dense kernel of the same shape, launched by turns (A B A B), so
-   that whatever slows the machine slows both, a turn being as many launches as last two milliseconds;
-   medians, beside what was predicted and the floor. */
+/* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a soft mask the
+   same one without, launched by turns (A B A B), so that whatever slows the machine slows all, a turn
+   being as many launches as last two milliseconds; medians, beside what was predicted and the floor. */
 #include "tools/maskc/bench.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -28,7 +28,9 @@ struct bench {
     uint32_t threads;
 };
 
-/* Ours, or dense: a loaded kernel and its launch. */
+enum { OURS, DENSE, HARD, CONTENDERS };
+
+/* A loaded kernel and its launch. */
 struct contender {
     struct maskc_kernel *kernel;
     struct trial *trial;
@@ -68,23 +70,24 @@ static uint32_t launches_per_turn(double seconds)
 }
 
 /* Pairs of turns, as many as the time allows; sorted. Returns how many, 0 with *e set. */
-static uint32_t measure(struct contender *ours, struct contender *dense, bool backward,
-                        struct error *e)
+static uint32_t measure(struct contender *all, uint32_t n, bool backward, struct error *e)
 {
-    double warm[2], start = now();
-    for (int k = 0; k < 2; k++) /* the first brings code and tables into the caches */
-        if (time_turn(ours, backward, 1, &warm[0], e) ||
-            time_turn(dense, backward, 1, &warm[1], e))
+    double warm, start = now();
+    uint32_t count = 0, launches[CONTENDERS];
+    for (uint32_t k = 0; k < 2 * n;
+         k++) { /* the first brings code and tables into the caches */
+        if (time_turn(&all[k % n], backward, 1, &warm, e))
             return 0;
-    uint32_t count = 0, launches[2] = {launches_per_turn(warm[0]), launches_per_turn(warm[1])};
+        launches[k % n] = launches_per_turn(warm);
+    }
     while (count < MIN_PAIRS || (count < MAX_PAIRS && now() - start < seconds_per_result)) {
-        if (time_turn(ours, backward, launches[0], &ours->seconds[count], e) ||
-            time_turn(dense, backward, launches[1], &dense->seconds[count], e))
-            return 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (time_turn(&all[k], backward, launches[k], &all[k].seconds[count], e))
+                return 0;
         count++;
     }
-    qsort(ours->seconds, count, sizeof(double), ascending);
-    qsort(dense->seconds, count, sizeof(double), ascending);
+    for (uint32_t k = 0; k < n; k++)
+        qsort(all[k].seconds, count, sizeof(double), ascending);
     return count;
 }
 
@@ -131,9 +134,10 @@ static int predict(const struct maskc_kernel *k, const struct problem *p, uint32
     return 0;
 }
 
-static int add_result(struct bench *b, struct contender *ours, struct contender *dense,
+static int add_result(struct bench *b, struct contender *all, uint32_t n,
                       const struct problem *p, const char *name, bool backward, struct error *e)
 {
+    const struct contender *ours = &all[OURS];
     struct bench_result r = {.length = p->length,
                              .heads = p->mask->heads,
                              .batch = p->batch,
@@ -146,13 +150,14 @@ static int add_result(struct bench *b, struct contender *ours, struct contender 
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", name);
     progress_show(what);
-    uint32_t count = measure(ours, dense, backward, e);
+    uint32_t count = measure(all, n, backward, e);
     if (!count || predict(ours->kernel, p, b->threads, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
     r.p10 = ours->seconds[count / 10];
     r.p90 = ours->seconds[count - 1 - count / 10];
-    r.dense = dense->seconds[count / 2];
+    r.dense = all[DENSE].seconds[count / 2];
+    r.hard = n > HARD ? all[HARD].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->room) = r;
     return 0;
 }
@@ -207,6 +212,16 @@ static int compile_dense(struct bench *b, const struct maskc_kernel *like,
     return code;
 }
 
+/* The same without its soft mask. */
+static int compile_hard(struct bench *b, const struct maskc_kernel *like,
+                        struct maskc_kernel **ret, struct error *e)
+{
+    struct features f = like->artifact->features;
+    const struct target *target = target_find(like->target->name, e);
+    f.soft = ABI_SOFT_NONE;
+    return target ? compile(b, like->artifact->mask, target, &f, ret, e) : -1;
+}
+
 static struct problem make_problem(const struct bench *b, const struct maskc_kernel *k,
                                    uint32_t layer)
 {
@@ -219,6 +234,7 @@ static struct problem make_problem(const struct bench *b, const struct maskc_ker
                             .dtype = a->features.dtype,
                             .transform = a->features.transform,
                             .lambda = (double)a->features.lambda,
+                            .soft = a->features.soft,
                             .random_seed = 1};
 }
 
@@ -228,18 +244,55 @@ static void describe_device(struct bench *b, const struct maskc_kernel *k)
     b->threads = k->device == &device_cpu ? k->device->workers(k->code, b->o->threads) : 1;
 }
 
+/* A trial for each: dense has a problem of its own mask, hard one without a soft mask. */
+static int make_trials(struct contender *all, uint32_t n, const struct problem *p,
+                       struct problem *each, const struct problem_data *d, bool backward,
+                       uint32_t threads, struct error *e)
+{
+    for (uint32_t k = 0; k < n; k++) {
+        each[k] = *p;
+        if (k == DENSE)
+            each[k].layer = 0;
+        if (k == HARD)
+            each[k].soft = ABI_SOFT_NONE;
+        each[k].mask = all[k].kernel->artifact->mask;
+        all[k].seconds = memory_new(MAX_PAIRS, sizeof(double));
+        all[k].trial = trial_new(all[k].kernel, &each[k], d, backward, threads, e);
+        /* Backward reads what forward wrote. */
+        if (!all[k].trial || trial_run(all[k].trial, false, e))
+            return -1;
+    }
+    return 0;
+}
+
+static int bench_contenders(struct bench *b, struct contender *all, const struct problem *p,
+                            const char *name, bool backward, struct error *e)
+{
+    struct maskc_kernel *k = all[OURS].kernel;
+    const uint32_t n = p->soft ? CONTENDERS : HARD;
+    struct problem each[CONTENDERS];
+    if (problem_fits(p, e) || compile_dense(b, k, &all[DENSE].kernel, e) ||
+        (p->soft && compile_hard(b, k, &all[HARD].kernel, e)))
+        return -1;
+    struct problem_data *d = problem_inputs(p);
+    int code = make_trials(all, n, p, each, d, backward, b->o->threads, e);
+    if (!code && b->forward)
+        code = add_result(b, all, n, p, name, false, e);
+    if (!code && backward)
+        code = add_result(b, all, n, p, name, true, e);
+    problem_data_destroy(d);
+    return code;
+}
+
 /* Takes the kernel. */
 static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *name,
                         struct error *e)
 {
-    struct contender ours = {.kernel = k}, dense = {0};
-    ours.seconds = memory_new(MAX_PAIRS, sizeof(double));
-    dense.seconds = memory_new(MAX_PAIRS, sizeof(double));
+    struct contender all[CONTENDERS] = {[OURS].kernel = k};
     bool backward = b->backward && k->artifact->features.backward;
     uint32_t layer =
         b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
-    struct problem p = make_problem(b, k, layer), q = p;
-    struct problem_data *d = NULL;
+    struct problem p = make_problem(b, k, layer);
     int code = -1;
     describe_device(b, k);
     if (!b->forward && !backward)
@@ -248,28 +301,10 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     else if (layer >= k->artifact->mask->layers)
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
-    else if (!problem_fits(&p, e))
-        code = compile_dense(b, k, &dense.kernel, e);
-    if (code)
-        goto out;
-    q.mask = dense.kernel->artifact->mask;
-    q.layer = 0;
-    d = problem_inputs(&p);
-    ours.trial = trial_new(k, &p, d, backward, b->o->threads, e);
-    dense.trial =
-        ours.trial ? trial_new(dense.kernel, &q, d, backward, b->o->threads, e) : NULL;
-    code = dense.trial ? 0 : -1;
-    /* Backward reads what forward wrote. */
-    if (!code && (trial_run(ours.trial, false, e) || trial_run(dense.trial, false, e)))
-        code = -1;
-    if (!code && b->forward)
-        code = add_result(b, &ours, &dense, &p, name, false, e);
-    if (!code && backward)
-        code = add_result(b, &ours, &dense, &p, name, true, e);
-out:
-    problem_data_destroy(d);
-    finish_contender(&ours);
-    finish_contender(&dense);
+    else
+        code = bench_contenders(b, all, &p, name, backward, e);
+    for (uint32_t c = 0; c < CONTENDERS; c++)
+        finish_contender(&all[c]);
     return code;
 }
 
@@ -282,8 +317,8 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             e, ERROR_INPUT,
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
-    if (o->heads || o->head_dim || o->transform || o->machine || o->tensor || o->dam ||
-        o->border || o->has_threshold || o->has_keep)
+    if (o->heads || o->head_dim || o->transform || o->soft || o->machine || o->tensor ||
+        o->dam || o->border || o->has_threshold || o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);

@@ -12,6 +12,7 @@ struct bench_result {
     bool backward;
     double sparsity;                                  /* percent, all heads of the layer */
     double median, p10, p90, dense, predicted, floor; /* seconds */
+    double hard; /* without the soft mask; 0: there is none */
 };
 
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,

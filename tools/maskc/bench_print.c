@@ -7,30 +7,38 @@
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count)
 {
+    bool soft = false;
+    for (uint32_t k = 0; k < count; k++)
+        soft = soft || result[k].hard > 0;
     printf("%s, %u thread%s; milliseconds\n", device, threads, threads == 1 ? "" : "s");
-    printf("%-28s %6s %5s %-8s %-22s %9s %9s %9s %9s %8s %9s %9s\n", "mask", "n", "dtype",
-           "pass", "lowering", "median", "p10", "p90", "dense", "speed-up", "predicted",
-           "floor");
+    printf("%-28s %6s %5s %-8s %-22s %9s %9s %9s %9s %8s %9s %9s", "mask", "n", "dtype", "pass",
+           "lowering", "median", "p10", "p90", "dense", "speed-up", "predicted", "floor");
+    printf(soft ? " %9s %8s\n" : "\n", "hard", "of hard");
     for (uint32_t k = 0; k < count; k++) {
         const struct bench_result *r = &result[k];
-        printf("%-28s %6u %5s %-8s %-22s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %9.3f\n", r->mask,
+        printf("%-28s %6u %5s %-8s %-22s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %9.3f", r->mask,
                r->length, dtype_name(r->dtype), r->backward ? "backward" : "forward",
                r->lowering, 1e3 * r->median, 1e3 * r->p10, 1e3 * r->p90, 1e3 * r->dense,
                r->dense / r->median, 1e3 * r->predicted, 1e3 * r->floor);
+        if (r->hard > 0)
+            printf(" %9.3f %7.2fx", 1e3 * r->hard, r->median / r->hard);
+        putchar('\n');
     }
 }
 
 static json_t *result_json(const struct bench_result *r)
 {
-    return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
-        (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype), "pass",
-        r->backward ? "backward" : "forward", "lowering", r->lowering, "reason", r->reason,
-        "sparsity", command_number(r->sparsity), "median_s", command_number(r->median), "p10_s",
-        command_number(r->p10), "p90_s", command_number(r->p90), "dense_s",
-        command_number(r->dense), "speedup", command_number(r->dense / r->median),
-        "predicted_s", command_number(r->predicted), "floor_s", command_number(r->floor));
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:o, s:o, s:o}",
+                     "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
+                     (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype),
+                     "pass", r->backward ? "backward" : "forward", "lowering", r->lowering,
+                     "reason", r->reason, "sparsity", command_number(r->sparsity), "median_s",
+                     command_number(r->median), "p10_s", command_number(r->p10), "p90_s",
+                     command_number(r->p90), "dense_s", command_number(r->dense), "speedup",
+                     command_number(r->dense / r->median), "predicted_s",
+                     command_number(r->predicted), "floor_s", command_number(r->floor),
+                     "hard_s", r->hard > 0 ? command_number(r->hard) : json_null());
 }
 
 void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,

@@ -35,9 +35,10 @@ const struct command commands[] = {
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
      O(SEED) | O(SOFT_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
-     "Ours and dense are launched by turns. A one-head mask is repeated to 12 heads.",
+     "Ours and dense are launched by turns, with --soft also the same kernel without. A one-head mask is repeated "
+     "to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(JSON) | O(PLOT),
+     O(SOFT) |      O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
