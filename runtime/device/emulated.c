@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { MAX_ENTRIES = 2 * EMIT_MAX_PHASES, MAX_FILES = 20, BLOCKS = 4 };
 
@@ -47,6 +48,50 @@ static uint64_t order_seed(void)
     uint64_t seed = atomic_load(&given_seed);
     const char *text = getenv("MASKC_EMULATION_SEED");
     return seed || !text ? seed : strtoull(text, NULL, 0);
+}
+
+/* ---- bank conflicts ---- */
+
+static struct emulation_banks *_Atomic asked_banks; /* null: nobody asked */
+
+void emulated_count_banks(struct emulation_banks *ret)
+{
+    if (ret)
+        memset(ret, 0, sizeof *ret);
+    atomic_store(&asked_banks, ret);
+}
+
+static bool same_site(const struct emulation_site *a, const struct emulation_site *b)
+{
+    return a->line == b->line && a->access == b->access && a->bytes == b->bytes &&
+           !strcmp(a->function, b->function);
+}
+
+static void add_site(struct emulation_banks *to, const struct emulation_site *s)
+{
+    uint32_t k = 0;
+    while (k < to->count && !same_site(&to->site[k], s))
+        k++;
+    if (k == EMULATION_MAX_SITES) {
+        to->missed += s->requests;
+    } else if (k == to->count) {
+        to->site[to->count++] = *s;
+    } else {
+        to->site[k].requests += s->requests;
+        to->site[k].turns += s->turns;
+        to->site[k].least += s->least;
+    }
+}
+
+/* Blocks count apart, and add up one after the other. */
+static void add_banks(struct emulation_banks *to, const struct emulation_banks *from)
+{
+#pragma omp critical(emulated_banks)
+    {
+        for (uint32_t k = 0; k < from->count; k++)
+            add_site(to, &from->site[k]);
+        to->missed += from->missed;
+    }
 }
 
 /* ---- compiling the text ---- */
@@ -162,21 +207,41 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 
 /* ---- launching ---- */
 
+/* Runs the block in memory of its own. Pages that nobody touches cost nothing: most of the
+   fibers' stacks. */
+static int run_mapped(const struct device_code *c, const struct phase *p,
+                      const struct abi_args *args, struct emulation_launch *run,
+                      struct error *e)
+{
+    const size_t bytes = c->memory(run);
+    run->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (run->memory == MAP_FAILED)
+        return error_set(e, ERROR_UNAVAILABLE, "no %zu bytes of memory to emulate a block",
+                         bytes);
+    int r = c->block(dlsym(c->object, p->entry), args, run);
+    munmap(run->memory, bytes);
+    return r < 0 ? error_set(e, ERROR_FALSE, "%s: %s", p->entry, run->error) : 0;
+}
+
 /* One block; its error, if any, to *e. Blocks of a phase are independent. */
 static int run_block(const struct device_code *c, const struct phase *p,
                      const struct device_launch *l, uint32_t block, struct error *e)
 {
+    struct emulation_banks *asked = atomic_load(&asked_banks);
     struct emulation_launch run = {.block = block,
                                    .blocks = l->workers,
                                    .threads = p->threads,
                                    .shared_bytes = p->shared_bytes,
                                    .seed = order_seed(),
+                                   .banks = asked ? memory_new(1, sizeof *asked) : NULL,
                                    .exp2 = exp2f,
                                    .log2 = log2f};
-    run.memory = memory_aligned(c->memory(&run), 1);
-    int r = c->block(dlsym(c->object, p->entry), &l->args, &run);
-    free(run.memory);
-    return r < 0 ? error_set(e, ERROR_FALSE, "%s: %s", p->entry, run.error) : 0;
+    int r = run_mapped(c, p, &l->args, &run, e);
+    if (asked)
+        add_banks(asked, run.banks);
+    free(run.banks);
+    return r;
 }
 
 static int run_phase(const struct device_code *c, const struct phase *p,

@@ -17,6 +17,8 @@ struct place {
     int line;
 };
 
+#define HERE ((struct place){__func__, __LINE__})
+
 struct thread;
 
 /* What a warp does together once its lanes have come: t[0] .. t[WARP - 1]. */
@@ -32,6 +34,7 @@ struct thread {
 
 struct shadow; /* shared.h */
 struct copies; /* copies.h */
+struct lately; /* banks.h */
 
 struct block {
     struct emulation_launch *launch;
@@ -45,6 +48,7 @@ struct block {
     uint8_t *shared;
     struct shadow *shadow;
     struct copies *copies; /* of each thread */
+    struct lately *lately; /* of each warp, or null */
     uint16_t order[EMULATION_MAX_THREADS];
     struct thread thread[EMULATION_MAX_THREADS];
 };
@@ -54,12 +58,12 @@ static __thread struct block *the_block __attribute__((tls_model("initial-exec")
 
 /* ---- a thread's side ---- */
 
-static void wait_as(enum thread_state state, const char *function, int line)
+static void wait_as(enum thread_state state, struct place at)
 {
     struct block *b = the_block;
     struct thread *t = &b->thread[b->current];
     t->state = state;
-    t->at = (struct place){function, line};
+    t->at = at;
     fiber_switch(&t->stack, b->scheduler);
 }
 
@@ -69,28 +73,29 @@ static void fail_block(struct block *b)
     fiber_switch(&b->thread[b->current].stack, b->scheduler);
 }
 
-static void barrier(const char *function, int line)
+static void barrier(struct place at)
 {
-    wait_as(AT_BARRIER, function, line);
+    wait_as(AT_BARRIER, at);
 }
 
 /* Waits for the warp, all of which come with the same function. */
-static void meet_warp(meet_fn *meet, void *hand, const char *function, int line)
+static void meet_warp(meet_fn *meet, void *hand, struct place at)
 {
     struct thread *t = &the_block->thread[the_block->current];
     t->meet = meet;
     t->hand = hand;
-    wait_as(AT_COLLECTIVE, function, line);
+    wait_as(AT_COLLECTIVE, at);
 }
 
-static void finish_copies(void); /* copies.h */
+static void finish_copies(void);                        /* copies.h */
+static void count_warp(struct block *b, uint32_t warp); /* banks.h */
 
 static void thread_body(void)
 {
     struct block *b = the_block;
     b->run(b);
     finish_copies();
-    wait_as(ENDED, "", 0);
+    wait_as(ENDED, (struct place){"", 0});
 }
 
 /* ---- the scheduler's side ---- */
@@ -164,6 +169,7 @@ static bool release_warp(struct block *b, uint32_t first)
         }
     }
     t->meet(t);
+    count_warp(b, first / WARP);
     for (uint32_t lane = 0; lane < WARP; lane++)
         t[lane].state = READY;
     return true;
@@ -182,6 +188,8 @@ static bool release_barrier(struct block *b)
         }
     for (uint32_t k = 0; k < b->launch->threads; k++)
         b->thread[k].state = READY;
+    for (uint32_t k = 0; k < b->launch->threads; k += WARP)
+        count_warp(b, k / WARP);
     b->epoch++;
     memset(b->warp_epoch, 0, sizeof b->warp_epoch);
     return true;

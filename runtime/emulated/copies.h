@@ -11,6 +11,7 @@ struct copy {
     void *to;
     const void *from; /* null: zeros */
     uint32_t group;
+    struct place at;
 };
 
 /* Of one thread, in order. Groups are numbered; the last is still open. */
@@ -20,17 +21,17 @@ struct copies {
     struct copy at[MAX_COPIES];
 };
 
-static void start_copy(void *to, const void *from, uint32_t there)
+static void start_copy(void *to, const void *from, uint32_t there, struct place at)
 {
     struct block *b = the_block;
     struct copies *c = &b->copies[b->current];
     if ((uintptr_t)from % COPY_BYTES)
-        refuse_access("copies from a misaligned address to what lies", to);
+        refuse_access("copies from a misaligned address to what lies", to, at);
     if (c->end - c->first == MAX_COPIES)
-        refuse_access("has too many copies on their way", to);
-    watch_write(to, COPY_BYTES, UNDER_WAY);
+        refuse_access("has too many copies on their way", to, at);
+    watch_write(to, COPY_BYTES, UNDER_WAY, at);
     memset(to, 0xff, COPY_BYTES);
-    c->at[c->end++ % MAX_COPIES] = (struct copy){to, there ? from : NULL, c->group};
+    c->at[c->end++ % MAX_COPIES] = (struct copy){to, there ? from : NULL, c->group, at};
 }
 
 static void commit_copies(void)
@@ -60,6 +61,7 @@ static void await_copies(uint32_t left)
 static void finish_copies(void)
 {
     const struct copies *c = &the_block->copies[the_block->current];
+    const struct copy *next = &c->at[c->first % MAX_COPIES];
     if (c->first != c->end)
-        refuse_access("ends while a copy is on its way", c->at[c->first % MAX_COPIES].to);
+        refuse_access("ends while a copy is on its way", next->to, next->at);
 }

@@ -15,30 +15,20 @@
 #define THREAD                (the_block->current)
 #define BLOCK                 (the_block->launch->block)
 #define BLOCKS                (the_block->launch->blocks)
-#define SYNC()                barrier(__func__, __LINE__)
-#define SYNC_WARP()           meet_warp(meet_sync, NULL, __func__, __LINE__)
-#define SHUFFLE_XOR(x, mask)  exchange_float(x, THREAD ^ (mask), __func__, __LINE__)
-#define SHUFFLE_FROM(x, lane) exchange_float(x, lane, __func__, __LINE__)
-#define ANY(x)                (reduce_or((x) != 0, __func__, __LINE__) != 0)
+#define SYNC()                barrier(HERE)
+#define SYNC_WARP()           meet_warp(meet_sync, NULL, HERE)
+#define SHUFFLE_XOR(x, mask)  exchange_float(x, THREAD ^ (mask), HERE)
+#define SHUFFLE_FROM(x, lane) exchange_float(x, lane, HERE)
+#define ANY(x)                (reduce_or((x) != 0, HERE) != 0)
 #define SHARED()              ((float *)the_block->shared)
 
 struct f4;
 
-DEVICE float shared_get(const float *p)
-{
-    watch_read(p, 4);
-    return *p;
-}
-
-DEVICE void shared_put(float *p, float x)
-{
-    watch_write(p, 4, 0);
-    *p = x;
-}
-
-/* Four floats at once; f4 is the kernel's own. */
-#define shared_get4(p)    (watch_read(p, 16), *(const struct f4 *)(p))
-#define shared_put4(p, x) (watch_write(p, 16, 0), (void)(*(struct f4 *)(p) = (x)))
+/* One float, or four at once; f4 is the kernel's own. */
+#define shared_get(p)     (watch_read(p, 4, HERE), *(const float *)(p))
+#define shared_put(p, x)  (watch_write(p, 4, 0, HERE), (void)(*(float *)(p) = (x)))
+#define shared_get4(p)    (watch_read(p, 16, HERE), *(const struct f4 *)(p))
+#define shared_put4(p, x) (watch_write(p, 16, 0, HERE), (void)(*(struct f4 *)(p) = (x)))
 
 DEVICE float exp2_of(float x)
 {

@@ -17,6 +17,7 @@ static size_t shadow_bytes(const struct emulation_launch *l)
 __attribute__((visibility("default"))) size_t emulation_memory(const struct emulation_launch *l)
 {
     return aligned(sizeof(struct block)) + aligned(l->shared_bytes) + shadow_bytes(l) +
+           aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0) +
            l->threads * (aligned(sizeof(struct copies)) + EMULATION_STACK_BYTES);
 }
 
@@ -36,6 +37,10 @@ static void lay_out(struct block *b)
     at += shadow_bytes(l);
     b->copies = (struct copies *)at;
     at += aligned(l->threads * sizeof(struct copies));
+    b->lately = l->banks ? (struct lately *)at : NULL;
+    for (uint32_t k = 0; l->banks && k < l->threads / WARP; k++)
+        lately_init(&b->lately[k]);
+    at += aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0);
     for (uint32_t k = 0; k < l->threads; k++, at += EMULATION_STACK_BYTES) {
         b->order[k] = (uint16_t)k;
         b->copies[k].first = b->copies[k].end = b->copies[k].group = 0;

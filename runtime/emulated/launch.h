@@ -5,18 +5,51 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EMULATION_STACK_BYTES = 64 * 1024, EMULATION_MAX_THREADS = 1024 };
+enum {
+    EMULATION_STACK_BYTES = 64 * 1024,
+    EMULATION_MAX_THREADS = 1024,
+    EMULATION_MAX_SITES = 128
+};
+
+enum emulation_access {
+    EMULATION_READ,
+    EMULATION_WRITE,
+    EMULATION_MATRIX, /* a matrix load */
+    EMULATION_COPY,   /* the end of an asynchronous copy */
+    EMULATION_ACCESSES
+};
+
+/* An access to shared memory in the kernel's text, and what its warps asked for. A bank serves one
+   word of 4 bytes at a time; 4 bytes a lane are served for the whole warp at once, 8 for half of it,
+   16 for a quarter, as a matrix load is matrix by matrix. */
+struct emulation_site {
+    char function[48];
+    int line; /* of the text in one piece */
+    enum emulation_access access;
+    uint32_t bytes;
+    uint64_t requests; /* of a warp */
+    uint64_t turns;    /* that the banks needed for them */
+    uint64_t least;    /* that they would need without conflicts */
+};
+
+struct emulation_banks {
+    uint32_t count;
+    uint64_t missed; /* accesses that were too many to keep until the warp met */
+    struct emulation_site site[EMULATION_MAX_SITES];
+};
 
 struct emulation_launch {
     uint32_t block, blocks, threads, shared_bytes;
     uint64_t seed; /* of the order that threads run in; 0: by number */
     void *memory;  /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */
+    struct emulation_banks *banks; /* null: not counted; else added to */
     float (*exp2)(float);
     float (*log2)(float);
     char error[320]; /* one line about what the kernel did wrong; empty: nothing */
 };
 
-/* The two functions of the shared object. Both depend on threads and shared_bytes alone. */
+/* The two functions of the shared object. How much memory a block needs depends on threads,
+   shared_bytes, and whether there are banks. */
 typedef size_t emulation_memory_fn(const struct emulation_launch *l);
 /* Runs one block of the entry. 0, or -1 with l->error filled; the outputs are then undefined.
    */

@@ -8,21 +8,21 @@
 #define SHARED_HALF() ((half_t *)the_block->shared)
 
 /* clang-format off */
-#define shared_get_u32(p)      (watch_read(p, 4), *(const u32 *)(p))
-#define shared_put_u32(p, x)   (watch_write(p, 4, 0), (void)(*(u32 *)(p) = (x)))
-#define shared_get_u32x2(p)    (watch_read(p, 8), *(const struct u32x2 *)(p))
-#define shared_put_u32x2(p, x) (watch_write(p, 8, 0), (void)(*(struct u32x2 *)(p) = (x)))
-#define shared_get_u32x4(p)    (watch_read(p, 16), *(const struct u32x4 *)(p))
-#define shared_put_u32x4(p, x) (watch_write(p, 16, 0), (void)(*(struct u32x4 *)(p) = (x)))
+#define shared_get_u32(p)      (watch_read(p, 4, HERE), *(const u32 *)(p))
+#define shared_put_u32(p, x)   (watch_write(p, 4, 0, HERE), (void)(*(u32 *)(p) = (x)))
+#define shared_get_u32x2(p)    (watch_read(p, 8, HERE), *(const struct u32x2 *)(p))
+#define shared_put_u32x2(p, x) (watch_write(p, 8, 0, HERE), (void)(*(struct u32x2 *)(p) = (x)))
+#define shared_get_u32x4(p)    (watch_read(p, 16, HERE), *(const struct u32x4 *)(p))
+#define shared_put_u32x4(p, x) (watch_write(p, 16, 0, HERE), (void)(*(struct u32x4 *)(p) = (x)))
 
-#define mma_16816(c, a, b0, b1) multiply((c)->x, (a)->x, b0, b1, IS_F16, __func__, __LINE__)
-#define matrix_load4(r, row)    load_matrices(r, row, meet_load, __func__, __LINE__)
+#define mma_16816(c, a, b0, b1) multiply((c)->x, (a)->x, b0, b1, IS_F16, HERE)
+#define matrix_load4(r, row)    load_matrices(r, row, meet_load, HERE)
 #define matrix_load4_transposed(r, row) \
-    load_matrices(r, row, meet_load_transposed, __func__, __LINE__)
-#define copy_async_16(to, from, there) start_copy(to, from, there)
+    load_matrices(r, row, meet_load_transposed, HERE)
+#define copy_async_16(to, from, there) start_copy(to, from, there, HERE)
 #define copy_async_commit()     commit_copies()
 #define COPY_ASYNC_WAIT(n)      await_copies(n)
-#define warp_or(x)              reduce_or(x, __func__, __LINE__)
+#define warp_or(x)              reduce_or(x, HERE)
 #define half_pack(low, high)    ((u32)half_from(low, IS_F16) | (u32)half_from(high, IS_F16) << 16)
 #define half_of(x)              float_from(x, IS_F16)
 #define IS_F16                  (DTYPE == ABI_F16) /* both are the kernel's own */
@@ -123,10 +123,10 @@ static void meet_product(struct thread *t)
 }
 
 static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool f16,
-                     const char *function, int line)
+                     struct place at)
 {
     struct product p = {c, a, {b0, b1}, f16};
-    meet_warp(meet_product, &p, function, line);
+    meet_warp(meet_product, &p, at);
 }
 
 /* ---- matrix loads ---- */
@@ -159,10 +159,9 @@ static void meet_load_transposed(struct thread *t)
         }
 }
 
-static void load_matrices(uint32_t *r, const uint16_t *row, meet_fn *meet, const char *function,
-                          int line)
+static void load_matrices(uint32_t *r, const uint16_t *row, meet_fn *meet, struct place at)
 {
     struct matrix_load load = {r, row};
-    watch_read(row, 16);
-    meet_warp(meet, &load, function, line);
+    watch_access(row, 16, EMULATION_MATRIX, at);
+    meet_warp(meet, &load, at);
 }

@@ -4,7 +4,7 @@
    so are accesses outside, misaligned ones, reads of what nobody wrote, and any access to what a
    copy is still on its way to. */
 #pragma once
-#include "block.h"
+#include "banks.h"
 
 /* Tags: the barriers that the block has passed (32 bits), the warp barriers since then (20), and
    who (12): a thread, several of a warp (readers), several warps, and whether a copy is on its way
@@ -21,13 +21,14 @@ struct shadow {
     uint64_t write, read; /* 0: never */
 };
 
-static void refuse_access(const char *what, const void *p)
+static __attribute__((noinline)) void refuse_access(const char *what, const void *p,
+                                                    struct place at)
 {
     struct block *b = the_block;
-    const uint8_t *at = p;
     snprintf(b->launch->error, sizeof b->launch->error,
-             "block %u: thread %u %s at byte %lld of %u of shared memory", b->launch->block,
-             b->current, what, (long long)(at - b->shared), b->launch->shared_bytes);
+             "block %u: thread %u %s at byte %lld of %u of shared memory, in %s (line %d)",
+             b->launch->block, b->current, what, (long long)((const uint8_t *)p - b->shared),
+             b->launch->shared_bytes, at.function, at.line);
     fail_block(b);
 }
 
@@ -60,57 +61,68 @@ static inline uint64_t join_readers(uint64_t tag, uint64_t mine)
     return (mine & ~(uint64_t)2047) | (same_warp ? WHO_WARP + warp : WHO_MANY);
 }
 
-static inline struct shadow *shadow_of(const void *p, uint32_t bytes)
+/* Its shadow; what the access asks of the banks is noted. */
+static inline struct shadow *shadow_of(const void *p, uint32_t bytes,
+                                       enum emulation_access access, struct place at)
 {
     struct block *b = the_block;
     uint64_t offset = (uint64_t)((const uint8_t *)p - b->shared);
     if (offset > b->launch->shared_bytes || bytes > b->launch->shared_bytes - offset)
-        refuse_access("goes outside", p);
+        refuse_access("goes outside", p, at);
     if (offset % bytes)
-        refuse_access("is misaligned", p);
+        refuse_access("is misaligned", p, at);
+    if (b->lately)
+        note_access((uint32_t)offset, bytes, access, at);
     return b->shadow + offset / 4;
 }
 
 /* What is wrong with the access, once it is known that something is. */
 static __attribute__((noinline)) void explain_read(const void *p, const struct shadow *s,
-                                                   uint32_t words)
+                                                   uint32_t words, struct place at)
 {
     bool written = true, under_way = false;
     for (uint32_t k = 0; k < words; k++) {
         written &= s[k].write != 0;
         under_way |= (s[k].write & UNDER_WAY) != 0;
     }
-    refuse_access(under_way ? "reads what it has not waited for a copy to bring"
+    refuse_access(under_way ? "reads what a copy has still to bring"
                   : written ? "reads what another wrote since the last barrier"
                             : "reads what nobody wrote",
-                  p);
+                  p, at);
 }
 
-static inline void watch_read(const void *p, uint32_t bytes)
+static inline void watch_access(const void *p, uint32_t bytes, enum emulation_access access,
+                                struct place at)
 {
-    struct shadow *s = shadow_of(p, bytes);
+    struct shadow *s = shadow_of(p, bytes, access, at);
     const uint64_t mine = my_tag();
     bool wrong = false;
     for (uint32_t k = 0; k < bytes / 4; k++)
         wrong |= !s[k].write | ((s[k].write & UNDER_WAY) != 0) | is_others(s[k].write, mine);
     if (__builtin_expect(wrong, 0))
-        explain_read(p, s, bytes / 4);
+        explain_read(p, s, bytes / 4, at);
     for (uint32_t k = 0; k < bytes / 4; k++)
         s[k].read = join_readers(s[k].read, mine);
 }
 
-/* under_way: 0, or UNDER_WAY where a copy begins. */
-static inline void watch_write(const void *p, uint32_t bytes, uint32_t under_way)
+static inline void watch_read(const void *p, uint32_t bytes, struct place at)
 {
-    struct shadow *s = shadow_of(p, bytes);
+    watch_access(p, bytes, EMULATION_READ, at);
+}
+
+/* under_way: 0, or UNDER_WAY where a copy begins. */
+static inline void watch_write(const void *p, uint32_t bytes, uint32_t under_way,
+                               struct place at)
+{
+    struct shadow *s = shadow_of(p, bytes, under_way ? EMULATION_COPY : EMULATION_WRITE, at);
     const uint64_t mine = my_tag();
     for (uint32_t k = 0; k < bytes / 4; k++) {
         if (s[k].write & UNDER_WAY)
-            refuse_access("writes where a copy is still on its way", p);
+            refuse_access("writes where a copy is still on its way", p, at);
         if (is_others(s[k].write, mine))
-            refuse_access("writes what another wrote since the last barrier", p);
+            refuse_access("writes what another wrote since the last barrier", p, at);
         if (is_others(s[k].read, mine))
-            refuse_access("writes what another read since the last barrier", p);
+            refuse_access("writes what another read since the last barrier", p, at);
         s[k].write = mine | under_way;
     }
 }

@@ -32,18 +32,18 @@ static void meet_sync(struct thread *t)
     b->warp_epoch[(t - b->thread) / WARP]++;
 }
 
-static uint32_t reduce_or(uint32_t value, const char *function, int line)
+static uint32_t reduce_or(uint32_t value, struct place at)
 {
     struct word w = {.value = value};
-    meet_warp(meet_or, &w, function, line);
+    meet_warp(meet_or, &w, at);
     return w.result;
 }
 
-static float exchange_float(float x, uint32_t source, const char *function, int line)
+static float exchange_float(float x, uint32_t source, struct place at)
 {
     struct word w = {.source = source};
     memcpy(&w.value, &x, 4);
-    meet_warp(meet_exchange, &w, function, line);
+    meet_warp(meet_exchange, &w, at);
     memcpy(&x, &w.result, 4);
     return x;
 }
