@@ -8,8 +8,9 @@ enum {
     ROWS = 16,               /* of a warp */
     BLOCK_WARPS = 8,         /* heads are put together until a block has that many, ... */
     BLOCK_BYTES = 48 * 1024, /* ... or this much shared memory, so that several blocks fit */
-    FORWARD_BYTES = 99 * 1024, /* two blocks fit the largest parts; longer heads are for streaming */
-    SPARSEGEN_ROWS = 128,    /* all scores of a row are held in registers */
+    FORWARD_BYTES =
+        99 * 1024,        /* two blocks fit the largest parts; longer heads are for streaming */
+    SPARSEGEN_ROWS = 128, /* all scores of a row are held in registers */
 };
 
 static uint32_t rounded(uint32_t x)
@@ -25,7 +26,7 @@ static bool is_candidate(const struct target *t, const struct features *f)
 
 static void group_heads(struct short_shape *s, uint32_t head_bytes)
 {
-    s->heads = 1;
+    s->heads = s->blocks = 1;
     while ((s->heads + 1) * s->warps <= BLOCK_WARPS &&
            (s->heads + 1) * head_bytes <= BLOCK_BYTES)
         s->heads++;

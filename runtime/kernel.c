@@ -3,6 +3,7 @@
    side by side; everything else takes milliseconds. */
 #include "runtime/kernel.h"
 #include "gen/emit/cuda.h"
+#include "gen/short.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include <pthread.h>
@@ -85,7 +86,9 @@ static int find_plan(struct pipeline *p, const struct target *t, uint32_t *ret, 
     if (!machine)
         return -1;
     uint32_t k = 0;
+    bool tiles_only = short_forward(t, &p->request->features, NULL);
     while (k < p->artifact.n_plans && (p->artifact.plan[k].strip_rows != t->strip_rows ||
+                                       p->plan[k]->tiles_only != tiles_only ||
                                        strcmp(p->artifact.plan[k].machine, machine->name) != 0))
         k++;
     *ret = k;
@@ -207,9 +210,11 @@ int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret
         return error_set(e, ERROR_INPUT, "%u targets, expected 1..%d", r->n_targets,
                          ARTIFACT_MAX_TARGETS);
     struct pipeline *p = memory_new(1, sizeof *p);
-    p->request = r;
+    struct compile_request request = *r; /* with what the mask adds to it */
+    request.features.length = r->mask->n;
+    p->request = &request;
     p->artifact.mask = (struct mask *)r->mask;
-    p->artifact.features = r->features;
+    p->artifact.features = request.features;
     p->artifact.n_targets = r->n_targets;
     int result = plan_all(p, e);
     if (result == 0)

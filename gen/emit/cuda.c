@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the CUDA templates are launched. One block works on one item, so a pass is as many blocks
-   as the device likes; the forward pass is one phase, the backward pass two: dQ, then dK and
-   dV, which read what dQ leaves in args.state. */
+/* How the CUDA templates are launched. Short sequences: one phase for each pass, a block takes whole
+   heads. Else one block works on one item, so a pass is as many blocks as the device likes; the
+   forward pass is one phase, the backward pass two: dQ, then dK and dV, which read what dQ leaves in
+   args.state. */
 #include "gen/emit/cuda.h"
+#include "gen/short.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 uint32_t cuda_shared_bytes(uint32_t head_dim)
@@ -10,22 +13,83 @@ uint32_t cuda_shared_bytes(uint32_t head_dim)
     return (3 * 32 * (head_dim + 4) + 32) * (uint32_t)sizeof(float);
 }
 
-static struct phase phase_of(const char *entry, enum abi_over over, const struct target *t,
-                             const struct features *f)
+static struct phase phase_of(const char *entry, enum abi_over over, uint32_t threads,
+                             uint32_t shared_bytes)
 {
-    struct phase p = {
-        .over = over, .threads = t->threads, .shared_bytes = cuda_shared_bytes(f->head_dim)};
+    struct phase p = {.over = over, .threads = threads, .shared_bytes = shared_bytes};
     snprintf(p.entry, sizeof p.entry, "%s", entry);
     return p;
 }
 
+/* ---- whole heads ---- */
+
+static uint32_t short_threads(const struct short_shape *s)
+{
+    return 32 * s->warps * s->heads;
+}
+
+static struct phase short_phase(const char *entry, const struct short_shape *s)
+{
+    return phase_of(entry, ABI_OVER_HEADS, short_threads(s), s->shared_bytes);
+}
+
+static void add_shape(const char *pass, const struct short_shape *s, struct text *out)
+{
+    text_add(out,
+             "    SHORT_%s_WARPS = %" PRIu32 ",\n    SHORT_%s_HEADS = %" PRIu32
+             ",\n    SHORT_%s_THREADS = %" PRIu32 ",\n    SHORT_%s_BLOCKS = %" PRIu32
+             ",\n    SHORT_%s_SHARED = %" PRIu32 ",\n",
+             pass, s->warps, pass, s->heads, pass, short_threads(s), pass, s->blocks, pass,
+             s->shared_bytes);
+}
+
+void cuda_add_short(const struct target *t, const struct features *f, struct text *out)
+{
+    struct short_shape forward, backward;
+    if (!short_forward(t, f, &forward))
+        return;
+    text_add(out, "enum {\n    SHORT_ROWS = %" PRIu32 ",\n", forward.rows);
+    add_shape("FORWARD", &forward, out);
+    if (short_backward(t, f, &backward))
+        add_shape("BACKWARD", &backward, out);
+    text_add(out, "};\n");
+}
+
+/* ---- files ---- */
+
+uint32_t cuda_entry_files(const struct target *t, const struct features *f,
+                          const char *ret[CUDA_MAX_ENTRY_FILES])
+{
+    const bool forward = short_forward(t, f, NULL), backward = short_backward(t, f, NULL);
+    uint32_t count = 0;
+    if (forward)
+        ret[count++] = "cuda/short_forward.cu";
+    if (backward)
+        ret[count++] = "cuda/short_backward.cu";
+    if (!forward || (f->backward && !backward))
+        ret[count++] = "cuda/attention.cu";
+    return count;
+}
+
+/* ---- launch ---- */
+
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret)
 {
+    const uint32_t shared = cuda_shared_bytes(f->head_dim);
+    struct short_shape s;
     *ret = (struct launch_record){.strip_rows = t->strip_rows};
-    ret->forward[ret->n_forward++] = phase_of("attention_forward", ABI_OVER_FORWARD, t, f);
-    if (f->backward) {
-        ret->backward[ret->n_backward++] = phase_of("attention_dq", ABI_OVER_FORWARD, t, f);
-        ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED, t, f);
+    if (short_forward(t, f, &s))
+        ret->forward[ret->n_forward++] = short_phase("attention_short_forward", &s);
+    else
+        ret->forward[ret->n_forward++] =
+            phase_of("attention_forward", ABI_OVER_FORWARD, t->threads, shared);
+    if (short_backward(t, f, &s)) {
+        ret->backward[ret->n_backward++] = short_phase("attention_short_backward", &s);
+    } else if (f->backward) {
+        ret->backward[ret->n_backward++] =
+            phase_of("attention_dq", ABI_OVER_FORWARD, t->threads, shared);
+        ret->backward[ret->n_backward++] =
+            phase_of("attention_dkv", ABI_OVER_TRANSPOSED, t->threads, shared);
         ret->state_row = sizeof(float);
     }
     if (f->transform == ABI_SPARSEGEN) {

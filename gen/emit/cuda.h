@@ -10,8 +10,14 @@ uint32_t cuda_shared_bytes(uint32_t head_dim);
 /* Scratch of a block for each score column: 32 floats. */
 enum { CUDA_SCRATCH_FIXED_BYTES = 0, CUDA_SCRATCH_COL_BYTES = 128 };
 
-/* The file to compile, with the name that #include gives it. */
-#define CUDA_ENTRY_FILE "cuda/attention.cu"
+/* The lines of plan.h for the short-sequence kernels; none where they take no pass. */
+void cuda_add_short(const struct target *t, const struct features *f, struct text *out);
+
+/* The files that hold the entries of both passes: each family and pass has its own. Where there are
+   several, the text to compile includes them. */
+enum { CUDA_MAX_ENTRY_FILES = 3 };
+uint32_t cuda_entry_files(const struct target *t, const struct features *f,
+                          const char *ret[CUDA_MAX_ENTRY_FILES]);
 
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret);
 

@@ -7,6 +7,7 @@
 #include "gen/plan/internal.h"
 #include "gen/plan/split.h"
 #include "gen/plan/tables.h"
+#include "gen/short.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ struct builder {
     bool dry;        /* prices alone, nothing goes to the tables */
     double total;    /* of the pattern, so far */
     uint32_t *place; /* [n] zeros, for residue_build */
+    bool tiles_only;
 };
 
 static void swap_drafts(struct draft *a, struct draft *b)
@@ -59,7 +61,7 @@ static void best_draft(struct builder *b)
     if (!b->strip->owned)
         return;
     strip_reopen(b->strip);
-    for (uint32_t k = 0; lowerings[k]; k++)
+    for (uint32_t k = 0; lowerings[k] && !b->tiles_only; k++)
         if (lowerings[k]->applies && lowerings[k]->applies(b->strip, &b->price))
             set |= (uint32_t)1 << k;
     build_draft(b, set, &b->draft[0]);
@@ -113,7 +115,7 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
     best_draft(b);
     swap_drafts(&b->draft[0], &b->draft[2]);
     double best = b->draft[2].cost;
-    while (rows_stand_out(s, fewer)) {
+    while (!b->tiles_only && rows_stand_out(s, fewer)) {
         strip_load(s, p, row0, fewer);
         best_draft(b);
         double total = b->draft[0].cost + price_of_rows_without(b, fewer);
@@ -138,7 +140,7 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
     double alone = price_of_rows_without(b, none);
-    if (one || alone < best) {
+    if (!b->tiles_only && (one || alone < best)) {
         memcpy(own, none, sizeof own);
         best = alone;
     }
@@ -324,8 +326,9 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
 {
     struct builder b = {.pass = pass,
                         .price = price_make(p->machine, &p->features),
+                        .tiles_only = p->tiles_only,
                         .place = memory_new(p->n, sizeof *b.place)};
-    b.classes_allowed = residue_applies(p->target, &p->features);
+    b.classes_allowed = !p->tiles_only && residue_applies(p->target, &p->features);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
@@ -360,6 +363,7 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
         .strip_rows = t->strip_rows,
+        .tiles_only = short_forward(t, f, NULL),
         .target = t,
         .machine = machine,
         .features = *f,

@@ -56,6 +56,7 @@ struct plan {
     uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */
     uint32_t *at;                       /* [layers * heads], as in struct mask */
     uint32_t strip_rows;
+    bool tiles_only; /* whole strips, and tiles alone: for kernels that take heads whole */
     const struct target *target;
     const struct machine *machine;
     struct features features;

@@ -202,7 +202,10 @@ static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, 
     if (read_identity(r, bytes, size) < 0 || read_features(r, a) < 0)
         return -1;
     a->mask = artifact_take_mask(r);
-    if (!a->mask || read_plans(r, a) < 0 || read_targets(r, a) < 0)
+    if (!a->mask)
+        return -1;
+    a->features.length = a->mask->n;
+    if (read_plans(r, a) < 0 || read_targets(r, a) < 0)
         return -1;
     if (r->taken != r->file->n_tensors)
         return error_set(r->e, ERROR_INPUT, "%s: holds tensors that no kernel file has",

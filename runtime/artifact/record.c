@@ -192,6 +192,15 @@ static int read_phases(const json_t *list, uint32_t most, bool backward, struct 
     return 0;
 }
 
+/* Phases over the items of a plan leave sums to one another; heads taken whole have no need to. */
+static bool passes_state(const struct launch_record *r)
+{
+    for (uint32_t k = 0; k < r->n_backward; k++)
+        if (r->backward[k].over != ABI_OVER_HEADS)
+            return true;
+    return false;
+}
+
 static int read_launch(const json_t *j, const struct features *f, struct launch_record *ret,
                        const char *where, struct error *e)
 {
@@ -207,7 +216,7 @@ static int read_launch(const json_t *j, const struct features *f, struct launch_
         read_phases(backward, f->backward ? EMIT_MAX_PHASES : 0, true, ret->backward,
                     &ret->n_backward, where, e) < 0)
         return -1;
-    if (f->backward && ret->state_row < sizeof(float))
+    if (passes_state(ret) && ret->state_row < sizeof(float))
         return error_set(e, ERROR_INPUT, "%s: no room for the state of the backward pass",
                          where);
     return 0;

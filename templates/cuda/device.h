@@ -15,7 +15,10 @@ struct ALIGNED_16 f4 {
 #ifndef MASKC_EMULATION
 
 #define DEVICE      static __device__ __forceinline__
-#define ENTRY(name) extern "C" __global__ void __launch_bounds__(THREADS, 1) name
+#define ENTRY(name) ENTRY_OF(name, THREADS, 1)
+/* Threads of a block, and blocks that are to fit a processor at a time. */
+#define ENTRY_OF(name, threads, blocks) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name
 #define ARGS        const __grid_constant__ struct abi_args
 #define UNROLL      _Pragma("unroll")
 #define UNROLL_4    _Pragma("unroll 4")

@@ -50,16 +50,18 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
                       void *data, uint64_t *ret_size)
 {
     struct error e = {0};
-    const struct target *t = target_find("sm_80", &e);
+    const struct target *t = target_find(c->target ? c->target : "sm_80", &e);
     struct mask *m = load_mask(c);
-    struct plan *p = plan_build(m, t, &c->features, machine_find(t->machine, &e), &e);
+    struct features f = c->features; /* with what the mask adds to them */
+    f.length = m->n;
+    struct plan *p = plan_build(m, t, &f, machine_find(t->machine, &e), &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
-    struct source *s = emit_source(t, &c->features);
+    struct source *s = emit_source(t, &f);
     struct artifact *a = memory_new(1, sizeof *a);
     struct artifact_target *target = &a->target[a->n_targets++];
     a->mask = m;
-    a->features = c->features;
+    a->features = f;
     add_plan(a, p);
     strcpy(target->name, t->name);
     strcpy(target->compiler, "none");

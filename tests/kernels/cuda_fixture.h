@@ -8,9 +8,10 @@ struct kernel_case {
     const char *mask;
     uint32_t n, heads; /* heads 0: the mask's own */
     struct features features;
+    const char *target; /* null: sm_80 */
 };
 
-/* A kernel file in memory whose one target, sm_80, holds text and no cubin. `edit` (null: none)
+/* A kernel file in memory whose one target holds text and no cubin. `edit` (null: none)
    may return another text, which is freed; it owns nothing else. Fails the test on an error. */
 uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *text, void *data),
                       void *data, uint64_t *ret_size);

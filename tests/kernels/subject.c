@@ -44,9 +44,11 @@ uint32_t subject_targets(const struct target **ret, uint32_t room)
 
 /* A kernel file whose CUDA code is absent and whose CUDA text is there, as the emulation needs it. */
 static uint8_t *write_emulated(const struct mask *m, const struct target *t,
-                               const struct features *f, uint64_t *ret_size)
+                               const struct features *given, uint64_t *ret_size)
 {
     struct error e = {0};
+    struct features own = *given, *f = &own; /* with what the mask adds to them */
+    own.length = m->n;
     struct artifact *a = memory_new(1, sizeof *a);
     struct plan *plan = plan_build(m, t, f, machine_find(target_machine(t, f), &e), &e);
     if (!plan)

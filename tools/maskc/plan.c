@@ -43,6 +43,7 @@ int command_plan(const struct options *o)
     struct mask *mask = options_mask(o, o->argument[0], o->length[0], PLAN_HEADS, &e);
     if (!mask)
         return command_fail(&e);
+    request.features.length = mask->n;
     struct plan *plan = plan_build(mask, target[0], &request.features, machine, &e);
     if (plan)
         print(plan, o);

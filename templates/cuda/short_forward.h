@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forward, short sequences: K and V of a head in shared memory, Q in registers, 16 query rows a
+   warp. Up to 128 rows all scores of a query are known before its weights are; beyond that the
+   softmax runs over two tiles at a time. */
+#ifndef MASKC_CUDA_SHORT_FORWARD_H
+#define MASKC_CUDA_SHORT_FORWARD_H
+#include "cuda/short_softmax.h"
+#include "cuda/short_store.h"
+
+typedef char short_forward_fits
+    [SHORT_FORWARD_SHARED >= SHORT_FORWARD_HEADS * 2 * SHORT_OPERAND * 2 ? 1 : -1];
+typedef char short_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || SHORT_ALL ? 1 : -1];
+
+DEVICE half_t *short_keys(const struct short_job *j)
+{
+    return j->shared;
+}
+
+DEVICE half_t *short_values(const struct short_job *j)
+{
+    return j->shared + SHORT_OPERAND;
+}
+
+/* The next tiles, and whether there are any. Where all are held, each is in its place. */
+DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
+                       struct short_tile t[SHORT_HELD])
+{
+    struct short_tile next;
+    u32 count = 0;
+    UNROLL
+    for (u32 u = 0; u < SHORT_HELD; u++) {
+        t[u].col0 = SHORT_ALL ? 32 * u : 0;
+        t[u].low = t[u].high = t[u].live = 0;
+    }
+    NO_UNROLL
+    while (count < SHORT_HELD && short_next(w, j, &next)) {
+        UNROLL
+        for (u32 u = 0; u < SHORT_HELD; u++) {
+            u32 here = SHORT_ALL ? next.col0 == 32 * u : count == u;
+            t[u].col0 = !SHORT_ALL && here ? next.col0 : t[u].col0;
+            t[u].low = here ? next.low : t[u].low;
+            t[u].high = here ? next.high : t[u].high;
+            t[u].live = here ? next.live : t[u].live;
+        }
+        count++;
+    }
+    return count > 0;
+}
+
+/* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
+DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const struct short_job *j,
+                       const struct frag_a q[SHORT_STEPS], struct short_tile t[SHORT_HELD],
+                       struct short_scores s[SHORT_HELD])
+{
+    float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
+    u32 any = short_tiles(w, j, t);
+    UNROLL
+    for (u32 u = 0; u < SHORT_HELD; u++) {
+        short_dots(&s[u], q, short_keys(j), &t[u]);
+        short_mask(&s[u], &t[u], scale);
+    }
+    return any;
+}
+
+DEVICE void short_add_values(struct frag_c o[SHORT_CHUNKS], struct short_scores s[SHORT_HELD],
+                             const struct short_tile t[SHORT_HELD], const struct abi_args *a,
+                             const struct short_job *j, u32 row0)
+{
+    UNROLL
+    for (u32 u = 0; u < SHORT_HELD; u++) {
+        if (!t[u].live)
+            continue;
+        short_drop(&s[u], short_kept(a, j, row0, &t[u]));
+        short_accumulate(o, &s[u], short_values(j), &t[u]);
+    }
+}
+
+/* The rows' outputs and LSE (or tau) from sums of weights times values. */
+DEVICE void short_finish(const struct frag_c o[SHORT_CHUNKS], const float by[2],
+                         const float lse[2], const struct abi_args *a, const struct short_job *j,
+                         u32 row0)
+{
+    float kept = DROPOUT ? a->keep_scale : 1, factor[2] = {by[0] * kept, by[1] * kept};
+    u32 row = row0 + short_row();
+    short_store(o, factor, &a->o, j, row0);
+    if (short_pair() == 0 && row < j->exist)
+        short_lse(a, j)[row] = lse[0];
+    if (short_pair() == 0 && row + 8 < j->exist)
+        short_lse(a, j)[row + 8] = lse[1];
+}
+
+/* All K and V have arrived, where a barrier may be: heads of up to 128 rows begin on K alone. */
+DEVICE void short_values_arrive(void)
+{
+    if (SHORT_ALL) {
+        COPY_ASYNC_WAIT(0);
+        SYNC();
+    }
+}
+
+DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_job *j, u32 row0)
+{
+    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct frag_a q[SHORT_STEPS];
+    struct short_tile t[SHORT_HELD];
+    struct short_scores s[SHORT_HELD];
+    struct frag_c o[SHORT_CHUNKS];
+    float tau[2];
+    const float by[2] = {1, 1};
+    short_rows_of(q, &a->q, j, row0);
+    short_chunk(&w, a, j, q, t, s);
+    short_tau(s, a->lambda, tau);
+    UNROLL
+    for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
+        float *x = &s[k / 16].at[k / 4 % 4].x[k % 4];
+        *x = short_sparsegen(*x, tau[k / 2 % 2], a->lambda);
+    }
+    short_values_arrive();
+    short_clear(o);
+    short_add_values(o, s, t, a, j, row0);
+    short_finish(o, by, tau, a, j, row0);
+}
+
+DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job *j, u32 row0)
+{
+    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_rows r = {{SHORT_NOTHING, SHORT_NOTHING}, {0, 0}};
+    struct frag_a q[SHORT_STEPS];
+    struct short_tile t[SHORT_HELD];
+    struct short_scores s[SHORT_HELD];
+    struct frag_c o[SHORT_CHUNKS];
+    float shrink[2], by[2], lse[2];
+    short_rows_of(q, &a->q, j, row0);
+    if (SHORT_ALL) {
+        short_chunk(&w, a, j, q, t, s);
+        short_softmax(s, t, &r, shrink);
+        short_values_arrive();
+        short_clear(o);
+        short_add_values(o, s, t, a, j, row0);
+    } else {
+        short_clear(o);
+        while (short_chunk(&w, a, j, q, t, s)) {
+            short_softmax(s, t, &r, shrink);
+            UNROLL
+            for (u32 k = 0; k < 4 * SHORT_CHUNKS; k++)
+                o[k / 4].x[k % 4] *= shrink[k / 2 % 2];
+            short_add_values(o, s, t, a, j, row0);
+        }
+    }
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float sum = short_quad_sum(r.sum[k]);
+        by[k] = sum > 0 ? 1 / sum : 0;
+        lse[k] = sum > 0 ? (r.top[k] + log2_of(sum)) * SHORT_LN_2 : SHORT_NOTHING;
+    }
+    short_finish(o, by, lse, a, j, row0);
+}
+
+/* One head of each team. The warps of a team take its strips of 16 rows in turn. */
+DEVICE void short_forward(const struct abi_args *a, const struct short_job *j)
+{
+    enum { STRIDE = 16 * SHORT_FORWARD_WARPS };
+    SYNC(); /* the head before is no longer read */
+    short_fetch(short_keys(j), &a->k, j, SHORT_FORWARD_WARPS);
+    copy_async_commit();
+    short_fetch(short_values(j), &a->v, j, SHORT_FORWARD_WARPS);
+    copy_async_commit();
+    COPY_ASYNC_WAIT(SHORT_ALL ? 1 : 0);
+    SYNC();
+    NO_UNROLL
+    for (u32 row0 = 16 * j->warp; row0 < SHORT_ROWS; row0 += STRIDE) {
+        if (TRANSFORM == ABI_SPARSEGEN)
+            short_strip_sparsegen(a, j, row0);
+        else
+            short_strip_softmax(a, j, row0);
+    }
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Short sequences: a head's operands lie whole in shared memory, as rows of halves whose 16-byte
+   chunks are permuted so that the eight rows that a matrix load takes at once are in different
+   banks. A block holds one head or several; the warps of a head are a team. */
+#ifndef MASKC_CUDA_SHORT_HEAD_H
+#define MASKC_CUDA_SHORT_HEAD_H
+#include "cuda/matrix.h"
+#include "plan.h"
+
+enum {
+    SHORT_STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
+    SHORT_CHUNKS = 2 * SHORT_STEPS,     /* of 8 positions, 16 bytes */
+    SHORT_OPERAND = SHORT_ROWS * SHORT_CHUNKS * 8, /* halves of one operand */
+};
+
+typedef char short_rows_are_whole_tiles[SHORT_ROWS % 16 == 0 && STRIP_ROWS % 16 == 0 ? 1 : -1];
+
+struct short_job {
+    u32 b, h;
+    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length; /* positions that take part; 0 where the team has no head */
+    u32 exist;  /* positions that are written */
+    u32 warp;   /* within the team */
+    half_t *shared;
+};
+
+DEVICE u32 short_lane(void)
+{
+    return THREAD % 32;
+}
+
+/* The row of a 16 x 8 fragment that the lane holds, and the pair of columns. */
+DEVICE u32 short_row(void)
+{
+    return short_lane() / 4;
+}
+
+DEVICE u32 short_pair(void)
+{
+    return THREAD % 4;
+}
+
+DEVICE u32 short_smaller(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
+
+DEVICE u32 short_clamp(i32 length, u32 n)
+{
+    return length < 0 ? 0 : short_smaller((u32)length, n);
+}
+
+/* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
+DEVICE struct short_job short_job_at(const struct abi_args *a, u64 index, u32 warps, u32 halves)
+{
+    struct short_job j;
+    u32 team = THREAD / 32 / warps;
+    u64 at = index + team, total = (u64)a->slice_batch * a->heads;
+    u32 there = at < total;
+    j.b = a->first_batch + (u32)(there ? at / a->heads : 0);
+    j.h = (u32)(there ? at % a->heads : 0);
+    j.first = 0;
+    j.length = j.exist = there ? short_smaller(a->n, SHORT_ROWS) : 0;
+    j.warp = THREAD / 32 % warps;
+    j.shared = SHARED_HALF() + team * halves;
+    if (a->offsets && there) {
+        j.first = a->offsets[j.b];
+        j.length = j.exist = short_clamp(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
+    } else if (a->length && there) {
+        j.length = short_clamp(a->length[j.b], j.exist);
+    }
+    return j;
+}
+
+/* Bytes of position 0 of the job's head. */
+DEVICE u8 *short_data(const struct abi_tensor *t, const struct short_job *j)
+{
+    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    return (u8 *)t->data + element * 2;
+}
+
+/* ---- operands in shared memory ---- */
+
+/* Halves from the start of an operand to a chunk of a row; `chunks` (even) in a row. */
+DEVICE u32 short_place(u32 row, u32 chunk, u32 chunks)
+{
+    u32 bits = chunks % 8 == 0 ? 3 : chunks % 4 == 0 ? 2 : 1;
+    return 8 * (row * chunks + (chunk ^ (row >> (3 - bits) & ((1u << bits) - 1))));
+}
+
+/* Starts copying the sequence's rows of an operand; rows up to the next 16, and positions beyond
+   the head dimension, become zeros. */
+DEVICE void short_fetch(half_t *to, const struct abi_tensor *t, const struct short_job *j,
+                        u32 warps)
+{
+    const u8 *from = short_data(t, j);
+    u32 chunks = (j->length + 15) / 16 * 16 * SHORT_CHUNKS;
+    NO_UNROLL
+    for (u32 k = 32 * j->warp + short_lane(); k < chunks; k += 32 * warps) {
+        u32 row = k / SHORT_CHUNKS, chunk = k % SHORT_CHUNKS;
+        u32 there = row < j->length && 8 * chunk < HEAD_DIM;
+        const u8 *at = from + (i64)row * t->row * 2 + 16 * chunk;
+        copy_async_16(to + short_place(row, chunk, SHORT_CHUNKS), there ? at : t->data, there);
+    }
+}
+
+/* ---- fragments from shared memory ---- */
+
+/* Rows row .. row + 7, chunks chunk .. chunk + 3: as the second operand of two products that sum
+   along the row. Chunks that are not there repeat others, for the caller to leave out. */
+DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
+{
+    u32 at = chunk + short_lane() / 8;
+    if (SHORT_CHUNKS % 4 && at >= SHORT_CHUNKS)
+        at -= 2;
+    matrix_load4(r, operand + short_place(row + short_lane() % 8, at, SHORT_CHUNKS));
+}
+
+/* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
+   over rows, for the columns of either chunk. */
+DEVICE void short_load_values(u32 r[4], const half_t *operand, u32 row, u32 chunk)
+{
+    u32 lane = short_lane();
+    matrix_load4_transposed(
+        r, operand + short_place(row + lane % 16, chunk + lane / 16, SHORT_CHUNKS));
+}
+
+/* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
+DEVICE void short_load_rows(struct frag_a *a, const half_t *operand, u32 row, u32 chunk)
+{
+    u32 lane = short_lane();
+    matrix_load4(a->x, operand + short_place(row + lane % 16, chunk + lane / 16, SHORT_CHUNKS));
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiles that 16 rows of a head visit: mask words, which of a tile's four 16 x 8 fragments are
+   live (the same for the whole warp), scores, and the bits of dropout. */
+#ifndef MASKC_CUDA_SHORT_TILES_H
+#define MASKC_CUDA_SHORT_TILES_H
+#include "cuda/short_head.h"
+#include "philox.h"
+
+/* 16 x 32 entries. */
+struct short_scores {
+    struct frag_c at[4];
+};
+
+struct short_tile {
+    u32 col0;
+    u32 low, high; /* bit c: the lane's row (and the one 8 below) sees column col0 + c */
+    u32 live;      /* bit f: some row of the 16 sees a column of fragment f */
+};
+
+struct short_walk {
+    const struct abi_plan *plan;
+    u32 row0;  /* of the warp's 16 rows */
+    u32 strip; /* the lane's first row within its strip */
+    u32 piece, pieces_end, element;
+};
+
+/* The visit of 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
+DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct short_job *j,
+                                       u32 row0)
+{
+    struct short_walk w;
+    struct abi_head head = plan->heads[j->h];
+    u32 item = row0 / STRIP_ROWS;
+    w.plan = plan;
+    w.row0 = row0;
+    w.strip = row0 % STRIP_ROWS + short_row();
+    w.piece = w.pieces_end = w.element = 0;
+    if (row0 < j->length && item < head.items) {
+        const struct abi_item *at = plan->items + head.item + item;
+        w.piece = at->piece;
+        w.pieces_end = at->piece + at->pieces;
+    }
+    return w;
+}
+
+/* The word of a row; rows and columns at or beyond the length are off. */
+DEVICE u32 short_word(const struct abi_plan *p, struct abi_tile t, u32 strip_row, u32 row,
+                      u32 length)
+{
+    u32 left = length - t.col0, word = left < 32 ? (1u << left) - 1 : 0xffffffffu;
+    if (row >= length)
+        return 0;
+    return t.pattern ? word & p->patterns[(u64)(t.pattern - 1) * STRIP_ROWS + strip_row] : word;
+}
+
+/* The next tile with a live fragment; 0 at the end. The same for all lanes but for the words. */
+DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct short_tile *ret)
+{
+    while (w->piece < w->pieces_end) {
+        struct abi_piece p = w->plan->pieces[w->piece];
+        if (p.kind != ABI_TILES || w->element >= p.count) {
+            w->piece++;
+            w->element = 0;
+            continue;
+        }
+        struct abi_tile t = w->plan->tiles[p.first + w->element++];
+        if (t.col0 >= j->length)
+            continue;
+        u32 row = w->row0 + short_row();
+        ret->col0 = t.col0;
+        ret->low = short_word(w->plan, t, w->strip, row, j->length);
+        ret->high = short_word(w->plan, t, w->strip + 8, row + 8, j->length);
+        u32 any = warp_or(ret->low | ret->high);
+        ret->live = ((any & 0xffu) != 0) | ((any & 0xff00u) != 0) << 1 |
+                    ((any & 0xff0000u) != 0) << 2 | (any >> 24 != 0) << 3;
+        if (any)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether the lane's entry e of fragment f is seen. */
+DEVICE u32 short_sees(const struct short_tile *t, u32 f, u32 e)
+{
+    return (e < 2 ? t->low : t->high) >> (8 * f + 2 * short_pair() + (e & 1)) & 1;
+}
+
+/* s = rows . columns over the head, in the live fragments; zeros elsewhere. `rows` are the warp's
+   16, as first operands; `columns` an operand in shared memory. */
+DEVICE void short_dots(struct short_scores *s, const struct frag_a rows[SHORT_STEPS],
+                       const half_t *columns, const struct short_tile *t)
+{
+    UNROLL
+    for (u32 f = 0; f < 4; f++)
+        s->at[f].x[0] = s->at[f].x[1] = s->at[f].x[2] = s->at[f].x[3] = 0;
+    UNROLL
+    for (u32 step = 0; step < SHORT_STEPS; step += 2) {
+        UNROLL
+        for (u32 f = 0; f < 4; f++) {
+            u32 r[4];
+            if (!(t->live >> f & 1))
+                continue;
+            short_load_keys(r, columns, t->col0 + 8 * f, 2 * step);
+            mma_16816(&s->at[f], &rows[step], r[0], r[1]);
+            if (step + 1 < SHORT_STEPS)
+                mma_16816(&s->at[f], &rows[step + 1 < SHORT_STEPS ? step + 1 : step], r[2],
+                          r[3]);
+        }
+    }
+}
+
+/* Fragments 2 half and 2 half + 1 as the first operand of a product over their 16 columns. */
+DEVICE struct frag_a short_weights(const struct short_scores *s, u32 half)
+{
+    struct frag_a a;
+    UNROLL
+    for (u32 k = 0; k < 4; k++) {
+        const struct frag_c *c = &s->at[2 * half + k / 2];
+        a.x[k] = half_pack(c->x[2 * (k % 2)], c->x[2 * (k % 2) + 1]);
+    }
+    return a;
+}
+
+/* sums += weights times rows of `operand` over the tile's columns. */
+DEVICE void short_accumulate(struct frag_c sums[SHORT_CHUNKS], const struct short_scores *s,
+                             const half_t *operand, const struct short_tile *t)
+{
+    UNROLL
+    for (u32 half = 0; half < 2; half++) {
+        if (!(t->live >> 2 * half & 3))
+            continue;
+        struct frag_a a = short_weights(s, half);
+        UNROLL
+        for (u32 chunk = 0; chunk < SHORT_CHUNKS; chunk += 2) {
+            u32 r[4];
+            short_load_values(r, operand, t->col0 + 16 * half, chunk);
+            mma_16816(&sums[chunk], &a, r[0], r[1]);
+            mma_16816(&sums[chunk + 1], &a, r[2], r[3]);
+        }
+    }
+}
+
+DEVICE void short_clear(struct frag_c sums[SHORT_CHUNKS])
+{
+    UNROLL
+    for (u32 k = 0; k < SHORT_CHUNKS; k++)
+        sums[k].x[0] = sums[k].x[1] = sums[k].x[2] = sums[k].x[3] = 0;
+}
+
+/* Bit 4 f + e: the lane's entry e of fragment f is kept. One call for each 16 columns. */
+DEVICE u32 short_kept(const struct abi_args *a, const struct short_job *j, u32 row0,
+                      const struct short_tile *t)
+{
+    u32 below = a->keep_below, calls = DROPOUT && below ? 2 : 0, kept = calls ? 0 : 0xffff;
+    NO_UNROLL
+    for (u32 half = 0; half < calls; half++) {
+        u32 column = t->col0 + 16 * half + 2 * short_pair();
+        struct philox r = philox_4x32(
+            dropout_counter(j->b, j->h, row0 + short_row(), column), a->seed);
+        u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |
+                    (r.x >> 16 >= below) << 2 | (r.z >> 16 >= below) << 3;
+        u32 second = ((r.y & 0xffff) >= below) | ((r.w & 0xffff) >= below) << 1 |
+                     (r.y >> 16 >= below) << 2 | (r.w >> 16 >= below) << 3;
+        kept |= (first | second << 4) << 8 * half;
+    }
+    return kept;
+}
+
+/* Dropped entries become 0. The factor of those that are kept is applied to sums. */
+DEVICE void short_drop(struct short_scores *s, u32 kept)
+{
+    if (DROPOUT) {
+        UNROLL
+        for (u32 k = 0; k < 16; k++)
+            s->at[k / 4].x[k % 4] = kept >> k & 1 ? s->at[k / 4].x[k % 4] : 0;
+    }
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA kernels of short sequences, emulated, against float64: lengths from one token to what a
+   target's shared memory holds, head dimensions that are padded, every kind of launch; equal bits
+   whatever the order of threads; and who takes which problem. */
+#include "gen/short.h"
+#include "masks/base/memory.h"
+#include "masks/load.h"
+#include "tests/kernels/cuda_fixture.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+#define FEATURES(type, d, ...)                                      \
+    {                                                               \
+        .dtype = type, .head_dim = d, .backward = true, __VA_ARGS__ \
+    }
+
+static bool is_short(const struct phase *p)
+{
+    return !strncmp(p->entry, "attention_short_", 16);
+}
+
+/* A kernel whose forward pass is short, and its backward pass where `backward` says so. */
+static struct maskc_kernel *must_load(const struct kernel_case *c, bool backward)
+{
+    struct error e = {0};
+    struct maskc_kernel *k = fixture_load(c, NULL, NULL, &e);
+    if (!k)
+        fail_msg("%s n=%u: %s", c->mask, c->n, e.text);
+    const struct launch_record *r = &k->artifact->target[0].launch;
+    assert_true(is_short(&r->forward[0]));
+    assert_int_equal(is_short(&r->backward[0]), backward);
+    assert_int_equal(k->artifact->plan[0].forward.uses & ~(1u << ABI_TILES), 0);
+    return k;
+}
+
+static void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name)
+{
+    struct error e = {0};
+    struct check_result *r = NULL;
+    uint32_t count = 0;
+    if (check_problem(k, p, k->artifact->features.backward, 0, name, &r, &count, &e) < 0)
+        fail_msg("%s: %s", name, e.text);
+    assert_true(count >= 2);
+    for (uint32_t c = 0; c < count; c++)
+        if (!r[c].ok)
+            fail_msg("%s: error %g, at most %g", r[c].name, r[c].error, r[c].tolerance);
+    free(r);
+}
+
+static void check_case(const struct kernel_case *c, bool backward)
+{
+    struct maskc_kernel *k = must_load(c, backward);
+    struct problem p = fixture_problem(k);
+    must_hold(k, &p, c->mask);
+    kernel_unload(k);
+}
+
+static void test_gallery(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
+        struct kernel_case c = {*name, 128, 0, FEATURES(ABI_BF16, 32)};
+        check_case(&c, true);
+    }
+    assert_true(count >= 12);
+}
+
+/* n, D, and whether the backward pass is short too. */
+static const struct shape {
+    uint32_t n, dim;
+    bool backward;
+    const char *target;
+} shapes[] = {
+    {1, 64, true, "sm_80"},    {17, 40, true, "sm_80"},   {33, 16, true, "sm_80"},
+    {64, 256, true, "sm_90a"}, {65, 72, true, "sm_80"},   {96, 96, true, "sm_80"},
+    {90, 128, true, "sm_80"},  {100, 80, true, "sm_80"},  {100, 200, true, "sm_90a"},
+    {128, 64, true, "sm_86"},  {187, 64, true, "sm_90a"}, {187, 64, false, "sm_80"},
+    {170, 64, true, "sm_80"},  {384, 64, false, "sm_86"}, {129, 128, false, "sm_86"},
+};
+static const char *const masks[] = {"window(4)|global(0)-diagonal(0)", "random(0.1, seed=3)",
+                                    "causal"};
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        const struct shape *s = &shapes[k];
+        struct kernel_case c = {s->n < 5 ? "dense" : masks[k % 3], s->n, 1,
+                                FEATURES(ABI_BF16, s->dim), s->target};
+        check_case(&c, s->backward);
+    }
+}
+
+/* clang-format off */
+static const struct features feature_cases[] = {
+    FEATURES(ABI_BF16,  64, .dropout = true),
+    FEATURES(ABI_BF16,  24, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -4),
+    FEATURES(ABI_BF16,  80, .dropout = true),
+    FEATURES(ABI_BF16, 128, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = 0.5f),
+};
+/* clang-format on */
+
+static void check_launches(const struct maskc_kernel *k, const char *name)
+{
+    const uint32_t n = k->artifact->mask->n;
+    const int32_t lengths[] = {(int32_t)n / 2, 0, (int32_t)n};
+    struct problem p = fixture_problem(k);
+    p.batch = 3;
+    p.lengths = lengths;
+    p.dropout = 0.2;
+    p.layout = LAYOUT_BHND;
+    must_hold(k, &p, name);
+    p.packed = true;
+    p.layout = LAYOUT_QKV;
+    must_hold(k, &p, name);
+    struct problem shorter = fixture_problem(k);
+    shorter.length = n - 13;
+    shorter.scale = -0.4;
+    must_hold(k, &shorter, name);
+}
+
+static void test_launches(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {14, 70, 33, 50};
+    for (size_t f = 0; f < sizeof feature_cases / sizeof *feature_cases; f++)
+        for (size_t s = 0; s < 3; s++) {
+            struct kernel_case c = {masks[s], lengths[(f + s) % 4], 3, feature_cases[f]};
+            struct maskc_kernel *k = must_load(&c, true);
+            check_launches(k, masks[s]);
+            kernel_unload(k);
+        }
+}
+
+/* ---- equal bits ---- */
+
+static struct problem_data *run_with_seed(const struct maskc_kernel *k, const struct problem *p,
+                                          uint64_t seed, uint32_t threads)
+{
+    struct error e = {0};
+    struct problem_data *d = problem_inputs(p);
+    emulated_set_seed(seed);
+    if (kernel_run_problem(k, p, d, true, threads, &e) < 0)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
+    emulated_set_seed(0);
+    return d;
+}
+
+static void test_order_of_threads(void **state)
+{
+    (void)state;
+    const struct kernel_case c = {"dam-s-example", 70, 0,
+                                  FEATURES(ABI_BF16, 32, .dropout = true)};
+    struct maskc_kernel *k = must_load(&c, true);
+    struct problem p = fixture_problem(k);
+    p.dropout = 0.3;
+    const size_t bytes = problem_elements(&p) * sizeof(double);
+    struct problem_data *first = run_with_seed(k, &p, 0, 0);
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct problem_data *d = run_with_seed(k, &p, seed, (uint32_t)seed);
+        assert_memory_equal(d->o, first->o, bytes);
+        assert_memory_equal(d->lse, first->lse, bytes / p.head_dim);
+        assert_memory_equal(d->d_q, first->d_q, bytes);
+        assert_memory_equal(d->d_k, first->d_k, bytes);
+        assert_memory_equal(d->d_v, first->d_v, bytes);
+        problem_data_destroy(d);
+    }
+    problem_data_destroy(first);
+    kernel_unload(k);
+}
+
+/* ---- who takes what ---- */
+
+/* The longest sequences: any target forward, and backward on 99, 163 and 227 KiB. */
+static void test_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target;
+        uint32_t forward, backward;
+    } limit[] = {{"sm_86", 384, 128}, {"sm_80", 384, 176}, {"sm_90a", 384, 224}};
+    for (size_t k = 0; k < 3; k++) {
+        struct error e;
+        const struct target *t = target_find(limit[k].target, &e);
+        uint32_t forward = 0, backward = 0;
+        struct features f = FEATURES(ABI_BF16, 64);
+        for (f.length = 1; f.length < 4096; f.length++) {
+            struct short_shape s;
+            if (short_forward(t, &f, &s)) {
+                forward = f.length;
+                assert_true(s.shared_bytes <= t->shared_bytes && s.warps * s.heads <= 8);
+            }
+            if (short_backward(t, &f, &s)) {
+                backward = f.length;
+                assert_true(s.shared_bytes <= t->shared_bytes && s.warps * s.heads <= 16);
+            }
+        }
+        assert_int_equal(forward, limit[k].forward);
+        assert_int_equal(backward, limit[k].backward);
+        f.length = 128;
+        f.dtype = ABI_F32;
+        assert_false(short_forward(t, &f, NULL));
+        f.dtype = ABI_BF16;
+        f.length = 0;
+        assert_false(short_forward(t, &f, NULL));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_limits),           cmocka_unit_test(test_gallery),
+        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_order_of_threads),
+    };
+    return cmocka_run_group_tests_name("short", tests, NULL, NULL);
+}
