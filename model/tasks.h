@@ -69,9 +69,20 @@ void task_gaps_finish(struct task_gaps *g);
 
 /* What the classifier says: values of the labels, probabilities by problem_type (softmax for one
    label, sigmoid for many, as they are for regression). A token classifier has a row for each token,
-   multiple choice one for each text. */
-enum task_kind { TASK_SINGLE, TASK_MULTI, TASK_REGRESSION, TASK_TOKENS, TASK_CHOICE };
+   multiple choice a value for each text. A model of pre-training or of next sentences says whether the
+   second part follows the first: labels "next" and "not_next". */
+enum task_kind {
+    TASK_SINGLE,
+    TASK_MULTI,
+    TASK_REGRESSION,
+    TASK_TOKENS,
+    TASK_CHOICE,
+    TASK_NEXT
+};
 enum task_kind task_kind(const struct model_config *c); /* by architecture and problem_type */
+/* The parts that task_classify needs, and the name of a label. */
+uint32_t task_classify_parts(enum task_kind kind);
+const char *task_label(const struct model_config *c, uint32_t label, char room[24]);
 struct task_labels {
     enum task_kind kind;
     uint32_t labels;

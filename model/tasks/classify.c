@@ -13,11 +13,27 @@ enum task_kind task_kind(const struct model_config *c)
         return TASK_TOKENS;
     if (strstr(c->architecture, "MultipleChoice"))
         return TASK_CHOICE;
+    if (strstr(c->architecture, "NextSentence") || strstr(c->architecture, "PreTraining"))
+        return TASK_NEXT;
     if (!strcmp(c->problem, "multi_label_classification"))
         return TASK_MULTI;
     if (!strcmp(c->problem, "regression") || (!*c->problem && c->labels == 1))
         return TASK_REGRESSION;
     return TASK_SINGLE;
+}
+
+uint32_t task_classify_parts(enum task_kind kind)
+{
+    if (kind == TASK_NEXT)
+        return PART_POOLER | PART_NSP;
+    return PART_CLASSIFIER | (kind == TASK_TOKENS ? 0 : PART_POOLER);
+}
+
+const char *task_label(const struct model_config *c, uint32_t label, char room[24])
+{
+    if (task_kind(c) == TASK_NEXT)
+        return label ? "not_next" : "next";
+    return config_label(c, label, room);
 }
 
 static void make_softmax(float *x, uint32_t n)
@@ -33,7 +49,7 @@ static void make_softmax(float *x, uint32_t n)
 
 static void make_probabilities(const struct task_labels *l, float *x)
 {
-    if (l->kind == TASK_SINGLE || l->kind == TASK_TOKENS)
+    if (l->kind == TASK_SINGLE || l->kind == TASK_TOKENS || l->kind == TASK_NEXT)
         make_softmax(x, l->labels);
     for (uint32_t k = 0; k < l->labels && l->kind == TASK_MULTI; k++)
         x[k] = 1 / (1 + expf(-x[k]));
@@ -52,7 +68,9 @@ static int classify(void *context, const uint32_t *text, uint32_t n, struct engi
     bool tokens = l->kind == TASK_TOKENS;
     size_t rows = tokens ? room->tokens : n;
     float *value = memory_new(rows * l->labels, sizeof *value);
-    int r = tokens ? head_tokens(c->g, room, value, e) : head_sequences(c->g, room, value, e);
+    int r = tokens                 ? head_tokens(c->g, room, value, e)
+            : l->kind == TASK_NEXT ? head_next(c->g, room, value, e)
+                                   : head_sequences(c->g, room, value, e);
     for (size_t k = 0; k < rows && r == 0; k++)
         make_probabilities(l, value + k * l->labels);
     for (uint32_t s = 0; s < n && r == 0; s++) {
@@ -69,9 +87,10 @@ int task_classify(const struct engine *g, const struct task_batches *b,
                   const struct task_options *o, struct engine_room *room,
                   struct task_labels *ret, struct error *e)
 {
-    struct task_labels l = {.kind = task_kind(&g->config), .labels = g->config.labels};
+    struct task_labels l = {.kind = task_kind(&g->config)};
     struct classify c = {g, &l};
     struct task_visitor visitor = {classify, &c};
+    l.labels = l.kind == TASK_NEXT ? 2 : g->config.labels;
     l.first = memory_new((size_t)b->texts + 1, sizeof *l.first);
     for (uint32_t k = 0; k < b->texts; k++)
         l.first[k + 1] = l.first[k] + (l.kind == TASK_TOKENS ? b->sequence[k].count : 1);

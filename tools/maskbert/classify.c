@@ -42,7 +42,7 @@ static int read_choices(const struct options *o, struct classify *c, struct erro
 
 static const char *label(const struct classify *c, uint32_t k, char room[24])
 {
-    return config_label(&c->s.engine->config, k, room);
+    return task_label(&c->s.engine->config, k, room);
 }
 
 static uint32_t best_of(const float *x, uint32_t n)
@@ -73,7 +73,7 @@ static void print_labels(const struct classify *c, const float *x)
 {
     uint32_t n = c->labels.labels, best = best_of(x, n);
     char room[24];
-    if (c->labels.kind == TASK_SINGLE)
+    if (c->labels.kind != TASK_MULTI)
         printf("%s %.4f", label(c, best, room), (double)x[best]);
     const char *before = "";
     for (uint32_t k = 0; k < n && c->labels.kind == TASK_MULTI; k++)
@@ -190,7 +190,7 @@ static int needed_parts(const char *folder, uint32_t *ret, enum task_kind *ret_k
     if (config_read(folder, &config, e) < 0)
         return -1;
     *ret_kind = task_kind(&config);
-    *ret = PART_CLASSIFIER | (*ret_kind == TASK_TOKENS ? 0 : PART_POOLER);
+    *ret = task_classify_parts(*ret_kind);
     config_finish(&config);
     return 0;
 }

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plain BERT in torch for the tests: any mask, softmax or sparsegen, every head; and folders with
+random weights. Clarity before speed."""
+import json
+import math
+import os
+import struct
+
+import numpy
+import torch
+import torch.nn.functional as F
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def read_safetensors(path):
+    with open(path, "rb") as f:
+        size, = struct.unpack("<Q", f.read(8))
+        header, data = json.loads(f.read(size)), f.read()
+    types = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64}
+    return {name: numpy.frombuffer(data[slice(*t["data_offsets"])], types[t["dtype"]]).reshape(t["shape"])
+            for name, t in header.items() if name != "__metadata__"}
+
+
+def write_safetensors(path, tensors):
+    header, blobs, at = {"__metadata__": {"format": "pt"}}, [], 0
+    for name, x in tensors.items():
+        blob = numpy.ascontiguousarray(x, numpy.float32).tobytes()
+        header[name] = {"dtype": "F32", "shape": list(x.shape), "data_offsets": [at, at + len(blob)]}
+        blobs.append(blob)
+        at += len(blob)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+def make_folder(path, config, std, seed):
+    """A folder with random weights, biases and norms too; words w0, w1, ... follow the special tokens."""
+    os.makedirs(path, exist_ok=True)
+    c, rng = config, numpy.random.default_rng(seed)
+    h, i, v = c["hidden_size"], c["intermediate_size"], c["vocab_size"]
+    labels = c.get("num_labels", 2)
+    t = {}
+
+    def linear(name, out, inside):
+        t[name + ".weight"] = rng.normal(0, std, (out, inside))
+        t[name + ".bias"] = rng.normal(0, 0.1, out)
+
+    def norm(name):
+        t[name + ".weight"] = rng.normal(1, 0.1, h)
+        t[name + ".bias"] = rng.normal(0, 0.1, h)
+
+    t["bert.embeddings.word_embeddings.weight"] = rng.normal(0, std, (v, h))
+    t["bert.embeddings.position_embeddings.weight"] = rng.normal(0, std, (c["max_position_embeddings"], h))
+    t["bert.embeddings.token_type_embeddings.weight"] = rng.normal(0, std, (2, h))
+    norm("bert.embeddings.LayerNorm")
+    for k in range(c["num_hidden_layers"]):
+        p = f"bert.encoder.layer.{k}."
+        for part in "query", "key", "value":
+            linear(p + "attention.self." + part, h, h)
+        linear(p + "attention.output.dense", h, h)
+        norm(p + "attention.output.LayerNorm")
+        linear(p + "intermediate.dense", i, h)
+        linear(p + "output.dense", h, i)
+        norm(p + "output.LayerNorm")
+    linear("bert.pooler.dense", h, h)
+    linear("cls.predictions.transform.dense", h, h)
+    norm("cls.predictions.transform.LayerNorm")
+    t["cls.predictions.bias"] = rng.normal(0, 0.1, v)
+    linear("cls.seq_relationship", 2, h)
+    linear("classifier", labels, h)
+    linear("qa_outputs", 2, h)
+    write_safetensors(path + "/model.safetensors", t)
+    with open(path + "/config.json", "w") as f:
+        json.dump({"model_type": "bert", **c}, f)
+    with open(path + "/vocab.txt", "w") as f:
+        f.write("\n".join(SPECIAL + [f"w{k}" for k in range(v - len(SPECIAL))]) + "\n")
+
+
+class Bert:
+    """dtype float64 is the oracle; bfloat16 is what others do, every tensor in that type."""
+
+    def __init__(self, folder, dtype=torch.float64):
+        with open(folder + "/config.json") as f:
+            self.c = json.load(f)
+        self.dtype, self.t = dtype, {}
+        for name, x in read_safetensors(folder + "/model.safetensors").items():
+            if x.dtype != numpy.int64:
+                self.t[name.removeprefix("bert.")] = torch.tensor(x).to(dtype)
+
+    def linear(self, name, x):
+        return F.linear(x, self.t[name + ".weight"], self.t[name + ".bias"])
+
+    def norm(self, name, x):
+        return F.layer_norm(x, x.shape[-1:], self.t[name + ".weight"], self.t[name + ".bias"],
+                            self.c.get("layer_norm_eps", 1e-12))
+
+    def act(self, x):
+        kind = self.c.get("hidden_act", "gelu")
+        return {"gelu": F.gelu, "gelu_new": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu,
+                "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu}[kind](x)
+
+    @staticmethod
+    def probabilities(s, active, sparsegen):
+        """s: [heads, n, n]; rows without an active key are zero."""
+        s = s.masked_fill(~active, -math.inf)
+        if sparsegen is None:
+            return torch.softmax(s, -1).nan_to_num(0)
+        z, _ = torch.sort(s / (1 - sparsegen), -1, descending=True)
+        z = torch.where(torch.isinf(z), torch.full_like(z, -1e9), z)
+        k = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype)
+        total = torch.cumsum(z, -1)
+        support = (1 + k * z > total) & (z > -1e8)
+        size = support.sum(-1, keepdim=True)
+        tau = (total.gather(-1, (size - 1).clamp(min=0)) - 1) / size.clamp(min=1)
+        return torch.where(active, (s / (1 - sparsegen) - tau).clamp(min=0), torch.zeros_like(s))
+
+    def hidden(self, ids, types, mask=None, sparsegen=None, keep=None):
+        """One sequence: [n, H]. mask: bool [layers or 1, heads or 1, >= n, >= n]. keep: list that gets P."""
+        n, c, t = len(ids), self.c, self.t
+        x = (t["embeddings.word_embeddings.weight"][ids] + t["embeddings.position_embeddings.weight"][:n]
+             + t["embeddings.token_type_embeddings.weight"][types])
+        x = self.norm("embeddings.LayerNorm", x)
+        heads = c["num_attention_heads"]
+        split = lambda y: y.view(n, heads, -1).transpose(0, 1)
+        for k in range(c["num_hidden_layers"]):
+            p = f"encoder.layer.{k}."
+            q, key, v = (split(self.linear(p + "attention.self." + part, x))
+                         for part in ("query", "key", "value"))
+            active = torch.ones(1, n, n, dtype=torch.bool)
+            if mask is not None:
+                active = torch.tensor(mask[min(k, len(mask) - 1)][:, :n, :n])
+            prob = self.probabilities(q @ key.transpose(1, 2) / math.sqrt(q.shape[-1]), active, sparsegen)
+            if keep is not None:
+                keep.append(prob)
+            o = (prob @ v).transpose(0, 1).reshape(n, -1)
+            x = self.norm(p + "attention.output.LayerNorm", self.linear(p + "attention.output.dense", o) + x)
+            y = self.linear(p + "output.dense", self.act(self.linear(p + "intermediate.dense", x)))
+            x = self.norm(p + "output.LayerNorm", y + x)
+        return x
+
+    def pooled(self, x):
+        return torch.tanh(self.linear("pooler.dense", x[0]))
+
+    def words(self, x):
+        y = self.norm("cls.predictions.transform.LayerNorm",
+                      self.act(self.linear("cls.predictions.transform.dense", x)))
+        return F.linear(y, self.t["embeddings.word_embeddings.weight"], self.t["cls.predictions.bias"])
