@@ -26,6 +26,7 @@ class CpuClock:
     def __init__(self, kind):
         self.now = time.process_time if kind == "cpu" else time.perf_counter
         self.note = f"one call a sample, {kind} clock"
+        self.copy_rate = None
 
     def buffers(self, bytes_of_case):
         return 1
@@ -44,10 +45,26 @@ class CpuClock:
         return self.now() - begin
 
 
+def copy_rate(size=1 << 30, repeat=9):
+    """Bytes a second, read and written, of the device's own copy: the memory floor's measure."""
+    a, b = (torch.empty(size, dtype=torch.uint8, device="cuda").zero_() for _ in range(2))
+    times = []
+    for _ in range(repeat):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        b.copy_(a)
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end) / 1e3)
+    return 2 * size / summary(times)["median_s"]
+
+
 class CudaClock:
     def __init__(self):
         self.l2 = torch.cuda.get_device_properties("cuda").L2_cache_size
-        self.note = "CUDA graphs over rotating buffers; a contender that cannot be captured is " \
+        self.copy_rate = copy_rate()
+        self.note = f"a copy moves {self.copy_rate / 1e12:.2f} TB/s; " \
+                    "CUDA graphs over rotating buffers; a contender that cannot be captured is " \
                     "timed without a graph and marked *"
 
     def buffers(self, bytes_of_case):
@@ -57,7 +74,7 @@ class CudaClock:
         begin = time.perf_counter()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # capture wants a warm-up on a side stream
+        with torch.cuda.stream(side):  # capture wants a warm-up, and backward its forward's stream
             while time.perf_counter() - begin < WARM_S:
                 for call in calls:
                     call()
@@ -65,7 +82,7 @@ class CudaClock:
         torch.cuda.current_stream().wait_stream(side)
         try:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=side):
                 for call in calls:
                     call()
             return graph.replay, len(calls), True

@@ -2,13 +2,14 @@
 """The comparison itself: for each length, dtype, mask and pass, every contender is built, held to the
 float64 reference, and, if it is right, timed in turn with the others.
 """
+import functools
 import time
 
 import torch
 
 import peers_report as report
 from peers_clock import interleave
-from peers_contenders import DTYPE_NAMES, Case, Unavailable, contenders_for
+from peers_contenders import DTYPE_NAMES, OURS, Case, Unavailable, contenders_for
 from peers_judge import Judge
 
 LOOSE = 8  # a peer up to so many times the tolerance is less exact, above it is wrong
@@ -48,7 +49,8 @@ class Comparison:
             return result | {"reason": text.splitlines()[0][:300]}, None
         errors = judge.errors(outputs)
         worst = max(e / judge.tolerance[k] for k, e in errors.items())
-        kind = "ok" if worst <= 1 else "loose" if name != "ours" and worst <= LOOSE else "wrong"
+        loose = worst <= LOOSE and name not in OURS
+        kind = "ok" if worst <= 1 else "loose" if loose else "wrong"
         result |= {"error": errors, "tolerance": {k: judge.tolerance[k] for k in errors},
                    "error_in_tolerances": worst, "verdict": kind}
         return result, None if kind == "wrong" else attend
@@ -61,18 +63,26 @@ class Comparison:
         out = attend(q, k, v)
         return (out, *torch.autograd.grad(out, (q, k, v), grad))
 
-    def calls(self, case, attend, training):
+    def calls(self, case, attend, direction):
         """One timed call for each set of buffers."""
-        def call(q, k, v, grad):
-            if training:
-                q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
-                return lambda: torch.autograd.grad(attend(q, k, v), (q, k, v), grad)
+        def forward(q, k, v, grad):
             return lambda: attend(q, k, v)
+
+        def both(q, k, v, grad):
+            q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+            return lambda: torch.autograd.grad(attend(q, k, v), (q, k, v), grad)
+
+        def backward(q, k, v, grad):
+            q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+            out = functools.cache(lambda: attend(q, k, v))  # in the first, untimed call
+            return lambda: torch.autograd.grad(out(), (q, k, v), grad, retain_graph=True)
+
+        call = {"forward": forward, "both": both, "backward": backward}[direction]
         return [call(*s) for s in case.sets(self.clock.buffers(case.bytes))]
 
     def cell(self, case, judge, label, direction):
         """All contenders for one mask, n, dtype, pass."""
-        training, tried, timed = direction == "both", [], {}
+        training, tried, timed = direction != "forward", [], {}
         where = f"n={case.n} {DTYPE_NAMES[case.dtype]} {direction} {label}"
         for name, (build, masked) in contenders_for(case.device, self.o.flex_blocks).items():
             if self.o.contenders and name not in self.o.contenders:
@@ -82,12 +92,13 @@ class Comparison:
             result, attend = self.attempt(case, truth, name, build, training)
             tried.append(result | {"masked": masked})
             if attend:
-                timed[name] = self.calls(case, attend, training)
+                timed[name] = self.calls(case, attend, direction)
         report.progress(f"{where}: timing {len(timed)} contenders")
         with torch.set_grad_enabled(training):
             times = interleave(self.clock, timed, self.o.repeat, self.o.limit)
         density = case.table.float().mean().item()
-        common = {"mask": label, "length": case.n, "heads": case.heads, "batch": case.batch,
+        floor = case.moved(direction) / self.clock.copy_rate if self.clock.copy_rate else None
+        common = {"mask": label, "floor_s": floor, "length": case.n, "heads": case.heads, "batch": case.batch,
                   "head_dim": case.head_dim, "pass": direction, "sparsity": 100 * (1 - density),
                   "dtype": DTYPE_NAMES[case.dtype]}
         return [common | r | times.get(r["contender"], {}) for r in tried]

@@ -54,15 +54,25 @@ class Case:
     def bytes(self):
         return 8 * self.q.numel() * self.q.element_size()  # inputs, outputs and gradients
 
+    def moved(self, direction):
+        """Bytes that a pass cannot help reading and writing. Forward: Q, K, V and O; backward: those,
+        dO and three gradients; and LSE in both."""
+        tensors, statistics = {"forward": (4, 1), "backward": (8, 1), "both": (12, 2)}[direction]
+        return (tensors * self.q.numel() * self.q.element_size() +
+                statistics * 4 * self.batch * self.heads * self.n)
 
-def build_ours(case, training):
-    """The library's own kernel, compiled for this machine."""
-    kernel = case.library.compile(case.text, dtype=DTYPE_NAMES[case.dtype], length=case.n,
-                                  targets="cuda" if case.device == "cuda" else "cpu",
-                                  heads=case.heads if case.table.shape[0] == 1 else 0,
-                                  head_dim=case.head_dim, device=case.device,
-                                  forward_only=int(not training))
-    return lambda q, k, v: maskc_ctypes.attention(kernel, q, k, v, threads=case.threads)
+
+def build_own(mask=None):
+    """The library's own kernel, compiled for this machine; for `mask` in place of the case's."""
+    def build(case, training):
+        one_head = mask or case.table.shape[0] == 1
+        kernel = case.library.compile(mask or case.text, dtype=DTYPE_NAMES[case.dtype],
+                                      length=case.n, head_dim=case.head_dim, device=case.device,
+                                      targets="cuda" if case.device == "cuda" else "cpu",
+                                      heads=case.heads if one_head else 0,
+                                      forward_only=int(not training))
+        return lambda q, k, v: maskc_ctypes.attention(kernel, q, k, v, threads=case.threads)
+    return build
 
 
 def build_sdpa(case, training):
@@ -151,9 +161,12 @@ def compiled_flex(device):
     return torch.compile(flex_attention, dynamic=False, fullgraph=True, mode=mode)
 
 
+OURS = ("ours", "ours-dense")
+
 # name: (build, whether it computes the mask). Without the mask it is an anchor, judged as dense.
 CONTENDERS = {
-    "ours": (build_ours, True),
+    "ours": (build_own(), True),
+    "ours-dense": (build_own("dense"), False),
     "sdpa": (build_sdpa, False),
     "sdpa+mask": (build_sdpa_masked, True),
     "eager": (build_eager, True),

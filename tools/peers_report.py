@@ -9,9 +9,9 @@ import sys
 
 DENSE = ("sdpa", "sdpa-flash", "sdpa-cudnn")
 COLUMNS = ("mask", "sparsity", "n", "dtype", "pass", "ours", "dense", "sdpa+mask", "flex", "(block)",
-           "eager", "vs dense", "vs best", "verified")
+           "eager", "vs own", "vs dense", "vs best", "verified")
 WIDTHS = {"sparsity": 8, "n": 6, "dtype": 5, "pass": 7, "ours": 9, "dense": 9, "sdpa+mask": 9,
-          "flex": 9, "(block)": 7, "eager": 9, "vs dense": 8, "vs best": 8, "verified": 8}
+          "flex": 9, "(block)": 7, "eager": 9, "vs own": 8, "vs dense": 8, "vs best": 8, "verified": 8}
 LEFT = ("mask", "dtype", "pass", "verified")
 
 
@@ -67,6 +67,7 @@ def row_of(cell, statistic="median_s"):
     return {name: milliseconds(r, statistic) for name, r in shown.items()} | {
         "mask": first["mask"], "sparsity": f"{first['sparsity']:.1f} %", "n": str(first["length"]),
         "dtype": first["dtype"], "pass": first["pass"],
+        "vs own": ratio(fastest(["ours-dense"]), ours),
         "(block)": f"({flex['contender'][5:]})" if flex else "", "vs dense": ratio(dense, ours),
         "vs best": ratio(fastest(masked - {"ours"}), ours), "verified": verdict(cell)}
 

@@ -97,13 +97,14 @@ class ReportTest(unittest.TestCase):
 
     def test_row(self):
         row = report.row_of([self.result("ours", 1e-3), self.result("sdpa", 2e-3, masked=False),
+                             self.result("ours-dense", 7e-3, masked=False),
                              self.result("sdpa+mask", 6e-3), self.result("flex-128", 4e-3),
                              self.result("flex-16", 3e-3), self.result("eager", 9e-3)])
         self.assertEqual((row["ours"], row["dense"], row["flex"], row["(block)"]),
                          ("1.000", "2.000", "3.000", "(16)"))
         # The dense anchor computes no mask: it is not the best of those that do.
         self.assertEqual((row["vs dense"], row["vs best"]), ("2.00 x", "3.00 x"))
-        self.assertEqual(row["verified"], "all")
+        self.assertEqual((row["vs own"], row["verified"]), ("7.00 x", "all"))
 
     def test_wrong_and_failed_are_named_and_not_timed(self):
         row = report.row_of([self.result("ours", 1e-3),
@@ -147,7 +148,7 @@ class CommandTest(unittest.TestCase):
 
     def test_bad_usage_exit_2(self):
         for arguments, word in ((["--dtype", "f64"], "f64"), (["-n", "0"], "0"),
-                                (["--pass", "backward"], "backward"), (["--plot", "x.gif"], ".svg"),
+                                (["--pass", "sideways"], "sideways"), (["--plot", "x.gif"], ".svg"),
                                 (["--json", "/proc/nonexistent/r.json"], "/proc/nonexistent/r.json"),
                                 (["--json", "/"], "cannot be written"),
                                 (["--clock", "cpu", "--threads", "2"], "--threads 1")):
@@ -188,15 +189,16 @@ class TorchTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/r.json"
             said = peers("-n", "100", "--masks", "star", "dam-near", "--heads", "3", "--contenders",
-                         "ours,sdpa,sdpa+mask,eager", "--json", path, *self.arguments)
+                         "ours,ours-dense,sdpa,sdpa+mask,eager", "--pass", "forward,backward,both",
+                         "--json", path, *self.arguments)
             self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
             with open(path, encoding="utf-8") as f:
                 results = json.load(f)["results"]
-        self.assertEqual(len(results), 2 * 2 * 2 * 4)
+        self.assertEqual(len(results), 2 * 2 * 3 * 5)
         for r in results:
             self.assertIn(r["verdict"], ("ok", "loose"), r)
             self.assertGreater(r["median_s"], 0)
-            self.assertEqual(len(r["error"]), 4 if r["pass"] == "both" else 1)
+            self.assertEqual(len(r["error"]), 1 if r["pass"] == "forward" else 4)
 
     def test_a_wrong_contender_is_not_timed(self):
         # Eager softmax over a query without keys is not a number.
