@@ -83,15 +83,18 @@ struct abi_item {
     u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
 };
 
-/* The work list of a layer: which head does which item. Partial items first; of both, the most
-   expensive first, to a factor of four, and within that head by head. */
+/* The work list of a layer: which head does which item. Most expensive first, to a factor of four,
+   and within that head by head. Where the plan has partial items: head by head, and of a head partial
+   items first. */
 struct abi_work {
     u32 head, item;
 };
 
-/* All items of one head of a layer, strips ascending: for kernels that take a head at a time. */
+/* All items of one head of a layer, partial ones first, then strips ascending: for kernels and
+   launches that take a head at a time. */
 struct abi_head {
     u32 item, items; /* items[item .. item + items - 1] */
+    u32 partials;    /* of these, the first ones */
 };
 
 struct abi_plan {
@@ -107,7 +110,6 @@ struct abi_plan {
     const u32 *patterns; /* [n_patterns][STRIP_ROWS] */
     u32 works;
     u32 max_cols; /* largest item.cols */
-    u32 partials; /* work[0 .. partials - 1] is of partial items */
     u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_PARTIAL */
     u32 n;        /* length of the mask */
 };

@@ -284,10 +284,12 @@ static int check_mask(struct checker *c)
     return 0;
 }
 
-/* Partial items first; dearer classes first, within a class by head, then item. */
-static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest)
+/* Of each list partial items first; dearer classes first, within a class by head, then item. */
+static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest, bool by_head)
 {
     struct abi_work a = t->work[k - 1], b = t->work[k];
+    if (by_head && a.head != b.head)
+        return a.head < b.head;
     if (t->items[a.item].partial != t->items[b.item].partial)
         return t->items[a.item].partial;
     u32 before = work_class(t->items[a.item].cost, largest);
@@ -322,7 +324,7 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
     }
     u32 largest = work_largest(t, first, count);
     for (uint64_t k = first + 1; k < first + count; k++)
-        if (!in_order(t, k, largest))
+        if (!in_order(t, k, largest, heads_first(c->pass)))
             return fail(c, "work out of order", t->work[k].head, t->work[k].item);
     return 0;
 }

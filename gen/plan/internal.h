@@ -4,8 +4,10 @@
 #include "gen/plan/plan.h"
 
 /* Orders every layer's (head, item) pairs: dearer classes first, within a class by head, then item;
-   layers whose heads have the same masks share one list. And lists the items of each head. */
+   or by head, partial items first (`heads_first`). Layers whose heads have the same masks share one
+   list. And lists the items of each head. */
 void work_build(const struct plan *p, struct plan_pass *pass);
+bool heads_first(const struct plan_pass *pass);
 
 /* 16: at least a quarter of the list's largest cost, 15: at least a sixteenth, ... */
 u32 work_class(u32 cost, u32 largest);

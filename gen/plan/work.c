@@ -4,11 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What others go on from first; of each, the most expensive first, so that the last to finish is small; but items within a factor of four,
+/* The most expensive first, so that the last to finish is small; but items within a factor of four,
    which end nearly together in any order, go head by head and strip by strip, so that a core finds
-   the keys and values of the strip before in its cache. */
+   the keys and values of the strip before in its cache. Sums that one item leaves to another are to be
+   found there, too: then each head is a list of its own. */
 struct entry {
-    u32 partial, class, cost;
+    u32 list, partial, class, cost;
     struct abi_work work;
 };
 
@@ -20,7 +21,9 @@ static int descending(u32 a, u32 b)
 static int by_class_and_head(const void *x, const void *y)
 {
     const struct entry *a = x, *b = y;
-    int order = descending(a->partial, b->partial);
+    int order = descending(b->list, a->list);
+    if (!order)
+        order = descending(a->partial, b->partial);
     if (!order)
         order = descending(a->class, b->class);
     if (!order)
@@ -48,6 +51,11 @@ u32 work_largest(const struct plan_pass *t, uint64_t first, uint64_t count)
     return largest;
 }
 
+bool heads_first(const struct plan_pass *pass)
+{
+    return pass->uses & ABI_PARTIAL;
+}
+
 static uint64_t count_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at)
 {
     uint64_t count = 0;
@@ -60,11 +68,12 @@ static void sort_layer(const struct plan *p, const struct plan_pass *t, const ui
                        struct abi_work *out, uint64_t count)
 {
     struct entry *list = memory_new(count, sizeof *list);
+    const bool by_head = heads_first(t);
     uint64_t k = 0;
     for (uint32_t h = 0; h < p->heads; h++)
         for (u32 item = t->item_first[at[h]]; item < t->item_first[at[h] + 1]; item++)
-            list[k++] =
-                (struct entry){t->items[item].partial, 0, t->items[item].cost, {h, item}};
+            list[k++] = (struct entry){
+                by_head ? h : 0, t->items[item].partial, 0, t->items[item].cost, {h, item}};
     u32 largest = 0;
     for (k = 0; k < count; k++)
         largest = list[k].cost > largest ? list[k].cost : largest;
@@ -91,8 +100,10 @@ static void list_heads(const struct plan *p, struct plan_pass *t)
     t->n_heads = (uint64_t)p->layers * p->heads;
     t->heads = memory_new(t->n_heads, sizeof *t->heads);
     for (uint64_t k = 0; k < t->n_heads; k++) {
-        u32 first = t->item_first[p->at[k]];
-        t->heads[k] = (struct abi_head){first, t->item_first[p->at[k] + 1] - first};
+        u32 first = t->item_first[p->at[k]], count = t->item_first[p->at[k] + 1] - first;
+        t->heads[k] = (struct abi_head){first, count, 0};
+        while (t->heads[k].partials < count && t->items[first + t->heads[k].partials].partial)
+            t->heads[k].partials++;
     }
 }
 

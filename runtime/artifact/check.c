@@ -278,9 +278,6 @@ static int check_layer(const struct check *c, uint32_t layer, uint64_t *base, ui
         uint64_t place = base[w.head] + w.item - c->p->item_first[at[w.head]];
         if (seen[place]++)
             return refuse(c, "work repeats an item", k);
-        if (k > part[0] && c->p->items[w.item].partial &&
-            !c->p->items[c->p->work[k - 1].item].partial)
-            return refuse(c, "work has a partial item too late", k);
     }
     return 0;
 }
@@ -299,6 +296,33 @@ static int check_work(const struct check *c)
     return r;
 }
 
+/* All of a head's, where they come first, as they must. */
+static uint32_t count_partials(const struct check *c, struct abi_head h)
+{
+    uint32_t leading = 0, all = 0;
+    for (uint32_t k = 0; k < h.items; k++) {
+        all += c->p->items[h.item + k].partial;
+        leading += leading == k && c->p->items[h.item + k].partial;
+    }
+    return leading == all ? all : UINT32_MAX;
+}
+
+/* Launches take a head at a time where there are partial items: of each head first those. */
+static int check_order(const struct check *c)
+{
+    for (uint32_t l = 0; l < c->m->layers && c->p->uses & ABI_PARTIAL; l++) {
+        const uint64_t *part = c->p->layer_work[l];
+        const struct abi_head *head = c->p->heads + (size_t)l * c->m->heads;
+        uint64_t k = part[0];
+        for (uint32_t h = 0; h < c->m->heads; h++)
+            for (uint32_t i = 0; i < head[h].items; i++, k++)
+                if (c->p->work[k].head != h ||
+                    c->p->items[c->p->work[k].item].partial != (i < head[h].partials))
+                    return refuse(c, "work is out of order", k);
+    }
+    return 0;
+}
+
 static int check_heads(const struct check *c)
 {
     const uint32_t *first = c->p->item_first;
@@ -306,7 +330,8 @@ static int check_heads(const struct check *c)
     for (uint64_t k = 0; k < count && c->p->n_heads == count; k++) {
         struct abi_head h = c->p->heads[k];
         uint32_t at = c->m->at[k];
-        if (h.item != first[at] || h.items != first[at + 1] - first[at])
+        if (h.item != first[at] || h.items != first[at + 1] - first[at] ||
+            h.partials != count_partials(c, h))
             return refuse(c, "heads names items of another mask", k);
     }
     return c->p->n_heads == count ? 0 : refuse(c, "heads does not list every head", count);
@@ -316,8 +341,8 @@ int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_r
                const char *where, struct error *e)
 {
     static int (*const steps[])(const struct check *) = {
-        check_ranges, check_tiles,      check_lines,  check_gathers, check_pieces,
-        check_items,  check_item_first, check_owners, check_work,    check_heads,
+        check_ranges,     check_tiles,  check_lines, check_gathers, check_pieces, check_items,
+        check_item_first, check_owners, check_work,  check_heads,   check_order,
     };
     struct check c = {p, m, strip_rows, where, e};
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)

@@ -104,31 +104,22 @@ static entry_fn *entry_of(const struct device_code *c, const struct phase *phase
     return c->backward[phase - r->backward];
 }
 
-/* Indices of a phase that can be done in any order; in a plan with partial items these come first. */
-struct stage {
-    const struct abi_plan *plan; /* null: over the heads */
-    u64 each;                    /* indices of a work */
-    u64 begin, end;
-};
-
-static uint32_t stages_of(const struct abi_args *a, enum abi_over over, struct stage ret[2])
+static const struct abi_plan *plan_of(const struct abi_args *a, enum abi_over over)
 {
-    if (over == ABI_OVER_HEADS) {
-        ret[0] = (struct stage){NULL, 1, 0, (u64)a->heads * a->slice_batch};
-        return 1;
-    }
-    const struct abi_plan *p = over == ABI_OVER_TRANSPOSED ? &a->transposed : &a->forward;
-    u64 each = over == ABI_OVER_WORK ? 1 : a->slice_batch;
-    u64 first = p->partials * each, all = p->works * each;
-    ret[0] = (struct stage){p, each, 0, first ? first : all};
-    ret[1] = (struct stage){p, each, first, all};
-    return first && first < all ? 2 : 1;
+    return over == ABI_OVER_TRANSPOSED ? &a->transposed : &a->forward;
+}
+
+/* Indices of one work. */
+static u64 indices_each(const struct abi_args *a, enum abi_over over)
+{
+    return over == ABI_OVER_WORK ? 1 : a->slice_batch;
 }
 
 static u64 indices(const struct abi_args *a, enum abi_over over)
 {
-    struct stage stage[2];
-    return stage[stages_of(a, over, stage) - 1].end;
+    if (over == ABI_OVER_HEADS)
+        return (u64)a->heads * a->slice_batch;
+    return plan_of(a, over)->works * indices_each(a, over);
 }
 
 /* How a team divides a phase: the first indices, most of the cost, in one range for each thread, the
@@ -144,54 +135,126 @@ static struct share share_heads(u64 count, u64 thread, u64 team)
     return (struct share){count * thread / team, count * (thread + 1) / team, count};
 }
 
-static struct share share_work(const struct stage *t, u64 thread, u64 team)
+static struct share share_work(const struct abi_plan *p, u64 each, u64 thread, u64 team)
 {
     enum { REST = 10 }; /* a tenth of the cost */
-    const struct abi_plan *p = t->plan;
-    struct share s = {t->begin, t->begin, t->begin};
-    u64 first = t->begin / t->each, end = t->end / t->each, total = 0, before = 0;
-    for (u64 w = first; w < end; w++)
+    struct share s = {0};
+    u64 total = 0, before = 0;
+    for (u32 w = 0; w < p->works; w++)
         total += p->items[p->work[w].item].cost;
     u64 fixed = total - total / REST;
-    for (u64 w = first; w < end && before < fixed; w++) {
-        s.begin += before * team < fixed * thread ? t->each : 0;
-        s.end += before * team < fixed * (thread + 1) ? t->each : 0;
-        s.rest += t->each;
+    for (u32 w = 0; w < p->works && before < fixed; w++) {
+        s.begin += before * team < fixed * thread ? each : 0;
+        s.end += before * team < fixed * (thread + 1) ? each : 0;
+        s.rest += each;
         before += p->items[p->work[w].item].cost;
     }
     return s;
 }
 
-static struct share share_of(const struct stage *t, u64 thread, u64 team)
+static struct share share_of(const struct abi_args *a, enum abi_over over, u64 thread, u64 team)
 {
-    return t->plan ? share_work(t, thread, team) : share_heads(t->end, thread, team);
+    if (over == ABI_OVER_HEADS)
+        return share_heads(indices(a, over), thread, team);
+    return share_work(plan_of(a, over), indices_each(a, over), thread, team);
 }
 
-/* One thread of the team, and the barrier. */
-static void run_stage(const struct abi_args *a, entry_fn *entry, const struct stage *t,
-                      u64 thread, u8 *scratch)
+/* ---- plans with partial items ---- */
+
+static bool has_partials(const struct abi_args *a, enum abi_over over)
 {
-    struct share s = share_of(t, thread, (u64)omp_get_num_threads());
+    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_PARTIAL;
+}
+
+/* First what others resume, of all heads, which it may be in any order. */
+static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_over over,
+                         bool partial, u8 *scratch)
+{
+    const struct abi_plan *p = plan_of(a, over);
+    u64 each = indices_each(a, over), at = 0;
+    for (u32 h = 0; h < a->heads; h++) {
+        u64 middle = at + p->heads[h].partials * each, end = at + p->heads[h].items * each;
+        u64 first = partial ? at : middle, last = partial ? middle : end;
+#pragma omp for schedule(dynamic, 1) nowait
+        for (u64 k = first; k < last; k++)
+            entry(a, k, k + 1, scratch);
+        at = end;
+    }
+#pragma omp barrier
+}
+
+/* All of a head's work, in one thread. */
+static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
+                     u8 *scratch)
+{
+    const struct abi_args *a = &l->args;
+    for (uint32_t k = 0; k < l->n_phases; k++) {
+        entry_fn *entry = entry_of(c, &l->phases[k]);
+        enum abi_over over = l->phases[k].over;
+        u64 index = (u64)b * a->heads + h, first = 0;
+        if (over == ABI_OVER_HEADS) {
+            entry(a, index, index + 1, scratch);
+            continue;
+        }
+        const struct abi_head *head = plan_of(a, over)->heads;
+        for (u32 i = 0; i < h; i++)
+            first += head[i].items;
+        if (a->slice_batch == 1) {
+            entry(a, first, first + head[h].items, scratch);
+            continue;
+        }
+        for (u64 w = first; w < first + head[h].items; w++)
+            entry(a, w * a->slice_batch + b, w * a->slice_batch + b + 1, scratch);
+    }
+}
+
+/* What one item leaves to another is best found in the cache: a head is one thread's, if all phases
+   can be done so and there are heads enough for the threads to end together. */
+static bool takes_heads(const struct device_launch *l, u64 team)
+{
+    enum { LEAST = 8 }; /* heads of a thread, or none left over */
+    u64 heads = indices(&l->args, ABI_OVER_HEADS);
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (l->phases[k].over != ABI_OVER_HEADS && !has_partials(&l->args, l->phases[k].over))
+            return false;
+    return heads >= LEAST * team || heads % team == 0;
+}
+
+/* ---- teams ---- */
+
+static void run_phase(const struct abi_args *a, entry_fn *entry, enum abi_over over, u64 thread,
+                      u8 *scratch)
+{
+    if (has_partials(a, over)) {
+        run_partials(a, entry, over, true, scratch);
+        run_partials(a, entry, over, false, scratch);
+        return;
+    }
+    u64 count = indices(a, over);
+    struct share s = share_of(a, over, thread, (u64)omp_get_num_threads());
     if (s.begin < s.end)
         entry(a, s.begin, s.end, scratch);
 #pragma omp for schedule(dynamic, 1)
-    for (u64 k = s.rest; k < t->end; k++)
+    for (u64 k = s.rest; k < count; k++)
         entry(a, k, k + 1, scratch);
 }
 
 /* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */
 static void run_team(const struct device_code *c, const struct device_launch *l, u64 team)
 {
+    const u32 slice = l->args.slice_batch;
 #pragma omp parallel num_threads((int)team)
     {
         u64 thread = (u64)omp_get_thread_num();
         u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
-        for (uint32_t p = 0; p < l->n_phases; p++) {
-            entry_fn *entry = entry_of(c, &l->phases[p]);
-            struct stage stage[2];
-            uint32_t stages = stages_of(&l->args, l->phases[p].over, stage);
-            for (uint32_t k = 0; k < stages; k++)
-                run_stage(&l->args, entry, &stage[k], thread, scratch);
+        if (takes_heads(l, team)) {
+#pragma omp for schedule(dynamic, 1)
+            for (u64 k = 0; k < indices(&l->args, ABI_OVER_HEADS); k++)
+                run_head(c, l, (u32)(k % slice), (u32)(k / slice), scratch);
+        } else {
+            for (uint32_t p = 0; p < l->n_phases; p++)
+                run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,
+                          scratch);
         }
     }
 }
@@ -206,7 +269,7 @@ static int cpu_launch_phases(const struct device_code *c, const struct device_la
         most = count > most ? count : most;
     }
     u64 team = l->workers < most ? l->workers : most;
-    if (team > 1) {
+    if (team > 1 || takes_heads(l, 1)) {
         run_team(c, l, team);
         return 0;
     }

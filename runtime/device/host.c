@@ -53,20 +53,6 @@ void *object_open(const uint8_t *bytes, uint64_t size, struct error *e)
     return object;
 }
 
-/* They come first. */
-static u32 count_partials(const struct plan_pass *s, const struct abi_work *work, u32 works)
-{
-    u32 low = 0, high = s->uses & ABI_PARTIAL ? works : 0;
-    while (low < high) {
-        u32 middle = low + (high - low) / 2;
-        if (s->items[work[middle].item].partial)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 void host_tables(const struct artifact_plan *p, const struct mask *m, bool transposed,
                  uint32_t layer, struct abi_plan *ret)
 {
@@ -84,8 +70,6 @@ void host_tables(const struct artifact_plan *p, const struct mask *m, bool trans
         .columns = s->columns,
         .patterns = s->patterns,
         .max_cols = s->max_cols,
-        .partials =
-            count_partials(s, s->work + s->layer_work[layer][0], (u32)s->layer_work[layer][1]),
         .uses = s->uses,
         .n = m->n,
     };

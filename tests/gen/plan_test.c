@@ -70,7 +70,8 @@ static u32 quarterings(u32 cost, u32 largest)
     return times;
 }
 
-/* Partial items first; of each, dearer items first, to a factor of four, and within that by head. */
+/* Dearer items first, to a factor of four, and within that by head; where there are partial items,
+   head by head, and first those. */
 static void check_order(const struct plan_pass *t, u64 first, u64 count)
 {
     u32 largest = 0;
@@ -81,10 +82,14 @@ static void check_order(const struct plan_pass *t, u64 first, u64 count)
     for (u64 k = first + 1; k < first + count; k++) {
         u32 before = quarterings(t->items[t->work[k - 1].item].cost, largest);
         u32 here = quarterings(t->items[t->work[k].item].cost, largest);
-        u32 first_part = t->items[t->work[k - 1].item].partial;
-        u32 this_part = t->items[t->work[k].item].partial;
-        assert_true(first_part >= this_part);
-        assert_true(first_part > this_part || before < here ||
+        if (t->uses & ABI_PARTIAL) {
+            u32 head = t->work[k - 1].head, next = t->work[k].head;
+            assert_true(head <= next);
+            assert_true(head < next || t->items[t->work[k - 1].item].partial >=
+                                           t->items[t->work[k].item].partial);
+            continue;
+        }
+        assert_true(before < here ||
                     (before == here && t->work[k - 1].head <= t->work[k].head));
     }
 }
