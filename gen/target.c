@@ -15,13 +15,13 @@ const struct target targets[] = {
     {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",   NULL,        32,     32,       0,        0, false},
     {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512", NULL,        32,     64,       0,        0, false},
     {"x86-64-amx",  TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-amx",   32,     64,       0,        0, false},
-    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       NULL,        32,      0,     128, KIB(163), false},
-    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       NULL,        32,      0,     128,  KIB(99), false},
-    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       NULL,        32,      0,     128,  KIB(99), false},
-    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       NULL,        32,      0,     128, KIB(227), false},
-    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       NULL,        32,      0,     128, KIB(227), false},
-    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       NULL,        32,      0,     128,  KIB(99), false},
-    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      NULL,        32,      0,     128,  KIB(99), true},
+    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       "a100-mma",   32,      0,     128, KIB(163), false},
+    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       "a100-mma",   32,      0,     128,  KIB(99), false},
+    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       "a100-mma",   32,      0,     128,  KIB(99), false},
+    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       "h100-mma",   32,      0,     128, KIB(227), false},
+    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       "h100-mma",   32,      0,     128, KIB(227), false},
+    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       "h100-mma",   32,      0,     128,  KIB(99), false},
+    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      "a100-mma",   32,      0,     128,  KIB(99), true},
     {NULL},
 };
 /* clang-format on */
@@ -68,8 +68,15 @@ int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
 
 bool target_matrix(const struct target *t, const struct features *f)
 {
+    if (t->kind == TARGET_CUDA)
+        return t->matrix_machine && f->dtype != ABI_F32;
     return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX &&
            f->soft == ABI_SOFT_NONE;
+}
+
+uint32_t target_strip_rows(const struct target *t, const struct features *f)
+{
+    return t->kind == TARGET_CUDA && target_matrix(t, f) ? t->threads / 2 : t->strip_rows;
 }
 
 const char *target_machine(const struct target *t, const struct features *f)

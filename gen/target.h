@@ -15,7 +15,7 @@ struct target {
     const char *machine; /* row of the machine table that plans assume by default ... */
     const char
         *matrix_machine; /* ... and where its matrix unit does the work; null: it has none */
-    uint32_t strip_rows;
+    uint32_t strip_rows;   /* where no matrix unit works: see target_strip_rows() */
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */
     uint32_t shared_bytes; /* CUDA: shared memory that a block may ask for */
@@ -39,9 +39,11 @@ struct features {
     enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
 };
 
-/* Whether the CPU target's matrix unit does the dense work of such a kernel: bf16 with softmax, and
-   no soft mask. */
+/* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax and
+   no soft mask, on a GPU the half dtypes. */
 bool target_matrix(const struct target *t, const struct features *f);
+/* Rows of a strip: a GPU's matrix unit takes 16 for each warp of a block. */
+uint32_t target_strip_rows(const struct target *t, const struct features *f);
 /* The machine that plans assume by default. */
 const char *target_machine(const struct target *t, const struct features *f);
 

@@ -87,7 +87,8 @@ static int find_plan(struct pipeline *p, const struct target *t, uint32_t *ret, 
         return -1;
     uint32_t k = 0;
     bool tiles_only = short_forward(t, &p->request->features, NULL);
-    while (k < p->artifact.n_plans && (p->artifact.plan[k].strip_rows != t->strip_rows ||
+    uint32_t strip_rows = target_strip_rows(t, &p->request->features);
+    while (k < p->artifact.n_plans && (p->artifact.plan[k].strip_rows != strip_rows ||
                                        p->plan[k]->tiles_only != tiles_only ||
                                        strcmp(p->artifact.plan[k].machine, machine->name) != 0))
         k++;

@@ -21,7 +21,7 @@ struct machine {
     double
         gather_element; /* per element of a gathered column (D a column, both operands); 0: the
                               templates only walk them, so they are never planned */
-    double line_entry;  /* per entry of a diagonal walk, plus ... */
+    double line_entry;  /* per entry of a diagonal walk (0: the templates have none), plus ... */
     double line_flop;   /* ... per FLOP of its dot product and its update, plus ... */
     double line;        /* ... per line: its set-up and its column of scores, plus ... */
     double line_row;    /* ... per row of a strip that has lines */

@@ -9,7 +9,7 @@ struct price {
     double full;      /* per entry of a tile or range without mask test */
     double partial;   /* per entry of a tile under a pattern */
     double gather;    /* per gathered column of a strip; 0: never planned */
-    double walk;      /* per entry of a line */
+    double walk;      /* per entry of a line; 0: never planned */
     double line;      /* per line more */
     double line_row;  /* per row of a strip that has lines */
     double row;       /* per key of the row pass */

@@ -4,6 +4,7 @@
    forward pass is one phase, the backward pass two: dQ, then dK and dV, which read what dQ leaves in
    args.state. */
 #include "gen/emit/cuda.h"
+#include "gen/emit/stream.h"
 #include "gen/short.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,6 +56,15 @@ void cuda_add_short(const struct target *t, const struct features *f, struct tex
     text_add(out, "};\n");
 }
 
+void cuda_add_stream(const struct target *t, const struct features *f, struct text *out)
+{
+    if (target_matrix(t, f))
+        text_add(out,
+                 "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
+                 ",\n};\n",
+                 stream_forward_bytes(t, f), stream_backward_bytes(t, f));
+}
+
 /* ---- files ---- */
 
 uint32_t cuda_entry_files(const struct target *t, const struct features *f,
@@ -66,7 +76,11 @@ uint32_t cuda_entry_files(const struct target *t, const struct features *f,
         ret[count++] = "cuda/short_forward.cu";
     if (backward)
         ret[count++] = "cuda/short_backward.cu";
-    if (!forward || (f->backward && !backward))
+    if (!forward && target_matrix(t, f))
+        ret[count++] = "cuda/stream_forward.cu";
+    if (f->backward && !backward && target_matrix(t, f))
+        ret[count++] = "cuda/stream_backward.cu";
+    if (!target_matrix(t, f))
         ret[count++] = "cuda/attention.cu";
     return count;
 }
@@ -75,25 +89,26 @@ uint32_t cuda_entry_files(const struct target *t, const struct features *f,
 
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret)
 {
-    const uint32_t shared = cuda_shared_bytes(f->head_dim);
+    const bool matrix = target_matrix(t, f);
+    const uint32_t simple = cuda_shared_bytes(f->head_dim);
+    const uint32_t forward = matrix ? stream_forward_bytes(t, f) : simple;
+    const uint32_t backward = matrix ? stream_backward_bytes(t, f) : simple;
     struct short_shape s;
-    *ret = (struct launch_record){.strip_rows = t->strip_rows};
+    *ret = (struct launch_record){.strip_rows = target_strip_rows(t, f)};
     if (short_forward(t, f, &s))
         ret->forward[ret->n_forward++] = short_phase("attention_short_forward", &s);
     else
         ret->forward[ret->n_forward++] =
-            phase_of("attention_forward", ABI_OVER_FORWARD, t->threads, shared);
+            phase_of("attention_forward", ABI_OVER_FORWARD, t->threads, forward);
     if (short_backward(t, f, &s)) {
         ret->backward[ret->n_backward++] = short_phase("attention_short_backward", &s);
     } else if (f->backward) {
         ret->backward[ret->n_backward++] =
-            phase_of("attention_dq", ABI_OVER_FORWARD, t->threads, shared);
+            phase_of("attention_dq", ABI_OVER_FORWARD, t->threads, backward);
         ret->backward[ret->n_backward++] =
-            phase_of("attention_dkv", ABI_OVER_TRANSPOSED, t->threads, shared);
+            phase_of("attention_dkv", ABI_OVER_TRANSPOSED, t->threads, backward);
         ret->state_row = sizeof(float);
     }
-    if (f->transform == ABI_SPARSEGEN) {
-        ret->scratch_fixed = CUDA_SCRATCH_FIXED_BYTES;
-        ret->scratch_col = CUDA_SCRATCH_COL_BYTES;
-    }
+    if (f->transform == ABI_SPARSEGEN) /* scores, a column of the strip each */
+        ret->scratch_col = ret->strip_rows * sizeof(float);
 }

@@ -7,11 +7,11 @@
    (templates/cuda/layout.h). */
 uint32_t cuda_shared_bytes(uint32_t head_dim);
 
-/* Scratch of a block for each score column: 32 floats. */
-enum { CUDA_SCRATCH_FIXED_BYTES = 0, CUDA_SCRATCH_COL_BYTES = 128 };
-
 /* The lines of plan.h for the short-sequence kernels; none where they take no pass. */
 void cuda_add_short(const struct target *t, const struct features *f, struct text *out);
+
+/* The lines of plan.h for the streaming kernels of the half dtypes. */
+void cuda_add_stream(const struct target *t, const struct features *f, struct text *out);
 
 /* The files that hold the entries of both passes: each family and pass has its own. Where there are
    several, the text to compile includes them. */

@@ -37,6 +37,7 @@ static void add_cuda(const struct target *t, const struct features *f,
 {
     (void)r;
     cuda_add_short(t, f, out);
+    cuda_add_stream(t, f, out);
     text_add(out,
              "enum {\n    BACKWARD = %d,\n    THREADS = %" PRIu32
              ",\n    SHARED_BYTES = %" PRIu32 ",\n",
@@ -55,7 +56,8 @@ void emit_plan_header(const struct target *t, const struct features *f, struct t
     text_add(out,
              "    HEAD_DIM = %" PRIu32 ",\n    STRIP_ROWS = %" PRIu32 ",\n    DTYPE = %s,\n"
              "    TRANSFORM = %s,\n    DROPOUT = %d,\n",
-             f->head_dim, t->strip_rows, dtype[f->dtype], transform[f->transform], f->dropout);
+             f->head_dim, target_strip_rows(t, f), dtype[f->dtype], transform[f->transform],
+             f->dropout);
     text_add(out,
              "    SCRATCH_FIXED_BYTES = %" PRIu64 ",\n    SCRATCH_COL_BYTES = %" PRIu64
              ",\n};\n#endif\n",

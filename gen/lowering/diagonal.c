@@ -33,6 +33,8 @@ static bool tile_pays(const struct strip *s, const struct price *p, uint32_t cel
 
 static bool applies(const struct strip *s, const struct price *p)
 {
+    if (p->walk <= 0)
+        return false;
     for (uint32_t k = 0; k < s->n_touched; k++)
         if (tile_pays(s, p, s->count[k], s->starts[k]))
             return true;

@@ -362,7 +362,7 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
         .layers = m->layers,
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
-        .strip_rows = t->strip_rows,
+        .strip_rows = target_strip_rows(t, f),
         .tiles_only = short_forward(t, f, NULL),
         .target = t,
         .machine = machine,

@@ -7,12 +7,12 @@
 #include "cuda/matrix.h"
 
 enum {
-    STEPS = (HEAD_DIM + 15) / 16,     /* of 16 positions of the head: a product takes one */
-    CHUNKS = 2 * STEPS,               /* of 8 positions, 16 bytes */
-    HEAD_CHUNKS = HEAD_DIM / 8,       /* of them in the tensors; the rest is zeros */
-    PITCH = 8 * CHUNKS + 8,           /* halves from row to row: an odd number of 16 bytes, so that
+    STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
+    CHUNKS = 2 * STEPS,           /* of 8 positions, 16 bytes */
+    HEAD_CHUNKS = HEAD_DIM / 8,   /* of them in the tensors; the rest is zeros */
+    PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
                                          eight rows lie in different banks */
-    FRAGMENTS = 4,                    /* of a group of 32 columns */
+    FRAGMENTS = 4,                /* of a group of 32 columns */
     GROUP = 8 * FRAGMENTS,
     ALL_LIVE = (1 << FRAGMENTS) - 1,
 };
@@ -117,8 +117,8 @@ DEVICE void sums_clear(struct sums *s)
 }
 
 /* Two steps of the live fragments. */
-DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t *columns, u32 step,
-                       u32 live)
+DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t *columns,
+                       u32 step, u32 live)
 {
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
@@ -143,7 +143,8 @@ DEVICE void add_scores_of(struct scores *s, const struct frag_a a[2], const half
 }
 
 /* ret = rows . columns, rows held in registers; 0 where a fragment is not live. */
-DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns, u32 live)
+DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
+                      u32 live)
 {
     scores_clear(ret);
     if (live == ALL_LIVE) {

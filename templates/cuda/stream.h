@@ -6,10 +6,12 @@
 #include "cuda/stream_walk.h"
 
 enum {
-    MAX_GROUPS = 2,                      /* of a stage */
-    OPERAND = GROUP * PITCH,             /* halves: one operand of a group */
-    STRIP = STRIP_ROWS * PITCH,          /* of a strip */
-    USE_FIRST = 1, USE_SECOND = 2, USE_NUMBERS = 4,
+    MAX_GROUPS = 2,             /* of a stage */
+    OPERAND = GROUP * PITCH,    /* halves: one operand of a group */
+    STRIP = STRIP_ROWS * PITCH, /* of a strip */
+    USE_FIRST = 1,
+    USE_SECOND = 2,
+    USE_NUMBERS = 4,
 };
 
 struct stage {

@@ -6,7 +6,7 @@
    a walk of its own, and leaves it in args.state for dK. */
 #ifndef MASKC_CUDA_STREAM_BACKWARD_H
 #define MASKC_CUDA_STREAM_BACKWARD_H
-#include "cuda/stream_sparsegen.h"
+#include "cuda/stream_dropout.h"
 
 enum {
     BACKWARD_BUFFERS = STEPS <= 8 ? 2 : 1,

@@ -28,8 +28,8 @@ DEVICE u32 kept_halves(const struct abi_args *a, u32 word, u32 x, u32 step)
    2t, 2t + 8, 2t + 1, 2t + 9, their halves rows g and g + 8. */
 DEVICE u32 kept_of_queries(const struct drop *d, u32 row, u32 column)
 {
-    struct philox r = philox_4x32(dropout_counter(d->job->b, d->job->h, row, column + lane_pair()),
-                                  d->a->seed);
+    struct philox r = philox_4x32(
+        dropout_counter(d->job->b, d->job->h, row, column + lane_pair()), d->a->seed);
     return kept_halves(d->a, r.x, 0, 2) | kept_halves(d->a, r.z, 1, 2) |
            kept_halves(d->a, r.y, 4, 2) | kept_halves(d->a, r.w, 5, 2);
 }
@@ -41,8 +41,8 @@ DEVICE u32 kept_of_keys(const struct drop *d, u32 row, u32 column)
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 query = column + lane_pair() + k;
-        struct philox r = philox_4x32(dropout_counter(d->job->b, d->job->h, query, row),
-                                      d->a->seed);
+        struct philox r =
+            philox_4x32(dropout_counter(d->job->b, d->job->h, query, row), d->a->seed);
         kept |= kept_halves(d->a, philox_word(r, word), k, 4);
         kept |= kept_halves(d->a, philox_word(r, word + 1), k + 2, 4);
     }

@@ -25,7 +25,7 @@ struct forward {
     const struct job *job;
     struct stream stream;
     struct drop drop;
-    struct rows rows; /* ROWS_HELD */
+    struct rows rows;  /* ROWS_HELD */
     const half_t *own; /* the warp's rows in shared memory */
     u32 flip;          /* so that the scale is positive: signs of the rows */
     float scale;       /* to base 2 */
@@ -33,7 +33,8 @@ struct forward {
 };
 
 /* Rows and the first columns are on their way. */
-DEVICE void forward_start(struct forward *f, const struct abi_args *a, const struct job *j, u32 use)
+DEVICE void forward_start(struct forward *f, const struct abi_args *a, const struct job *j,
+                          u32 use)
 {
     struct view q = view_of(&a->q, j);
     half_t *shared = SHARED_HALF();
@@ -103,7 +104,8 @@ DEVICE float softmax_origin(float top, float scale)
 }
 
 /* The sums follow a new maximum. */
-DEVICE void softmax_raise(struct softmax *state, const float top[2], float scale, struct sums *o)
+DEVICE void softmax_raise(struct softmax *state, const float top[2], float scale,
+                          struct sums *o)
 {
     float shrink[2];
     if (!ANY(top[0] != state->top[0] || top[1] != state->top[1]))
@@ -154,7 +156,8 @@ DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct
         float sum = quad_sum(state->sum[k]);
         weight[k] = sum > 0 ? 1 / sum : 0;
         store_lse(f, k,
-                  sum > 0 ? (state->top[k] * f->scale + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+                  sum > 0 ? (state->top[k] * f->scale + log2_of(sum)) * LN_2
+                          : NEGATIVE_INFINITY);
     }
     store_strip(o, weight[0], weight[1], SHARED_HALF(), &to, f->job);
 }

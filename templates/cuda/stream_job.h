@@ -6,6 +6,19 @@
 #define MASKC_CUDA_STREAM_JOB_H
 #include "cuda/fragments.h"
 
+/* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads. */
+enum {
+    FORWARD_BLOCKS = STEPS <= 4   ? 4
+                     : STEPS <= 6 ? 3
+                                  : 2,
+    QUERY_BLOCKS = STEPS <= 2   ? 4
+                   : STEPS <= 6 ? 3
+                                : 2,
+    KEY_BLOCKS = STEPS <= 2   ? 4
+                 : STEPS <= 4 ? 3
+                              : 2,
+};
+
 typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];
 
 struct job {
@@ -86,6 +99,11 @@ DEVICE u32 strip_row(u32 which)
 DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
 {
     return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
+}
+
+DEVICE float sparsegen_weight(float score, float tau, float lambda)
+{
+    return score > tau ? (score - tau) / (1 - lambda) : 0;
 }
 
 /* To base 2 for softmax; sparsegen's tau as it is. */

@@ -87,11 +87,6 @@ DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const floa
         tau[k] = top[k] == NEGATIVE_INFINITY ? top[k] : top[k] + threshold[k];
 }
 
-DEVICE float sparsegen_weight(float score, float tau, float lambda)
-{
-    return score > tau ? (score - tau) / (1 - lambda) : 0;
-}
-
 /* Adds the values of a group by the scores in the scratch. */
 DEVICE void add_kept(struct forward *f, u32 group, const float *scratch, const float tau[2],
                      struct sums *o)
@@ -104,8 +99,8 @@ DEVICE void add_kept(struct forward *f, u32 group, const float *scratch, const f
         return;
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float x = sees(word, k / 4, k % 4) ? scratch[scratch_at(g, k / 4, k % 4)]
-                                           : NEGATIVE_INFINITY;
+        float x =
+            sees(word, k / 4, k % 4) ? scratch[scratch_at(g, k / 4, k % 4)] : NEGATIVE_INFINITY;
         s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], f->a->lambda);
     }
     dropout(&s, f->a, dropout_kept(&f->drop, g, live));

@@ -9,6 +9,7 @@ struct kernel_case {
     uint32_t n, heads; /* heads 0: the mask's own */
     struct features features;
     const char *target; /* null: sm_80 */
+    bool streamed;      /* never by the short-sequence kernels */
 };
 
 /* A kernel file in memory whose one target holds text and no cubin. `edit` (null: none)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of halves, each followed by 16 bytes; stages of columns with two operands each. */
+#include "gen/emit/stream.h"
+
+enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
+
+static uint32_t steps(const struct features *f)
+{
+    return (f->head_dim + 15) / 16;
+}
+
+static uint32_t rows_bytes(const struct features *f, uint32_t rows)
+{
+    return HALF * rows * (16 * steps(f) + ROW_PAD);
+}
+
+uint32_t stream_forward_bytes(const struct target *t, const struct features *f)
+{
+    uint32_t groups = steps(f) <= 5 ? 2 : 1;
+    return rows_bytes(f, target_strip_rows(t, f) + 2 * groups * 2 * COLUMNS);
+}
+
+uint32_t stream_backward_bytes(const struct target *t, const struct features *f)
+{
+    uint32_t buffers = steps(f) <= 8 ? 2 : 1;
+    return rows_bytes(f, 2 * target_strip_rows(t, f) + buffers * 2 * COLUMNS);
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long sequences of the half dtypes on CUDA: a block works on a strip and columns stream past it. The
+   shared memory that templates/cuda/stream_forward.h and stream_backward.h lay out; they check
+   these sizes at compile time. At most 99 KiB, which every target has. */
+#pragma once
+#include "gen/target.h"
+
+uint32_t stream_forward_bytes(const struct target *t, const struct features *f);
+uint32_t stream_backward_bytes(const struct target *t, const struct features *f);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backward pass of the half dtypes for sequences that no block holds whole: dQ, and then dK and
+   dV. */
+#include "cuda/stream_rows_backward.h"
+
+ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
+{
+    NO_UNROLL
+    for (u64 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
+        struct job j = job_at(&a, &a.forward, at);
+        if (j.single)
+            row_query_gradient(&a, &j);
+        else
+            strip_query_gradient(&a, &j);
+    }
+}
+
+ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
+{
+    NO_UNROLL
+    for (u64 at = BLOCK; at < job_count(&a, &a.transposed); at += BLOCKS) {
+        struct job j = job_at(&a, &a.transposed, at);
+        if (j.single)
+            row_key_gradients(&a, &j);
+        else
+            strip_key_gradients(&a, &j);
+    }
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row pass, forward: each quad has a softmax of its own until the end. */
+#ifndef MASKC_CUDA_STREAM_ROWS_FORWARD_H
+#define MASKC_CUDA_STREAM_ROWS_FORWARD_H
+#include "cuda/stream_rows.h"
+#include "cuda/stream_sparsegen.h"
+
+typedef char row_pass_fits_forward[FORWARD_SHARED >= 4 * ROW_FLOATS ? 1 : -1];
+
+DEVICE void row_lse(const struct row_walk *w, float lse)
+{
+    if (THREAD == 0 && w->job->item->row0 < w->job->exist)
+        ((float *)lse_of(w->a, w->job))[w->job->item->row0] = lse;
+}
+
+/* Scores of the step, to base 2 for softmax, -inf where there is none; `second` is loaded too. */
+DEVICE void row_scores(const struct row_walk *w, float scale, float s[ABREAST],
+                       struct column_part *second)
+{
+    struct column_part first[ABREAST];
+    UNROLL
+    for (u32 k = 0; k < ABREAST; k++) {
+        load_part(&first[k], &w->first, w->at[k], w->there[k]);
+        if (second)
+            load_part(&second[k], &w->second, w->at[k], w->there[k]);
+    }
+    UNROLL
+    for (u32 k = 0; k < ABREAST; k++) {
+        float dot = part_dot(SHARED(), &first[k]);
+        s[k] = w->there[k] ? dot * scale : NEGATIVE_INFINITY;
+    }
+}
+
+DEVICE void row_softmax(struct row_walk *w, struct part *o)
+{
+    float top = NEGATIVE_INFINITY, sum = 0;
+    struct view to = view_of(&w->a->o, w->job);
+    while (row_step(w)) {
+        float s[ABREAST], higher = top;
+        struct column_part values[ABREAST];
+        row_scores(w, w->a->scale * LOG2_E, s, values);
+        UNROLL
+        for (u32 k = 0; k < ABREAST; k++)
+            higher = larger(higher, s[k]);
+        float origin = softmax_origin(higher, 1), shrink = exp2_of(top - origin);
+        top = higher;
+        sum *= shrink;
+        part_scale(o, shrink);
+        UNROLL
+        for (u32 k = 0; k < ABREAST; k++) {
+            float p = exp2_of(s[k] - origin);
+            sum += p;
+            part_add(o, &values[k], p * row_kept(w, k));
+        }
+    }
+    float all = block_reduce(top, 1), weight = exp2_of(top - softmax_origin(all, 1));
+    sum = block_reduce(sum * weight, 0);
+    store_row(o, sum > 0 ? weight / sum : 0, &to, w->job);
+    row_lse(w, sum > 0 ? (all + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+}
+
+/* The quads keep their scores in the scratch, and each finds its own again. */
+DEVICE float row_tau(struct row_walk *w, const float *scratch, float top)
+{
+    float room = 1 - w->a->lambda, threshold = -room, before = -1;
+    u32 going = 1;
+    while (going) { /* all threads have the same numbers */
+        float sum = 0, count = 0;
+        row_restart(w);
+        while (row_step(w)) {
+            UNROLL
+            for (u32 k = 0; k < ABREAST; k++) {
+                float z = w->there[k] ? scratch[w->place[k]] - top : NEGATIVE_INFINITY;
+                sum += z > threshold ? z : 0;
+                count += z > threshold ? 1 : 0;
+            }
+        }
+        sum = block_reduce(sum, 0);
+        count = block_reduce(count, 0);
+        going = count > 0 && count != before;
+        if (going)
+            threshold = larger(threshold, (sum - room) / count);
+        before = count;
+    }
+    return top == NEGATIVE_INFINITY ? top : top + threshold;
+}
+
+DEVICE void row_sparsegen(struct row_walk *w, struct part *o)
+{
+    float top = NEGATIVE_INFINITY, *scratch = scratch_of(w->a), s[ABREAST];
+    struct view to = view_of(&w->a->o, w->job);
+    while (row_step(w)) {
+        row_scores(w, w->a->scale, s, 0);
+        UNROLL
+        for (u32 k = 0; k < ABREAST; k++) {
+            top = larger(top, s[k]);
+            if (w->there[k] && THREAD % 4 == 0)
+                scratch[w->place[k]] = s[k];
+        }
+    }
+    SYNC_WARP(); /* a quad reads what its first lane wrote */
+    float tau = row_tau(w, scratch, block_reduce(top, 1));
+    row_restart(w);
+    while (row_step(w)) {
+        UNROLL
+        for (u32 k = 0; k < ABREAST; k++) {
+            struct column_part value;
+            load_part(&value, &w->second, w->at[k], w->there[k]);
+            float score = w->there[k] ? scratch[w->place[k]] : NEGATIVE_INFINITY;
+            part_add(o, &value, sparsegen_weight(score, tau, w->a->lambda) * row_kept(w, k));
+        }
+    }
+    store_row(o, 1, &to, w->job);
+    row_lse(w, tau);
+}
+
+DEVICE void row_forward(const struct abi_args *a, const struct job *j)
+{
+    struct row_walk w;
+    struct part o;
+    struct view q = view_of(&a->q, j);
+    row_start(&w, a, j, &a->k, &a->v);
+    w.rows_are_keys = 0;
+    part_clear(&o);
+    SYNC();
+    load_operand(SHARED(), &q, j);
+    SYNC();
+    if (TRANSFORM == ABI_SPARSEGEN)
+        row_sparsegen(&w, &o);
+    else
+        row_softmax(&w, &o);
+}
+
+#endif
