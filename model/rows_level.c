@@ -37,15 +37,30 @@ static void measure(const float *x, uint32_t size, float eps, float *mean, float
     *inverse = 1 / sqrtf(squares / (float)size + eps);
 }
 
+static void add_f32(uint32_t size, const float *x, float *sum)
+{
+#pragma omp simd
+    for (uint32_t k = 0; k < size; k++)
+        sum[k] += x[k];
+}
+
+static void add_bf16(uint32_t size, const uint16_t *x, float *sum)
+{
+#pragma omp simd
+    for (uint32_t k = 0; k < size; k++)
+        sum[k] += from_bf16(x[k]);
+}
+
 static void norm_f32(const struct norm *n, uint32_t rows, float *x, const float *residual,
                      float *y)
 {
     for (uint32_t r = 0; r < rows; r++) {
         uint64_t at = (uint64_t)r * n->size;
         float *from = x + at, *to = y + at, mean, inverse;
-        for (uint32_t k = 0; residual && k < n->size; k++)
-            from[k] += residual[at + k];
+        if (residual)
+            add_f32(n->size, residual + at, from);
         measure(from, n->size, n->eps, &mean, &inverse);
+#pragma omp simd
         for (uint32_t k = 0; k < n->size; k++)
             to[k] = (from[k] - mean) * inverse * n->gain[k] + n->shift[k];
     }
@@ -58,34 +73,34 @@ static void norm_bf16(const struct norm *n, uint32_t rows, float *x, const uint1
         uint64_t at = (uint64_t)r * n->size;
         float *from = x + at, mean, inverse;
         uint16_t *to = y + at;
-        for (uint32_t k = 0; residual && k < n->size; k++)
-            from[k] += from_bf16(residual[at + k]);
+        if (residual)
+            add_bf16(n->size, residual + at, from);
         measure(from, n->size, n->eps, &mean, &inverse);
+#pragma omp simd
         for (uint32_t k = 0; k < n->size; k++)
             to[k] = to_bf16((from[k] - mean) * inverse * n->gain[k] + n->shift[k]);
     }
-}
-
-static void add3(uint32_t size, const float *a, const float *b, const float *c, float *sum)
-{
-    for (uint32_t k = 0; k < size; k++)
-        sum[k] = a[k] + b[k] + c[k];
 }
 
 static void sum_f32(uint32_t rows, uint32_t size, const float *x, float *sum)
 {
     memset(sum, 0, size * sizeof *sum);
     for (uint32_t r = 0; r < rows; r++, x += size)
-        for (uint32_t k = 0; k < size; k++)
-            sum[k] += x[k];
+        add_f32(size, x, sum);
 }
 
 static void sum_bf16(uint32_t rows, uint32_t size, const uint16_t *x, float *sum)
 {
     memset(sum, 0, size * sizeof *sum);
     for (uint32_t r = 0; r < rows; r++, x += size)
-        for (uint32_t k = 0; k < size; k++)
-            sum[k] += from_bf16(x[k]);
+        add_bf16(size, x, sum);
+}
+
+static void add3(uint32_t size, const float *a, const float *b, const float *c, float *sum)
+{
+#pragma omp simd
+    for (uint32_t k = 0; k < size; k++)
+        sum[k] = a[k] + b[k] + c[k];
 }
 
 const struct row_functions ROWS_FUNCTIONS = {norm_f32, norm_bf16, sum_f32, sum_bf16, add3};

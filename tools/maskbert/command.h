@@ -26,6 +26,10 @@ int command_embed(const struct options *o);
 int command_fill_mask(const struct options *o);
 int command_classify(const struct options *o);
 int command_answer(const struct options *o);
+int command_attention(const struct options *o);
+int command_prune(const struct options *o);
+int command_bench(const struct options *o);
+int command_serve(const struct options *o);
 
 struct weights;
 /* What a user should know about the weights, on stderr. */

@@ -45,6 +45,27 @@ const struct command commands[] = {
      "Reads lines from stdin: a question, a tab, the text. Texts beyond --max-length (default 384) tokens are read in "
      "windows that overlap. Prints the best answer, or with --json the five best with their bytes in the text.",
      O(JSON) | RUN_OPTIONS, 1, command_answer},
+    {"attention", "DIR", "where each head of each layer looks, drawn",
+     "Reads one line from stdin. Draws the attention maps with the names of the tokens, and prints how many keys a "
+     "query looks at: with sparsegen, those that are not exactly zero.",
+     O(OUTPUT) | O(LAYER) | O(HEAD) | O(JSON) | RUN_OPTIONS, 1, command_attention},
+    {"prune", "DIR", "masks of the pairs that get most attention on a text",
+     "Adds up attention over all lines, per layer and head, and writes DIR/keep-P.npy for each P: the P percent of the "
+     "entries with most of it. Prints the share of all attention that falls on each mask.",
+     O(INPUT) | O(KEEP) | O(DROP_DIAGONAL) | O(RANDOM) | O(SEED) | O(OUTPUT) | O(LENGTH) | O(JSON) | O(MASK) |
+     O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH_TOKENS) | O(COMPAT), 1, command_prune},
+    {"bench", "DIR", "how fast the model is with its mask, and dense beside it",
+     "Runs both by turns on random tokens: texts a second, milliseconds, the share of each phase and of attention, and "
+     "the ceiling of any mask: what would be left if attention cost nothing.",
+     O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH) | O(LENGTH) | O(LENGTHS) |
+     O(SECONDS) | O(JSON), 1, command_bench},
+#if MASKBERT_SERVE
+    {"serve", "DIR", "a model behind HTTP",
+     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]; /fill-mask and /classify give what the commands' "
+     "--json does, in a list. GET /health, /metrics (Prometheus). Requests that wait are run together. Ends with "
+     "SIGINT or SIGTERM, when all that wait are answered.",
+     O(HOST) | O(PORT) | O(POOLING) | O(NORMALIZE) | O(TOP) | RUN_OPTIONS, 1, command_serve},
+#endif
     {0},
 };
 /* clang-format on */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum kind { FLAG, TEXT, U32, U64, REAL };
+enum kind { FLAG, TEXT, U32, U64, REAL, PORT };
 
 enum { KEY_BASE = 0x1000 };
 
@@ -55,8 +55,10 @@ static const struct row {
     [OPTION_DROP_DIAGONAL] = {"drop-diagonal", 0, 0, "Also masks without the diagonal", FLAG, AT(drop_diagonal)},
     [OPTION_RANDOM]     = {"random", 0, 0, "Also random masks of the same size, to compare with", FLAG, AT(random)},
     [OPTION_BATCH]      = {"batch", 0, "B", "Texts (default 32)", U32, AT(batch)},
-    [OPTION_LENGTH]     = {"length", 'n', "N", "Tokens of the longest text (default 128, or the positions)", U32, AT(length)},
+    [OPTION_LENGTH]     = {"length", 'n', "N", "Tokens of the longest text (bench: 128; prune: the positions)", U32, AT(length)},
     [OPTION_LENGTHS]    = {"lengths", 0, "same|mixed", "All texts as long (default), or of N/8 to N tokens", TEXT, AT(lengths)},
+    [OPTION_HOST]       = {"host", 0, "ADDRESS", "To listen on (default 127.0.0.1: this machine alone)", TEXT, AT(host)},
+    [OPTION_PORT]       = {"port", 0, "P", "To listen on; 0: any that is free (default 8080)", PORT, AT(port)},
     [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", REAL, AT(seconds)},
 };
 /* clang-format on */
@@ -99,6 +101,12 @@ static void read_value(struct argp_state *state, const struct row *r, char *text
         if (!read_u64(text, UINT64_MAX, &whole))
             argp_error(state, "--%s: '%s' is not a whole number from 0", r->name, text);
         *(uint64_t *)to = whole;
+        break;
+    case PORT:
+        if (!read_u64(text, UINT16_MAX, &whole))
+            argp_error(state, "--%s: '%s' is not a port, 0 to 65535", r->name, text);
+        o->port = (uint16_t)whole;
+        o->port_given = true;
         break;
     case REAL:
         *(double *)to = strtod(text, &end);

@@ -40,6 +40,8 @@ enum option_id {
     OPTION_LENGTH,
     OPTION_LENGTHS,
     OPTION_SECONDS,
+    OPTION_HOST,
+    OPTION_PORT,
     OPTION_COUNT
 };
 
@@ -49,11 +51,12 @@ enum option_id {
 struct options {
     const char *argument;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    const char *input, *pooling, *device, *layer, *head, *keep, *lengths;
+    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host;
     uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length;
+    uint16_t port;
     double deviation, seconds; /* 0: the default */
     uint64_t seed;
-    bool cased, offsets, json, normalize, drop_diagonal, random;
+    bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
 };
 
 struct command;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/probe.h"
+#include "masks/base/memory.h"
+#include "model/encoder.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* [n, dim] f32 out of strided rows. */
+static float *read_rows(const struct engine *g, const void *from, uint64_t row, uint32_t n,
+                        uint32_t dim)
+{
+    float *ret = memory_new((size_t)n * dim, sizeof *ret);
+    for (uint32_t i = 0; i < n; i++)
+        elements_to_f32(g->dtype, (const uint8_t *)from + i * row * element_bytes(g->dtype),
+                        dim, ret + (size_t)i * dim);
+    return ret;
+}
+
+static float dot(const float *a, const float *b, uint32_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (uint32_t k = 0; k < n; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+static void make_softmax(float *z, uint32_t count)
+{
+    float most = -HUGE_VALF, sum = 0;
+    for (uint32_t k = 0; k < count; k++)
+        most = fmaxf(most, z[k]);
+    for (uint32_t k = 0; k < count; k++)
+        sum += z[k] = expf(z[k] - most);
+    for (uint32_t k = 0; k < count; k++)
+        z[k] /= sum;
+}
+
+/* Sparsegen-lin: relu((z - tau) / (1 - lambda)) with the tau that makes the sum 1, by Michelot's
+   iteration: the support only shrinks. */
+static void make_sparsegen(float *z, uint32_t count, float lambda)
+{
+    double tau = -HUGE_VAL, before;
+    do {
+        double sum = 0;
+        uint32_t support = 0;
+        for (uint32_t k = 0; k < count; k++)
+            if ((double)z[k] > tau) {
+                sum += (double)z[k];
+                support++;
+            }
+        before = tau;
+        tau = (sum - (1 - (double)lambda)) / support;
+    } while (tau > before);
+    for (uint32_t k = 0; k < count; k++)
+        z[k] = (float)fmax(((double)z[k] - tau) / (1 - (double)lambda), 0);
+}
+
+static void run_row(const struct attention *a, const struct pattern *pattern, uint32_t i,
+                    uint32_t n, const float *query, const float *key, float *z, float *ret)
+{
+    uint32_t count = 0, at = 0;
+    memset(ret, 0, n * sizeof *ret);
+    for (uint64_t r = pattern->row[i]; r < pattern->row[i + 1]; r++)
+        for (uint32_t j = pattern->run[r].begin; j < pattern->run[r].end && j < n; j++)
+            z[count++] = a->scale * dot(query, key + (size_t)j * a->head_dim, a->head_dim);
+    if (!count)
+        return;
+    if (a->sparsegen)
+        make_sparsegen(z, count, a->lambda);
+    else
+        make_softmax(z, count);
+    for (uint64_t r = pattern->row[i]; r < pattern->row[i + 1]; r++)
+        for (uint32_t j = pattern->run[r].begin; j < pattern->run[r].end && j < n; j++)
+            ret[j] = z[at++];
+}
+
+void probe_run(const struct engine *g, const struct probe *p, float *ret)
+{
+    const struct attention *a = &g->encoder->attention;
+    const struct pattern *pattern = attention_pattern(a, p->layer, p->head);
+    float *query = read_rows(g, p->query, p->row, p->n, a->head_dim);
+    float *key = read_rows(g, p->key, p->row, p->n, a->head_dim);
+    float *z = memory_new(p->n, sizeof *z);
+    for (uint32_t i = 0; i < p->n; i++)
+        run_row(a, pattern, i, p->n, query + (size_t)i * a->head_dim, key, z,
+                ret + (size_t)i * p->n);
+    free(query);
+    free(key);
+    free(z);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskbert/maps.h"
+#include "masks/base/file.h"
+#include "masks/base/text.h"
+#include <cairo-svg.h>
+#include <cairo.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MARGIN = 12, TITLE = 20, NAMED_CELL = 12, PLAIN_SIDE = 256, FONT = 11, SMALL_FONT = 9 };
+enum { LABELS = 72, MOST_NAMED = 12000, MOST_PIXELS = 30000 };
+
+struct sheet {
+    const struct maps *m;
+    uint32_t cell;   /* pixels of an entry's side */
+    uint32_t labels; /* room for names left of and below a panel; 0: none */
+    double width, height, step_x, step_y;
+};
+
+static void lay_out(const struct maps *m, bool named, struct sheet *s)
+{
+    *s = (struct sheet){.m = m, .cell = NAMED_CELL, .labels = LABELS};
+    if (!named) {
+        s->cell = m->n < PLAIN_SIDE ? PLAIN_SIDE / m->n : 1;
+        s->labels = 0;
+    }
+    s->step_x = (double)m->n * s->cell + s->labels + MARGIN;
+    s->step_y = (double)m->n * s->cell + s->labels + TITLE + MARGIN;
+    s->width = m->heads * s->step_x + MARGIN;
+    s->height = m->layers * s->step_y + MARGIN;
+}
+
+/* White to the dark of the masks' pictures; the root keeps small probabilities visible. */
+static uint32_t shade(float p)
+{
+    static const uint32_t dark[] = {0x1e, 0x1b, 0x5e};
+    float level = sqrtf(fminf(fmaxf(p, 0), 1));
+    uint32_t colour = 0xff;
+    for (int k = 0; k < 3; k++)
+        colour = colour << 8 | (uint32_t)(255 - level * (float)(255 - dark[k]) + 0.5f);
+    return colour;
+}
+
+static cairo_surface_t *make_image(const float *value, uint32_t n)
+{
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)n, (int)n);
+    if (cairo_surface_status(image))
+        return image;
+    unsigned char *bytes = cairo_image_surface_get_data(image);
+    size_t stride = (size_t)cairo_image_surface_get_stride(image);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            ((uint32_t *)(void *)(bytes + i * stride))[j] = shade(value[(size_t)i * n + j]);
+    cairo_surface_mark_dirty(image);
+    return image;
+}
+
+/* Names end where the panel begins; those of keys are turned to read upwards. */
+static void draw_names(cairo_t *c, const struct sheet *s, double x, double y)
+{
+    cairo_text_extents_t size;
+    double side = (double)s->m->n * s->cell;
+    cairo_set_font_size(c, SMALL_FONT);
+    for (uint32_t k = 0; k < s->m->n; k++) {
+        double at = (k + 0.5) * s->cell + SMALL_FONT / 3.0;
+        cairo_text_extents(c, s->m->token[k], &size);
+        cairo_move_to(c, x - 3 - size.x_advance, y + at);
+        cairo_show_text(c, s->m->token[k]);
+        cairo_save(c);
+        cairo_move_to(c, x + at, y + side + 3 + size.x_advance);
+        cairo_rotate(c, -M_PI / 2);
+        cairo_show_text(c, s->m->token[k]);
+        cairo_restore(c);
+    }
+}
+
+static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32_t head)
+{
+    const struct maps *m = s->m;
+    size_t at = (size_t)layer * m->heads + head;
+    double x = MARGIN + head * s->step_x + s->labels, y = MARGIN + layer * s->step_y + TITLE;
+    double side = (double)m->n * s->cell;
+    struct text title = {0};
+    cairo_surface_t *image = make_image(m->value + at * m->n * m->n, m->n);
+    cairo_rectangle(c, x - s->labels, y - TITLE, side + s->labels, side + s->labels + TITLE);
+    cairo_save(c);
+    cairo_clip(c);
+    text_add(&title, "layer %u head %u, %.1f keys a query", m->first_layer + layer,
+             m->first_head + head, m->support[at]);
+    cairo_set_source_rgb(c, 0.1, 0.1, 0.1);
+    cairo_set_font_size(c, FONT);
+    cairo_move_to(c, x, y - 6);
+    cairo_show_text(c, text_get(&title));
+    text_finish(&title);
+    if (s->labels)
+        draw_names(c, s, x, y);
+    cairo_restore(c);
+    cairo_save(c);
+    cairo_translate(c, x, y);
+    cairo_scale(c, s->cell, s->cell);
+    cairo_set_source_surface(c, image, 0, 0);
+    cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_NEAREST);
+    cairo_paint(c);
+    cairo_restore(c);
+    cairo_surface_destroy(image);
+    cairo_set_source_rgb(c, 0.5, 0.5, 0.5);
+    cairo_set_line_width(c, 1);
+    cairo_rectangle(c, x - 0.5, y - 0.5, side + 1, side + 1);
+    cairo_stroke(c);
+}
+
+static cairo_status_t write_text(void *to, const unsigned char *bytes, unsigned length)
+{
+    text_append(to, (const char *)bytes, length);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+static cairo_status_t draw(const struct sheet *s, bool svg, struct text *out)
+{
+    cairo_surface_t *on =
+        svg ? cairo_svg_surface_create_for_stream(write_text, out, s->width, s->height)
+            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)s->width, (int)s->height);
+    cairo_t *c = cairo_create(on);
+    cairo_set_source_rgb(c, 1, 1, 1);
+    cairo_paint(c);
+    cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    for (uint32_t l = 0; l < s->m->layers; l++)
+        for (uint32_t h = 0; h < s->m->heads; h++)
+            draw_panel(c, s, l, h);
+    cairo_status_t status = cairo_status(c);
+    cairo_destroy(c);
+    if (!status && !svg)
+        status = cairo_surface_write_to_png_stream(on, write_text, out);
+    cairo_surface_finish(on);
+    status = status ? status : cairo_surface_status(on);
+    cairo_surface_destroy(on);
+    return status;
+}
+
+int maps_draw(const struct maps *m, const char *path, struct error *e)
+{
+    size_t length = strlen(path);
+    const char *suffix = length > 4 ? path + length - 4 : "";
+    bool svg = !strcmp(suffix, ".svg");
+    struct sheet s;
+    struct text out = {0};
+    if (!svg && strcmp(suffix, ".png"))
+        return error_set(e, ERROR_INPUT, "%s: a picture is .png or .svg", path);
+    lay_out(m, true, &s);
+    if (s.width > MOST_NAMED || s.height > MOST_NAMED)
+        lay_out(m, false, &s);
+    if (s.width > MOST_PIXELS || s.height > MOST_PIXELS)
+        return error_set(
+            e, ERROR_INPUT,
+            "%u layers of %u heads over %u tokens are too large a picture: --layer, "
+            "--head or --max-length is expected",
+            m->layers, m->heads, m->n);
+    cairo_status_t status = draw(&s, svg, &out);
+    int r = status ? error_set(e, ERROR_UNAVAILABLE, "%s: cairo: %s", path,
+                               cairo_status_to_string(status))
+                   : file_write(path, text_get(&out), out.length, e);
+    text_finish(&out);
+    return r;
+}
