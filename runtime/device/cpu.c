@@ -183,17 +183,21 @@ static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_ove
 #pragma omp barrier
 }
 
-/* All of a head's work, in one thread. */
+/* All of a head's work, in one thread, which packs each of its heads at the same place. */
 static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
-                     u8 *scratch)
+                     u64 thread)
 {
-    const struct abi_args *a = &l->args;
+    const u64 head_index = (u64)b * l->args.heads + h;
+    u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
+    struct abi_args own = l->args;
+    const struct abi_args *a = &own;
+    own.pack = (u8 *)((uintptr_t)own.pack + (thread - head_index) * own.pack_stride);
     for (uint32_t k = 0; k < l->n_phases; k++) {
         entry_fn *entry = entry_of(c, &l->phases[k]);
         enum abi_over over = l->phases[k].over;
-        u64 index = (u64)b * a->heads + h, first = 0;
+        u64 first = 0;
         if (over == ABI_OVER_HEADS) {
-            entry(a, index, index + 1, scratch);
+            entry(a, head_index, head_index + 1, scratch);
             continue;
         }
         const struct abi_head *head = plan_of(a, over)->heads;
@@ -250,7 +254,7 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
         if (takes_heads(l, team)) {
 #pragma omp for schedule(dynamic, 1)
             for (u64 k = 0; k < indices(&l->args, ABI_OVER_HEADS); k++)
-                run_head(c, l, (u32)(k % slice), (u32)(k / slice), scratch);
+                run_head(c, l, (u32)(k % slice), (u32)(k / slice), thread);
         } else {
             for (uint32_t p = 0; p < l->n_phases; p++)
                 run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,

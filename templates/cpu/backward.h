@@ -252,12 +252,24 @@ static void block_backward(const struct strip *t, struct block *b, float *missin
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[1]);
 }
 
+static void backward_resume(const struct strip *t, u32 sums, float *missing)
+{
+    for (u32 r = 0; r < t->item->rows; r++) {
+        if (!row_resumed(t, r))
+            continue;
+        for (u32 k = 0; k < sums; k++)
+            partial_add(t, k, r, 1, 1);
+        missing[r] += partial_numbers(t, r)[0];
+    }
+}
+
 static void strip_backward(struct strip *t)
 {
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
+    const u32 sums = late || t->transposed ? 2 : 1;
     float missing[STRIP_ROWS] = {0};
     if (!BLOCKS_KEPT || t->transposed) {
-        partial_resume(t, late || t->transposed ? 2 : 1, missing, 0);
+        partial_expect(t, sums);
         for (struct block *b = t->blocks; block_next(t, b);) {
             block_slopes(t, b);
             block_backward(t, b, missing);
@@ -265,8 +277,10 @@ static void strip_backward(struct strip *t)
                 late_block(t, b, missing);
         }
         if (t->item->partial)
-            partial_leave(t, late || t->transposed ? 2 : 1, missing, 0);
-        else if (late)
+            partial_leave(t, sums, missing, missing);
+        if (t->item->resume[0])
+            backward_resume(t, sums, missing);
+        if (late && !t->item->partial)
             late_finish(t, missing);
         return;
     }

@@ -11,6 +11,7 @@ INLINE float *partial_sums(const struct strip *t, u32 which, u32 r)
     return first + ((u64)which * padded_rows(t->s.a) + row_of(t->item, r)) * WIDTH;
 }
 
+/* Two of them. */
 INLINE float *partial_numbers(const struct strip *t, u32 r)
 {
     float *first = (float *)(void *)((u8 *)pack_of_head(&t->s) + t->s.a->partial_at);
@@ -22,6 +23,18 @@ INLINE int row_resumed(const struct strip *t, u32 r)
     return row_live(t, r) && t->item->resume[0] >> r & 1;
 }
 
+/* Rows of a class lie far apart: asked for before there is work to do, they are there after. */
+static void partial_expect(const struct strip *t, u32 sums)
+{
+    enum { LINE = 16 };
+    if (!t->item->partial && !t->item->resume[0])
+        return;
+    for (u32 k = 0; k < sums; k++)
+        for (u32 r = 0; r < t->item->rows; r++)
+            for (u32 d = 0; d < WIDTH; d += LINE)
+                __builtin_prefetch(partial_sums(t, k, r) + d, 1);
+}
+
 static void partial_leave(const struct strip *t, u32 sums, const float *first,
                           const float *second)
 {
@@ -31,29 +44,18 @@ static void partial_leave(const struct strip *t, u32 sums, const float *first,
         for (u32 k = 0; k < sums; k++)
             for (u32 d = 0; d < WIDTH; d += LANES)
                 store(partial_sums(t, k, r) + d, load(t->m->sums[k][r] + d));
-        if (first)
-            partial_numbers(t, r)[0] = first[r];
-        if (second)
-            partial_numbers(t, r)[1] = second[r];
+        partial_numbers(t, r)[0] = first[r];
+        partial_numbers(t, r)[1] = second[r];
     }
 }
 
-/* Rows that were not begun keep what they have. */
-static void partial_resume(const struct strip *t, u32 sums, float *first, float *second)
+/* What was left of row r, times a factor, is added to the sums. */
+INLINE void partial_add(const struct strip *t, u32 which, u32 r, float own, float factor)
 {
-    if (!t->item->resume[0])
-        return;
-    for (u32 r = 0; r < t->item->rows; r++) {
-        if (!row_resumed(t, r))
-            continue;
-        for (u32 k = 0; k < sums; k++)
-            for (u32 d = 0; d < WIDTH; d += LANES)
-                store(t->m->sums[k][r] + d, load(partial_sums(t, k, r) + d));
-        if (first)
-            first[r] = partial_numbers(t, r)[0];
-        if (second)
-            second[r] = partial_numbers(t, r)[1];
-    }
+    float *to = t->m->sums[which][r];
+    const float *from = partial_sums(t, which, r);
+    for (u32 d = 0; d < WIDTH; d += LANES)
+        store(to + d, load(to + d) * splat(own) + load(from + d) * splat(factor));
 }
 
 #endif
