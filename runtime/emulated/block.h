@@ -225,5 +225,7 @@ static int schedule(struct block *b)
         if (b->launch->error[0])
             return -1;
     }
+    for (uint32_t k = 0; k < b->launch->threads; k += WARP)
+        count_warp(b, k / WARP);
     return 0;
 }

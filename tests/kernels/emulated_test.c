@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA templates, run on the CPU by the emulation, against the float64 reference: every
    mask of the gallery, forward and backward; each kind of piece with each feature; equal bits
-   whatever the order of threads. And the emulation itself: it must notice what a wrong kernel
-   does. */
+   whatever the order of threads. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "tests/kernels/cuda_fixture.h"
@@ -151,65 +150,7 @@ static void test_order_of_threads(void **state)
     kernel_unload(k);
 }
 
-/* ---- the emulation ---- */
-
-/* A body that goes at the start of attention_forward, and a part of what the emulation must
-   say. */
-static const struct wrong {
-    const char *body, *complaint;
-} wrongs[] = {
-    {"if (THREAD != 7) SYNC();", "thread 7 has ended"},
-    {"if (THREAD < 64) { SYNC(); } else { SYNC_WARP(); SYNC(); }", ""},
-    {"if (THREAD == 3) SYNC_WARP(); SYNC();", "threads wait for each other"},
-    {"if (THREAD < 64) { SYNC(); }\nelse { SYNC(); }", "at different barriers"},
-    {"if (THREAD & 1) { SHUFFLE_XOR(1.0f, 1); }\nelse { SHUFFLE_XOR(1.0f, 2); }",
-     "a warp diverged"},
-    {"shared_put(SHARED(), 1);", "writes what another wrote since the last barrier"},
-    {"if (!THREAD) shared_put(SHARED(), 1); if (THREAD == 1) shared_get(SHARED());",
-     "reads what"},
-    {"shared_put(SHARED() + THREAD, 1); SYNC(); shared_get(SHARED() + 5); "
-     "if (THREAD == 6) shared_put(SHARED() + 5, 1);",
-     "since the last barrier"},
-    {"shared_get(SHARED() + THREAD);", "reads what nobody wrote"},
-    {"shared_put(SHARED() + SHARED_BYTES / 4, 1);", "goes outside"},
-    {"shared_put(SHARED() - 1, 1);", "goes outside"},
-    {"shared_put4(SHARED() + 1, zero4());", "is misaligned"},
-};
-
-static char *put_body(const char *text, void *data)
-{
-    const struct wrong *w = data;
-    const char *start = strstr(text, "ENTRY(attention_forward)(ARGS a)");
-    assert_non_null(start);
-    const char *brace = strchr(start, '{') + 1;
-    struct text out = {0};
-    text_append(&out, text, (size_t)(brace - text));
-    text_add(&out, "\n    %s\n    return;\n", w->body);
-    text_append(&out, brace, strlen(brace));
-    return text_take(&out);
-}
-
-static void test_wrong_kernels(void **state)
-{
-    (void)state;
-    const struct kernel_case c = {"dense", 8, 0, FEATURES(ABI_F32, 16)};
-    for (size_t k = 0; k < sizeof wrongs / sizeof *wrongs; k++) {
-        struct wrong w = wrongs[k];
-        struct error e = {0};
-        struct maskc_kernel *kernel = fixture_load(&c, put_body, &w, &e);
-        if (!kernel)
-            fail_msg("%s", e.text);
-        struct problem p = fixture_problem(kernel);
-        struct problem_data *d = problem_inputs(&p);
-        int r = kernel_run_problem(kernel, &p, d, false, 1, &e);
-        if (w.complaint[0] ? r == 0 || !strstr(e.text, w.complaint) : r < 0)
-            fail_msg("'%s': expected '%s', got '%s'", w.body, w.complaint, e.text);
-        if (r < 0)
-            assert_non_null(strstr(e.text, "attention_forward: block 0: "));
-        problem_data_destroy(d);
-        kernel_unload(kernel);
-    }
-}
+/* ---- text ---- */
 
 static char *break_text(const char *text, void *data)
 {
@@ -235,7 +176,6 @@ int main(void)
         cmocka_unit_test(test_gallery),
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_order_of_threads),
-        cmocka_unit_test(test_wrong_kernels),
         cmocka_unit_test(test_text_that_does_not_compile),
     };
     return cmocka_run_group_tests_name("emulated", tests, NULL, NULL);
