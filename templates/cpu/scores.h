@@ -6,6 +6,7 @@
 /* Whole vectors run over a row, so its last one is filled up. */
 static void block_close(const struct strip *t, struct block *b)
 {
+    block_soft(t, b);
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = b->cols; c % (AMX ? TILE : LANES); c++) {
             b->score[r][c] = -INFINITY_F;

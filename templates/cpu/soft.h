@@ -9,6 +9,8 @@
 
 #if SOFT
 
+#define SOFT_UNIT (IS_SOFTMAX ? LOG2_E : 1.0f) /* of the scores, as the block has them */
+
 /* Keys of query i. */
 INLINE u64 soft_at(const struct strip *t, u32 i)
 {
@@ -18,38 +20,82 @@ INLINE u64 soft_at(const struct strip *t, u32 i)
 
 /* ---- X to the block ---- */
 
-/* The last vector overlaps the one before it: nothing beyond a row of X is read. */
-INLINE void soft_copy(float *to, const float *from, u32 width)
+/* Entries of row r from column c on: inactive ones are left as they are, or nothing. */
+INLINE void soft_vector(struct block *b, u32 r, u32 c, vec x)
 {
-    if (width < LANES) {
-        for (u32 c = 0; c < width; c++)
-            store(to + c, splat(from[c])); /* one element; its neighbours come after it */
+    vec score = load(&b->score[r][c]);
+    ivec active = (ivec)(score > splat(-INFINITY_F));
+    if (SOFT == ABI_SOFT_BIAS)
+        store(&b->score[r][c], pick(active, score + x * splat(SOFT_UNIT), score));
+    else
+        store(&b->soft[r][c], pick_or_zero(active, x));
+}
+
+INLINE void soft_entry(struct block *b, u32 r, u32 c, float x)
+{
+    int active = b->score[r][c] > -INFINITY_F;
+    if (SOFT == ABI_SOFT_BIAS)
+        b->score[r][c] += active ? x * SOFT_UNIT : 0;
+    else
+        b->soft[r][c] = active ? x : 0;
+}
+
+/* A row's keys of a group, as they lie in X. */
+INLINE void soft_keys(const struct strip *t, struct block *b, const struct group *g, u32 r,
+                      const float *x)
+{
+    const u32 *column = &b->column[r][g->at];
+    if (g->kind == GROUP_PANEL) {
+        u32 c = 0;
+        for (; c + LANES <= g->width; c += LANES)
+            soft_vector(b, r, g->at + c, load(x + g->first + c));
+        for (; c < g->width; c++)
+            soft_entry(b, r, g->at + c, x[g->first + c]);
         return;
     }
-    for (u32 c = 0; c + LANES < width; c += LANES)
-        store(to + c, load(from + c));
-    store(to + width - LANES, load(from + width - LANES));
+    u32 count = g->kind == GROUP_COLUMNS ? g->width : walk_count(column, g->width);
+    for (u32 c = 0; c < count; c++)
+        soft_entry(b, r, g->at + c,
+                   x[g->kind == GROUP_COLUMNS ? group_column(t, g, c) : column[c]]);
+    for (u32 c = count; c < g->width; c++)
+        soft_entry(b, r, g->at + c, 0);
 }
 
-static void soft_group_rows(const struct strip *t, struct block *b, const struct group *g)
+/* The forward plan, after the scores of all groups: a row of X is read from end to end. */
+static void block_soft(const struct strip *t, struct block *b)
 {
-    for (u32 r = 0; r < t->rows; r++) {
-        if (!row_live(t, r))
-            continue;
-        const float *from = t->s.a->soft + soft_at(t, t->item->row0 + r);
-        float *to = &b->soft[r][g->at];
-        if (g->kind == GROUP_PANEL)
-            soft_copy(to, from + g->first, g->width);
-        else
-            for (u32 c = 0; c < g->width; c++)
-                to[c] = from[group_column(t, g, c)];
+    for (u32 r = 0; r < t->rows && !t->transposed; r++) {
+        if (row_live(t, r)) {
+            const float *x = t->s.a->soft + soft_at(t, t->item->row0 + r);
+            for (u32 k = 0; k < b->groups; k++)
+                soft_keys(t, b, &b->group[k], r, x);
+        } else {
+            for (u32 c = 0; c < b->cols; c += LANES)
+                store(&b->soft[r][c], splat(0));
+        }
     }
 }
 
-/* The transposed plan: rows are keys, four queries and four keys at a time. */
-static void soft_group_columns(const struct strip *t, struct block *b, const struct group *g)
+/* The transposed plan: rows are keys, columns queries, whose rows of X are far apart: those of the
+   next group are asked for before they are needed. */
+static void soft_ask(const struct strip *t, const struct group *g)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
+    for (u32 c = 0; c < TILE && g->kind == GROUP_PANEL; c++) {
+        u32 i = g->first + TILE + c;
+        if (i >= n)
+            return;
+        const float *x = t->s.a->soft + soft_at(t, i) + row0;
+        __builtin_prefetch(x);
+        __builtin_prefetch(x + 16);
+    }
+}
+
+/* Four queries and four keys at a time. */
+static void soft_queries(const struct strip *t, struct block *b, const struct group *g)
+{
+    const u32 row0 = t->item->row0, n = t->s.a->forward.n;
+    soft_ask(t, g);
     for (u32 c = 0; c < g->width; c += 4) {
         const float *from[4];
         for (u32 k = 0; k < 4; k++) {
@@ -66,38 +112,27 @@ static void soft_group_columns(const struct strip *t, struct block *b, const str
                         to[x * SCORE_STRIDE + k] = from[k][r + x];
         }
     }
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = g->at; c < g->at + g->width; c += LANES)
+            soft_vector(b, r, c, row_live(t, r) ? load(&b->soft[r][c]) : splat(0));
 }
 
-static void soft_walk(const struct strip *t, struct block *b, const struct group *g)
+/* After the group's scores. */
+static void group_soft(const struct strip *t, struct block *b, const struct group *g)
 {
+    if (!t->transposed)
+        return;
+    if (group_is_panel(g)) {
+        soft_queries(t, b, g);
+        return;
+    }
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at], row = t->item->row0 + r;
         u32 count = walk_count(column, g->width);
-        for (u32 k = 0; k < count; k++)
-            b->soft[r][g->at + k] = t->s.a->soft[t->transposed ? soft_at(t, column[k]) + row
-                                                               : soft_at(t, row) + column[k]];
+        for (u32 k = 0; k < g->width; k++)
+            soft_entry(b, r, g->at + k,
+                       k < count ? t->s.a->soft[soft_at(t, column[k]) + row] : 0);
     }
-}
-
-/* After the group's scores, which say what is active. */
-static void group_soft(const struct strip *t, struct block *b, const struct group *g)
-{
-    const vec none = splat(-INFINITY_F), unit = splat(IS_SOFTMAX ? LOG2_E : 1);
-    if (!group_is_panel(g))
-        soft_walk(t, b, g);
-    else if (t->transposed)
-        soft_group_columns(t, b, g);
-    else
-        soft_group_rows(t, b, g);
-    for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = g->at; c < g->at + g->width; c += LANES) {
-            vec score = load(&b->score[r][c]), x = load(&b->soft[r][c]);
-            ivec active = row_live(t, r) ? (ivec)(score > none) : (ivec){0};
-            if (SOFT == ABI_SOFT_BIAS)
-                store(&b->score[r][c], pick(active, score + x * unit, score));
-            else
-                store(&b->soft[r][c], pick_or_zero(active, x));
-        }
 }
 
 INLINE void soft_close(struct block *b, u32 r, u32 c)
@@ -230,6 +265,11 @@ INLINE void group_soft(const struct strip *t, struct block *b, const struct grou
 INLINE void soft_close(struct block *b, u32 r, u32 c)
 {
     (void)b, (void)r, (void)c;
+}
+
+INLINE void block_soft(const struct strip *t, struct block *b)
+{
+    (void)t, (void)b;
 }
 
 INLINE vec soft_scaled(const struct block *b, u32 r, u32 c, vec x)
