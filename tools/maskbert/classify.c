@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert classify: a line out for each line in, in the form that the architecture asks for. */
 #include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "tools/maskbert/answers.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
@@ -45,33 +47,11 @@ static const char *label(const struct classify *c, uint32_t k, char room[24])
     return task_label(&c->s.engine->config, k, room);
 }
 
-static uint32_t best_of(const float *x, uint32_t n)
-{
-    uint32_t best = 0;
-    for (uint32_t k = 1; k < n; k++)
-        best = x[k] > x[best] ? k : best;
-    return best;
-}
-
 /* ---- one or many labels of a text ---- */
-
-static json_t *labels_json(const struct classify *c, const float *x)
-{
-    uint32_t n = c->labels.labels, best = best_of(x, n);
-    char room[24];
-    json_t *all = json_array();
-    for (uint32_t k = 0; k < n; k++)
-        json_array_append_new(all, json_pack("{s:s, s:f}", "label", label(c, k, room),
-                                             "probability", (double)x[k]));
-    if (c->labels.kind == TASK_MULTI)
-        return json_pack("{s:o}", "labels", all);
-    return json_pack("{s:s, s:f, s:o}", "label", label(c, best, room), "probability",
-                     (double)x[best], "labels", all);
-}
 
 static void print_labels(const struct classify *c, const float *x)
 {
-    uint32_t n = c->labels.labels, best = best_of(x, n);
+    uint32_t n = c->labels.labels, best = answer_best(x, n);
     char room[24];
     if (c->labels.kind != TASK_MULTI)
         printf("%s %.4f", label(c, best, room), (double)x[best]);
@@ -86,14 +66,6 @@ static void print_labels(const struct classify *c, const float *x)
 
 /* ---- numbers ---- */
 
-static json_t *numbers_json(const struct classify *c, const float *x)
-{
-    json_t *all = json_array();
-    for (uint32_t k = 0; k < c->labels.labels; k++)
-        json_array_append_new(all, json_real((double)x[k]));
-    return json_pack("{s:o}", "values", all);
-}
-
 static void print_numbers(const struct classify *c, const float *x)
 {
     for (uint32_t k = 0; k < c->labels.labels; k++)
@@ -103,36 +75,16 @@ static void print_numbers(const struct classify *c, const float *x)
 
 /* ---- tokens ---- */
 
-static const char *token_of(const struct classify *c, uint32_t text, uint32_t k)
-{
-    return c->s.engine->tokenizer->vocabulary.token[c->s.batches.sequence[text].number[k]];
-}
-
-static json_t *tokens_json(const struct classify *c, uint32_t text, const float *x)
-{
-    const struct task_batches *b = &c->s.batches;
-    uint32_t n = c->labels.labels, count = b->sequence[text].count;
-    const struct token_span *span = b->span + (b->sequence[text].number - b->number);
-    json_t *all = json_array();
-    char room[24];
-    for (uint32_t k = 0; k < count; k++) {
-        uint32_t best = best_of(x + (size_t)k * n, n);
-        json_array_append_new(all, json_pack("{s:s, s:[ii], s:s, s:f}", "token",
-                                             token_of(c, text, k), "offset", (int)span[k].begin,
-                                             (int)span[k].end, "label", label(c, best, room),
-                                             "probability", (double)x[(size_t)k * n + best]));
-    }
-    return json_pack("{s:o}", "tokens", all);
-}
-
 static void print_tokens(const struct classify *c, uint32_t text, const float *x)
 {
-    uint32_t n = c->labels.labels, count = c->s.batches.sequence[text].count;
+    const struct sequence *sequence = &c->s.batches.sequence[text];
+    uint32_t n = c->labels.labels;
+    struct text token = {0};
     char room[24];
-    for (uint32_t k = 0; k < count; k++) {
-        printf("%s%s/%s", k ? " " : "", token_of(c, text, k),
-               label(c, best_of(x + (size_t)k * n, n), room));
-    }
+    for (uint32_t k = 0; k < sequence->count; k++)
+        printf("%s%s/%s", k ? " " : "", answer_token(c->s.engine, sequence->number[k], &token),
+               label(c, answer_best(x + (size_t)k * n, n), room));
+    text_finish(&token);
     printf("\n");
 }
 
@@ -140,7 +92,7 @@ static void print_tokens(const struct classify *c, uint32_t text, const float *x
 
 static void print_choice(const float *x, uint32_t n, bool json)
 {
-    uint32_t best = best_of(x, n);
+    uint32_t best = answer_best(x, n);
     double sum = 0;
     json_t *all = json_array();
     for (uint32_t k = 0; k < n; k++)
@@ -167,19 +119,16 @@ static void print_json(json_t *line)
 static void print_line(const struct classify *c, uint32_t k, bool json)
 {
     const float *x = c->labels.value + c->labels.first[k] * c->labels.labels;
-    switch (c->labels.kind) {
-    case TASK_TOKENS:
-        json ? print_json(tokens_json(c, k, x)) : print_tokens(c, k, x);
-        break;
-    case TASK_REGRESSION:
-        json ? print_json(numbers_json(c, x)) : print_numbers(c, x);
-        break;
-    case TASK_CHOICE:
+    if (c->labels.kind == TASK_CHOICE)
         print_choice(c->labels.value + c->first[k], c->first[k + 1] - c->first[k], json);
-        break;
-    default:
-        json ? print_json(labels_json(c, x)) : print_labels(c, x);
-    }
+    else if (json)
+        print_json(answer_labels(c->s.engine, &c->s.batches, &c->labels, k));
+    else if (c->labels.kind == TASK_TOKENS)
+        print_tokens(c, k, x);
+    else if (c->labels.kind == TASK_REGRESSION)
+        print_numbers(c, x);
+    else
+        print_labels(c, x);
 }
 
 /* Which parts a classifier needs depends on the architecture, which the folder says. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert fill-mask: a line for each [MASK], or a JSON object for each line of text. */
 #include "masks/base/text.h"
+#include "tools/maskbert/answers.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <jansson.h>
@@ -8,40 +9,10 @@
 
 enum { TOP = 5 };
 
-static const char *word_of(const struct session *s, uint32_t number, struct text *room)
-{
-    const struct vocabulary *v = &s->engine->tokenizer->vocabulary;
-    if (number < v->count && v->token[number])
-        return v->token[number];
-    text_finish(room);
-    text_add(room, "[%u]", number);
-    return text_get(room);
-}
-
-static json_t *gap_json(const struct session *s, const struct task_gap *g, uint32_t top)
-{
-    const struct task_batches *b = &s->batches;
-    struct token_span span = b->span[b->sequence[g->text].number - b->number + g->token];
-    json_t *words = json_array();
-    struct text room = {0};
-    for (uint32_t k = 0; k < top; k++)
-        json_array_append_new(words,
-                              json_pack("{s:I, s:s, s:f}", "id", (json_int_t)g->word[k].number,
-                                        "word", word_of(s, g->word[k].number, &room),
-                                        "probability", (double)g->word[k].probability));
-    text_finish(&room);
-    return json_pack("{s:i, s:[ii], s:o}", "token", (int)g->token, "offset", (int)span.begin,
-                     (int)span.end, "words", words);
-}
-
 static void print_json(const struct session *s, const struct task_gaps *g)
 {
-    uint32_t at = 0;
     for (uint32_t k = 0; k < s->batches.texts; k++) {
-        json_t *list = json_array();
-        for (; at < g->gaps && g->gap[at].text == k; at++)
-            json_array_append_new(list, gap_json(s, &g->gap[at], g->top));
-        json_t *line = json_pack("{s:o}", "masks", list);
+        json_t *line = answer_gaps(s->engine, &s->batches, g, k);
         json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         printf("\n");
         json_decref(line);
@@ -54,7 +25,7 @@ static void print_text(const struct session *s, const struct task_gaps *g)
     for (uint32_t k = 0; k < g->gaps; k++) {
         printf("%u:%u", g->gap[k].text + 1, g->gap[k].token);
         for (uint32_t w = 0; w < g->top; w++)
-            printf("  %s %.4f", word_of(s, g->gap[k].word[w].number, &room),
+            printf("  %s %.4f", answer_token(s->engine, g->gap[k].word[w].number, &room),
                    (double)g->gap[k].word[w].probability);
         printf("\n");
     }

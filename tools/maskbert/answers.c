@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskbert/answers.h"
+
+const char *answer_token(const struct engine *g, uint32_t number, struct text *room)
+{
+    const struct vocabulary *v = &g->tokenizer->vocabulary;
+    if (number < v->count && v->token[number])
+        return v->token[number];
+    text_finish(room);
+    text_add(room, "[%u]", number);
+    return text_get(room);
+}
+
+static struct token_span span_of(const struct task_batches *b, uint32_t text, uint32_t token)
+{
+    return b->span[b->sequence[text].number - b->number + token];
+}
+
+/* ---- words ---- */
+
+static json_t *gap_json(const struct engine *g, const struct task_batches *b,
+                        const struct task_gap *gap, uint32_t top)
+{
+    struct token_span span = span_of(b, gap->text, gap->token);
+    json_t *words = json_array();
+    struct text room = {0};
+    for (uint32_t k = 0; k < top; k++) {
+        const struct task_word *w = &gap->word[k];
+        json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->number,
+                                               "word", answer_token(g, w->number, &room),
+                                               "probability", (double)w->probability));
+    }
+    text_finish(&room);
+    return json_pack("{s:i, s:[ii], s:o}", "token", (int)gap->token, "offset", (int)span.begin,
+                     (int)span.end, "words", words);
+}
+
+json_t *answer_gaps(const struct engine *g, const struct task_batches *b,
+                    const struct task_gaps *gaps, uint32_t text)
+{
+    json_t *list = json_array();
+    uint32_t first = 0, end = gaps->gaps;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        if (gaps->gap[middle].text < text)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    for (; first < gaps->gaps && gaps->gap[first].text == text; first++)
+        json_array_append_new(list, gap_json(g, b, &gaps->gap[first], gaps->top));
+    return json_pack("{s:o}", "masks", list);
+}
+
+/* ---- labels ---- */
+
+uint32_t answer_best(const float *x, uint32_t n)
+{
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < n; k++)
+        best = x[k] > x[best] ? k : best;
+    return best;
+}
+
+static json_t *labels_json(const struct engine *g, const struct task_labels *l, const float *x)
+{
+    uint32_t n = l->labels, best = answer_best(x, n);
+    char room[24];
+    json_t *all = json_array();
+    for (uint32_t k = 0; k < n; k++)
+        json_array_append_new(all,
+                              json_pack("{s:s, s:f}", "label", task_label(&g->config, k, room),
+                                        "probability", (double)x[k]));
+    if (l->kind == TASK_MULTI)
+        return json_pack("{s:o}", "labels", all);
+    return json_pack("{s:s, s:f, s:o}", "label", task_label(&g->config, best, room),
+                     "probability", (double)x[best], "labels", all);
+}
+
+static json_t *numbers_json(const struct task_labels *l, const float *x)
+{
+    json_t *all = json_array();
+    for (uint32_t k = 0; k < l->labels; k++)
+        json_array_append_new(all, json_real((double)x[k]));
+    return json_pack("{s:o}", "values", all);
+}
+
+static json_t *tokens_json(const struct engine *g, const struct task_batches *b,
+                           const struct task_labels *l, uint32_t text, const float *x)
+{
+    uint32_t n = l->labels, count = b->sequence[text].count;
+    json_t *all = json_array();
+    struct text token = {0};
+    char room[24];
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t best = answer_best(x + (size_t)k * n, n);
+        struct token_span span = span_of(b, text, k);
+        json_array_append_new(all,
+                              json_pack("{s:s, s:[ii], s:s, s:f}", "token",
+                                        answer_token(g, b->sequence[text].number[k], &token),
+                                        "offset", (int)span.begin, (int)span.end, "label",
+                                        task_label(&g->config, best, room), "probability",
+                                        (double)x[(size_t)k * n + best]));
+    }
+    text_finish(&token);
+    return json_pack("{s:o}", "tokens", all);
+}
+
+json_t *answer_labels(const struct engine *g, const struct task_batches *b,
+                      const struct task_labels *l, uint32_t text)
+{
+    const float *x = l->value + l->first[text] * l->labels;
+    if (l->kind == TASK_TOKENS)
+        return tokens_json(g, b, l, text, x);
+    return l->kind == TASK_REGRESSION ? numbers_json(l, x) : labels_json(g, l, x);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers as JSON, the same from a command's --json and from the server. */
+#pragma once
+#include "masks/base/text.h"
+#include "model/tasks.h"
+#include <jansson.h>
+
+/* The words of a text's gaps: {"masks": [{"token", "offset", "words": [{"id", "word",
+   "probability"}..]}..]}. New reference. */
+json_t *answer_gaps(const struct engine *g, const struct task_batches *b,
+                    const struct task_gaps *gaps, uint32_t text);
+
+/* What the classifier says of a text, in the form that its kind asks for; choices are the caller's.
+   New reference. */
+json_t *answer_labels(const struct engine *g, const struct task_batches *b,
+                      const struct task_labels *l, uint32_t text);
+
+/* A token as text; [NUMBER] where the vocabulary has none. `room` holds that, until it is finished. */
+const char *answer_token(const struct engine *g, uint32_t number, struct text *room);
+uint32_t answer_best(const float *x, uint32_t n); /* the first of the largest */

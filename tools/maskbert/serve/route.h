@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server answers: one row a path. A POST row reads texts from {"inputs": TEXT or [TEXT..]} and
+   is run by the worker, many requests at once; a GET row is answered on the spot. */
+#pragma once
+#include "tools/maskbert/serve/request.h"
+
+struct serving {
+    struct engine *engine;
+    struct engine_room room;
+    struct task_options task;
+    enum pooling pooling;
+    bool normalize;
+    uint32_t top;
+};
+
+struct route {
+    const char *path;
+    const char *method; /* "POST" or "GET" */
+    /* Null where the model serves it, else why it does not. */
+    const char *(*missing)(const struct serving *s);
+    /* Bytes that a reply to these texts may take. */
+    size_t (*reply_bytes)(const struct serving *s, const struct request *r);
+    /* Replies to a batch of requests, whose texts stand one after the other in b. */
+    int (*run)(struct serving *s, const struct task_batches *b, struct request *first,
+               struct error *e);
+    void (*get)(struct server *server, struct text *out);
+    const char *type; /* of the reply */
+};
+
+extern const struct route routes[]; /* ends with a null path */
+const struct route *route_find(const char *path);
+
+/* Texts from the body; false with a reply that refuses it. */
+bool request_read(const struct serving *s, struct request *r);
+
+/* The texts of a list of requests (linked by next) through the model: every request gets its reply. */
+void requests_answer(struct serving *s, struct request *first, uint32_t *tokens);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert serve: a model behind HTTP until SIGINT or SIGTERM. */
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/serve/server.h"
+#include "tools/maskbert/session.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PORT = 8080, TOP = 5 };
+
+static int read_serving(const struct options *o, struct session *session, struct serving *s,
+                        struct error *e)
+{
+    struct error ignored;
+    struct sentence_settings sentence = {0};
+    s->pooling = POOLING_MEAN;
+    if (o->pooling && pooling_parse(o->pooling, &s->pooling, e) < 0)
+        return -1;
+    if (!o->pooling && sentence_read(o->argument, &sentence, &ignored) == 0)
+        s->pooling = sentence.pooling;
+    if (s->pooling == POOLING_NONE)
+        return error_set(e, ERROR_INPUT, "--pooling none: mean, cls or pooler is expected");
+    s->normalize = o->normalize || (sentence.there && sentence.normalize);
+    s->top = o->top ? o->top : TOP;
+    s->engine = session->engine;
+    s->task = session->task;
+    s->task.progress = NULL;
+    return 0;
+}
+
+/* The heads that the architecture names, and a pooler where it is asked for. */
+static int needed_parts(const struct options *o, uint32_t *ret, struct error *e)
+{
+    struct model_config config = {0};
+    if (config_read(o->argument, &config, e) < 0)
+        return -1;
+    *ret = config_parts(&config) & (PART_POOLER | PART_MLM | PART_CLASSIFIER);
+    if (o->pooling && !strcmp(o->pooling, "pooler"))
+        *ret |= PART_POOLER;
+    config_finish(&config);
+    return 0;
+}
+
+static int serve(const struct options *o, struct session *session, struct server *server,
+                 struct error *e)
+{
+    const char *host = o->host ? o->host : "127.0.0.1";
+    uint16_t port = o->port_given ? o->port : PORT;
+    uint32_t parts;
+    sigset_t ends;
+    int signal;
+    if (needed_parts(o, &parts, e) < 0 || session_open(o, parts, session, e) < 0 ||
+        read_serving(o, session, &server->serving, e) < 0)
+        return -1;
+    /* All threads inherit the mask; this one waits. */
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    if (server_start(server, host, &port, e) < 0)
+        return -1;
+    fprintf(stderr, "maskbert: listening on http://%s:%u\n", host, port);
+    sigwait(&ends, &signal);
+    server_stop(server);
+    engine_room_finish(&server->serving.room);
+    return 0;
+}
+
+int command_serve(const struct options *o)
+{
+    struct error e = {0};
+    struct session session = {0};
+    struct server server = {0};
+    int r = serve(o, &session, &server, &e);
+    session_close(&session);
+    return r < 0 ? command_fail(&e) : 0;
+}
