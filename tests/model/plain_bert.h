@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BERT in float64, one sequence at a time, from the definition: the judge of the engine. */
+#pragma once
+#include "masks/mask.h"
+#include "model/engine.h"
+
+struct plain_bert {
+    const struct model_config *config;
+    const struct weights *weights;
+    const struct mask *mask; /* null: dense */
+    bool sparsegen;
+    double lambda;
+};
+
+/* The last hidden states [count, H]; caller frees. */
+double *plain_hidden(const struct plain_bert *b, const struct sequence *s);
+/* tanh(dense(x)) of one row [H], and the logits of the words for it. Caller frees. */
+double *plain_pooled(const struct plain_bert *b, const double *x);
+double *plain_words(const struct plain_bert *b, const double *x);
