@@ -94,6 +94,8 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
         text_add(out, "sparsegen=%g", (double)f->lambda);
     else
         text_add(out, "softmax");
+    if (f->soft)
+        text_add(out, ", soft mask: %s", soft_name(f->soft));
     text_add(out, ", batch %u", batch);
     if (p->machine->kind == TARGET_CPU) {
         text_add(out, ", ");

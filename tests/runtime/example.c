@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole of maskc.h in one program, as a user would write it: compile a mask, save and load the
-   kernel file, run forward and backward on random data, print what came out. Built by hand:
+   kernel file, run forward and backward on random data, print what came out; then learn a soft mask.
+   Built by hand:
 
        cc example.c $(pkg-config --cflags --libs maskc) -o example && ./example          */
 #include <maskc.h>
@@ -68,6 +69,48 @@ static double sum_of_squares(struct maskc_tensor t)
     return sum;
 }
 
+static double dot(struct maskc_tensor a, struct maskc_tensor b)
+{
+    const float *x = a.data, *y = b.data;
+    double sum = 0;
+    for (int k = 0; k < ELEMENTS; k++)
+        sum += (double)x[k] * (double)y[k];
+    return sum;
+}
+
+/* Some steps of gradient descent on a bias X that make out . grad_out smaller. */
+static void learn(struct maskc_launch launch)
+{
+    enum { STEPS = 3, ENTRIES = HEADS * N * N };
+    const float rate = 0.5f;
+    struct maskc_options options = {0};
+    struct maskc_bytes bytes;
+    struct maskc_kernel *kernel;
+    struct maskc_error error;
+    float *x = allocate(ENTRIES * sizeof(float)), *dx = allocate(ENTRIES * sizeof(float));
+
+    options.length = N;
+    options.heads = HEADS;
+    options.soft = MASKC_SOFT_BIAS;
+    must(maskc_compile("longformer(64,2)", &options, &bytes, &error), &error);
+    must(maskc_load_memory(bytes.data, bytes.size, NULL, &kernel, &error), &error);
+    maskc_bytes_free(&bytes);
+    launch.soft = x;
+    launch.grad_soft = dx;
+    printf("learning:");
+    for (int step = 0; step <= STEPS; step++) {
+        run(kernel, &launch, MASKC_FORWARD);
+        printf(" %.4f", dot(launch.out, launch.grad_out));
+        run(kernel, &launch, MASKC_BACKWARD);
+        for (int k = 0; k < ENTRIES; k++)
+            x[k] -= rate * dx[k];
+    }
+    printf("\n");
+    free(x);
+    free(dx);
+    maskc_kernel_destroy(kernel);
+}
+
 int main(int count, char **argument)
 {
     const char *path = count > 1 ? argument[1] : "example.mkb";
@@ -105,6 +148,8 @@ int main(int count, char **argument)
     run(kernel, &launch, MASKC_BACKWARD);
     printf("norms squared: dq %.4f dk %.4f dv %.4f\n", sum_of_squares(launch.grad_query),
            sum_of_squares(launch.grad_key), sum_of_squares(launch.grad_value));
+
+    learn(launch);
 
     struct maskc_tensor *tensors[] = {&launch.query,    &launch.key,        &launch.value,
                                       &launch.out,      &launch.grad_out,   &launch.grad_query,

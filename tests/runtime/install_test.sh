@@ -41,3 +41,5 @@ cat "$folder/out"
 grep -q '^4 heads of 512 x 512 on ' "$folder/out" || fail "no first line"
 grep -Eq '^row 100 of head 1: lse [0-9]+\.[0-9]+$' "$folder/out" || fail "no LSE"
 grep -Eq '^norms squared: dq [0-9.]+ dk [0-9.]+ dv [0-9.]+$' "$folder/out" || fail "no gradients"
+awk '/^learning:/ { good = NF > 3; for (k = 3; k <= NF; k++) good = good && $k < $(k - 1) } END { exit !good }' \
+    "$folder/out" || fail "nothing was learned"
