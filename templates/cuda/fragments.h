@@ -132,17 +132,8 @@ DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t 
     }
 }
 
-/* Two lists of the same products: without a branch where all fragments are live. */
-DEVICE void add_scores_of(struct scores *s, const struct frag_a a[2], const half_t *columns,
-                          u32 step, u32 live)
-{
-    if (live == ALL_LIVE)
-        add_scores(s, a, columns, step, ALL_LIVE);
-    else
-        add_scores(s, a, columns, step, live);
-}
-
-/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. */
+/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. Written twice: there is
+   no branch where all are. */
 DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
                       u32 live)
 {
@@ -158,12 +149,10 @@ DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t 
         add_scores(ret, rows->at + step, columns, step, live);
 }
 
-/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. */
-DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
-                             const half_t *columns, u32 live)
+DEVICE void add_shared_scores(struct scores *s, const half_t *rows, u32 flip,
+                              const half_t *columns, u32 live)
 {
-    scores_clear(ret);
-    UNROLL
+    UNROLL_4
     for (u32 step = 0; step < STEPS; step += 2) {
         struct frag_a a[2];
         load_rows(&a[0], rows, step);
@@ -172,7 +161,49 @@ DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
         UNROLL
         for (u32 k = 0; k < 8; k++)
             a[k / 4].x[k % 4] ^= flip;
-        add_scores_of(ret, a, columns, step, live);
+        add_scores(s, a, columns, step, live);
+    }
+}
+
+/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. */
+DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
+                             const half_t *columns, u32 live)
+{
+    scores_clear(ret);
+    if (live == ALL_LIVE)
+        add_shared_scores(ret, rows, flip, columns, ALL_LIVE);
+    else
+        add_shared_scores(ret, rows, flip, columns, live);
+}
+
+/* Two such products at once, of other rows and other columns at the same places. */
+DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
+                           const half_t *const columns[2], u32 live)
+{
+    scores_clear(&ret[0]);
+    scores_clear(&ret[1]);
+    UNROLL_4
+    for (u32 step = 0; step < STEPS; step += 2) {
+        struct frag_a a[2][2];
+        UNROLL
+        for (u32 k = 0; k < 2; k++) {
+            load_rows(&a[k][0], rows[k], step);
+            if (step + 1 < STEPS)
+                load_rows(&a[k][1], rows[k], step + 1);
+        }
+        UNROLL
+        for (u32 f = 0; f < FRAGMENTS; f++) {
+            if (!(live >> f & 1))
+                continue;
+            UNROLL
+            for (u32 k = 0; k < 2; k++) {
+                u32 b[4];
+                load_columns(b, columns[k] + 8 * f * PITCH, step);
+                mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
+                if (step + 1 < STEPS)
+                    mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);
+            }
+        }
     }
 }
 

@@ -17,6 +17,7 @@ enum {
 struct stage {
     struct group group[MAX_GROUPS];
     u32 word[MAX_GROUPS][2]; /* slots that the lane's rows see */
+    u32 whole[MAX_GROUPS];   /* every row of the warp sees all 32 */
 };
 
 struct stream {
@@ -27,6 +28,7 @@ struct stream {
     half_t *buffer;            /* shared: stage, group, operand, slot */
     u32 groups, buffers, use;  /* constants: groups of a stage, stages in the buffer */
     u32 takes_part[2];         /* whether the lane's rows do */
+    u32 all_take_part;         /* ... and all of the warp */
     u32 turn;                  /* the buffer of `now` */
     struct stage now, next;
     struct group after[MAX_GROUPS]; /* known early, so that nobody waits for the tables */
@@ -44,7 +46,7 @@ DEVICE void copy_group(struct stream *s, const struct group *g, half_t *first)
     NO_UNROLL
     for (u32 k = THREAD; k < GROUP * CHUNKS; k += THREADS) {
         u32 slot = k / CHUNKS, chunk = k % CHUNKS, to = slot * PITCH + 8 * chunk;
-        u32 there = slot < g->end && chunk < HEAD_CHUNKS;
+        u32 there = slot < group_end(g) && chunk < HEAD_CHUNKS;
         u32 column = there ? group_column(g, s->walk.job, slot) : 0;
         if (s->use & USE_FIRST)
             copy_async_16(first + to,
@@ -62,7 +64,7 @@ DEVICE void read_number(struct stream *s, const struct group *g)
 {
     u32 slot = THREAD % GROUP;
     s->number = 0;
-    if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= g->end)
+    if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= group_end(g))
         return;
     u32 column = group_column(g, s->walk.job, slot);
     s->number = THREAD < GROUP ? lse_in_units(s->lse[column]) : s->state[column];
@@ -87,7 +89,7 @@ DEVICE void stream_issue(struct stream *s, u32 turn)
     UNROLL
     for (u32 k = 0; k < MAX_GROUPS; k++) {
         struct group *g = &s->next.group[k];
-        if (k >= s->groups || !g->end)
+        if (k >= s->groups || !g->slots)
             continue;
         copy_group(s, g, stream_operand(s, turn, k, 0));
     }
@@ -106,6 +108,8 @@ DEVICE void stream_advance(struct stream *s)
         for (u32 which = 0; which < 2; which++)
             s->next.word[k][which] = group_word(&s->next.group[k], s->walk.job,
                                                 strip_row(which), s->takes_part[which]);
+        s->next.whole[k] = s->all_take_part && !s->next.group[k].pattern &&
+                           s->next.group[k].slots == SLOT_END * GROUP;
         walk_next(&s->walk, &s->after[k]);
     }
 }
@@ -123,6 +127,7 @@ DEVICE void stream_start(struct stream *s, const struct job *j)
         if (k < s->groups)
             walk_next(&s->walk, &s->after[k]);
     }
+    s->all_take_part = !ANY(!(s->takes_part[0] & s->takes_part[1]));
     stream_advance(s);
     if (s->buffers > 1)
         stream_issue(s, 0);
@@ -148,7 +153,7 @@ DEVICE u32 stream_step(struct stream *s)
         s->now = s->next;
         stream_advance(s);
     }
-    return s->now.group[0].end;
+    return s->now.group[0].slots;
 }
 
 /* A bit for each fragment in which some row of the warp sees a column. */

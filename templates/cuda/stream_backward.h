@@ -46,12 +46,17 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     copy_async_commit();
 }
 
-/* The warp's rows times a stage's columns: S (operand 0) or dP (1). */
-DEVICE void backward_scores(const struct backward *b, struct scores *s, u32 operand, u32 live)
+/* S and dP of a stage, or S alone: the warp's rows times the stage's columns. */
+DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 both, u32 live)
 {
-    const half_t *rows = operand ? b->rows_grad : b->rows;
-    scores_of_shared(s, rows + THREAD / 32 * 16 * PITCH, 0,
-                     stream_operand(&b->stream, b->stream.turn, 0, operand), live);
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    const half_t *rows[2] = {b->rows + at, b->rows_grad + at};
+    const half_t *columns[2] = {stream_operand(&b->stream, b->stream.turn, 0, 0),
+                                stream_operand(&b->stream, b->stream.turn, 0, 1)};
+    if (both)
+        scores_of_both(s, rows, columns, live);
+    else
+        scores_of_shared(&s[0], rows[0], 0, columns[0], live);
 }
 
 /* `lse` is in units of the scaled product (lse_in_units). */
@@ -79,15 +84,14 @@ struct query_rows {
 
 /* P, and dP after dropout, of the stage's group. */
 DEVICE void query_scores(const struct backward *b, const struct query_rows *r, u32 live,
-                         struct scores *p, struct scores *dp)
+                         struct scores s[2])
 {
     const u32 *word = b->stream.now.word[0];
-    backward_scores(b, p, 0, live);
-    backward_scores(b, dp, 1, live);
-    dropout(dp, b->a, dropout_kept(&b->drop, &b->stream.now.group[0], live));
+    backward_scores(b, s, 1, live);
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group[0], live));
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float *x = &p->at[k / 4].x[k % 4];
+        float *x = &s[0].at[k / 4].x[k % 4];
         *x = sees(word, k / 4, k % 4) ? probability(b, *x, r->lse[k >> 1 & 1]) : 0;
     }
 }
@@ -167,15 +171,15 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
         stream_start(&b.stream, j);
         NO_UNROLL
         while (stream_step(&b.stream)) {
-            struct scores p, dp;
+            struct scores s[2]; /* P and dP */
             u32 live = live_fragments(b.stream.now.word[0]);
             if (!live)
                 continue;
-            query_scores(&b, &r, live, &p, &dp);
+            query_scores(&b, &r, live, s);
             if (walk)
-                add_query_gradient(&b, &r, live, &p, &dp, &d_q);
+                add_query_gradient(&b, &r, live, &s[0], &s[1], &d_q);
             else
-                add_state(&r, &p, &dp);
+                add_state(&r, &s[0], &s[1]);
         }
         if (!walk)
             finish_state(&r);
@@ -186,12 +190,11 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
 
 /* ---- dK, dV: rows are keys ---- */
 
-/* P of the stage's group; the columns' LSE and state lie with them. */
-DEVICE void key_scores(const struct backward *b, u32 live, struct scores *p)
+/* S of the stage's group to P; the columns' LSE and state lie with them. */
+DEVICE void key_probabilities(const struct backward *b, struct scores *p)
 {
     const half_t *columns = stream_operand(&b->stream, b->stream.turn, 0, 0);
     const u32 *word = b->stream.now.word[0];
-    backward_scores(b, p, 0, live);
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         UNROLL
@@ -233,21 +236,21 @@ DEVICE void key_walk(struct backward *b, u32 parts, struct sums *d_k, struct sum
     stream_start(&b->stream, b->job);
     NO_UNROLL
     while (stream_step(&b->stream)) {
-        struct scores p, dp;
+        struct scores s[2]; /* P and dP */
         u32 live = live_fragments(b->stream.now.word[0]);
         if (!live)
             continue;
-        key_scores(b, live, &p);
+        backward_scores(b, s, parts & KEY_PART, live);
+        key_probabilities(b, &s[0]);
         u32 kept = dropout_kept(&b->drop, &b->stream.now.group[0], live);
         if (parts & KEY_PART) {
-            backward_scores(b, &dp, 1, live);
-            dropout(&dp, b->a, kept);
-            key_gradients(b, &p, &dp);
-            accumulate(d_k, &dp, stream_operand(&b->stream, b->stream.turn, 0, 0), live);
+            dropout(&s[1], b->a, kept);
+            key_gradients(b, &s[0], &s[1]);
+            accumulate(d_k, &s[1], stream_operand(&b->stream, b->stream.turn, 0, 0), live);
         }
         if (parts & VALUE_PART) {
-            dropout(&p, b->a, kept);
-            accumulate(d_v, &p, stream_operand(&b->stream, b->stream.turn, 0, 1), live);
+            dropout(&s[0], b->a, kept);
+            accumulate(d_v, &s[0], stream_operand(&b->stream, b->stream.turn, 0, 1), live);
         }
     }
 }

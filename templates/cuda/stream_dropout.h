@@ -56,7 +56,7 @@ DEVICE u32 kept_elsewhere(const struct drop *d, const struct group *g)
     NO_UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         u32 slot = 8 * (k / 4) + lane_pair() + (k & 1);
-        if (slot >= g->end)
+        if (slot >= group_end(g))
             continue;
         u32 row = job_position(d->job, strip_row(k >> 1 & 1));
         u32 column = group_column(g, d->job, slot);
@@ -71,7 +71,7 @@ DEVICE u32 dropout_kept(const struct drop *d, const struct group *g, u32 live)
     u32 kept = 0, row = job_position(d->job, strip_row(0));
     if (!DROPOUT || !d->a->keep_below)
         return 0xffff;
-    if (g->gathered || d->job->item->step != 1)
+    if (is_gathered(g) || d->job->item->step != 1)
         return kept_elsewhere(d, g);
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {

@@ -29,7 +29,6 @@ struct forward {
     const half_t *own; /* the warp's rows in shared memory */
     u32 flip;          /* so that the scale is positive: signs of the rows */
     float scale;       /* to base 2 */
-    u32 all_rows;      /* every row of the warp takes part */
 };
 
 /* Rows and the first columns are on their way. */
@@ -56,7 +55,6 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     copy_strip(shared, &q, j);
     copy_async_commit();
     stream_start(&f->stream, j);
-    f->all_rows = !ANY(!(f->stream.takes_part[0] & f->stream.takes_part[1]));
     if (!ROWS_HELD)
         return;
     COPY_ASYNC_WAIT(1);
@@ -172,7 +170,7 @@ DEVICE void forward_group(struct forward *f, u32 group, struct softmax *state, s
     if (!live)
         return;
     forward_scores(f, &s, group, live);
-    if (!f->all_rows || g->pattern || g->end - g->begin < GROUP)
+    if (!f->stream.now.whole[group])
         scores_hide(&s, word);
     softmax_add(state, &s, live, f->scale, o);
     dropout(&s, f->a, dropout_kept(&f->drop, g, live));

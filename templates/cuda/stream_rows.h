@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass: one row that sees very many columns, by the whole block, in float. A quad takes a few
-   columns at a time, each of its lanes every fourth 16 bytes of them; quads keep states of
-   their own, which are put together in a fixed order at the end. The row's own operands and the
-   sums of all quads lie in shared memory. */
+/* The row pass: one row that sees very many columns, by the whole block, in float. A team of lanes
+   takes a few columns at a time, each lane 16 or 32 bytes of them; teams keep states of their
+   own, which are put together in a fixed order at the end. The row's own operands and the
+   sums of all teams lie in shared memory. */
 #ifndef MASKC_CUDA_STREAM_ROWS_H
 #define MASKC_CUDA_STREAM_ROWS_H
 #include "cuda/stream_dropout.h"
 
 enum {
-    QUADS = THREADS / 4,
-    LANE_CHUNKS = (HEAD_CHUNKS + 3) / 4, /* of 8 positions, of a lane */
-    ABREAST = LANE_CHUNKS > 4   ? 1
-              : LANE_CHUNKS > 2 ? 2
-                                : 4,            /* columns that a quad takes at once */
-    ROW_PITCH = HEAD_DIM + 4,                   /* floats */
-    ROW_SUMS = 2 * ROW_PITCH,                   /* after the two operands */
-    ROW_NUMBERS = ROW_SUMS + QUADS * ROW_PITCH, /* one for each quad */
-    ROW_FLOATS = ROW_NUMBERS + QUADS,
+    TEAM = HEAD_CHUNKS <= 8    ? 4
+           : HEAD_CHUNKS <= 16 ? 8
+                               : 16, /* lanes that share a column */
+    TEAMS = THREADS / TEAM,
+    LANE_CHUNKS = (HEAD_CHUNKS + TEAM - 1) / TEAM, /* of 8 positions: 1 or 2 */
+    ABREAST = 4,                                   /* columns that a team takes at once */
+    ROW_PITCH = HEAD_DIM + 4,                      /* floats */
+    ROW_SUMS = 2 * ROW_PITCH,                      /* after the two operands */
+    ROW_NUMBERS = ROW_SUMS + TEAMS * ROW_PITCH,    /* one for each team */
+    ROW_FLOATS = ROW_NUMBERS + TEAMS,
 };
 
 /* A lane's part of a column, or of a sum over columns. */
@@ -28,15 +29,23 @@ struct column_part {
     struct u32x4 at[LANE_CHUNKS];
 };
 
-DEVICE u32 quad(void)
+DEVICE u32 team(void)
 {
-    return THREAD / 4;
+    return THREAD / TEAM;
+}
+
+DEVICE float team_sum(float x)
+{
+    UNROLL
+    for (u32 step = 1; step < TEAM; step *= 2)
+        x += SHUFFLE_XOR(x, step);
+    return x;
 }
 
 /* Chunk k of the lane. */
 DEVICE u32 lane_chunk(u32 k)
 {
-    return 4 * k + THREAD % 4;
+    return TEAM * k + THREAD % TEAM;
 }
 
 DEVICE void part_clear(struct part *p)
@@ -77,7 +86,7 @@ DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
     ret[7] = half_high(x->w);
 }
 
-/* operand . column, the same in the quad. */
+/* operand . column, the same in the team. */
 DEVICE float part_dot(const float *operand, const struct column_part *column)
 {
     float sum = 0;
@@ -92,7 +101,7 @@ DEVICE float part_dot(const float *operand, const struct column_part *column)
         sum += a.x * x[0] + a.y * x[1] + a.z * x[2] + a.w * x[3];
         sum += b.x * x[4] + b.y * x[5] + b.z * x[6] + b.w * x[7];
     }
-    return quad_sum(sum);
+    return team_sum(sum);
 }
 
 DEVICE void part_add(struct part *sum, const struct column_part *column, float weight)
@@ -107,26 +116,26 @@ DEVICE void part_add(struct part *sum, const struct column_part *column, float w
     }
 }
 
-/* ---- what quads do together ---- */
+/* ---- what teams do together ---- */
 
-/* Sum (or maximum) of the quads' values over the block, in a fixed order. */
+/* Sum (or maximum) of the teams' values over the block, in a fixed order. */
 DEVICE float block_reduce(float x, u32 maximum)
 {
     float *numbers = SHARED() + ROW_NUMBERS;
     SYNC();
-    if (THREAD % 4 == 0)
-        shared_put(numbers + quad(), x);
+    if (THREAD % TEAM == 0)
+        shared_put(numbers + team(), x);
     SYNC();
     x = shared_get(numbers);
     NO_UNROLL
-    for (u32 r = 1; r < QUADS; r++) {
+    for (u32 r = 1; r < TEAMS; r++) {
         float y = shared_get(numbers + r);
         x = maximum ? larger(x, y) : x + y;
     }
     return x;
 }
 
-/* Writes the quads' sums, each times the thread's factor, to the item's row. */
+/* Writes the teams' sums, each times the thread's factor, to the item's row. */
 DEVICE void store_row(struct part *p, float by, const struct view *to, const struct job *j)
 {
     float *sums = SHARED() + ROW_SUMS;
@@ -135,14 +144,14 @@ DEVICE void store_row(struct part *p, float by, const struct view *to, const str
     for (u32 k = 0; k < 8 * LANE_CHUNKS; k++) {
         u32 d = 8 * lane_chunk(k / 8) + k % 8;
         if (d < HEAD_DIM)
-            shared_put(sums + quad() * ROW_PITCH + d, p->at[k / 8][k % 8] * by);
+            shared_put(sums + team() * ROW_PITCH + d, p->at[k / 8][k % 8] * by);
     }
     SYNC();
     NO_UNROLL
     for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
         float low = 0, high = 0;
         NO_UNROLL
-        for (u32 r = 0; r < QUADS; r++) {
+        for (u32 r = 0; r < TEAMS; r++) {
             low += shared_get(sums + r * ROW_PITCH + d);
             high += shared_get(sums + r * ROW_PITCH + d + 1);
         }
@@ -173,7 +182,7 @@ struct row_walk {
     u32 element, column; /* range, and where in it the next step begins; 0: at its start */
     u32 stored;          /* score columns of the ranges before */
     u32 rows_are_keys;
-    /* the step that the quad is at */
+    /* the step that the team is at */
     u32 at[ABREAST], there[ABREAST], place[ABREAST]; /* column; score column in the scratch */
 };
 
@@ -192,11 +201,11 @@ DEVICE u32 row_step(struct row_walk *w)
         if (begin < end) {
             UNROLL
             for (u32 k = 0; k < ABREAST; k++) {
-                w->at[k] = begin + k * QUADS + quad();
+                w->at[k] = begin + k * TEAMS + team();
                 w->there[k] = w->at[k] < end;
                 w->place[k] = w->stored + (w->at[k] - r.begin);
             }
-            w->column = begin + ABREAST * QUADS;
+            w->column = begin + ABREAST * TEAMS;
             return 1;
         }
         if (r.begin < end)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass, forward: each quad has a softmax of its own until the end. */
+/* The row pass, forward: each team has a softmax of its own until the end. */
 #ifndef MASKC_CUDA_STREAM_ROWS_FORWARD_H
 #define MASKC_CUDA_STREAM_ROWS_FORWARD_H
 #include "cuda/stream_rows.h"
@@ -59,7 +59,7 @@ DEVICE void row_softmax(struct row_walk *w, struct part *o)
     row_lse(w, sum > 0 ? (all + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
 }
 
-/* The quads keep their scores in the scratch, and each finds its own again. */
+/* The teams keep their scores in the scratch, and each finds its own again. */
 DEVICE float row_tau(struct row_walk *w, const float *scratch, float top)
 {
     float room = 1 - w->a->lambda, threshold = -room, before = -1;
@@ -94,11 +94,11 @@ DEVICE void row_sparsegen(struct row_walk *w, struct part *o)
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
             top = larger(top, s[k]);
-            if (w->there[k] && THREAD % 4 == 0)
+            if (w->there[k] && THREAD % TEAM == 0)
                 scratch[w->place[k]] = s[k];
         }
     }
-    SYNC_WARP(); /* a quad reads what its first lane wrote */
+    SYNC_WARP(); /* a team reads what its first lane wrote */
     float tau = row_tau(w, scratch, block_reduce(top, 1));
     row_restart(w);
     while (row_step(w)) {

@@ -17,7 +17,7 @@ DEVICE u64 scratch_at(const struct group *g, u32 fragment, u32 x)
 DEVICE u32 slot_counts(const struct group *g, u32 fragment, u32 x)
 {
     u32 slot = 8 * fragment + lane_pair() + (x & 1);
-    return slot >= g->begin && slot < g->end;
+    return slot >= group_begin(g) && slot < group_end(g);
 }
 
 /* Scores of a group to the scratch, -inf where a row does not see. */

@@ -6,13 +6,31 @@
 #define MASKC_CUDA_STREAM_WALK_H
 #include "cuda/stream_job.h"
 
+/* Few words: three groups are known at a time. */
 struct group {
-    u32 gathered; /* 1: slot s is plan->columns[column + s], else column + s (aligned to 32) */
-    u32 column;
-    u32 begin, end; /* slots that count, all below the sequence's length; end 0: no group */
-    u32 pattern;    /* 0: all rows see all these slots; else as abi_tile's */
-    i32 stored;     /* score column in the scratch of slot 0 */
+    u32 column;  /* of slot 0, a multiple of 32; or GATHERED + its index in plan->columns */
+    u32 slots;   /* those that count: first + 64 * (last + 1), all below the sequence's length;
+                    0: no group */
+    u32 pattern; /* 0: all rows see all these slots; else as abi_tile's */
+    i32 stored;  /* score column in the scratch of slot 0 */
 };
+
+enum { GATHERED = 1u << 31, SLOT_END = 64 };
+
+DEVICE u32 group_begin(const struct group *g)
+{
+    return g->slots % SLOT_END;
+}
+
+DEVICE u32 group_end(const struct group *g)
+{
+    return g->slots / SLOT_END;
+}
+
+DEVICE u32 is_gathered(const struct group *g)
+{
+    return g->column >> 31;
+}
 
 struct walk {
     const struct job *job;
@@ -41,8 +59,7 @@ DEVICE u32 bits_between(u32 begin, u32 end)
 
 DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)
 {
-    g->begin = begin;
-    g->end = end;
+    g->slots = begin + SLOT_END * end;
     g->stored = (i32)(w->stored - begin);
     w->stored += end - begin;
 }
@@ -53,7 +70,6 @@ DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct group *g)
         const struct abi_tile *t = w->job->plan->tiles + p->first + w->element++;
         if (t->col0 >= w->job->length)
             continue;
-        g->gathered = 0;
         g->column = t->col0;
         g->pattern = t->pattern;
         group_slots(g, w, 0, smaller(GROUP, w->job->length - t->col0));
@@ -71,7 +87,6 @@ DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct group *g
         u32 at = w->column ? w->column : r.begin;
         if (at >= end)
             continue;
-        g->gathered = 0;
         g->column = at & ~31u;
         g->pattern = 0;
         w->column = g->column + GROUP;
@@ -91,8 +106,7 @@ DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct group *
             count--;
         if (!count)
             continue;
-        g->gathered = 1;
-        g->column = t->first;
+        g->column = GATHERED + t->first;
         g->pattern = t->pattern;
         group_slots(g, w, 0, count);
         return 1;
@@ -112,13 +126,13 @@ DEVICE void walk_next(struct walk *w, struct group *g)
         w->piece++;
         w->element = w->column = 0;
     }
-    g->begin = g->end = g->pattern = 0;
+    g->slots = g->pattern = 0;
 }
 
 /* The slots that row r of the strip sees; `takes_part`: the row does. */
 DEVICE u32 group_word(const struct group *g, const struct job *j, u32 r, u32 takes_part)
 {
-    u32 bits = takes_part ? bits_between(g->begin, g->end) : 0;
+    u32 bits = takes_part ? bits_between(group_begin(g), group_end(g)) : 0;
     if (g->pattern && bits)
         bits &= j->plan->patterns[(u64)(g->pattern - 1) * STRIP_ROWS + r];
     return bits;
@@ -126,7 +140,7 @@ DEVICE u32 group_word(const struct group *g, const struct job *j, u32 r, u32 tak
 
 DEVICE u32 group_column(const struct group *g, const struct job *j, u32 slot)
 {
-    return g->gathered ? j->plan->columns[g->column + slot] : g->column + slot;
+    return is_gathered(g) ? j->plan->columns[g->column - GATHERED + slot] : g->column + slot;
 }
 
 #endif
