@@ -57,15 +57,22 @@ static int compile_mask(const struct mask *m, const struct maskc_options *o,
 {
     const struct target *found[ARTIFACT_MAX_TARGETS];
     struct compile_request r = {.mask = m, .targets = found, .machine = o->machine};
+    struct calibration *stored = NULL;
+    struct error unreadable;
     uint8_t *bytes;
     uint64_t size;
     if (read_features(o, &r.features, e) < 0 ||
         targets_resolve(o->targets ? o->targets : "cpu", &r.features, found,
                         ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
         return -1;
+    if (!o->machine || !strcmp(o->machine, CALIBRATED))
+        if (calibration_load(&stored, &unreadable) < 0 && o->machine)
+            return error_set(e, ERROR_INPUT, "%s", unreadable.text);
+    r.calibration = stored;
     r.cache = cache_open(o->cache_dir);
     int result = kernel_compile(&r, &bytes, &size, e);
     cache_close(r.cache);
+    calibration_destroy(stored);
     if (result == 0)
         *ret = (struct maskc_bytes){bytes, (size_t)size};
     return result;

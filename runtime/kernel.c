@@ -32,22 +32,11 @@ static void tell(const struct compile_request *r, const char *what, const char *
 
 /* ---- plans ---- */
 
-/* The machine asked for where it is of the target's kind, else the target's own. */
-static const struct machine *pick_machine(const struct compile_request *r,
-                                          const struct target *t, struct error *e)
-{
-    const struct machine *asked = r->machine ? machine_find(r->machine, e) : NULL;
-    if (r->machine && !asked)
-        return NULL;
-    return asked && asked->kind == t->kind ? asked
-                                           : machine_find(target_machine(t, &r->features), e);
-}
-
 static int check_machine(const struct compile_request *r, struct error *e)
 {
-    const struct machine *asked = r->machine ? machine_find(r->machine, e) : NULL;
-    if (!r->machine)
+    if (!r->machine || !strcmp(r->machine, CALIBRATED))
         return 0;
+    const struct machine *asked = machine_find(r->machine, e);
     for (uint32_t k = 0; asked && k < r->n_targets; k++)
         if (r->targets[k]->kind == asked->kind)
             return 0;
@@ -82,7 +71,9 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
 /* The plan that a target uses, built where no earlier target had the same. */
 static int find_plan(struct pipeline *p, const struct target *t, uint32_t *ret, struct error *e)
 {
-    const struct machine *machine = pick_machine(p->request, t, e);
+    const struct compile_request *r = p->request;
+    const struct machine *machine =
+        machine_choose(r->machine, r->calibration, t, &r->features, e);
     if (!machine)
         return -1;
     uint32_t k = 0;

@@ -2,6 +2,7 @@
 /* Behind maskc.h: what a loaded kernel is. The commands use it for device memory. */
 #pragma once
 #include "runtime/artifact/artifact.h"
+#include "runtime/calibration.h"
 #include "runtime/device/device.h"
 #include "runtime/maskc.h"
 
@@ -20,7 +21,8 @@ struct compile_request {
     const struct target *const *targets;
     uint32_t n_targets;
     struct features features;
-    const char *machine; /* null: each target's own */
+    const char *machine;                     /* as machine_choose has it, and ... */
+    const struct calibration *calibration;   /* ... null: none is stored */
     struct cache *cache;
     void (*progress)(const char *step);
 };

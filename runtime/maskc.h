@@ -61,7 +61,8 @@ struct maskc_options {
     int forward_only; /* 1: no backward pass */
     uint32_t length;  /* -n: for expressions and the gallery, or to crop; 0: the mask's own */
     uint32_t heads;   /* repeats a one-head mask; 0: the mask's own */
-    const char *machine;   /* row of the machine table; null: by target */
+    const char *machine;   /* row of the machine table, or "calibrated"; null: this machine as
+                              `maskc calibrate` stored it where it runs the target, else by target */
     const char *cache_dir; /* null: $XDG_CACHE_HOME/maskc or ~/.cache/maskc; "": no cache */
     enum maskc_soft soft;  /* CPU targets */
 };

@@ -1,37 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of machines: the figures from which a plan's time is predicted. Golden plans are made
-   for a named row; a stored calibration may stand in its place at run time. */
+/* Machines: the figures from which a plan's time is predicted. A pass over a plan is a count of
+   things done (gen/cost/price.h), each at a price that is a sum of rates. Golden plans are made for
+   a named row of the table; a stored calibration may stand in its place at run time. */
 #pragma once
 #include "gen/target.h"
 #include "masks/base/error.h"
+
+/* Seconds on one worker. */
+enum rate {
+    RATE_TILE_FLOP,  /* per FLOP of a tile's two products (4 D an entry) */
+    RATE_TILE_ENTRY, /* per score entry of a tile: scale, max, exp, sum */
+    RATE_TILE_MASK,  /* per entry more where the tile has a pattern */
+    RATE_GATHER,     /* per element of a gathered column (D a column); 0: never planned */
+    RATE_LINE_ENTRY, /* per entry of a line (0: the templates have none), plus ... */
+    RATE_LINE_FLOP,  /* ... per FLOP of its dot product and its update, plus ... */
+    RATE_LINE,       /* ... per line: its set-up and its column of scores, plus ... */
+    RATE_LINE_ROW,   /* ... per row of a strip that has lines */
+    RATE_ROW_ENTRY,  /* of the row pass, as RATE_LINE_ENTRY and ... */
+    RATE_ROW_FLOP,   /* ... RATE_LINE_FLOP */
+    RATE_ROW_ITEM,   /* per row of the row pass, and ... */
+    RATE_ROW_RANGE,  /* ... per range of its keys after the first */
+    RATE_FAR,  /* per byte of keys and values that walks bring from behind the second cache */
+    RATE_ITEM, /* per strip, and ... */
+    RATE_ITEM_ELEMENT, /* ... per element of its output (rows x D) */
+    RATE_PACK,         /* per element of two operands packed, once a head */
+    RATE_STREAM,       /* per byte of a launch's tensors that no cache holds */
+    RATES
+};
+extern const char *const rate_names[RATES]; /* "tile_flop", ... */
+
+/* The forward pass; dQ, over the same plan; dK and dV, over the transposed one. */
+enum machine_pass { PASS_FORWARD, PASS_DQ, PASS_DKV, PASSES };
+extern const char *const pass_names[PASSES]; /* "forward", "dq", "dkv" */
 
 struct machine {
     const char *name; /* "x86-amx", "x86-avx512", "x86-avx2", "x86-sse", "a100", "h100" */
     enum target_kind kind;
     /* Rooflines, of one core (CPU) or of the whole device (CUDA). */
-    double flops; /* multiply-add peak of the templates' matrix work, FLOP/s */
-    double exps;  /* exponentials, 1/s */
-    double bytes; /* memory, B/s, ... */
-    double cache,
-        cache_bytes; /* ... or where a head's tensors are smaller than cache bytes, B/s */
-    /* What the templates reach on one worker. Seconds. */
-    double tile_flop;  /* per FLOP of a full tile's two products */
-    double tile_entry; /* per score entry of a tile: scale, max, exp, sum */
-    double tile_mask;  /* per entry more where the tile has a pattern */
-    double
-        gather_element; /* per element of a gathered column (D a column, both operands); 0: the
-                              templates only walk them, so they are never planned */
-    double line_entry;  /* per entry of a diagonal walk (0: the templates have none), plus ... */
-    double line_flop;   /* ... per FLOP of its dot product and its update, plus ... */
-    double line;        /* ... per line: its set-up and its column of scores, plus ... */
-    double line_row;    /* ... per row of a strip that has lines */
-    double row_entry, row_flop; /* of the row pass, as line_entry and line_flop */
-    double row_item, row_range; /* per row of the row pass, and per range of its keys */
-    double item, item_element;  /* per strip, and per element of its output (rows x D) */
-    double pack_element;        /* per element of K and V packed, once per head */
-    double launch;              /* per pass */
-    double backward_ratio;      /* time of backward over forward for the same plan */
-    uint32_t workers; /* CUDA: strips in flight; CPU: 1, the threads are the caller's */
+    double flops;       /* multiply-add peak of the templates' matrix work, FLOP/s */
+    double exps;        /* exponentials, 1/s */
+    double bytes;       /* memory, B/s, ... */
+    double cache_bytes; /* ... or where a head's tensors are smaller than `cache`, B/s */
+    double cache;       /* bytes of a core's second cache; 0: nothing is far */
+    double launch;      /* seconds a pass */
+    uint32_t workers;   /* CUDA: strips in flight; CPU: 1, the threads are the caller's */
+    double rate[PASSES][RATES];
 };
 
 extern const struct machine machines[]; /* ends with a null name */

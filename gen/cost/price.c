@@ -1,28 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two products of D multiply-adds each: 4 D FLOP an entry, whatever the lowering. */
+/* One table says which rates make a unit's price and what they are multiplied with; pricing and
+   fitting read it from either side. */
 #include "gen/cost/price.h"
+#include <math.h>
+#include <string.h>
 
-struct price price_make(const struct machine *m, const struct features *f)
+enum scale {
+    ONE,
+    DIM,  /* elements of a row of a head */
+    FLOP, /* two products of D multiply-adds */
+    FAR,  /* bytes of a key and a value that the cache lacks */
+    SCALES
+};
+
+static const struct {
+    enum unit unit;
+    enum rate rate;
+    enum scale scale;
+} terms[] = {
+    {UNIT_FULL, RATE_TILE_FLOP, FLOP},    {UNIT_FULL, RATE_TILE_ENTRY, ONE},
+    {UNIT_PARTIAL, RATE_TILE_FLOP, FLOP}, {UNIT_PARTIAL, RATE_TILE_ENTRY, ONE},
+    {UNIT_PARTIAL, RATE_TILE_MASK, ONE},  {UNIT_GATHER, RATE_GATHER, DIM},
+    {UNIT_WALK, RATE_LINE_FLOP, FLOP},    {UNIT_WALK, RATE_LINE_ENTRY, ONE},
+    {UNIT_COLUMN, RATE_FAR, FAR},         {UNIT_LINE, RATE_LINE, ONE},
+    {UNIT_LINE_ROW, RATE_LINE_ROW, ONE},  {UNIT_ROW, RATE_ROW_FLOP, FLOP},
+    {UNIT_ROW, RATE_ROW_ENTRY, ONE},      {UNIT_ROW, RATE_FAR, FAR},
+    {UNIT_ROW_ITEM, RATE_ROW_ITEM, ONE},  {UNIT_ROW_RANGE, RATE_ROW_RANGE, ONE},
+    {UNIT_ITEM, RATE_ITEM, ONE},          {UNIT_ITEM_ROW, RATE_ITEM_ELEMENT, DIM},
+    {UNIT_PACK, RATE_PACK, DIM},          {UNIT_STREAM, RATE_STREAM, ONE},
+};
+
+enum { TERMS = sizeof terms / sizeof *terms };
+
+typedef char one_price_a_unit[sizeof(struct price) == UNITS * sizeof(double) ? 1 : -1];
+
+double cache_miss(double size, double cache)
 {
-    double flop = 4.0 * f->head_dim;
-    return (struct price){
-        .full = m->tile_flop * flop + m->tile_entry,
-        .partial = m->tile_flop * flop + m->tile_entry + m->tile_mask,
-        .gather = m->gather_element * f->head_dim,
-        .walk = m->line_flop * flop + m->line_entry,
-        .line = m->line,
-        .line_row = m->line_row,
-        .row = m->row_flop * flop + m->row_entry,
-        .row_item = m->row_item,
-        .row_range = m->row_range,
-        .item = m->item,
-        .item_row = m->item_element * f->head_dim,
-        .pack_row = m->pack_element * 2.0 * f->head_dim,
-    };
+    const double half = 1.6; /* of the cache, where every other byte is missed */
+    double x = cache > 0 ? size / (half * cache) : 0;
+    return x * x * x / (1 + x * x * x);
+}
+
+/* A cache places bytes by their address: rows of a head that lie a multiple of a large power of two
+   apart share a few places, and the rest of the cache stands empty. The share that they can use. */
+static double used_share(struct price_shape s)
+{
+    enum { PAGE = 4096 };
+    uint64_t row = (uint64_t)s.features->head_dim * dtype_bytes(s.features->dtype);
+    uint64_t stride = row * s.heads, step = stride & -stride;
+    step = step < PAGE ? step : PAGE;
+    return row < step ? (double)row / (double)step : 1;
+}
+
+static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
+{
+    const struct features *f = s.features;
+    double row = 2.0 * f->head_dim * dtype_bytes(f->dtype), share = used_share(s);
+    ret[ONE] = 1;
+    ret[DIM] = f->head_dim;
+    ret[FLOP] = 4.0 * f->head_dim;
+    ret[FAR] = row * cache_miss(row * s.n, m->cache * share);
+}
+
+struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s)
+{
+    double scale[SCALES], price[UNITS] = {0};
+    make_scales(m, s, scale);
+    for (int k = 0; k < TERMS; k++)
+        price[terms[k].unit] += m->rate[pass][terms[k].rate] * scale[terms[k].scale];
+    struct price ret;
+    memcpy(&ret, price, sizeof ret);
+    return ret;
+}
+
+struct price price_add(struct price a, struct price b)
+{
+    double x[UNITS], y[UNITS];
+    memcpy(x, &a, sizeof a);
+    memcpy(y, &b, sizeof b);
+    for (int k = 0; k < UNITS; k++)
+        x[k] += y[k];
+    memcpy(&a, x, sizeof a);
+    return a;
+}
+
+double price_of(const struct price *p, const struct effort *e)
+{
+    double price[UNITS], sum = 0;
+    memcpy(price, p, sizeof price);
+    for (int k = 0; k < UNITS; k++)
+        sum += price[k] * e->count[k];
+    return sum;
+}
+
+void effort_add(struct effort *to, const struct effort *e, double times)
+{
+    for (int k = 0; k < UNITS; k++)
+        to->count[k] += e->count[k] * times;
+}
+
+void effort_terms(const struct machine *m, struct price_shape s, const struct effort *e,
+                  double ret[RATES])
+{
+    double scale[SCALES];
+    make_scales(m, s, scale);
+    memset(ret, 0, RATES * sizeof *ret);
+    for (int k = 0; k < TERMS; k++)
+        ret[terms[k].rate] += e->count[terms[k].unit] * scale[terms[k].scale];
+}
+
+double line_entries(uint32_t rows, double cells, double lines)
+{
+    double missing = lines * rows - cells, more = lines * (LINE_GRAIN - 1);
+    return cells + (missing < more ? missing : more);
+}
+
+double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
+                   double columns)
+{
+    if (p->walk <= 0)
+        return cells > 0 ? INFINITY : 0;
+    return line_entries(rows, cells, lines) * p->walk + lines * p->line + columns * p->column;
+}
+
+double range_entries(uint32_t rows, uint32_t columns)
+{
+    uint32_t grains = (columns + RANGE_GRAIN - 1) / RANGE_GRAIN;
+    return (double)rows * grains * RANGE_GRAIN;
 }
 
 double price_range(const struct price *p, uint32_t rows, uint32_t columns)
 {
-    uint32_t grains = (columns + RANGE_GRAIN - 1) / RANGE_GRAIN;
-    return p->full * rows * grains * RANGE_GRAIN;
+    return p->full * range_entries(rows, columns);
 }

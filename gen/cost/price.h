@@ -1,27 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A machine's figures for one head dimension, in the units that lowerings count in: seconds on one
-   worker. Everything that scales with D is folded in here and nowhere else. */
+/* What a pass over a plan does is a count of things, its effort; a machine's rates for one shape of
+   problem are the price of each; time is their product. Everything that scales with D, with the type
+   or with the length is folded into prices here and nowhere else. */
 #pragma once
 #include "gen/cost/machine.h"
 #include "gen/target.h"
 
-struct price {
-    double full;      /* per entry of a tile or range without mask test */
-    double partial;   /* per entry of a tile under a pattern */
-    double gather;    /* per gathered column of a strip; 0: never planned */
-    double walk;      /* per entry of a line; 0: never planned */
-    double line;      /* per line more */
-    double line_row;  /* per row of a strip that has lines */
-    double row;       /* per key of the row pass */
-    double row_item;  /* per row of the row pass */
-    double row_range; /* per range of its keys */
-    double item;      /* per strip, and ... */
-    double item_row;  /* ... per row of it */
-    double pack_row;  /* per row of a head whose K and V are packed */
+/* The things that lowerings and launches count. */
+enum unit {
+    UNIT_FULL,      /* entries of tiles or ranges without mask test */
+    UNIT_PARTIAL,   /* entries of tiles under a pattern */
+    UNIT_GATHER,    /* gathered columns */
+    UNIT_WALK,      /* entries of lines */
+    UNIT_COLUMN,    /* columns that the lines of a strip see, each once */
+    UNIT_LINE,      /* lines */
+    UNIT_LINE_ROW,  /* rows of strips that have lines */
+    UNIT_ROW,       /* keys of the row pass */
+    UNIT_ROW_ITEM,  /* rows of the row pass */
+    UNIT_ROW_RANGE, /* and ranges of their keys after the first */
+    UNIT_ITEM,      /* strips */
+    UNIT_ITEM_ROW,  /* and their rows */
+    UNIT_PACK,      /* rows of two operands packed */
+    UNIT_STREAM,    /* bytes of a launch's tensors that no cache holds */
+    UNITS
 };
 
-struct price price_make(const struct machine *m, const struct features *f);
+/* Seconds on one worker, in the order of enum unit. */
+struct price {
+    double full, partial, gather /* 0: never planned */, walk /* 0 as well */, column, line,
+        line_row, row, row_item, row_range, item, item_row, pack_row, stream;
+};
+
+struct effort {
+    double count[UNITS];
+};
+
+/* What of a problem decides prices. */
+struct price_shape {
+    const struct features *features;
+    uint32_t n, heads; /* rows of a head; heads that lie side by side in a token's row */
+};
+
+struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s);
+struct price price_add(struct price a, struct price b);
+double price_of(const struct price *p, const struct effort *e);
+void effort_add(struct effort *to, const struct effort *e, double times);
+
+/* The same the other way around, for fitting rates: ret[r] is what rate r is multiplied with. */
+void effort_terms(const struct machine *m, struct price_shape s, const struct effort *e,
+                  double ret[RATES]);
+
+/* Bytes of `size`, which are gone over again and again, that a cache does not hold: a share, 0 to 1. A
+   gentle step, as some bytes are gone over sooner again than others; 0 where `cache` is 0. */
+double cache_miss(double size, double cache);
+
+/* Lines are walked LINE_GRAIN rows at a time: the entries that `lines` lines of `cells` entries make in
+   a strip of that many rows, if each begins and ends anywhere. Infinite where lines are never planned. */
+enum { LINE_GRAIN = 4 };
+double line_entries(uint32_t rows, double cells, double lines);
+double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
+                   double columns);
 
 /* A range without mask test: keys are taken RANGE_GRAIN at a time. */
 enum { RANGE_GRAIN = 16 };
+double range_entries(uint32_t rows, uint32_t columns); /* that are visited */
 double price_range(const struct price *p, uint32_t rows, uint32_t columns);

@@ -30,7 +30,8 @@ static bool applies(const struct strip *s, const struct price *p)
 static bool pays(const struct strip *s, const struct price *p, struct abi_range range)
 {
     uint32_t columns = range.end - range.begin;
-    return price_range(p, s->rows, columns) < columns * (p->line + s->owned * p->walk);
+    return price_range(p, s->rows, columns) <
+           price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
 }
 
 static double cost(struct strip *s, const struct price *p)
@@ -161,6 +162,14 @@ uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
     return ranges_columns(t, piece) * item_owned_rows(item);
 }
 
+static void count(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret)
+{
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        ret->count[UNIT_FULL] +=
+            range_entries(item->rows, t->ranges[k].end - t->ranges[k].begin);
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -183,6 +192,7 @@ const struct lowering lowering_blocks = {
     .build = build,
     .decode = decode,
     .columns = ranges_columns,
+    .count = count,
     .executed = ranges_executed,
     .print = print,
 };

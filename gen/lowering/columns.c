@@ -18,10 +18,14 @@ static double column_price(const struct strip *s, const struct price *p)
 }
 
 /* Scores are always made 32 wide, sums as deep as there are columns. */
+static double group_entries(uint32_t rows, uint32_t count)
+{
+    return rows * (ABI_TILE_COLS + count) / 2.0;
+}
+
 double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full)
 {
-    double entries = rows * (ABI_TILE_COLS + count) / 2.0;
-    return count * p->gather + entries * (full ? p->full : p->partial);
+    return count * p->gather + group_entries(rows, count) * (full ? p->full : p->partial);
 }
 
 static void count_columns(const u32 *word, uint32_t rows, uint32_t count[ABI_TILE_COLS])
@@ -36,14 +40,15 @@ static void count_columns(const u32 *word, uint32_t rows, uint32_t count[ABI_TIL
 static double walk_price(const struct price *p, const u32 *word, uint32_t rows, u32 less)
 {
     uint32_t cells = 0, lines = 0;
-    u32 last = 0;
+    u32 last = 0, any = 0;
     for (uint32_t r = 0; r < rows; r++) {
         u32 now = word[r] & ~less;
         cells += (uint32_t)__builtin_popcount(now);
         lines += (uint32_t)__builtin_popcount(now & ~(last | last << 1));
         last = now;
+        any |= now;
     }
-    return cells * p->walk + lines * p->line;
+    return price_lines(p, rows, cells, lines, __builtin_popcount(any));
 }
 
 /* The columns of a tile that are worth gathering. */
@@ -55,7 +60,7 @@ static u32 choose(const struct strip *s, const struct price *p, const u32 *word)
     u32 heavy = 0;
     count_columns(word, s->rows, count);
     for (uint32_t k = 0; k < ABI_TILE_COLS; k++)
-        if (count[k] * p->walk + p->line > column)
+        if (count[k] && price_lines(p, s->rows, count[k], 1, 1) > column)
             heavy |= (u32)1 << k;
     double ours = __builtin_popcount(heavy) * column;
     if (!heavy || ours >= (1 - LEAST_GAIN) * best)
@@ -219,6 +224,17 @@ uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
     return sum;
 }
 
+static void count(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret)
+{
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        const struct abi_gather *g = &t->gathers[k];
+        ret->count[UNIT_GATHER] += g->count;
+        ret->count[g->pattern ? UNIT_PARTIAL : UNIT_FULL] +=
+            group_entries(item->rows, g->count);
+    }
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -244,6 +260,7 @@ const struct lowering lowering_columns = {
     .build = build,
     .decode = decode,
     .columns = columns,
+    .count = count,
     .executed = executed,
     .print = print,
 };

@@ -24,11 +24,20 @@ struct cut {
     uint32_t *starts; /* [n_touched] lines that begin there */
 };
 
+/* Columns of a tile that have an entry: each is brought once, however many lines see it. */
+static uint32_t tile_columns(const struct strip *s, const u32 *word)
+{
+    u32 any = 0;
+    for (uint32_t r = 0; r < s->rows; r++)
+        any |= word[r];
+    return (uint32_t)__builtin_popcount(any);
+}
+
 static bool tile_pays(const struct strip *s, const struct price *p, uint32_t cells,
-                      uint32_t lines)
+                      uint32_t lines, uint32_t columns)
 {
     double tile = 32.0 * s->rows * p->partial;
-    return cells * p->walk + lines * p->line < (1 - LEAST_GAIN) * tile;
+    return price_lines(p, s->rows, cells, lines, columns) < (1 - LEAST_GAIN) * tile;
 }
 
 static bool applies(const struct strip *s, const struct price *p)
@@ -36,7 +45,8 @@ static bool applies(const struct strip *s, const struct price *p)
     if (p->walk <= 0)
         return false;
     for (uint32_t k = 0; k < s->n_touched; k++)
-        if (tile_pays(s, p, s->count[k], s->starts[k]))
+        if (tile_pays(s, p, s->count[k], s->starts[k],
+                      tile_columns(s, strip_tile(s, s->bits, s->touched[k]))))
             return true;
     return false;
 }
@@ -44,11 +54,13 @@ static bool applies(const struct strip *s, const struct price *p)
 /* A bound from below: an entry without a neighbour above or upper left begins a line. */
 static double cost(struct strip *s, const struct price *p)
 {
-    uint64_t lines = (uint64_t)ABI_TILE_COLS * strip_solid_tiles(s);
-    for (uint32_t k = 0; k < s->n_touched; k++)
+    uint64_t lines = (uint64_t)ABI_TILE_COLS * strip_solid_tiles(s), columns = lines;
+    for (uint32_t k = 0; k < s->n_touched; k++) {
         lines += s->starts[k];
-    return strip_price(s, p) + s->rows * p->line_row + (double)s->cells * p->walk +
-           (double)lines * p->line;
+        columns += tile_columns(s, strip_tile(s, s->bits, s->touched[k]));
+    }
+    return strip_price(s, p) + s->rows * p->line_row +
+           price_lines(p, s->rows, (double)s->cells, (double)lines, (double)columns);
 }
 
 static u32 *cut_word(const struct cut *c, uint32_t at, uint32_t r)
@@ -150,13 +162,19 @@ static void cut_all(struct cut *c, struct draft *d)
     cut_lines(c, d, 1);
 }
 
+static uint32_t open_columns(const struct strip *s, uint32_t tile)
+{
+    return tile_columns(s, strip_tile(s, s->open, tile));
+}
+
 static uint32_t choose(struct cut *c, const struct price *p)
 {
     uint32_t chosen = 0;
     for (uint32_t at = 0; at < c->s->n_touched; at++) {
         uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
         uint32_t starts = c->s->starts[at] < cells ? c->s->starts[at] : cells;
-        c->chosen[at] = cells && tile_pays(c->s, p, cells, starts);
+        c->chosen[at] =
+            cells && tile_pays(c->s, p, cells, starts, open_columns(c->s, c->s->touched[at]));
         chosen += c->chosen[at];
     }
     return chosen;
@@ -169,7 +187,7 @@ static bool give_back(struct cut *c, const struct price *p)
         if (!c->chosen[at])
             continue;
         uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
-        if (tile_pays(c->s, p, cells, c->starts[at]))
+        if (tile_pays(c->s, p, cells, c->starts[at], open_columns(c->s, c->s->touched[at])))
             continue;
         c->chosen[at] = false;
         some = true;
@@ -190,11 +208,14 @@ static int by_place(const void *x, const void *y)
 static void take(struct cut *c, struct strip *s, const struct price *p, struct draft *d,
                  uint64_t first)
 {
-    uint64_t count = d->n_lines - first, cells = 0;
+    uint64_t count = d->n_lines - first, cells = 0, columns = 0;
     for (uint64_t k = first; k < d->n_lines; k++)
         cells += d->lines[k].row_end - d->lines[k].row_begin;
+    for (uint32_t at = 0; at < s->n_touched; at++)
+        columns += c->chosen[at] ? open_columns(s, s->touched[at]) : 0;
     qsort(d->lines + first, count, sizeof *d->lines, by_place);
-    d->cost += s->rows * p->line_row + (double)cells * p->walk + (double)count * p->line;
+    d->cost += s->rows * p->line_row +
+               price_lines(p, s->rows, (double)cells, (double)count, (double)columns);
     draft_piece(d, ABI_DIAGONAL, first, count, count);
     for (uint32_t at = 0; at < s->n_touched; at++)
         if (c->chosen[at])
@@ -256,6 +277,35 @@ static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
     return cells;
 }
 
+/* Keys from `begin` to `end` - 1 that no line before had: lines come in the order of col0. */
+static uint32_t new_columns(int64_t *seen, int64_t begin, int64_t end)
+{
+    begin = begin > *seen ? begin : *seen;
+    *seen = end > *seen ? end : *seen;
+    return end > begin ? (uint32_t)(end - begin) : 0;
+}
+
+static uint32_t line_grains(const struct abi_line *l)
+{
+    return (l->row_end + LINE_GRAIN - 1) / LINE_GRAIN - l->row_begin / LINE_GRAIN;
+}
+
+static void count(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret)
+{
+    int64_t seen[2] = {INT64_MIN, INT64_MIN}; /* by step */
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        const struct abi_line *l = &t->lines[k];
+        int64_t begin = l->col0 + (int64_t)l->step * l->row_begin,
+                rows = l->row_end - l->row_begin;
+        ret->count[UNIT_WALK] += line_grains(l) * LINE_GRAIN;
+        ret->count[UNIT_COLUMN] +=
+            new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
+    }
+    ret->count[UNIT_LINE] += piece->count;
+    ret->count[UNIT_LINE_ROW] += item->rows;
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -287,6 +337,7 @@ const struct lowering lowering_diagonal = {
     .build = build,
     .decode = decode,
     .columns = columns,
+    .count = count,
     .executed = executed,
     .print = print,
 };

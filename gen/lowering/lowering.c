@@ -8,14 +8,8 @@ extern const struct lowering lowering_dense, lowering_blocks, lowering_columns,
     lowering_diagonal, lowering_rows, lowering_residue;
 
 const struct lowering *const lowerings[] = {
-    &lowering_dense,
-    &lowering_tiles,
-    &lowering_blocks,
-    &lowering_columns,
-    &lowering_diagonal,
-    &lowering_rows,
-    &lowering_residue,
-    NULL,
+    &lowering_dense,    &lowering_tiles, &lowering_blocks,  &lowering_columns,
+    &lowering_diagonal, &lowering_rows,  &lowering_residue, NULL,
 };
 
 const struct lowering *lowering_of(enum abi_piece_kind kind)

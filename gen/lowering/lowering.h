@@ -60,6 +60,9 @@ struct lowering {
                    const struct abi_piece *piece, const struct visitor *v);
     /* Score columns of a decoded piece (abi_piece.cols). */
     uint64_t (*columns)(const struct plan_pass *t, const struct abi_piece *piece);
+    /* What a decoded piece does, for predictions. */
+    void (*count)(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret);
     /* Entries that a decoded piece of a mask of length n computes, active or not. */
     uint64_t (*executed)(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
@@ -95,7 +98,10 @@ bool residue_applies(const struct target *t, const struct features *f);
 void residue_build(const struct pattern *classes, const struct abi_item *item,
                    uint32_t strip_rows, const struct price *p, uint32_t *place,
                    struct draft *d);
-double residue_resume_price(const struct price *p); /* of a row that goes on in another item */
+/* A row that goes on in another item: sums are written and read again, and its operand is read twice,
+   as so many outputs. */
+enum { RESUME_OUTPUTS = 3 };
+double residue_resume_price(const struct price *p);
 
 uint32_t item_owned_rows(const struct abi_item *item);
 

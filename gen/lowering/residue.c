@@ -11,9 +11,6 @@
 
 extern const struct lowering lowering_residue;
 
-/* Sums are written and read again, and the row's operand is read twice: as so many outputs. */
-enum { RESUME_OUTPUTS = 3 };
-
 bool residue_applies(const struct target *t, const struct features *f)
 {
     return t->kind == TARGET_CPU && f->transform == ABI_SOFTMAX && f->soft == ABI_SOFT_NONE;
@@ -122,6 +119,12 @@ static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
     return gathers()->executed(t, item, piece, n);
 }
 
+static void count(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret)
+{
+    gathers()->count(t, item, piece, ret);
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -135,6 +138,7 @@ const struct lowering lowering_residue = {
     .table = TABLE_GATHERS,
     .decode = decode,
     .columns = columns,
+    .count = count,
     .executed = executed,
     .print = print,
 };

@@ -11,8 +11,8 @@ enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying *
 double rows_price(const struct price *p, const struct strip *s, uint32_t r)
 {
     const uint64_t *row = s->pattern->row + strip_row(s, r);
-    return p->row_item + (double)(row[1] - row[0]) * p->row_range +
-           (double)s->active[r] * p->row;
+    double more = row[1] > row[0] ? (double)(row[1] - row[0] - 1) : 0;
+    return p->row_item + more * p->row_range + (double)s->active[r] * p->row;
 }
 
 /* The most loaded row that is left, and its keys. */
@@ -74,6 +74,14 @@ static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct 
     return true;
 }
 
+static void count(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret)
+{
+    (void)item;
+    ret->count[UNIT_ROW] += (double)ranges_columns(t, piece);
+    ret->count[UNIT_ROW_RANGE] += piece->count - 1;
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -88,6 +96,7 @@ const struct lowering lowering_rows = {
     .cost = cost,
     .decode = decode,
     .columns = ranges_columns,
+    .count = count,
     .executed = ranges_executed,
     .print = print,
 };

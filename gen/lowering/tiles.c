@@ -87,6 +87,13 @@ static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
     return columns_inside * item_owned_rows(item);
 }
 
+static void count(const struct plan_pass *t, const struct abi_item *item,
+                  const struct abi_piece *piece, struct effort *ret)
+{
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        ret->count[t->tiles[k].pattern ? UNIT_PARTIAL : UNIT_FULL] += 32.0 * item->rows;
+}
+
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
@@ -112,6 +119,7 @@ const struct lowering lowering_tiles = {
     .build = build,
     .decode = decode,
     .columns = columns,
+    .count = count,
     .executed = executed,
     .print = print,
 };

@@ -20,13 +20,15 @@ enum { TABLE_LIMIT = 1 << 30 }; /* entries of a table: indices are 32 bits wide 
 
 struct builder {
     struct plan_pass *pass;
-    struct price price;
+    struct price price;  /* that the choice is made by: of all passes over these tables */
+    struct price report; /* of the first of them, which costs are told for */
     struct strip *strip;
     struct draft draft[3]; /* best of this ownership, being built, best so far */
     struct pattern_index index;
     double
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
+    struct effort dense; /* of every tile */
     bool classes_allowed;
     bool dry;        /* prices alone, nothing goes to the tables */
     double total;    /* of the pattern, so far */
@@ -76,14 +78,25 @@ static void best_draft(struct builder *b)
     }
 }
 
+static void add_dense(struct builder *b)
+{
+    const struct strip *s = b->strip;
+    double solid = strip_solid_tiles(s), entries = 32.0 * s->rows;
+    b->dense.count[UNIT_FULL] += entries * solid;
+    b->dense.count[UNIT_PARTIAL] += entries * (s->tiles - solid);
+    b->dense.count[UNIT_ITEM]++;
+    b->dense.count[UNIT_ITEM_ROW] += s->rows;
+}
+
 /* What each lowering would cost if it had the strip for itself. */
 static void note_alone(struct builder *b)
 {
     strip_reopen(b->strip);
+    add_dense(b);
     for (uint32_t k = 0; lowerings[k]; k++) {
         if (!lowerings[k]->cost)
             continue;
-        b->alone[k] += lowerings[k]->cost(b->strip, &b->price);
+        b->alone[k] += lowerings[k]->cost(b->strip, &b->report);
         b->applied[k] |= !lowerings[k]->applies || lowerings[k]->applies(b->strip, &b->price);
     }
 }
@@ -102,8 +115,7 @@ static void emit_rows_without(struct builder *b, const struct pattern *p, const 
 {
     for (uint32_t r = 0; r < b->strip->rows; r++)
         if (!(own[r / 32] >> (r % 32) & 1))
-            tables_add_row(b->pass, p, strip_row(b->strip, r),
-                           rows_price(&b->price, b->strip, r));
+            tables_add_row(b->pass, p, strip_row(b->strip, r));
 }
 
 /* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
@@ -205,16 +217,11 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
 /* Rows of the items from `first` on go on where the classes' items left them. */
 static void resume_rows(struct builder *b, const struct split *s, uint64_t first)
 {
-    double each = residue_resume_price(&b->price) * 1e9;
     for (; first < b->pass->n_items; first++) {
         struct abi_item *item = &b->pass->items[first];
-        uint32_t rows = 0;
         for (uint32_t r = 0; r < item->rows; r++)
-            if (item_owns(item, r) && has_entries(s->classes, item->row0 + r)) {
+            if (item_owns(item, r) && has_entries(s->classes, item->row0 + r))
                 item->resume[r / 32] |= (u32)1 << (r % 32);
-                rows++;
-            }
-        item->cost += (u32)(rows * each);
     }
 }
 
@@ -292,12 +299,31 @@ static void note_strips(struct builder *b, const struct plan *p, const struct pa
     }
 }
 
+static u32 nanoseconds(double seconds)
+{
+    double ns = ceil(seconds * 1e9);
+    return ns < 1 ? 1 : ns > (double)UINT32_MAX ? UINT32_MAX : (u32)ns;
+}
+
+/* What the plan does, and what each of its items costs. */
+static struct effort count_plan(struct builder *b, uint32_t which)
+{
+    struct effort sum = {{0}};
+    for (uint64_t k = b->pass->item_first[which]; k < b->pass->n_items; k++) {
+        struct effort e = item_effort(b->pass, &b->pass->items[k]);
+        b->pass->items[k].cost = nanoseconds(price_of(&b->report, &e));
+        effort_add(&sum, &e, 1);
+    }
+    return sum;
+}
+
 static int build_pattern(struct builder *b, const struct plan *p, const struct pattern *pattern,
                          uint32_t which, struct error *e)
 {
     struct split split;
     memset(b->alone, 0, sizeof b->alone);
     memset(b->applied, 0, sizeof b->applied);
+    b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
     choose_split(b, p, pattern, &split);
     if (split.step)
@@ -308,6 +334,8 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (failed)
         return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
+    b->pass->summary[which].effort = count_plan(b, which);
+    b->pass->summary[which].dense = b->dense;
     summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
     return 0;
 }
@@ -325,9 +353,12 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
                       bool transposed, struct error *e)
 {
     struct builder b = {.pass = pass,
-                        .price = price_make(p->machine, &p->features),
+                        .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
                         .tiles_only = p->tiles_only,
                         .place = memory_new(p->n, sizeof *b.place)};
+    b.price = b.report;
+    if (!transposed && p->features.backward)
+        b.price = price_add(b.price, p->price[PASS_DQ]);
     b.classes_allowed = !p->tiles_only && residue_applies(p->target, &p->features);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
@@ -368,6 +399,9 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
         .machine = machine,
         .features = *f,
     };
+    for (int k = 0; k < PASSES; k++)
+        p->price[k] = price_make(machine, (enum machine_pass)k,
+                                 (struct price_shape){&p->features, p->n, p->heads});
     int failed = build_pass(p, &p->forward, m, false, e);
     if (!failed && f->backward)
         failed = build_pass(p, &p->transposed, m, true, e);

@@ -17,14 +17,12 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied);
 
-/* Share of the backward pass: dQ follows the forward plan, dK and dV the transposed one. */
-#define DQ_SHARE (3.0 / 7.0)
-
 /* FLOP of the least backward pass over those of the forward: 5 products for 2. */
 #define BACKWARD_FLOOR 2.5
 
-/* The packed operands of one head, in seconds on one worker; 0 where the plan packs nothing. */
-double pack_seconds(const struct plan *p, uint32_t uses);
+/* What an item does, and what is done once a head for a plan of these kinds: operands packed. */
+struct effort item_effort(const struct plan_pass *t, const struct abi_item *item);
+struct effort pack_effort(const struct plan *p, uint32_t uses);
 
 /* Times of one mask for every head of a layer that has it, in seconds of a whole launch. */
 struct mask_times {

@@ -3,7 +3,7 @@
    the forward plan are queries; rows of the transposed plan are keys (for dK and dV). The tables
    are those of templates/abi.h, concatenated over the mask's distinct patterns. */
 #pragma once
-#include "gen/cost/machine.h"
+#include "gen/cost/price.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
 #include "masks/mask.h"
@@ -26,7 +26,8 @@ struct plan_summary {
     double
         executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
     double predicted, dense_predicted, floor;
-    const char *bound; /* "compute", "memory", "exp": what binds the floor */
+    const char *bound;           /* "compute", "memory", "exp": what binds the floor */
+    struct effort effort, dense; /* of the plan; of every tile, packing of operands included */
     struct plan_rejected rejected[PLAN_MAX_LOWERINGS];
     uint32_t n_rejected;
 };
@@ -60,6 +61,7 @@ struct plan {
     const struct target *target;
     const struct machine *machine;
     struct features features;
+    struct price price[PASSES];
     struct plan_pass forward, transposed; /* transposed is empty without features.backward */
 };
 
@@ -80,6 +82,10 @@ double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, u
                           uint32_t threads);
 double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                   uint32_t threads);
+
+/* What a pass over one layer does for a batch, all heads, with a cache of `workers` cores. */
+struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                          uint32_t batch, uint32_t workers);
 
 /* The views: text (golden, deterministic), and the contract's JSON. */
 void plan_print(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out);

@@ -65,25 +65,97 @@ static uint32_t workers_of(const struct plan *p, uint32_t threads)
     return workers ? workers : 1;
 }
 
-/* A figure of both directions, weighed as the backward pass uses them. */
-static double weigh(const struct plan *p, double forward, double transposed, bool backward)
+/* One pass of a launch: which plan it goes over, and its tensors. */
+static const struct {
+    uint32_t tensors, packed; /* that it reads or writes; operands packed for it */
+} passes[PASSES] = {
+    [PASS_FORWARD] = {4, 2},
+    [PASS_DQ] = {6, 3},
+    [PASS_DKV] = {6, 4},
+};
+
+static const struct plan_pass *pass_of(const struct plan *p, enum machine_pass pass)
 {
-    double both = DQ_SHARE * forward + (1 - DQ_SHARE) * transposed;
-    return backward ? p->machine->backward_ratio * both : forward;
+    return pass == PASS_DKV ? &p->transposed : &p->forward;
+}
+
+static double clamp_dense(double dense, double predicted)
+{
+    return dense > predicted ? dense : predicted;
+}
+
+/* Seconds of a pass for one sequence and one head of mask `which`, on one worker. */
+static double head_seconds(const struct plan *p, enum machine_pass pass, uint32_t which,
+                           bool dense)
+{
+    const struct plan_summary *s = &pass_of(p, pass)->summary[which];
+    double ours = price_of(&p->price[pass], &s->effort);
+    return dense ? clamp_dense(price_of(&p->price[pass], &s->dense), ours) : ours;
+}
+
+static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                            bool dense)
+{
+    double sum = 0;
+    for (uint32_t h = 0; h < p->heads; h++)
+        sum += head_seconds(p, pass, p->at[(size_t)layer * p->heads + h], dense);
+    return sum;
+}
+
+/* Bytes that all heads together stream, beside what each head does with what it finds in its cache. */
+static double stream_bytes(const struct plan *p, enum machine_pass pass, double heads,
+                           uint32_t workers, bool packs)
+{
+    double rows = heads * p->n * p->features.head_dim * dtype_bytes(p->features.dtype);
+    double bytes = rows * (passes[pass].tensors + (packs ? passes[pass].packed : 0));
+    return bytes * cache_miss(bytes, p->machine->cache * workers);
+}
+
+static bool packs(const struct plan *p, enum machine_pass pass)
+{
+    return pack_effort(p, pass_of(p, pass)->uses).count[UNIT_PACK] > 0;
+}
+
+struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                          uint32_t batch, uint32_t workers)
+{
+    struct effort e = {{0}};
+    for (uint32_t h = 0; h < p->heads; h++)
+        effort_add(&e, &pass_of(p, pass)->summary[p->at[(size_t)layer * p->heads + h]].effort,
+                   batch);
+    e.count[UNIT_STREAM] =
+        stream_bytes(p, pass, (double)p->heads * batch, workers, packs(p, pass));
+    return e;
+}
+
+/* Items are handed out by what they cost forward; another pass over them costs in proportion. */
+static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                           uint32_t batch, uint32_t threads)
+{
+    uint32_t workers = workers_of(p, threads);
+    const struct plan_pass *t = pass_of(p, pass);
+    double items = 0;
+    for (uint64_t k = t->layer_work[layer][0], end = k + t->layer_work[layer][1]; k < end; k++)
+        items += t->items[t->work[k].item].cost * 1e-9;
+    struct effort e = plan_effort(p, pass, layer, batch, workers);
+    double stream = e.count[UNIT_STREAM] * p->price[pass].stream;
+    double uneven = span(t, layer, batch, workers) * workers / (items * batch);
+    return ((price_of(&p->price[pass], &e) - stream) * uneven + stream) / workers +
+           p->machine->launch;
+}
+
+static bool is_backward(const struct plan *p, bool backward)
+{
+    return backward && p->features.backward;
 }
 
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                     uint32_t threads)
 {
-    uint32_t workers = workers_of(p, threads);
-    double heads = (double)p->heads * batch;
-    double pack = pack_seconds(p, p->forward.uses) * heads / workers;
-    double forward = span(&p->forward, layer, batch, workers);
-    if (!backward || !p->features.backward)
-        return forward + pack + p->machine->launch;
-    double turned = span(&p->transposed, layer, batch, workers);
-    double pack_turned = pack_seconds(p, p->transposed.uses) * heads / workers;
-    return weigh(p, forward, turned, true) + pack + pack_turned + 2 * p->machine->launch;
+    if (!is_backward(p, backward))
+        return pass_seconds(p, PASS_FORWARD, layer, batch, threads);
+    return pass_seconds(p, PASS_DQ, layer, batch, threads) +
+           pass_seconds(p, PASS_DKV, layer, batch, threads);
 }
 
 /* No plan beats the roofline, whatever the model says of a very sparse one. */
@@ -102,22 +174,29 @@ static double rounds(const struct plan *p, double head, double heads, uint32_t w
     return ceil(strips * heads / workers) * head / strips;
 }
 
+/* A launch of `heads` heads that take `seconds[pass]` each on one worker. */
+static double even_launch(const struct plan *p, bool backward, const double seconds[PASSES],
+                          double heads, uint32_t threads)
+{
+    uint32_t workers = workers_of(p, threads);
+    double sum = 0;
+    for (int k = 0; k < PASSES; k++)
+        if ((k != PASS_FORWARD) == is_backward(p, backward))
+            sum += rounds(p, seconds[k], heads, workers) + p->machine->launch +
+                   p->price[k].stream / workers *
+                       stream_bytes(p, (enum machine_pass)k, heads, workers, true);
+    return sum;
+}
+
 double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                           uint32_t threads)
 {
-    bool turned = backward && p->features.backward;
-    double sum = 0;
-    for (uint32_t h = 0; h < p->heads; h++) {
-        uint32_t which = p->at[(size_t)layer * p->heads + h];
-        double forward = p->forward.summary[which].dense_predicted;
-        sum += turned ? weigh(p, forward, p->transposed.summary[which].dense_predicted, true)
-                      : forward;
-    }
-    double heads = (double)p->heads * batch;
-    double dense = rounds(p, sum / p->heads, heads, workers_of(p, threads)) +
-                   (turned ? 2 : 1) * p->machine->launch;
-    double ours = plan_predict(p, backward, layer, batch, threads);
-    return dense > ours ? dense : ours;
+    double seconds[PASSES] = {0};
+    for (int k = 0; k < PASSES; k++)
+        if (k != PASS_DKV || p->features.backward)
+            seconds[k] = layer_seconds(p, (enum machine_pass)k, layer, true) / p->heads;
+    double dense = even_launch(p, backward, seconds, (double)p->heads * batch, threads);
+    return clamp_dense(dense, plan_predict(p, backward, layer, batch, threads));
 }
 
 double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
@@ -134,7 +213,6 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
 {
     struct mask_times ret = {0};
     const struct plan_summary *f = &p->forward.summary[which];
-    const struct plan_summary *t = backward ? &p->transposed.summary[which] : f;
     uint64_t place = 0;
     while (p->at[place] != which)
         place++;
@@ -149,11 +227,14 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
         ret.dense = plan_predict_dense(p, backward, ret.layer, batch, threads);
         return ret;
     }
-    double predicted = weigh(p, f->predicted, t->predicted, backward);
-    double dense = weigh(p, f->dense_predicted, t->dense_predicted, backward);
-    double launch = (backward ? 2 : 1) * p->machine->launch;
-    ret.predicted = rounds(p, predicted, heads, workers_of(p, threads)) + launch;
-    ret.dense = rounds(p, dense, heads, workers_of(p, threads)) + launch;
+    double ours[PASSES] = {0}, dense[PASSES] = {0};
+    for (int k = 0; k < PASSES; k++)
+        if (k != PASS_DKV || p->features.backward) {
+            ours[k] = head_seconds(p, (enum machine_pass)k, which, false);
+            dense[k] = head_seconds(p, (enum machine_pass)k, which, true);
+        }
+    ret.predicted = even_launch(p, backward, ours, heads, threads);
+    ret.dense = even_launch(p, backward, dense, heads, threads);
     ret.predicted = ret.predicted > ret.floor ? ret.predicted : ret.floor;
     ret.dense = ret.dense > ret.predicted ? ret.dense : ret.predicted;
     return ret;

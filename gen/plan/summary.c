@@ -11,7 +11,6 @@ struct tally {
     uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines;
     uint64_t gathered, shared; /* active entries of scattered columns, of residue classes */
     uint32_t step;             /* of the classes */
-    double seconds;
 };
 
 static struct tally count(const struct plan *p, const struct plan_pass *t, uint32_t which)
@@ -19,7 +18,6 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
     struct tally sum = {0};
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
-        sum.seconds += item->cost * 1e-9;
         for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
             const struct abi_piece *piece = &t->pieces[k];
             uint64_t cells = lowering_of(piece->kind)->executed(t, item, piece, p->n);
@@ -124,10 +122,31 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     }
 }
 
-double pack_seconds(const struct plan *p, uint32_t uses)
+struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
 {
-    bool packs = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
-    return packs ? price_make(p->machine, &p->features).pack_row * p->n : 0;
+    struct effort e = {{0}};
+    if (item->rows == 1 && item->step == 1) {
+        e.count[UNIT_ROW_ITEM] = 1;
+    } else {
+        e.count[UNIT_ITEM] = 1;
+        e.count[UNIT_ITEM_ROW] = item->rows;
+    }
+    for (uint32_t r = 0; r < item->rows; r++)
+        if (item->resume[r / 32] >> (r % 32) & 1)
+            e.count[UNIT_ITEM_ROW] += RESUME_OUTPUTS;
+    for (u32 k = item->piece; k < item->piece + item->pieces; k++)
+        lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
+    return e;
+}
+
+/* Panels for products, and rows as floats where the caller's are not and no matrix unit takes them. */
+struct effort pack_effort(const struct plan *p, uint32_t uses)
+{
+    struct effort e = {{0}};
+    bool panels = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
+    bool rows = uses && p->features.dtype != ABI_F32 && !target_matrix(p->target, &p->features);
+    e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
+    return e;
 }
 
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
@@ -135,18 +154,21 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
 {
     struct plan_summary *s = &pass->summary[which];
     struct tally sum = count(p, pass, which);
-    double area = (double)p->n * p->n, pack = pack_seconds(p, 1u << ABI_TILES);
+    double area = (double)p->n * p->n;
+    const struct price *price = &p->price[pass == &p->forward ? PASS_FORWARD : PASS_DKV];
+    struct effort pack = pack_effort(p, 1u << ABI_TILES), own;
     bool walks = sum.pieces[ABI_DIAGONAL];
     bool all = sum.executed == (uint64_t)p->n * p->n && !walks;
     uint32_t uses = 0;
     for (uint32_t k = 0; k < ABI_KINDS; k++)
         uses |= (uint32_t)(sum.pieces[k] > 0) << k;
     s->executed_fraction = (double)sum.executed / area;
-    s->predicted = sum.seconds + pack_seconds(p, uses);
-    for (uint32_t k = 0; lowerings[k]; k++)
-        if (!strcmp(lowerings[k]->name, "dense"))
-            s->dense_predicted = alone[k] + pack;
-    if (s->dense_predicted < s->predicted) /* item costs are rounded up to whole nanoseconds */
+    own = pack_effort(p, uses);
+    effort_add(&s->effort, &own, 1);
+    effort_add(&s->dense, &pack, 1);
+    s->predicted = price_of(price, &s->effort);
+    s->dense_predicted = price_of(price, &s->dense);
+    if (s->dense_predicted < s->predicted) /* a choice for forward and dQ together */
         s->dense_predicted = s->predicted;
     name_lowering(&sum, all, s);
     give_reason(p, &sum, pattern, all, s);
@@ -154,8 +176,12 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     for (uint32_t k = 0; lowerings[k]; k++) {
         if (!applied[k] || !strcmp(lowerings[k]->name, s->lowering))
             continue;
+        if (!strcmp(lowerings[k]->name, "dense")) {
+            s->rejected[s->n_rejected++] = (struct plan_rejected){"dense", s->dense_predicted};
+            continue;
+        }
         bool packs = lowerings[k]->kind == ABI_TILES || lowerings[k]->kind == ABI_BLOCKS;
-        s->rejected[s->n_rejected++] =
-            (struct plan_rejected){lowerings[k]->name, alone[k] + (packs ? pack : 0)};
+        s->rejected[s->n_rejected++] = (struct plan_rejected){
+            lowerings[k]->name, alone[k] + (packs ? price_of(price, &pack) : 0)};
     }
 }

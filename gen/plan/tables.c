@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gen/plan/tables.h"
 #include "masks/base/memory.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -43,12 +42,6 @@ static u32 intern(struct plan_pass *t, struct pattern_index *index, const u32 *w
     }
     memcpy(t->patterns + t->n_patterns * strip_rows, words, strip_rows * sizeof *words);
     return index->slot[at] = (u32)++t->n_patterns;
-}
-
-static u32 nanoseconds(double seconds)
-{
-    double ns = ceil(seconds * 1e9);
-    return ns < 1 ? 1 : ns > (double)UINT32_MAX ? UINT32_MAX : (u32)ns;
 }
 
 static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_piece piece)
@@ -119,7 +112,6 @@ void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t 
                      struct abi_item item, const struct draft *d)
 {
     item.piece = (u32)t->n_pieces;
-    item.cost = nanoseconds(d->cost);
     for (uint32_t k = 0; k < d->pieces; k++) {
         struct abi_piece piece = d->piece[k];
         piece.first = add_contents(t, index, strip_rows, d, &d->piece[k]);
@@ -136,7 +128,7 @@ void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const st
     tables_add_item(t, index, s->strip_rows, item, d);
 }
 
-void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, double seconds)
+void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row)
 {
     struct abi_item item = {
         .row0 = row,
@@ -144,7 +136,6 @@ void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, 
         .step = 1,
         .own = {1},
         .piece = (u32)t->n_pieces,
-        .cost = nanoseconds(seconds),
     };
     u32 first = (u32)t->n_ranges;
     for (uint64_t k = p->row[row]; k < p->row[row + 1]; k++)

@@ -12,9 +12,9 @@ struct pattern_index {
 /* Writes a draft (pieces of the strip's owned rows) as one item. */
 void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
                       const struct draft *d);
-/* The same for any item; its piece, pieces, cols and cost are set here. */
+/* The same for any item; its piece, pieces and cols are set here, its cost is not. */
 void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
                      struct abi_item item, const struct draft *d);
-/* One row alone, by the row pass; seconds is its price. */
-void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row, double seconds);
+/* One row alone, by the row pass. */
+void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
 void tables_finish(struct plan_pass *t); /* frees everything; a zeroed one is fine */

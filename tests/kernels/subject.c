@@ -60,7 +60,7 @@ static uint8_t *write_emulated(const struct mask *m, const struct target *t,
     static const uint8_t absent[] = "absent";
     *a = (struct artifact){.features = *f, .n_plans = 1, .n_targets = 1};
     a->mask = memory_copy(m, sizeof *m);
-    a->plan[0] = (struct artifact_plan){.strip_rows = t->strip_rows,
+    a->plan[0] = (struct artifact_plan){.strip_rows = plan->strip_rows,
                                         .text = view.bytes,
                                         .json = memory_text("{}"),
                                         .forward = plan->forward,

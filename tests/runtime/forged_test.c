@@ -258,8 +258,13 @@ static const struct {
     const char *mask;
     uint32_t n;
 } grounds[] = {
-    {rich, 250},        {"longformer(40,2)", 500}, {"distance(1,2,5,11,30)|global(0,-1)", 200},
-    {"blocks(3)", 250}, {"fixed(23,1)", 250},      {"diagonal(3)", 130},
+    {rich, 250},
+    {"longformer(40,2)", 500},
+    {"distance(1,2,5,11,30)|global(0,-1)", 200},
+    {"blocks(3)", 250},
+    {"fixed(23,1)", 250},
+    {"diagonal(3)", 130},
+    {"summary(16,3)&~rows(5..9)", 250},
     {"dense", 100},
 };
 

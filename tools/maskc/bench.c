@@ -119,14 +119,17 @@ static double find_sparsity(const struct mask *m, uint32_t layer)
 }
 
 static int predict(const struct maskc_kernel *k, const struct problem *p, uint32_t threads,
-                   struct bench_result *r, struct error *e)
+                   const struct calibration *calibration, struct bench_result *r,
+                   struct error *e)
 {
     const struct artifact *a = k->artifact;
-    const struct machine *machine = machine_find(a->plan[k->target->plan].machine, e);
+    const struct machine *machine =
+        machine_named(a->plan[k->target->plan].machine, calibration, e);
     const struct target *target = machine ? target_find(k->target->name, e) : NULL;
     struct plan *plan = target ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
     if (!plan)
         return -1;
+    snprintf(r->machine, sizeof r->machine, "%s", machine->name);
     r->predicted = plan_predict(plan, r->backward, p->layer, p->batch, threads);
     r->floor = plan_floor(plan, r->backward, p->layer, p->batch, threads);
     join_lowerings(plan, r->backward ? &plan->transposed : &plan->forward, p->layer, r);
@@ -151,7 +154,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
     snprintf(r.mask, sizeof r.mask, "%s", name);
     progress_show(what);
     uint32_t count = measure(all, n, backward, e);
-    if (!count || predict(ours->kernel, p, b->threads, &r, e))
+    if (!count || predict(ours->kernel, p, b->threads, b->o->calibration, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
     r.p10 = ours->seconds[count / 10];
@@ -186,6 +189,7 @@ static int compile(struct bench *b, const struct mask *m, const struct target *t
                                 .n_targets = 1,
                                 .features = *f,
                                 .machine = b->o->machine,
+                                .calibration = b->o->calibration,
                                 .cache = b->cache,
                                 .progress = progress_show};
     uint8_t *bytes = NULL;

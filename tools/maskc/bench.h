@@ -13,6 +13,7 @@ struct bench_result {
     double sparsity;                                  /* percent, all heads of the layer */
     double median, p10, p90, dense, predicted, floor; /* seconds */
     double hard; /* without the soft mask; 0: there is none */
+    char machine[32]; /* that the prediction is for */
 };
 
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,

@@ -2,7 +2,17 @@
 /* A bench as a table for people and as JSON for programs. */
 #include "tools/maskc/bench.h"
 #include "tools/maskc/command.h"
+#include <math.h>
 #include <stdio.h>
+
+/* How many predictions were within a fifth of what was measured. */
+static uint32_t count_within(const struct bench_result *result, uint32_t count)
+{
+    uint32_t within = 0;
+    for (uint32_t k = 0; k < count; k++)
+        within += fabs(result[k].predicted - result[k].median) <= 0.2 * result[k].median;
+    return within;
+}
 
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count)
@@ -24,21 +34,23 @@ void bench_print_table(const char *device, uint32_t threads, const struct bench_
             printf(" %9.3f %7.2fx", 1e3 * r->hard, r->median / r->hard);
         putchar('\n');
     }
+    printf("%u of %u predictions within 20 %% of the median\n", count_within(result, count),
+           count);
 }
 
 static json_t *result_json(const struct bench_result *r)
 {
-    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:o, s:o}",
-                     "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
-                     (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype),
-                     "pass", r->backward ? "backward" : "forward", "lowering", r->lowering,
-                     "reason", r->reason, "sparsity", command_number(r->sparsity), "median_s",
-                     command_number(r->median), "p10_s", command_number(r->p10), "p90_s",
-                     command_number(r->p90), "dense_s", command_number(r->dense), "speedup",
-                     command_number(r->dense / r->median), "predicted_s",
-                     command_number(r->predicted), "floor_s", command_number(r->floor),
-                     "hard_s", r->hard > 0 ? command_number(r->hard) : json_null());
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
+        "s:o, s:o, s:o, s:o, s:s}",
+        "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
+        (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype), "pass",
+        r->backward ? "backward" : "forward", "lowering", r->lowering, "reason", r->reason,
+        "sparsity", command_number(r->sparsity), "median_s", command_number(r->median), "p10_s",
+        command_number(r->p10), "p90_s", command_number(r->p90), "dense_s",
+        command_number(r->dense), "speedup", command_number(r->dense / r->median),
+        "predicted_s", command_number(r->predicted), "floor_s", command_number(r->floor),
+        "hard_s", r->hard > 0 ? command_number(r->hard) : json_null(), "machine", r->machine);
 }
 
 void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,
@@ -47,6 +59,8 @@ void bench_print_json(const char *device, uint32_t threads, const struct bench_r
     json_t *list = json_array();
     for (uint32_t k = 0; k < count; k++)
         json_array_append_new(list, result_json(&result[k]));
-    command_print_json(json_pack("{s:s, s:i, s:o}", "device", device, "threads", (int)threads,
-                                 "results", list));
+    double share = count ? (double)count_within(result, count) / count : 0;
+    command_print_json(json_pack("{s:s, s:i, s:o, s:o}", "device", device, "threads",
+                                 (int)threads, "results", list, "predicted_within_20_percent",
+                                 count ? command_number(share) : json_null()));
 }

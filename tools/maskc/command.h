@@ -28,6 +28,7 @@ int command_info(const struct options *o);
 int command_verify(const struct options *o);
 int command_run(const struct options *o);
 int command_bench(const struct options *o);
+int command_calibrate(const struct options *o);
 int command_cache(const struct options *o);
 int command_devices(const struct options *o);
 

@@ -11,13 +11,15 @@
 int command_request(const struct options *o, const char *default_targets,
                     const struct target **target, struct compile_request *ret, struct error *e)
 {
-    *ret = (struct compile_request){
-        .targets = target, .machine = o->machine, .progress = progress_show};
+    *ret = (struct compile_request){.targets = target,
+                                    .machine = o->machine,
+                                    .calibration = o->calibration,
+                                    .progress = progress_show};
     const char *list = o->target ? o->target : default_targets;
     if (options_features(o, NULL, &ret->features, e) ||
         targets_resolve(list, &ret->features, target, ARTIFACT_MAX_TARGETS, &ret->n_targets,
                         e) ||
-        (o->machine && !machine_find(o->machine, e)))
+        (o->machine && strcmp(o->machine, CALIBRATED) && !machine_find(o->machine, e)))
         return -1;
     for (uint32_t t = 0; t < ret->n_targets; t++)
         if (features_check(&ret->features, target[t], e))

@@ -104,7 +104,7 @@ static int emit(const struct options *o, struct error *e)
                          r.n_targets);
     struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
     const struct machine *machine =
-        machine_find(r.machine ? r.machine : target_machine(target[0], &r.features), e);
+        machine_choose(r.machine, r.calibration, target[0], &r.features, e);
     r.features.length = m ? m->n : 0;
     struct plan *p = m && machine ? plan_build(m, target[0], &r.features, machine, e) : NULL;
     int code = -1;

@@ -40,6 +40,7 @@ const struct command commands[] = {
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(SOFT) |      O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
+    {"calibrate", "", "measures this machine for later plans", NULL, O(JSON) | O(DEVICE), 0, 0, command_calibrate},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
     {0},
@@ -87,6 +88,20 @@ static int finish(int code)
     return code;
 }
 
+/* Where a row of the table is asked for, none is needed; one that cannot be read is no more than
+   worth a word, unless it is asked for. */
+static int load_calibration(struct options *o)
+{
+    struct error e = {0};
+    bool asked = o->machine && !strcmp(o->machine, CALIBRATED);
+    if ((o->machine && !asked) || !calibration_load(&o->calibration, &e))
+        return 0;
+    if (asked)
+        return command_fail(&e);
+    fprintf(stderr, "maskc: %s; it is ignored\n", e.text);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "--help";
@@ -101,5 +116,9 @@ int main(int argc, char **argv)
     }
     struct options o;
     options_parse(c, argc - 1, argv + 1, &o);
-    return finish(c->run(&o));
+    int code = c->options & O(MACHINE) ? load_calibration(&o) : 0;
+    if (!code)
+        code = c->run(&o);
+    calibration_destroy(o.calibration);
+    return finish(code);
 }

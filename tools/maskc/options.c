@@ -57,7 +57,7 @@ static const struct row rows[OPTION_COUNT] = {
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, FLAG, AT(forward_only)},
     [OPTION_SOFT]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, TEXT, AT(soft)},
-    [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for (default: by target)", GROUP_KERNEL, TEXT, AT(machine)},
+    [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, TEXT, AT(machine)},
 
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, U32, AT(batch)},
     [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_LAUNCH, U32, AT(threads)},

@@ -79,6 +79,7 @@ struct options {
     bool has_threshold, has_keep, dam, border;
 
     const char *target, *dtype, *transform, *machine;
+    struct calibration *calibration; /* stored for this machine, or null; main's */
     uint32_t head_dim;
     bool with_dropout, forward_only;
     const char *soft; /* bias or scale */
@@ -96,6 +97,7 @@ struct options {
 };
 
 struct command;
+struct calibration;
 /* Fills *ret or ends the program: --help with exit code 0, bad usage with one line and 2. */
 void options_parse(const struct command *command, int argc, char **argv, struct options *ret);
 

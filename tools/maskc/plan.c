@@ -35,9 +35,8 @@ int command_plan(const struct options *o)
     struct compile_request request;
     if (command_request(o, "cpu", target, &request, &e))
         return command_fail(&e);
-    const char *name =
-        request.machine ? request.machine : target_machine(target[0], &request.features);
-    const struct machine *machine = machine_find(name, &e);
+    const struct machine *machine =
+        machine_choose(request.machine, request.calibration, target[0], &request.features, &e);
     if (!machine)
         return command_fail(&e);
     struct mask *mask = options_mask(o, o->argument[0], o->length[0], PLAN_HEADS, &e);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calibration's probes: our own kernels on small masks that between them do all that plans count, each
+   timed pass by pass on one core. */
+#pragma once
+#include "gen/cost/fit.h"
+#include "runtime/cache.h"
+#include "runtime/calibration.h"
+
+struct probe_time {
+    char name[64], lowering[80];
+    double seconds[PASSES];
+    struct fit_row row[PASSES];
+};
+
+/* Times every probe for kernels of this type and returns how many; 0 with *e set. `row` is the machine
+   that the target's kernels of this type are planned for. The caller frees *ret. */
+uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
+                     struct cache *cache, struct probe_time **ret, struct error *e);
