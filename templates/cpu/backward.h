@@ -332,9 +332,8 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
         return;
     strip_open(&t, s, &s->a->forward, item, 0, scratch);
     if (t.live) {
-        strip_read(&t, &s->a->q, t.factor, t.m->row[0]);
+        strip_take(&t, &s->a->q, t.factor, 0);
         strip_read(&t, &s->a->d_o, 1, t.m->row[1]);
-        strip_round(&t, 0);
         strip_round(&t, 1);
         strip_clear_sums(&t, 0);
         if (DELTA_LATE)
@@ -359,10 +358,8 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
         return;
     strip_open(&t, s, &s->a->transposed, item, 1, scratch);
     if (t.live) {
-        strip_read(&t, &s->a->k, t.factor, t.m->row[0]);
-        strip_read(&t, &s->a->v, 1, t.m->row[1]);
-        strip_round(&t, 0);
-        strip_round(&t, 1);
+        strip_take(&t, &s->a->k, t.factor, 0);
+        strip_take(&t, &s->a->v, 1, 1);
         strip_clear_sums(&t, 0);
         strip_clear_sums(&t, 1);
         strip_backward(&t);

@@ -25,19 +25,19 @@ static void columns_product(const struct strip *t, const struct group *g, u32 op
 {
     enum { PANEL = MATRIX_COLS * DEPTH / 2 };
     const enum operand_kind o = columns_operand(t, operand);
-    float *panels = t->m->gather[0];
-    for (u32 k = 0; k < TILE; k += 4) {
-        const float *row[4];
-        float *to = panels + k / MATRIX_COLS * PANEL + k % MATRIX_COLS;
-        for (u32 x = 0; x < 4; x++)
-            row[x] = (const float *)(const void *)columns_row(t, g, o, k + x);
-        for (u32 d = 0; d < HEAD_DIM / 2; d += 4)
-            transpose_quads(row, d, to + d * MATRIX_COLS, MATRIX_COLS);
-        for (u32 d = HEAD_DIM / 2; d < DEPTH / 2; d++)
-            *(quad_at *)(to + d * MATRIX_COLS) = (quad){0};
+    const u16 *a = strip_rows(t, operand);
+    const u32 panels = g->width > MATRIX_COLS ? 2 : 1;
+    float *b = t->m->gather[0];
+    for (u32 k = 0; k < panels; k++) {
+        const float *row[MATRIX_COLS];
+        for (u32 x = 0; x < MATRIX_COLS; x++)
+            row[x] = (const float *)(const void *)columns_row(t, g, o, k * MATRIX_COLS + x);
+        panel_of_rows(row, b + k * PANEL);
     }
-    const struct operand gathered = {.panels = panels};
-    scores_product(c, strip_rows(t, operand), &gathered, 0, g->live);
+    block_zero(g->live, 2);
+    for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS)
+        block_step(a + d, DEPTH, b, b + PANEL, MATRIX_COLS, g->live, panels);
+    block_store(c, SCORE_STRIDE, g->live, 2);
 }
 
 static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,

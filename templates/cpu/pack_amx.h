@@ -18,19 +18,66 @@ INLINE const u16 *half_row(const struct sequence *s, enum operand_kind k, u32 i)
     return i < s->length ? (const u16 *)t->data + element_at(s, t, i) : zero;
 }
 
-/* Words are moved as floats: nothing is computed with them. */
+/* Two vectors to one by lanes of 32 bits (UNPACK), of 64 (PAIR) and of 128 (QUARTER: two of each). */
+/* clang-format off */
+#define UNPACK(a, b, i) __builtin_shufflevector(a, b, \
+    i, i + 16, i + 1, i + 17, i + 4, i + 20, i + 5, i + 21, \
+    i + 8, i + 24, i + 9, i + 25, i + 12, i + 28, i + 13, i + 29)
+#define PAIR(a, b, i) __builtin_shufflevector(a, b, \
+    i, i + 1, i + 16, i + 17, i + 4, i + 5, i + 20, i + 21, \
+    i + 8, i + 9, i + 24, i + 25, i + 12, i + 13, i + 28, i + 29)
+#define QUARTER(a, b, i, k) __builtin_shufflevector(a, b, \
+    i, i + 1, i + 2, i + 3, k, k + 1, k + 2, k + 3, \
+    i + 16, i + 17, i + 18, i + 19, k + 16, k + 17, k + 18, k + 19)
+/* clang-format on */
+
+/* 16 words of each of 16 rows become 16 rows of a panel. Words are moved as floats: nothing is
+   computed with them. */
+INLINE void transpose_words(const float *const row[16], u32 d, float *to)
+{
+    vec x[16], y[16];
+    for (u32 k = 0; k < 16; k++)
+        x[k] = load(row[k] + d);
+    for (u32 k = 0; k < 16; k += 2) {
+        y[k] = UNPACK(x[k], x[k + 1], 0);
+        y[k + 1] = UNPACK(x[k], x[k + 1], 2);
+    }
+    for (u32 k = 0; k < 16; k += 4)
+        for (u32 i = 0; i < 2; i++) {
+            x[k + 2 * i] = PAIR(y[k + i], y[k + i + 2], 0);
+            x[k + 2 * i + 1] = PAIR(y[k + i], y[k + i + 2], 2);
+        }
+    for (u32 i = 0; i < 4; i++) {
+        vec low0 = QUARTER(x[i], x[i + 4], 0, 4), low1 = QUARTER(x[i + 8], x[i + 12], 0, 4);
+        vec high0 = QUARTER(x[i], x[i + 4], 8, 12), high1 = QUARTER(x[i + 8], x[i + 12], 8, 12);
+        store(to + i * MATRIX_COLS, QUARTER(low0, low1, 0, 8));
+        store(to + (i + 4) * MATRIX_COLS, QUARTER(low0, low1, 4, 12));
+        store(to + (i + 8) * MATRIX_COLS, QUARTER(high0, high1, 0, 8));
+        store(to + (i + 12) * MATRIX_COLS, QUARTER(high0, high1, 4, 12));
+    }
+}
+
+/* One panel: 16 rows of an operand, transposed by pairs of features. */
+INLINE void panel_of_rows(const float *const row[MATRIX_COLS], float *to)
+{
+    u32 d = 0;
+    for (; d + 16 <= HEAD_DIM / 2; d += 16)
+        transpose_words(row, d, to + d * MATRIX_COLS);
+    for (; d < HEAD_DIM / 2; d += 4)
+        for (u32 c = 0; c < MATRIX_COLS; c += 4)
+            transpose_quads(row + c, d, to + d * MATRIX_COLS + c, MATRIX_COLS);
+    for (; d < DEPTH / 2; d++)
+        store(to + d * MATRIX_COLS, splat(0));
+}
+
 static void panels_pack(const struct sequence *s, enum operand_kind k)
 {
     float *to = pack_panels(s, k);
-    for (u32 c = 0; c < matrix_columns(s); c += 4) {
-        const float *row[4];
-        float *panel = to + c / MATRIX_COLS * (MATRIX_COLS * DEPTH / 2) + c % MATRIX_COLS;
-        for (u32 r = 0; r < 4; r++)
+    for (u32 c = 0; c < matrix_columns(s); c += MATRIX_COLS, to += MATRIX_COLS * DEPTH / 2) {
+        const float *row[MATRIX_COLS];
+        for (u32 r = 0; r < MATRIX_COLS; r++)
             row[r] = (const float *)(const void *)half_row(s, k, c + r);
-        for (u32 d = 0; d < HEAD_DIM / 2; d += 4)
-            transpose_quads(row, d, panel + d * MATRIX_COLS, MATRIX_COLS);
-        for (u32 d = HEAD_DIM / 2; d < DEPTH / 2; d++)
-            *(quad_at *)(panel + d * MATRIX_COLS) = (quad){0};
+        panel_of_rows(row, to);
     }
 }
 

@@ -71,6 +71,7 @@ struct strip {
     u32 live;                  /* bit r: row r is owned and below the length */
     u32 live_blocks;           /* row blocks with a live row */
     u32 rows;                  /* rows of a block that are in use */
+    u32 walks;                 /* 1 where some piece is one */
     struct operand operand[2]; /* columns: for S, for dP */
     float factor; /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
     float gain;   /* ... its sign alone is in the rows, as that rounds nothing */
@@ -137,6 +138,8 @@ static void strip_open(struct strip *t, const struct sequence *s, const struct a
     for (u32 k = 0; k < item->pieces; k++)
         if (piece_is_panel(plan->pieces[item->piece + k].kind))
             t->rows = (item->rows + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
+        else
+            t->walks = 1;
 }
 
 INLINE int row_live(const struct strip *t, u32 r)
@@ -158,6 +161,16 @@ static void strip_read(const struct strip *t, const struct abi_tensor *from, flo
 
 /* The rows that products with the columns take: for S (0) or for dP (1). */
 #if AMX
+/* A row as it came; null: zeros. */
+INLINE void half_copy(const u16 *from, u16 *to)
+{
+    for (u32 d = 0; d < HEAD_DIM; d += 8)
+        *(quad_at *)(void *)(to + d) =
+            from ? *(const quad_at *)(const void *)(from + d) : (quad){0};
+    for (u32 d = HEAD_DIM; d < DEPTH; d += 8)
+        *(quad_at *)(void *)(to + d) = (quad){0};
+}
+
 INLINE const u16 *strip_rows(const struct strip *t, u32 which)
 {
     return t->m->half_row[which][0];
@@ -183,6 +196,24 @@ INLINE void strip_round(const struct strip *t, u32 which)
     (void)t, (void)which;
 }
 #endif
+
+/* The strip's rows of a tensor, as products take them and, for walks, as floats. */
+static void strip_take(const struct strip *t, const struct abi_tensor *from, float factor,
+                       u32 which)
+{
+#if AMX
+    if (factor == 1 && !t->walks) {
+        for (u32 r = 0; r < t->rows; r++)
+            half_copy(row_live(t, r) ? (const u16 *)from->data +
+                                           element_at(&t->s, from, row_of(t->item, r))
+                                     : 0,
+                      t->m->half_row[which][r]);
+        return;
+    }
+#endif
+    strip_read(t, from, factor, t->m->row[which]);
+    strip_round(t, which);
+}
 
 static void strip_clear_sums(const struct strip *t, u32 which)
 {
