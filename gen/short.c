@@ -5,12 +5,16 @@
 #include <stddef.h>
 
 enum {
-    ROWS = 16,               /* of a warp */
-    BLOCK_WARPS = 8,         /* heads are put together until a block has that many, ... */
-    BLOCK_BYTES = 48 * 1024, /* ... or this much shared memory, so that several blocks fit */
+    ROWS = 16, /* of a warp */
+    FORWARD_WARPS =
+        4, /* of a block, at most; heads are put together until there are as many, */
+    BACKWARD_WARPS = 8,      /* (or one head's, which may be more) */
+    BLOCK_BYTES = 48 * 1024, /* or this much shared memory */
     FORWARD_BYTES =
-        99 * 1024,        /* two blocks fit the largest parts; longer heads are for streaming */
-    SPARSEGEN_ROWS = 128, /* all scores of a row are held in registers */
+        99 * 1024, /* two blocks fit the largest parts; longer heads are for streaming */
+    REGISTERS = 64 * 1024, /* of a processor */
+    MOST_REGISTERS = 255,  /* of a thread */
+    SPARSEGEN_ROWS = 128,  /* all scores of a row are held in registers */
 };
 
 static uint32_t rounded(uint32_t x)
@@ -20,17 +24,41 @@ static uint32_t rounded(uint32_t x)
 
 static bool is_candidate(const struct target *t, const struct features *f)
 {
-    return t->kind == TARGET_CUDA && f->dtype != ABI_F32 && f->length > 0 &&
-           f->length <= FORWARD_BYTES / 4 / ROWS;
+    return t->kind == TARGET_CUDA && f->dtype != ABI_F32 && f->soft == ABI_SOFT_NONE &&
+           f->length > 0 && f->length <= FORWARD_BYTES / 4 / ROWS;
 }
 
-static void group_heads(struct short_shape *s, uint32_t head_bytes)
+/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). */
+static uint32_t forward_registers(const struct features *f)
 {
-    s->heads = s->blocks = 1;
-    while ((s->heads + 1) * s->warps <= BLOCK_WARPS &&
+    return f->head_dim > 80 || f->transform == ABI_SPARSEGEN ? MOST_REGISTERS : 168;
+}
+
+static uint32_t backward_registers(const struct features *f)
+{
+    return f->head_dim > 64 ? MOST_REGISTERS : 128;
+}
+
+/* Blocks that fit a processor at a time, which has a KiB more shared memory than a block may ask for
+   and takes a KiB for each. */
+static uint32_t fit_blocks(const struct target *t, const struct short_shape *s,
+                           uint32_t registers)
+{
+    uint32_t by_registers = REGISTERS / registers / (32 * s->warps * s->heads);
+    uint32_t by_shared = (t->shared_bytes + 1024) / (s->shared_bytes + 1024);
+    uint32_t blocks = by_registers < by_shared ? by_registers : by_shared;
+    return blocks ? blocks : 1;
+}
+
+static void group_heads(const struct target *t, struct short_shape *s, uint32_t head_bytes,
+                        uint32_t most_warps, uint32_t registers)
+{
+    s->heads = 1;
+    while ((s->heads + 1) * s->warps <= most_warps &&
            (s->heads + 1) * head_bytes <= BLOCK_BYTES)
         s->heads++;
     s->shared_bytes = s->heads * head_bytes;
+    s->blocks = fit_blocks(t, s, registers);
 }
 
 /* K and V. Where a head has more strips of 16 than a block has warps, all warps do as many. */
@@ -39,13 +67,13 @@ bool short_forward(const struct target *t, const struct features *f, struct shor
     if (!is_candidate(t, f))
         return false;
     uint32_t rows = rounded(f->length), bytes = 2 * rows * rounded(f->head_dim) * 2;
-    uint32_t strips = rows / ROWS, rounds = (strips + BLOCK_WARPS - 1) / BLOCK_WARPS;
+    uint32_t strips = rows / ROWS, rounds = (strips + FORWARD_WARPS - 1) / FORWARD_WARPS;
     if (bytes > FORWARD_BYTES || bytes > t->shared_bytes ||
         (f->transform == ABI_SPARSEGEN && rows > SPARSEGEN_ROWS))
         return false;
     if (ret) {
         *ret = (struct short_shape){.rows = rows, .warps = (strips + rounds - 1) / rounds};
-        group_heads(ret, bytes);
+        group_heads(t, ret, bytes, FORWARD_WARPS, forward_registers(f));
     }
     return true;
 }
@@ -61,7 +89,7 @@ bool short_backward(const struct target *t, const struct features *f, struct sho
         return false;
     if (ret) {
         *ret = (struct short_shape){.rows = rows, .warps = rows / ROWS};
-        group_heads(ret, bytes);
+        group_heads(t, ret, bytes, BACKWARD_WARPS, backward_registers(f));
     }
     return true;
 }

@@ -55,7 +55,7 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
         return -1;
     struct artifact_plan *a = &p->artifact.plan[p->artifact.n_plans];
     p->plan[p->artifact.n_plans++] = plan;
-    a->strip_rows = t->strip_rows;
+    a->strip_rows = plan->strip_rows;
     a->forward = plan->forward;
     a->transposed = plan->transposed;
     snprintf(a->machine, sizeof a->machine, "%s", machine->name);

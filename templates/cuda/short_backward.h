@@ -47,11 +47,20 @@ struct short_state {
     float lse[2], delta[2];
 };
 
-DEVICE void short_load_all(struct frag_a rows[SHORT_STEPS], const half_t *operand, u32 row0)
+/* The warp's rows of one operand times the tile's columns of another. */
+DEVICE void short_products(struct short_scores *s, const struct short_job *j,
+                           enum short_operand rows, u32 row0, enum short_operand columns,
+                           const struct short_tile *t)
 {
+    short_scores_clear(s);
     UNROLL
-    for (u32 s = 0; s < SHORT_STEPS; s++)
-        short_load_rows(&rows[s], operand, row0, 2 * s);
+    for (u32 step = 0; step < SHORT_STEPS; step += 2) {
+        struct frag_a two[2];
+        short_load_rows(&two[0], short_operand(j, rows), row0, 2 * step);
+        if (step + 1 < SHORT_STEPS)
+            short_load_rows(&two[1], short_operand(j, rows), row0, 2 * step + 2);
+        short_dots(s, two, step, short_operand(j, columns), t);
+    }
 }
 
 /* P and dP of the warp's queries at a tile. dP of dropped entries is 0, that of others has the
@@ -60,12 +69,9 @@ DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
                          const struct abi_args *a, const struct short_job *j, u32 row0,
                          const struct short_tile *t, const struct short_state *state, u32 kept)
 {
-    struct frag_a rows[SHORT_STEPS];
     float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
-    short_load_all(rows, short_operand(j, SHORT_Q), row0);
-    short_dots(p, rows, short_operand(j, SHORT_K), t);
-    short_load_all(rows, short_operand(j, SHORT_D_O), row0);
-    short_dots(dp, rows, short_operand(j, SHORT_V), t);
+    short_products(p, j, SHORT_Q, row0, SHORT_K, t);
+    short_products(dp, j, SHORT_D_O, row0, SHORT_V, t);
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
@@ -87,14 +93,14 @@ DEVICE void short_stage(const struct short_scores *s, const struct short_job *j,
     half_t *square = short_square(j);
     UNROLL
     for (u32 f = 0; f < 4; f++) {
-        u32 chunk = t->col0 / 8 + f, row = row0 + short_row(), inner = 2 * short_pair();
-        if (!(t->live >> (f & 2) & 3))
-            continue;
+        u32 chunk = t->col0 / 8 + f;
+        half_t *at = square + 2 * short_pair() +
+                     short_place(row0, short_row(), chunk, SHORT_SQUARE_CHUNKS);
         const struct frag_c *c = &s->at[f];
-        shared_put_u32(square + short_place(row, chunk, SHORT_SQUARE_CHUNKS) + inner,
-                       half_pack(c->x[0], c->x[1]));
-        shared_put_u32(square + short_place(row + 8, chunk, SHORT_SQUARE_CHUNKS) + inner,
-                       half_pack(c->x[2], c->x[3]));
+        if (!short_live(t, f & 2, 2))
+            continue;
+        shared_put_u32(at, half_pack(c->x[0], c->x[1]));
+        shared_put_u32(at + 8 * SHORT_ROWS, half_pack(c->x[2], c->x[3]));
     }
 }
 
@@ -122,7 +128,7 @@ DEVICE void short_weigh_queries(const struct abi_args *a, const struct short_job
         }
         short_drop(&p, kept);
         short_stage(&p, j, row0, &t);
-        map |= (((t.live & 3) != 0) | (t.live >> 2 != 0) << 1) << t.col0 / 16;
+        map |= (short_live(&t, 0, 2) | short_live(&t, 2, 2) << 1) << t.col0 / 16;
     }
     UNROLL
     for (u32 row = 0; row < 2; row++) {
@@ -177,9 +183,10 @@ DEVICE void short_gather_keys(const struct short_job *j, enum short_operand whic
         struct frag_a rows;
         if (!(shared_get_u32(short_map(j, strip)) >> j->warp & 1))
             continue;
-        u32 query = 16 * strip + lane % 8 + 8 * (lane / 16), chunk = 2 * j->warp + lane / 8 % 2;
-        matrix_load4_transposed(rows.x, short_square(j) +
-                                            short_place(query, chunk, SHORT_SQUARE_CHUNKS));
+        u32 query = 16 * strip + 8 * (lane / 16), chunk = 2 * j->warp + lane / 8 % 2;
+        matrix_load4_transposed(rows.x,
+                                short_square(j) + short_place(query, lane % 8, chunk,
+                                                              SHORT_SQUARE_CHUNKS));
         UNROLL
         for (u32 c = 0; c < SHORT_CHUNKS; c += 2) {
             u32 r[4];

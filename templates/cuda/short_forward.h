@@ -30,7 +30,7 @@ DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++) {
         t[u].col0 = SHORT_ALL ? 32 * u : 0;
-        t[u].low = t[u].high = t[u].live = 0;
+        t[u].seen = t[u].any = 0;
     }
     NO_UNROLL
     while (count < SHORT_HELD && short_next(w, j, &next)) {
@@ -38,9 +38,8 @@ DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
         for (u32 u = 0; u < SHORT_HELD; u++) {
             u32 here = SHORT_ALL ? next.col0 == 32 * u : count == u;
             t[u].col0 = !SHORT_ALL && here ? next.col0 : t[u].col0;
-            t[u].low = here ? next.low : t[u].low;
-            t[u].high = here ? next.high : t[u].high;
-            t[u].live = here ? next.live : t[u].live;
+            t[u].seen = here ? next.seen : t[u].seen;
+            t[u].any = here ? next.any : t[u].any;
         }
         count++;
     }
@@ -56,7 +55,10 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const str
     u32 any = short_tiles(w, j, t);
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++) {
-        short_dots(&s[u], q, short_keys(j), &t[u]);
+        short_scores_clear(&s[u]);
+        UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += 2)
+            short_dots(&s[u], q + step, step, short_keys(j), &t[u]);
         short_mask(&s[u], &t[u], scale);
     }
     return any;
@@ -68,7 +70,7 @@ DEVICE void short_add_values(struct frag_c o[SHORT_CHUNKS], struct short_scores 
 {
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++) {
-        if (!t[u].live)
+        if (!t[u].any)
             continue;
         short_drop(&s[u], short_kept(a, j, row0, &t[u]));
         short_accumulate(o, &s[u], short_values(j), &t[u]);
@@ -156,7 +158,8 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
     short_finish(o, by, lse, a, j, row0);
 }
 
-/* One head of each team. The warps of a team take its strips of 16 rows in turn. */
+/* One head of each team. The warps of a team take its strips of 16 rows in turn, all equally often,
+   because there are barriers on the way. */
 DEVICE void short_forward(const struct abi_args *a, const struct short_job *j)
 {
     enum { STRIDE = 16 * SHORT_FORWARD_WARPS };
@@ -168,7 +171,8 @@ DEVICE void short_forward(const struct abi_args *a, const struct short_job *j)
     COPY_ASYNC_WAIT(SHORT_ALL ? 1 : 0);
     SYNC();
     NO_UNROLL
-    for (u32 row0 = 16 * j->warp; row0 < SHORT_ROWS; row0 += STRIDE) {
+    for (u32 first = 0; first < SHORT_ROWS; first += STRIDE) {
+        u32 row0 = first + 16 * j->warp;
         if (TRANSFORM == ABI_SPARSEGEN)
             short_strip_sparsegen(a, j, row0);
         else

@@ -81,11 +81,12 @@ DEVICE u8 *short_data(const struct abi_tensor *t, const struct short_job *j)
 
 /* ---- operands in shared memory ---- */
 
-/* Halves from the start of an operand to a chunk of a row; `chunks` (even) in a row. */
-DEVICE u32 short_place(u32 row, u32 chunk, u32 chunks)
+/* Halves from the start of an operand to a chunk of row eight + row, where `eight` is a multiple of 8
+   and row < 8; `chunks` (even) in a row. */
+DEVICE u32 short_place(u32 eight, u32 row, u32 chunk, u32 chunks)
 {
     u32 bits = chunks % 8 == 0 ? 3 : chunks % 4 == 0 ? 2 : 1;
-    return 8 * (row * chunks + (chunk ^ (row >> (3 - bits) & ((1u << bits) - 1))));
+    return 8 * eight * chunks + 8 * (row * chunks + (chunk ^ row >> (3 - bits)));
 }
 
 /* Starts copying the sequence's rows of an operand; rows up to the next 16, and positions beyond
@@ -100,7 +101,8 @@ DEVICE void short_fetch(half_t *to, const struct abi_tensor *t, const struct sho
         u32 row = k / SHORT_CHUNKS, chunk = k % SHORT_CHUNKS;
         u32 there = row < j->length && 8 * chunk < HEAD_DIM;
         const u8 *at = from + (i64)row * t->row * 2 + 16 * chunk;
-        copy_async_16(to + short_place(row, chunk, SHORT_CHUNKS), there ? at : t->data, there);
+        copy_async_16(to + short_place(row & ~7u, row & 7, chunk, SHORT_CHUNKS),
+                      there ? at : t->data, there);
     }
 }
 
@@ -113,7 +115,7 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
     u32 at = chunk + short_lane() / 8;
     if (SHORT_CHUNKS % 4 && at >= SHORT_CHUNKS)
         at -= 2;
-    matrix_load4(r, operand + short_place(row + short_lane() % 8, at, SHORT_CHUNKS));
+    matrix_load4(r, operand + short_place(row, short_lane() % 8, at, SHORT_CHUNKS));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
@@ -121,15 +123,16 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 DEVICE void short_load_values(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4_transposed(
-        r, operand + short_place(row + lane % 16, chunk + lane / 16, SHORT_CHUNKS));
+    matrix_load4_transposed(r, operand + short_place(row + (lane & 8), lane % 8,
+                                                     chunk + lane / 16, SHORT_CHUNKS));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
 DEVICE void short_load_rows(struct frag_a *a, const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4(a->x, operand + short_place(row + lane % 16, chunk + lane / 16, SHORT_CHUNKS));
+    matrix_load4(a->x, operand + short_place(row + (lane & 8), lane % 8, chunk + lane / 16,
+                                             SHORT_CHUNKS));
 }
 
 #endif

@@ -74,7 +74,7 @@ DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
     UNROLL
     for (u32 f = 0; f < 4 * SHORT_HELD; f++) {
         struct frag_c *c = &s[f / 4].at[f % 4];
-        u32 live = t[f / 4].live >> f % 4 & 1;
+        u32 live = short_live(&t[f / 4], f % 4, 1);
         UNROLL
         for (u32 e = 0; e < 4; e++) {
             c->x[e] = live ? exp2_of(c->x[e] - origin[e / 2]) : 0;

@@ -13,8 +13,8 @@ struct short_scores {
 
 struct short_tile {
     u32 col0;
-    u32 low, high; /* bit c: the lane's row (and the one 8 below) sees column col0 + c */
-    u32 live;      /* bit f: some row of the 16 sees a column of fragment f */
+    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds */
+    u32 any;  /* of all lanes together: 0 where nothing is to be done */
 };
 
 struct short_walk {
@@ -67,13 +67,12 @@ DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct sh
         if (t.col0 >= j->length)
             continue;
         u32 row = w->row0 + short_row();
+        u32 upper = short_word(w->plan, t, w->strip, row, j->length) >> 2 * short_pair();
+        u32 lower = short_word(w->plan, t, w->strip + 8, row + 8, j->length) >> 2 * short_pair();
         ret->col0 = t.col0;
-        ret->low = short_word(w->plan, t, w->strip, row, j->length);
-        ret->high = short_word(w->plan, t, w->strip + 8, row + 8, j->length);
-        u32 any = warp_or(ret->low | ret->high);
-        ret->live = ((any & 0xffu) != 0) | ((any & 0xff00u) != 0) << 1 |
-                    ((any & 0xff0000u) != 0) << 2 | (any >> 24 != 0) << 3;
-        if (any)
+        ret->seen = (upper & 0x03030303u) | (lower & 0x03030303u) << 2;
+        ret->any = warp_or(ret->seen);
+        if (ret->any)
             return 1;
     }
     return 0;
@@ -82,30 +81,36 @@ DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct sh
 /* Whether the lane's entry e of fragment f is seen. */
 DEVICE u32 short_sees(const struct short_tile *t, u32 f, u32 e)
 {
-    return (e < 2 ? t->low : t->high) >> (8 * f + 2 * short_pair() + (e & 1)) & 1;
+    return t->seen >> (8 * f + e) & 1;
 }
 
-/* s = rows . columns over the head, in the live fragments; zeros elsewhere. `rows` are the warp's
-   16, as first operands; `columns` an operand in shared memory. */
-DEVICE void short_dots(struct short_scores *s, const struct frag_a rows[SHORT_STEPS],
+/* Whether any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
+DEVICE u32 short_live(const struct short_tile *t, u32 f, u32 count)
+{
+    return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
+}
+
+DEVICE void short_scores_clear(struct short_scores *s)
+{
+    UNROLL
+    for (u32 k = 0; k < 16; k++)
+        s->at[k / 4].x[k % 4] = 0;
+}
+
+/* s += rows . columns over two steps of the head, in the live fragments. `rows` are the warp's 16 as
+   first operands, those of an odd head's last step alone; `columns` an operand in shared memory. */
+DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 step,
                        const half_t *columns, const struct short_tile *t)
 {
     UNROLL
-    for (u32 f = 0; f < 4; f++)
-        s->at[f].x[0] = s->at[f].x[1] = s->at[f].x[2] = s->at[f].x[3] = 0;
-    UNROLL
-    for (u32 step = 0; step < SHORT_STEPS; step += 2) {
-        UNROLL
-        for (u32 f = 0; f < 4; f++) {
-            u32 r[4];
-            if (!(t->live >> f & 1))
-                continue;
-            short_load_keys(r, columns, t->col0 + 8 * f, 2 * step);
-            mma_16816(&s->at[f], &rows[step], r[0], r[1]);
-            if (step + 1 < SHORT_STEPS)
-                mma_16816(&s->at[f], &rows[step + 1 < SHORT_STEPS ? step + 1 : step], r[2],
-                          r[3]);
-        }
+    for (u32 f = 0; f < 4; f++) {
+        u32 r[4];
+        if (!short_live(t, f, 1))
+            continue;
+        short_load_keys(r, columns, t->col0 + 8 * f, 2 * step);
+        mma_16816(&s->at[f], rows, r[0], r[1]);
+        if (step + 1 < SHORT_STEPS)
+            mma_16816(&s->at[f], rows + 1, r[2], r[3]);
     }
 }
 
@@ -127,7 +132,7 @@ DEVICE void short_accumulate(struct frag_c sums[SHORT_CHUNKS], const struct shor
 {
     UNROLL
     for (u32 half = 0; half < 2; half++) {
-        if (!(t->live >> 2 * half & 3))
+        if (!short_live(t, 2 * half, 2))
             continue;
         struct frag_a a = short_weights(s, half);
         UNROLL
