@@ -77,7 +77,7 @@ class Run:
 
     def command(self, *words):
         """(exit code, stdout, first line of stderr); a command that hangs is stopped at the deadline."""
-        limit = max(60.0, self.deadline - time.monotonic() + 30)
+        limit = min(max(60.0, self.deadline - time.monotonic() + 30), 3600.0)
         try:
             made = subprocess.run([str(w) for w in words], env=self.environment, capture_output=True,
                                   text=True, check=False, timeout=limit)

@@ -9,7 +9,8 @@
 #include <microhttpd.h>
 
 enum {
-    BODY_LIMIT = 1 << 20,       /* bytes of a request: 413 */
+    BODY_LIMIT = 1 << 20,       /* bytes of a request: 413, at its end ... */
+    BODY_READ = 16 << 20,       /* ... unless it says that it is longer than this: at once */
     TEXTS_LIMIT = 256,          /* of a request: 413 */
     QUEUE_LIMIT = 256,          /* requests that wait: 503 */
     CONNECTION_LIMIT = 512,     /* further ones wait to be accepted */

@@ -180,7 +180,7 @@ static void check_headers(struct request *r, const char *path, const char *metho
         request_refuse(r, 405, "%s %s: %s is expected", method, path, r->route->method);
     else if (missing)
         request_refuse(r, 404, "%s: %s", path, missing);
-    else if (length && strtoull(length, NULL, 10) > BODY_LIMIT)
+    else if (length && strtoull(length, NULL, 10) > BODY_READ)
         request_refuse(r, 413, "a body of %.20s bytes; at most %d are expected", length,
                        BODY_LIMIT);
 }
