@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,12 +87,12 @@ static void add_site(struct emulation_banks *to, const struct emulation_site *s)
 /* Blocks count apart, and add up one after the other. */
 static void add_banks(struct emulation_banks *to, const struct emulation_banks *from)
 {
-#pragma omp critical(emulated_banks)
-    {
-        for (uint32_t k = 0; k < from->count; k++)
-            add_site(to, &from->site[k]);
-        to->missed += from->missed;
-    }
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    for (uint32_t k = 0; k < from->count; k++)
+        add_site(to, &from->site[k]);
+    to->missed += from->missed;
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- compiling the text ---- */
