@@ -3,6 +3,7 @@
    that are alike follow each other as one. Nothing here depends on more than the plan. */
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
+#include "gen/short.h"
 #include <string.h>
 
 enum { MAX_GROUPS = 40 }; /* of strips; a longer plan is cut short, and says so */
@@ -79,6 +80,23 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
     text_add(out, "\n");
 }
 
+static const char *family(bool is_short)
+{
+    return is_short ? "whole heads in a block" : "streaming";
+}
+
+/* Which CUDA kernels do the passes. */
+static void add_families(const struct plan *p, struct text *out)
+{
+    const struct features *f = &p->features;
+    if (p->target->kind != TARGET_CUDA || f->dtype == ABI_F32)
+        return;
+    text_add(out, "  forward by %s", family(short_forward(p->target, f, NULL)));
+    if (f->backward)
+        text_add(out, ", backward by %s", family(short_backward(p->target, f, NULL)));
+    text_add(out, "\n");
+}
+
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
 {
     const struct features *f = &p->features;
@@ -102,6 +120,7 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
         count_print(out, threads, "thread");
     }
     text_add(out, p->layers > 1 ? "; times of layer 0\n" : "\n");
+    add_families(p, out);
     add_launch(p, false, batch, threads, out);
     if (f->backward)
         add_launch(p, true, batch, threads, out);

@@ -14,6 +14,7 @@ enum { MAX_FUNCTIONS = 2 * EMIT_MAX_PHASES, TABLE_ALIGNMENT = 256, LOG_BYTES = 2
 struct loaded_phase {
     char entry[40];
     struct cu_function *function;
+    uint32_t fit; /* blocks that fit on the GPU at once */
 };
 
 struct device_code {
@@ -93,8 +94,8 @@ static int load_module(struct device_code *c, struct error *e)
     return r;
 }
 
-/* Finds a phase's kernel, gives it its shared memory, and makes c->workers at least the blocks
-   of it that fit on the GPU at once. */
+/* Finds a phase's kernel, gives it its shared memory, and counts the blocks of it that fit on the GPU
+   at once; c->workers is the largest such count. */
 static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
 {
     struct loaded_phase *to = &c->phase[c->n_phases];
@@ -110,8 +111,8 @@ static int load_phase(struct device_code *c, const struct phase *p, struct error
         return error_set(e, ERROR_UNAVAILABLE,
                          "cuda: %s needs more registers or shared memory than the GPU has",
                          p->entry);
-    uint32_t fit = (uint32_t)blocks * (uint32_t)(processors > 0 ? processors : 1);
-    c->workers = c->n_phases == 0 || fit > c->workers ? fit : c->workers;
+    to->fit = (uint32_t)blocks * (uint32_t)(processors > 0 ? processors : 1);
+    c->workers = to->fit > c->workers ? to->fit : c->workers;
     c->n_phases++;
     return 0;
 }
@@ -241,20 +242,40 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 
 /* ---- launch ---- */
 
-static struct cu_function *function_of(const struct device_code *c, const char *entry)
+static const struct loaded_phase *loaded(const struct device_code *c, const char *entry)
 {
-    for (uint32_t k = 0; k < c->n_phases; k++)
-        if (!strcmp(c->phase[k].entry, entry))
-            return c->phase[k].function;
-    return NULL;
+    const struct loaded_phase *p = c->phase;
+    while (strcmp(p->entry, entry))
+        p++;
+    return p;
 }
 
+/* What the blocks of a phase share among them (abi.h). */
+static uint64_t count_indices(const struct phase *p, const struct abi_args *a)
+{
+    switch (p->over) {
+    case ABI_OVER_HEADS:
+        return (uint64_t)a->heads * a->slice_batch;
+    case ABI_OVER_FORWARD:
+        return (uint64_t)a->forward.works * a->slice_batch;
+    case ABI_OVER_TRANSPOSED:
+        return (uint64_t)a->transposed.works * a->slice_batch;
+    default:
+        return a->forward.works;
+    }
+}
+
+/* As many blocks as the GPU holds, which go on until all is done; fewer where there is less to do. */
 static int launch_phase(const struct device_code *c, const struct phase *p,
                         const struct device_launch *l, struct error *e)
 {
+    const struct loaded_phase *to = loaded(c, p->entry);
+    uint64_t count = count_indices(p, &l->args);
+    uint32_t blocks = count < to->fit ? (uint32_t)count : to->fit;
     void *arguments[] = {(void *)(uintptr_t)&l->args};
-    return CALL(cuLaunchKernel, function_of(c, p->entry), l->workers, 1, 1, p->threads, 1, 1,
-                p->shared_bytes, l->stream, arguments, NULL);
+    return blocks ? CALL(cuLaunchKernel, to->function, blocks, 1, 1, p->threads, 1, 1,
+                         p->shared_bytes, l->stream, arguments, NULL)
+                  : 0;
 }
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)

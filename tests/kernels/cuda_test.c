@@ -101,7 +101,7 @@ static void test_load_and_launch(void **state)
     if (!t || trial_run(t, false, &e) < 0)
         fail_msg("%s", e.text);
     assert_int_equal(f->launches, 1);
-    assert_int_equal(f->grid, 3 * 132);
+    assert_int_equal(f->grid, p->forward.layer_work[0][1]); /* fewer than fit */
     assert_int_equal(f->threads, 128);
     assert_int_equal(f->shared, k->target->launch.forward[0].shared_bytes);
     assert_int_equal(f->args.keep_below, 16384);
@@ -110,6 +110,14 @@ static void test_load_and_launch(void **state)
     if (trial_run(t, true, &e) < 0)
         fail_msg("%s", e.text);
     assert_int_equal(f->launches, 3);
+    trial_destroy(t);
+    problem_data_destroy(d);
+    problem.batch = 132; /* more than fits at once */
+    d = problem_inputs(&problem);
+    t = trial_new(k, &problem, d, false, 0, &e);
+    if (!t || trial_run(t, false, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(f->grid, 3 * 132);
     trial_destroy(t);
     problem_data_destroy(d);
     kernel_unload(k);
