@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of halves, each followed by 16 bytes; stages of columns with two operands each. */
+/* Rows of halves, each followed by 16 bytes; columns 32 at a time, two operands each. */
 #include "gen/emit/stream.h"
 
 enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
@@ -16,8 +16,7 @@ static uint32_t rows_bytes(const struct features *f, uint32_t rows)
 
 uint32_t stream_forward_bytes(const struct target *t, const struct features *f)
 {
-    uint32_t groups = steps(f) <= 5 ? 2 : 1;
-    return rows_bytes(f, target_strip_rows(t, f) + 2 * groups * 2 * COLUMNS);
+    return rows_bytes(f, target_strip_rows(t, f) + 2 * 2 * COLUMNS);
 }
 
 uint32_t stream_backward_bytes(const struct target *t, const struct features *f)

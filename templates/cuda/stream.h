@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns on their way: the operands of a stage's columns (one group or two) are copied to shared memory
-   while the stage before is worked on. A stream goes over all columns that a strip visits. */
+/* Columns on their way: both operands of a group of columns are copied to shared memory while the group
+   before is worked on. A stream goes over all groups of a strip. */
 #ifndef MASKC_CUDA_STREAM_H
 #define MASKC_CUDA_STREAM_H
 #include "cuda/stream_walk.h"
 
 enum {
-    MAX_GROUPS = 2,             /* of a stage */
     OPERAND = GROUP * PITCH,    /* halves: one operand of a group */
     STRIP = STRIP_ROWS * PITCH, /* of a strip */
     USE_FIRST = 1,
@@ -14,48 +13,50 @@ enum {
     USE_NUMBERS = 4,
 };
 
+/* A group, and what the lane's rows see of it. */
 struct stage {
-    struct group group[MAX_GROUPS];
-    u32 word[MAX_GROUPS][2]; /* slots that the lane's rows see */
-    u32 whole[MAX_GROUPS];   /* every row of the warp sees all 32 */
+    struct group group;
+    u32 word[2]; /* slots that they see */
+    u32 whole;   /* every row of the warp sees all 32 */
 };
 
 struct stream {
     struct walk walk;
     struct view first, second; /* the two operands, rows of which are columns here */
     const float *lse, *state;  /* USE_NUMBERS: two numbers of each column, ... */
-    float number;              /* ... one of which this thread brings to the next stage */
-    half_t *buffer;            /* shared: stage, group, operand, slot */
-    u32 groups, buffers, use;  /* constants: groups of a stage, stages in the buffer */
+    float number;              /* ... one of which this thread brings to the next group */
+    half_t *buffer;            /* shared: group, operand, slot */
+    u32 buffers, use;          /* constants: groups that the buffer holds (1 or 2) */
     u32 takes_part[2];         /* whether the lane's rows do */
     u32 all_take_part;         /* ... and all of the warp */
-    u32 turn;                  /* the buffer of `now` */
+    u32 turn;                  /* where in the buffer `now` is */
     struct stage now, next;
-    struct group after[MAX_GROUPS]; /* known early, so that nobody waits for the tables */
+    struct group after; /* known early, so that nobody waits for the tables */
 };
 
-DEVICE half_t *stream_operand(const struct stream *s, u32 turn, u32 group, u32 operand)
+DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
 {
-    return s->buffer + ((turn * s->groups + group) * 2 + operand) * OPERAND;
+    return s->buffer + (s->turn * 2 + operand) * OPERAND;
 }
 
-/* ---- one stage ---- */
+/* ---- one group ---- */
 
+/* Starts bringing a group's columns. */
 DEVICE void copy_group(struct stream *s, const struct group *g, half_t *first)
 {
+    if (!g->slots)
+        return;
     NO_UNROLL
     for (u32 k = THREAD; k < GROUP * CHUNKS; k += THREADS) {
         u32 slot = k / CHUNKS, chunk = k % CHUNKS, to = slot * PITCH + 8 * chunk;
         u32 there = slot < group_end(g) && chunk < HEAD_CHUNKS;
         u32 column = there ? group_column(g, s->walk.job, slot) : 0;
+        i64 a = there ? column * s->first.row + 16 * chunk : 0;
+        i64 b = there ? column * s->second.row + 16 * chunk : 0;
         if (s->use & USE_FIRST)
-            copy_async_16(first + to,
-                          s->first.data + (there ? column * s->first.row + 16 * chunk : 0),
-                          there);
+            copy_async_16(first + to, s->first.data + a, there);
         if (s->use & USE_SECOND)
-            copy_async_16(first + OPERAND + to,
-                          s->second.data + (there ? column * s->second.row + 16 * chunk : 0),
-                          there);
+            copy_async_16(first + OPERAND + to, s->second.data + b, there);
     }
 }
 
@@ -78,40 +79,28 @@ DEVICE float *column_numbers(const half_t *first, u32 slot)
 
 DEVICE void put_number(struct stream *s, u32 turn)
 {
-    float *to = column_numbers(stream_operand(s, turn, 0, 0), THREAD % GROUP);
+    float *to = column_numbers(s->buffer + turn * 2 * OPERAND, THREAD % GROUP);
     if (s->use & USE_NUMBERS && THREAD < 2 * GROUP)
         shared_put(to + THREAD / GROUP, s->number);
 }
 
-/* Starts bringing stage `next`. */
 DEVICE void stream_issue(struct stream *s, u32 turn)
 {
-    UNROLL
-    for (u32 k = 0; k < MAX_GROUPS; k++) {
-        struct group *g = &s->next.group[k];
-        if (k >= s->groups || !g->slots)
-            continue;
-        copy_group(s, g, stream_operand(s, turn, k, 0));
-    }
+    copy_group(s, &s->next.group, s->buffer + turn * 2 * OPERAND);
     copy_async_commit();
-    read_number(s, &s->next.group[0]);
+    read_number(s, &s->next.group);
 }
 
 DEVICE void stream_advance(struct stream *s)
 {
+    struct group *g = &s->next.group;
+    *g = s->after;
     UNROLL
-    for (u32 k = 0; k < MAX_GROUPS; k++) {
-        if (k >= s->groups)
-            continue;
-        s->next.group[k] = s->after[k];
-        UNROLL
-        for (u32 which = 0; which < 2; which++)
-            s->next.word[k][which] = group_word(&s->next.group[k], s->walk.job,
-                                                strip_row(which), s->takes_part[which]);
-        s->next.whole[k] = s->all_take_part && !s->next.group[k].pattern &&
-                           s->next.group[k].slots == SLOT_END * GROUP;
-        walk_next(&s->walk, &s->after[k]);
-    }
+    for (u32 which = 0; which < 2; which++)
+        s->next.word[which] =
+            group_word(g, s->walk.job, strip_row(which), s->takes_part[which]);
+    s->next.whole = s->all_take_part && !g->pattern && g->slots == SLOT_END * GROUP;
+    walk_next(&s->walk, &s->after);
 }
 
 /* ---- the stream ---- */
@@ -122,18 +111,16 @@ DEVICE void stream_start(struct stream *s, const struct job *j)
     s->walk = walk_start(j);
     s->turn = s->buffers - 1;
     UNROLL
-    for (u32 k = 0; k < MAX_GROUPS; k++) {
-        s->takes_part[k] = job_has(j, strip_row(k), j->length);
-        if (k < s->groups)
-            walk_next(&s->walk, &s->after[k]);
-    }
+    for (u32 which = 0; which < 2; which++)
+        s->takes_part[which] = job_has(j, strip_row(which), j->length);
     s->all_take_part = !ANY(!(s->takes_part[0] & s->takes_part[1]));
+    walk_next(&s->walk, &s->after);
     stream_advance(s);
     if (s->buffers > 1)
         stream_issue(s, 0);
 }
 
-/* Goes on to the next stage, which is then in shared memory for all; 0 at the end. */
+/* Goes on to the next group, which is then in shared memory for all; 0 at the end. */
 DEVICE u32 stream_step(struct stream *s)
 {
     if (s->buffers > 1) {
@@ -153,7 +140,7 @@ DEVICE u32 stream_step(struct stream *s)
         s->now = s->next;
         stream_advance(s);
     }
-    return s->now.group[0].slots;
+    return s->now.group.slots;
 }
 
 /* A bit for each fragment in which some row of the warp sees a column. */

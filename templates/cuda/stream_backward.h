@@ -37,7 +37,6 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     b->rows = SHARED_HALF();
     b->rows_grad = b->rows + STRIP;
     b->stream.buffer = b->rows + 2 * STRIP;
-    b->stream.groups = 1;
     b->stream.buffers = BACKWARD_BUFFERS;
     b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
     SYNC();
@@ -51,8 +50,7 @@ DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 bo
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     const half_t *rows[2] = {b->rows + at, b->rows_grad + at};
-    const half_t *columns[2] = {stream_operand(&b->stream, b->stream.turn, 0, 0),
-                                stream_operand(&b->stream, b->stream.turn, 0, 1)};
+    const half_t *columns[2] = {stream_operand(&b->stream, 0), stream_operand(&b->stream, 1)};
     if (both)
         scores_of_both(s, rows, columns, live);
     else
@@ -86,9 +84,9 @@ struct query_rows {
 DEVICE void query_scores(const struct backward *b, const struct query_rows *r, u32 live,
                          struct scores s[2])
 {
-    const u32 *word = b->stream.now.word[0];
+    const u32 *word = b->stream.now.word;
     backward_scores(b, s, 1, live);
-    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group[0], live));
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group, live));
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         float *x = &s[0].at[k / 4].x[k % 4];
@@ -128,7 +126,7 @@ DEVICE void add_query_gradient(const struct backward *b, const struct query_rows
         float *x = &p->at[k / 4].x[k % 4];
         *x = score_gradient(b->a, *x, dp->at[k / 4].x[k % 4], r->state[k >> 1 & 1]);
     }
-    accumulate(d_q, p, stream_operand(&b->stream, b->stream.turn, 0, 0), live);
+    accumulate(d_q, p, stream_operand(&b->stream, 0), live);
 }
 
 DEVICE void load_lse(const struct backward *b, struct query_rows *r)
@@ -172,7 +170,7 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
         NO_UNROLL
         while (stream_step(&b.stream)) {
             struct scores s[2]; /* P and dP */
-            u32 live = live_fragments(b.stream.now.word[0]);
+            u32 live = live_fragments(b.stream.now.word);
             if (!live)
                 continue;
             query_scores(&b, &r, live, s);
@@ -193,8 +191,8 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
 /* S of the stage's group to P; the columns' LSE and state lie with them. */
 DEVICE void key_probabilities(const struct backward *b, struct scores *p)
 {
-    const half_t *columns = stream_operand(&b->stream, b->stream.turn, 0, 0);
-    const u32 *word = b->stream.now.word[0];
+    const half_t *columns = stream_operand(&b->stream, 0);
+    const u32 *word = b->stream.now.word;
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         UNROLL
@@ -212,7 +210,7 @@ DEVICE void key_probabilities(const struct backward *b, struct scores *p)
 /* dP, after dropout, to dS. */
 DEVICE void key_gradients(const struct backward *b, const struct scores *p, struct scores *dp)
 {
-    const half_t *columns = stream_operand(&b->stream, b->stream.turn, 0, 0);
+    const half_t *columns = stream_operand(&b->stream, 0);
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         UNROLL
@@ -237,20 +235,20 @@ DEVICE void key_walk(struct backward *b, u32 parts, struct sums *d_k, struct sum
     NO_UNROLL
     while (stream_step(&b->stream)) {
         struct scores s[2]; /* P and dP */
-        u32 live = live_fragments(b->stream.now.word[0]);
+        u32 live = live_fragments(b->stream.now.word);
         if (!live)
             continue;
         backward_scores(b, s, parts & KEY_PART, live);
         key_probabilities(b, &s[0]);
-        u32 kept = dropout_kept(&b->drop, &b->stream.now.group[0], live);
+        u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
         if (parts & KEY_PART) {
             dropout(&s[1], b->a, kept);
             key_gradients(b, &s[0], &s[1]);
-            accumulate(d_k, &s[1], stream_operand(&b->stream, b->stream.turn, 0, 0), live);
+            accumulate(d_k, &s[1], stream_operand(&b->stream, 0), live);
         }
         if (parts & VALUE_PART) {
             dropout(&s[0], b->a, kept);
-            accumulate(d_v, &s[0], stream_operand(&b->stream, b->stream.turn, 0, 1), live);
+            accumulate(d_v, &s[0], stream_operand(&b->stream, 1), live);
         }
     }
 }

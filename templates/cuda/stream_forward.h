@@ -8,8 +8,7 @@
 enum {
     HELD_STEPS = 8, /* up to so many steps of the head the rows are held in registers */
     ROWS_HELD = STEPS <= HELD_STEPS,
-    FORWARD_GROUPS = STEPS <= 5 ? 2 : 1,
-    FORWARD_HALVES = STRIP + 2 * FORWARD_GROUPS * 2 * OPERAND,
+    FORWARD_HALVES = STRIP + 2 * 2 * OPERAND,
 };
 
 typedef char forward_shared_is_enough[FORWARD_SHARED >= 2 * FORWARD_HALVES ? 1 : -1];
@@ -45,7 +44,6 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     f->stream.first = view_of(&a->k, j);
     f->stream.second = view_of(&a->v, j);
     f->stream.buffer = shared + STRIP;
-    f->stream.groups = FORWARD_GROUPS;
     f->stream.buffers = 2;
     f->stream.use = use;
     f->own = shared + THREAD / 32 * 16 * PITCH;
@@ -68,9 +66,9 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     }
 }
 
-DEVICE void forward_scores(struct forward *f, struct scores *s, u32 group, u32 live)
+DEVICE void forward_scores(const struct forward *f, struct scores *s, u32 live)
 {
-    const half_t *columns = stream_operand(&f->stream, f->stream.turn, group, 0);
+    const half_t *columns = stream_operand(&f->stream, 0);
     if (ROWS_HELD)
         scores_of(s, &f->rows, columns, live);
     else
@@ -160,21 +158,19 @@ DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct
     store_strip(o, weight[0], weight[1], SHARED_HALF(), &to, f->job);
 }
 
-DEVICE void forward_group(struct forward *f, u32 group, struct softmax *state, struct sums *o)
+DEVICE void forward_group(const struct forward *f, struct softmax *state, struct sums *o)
 {
-    const struct group *g = &f->stream.now.group[group];
-    const u32 *word = f->stream.now.word[group];
-    const half_t *values = stream_operand(&f->stream, f->stream.turn, group, 1);
+    const struct stage *g = &f->stream.now;
     struct scores s;
-    u32 live = live_fragments(word);
+    u32 live = live_fragments(g->word);
     if (!live)
         return;
-    forward_scores(f, &s, group, live);
-    if (!f->stream.now.whole[group])
-        scores_hide(&s, word);
+    forward_scores(f, &s, live);
+    if (!g->whole)
+        scores_hide(&s, g->word);
     softmax_add(state, &s, live, f->scale, o);
-    dropout(&s, f->a, dropout_kept(&f->drop, g, live));
-    accumulate(o, &s, values, live);
+    dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
+    accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
 DEVICE void strip_forward(const struct abi_args *a, const struct job *j)
@@ -185,11 +181,8 @@ DEVICE void strip_forward(const struct abi_args *a, const struct job *j)
     sums_clear(&o);
     forward_start(&f, a, j, USE_FIRST | USE_SECOND);
     NO_UNROLL
-    while (stream_step(&f.stream)) {
-        UNROLL
-        for (u32 k = 0; k < FORWARD_GROUPS; k++)
-            forward_group(&f, k, &state, &o);
-    }
+    while (stream_step(&f.stream))
+        forward_group(&f, &state, &o);
     softmax_store(&f, &state, &o);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row pass: one row that sees very many columns, by the whole block, in float. A team of lanes
-   takes a few columns at a time, each lane 16 or 32 bytes of them; teams keep states of their
+   takes a few columns at a time, each lane 16 bytes of them; teams keep states of their
    own, which are put together in a fixed order at the end. The row's own operands and the
    sums of all teams lie in shared memory. */
 #ifndef MASKC_CUDA_STREAM_ROWS_H
@@ -8,25 +8,21 @@
 #include "cuda/stream_dropout.h"
 
 enum {
-    TEAM = HEAD_CHUNKS <= 8    ? 4
-           : HEAD_CHUNKS <= 16 ? 8
-                               : 16, /* lanes that share a column */
+    TEAM = HEAD_CHUNKS <= 4    ? 4 /* lanes that share a column, at most 8 positions each */
+           : HEAD_CHUNKS <= 8  ? 8
+           : HEAD_CHUNKS <= 16 ? 16
+                               : 32,
     TEAMS = THREADS / TEAM,
-    LANE_CHUNKS = (HEAD_CHUNKS + TEAM - 1) / TEAM, /* of 8 positions: 1 or 2 */
-    ABREAST = 4,                                   /* columns that a team takes at once */
-    ROW_PITCH = HEAD_DIM + 4,                      /* floats */
-    ROW_SUMS = 2 * ROW_PITCH,                      /* after the two operands */
-    ROW_NUMBERS = ROW_SUMS + TEAMS * ROW_PITCH,    /* one for each team */
+    ABREAST = 4,                                /* columns that a team takes at once */
+    ROW_PITCH = HEAD_DIM + 4,                   /* floats */
+    ROW_SUMS = 2 * ROW_PITCH,                   /* after the two operands */
+    ROW_NUMBERS = ROW_SUMS + TEAMS * ROW_PITCH, /* one for each team */
     ROW_FLOATS = ROW_NUMBERS + TEAMS,
 };
 
-/* A lane's part of a column, or of a sum over columns. */
+/* A lane's part of a sum over columns. */
 struct part {
-    float at[LANE_CHUNKS][8];
-};
-
-struct column_part {
-    struct u32x4 at[LANE_CHUNKS];
+    float at[8];
 };
 
 DEVICE u32 team(void)
@@ -42,36 +38,33 @@ DEVICE float team_sum(float x)
     return x;
 }
 
-/* Chunk k of the lane. */
-DEVICE u32 lane_chunk(u32 k)
+/* The lane's 8 positions of a row, in chunks. */
+DEVICE u32 lane_chunk(void)
 {
-    return TEAM * k + THREAD % TEAM;
+    return THREAD % TEAM;
 }
 
 DEVICE void part_clear(struct part *p)
 {
     UNROLL
-    for (u32 k = 0; k < 8 * LANE_CHUNKS; k++)
-        p->at[k / 8][k % 8] = 0;
+    for (u32 k = 0; k < 8; k++)
+        p->at[k] = 0;
 }
 
 DEVICE void part_scale(struct part *p, float by)
 {
     UNROLL
-    for (u32 k = 0; k < 8 * LANE_CHUNKS; k++)
-        p->at[k / 8][k % 8] *= by;
+    for (u32 k = 0; k < 8; k++)
+        p->at[k] *= by;
 }
 
-DEVICE void load_part(struct column_part *ret, const struct view *v, u32 column, u32 there)
+/* The lane's part of a column; zeros where it is not there. */
+DEVICE struct u32x4 load_part(const struct view *v, u32 column, u32 there)
 {
-    UNROLL
-    for (u32 k = 0; k < LANE_CHUNKS; k++) {
-        struct u32x4 zero = {0, 0, 0, 0};
-        u32 chunk = lane_chunk(k);
-        ret->at[k] = zero;
-        if (there && chunk < HEAD_CHUNKS)
-            ret->at[k] = *(const struct u32x4 *)(v->data + column * v->row + 16 * chunk);
-    }
+    struct u32x4 zero = {0, 0, 0, 0};
+    if (!there || lane_chunk() >= HEAD_CHUNKS)
+        return zero;
+    return *(const struct u32x4 *)(v->data + column * v->row + 16 * lane_chunk());
 }
 
 DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
@@ -87,33 +80,26 @@ DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
 }
 
 /* operand . column, the same in the team. */
-DEVICE float part_dot(const float *operand, const struct column_part *column)
+DEVICE float part_dot(const float *operand, const struct u32x4 *column)
 {
-    float sum = 0;
-    UNROLL
-    for (u32 k = 0; k < LANE_CHUNKS; k++) {
-        float x[8];
-        if (lane_chunk(k) >= HEAD_CHUNKS)
-            continue;
-        unpack_chunk(x, &column->at[k]);
-        struct f4 a = shared_get4(operand + 8 * lane_chunk(k));
-        struct f4 b = shared_get4(operand + 8 * lane_chunk(k) + 4);
-        sum += a.x * x[0] + a.y * x[1] + a.z * x[2] + a.w * x[3];
+    float sum = 0, x[8];
+    if (lane_chunk() < HEAD_CHUNKS) {
+        struct f4 a = shared_get4(operand + 8 * lane_chunk());
+        struct f4 b = shared_get4(operand + 8 * lane_chunk() + 4);
+        unpack_chunk(x, column);
+        sum = a.x * x[0] + a.y * x[1] + a.z * x[2] + a.w * x[3];
         sum += b.x * x[4] + b.y * x[5] + b.z * x[6] + b.w * x[7];
     }
     return team_sum(sum);
 }
 
-DEVICE void part_add(struct part *sum, const struct column_part *column, float weight)
+DEVICE void part_add(struct part *sum, const struct u32x4 *column, float weight)
 {
+    float x[8];
+    unpack_chunk(x, column);
     UNROLL
-    for (u32 k = 0; k < LANE_CHUNKS; k++) {
-        float x[8];
-        unpack_chunk(x, &column->at[k]);
-        UNROLL
-        for (u32 e = 0; e < 8; e++)
-            sum->at[k][e] += weight * x[e];
-    }
+    for (u32 k = 0; k < 8; k++)
+        sum->at[k] += weight * x[k];
 }
 
 /* ---- what teams do together ---- */
@@ -141,10 +127,9 @@ DEVICE void store_row(struct part *p, float by, const struct view *to, const str
     float *sums = SHARED() + ROW_SUMS;
     SYNC();
     UNROLL
-    for (u32 k = 0; k < 8 * LANE_CHUNKS; k++) {
-        u32 d = 8 * lane_chunk(k / 8) + k % 8;
-        if (d < HEAD_DIM)
-            shared_put(sums + team() * ROW_PITCH + d, p->at[k / 8][k % 8] * by);
+    for (u32 k = 0; k < 8; k++) {
+        if (lane_chunk() < HEAD_CHUNKS)
+            shared_put(sums + team() * ROW_PITCH + 8 * lane_chunk() + k, p->at[k] * by);
     }
     SYNC();
     NO_UNROLL

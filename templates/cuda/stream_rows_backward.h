@@ -22,8 +22,7 @@ struct entry {
 };
 
 DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b, u32 k,
-                              float lse, const struct column_part *first,
-                              const struct column_part *second)
+                              float lse, const struct u32x4 *first, const struct u32x4 *second)
 {
     struct entry e;
     float dot = part_dot(SHARED(), first), grad = part_dot(SHARED() + ROW_PITCH, second);
@@ -33,13 +32,12 @@ DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b
     return e;
 }
 
-DEVICE void row_load(const struct row_walk *w, struct column_part *first,
-                     struct column_part *second)
+DEVICE void row_load(const struct row_walk *w, struct u32x4 *first, struct u32x4 *second)
 {
     UNROLL
     for (u32 k = 0; k < ABREAST; k++) {
-        load_part(&first[k], &w->first, w->at[k], w->there[k]);
-        load_part(&second[k], &w->second, w->at[k], w->there[k]);
+        first[k] = load_part(&w->first, w->at[k], w->there[k]);
+        second[k] = load_part(&w->second, w->at[k], w->there[k]);
     }
 }
 
@@ -69,7 +67,7 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     part_clear(&plain);
     load_operands(a, j, &a->q, &a->d_o);
     while (row_step(&w)) {
-        struct column_part first[ABREAST], second[ABREAST];
+        struct u32x4 first[ABREAST], second[ABREAST];
         row_load(&w, first, second);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
@@ -85,8 +83,8 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     count = TRANSFORM == ABI_SPARSEGEN ? block_reduce(count, 0) : 1;
     float state = count > 0 ? sum / count : 0;
     UNROLL
-    for (u32 k = 0; k < 8 * LANE_CHUNKS; k++)
-        slope.at[k / 8][k % 8] -= state * plain.at[k / 8][k % 8];
+    for (u32 k = 0; k < 8; k++)
+        slope.at[k] -= state * plain.at[k];
     store_row(&slope, TRANSFORM == ABI_SPARSEGEN ? a->scale / (1 - a->lambda) : a->scale, &to,
               j);
     if (THREAD == 0 && row < j->exist)
@@ -105,7 +103,7 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
     part_clear(&d_v);
     load_operands(a, j, &a->k, &a->v);
     while (row_step(&w)) {
-        struct column_part first[ABREAST], second[ABREAST];
+        struct u32x4 first[ABREAST], second[ABREAST];
         row_load(&w, first, second);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {

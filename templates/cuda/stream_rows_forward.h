@@ -15,14 +15,14 @@ DEVICE void row_lse(const struct row_walk *w, float lse)
 
 /* Scores of the step, to base 2 for softmax, -inf where there is none; `second` is loaded too. */
 DEVICE void row_scores(const struct row_walk *w, float scale, float s[ABREAST],
-                       struct column_part *second)
+                       struct u32x4 *second)
 {
-    struct column_part first[ABREAST];
+    struct u32x4 first[ABREAST];
     UNROLL
     for (u32 k = 0; k < ABREAST; k++) {
-        load_part(&first[k], &w->first, w->at[k], w->there[k]);
+        first[k] = load_part(&w->first, w->at[k], w->there[k]);
         if (second)
-            load_part(&second[k], &w->second, w->at[k], w->there[k]);
+            second[k] = load_part(&w->second, w->at[k], w->there[k]);
     }
     UNROLL
     for (u32 k = 0; k < ABREAST; k++) {
@@ -37,7 +37,7 @@ DEVICE void row_softmax(struct row_walk *w, struct part *o)
     struct view to = view_of(&w->a->o, w->job);
     while (row_step(w)) {
         float s[ABREAST], higher = top;
-        struct column_part values[ABREAST];
+        struct u32x4 values[ABREAST];
         row_scores(w, w->a->scale * LOG2_E, s, values);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++)
@@ -104,8 +104,7 @@ DEVICE void row_sparsegen(struct row_walk *w, struct part *o)
     while (row_step(w)) {
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
-            struct column_part value;
-            load_part(&value, &w->second, w->at[k], w->there[k]);
+            struct u32x4 value = load_part(&w->second, w->at[k], w->there[k]);
             float score = w->there[k] ? scratch[w->place[k]] : NEGATIVE_INFINITY;
             part_add(o, &value, sparsegen_weight(score, tau, w->a->lambda) * row_kept(w, k));
         }

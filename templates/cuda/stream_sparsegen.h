@@ -21,22 +21,21 @@ DEVICE u32 slot_counts(const struct group *g, u32 fragment, u32 x)
 }
 
 /* Scores of a group to the scratch, -inf where a row does not see. */
-DEVICE void keep_scores(struct forward *f, u32 group, float *scratch, float top[2])
+DEVICE void keep_scores(const struct forward *f, float *scratch, float top[2])
 {
-    const struct group *g = &f->stream.now.group[group];
-    const u32 *word = f->stream.now.word[group];
+    const struct stage *g = &f->stream.now;
     struct scores s;
-    u32 live = live_fragments(word);
+    u32 live = live_fragments(g->word);
     if (live)
-        forward_scores(f, &s, group, live);
+        forward_scores(f, &s, live);
     else
         scores_clear(&s);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         float *x = &s.at[k / 4].x[k % 4];
-        *x = sees(word, k / 4, k % 4) ? *x * f->scale : NEGATIVE_INFINITY;
-        if (slot_counts(g, k / 4, k % 4))
-            scratch[scratch_at(g, k / 4, k % 4)] = *x;
+        *x = sees(g->word, k / 4, k % 4) ? *x * f->scale : NEGATIVE_INFINITY;
+        if (slot_counts(&g->group, k / 4, k % 4))
+            scratch[scratch_at(&g->group, k / 4, k % 4)] = *x;
         top[k >> 1 & 1] = larger(top[k >> 1 & 1], *x);
     }
 }
@@ -88,23 +87,22 @@ DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const floa
 }
 
 /* Adds the values of a group by the scores in the scratch. */
-DEVICE void add_kept(struct forward *f, u32 group, const float *scratch, const float tau[2],
+DEVICE void add_kept(const struct forward *f, const float *scratch, const float tau[2],
                      struct sums *o)
 {
-    const struct group *g = &f->stream.now.group[group];
-    const u32 *word = f->stream.now.word[group];
+    const struct stage *g = &f->stream.now;
     struct scores s;
-    u32 live = live_fragments(word);
+    u32 live = live_fragments(g->word);
     if (!live)
         return;
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float x =
-            sees(word, k / 4, k % 4) ? scratch[scratch_at(g, k / 4, k % 4)] : NEGATIVE_INFINITY;
+        float x = sees(g->word, k / 4, k % 4) ? scratch[scratch_at(&g->group, k / 4, k % 4)]
+                                              : NEGATIVE_INFINITY;
         s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], f->a->lambda);
     }
-    dropout(&s, f->a, dropout_kept(&f->drop, g, live));
-    accumulate(o, &s, stream_operand(&f->stream, f->stream.turn, group, 1), live);
+    dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
+    accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
 DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
@@ -116,11 +114,8 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
     forward_start(&f, a, j, USE_FIRST);
     f.scale = a->scale < 0 ? -a->scale : a->scale; /* scores in their own units */
     NO_UNROLL
-    while (stream_step(&f.stream)) {
-        UNROLL
-        for (u32 k = 0; k < FORWARD_GROUPS; k++)
-            keep_scores(&f, k, scratch, top);
-    }
+    while (stream_step(&f.stream))
+        keep_scores(&f, scratch, top);
     top[0] = quad_max(top[0]);
     top[1] = quad_max(top[1]);
     SYNC_WARP(); /* a quad reads what its lanes wrote */
@@ -130,11 +125,8 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
     sums_clear(&o);
     stream_start(&f.stream, j);
     NO_UNROLL
-    while (stream_step(&f.stream)) {
-        UNROLL
-        for (u32 k = 0; k < FORWARD_GROUPS; k++)
-            add_kept(&f, k, scratch, tau, &o);
-    }
+    while (stream_step(&f.stream))
+        add_kept(&f, scratch, tau, &o);
     store_lse(&f, 0, tau[0]);
     store_lse(&f, 1, tau[1]);
     store_strip(&o, 1, 1, SHARED_HALF(), &to, j);

@@ -2,7 +2,7 @@
 #ifndef MASKC_PLAN_H
 #define MASKC_PLAN_H
 enum {
-    FORWARD_SHARED = 56320,
+    FORWARD_SHARED = 33792,
     BACKWARD_SHARED = 45056,
 };
 enum {
