@@ -335,6 +335,9 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
         strip_take(&t, &s->a->q, t.factor, 0);
         strip_read(&t, &s->a->d_o, 1, t.m->row[1]);
         strip_round(&t, 1);
+        strip_expect(&t, &s->a->q, &s->a->d_q);
+        strip_expect(&t, &s->a->d_o, 0);
+        strip_expect(&t, &s->a->o, 0);
         strip_clear_sums(&t, 0);
         if (DELTA_LATE)
             strip_clear_sums(&t, 1);
@@ -360,6 +363,8 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
     if (t.live) {
         strip_take(&t, &s->a->k, t.factor, 0);
         strip_take(&t, &s->a->v, 1, 1);
+        strip_expect(&t, &s->a->k, &s->a->d_k);
+        strip_expect(&t, &s->a->v, &s->a->d_v);
         strip_clear_sums(&t, 0);
         strip_clear_sums(&t, 1);
         strip_backward(&t);

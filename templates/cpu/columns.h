@@ -111,7 +111,7 @@ static void columns_scores(const struct strip *t, struct block *b, const struct 
     columns_product(t, g, 0, to);
     panel_fill(to, used & ~g->live, -INFINITY_F);
     if (g->pattern)
-        panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
+        panel_mask(t, to, g);
     if (AMX && g->columns != 0xffffffff)
         panel_cut(to, g->columns, t->rows);
     if (g->gap)

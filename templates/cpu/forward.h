@@ -38,6 +38,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
     strip_open(&t, s, &s->a->forward, item, 0, scratch);
     if (t.live) {
         strip_take(&t, &s->a->q, t.factor, 0);
+        strip_expect(&t, &s->a->q, &s->a->o);
         strip_clear_sums(&t, 0);
         if (IS_SOFTMAX)
             softmax_forward(&t);

@@ -90,6 +90,25 @@ INLINE float *state_at(const struct sequence *s, u32 i)
     return s->a->state + ((u64)s->b * s->a->heads + s->h) * s->a->state_rows + i;
 }
 
+/* Are the tensors too large to be in the cache of a core from before? */
+INLINE int tensors_far(const struct sequence *s)
+{
+    enum { NEAR = 512 << 10 }; /* bytes of one of them */
+    const struct abi_args *a = s->a;
+    return (u64)a->slice_batch * a->n * a->heads * (HEAD_DIM * ELEMENT_BYTES) > NEAR;
+}
+
+/* Asks for row i: a row is a page or so from the next, where no hardware looks ahead. */
+INLINE void row_expect(const struct sequence *s, const struct abi_tensor *t, u32 i, int write)
+{
+    const u8 *row = (const u8 *)t->data + element_at(s, t, i) * ELEMENT_BYTES;
+    for (u32 at = 0; at < HEAD_DIM * ELEMENT_BYTES; at += 64)
+        if (write)
+            __builtin_prefetch(row + at, 1);
+        else
+            __builtin_prefetch(row + at, 0);
+}
+
 /* HEAD_DIM elements of row i times a factor, as WIDTH floats. */
 INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
                      float *restrict to)
@@ -131,7 +150,12 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
             f16_of_floats(scaled + d, to + d);
     } else {
         u16 *to = (u16 *)t->data + at;
-        for (u32 d = 0; d < HEAD_DIM; d++)
+        u32 d = 0;
+#if AMX
+        for (; d + LANES <= HEAD_DIM; d += LANES)
+            half_store(to + d, load(from + d) * splat(factor));
+#endif
+        for (; d < HEAD_DIM; d++)
             to[d] = bf16_of_float(from[d] * factor);
     }
 }

@@ -14,11 +14,16 @@ static void panel_fill(float *to, u32 blocks, float value)
 }
 
 /* Inactive scores become -inf. */
-static void panel_mask(float *to, const u32 *pattern, u32 live)
+static void panel_mask(const struct strip *t, float *to, const struct group *g)
 {
     const vec nothing = splat(-INFINITY_F);
+    const u32 *pattern = t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS;
+    const u32 *next = g->next ? t->plan->patterns + (u64)(g->next - 1) * STRIP_ROWS : 0;
+    const u32 live = g->live;
     for (u32 r = 0; r < STRIP_ROWS; r++) {
-        u32 word = pattern[r];
+        u32 word = pattern[r] >> g->shift;
+        if (next)
+            word |= next[r] << (TILE - g->shift);
         if (!(live >> (r / BLOCK_ROWS) & 1) || word == 0xffffffff)
             continue;
         for (u32 c = 0; c < TILE; c += LANES) {
@@ -55,7 +60,7 @@ static void panel_scores(const struct strip *t, struct block *b, const struct gr
     scores_product(to, strip_rows(t, 0), &t->operand[0], g->first, g->live);
     panel_fill(to, used & ~g->live, -INFINITY_F);
     if (g->pattern)
-        panel_mask(to, t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS, g->live);
+        panel_mask(t, to, g);
     if (AMX && g->columns != 0xffffffff)
         panel_cut(to, g->columns, t->rows);
     if (g->gap)

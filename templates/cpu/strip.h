@@ -14,12 +14,15 @@ enum group_kind {
 };
 
 struct group {
-    u32 kind, first;
+    u8 kind;
+    u8 live;  /* panel: row blocks with an active entry */
+    u8 gap;   /* matrix units: unused score columns before `at` */
+    u8 shift; /* panel: TILE / 2 where it begins in the middle of a tile ... */
+    u32 first;
     u32 at, width; /* score columns of the block */
     u32 pattern;   /* panel: as in struct abi_tile */
-    u32 live;      /* panel: row blocks with an active entry */
+    u32 next;      /* ... and this is the next tile's pattern; 0: none */
     u32 columns;   /* panel: bit c: column first + c counts */
-    u32 gap;       /* matrix units: unused score columns before `at` */
 };
 
 struct block {
@@ -215,6 +218,21 @@ static void strip_take(const struct strip *t, const struct abi_tensor *from, flo
     strip_round(t, which);
 }
 
+/* Asks for the strip's rows of an output (null: none), and for those of an operand that the next
+   strip will read, as neighbours follow each other in the work list. */
+static void strip_expect(const struct strip *t, const struct abi_tensor *from,
+                         const struct abi_tensor *to)
+{
+    const struct abi_item *item = t->item;
+    for (u32 r = 0; r < item->rows && tensors_far(&t->s); r++) {
+        u32 i = row_of(item, r), next = row_of(item, r + item->rows);
+        if (to && i < t->s.rows)
+            row_expect(&t->s, to, i, 1);
+        if (next < t->s.length)
+            row_expect(&t->s, from, next, 0);
+    }
+}
+
 static void strip_clear_sums(const struct strip *t, u32 which)
 {
     float *sums = t->m->sums[which][0];
@@ -271,12 +289,60 @@ INLINE u32 group_column(const struct strip *t, const struct group *g, u32 c)
     return g->kind == GROUP_COLUMNS ? t->plan->columns[g->first + c] : g->first + c;
 }
 
+/* Matrix units: panels begin at halves of tiles, so that a band that ends in the middle of one takes
+   the half of the next along. Row blocks with an entry in half `h` of a tile. */
+static u32 half_live(const struct abi_plan *p, struct abi_tile tile, u32 h)
+{
+    if (!tile.pattern)
+        return BLOCKS_ALL;
+    const u32 *pattern = p->patterns + (u64)(tile.pattern - 1) * STRIP_ROWS;
+    u32 live = 0;
+    for (u32 k = 0; k < BLOCKS; k++) {
+        uvec any = {0};
+        for (u32 r = 0; r < BLOCK_ROWS; r += LANES)
+            any |= (uvec)load((const float *)(const void *)(pattern + k * BLOCK_ROWS + r));
+        u32 words = 0;
+        for (u32 r = 0; r < LANES; r++)
+            words |= any[r];
+        live |= (u32)((words >> (TILE / 2 * h) & 0xffff) != 0) << k;
+    }
+    return live;
+}
+
+/* From tile `entry` of the piece, whose first half may be used up (`offset`). */
+static void halves_group(struct strip *t, const struct abi_piece *piece, struct group *g)
+{
+    const struct abi_tile *tile = t->plan->tiles + piece->first + t->entry;
+    u32 first = t->offset ? 0 : half_live(t->plan, tile[0], 0);
+    u32 second = half_live(t->plan, tile[0], 1);
+    u32 live = first | second;
+    g->first = tile->col0;
+    g->pattern = tile->pattern;
+    t->entry++;
+    t->offset = 0;
+    if (!first) {
+        g->first += TILE / 2;
+        g->shift = TILE / 2;
+        if (second && t->entry < piece->count && tile[1].pattern &&
+            tile[1].col0 == tile[0].col0 + TILE) {
+            g->next = tile[1].pattern;
+            t->offset = TILE / 2;
+            live |= half_live(t->plan, tile[1], 0);
+        }
+    }
+    g->live &= live;
+    u32 left = g->first < t->s.length ? t->s.length - g->first : 0;
+    g->width = left < TILE ? left : TILE;
+}
+
 /* Takes the next group of `piece`; its width is 0 where nothing of it is below the length. */
 static struct group group_next(struct strip *t, const struct abi_piece *piece, u32 room)
 {
     const struct abi_plan *p = t->plan;
     struct group g = {.live = t->live_blocks, .columns = 0xffffffff};
-    if (piece->kind == ABI_TILES) {
+    if (AMX && piece->kind == ABI_TILES) {
+        halves_group(t, piece, &g);
+    } else if (piece->kind == ABI_TILES) {
         struct abi_tile tile = p->tiles[piece->first + t->entry++];
         u32 left = tile.col0 < t->s.length ? t->s.length - tile.col0 : 0;
         g.first = tile.col0;
