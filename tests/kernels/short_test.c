@@ -5,6 +5,7 @@
 #include "gen/short.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
+#include "runtime/emulated/launch.h"
 #include "tests/kernels/cuda_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +92,7 @@ static void test_shapes(void **state)
     for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
         const struct shape *s = &shapes[k];
         struct kernel_case c = {s->n < 5 ? "dense" : masks[k % 3], s->n, 1,
-                                FEATURES(ABI_BF16, s->dim), s->target};
+                                FEATURES(k % 2 ? ABI_F16 : ABI_BF16, s->dim), s->target};
         check_case(&c, s->backward);
     }
 }
@@ -100,7 +101,7 @@ static void test_shapes(void **state)
 static const struct features feature_cases[] = {
     FEATURES(ABI_BF16,  64, .dropout = true),
     FEATURES(ABI_BF16,  24, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -4),
-    FEATURES(ABI_BF16,  80, .dropout = true),
+    FEATURES(ABI_F16,   80, .dropout = true),
     FEATURES(ABI_BF16, 128, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = 0.5f),
 };
 /* clang-format on */
@@ -174,6 +175,34 @@ static void test_order_of_threads(void **state)
     kernel_unload(k);
 }
 
+/* ---- banks of shared memory ---- */
+
+/* Whatever the head dimension, no access to shared memory needs the banks more often than it must. */
+static void test_banks(void **state)
+{
+    (void)state;
+    static const uint32_t dims[] = {16, 32, 40, 64, 80, 96, 128};
+    for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
+        struct kernel_case c = {"dense", 48, 1, FEATURES(ABI_F16, dims[d])};
+        struct maskc_kernel *k = must_load(&c, true);
+        struct problem p = fixture_problem(k);
+        struct emulation_banks banks;
+        emulated_count_banks(&banks);
+        problem_data_destroy(run_with_seed(k, &p, 0, 1));
+        emulated_count_banks(NULL);
+        assert_int_equal(banks.missed, 0);
+        assert_true(banks.count >= 8);
+        for (uint32_t s = 0; s < banks.count; s++) {
+            const struct emulation_site *at = &banks.site[s];
+            if (at->turns != at->least)
+                fail_msg("D %u, %s: %llu turns of the banks, %llu are enough", dims[d],
+                         at->function, (unsigned long long)at->turns,
+                         (unsigned long long)at->least);
+        }
+        kernel_unload(k);
+    }
+}
+
 /* ---- who takes what ---- */
 
 /* The longest sequences: any target forward, and backward on 99, 163 and 227 KiB. */
@@ -216,7 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),           cmocka_unit_test(test_gallery),
         cmocka_unit_test(test_shapes),           cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_order_of_threads), cmocka_unit_test(test_banks),
     };
     return cmocka_run_group_tests_name("short", tests, NULL, NULL);
 }
