@@ -167,9 +167,12 @@ static void strip_read(const struct strip *t, const struct abi_tensor *from, flo
 /* A row as it came; null: zeros. */
 INLINE void half_copy(const u16 *from, u16 *to)
 {
-    for (u32 d = 0; d < HEAD_DIM; d += 8)
-        *(quad_at *)(void *)(to + d) =
-            from ? *(const quad_at *)(const void *)(from + d) : (quad){0};
+    for (u32 d = 0; d < HEAD_DIM; d += 8) {
+        quad x = {0};
+        if (from)
+            x = *(const quad_at *)(const void *)(from + d);
+        *(quad_at *)(void *)(to + d) = x;
+    }
     for (u32 d = HEAD_DIM; d < DEPTH; d += 8)
         *(quad_at *)(void *)(to + d) = (quad){0};
 }
