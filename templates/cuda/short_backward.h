@@ -47,19 +47,31 @@ struct short_state {
     float lse[2], delta[2];
 };
 
-/* The warp's rows of one operand times the tile's columns of another. */
+/* Two steps of the warp's rows of one operand times the tile's columns of another. */
+DEVICE void short_product(struct short_scores *s, const struct short_job *j,
+                          enum short_operand rows, u32 row0, enum short_operand columns, u32 step,
+                          const struct short_tile *t)
+{
+    struct frag_a two[2];
+    short_load_rows(&two[0], short_operand(j, rows), row0, 2 * step);
+    if (step + 1 < SHORT_STEPS)
+        short_load_rows(&two[1], short_operand(j, rows), row0, 2 * step + 2);
+    short_dots(s, two, step, short_operand(j, columns), t);
+}
+
 DEVICE void short_products(struct short_scores *s, const struct short_job *j,
                            enum short_operand rows, u32 row0, enum short_operand columns,
                            const struct short_tile *t)
 {
     short_scores_clear(s);
-    UNROLL
-    for (u32 step = 0; step < SHORT_STEPS; step += 2) {
-        struct frag_a two[2];
-        short_load_rows(&two[0], short_operand(j, rows), row0, 2 * step);
-        if (step + 1 < SHORT_STEPS)
-            short_load_rows(&two[1], short_operand(j, rows), row0, 2 * step + 2);
-        short_dots(s, two, step, short_operand(j, columns), t);
+    if (SHORT_ROLLED) {
+        NO_UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += 2)
+            short_product(s, j, rows, row0, columns, step, t);
+    } else {
+        UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += 2)
+            short_product(s, j, rows, row0, columns, step, t);
     }
 }
 

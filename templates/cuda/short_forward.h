@@ -46,6 +46,23 @@ DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
     return count > 0;
 }
 
+/* Q of the warp's rows: held where registers allow it, else read again for each chunk of tiles. */
+DEVICE void short_hold_rows(struct frag_a q[SHORT_STEPS], const struct abi_args *a,
+                            const struct short_job *j, u32 row0)
+{
+    if (!SHORT_ROLLED)
+        short_rows_of(q, 0, SHORT_STEPS, &a->q, j, row0);
+}
+
+DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
+                             const struct short_tile t[SHORT_HELD], const struct frag_a *two,
+                             u32 step, const struct short_job *j)
+{
+    UNROLL
+    for (u32 u = 0; u < SHORT_HELD; u++)
+        short_dots(&s[u], two, step, short_keys(j), &t[u]);
+}
+
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
 DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const struct short_job *j,
                        const struct frag_a q[SHORT_STEPS], struct short_tile t[SHORT_HELD],
@@ -54,13 +71,23 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const str
     float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
     u32 any = short_tiles(w, j, t);
     UNROLL
-    for (u32 u = 0; u < SHORT_HELD; u++) {
+    for (u32 u = 0; u < SHORT_HELD; u++)
         short_scores_clear(&s[u]);
+    if (SHORT_ROLLED) {
+        NO_UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += 2) {
+            struct frag_a two[2];
+            short_rows_of(two, step, 2, &a->q, j, w->row0);
+            short_chunk_dots(s, t, two, step, j);
+        }
+    } else {
         UNROLL
         for (u32 step = 0; step < SHORT_STEPS; step += 2)
-            short_dots(&s[u], q + step, step, short_keys(j), &t[u]);
-        short_mask(&s[u], &t[u], scale);
+            short_chunk_dots(s, t, q + step, step, j);
     }
+    UNROLL
+    for (u32 u = 0; u < SHORT_HELD; u++)
+        short_mask(&s[u], &t[u], scale);
     return any;
 }
 
@@ -109,7 +136,7 @@ DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_j
     struct frag_c o[SHORT_CHUNKS];
     float tau[2];
     const float by[2] = {1, 1};
-    short_rows_of(q, &a->q, j, row0);
+    short_hold_rows(q, a, j, row0);
     short_chunk(&w, a, j, q, t, s);
     short_tau(s, a->lambda, tau);
     UNROLL
@@ -132,7 +159,7 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
     struct short_scores s[SHORT_HELD];
     struct frag_c o[SHORT_CHUNKS];
     float shrink[2], by[2], lse[2];
-    short_rows_of(q, &a->q, j, row0);
+    short_hold_rows(q, a, j, row0);
     if (SHORT_ALL) {
         short_chunk(&w, a, j, q, t, s);
         short_softmax(s, t, &r, shrink);

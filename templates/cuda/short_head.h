@@ -10,6 +10,7 @@
 enum {
     SHORT_STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
     SHORT_CHUNKS = 2 * SHORT_STEPS,     /* of 8 positions, 16 bytes */
+    SHORT_ROLLED = SHORT_STEPS > 8, /* wide heads are taken in a loop: registers, code */
     SHORT_OPERAND = SHORT_ROWS * SHORT_CHUNKS * 8, /* halves of one operand */
 };
 

@@ -14,15 +14,15 @@ DEVICE u32 short_pair_of(const u8 *row, u32 d, u32 there)
     return there && d < HEAD_DIM ? *(const u32 *)(row + 2 * d) : 0;
 }
 
-/* Rows row0 .. row0 + 15 as the first operand of products along the head. */
-DEVICE void short_rows_of(struct frag_a rows[SHORT_STEPS], const struct abi_tensor *t,
+/* Rows row0 .. row0 + 15 as the first operand of `count` products along the head from a step on. */
+DEVICE void short_rows_of(struct frag_a *rows, u32 step, u32 count, const struct abi_tensor *t,
                           const struct short_job *j, u32 row0)
 {
     u32 row = row0 + short_row(), low = row < j->length, high = row + 8 < j->length;
     const u8 *at = short_data(t, j) + (i64)row * t->row * 2, *below = at + 8 * t->row * 2;
     UNROLL
-    for (u32 s = 0; s < SHORT_STEPS; s++) {
-        u32 d = 16 * s + 2 * short_pair();
+    for (u32 s = 0; s < count; s++) {
+        u32 d = 16 * (step + s) + 2 * short_pair();
         rows[s].x[0] = short_pair_of(at, d, low);
         rows[s].x[1] = short_pair_of(below, d, high);
         rows[s].x[2] = short_pair_of(at, d + 8, low);
