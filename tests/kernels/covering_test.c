@@ -40,6 +40,7 @@ static const char *const masks[][2] = {
     {"stride(3) | local(8)", "none"},
     {"rows(0) | columns(0)", "random(0.4, seed=9)"},
     {"local(24) & ~window(1) - rows(0)", "ring | rows(-1)"},
+    {"strided(4)", "stride(4) & window(30)"},
     {"summary(5, 1) | window(1)", "summary(4, 1) - random(0.15, seed=4) | diagonal(0)"},
 };
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Residue classes on every CPU target that runs here, every dtype: rows that two items share, heads
+   with strides beside heads without, padded, shorter, ragged and packed batches, dropout; against
+   float64, and the same bits for any number of threads, whether these take heads or items. Made up
+   machines see to it that strides are taken for classes, whatever real ones cost. */
+#include "masks/base/memory.h"
+#include "runtime/artifact/artifact.h"
+#include "runtime/calibration.h"
+#include "tests/kernels/subject.h"
+#include "tools/check/check.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+enum { MAX_TARGETS = 8, DIM = 40, BATCH = 3, HEADS = 3, LAYERS = 2 };
+
+enum rest { REST_TILES, REST_LINES }; /* what visits entries outside of the classes */
+
+struct shape {
+    enum rest rest;
+    uint32_t n, length; /* of the mask, of the tensors */
+    bool ragged, packed, dropout;
+    const char *head[HEADS]; /* of layer 0; layer 1 has them the other way round */
+};
+
+static const struct shape shapes[] = {
+    {REST_TILES,
+     181,
+     181,
+     false,
+     false,
+     false,
+     {"strided(10)", "strided(11) | global(0)", "window(3)"}},
+    {REST_LINES,
+     180,
+     143,
+     true,
+     false,
+     true,
+     {"strided(9) & causal", "stride(8)", "strided(10)"}},
+    {REST_TILES, 165, 165, true, true, true, {"window(60) & stride(5)", "strided(10)", "none"}},
+};
+
+/* What costs: tiles, or those with a mask test, then lines. */
+static void bend(struct machine *m, enum rest rest)
+{
+    const bool lines = rest == REST_LINES;
+    for (int p = 0; p < PASSES; p++) {
+        double *rate = m->rate[p];
+        for (int r = 0; r < RATES; r++)
+            rate[r] = 1e-14;
+        rate[RATE_TILE_ENTRY] = lines ? 1e-14 : 1e-9;
+        rate[RATE_TILE_MASK] = lines ? 1e-6 : 1e-14;
+        rate[RATE_LINE_ENTRY] = lines ? 1e-9 : 1e-3;
+        rate[RATE_ROW_ENTRY] = 1e-3;
+    }
+}
+
+static void bend_all(struct calibration *c, enum rest rest)
+{
+    *c = (struct calibration){.count = 0};
+    for (const struct machine *m = machines; m->name; m++) {
+        struct machine bent = *m;
+        bend(&bent, rest);
+        if (m->kind == TARGET_CPU)
+            calibration_add(c, m, &bent);
+    }
+}
+
+static struct maskc_kernel *load(const struct mask *m, const struct target *t,
+                                 const struct features *f, enum rest rest, struct cache *cache)
+{
+    struct calibration calibration;
+    struct error e = {0};
+    struct maskc_kernel *k = NULL;
+    uint8_t *bytes = NULL;
+    uint64_t size = 0;
+    bend_all(&calibration, rest);
+    struct compile_request r = {.mask = m,
+                                .targets = &t,
+                                .n_targets = 1,
+                                .features = *f,
+                                .calibration = &calibration,
+                                .cache = cache};
+    if (kernel_compile(&r, &bytes, &size, &e) ||
+        kernel_load(bytes, size, "made up", "cpu", &k, &e))
+        fail_msg("%s", e.text);
+    free(bytes);
+    return k;
+}
+
+static struct mask *make_mask(const struct shape *s)
+{
+    struct pattern *given[LAYERS * HEADS];
+    for (uint32_t h = 0; h < HEADS; h++) {
+        struct mask *one = subject_mask(s->head[h], s->n);
+        given[h] = pattern_copy(one->pattern[0]);
+        given[LAYERS * HEADS - 1 - h] = pattern_copy(one->pattern[0]);
+        mask_destroy(one);
+    }
+    return mask_new(LAYERS, HEADS, given, "strides");
+}
+
+static bool same(const double *a, const double *b, uint64_t count)
+{
+    return !memcmp(a, b, count * sizeof *a);
+}
+
+/* One thread and 3 take heads, 4 take items. */
+static void check_threads(const struct maskc_kernel *k, const struct problem *p)
+{
+    static const uint32_t threads[] = {1, 3, 4};
+    struct problem_data *d[3], *inputs = problem_inputs(p);
+    const uint64_t count = problem_elements(p);
+    struct error e = {0};
+    for (uint32_t t = 0; t < 3; t++) {
+        d[t] = problem_data_copy(p, inputs);
+        reference_plain(p, d[t], true); /* O and LSE that a backward pass reads */
+        if (kernel_run_problem(k, p, d[t], true, threads[t], &e))
+            fail_msg("%s", e.text);
+        assert_true(same(d[t]->o, d[0]->o, count) && same(d[t]->d_q, d[0]->d_q, count));
+        assert_true(same(d[t]->d_k, d[0]->d_k, count) && same(d[t]->d_v, d[0]->d_v, count));
+    }
+    for (uint32_t t = 0; t < 3; t++)
+        problem_data_destroy(d[t]);
+    problem_data_destroy(inputs);
+}
+
+static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_dtype dtype,
+                        struct cache *cache)
+{
+    char what[80];
+    uint32_t wrong = 0;
+    const int32_t ragged[BATCH] = {(int32_t)s->length, 7, (int32_t)s->length - 30};
+    struct features f = {.dtype = dtype,
+                         .head_dim = DIM,
+                         .backward = true,
+                         .dropout = true}; /* one source for all shapes */
+    struct mask *m = make_mask(s);
+    struct maskc_kernel *k = load(m, t, &f, s->rest, cache);
+    const struct artifact_plan *plan = &k->artifact->plan[k->target->plan];
+    const u32 classes = 1u << ABI_RESIDUE | ABI_PARTIAL;
+    const u32 rest = 1u << (s->rest == REST_LINES ? ABI_DIAGONAL : ABI_TILES);
+    assert_int_equal(plan->forward.uses & (classes | rest), classes | rest);
+    assert_int_equal(plan->transposed.uses & (classes | rest), classes | rest);
+    for (uint32_t layer = 0; layer < LAYERS; layer++) {
+        struct problem p = {
+            .mask = m,
+            .layer = layer,
+            .batch = BATCH,
+            .length = s->length,
+            .head_dim = DIM,
+            .lengths = s->ragged ? ragged : NULL,
+            .packed = s->packed,
+            .dtype = dtype,
+            .dropout = s->dropout ? 0.25 : 0,
+            .seed = 99,
+            .random_seed = layer,
+        };
+        snprintf(what, sizeof what, "n=%u %s %s", s->n, t->name, dtype_name(dtype));
+        wrong += subject_judge(k, &p, true, what);
+        if (layer == 0)
+            check_threads(k, &p);
+    }
+    maskc_kernel_destroy(k);
+    mask_destroy(m);
+    return wrong;
+}
+
+static void test_residue(void **state)
+{
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), wrong = 0, runs = 0;
+    for (uint32_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (uint32_t t = 0; t < count; t++)
+            for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++) {
+                if (list[t]->kind != TARGET_CPU)
+                    continue;
+                wrong += run_one(&shapes[s], list[t], (enum abi_dtype)dtype, *state) > 0;
+                runs++;
+            }
+    print_message("%u kernels\n", runs);
+    assert_true(runs >= 9);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    struct cache *cache = subject_start();
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_residue, cache)};
+    int failed = cmocka_run_group_tests_name("residue", tests, NULL, NULL);
+    subject_finish(cache);
+    return failed;
+}
