@@ -160,7 +160,7 @@ static json_t *machine_json(const struct calibrated *r)
     return j;
 }
 
-static json_t *calibration_json(const struct calibration *c)
+json_t *calibration_json(const struct calibration *c)
 {
     struct ceilings ceilings = c->ceilings;
     char *identity = calibration_identity();
@@ -178,25 +178,32 @@ static json_t *calibration_json(const struct calibration *c)
     return j;
 }
 
-int calibration_save(const struct calibration *c, struct error *e)
+int calibration_prepare(struct error *e)
 {
     char *path = calibration_path(), *slash = strrchr(path, '/');
-    json_t *j = calibration_json(c);
-    char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     int code = 0;
-    json_decref(j);
-    if (!*path)
+    if (!slash) {
         code =
             error_set(e, ERROR_INPUT,
                       "no folder for the calibration: set HOME or XDG_CACHE_HOME to one that "
                       "only you may write to");
-    if (!code) {
+    } else {
         *slash = 0;
         code = file_make_directory(path, e);
-        *slash = '/';
     }
-    if (!code)
-        code = file_write(path, text, strlen(text), e);
+    free(path);
+    return code;
+}
+
+int calibration_save(const struct calibration *c, struct error *e)
+{
+    if (calibration_prepare(e))
+        return -1;
+    char *path = calibration_path();
+    json_t *j = calibration_json(c);
+    char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    int code = file_write(path, text, strlen(text), e);
+    json_decref(j);
     free(text);
     free(path);
     return code;

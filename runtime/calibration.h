@@ -5,6 +5,7 @@
 #pragma once
 #include "gen/cost/machine.h"
 #include "masks/base/error.h"
+#include <jansson.h>
 #include <stdbool.h>
 
 enum { CALIBRATION_ROWS = 8 };
@@ -38,8 +39,10 @@ char *calibration_path(void);
 /* *ret is a new calibration, or null where none is stored for this CPU. Fails where there is a file
    that is none: one line that starts with its path. */
 int calibration_load(struct calibration **ret, struct error *e);
+int calibration_prepare(struct error *e); /* makes the folder: before much is measured for it */
 int calibration_save(const struct calibration *c, struct error *e);
-void calibration_destroy(struct calibration *c); /* null is fine */
+json_t *calibration_json(const struct calibration *c); /* as stored, without probes */
+void calibration_destroy(struct calibration *c);       /* null is fine */
 
 void calibration_add(struct calibration *c, const struct machine *row,
                      const struct machine *measured);

@@ -5,6 +5,7 @@
 #include "masks/base/memory.h"
 #include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
+#include "tools/maskc/ceiling.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/probe.h"
 #include "tools/maskc/progress.h"
@@ -31,38 +32,69 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
     free(rows);
 }
 
-static int fit_row(struct fitted *f, const struct target *t, struct cache *cache,
-                   struct error *e)
+static int fit_row(struct fitted *f, const struct target *t, double seconds,
+                   struct cache *cache, struct error *e)
 {
     f->machine = *f->row;
-    f->count = probes_time(f->row, t, f->dtype, cache, &f->time, e);
+    f->count = probes_time(f->row, t, f->dtype, seconds, cache, &f->time, e);
     if (!f->count)
         return -1;
     for (int pass = 0; pass < PASSES; pass++)
         fit_pass(f, (enum machine_pass)pass);
-    for (int k = 0; k < 1; k++)
-        f->machine.rate[PASS_DKV][RATE_PACK] = f->machine.rate[PASS_DQ][RATE_PACK];
+    f->machine.rate[PASS_DKV][RATE_PACK] = f->machine.rate[PASS_DQ][RATE_PACK];
     return 0;
 }
 
-static void print_fit(const struct fitted *f)
+/* ---- what is told ---- */
+
+static double error_of(const struct fitted *f, uint32_t probe, int pass)
 {
-    printf("%s\n", f->row->name);
-    for (uint32_t k = 0; k < f->count; k++) {
-        printf("  %-44s", f->time[k].name);
-        for (int pass = 0; pass < PASSES; pass++)
-            printf(" %9.1f us %5.2f", 1e6 * f->time[k].seconds[pass],
-                   fit_seconds(&f->time[k].row[pass], f->machine.rate[pass]) /
-                       f->time[k].row[pass].seconds);
-        printf(" %s\n", f->time[k].lowering);
-    }
+    const struct fit_row *row = &f->time[probe].row[pass];
+    return fit_seconds(row, f->machine.rate[pass]) / row->seconds;
+}
+
+static void print_ceiling(const char *what, double measured, double table, double unit,
+                          const char *name)
+{
+    if (measured > 0)
+        printf("  %-28s %10.4g %-8s  %10.4g\n", what, measured / unit, name, table / unit);
+}
+
+static void print_ceilings(const struct ceilings *c, const struct fitted *f)
+{
+    printf("%-30s %10s %-8s  %10s\n", "one core at most", "measured", "", "table");
+    print_ceiling("bf16 tiles (AMX)", c->matrix, machine_find("x86-amx", NULL)->flops, 1e12,
+                  "TFLOP/s");
+    print_ceiling("f32 multiply-add", c->flops, f->row->flops, 1e9, "GFLOP/s");
+    print_ceiling("exp2", c->exps, f->row->exps, 1e9, "G/s");
+    print_ceiling("reading memory", c->bytes, f->row->bytes, 1e9, "GB/s");
+    print_ceiling("reading the second cache", c->cache_bytes, f->row->cache_bytes, 1e9, "GB/s");
+}
+
+static uint32_t count_within(const struct fitted *f, int pass)
+{
+    uint32_t within = 0;
+    for (uint32_t k = 0; k < f->count; k++)
+        within += fabs(error_of(f, k, pass) - 1) <= 0.2;
+    return within;
+}
+
+static void print_rates(const struct fitted *f)
+{
+    printf("\n%s, %s kernels: nanoseconds (of the table)\n  %-14s", f->row->name,
+           dtype_name(f->dtype), "");
+    for (int pass = 0; pass < PASSES; pass++)
+        printf(" %18s ", pass_names[pass]);
     for (int k = 0; k < RATES; k++) {
-        printf("  %-14s", rate_names[k]);
+        printf("\n  %-14s", rate_names[k]);
         for (int pass = 0; pass < PASSES; pass++)
-            printf(" %10.3g (%5.2f)", f->machine.rate[pass][k],
-                   f->machine.rate[pass][k] / f->row->rate[pass][k]);
-        printf("\n");
+            printf(" %9.4g (%6.4g)", 1e9 * f->machine.rate[pass][k],
+                   1e9 * f->row->rate[pass][k]);
     }
+    printf("\n  %u probes; within 20 %% of what the rates say:", f->count);
+    for (int pass = 0; pass < PASSES; pass++)
+        printf(" %s %u%s", pass_names[pass], count_within(f, pass),
+               pass + 1 < PASSES ? "," : "\n");
 }
 
 /* As gen/cost/machines.c has it. */
@@ -84,31 +116,124 @@ static void print_row(const struct machine *m, const char *name)
     printf("    }},\n");
 }
 
-static int calibrate(const struct options *o, struct error *e)
+static json_t *probe_json(const struct fitted *f, uint32_t k, int pass)
 {
-    (void)o;
-    struct cache *cache = cache_open(NULL);
-    struct calibration c = {.count = 0};
-    int code = 0;
-    enum abi_dtype dtypes[] = {ABI_F32, ABI_BF16};
-    for (int k = 0; k < 2 && !code; k++) {
+    const struct probe_time *t = &f->time[k];
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o}", "machine", f->row->name, "probe",
+                     t->name, "lowering", t->lowering, "pass", pass_names[pass], "measured_s",
+                     command_number(t->row[pass].seconds), "fitted_s",
+                     command_number(fit_seconds(&t->row[pass], f->machine.rate[pass])));
+}
+
+static void print_json(const struct calibration *c, const struct fitted *f, uint32_t count,
+                       const char *path)
+{
+    json_t *j = calibration_json(c), *list = json_array();
+    for (uint32_t r = 0; r < count; r++)
+        for (uint32_t k = 0; k < f[r].count; k++)
+            for (int pass = 0; pass < PASSES; pass++)
+                json_array_append_new(list, probe_json(&f[r], k, pass));
+    json_object_set_new(j, "probes", list);
+    json_object_set_new(j, "path", json_string(path));
+    command_print_json(j);
+}
+
+static void print(const struct options *o, const struct calibration *c, const struct fitted *f,
+                  uint32_t count)
+{
+    char *path = calibration_path();
+    if (o->json) {
+        print_json(c, f, count, path);
+    } else if (o->table) {
+        for (uint32_t k = 0; k < count; k++)
+            print_row(&f[k].machine, f[k].row->name);
+    } else {
+        char *identity = calibration_identity();
+        printf("%s\n", identity);
+        print_ceilings(&c->ceilings, f);
+        for (uint32_t k = 0; k < count; k++)
+            print_rates(&f[k]);
+        printf("\nstored in %s\n", path);
+        free(identity);
+    }
+    free(path);
+}
+
+/* ---- what is measured ---- */
+
+/* The rows of levels that this CPU has but that nobody runs on it: as much faster or slower than the
+   table as the row that was measured. */
+static void add_others(struct calibration *c, const struct fitted *f)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < f->count; k++)
+        sum += log(f->time[k].row[PASS_FORWARD].seconds /
+                   fit_seconds(&f->time[k].row[PASS_FORWARD], f->row->rate[PASS_FORWARD]));
+    double factor = exp(sum / f->count);
+    for (const struct machine *row = machines; row->name; row++) {
+        if (row->kind != TARGET_CPU || calibration_machine(c, row->name))
+            continue;
+        struct machine m = *row;
+        for (int pass = 0; pass < PASSES; pass++)
+            for (int k = 0; k < RATES; k++)
+                m.rate[pass][k] *= factor;
+        calibration_add(c, row, &m);
+    }
+}
+
+static void set_ceilings(struct machine *m, const struct ceilings *c, bool matrix)
+{
+    m->flops = matrix ? c->matrix : c->flops;
+    m->exps = c->exps;
+    m->bytes = c->bytes;
+    m->cache_bytes = c->cache_bytes;
+}
+
+/* f32, and bf16 where a matrix unit takes it: all other kernels go by one of the two. */
+static int measure(struct calibration *c, struct fitted *f, uint32_t *ret_count, double seconds,
+                   struct cache *cache, struct error *e)
+{
+    static const enum abi_dtype dtypes[] = {ABI_F32, ABI_BF16};
+    progress_show("peaks");
+    c->ceilings = ceilings_measure(target_find(machine_cpu_target(NULL), e));
+    for (int k = 0; k < 2; k++) {
         struct features features = {.dtype = dtypes[k], .head_dim = 64, .backward = true};
         const struct target *t = target_find(machine_cpu_target(&features), e);
-        if (k && !target_matrix(t, &features))
+        bool matrix = target_matrix(t, &features);
+        if (k && !matrix)
             break;
-        struct fitted f = {.row = machine_find(target_machine(t, &features), e),
-                           .dtype = dtypes[k]};
-        code = fit_row(&f, t, cache, e);
-        progress_clear();
-        if (!code) {
-            print_fit(&f);
-            print_row(&f.machine, f.row->name);
-            calibration_add(&c, f.row, &f.machine);
-        }
-        free(f.time);
+        f[k].row = machine_find(target_machine(t, &features), e);
+        f[k].dtype = dtypes[k];
+        ++*ret_count;
+        if (fit_row(&f[k], t, seconds / 2, cache, e))
+            return -1;
+        set_ceilings(&f[k].machine, &c->ceilings, matrix);
+        calibration_add(c, f[k].row, &f[k].machine);
     }
+    add_others(c, f);
+    return 0;
+}
+
+static int calibrate(const struct options *o, struct error *e)
+{
+    if (o->device && strcmp(o->device, "cpu"))
+        return error_set(e, ERROR_INPUT, "--device %s: calibrate measures the device cpu alone",
+                         o->device);
+    if (calibration_prepare(e))
+        return -1;
+    struct cache *cache = cache_open(NULL);
+    struct calibration *c = memory_new(1, sizeof *c);
+    struct fitted fitted[2] = {{0}};
+    uint32_t count = 0;
+    int code = measure(c, fitted, &count, o->seconds > 0 ? o->seconds : 6, cache, e);
+    progress_clear();
     if (!code)
-        code = calibration_save(&c, e);
+        code = calibration_save(c, e);
+    if (!code)
+        print(o, c, fitted, count);
+    for (uint32_t k = 0; k < count; k++)
+        free(fitted[k].time);
+    calibration_destroy(c);
     cache_close(cache);
     return code;
 }

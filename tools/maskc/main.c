@@ -40,7 +40,10 @@ const struct command commands[] = {
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(SOFT) |      O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
-    {"calibrate", "", "measures this machine for later plans", NULL, O(JSON) | O(DEVICE), 0, 0, command_calibrate},
+    {"calibrate", "", "measures this machine, for later plans",
+     "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
+     "measured wherever this CPU runs the target; --machine NAME has a row of the table instead.",
+     O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
     {0},

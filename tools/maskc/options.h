@@ -49,6 +49,8 @@ enum option_id {
     OPTION_OUTPUT,
     OPTION_JSON,
     OPTION_PLOT,
+    OPTION_TABLE,
+    OPTION_SECONDS,
     OPTION_COUNT
 };
 
@@ -87,13 +89,13 @@ struct options {
     uint32_t batch, threads;
     const char *device, *pass;
     const char *query, *key, *value, *grad, *sequence_lengths, *offsets;
-    double scale, dropout;
+    double scale, dropout, seconds;
     uint64_t seed;
     const char *soft_array;
     bool diagonals;
 
     const char *output, *plot;
-    bool json;
+    bool json, table;
 };
 
 struct command;

@@ -9,13 +9,20 @@
 #include "masks/load.h"
 #include "runtime/kernel.h"
 #include "tools/check/check.h"
+#include "tools/maskc/ceiling.h"
 #include "tools/maskc/progress.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { HEADS = 12, HEAD_DIM = 64, LONGEST = 4096, ROUNDS = 3, MIN_RUNS = 2, MAX_RUNS = 50 };
+enum {
+    HEADS = 12,
+    HEAD_DIM = 64,
+    LONGEST = 4096,
+    MAX_ROUNDS = 20,
+    MIN_RUNS = 1,
+    MAX_RUNS = 50
+};
 static const double seconds_per_pass = 0.005;
 
 enum favour { AS_IT_IS, TILES, LINES, GATHERS, ROWS };
@@ -163,13 +170,6 @@ static struct maskc_launch launch_of(struct lab *l, const struct maskc_kernel *k
 
 /* ---- time ---- */
 
-static double thread_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int time_pass(struct lab *l, const struct maskc_kernel *k, enum maskc_pass pass,
                      double *ret, struct error *e)
 {
@@ -288,13 +288,15 @@ static int open_probe(struct lab *l, const struct probe *probe, struct trial_ker
 }
 
 /* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
-static int time_all(struct lab *l, struct trial_kernel *kernel, struct probe_time *times,
-                    struct error *e)
+static int time_all(struct lab *l, double seconds, struct trial_kernel *kernel,
+                    struct probe_time *times, struct error *e)
 {
     for (uint32_t k = 0; k < PROBES; k++)
         if (open_probe(l, &probes[k], &kernel[k], &times[k], e))
             return -1;
-    for (uint32_t round = 0; round < ROUNDS; round++)
+    double start = thread_seconds();
+    for (uint32_t round = 0;
+         round == 0 || (round < MAX_ROUNDS && thread_seconds() - start < seconds); round++)
         for (uint32_t k = 0; k < PROBES; k++) {
             progress_show(times[k].name);
             if (time_kernel(l, kernel[k].kernel, times[k].seconds, e))
@@ -306,7 +308,8 @@ static int time_all(struct lab *l, struct trial_kernel *kernel, struct probe_tim
 }
 
 uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
-                     struct cache *cache, struct probe_time **ret, struct error *e)
+                     double seconds, struct cache *cache, struct probe_time **ret,
+                     struct error *e)
 {
     struct lab l = {.row = row,
                     .target = t,
@@ -315,7 +318,7 @@ uint32_t probes_time(const struct machine *row, const struct target *t, enum abi
     struct probe_time *times = memory_new(PROBES, sizeof *times);
     struct trial_kernel *kernel = memory_new(PROBES, sizeof *kernel);
     open_lab(&l);
-    int code = time_all(&l, kernel, times, e);
+    int code = time_all(&l, seconds, kernel, times, e);
     for (uint32_t k = 0; k < PROBES; k++)
         finish_probe(&kernel[k]);
     close_lab(&l);

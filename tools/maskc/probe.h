@@ -13,6 +13,8 @@ struct probe_time {
 };
 
 /* Times every probe for kernels of this type and returns how many; 0 with *e set. `row` is the machine
-   that the target's kernels of this type are planned for. The caller frees *ret. */
+   that the target's kernels of this type are planned for. Every probe is timed at least once, again and
+   again until so many seconds are over. The caller frees *ret. */
 uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
-                     struct cache *cache, struct probe_time **ret, struct error *e);
+                     double seconds, struct cache *cache, struct probe_time **ret,
+                     struct error *e);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc calibrate, and who uses what it stores: in a folder of this test's own, with as few runs as it
+   takes. */
+#include "tests/cli/fixtures.h"
+#include "tests/cli/shell.h"
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static char path[4096]; /* of the stored calibration */
+
+static json_t *run_json(const char *line, int code)
+{
+    struct outcome o = shell_run("", line);
+    if (o.code != code)
+        fail_msg("maskc %s: exit code %d, %s", line, o.code, o.err);
+    json_t *j = json_loads(o.out, 0, NULL);
+    outcome_finish(&o);
+    return j;
+}
+
+/* What plan says that it was made for. */
+static void check_machine(const char *options, const char *expected, bool whole)
+{
+    char line[256];
+    snprintf(line, sizeof line, "plan star -n 96 --json %s", options);
+    json_t *j = run_json(line, 0);
+    const char *machine = json_string_value(json_object_get(j, "machine"));
+    if (whole ? strcmp(machine, expected) != 0 : !strstr(machine, expected))
+        fail_msg("%s: made for %s, not %s", line, machine, expected);
+    json_decref(j);
+}
+
+static void check_failure(const char *line, int code, const char *word)
+{
+    struct outcome o = shell_run("", line);
+    if (o.code != code || !strstr(o.err, word) || strchr(o.err, '\n') != strrchr(o.err, '\n'))
+        fail_msg("maskc %s: exit code %d, %s", line, o.code, o.err);
+    outcome_finish(&o);
+}
+
+static void write_text(const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void write_json(const json_t *j)
+{
+    char *text = json_dumps(j, 0);
+    write_text(text);
+    free(text);
+}
+
+static void test_calibrate(void **state)
+{
+    (void)state;
+    check_machine("--target x86-64-v2", "x86-sse", true); /* before */
+    check_failure("plan star -n 96 --machine calibrated", 2, "maskc calibrate");
+    json_t *j = run_json("calibrate --seconds 0.01 --json", 0);
+    snprintf(path, sizeof path, "%s", json_string_value(json_object_get(j, "path")));
+    const json_t *peaks = json_object_get(j, "ceilings");
+    assert_true(json_number_value(json_object_get(peaks, "flops")) > 1e9);
+    assert_true(json_number_value(json_object_get(peaks, "exps")) > 1e8);
+    assert_true(json_number_value(json_object_get(peaks, "bytes")) > 1e8);
+    assert_int_equal(json_array_size(json_object_get(j, "machines")), 4);
+    assert_true(json_array_size(json_object_get(j, "probes")) > 60);
+    json_decref(j);
+    assert_non_null(strstr(path, "/maskc/calibration-"));
+}
+
+static void test_use(void **state)
+{
+    (void)state;
+    check_machine("", "(calibrated)", false);
+    check_machine("--target x86-64-v2", "x86-sse (calibrated)", true);
+    check_machine("--dtype bf16 --machine calibrated", "(calibrated)", false);
+    check_machine("--machine x86-sse --target x86-64-v2", "x86-sse", true);
+    check_machine("--target sm_80", "a100", true);
+    run_json("compile star -n 96 --target x86-64-v2 -o star.mkb", 0);
+    json_t *j = run_json("info star.mkb --json", 0);
+    const json_t *plan = json_array_get(json_object_get(j, "plans"), 0);
+    assert_string_equal(json_string_value(json_object_get(plan, "machine")),
+                        "x86-sse (calibrated)");
+    json_decref(j);
+}
+
+/* Another machine's file, under this one's name, is as good as none. */
+static void test_strangers(void **state)
+{
+    (void)state;
+    json_t *j = json_load_file(path, 0, NULL);
+    json_t *cpu = json_incref(json_object_get(j, "cpu"));
+    json_object_set_new(j, "cpu", json_string("another, signature 1; x86-64-v2"));
+    write_json(j);
+    check_machine("--target x86-64-v2", "x86-sse", true);
+    check_failure("plan star -n 96 --machine calibrated", 2, "no calibration");
+    json_object_set_new(j, "cpu", cpu);
+    write_json(j);
+    check_machine("--target x86-64-v2", "x86-sse (calibrated)", true);
+    json_decref(j);
+}
+
+static void check_damaged(void)
+{
+    struct outcome o = shell_run("", "plan star -n 96 --json --target x86-64-v2");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.err, path));
+    assert_non_null(strstr(o.err, "ignored"));
+    assert_ptr_equal(strchr(o.err, '\n'), strrchr(o.err, '\n'));
+    assert_non_null(strstr(o.out, "\"machine\": \"x86-sse\""));
+    outcome_finish(&o);
+    check_failure("plan star -n 96 --machine calibrated", 2, path);
+    o = shell_run("", "plan star -n 96 --machine x86-sse --target x86-64-v2");
+    assert_int_equal(o.code, 0);
+    assert_int_equal(strlen(o.err), 0);
+    outcome_finish(&o);
+}
+
+static void set_rate(json_t *j, json_t *value)
+{
+    json_t *row = json_array_get(json_object_get(j, "machines"), 0);
+    json_object_set_new(json_object_get(row, "dq"), "line", value);
+}
+
+static void test_damage(void **state)
+{
+    (void)state;
+    json_t *whole = json_load_file(path, 0, NULL), *j = json_deep_copy(whole);
+    const char *const texts[] = {"", "{", "[]", "{\"calibration\": 1}", "\xff\xfe"};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        write_text(texts[k]);
+        check_damaged();
+    }
+    json_t *const values[] = {json_real(-1e-9), json_real(3), json_string("fast"), json_null()};
+    for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+        set_rate(j, values[k]);
+        write_json(j);
+        check_damaged();
+    }
+    json_decref(j);
+    j = json_deep_copy(whole);
+    json_object_set_new(json_array_get(json_object_get(j, "machines"), 0), "machine",
+                        json_string("a100"));
+    write_json(j);
+    check_damaged();
+    json_decref(j);
+    j = json_deep_copy(whole);
+    json_object_set_new(j, "calibration", json_integer(99));
+    write_json(j);
+    check_damaged();
+    json_decref(j);
+    write_json(whole);
+    check_machine("--target x86-64-v2", "x86-sse (calibrated)", true);
+    json_decref(whole);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    check_failure("calibrate --device cuda", 2, "--device cuda");
+    struct outcome o =
+        shell_run("XDG_CACHE_HOME=/proc/nonexistent", "calibrate --seconds 0.01");
+    assert_int_equal(o.code, 2);
+    assert_int_equal(strlen(o.out), 0);
+    outcome_finish(&o);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calibrate), cmocka_unit_test(test_use),
+        cmocka_unit_test(test_strangers), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_refused),
+    };
+    if (argc != 2)
+        return fputs("usage: calibrate_test MASKC\n", stderr), 2;
+    shell_start(argv[1]);
+    int code = cmocka_run_group_tests(tests, NULL, NULL);
+    shell_stop();
+    return code;
+}
