@@ -15,6 +15,7 @@ from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_
 
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
 TRANSFORMS = ("softmax", "sparsegen")
+SOFTS = ("none", "bias", "scale")
 FORWARD, BACKWARD = 0, 1
 
 
@@ -102,7 +103,7 @@ class Library:
         if getattr(self.lib, name)(*arguments, byref(error)):
             raise Error(error.code, error.text.decode(errors="replace"))
 
-    def compile(self, mask, dtype="f32", transform="softmax", device=None, **options):
+    def compile(self, mask, dtype="f32", transform="softmax", soft="none", device=None, **options):
         """mask: what the command line takes (str), or a torch bool tensor [L, H, N, N].
         options: the other fields of struct maskc_options. Returns a loaded Kernel."""
         names = {name for name, _ in Options._fields_}
@@ -111,7 +112,7 @@ class Library:
             raise TypeError(f"no such option: {', '.join(sorted(unknown))}")
         texts = {"targets", "machine", "cache_dir"}
         o = Options(dtype=DTYPES.index(dtype), transform=TRANSFORMS.index(transform),
-                    **{k: encoded(v) if k in texts else v for k, v in options.items()})
+                    soft=SOFTS.index(soft), **{k: encoded(v) if k in texts else v for k, v in options.items()})
         made = Bytes()
         if isinstance(mask, str):
             self.call("maskc_compile", mask.encode(), byref(o), byref(made))
@@ -155,6 +156,10 @@ class Kernel:
         return DTYPES[self.info.dtype]
 
     @property
+    def soft(self):
+        return SOFTS[self.info.soft]
+
+    @property
     def target(self):
         return (self.info.target or b"").decode()
 
@@ -177,7 +182,18 @@ def tensor_of(t):
     return Tensor(t.data_ptr(), t.stride(0), t.stride(2), t.stride(1))
 
 
-def launch_of(kernel, q, k, v, threads=0, scale=0.0, layer=0, lengths=None, dropout=0.0, seed=0):
+def check_soft(kernel, soft):
+    import torch
+    n = kernel.info.length
+    if (soft is None) != (kernel.soft == "none"):
+        raise ValueError(f"the kernel was compiled with soft={kernel.soft}")
+    if soft is not None and (soft.dtype != torch.float32 or not soft.is_contiguous()
+                             or soft.shape != (kernel.info.heads, n, n)):
+        raise ValueError(f"soft must be float32 [{kernel.info.heads}, {n}, {n}], contiguous")
+
+
+def launch_of(kernel, q, k, v, soft=None, threads=0, scale=0.0, layer=0, lengths=None, dropout=0.0,
+              seed=0):
     """What forward and backward share. Everything stays the caller's: keep the tensors alive."""
     import torch
     want = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[kernel.dtype]
@@ -190,9 +206,11 @@ def launch_of(kernel, q, k, v, threads=0, scale=0.0, layer=0, lengths=None, drop
         raise ValueError(f"the kernel takes {kernel.info.heads} heads of {kernel.info.head_dim}")
     if lengths is not None and (lengths.dtype != torch.int32 or lengths.shape != (batch,)):
         raise ValueError(f"lengths must be int32 [{batch}]")
+    check_soft(kernel, soft)
     return Launch(batch=batch, length=length, layer=layer, scale=scale, dropout=dropout, seed=seed,
                   lengths=lengths.data_ptr() if lengths is not None else None, query=tensor_of(q),
                   key=tensor_of(k), value=tensor_of(v), threads=threads,
+                  soft=soft.data_ptr() if soft is not None else None,
                   stream=torch.cuda.current_stream(q.device).cuda_stream if q.is_cuda else None)
 
 
@@ -214,33 +232,37 @@ def function_class():
 
     class Attention(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, kernel, options, q, k, v):
+        def forward(ctx, kernel, options, q, k, v, soft):
             out = torch.empty_like(q)
             lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-            launch = launch_of(kernel, q, k, v, **options)
+            launch = launch_of(kernel, q, k, v, soft, **options)
             launch.out, launch.lse = tensor_of(out), lse.data_ptr()
             run_pass(kernel, launch, FORWARD, q)
             ctx.kernel, ctx.options = kernel, options
-            ctx.save_for_backward(q, k, v, out, lse)
+            ctx.save_for_backward(q, k, v, soft, out, lse)
             return out
 
         @staticmethod
         def backward(ctx, grad_out):
-            q, k, v, out, lse = ctx.saved_tensors
+            q, k, v, soft, out, lse = ctx.saved_tensors
             if grad_out.stride(3) != 1:
                 grad_out = grad_out.contiguous()
             grads = [torch.empty_like(t) for t in (q, k, v)]
-            launch = launch_of(ctx.kernel, q, k, v, **ctx.options)
+            grad_soft = torch.empty_like(soft) if ctx.needs_input_grad[5] else None
+            launch = launch_of(ctx.kernel, q, k, v, soft, **ctx.options)
             launch.out, launch.lse = tensor_of(out), lse.data_ptr()
             launch.grad_out = tensor_of(grad_out)
             launch.grad_query, launch.grad_key, launch.grad_value = map(tensor_of, grads)
+            if grad_soft is not None:
+                launch.grad_soft = grad_soft.data_ptr()
             run_pass(ctx.kernel, launch, BACKWARD, q)
-            return None, None, *grads
+            return None, None, *grads, grad_soft
 
     return Attention
 
 
-def attention(kernel, q, k, v, **options):
-    """O of [B, H, N, D] tensors, differentiable. options: threads, scale, layer, lengths (int32 [B]
-    on the device), dropout, seed."""
-    return function_class().apply(kernel, options, q, k, v)
+def attention(kernel, q, k, v, soft=None, **options):
+    """O of [B, H, N, D] tensors, differentiable. soft: a float32 [H, N, N] tensor for a kernel compiled
+    with a soft mask, differentiable too. options: threads, scale, layer, lengths (int32 [B] on the
+    device), dropout, seed."""
+    return function_class().apply(kernel, options, q, k, v, soft)

@@ -243,6 +243,25 @@ class TorchTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             maskc_ctypes.attention(kernel, q[:, :1], k[:, :1], v[:, :1])
 
+    def test_soft_masks_learn(self):
+        torch.manual_seed(7)
+        n, apart = 40, (torch.arange(40)[:, None] - torch.arange(40)).abs()
+        for kind in ("bias", "scale"):
+            kernel = maskc_ctypes.Library(LIBRARY).compile("window(5)", length=n, heads=2,
+                                                           head_dim=16, soft=kind)
+            q, k, v, weight = torch.randn(4, 3, 2, n, 16).unbind(0)
+            mine, plain = torch.rand(2, n, n).repeat(2, 1, 1, 1).unbind(0)
+            mine, plain = mine.clone().requires_grad_(), plain.clone().requires_grad_()
+            scores = (q @ k.transpose(2, 3) / 4).masked_fill(apart > 5, -torch.inf)
+            p = (scores + plain).softmax(-1) if kind == "bias" else scores.softmax(-1) * plain
+            (p @ v * weight).sum().backward()
+            (maskc_ctypes.attention(kernel, q, k, v, mine) * weight).sum().backward()
+            self.assertTrue(torch.allclose(mine.grad, plain.grad, atol=1e-4))
+            with self.assertRaises(ValueError):
+                maskc_ctypes.attention(kernel, q, k, v)
+            with self.assertRaises(ValueError):
+                maskc_ctypes.attention(kernel, q, k, v, mine[:1])
+
     def test_dense_mask_from_memory(self):
         torch.manual_seed(5)
         bits = torch.rand(1, 2, 24, 24) < 0.3
