@@ -29,8 +29,31 @@ static struct random start(void)
 static const char *const target_names[] = {"x86-64-v2",  "x86-64-v3", "x86-64-v4",
                                            "x86-64-amx", "sm_80",     "sm_90a"};
 
-static struct plan *random_plan(struct random *r, const struct mask *m, struct target *t)
+/* The default machine, or one on which lines and single rows are never worth it, so that strides are
+   taken by their classes. */
+static struct machine random_machine(struct random *r, const struct target *t,
+                                     const struct features *f)
 {
+    static const enum rate dear[] = {RATE_LINE_ENTRY, RATE_ROW_ENTRY, RATE_TILE_MASK};
+    struct error e = {0};
+    struct machine m = *machine_find(target_machine(t, f), &e);
+    if (random_below(r, 3))
+        return m;
+    for (int p = 0; p < PASSES; p++)
+        for (size_t k = 0; k < sizeof dear / sizeof *dear; k++)
+            m.rate[p][dear[k]] *= 100;
+    return m;
+}
+
+/* What a plan points to. */
+struct setting {
+    struct target target;
+    struct machine machine;
+};
+
+static struct plan *random_plan(struct random *r, const struct mask *m, struct setting *s)
+{
+    struct target *t = &s->target;
     static const uint32_t strips[] = {32, 32, 64, 128};
     static const uint32_t dims[] = {16, 64, 136, 256};
     struct error e = {0};
@@ -40,7 +63,8 @@ static struct plan *random_plan(struct random *r, const struct mask *m, struct t
     t->strip_rows = strips[random_below(r, 4)];
     struct features f = {.head_dim = dims[random_below(r, 4)], .backward = true};
     f.dtype = random_below(r, 2) ? ABI_F32 : ABI_BF16;
-    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    s->machine = random_machine(r, t, &f);
+    struct plan *p = plan_build(m, t, &f, &s->machine, &e);
     if (!p)
         fail_msg("%s", e.text);
     return p;
@@ -123,10 +147,11 @@ static void test_random_masks(void **state)
 {
     (void)state;
     struct random r = start();
+    u32 classes = 0, resumed = 0;
     for (u32 k = 0; k < MASKS; k++) {
         struct mask *m = random_mask(&r);
-        struct target t;
-        struct plan *p = random_plan(&r, m, &t);
+        struct setting s;
+        struct plan *p = random_plan(&r, m, &s);
         struct error e = {0};
         if (plan_check(p, m, &e))
             fail_msg("mask %u: %s", k, e.text);
@@ -135,9 +160,12 @@ static void test_random_masks(void **state)
         check_work(p, &p->forward);
         check_work(p, &p->transposed);
         check_summary(p, m);
+        classes += p->forward.uses >> ABI_RESIDUE & 1;
+        resumed += (p->forward.uses & ABI_PARTIAL) != 0;
         plan_destroy(p);
         mask_destroy(m);
     }
+    assert_true(classes > MASKS / 50 && resumed > MASKS / 50);
 }
 
 /* ---- damage ---- */
@@ -203,8 +231,8 @@ static void test_damage(void **state)
     u32 hits[TABLES] = {0};
     for (u32 k = 0; k < DAMAGED; k++) {
         struct mask *m = random_mask(&r);
-        struct target t;
-        struct plan *p = random_plan(&r, m, &t);
+        struct setting s;
+        struct plan *p = random_plan(&r, m, &s);
         struct error e = {0};
         for (u32 d = 0; d < DAMAGES; d++)
             damage(&r, p, d % 2 ? &p->transposed : &p->forward, m, d % 2, hits);
@@ -224,8 +252,8 @@ static void test_damaged_lists(void **state)
     struct error e = {0};
     struct pattern *given[2] = {random_pattern(&r, 100), random_pattern(&r, 100)};
     struct mask *m = mask_new(1, 2, given, "random");
-    struct target t;
-    struct plan *p = random_plan(&r, m, &t);
+    struct setting s;
+    struct plan *p = random_plan(&r, m, &s);
     struct plan_pass *f = &p->forward;
     assert_int_equal(plan_check(p, m, &e), 0);
     struct abi_work kept = f->work[1];
@@ -307,6 +335,17 @@ static bool checkers(uint32_t n, uint32_t i, uint32_t j)
     return (i * 2654435761u ^ j * 2246822519u) >> 7 & 1 && i < n;
 }
 
+static bool stride(uint32_t n, uint32_t i, uint32_t j)
+{
+    return (i + 16 * n - j) % 16 == 0;
+}
+
+static bool strided(uint32_t n, uint32_t i, uint32_t j)
+{
+    uint32_t d = i > j ? i - j : j - i;
+    return i < n && (d <= 45 || d % 45 == 0);
+}
+
 static void test_chooser(void **state)
 {
     (void)state;
@@ -324,6 +363,8 @@ static void test_chooser(void **state)
         {causal, 1024, "tiles+blocks", 1.7},
         {distances, 128, "diagonal+rows", 2},
         {checkers, 128, "dense", 0.99},
+        {stride, 512, "residue", 4},
+        {strided, 2048, "tiles+diagonal+residue", 3},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct mask *m;

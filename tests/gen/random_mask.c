@@ -14,7 +14,7 @@ uint32_t random_below(struct random *r, uint32_t limit)
 struct shape {
     uint32_t kind, a, b, seed;
 };
-enum { SHAPES = 12 };
+enum { SHAPES = 13 };
 
 static uint32_t noise(uint32_t seed, uint32_t i, uint32_t j)
 {
@@ -50,6 +50,8 @@ static bool on(const struct shape *s, uint32_t n, uint32_t i, uint32_t j)
         return j % (2 + s->a % 9) == 0;
     case 10:
         return true;
+    case 11:
+        return distance <= s->b % 12 || distance % (3 + s->a % 12) == 0;
     default:
         return i == j || (j == i + 1 && i % 3);
     }
