@@ -41,6 +41,7 @@
 #include "cpu/lines_forward.h"
 #include "cpu/row.h"
 #include "cpu/row_forward.h"
+#include "cpu/row_amx.h"
 #include "cpu/forward.h"
 #if BACKWARD
 #include "cpu/lines_backward.h"

@@ -314,6 +314,10 @@ static int backward_alone(const struct sequence *s, const struct abi_plan *p,
 {
     if (!plain_softmax(s))
         return 0;
+    if (wide_alone(s, p, item)) {
+        wide_backward(s, p, item, scratch);
+        return 1;
+    }
     if (lines_alone(p, item)) {
         lines_backward(s, p, item, scratch);
         return 1;

@@ -25,6 +25,10 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
 {
     struct strip t;
     const struct abi_plan *p = &s->a->forward;
+    if (wide_alone(s, p, item)) {
+        wide_forward(s, item, scratch);
+        return;
+    }
     if (plain_softmax(s)) {
         if (lines_alone(p, item)) {
             lines_forward(s, item, scratch);
