@@ -50,7 +50,7 @@ static void write_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32
                         const char *act)
 {
     struct model_config c = {0};
-    struct weights w;
+    struct weights w = {0};
     struct error e = {0};
     json_t *json = json_pack(
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
@@ -146,7 +146,7 @@ static const struct {
     {"heads of 26",        1, 130, 5, "relu",    "longformer(5,2)", "softmax",     0},
     {"queries that see nothing", 2, 48, 3, "silu", "window(9) - rows(3)", "softmax", 0},
     {"sparsegen",          2, 64, 4, "gelu",     "dense",           "sparsegen=-4", -4},
-    {"sparsegen, sparse",  2, 64, 4, "gelu",     "strided(8)",      "sparsegen=0.5", 0.5},
+    {"sparsegen, sparse",  2, 64, 4, "gelu",     "strided(8)",      "sparsegen=-1", -1},
 };
 /* clang-format on */
 
