@@ -174,6 +174,10 @@ static int read_target(struct reader *r, const json_t *j, struct artifact *a, ui
     if (t->plan >= a->n_plans || t->launch.strip_rows != a->plan[t->plan].strip_rows)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no plan of its strip height", where,
                          t->name);
+    const struct artifact_plan *p = &a->plan[t->plan];
+    if ((p->forward.uses | p->transposed.uses) & ABI_PARTIAL && !t->launch.partial_row)
+        return error_set(r->e, ERROR_INPUT, "%s: %s has no room for what partial items leave",
+                         where, t->name);
     return take_code(r, t);
 }
 

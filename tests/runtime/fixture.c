@@ -36,6 +36,7 @@ static void add_target(struct artifact *a, const char *name, const char *source,
     t->launch = (struct launch_record){.strip_rows = 32,
                                        .state_row = 4,
                                        .pack_row = 512,
+                                       .partial_row = 520,
                                        .scratch_fixed = 1000,
                                        .scratch_col = 128};
     t->launch.forward[t->launch.n_forward++] = phase("pack", ABI_OVER_HEADS);
@@ -60,14 +61,14 @@ static void add_plan(struct fixture *f)
     p->transposed = f->plan->transposed;
 }
 
-struct fixture *fixture_of(struct mask *m, bool backward)
+static struct fixture *make(struct mask *m, bool backward, enum abi_transform transform)
 {
     struct error e = {0};
     struct fixture *f = memory_new(1, sizeof *f);
     f->mask = m;
     f->artifact = (struct artifact){.mask = f->mask};
-    f->artifact.features = (struct features){.transform = ABI_SPARSEGEN,
-                                             .lambda = -0.3f,
+    f->artifact.features = (struct features){.transform = transform,
+                                             .lambda = transform ? -0.3f : 0,
                                              .head_dim = 64,
                                              .dropout = true,
                                              .backward = backward};
@@ -81,14 +82,29 @@ struct fixture *fixture_of(struct mask *m, bool backward)
     return f;
 }
 
-struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward)
+struct fixture *fixture_of(struct mask *m, bool backward)
+{
+    return make(m, backward, ABI_SPARSEGEN);
+}
+
+static struct mask *load(const char *expression, uint32_t n, uint32_t heads)
 {
     struct error e = {0};
     struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = expression, .n = n,
                                    .heads = heads};
     struct mask *m = mask_load(&request, NULL, &e);
     must(m, &e);
-    return fixture_of(m, backward);
+    return m;
+}
+
+struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward)
+{
+    return fixture_of(load(expression, n, heads), backward);
+}
+
+struct fixture *fixture_softmax(const char *expression, uint32_t n)
+{
+    return make(load(expression, n, 2), true, ABI_SOFTMAX);
 }
 
 void fixture_free(struct fixture *f)

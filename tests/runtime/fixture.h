@@ -11,9 +11,11 @@ struct fixture {
     uint64_t size;
 };
 
-/* Two targets, x86-64-v3 and sm_80, on one plan. */
+/* Two targets, x86-64-v3 and sm_80, on one plan; sparsegen. */
 struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, bool backward);
 struct fixture *fixture_of(struct mask *m, bool backward); /* takes the mask over */
+/* The same with softmax, two heads and a backward pass: such plans may have residue classes. */
+struct fixture *fixture_softmax(const char *expression, uint32_t n);
 void fixture_free(struct fixture *f);
 
 /* A file's checksum made right again after its bytes were changed. */
