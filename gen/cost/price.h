@@ -10,7 +10,7 @@
 enum unit {
     UNIT_FULL,      /* entries of tiles or ranges without mask test */
     UNIT_PARTIAL,   /* entries of tiles under a pattern */
-    UNIT_GATHER,    /* gathered columns */
+    UNIT_GATHER,    /* gathered columns; where a block brings all that it visits, all */
     UNIT_WALK,      /* entries of lines */
     UNIT_COLUMN,    /* columns that the lines of a strip see, each once */
     UNIT_LINE,      /* lines */

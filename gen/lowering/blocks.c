@@ -3,6 +3,7 @@
    rows are all alike as a whole, at any alignment (BlockBERT, local attention); of other strips it
    takes the long runs of full tiles (bands, causal). Never dearer than tiles of the same entries;
    narrow ranges are left to the column walk where that is cheaper. */
+#include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 
@@ -30,6 +31,8 @@ static bool applies(const struct strip *s, const struct price *p)
 static bool pays(const struct strip *s, const struct price *p, struct abi_range range)
 {
     uint32_t columns = range.end - range.begin;
+    if (s->fragments)
+        return strip_range_price(s, p, range) <= columns * (p->gather + s->rows * p->partial);
     return price_range(p, s->rows, columns) <
            price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
 }
@@ -40,7 +43,7 @@ static double cost(struct strip *s, const struct price *p)
         return lowering_of(ABI_TILES)->cost(s, p);
     double sum = strip_price(s, p);
     for (uint32_t k = 0; k < s->n_common; k++)
-        sum += price_range(p, s->rows, s->common[k].end - s->common[k].begin);
+        sum += strip_range_price(s, p, s->common[k]);
     return sum;
 }
 
@@ -67,7 +70,7 @@ static void close_ends(struct strip *s, struct abi_range range)
 static void add(struct strip *s, const struct price *p, struct draft *d, struct abi_range range)
 {
     *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_room) = range;
-    d->cost += price_range(p, s->rows, range.end - range.begin);
+    d->cost += strip_range_price(s, p, range);
 }
 
 static void close_solid(struct strip *s, struct abi_range range)
@@ -102,19 +105,20 @@ static void take_long(struct strip *s, const struct price *p, struct draft *d)
    the cheaper way for all of them. */
 static bool equal_pays(const struct strip *s, const struct price *p)
 {
-    double ranges = 0, solid = 32.0 * s->rows * p->full * strip_solid_tiles(s);
+    double ranges = 0, tiles = strip_solid_tiles(s) * tile_price(s, p, NULL);
     uint32_t left = 0, last = UINT32_MAX;
     for (uint32_t k = 0; k < s->n_common; k++) {
         struct abi_range range = s->common[k];
         if (pays(s, p, range)) {
-            ranges += price_range(p, s->rows, range.end - range.begin);
+            ranges += strip_range_price(s, p, range);
             continue;
         }
         left += (range.end - 1) / 32 - range.begin / 32 + (range.begin / 32 != last);
         last = (range.end - 1) / 32;
     }
-    double tile = 32.0 * s->rows * p->partial;
-    double tiles = solid + s->n_touched * tile;
+    for (uint32_t k = 0; k < s->n_touched; k++)
+        tiles += tile_price(s, p, strip_tile(s, s->bits, s->touched[k]));
+    double tile = 32.0 * (s->rows * p->partial + (s->fragments ? p->gather : 0));
     return ranges + left * tile <= tiles * (1 + 1e-9); /* ranges are the shorter plan */
 }
 
@@ -165,9 +169,13 @@ uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
-    for (u32 k = piece->first; k < piece->first + piece->count; k++)
-        ret->count[UNIT_FULL] +=
-            range_entries(item->rows, t->ranges[k].end - t->ranges[k].begin);
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        struct abi_range range = t->ranges[k];
+        if (t->fragments)
+            fragments_count_range(range, item->rows, ret);
+        else
+            ret->count[UNIT_FULL] += range_entries(item->rows, range.end - range.begin);
+    }
 }
 
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,

@@ -2,6 +2,7 @@
 /* Column gather: columns that most rows of a strip see but that stand alone (globals, the summary
    columns of fixed masks) are brought together, 32 at a time, and then cost what a tile costs and
    the bringing, where tiles would visit 32 columns for one and lines each entry by itself. */
+#include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 #include <string.h>
@@ -28,6 +29,15 @@ double columns_group_price(const struct price *p, uint32_t rows, uint32_t count,
     return count * p->gather + group_entries(rows, count) * (full ? p->full : p->partial);
 }
 
+/* The same for the words of a strip's group. */
+static double group_price(const struct strip *s, const struct price *p, const u32 *word,
+                          uint32_t count, bool full)
+{
+    if (!s->fragments)
+        return columns_group_price(p, s->rows, count, full);
+    return count * p->gather + fragment_entries(word, s->rows) * (full ? p->full : p->partial);
+}
+
 static void count_columns(const u32 *word, uint32_t rows, uint32_t count[ABI_TILE_COLS])
 {
     memset(count, 0, ABI_TILE_COLS * sizeof *count);
@@ -51,9 +61,33 @@ static double walk_price(const struct price *p, const u32 *word, uint32_t rows, 
     return price_lines(p, rows, cells, lines, __builtin_popcount(any));
 }
 
+/* Where a tile's price is that of its fragments: all its columns, so that the tile is gone, or those of
+   fragments that are dearer than their columns alone. A gathered column is taken for an eighth of a
+   fragment in each band of rows. */
+static u32 choose_by_fragment(const struct strip *s, const struct price *p, const u32 *word)
+{
+    const double column = column_price(s, p);
+    u32 any = 0, chosen = 0;
+    for (uint32_t r = 0; r < s->rows; r++)
+        any |= word[r];
+    if (__builtin_popcount(any) * column < (1 - LEAST_GAIN) * tile_price(s, p, word))
+        return any;
+    for (u32 eight = 0xff; eight; eight <<= FRAGMENT_COLS) {
+        u32 alone[ABI_MAX_STRIP];
+        for (uint32_t r = 0; r < s->rows; r++)
+            alone[r] = word[r] & eight;
+        double fragments = fragment_entries(alone, s->rows) * p->partial;
+        if (__builtin_popcount(any & eight) * column < (1 - LEAST_GAIN) * fragments)
+            chosen |= any & eight;
+    }
+    return chosen;
+}
+
 /* The columns of a tile that are worth gathering. */
 static u32 choose(const struct strip *s, const struct price *p, const u32 *word)
 {
+    if (s->fragments)
+        return choose_by_fragment(s, p, word);
     uint32_t count[ABI_TILE_COLS];
     double tile = 32.0 * s->rows * p->partial, column = column_price(s, p);
     double all = walk_price(p, word, s->rows, 0), best = all < tile ? all : tile;
@@ -124,7 +158,7 @@ static void close_group(const struct strip *s, const struct price *p, struct dra
     for (uint32_t k = 0; k < g->count; k++)
         *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = g->column[k];
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = gather;
-    d->cost += columns_group_price(p, s->rows, g->count, full);
+    d->cost += group_price(s, p, g->word, g->count, full);
     memset(g, 0, sizeof *g);
 }
 
@@ -210,7 +244,14 @@ static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n)
 {
     (void)n;
-    return columns(t, piece) * item_owned_rows(item);
+    uint64_t cells = 0;
+    if (!t->fragments)
+        return columns(t, piece) * item_owned_rows(item);
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        const struct abi_gather *g = &t->gathers[k];
+        cells += fragment_cells(pass_pattern(t, g->pattern), item->rows, g->count);
+    }
+    return cells;
 }
 
 uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
@@ -229,9 +270,14 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
 {
     for (u32 k = piece->first; k < piece->first + piece->count; k++) {
         const struct abi_gather *g = &t->gathers[k];
+        const u32 *word = pass_pattern(t, g->pattern);
+        double entries = group_entries(item->rows, g->count);
+        if (t->fragments)
+            entries = word ? fragment_entries(word, item->rows)
+                           : fragment_entries(NULL, item->rows) *
+                                 ((g->count + FRAGMENT_COLS - 1) / FRAGMENT_COLS) / 4;
         ret->count[UNIT_GATHER] += g->count;
-        ret->count[g->pattern ? UNIT_PARTIAL : UNIT_FULL] +=
-            group_entries(item->rows, g->count);
+        ret->count[word ? UNIT_PARTIAL : UNIT_FULL] += entries;
     }
 }
 

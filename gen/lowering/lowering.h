@@ -79,6 +79,9 @@ const struct lowering *lowering_of(enum abi_piece_kind kind);
 /* The row pass: which rows of a loaded strip stand out so much that an item of their own is worth
    trying. Sets `own` to the strip's rows without them; false where there are none. */
 bool rows_stand_out(const struct strip *s, u32 *own);
+/* Entries of a piece's tiles, whether they are visited or not, in the item's own rows. */
+uint64_t tiles_area(const struct plan_pass *t, const struct abi_item *item,
+                    const struct abi_piece *piece, uint32_t n);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);

@@ -12,6 +12,7 @@ struct strip {
     const struct pattern *pattern;
     uint32_t n, tiles;   /* tiles: n / 32, rounded up */
     uint32_t strip_rows; /* rows of a tile: 32 .. ABI_MAX_STRIP */
+    bool fragments;      /* set by the owner: tiles are priced by 16 x 8 (fragments.h) */
     uint32_t row0, rows; /* rows that the strip really has */
     u32 own[ABI_MAX_STRIP / 32];
     uint32_t owned;                 /* number of bits in own */

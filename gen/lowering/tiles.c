@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tiles of STRIP_ROWS x 32: those without an active entry are skipped, full ones take no mask
    test, the others test a pattern of one word a row. Whatever no other lowering took ends here. */
+#include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 #include <string.h>
 
 static double cost(struct strip *s, const struct price *p)
 {
-    double entries = 32.0 * s->rows;
-    return strip_price(s, p) +
-           entries * (strip_solid_tiles(s) * p->full + s->n_touched * p->partial);
+    double sum = strip_price(s, p) + strip_solid_tiles(s) * tile_price(s, p, NULL);
+    for (uint32_t k = 0; k < s->n_touched; k++)
+        sum += tile_price(s, p, strip_tile(s, s->bits, s->touched[k]));
+    return sum;
 }
 
 static void add_full(struct strip *s, const struct price *p, struct draft *d)
@@ -19,7 +21,7 @@ static void add_full(struct strip *s, const struct price *p, struct draft *d)
             continue;
         for (uint32_t c = s->solid[k].begin; c < s->solid[k].end; c += ABI_TILE_COLS) {
             *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) = (struct abi_tile){c, 0};
-            d->cost += 32.0 * s->rows * p->full;
+            d->cost += tile_price(s, p, NULL);
         }
     }
 }
@@ -41,7 +43,7 @@ static void build(struct strip *s, const struct price *p, struct draft *d)
         if (!strip_is_open(s, s->touched[k]))
             continue;
         add_pattern(s, s->touched[k], d);
-        d->cost += 32.0 * s->rows * p->partial;
+        d->cost += tile_price(s, p, strip_tile(s, s->open, s->touched[k]));
         strip_close(s, s->touched[k]);
     }
     if (d->n_tiles > first)
@@ -76,22 +78,42 @@ static uint64_t columns(const struct plan_pass *t, const struct abi_piece *piece
     return (uint64_t)ABI_TILE_COLS * piece->count;
 }
 
+static uint32_t columns_inside(struct abi_tile tile, uint32_t n)
+{
+    return n - tile.col0 < ABI_TILE_COLS ? n - tile.col0 : ABI_TILE_COLS;
+}
+
+uint64_t tiles_area(const struct plan_pass *t, const struct abi_item *item,
+                    const struct abi_piece *piece, uint32_t n)
+{
+    uint64_t columns = 0;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        columns += columns_inside(t->tiles[k], n);
+    return columns * item_owned_rows(item);
+}
+
 static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n)
 {
-    uint64_t columns_inside = 0;
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        uint32_t left = n - t->tiles[k].col0;
-        columns_inside += left < ABI_TILE_COLS ? left : ABI_TILE_COLS;
-    }
-    return columns_inside * item_owned_rows(item);
+    uint64_t cells = 0;
+    if (!t->fragments)
+        return tiles_area(t, item, piece, n);
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        cells += fragment_cells(pass_pattern(t, t->tiles[k].pattern), item->rows,
+                                columns_inside(t->tiles[k], n));
+    return cells;
 }
 
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
-    for (u32 k = piece->first; k < piece->first + piece->count; k++)
-        ret->count[t->tiles[k].pattern ? UNIT_PARTIAL : UNIT_FULL] += 32.0 * item->rows;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
+        u32 pattern = t->tiles[k].pattern;
+        if (t->fragments)
+            fragments_count(pass_pattern(t, pattern), item->rows, ret);
+        else
+            ret->count[pattern ? UNIT_PARTIAL : UNIT_FULL] += 32.0 * item->rows;
+    }
 }
 
 static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,

@@ -84,6 +84,7 @@ static void add_dense(struct builder *b)
     double solid = strip_solid_tiles(s), entries = 32.0 * s->rows;
     b->dense.count[UNIT_FULL] += entries * solid;
     b->dense.count[UNIT_PARTIAL] += entries * (s->tiles - solid);
+    b->dense.count[UNIT_GATHER] += s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
     b->dense.count[UNIT_ITEM]++;
     b->dense.count[UNIT_ITEM_ROW] += s->rows;
 }
@@ -362,6 +363,9 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.classes_allowed = !p->tiles_only && residue_applies(p->target, &p->features);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
+    pass->strip_rows = p->strip_rows;
+    pass->fragments = b.strip->fragments =
+        p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->features);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {

@@ -101,8 +101,11 @@ static bool see_line(void *context, const struct abi_line *line)
 }
 
 /* Strides have pieces of their own, and so has the row pass. */
-static bool fits_item(const struct abi_item *item, const struct abi_piece *piece)
+static bool fits_item(const struct plan *p, const struct abi_item *item,
+                      const struct abi_piece *piece)
 {
+    if (p->tiles_only)
+        return piece->kind == ABI_TILES;
     if (item->step > 1 || piece->kind == ABI_RESIDUE)
         return item->step > 1 && piece->kind == ABI_RESIDUE;
     return (item->rows == 1) == (piece->kind == ABI_ROWS);
@@ -123,7 +126,7 @@ static int check_pieces(struct checker *c, const struct abi_item *item)
         if (!l)
             return fail(c, "unknown kind of piece", item->row0, 0);
         c->uses |= (u32)1 << piece->kind;
-        if (!fits_item(item, piece))
+        if (!fits_item(c->plan, item, piece))
             return fail(c, "the kind of a piece and the item's rows do not go together",
                         item->row0, 0);
         if (c->e)

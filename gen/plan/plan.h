@@ -50,8 +50,16 @@ struct plan_pass {
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)[2]; /* [layers]: first and count in `work` */
     uint32_t max_cols, uses;
+    uint32_t strip_rows; /* words of a pattern */
+    bool fragments;      /* kernels leave out what is empty of a tile by 16 x 8 */
     struct plan_summary *summary; /* [mask patterns] */
 };
+
+/* The words of a tile's or a group's pattern; null for 0, the full one. */
+static inline const u32 *pass_pattern(const struct plan_pass *t, u32 pattern)
+{
+    return pattern ? t->patterns + (size_t)(pattern - 1) * t->strip_rows : NULL;
+}
 
 struct plan {
     uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */

@@ -9,6 +9,7 @@
 /* What was visited how. */
 struct tally {
     uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines;
+    uint64_t tiles;            /* entries of the tiles, where fragments are left out of them */
     uint64_t gathered, shared; /* active entries of scattered columns, of residue classes */
     uint32_t step;             /* of the classes */
 };
@@ -24,6 +25,8 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
             sum.executed += cells;
             sum.cells[piece->kind] += cells;
             sum.pieces[piece->kind]++;
+            if (piece->kind == ABI_TILES && t->fragments)
+                sum.tiles += tiles_area(t, item, piece, p->n);
             sum.lines += piece->kind == ABI_DIAGONAL ? piece->count : 0;
             if (piece->kind == ABI_COLUMNS)
                 sum.gathered += columns_active(t, p->strip_rows, item, piece);
@@ -46,8 +49,9 @@ static void name_lowering(const struct tally *sum, bool all, struct plan_summary
         if (!(*l)->decode || !sum->pieces[(*l)->kind])
             continue;
         size_t length = strlen(s->lowering);
+        bool fewer = (*l)->kind == ABI_TILES && sum->cells[ABI_TILES] < sum->tiles;
         snprintf(s->lowering + length, sizeof s->lowering - length, "%s%s", length ? "+" : "",
-                 (*l)->name);
+                 fewer ? "fragments" : (*l)->name);
     }
 }
 
@@ -87,7 +91,9 @@ static void give_reason(const struct plan *p, const struct tally *sum,
         add_reason(s, "ranges that whole strips see: %.3g%%",
                    100 * (double)cells[ABI_BLOCKS] / area, 0);
     if (cells[ABI_TILES])
-        add_reason(s, "tiles touch %.3g%%, %.3g%% active",
+        add_reason(s,
+                   cells[ABI_TILES] < sum->tiles ? "fragments touch %.3g%%, %.3g%% active"
+                                                 : "tiles touch %.3g%%, %.3g%% active",
                    100 * (double)cells[ABI_TILES] / area,
                    100 * active_in_tiles(active, sum) / area);
     if (cells[ABI_COLUMNS])

@@ -8,7 +8,7 @@
 
 /* Few words: three groups are known at a time. */
 struct group {
-    u32 column;  /* of slot 0, a multiple of 32; or GATHERED + its index in plan->columns */
+    u32 column;  /* of slot 0, a multiple of 16; or GATHERED + its index in plan->columns */
     u32 slots;   /* those that count: first + 64 * (last + 1), all below the sequence's length;
                     0: no group */
     u32 pattern; /* 0: all rows see all these slots; else as abi_tile's */
@@ -78,7 +78,7 @@ DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct group *g)
     return 0;
 }
 
-/* Groups of a range are aligned to 32 columns, so that dropout needs few calls. */
+/* Groups of a range are aligned to 16 columns, so that dropout needs few calls. */
 DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct group *g)
 {
     for (; w->element < p->count; w->element++, w->column = 0) {
@@ -87,10 +87,10 @@ DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct group *g
         u32 at = w->column ? w->column : r.begin;
         if (at >= end)
             continue;
-        g->column = at & ~31u;
+        g->column = at & ~15u;
         g->pattern = 0;
         w->column = g->column + GROUP;
-        group_slots(g, w, at & 31u, smaller(GROUP, end - g->column));
+        group_slots(g, w, at & 15u, smaller(GROUP, end - g->column));
         return 1;
     }
     return 0;

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fragments: on a matrix unit of CUDA a tile is 16 x 8 at a time, and those without an active entry
+   are left out; columns, of whatever piece, are first brought to shared memory, 32 at a time. */
+#pragma once
+#include "gen/cost/price.h"
+#include "gen/lowering/strip.h"
+
+enum { FRAGMENT_ROWS = 16, FRAGMENT_COLS = 8 };
+
+/* Entries of the fragments that are visited in a tile of `rows` words; null: a full one. Of rows
+   and columns that are not there too. */
+double fragment_entries(const u32 *word, uint32_t rows);
+
+/* The same, of `rows` rows and the first `columns` columns alone. */
+uint64_t fragment_cells(const u32 *word, uint32_t rows, uint32_t columns);
+
+/* What a strip pays for a tile with these words; null: a full one. */
+double tile_price(const struct strip *s, const struct price *p, const u32 *word);
+
+/* ... and for a range without mask test. */
+double strip_range_price(const struct strip *s, const struct price *p, struct abi_range range);
+
+/* What the kernels do for such a tile, or range, of an item of `rows` rows. */
+void fragments_count(const u32 *word, uint32_t rows, struct effort *ret);
+void fragments_count_range(struct abi_range range, uint32_t rows, struct effort *ret);
