@@ -1,63 +1,154 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each barrier of the CUDA templates is needed, and the emulation notices when one is missing:
-   every SYNC() is deleted in turn, and at least one of a few small launches must then fail. */
+/* Nothing in the CUDA templates is there for nothing, and the emulated tests would notice if it were
+   gone: each barrier, each wait for a copy and each test of the mask is taken away in turn, at each
+   place where it stands in each family, and at least one of a few small launches must then fail. */
 #include "masks/base/memory.h"
 #include "tests/kernels/cuda_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 /* after the standard ones */
 #include <cmocka.h>
 
-static const char barrier[] = "SYNC();";
+/* clang-format off */
+/* What is taken away: from `begin` to the end of the statement, or `begin` alone where it is
+   replaced by `with`. */
+static const struct rule {
+    const char *what, *begin, *with;
+} rules[] = {
+    {"barrier",         "    SYNC();",               NULL},
+    {"warp barrier",    "    SYNC_WARP();",          NULL},
+    {"wait for copies", "    COPY_ASYNC_WAIT(",      NULL},
+    {"mask test",       "if (!sees(",                "if (0 && !sees("},
+    {"mask test",       "= sees(",                   "= 1 || sees("},
+    {"mask test",       "= short_sees(",             "= 1 || short_sees("},
+    {"mask test",       "if (!short_sees(",          "if (0 && !short_sees("},
+    {"mask test",       "g->bits &= w->plan->patterns", "g->bits & w->plan->patterns"},
+};
+enum { RULES = sizeof rules / sizeof *rules };
 
-/* The masks together have several tiles in a row, lines first, and single rows. */
-static const char *const masks[] = {"dense", "window(1)|rows(3,4)",
-                                    "distance(1,30)|columns(0)"};
-static const enum abi_transform transforms[] = {ABI_SOFTMAX, ABI_SPARSEGEN};
+/* Each family, with masks whose plans have, between them, several tiles in a row, lines first, gathers
+   and single rows, and head dimensions that bring other lists of steps about. */
+enum { MASKS = 4, DIMS = 2 };
+static const struct family {
+    const char *name;
+    enum abi_dtype dtype;
+    bool streamed;
+    uint32_t n, dims[DIMS];
+    const char *mask[MASKS];
+    uint32_t forward, transposed; /* kinds of pieces that the masks' plans must have */
+} families[] = {
+    {"float", ABI_F32, false, 70, {64},
+     {"dense", "window(1)|rows(3,4)", "distance(1,30)|columns(0)", "random(0.1, seed=4)|rows(5)"},
+     1 << ABI_DIAGONAL | 1 << ABI_ROWS, 1 << ABI_DIAGONAL | 1 << ABI_ROWS},
+    {"short", ABI_BF16, false, 70, {64, 256},
+     {"dense", "random(0.1, seed=4)|diagonal(0)", "causal", NULL},
+     1 << ABI_TILES, 1 << ABI_TILES},
+    {"stream", ABI_BF16, true, 200, {64, 256},
+     {"dense", "window(1)|rows(3,4)", "random(0.05, seed=4)|rows(5)|columns(9)", "window(1)|columns(3,4)"},
+     1 << ABI_TILES | 1 << ABI_COLUMNS | 1 << ABI_ROWS, 1 << ABI_TILES | 1 << ABI_ROWS},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
 
-static struct kernel_case case_of(const char *mask, enum abi_transform transform)
+/* Places that may go unnoticed, by function and the start of their line, and why. */
+static const struct spared {
+    const char *function, *line, *why;
+} spared[] = {
+    {"kept_on_lines", "if (!sees(", "saves the draws of entries that have no weight"},
+    {"key_group", "= sees(g, k) ? group_column(", "keeps an index within the tensor"},
+    {"key_gradients", "= sees(", "the probability beside it is 0 already"},
+    {"forward_sparsegen", "= sees(&g, k) ? sparsegen_weight(", "the score in the scratch is -inf already"},
+    {"forward_sparsegen", "    SYNC_WARP(); /* a quad reads", "global memory is not watched"},
+    {"strip_sparsegen", "    SYNC_WARP(); /* a quad reads", "global memory is not watched"},
+    {"row_sparsegen", "    SYNC_WARP(); /* a team reads", "global memory is not watched"},
+    {"add_kept", "= sees(g->word", "the score in the scratch is -inf already"},
+    /* The last stream_step has a barrier too; these are for whoever changes it, once an item. */
+    {"strip_sparsegen", "    SYNC();", "before a walk begins anew"},
+    {"strip_query_gradient", "    SYNC();", "before a walk begins anew"},
+    {"key_walk", "    SYNC();", "before a walk begins anew"},
+    {"store_strip", "    SYNC_WARP();", "before the rows' place is written to"},
+    {"store_row", "    SYNC();", "before the sums' place is written to"},
+};
+enum { SPARED = sizeof spared / sizeof *spared };
+/* clang-format on */
+
+/* ---- one mutation ---- */
+
+struct mutation {
+    const struct rule *rule; /* null: the text as it is */
+    uint32_t number;         /* which of its places */
+    char function[48];       /* filled: where that is, ... */
+    char line[80];           /* ... and what stood there */
+};
+
+/* The place of that number in a text, or null. */
+static const char *find_place(const char *text, const struct rule *r, uint32_t number)
 {
-    return (struct kernel_case){mask,
-                                70,
-                                2,
-                                {.dtype = ABI_F32,
-                                 .head_dim = 64,
-                                 .backward = true,
-                                 .transform = transform,
-                                 .lambda = -4}};
-}
-
-/* The barrier of that number in a text, or null. */
-static const char *find_barrier(const char *text, uint32_t number)
-{
-    const char *at = strstr(text, barrier);
+    const char *at = strstr(text, r->begin);
     while (at && number--)
-        at = strstr(at + 1, barrier);
+        at = strstr(at + 1, r->begin);
     return at;
 }
 
-static char *delete_barrier(const char *text, void *number)
+/* The function that a place is in: the name before the bracket, in the last line before it that
+   begins with a letter. */
+static void find_function(const char *text, const char *at, char *ret, size_t room)
 {
-    char *copy = memory_text(text);
-    char *at = copy + (find_barrier(text, *(uint32_t *)number) - text);
-    memset(at, ' ', sizeof barrier - 1);
-    at[sizeof barrier - 2] = ';';
-    return copy;
+    while (at > text && !(at[-1] == '\n' && (*at == 'D' || *at == 'E')))
+        at--;
+    const char *end = strchr(at, '(');
+    if (*at == 'E') {
+        at = end + 1;
+        end = at + strcspn(at, ",)");
+    }
+    const char *name = end;
+    while (name > at && name[-1] != ' ' && name[-1] != '*')
+        name--;
+    snprintf(ret, room, "%.*s", (int)(end - name), name);
 }
 
-/* Whether some launch of this kernel fails: the emulation complains, or a result is wrong. */
-static bool is_red(const struct kernel_case *c, char *(*edit)(const char *, void *),
-                   uint32_t number)
+static char *mutate(const char *text, void *data)
+{
+    struct mutation *m = data;
+    if (!m->rule)
+        return memory_text(text);
+    const char *at = find_place(text, m->rule, m->number);
+    const char *end = m->rule->with ? at + strlen(m->rule->begin) : strchr(at, ';');
+    struct text out = {0};
+    text_append(&out, text, (size_t)(at - text));
+    text_add(&out, "%s%s", m->rule->with ? m->rule->with : "", end);
+    find_function(text, at, m->function, sizeof m->function);
+    snprintf(m->line, sizeof m->line, "%.*s", (int)strcspn(at, "\n"), at);
+    return text_take(&out);
+}
+
+static struct kernel_case case_of(const struct family *f, const char *mask, uint32_t dim,
+                                  enum abi_transform transform)
+{
+    return (struct kernel_case){.mask = mask,
+                                .n = f->n,
+                                .heads = 2,
+                                .features = {.dtype = f->dtype,
+                                             .head_dim = dim,
+                                             .backward = true,
+                                             .transform = transform,
+                                             .lambda = transform ? -4 : 0},
+                                .streamed = f->streamed};
+}
+
+/* Whether a launch of this kernel fails: the emulation complains, or a result is wrong. */
+static bool is_red(const struct kernel_case *c, struct mutation *m)
 {
     struct error e = {0};
     struct check_result *r = NULL;
     uint32_t count = 0;
-    struct maskc_kernel *k = fixture_load(c, edit, &number, &e);
+    struct maskc_kernel *k = fixture_load(c, mutate, m, &e);
     if (!k)
         fail_msg("%s", e.text);
     struct problem p = fixture_problem(k);
+    p.batch = 2;
     bool red = check_problem(k, &p, true, 1, c->mask, &r, &count, &e) < 0;
     for (uint32_t at = 0; at < count; at++)
         red |= !r[at].ok;
@@ -66,74 +157,117 @@ static bool is_red(const struct kernel_case *c, char *(*edit)(const char *, void
     return red;
 }
 
-static bool any_red(char *(*edit)(const char *, void *), uint32_t number)
+static bool any_red(const struct family *f, struct mutation *m)
 {
-    for (size_t t = 0; t < sizeof transforms / sizeof *transforms; t++)
-        for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
-            struct kernel_case c = case_of(masks[m], transforms[t]);
-            if (is_red(&c, edit, number))
-                return true;
-        }
+    for (uint32_t d = 0; d < DIMS && f->dims[d]; d++)
+        for (enum abi_transform t = ABI_SOFTMAX; t <= ABI_SPARSEGEN; t++)
+            for (uint32_t k = 0; k < MASKS && f->mask[k]; k++) {
+                struct kernel_case c = case_of(f, f->mask[k], f->dims[d], t);
+                if (is_red(&c, m))
+                    return true;
+            }
     return false;
 }
 
-static char *keep_text(const char *text, void *count)
+static bool is_spared(const struct mutation *m)
 {
-    uint32_t n = 0;
-    while (find_barrier(text, n))
-        n++;
-    if (count)
-        *(uint32_t *)count = n;
+    for (uint32_t k = 0; k < SPARED; k++)
+        if (!strcmp(m->function, spared[k].function) &&
+            !strncmp(m->line, spared[k].line, strlen(spared[k].line)))
+            return true;
+    return false;
+}
+
+/* ---- all of them ---- */
+
+/* How often the rule's text stands in the family's kernels. */
+static char *count_places(const char *text, void *data)
+{
+    struct mutation *m = data;
+    m->number = 0;
+    while (find_place(text, m->rule, m->number))
+        m->number++;
     return memory_text(text);
 }
 
-/* Otherwise a barrier could be needless for these masks alone. */
+static uint32_t places_of(const struct family *f, const struct rule *rule)
+{
+    struct kernel_case c = case_of(f, f->mask[0], f->dims[0], ABI_SOFTMAX);
+    struct mutation m = {.rule = rule};
+    uint64_t size;
+    free(fixture_file(&c, count_places, &m, &size));
+    return m.number;
+}
+
+static void test_green(void **state)
+{
+    (void)state;
+    for (uint32_t f = 0; f < FAMILIES; f++)
+        if (any_red(&families[f], &(struct mutation){0}))
+            fail_msg("%s: red as it is", families[f].name);
+}
+
+static void check_rule(const struct family *f, const struct rule *r, uint32_t *places,
+                       uint32_t *unnoticed)
+{
+    const uint32_t count = places_of(f, r);
+    *places += count;
+    for (uint32_t k = 0; k < count; k++) {
+        struct mutation m = {.rule = r, .number = k};
+        if (any_red(f, &m) || is_spared(&m))
+            continue;
+        print_error("%s: in %s a %s can go and nothing notices: %s\n", f->name, m.function,
+                    r->what, m.line);
+        ++*unnoticed;
+    }
+}
+
+static void test_each_place(void **state)
+{
+    (void)state;
+    uint32_t unnoticed = 0;
+    for (uint32_t f = 0; f < FAMILIES; f++) {
+        uint32_t barriers = 0, waits = 0, tests = 0;
+        for (uint32_t r = 0; r < RULES; r++)
+            check_rule(&families[f], &rules[r],
+                       r < 2   ? &barriers
+                       : r < 3 ? &waits
+                               : &tests,
+                       &unnoticed);
+        assert_true(barriers >= 3 && tests >= 1);
+        assert_true(waits >= 1 || families[f].dtype == ABI_F32);
+    }
+    assert_int_equal(unnoticed, 0);
+}
+
+/* Otherwise a place could be needless for these masks alone. */
 static void test_masks_use_all_code(void **state)
 {
     (void)state;
-    uint32_t forward = 0, transposed = 0;
-    for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
-        struct kernel_case c = case_of(masks[m], ABI_SOFTMAX);
-        struct error e = {0};
-        struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
-        if (!k)
-            fail_msg("%s", e.text);
-        forward |= k->artifact->plan[0].forward.uses;
-        transposed |= k->artifact->plan[0].transposed.uses;
-        kernel_unload(k);
+    for (uint32_t f = 0; f < FAMILIES; f++) {
+        uint32_t forward = 0, transposed = 0;
+        for (uint32_t m = 0; m < MASKS && families[f].mask[m]; m++) {
+            struct kernel_case c =
+                case_of(&families[f], families[f].mask[m], families[f].dims[0], ABI_SOFTMAX);
+            struct error e = {0};
+            struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
+            if (!k)
+                fail_msg("%s", e.text);
+            forward |= k->artifact->plan[0].forward.uses;
+            transposed |= k->artifact->plan[0].transposed.uses;
+            kernel_unload(k);
+        }
+        assert_int_equal(forward & families[f].forward, families[f].forward);
+        assert_int_equal(transposed & families[f].transposed, families[f].transposed);
     }
-    const uint32_t shared = 1 << ABI_TILES | 1 << ABI_BLOCKS;
-    const uint32_t others = 1 << ABI_DIAGONAL | 1 << ABI_ROWS;
-    assert_true(forward & shared && transposed & shared);
-    assert_int_equal(forward & others, others);
-    assert_int_equal(transposed & others, others);
-}
-
-static void test_all_green(void **state)
-{
-    (void)state;
-    assert_false(any_red(keep_text, 0));
-}
-
-static void test_each_barrier(void **state)
-{
-    (void)state;
-    struct kernel_case c = case_of(masks[0], ABI_SOFTMAX);
-    uint32_t barriers = 0;
-    uint64_t size;
-    free(fixture_file(&c, keep_text, &barriers, &size));
-    assert_true(barriers >= 8);
-    for (uint32_t k = 0; k < barriers; k++)
-        if (!any_red(delete_barrier, k))
-            fail_msg("barrier %u of %u can be deleted and nothing notices", k + 1, barriers);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks_use_all_code),
-        cmocka_unit_test(test_all_green),
-        cmocka_unit_test(test_each_barrier),
+        cmocka_unit_test(test_green),
+        cmocka_unit_test(test_each_place),
     };
     return cmocka_run_group_tests_name("emulated mutation", tests, NULL, NULL);
 }

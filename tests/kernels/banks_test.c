@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bank conflicts of the CUDA templates, as the emulation counts them: accesses to shared memory take
+   the turns that they must and no more, but where the table below says otherwise. `banks_test --list`
+   prints every place of the text that was reached. */
+#include "masks/base/memory.h"
+#include "runtime/emulated/launch.h"
+#include "tests/kernels/cuda_fixture.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+/* clang-format off */
+/* Functions that may have conflicts: turns for each that would do, at most, and why. */
+static const struct allowed {
+    const char *function;
+    double most;
+    const char *why;
+} allowed[] = {
+    /* float: rows of D + 4 floats, so that reading columns of a tile has none */
+    {"load_row", 2, "two rows of a quarter warp overlap"},
+    {"dot_of_line", 2, "the same"},
+    {"store_shared", 2, "the same"},
+    /* stream: rows of D + 8 halves, so that matrix loads have none */
+    {"copy_strip", 2, "chunks of two rows in a quarter warp where D is no multiple of 64"},
+    {"copy_group", 2, "the same"},
+    {"store_strip", 2, "the same"},
+    {"put_number", 4, "two numbers a column lie in the padding of its row"},
+    /* stream, the row pass: rare, and bound by global memory */
+    {"load_operand", 2, "two floats at a time"},
+    {"part_dot", 2, "8 floats a lane"},
+    {"store_row", 4, "8 floats a lane"},
+};
+
+/* What is run: each family with head dimensions whose rows are 64, 96, 128, 160 and 256 bytes long. */
+static const struct family {
+    const char *name;
+    enum abi_dtype dtype;
+    bool streamed;
+    uint32_t n;
+} families[] = {
+    {"float", ABI_F32, false, 70}, {"short", ABI_BF16, false, 64}, {"stream", ABI_BF16, true, 150},
+};
+static const uint32_t dims[] = {32, 48, 64, 80, 128};
+static const char *const masks[] = {"dense", "window(2)|rows(5,40)|columns(7)", "random(0.2, seed=4)"};
+enum { FAMILIES = sizeof families / sizeof *families, DIMS = sizeof dims / sizeof *dims,
+       MASKS = sizeof masks / sizeof *masks };
+/* clang-format on */
+
+static const char *const access_names[EMULATION_ACCESSES] = {"read", "write", "matrix load",
+                                                             "copy"};
+static bool listing;
+
+static void run(const struct family *f, uint32_t dim, enum abi_transform transform,
+                const char *mask)
+{
+    struct error e = {0};
+    const struct kernel_case c = {.mask = mask,
+                                  .n = f->n,
+                                  .heads = 2,
+                                  .features = {.dtype = f->dtype,
+                                               .transform = transform,
+                                               .lambda = transform ? -4 : 0,
+                                               .head_dim = dim,
+                                               .dropout = true,
+                                               .backward = true},
+                                  .streamed = f->streamed};
+    struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
+    if (!k)
+        fail_msg("%s", e.text);
+    struct problem p = fixture_problem(k);
+    p.dropout = 0.1;
+    struct problem_data *d = problem_inputs(&p);
+    if (kernel_run_problem(k, &p, d, true, 0, &e) < 0)
+        fail_msg("%s: %s", mask, e.text);
+    problem_data_destroy(d);
+    kernel_unload(k);
+}
+
+static double most_of(const char *function)
+{
+    for (size_t k = 0; k < sizeof allowed / sizeof *allowed; k++)
+        if (!strcmp(allowed[k].function, function))
+            return allowed[k].most;
+    return 1;
+}
+
+/* How many places have more conflicts than they may. */
+static uint32_t judge(const struct family *f, uint32_t dim, const struct emulation_banks *b)
+{
+    uint32_t wrong = 0;
+    for (uint32_t k = 0; k < b->count; k++) {
+        const struct emulation_site *s = &b->site[k];
+        double turns = (double)s->turns / (double)s->least;
+        const bool bad = turns > most_of(s->function) + 1e-9;
+        if (listing || bad)
+            print_message("%-6s D %3u %-24s line %5d %-11s %2u bytes %8llu requests %.3f\n",
+                          f->name, dim, s->function, s->line, access_names[s->access], s->bytes,
+                          (unsigned long long)s->requests, turns);
+        wrong += bad;
+    }
+    return wrong;
+}
+
+static uint32_t check_family(const struct family *f, uint32_t dim)
+{
+    uint32_t wrong = 0;
+    for (enum abi_transform t = ABI_SOFTMAX; t <= ABI_SPARSEGEN; t++) {
+        struct emulation_banks *b = memory_new(1, sizeof *b);
+        emulated_count_banks(b);
+        for (uint32_t m = 0; m < MASKS; m++)
+            run(f, dim, t, masks[m]);
+        emulated_count_banks(NULL);
+        assert_int_equal(b->missed, 0);
+        assert_true(b->count > 0);
+        wrong += judge(f, dim, b);
+        free(b);
+    }
+    return wrong;
+}
+
+static void test_banks(void **state)
+{
+    (void)state;
+    uint32_t wrong = 0;
+    for (uint32_t f = 0; f < FAMILIES; f++)
+        for (uint32_t d = 0; d < DIMS; d++)
+            wrong += check_family(&families[f], dims[d]);
+    assert_int_equal(wrong, 0);
+}
+
+int main(int argc, char **argv)
+{
+    listing = argc > 1 && !strcmp(argv[1], "--list");
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_banks)};
+    return cmocka_run_group_tests_name("banks", tests, NULL, NULL);
+}
