@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of maskbert that read and write a model's folder, as a person runs them; usage:
-   commands_test MASKBERT. What fails prints one line and leaves nothing behind. */
+   commands_test MASKBERT encoder|none. What fails prints one line and leaves nothing behind. */
 #include "tests/cli/shell.h"
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,6 +94,113 @@ static void threads_change_nothing(void **state)
     assert_int_equal(system("cmp -s one four && test $(wc -l < one) = 60000"), 0);
 }
 
+/* ---- what runs a model ---- */
+
+static json_t *run_json(const char *prefix, const char *line)
+{
+    struct outcome o = must(prefix, line);
+    json_t *json = json_loads(o.out, 0, NULL);
+    if (!json)
+        fail_msg("maskbert %s: '%s' is no JSON", line, o.out);
+    outcome_finish(&o);
+    return json;
+}
+
+#define LINES "printf 'ab b\\n\\nab ba\\tb\\n' | "
+
+/* Lines of a .jsonl are arrays of 16 numbers. */
+static void vectors_of_lines(void **state)
+{
+    (void)state;
+    run(LINES, "embed made -o vectors.jsonl --normalize", "");
+    run(LINES, "embed made -o twin.jsonl --normalize --threads 1 --batch-tokens 1", "");
+    FILE *file = fopen("vectors.jsonl", "r"), *twin = fopen("twin.jsonl", "r");
+    for (int k = 0; k < 3; k++) {
+        json_t *line = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL);
+        json_t *other = json_loadf(twin, JSON_DISABLE_EOF_CHECK, NULL);
+        double squares = 0;
+        assert_int_equal(json_array_size(line), 16);
+        for (size_t i = 0; i < 16; i++) {
+            double x = json_real_value(json_array_get(line, i));
+            assert_true(fabs(x - json_real_value(json_array_get(other, i))) < 1e-6);
+            squares += x * x;
+        }
+        assert_true(fabs(squares - 1) < 1e-5);
+        json_decref(line);
+        json_decref(other);
+    }
+    fclose(file);
+    fclose(twin);
+    run(LINES, "embed made -o states.npy --pooling none --dtype bf16", "");
+    assert_int_equal(system("head -c 128 states.npy | grep -q \"'shape': (3, 7, 16)\""), 0);
+    run("printf '' | ", "embed made -o nothing.npy", "");
+    assert_int_equal(system("head -c 128 nothing.npy | grep -q \"'shape': (0, 16)\""), 0);
+    run("printf 'b b b b b b b b\\n' | ", "embed made -o cut.npy --max-length 4", "");
+}
+
+static void masked_words_and_next_sentences(void **state)
+{
+    (void)state;
+    json_t *fill = run_json("printf 'ab [MASK] b\\n' | ", "fill-mask made --top 3 --json");
+    json_t *gap = json_array_get(json_object_get(fill, "masks"), 0);
+    assert_int_equal(json_integer_value(json_object_get(gap, "token")), 2);
+    assert_int_equal(json_array_size(json_object_get(gap, "words")), 3);
+    json_decref(fill);
+    json_t *next = run_json("printf 'ab\\tb\\n' | ", "classify made --json");
+    double p = json_real_value(json_object_get(next, "probability"));
+    assert_true(p >= 0.5 && p <= 1);
+    json_decref(next);
+}
+
+/* The model's own mask: window(3), sparsegen. A query of seven tokens sees 4 to 7 keys at most. */
+static void maps_and_their_support(void **state)
+{
+    (void)state;
+    json_t *maps = run_json("printf 'ab b ab b ab\\n' | ", "attention wide --json --layer 1");
+    json_t *heads = json_object_get(maps, "heads");
+    assert_int_equal(json_array_size(json_object_get(maps, "tokens")), 7);
+    assert_int_equal(json_array_size(heads), 4);
+    for (size_t h = 0; h < 4; h++) {
+        json_t *support = json_object_get(json_array_get(heads, h), "support");
+        assert_int_equal(json_array_size(support), 7);
+        for (int i = 0; i < 7; i++) {
+            int keys = (int)json_integer_value(json_array_get(support, (size_t)i));
+            int most = 1 + (i < 3 ? i : 3) + (6 - i < 3 ? 6 - i : 3);
+            assert_in_range(keys, 1, most);
+        }
+    }
+    json_decref(maps);
+}
+
+/* What is pruned is a mask that the model takes; all attention falls on all entries. */
+static void pruned_masks_are_masks(void **state)
+{
+    (void)state;
+    json_t *report =
+        run_json("seq 1 9 | sed 's/.*/ab b ba b/' | ",
+                 "prune made --keep 100,10 --drop-diagonal --random -o pruned --json");
+    json_t *masks = json_object_get(report, "masks");
+    assert_int_equal(json_array_size(masks), 6);
+    double all = json_real_value(json_object_get(json_array_get(masks, 0), "mass"));
+    double keep = json_real_value(json_object_get(json_array_get(masks, 3), "mass"));
+    double random = json_real_value(json_object_get(json_array_get(masks, 5), "mass"));
+    assert_true(fabs(all - 1) < 1e-6);
+    assert_true(keep > 0.99 && keep <= 1 + 1e-6); /* six tokens of 32: 36 of 1024 entries */
+    assert_true(random < 0.5);
+    json_decref(report);
+    run("printf 'ab b\\n' | ", "embed made -o pruned.npy --mask pruned/keep-10.npy", "");
+}
+
+static void bench_measures_both(void **state)
+{
+    (void)state;
+    json_t *bench = run_json(NULL, "bench wide --batch 2 -n 8 --seconds 0.05 --json");
+    assert_int_equal(json_array_size(json_object_get(bench, "results")), 2);
+    assert_true(json_real_value(json_object_get(bench, "ceiling")) > 1);
+    assert_true(json_real_value(json_object_get(bench, "speedup")) > 0);
+    json_decref(bench);
+}
+
 static const struct {
     const char *prefix, *line;
     int code;
@@ -122,6 +230,32 @@ static const struct {
      "maskbert: init: hidden_size 10 is no multiple of num_attention_heads 3\n"},
     {TEXT, "vocab --size 9 -o new", 2,
      "maskbert: 9 tokens do not hold the text's characters: at least 10 are expected\n"},
+    {NULL, "embed made", 2, "maskbert: embed: -o FILE.npy or -o FILE.jsonl is expected\n"},
+    {NULL, "embed made -o x.npy --pooling max", 2,
+     "maskbert: pooling 'max': mean, cls, pooler or none is expected\n"},
+    {NULL, "embed made -o x.npy --input nowhere", 2,
+     "maskbert: nowhere: No such file or directory\n"},
+    {NULL, "embed made -o x.npy --dtype f16", 2,
+     "maskbert: --dtype f16: f32 or bf16 is expected\n"},
+    {NULL, "embed made -o x.npy --device cuda", 3,
+     "maskbert: --device cuda: maskbert runs on the cpu alone\n"},
+    {NULL, "embed made -o x.npy --max-length 33", 2,
+     "maskbert: --max-length 33: the model has 32 positions\n"},
+    {NULL, "embed made -o x.npy --mask blockbert-2", 2,
+     "maskbert: the mask has 12 heads, the model 4; 1 or as many are expected\n"},
+    {NULL, "answer made", 2, "maskbert: made: the model has no span head\n"},
+    {NULL, "attention made", 2,
+     "maskbert: attention: -o PICTURE.png, -o PICTURE.svg or --json is expected\n"},
+    {"printf 'b\\nb\\n' | ", "attention made --json", 2,
+     "maskbert: attention: one line of text is expected, not 2\n"},
+    {NULL, "attention made --json --head 4", 2, "maskbert: --head 4: 0..3 is expected\n"},
+    {NULL, "prune made -o new", 2, "maskbert: prune: --keep P[,P..] and -o DIR are expected\n"},
+    {NULL, "prune made --keep 0 -o new", 2,
+     "maskbert: --keep 0: at most 32 percentages above 0 to 100, with commas between them, are "
+     "expected\n"},
+    {NULL, "bench made -n 33", 2, "maskbert: -n 33: the model has 32 positions\n"},
+    {NULL, "bench made --lengths odd", 2,
+     "maskbert: --lengths odd: same or mixed is expected\n"},
     {"true | ", "vocab --size 9 -o new", 2, "maskbert: the text has no words\n"},
 };
 
@@ -143,16 +277,25 @@ static void failures_say_one_line(void **state)
 
 int main(int count, char **argument)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest files[] = {
         cmocka_unit_test(from_text_to_a_model),
         cmocka_unit_test(tokenize_prints_a_line_for_each),
         cmocka_unit_test(threads_change_nothing),
+    };
+    const struct CMUnitTest encoder[] = {
+        cmocka_unit_test(vectors_of_lines),
+        cmocka_unit_test(masked_words_and_next_sentences),
+        cmocka_unit_test(maps_and_their_support),
+        cmocka_unit_test(pruned_masks_are_masks),
+        cmocka_unit_test(bench_measures_both),
         cmocka_unit_test(failures_say_one_line),
     };
-    if (count != 2)
+    if (count != 3)
         return 2;
     shell_start(argument[1]);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(files, NULL, NULL);
+    if (!strcmp(argument[2], "encoder")) /* else the build has no oneDNN */
+        failed |= cmocka_run_group_tests(encoder, NULL, NULL);
     shell_stop();
     return failed;
 }
