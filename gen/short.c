@@ -4,17 +4,17 @@
 #include "gen/short.h"
 #include <stddef.h>
 
+/* Heads are put together in a block until it has BLOCK_WARPS or BLOCK_BYTES of shared memory; one head
+   may be more. Up to FORWARD_BYTES two blocks fit the largest parts; longer heads are for streaming.
+   Sparsegen holds all scores of a row in registers. */
 enum {
     ROWS = 16, /* of a warp */
-    FORWARD_WARPS =
-        4, /* of a block, at most; heads are put together until there are as many, */
-    BACKWARD_WARPS = 8,      /* (or one head's, which may be more) */
-    BLOCK_BYTES = 48 * 1024, /* or this much shared memory */
-    FORWARD_BYTES =
-        99 * 1024, /* two blocks fit the largest parts; longer heads are for streaming */
+    BLOCK_WARPS = 4,
+    BLOCK_BYTES = 48 * 1024,
+    FORWARD_BYTES = 99 * 1024,
     REGISTERS = 64 * 1024, /* of a processor */
     MOST_REGISTERS = 255,  /* of a thread */
-    SPARSEGEN_ROWS = 128,  /* all scores of a row are held in registers */
+    SPARSEGEN_ROWS = 128,
 };
 
 static uint32_t rounded(uint32_t x)
@@ -36,7 +36,7 @@ static uint32_t forward_registers(const struct features *f)
 
 static uint32_t backward_registers(const struct features *f)
 {
-    return f->head_dim > 64 ? MOST_REGISTERS : 128;
+    return f->head_dim > 64 ? MOST_REGISTERS : f->length > 112 ? 128 : 168;
 }
 
 /* Blocks that fit a processor at a time, which has a KiB more shared memory than a block may ask for
@@ -51,10 +51,10 @@ static uint32_t fit_blocks(const struct target *t, const struct short_shape *s,
 }
 
 static void group_heads(const struct target *t, struct short_shape *s, uint32_t head_bytes,
-                        uint32_t most_warps, uint32_t registers)
+                        uint32_t registers)
 {
     s->heads = 1;
-    while ((s->heads + 1) * s->warps <= most_warps &&
+    while ((s->heads + 1) * s->warps <= BLOCK_WARPS &&
            (s->heads + 1) * head_bytes <= BLOCK_BYTES)
         s->heads++;
     s->shared_bytes = s->heads * head_bytes;
@@ -67,13 +67,13 @@ bool short_forward(const struct target *t, const struct features *f, struct shor
     if (!is_candidate(t, f))
         return false;
     uint32_t rows = rounded(f->length), bytes = 2 * rows * rounded(f->head_dim) * 2;
-    uint32_t strips = rows / ROWS, rounds = (strips + FORWARD_WARPS - 1) / FORWARD_WARPS;
+    uint32_t strips = rows / ROWS, rounds = (strips + BLOCK_WARPS - 1) / BLOCK_WARPS;
     if (bytes > FORWARD_BYTES || bytes > t->shared_bytes ||
         (f->transform == ABI_SPARSEGEN && rows > SPARSEGEN_ROWS))
         return false;
     if (ret) {
         *ret = (struct short_shape){.rows = rows, .warps = (strips + rounds - 1) / rounds};
-        group_heads(t, ret, bytes, FORWARD_WARPS, forward_registers(f));
+        group_heads(t, ret, bytes, forward_registers(f));
     }
     return true;
 }
@@ -89,7 +89,7 @@ bool short_backward(const struct target *t, const struct features *f, struct sho
         return false;
     if (ret) {
         *ret = (struct short_shape){.rows = rows, .warps = rows / ROWS};
-        group_heads(t, ret, bytes, BACKWARD_WARPS, backward_registers(f));
+        group_heads(t, ret, bytes, backward_registers(f));
     }
     return true;
 }

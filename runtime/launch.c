@@ -85,6 +85,8 @@ static struct shape measure(const struct maskc_kernel *k, const struct maskc_lau
     s.pack = narrow((wide)s.pack_stride * s.slice * heads);
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
     s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
+    if ((wide)s.batch * heads > INT32_MAX) /* kernels count heads in 32 bits */
+        s.total = UINT64_MAX;
     return s;
 }
 

@@ -4,9 +4,9 @@
 
 ENTRY_OF(attention_short_backward, SHORT_BACKWARD_THREADS, SHORT_BACKWARD_BLOCKS)(ARGS a)
 {
-    const u64 total = (u64)a.slice_batch * a.heads, step = SHORT_BACKWARD_HEADS;
+    const u32 total = a.slice_batch * a.heads, step = SHORT_BACKWARD_HEADS;
     NO_UNROLL
-    for (u64 at = BLOCK * step; at < total; at += BLOCKS * step) {
+    for (u32 at = BLOCK * step; at < total; at += BLOCKS * step) {
         struct short_job j = short_job_at(&a, at, SHORT_BACKWARD_WARPS, SHORT_HEAD);
         short_backward(&a, &j);
     }

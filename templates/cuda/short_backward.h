@@ -75,13 +75,15 @@ DEVICE void short_products(struct short_scores *s, const struct short_job *j,
     }
 }
 
-/* P and dP of the warp's queries at a tile. dP of dropped entries is 0, that of others has the
-   factor; both are 0 where an entry is not seen. */
-DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
-                         const struct abi_args *a, const struct short_job *j, u32 row0,
-                         const struct short_tile *t, const struct short_state *state, u32 kept)
+/* P and dP of the warp's queries at a tile; P is 0 where an entry is not seen, dP where it is dropped.
+   The factor of dP, delta and dS where entries are kept is left to what is stored. Returns which
+   are kept. */
+DEVICE u32 short_slopes(struct short_scores *p, struct short_scores *dp, const struct abi_args *a,
+                        const struct short_job *j, u32 row0, const struct short_tile *t,
+                        const struct short_state *state)
 {
     float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
+    u32 kept = short_kept(a, j, row0, t);
     short_products(p, j, SHORT_Q, row0, SHORT_K, t);
     short_products(dp, j, SHORT_D_O, row0, SHORT_V, t);
     UNROLL
@@ -94,8 +96,9 @@ DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
         else
             *x = seen ? exp2_of(score - lse) : 0;
         if (DROPOUT)
-            *y = kept >> k & 1 ? *y * a->keep_scale : 0;
+            *y = kept >> k & 1 ? *y : 0;
     }
+    return kept;
 }
 
 /* The live parts of the warp's 16 rows to the square. */
@@ -126,8 +129,7 @@ DEVICE void short_weigh_queries(const struct abi_args *a, const struct short_job
     float sum[2] = {0, 0}, count[2] = {0, 0};
     u32 map = 0;
     while (short_next(&w, j, &t)) {
-        u32 kept = short_kept(a, j, row0, &t);
-        short_slopes(&p, &dp, a, j, row0, &t, state, kept);
+        u32 kept = short_slopes(&p, &dp, a, j, row0, &t, state);
         UNROLL
         for (u32 k = 0; k < 16; k++) {
             float x = p.at[k / 4].x[k % 4], y = dp.at[k / 4].x[k % 4];
@@ -163,10 +165,10 @@ DEVICE void short_turn_queries(const struct abi_args *a, const struct short_job 
     struct short_tile t;
     struct short_scores p, ds;
     struct frag_c d_q[SHORT_CHUNKS];
-    const float by[2] = {a->scale, a->scale};
+    const float by[2] = {a->scale * short_kept_scale(a), a->scale * short_kept_scale(a)};
     short_clear(d_q);
     while (short_next(&w, j, &t)) {
-        short_slopes(&p, &ds, a, j, row0, &t, state, short_kept(a, j, row0, &t));
+        short_slopes(&p, &ds, a, j, row0, &t, state);
         UNROLL
         for (u32 k = 0; k < 16; k++) {
             float x = p.at[k / 4].x[k % 4], *y = &ds.at[k / 4].x[k % 4];
@@ -236,11 +238,11 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
     SYNC();
     short_weigh_queries(a, j, row0, &state);
     SYNC();
-    short_gather_keys(j, SHORT_D_O, &a->d_v, DROPOUT ? a->keep_scale : 1);
+    short_gather_keys(j, SHORT_D_O, &a->d_v, short_kept_scale(a));
     SYNC();
     short_turn_queries(a, j, row0, &state);
     SYNC();
-    short_gather_keys(j, SHORT_Q, &a->d_k, a->scale);
+    short_gather_keys(j, SHORT_Q, &a->d_k, a->scale * short_kept_scale(a));
 }
 
 #endif

@@ -5,9 +5,9 @@
 
 ENTRY_OF(attention_short_forward, SHORT_FORWARD_THREADS, SHORT_FORWARD_BLOCKS)(ARGS a)
 {
-    const u64 total = (u64)a.slice_batch * a.heads, step = SHORT_FORWARD_HEADS;
+    const u32 total = a.slice_batch * a.heads, step = SHORT_FORWARD_HEADS;
     NO_UNROLL
-    for (u64 at = BLOCK * step; at < total; at += BLOCKS * step) {
+    for (u32 at = BLOCK * step; at < total; at += BLOCKS * step) {
         struct short_job j = short_job_at(&a, at, SHORT_FORWARD_WARPS, 2 * SHORT_OPERAND);
         short_forward(&a, &j);
     }

@@ -109,7 +109,7 @@ DEVICE void short_finish(const struct frag_c o[SHORT_CHUNKS], const float by[2],
                          const float lse[2], const struct abi_args *a, const struct short_job *j,
                          u32 row0)
 {
-    float kept = DROPOUT ? a->keep_scale : 1, factor[2] = {by[0] * kept, by[1] * kept};
+    float kept = short_kept_scale(a), factor[2] = {by[0] * kept, by[1] * kept};
     u32 row = row0 + short_row();
     short_store(o, factor, &a->o, j, row0);
     if (short_pair() == 0 && row < j->exist)

@@ -52,14 +52,12 @@ DEVICE u32 short_clamp(i32 length, u32 n)
 }
 
 /* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
-DEVICE struct short_job short_job_at(const struct abi_args *a, u64 index, u32 warps, u32 halves)
+DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 warps, u32 halves)
 {
     struct short_job j;
-    u32 team = THREAD / 32 / warps;
-    u64 at = index + team, total = (u64)a->slice_batch * a->heads;
-    u32 there = at < total;
-    j.b = a->first_batch + (u32)(there ? at / a->heads : 0);
-    j.h = (u32)(there ? at % a->heads : 0);
+    u32 team = THREAD / 32 / warps, at = index + team, there = at < a->slice_batch * a->heads;
+    j.b = a->first_batch + (there ? at / a->heads : 0);
+    j.h = there ? at % a->heads : 0;
     j.first = 0;
     j.length = j.exist = there ? short_smaller(a->n, SHORT_ROWS) : 0;
     j.warp = THREAD / 32 % warps;

@@ -97,20 +97,41 @@ DEVICE void short_scores_clear(struct short_scores *s)
         s->at[k / 4].x[k % 4] = 0;
 }
 
+/* Whether all four fragments have one. */
+DEVICE u32 short_all_live(const struct short_tile *t)
+{
+    return ((t->any - 0x01010101u) & ~t->any & 0x80808080u) == 0;
+}
+
+DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, const u32 r[4])
+{
+    mma_16816(s, rows, r[0], r[1]);
+    if (step + 1 < SHORT_STEPS)
+        mma_16816(s, rows + 1, r[2], r[3]);
+}
+
 /* s += rows . columns over two steps of the head, in the live fragments. `rows` are the warp's 16 as
-   first operands, those of an odd head's last step alone; `columns` an operand in shared memory. */
+   first operands, those of an odd head's last step alone; `columns` an operand in shared memory.
+   Without branches where all are live: loads and products then overlap. */
 DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 step,
                        const half_t *columns, const struct short_tile *t)
 {
+    u32 r[4][4];
+    if (short_all_live(t)) {
+        UNROLL
+        for (u32 f = 0; f < 4; f++)
+            short_load_keys(r[f], columns, t->col0 + 8 * f, 2 * step);
+        UNROLL
+        for (u32 f = 0; f < 4; f++)
+            short_dot(&s->at[f], rows, step, r[f]);
+        return;
+    }
     UNROLL
     for (u32 f = 0; f < 4; f++) {
-        u32 r[4];
         if (!short_live(t, f, 1))
             continue;
-        short_load_keys(r, columns, t->col0 + 8 * f, 2 * step);
-        mma_16816(&s->at[f], rows, r[0], r[1]);
-        if (step + 1 < SHORT_STEPS)
-            mma_16816(&s->at[f], rows + 1, r[2], r[3]);
+        short_load_keys(r[0], columns, t->col0 + 8 * f, 2 * step);
+        short_dot(&s->at[f], rows, step, r[0]);
     }
 }
 
@@ -171,7 +192,13 @@ DEVICE u32 short_kept(const struct abi_args *a, const struct short_job *j, u32 r
     return kept;
 }
 
-/* Dropped entries become 0. The factor of those that are kept is applied to sums. */
+/* The factor of kept entries, applied to sums of them. */
+DEVICE float short_kept_scale(const struct abi_args *a)
+{
+    return DROPOUT ? a->keep_scale : 1;
+}
+
+/* Dropped entries become 0. */
 DEVICE void short_drop(struct short_scores *s, u32 kept)
 {
     if (DROPOUT) {

@@ -222,11 +222,12 @@ static void test_limits(void **state)
             struct short_shape s;
             if (short_forward(t, &f, &s)) {
                 forward = f.length;
-                assert_true(s.shared_bytes <= t->shared_bytes && s.warps * s.heads <= 8);
+                assert_true(s.shared_bytes <= t->shared_bytes && s.warps <= 4 &&
+                            s.warps * s.heads <= 4);
             }
             if (short_backward(t, &f, &s)) {
                 backward = f.length;
-                assert_true(s.shared_bytes <= t->shared_bytes && s.warps * s.heads <= 16);
+                assert_true(s.shared_bytes <= t->shared_bytes && s.warps <= 14);
             }
         }
         assert_int_equal(forward, limit[k].forward);
