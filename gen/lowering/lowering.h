@@ -96,9 +96,11 @@ uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
 
 /* Residue classes, which are planned for a pattern and not for a strip. Whether kernels can do it: */
 bool residue_applies(const struct target *t, const struct features *f);
-/* A draft of all entries that the item's owned rows have in `classes`, columns of their own class
-   alone. place: [n] zeros, and zeros again after. */
-void residue_build(const struct pattern *classes, const struct abi_item *item,
+/* ... with items that have all entries of their rows. */
+bool residue_is_whole(const struct target *t, const struct features *f);
+/* A draft of all entries that the item's owned rows have in `classes`; but for whole items these are
+   columns of their own class alone. place: [n] zeros, and zeros again after. */
+void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
                    uint32_t strip_rows, const struct price *p, uint32_t *place,
                    struct draft *d);
 /* A row that goes on in another item: sums are written and read again, and its operand is read twice,

@@ -3,13 +3,20 @@
    their class. Brought together, rows and columns through index lists, they are tiles, where strips
    of neighbours see each such column by one row alone. The planner makes these items
    (gen/plan/build.c); what else their rows see is left to items of neighbours, which resume. Softmax
-   on CPU targets: elsewhere items do not leave partial results. */
+   on CPU targets: elsewhere items do not leave partial results. Where fragments of 16 x 8 are left out
+   the items are whole: what else their rows see comes as more columns, after those of the class. */
+#include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
 
 extern const struct lowering lowering_residue;
+
+bool residue_is_whole(const struct target *t, const struct features *f)
+{
+    return t->kind == TARGET_CUDA && target_matrix(t, f);
+}
 
 bool residue_applies(const struct target *t, const struct features *f)
 {
@@ -21,78 +28,119 @@ double residue_resume_price(const struct price *p)
     return RESUME_OUTPUTS * p->item_row;
 }
 
-/* The columns that some row sees, ascending; place[column] is 1 + where it stands. */
-static uint32_t list_columns(const struct pattern *p, const struct abi_item *item,
-                             struct draft *d, uint32_t *place)
+/* The columns of an item, and where each stands: those that many rows see first, then the others, which
+   begin a group of their own. One that is seen by a single row among those that all see would
+   keep a fragment of theirs alive. */
+struct columns {
+    uint32_t many, all; /* counts */
+    uint32_t *place;    /* [n] 1 + 32 * group + slot; 0: not seen */
+};
+
+enum { FEW = 4 }; /* an item's rows over FEW are too few */
+
+static uint32_t groups_of(uint32_t columns)
 {
-    uint32_t low = p->n, high = 0, count = 0;
+    return (columns + ABI_TILE_COLS - 1) / ABI_TILE_COLS;
+}
+
+/* How many of the item's rows see each column, at `place`; *low .. *high - 1 are the columns. */
+static void count_rows(const struct pattern *p, const struct abi_item *item, uint32_t *place,
+                       uint32_t *low, uint32_t *high)
+{
+    *low = p->n;
+    *high = 0;
+    for (uint32_t r = 0; r < item->rows; r++) {
+        uint32_t row = item->row0 + item->step * r;
+        for (uint64_t k = p->row[row]; item_owns(item, r) && k < p->row[row + 1]; k++) {
+            struct run run = p->run[k];
+            for (uint32_t j = run.begin; j < run.end; j++)
+                place[j]++;
+            *low = run.begin < *low ? run.begin : *low;
+            *high = run.end > *high ? run.end : *high;
+        }
+    }
+}
+
+static struct columns list_columns(const struct pattern *p, const struct abi_item *item,
+                                   bool whole, struct draft *d, uint32_t *place)
+{
+    struct columns c = {.place = place};
+    uint32_t low, high, few = whole ? item_owned_rows(item) / FEW : 0;
+    count_rows(p, item, place, &low, &high);
+    for (uint32_t j = low; j < high; j++)
+        if (place[j] > few)
+            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = j;
+    c.many = (uint32_t)d->n_columns;
+    for (uint32_t j = low; j < high; j++)
+        if (place[j] && place[j] <= few)
+            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = j;
+    c.all = (uint32_t)d->n_columns;
+    for (uint32_t k = 0; k < c.many; k++)
+        place[d->columns[k]] = 1 + k;
+    for (uint32_t k = c.many; k < c.all; k++)
+        place[d->columns[k]] = 1 + groups_of(c.many) * ABI_TILE_COLS + k - c.many;
+    return c;
+}
+
+/* The words of all groups' patterns: [groups][strip_rows]. */
+static u32 *fill_words(const struct pattern *p, const struct abi_item *item,
+                       const struct columns *c, uint32_t strip_rows)
+{
+    uint32_t groups = groups_of(c->many) + groups_of(c->all - c->many);
+    u32 *words = memory_new((size_t)groups * strip_rows, sizeof *words);
     for (uint32_t r = 0; r < item->rows; r++) {
         uint32_t row = item->row0 + item->step * r;
         for (uint64_t k = p->row[row]; item_owns(item, r) && k < p->row[row + 1]; k++)
             for (uint32_t j = p->run[k].begin; j < p->run[k].end; j++) {
-                place[j] = 1;
-                low = j < low ? j : low;
-                high = j + 1 > high ? j + 1 : high;
+                uint32_t at = c->place[j] - 1;
+                words[(size_t)(at / ABI_TILE_COLS) * strip_rows + r] |= (u32)1
+                                                                        << at % ABI_TILE_COLS;
             }
     }
-    for (uint32_t j = low; j < high; j += item->step)
-        if (place[j]) {
-            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = j;
-            place[j] = ++count;
-        }
-    return count;
+    return words;
 }
 
-/* The bits of a group's columns; returns whether every owned row has all. */
-static bool fill_pattern(const struct pattern *p, const struct abi_item *item,
-                         const uint32_t *place, uint32_t group, uint32_t count, u32 *word)
+static bool is_full(const struct abi_item *item, const u32 *word, uint32_t count)
 {
-    uint32_t first = group * ABI_TILE_COLS;
-    u32 all = ~(u32)0 >> (ABI_TILE_COLS - count);
-    bool full = true;
-    for (uint32_t r = 0; r < item->rows; r++) {
-        uint32_t row = item->row0 + item->step * r;
-        if (!item_owns(item, r))
-            continue;
-        for (uint64_t k = p->row[row]; k < p->row[row + 1]; k++)
-            for (uint32_t j = p->run[k].begin; j < p->run[k].end; j++)
-                if (place[j] > first && place[j] <= first + count)
-                    word[r] |= (u32)1 << (place[j] - 1 - first);
-        full &= word[r] == all;
-    }
-    return full;
+    for (uint32_t r = 0; r < item->rows; r++)
+        if (item_owns(item, r) && word[r] != ~(u32)0 >> (ABI_TILE_COLS - count))
+            return false;
+    return true;
 }
 
-static void add_group(const struct price *p, const struct pattern *classes,
-                      const struct abi_item *item, uint32_t strip_rows, const uint32_t *place,
-                      uint32_t group, uint32_t count, struct draft *d)
+static void add_group(const struct price *p, const struct abi_item *item, uint32_t strip_rows,
+                      struct abi_gather g, const u32 *word, bool whole, struct draft *d)
 {
-    struct abi_gather g = {group * ABI_TILE_COLS, count, 0};
-    u32 *word = draft_pattern(d, strip_rows);
-    memset(word, 0, strip_rows * sizeof *word);
-    bool full = fill_pattern(classes, item, place, group, count, word);
-    if (full)
-        d->n_words -= strip_rows;
-    else
+    bool full = is_full(item, word, g.count);
+    if (!full) {
+        memcpy(draft_pattern(d, strip_rows), word, strip_rows * sizeof *word);
         g.pattern = (u32)(d->n_words / strip_rows);
+    }
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = g;
-    d->cost += columns_group_price(p, item->rows, count, full);
+    d->cost += whole ? g.count * p->gather +
+                           fragment_entries(word, item->rows) * (full ? p->full : p->partial)
+                     : columns_group_price(p, item->rows, g.count, full);
 }
 
-void residue_build(const struct pattern *classes, const struct abi_item *item,
+void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
                    uint32_t strip_rows, const struct price *p, uint32_t *place, struct draft *d)
 {
     draft_clear(d);
     d->cost = p->item + item->rows * p->item_row;
-    uint32_t columns = list_columns(classes, item, d, place);
-    for (uint32_t from = 0; from < columns; from += ABI_TILE_COLS) {
-        uint32_t count = columns - from < ABI_TILE_COLS ? columns - from : ABI_TILE_COLS;
-        add_group(p, classes, item, strip_rows, place, from / ABI_TILE_COLS, count, d);
+    struct columns c = list_columns(classes, item, whole, d, place);
+    u32 *words = fill_words(classes, item, &c, strip_rows);
+    const u32 *word = words;
+    for (uint32_t first = 0, end; first < c.all; first = end, word += strip_rows) {
+        uint32_t limit = first < c.many ? c.many : c.all;
+        end = limit - first < ABI_TILE_COLS ? limit : first + ABI_TILE_COLS;
+        add_group(p, item, strip_rows, (struct abi_gather){first, end - first, 0}, word, whole,
+                  d);
     }
-    for (uint32_t k = 0; k < columns; k++)
+    free(words);
+    for (uint32_t k = 0; k < c.all; k++)
         place[d->columns[k]] = 0;
-    if (columns)
-        draft_piece(d, ABI_RESIDUE, 0, d->n_gathers, columns);
+    if (c.all)
+        draft_piece(d, ABI_RESIDUE, 0, d->n_gathers, c.all);
 }
 
 /* ---- what was decoded: gathers, as those of scattered columns ---- */

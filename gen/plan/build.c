@@ -34,6 +34,7 @@ struct builder {
     double total;    /* of the pattern, so far */
     uint32_t *place; /* [n] zeros, for residue_build */
     bool tiles_only;
+    bool whole; /* classes have all entries of their rows */
 };
 
 static void swap_drafts(struct draft *a, struct draft *b)
@@ -200,19 +201,34 @@ static bool has_entries(const struct pattern *p, uint32_t row)
 static void build_class(struct builder *b, const struct plan *p, const struct split *s,
                         uint32_t row0)
 {
-    bool alone = !s->rest->active;
+    bool alone = s->whole || !s->rest->active;
     uint32_t left = (p->n - row0 + s->step - 1) / s->step;
     struct abi_item item = {.row0 = row0, .step = s->step, .partial = !alone};
     item.rows = left < p->strip_rows ? left : p->strip_rows;
     for (uint32_t r = 0; r < item.rows; r++)
-        if (alone || has_entries(s->classes, row0 + r * s->step))
+        if (alone ? !has_entries(s->rest, row0 + r * s->step)
+                  : has_entries(s->classes, row0 + r * s->step))
             item.own[r / 32] |= (u32)1 << (r % 32);
     if (!item_owned_rows(&item))
         return;
-    residue_build(s->classes, &item, p->strip_rows, &b->price, b->place, &b->draft[0]);
+    residue_build(s->classes, &item, s->whole, p->strip_rows, &b->price, b->place,
+                  &b->draft[0]);
     b->total += b->draft[0].cost;
     if (!b->dry)
         tables_add_item(b->pass, &b->index, p->strip_rows, item, &b->draft[0]);
+}
+
+/* Where classes are whole the rows that take no part are items of their own. */
+static void add_rows_apart(struct builder *b, const struct split *s)
+{
+    for (uint32_t i = 0; i < s->rest->n; i++) {
+        if (!has_entries(s->rest, i))
+            continue;
+        strip_load(b->strip, s->rest, i, NULL);
+        b->total += rows_price(&b->price, b->strip, 0);
+        if (!b->dry)
+            tables_add_row(b->pass, s->rest, i);
+    }
 }
 
 /* Rows of the items from `first` on go on where the classes' items left them. */
@@ -235,7 +251,9 @@ static int build_split(struct builder *b, const struct plan *p, const struct spl
         if (check_room(b->pass, e))
             return -1;
     }
-    if (!s->rest->active)
+    if (s->whole)
+        add_rows_apart(b, s);
+    if (s->whole || !s->rest->active)
         return 0;
     uint64_t first = b->pass->n_items;
     for (uint32_t i = 0; i < p->n; i++)
@@ -272,7 +290,7 @@ static void choose_split(struct builder *b, const struct plan *p, const struct p
         best = try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN);
     for (uint32_t k = 0; k < steps; k++) {
         struct split s;
-        if (!split_make(pattern, step[k], &s))
+        if (!split_make(pattern, step[k], b->whole, &s))
             continue;
         double price = try_split(b, p, pattern, &s);
         cheapest = price < cheapest ? price : cheapest;
@@ -360,7 +378,9 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.price = b.report;
     if (!transposed && p->features.backward)
         b.price = price_add(b.price, p->price[PASS_DQ]);
-    b.classes_allowed = !p->tiles_only && residue_applies(p->target, &p->features);
+    b.whole = residue_is_whole(p->target, &p->features);
+    b.classes_allowed =
+        !p->tiles_only && (b.whole || residue_applies(p->target, &p->features));
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->strip_rows = p->strip_rows;

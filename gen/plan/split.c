@@ -17,6 +17,9 @@ enum {
 /* Entries on the diagonals, over those that chance would put there. */
 #define LEAST_LIFT 1.8
 
+/* Of the best step's: a multiple of a step has half of its entries. */
+#define LEAST_WORTH 0.6
+
 static int ascending(const void *x, const void *y)
 {
     const uint32_t *a = x, *b = y;
@@ -96,6 +99,8 @@ uint32_t split_candidates(const struct pattern *p, uint32_t step[SPLIT_MOST])
             steps = insert(step, worth, steps, s, e * e * s);
     }
     free(count);
+    while (steps && worth[steps - 1] < LEAST_WORTH * worth[0])
+        steps--;
     return steps;
 }
 
@@ -115,22 +120,23 @@ static bool cut_run(struct split *s, uint32_t row, struct run run)
     return fits && s->classes->n_runs + s->rest->n_runs <= MOST_RUNS;
 }
 
-static bool cut_row(const struct pattern *p, struct split *s, uint32_t row, bool whole)
+static bool cut_row(const struct pattern *p, struct split *s, uint32_t row, bool stands_out)
 {
+    struct pattern *to = stands_out ? s->rest : s->classes;
     bool fits = true;
     for (uint64_t k = p->row[row]; fits && k < p->row[row + 1]; k++)
-        fits = whole ? pattern_add(s->rest, row, p->run[k].begin, p->run[k].end)
-                     : cut_run(s, row, p->run[k]);
+        fits = stands_out || s->whole ? pattern_add(to, row, p->run[k].begin, p->run[k].end)
+                                      : cut_run(s, row, p->run[k]);
     pattern_row(s->classes, row);
     pattern_row(s->rest, row);
     return fits;
 }
 
-bool split_make(const struct pattern *p, uint32_t step, struct split *ret)
+bool split_make(const struct pattern *p, uint32_t step, bool whole, struct split *ret)
 {
     uint32_t most = most_active(p);
     bool fits = true;
-    *ret = (struct split){step, pattern_new(p->n), pattern_new(p->n)};
+    *ret = (struct split){step, pattern_new(p->n), pattern_new(p->n), whole};
     for (uint32_t i = 0; fits && i < p->n; i++)
         fits = cut_row(p, ret, i, pattern_row_active(p, i) > most);
     if (!fits) {

@@ -11,10 +11,11 @@ struct split {
     struct pattern
         *classes;         /* entries with (row - column) % step == 0, of rows that take part */
     struct pattern *rest; /* all others */
+    bool whole;           /* `classes` has all entries of rows that take part */
 };
 
 /* Steps that may be worth a split, the most promising first; returns how many. Quick. */
 uint32_t split_candidates(const struct pattern *p, uint32_t step[SPLIT_MOST]);
 /* False where the parts would be too large to hold: *ret is empty then. */
-bool split_make(const struct pattern *p, uint32_t step, struct split *ret);
+bool split_make(const struct pattern *p, uint32_t step, bool whole, struct split *ret);
 void split_finish(struct split *s); /* an empty one is fine */

@@ -65,9 +65,12 @@ static void test_gallery(void **state)
 }
 
 /* Masks whose plans have, between them, all kinds of pieces in both directions. */
-static const char *const shapes[] = {
-    "local(128)", "rows(5,40)|columns(7)|window(2)", "summary(64, 1)|diagonal(0)",
-    "causal - random(0.15, seed=4)", "dam-s-example"};
+static const char *const shapes[] = {"local(128)",
+                                     "rows(5,40)|columns(7)|window(2)",
+                                     "summary(64, 1)|diagonal(0)",
+                                     "causal - random(0.15, seed=4)",
+                                     "stride(8)|diagonal(1)|rows(30)",
+                                     "dam-s-example"};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* clang-format off */
@@ -122,7 +125,7 @@ static void test_features(void **state)
             kernel_unload(k);
         }
     assert_true(uses & 1u << ABI_TILES && uses & 1u << ABI_BLOCKS && uses & 1u << ABI_ROWS &&
-                uses & 1u << ABI_COLUMNS);
+                uses & 1u << ABI_COLUMNS && uses & 1u << ABI_RESIDUE);
     assert_false(uses & 1u << ABI_DIAGONAL);
 }
 
