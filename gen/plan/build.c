@@ -278,35 +278,47 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
     return b->total;
 }
 
-/* The best split in *ret; empty where strips alone are as good. */
-static void choose_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                         struct split *ret)
+/* The cheapest split in *ret, and its price; empty where there is none. */
+static double cheapest_split(struct builder *b, const struct plan *p,
+                             const struct pattern *pattern, struct split *ret)
 {
     uint32_t step[SPLIT_MOST];
     uint32_t steps = b->classes_allowed ? split_candidates(pattern, step) : 0;
-    double best = 0, cheapest = INFINITY;
+    double best = INFINITY;
     *ret = (struct split){0};
-    if (steps)
-        best = try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN);
     for (uint32_t k = 0; k < steps; k++) {
         struct split s;
         if (!split_make(pattern, step[k], b->whole, &s))
             continue;
         double price = try_split(b, p, pattern, &s);
-        cheapest = price < cheapest ? price : cheapest;
         if (price < best) {
-            best = price;
             split_finish(ret);
             *ret = s;
+            best = price;
         } else {
             split_finish(&s);
         }
     }
+    return best;
+}
+
+/* The split that is worth having; empty where strips alone are as good. */
+static void choose_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                         struct split *ret)
+{
+    double price = cheapest_split(b, p, pattern, ret);
+    if (!ret->step)
+        return;
+    struct price chosen_by = b->price;
+    b->price = b->report;
     for (uint32_t k = 0; lowerings[k]; k++)
-        if (lowerings[k]->kind == ABI_RESIDUE && cheapest < INFINITY) {
-            b->alone[k] = cheapest;
+        if (lowerings[k]->kind == ABI_RESIDUE) {
+            b->alone[k] = try_split(b, p, pattern, ret);
             b->applied[k] = true;
         }
+    b->price = chosen_by;
+    if (price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))
+        split_finish(ret);
 }
 
 /* What each lowering would cost alone is of interest even where the plan is another. */
