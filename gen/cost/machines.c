@@ -60,11 +60,11 @@ const struct machine machines[] = {
           4.78e-10,  3.26e-06,  4.34e-07,         0,  5.43e-06,  2.17e-10,         0,         0},
     }},
     /* Half dtypes on the matrix unit: a model, not measured. A block brings all columns that it visits
-       (gather); dQ makes five products, dK and dV four. Lines: 0, the templates have none. */
+       (gather); dQ makes four products, dK and dV too. Lines: 0, the templates have none. */
     {"a100-mma", TARGET_CUDA, 312e12, 2.4e12, 1.4e12, 1.4e12, 0, 4e-6, 432, {
         { 2.2e-12,    2e-10,    5e-11,  2.5e-10,        0,        0,        0,        0,  1.5e-09,
            1.5e-11,     2e-06,     2e-07,         0,   2.5e-06,     1e-10,         0,         0},
-        { 5.5e-12,  3.6e-10,    9e-11,    5e-10,        0,        0,        0,        0, 2.25e-09,
+        { 4.4e-12,  3.6e-10,    9e-11,  2.5e-10,        0,        0,        0,        0, 2.25e-09,
           2.25e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0},
         { 4.4e-12,  3.6e-10,    9e-11,  2.5e-10,        0,        0,        0,        0,    3e-09,
              3e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0},
@@ -72,7 +72,7 @@ const struct machine machines[] = {
     {"h100-mma", TARGET_CUDA, 660e12, 3.7e12, 2.95e12, 2.95e12, 0, 4e-6, 528, {
         { 1.6e-12,  1.2e-10,    4e-11,    2e-10,        0,        0,        0,        0,  1.5e-09,
            1.2e-11,     2e-06,     2e-07,         0,   2.5e-06,     1e-10,         0,         0},
-        {   4e-12, 2.16e-10,  7.2e-11,    4e-10,        0,        0,        0,        0, 2.25e-09,
+        { 3.2e-12, 2.16e-10,  7.2e-11,    2e-10,        0,        0,        0,        0, 2.25e-09,
            1.8e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0},
         { 3.2e-12, 2.16e-10,  7.2e-11,    2e-10,        0,        0,        0,        0,    3e-09,
            2.4e-11,     3e-06,     3e-07,         0,  3.75e-06,   1.5e-10,         0,         0},

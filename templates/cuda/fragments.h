@@ -236,6 +236,41 @@ DEVICE void accumulate(struct sums *sums, const struct scores *weights, const ha
     }
 }
 
+/* The same for two weights of the same columns. */
+DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct sums *b,
+                            const struct scores *of_b, const half_t *columns, u32 live)
+{
+    UNROLL
+    for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
+        struct frag_a x, y;
+        if (!(live >> (2 * pair) & 3))
+            continue;
+        weights_of(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
+        weights_of(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
+        UNROLL
+        for (u32 step = 0; step < STEPS; step++) {
+            u32 c[4];
+            load_values(c, columns + 16 * pair * PITCH, step);
+            mma_16816(&a->at[2 * step], &x, c[0], c[1]);
+            mma_16816(&b->at[2 * step], &y, c[0], c[1]);
+            mma_16816(&a->at[2 * step + 1], &x, c[2], c[3]);
+            mma_16816(&b->at[2 * step + 1], &y, c[2], c[3]);
+        }
+    }
+}
+
+/* from -= what, times `low` and `high` for rows g and g + 8. */
+DEVICE void sums_subtract(struct sums *from, const struct sums *what, float low, float high)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        from->at[k].x[0] -= low * what->at[k].x[0];
+        from->at[k].x[1] -= low * what->at[k].x[1];
+        from->at[k].x[2] -= high * what->at[k].x[2];
+        from->at[k].x[3] -= high * what->at[k].x[3];
+    }
+}
+
 /* Multiplies the sums of rows g and g + 8. */
 DEVICE void sums_scale(struct sums *s, float low, float high)
 {

@@ -2,8 +2,9 @@
 /* Backward over a strip: dQ over the forward plan, dK and dV over the transposed one, with the same
    steps. Both recompute P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is
    the sum of P dP; for sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the
-   support. An O rounded to 16 bits is too far off for dO . O, so dQ finds delta, or the mean, by
-   a walk of its own, and leaves it in args.state for dK. */
+   support. Delta is dO . O, but for an O rounded to 16 bits that is too far off: what is missing is
+   known after the walk, and then times the sum of P K taken from dQ. The mean takes a walk of its own.
+   dQ leaves the state in args.state for dK. */
 #ifndef MASKC_CUDA_STREAM_BACKWARD_H
 #define MASKC_CUDA_STREAM_BACKWARD_H
 #include "cuda/stream_dropout.h"
@@ -12,6 +13,8 @@ enum {
     BACKWARD_BUFFERS = STEPS <= 8 ? 2 : 1,
     BACKWARD_HALVES = 2 * STRIP + 2 * BACKWARD_BUFFERS * OPERAND,
     BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else one walk for each */
+    /* dQ by one walk: the mean of sparsegen is not known closely enough before. */
+    ONE_WALK = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
 };
 
 typedef char backward_shared_is_enough[BACKWARD_SHARED >= 2 * BACKWARD_HALVES ? 1 : -1];
@@ -76,8 +79,10 @@ DEVICE float score_gradient(const struct abi_args *a, float p, float dp, float s
 /* ---- dQ: rows are queries ---- */
 
 struct query_rows {
-    float lse[2], state[2]; /* of the lane's rows */
-    float sum[2], count[2]; /* for the state; the lane's part */
+    float lse[2];
+    float state[2]; /* dO . O at first; with `rest` the sum of P dP, or the mean */
+    float rest[2];
+    float sum[2], count[2]; /* the lane's part of `rest` */
 };
 
 /* P, and dP after dropout, of the stage's group. */
@@ -94,16 +99,17 @@ DEVICE void query_scores(const struct backward *b, const struct query_rows *r, u
     }
 }
 
-/* First walk: sum of P dP, or sum of dP over the support and its size. */
-DEVICE void add_state(struct query_rows *r, const struct scores *p, const struct scores *dp)
+/* P to the weights w of dP, which for sparsegen are the support, and dP to w (dP - state). */
+DEVICE void add_slopes(struct query_rows *r, struct scores s[2])
 {
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float weight = p->at[k / 4].x[k % 4], x = dp->at[k / 4].x[k % 4];
+        float *w = &s[0].at[k / 4].x[k % 4], *x = &s[1].at[k / 4].x[k % 4];
         if (TRANSFORM == ABI_SPARSEGEN)
-            weight = weight > 0 ? 1 : 0;
-        r->sum[k >> 1 & 1] += weight * x;
-        r->count[k >> 1 & 1] += weight;
+            *w = *w > 0 ? 1 : 0;
+        *x = *w * (*x - r->state[k >> 1 & 1]);
+        r->sum[k >> 1 & 1] += *x;
+        r->count[k >> 1 & 1] += *w;
     }
 }
 
@@ -113,30 +119,36 @@ DEVICE void finish_state(struct query_rows *r)
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(r->sum[k]);
         float count = TRANSFORM == ABI_SPARSEGEN ? quad_sum(r->count[k]) : 1;
-        r->state[k] = count > 0 ? sum / count : 0;
+        r->rest[k] = count > 0 ? sum / count : 0;
     }
 }
 
-/* Second walk: dQ += dS K. */
-DEVICE void add_query_gradient(const struct backward *b, const struct query_rows *r, u32 live,
-                               struct scores *p, const struct scores *dp, struct sums *d_q)
+/* dO . O of the lane's rows, O as it was rounded. */
+DEVICE float rounded_state(const struct backward *b, u32 row, u32 there)
 {
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float *x = &p->at[k / 4].x[k % 4];
-        *x = score_gradient(b->a, *x, dp->at[k / 4].x[k % 4], r->state[k >> 1 & 1]);
+    struct view o = view_of(&b->a->o, b->job), d_o = view_of(&b->a->d_o, b->job);
+    i64 position = there ? job_position(b->job, row) : 0;
+    float sum = 0;
+    NO_UNROLL
+    for (u32 chunk = THREAD % 4; there && chunk < HEAD_CHUNKS; chunk += 4) {
+        const u32 *x = (const u32 *)(o.data + position * o.row + 16 * chunk);
+        const u32 *y = (const u32 *)(d_o.data + position * d_o.row + 16 * chunk);
+        UNROLL
+        for (u32 k = 0; k < 4; k++)
+            sum += half_low(x[k]) * half_low(y[k]) + half_high(x[k]) * half_high(y[k]);
     }
-    accumulate(d_q, p, stream_operand(&b->stream, 0), live);
+    return quad_sum(sum);
 }
 
-DEVICE void load_lse(const struct backward *b, struct query_rows *r)
+DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 {
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 row = strip_row(k), there = job_has(b->job, row, b->job->length);
         float lse = there ? lse_of(b->a, b->job)[job_position(b->job, row)] : 0;
         r->lse[k] = lse_in_units(lse);
-        r->sum[k] = r->count[k] = r->state[k] = 0;
+        r->state[k] = rounded_state(b, row, there);
+        r->sum[k] = r->count[k] = 0;
     }
 }
 
@@ -146,44 +158,61 @@ DEVICE void store_state(const struct backward *b, const struct query_rows *r)
     for (u32 k = 0; k < 2; k++) {
         u32 row = strip_row(k);
         if (THREAD % 4 == 0 && job_has(b->job, row, b->job->exist))
-            state_of(b->a, b->job)[job_position(b->job, row)] = r->state[k];
+            state_of(b->a, b->job)[job_position(b->job, row)] = r->state[k] + r->rest[k];
     }
+}
+
+/* One group: with slopes from a state that is right but for `rest`, and the sums that rest is taken
+   from; or a walk for each. */
+DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 walk,
+                            struct sums *slopes, struct sums *weights)
+{
+    const half_t *columns = stream_operand(&b->stream, 0);
+    struct scores s[2]; /* P and dP */
+    u32 live = live_fragments(b->stream.now.word);
+    if (!live)
+        return;
+    query_scores(b, r, live, s);
+    add_slopes(r, s);
+    if (ONE_WALK)
+        accumulate_both(slopes, &s[1], weights, &s[0], columns, live);
+    else if (walk)
+        accumulate(slopes, &s[1], columns, live);
 }
 
 DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
 {
     struct backward b;
     struct query_rows r;
-    struct sums d_q;
+    struct sums d_q, weights;
     struct view to = view_of(&a->d_q, j);
+    float by = TRANSFORM == ABI_SPARSEGEN ? a->scale / (1 - a->lambda) : a->scale;
     backward_start(&b, a, j, &a->q, &a->d_o);
     b.drop.rows_are_keys = 0;
     b.stream.first = view_of(&a->k, j);
     b.stream.second = view_of(&a->v, j);
     b.stream.use = USE_FIRST | USE_SECOND;
-    load_lse(&b, &r);
+    load_query_rows(&b, &r);
     sums_clear(&d_q);
+    if (ONE_WALK)
+        sums_clear(&weights);
     NO_UNROLL
-    for (u32 walk = 0; walk < 2; walk++) {
+    for (u32 walk = 0; walk < 2 - ONE_WALK; walk++) {
         SYNC();
         stream_start(&b.stream, j);
         NO_UNROLL
-        while (stream_step(&b.stream)) {
-            struct scores s[2]; /* P and dP */
-            u32 live = live_fragments(b.stream.now.word);
-            if (!live)
-                continue;
-            query_scores(&b, &r, live, s);
-            if (walk)
-                add_query_gradient(&b, &r, live, &s[0], &s[1], &d_q);
-            else
-                add_state(&r, &s[0], &s[1]);
-        }
-        if (!walk)
-            finish_state(&r);
+        while (stream_step(&b.stream))
+            add_query_group(&b, &r, walk, &d_q, &weights);
+        if (walk)
+            continue;
+        finish_state(&r);
+        store_state(&b, &r);
+        r.state[0] += r.rest[0];
+        r.state[1] += r.rest[1];
     }
-    store_state(&b, &r);
-    store_strip(&d_q, a->scale, a->scale, b.rows, &to, j);
+    if (ONE_WALK)
+        sums_subtract(&d_q, &weights, r.rest[0], r.rest[1]);
+    store_strip(&d_q, by, by, b.rows, &to, j);
 }
 
 /* ---- dK, dV: rows are keys ---- */
