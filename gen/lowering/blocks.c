@@ -27,12 +27,15 @@ static bool applies(const struct strip *s, const struct price *p)
     return false;
 }
 
-/* A range against the same columns walked one by one. */
+/* A range against the same columns gathered, and walked one by one. */
 static bool pays(const struct strip *s, const struct price *p, struct abi_range range)
 {
     uint32_t columns = range.end - range.begin;
     if (s->fragments)
         return strip_range_price(s, p, range) <= columns * (p->gather + s->rows * p->partial);
+    if (p->gather > 0 &&
+        price_range(p, s->rows, columns) > columns * (p->gather + s->rows * p->partial))
+        return false;
     return price_range(p, s->rows, columns) <
            price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
 }

@@ -3,6 +3,7 @@
    row of a line one dot product. Pays where a tile would hold few entries. First each tile is
    weighed by a lower bound on its lines; then the chosen entries are cut into lines, longest
    first; tiles whose lines came out too short go back and the cut is made again. */
+#include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -33,11 +34,15 @@ static uint32_t tile_columns(const struct strip *s, const u32 *word)
     return (uint32_t)__builtin_popcount(any);
 }
 
-static bool tile_pays(const struct strip *s, const struct price *p, uint32_t cells,
-                      uint32_t lines, uint32_t columns)
+static bool tile_pays(const struct strip *s, const struct price *p, const u32 *word,
+                      uint32_t cells, uint32_t lines)
 {
-    double tile = 32.0 * s->rows * p->partial;
-    return price_lines(p, s->rows, cells, lines, columns) < (1 - LEAST_GAIN) * tile;
+    double all = price_lines(p, s->rows, cells, lines, tile_columns(s, word));
+    if (s->lines_alone)
+        return true;
+    if (s->lines_apart)
+        all *= 1 + LINES_BESIDE;
+    return all < (1 - LEAST_GAIN) * tile_price(s, p, word);
 }
 
 static bool applies(const struct strip *s, const struct price *p)
@@ -45,8 +50,7 @@ static bool applies(const struct strip *s, const struct price *p)
     if (p->walk <= 0)
         return false;
     for (uint32_t k = 0; k < s->n_touched; k++)
-        if (tile_pays(s, p, s->count[k], s->starts[k],
-                      tile_columns(s, strip_tile(s, s->bits, s->touched[k]))))
+        if (tile_pays(s, p, strip_tile(s, s->bits, s->touched[k]), s->count[k], s->starts[k]))
             return true;
     return false;
 }
@@ -162,9 +166,9 @@ static void cut_all(struct cut *c, struct draft *d)
     cut_lines(c, d, 1);
 }
 
-static uint32_t open_columns(const struct strip *s, uint32_t tile)
+static const u32 *open_word(const struct strip *s, uint32_t at)
 {
-    return tile_columns(s, strip_tile(s, s->open, tile));
+    return strip_tile(s, s->open, s->touched[at]);
 }
 
 static uint32_t choose(struct cut *c, const struct price *p)
@@ -173,8 +177,7 @@ static uint32_t choose(struct cut *c, const struct price *p)
     for (uint32_t at = 0; at < c->s->n_touched; at++) {
         uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
         uint32_t starts = c->s->starts[at] < cells ? c->s->starts[at] : cells;
-        c->chosen[at] =
-            cells && tile_pays(c->s, p, cells, starts, open_columns(c->s, c->s->touched[at]));
+        c->chosen[at] = cells && tile_pays(c->s, p, open_word(c->s, at), cells, starts);
         chosen += c->chosen[at];
     }
     return chosen;
@@ -187,7 +190,7 @@ static bool give_back(struct cut *c, const struct price *p)
         if (!c->chosen[at])
             continue;
         uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
-        if (tile_pays(c->s, p, cells, c->starts[at], open_columns(c->s, c->s->touched[at])))
+        if (tile_pays(c->s, p, open_word(c->s, at), cells, c->starts[at]))
             continue;
         c->chosen[at] = false;
         some = true;
@@ -212,10 +215,11 @@ static void take(struct cut *c, struct strip *s, const struct price *p, struct d
     for (uint64_t k = first; k < d->n_lines; k++)
         cells += d->lines[k].row_end - d->lines[k].row_begin;
     for (uint32_t at = 0; at < s->n_touched; at++)
-        columns += c->chosen[at] ? open_columns(s, s->touched[at]) : 0;
+        columns += c->chosen[at] ? tile_columns(s, open_word(s, at)) : 0;
     qsort(d->lines + first, count, sizeof *d->lines, by_place);
-    d->cost += s->rows * p->line_row +
-               price_lines(p, s->rows, (double)cells, (double)count, (double)columns);
+    d->lines_cost = s->rows * p->line_row +
+                    price_lines(p, s->rows, (double)cells, (double)count, (double)columns);
+    d->cost += d->lines_cost;
     draft_piece(d, ABI_DIAGONAL, first, count, count);
     for (uint32_t at = 0; at < s->n_touched; at++)
         if (c->chosen[at])
@@ -293,12 +297,13 @@ static uint32_t line_grains(const struct abi_line *l)
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
+    const double beside = t->lines_apart && item->pieces > 1 ? 1 + LINES_BESIDE : 1;
     int64_t seen[2] = {INT64_MIN, INT64_MIN}; /* by step */
     for (u32 k = piece->first; k < piece->first + piece->count; k++) {
         const struct abi_line *l = &t->lines[k];
         int64_t begin = l->col0 + (int64_t)l->step * l->row_begin,
                 rows = l->row_end - l->row_begin;
-        ret->count[UNIT_WALK] += line_grains(l) * LINE_GRAIN;
+        ret->count[UNIT_WALK] += line_grains(l) * LINE_GRAIN * beside;
         ret->count[UNIT_COLUMN] +=
             new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
     }

@@ -40,9 +40,20 @@ double fragment_entries(const u32 *word, uint32_t rows)
     return fragments * FRAGMENT_ROWS * FRAGMENT_COLS;
 }
 
+double halves_entries(const u32 *word, uint32_t rows)
+{
+    u32 any = 0;
+    for (uint32_t r = 0; word && r < rows; r++)
+        any |= word[r];
+    bool half = word && (!(any & 0xffff) || !(any >> 16));
+    return (half ? ABI_TILE_COLS / 2.0 : ABI_TILE_COLS) * rows;
+}
+
 double tile_price(const struct strip *s, const struct price *p, const u32 *word)
 {
     double entry = word ? p->partial : p->full;
+    if (s->halves)
+        return halves_entries(word, s->rows) * entry;
     if (!s->fragments)
         return (double)ABI_TILE_COLS * s->rows * entry;
     return ABI_TILE_COLS * p->gather + fragment_entries(word, s->rows) * entry;

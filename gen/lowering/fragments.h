@@ -14,6 +14,10 @@ double fragment_entries(const u32 *word, uint32_t rows);
 /* The same, of `rows` rows and the first `columns` columns alone. */
 uint64_t fragment_cells(const u32 *word, uint32_t rows, uint32_t columns);
 
+/* Entries that are visited in a tile where an empty half of 16 columns is left out, as AMX does it: a
+   half of one tile and the neighbouring half of the next are a panel. */
+double halves_entries(const u32 *word, uint32_t rows);
+
 /* What a strip pays for a tile with these words; null: a full one. */
 double tile_price(const struct strip *s, const struct price *p, const u32 *word);
 

@@ -111,6 +111,9 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
         u32 pattern = t->tiles[k].pattern;
         if (t->fragments)
             fragments_count(pass_pattern(t, pattern), item->rows, ret);
+        else if (t->halves)
+            ret->count[pattern ? UNIT_PARTIAL : UNIT_FULL] +=
+                halves_entries(pass_pattern(t, pattern), item->rows);
         else
             ret->count[pattern ? UNIT_PARTIAL : UNIT_FULL] += 32.0 * item->rows;
     }

@@ -54,6 +54,24 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
         if (set >> k & 1)
             lowerings[k]->build(b->strip, &b->price, d);
     lowering_tiles.build(b->strip, &b->price, d);
+    if (b->strip->lines_apart && d->pieces > 1)
+        d->cost += LINES_BESIDE * d->lines_cost;
+}
+
+/* Lines for the whole strip, in b->draft[1]; false where some of it is not theirs to take. */
+static bool lines_alone_draft(struct builder *b)
+{
+    struct strip *s = b->strip;
+    uint32_t diagonal = 0;
+    while (lowerings[diagonal]->kind != ABI_DIAGONAL)
+        diagonal++;
+    if (!s->lines_apart || b->price.walk <= 0 || strip_solid_tiles(s) ||
+        lowerings[diagonal]->cost(s, &b->price) > b->draft[0].cost)
+        return false;
+    s->lines_alone = true;
+    build_draft(b, (uint32_t)1 << diagonal, &b->draft[1]);
+    s->lines_alone = false;
+    return b->draft[1].pieces == 1;
 }
 
 /* The cheapest draft of the loaded strip, in b->draft[0]. */
@@ -77,6 +95,9 @@ static void best_draft(struct builder *b)
         set &= ~((uint32_t)1 << k);
         swap_drafts(&b->draft[0], &b->draft[1]);
     }
+    if (!b->tiles_only && lines_alone_draft(b) &&
+        b->draft[1].cost < b->draft[0].cost * (1 - LEAST_GAIN))
+        swap_drafts(&b->draft[0], &b->draft[1]);
 }
 
 static void add_dense(struct builder *b)
@@ -391,11 +412,13 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     if (!transposed && p->features.backward)
         b.price = price_add(b.price, p->price[PASS_DQ]);
     b.whole = residue_is_whole(p->target, &p->features);
-    b.classes_allowed =
-        !p->tiles_only && (b.whole || residue_applies(p->target, &p->features));
+    b.classes_allowed = !p->tiles_only && (b.whole || residue_applies(p->target, &p->features));
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->strip_rows = p->strip_rows;
+    pass->halves = b.strip->halves =
+        p->target->kind == TARGET_CPU && target_matrix(p->target, &p->features);
+    pass->lines_apart = b.strip->lines_apart = pass->halves;
     pass->fragments = b.strip->fragments =
         p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->features);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
