@@ -129,6 +129,14 @@ INLINE vec exp2_half(vec x)
     return ret;
 }
 
+/* -inf to those of 16 floats whose bit is set. */
+INLINE void lanes_exclude(float *to, u32 bits)
+{
+    __asm__("vmovups %1, %0%{%2%}"
+            : "+m"(*(vec_at *)to)
+            : "v"(splat(-INFINITY_F)), "Yk"((u16)bits));
+}
+
 INLINE vec half_load(const u16 *from)
 {
     return (vec)(__builtin_convertvector(*(const half_at *)from, uvec) << 16);

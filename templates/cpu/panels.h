@@ -13,10 +13,19 @@ static void panel_fill(float *to, u32 blocks, float value)
                 store(to + r * SCORE_STRIDE + c, splat(value));
 }
 
+/* Of a vector of scores those whose bit is 0 become -inf. */
+INLINE void bits_keep(float *at, u32 bits)
+{
+#if AMX
+    lanes_exclude(at, ~bits);
+#else
+    store(at, pick(mask_of_bits(bits), load(at), splat(-INFINITY_F)));
+#endif
+}
+
 /* Inactive scores become -inf. */
 static void panel_mask(const struct strip *t, float *to, const struct group *g)
 {
-    const vec nothing = splat(-INFINITY_F);
     const u32 *pattern = t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS;
     const u32 *next = g->next ? t->plan->patterns + (u64)(g->next - 1) * STRIP_ROWS : 0;
     const u32 live = g->live;
@@ -26,10 +35,8 @@ static void panel_mask(const struct strip *t, float *to, const struct group *g)
             word |= next[r] << (TILE - g->shift);
         if (!(live >> (r / BLOCK_ROWS) & 1) || word == 0xffffffff)
             continue;
-        for (u32 c = 0; c < TILE; c += LANES) {
-            float *at = to + r * SCORE_STRIDE + c;
-            store(at, pick(mask_of_bits(word >> c), load(at), nothing));
-        }
+        for (u32 c = 0; c < TILE; c += LANES)
+            bits_keep(to + r * SCORE_STRIDE + c, word >> c);
     }
 }
 
@@ -37,10 +44,8 @@ static void panel_mask(const struct strip *t, float *to, const struct group *g)
 static void panel_cut(float *to, u32 columns, u32 rows)
 {
     for (u32 r = 0; r < rows; r++)
-        for (u32 c = 0; c < TILE; c += LANES) {
-            float *at = to + r * SCORE_STRIDE + c;
-            store(at, pick(mask_of_bits(columns >> c), load(at), splat(-INFINITY_F)));
-        }
+        for (u32 c = 0; c < TILE; c += LANES)
+            bits_keep(to + r * SCORE_STRIDE + c, columns >> c);
 }
 
 static void panel_skip(const struct strip *t, struct block *b, const struct group *g)
