@@ -70,8 +70,7 @@ bool target_matrix(const struct target *t, const struct features *f)
 {
     if (t->kind == TARGET_CUDA)
         return t->matrix_machine && f->dtype != ABI_F32;
-    return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX &&
-           f->soft == ABI_SOFT_NONE;
+    return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX;
 }
 
 uint32_t target_strip_rows(const struct target *t, const struct features *f)

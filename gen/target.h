@@ -39,8 +39,8 @@ struct features {
     enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
 };
 
-/* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax and
-   no soft mask, on a GPU the half dtypes. */
+/* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
+   on a GPU the half dtypes. */
 bool target_matrix(const struct target *t, const struct features *f);
 /* Rows of a strip: a GPU's matrix unit takes 16 for each warp of a block. */
 uint32_t target_strip_rows(const struct target *t, const struct features *f);

@@ -15,11 +15,6 @@ uint32_t cpu_chunk_cols(const struct target *t, const struct features *f)
     return target_matrix(t, f) ? 256 : 512;
 }
 
-bool cpu_keeps_blocks(const struct features *f)
-{
-    return f->transform == ABI_SPARSEGEN || (f->soft && f->backward && f->dtype != ABI_F32);
-}
-
 static uint64_t round_64(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -99,7 +94,7 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
     /* Softmax needs one block. Where a row needs all its columns: those of its columns, one begun,
        and one to find that no more come. */
     ret->scratch_fixed = strip_bytes(t, f) + block_bytes(t, f);
-    if (cpu_keeps_blocks(f)) {
+    if (f->transform == ABI_SPARSEGEN) {
         ret->scratch_fixed += block_bytes(t, f);
         ret->scratch_col =
             (block_bytes(t, f) + cpu_chunk_cols(t, f) - 1) / cpu_chunk_cols(t, f);

@@ -11,8 +11,4 @@
    cache holds, else enough that what each chunk costs is not seen. */
 uint32_t cpu_chunk_cols(const struct target *t, const struct features *f);
 
-/* Whether a strip's score columns are all held at once: sparsegen's threshold needs them, and so does
-   the gradient of a soft mask where the stored O is too coarse for the sum of P dP. */
-bool cpu_keeps_blocks(const struct features *f);
-
 void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret);

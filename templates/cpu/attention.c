@@ -109,6 +109,7 @@ ENTRY(attention_pack_backward)
 #if SOFT
 ENTRY(attention_dq)
 {
+    matrix_begin();
     for (u64 k = begin; k < end; k++) {
         struct abi_work w = a->forward.work[k];
         if (a->first_batch == 0)
@@ -119,6 +120,7 @@ ENTRY(attention_dq)
             dq_item(&s, &a->forward.items[w.item], scratch);
         }
     }
+    matrix_end();
 }
 
 /* After the last sequence. */

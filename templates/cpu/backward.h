@@ -168,21 +168,44 @@ static void strip_means(const struct strip *t, u32 blocks)
     }
 }
 
-/* The gradient of a soft mask is dS itself: where O was rounded to 16 bits, delta is summed up anew
-   from all columns, which are held. */
-static void strip_deltas_kept(const struct strip *t, u32 blocks)
+/* The gradient of a soft mask is dS itself: where O was rounded to 16 bits, delta is summed up from
+   P dP before anything else. */
+enum { DELTA_FIRST = SOFT && IS_SOFTMAX && !IS_F32 };
+
+static void block_delta(const struct strip *t, const struct block *b)
 {
+    const float gain = AMX ? t->gain : 1;
     for (u32 r = 0; r < t->rows; r++) {
         vec sum = {0};
-        for (u32 k = 0; k < blocks; k++) {
-            const struct block *b = strip_block(t, k);
-            for (u32 c = 0; c < b->cols; c += LANES) {
-                vec p = exp2_vec(load(&b->score[r][c]) - splat(t->m->offset[r]));
-                sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
-            }
+        for (u32 c = 0; c < b->cols; c += LANES) {
+            vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(t->m->offset[r]));
+            sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
         }
-        t->m->mean[r] = sum_lanes(sum);
+        t->m->mean[r] += sum_lanes(sum);
     }
+}
+
+/* True where one block has all columns: its slopes are there still. Else they are to come again. */
+static int strip_deltas_first(struct strip *t)
+{
+    struct block *b = t->blocks;
+    u32 groups = 0, cols = 0, walks = 0, blocks = 0;
+    for (u32 r = 0; r < t->rows; r++)
+        t->m->mean[r] = 0;
+    for (; block_next(t, b); blocks++) {
+        block_slopes(t, b);
+        block_delta(t, b);
+        groups = b->groups;
+        cols = b->cols;
+        walks = b->walks;
+    }
+    t->piece = t->entry = t->offset = 0;
+    if (blocks != 1)
+        return 0;
+    b->groups = groups;
+    b->cols = cols;
+    b->walks = walks;
+    return 1;
 }
 
 /* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
@@ -245,10 +268,10 @@ static void block_backward(const struct strip *t, struct block *b, float *missin
         return;
     }
     block_scale(t, b);
-    if (dropping(t)) {
+    if (dropping(t))
         block_drop(t, b);
+    if (dropping(t) || SOFT == ABI_SOFT_SCALE)
         weights_round(t, b);
-    }
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[1]);
 }
 
@@ -268,6 +291,10 @@ static void strip_backward(struct strip *t)
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
     const u32 sums = late || t->transposed ? 2 : 1;
     float missing[STRIP_ROWS] = {0};
+    if (DELTA_FIRST && !t->transposed && strip_deltas_first(t)) {
+        block_backward(t, t->blocks, missing);
+        return;
+    }
     if (!BLOCKS_KEPT || t->transposed) {
         partial_expect(t, sums);
         for (struct block *b = t->blocks; block_next(t, b);) {
@@ -286,10 +313,7 @@ static void strip_backward(struct strip *t)
     }
     for (; block_next(t, strip_block(t, blocks)); blocks++)
         block_slopes(t, strip_block(t, blocks));
-    if (IS_SOFTMAX)
-        strip_deltas_kept(t, blocks);
-    else
-        strip_means(t, blocks);
+    strip_means(t, blocks);
     for (u32 k = 0; k < blocks; k++)
         block_backward(t, strip_block(t, k), missing);
 }
@@ -347,7 +371,7 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
             strip_clear_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
-        if (!BLOCKS_KEPT)
+        if (IS_SOFTMAX && !DELTA_FIRST)
             strip_deltas(&t);
         strip_backward(&t);
         for (u32 r = 0; r < item->rows; r++)

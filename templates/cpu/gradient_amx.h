@@ -6,7 +6,7 @@
 
 INLINE int panels_alone(const struct strip *t, const struct block *b)
 {
-    return !b->walks && !dropping(t);
+    return !SOFT && !b->walks && !dropping(t);
 }
 
 /* LSE and state of a group of gathered columns. */

@@ -13,7 +13,7 @@ enum {
     /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
     ROWS_PACKED = !IS_F32 || WIDTH != HEAD_DIM,
     /* Whether an item's score columns are all held at once. */
-    BLOCKS_KEPT = !IS_SOFTMAX || (SOFT && BACKWARD && !IS_F32),
+    BLOCKS_KEPT = !IS_SOFTMAX,
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
     /* Scores of a strip: CHUNK_COLS columns, room for a group that begins at the last one, and an
        odd number of cache lines from row to row. */

@@ -9,7 +9,18 @@
 
 #if SOFT
 
-#define SOFT_UNIT (IS_SOFTMAX ? LOG2_E : 1.0f) /* of the scores, as the block has them */
+/* Of the scores, as the block has them. */
+INLINE float soft_unit(const struct strip *t)
+{
+    return (IS_SOFTMAX ? LOG2_E : 1.0f) / (AMX ? t->gain : 1);
+}
+
+/* Where a group's score columns end: for a matrix unit a panel has 32, those beyond its width being
+   inactive. */
+INLINE u32 group_end(const struct group *g)
+{
+    return g->at + (AMX && group_is_panel(g) ? TILE : g->width);
+}
 
 /* Keys of query i. */
 INLINE u64 soft_at(const struct strip *t, u32 i)
@@ -21,58 +32,57 @@ INLINE u64 soft_at(const struct strip *t, u32 i)
 /* ---- X to the block ---- */
 
 /* Entries of row r from column c on: inactive ones are left as they are, or nothing. */
-INLINE void soft_vector(struct block *b, u32 r, u32 c, vec x)
+INLINE void soft_vector(struct block *b, u32 r, u32 c, vec x, float unit)
 {
     vec score = load(&b->score[r][c]);
     ivec active = (ivec)(score > splat(-INFINITY_F));
     if (SOFT == ABI_SOFT_BIAS)
-        store(&b->score[r][c], pick(active, score + x * splat(SOFT_UNIT), score));
+        store(&b->score[r][c], pick(active, score + x * splat(unit), score));
     else
         store(&b->soft[r][c], pick_or_zero(active, x));
 }
 
-INLINE void soft_entry(struct block *b, u32 r, u32 c, float x)
+INLINE void soft_entry(struct block *b, u32 r, u32 c, float x, float unit)
 {
     int active = b->score[r][c] > -INFINITY_F;
     if (SOFT == ABI_SOFT_BIAS)
-        b->score[r][c] += active ? x * SOFT_UNIT : 0;
+        b->score[r][c] += active ? x * unit : 0;
     else
         b->soft[r][c] = active ? x : 0;
 }
 
 /* A row's keys of a group, as they lie in X. */
 INLINE void soft_keys(const struct strip *t, struct block *b, const struct group *g, u32 r,
-                      const float *x)
+                      const float *x, float unit)
 {
     const u32 *column = &b->column[r][g->at];
     if (g->kind == GROUP_PANEL) {
         u32 c = 0;
         for (; c + LANES <= g->width; c += LANES)
-            soft_vector(b, r, g->at + c, load(x + g->first + c));
+            soft_vector(b, r, g->at + c, load(x + g->first + c), unit);
         for (; c < g->width; c++)
-            soft_entry(b, r, g->at + c, x[g->first + c]);
+            soft_entry(b, r, g->at + c, x[g->first + c], unit);
         return;
     }
     u32 count = g->kind == GROUP_COLUMNS ? g->width : walk_count(column, g->width);
     for (u32 c = 0; c < count; c++)
         soft_entry(b, r, g->at + c,
-                   x[g->kind == GROUP_COLUMNS ? group_column(t, g, c) : column[c]]);
+                   x[g->kind == GROUP_COLUMNS ? group_column(t, g, c) : column[c]], unit);
     for (u32 c = count; c < g->width; c++)
-        soft_entry(b, r, g->at + c, 0);
+        soft_entry(b, r, g->at + c, 0, unit);
 }
 
 /* The forward plan, after the scores of all groups: a row of X is read from end to end. */
 static void block_soft(const struct strip *t, struct block *b)
 {
+    const float unit = soft_unit(t);
     for (u32 r = 0; r < t->rows && !t->transposed; r++) {
-        if (row_live(t, r)) {
-            const float *x = t->s.a->soft + soft_at(t, t->item->row0 + r);
-            for (u32 k = 0; k < b->groups; k++)
-                soft_keys(t, b, &b->group[k], r, x);
-        } else {
+        const float *x = t->s.a->soft + soft_at(t, t->item->row0 + r);
+        if (AMX || !row_live(t, r))
             for (u32 c = 0; c < b->cols; c += LANES)
                 store(&b->soft[r][c], splat(0));
-        }
+        for (u32 k = 0; k < b->groups && row_live(t, r); k++)
+            soft_keys(t, b, &b->group[k], r, x, unit);
     }
 }
 
@@ -95,6 +105,7 @@ static void soft_ask(const struct strip *t, const struct group *g)
 static void soft_queries(const struct strip *t, struct block *b, const struct group *g)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
+    const float unit = soft_unit(t);
     soft_ask(t, g);
     for (u32 c = 0; c < g->width; c += 4) {
         const float *from[4];
@@ -113,8 +124,8 @@ static void soft_queries(const struct strip *t, struct block *b, const struct gr
         }
     }
     for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = g->at; c < g->at + g->width; c += LANES)
-            soft_vector(b, r, c, row_live(t, r) ? load(&b->soft[r][c]) : splat(0));
+        for (u32 c = g->at - g->gap; c < group_end(g); c += LANES)
+            soft_vector(b, r, c, row_live(t, r) ? load(&b->soft[r][c]) : splat(0), unit);
 }
 
 /* After the group's scores. */
@@ -131,7 +142,7 @@ static void group_soft(const struct strip *t, struct block *b, const struct grou
         u32 count = walk_count(column, g->width);
         for (u32 k = 0; k < g->width; k++)
             soft_entry(b, r, g->at + k,
-                       k < count ? t->s.a->soft[soft_at(t, column[k]) + row] : 0);
+                       k < count ? t->s.a->soft[soft_at(t, column[k]) + row] : 0, soft_unit(t));
     }
 }
 

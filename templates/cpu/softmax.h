@@ -50,7 +50,7 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
     const u32 rows = t->rows, cols = b->cols;
     const float gain = AMX ? t->gain : 1;
 #if AMX
-    const int floats = b->walks || dropping(t);
+    const int floats = b->walks || dropping(t) || SOFT == ABI_SOFT_SCALE;
 #endif
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
@@ -119,10 +119,10 @@ static void softmax_forward(struct strip *t)
         block_scores(t, b);
         softmax_block(t, b, first);
         block_scale(t, b);
-        if (dropping(t)) {
+        if (dropping(t))
             block_drop(t, b);
+        if (dropping(t) || SOFT == ABI_SOFT_SCALE)
             weights_round(t, b);
-        }
         block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
     }
     if (t->item->resume[0])
