@@ -3,10 +3,8 @@
    the rows that stand out, as long as that is cheaper; the winner goes to the tables. A pattern with
    strides is tried as residue classes and the rest, too. Each distinct pattern is planned once in
    each direction, heads and layers only share the work lists. */
-#include "gen/lowering/lowering.h"
+#include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
-#include "gen/plan/split.h"
-#include "gen/plan/tables.h"
 #include "gen/short.h"
 #include "masks/base/memory.h"
 #include <math.h>
@@ -14,28 +12,6 @@
 #include <string.h>
 
 enum { TABLE_LIMIT = 1 << 30 }; /* entries of a table: indices are 32 bits wide */
-
-/* What an optional lowering must save of a strip to be worth having: the simpler plan wins ties. */
-#define LEAST_GAIN 0.02
-
-struct builder {
-    struct plan_pass *pass;
-    struct price price;  /* that the choice is made by: of all passes over these tables */
-    struct price report; /* of the first of them, which costs are told for */
-    struct strip *strip;
-    struct draft draft[3]; /* best of this ownership, being built, best so far */
-    struct pattern_index index;
-    double
-        alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
-    bool applied[PLAN_MAX_LOWERINGS];
-    struct effort dense; /* of every tile */
-    bool classes_allowed;
-    bool dry;        /* prices alone, nothing goes to the tables */
-    double total;    /* of the pattern, so far */
-    uint32_t *place; /* [n] zeros, for residue_build */
-    bool tiles_only;
-    bool whole; /* classes have all entries of their rows */
-};
 
 static void swap_drafts(struct draft *a, struct draft *b)
 {
@@ -188,7 +164,7 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
         tables_add_strip(b->pass, &b->index, s, &b->draft[2]);
 }
 
-static int check_room(const struct plan_pass *t, struct error *e)
+int builder_check_room(const struct plan_pass *t, struct error *e)
 {
     const uint64_t counts[] = {t->n_items, t->n_pieces,  t->n_ranges,  t->n_tiles,
                                t->n_lines, t->n_gathers, t->n_columns, t->n_patterns};
@@ -200,146 +176,15 @@ static int check_room(const struct plan_pass *t, struct error *e)
     return 0;
 }
 
-static int build_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                        bool note, struct error *e)
+int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                   bool note, struct error *e)
 {
     for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
         build_strip(b, pattern, row0, note);
-        if (check_room(b->pass, e))
+        if (builder_check_room(b->pass, e))
             return -1;
     }
     return 0;
-}
-
-/* ---- residue classes ---- */
-
-static bool has_entries(const struct pattern *p, uint32_t row)
-{
-    return p->row[row] < p->row[row + 1];
-}
-
-/* One item of a class: all its rows, where there is nothing else, or those with an entry. */
-static void build_class(struct builder *b, const struct plan *p, const struct split *s,
-                        uint32_t row0)
-{
-    bool alone = s->whole || !s->rest->active;
-    uint32_t left = (p->n - row0 + s->step - 1) / s->step;
-    struct abi_item item = {.row0 = row0, .step = s->step, .partial = !alone};
-    item.rows = left < p->strip_rows ? left : p->strip_rows;
-    for (uint32_t r = 0; r < item.rows; r++)
-        if (alone ? !has_entries(s->rest, row0 + r * s->step)
-                  : has_entries(s->classes, row0 + r * s->step))
-            item.own[r / 32] |= (u32)1 << (r % 32);
-    if (!item_owned_rows(&item))
-        return;
-    residue_build(s->classes, &item, s->whole, p->strip_rows, &b->price, b->place,
-                  &b->draft[0]);
-    b->total += b->draft[0].cost;
-    if (!b->dry)
-        tables_add_item(b->pass, &b->index, p->strip_rows, item, &b->draft[0]);
-}
-
-/* Where classes are whole the rows that take no part are items of their own. */
-static void add_rows_apart(struct builder *b, const struct split *s)
-{
-    for (uint32_t i = 0; i < s->rest->n; i++) {
-        if (!has_entries(s->rest, i))
-            continue;
-        strip_load(b->strip, s->rest, i, NULL);
-        b->total += rows_price(&b->price, b->strip, 0);
-        if (!b->dry)
-            tables_add_row(b->pass, s->rest, i);
-    }
-}
-
-/* Rows of the items from `first` on go on where the classes' items left them. */
-static void resume_rows(struct builder *b, const struct split *s, uint64_t first)
-{
-    for (; first < b->pass->n_items; first++) {
-        struct abi_item *item = &b->pass->items[first];
-        for (uint32_t r = 0; r < item->rows; r++)
-            if (item_owns(item, r) && has_entries(s->classes, item->row0 + r))
-                item->resume[r / 32] |= (u32)1 << (r % 32);
-    }
-}
-
-static int build_split(struct builder *b, const struct plan *p, const struct split *s,
-                       struct error *e)
-{
-    for (uint32_t c = 0; c < s->step; c++) {
-        for (uint32_t row0 = c; row0 < p->n; row0 += p->strip_rows * s->step)
-            build_class(b, p, s, row0);
-        if (check_room(b->pass, e))
-            return -1;
-    }
-    if (s->whole)
-        add_rows_apart(b, s);
-    if (s->whole || !s->rest->active)
-        return 0;
-    uint64_t first = b->pass->n_items;
-    for (uint32_t i = 0; i < p->n; i++)
-        b->total += has_entries(s->classes, i) ? residue_resume_price(&b->price) : 0;
-    if (build_strips(b, p, s->rest, false, e))
-        return -1;
-    resume_rows(b, s, first);
-    return 0;
-}
-
-/* The price of a pattern in strips alone, or split. */
-static double try_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                        const struct split *s)
-{
-    b->dry = true;
-    b->total = 0;
-    if (s)
-        build_split(b, p, s, NULL);
-    else
-        build_strips(b, p, pattern, false, NULL);
-    b->dry = false;
-    return b->total;
-}
-
-/* The cheapest split in *ret, and its price; empty where there is none. */
-static double cheapest_split(struct builder *b, const struct plan *p,
-                             const struct pattern *pattern, struct split *ret)
-{
-    uint32_t step[SPLIT_MOST];
-    uint32_t steps = b->classes_allowed ? split_candidates(pattern, step) : 0;
-    double best = INFINITY;
-    *ret = (struct split){0};
-    for (uint32_t k = 0; k < steps; k++) {
-        struct split s;
-        if (!split_make(pattern, step[k], b->whole, &s))
-            continue;
-        double price = try_split(b, p, pattern, &s);
-        if (price < best) {
-            split_finish(ret);
-            *ret = s;
-            best = price;
-        } else {
-            split_finish(&s);
-        }
-    }
-    return best;
-}
-
-/* The split that is worth having; empty where strips alone are as good. */
-static void choose_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                         struct split *ret)
-{
-    double price = cheapest_split(b, p, pattern, ret);
-    if (!ret->step)
-        return;
-    struct price chosen_by = b->price;
-    b->price = b->report;
-    for (uint32_t k = 0; lowerings[k]; k++)
-        if (lowerings[k]->kind == ABI_RESIDUE) {
-            b->alone[k] = try_split(b, p, pattern, ret);
-            b->applied[k] = true;
-        }
-    b->price = chosen_by;
-    if (price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))
-        split_finish(ret);
 }
 
 /* What each lowering would cost alone is of interest even where the plan is another. */
@@ -377,11 +222,11 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     memset(b->applied, 0, sizeof b->applied);
     b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
-    choose_split(b, p, pattern, &split);
+    classes_choose(b, p, pattern, &split);
     if (split.step)
         note_strips(b, p, pattern);
     int failed =
-        split.step ? build_split(b, p, &split, e) : build_strips(b, p, pattern, true, e);
+        split.step ? classes_build(b, p, &split, e) : builder_strips(b, p, pattern, true, e);
     split_finish(&split);
     if (failed)
         return -1;

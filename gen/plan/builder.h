@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass over one pattern while it is planned. Between build.c, which goes strip by strip, and
+   classes.c, which parts strides from the rest first. */
+#pragma once
+#include "gen/lowering/lowering.h"
+#include "gen/plan/split.h"
+#include "gen/plan/tables.h"
+
+/* What an optional lowering must save of a strip to be worth having: the simpler plan wins ties. */
+#define LEAST_GAIN 0.02
+
+struct builder {
+    struct plan_pass *pass;
+    struct price price;  /* that the choice is made by: of all passes over these tables */
+    struct price report; /* of the first of them, which costs are told for */
+    struct strip *strip;
+    struct draft draft[3]; /* best of this ownership, being built, best so far */
+    struct pattern_index index;
+    double
+        alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
+    bool applied[PLAN_MAX_LOWERINGS];
+    struct effort dense; /* of every tile */
+    bool classes_allowed;
+    bool dry;        /* prices alone, nothing goes to the tables */
+    double total;    /* of the pattern, so far */
+    uint32_t *place; /* [n] zeros, for residue_build */
+    bool tiles_only;
+    bool whole; /* classes have all entries of their rows */
+};
+
+/* All strips of the pattern; `note`: what each lowering would cost alone, too. */
+int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                   bool note, struct error *e);
+int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
+
+/* The split that is worth having; empty where strips alone are as good. */
+void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                    struct split *ret);
+int classes_build(struct builder *b, const struct plan *p, const struct split *s,
+                  struct error *e);
