@@ -50,10 +50,10 @@ struct plan_pass {
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)[2]; /* [layers]: first and count in `work` */
     uint32_t max_cols, uses;
-    uint32_t strip_rows; /* words of a pattern */
-    bool fragments;      /* kernels leave out what is empty of a tile by 16 x 8, ... */
-    bool halves;         /* ... by 16 columns */
-    bool lines_apart;    /* lines beside tiles cost more than alone */
+    uint32_t strip_rows;          /* words of a pattern */
+    bool fragments;               /* kernels leave out what is empty of a tile by 16 x 8, ... */
+    bool halves;                  /* ... by 16 columns */
+    bool lines_apart;             /* lines beside tiles cost more than alone */
     struct plan_summary *summary; /* [mask patterns] */
 };
 

@@ -8,7 +8,9 @@
 
 /* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads. */
 enum {
-    FORWARD_BLOCKS = STEPS <= 4 ? 4 - DROPOUT : STEPS <= 6 ? 3 : 2,
+    FORWARD_BLOCKS = STEPS <= 4   ? 4 - DROPOUT
+                     : STEPS <= 6 ? 3
+                                  : 2,
     QUERY_BLOCKS = STEPS <= 4 ? 3 : 2,
     KEY_BLOCKS = STEPS <= 4 ? 3 : 2,
 };
