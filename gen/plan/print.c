@@ -207,11 +207,17 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
         text_add(out, "    rows %u..%u", item->row0, last->row0 + last->rows - 1);
     if (same > 1)
         text_add(out, ", %u alike; the first", same);
-    uint32_t missing = 0;
-    for (uint32_t r = 0; r < item->rows; r++)
+    uint32_t missing = 0, resumed = 0;
+    for (uint32_t r = 0; r < item->rows; r++) {
         missing += !item_owns(item, r);
+        resumed += item->resume[r / 32] >> (r % 32) & 1;
+    }
     if (missing)
         text_add(out, ", without %u", missing);
+    if (item->partial)
+        text_add(out, ", left to others");
+    if (resumed)
+        text_add(out, resumed == item->rows ? ", all resumed" : ", %u resumed", resumed);
     text_add(out, item->pieces ? ":\n" : ": nothing\n");
     for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
         const struct lowering *l = lowering_of(t->pieces[k].kind);

@@ -20,7 +20,8 @@ struct walk {
 /* An entry (row r of the strip, column) that a kernel would load a key for. */
 static void visit(const struct walk *w, uint32_t r, int64_t col)
 {
-    must(r < w->item.rows && (uint64_t)w->item.row0 + (uint64_t)w->item.step * r < w->n, "read a row that is not there");
+    must(r < w->item.rows && (uint64_t)w->item.row0 + (uint64_t)w->item.step * r < w->n,
+         "read a row that is not there");
     must(col >= 0 && col < w->n, "read a column that is not there");
 }
 
@@ -76,8 +77,7 @@ static uint64_t walk_piece(const struct walk *w, uint64_t index)
 {
     static void (*const kinds[ABI_KINDS])(const struct walk *, uint64_t) = {
         [ABI_BLOCKS] = walk_range, [ABI_TILES] = walk_tile,     [ABI_DIAGONAL] = walk_line,
-        [ABI_ROWS] = walk_range,   [ABI_COLUMNS] = walk_gather,
-        [ABI_RESIDUE] = walk_gather,
+        [ABI_ROWS] = walk_range,   [ABI_COLUMNS] = walk_gather, [ABI_RESIDUE] = walk_gather,
     };
     must(index < w->p->n_pieces, "leave the pieces");
     struct abi_piece p = w->p->pieces[index];
