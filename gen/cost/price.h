@@ -61,7 +61,7 @@ double line_entries(uint32_t rows, double cells, double lines);
 double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
                    double columns);
 
-/* CPU: beside tiles the rows of a strip walk their lines one by one, which takes so much longer than four
+/* AMX: beside tiles the rows of a strip walk their lines one by one, which takes so much longer than four
    rows together, as strips of lines alone do it. */
 #define LINES_BESIDE 0.75
 
