@@ -75,7 +75,9 @@ static int load(const char *folder, const struct engine_options *o, struct engin
     if (attention_new(&g->config, &attention, &g->encoder->attention, e) < 0)
         return -1;
     tell(o, "packing weights");
-    return encoder_new(g, e);
+    int r = encoder_new(g, e);
+    weights_release(&g->weights);
+    return r;
 }
 
 struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e)

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct shard {
     char *path;
@@ -48,6 +49,15 @@ void weights_finish(struct weights *w)
     free(w->note);
     free(w->shard);
     *w = (struct weights){0};
+}
+
+void weights_release(const struct weights *w)
+{
+    for (uint32_t k = 0; k < w->n_shards; k++) {
+        const struct file *f = &w->shard[k].file;
+        if (f->mapping) /* private and never written to: nothing is lost */
+            madvise(f->mapping, f->size, MADV_DONTNEED);
+    }
 }
 
 /* Some writers do not pad the header; the reader wants aligned data, so the header is padded here. */

@@ -34,6 +34,10 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
 void weights_begin(const struct model_config *c, uint32_t parts, struct weights *ret);
 void weights_finish(struct weights *w); /* a zeroed one is fine */
 
+/* Lets go of the pages of the files that were read: they come back when they are read again. For
+   those who have made something else of most tensors. */
+void weights_release(const struct weights *w);
+
 /* By the name of parameters.h; null: not there. */
 struct tensor *weights_find(const struct weights *w, const char *name);
 /* count elements from the first; data must be there. */
