@@ -34,9 +34,9 @@ static uint32_t forward_registers(const struct features *f)
     return f->head_dim > 80 || f->transform == ABI_SPARSEGEN ? MOST_REGISTERS : 168;
 }
 
-static uint32_t backward_registers(const struct features *f)
+static uint32_t backward_registers(const struct features *f, uint32_t strips)
 {
-    return f->head_dim > 64 ? MOST_REGISTERS : f->length > 112 ? 128 : 168;
+    return f->head_dim > 64 || strips > 1 ? MOST_REGISTERS : 168;
 }
 
 /* Blocks that fit a processor at a time, which has a KiB more shared memory than a block may ask for
@@ -72,10 +72,20 @@ bool short_forward(const struct target *t, const struct features *f, struct shor
         (f->transform == ABI_SPARSEGEN && rows > SPARSEGEN_ROWS))
         return false;
     if (ret) {
-        *ret = (struct short_shape){.rows = rows, .warps = (strips + rounds - 1) / rounds};
+        *ret = (struct short_shape){
+            .rows = rows, .warps = (strips + rounds - 1) / rounds, .strips = 1};
         group_heads(t, ret, bytes, forward_registers(f));
     }
     return true;
+}
+
+/* Two strips a warp halve the reads of shared memory, which bind the backward pass, and the number of
+   warps: where two blocks fit a processor, and where so many warps had too few registers. */
+static bool two_strips(const struct target *t, const struct features *f, uint32_t rows,
+                       uint32_t bytes)
+{
+    bool two_blocks = 2 * (bytes + 1024) <= t->shared_bytes + 1024;
+    return f->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
 }
 
 /* Q, K, V and dO, then P or dS of the whole head, and 16 words. A warp for every strip of 16. */
@@ -88,8 +98,12 @@ bool short_backward(const struct target *t, const struct features *f, struct sho
     if (bytes > t->shared_bytes)
         return false;
     if (ret) {
-        *ret = (struct short_shape){.rows = rows, .warps = rows / ROWS};
-        group_heads(t, ret, bytes, backward_registers(f));
+        *ret = (struct short_shape){.rows = rows, .warps = rows / ROWS, .strips = 1};
+        if (two_strips(t, f, rows, bytes)) {
+            ret->strips = 2;
+            ret->warps = (rows / ROWS + 1) / 2;
+        }
+        group_heads(t, ret, bytes, backward_registers(f, ret->strips));
     }
     return true;
 }

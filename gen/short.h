@@ -7,6 +7,7 @@
 struct short_shape {
     uint32_t rows;         /* of a head, rounded up to 16 */
     uint32_t warps, heads; /* warps of a head, heads of a block */
+    uint32_t strips;       /* of 16 rows that a warp works on together */
     uint32_t shared_bytes; /* of a block */
     uint32_t blocks;       /* that are to fit a processor at a time, for the compiler */
 };

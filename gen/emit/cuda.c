@@ -36,6 +36,7 @@ static struct phase short_phase(const char *entry, const struct short_shape *s)
 
 static void add_shape(const char *pass, const struct short_shape *s, struct text *out)
 {
+    text_add(out, "    SHORT_%s_STRIPS = %" PRIu32 ",\n", pass, s->strips);
     text_add(out,
              "    SHORT_%s_WARPS = %" PRIu32 ",\n    SHORT_%s_HEADS = %" PRIu32
              ",\n    SHORT_%s_THREADS = %" PRIu32 ",\n    SHORT_%s_BLOCKS = %" PRIu32

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward, short sequences: one kernel, one block a head, nothing added by two threads. Q, K, V
    and dO lie in shared memory, and beside them one square of halves that holds first P, then dS. A
-   warp has 16 queries where rows are read (P, dS, dQ) and 16 keys where columns are (dV, dK):
+   warp has strips of 16 queries where rows are read (P, dS, dQ) and of 16 keys where columns are (dV,
+   dK); two strips at a time, where registers allow it, halve what is read from shared memory:
 
        queries   P, dP, and delta = sum of P dP    P to the square
        keys      dV = P^T dO
@@ -15,6 +16,7 @@
 #include "cuda/short_store.h"
 
 enum {
+    SHORT_STRIPS = SHORT_BACKWARD_STRIPS, /* of a warp: 1 or 2 */
     SHORT_SQUARE_CHUNKS = SHORT_ROWS / 8,
     SHORT_SQUARE = SHORT_ROWS * SHORT_ROWS, /* halves */
     SHORT_HEAD = 4 * SHORT_OPERAND + SHORT_SQUARE + 32, /* the last: a word for each strip */
@@ -22,7 +24,9 @@ enum {
 
 typedef char short_backward_fits
     [SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS * SHORT_HEAD * 2 ? 1 : -1];
-typedef char short_warp_has_a_strip[SHORT_BACKWARD_WARPS * 16 == SHORT_ROWS ? 1 : -1];
+typedef char short_warps_have_all
+    [SHORT_BACKWARD_WARPS * 16 * SHORT_STRIPS >= SHORT_ROWS && SHORT_ROWS / 16 < 16 ? 1 : -1];
+typedef char short_strips_share_an_item[STRIP_ROWS % (16 * SHORT_STRIPS) == 0 ? 1 : -1];
 
 enum short_operand { SHORT_Q, SHORT_K, SHORT_V, SHORT_D_O };
 
@@ -42,28 +46,35 @@ DEVICE half_t *short_map(const struct short_job *j, u32 strip)
     return j->shared + 4 * SHORT_OPERAND + SHORT_SQUARE + 2 * strip;
 }
 
-/* What the lane's two queries have: base 2 LSE (or tau), delta (or the mean of dP). */
+/* What the lane's two queries of a strip have: base 2 LSE (or tau), delta (or the mean of dP). */
 struct short_state {
     float lse[2], delta[2];
 };
 
-/* Two steps of the warp's rows of one operand times the tile's columns of another. */
+/* Two steps of the warp's rows of one operand times the tile's columns of another. A strip that sees
+   nothing of the tile may lie beyond the operand: any rows do for it. */
 DEVICE void short_product(struct short_scores *s, const struct short_job *j,
                           enum short_operand rows, u32 row0, enum short_operand columns, u32 step,
                           const struct short_tile *t)
 {
-    struct frag_a two[2];
-    short_load_rows(&two[0], short_operand(j, rows), row0, 2 * step);
-    if (step + 1 < SHORT_STEPS)
-        short_load_rows(&two[1], short_operand(j, rows), row0, 2 * step + 2);
-    short_dots(s, two, step, short_operand(j, columns), t);
+    struct frag_a two[2 * SHORT_STRIPS];
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++) {
+        u32 row = SHORT_STRIPS == 1 || t[m].any ? row0 + 16 * m : 0;
+        short_load_rows(&two[2 * m], short_operand(j, rows), row, 2 * step);
+        if (step + 1 < SHORT_STEPS)
+            short_load_rows(&two[2 * m + 1], short_operand(j, rows), row, 2 * step + 2);
+    }
+    short_dots(s, two, 2, step, short_operand(j, columns), t, SHORT_STRIPS);
 }
 
 DEVICE void short_products(struct short_scores *s, const struct short_job *j,
                            enum short_operand rows, u32 row0, enum short_operand columns,
                            const struct short_tile *t)
 {
-    short_scores_clear(s);
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++)
+        short_scores_clear(&s[m]);
     if (SHORT_ROLLED) {
         NO_UNROLL
         for (u32 step = 0; step < SHORT_STEPS; step += 2)
@@ -75,17 +86,13 @@ DEVICE void short_products(struct short_scores *s, const struct short_job *j,
     }
 }
 
-/* P and dP of the warp's queries at a tile; P is 0 where an entry is not seen, dP where it is dropped.
-   The factor of dP, delta and dS where entries are kept is left to what is stored. Returns which
-   are kept. */
-DEVICE u32 short_slopes(struct short_scores *p, struct short_scores *dp, const struct abi_args *a,
-                        const struct short_job *j, u32 row0, const struct short_tile *t,
-                        const struct short_state *state)
+/* From products to P and dP of one strip; P is 0 where an entry is not seen, dP where it is dropped.
+   The factor of dP, delta and dS where entries are kept is left to what is stored. */
+DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
+                         const struct abi_args *a, const struct short_tile *t,
+                         const struct short_state *state, u32 kept)
 {
     float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
-    u32 kept = short_kept(a, j, row0, t);
-    short_products(p, j, SHORT_Q, row0, SHORT_K, t);
-    short_products(dp, j, SHORT_D_O, row0, SHORT_V, t);
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
@@ -98,10 +105,9 @@ DEVICE u32 short_slopes(struct short_scores *p, struct short_scores *dp, const s
         if (DROPOUT)
             *y = kept >> k & 1 ? *y : 0;
     }
-    return kept;
 }
 
-/* The live parts of the warp's 16 rows to the square. */
+/* The live parts of a strip to the square. */
 DEVICE void short_stage(const struct short_scores *s, const struct short_job *j, u32 row0,
                         const struct short_tile *t)
 {
@@ -119,97 +125,143 @@ DEVICE void short_stage(const struct short_scores *s, const struct short_job *j,
     }
 }
 
-/* P to the square, which 16 x 16 parts it has, and the state of the queries. */
-DEVICE void short_weigh_queries(const struct abi_args *a, const struct short_job *j, u32 row0,
-                                struct short_state *state)
+/* sum += what a strip's entries at a tile give to the state of its queries; count: of the support. */
+DEVICE void short_add_state(float sum[2], float count[2], const struct short_scores *p,
+                            const struct short_scores *dp)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
-    struct short_tile t;
-    struct short_scores p, dp;
-    float sum[2] = {0, 0}, count[2] = {0, 0};
-    u32 map = 0;
-    while (short_next(&w, j, &t)) {
-        u32 kept = short_slopes(&p, &dp, a, j, row0, &t, state);
-        UNROLL
-        for (u32 k = 0; k < 16; k++) {
-            float x = p.at[k / 4].x[k % 4], y = dp.at[k / 4].x[k % 4];
-            if (TRANSFORM == ABI_SPARSEGEN) {
-                sum[k / 2 % 2] += x > 0 ? y : 0;
-                count[k / 2 % 2] += x > 0 ? 1 : 0;
-            } else {
-                sum[k / 2 % 2] += x * y;
-            }
-        }
-        short_drop(&p, kept);
-        short_stage(&p, j, row0, &t);
-        map |= (short_live(&t, 0, 2) | short_live(&t, 2, 2) << 1) << t.col0 / 16;
-    }
     UNROLL
-    for (u32 row = 0; row < 2; row++) {
-        sum[row] = short_quad_sum(sum[row]);
+    for (u32 k = 0; k < 16; k++) {
+        float x = p->at[k / 4].x[k % 4], y = dp->at[k / 4].x[k % 4];
         if (TRANSFORM == ABI_SPARSEGEN) {
-            count[row] = short_quad_sum(count[row]);
-            sum[row] = count[row] > 0 ? sum[row] / count[row] : 0;
+            sum[k / 2 % 2] += x > 0 ? y : 0;
+            count[k / 2 % 2] += x > 0 ? 1 : 0;
+        } else {
+            sum[k / 2 % 2] += x * y;
         }
-        state->delta[row] = sum[row];
     }
-    if (short_lane() == 0)
-        shared_put_u32(short_map(j, j->warp), map);
 }
 
-/* dS to the square, and dQ. */
-DEVICE void short_turn_queries(const struct abi_args *a, const struct short_job *j, u32 row0,
-                               const struct short_state *state)
+DEVICE float short_mean(float sum, float count)
+{
+    sum = short_quad_sum(sum);
+    if (TRANSFORM != ABI_SPARSEGEN)
+        return sum;
+    count = short_quad_sum(count);
+    return count > 0 ? sum / count : 0;
+}
+
+/* dS of a strip from P and dP, in place of dP. */
+DEVICE void short_turn(struct short_scores *ds, const struct short_scores *p,
+                       const struct abi_args *a, const struct short_state *state)
+{
+    UNROLL
+    for (u32 k = 0; k < 16; k++) {
+        float x = p->at[k / 4].x[k % 4], *y = &ds->at[k / 4].x[k % 4];
+        float slope = *y - state->delta[k / 2 % 2];
+        if (TRANSFORM == ABI_SPARSEGEN)
+            *y = x > 0 ? slope / (1 - a->lambda) : 0;
+        else
+            *y = x * slope;
+    }
+}
+
+DEVICE void short_store_strips(struct frag_c (*sums)[SHORT_CHUNKS], float scale,
+                               const struct abi_tensor *to, const struct short_job *j, u32 row0)
+{
+    const float by[2] = {scale, scale};
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++)
+        short_store(sums[m], by, to, j, row0 + 16 * m);
+}
+
+/* What the first turn leaves: delta, and which 16 x 16 parts of the square there are. */
+struct short_sums {
+    float delta[2], count[2];
+    u32 map;
+};
+
+DEVICE void short_end_turn(const struct short_sums *sums, const struct short_job *j, u32 row0,
+                           struct short_state *state)
+{
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++) {
+        state[m].delta[0] = short_mean(sums[m].delta[0], sums[m].count[0]);
+        state[m].delta[1] = short_mean(sums[m].delta[1], sums[m].count[1]);
+        if (short_lane() == 0)
+            shared_put_u32(short_map(j, row0 / 16 + m), sums[m].map);
+    }
+}
+
+/* Turn 0: P to the square, and the state of the queries. Turn 1: dS to the square, and dQ. One text
+   for both, since most of it is the same. */
+DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u32 row0, u32 turn,
+                          struct short_state *state)
 {
     struct short_walk w = short_walk_at(&a->forward, j, row0);
-    struct short_tile t;
-    struct short_scores p, ds;
-    struct frag_c d_q[SHORT_CHUNKS];
-    const float by[2] = {a->scale * short_kept_scale(a), a->scale * short_kept_scale(a)};
-    short_clear(d_q);
-    while (short_next(&w, j, &t)) {
-        short_slopes(&p, &ds, a, j, row0, &t, state);
-        UNROLL
-        for (u32 k = 0; k < 16; k++) {
-            float x = p.at[k / 4].x[k % 4], *y = &ds.at[k / 4].x[k % 4];
-            float slope = *y - state->delta[k / 2 % 2];
-            if (TRANSFORM == ABI_SPARSEGEN)
-                *y = x > 0 ? slope / (1 - a->lambda) : 0;
-            else
-                *y = x * slope;
-        }
-        short_stage(&ds, j, row0, &t);
-        short_accumulate(d_q, &ds, short_operand(j, SHORT_K), &t);
+    struct short_tile t[SHORT_STRIPS];
+    struct short_scores p[SHORT_STRIPS], dp[SHORT_STRIPS];
+    struct short_sums sums[SHORT_STRIPS];
+    struct frag_c d_q[SHORT_STRIPS][SHORT_CHUNKS];
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++) {
+        short_clear(d_q[m]);
+        sums[m].delta[0] = sums[m].delta[1] = sums[m].count[0] = sums[m].count[1] = 0;
+        sums[m].map = 0;
     }
-    short_store(d_q, by, &a->d_q, j, row0);
+    while (short_next(&w, j, t, SHORT_STRIPS)) {
+        short_products(p, j, SHORT_Q, row0, SHORT_K, t);
+        short_products(dp, j, SHORT_D_O, row0, SHORT_V, t);
+        UNROLL
+        for (u32 m = 0; m < SHORT_STRIPS; m++) {
+            u32 kept = short_kept(a, j, row0 + 16 * m, &t[m]);
+            short_slopes(&p[m], &dp[m], a, &t[m], &state[m], kept);
+            if (turn) {
+                short_turn(&dp[m], &p[m], a, &state[m]);
+            } else {
+                short_add_state(sums[m].delta, sums[m].count, &p[m], &dp[m]);
+                short_drop(&p[m], kept);
+                dp[m] = p[m];
+            }
+            short_stage(&dp[m], j, row0 + 16 * m, &t[m]);
+            sums[m].map |= (short_live(&t[m], 0, 2) | short_live(&t[m], 2, 2) << 1)
+                           << t[m].col0 / 16;
+        }
+        if (turn)
+            short_accumulate(d_q, dp, short_operand(j, SHORT_K), t, SHORT_STRIPS);
+    }
+    if (turn)
+        short_store_strips(d_q, a->scale * short_kept_scale(a), &a->d_q, j, row0);
+    else
+        short_end_turn(sums, j, row0, state);
 }
 
-/* The square's 16 columns of keys, transposed, times the rows of an operand: dV or dK. */
-DEVICE void short_gather_keys(const struct short_job *j, enum short_operand which,
+/* The square's columns of the warp's keys, transposed, times the rows of an operand: dV or dK. */
+DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_operand which,
                               const struct abi_tensor *to, float scale)
 {
-    struct frag_c sums[SHORT_CHUNKS];
-    const float by[2] = {scale, scale};
+    struct frag_c sums[SHORT_STRIPS][SHORT_CHUNKS];
     u32 lane = short_lane();
-    short_clear(sums);
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++)
+        short_clear(sums[m]);
     NO_UNROLL
-    for (u32 strip = 0; strip < SHORT_BACKWARD_WARPS; strip++) {
-        struct frag_a rows;
-        if (!(shared_get_u32(short_map(j, strip)) >> j->warp & 1))
+    for (u32 strip = 0; strip < SHORT_ROWS / 16; strip++) {
+        struct frag_a rows[SHORT_STRIPS];
+        u32 on = shared_get_u32(short_map(j, strip)) >> key0 / 16 & ((1u << SHORT_STRIPS) - 1);
+        if (!on)
             continue;
-        u32 query = 16 * strip + 8 * (lane / 16), chunk = 2 * j->warp + lane / 8 % 2;
-        matrix_load4_transposed(rows.x,
-                                short_square(j) + short_place(query, lane % 8, chunk,
-                                                              SHORT_SQUARE_CHUNKS));
         UNROLL
-        for (u32 c = 0; c < SHORT_CHUNKS; c += 2) {
-            u32 r[4];
-            short_load_values(r, short_operand(j, which), 16 * strip, c);
-            mma_16816(&sums[c], &rows, r[0], r[1]);
-            mma_16816(&sums[c + 1], &rows, r[2], r[3]);
+        for (u32 m = 0; m < SHORT_STRIPS; m++) {
+            u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
+            u32 at = short_place(16 * strip + 8 * (lane / 16), lane % 8, chunk,
+                                 SHORT_SQUARE_CHUNKS);
+            rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
+            if (SHORT_STRIPS == 1 || on >> m & 1)
+                matrix_load4_transposed(rows[m].x, short_square(j) + at);
         }
+        short_apply_rows(sums, rows, SHORT_STRIPS, short_operand(j, which), 16 * strip);
     }
-    short_store(sums, by, to, j, 16 * j->warp);
+    short_store_strips(sums, scale, to, j, key0);
 }
 
 DEVICE void short_fetch_all(const struct abi_args *a, const struct short_job *j)
@@ -224,25 +276,26 @@ DEVICE void short_fetch_all(const struct abi_args *a, const struct short_job *j)
 /* One head of each team. */
 DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
 {
-    struct short_state state;
-    u32 row0 = 16 * j->warp;
+    struct short_state state[SHORT_STRIPS];
+    u32 row0 = 16 * SHORT_STRIPS * j->warp;
     float base = TRANSFORM == ABI_SPARSEGEN ? 1 : SHORT_LOG2_E;
     SYNC(); /* the head before is no longer read */
     short_fetch_all(a, j);
     UNROLL
-    for (u32 k = 0; k < 2; k++) {
+    for (u32 k = 0; k < 2 * SHORT_STRIPS; k++) {
         u32 row = row0 + short_row() + 8 * k;
-        state.lse[k] = row < j->length ? short_lse(a, j)[row] * base : 0;
+        state[k / 2].lse[k % 2] = row < j->length ? short_lse(a, j)[row] * base : 0;
     }
     COPY_ASYNC_WAIT(0);
-    SYNC();
-    short_weigh_queries(a, j, row0, &state);
-    SYNC();
-    short_gather_keys(j, SHORT_D_O, &a->d_v, short_kept_scale(a));
-    SYNC();
-    short_turn_queries(a, j, row0, &state);
-    SYNC();
-    short_gather_keys(j, SHORT_Q, &a->d_k, a->scale * short_kept_scale(a));
+    NO_UNROLL
+    for (u32 turn = 0; turn < 2; turn++) {
+        float kept = short_kept_scale(a);
+        SYNC(); /* all has arrived; the square is no longer read */
+        short_queries(a, j, row0, turn, state);
+        SYNC();
+        short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
+                          turn ? a->scale * kept : kept);
+    }
 }
 
 #endif

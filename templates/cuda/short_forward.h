@@ -33,7 +33,7 @@ DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
         t[u].seen = t[u].any = 0;
     }
     NO_UNROLL
-    while (count < SHORT_HELD && short_next(w, j, &next)) {
+    while (count < SHORT_HELD && short_next(w, j, &next, 1)) {
         UNROLL
         for (u32 u = 0; u < SHORT_HELD; u++) {
             u32 here = SHORT_ALL ? next.col0 == 32 * u : count == u;
@@ -60,7 +60,7 @@ DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
 {
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)
-        short_dots(&s[u], two, step, short_keys(j), &t[u]);
+        short_dots(&s[u], two, 0, step, short_keys(j), &t[u], 1);
 }
 
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
@@ -91,7 +91,7 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const str
     return any;
 }
 
-DEVICE void short_add_values(struct frag_c o[SHORT_CHUNKS], struct short_scores s[SHORT_HELD],
+DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS], struct short_scores s[SHORT_HELD],
                              const struct short_tile t[SHORT_HELD], const struct abi_args *a,
                              const struct short_job *j, u32 row0)
 {
@@ -100,7 +100,7 @@ DEVICE void short_add_values(struct frag_c o[SHORT_CHUNKS], struct short_scores 
         if (!t[u].any)
             continue;
         short_drop(&s[u], short_kept(a, j, row0, &t[u]));
-        short_accumulate(o, &s[u], short_values(j), &t[u]);
+        short_accumulate(o, &s[u], short_values(j), &t[u], 1);
     }
 }
 
@@ -146,7 +146,7 @@ DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_j
     }
     short_values_arrive();
     short_clear(o);
-    short_add_values(o, s, t, a, j, row0);
+    short_add_values(&o, s, t, a, j, row0);
     short_finish(o, by, tau, a, j, row0);
 }
 
@@ -165,7 +165,7 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
         short_softmax(s, t, &r, shrink);
         short_values_arrive();
         short_clear(o);
-        short_add_values(o, s, t, a, j, row0);
+        short_add_values(&o, s, t, a, j, row0);
     } else {
         short_clear(o);
         while (short_chunk(&w, a, j, q, t, s)) {
@@ -173,7 +173,7 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
             UNROLL
             for (u32 k = 0; k < 4 * SHORT_CHUNKS; k++)
                 o[k / 4].x[k % 4] *= shrink[k / 2 % 2];
-            short_add_values(o, s, t, a, j, row0);
+            short_add_values(&o, s, t, a, j, row0);
         }
     }
     UNROLL

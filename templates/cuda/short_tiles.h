@@ -53,8 +53,9 @@ DEVICE u32 short_word(const struct abi_plan *p, struct abi_tile t, u32 strip_row
     return t.pattern ? word & p->patterns[(u64)(t.pattern - 1) * STRIP_ROWS + strip_row] : word;
 }
 
-/* The next tile with a live fragment; 0 at the end. The same for all lanes but for the words. */
-DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct short_tile *ret)
+/* The next tile with a live fragment, as each of `strips` strips of 16 rows sees it; 0 at the end. */
+DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct short_tile *ret,
+                      u32 strips)
 {
     while (w->piece < w->pieces_end) {
         struct abi_piece p = w->plan->pieces[w->piece];
@@ -66,13 +67,18 @@ DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct sh
         struct abi_tile t = w->plan->tiles[p.first + w->element++];
         if (t.col0 >= j->length)
             continue;
-        u32 row = w->row0 + short_row();
-        u32 upper = short_word(w->plan, t, w->strip, row, j->length) >> 2 * short_pair();
-        u32 lower = short_word(w->plan, t, w->strip + 8, row + 8, j->length) >> 2 * short_pair();
-        ret->col0 = t.col0;
-        ret->seen = (upper & 0x03030303u) | (lower & 0x03030303u) << 2;
-        ret->any = warp_or(ret->seen);
-        if (ret->any)
+        u32 any = 0;
+        UNROLL
+        for (u32 m = 0; m < strips; m++) {
+            u32 row = w->row0 + 16 * m + short_row(), at = w->strip + 16 * m;
+            u32 upper = short_word(w->plan, t, at, row, j->length) >> 2 * short_pair();
+            u32 lower = short_word(w->plan, t, at + 8, row + 8, j->length) >> 2 * short_pair();
+            ret[m].col0 = t.col0;
+            ret[m].seen = (upper & 0x03030303u) | (lower & 0x03030303u) << 2;
+            ret[m].any = warp_or(ret[m].seen);
+            any |= ret[m].any;
+        }
+        if (any)
             return 1;
     }
     return 0;
@@ -97,10 +103,15 @@ DEVICE void short_scores_clear(struct short_scores *s)
         s->at[k / 4].x[k % 4] = 0;
 }
 
-/* Whether all four fragments have one. */
-DEVICE u32 short_all_live(const struct short_tile *t)
+/* Bytes of fragments in which some strip has an entry, and whether all four have one. */
+DEVICE u32 short_any(const struct short_tile *t, u32 strips)
 {
-    return ((t->any - 0x01010101u) & ~t->any & 0x80808080u) == 0;
+    return t[0].any | t[strips - 1].any;
+}
+
+DEVICE u32 short_all_live(u32 any)
+{
+    return ((any - 0x01010101u) & ~any & 0x80808080u) == 0;
 }
 
 DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, const u32 r[4])
@@ -110,28 +121,31 @@ DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, con
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
-/* s += rows . columns over two steps of the head, in the live fragments. `rows` are the warp's 16 as
-   first operands, those of an odd head's last step alone; `columns` an operand in shared memory.
-   Without branches where all are live: loads and products then overlap. */
-DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 step,
-                       const half_t *columns, const struct short_tile *t)
+/* s += rows . columns over two steps of the head, in the fragments where one of `strips` strips of 16
+   rows is live. rows[m * pitch] is the first operand of strip m, the next one that of the second
+   step; `columns` an operand in shared memory. Without branches where all are live: loads and
+   products then overlap. */
+DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
+                       const half_t *columns, const struct short_tile *t, u32 strips)
 {
-    u32 r[4][4];
-    if (short_all_live(t)) {
+    u32 r[4][4], any = short_any(t, strips);
+    if (short_all_live(any)) {
         UNROLL
         for (u32 f = 0; f < 4; f++)
             short_load_keys(r[f], columns, t->col0 + 8 * f, 2 * step);
         UNROLL
-        for (u32 f = 0; f < 4; f++)
-            short_dot(&s->at[f], rows, step, r[f]);
+        for (u32 k = 0; k < 4 * strips; k++)
+            short_dot(&s[k / 4].at[k % 4], rows + k / 4 * pitch, step, r[k % 4]);
         return;
     }
     UNROLL
     for (u32 f = 0; f < 4; f++) {
-        if (!short_live(t, f, 1))
+        if (!(any >> 8 * f & 0xff))
             continue;
         short_load_keys(r[0], columns, t->col0 + 8 * f, 2 * step);
-        short_dot(&s->at[f], rows, step, r[0]);
+        UNROLL
+        for (u32 m = 0; m < strips; m++)
+            short_dot(&s[m].at[f], rows + m * pitch, step, r[0]);
     }
 }
 
@@ -147,22 +161,41 @@ DEVICE struct frag_a short_weights(const struct short_scores *s, u32 half)
     return a;
 }
 
-/* sums += weights times rows of `operand` over the tile's columns. */
-DEVICE void short_accumulate(struct frag_c sums[SHORT_CHUNKS], const struct short_scores *s,
-                             const half_t *operand, const struct short_tile *t)
+DEVICE void short_apply(struct frag_c sums[SHORT_CHUNKS], const struct frag_a *a, u32 chunk,
+                        const u32 r[4])
 {
+    mma_16816(&sums[chunk], a, r[0], r[1]);
+    mma_16816(&sums[chunk + 1], a, r[2], r[3]);
+}
+
+/* sums += first operands times 16 rows of an operand, for each strip. */
+DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
+                             u32 strips, const half_t *operand, u32 row)
+{
+    u32 r[4];
+    UNROLL
+    for (u32 chunk = 0; chunk < SHORT_CHUNKS; chunk += 2) {
+        short_load_values(r, operand, row, chunk);
+        UNROLL
+        for (u32 m = 0; m < strips; m++)
+            short_apply(sums[m], &a[m], chunk, r);
+    }
+}
+
+/* sums += weights times rows of `operand` over the tile's columns, for each strip. */
+DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct short_scores *s,
+                             const half_t *operand, const struct short_tile *t, u32 strips)
+{
+    u32 any = short_any(t, strips);
     UNROLL
     for (u32 half = 0; half < 2; half++) {
-        if (!short_live(t, 2 * half, 2))
+        struct frag_a a[2];
+        if (!(any >> 16 * half & 0xffff))
             continue;
-        struct frag_a a = short_weights(s, half);
         UNROLL
-        for (u32 chunk = 0; chunk < SHORT_CHUNKS; chunk += 2) {
-            u32 r[4];
-            short_load_values(r, operand, t->col0 + 16 * half, chunk);
-            mma_16816(&sums[chunk], &a, r[0], r[1]);
-            mma_16816(&sums[chunk + 1], &a, r[2], r[3]);
-        }
+        for (u32 m = 0; m < strips; m++)
+            a[m] = short_weights(&s[m], half);
+        short_apply_rows(sums, a, strips, operand, t->col0 + 16 * half);
     }
 }
 
