@@ -1,128 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by oneDNN, 2.x or 3.x: the difference is in the first functions. Weights are reordered once
+/* Products by oneDNN, 2.x or 3.x: the difference is in onednn.h. Weights are reordered once
    into the layout that a product of LAYOUT_ROWS rows asks for; products for other numbers of rows are
    made for that same layout. */
 #include "masks/base/memory.h"
 #include "model/linear.h"
+#include "model/onednn.h"
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 enum { LAYOUT_ROWS = 256 };
-
-#if DNNL_VERSION_MAJOR >= 3
-
-struct layout {
-    dnnl_memory_desc_t md;
-};
-
-static dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims,
-                                 dnnl_data_type_t type, dnnl_format_tag_t tag)
-{
-    return dnnl_memory_desc_create_with_tag(&l->md, 2, dims, type, tag);
-}
-
-static dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd,
-                                  dnnl_query_t what)
-{
-    return dnnl_memory_desc_clone(&l->md, dnnl_primitive_desc_query_md(pd, what, 0));
-}
-
-static void layout_finish(struct layout *l)
-{
-    if (l->md)
-        dnnl_memory_desc_destroy(l->md);
-}
-
-static size_t layout_bytes(const struct layout *l)
-{
-    return dnnl_memory_desc_get_size(l->md);
-}
-
-static dnnl_status_t memory_make(dnnl_memory_t *ret, const struct layout *l,
-                                 dnnl_engine_t engine, void *data)
-{
-    return dnnl_memory_create(ret, l->md, engine, data);
-}
-
-static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
-{
-    return dnnl_post_ops_append_eltwise(ops, kind, alpha, 0);
-}
-
-static dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
-                              const struct layout *x, const struct layout *w,
-                              const struct layout *b, const struct layout *y,
-                              const_dnnl_primitive_attr_t attributes)
-{
-    return dnnl_matmul_primitive_desc_create(ret, engine, x->md, w->md, b->md, y->md,
-                                             attributes);
-}
-
-static dnnl_status_t describe_reorder(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
-                                      const struct layout *from, const struct layout *to)
-{
-    return dnnl_reorder_primitive_desc_create(ret, from->md, engine, to->md, engine, NULL);
-}
-
-#else
-
-struct layout {
-    dnnl_memory_desc_t md;
-};
-
-static dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims,
-                                 dnnl_data_type_t type, dnnl_format_tag_t tag)
-{
-    return dnnl_memory_desc_init_by_tag(&l->md, 2, dims, type, tag);
-}
-
-static dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd,
-                                  dnnl_query_t what)
-{
-    l->md = *dnnl_primitive_desc_query_md(pd, what, 0);
-    return dnnl_success;
-}
-
-static void layout_finish(struct layout *l)
-{
-    (void)l;
-}
-
-static size_t layout_bytes(const struct layout *l)
-{
-    return dnnl_memory_desc_get_size(&l->md);
-}
-
-static dnnl_status_t memory_make(dnnl_memory_t *ret, const struct layout *l,
-                                 dnnl_engine_t engine, void *data)
-{
-    return dnnl_memory_create(ret, &l->md, engine, data);
-}
-
-static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind, float alpha)
-{
-    return dnnl_post_ops_append_eltwise(ops, 1, kind, alpha, 0);
-}
-
-static dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
-                              const struct layout *x, const struct layout *w,
-                              const struct layout *b, const struct layout *y,
-                              const_dnnl_primitive_attr_t attributes)
-{
-    dnnl_matmul_desc_t d;
-    dnnl_status_t s = dnnl_matmul_desc_init(&d, &x->md, &w->md, &b->md, &y->md);
-    return s ? s : dnnl_primitive_desc_create(ret, &d, attributes, engine, NULL);
-}
-
-static dnnl_status_t describe_reorder(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
-                                      const struct layout *from, const struct layout *to)
-{
-    return dnnl_reorder_primitive_desc_create(ret, &from->md, engine, &to->md, engine, NULL);
-}
-
-#endif
 
 struct product {
     struct linear_shape shape;

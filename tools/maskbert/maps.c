@@ -87,8 +87,8 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32
     cairo_rectangle(c, x - s->labels, y - TITLE, side + s->labels, side + s->labels + TITLE);
     cairo_save(c);
     cairo_clip(c);
-    text_add(&title, "layer %u head %u: %.1f", m->first_layer + layer,
-             m->first_head + head, m->support[at]);
+    text_add(&title, "layer %u head %u: %.1f", m->first_layer + layer, m->first_head + head,
+             m->support[at]);
     cairo_set_source_rgb(c, 0.1, 0.1, 0.1);
     cairo_set_font_size(c, FONT);
     cairo_move_to(c, x, y - 6);
