@@ -130,6 +130,7 @@ static const struct {
       {"exps", offsetof(struct machine, exps)},
       {"bytes", offsetof(struct machine, bytes)},
       {"cache_bytes", offsetof(struct machine, cache_bytes)},
+      {"cache", offsetof(struct machine, cache)},
       {"launch", offsetof(struct machine, launch)},
 };
 

@@ -20,6 +20,9 @@ const char *const rate_names[RATES] = {
     [RATE_ITEM_ELEMENT] = "item_element",
     [RATE_PACK] = "pack",
     [RATE_STREAM] = "stream",
+    [RATE_TILE_FAR] = "tile_far",
+    [RATE_MIXED] = "mixed",
+    [RATE_MIXED_ROW] = "mixed_row",
 };
 
 const char *const pass_names[PASSES] = {"forward", "dq", "dkv"};

@@ -20,11 +20,14 @@ enum rate {
     RATE_ROW_FLOP,   /* ... RATE_LINE_FLOP */
     RATE_ROW_ITEM,   /* per row of the row pass, and ... */
     RATE_ROW_RANGE,  /* ... per range of its keys after the first */
-    RATE_FAR,  /* per byte of keys and values that walks bring from behind the second cache */
-    RATE_ITEM, /* per strip, and ... */
+    RATE_FAR, /* per byte of keys and values that walks and gathers bring from behind the second cache */
+    RATE_ITEM,         /* per strip, and ... */
     RATE_ITEM_ELEMENT, /* ... per element of its output (rows x D) */
     RATE_PACK,         /* per element of two operands packed, once a head */
     RATE_STREAM,       /* per byte of a launch's tensors that no cache holds */
+    RATE_TILE_FAR,     /* per byte of keys and values that tiles bring from behind that cache */
+    RATE_MIXED,        /* per entry more of lines in a strip that has other pieces, and ... */
+    RATE_MIXED_ROW,    /* ... per row of it */
     RATES
 };
 extern const char *const rate_names[RATES]; /* "tile_flop", ... */

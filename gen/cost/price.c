@@ -7,9 +7,10 @@
 
 enum scale {
     ONE,
-    DIM,  /* elements of a row of a head */
-    FLOP, /* two products of D multiply-adds */
-    FAR,  /* bytes of a key and a value that the cache lacks */
+    DIM,      /* elements of a row of a head */
+    FLOP,     /* two products of D multiply-adds */
+    FAR,      /* bytes of a key and a value that the cache lacks, as walks read them ... */
+    TILE_FAR, /* ... and as tiles do, shared by the rows of a strip */
     SCALES
 };
 
@@ -18,16 +19,31 @@ static const struct {
     enum rate rate;
     enum scale scale;
 } terms[] = {
-    {UNIT_FULL, RATE_TILE_FLOP, FLOP},    {UNIT_FULL, RATE_TILE_ENTRY, ONE},
-    {UNIT_PARTIAL, RATE_TILE_FLOP, FLOP}, {UNIT_PARTIAL, RATE_TILE_ENTRY, ONE},
-    {UNIT_PARTIAL, RATE_TILE_MASK, ONE},  {UNIT_GATHER, RATE_GATHER, DIM},
-    {UNIT_WALK, RATE_LINE_FLOP, FLOP},    {UNIT_WALK, RATE_LINE_ENTRY, ONE},
-    {UNIT_COLUMN, RATE_FAR, FAR},         {UNIT_LINE, RATE_LINE, ONE},
-    {UNIT_LINE_ROW, RATE_LINE_ROW, ONE},  {UNIT_ROW, RATE_ROW_FLOP, FLOP},
-    {UNIT_ROW, RATE_ROW_ENTRY, ONE},      {UNIT_ROW, RATE_FAR, FAR},
-    {UNIT_ROW_ITEM, RATE_ROW_ITEM, ONE},  {UNIT_ROW_RANGE, RATE_ROW_RANGE, ONE},
-    {UNIT_ITEM, RATE_ITEM, ONE},          {UNIT_ITEM_ROW, RATE_ITEM_ELEMENT, DIM},
-    {UNIT_PACK, RATE_PACK, DIM},          {UNIT_STREAM, RATE_STREAM, ONE},
+    {UNIT_FULL, RATE_TILE_FLOP, FLOP},
+    {UNIT_FULL, RATE_TILE_ENTRY, ONE},
+    {UNIT_PARTIAL, RATE_TILE_FLOP, FLOP},
+    {UNIT_PARTIAL, RATE_TILE_ENTRY, ONE},
+    {UNIT_PARTIAL, RATE_TILE_MASK, ONE},
+    {UNIT_GATHER, RATE_GATHER, DIM},
+    {UNIT_GATHER, RATE_FAR, FAR},
+    {UNIT_WALK, RATE_LINE_FLOP, FLOP},
+    {UNIT_WALK, RATE_LINE_ENTRY, ONE},
+    {UNIT_COLUMN, RATE_FAR, FAR},
+    {UNIT_LINE, RATE_LINE, ONE},
+    {UNIT_LINE_ROW, RATE_LINE_ROW, ONE},
+    {UNIT_ROW, RATE_ROW_FLOP, FLOP},
+    {UNIT_ROW, RATE_ROW_ENTRY, ONE},
+    {UNIT_ROW, RATE_FAR, FAR},
+    {UNIT_ROW_ITEM, RATE_ROW_ITEM, ONE},
+    {UNIT_ROW_RANGE, RATE_ROW_RANGE, ONE},
+    {UNIT_ITEM, RATE_ITEM, ONE},
+    {UNIT_ITEM_ROW, RATE_ITEM_ELEMENT, DIM},
+    {UNIT_FULL, RATE_TILE_FAR, TILE_FAR},
+    {UNIT_PARTIAL, RATE_TILE_FAR, TILE_FAR},
+    {UNIT_MIXED, RATE_MIXED, ONE},
+    {UNIT_MIXED_ROW, RATE_MIXED_ROW, ONE},
+    {UNIT_PACK, RATE_PACK, DIM},
+    {UNIT_STREAM, RATE_STREAM, ONE},
 };
 
 enum { TERMS = sizeof terms / sizeof *terms };
@@ -52,14 +68,20 @@ static double used_share(struct price_shape s)
     return row < step ? (double)row / (double)step : 1;
 }
 
+/* Walks read the caller's rows where these are floats, or beside a matrix unit; tiles what was packed,
+   but for values that are floats. What is packed lies in one piece. */
 static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
 {
     const struct features *f = s.features;
-    double row = 2.0 * f->head_dim * dtype_bytes(f->dtype), share = used_share(s);
+    bool matrix = target_matrix(s.target, f), floats = f->dtype == ABI_F32;
+    double walk = 2.0 * f->head_dim * (matrix ? dtype_bytes(f->dtype) : 4);
+    double tile = 2.0 * f->head_dim * (matrix ? 2 : 4), share = used_share(s);
     ret[ONE] = 1;
     ret[DIM] = f->head_dim;
     ret[FLOP] = 4.0 * f->head_dim;
-    ret[FAR] = row * cache_miss(row * s.n, m->cache * share);
+    ret[FAR] = walk * cache_miss(walk * s.n, m->cache * (matrix || floats ? share : 1));
+    ret[TILE_FAR] = tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) /
+                    target_strip_rows(s.target, f);
 }
 
 struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s)
@@ -115,12 +137,18 @@ double line_entries(uint32_t rows, double cells, double lines)
     return cells + (missing < more ? missing : more);
 }
 
+double line_columns(uint32_t rows, double columns, double lines)
+{
+    return lines > LINES_KEPT ? columns * rows / LINE_GRAIN : columns;
+}
+
 double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
                    double columns)
 {
     if (p->walk <= 0)
         return cells > 0 ? INFINITY : 0;
-    return line_entries(rows, cells, lines) * p->walk + lines * p->line + columns * p->column;
+    return line_entries(rows, cells, lines) * p->walk + lines * p->line +
+           line_columns(rows, columns, lines) * p->column;
 }
 
 double range_entries(uint32_t rows, uint32_t columns)

@@ -20,6 +20,8 @@ enum unit {
     UNIT_ROW_RANGE, /* and ranges of their keys after the first */
     UNIT_ITEM,      /* strips */
     UNIT_ITEM_ROW,  /* and their rows */
+    UNIT_MIXED,     /* entries of lines in strips that have other pieces too, */
+    UNIT_MIXED_ROW, /* and their rows */
     UNIT_PACK,      /* rows of two operands packed */
     UNIT_STREAM,    /* bytes of a launch's tensors that no cache holds */
     UNITS
@@ -28,7 +30,7 @@ enum unit {
 /* Seconds on one worker, in the order of enum unit. */
 struct price {
     double full, partial, gather /* 0: never planned */, walk /* 0 as well */, column, line,
-        line_row, row, row_item, row_range, item, item_row, pack_row, stream;
+        line_row, row, row_item, row_range, item, item_row, mixed, mixed_row, pack_row, stream;
 };
 
 struct effort {
@@ -38,6 +40,7 @@ struct effort {
 /* What of a problem decides prices. */
 struct price_shape {
     const struct features *features;
+    const struct target *target;
     uint32_t n, heads; /* rows of a head; heads that lie side by side in a token's row */
 };
 
@@ -57,6 +60,9 @@ double cache_miss(double size, double cache);
 /* Lines are walked LINE_GRAIN rows at a time: the entries that `lines` lines of `cells` entries make in
    a strip of that many rows, if each begins and ends anywhere. Infinite where lines are never planned. */
 enum { LINE_GRAIN = 4 };
+/* Of more lines than this the columns do not stay in a cache from one such group of rows to the next. */
+enum { LINES_KEPT = 256 };
+double line_columns(uint32_t rows, double columns, double lines); /* that are brought */
 double line_entries(uint32_t rows, double cells, double lines);
 double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
                    double columns);

@@ -299,14 +299,15 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
 {
     const double beside = t->lines_apart && item->pieces > 1 ? 1 + LINES_BESIDE : 1;
     int64_t seen[2] = {INT64_MIN, INT64_MIN}; /* by step */
+    double columns = 0;
     for (u32 k = piece->first; k < piece->first + piece->count; k++) {
         const struct abi_line *l = &t->lines[k];
         int64_t begin = l->col0 + (int64_t)l->step * l->row_begin,
                 rows = l->row_end - l->row_begin;
         ret->count[UNIT_WALK] += line_grains(l) * LINE_GRAIN * beside;
-        ret->count[UNIT_COLUMN] +=
-            new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
+        columns += new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
     }
+    ret->count[UNIT_COLUMN] += line_columns(item->rows, columns, piece->count);
     ret->count[UNIT_LINE] += piece->count;
     ret->count[UNIT_LINE_ROW] += item->rows;
 }

@@ -20,55 +20,96 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
+/* Lines go a faster way where they are alone. */
+static double mixed_price(const struct builder *b, const struct draft *d)
+{
+    double cells = 0;
+    for (uint64_t k = 0; k < d->n_lines; k++)
+        cells += d->lines[k].row_end - d->lines[k].row_begin;
+    return cells * b->price.mixed + b->strip->rows * b->price.mixed_row;
+}
+
+static uint32_t bit_of(enum abi_piece_kind kind)
+{
+    uint32_t k = 0;
+    while (lowerings[k]->kind != kind || !lowerings[k]->build)
+        k++;
+    return (uint32_t)1 << k;
+}
+
+/* Where lines are not to be had, nobody may count on them. */
+static struct price price_without_lines(const struct builder *b)
+{
+    struct price p = b->price;
+    p.walk = 0;
+    return p;
+}
+
 /* Builds a draft with the lowerings of `set` (bits by table row); tiles always close it. */
 static void build_draft(struct builder *b, uint32_t set, struct draft *d)
 {
+    struct price p = set & bit_of(ABI_DIAGONAL) ? b->price : price_without_lines(b);
     strip_reopen(b->strip);
     draft_clear(d);
-    d->cost = strip_price(b->strip, &b->price);
+    d->cost = strip_price(b->strip, &p);
     for (uint32_t k = 0; lowerings[k]; k++)
         if (set >> k & 1)
-            lowerings[k]->build(b->strip, &b->price, d);
-    lowering_tiles.build(b->strip, &b->price, d);
+            lowerings[k]->build(b->strip, &p, d);
+    lowering_tiles.build(b->strip, &p, d);
     if (b->strip->lines_apart && d->pieces > 1)
         d->cost += LINES_BESIDE * d->lines_cost;
+    if (d->n_lines && (d->pieces > 1 || b->resuming))
+        d->cost += mixed_price(b, d);
 }
 
 /* Lines for the whole strip, in b->draft[1]; false where some of it is not theirs to take. */
 static bool lines_alone_draft(struct builder *b)
 {
     struct strip *s = b->strip;
-    uint32_t diagonal = 0;
-    while (lowerings[diagonal]->kind != ABI_DIAGONAL)
-        diagonal++;
+    uint32_t diagonal = bit_of(ABI_DIAGONAL), k = (uint32_t)__builtin_ctz(diagonal);
     if (!s->lines_apart || b->price.walk <= 0 || strip_solid_tiles(s) ||
-        lowerings[diagonal]->cost(s, &b->price) > b->draft[0].cost)
+        lowerings[k]->cost(s, &b->price) > b->draft[0].cost)
         return false;
     s->lines_alone = true;
-    build_draft(b, (uint32_t)1 << diagonal, &b->draft[1]);
+    build_draft(b, diagonal, &b->draft[1]);
     s->lines_alone = false;
     return b->draft[1].pieces == 1;
 }
 
-/* The cheapest draft of the loaded strip, in b->draft[0]. */
+/* The lowerings that could take something of the loaded strip, and of these the optional. */
+static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
+{
+    struct price other = price_without_lines(b);
+    uint32_t set = 0;
+    *ret_optional = 0;
+    for (uint32_t k = 0; lowerings[k] && !b->tiles_only; k++) {
+        const struct lowering *l = lowerings[k];
+        if (!l->applies || !(l->applies(b->strip, &b->price) || l->applies(b->strip, &other)))
+            continue;
+        set |= (uint32_t)1 << k;
+        *ret_optional |= (uint32_t)l->optional << k;
+    }
+    return set;
+}
+
+/* The cheapest draft of the loaded strip, in b->draft[0]. What is optional is tried in all ways. */
 static void best_draft(struct builder *b)
 {
-    uint32_t set = 0;
+    uint32_t optional, set, some;
     draft_clear(&b->draft[0]);
     if (!b->strip->owned)
         return;
     strip_reopen(b->strip);
-    for (uint32_t k = 0; lowerings[k] && !b->tiles_only; k++)
-        if (lowerings[k]->applies && lowerings[k]->applies(b->strip, &b->price))
-            set |= (uint32_t)1 << k;
+    set = find_set(b, &optional);
+    some = optional;
     build_draft(b, set, &b->draft[0]);
-    for (uint32_t k = 0; lowerings[k]; k++) {
-        if (!(set >> k & 1) || !lowerings[k]->optional)
+    for (double best = b->draft[0].cost * (1 + LEAST_GAIN * __builtin_popcount(some)); some;) {
+        some = (some - 1) & optional;
+        build_draft(b, (set & ~optional) | some, &b->draft[1]);
+        double weighed = b->draft[1].cost * (1 + LEAST_GAIN * __builtin_popcount(some));
+        if (weighed > best)
             continue;
-        build_draft(b, set & ~((uint32_t)1 << k), &b->draft[1]);
-        if (b->draft[1].cost > b->draft[0].cost * (1 + LEAST_GAIN))
-            continue;
-        set &= ~((uint32_t)1 << k);
+        best = weighed;
         swap_drafts(&b->draft[0], &b->draft[1]);
     }
     if (!b->tiles_only && lines_alone_draft(b) &&
@@ -305,7 +346,7 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
     };
     for (int k = 0; k < PASSES; k++)
         p->price[k] = price_make(machine, (enum machine_pass)k,
-                                 (struct price_shape){&p->features, p->n, p->heads});
+                                 (struct price_shape){&p->features, p->target, p->n, p->heads});
     int failed = build_pass(p, &p->forward, m, false, e);
     if (!failed && f->backward)
         failed = build_pass(p, &p->transposed, m, true, e);

@@ -21,6 +21,7 @@ struct builder {
     bool applied[PLAN_MAX_LOWERINGS];
     struct effort dense; /* of every tile */
     bool classes_allowed;
+    bool resuming;   /* rows of strips go on where a class's items left them */
     bool dry;        /* prices alone, nothing goes to the tables */
     double total;    /* of the pattern, so far */
     uint32_t *place; /* [n] zeros, for residue_build */

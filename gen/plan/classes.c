@@ -71,7 +71,10 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     uint64_t first = b->pass->n_items;
     for (uint32_t i = 0; i < p->n; i++)
         b->total += has_entries(s->classes, i) ? residue_resume_price(&b->price) : 0;
-    if (builder_strips(b, p, s->rest, false, e))
+    b->resuming = true;
+    int failed = builder_strips(b, p, s->rest, false, e);
+    b->resuming = false;
+    if (failed)
         return -1;
     resume_rows(b, s, first);
     return 0;

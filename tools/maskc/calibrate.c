@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One row of the table, fitted. */
 struct fitted {
@@ -35,8 +36,10 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
 static int fit_row(struct fitted *f, const struct target *t, double seconds,
                    struct cache *cache, struct error *e)
 {
+    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
     f->machine = *f->row;
-    f->count = probes_time(f->row, t, f->dtype, seconds, cache, &f->time, e);
+    f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
+    f->count = probes_time(&f->machine, t, f->dtype, seconds, cache, &f->time, e);
     if (!f->count)
         return -1;
     for (int pass = 0; pass < PASSES; pass++)
@@ -100,7 +103,7 @@ static void print_rates(const struct fitted *f)
 /* As gen/cost/machines.c has it. */
 static void print_row(const struct machine *m, const char *name)
 {
-    enum { LINE = 9 }; /* rates in a line */
+    enum { LINE = 10 }; /* rates in a line */
     printf("    {\"%s\", TARGET_CPU, %.3g, %.3g, %.3g, %.3g, %.3g, %.3g, %u, {\n", name,
            m->flops, m->exps, m->bytes, m->cache_bytes, m->cache, m->launch, m->workers);
     for (int pass = 0; pass < PASSES; pass++)

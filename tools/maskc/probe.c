@@ -25,7 +25,7 @@ enum {
 };
 static const double seconds_per_pass = 0.005;
 
-enum favour { AS_IT_IS, TILES, LINES, GATHERS, ROWS };
+enum favour { AS_IT_IS, TILES, LINES, GATHERS, ROWS, MIXED };
 
 static const struct probe {
     const char *mask;
@@ -34,7 +34,12 @@ static const struct probe {
 } probes[] = {
     {"dense", 128, TILES},
     {"dense", 512, TILES},
+    {"dense", 1024, TILES},
     {"causal", 512, TILES},
+    {"blockbert-3", 2048, TILES},
+    {"logsparse", 128, MIXED},
+    {"longformer", 512, MIXED},
+    {"dam-s-example", 512, MIXED},
     {"blockbert-2", 512, TILES},
     {"longformer", 512, TILES},
     {"bigbird", 256, TILES},
@@ -59,6 +64,7 @@ static const struct probe {
     {"fixed", 512, GATHERS},
     {"bigbird", 512, GATHERS},
     {"global(1, 33, 70)|window(2)", 1024, GATHERS},
+    {"bigbird", 2048, GATHERS},
     {"dense", 128, ROWS},
     {"longformer", 128, ROWS},
     {"window(2)", 512, ROWS},
@@ -85,6 +91,10 @@ static struct machine favoured(const struct machine *row, enum favour favour)
 {
     struct machine m = *row;
     const double dear = 20;
+    if (favour == MIXED) { /* lines for tiles of few entries, tiles for the others */
+        scale(&m, RATE_GATHER, RATE_GATHER, dear);
+        scale(&m, RATE_MIXED, RATE_MIXED_ROW, 0);
+    }
     if (favour == ROWS) {
         scale(&m, RATE_TILE_FLOP, RATE_LINE_ROW, dear);
         scale(&m, RATE_ITEM, RATE_ITEM_ELEMENT, dear);
@@ -237,7 +247,7 @@ static struct maskc_kernel *compile(struct lab *l, const struct mask *m,
 /* Both packings are in the first phase of the backward pass, which is timed with dQ. */
 static void fill_rows(const struct plan *p, struct probe_time *t)
 {
-    struct price_shape shape = {&p->features, p->n, p->heads};
+    struct price_shape shape = {&p->features, p->target, p->n, p->heads};
     struct effort e[PASSES];
     double least = 0.05 * t->seconds[PASS_DQ]; /* where noise swallows the last phase */
     t->seconds[PASS_DKV] -= t->seconds[PASS_DQ];
@@ -269,8 +279,8 @@ static void finish_probe(struct trial_kernel *k)
 static int open_probe(struct lab *l, const struct probe *probe, struct trial_kernel *k,
                       struct probe_time *t, struct error *e)
 {
-    static const char *const words[] = {"", ", by tiles", ", by lines", ", by gathers",
-                                        ", by rows"};
+    static const char *const words[] = {"",          ", by tiles", ", by lines", ", by gathers",
+                                        ", by rows", ", mixed"};
     struct mask_request request = {
         .name = probe->mask, .n = probe->n, .heads = HEADS, MASK_REQUEST_DEFAULTS};
     struct machine m = favoured(l->row, probe->favour);
