@@ -69,7 +69,7 @@ double price_lines(const struct price *p, uint32_t rows, double cells, double li
 
 /* AMX: beside tiles the rows of a strip walk their lines one by one, which takes so much longer than four
    rows together, as strips of lines alone do it. */
-#define LINES_BESIDE 0.75
+#define LINES_BESIDE 2
 
 /* A range without mask test: keys are taken RANGE_GRAIN at a time. */
 enum { RANGE_GRAIN = 16 };
