@@ -21,8 +21,8 @@ struct compile_request {
     const struct target *const *targets;
     uint32_t n_targets;
     struct features features;
-    const char *machine;                     /* as machine_choose has it, and ... */
-    const struct calibration *calibration;   /* ... null: none is stored */
+    const char *machine;                   /* as machine_choose has it, and ... */
+    const struct calibration *calibration; /* ... null: none is stored */
     struct cache *cache;
     void (*progress)(const char *step);
 };
