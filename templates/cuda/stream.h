@@ -27,8 +27,7 @@ struct stream {
     float number;              /* ... one of which this thread brings to the next group */
     half_t *buffer;            /* shared: group, operand, slot */
     u32 buffers, use;          /* constants: groups that the buffer holds (1 or 2) */
-    u32 takes_part[2];         /* whether the lane's rows do */
-    u32 all_take_part;         /* ... and all of the warp */
+    u32 part;                  /* bits 0, 1: the lane's rows take part; 2: all of the warp do */
     u32 turn;                  /* where in the buffer `now` is */
     struct stage now, next;
     struct group after; /* known early, so that nobody waits for the tables */
@@ -98,8 +97,8 @@ DEVICE void stream_advance(struct stream *s)
     UNROLL
     for (u32 which = 0; which < 2; which++)
         s->next.word[which] =
-            group_word(g, s->walk.job, strip_row(which), s->takes_part[which]);
-    s->next.whole = s->all_take_part && !g->pattern && g->slots == SLOT_END * GROUP;
+            group_word(g, s->walk.job, strip_row(which), s->part >> which & 1);
+    s->next.whole = s->part >> 2 && !g->pattern && g->slots == SLOT_END * GROUP;
     walk_next(&s->walk, &s->after);
 }
 
@@ -110,10 +109,8 @@ DEVICE void stream_start(struct stream *s, const struct job *j)
 {
     s->walk = walk_start(j);
     s->turn = s->buffers - 1;
-    UNROLL
-    for (u32 which = 0; which < 2; which++)
-        s->takes_part[which] = job_has(j, strip_row(which), j->length);
-    s->all_take_part = !ANY(!(s->takes_part[0] & s->takes_part[1]));
+    s->part = job_has(j, strip_row(0), j->length) | job_has(j, strip_row(1), j->length) << 1;
+    s->part |= ANY(s->part != 3) ? 0 : 4;
     walk_next(&s->walk, &s->after);
     stream_advance(s);
     if (s->buffers > 1)

@@ -8,11 +8,12 @@
 
 /* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads. */
 enum {
+    PLAIN = TRANSFORM == ABI_SOFTMAX && !DROPOUT, /* all else takes a few registers more */
     FORWARD_BLOCKS = STEPS <= 4   ? 4 - DROPOUT
                      : STEPS <= 6 ? 3
                                   : 2,
     QUERY_BLOCKS = STEPS <= 4 ? 3 : 2,
-    KEY_BLOCKS = STEPS <= 4 ? 3 : 2,
+    KEY_BLOCKS = STEPS <= 2 || (STEPS <= 4 && PLAIN) ? 3 : 2,
 };
 
 typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];

@@ -13,7 +13,7 @@ enum {
            : HEAD_CHUNKS <= 16 ? 16
                                : 32,
     TEAMS = THREADS / TEAM,
-    ABREAST = 4,                                /* columns that a team takes at once */
+    ABREAST = 3,                                /* columns that a team takes at once */
     ROW_PITCH = HEAD_DIM + 4,                   /* floats */
     ROW_SUMS = 2 * ROW_PITCH,                   /* after the two operands */
     ROW_NUMBERS = ROW_SUMS + TEAMS * ROW_PITCH, /* one for each team */
