@@ -67,10 +67,6 @@ double line_entries(uint32_t rows, double cells, double lines);
 double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
                    double columns);
 
-/* AMX: beside tiles the rows of a strip walk their lines one by one, which takes so much longer than four
-   rows together, as strips of lines alone do it. */
-#define LINES_BESIDE 2
-
 /* A range without mask test: keys are taken RANGE_GRAIN at a time. */
 enum { RANGE_GRAIN = 16 };
 double range_entries(uint32_t rows, uint32_t columns); /* that are visited */

@@ -37,12 +37,8 @@ static uint32_t tile_columns(const struct strip *s, const u32 *word)
 static bool tile_pays(const struct strip *s, const struct price *p, const u32 *word,
                       uint32_t cells, uint32_t lines)
 {
-    double all = price_lines(p, s->rows, cells, lines, tile_columns(s, word));
-    if (s->lines_alone)
-        return true;
-    if (s->lines_apart)
-        all *= 1 + LINES_BESIDE;
-    return all < (1 - LEAST_GAIN) * tile_price(s, p, word);
+    return s->lines_alone || price_lines(p, s->rows, cells, lines, tile_columns(s, word)) <
+                                 (1 - LEAST_GAIN) * tile_price(s, p, word);
 }
 
 static bool applies(const struct strip *s, const struct price *p)
@@ -217,9 +213,8 @@ static void take(struct cut *c, struct strip *s, const struct price *p, struct d
     for (uint32_t at = 0; at < s->n_touched; at++)
         columns += c->chosen[at] ? tile_columns(s, open_word(s, at)) : 0;
     qsort(d->lines + first, count, sizeof *d->lines, by_place);
-    d->lines_cost = s->rows * p->line_row +
-                    price_lines(p, s->rows, (double)cells, (double)count, (double)columns);
-    d->cost += d->lines_cost;
+    d->cost += s->rows * p->line_row +
+               price_lines(p, s->rows, (double)cells, (double)count, (double)columns);
     draft_piece(d, ABI_DIAGONAL, first, count, count);
     for (uint32_t at = 0; at < s->n_touched; at++)
         if (c->chosen[at])
@@ -297,14 +292,13 @@ static uint32_t line_grains(const struct abi_line *l)
 static void count(const struct plan_pass *t, const struct abi_item *item,
                   const struct abi_piece *piece, struct effort *ret)
 {
-    const double beside = t->lines_apart && item->pieces > 1 ? 1 + LINES_BESIDE : 1;
     int64_t seen[2] = {INT64_MIN, INT64_MIN}; /* by step */
     double columns = 0;
     for (u32 k = piece->first; k < piece->first + piece->count; k++) {
         const struct abi_line *l = &t->lines[k];
         int64_t begin = l->col0 + (int64_t)l->step * l->row_begin,
                 rows = l->row_end - l->row_begin;
-        ret->count[UNIT_WALK] += line_grains(l) * LINE_GRAIN * beside;
+        ret->count[UNIT_WALK] += line_grains(l) * LINE_GRAIN;
         columns += new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
     }
     ret->count[UNIT_COLUMN] += line_columns(item->rows, columns, piece->count);

@@ -5,7 +5,7 @@
 
 void draft_clear(struct draft *d)
 {
-    d->cost = d->lines_cost = 0;
+    d->cost = 0;
     d->pieces = 0;
     d->n_ranges = d->n_tiles = d->n_lines = d->n_words = 0;
     d->n_gathers = d->n_columns = 0;

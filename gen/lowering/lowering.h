@@ -10,8 +10,7 @@
 
 /* Pieces of one item, not yet in the plan. Table indices count from this draft's own tables. */
 struct draft {
-    double cost;       /* seconds, the item's own included */
-    double lines_cost; /* of these, what lines take */
+    double cost; /* seconds, the item's own included */
     struct abi_piece piece[ABI_KINDS];
     uint32_t pieces;
     struct abi_range *ranges;

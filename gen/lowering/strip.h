@@ -14,8 +14,7 @@ struct strip {
     uint32_t strip_rows; /* rows of a tile: 32 .. ABI_MAX_STRIP */
     bool fragments;      /* set by the owner: tiles are priced by 16 x 8 (fragments.h), ... */
     bool halves;         /* ... by 16 columns; ... */
-    bool lines_apart; /* ... lines beside tiles cost more than alone, see LINES_BESIDE; ... */
-    bool lines_alone; /* ... lines take whatever is open */
+    bool lines_alone;    /* ... lines take whatever is open */
     uint32_t row0, rows; /* rows that the strip really has */
     u32 own[ABI_MAX_STRIP / 32];
     uint32_t owned;                 /* number of bits in own */

@@ -56,8 +56,6 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
         if (set >> k & 1)
             lowerings[k]->build(b->strip, &p, d);
     lowering_tiles.build(b->strip, &p, d);
-    if (b->strip->lines_apart && d->pieces > 1)
-        d->cost += LINES_BESIDE * d->lines_cost;
     if (d->n_lines && (d->pieces > 1 || b->resuming))
         d->cost += mixed_price(b, d);
 }
@@ -67,7 +65,7 @@ static bool lines_alone_draft(struct builder *b)
 {
     struct strip *s = b->strip;
     uint32_t diagonal = bit_of(ABI_DIAGONAL), k = (uint32_t)__builtin_ctz(diagonal);
-    if (!s->lines_apart || b->price.walk <= 0 || strip_solid_tiles(s) ||
+    if (!s->halves || b->price.walk <= 0 || strip_solid_tiles(s) ||
         lowerings[k]->cost(s, &b->price) > b->draft[0].cost)
         return false;
     s->lines_alone = true;
@@ -304,7 +302,6 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     pass->strip_rows = p->strip_rows;
     pass->halves = b.strip->halves =
         p->target->kind == TARGET_CPU && target_matrix(p->target, &p->features);
-    pass->lines_apart = b.strip->lines_apart = pass->halves;
     pass->fragments = b.strip->fragments =
         p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->features);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);

@@ -53,7 +53,6 @@ struct plan_pass {
     uint32_t strip_rows;          /* words of a pattern */
     bool fragments;               /* kernels leave out what is empty of a tile by 16 x 8, ... */
     bool halves;                  /* ... by 16 columns */
-    bool lines_apart;             /* lines beside tiles cost more than alone */
     struct plan_summary *summary; /* [mask patterns] */
 };
 
