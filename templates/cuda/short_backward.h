@@ -18,12 +18,13 @@
 enum {
     SHORT_STRIPS = SHORT_BACKWARD_STRIPS, /* of a warp: 1 or 2 */
     SHORT_SQUARE_CHUNKS = SHORT_ROWS / 8,
-    SHORT_SQUARE = SHORT_ROWS * SHORT_ROWS, /* halves */
+    SHORT_SQUARE = SHORT_ROWS * SHORT_ROWS,             /* halves */
     SHORT_HEAD = 4 * SHORT_OPERAND + SHORT_SQUARE + 32, /* the last: a word for each strip */
 };
 
-typedef char short_backward_fits
-    [SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS * SHORT_HEAD * 2 ? 1 : -1];
+typedef char short_backward_fits[SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS * SHORT_HEAD * 2
+                                     ? 1
+                                     : -1];
 typedef char short_warps_have_all
     [SHORT_BACKWARD_WARPS * 16 * SHORT_STRIPS >= SHORT_ROWS && SHORT_ROWS / 16 < 16 ? 1 : -1];
 typedef char short_strips_share_an_item[STRIP_ROWS % (16 * SHORT_STRIPS) == 0 ? 1 : -1];
@@ -54,8 +55,8 @@ struct short_state {
 /* Two steps of the warp's rows of one operand times the tile's columns of another. A strip that sees
    nothing of the tile may lie beyond the operand: any rows do for it. */
 DEVICE void short_product(struct short_scores *s, const struct short_job *j,
-                          enum short_operand rows, u32 row0, enum short_operand columns, u32 step,
-                          const struct short_tile *t)
+                          enum short_operand rows, u32 row0, enum short_operand columns,
+                          u32 step, const struct short_tile *t)
 {
     struct frag_a two[2 * SHORT_STRIPS];
     UNROLL
@@ -194,8 +195,8 @@ DEVICE void short_end_turn(const struct short_sums *sums, const struct short_job
 
 /* Turn 0: P to the square, and the state of the queries. Turn 1: dS to the square, and dQ. One text
    for both, since most of it is the same. */
-DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u32 row0, u32 turn,
-                          struct short_state *state)
+DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u32 row0,
+                          u32 turn, struct short_state *state)
 {
     struct short_walk w = short_walk_at(&a->forward, j, row0);
     struct short_tile t[SHORT_STRIPS];
@@ -253,8 +254,8 @@ DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_op
         UNROLL
         for (u32 m = 0; m < SHORT_STRIPS; m++) {
             u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
-            u32 at = short_place(16 * strip + 8 * (lane / 16), lane % 8, chunk,
-                                 SHORT_SQUARE_CHUNKS);
+            u32 at =
+                short_place(16 * strip + 8 * (lane / 16), lane % 8, chunk, SHORT_SQUARE_CHUNKS);
             rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
             if (SHORT_STRIPS == 1 || on >> m & 1)
                 matrix_load4_transposed(rows[m].x, short_square(j) + at);

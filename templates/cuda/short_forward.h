@@ -64,9 +64,9 @@ DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
 }
 
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
-DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const struct short_job *j,
-                       const struct frag_a q[SHORT_STEPS], struct short_tile t[SHORT_HELD],
-                       struct short_scores s[SHORT_HELD])
+DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
+                       const struct short_job *j, const struct frag_a q[SHORT_STEPS],
+                       struct short_tile t[SHORT_HELD], struct short_scores s[SHORT_HELD])
 {
     float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
     u32 any = short_tiles(w, j, t);
@@ -91,7 +91,8 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a, const str
     return any;
 }
 
-DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS], struct short_scores s[SHORT_HELD],
+DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
+                             struct short_scores s[SHORT_HELD],
                              const struct short_tile t[SHORT_HELD], const struct abi_args *a,
                              const struct short_job *j, u32 row0)
 {
@@ -106,8 +107,8 @@ DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS], struct short_scor
 
 /* The rows' outputs and LSE (or tau) from sums of weights times values. */
 DEVICE void short_finish(const struct frag_c o[SHORT_CHUNKS], const float by[2],
-                         const float lse[2], const struct abi_args *a, const struct short_job *j,
-                         u32 row0)
+                         const float lse[2], const struct abi_args *a,
+                         const struct short_job *j, u32 row0)
 {
     float kept = short_kept_scale(a), factor[2] = {by[0] * kept, by[1] * kept};
     u32 row = row0 + short_row();

@@ -10,7 +10,7 @@
 enum {
     SHORT_STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
     SHORT_CHUNKS = 2 * SHORT_STEPS,     /* of 8 positions, 16 bytes */
-    SHORT_ROLLED = SHORT_STEPS > 8, /* wide heads are taken in a loop: registers, code */
+    SHORT_ROLLED = SHORT_STEPS > 8,     /* wide heads are taken in a loop: registers, code */
     SHORT_OPERAND = SHORT_ROWS * SHORT_CHUNKS * 8, /* halves of one operand */
 };
 
@@ -122,8 +122,8 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 DEVICE void short_load_values(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4_transposed(r, operand + short_place(row + (lane & 8), lane % 8,
-                                                     chunk + lane / 16, SHORT_CHUNKS));
+    matrix_load4_transposed(
+        r, operand + short_place(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
