@@ -38,7 +38,7 @@ DEVICE u32 kept_of_queries(const struct drop *d, u32 row, u32 column)
 DEVICE u32 kept_of_keys(const struct drop *d, u32 row, u32 column)
 {
     u32 kept = 0, word = dropout_word(row);
-    UNROLL
+    NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 query = column + lane_pair() + k;
         struct philox r =

@@ -209,15 +209,26 @@ DEVICE void row_start(struct row_walk *w, const struct abi_args *a, const struct
     row_restart(w);
 }
 
-/* 0 or the factor of the entry at place k under dropout. */
-DEVICE float row_kept(const struct row_walk *w, u32 k)
+/* Which entries of the step dropout keeps, a bit for each place. A loop: the draw is much code. */
+DEVICE u32 row_draws(const struct row_walk *w)
 {
-    u32 row = w->job->item->row0, column = w->at[k];
+    u32 row = w->job->item->row0, kept = 0;
     if (!DROPOUT || !w->a->keep_below)
-        return 1;
-    u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
-    u32 draw = dropout_draw(w->a->seed, w->job->b, w->job->h, i, j);
-    return draw >= w->a->keep_below ? w->a->keep_scale : 0;
+        return ~0u;
+    NO_UNROLL
+    for (u32 k = 0; k < ABREAST; k++) {
+        u32 column = w->at[0] + k * TEAMS;
+        u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
+        kept |= is_kept(w->a, dropout_draw(w->a->seed, w->job->b, w->job->h, i, j)) << k;
+    }
+    return kept;
+}
+
+/* 0 or the factor of the entry at place k. */
+DEVICE float row_kept(const struct row_walk *w, u32 kept, u32 k)
+{
+    float scale = DROPOUT && w->a->keep_below ? w->a->keep_scale : 1;
+    return kept >> k & 1 ? scale : 0;
 }
 
 #endif

@@ -21,12 +21,13 @@ struct entry {
     float p, dp, kept;
 };
 
-DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b, u32 k,
-                              float lse, const struct u32x4 *first, const struct u32x4 *second)
+DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b, u32 kept,
+                              u32 k, float lse, const struct u32x4 *first,
+                              const struct u32x4 *second)
 {
     struct entry e;
     float dot = part_dot(SHARED(), first), grad = part_dot(SHARED() + ROW_PITCH, second);
-    e.kept = row_kept(w, k);
+    e.kept = row_kept(w, kept, k);
     e.p = w->there[k] ? probability(b, dot, lse) : 0;
     e.dp = grad * e.kept;
     return e;
@@ -69,9 +70,10 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     while (row_step(&w)) {
         struct u32x4 first[ABREAST], second[ABREAST];
         row_load(&w, first, second);
+        u32 kept = row_draws(&w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
-            struct entry e = row_entry(&w, &b, k, lse, &first[k], &second[k]);
+            struct entry e = row_entry(&w, &b, kept, k, lse, &first[k], &second[k]);
             float weight = TRANSFORM == ABI_SPARSEGEN ? e.p > 0 : e.p;
             sum += weight * e.dp;
             count += weight;
@@ -105,11 +107,12 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
     while (row_step(&w)) {
         struct u32x4 first[ABREAST], second[ABREAST];
         row_load(&w, first, second);
+        u32 kept = row_draws(&w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
             float lse = w.there[k] ? lse_in_units(lse_of(a, j)[w.at[k]]) : 0;
             float state = w.there[k] ? state_of(a, j)[w.at[k]] : 0;
-            struct entry e = row_entry(&w, &b, k, lse, &first[k], &second[k]);
+            struct entry e = row_entry(&w, &b, kept, k, lse, &first[k], &second[k]);
             part_add(&d_k, &first[k], score_gradient(a, e.p, e.dp, state));
             part_add(&d_v, &second[k], e.p * e.kept);
         }

@@ -39,6 +39,7 @@ DEVICE void row_softmax(struct row_walk *w, struct part *o)
         float s[ABREAST], higher = top;
         struct u32x4 values[ABREAST];
         row_scores(w, w->a->scale * LOG2_E, s, values);
+        u32 kept = row_draws(w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++)
             higher = larger(higher, s[k]);
@@ -50,7 +51,7 @@ DEVICE void row_softmax(struct row_walk *w, struct part *o)
         for (u32 k = 0; k < ABREAST; k++) {
             float p = exp2_of(s[k] - origin);
             sum += p;
-            part_add(o, &values[k], p * row_kept(w, k));
+            part_add(o, &values[k], p * row_kept(w, kept, k));
         }
     }
     float all = block_reduce(top, 1), weight = exp2_of(top - softmax_origin(all, 1));
@@ -102,11 +103,13 @@ DEVICE void row_sparsegen(struct row_walk *w, struct part *o)
     float tau = row_tau(w, scratch, block_reduce(top, 1));
     row_restart(w);
     while (row_step(w)) {
+        u32 kept = row_draws(w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
             struct u32x4 value = load_part(&w->second, w->at[k], w->there[k]);
             float score = w->there[k] ? scratch[w->place[k]] : NEGATIVE_INFINITY;
-            part_add(o, &value, sparsegen_weight(score, tau, w->a->lambda) * row_kept(w, k));
+            part_add(o, &value,
+                     sparsegen_weight(score, tau, w->a->lambda) * row_kept(w, kept, k));
         }
     }
     store_row(o, 1, &to, w->job);
