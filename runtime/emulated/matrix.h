@@ -24,7 +24,8 @@
 #define COPY_ASYNC_WAIT(n)      await_copies(n)
 #define warp_or(x)              reduce_or(x, HERE)
 #define half_pack(low, high)    ((u32)half_from(low, IS_F16) | (u32)half_from(high, IS_F16) << 16)
-#define half_of(x)              float_from(x, IS_F16)
+#define half_low(x)             float_from((uint16_t)(x), IS_F16)
+#define half_high(x)            float_from((uint16_t)((x) >> 16), IS_F16)
 #define IS_F16                  (DTYPE == ABI_F16) /* both are the kernel's own */
 /* clang-format on */
 

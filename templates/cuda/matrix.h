@@ -151,25 +151,23 @@ DEVICE u32 half_pack(float low, float high)
     return y;
 }
 
-DEVICE float half_of(u16 x)
+DEVICE float half_low(u32 x)
 {
     float y;
     if (DTYPE != ABI_F16)
-        return float_of((u32)x << 16);
-    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
+        return float_of(x << 16);
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l;}" : "=f"(y) : "r"(x));
     return y;
-}
-
-#endif
-
-DEVICE float half_low(u32 x)
-{
-    return half_of((u16)x);
 }
 
 DEVICE float half_high(u32 x)
 {
-    return half_of((u16)(x >> 16));
+    float y;
+    if (DTYPE != ABI_F16)
+        return float_of(x & 0xffff0000u);
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h;}" : "=f"(y) : "r"(x));
+    return y;
 }
 
+#endif
 #endif

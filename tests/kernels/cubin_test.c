@@ -1,52 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA templates compiled by NVRTC, without a GPU: no spills, and registers, shared memory
-   and code within budgets. `cubin_test --all` takes all shapes and targets, else two shapes for
-   sm_80 and sm_90a. And the cubin reader on bytes that are no cubin. */
+/* NVRTC through maskc: PTX, errors, and the cubin reader on bytes that are no cubin. What NVRTC makes of
+   the templates is for gates_test. */
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/cubin.h"
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 /* after the standard ones */
 #include <cmocka.h>
-
-/* clang-format off */
-static const char *const all_targets[] = {"sm_80", "sm_90a", "sm_86", "sm_89",
-                                          "sm_100a", "sm_120", NULL};
-enum { USUAL_TARGETS = 2, MAX_SHARED = 99 * 1024, RESERVED_SHARED = 1024 };
-
-/* Budgets of an entry: registers (of 255) and code in KiB. */
-struct budget {
-    const char *entry;
-    uint32_t registers, code_kib;
-};
-
-static const struct gate {
-    struct features features;
-    struct budget budget[3]; /* by name: dkv, dq, forward */
-} gates[] = {
-    {{ABI_F32, ABI_SOFTMAX, 0, 64, false, true},
-     {{"attention_dkv", 160, 40}, {"attention_dq", 136, 28}, {"attention_forward", 120, 26}}},
-    {{ABI_F32, ABI_SPARSEGEN, -4, 256, true, true},
-     {{"attention_dkv", 255, 84}, {"attention_dq", 216, 72}, {"attention_forward", 216, 64}}},
-    {{ABI_F32, ABI_SOFTMAX, 0, 256, true, true},
-     {{"attention_dkv", 255, 72}, {"attention_dq", 216, 48}, {"attention_forward", 216, 48}}},
-    {{ABI_F32, ABI_SPARSEGEN, -4, 64, true, true},
-     {{"attention_dkv", 160, 56}, {"attention_dq", 136, 48}, {"attention_forward", 128, 44}}},
-    {{ABI_BF16, ABI_SOFTMAX, 0, 128, true, true},
-     {{"attention_dkv", 200, 72}, {"attention_dq", 168, 64}, {"attention_forward", 152, 48}}},
-    {{ABI_BF16, ABI_SPARSEGEN, -4, 200, false, true},
-     {{"attention_dkv", 255, 96}, {"attention_dq", 200, 72}, {"attention_forward", 200, 64}}},
-};
-/* clang-format on */
-
-/* The usual run takes the default shape and the largest; each compilation takes a second or
-   two. */
-enum { GATES = sizeof gates / sizeof *gates, USUAL_GATES = 2 };
 
 static bool has_nvrtc(void)
 {
@@ -57,55 +21,6 @@ static bool has_nvrtc(void)
     return false;
 }
 
-/* The newest targets get more registers from ptxas, and the largest dkv kernels spill a little there. */
-static bool is_newest(const char *target)
-{
-    return !strcmp(target, "sm_100a") || !strcmp(target, "sm_120");
-}
-
-static void check_kernel(const char *target, const struct kernel_resources *r,
-                         const struct budget *b)
-{
-    print_message("%-8s %-18s %3u registers, %u spilled, %6u shared, %6u code\n", target,
-                  r->entry, r->registers, r->spill_bytes, r->shared_bytes, r->code_bytes);
-    assert_string_equal(r->entry, b->entry);
-    const uint32_t more = is_newest(target) ? 16 : 0;
-    assert_true(r->registers >= 16 && r->registers <= b->registers + more);
-    assert_true(r->spill_bytes <= (b->registers == 255 ? more : 0));
-    assert_true(r->shared_bytes >= 1024 && r->shared_bytes <= MAX_SHARED + RESERVED_SHARED);
-    assert_true(r->code_bytes >= 1024 && r->code_bytes <= b->code_kib * 1024);
-}
-
-static void check_gate(const char *name, const struct gate *g)
-{
-    struct error e = {0};
-    const struct target *t = target_find(name, &e);
-    assert_non_null(t);
-    struct source *s = emit_source(t, &g->features);
-    struct binary b = {0};
-    if (nvrtc_compile(s, t, &b, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_memory_equal(b.bytes, "\177ELF", 4);
-    assert_int_equal(b.n_kernels, 3);
-    print_message("D %u, %s, %s, dropout %d\n", g->features.head_dim,
-                  dtype_name(g->features.dtype),
-                  g->features.transform ? "sparsegen" : "softmax", g->features.dropout);
-    for (uint32_t k = 0; k < 3; k++)
-        check_kernel(name, &b.kernel[k], &g->budget[k]);
-    binary_finish(&b);
-    source_destroy(s);
-}
-
-static void test_gates(void **state)
-{
-    const bool all = *state != NULL;
-    if (!has_nvrtc())
-        skip();
-    for (uint32_t t = 0; all_targets[t] && (all || t < USUAL_TARGETS); t++)
-        for (uint32_t g = 0; g < (all ? GATES : USUAL_GATES); g++)
-            check_gate(all_targets[t], &gates[g]);
-}
-
 static void test_ptx(void **state)
 {
     (void)state;
@@ -114,7 +29,8 @@ static void test_ptx(void **state)
         skip();
     const struct target *t = target_find("compute_80", &e);
     assert_non_null(t);
-    struct source *s = emit_source(t, &gates[0].features);
+    const struct features f = {.dtype = ABI_F32, .head_dim = 64, .backward = true};
+    struct source *s = emit_source(t, &f);
     struct binary b = {0};
     if (nvrtc_compile(s, t, &b, &e) < 0)
         fail_msg("%s", e.text);
@@ -175,11 +91,9 @@ static void test_reader_on_garbage(void **state)
     binary_finish(&b);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    bool all = argc > 1 && !strcmp(argv[1], "--all");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_gates, all ? &all : NULL),
         cmocka_unit_test(test_ptx),
         cmocka_unit_test(test_errors_of_nvrtc),
         cmocka_unit_test(test_reader_on_garbage),

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVRTC makes of every CUDA template, without a GPU: registers, spills and code within the
+   budgets of gates_budget.h, shared memory and registers within the chip, time to compile.
+   `gates_test --all` takes every target, dtype and head dimension (the usual run some of
+   them), targets named after that are taken alone; `--list` prints what it finds. */
+#include "gen/emit/emit.h"
+#include "masks/base/memory.h"
+#include "runtime/compile/compile.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+/* ---- the budgets ---- */
+
+/* clang-format off */
+enum { DIMS = 6 };
+static const uint32_t dims[DIMS] = {32, 64, 80, 96, 128, 256};
+
+/* Limits of a chip, from the CUDA programming guide: shared memory of a block. */
+static const struct chip {
+    const char *target;
+    uint32_t shared_kib;
+} chips[] = {
+    {"sm_80", 163}, {"sm_90a", 227}, {"sm_86", 99}, {"sm_89", 99}, {"sm_100a", 227}, {"sm_120", 99},
+    {"compute_80", 99},
+};
+enum { CHIPS = sizeof chips / sizeof *chips, USUAL_CHIPS = 2, REGISTERS = 65536 };
+
+/* One template, over all targets, dtypes and lengths. Registers by head dimension, 0 where the
+   family takes no such head; bytes of stack (what is spilled) and KiB of code, both at D up to 128
+   and at 256. */
+static const struct budget {
+    const char *family, *entry;
+    enum abi_transform transform;
+    uint32_t registers[DIMS]; /* D   32   64   80   96  128  256 */
+    uint32_t spill, spill_256, code_kib, code_kib_256;
+} budgets[] = {
+#include "tests/kernels/gates_budget.h"
+};
+/* clang-format on */
+
+/* Families and the lengths that bring them about: 0 is a length that is not known. */
+static const struct family {
+    const char *name;
+    enum abi_dtype dtype;
+    uint32_t length;
+    bool usual;
+} families[] = {
+    {"float", ABI_F32, 0, true},    {"short", ABI_BF16, 64, false},
+    {"short", ABI_BF16, 128, true}, {"short", ABI_BF16, 384, false},
+    {"short", ABI_F16, 128, false}, {"stream", ABI_BF16, 0, true},
+    {"stream", ABI_F16, 0, false},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* ---- one compilation ---- */
+
+struct made {
+    const struct chip *chip;
+    const struct family *family;
+    struct features features;
+    struct launch_record launch;
+    struct binary binary;
+    double seconds; /* of this thread's time */
+    bool failed;
+    struct error error;
+};
+
+static double thread_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void compile(struct made *m)
+{
+    const struct target *t = target_find(m->chip->target, &m->error);
+    struct source *s = emit_source(t, &m->features);
+    double began = thread_seconds();
+    m->failed = nvrtc_compile(s, t, &m->binary, &m->error) < 0;
+    m->seconds = thread_seconds() - began;
+    m->launch = s->launch;
+    source_destroy(s);
+}
+
+static const struct phase *find_phase(const struct launch_record *l, const char *entry)
+{
+    for (uint32_t k = 0; k < l->n_forward; k++)
+        if (!strcmp(l->forward[k].entry, entry))
+            return &l->forward[k];
+    for (uint32_t k = 0; k < l->n_backward; k++)
+        if (!strcmp(l->backward[k].entry, entry))
+            return &l->backward[k];
+    return NULL;
+}
+
+/* A short kernel's backward pass may be another family's. */
+static const char *family_of(const char *entry, enum abi_dtype dtype)
+{
+    return strstr(entry, "_short_") ? "short" : dtype == ABI_F32 ? "float" : "stream";
+}
+
+static const struct budget *find_budget(const char *family, const char *entry,
+                                        enum abi_transform transform)
+{
+    for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++)
+        if (!strcmp(budgets[k].family, family) && !strcmp(budgets[k].entry, entry) &&
+            budgets[k].transform == transform)
+            return &budgets[k];
+    return NULL;
+}
+
+/* ---- verdicts ---- */
+
+static bool listing;
+static uint32_t violations;
+
+static void complain(const struct made *m, const char *entry, const char *what, uint32_t found,
+                     uint32_t allowed)
+{
+    print_error("%s, %s, D %u, %s n=%u: %s: %u %s, at most %u\n", m->chip->target,
+                dtype_name(m->features.dtype), m->features.head_dim,
+                m->features.transform ? "sparsegen" : "softmax", m->features.length, entry,
+                found, what, allowed);
+    violations++;
+}
+
+static void hold(const struct made *m, const char *entry, const char *what, uint32_t found,
+                 uint32_t allowed)
+{
+    if (found > allowed)
+        complain(m, entry, what, found, allowed);
+}
+
+static uint32_t dim_index(uint32_t dim)
+{
+    uint32_t k = 0;
+    while (dims[k] != dim)
+        k++;
+    return k;
+}
+
+/* There ptxas takes whatever registers the launch bounds leave: "registers of a block" holds them. */
+static bool is_newest(const struct chip *c)
+{
+    return !strcmp(c->target, "sm_100a") || !strcmp(c->target, "sm_120");
+}
+
+static void judge_kernel(const struct made *m, const struct kernel_resources *r)
+{
+    const struct phase *p = find_phase(&m->launch, r->entry);
+    const struct budget *b =
+        find_budget(family_of(r->entry, m->features.dtype), r->entry, m->features.transform);
+    if (listing)
+        print_message(
+            "%-8s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
+            "%6u shared %4u threads\n",
+            family_of(r->entry, m->features.dtype), m->chip->target,
+            dtype_name(m->features.dtype), m->features.transform ? "sparsegen" : "softmax",
+            m->features.head_dim, m->features.length, r->entry, r->registers, r->spill_bytes,
+            r->code_bytes, p ? p->shared_bytes : 0, p ? p->threads : 0);
+    if (!p || !b) {
+        complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
+        return;
+    }
+    const bool large = m->features.head_dim == 256;
+    if (!is_newest(m->chip))
+        hold(m, r->entry, "registers", r->registers,
+             b->registers[dim_index(m->features.head_dim)]);
+    hold(m, r->entry, "bytes spilled", r->spill_bytes, large ? b->spill_256 : b->spill);
+    hold(m, r->entry, "bytes of code", r->code_bytes,
+         1024 * (large ? b->code_kib_256 : b->code_kib));
+    hold(m, r->entry, "bytes of shared memory", p->shared_bytes, 1024 * m->chip->shared_kib);
+    hold(m, r->entry, "registers of a block", (r->registers + 7) / 8 * 8 * p->threads,
+         REGISTERS);
+}
+
+/* Milliseconds of this thread for a target and a pass. Most take less than one second (--list prints it);
+   sparsegen at D = 256, or a busy machine, more. */
+enum { MOST_MS = 3000 };
+
+static void judge(const struct made *m)
+{
+    if (m->failed) {
+        print_error("%s\n", m->error.text);
+        violations++;
+        return;
+    }
+    uint32_t ms = (uint32_t)(1000 * m->seconds);
+    if (listing)
+        print_message("%-10s %-5s %-9s D %3u n %3u: %u ms\n", m->chip->target,
+                      dtype_name(m->features.dtype),
+                      m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
+                      m->features.length, ms);
+    hold(m, "all passes", "ms to compile", ms, MOST_MS * (m->features.backward ? 2 : 1));
+    for (uint32_t k = 0; k < m->binary.n_kernels; k++)
+        judge_kernel(m, &m->binary.kernel[k]);
+}
+
+/* ---- which ---- */
+
+/* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
+   64 with softmax at all other targets. */
+static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
+                     enum abi_transform transform)
+{
+    if (!f->usual)
+        return chip == 0 && f->dtype == ABI_F16 && dim == 64 && transform == ABI_SOFTMAX;
+    if (dim == 64)
+        return chip < USUAL_CHIPS || transform == ABI_SOFTMAX;
+    return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
+}
+
+/* Targets that were named; none: all. */
+static const char *const *named;
+
+static bool is_asked(bool all, uint32_t chip, const struct family *f, uint32_t dim,
+                     enum abi_transform transform)
+{
+    bool here = !named[0];
+    for (const char *const *name = named; *name; name++)
+        here |= !strcmp(*name, chips[chip].target);
+    return here && (all || is_usual(chip, f, dim, transform));
+}
+
+/* Whether the family is what such features bring about. */
+static bool is_family(const struct chip *c, const struct family *f, const struct features *x)
+{
+    struct error e;
+    struct source *s = emit_source(target_find(c->target, &e), x);
+    bool same = !strcmp(family_of(s->launch.forward[0].entry, x->dtype), f->name);
+    source_destroy(s);
+    return same;
+}
+
+static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t chip,
+                const struct family *f, uint32_t dim, enum abi_transform transform)
+{
+    struct features x = {.dtype = f->dtype,
+                         .transform = transform,
+                         .lambda = transform == ABI_SPARSEGEN ? -4 : 0,
+                         .head_dim = dim,
+                         .dropout = true,
+                         .backward = true,
+                         .length = f->length};
+    if (is_family(&chips[chip], f, &x))
+        *MEMORY_PUSH(*made, *count, *room) =
+            (struct made){.chip = &chips[chip], .family = f, .features = x};
+}
+
+static struct made *list_all(bool all, uint32_t *ret_count)
+{
+    struct made *made = NULL;
+    uint32_t count = 0, room = 0;
+    for (uint32_t c = 0; c < CHIPS; c++)
+        for (uint32_t f = 0; f < FAMILIES; f++)
+            for (uint32_t d = 0; d < DIMS; d++)
+                for (enum abi_transform t = ABI_SOFTMAX; t <= ABI_SPARSEGEN; t++)
+                    if (is_asked(all, c, &families[f], dims[d], t))
+                        add(&made, &count, &room, c, &families[f], dims[d], t);
+    *ret_count = count;
+    return made;
+}
+
+static void test_gates(void **state)
+{
+    struct error e = {0};
+    uint32_t count, seen[3] = {0};
+    if (!nvrtc_version(&e)[0]) {
+        print_message("skipped: %s\n", e.text);
+        skip();
+    }
+    struct made *made = list_all(*state != NULL, &count);
+#pragma omp parallel for schedule(dynamic, 1) ordered
+    for (uint32_t k = 0; k < count; k++) {
+        compile(&made[k]);
+#pragma omp ordered
+        judge(&made[k]);
+        binary_finish(&made[k].binary);
+    }
+    for (uint32_t k = 0; k < count; k++)
+        seen[made[k].family->name[1] == 'l' ? 0 : made[k].family->name[1] == 'h' ? 1 : 2]++;
+    free(made);
+    assert_true(seen[0] && seen[1] && seen[2]);
+    assert_int_equal(violations, 0);
+}
+
+int main(int argc, char **argv)
+{
+    bool all = false;
+    int at = 1;
+    for (; at < argc && argv[at][0] == '-'; at++) {
+        all |= !strcmp(argv[at], "--all");
+        listing |= !strcmp(argv[at], "--list");
+    }
+    named = (const char *const *)argv + at;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_gates, all ? &all : NULL)};
+    return cmocka_run_group_tests_name("gates", tests, NULL, NULL);
+}
