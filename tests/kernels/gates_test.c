@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVRTC makes of every CUDA template, without a GPU: registers, spills and code within the
-   budgets of gates_budget.h, shared memory and registers within the chip, time to compile.
+   budgets below, shared memory and registers within the chip, time to compile.
    `gates_test --all` takes every target, dtype and head dimension (the usual run some of
    them), targets named after that are taken alone; `--list` prints what it finds. */
 #include "gen/emit/emit.h"
@@ -40,7 +40,24 @@ static const struct budget {
     uint32_t registers[DIMS]; /* D   32   64   80   96  128  256 */
     uint32_t spill, spill_256, code_kib, code_kib_256;
 } budgets[] = {
-#include "tests/kernels/gates_budget.h"
+    /* family   entry                       transform        D 32   64   80   96  128  256   stack     code KiB
+       Stack at D = 256 alone, where the sums fill the registers. */
+    {"float",  "attention_forward",        ABI_SOFTMAX,   {128, 136, 136, 144, 144, 208},   0,   0,  40,  48},
+    {"float",  "attention_dkv",            ABI_SOFTMAX,   {152, 168, 168, 176, 200, 255},   0,   0,  64,  80},
+    {"float",  "attention_dq",             ABI_SOFTMAX,   {144, 144, 144, 152, 160, 216},   0,   0,  40,  52},
+    {"float",  "attention_forward",        ABI_SPARSEGEN, {136, 128, 128, 136, 144, 208},   0,   0,  52,  60},
+    {"float",  "attention_dkv",            ABI_SPARSEGEN, {152, 168, 168, 176, 200, 255},   0,   0,  72,  84},
+    {"float",  "attention_dq",             ABI_SPARSEGEN, {144, 144, 144, 144, 144, 208},   0,   0,  56,  64},
+    {"short",  "attention_short_forward",  ABI_SOFTMAX,   {144, 176, 184, 192, 208, 255},   0,   0,  92,  64},
+    {"short",  "attention_short_backward", ABI_SOFTMAX,   {176, 255, 255, 255, 255, 255},   0,   0,  88, 112},
+    {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 216, 216, 248, 255},   0,   0, 120,  80},
+    {"short",  "attention_short_backward", ABI_SPARSEGEN, {176, 255, 255, 255, 255, 255},   0,   0, 108, 132},
+    {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   0,   0,  60,  68},
+    {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 184, 216, 232, 255, 255},   0,  16,  64,  88},
+    {"stream", "attention_dq",             ABI_SOFTMAX,   {144, 176, 176, 184, 240, 255},   0,   0,  60,  64},
+    {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 128, 144, 152, 176, 255},   0,   0,  80,  88},
+    {"stream", "attention_dkv",            ABI_SPARSEGEN, {160, 184, 216, 232, 255, 255},   0,  16,  80, 112},
+    {"stream", "attention_dq",             ABI_SPARSEGEN, {136, 184, 184, 184, 240, 255},   0,  24,  80,  84},
 };
 /* clang-format on */
 
