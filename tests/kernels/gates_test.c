@@ -53,11 +53,11 @@ static const struct budget {
     {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 216, 216, 248, 255},   0,   0, 120,  80},
     {"short",  "attention_short_backward", ABI_SPARSEGEN, {176, 255, 255, 255, 255, 255},   0,   0, 108, 132},
     {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   0,   0,  60,  68},
-    {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 184, 216, 232, 255, 255},   0,  16,  64,  88},
-    {"stream", "attention_dq",             ABI_SOFTMAX,   {144, 176, 176, 184, 240, 255},   0,   0,  60,  64},
+    {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   0,  16,  64,  88},
+    {"stream", "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   0,   0,  60,  64},
     {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 128, 144, 152, 176, 255},   0,   0,  80,  88},
-    {"stream", "attention_dkv",            ABI_SPARSEGEN, {160, 184, 216, 232, 255, 255},   0,  16,  80, 112},
-    {"stream", "attention_dq",             ABI_SPARSEGEN, {136, 184, 184, 184, 240, 255},   0,  24,  80,  84},
+    {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   0,  16,  80, 112},
+    {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   0,  24,  80,  84},
 };
 /* clang-format on */
 
