@@ -45,11 +45,25 @@ INLINE int plain_softmax(const struct sequence *s)
     return IS_SOFTMAX && !SOFT && !(DROPOUT && s->a->keep_below);
 }
 
+/* Whether lines cover most of the rows that are taken with theirs: four at a time costs as much for
+   one row as for four, which scattered entries do not pay for. */
+static int lines_whole_enough(const struct abi_line *line, u32 lines)
+{
+    u32 rows = 0, fours = 0;
+    for (u32 k = 0; k < lines; k++, line++) {
+        rows += line->row_end - line->row_begin;
+        fours += (line->row_end + FOUR - 1) / FOUR - line->row_begin / FOUR;
+    }
+    return 2 * rows >= FOUR * fours;
+}
+
 /* Lines alone, in one block. */
 static int lines_alone(const struct abi_plan *p, const struct abi_item *item)
 {
-    return item->pieces == 1 && p->pieces[item->piece].kind == ABI_DIAGONAL &&
-           item->cols <= CHUNK_COLS && !item->resume[0] && !item->partial;
+    const struct abi_piece *piece = &p->pieces[item->piece];
+    return item->pieces == 1 && piece->kind == ABI_DIAGONAL && item->cols <= CHUNK_COLS &&
+           !item->resume[0] && !item->partial &&
+           lines_whole_enough(p->lines + piece->first, piece->count);
 }
 
 static struct lines_item lines_open(const struct sequence *s, const struct abi_plan *p,
