@@ -108,3 +108,75 @@ struct problem fixture_problem(const struct maskc_kernel *k)
         .random_seed = 7,
     };
 }
+
+struct maskc_kernel *must_load_text(const struct kernel_case *c)
+{
+    struct error e = {0};
+    struct maskc_kernel *k = fixture_load(c, NULL, NULL, &e);
+    if (!k)
+        fail_msg("%s n=%u: %s", c->mask, c->n, e.text);
+    return k;
+}
+
+void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name)
+{
+    struct error e = {0};
+    struct check_result *r = NULL;
+    uint32_t count = 0;
+    const struct features *f = &k->artifact->features;
+    if (check_problem(k, p, f->backward, 0, name, &r, &count, &e) < 0)
+        fail_msg("%s: %s", name, e.text);
+    assert_true(count >= 2);
+    for (uint32_t c = 0; c < count; c++)
+        if (!r[c].ok)
+            fail_msg("%s, %s d %u: error %g, at most %g", r[c].name, dtype_name(f->dtype),
+                     f->head_dim, r[c].error, r[c].tolerance);
+    free(r);
+}
+
+void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name)
+{
+    const uint32_t n = k->artifact->mask->n;
+    const int32_t lengths[] = {(int32_t)n / 2, 0, (int32_t)n};
+    struct problem p = fixture_problem(k);
+    p.batch = 3;
+    p.lengths = lengths;
+    p.dropout = k->artifact->features.dropout ? 0.2 : 0;
+    p.layout = LAYOUT_BHND;
+    must_hold(k, &p, name);
+    p.packed = true;
+    p.layout = LAYOUT_QKV;
+    must_hold(k, &p, name);
+    struct problem shorter = fixture_problem(k);
+    shorter.length = n - by;
+    shorter.scale = -0.4;
+    must_hold(k, &shorter, name);
+}
+
+struct problem_data *must_run(const struct maskc_kernel *k, const struct problem *p,
+                              uint64_t seed, uint32_t threads)
+{
+    struct error e = {0};
+    struct problem_data *d = problem_inputs(p);
+    emulated_set_seed(seed);
+    if (kernel_run_problem(k, p, d, true, threads, &e) < 0)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
+    emulated_set_seed(0);
+    return d;
+}
+
+void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds)
+{
+    const size_t bytes = problem_elements(p) * sizeof(double);
+    struct problem_data *first = must_run(k, p, 0, 0);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        struct problem_data *d = must_run(k, p, seed, (uint32_t)seed);
+        assert_memory_equal(d->o, first->o, bytes);
+        assert_memory_equal(d->lse, first->lse, bytes / p->head_dim);
+        assert_memory_equal(d->d_q, first->d_q, bytes);
+        assert_memory_equal(d->d_k, first->d_k, bytes);
+        assert_memory_equal(d->d_v, first->d_v, bytes);
+        problem_data_destroy(d);
+    }
+    problem_data_destroy(first);
+}

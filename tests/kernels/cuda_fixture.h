@@ -24,3 +24,20 @@ struct maskc_kernel *fixture_load(const struct kernel_case *c,
 
 /* The problem of a whole mask with a case's features. */
 struct problem fixture_problem(const struct maskc_kernel *k);
+
+/* fixture_load unchanged; fails the test on an error. */
+struct maskc_kernel *must_load_text(const struct kernel_case *c);
+
+/* The problem against the float64 judge, backward too where the kernel has it. */
+void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name);
+
+/* Lengths, then packed, then `by` shorter than the mask with a scale below zero. */
+void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name);
+
+/* Inputs and results of one launch of each pass, the threads of a block in the seed's order. Caller
+   destroys. */
+struct problem_data *must_run(const struct maskc_kernel *k, const struct problem *p,
+                              uint64_t seed, uint32_t threads);
+
+/* Equal bits for `seeds` orders of the threads, each on as many host threads as its number. */
+void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds);

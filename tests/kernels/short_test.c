@@ -27,29 +27,12 @@ static bool is_short(const struct phase *p)
 /* A kernel whose forward pass is short, and its backward pass where `backward` says so. */
 static struct maskc_kernel *must_load(const struct kernel_case *c, bool backward)
 {
-    struct error e = {0};
-    struct maskc_kernel *k = fixture_load(c, NULL, NULL, &e);
-    if (!k)
-        fail_msg("%s n=%u: %s", c->mask, c->n, e.text);
+    struct maskc_kernel *k = must_load_text(c);
     const struct launch_record *r = &k->artifact->target[0].launch;
     assert_true(is_short(&r->forward[0]));
     assert_int_equal(is_short(&r->backward[0]), backward);
     assert_int_equal(k->artifact->plan[0].forward.uses & ~(1u << ABI_TILES), 0);
     return k;
-}
-
-static void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name)
-{
-    struct error e = {0};
-    struct check_result *r = NULL;
-    uint32_t count = 0;
-    if (check_problem(k, p, k->artifact->features.backward, 0, name, &r, &count, &e) < 0)
-        fail_msg("%s: %s", name, e.text);
-    assert_true(count >= 2);
-    for (uint32_t c = 0; c < count; c++)
-        if (!r[c].ok)
-            fail_msg("%s: error %g, at most %g", r[c].name, r[c].error, r[c].tolerance);
-    free(r);
 }
 
 static void check_case(const struct kernel_case *c, bool backward)
@@ -106,25 +89,6 @@ static const struct features feature_cases[] = {
 };
 /* clang-format on */
 
-static void check_launches(const struct maskc_kernel *k, const char *name)
-{
-    const uint32_t n = k->artifact->mask->n;
-    const int32_t lengths[] = {(int32_t)n / 2, 0, (int32_t)n};
-    struct problem p = fixture_problem(k);
-    p.batch = 3;
-    p.lengths = lengths;
-    p.dropout = 0.2;
-    p.layout = LAYOUT_BHND;
-    must_hold(k, &p, name);
-    p.packed = true;
-    p.layout = LAYOUT_QKV;
-    must_hold(k, &p, name);
-    struct problem shorter = fixture_problem(k);
-    shorter.length = n - 13;
-    shorter.scale = -0.4;
-    must_hold(k, &shorter, name);
-}
-
 static void test_launches(void **state)
 {
     (void)state;
@@ -133,24 +97,12 @@ static void test_launches(void **state)
         for (size_t s = 0; s < 3; s++) {
             struct kernel_case c = {masks[s], lengths[(f + s) % 4], 3, feature_cases[f]};
             struct maskc_kernel *k = must_load(&c, true);
-            check_launches(k, masks[s]);
+            must_launch(k, 13, masks[s]);
             kernel_unload(k);
         }
 }
 
 /* ---- equal bits ---- */
-
-static struct problem_data *run_with_seed(const struct maskc_kernel *k, const struct problem *p,
-                                          uint64_t seed, uint32_t threads)
-{
-    struct error e = {0};
-    struct problem_data *d = problem_inputs(p);
-    emulated_set_seed(seed);
-    if (kernel_run_problem(k, p, d, true, threads, &e) < 0)
-        fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
-    emulated_set_seed(0);
-    return d;
-}
 
 static void test_order_of_threads(void **state)
 {
@@ -160,18 +112,7 @@ static void test_order_of_threads(void **state)
     struct maskc_kernel *k = must_load(&c, true);
     struct problem p = fixture_problem(k);
     p.dropout = 0.3;
-    const size_t bytes = problem_elements(&p) * sizeof(double);
-    struct problem_data *first = run_with_seed(k, &p, 0, 0);
-    for (uint64_t seed = 1; seed <= 4; seed++) {
-        struct problem_data *d = run_with_seed(k, &p, seed, (uint32_t)seed);
-        assert_memory_equal(d->o, first->o, bytes);
-        assert_memory_equal(d->lse, first->lse, bytes / p.head_dim);
-        assert_memory_equal(d->d_q, first->d_q, bytes);
-        assert_memory_equal(d->d_k, first->d_k, bytes);
-        assert_memory_equal(d->d_v, first->d_v, bytes);
-        problem_data_destroy(d);
-    }
-    problem_data_destroy(first);
+    must_repeat(k, &p, 4);
     kernel_unload(k);
 }
 
@@ -188,7 +129,7 @@ static void test_banks(void **state)
         struct problem p = fixture_problem(k);
         struct emulation_banks banks;
         emulated_count_banks(&banks);
-        problem_data_destroy(run_with_seed(k, &p, 0, 1));
+        problem_data_destroy(must_run(k, &p, 0, 1));
         emulated_count_banks(NULL);
         assert_int_equal(banks.missed, 0);
         assert_true(banks.count >= 8);

@@ -23,29 +23,10 @@ static bool all; /* the full product */
 
 static struct maskc_kernel *must_load(const struct kernel_case *c)
 {
-    struct error e = {0};
-    struct maskc_kernel *k = fixture_load(c, NULL, NULL, &e);
-    if (!k)
-        fail_msg("%s", e.text);
+    struct maskc_kernel *k = must_load_text(c);
     assert_string_equal(k->target->launch.forward[0].entry, "attention_forward");
     assert_int_equal(k->target->launch.strip_rows, 64);
     return k;
-}
-
-static void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name)
-{
-    struct error e = {0};
-    struct check_result *r = NULL;
-    uint32_t count = 0;
-    if (check_problem(k, p, k->artifact->features.backward, 0, name, &r, &count, &e) < 0)
-        fail_msg("%s: %s", name, e.text);
-    assert_true(count >= 2);
-    for (uint32_t c = 0; c < count; c++)
-        if (!r[c].ok)
-            fail_msg("%s, %s d %u: error %g, at most %g", r[c].name,
-                     dtype_name(k->artifact->features.dtype), k->artifact->features.head_dim,
-                     r[c].error, r[c].tolerance);
-    free(r);
 }
 
 static void test_gallery(void **state)
@@ -89,26 +70,6 @@ static const struct features feature_cases[] = {
 /* clang-format on */
 enum { FEATURE_CASES = sizeof feature_cases / sizeof *feature_cases };
 
-/* Lengths, then packed, then shorter than the mask with a scale below zero. */
-static void check_launches(const struct maskc_kernel *k, const char *name)
-{
-    const uint32_t n = k->artifact->mask->n;
-    const int32_t lengths[] = {(int32_t)n / 2, 0, (int32_t)n};
-    struct problem p = fixture_problem(k);
-    p.batch = 3;
-    p.lengths = lengths;
-    p.dropout = k->artifact->features.dropout ? 0.2 : 0;
-    p.layout = LAYOUT_BHND;
-    must_hold(k, &p, name);
-    p.packed = true;
-    p.layout = LAYOUT_QKV;
-    must_hold(k, &p, name);
-    struct problem shorter = fixture_problem(k);
-    shorter.length = n - 33;
-    shorter.scale = -0.4;
-    must_hold(k, &shorter, name);
-}
-
 /* Each mask with each feature case, or each case with two masks. */
 static void test_features(void **state)
 {
@@ -121,7 +82,7 @@ static void test_features(void **state)
                 continue;
             struct maskc_kernel *k = must_load(&c);
             uses |= k->artifact->plan[0].forward.uses | k->artifact->plan[0].transposed.uses;
-            check_launches(k, shapes[s]);
+            must_launch(k, 33, shapes[s]);
             kernel_unload(k);
         }
     assert_true(uses & 1u << ABI_TILES && uses & 1u << ABI_BLOCKS && uses & 1u << ABI_ROWS &&
@@ -143,18 +104,6 @@ static void test_long(void **state)
     }
 }
 
-static struct problem_data *run_with_seed(const struct maskc_kernel *k, const struct problem *p,
-                                          uint64_t seed, uint32_t threads)
-{
-    struct error e = {0};
-    struct problem_data *d = problem_inputs(p);
-    emulated_set_seed(seed);
-    if (kernel_run_problem(k, p, d, true, threads, &e) < 0)
-        fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
-    emulated_set_seed(0);
-    return d;
-}
-
 static void test_order_of_threads(void **state)
 {
     (void)state;
@@ -162,18 +111,7 @@ static void test_order_of_threads(void **state)
         const struct kernel_case c = {shapes[1], 141, 2, feature_cases[f], .streamed = true};
         struct maskc_kernel *k = must_load(&c);
         struct problem p = fixture_problem(k);
-        const size_t bytes = problem_elements(&p) * sizeof(double);
-        struct problem_data *first = run_with_seed(k, &p, 0, 0);
-        for (uint64_t seed = 1; seed <= 3; seed++) {
-            struct problem_data *d = run_with_seed(k, &p, seed, (uint32_t)seed);
-            assert_memory_equal(d->o, first->o, bytes);
-            assert_memory_equal(d->lse, first->lse, bytes / p.head_dim);
-            assert_memory_equal(d->d_q, first->d_q, bytes);
-            assert_memory_equal(d->d_k, first->d_k, bytes);
-            assert_memory_equal(d->d_v, first->d_v, bytes);
-            problem_data_destroy(d);
-        }
-        problem_data_destroy(first);
+        must_repeat(k, &p, 3);
         kernel_unload(k);
     }
 }
