@@ -17,7 +17,7 @@ __extension__ typedef unsigned __int128
 
 struct shape {
     uint32_t batch, n, slice, workers;
-    uint64_t state_rows, pack_stride, partial_at, scratch_stride;
+    uint64_t state_rows, seats, pack_stride, partial_at, scratch_stride;
     uint64_t state, soft, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
     uint64_t total;
 };
@@ -51,6 +51,13 @@ static bool has_partials(const struct maskc_kernel *k)
     return (p->forward.uses | p->transposed.uses) & ABI_PARTIAL;
 }
 
+static uint64_t most_seats(const struct maskc_kernel *k)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    uint32_t forward = p->forward.seats, transposed = p->transposed.seats;
+    return transposed > forward ? transposed : forward;
+}
+
 /* Sequences that are worked on together. */
 static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, uint32_t workers,
                          wide bytes_each)
@@ -73,8 +80,9 @@ static struct shape measure(const struct maskc_kernel *k, const struct maskc_lau
     };
     s.state_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
     s.pack_stride = s.partial_at = r->pack_row * s.state_rows;
+    s.seats = most_seats(k);
     if (has_partials(k))
-        s.pack_stride += (r->partial_row * s.state_rows + 63) / 64 * 64;
+        s.pack_stride += (r->partial_row * (s.state_rows + s.seats) + 63) / 64 * 64;
     s.scratch_stride =
         narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));
     s.slice = slice_of(k, s.batch, s.workers, (wide)s.pack_stride * heads);
@@ -322,6 +330,7 @@ static void fill_workspace(const struct context *c, struct abi_args *a)
     a->state_rows = c->shape.state_rows;
     a->pack_stride = c->shape.pack_stride;
     a->partial_at = c->shape.partial_at;
+    a->seats = c->shape.seats;
     a->scratch_stride = c->shape.scratch_stride;
     if (!c->shape.total)
         return;

@@ -8,7 +8,7 @@
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
-enum { ABI_VERSION = 3 };
+enum { ABI_VERSION = 4 };
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -72,20 +72,26 @@ struct abi_piece {
 
    Rows of a residue class may have entries elsewhere too. Then the item is `partial`: it writes no
    output, but leaves each row's sums in the workspace, and the one item that is not partial and
-   owns the row resumes from there. All partial items of a launch are done before. */
+   owns the row resumes from there. All partial items of a launch are done before.
+
+   A row alone that sees very much may be cut: partial items, each with a part of its columns and a
+   `seat` of its own for what it leaves, and an item without pieces that joins all of its seats in
+   order. */
 struct abi_item {
     u32 row0, rows, step;        /* row0 + step * r for 0 <= r < rows <= STRIP_ROWS; step >= 1 */
     u32 partial;                 /* 0 or 1 */
     u32 own[ABI_MAX_STRIP / 32]; /* bit r % 32 of word r / 32 */
     u32 resume[ABI_MAX_STRIP / 32]; /* of its own rows those that a partial item began */
+    u32 seat, seats;            /* a part of a row, or what joins them: seats seat .. seat + seats - 1
+                                   of the head, behind its rows' own places; 0 seats: those */
     u32 piece, pieces;          /* pieces[piece .. piece + pieces - 1], in order */
     u32 cols;                   /* sum of the pieces' cols */
     u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
 };
 
 /* The work list of a layer: which head does which item. Most expensive first, to a factor of four,
-   and within that head by head. Where the plan has partial items: head by head, and of a head partial
-   items first. */
+   and within that head by head. Where the plan has partial items, for a CPU: head by head, and of a
+   head partial items first; for CUDA: items that resume last (`late`). */
 struct abi_work {
     u32 head, item;
 };
@@ -109,6 +115,7 @@ struct abi_plan {
     const u32 *columns;  /* the index lists of the gathers */
     const u32 *patterns; /* [n_patterns][STRIP_ROWS] */
     u32 works;
+    u32 late;     /* CUDA: of the works the last ones, whose items resume: a phase of their own */
     u32 max_cols; /* largest item.cols */
     u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_PARTIAL */
     u32 n;        /* length of the mask */
@@ -134,6 +141,7 @@ struct abi_args {
     u32 batch, heads;
     u32 n;                        /* rows of the padded layout; packed: longest sequence; <= plan n */
     u32 first_batch, slice_batch; /* this launch works on sequences first .. first + slice - 1 */
+    u32 late;                     /* CUDA: this phase is for the late works */
     float scale;                  /* never 0 here */
     float lambda;                 /* of sparsegen-lin, < 1 */
     u32 keep_below;    /* dropout: dropped iff the 16-bit draw < this (round(65536 p)); 0: none */
@@ -151,8 +159,9 @@ struct abi_args {
                      mean over the support (sparsegen); written by dq, read by dkv */
     u64 state_rows;
     u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. At partial_at
-                     of each, where the plan has partial items: what they leave */
-    u64 pack_stride, partial_at;
+                     of each, where the plan has partial items: what they leave of state_rows rows
+                     and of `seats` seats */
+    u64 pack_stride, partial_at, seats;
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
 };
@@ -165,8 +174,18 @@ struct abi_args {
    Indices: ABI_OVER_HEADS: (b - first_batch) * heads + h.
             ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch).
             ABI_OVER_WORK: work of the forward plan; the entry itself takes the slice's sequences,
-            in order, as what sums over the batch must. */
-enum abi_over { ABI_OVER_HEADS, ABI_OVER_FORWARD, ABI_OVER_TRANSPOSED, ABI_OVER_WORK };
+            in order, as what sums over the batch must.
+   CUDA, where a plan has late works: the first two go over the others. Those have phases of their
+   own, with the same entry: ABI_OVER_FORWARD_LATE, _TRANSPOSED_LATE, and args.late is 1. */
+enum abi_over {
+    ABI_OVER_HEADS,
+    ABI_OVER_FORWARD,
+    ABI_OVER_TRANSPOSED,
+    ABI_OVER_WORK,
+    ABI_OVER_FORWARD_LATE,
+    ABI_OVER_TRANSPOSED_LATE,
+    ABI_OVERS
+};
 
 enum abi_dtype { ABI_F32, ABI_BF16, ABI_F16 };
 enum abi_transform { ABI_SOFTMAX, ABI_SPARSEGEN };

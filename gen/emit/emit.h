@@ -7,7 +7,7 @@
 #include "masks/base/text.h"
 #include <stdint.h>
 
-enum { EMIT_MAX_PHASES = 4 };
+enum { EMIT_MAX_PHASES = 6 };
 
 struct phase {
     char entry[40];
@@ -21,7 +21,8 @@ struct launch_record {
     uint32_t n_forward, n_backward;
     uint32_t strip_rows;
     /* Workspace of a launch: state_row * batch * heads * rows(n)
-         + (pack_row + partial_row, where the plan has partial items) * slice * heads * rows(n) + workers * (scratch_fixed + scratch_col * max_cols),
+         + (pack_row * rows(n) + partial_row * (rows(n) + seats), where the plan has partial items) * slice * heads
+         + workers * (scratch_fixed + scratch_col * max_cols),
        each part rounded up to 64 bytes, rows(n) = n rounded up to 32, plus 32. */
     uint64_t state_row, pack_row, partial_row, scratch_fixed, scratch_col;
 };

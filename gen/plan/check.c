@@ -287,16 +287,19 @@ static int check_mask(struct checker *c)
     return 0;
 }
 
-/* Of each list partial items first; dearer classes first, within a class by head, then item. */
-static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest, bool by_head)
+/* See enum work_order. */
+static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest, enum work_order order)
 {
     struct abi_work a = t->work[k - 1], b = t->work[k];
-    if (by_head && a.head != b.head)
+    const struct abi_item *x = &t->items[a.item], *y = &t->items[b.item];
+    if (order == WORK_BY_HEAD && a.head != b.head)
         return a.head < b.head;
-    if (t->items[a.item].partial != t->items[b.item].partial)
-        return t->items[a.item].partial;
-    u32 before = work_class(t->items[a.item].cost, largest);
-    u32 here = work_class(t->items[b.item].cost, largest);
+    if (order == WORK_BY_HEAD && x->partial != y->partial)
+        return x->partial;
+    if (order == WORK_LATE && item_resumes(x) != item_resumes(y))
+        return item_resumes(y);
+    u32 before = work_class(x->cost, largest);
+    u32 here = work_class(y->cost, largest);
     if (before != here)
         return before > here;
     return a.head < b.head || (a.head == b.head && a.item < b.item);
@@ -308,6 +311,7 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
     const struct plan_pass *t = c->pass;
     const uint32_t *at = c->plan->at + (size_t)layer * c->plan->heads;
     uint64_t first = t->layer_work[layer][0], count = t->layer_work[layer][1], expected = 0;
+    uint64_t late = 0;
     if (first > t->n_work || count > t->n_work - first)
         return fail(c, "work outside of its table", layer, 0);
     for (uint32_t h = 0; h < c->plan->heads; h++)
@@ -326,10 +330,13 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
         seen[bit / 8] |= (uint8_t)(1 << (bit % 8));
     }
     u32 largest = work_largest(t, first, count);
-    for (uint64_t k = first + 1; k < first + count; k++)
-        if (!in_order(t, k, largest, heads_first(c->pass)))
+    const enum work_order order = work_order(c->plan, t);
+    for (uint64_t k = first; k < first + count; k++) {
+        if (k > first && !in_order(t, k, largest, order))
             return fail(c, "work out of order", t->work[k].head, t->work[k].item);
-    return 0;
+        late += order == WORK_LATE && item_resumes(&t->items[t->work[k].item]);
+    }
+    return late == t->layer_work[layer][2] ? 0 : fail(c, "late work miscounted", layer, 0);
 }
 
 static bool checked_before(const struct plan_pass *t, uint32_t layer)

@@ -3,11 +3,14 @@
 #pragma once
 #include "gen/plan/plan.h"
 
-/* Orders every layer's (head, item) pairs: dearer classes first, within a class by head, then item;
-   or by head, partial items first (`heads_first`). Layers whose heads have the same masks share one
-   list. And lists the items of each head. */
+/* Orders every layer's (head, item) pairs. Layers whose heads have the same masks share one list. And
+   lists the items of each head. */
 void work_build(const struct plan *p, struct plan_pass *pass);
-bool heads_first(const struct plan_pass *pass);
+
+/* Dearer classes first, within a class by head, then item. Where there are partial items: heads one
+   by one, of each the partial items first (CPU); or items that resume last (CUDA). */
+enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_LATE };
+enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 
 /* 16: at least a quarter of the list's largest cost, 15: at least a sixteenth, ... */
 u32 work_class(u32 cost, u32 largest);

@@ -48,8 +48,9 @@ struct plan_pass {
     uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, gathers_room,
         columns_room, patterns_room;
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
-    uint64_t (*layer_work)[2]; /* [layers]: first and count in `work` */
+    uint64_t (*layer_work)[3]; /* [layers]: first and count in `work`, and how many are late */
     uint32_t max_cols, uses;
+    uint32_t seats;               /* that a head needs: the end of the furthest item's */
     uint32_t strip_rows;          /* words of a pattern */
     bool fragments;               /* kernels leave out what is empty of a tile by 16 x 8, ... */
     bool halves;                  /* ... by 16 columns */
@@ -60,6 +61,15 @@ struct plan_pass {
 static inline const u32 *pass_pattern(const struct plan_pass *t, u32 pattern)
 {
     return pattern ? t->patterns + (size_t)(pattern - 1) * t->strip_rows : NULL;
+}
+
+/* Does the item take up what another left of some row? */
+static inline bool item_resumes(const struct abi_item *item)
+{
+    u32 any = 0;
+    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+        any |= item->resume[w];
+    return any;
 }
 
 struct plan {

@@ -55,6 +55,7 @@ static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_pie
 static void add_item(struct plan_pass *t, struct abi_item item)
 {
     t->uses |= item.partial ? (u32)ABI_PARTIAL : 0;
+    t->seats = item.seat + item.seats > t->seats ? item.seat + item.seats : t->seats;
     if (item.cols > t->max_cols)
         t->max_cols = item.cols;
     *MEMORY_PUSH(t->items, t->n_items, t->items_room) = item;

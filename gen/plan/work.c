@@ -7,9 +7,10 @@
 /* The most expensive first, so that the last to finish is small; but items within a factor of four,
    which end nearly together in any order, go head by head and strip by strip, so that a core finds
    the keys and values of the strip before in its cache. Sums that one item leaves to another are to be
-   found there, too: then each head is a list of its own. */
+   found there, too: then each head is a list of its own. CUDA waits between launches alone: there what
+   resumes, of all heads, is a launch of its own. */
 struct entry {
-    u32 list, partial, class, cost;
+    u32 list, late, partial, class, cost;
     struct abi_work work;
 };
 
@@ -22,6 +23,8 @@ static int by_class_and_head(const void *x, const void *y)
 {
     const struct entry *a = x, *b = y;
     int order = descending(b->list, a->list);
+    if (!order)
+        order = descending(b->late, a->late);
     if (!order)
         order = descending(a->partial, b->partial);
     if (!order)
@@ -51,9 +54,11 @@ u32 work_largest(const struct plan_pass *t, uint64_t first, uint64_t count)
     return largest;
 }
 
-bool heads_first(const struct plan_pass *pass)
+enum work_order work_order(const struct plan *p, const struct plan_pass *pass)
 {
-    return pass->uses & ABI_PARTIAL;
+    if (!(pass->uses & ABI_PARTIAL))
+        return WORK_BY_COST;
+    return p->target->kind == TARGET_CPU ? WORK_BY_HEAD : WORK_LATE;
 }
 
 static uint64_t count_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at)
@@ -64,16 +69,30 @@ static uint64_t count_layer(const struct plan *p, const struct plan_pass *t, con
     return count;
 }
 
-static void sort_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at,
-                       struct abi_work *out, uint64_t count)
+static struct entry entry_of(const struct abi_item *item, enum work_order order,
+                             struct abi_work work)
+{
+    return (struct entry){
+        .list = order == WORK_BY_HEAD ? work.head : 0,
+        .late = order == WORK_LATE && item_resumes(item),
+        .partial = order == WORK_BY_HEAD && item->partial,
+        .cost = item->cost,
+        .work = work,
+    };
+}
+
+/* Returns how many are late. */
+static uint64_t sort_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at,
+                           struct abi_work *out, uint64_t count)
 {
     struct entry *list = memory_new(count, sizeof *list);
-    const bool by_head = heads_first(t);
-    uint64_t k = 0;
+    const enum work_order order = work_order(p, t);
+    uint64_t k = 0, late = 0;
     for (uint32_t h = 0; h < p->heads; h++)
-        for (u32 item = t->item_first[at[h]]; item < t->item_first[at[h] + 1]; item++)
-            list[k++] = (struct entry){
-                by_head ? h : 0, t->items[item].partial, 0, t->items[item].cost, {h, item}};
+        for (u32 i = t->item_first[at[h]]; i < t->item_first[at[h] + 1]; i++) {
+            list[k] = entry_of(&t->items[i], order, (struct abi_work){h, i});
+            late += list[k++].late;
+        }
     u32 largest = 0;
     for (k = 0; k < count; k++)
         largest = list[k].cost > largest ? list[k].cost : largest;
@@ -83,6 +102,7 @@ static void sort_layer(const struct plan *p, const struct plan_pass *t, const ui
     for (k = 0; k < count; k++)
         out[k] = list[k].work;
     free(list);
+    return late;
 }
 
 /* An earlier layer with the same masks, or `layer` itself. */
@@ -120,9 +140,9 @@ void work_build(const struct plan *p, struct plan_pass *t)
         }
         uint64_t count = count_layer(p, t, at);
         t->work = memory_resize(t->work, t->n_work + count, sizeof *t->work);
-        sort_layer(p, t, at, t->work + t->n_work, count);
         t->layer_work[l][0] = t->n_work;
         t->layer_work[l][1] = count;
+        t->layer_work[l][2] = sort_layer(p, t, at, t->work + t->n_work, count);
         t->n_work += count;
     }
 }

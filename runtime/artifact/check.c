@@ -170,6 +170,16 @@ static bool own_is_inside(struct abi_item item)
     return true;
 }
 
+/* Parts of a row alone have one seat each, what joins them has no pieces. */
+static bool seats_fit(const struct check *c, const struct abi_item *item)
+{
+    if (!item->seats)
+        return !item->seat;
+    return item->rows == 1 && item->step == 1 && item->own[0] == 1 &&
+           inside(item->seat, item->seats, c->p->seats) &&
+           (item->partial ? item->seats == 1 : item->resume[0] == 1 && !item->pieces);
+}
+
 static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
 {
     struct abi_item item = c->p->items[k];
@@ -188,6 +198,8 @@ static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
         *uses |= 1u << c->p->pieces[i].kind;
     }
     *uses |= item.partial ? (u32)ABI_PARTIAL : 0;
+    if (!seats_fit(c, &item))
+        return refuse(c, "items has no such seats", k);
     if (cols != item.cols || item.cost == 0)
         return refuse(c, "items has wrong sums", k);
     return 0;
@@ -195,21 +207,24 @@ static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
 
 static int check_items(const struct check *c)
 {
-    uint32_t uses = 0, max_cols = 0;
+    uint32_t uses = 0, max_cols = 0, seats = 0;
     for (uint64_t k = 0; k < c->p->n_items; k++) {
         if (check_item(c, k, &uses) < 0)
             return -1;
+        if (c->p->items[k].seat + c->p->items[k].seats > seats)
+            seats = c->p->items[k].seat + c->p->items[k].seats;
         if (c->p->items[k].cols > max_cols)
             max_cols = c->p->items[k].cols;
     }
-    if (uses != c->p->uses || max_cols != c->p->max_cols)
+    if (uses != c->p->uses || max_cols != c->p->max_cols || seats != c->p->seats)
         return error_set(c->e, ERROR_INPUT, "%s: the sums over all items are wrong", c->where);
     return 0;
 }
 
-/* What the items of a mask do to one of its rows; 2 stands for more. */
+/* What the items of a mask do to one of its rows; `parts` are those with a seat. 2 stands for more. */
 struct owners {
     uint8_t whole, partial, resumes;
+    uint32_t parts, joined;
 };
 
 static void count_once(uint8_t *count)
@@ -223,14 +238,24 @@ static void count_rows(const struct abi_item *item, struct owners *row)
         struct owners *o = &row[item->row0 + item->step * r];
         if (!(item->own[r / 32] >> (r % 32) & 1))
             continue;
+        o->parts += item->partial ? item->seats : 0;
+        o->joined += item->partial ? 0 : item->seats;
+        if (item->partial && item->seats)
+            continue;
         count_once(item->partial ? &o->partial : &o->whole);
-        if (item->resume[r / 32] >> (r % 32) & 1)
+        if (item->resume[r / 32] >> (r % 32) & 1 && !item->seats)
             count_once(&o->resumes);
     }
 }
 
+static bool is_owned(const struct owners *o)
+{
+    return o->whole == 1 && o->partial <= 1 && o->partial == o->resumes &&
+           o->parts == o->joined && !(o->parts && o->partial);
+}
+
 /* Each row of the mask has one owner, so that each output is written once, and one more at most that
-   is partial, whose results are taken up. */
+   is partial, whose results are taken up; or as many as have seats that are joined. */
 static int check_owners(const struct check *c)
 {
     const uint32_t *first = c->p->item_first;
@@ -241,7 +266,7 @@ static int check_owners(const struct check *c)
         for (uint64_t k = first[m]; k < first[m + 1]; k++)
             count_rows(&c->p->items[k], row);
         for (uint32_t i = 0; i < c->m->n && r == 0; i++)
-            if (row[i].whole != 1 || row[i].partial > 1 || row[i].partial != row[i].resumes)
+            if (!is_owned(&row[i]))
                 r = refuse(c, "the mask's rows does not have one owner", i);
     }
     free(row);
@@ -307,13 +332,29 @@ static uint32_t count_partials(const struct check *c, struct abi_head h)
     return leading == all ? all : UINT32_MAX;
 }
 
-/* Launches take a head at a time where there are partial items: of each head first those. */
+/* Late works are all that resume, at the end. */
+static int check_late(const struct check *c, const uint64_t *part)
+{
+    for (uint64_t k = 0; k < part[1]; k++)
+        if (part[2] > part[1] ||
+            (part[2] && item_resumes(&c->p->items[c->p->work[part[0] + k].item]) !=
+                            (k >= part[1] - part[2])))
+            return refuse(c, "work is out of order", part[0] + k);
+    return 0;
+}
+
+/* Else launches take a head at a time where there are partial items: of each head first those. */
 static int check_order(const struct check *c)
 {
+    for (uint32_t l = 0; l < c->m->layers; l++)
+        if (check_late(c, c->p->layer_work[l]) < 0)
+            return -1;
     for (uint32_t l = 0; l < c->m->layers && c->p->uses & ABI_PARTIAL; l++) {
         const uint64_t *part = c->p->layer_work[l];
         const struct abi_head *head = c->p->heads + (size_t)l * c->m->heads;
         uint64_t k = part[0];
+        if (part[2])
+            continue;
         for (uint32_t h = 0; h < c->m->heads; h++)
             for (uint32_t i = 0; i < head[h].items; i++, k++)
                 if (c->p->work[k].head != h ||

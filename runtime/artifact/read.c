@@ -74,12 +74,14 @@ static int read_pass(struct reader *r, const json_t *j, const char *prefix,
     char where[512];
     json_int_t max_cols = json_integer_value(json_object_get(j, "max_cols"));
     json_int_t uses = json_integer_value(json_object_get(j, "uses"));
+    json_int_t seats = json_integer_value(json_object_get(j, "seats"));
     snprintf(where, sizeof where, "%.400s: %s", r->path, prefix);
     if (take_tables(r, prefix, m, strip_rows, ret) < 0)
         return -1;
     ret->max_cols = (uint32_t)max_cols;
     ret->uses = (uint32_t)uses;
-    if (max_cols != ret->max_cols || uses != ret->uses)
+    ret->seats = (uint32_t)seats;
+    if (max_cols != ret->max_cols || uses != ret->uses || seats != ret->seats)
         return error_set(r->e, ERROR_INPUT, "%s: sums are out of range", where);
     return pass_check(ret, m, strip_rows, where, r->e);
 }

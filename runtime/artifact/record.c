@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const over_names[] = {"heads", "forward", "transposed", "work"};
+static const char *const over_names[ABI_OVERS] = {
+    "heads", "forward", "transposed", "work", "forward late", "transposed late",
+};
 static const char *const transform_names[] = {"softmax", "sparsegen"};
 
 enum { NAMES_END = -1 };
@@ -170,8 +172,9 @@ static int read_phase(const json_t *j, bool backward, struct phase *ret, const c
         read_number32(j, "threads", max_block_threads, &ret->threads, where, e) < 0 ||
         read_number32(j, "shared_bytes", max_shared_bytes, &ret->shared_bytes, where, e) < 0)
         return -1;
-    int which = find_name(over_names, 4, over);
-    if (which == NAMES_END || (which == ABI_OVER_TRANSPOSED && !backward))
+    int which = find_name(over_names, ABI_OVERS, over);
+    bool turned = which == ABI_OVER_TRANSPOSED || which == ABI_OVER_TRANSPOSED_LATE;
+    if (which == NAMES_END || (turned && !backward))
         return error_set(e, ERROR_INPUT, "%s: a phase cannot go over '%s'", where, over);
     ret->over = (enum abi_over)which;
     return 0;

@@ -20,7 +20,7 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows
         {"work",       "U32", sizeof *p->work / 4,   &p->work,       &p->n_work},
         {"heads",      "U32", sizeof *p->heads / 4,  &p->heads,      &p->n_heads},
         {"item_first", "U32", 1,                     &p->item_first, &x->item_first},
-        {"layer_work", "U64", 2,                     &p->layer_work, &x->layer_work},
+        {"layer_work", "U64", 3,                     &p->layer_work, &x->layer_work},
     };
     memcpy(ret, tables, sizeof tables);
 }

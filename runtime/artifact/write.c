@@ -101,8 +101,8 @@ static void add_pass(struct writer *w, const char *prefix, const struct plan_pas
 
 static json_t *pass_json(const struct plan_pass *p)
 {
-    return json_pack("{s:I, s:I}", "max_cols", (json_int_t)p->max_cols, "uses",
-                     (json_int_t)p->uses);
+    return json_pack("{s:I, s:I, s:I}", "max_cols", (json_int_t)p->max_cols, "uses",
+                     (json_int_t)p->uses, "seats", (json_int_t)p->seats);
 }
 
 static void add_plans(struct writer *w, const struct artifact *a)

@@ -106,7 +106,7 @@ static entry_fn *entry_of(const struct device_code *c, const struct phase *phase
 
 static const struct abi_plan *plan_of(const struct abi_args *a, enum abi_over over)
 {
-    return over == ABI_OVER_TRANSPOSED ? &a->transposed : &a->forward;
+    return over_transposed(over) ? &a->transposed : &a->forward;
 }
 
 /* Indices of one work. */

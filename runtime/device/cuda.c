@@ -94,12 +94,23 @@ static int load_module(struct device_code *c, struct error *e)
     return r;
 }
 
+/* The entry's index among c->phase, or that of the next free one. */
+static uint32_t find_phase(const struct device_code *c, const char *entry)
+{
+    uint32_t k = 0;
+    while (k < c->n_phases && strcmp(c->phase[k].entry, entry))
+        k++;
+    return k;
+}
+
 /* Finds a phase's kernel, gives it its shared memory, and counts the blocks of it that fit on the GPU
    at once; c->workers is the largest such count. */
 static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
 {
-    struct loaded_phase *to = &c->phase[c->n_phases];
+    struct loaded_phase *to = &c->phase[find_phase(c, p->entry)];
     int blocks = 0, processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, c->device);
+    if (to->function)
+        return 0;
     memcpy(to->entry, p->entry, sizeof to->entry);
     if (CALL(cuModuleGetFunction, &to->function, c->module, p->entry) < 0 ||
         CALL(cuFuncSetAttribute, to->function, CU_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -193,6 +204,7 @@ static void tables(const struct device_code *c, bool transposed, uint32_t layer,
     *ret = c->plan[transposed];
     ret->work += pass->layer_work[layer][0];
     ret->works = (u32)pass->layer_work[layer][1];
+    ret->late = (u32)pass->layer_work[layer][2];
     ret->heads += (size_t)layer * c->artifact->mask->heads;
 }
 
@@ -242,37 +254,15 @@ static int load(const struct artifact *a, const struct artifact_target *t, int o
 
 /* ---- launch ---- */
 
-static const struct loaded_phase *loaded(const struct device_code *c, const char *entry)
-{
-    const struct loaded_phase *p = c->phase;
-    while (strcmp(p->entry, entry))
-        p++;
-    return p;
-}
-
-/* What the blocks of a phase share among them (abi.h). */
-static uint64_t count_indices(const struct phase *p, const struct abi_args *a)
-{
-    switch (p->over) {
-    case ABI_OVER_HEADS:
-        return (uint64_t)a->heads * a->slice_batch;
-    case ABI_OVER_FORWARD:
-        return (uint64_t)a->forward.works * a->slice_batch;
-    case ABI_OVER_TRANSPOSED:
-        return (uint64_t)a->transposed.works * a->slice_batch;
-    default:
-        return a->forward.works;
-    }
-}
-
 /* As many blocks as the GPU holds, which go on until all is done; fewer where there is less to do. */
 static int launch_phase(const struct device_code *c, const struct phase *p,
                         const struct device_launch *l, struct error *e)
 {
-    const struct loaded_phase *to = loaded(c, p->entry);
-    uint64_t count = count_indices(p, &l->args);
+    const struct loaded_phase *to = &c->phase[find_phase(c, p->entry)];
+    const struct abi_args args = phase_args(p->over, &l->args);
+    uint64_t count = phase_indices(p->over, &args);
     uint32_t blocks = count < to->fit ? (uint32_t)count : to->fit;
-    void *arguments[] = {(void *)(uintptr_t)&l->args};
+    void *arguments[] = {(void *)(uintptr_t)&args};
     return blocks ? CALL(cuLaunchKernel, to->function, blocks, 1, 1, p->threads, 1, 1,
                          p->shared_bytes, l->stream, arguments, NULL)
                   : 0;

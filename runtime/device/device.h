@@ -56,6 +56,12 @@ struct device {
     int (*sync)(const struct device_code *c, struct error *e);
 };
 
+/* Indices of a phase of a CUDA target, and its arguments: those of the launch, and which works. */
+uint64_t phase_indices(enum abi_over over, const struct abi_args *a);
+struct abi_args phase_args(enum abi_over over, const struct abi_args *a);
+/* Does the phase go over the transposed plan? */
+bool over_transposed(enum abi_over over);
+
 extern const struct device device_cpu, device_cuda, device_emulated;
 extern const struct device *const devices[]; /* ends with null; best first */
 

@@ -29,6 +29,34 @@ static bool parse_ordinal(const char *text, int *ret)
     return !*end && n < 1024;
 }
 
+bool over_transposed(enum abi_over over)
+{
+    return over == ABI_OVER_TRANSPOSED || over == ABI_OVER_TRANSPOSED_LATE;
+}
+
+struct abi_args phase_args(enum abi_over over, const struct abi_args *a)
+{
+    struct abi_args ret = *a;
+    ret.late = over == ABI_OVER_FORWARD_LATE || over == ABI_OVER_TRANSPOSED_LATE;
+    return ret;
+}
+
+uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
+{
+    const struct abi_plan *p = over_transposed(over) ? &a->transposed : &a->forward;
+    switch (over) {
+    case ABI_OVER_HEADS:
+        return (uint64_t)a->heads * a->slice_batch;
+    case ABI_OVER_WORK:
+        return p->works;
+    case ABI_OVER_FORWARD_LATE:
+    case ABI_OVER_TRANSPOSED_LATE:
+        return (uint64_t)p->late * a->slice_batch;
+    default:
+        return (uint64_t)(p->works - p->late) * a->slice_batch;
+    }
+}
+
 int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e)
 {
     int ordinal = 0;

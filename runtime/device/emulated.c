@@ -227,7 +227,8 @@ static int run_mapped(const struct device_code *c, const struct phase *p,
 
 /* One block; its error, if any, to *e. Blocks of a phase are independent. */
 static int run_block(const struct device_code *c, const struct phase *p,
-                     const struct device_launch *l, uint32_t block, struct error *e)
+                     const struct abi_args *args, const struct device_launch *l, uint32_t block,
+                     struct error *e)
 {
     struct emulation_banks *asked = atomic_load(&asked_banks);
     struct emulation_launch run = {.block = block,
@@ -238,7 +239,7 @@ static int run_block(const struct device_code *c, const struct phase *p,
                                    .banks = asked ? memory_new(1, sizeof *asked) : NULL,
                                    .exp2 = exp2f,
                                    .log2 = log2f};
-    int r = run_mapped(c, p, &l->args, &run, e);
+    int r = run_mapped(c, p, args, &run, e);
     if (asked)
         add_banks(asked, run.banks);
     free(run.banks);
@@ -248,11 +249,14 @@ static int run_block(const struct device_code *c, const struct phase *p,
 static int run_phase(const struct device_code *c, const struct phase *p,
                      const struct device_launch *l, struct error *e)
 {
-    struct error *errors = memory_new(l->workers, sizeof *errors);
+    const struct abi_args args = phase_args(p->over, &l->args);
     int r = 0;
+    if (!phase_indices(p->over, &args))
+        return 0;
+    struct error *errors = memory_new(l->workers, sizeof *errors);
 #pragma omp parallel for schedule(dynamic, 1)
     for (uint32_t block = 0; block < l->workers; block++)
-        run_block(c, p, l, block, &errors[block]);
+        run_block(c, p, &args, l, block, &errors[block]);
     for (uint32_t block = 0; block < l->workers && r == 0; block++)
         if (errors[block].kind != ERROR_NONE)
             r = error_set(e, errors[block].kind, "%s", errors[block].text);

@@ -88,6 +88,10 @@ LIE(head_first,    p->heads[0].item++)
 LIE(head_items,    p->heads[p->n_heads - 1].items++)
 LIE(first_order,   p->item_first[0] = 1)
 LIE(first_last,    p->item_first[a->mask->n_patterns]--)
+LIE(layer_late,    p->layer_work[0][2] = p->layer_work[0][1] + 1)
+LIE(item_seat,     p->items[0].seat = 1)
+LIE(item_seats,    p->items[0].seats = UINT32_MAX)
+LIE(seats,         p->seats++)
 LIE(max_cols,      p->max_cols--)
 LIE(uses,          p->uses ^= 1u << ABI_TILES)
 LIE_IF(strip_rows,    p->n_patterns == 0, a->plan[0].strip_rows = 64)
@@ -264,7 +268,7 @@ static const struct {
     NAMED(gather_column), NAMED(gather_order), NAMED(gather_beyond),
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
     NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
-    NAMED(max_cols), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
+    NAMED(max_cols), NAMED(layer_late), NAMED(item_seat), NAMED(item_seats), NAMED(seats), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(head_dim),
     NAMED(mask_at), NAMED(mask_at_big), NAMED(mask_run_end), NAMED(mask_run_order),

@@ -98,6 +98,7 @@ static void walk_item(const struct plan_pass *p, uint32_t n, uint32_t strip_rows
     for (uint32_t k = 0; k < w.item.pieces; k++)
         cols += walk_piece(&w, (uint64_t)w.item.piece + k);
     must(cols <= p->max_cols, "need more scratch than it is given");
+    must((uint64_t)w.item.seat + w.item.seats <= p->seats, "sit where there is no seat");
 }
 
 static void walk_pass(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows)
@@ -109,6 +110,7 @@ static void walk_pass(const struct plan_pass *p, const struct mask *m, uint32_t 
     }
     for (uint32_t l = 0; l < m->layers; l++)
         for (uint64_t k = 0; k < p->layer_work[l][1]; k++) {
+            must(p->layer_work[l][2] <= p->layer_work[l][1], "have more late work than work");
             must(p->layer_work[l][0] + k < p->n_work, "leave the work");
             struct abi_work w = p->work[p->layer_work[l][0] + k];
             must(w.head < m->heads, "work on a head that is not there");
