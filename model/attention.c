@@ -61,18 +61,21 @@ static int compile(const struct mask *m, const struct features *f,
                    struct error *e)
 {
     const struct target *found[1];
-    struct compile_request r = {
-        .mask = m, .targets = found, .features = *f, .progress = o->progress};
+    struct compile_request r = {.mask = m,
+                                .targets = found,
+                                .features = *f,
+                                .progress = o->progress,
+                                .text_only = o->text_only};
     uint8_t *bytes;
     uint64_t size;
-    if (targets_resolve("cpu", f, found, 1, &r.n_targets, e) < 0)
+    if (targets_resolve(o->target ? o->target : "cpu", f, found, 1, &r.n_targets, e) < 0)
         return -1;
     r.cache = cache_open(NULL);
     int result = kernel_compile(&r, &bytes, &size, e);
     cache_close(r.cache);
     if (result < 0)
         return -1;
-    result = kernel_load(bytes, size, m->source, "cpu", ret, e);
+    result = kernel_load(bytes, size, m->source, o->device ? o->device : "cpu", ret, e);
     free(bytes);
     return result;
 }
@@ -134,6 +137,7 @@ static struct maskc_launch make_launch(const struct attention *a,
         .workspace = c->workspace,
         .workspace_bytes = c->workspace_bytes,
         .threads = c->threads,
+        .stream = c->stream,
     };
     if (base) {
         l.key.data = base + (size_t)columns * element;

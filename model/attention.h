@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of the encoder: a kernel of maskc's for the model's mask, launched on packed batches that
-   lie in the fused projection of query, key and value. */
+   lie in the fused projection of query, key and value. Pointers of a call are the device's. */
 #pragma once
 #include "masks/mask.h"
 #include "model/config.h"
@@ -23,6 +23,9 @@ struct attention_options {
     const char *mask;      /* null: the model's own, else dense */
     const char *transform; /* null: the model's own, else softmax */
     enum element dtype;
+    const char *device;                 /* as maskc_load takes it; null: "cpu" */
+    const char *target;                 /* that the kernel is compiled for; null: "cpu" */
+    bool text_only;                     /* the device needs no binary */
     void (*progress)(const char *step); /* null: nobody */
 };
 
@@ -44,6 +47,7 @@ struct attention_call {
     float *lse;             /* [heads, tokens]: written */
     void *workspace;
     uint64_t workspace_bytes;
+    void *stream; /* cuda: or null */
 };
 uint64_t attention_workspace(const struct attention *a, const struct attention_call *c);
 int attention_run(const struct attention *a, const struct attention_call *c, struct error *e);

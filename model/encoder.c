@@ -29,7 +29,7 @@ static void read_all(const struct build *b, const char *name, float *ret)
     tensor_to_f32(t, 0, t->parameter.count, ret);
 }
 
-static void read_norm(const struct build *b, const char *prefix, struct norm *ret)
+static int read_norm(const struct build *b, const char *prefix, struct norm *ret)
 {
     char name[PARAMETER_NAME_BYTES];
     uint32_t size = b->g->config.hidden;
@@ -40,6 +40,7 @@ static void read_norm(const struct build *b, const char *prefix, struct norm *re
     read_all(b, name, ret->gain);
     snprintf(name, sizeof name, "%s.bias", prefix);
     read_all(b, name, ret->shift);
+    return b->c->backend ? backend_norm(b->c->backend, ret, b->e) : 0;
 }
 
 static void norm_finish(struct norm *n)
@@ -54,7 +55,8 @@ static int pack(const struct build *b, uint32_t in, uint32_t out, enum element y
                 enum after after, struct linear *ret)
 {
     struct linear_shape shape = {in, out, b->g->dtype, y, after};
-    return linear_pack(b->c->matmul, &shape, b->weight, b->bias, ret, b->e);
+    return b->c->backend ? backend_linear(b->c->backend, &shape, b->weight, b->bias, ret, b->e)
+                         : linear_pack(b->c->matmul, &shape, b->weight, b->bias, ret, b->e);
 }
 
 static int pack_plain(const struct build *b, const char *prefix, enum element y,
@@ -138,10 +140,10 @@ static int build_layer(const struct build *b, uint32_t k)
     if (pack_plain(b, name, ELEMENT_F32, AFTER_NONE, &l->outer) < 0)
         return -1;
     snprintf(name, sizeof name, "encoder.layer.%u.attention.output.LayerNorm", k);
-    read_norm(b, name, &l->output_norm);
+    if (read_norm(b, name, &l->output_norm) < 0)
+        return -1;
     snprintf(name, sizeof name, "encoder.layer.%u.output.LayerNorm", k);
-    read_norm(b, name, &l->outer_norm);
-    return 0;
+    return read_norm(b, name, &l->outer_norm);
 }
 
 /* ---- heads ---- */
@@ -152,9 +154,9 @@ static int pack_words(const struct build *b)
     const struct model_config *m = &b->g->config;
     const struct tensor *t = tensor_of(b, "cls.predictions.decoder.weight");
     const char *transform = "cls.predictions.transform.dense";
-    if (pack_plain(b, transform, ELEMENT_F32, activation_of(m), &b->c->words_dense) < 0)
+    if (pack_plain(b, transform, ELEMENT_F32, activation_of(m), &b->c->words_dense) < 0 ||
+        read_norm(b, "cls.predictions.transform.LayerNorm", &b->c->words_norm) < 0)
         return -1;
-    read_norm(b, "cls.predictions.transform.LayerNorm", &b->c->words_norm);
     tensor_to_f32(t ? t : b->c->words, 0, (uint64_t)m->vocabulary * m->hidden, b->weight);
     read_all(b, "cls.predictions.bias", b->bias);
     return pack(b, m->hidden, m->vocabulary, ELEMENT_F32, AFTER_NONE, &b->c->words_out);
@@ -180,7 +182,29 @@ static int build_heads(const struct build *b)
 
 /* ---- all ---- */
 
-static void build_embeddings(const struct build *b)
+/* The tables move to the device; the host keeps none. */
+static int move_embeddings(const struct build *b)
+{
+    const struct model_config *m = &b->g->config;
+    struct encoder *c = b->c;
+    struct backend *to = c->backend;
+    const uint64_t words = (uint64_t)m->vocabulary * m->hidden;
+    const enum element dtype = b->g->dtype;
+    float *positions = c->positions, *types = c->types;
+    tensor_to_f32(c->words, 0, words, b->weight);
+    void *own = memory_new(words, element_bytes(dtype));
+    elements_from_f32(dtype, b->weight, words, own);
+    c->device_words = backend_keep(to, own, words * element_bytes(dtype), b->e);
+    free(own);
+    c->positions =
+        backend_keep(to, positions, (uint64_t)m->positions * m->hidden * sizeof(float), b->e);
+    c->types = backend_keep(to, types, (uint64_t)m->types * m->hidden * sizeof(float), b->e);
+    free(positions);
+    free(types);
+    return c->device_words && c->positions && c->types ? 0 : -1;
+}
+
+static int build_embeddings(const struct build *b)
 {
     const struct model_config *m = &b->g->config;
     b->c->words = tensor_of(b, "embeddings.word_embeddings.weight");
@@ -188,7 +212,9 @@ static void build_embeddings(const struct build *b)
     b->c->types = memory_aligned((size_t)m->types * m->hidden, sizeof(float));
     read_all(b, "embeddings.position_embeddings.weight", b->c->positions);
     read_all(b, "embeddings.token_type_embeddings.weight", b->c->types);
-    read_norm(b, "embeddings.LayerNorm", &b->c->embeddings_norm);
+    if (b->c->backend && move_embeddings(b) < 0)
+        return -1;
+    return read_norm(b, "embeddings.LayerNorm", &b->c->embeddings_norm);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -203,7 +229,7 @@ static uint64_t largest(const struct engine *g, uint64_t *ret_bias)
     uint64_t outs =
         larger(larger((uint64_t)3 * attention_columns(m), m->intermediate), m->hidden);
     outs = larger(outs, m->labels);
-    if (g->parts & PART_MLM)
+    if (g->parts & PART_MLM || g->encoder->backend)
         outs = larger(outs, m->vocabulary);
     *ret_bias = outs;
     return outs * m->hidden;
@@ -217,8 +243,7 @@ int encoder_new(struct engine *g, struct error *e)
     b.bias = memory_new(bias, sizeof(float));
     b.c->rows = rows_functions();
     b.c->layer = memory_new(g->config.layers, sizeof *b.c->layer);
-    build_embeddings(&b);
-    int r = 0;
+    int r = build_embeddings(&b);
     for (uint32_t k = 0; k < g->config.layers && r == 0; k++)
         r = build_layer(&b, k);
     if (r == 0)
@@ -238,10 +263,9 @@ static void layer_finish(struct layer *l)
     norm_finish(&l->outer_norm);
 }
 
-void encoder_destroy(struct encoder *c, const struct model_config *config)
+/* What is packed for the CPU; a backend's numbers are its own. */
+static void finish_packed(struct encoder *c, const struct model_config *config)
 {
-    if (!c)
-        return;
     for (uint32_t k = 0; c->layer && k < config->layers; k++)
         layer_finish(&c->layer[k]);
     linear_finish(&c->pooler);
@@ -252,10 +276,19 @@ void encoder_destroy(struct encoder *c, const struct model_config *config)
     linear_finish(&c->span);
     norm_finish(&c->words_norm);
     norm_finish(&c->embeddings_norm);
-    attention_finish(&c->attention);
-    matmul_destroy(c->matmul);
-    free(c->layer);
     free(c->positions);
     free(c->types);
+}
+
+void encoder_destroy(struct encoder *c, const struct model_config *config)
+{
+    if (!c)
+        return;
+    attention_finish(&c->attention);
+    if (!c->backend)
+        finish_packed(c, config);
+    backend_close(c->backend);
+    matmul_destroy(c->matmul);
+    free(c->layer);
     free(c);
 }

@@ -2,6 +2,7 @@
 /* Inside an engine: what is packed, and what a call works in. */
 #pragma once
 #include "model/attention.h"
+#include "model/device/backend.h"
 #include "model/engine.h"
 #include "model/linear.h"
 #include "model/rows.h"
@@ -14,9 +15,11 @@ struct layer {
 };
 
 struct encoder {
-    struct matmul *matmul;
+    struct backend *backend; /* null: the CPU; else all that is numbers below lies there */
+    struct matmul *matmul;   /* the CPU's */
     const struct row_functions *rows;
     const struct tensor *words; /* the engine's weights' own */
+    void *device_words;         /* [vocabulary, H] in the engine's dtype, on a device */
     float *positions, *types;   /* [positions, H], [types, H] */
     struct norm embeddings_norm;
     struct layer *layer; /* [layers] */
@@ -43,6 +46,8 @@ struct arena {
         offsets_bytes, gathered_bytes, between_bytes, logits_bytes;
     struct panel_room *panel; /* [panels_room] */
     uint32_t panels, panel_rows;
+    const struct backend *backend; /* of the room's memory on a device, or null */
+    struct device_arena *device;
 };
 
 /* Packs everything that g's config, weights and parts ask for. */

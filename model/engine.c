@@ -2,6 +2,7 @@
 /* Loading an engine, and the memory of its rooms; the passes are in forward.c. */
 #include "model/engine.h"
 #include "masks/base/memory.h"
+#include "model/device/pass.h"
 #include "model/encoder.h"
 #include "model/json.h"
 #include <omp.h>
@@ -59,19 +60,47 @@ static void tell(const struct engine_options *o, const char *step)
         o->progress(step);
 }
 
+/* The device, or what the CPU multiplies with. */
+static int open_device(const struct engine_options *o, struct engine *g, struct error *e)
+{
+    struct rows_features f = {o->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32, g->config.hidden};
+    struct encoder *c = g->encoder;
+    if (backend_open(o->device, &f, &c->backend, e) < 0)
+        return -1;
+    if (!c->backend)
+        c->matmul = matmul_new(e);
+    return c->backend || c->matmul ? 0 : -1;
+}
+
+static struct attention_options attention_of(const char *folder, const struct engine_options *o,
+                                             const struct backend *b)
+{
+    struct attention_options a = {.folder = folder,
+                                  .mask = o->mask,
+                                  .transform = o->transform,
+                                  .dtype = o->dtype,
+                                  .progress = o->progress};
+    if (b) {
+        a.device = o->device;
+        a.target = b->driver->target;
+        a.text_only = b->driver->text_only;
+    }
+    return a;
+}
+
 static int load(const char *folder, const struct engine_options *o, struct engine *g,
                 struct error *e)
 {
-    struct attention_options attention = {folder, o->mask, o->transform, o->dtype, o->progress};
     tell(o, "reading weights");
     if (read_files(folder, o, g, e) < 0)
         return -1;
     g->longest = g->config.positions;
     g->encoder = memory_new(1, sizeof *g->encoder);
-    g->encoder->matmul = matmul_new(e);
-    if (!g->encoder->matmul)
+    tell(o, "opening the device");
+    if (open_device(o, g, e) < 0)
         return -1;
     tell(o, "compiling attention");
+    struct attention_options attention = attention_of(folder, o, g->encoder->backend);
     if (attention_new(&g->config, &attention, &g->encoder->attention, e) < 0)
         return -1;
     tell(o, "packing weights");
@@ -166,6 +195,7 @@ void engine_room_finish(struct engine_room *room)
 {
     struct arena *a = room->arena;
     if (a) {
+        device_arena_finish(a->backend, a->device);
         free(a->projection);
         free(a->context);
         free(a->lse);

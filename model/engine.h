@@ -20,6 +20,7 @@ struct engine_options {
         *transform;     /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
+    const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */
     uint32_t parts; /* PART_ bits of the heads to make ready; those that the files lack are an
                               error that names them */
     enum tokenizer_compat compat;

@@ -4,6 +4,7 @@
    thread, so that what lies between the products stays in that core's cache. A batch with few rows for
    each thread is one panel, and every product is divided among the threads ("team"). */
 #include "masks/base/memory.h"
+#include "model/device/pass.h"
 #include "model/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -352,6 +353,11 @@ static int prepare(struct pass *p, uint32_t n, struct error *e)
     return 0;
 }
 
+static int encode(struct pass *p, uint32_t n, struct error *e)
+{
+    return prepare(p, n, e) < 0 ? -1 : run(p, e);
+}
+
 int engine_encode(const struct engine *g, const struct sequence *list, uint32_t n,
                   struct engine_room *room, struct error *e)
 {
@@ -361,9 +367,8 @@ int engine_encode(const struct engine *g, const struct sequence *list, uint32_t 
         return -1;
     int before = omp_get_max_threads();
     omp_set_num_threads((int)g->threads);
-    int r = prepare(&p, n, e);
-    if (r == 0)
-        r = run(&p, e);
+    int r = g->encoder->backend ? device_encode(g, list, n, p.tokens, p.longest, room, e)
+                                : encode(&p, n, e);
     omp_set_num_threads(before);
     return r;
 }

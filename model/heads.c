@@ -2,6 +2,7 @@
 /* Every head gathers rows of the hidden states and takes them through one product or two. */
 #include "model/heads.h"
 #include "masks/base/memory.h"
+#include "model/device/pass.h"
 #include "model/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
@@ -60,6 +61,8 @@ static int run_chunk(const struct engine *g, struct engine_room *room, const str
 {
     struct arena *a = room->arena;
     const void *x;
+    if (g->encoder->backend)
+        return device_head(g, room, h->first, h->norm, h->last, rows, n, ret, e);
     gather(g, room, rows, n);
     x = a->gathered;
     if (h->first) {

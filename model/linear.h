@@ -21,6 +21,7 @@ struct linear {
     void *packed;
     float *bias;           /* [out] */
     struct layout *layout; /* internal */
+    void *fused_bias; /* on a device: [out] of y's type; packed and bias are the device's too */
 };
 struct linear_shape {
     uint32_t in, out;

@@ -113,13 +113,25 @@ struct crew {
 
 enum { CREW_MAX = 4 };
 
+/* What stands for a binary that nobody runs. */
+static struct binary no_binary(void)
+{
+    static const char none[] = "none";
+    struct binary b = {.bytes = memory_copy(none, sizeof none), .size = sizeof none};
+    memcpy(b.compiler, none, sizeof none);
+    return b;
+}
+
 static void *compile_next(void *argument)
 {
     struct crew *c = argument;
     const struct compile_request *r = c->p->request;
     for (uint32_t k; (k = atomic_fetch_add(&c->next, 1)) < r->n_targets;)
-        c->result[k] = compile_source(c->p->source[k], r->targets[k], r->cache,
-                                      &c->p->binary[k], &c->error[k]);
+        if (r->text_only && r->targets[k]->kind == TARGET_CUDA)
+            c->p->binary[k] = no_binary();
+        else
+            c->result[k] = compile_source(c->p->source[k], r->targets[k], r->cache,
+                                          &c->p->binary[k], &c->error[k]);
     return NULL;
 }
 

@@ -24,6 +24,7 @@ struct compile_request {
     const char *machine;                   /* as machine_choose has it, and ... */
     const struct calibration *calibration; /* ... null: none is stored */
     struct cache *cache;
+    bool text_only; /* CUDA targets: no binary, only the text that the emulation compiles */
     void (*progress)(const char *step);
 };
 int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret_size,

@@ -41,6 +41,14 @@ struct source {
 
 /* features_check must have passed. */
 struct source *emit_source(const struct target *t, const struct features *f);
+
+/* The row kernels of a model (templates/rows): what its matrix products leave to do, for CUDA targets. The
+   launch record is empty; templates/rows/args.h says how they are launched. */
+struct rows_features {
+    enum abi_dtype dtype; /* ABI_F32 or ABI_BF16 */
+    uint32_t hidden;      /* length of a row, 1 or more */
+};
+struct source *rows_source(const struct rows_features *f);
 void source_destroy(struct source *s);
 
 /* The generated header alone: for goldens. Deterministic: no date, path or pointer. */

@@ -11,12 +11,16 @@ struct cu_context;
 struct cu_module;
 struct cu_function;
 struct cu_stream;
+struct cu_graph;
+struct cu_graph_exec;
 
 enum {
     CU_MULTIPROCESSOR_COUNT = 16,
     CU_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_COMPUTE_CAPABILITY_MINOR = 76,
     CU_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8, /* a function's attribute */
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
     CU_JIT_ERROR_LOG_BUFFER = 5,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
@@ -53,5 +57,21 @@ enum {
     S(cuMemAlloc_v2, (cu_pointer *pointer, size_t bytes))                                      \
     S(cuMemFree_v2, (cu_pointer pointer))                                                      \
     S(cuMemcpyHtoD_v2, (cu_pointer to, const void *from, size_t bytes))                        \
-    S(cuMemcpyDtoH_v2, (void *to, cu_pointer from, size_t bytes))
+    S(cuMemcpyDtoH_v2, (void *to, cu_pointer from, size_t bytes))                              \
+    S(cuMemcpyHtoDAsync_v2, (cu_pointer to, const void *from, size_t bytes,                    \
+                             struct cu_stream *stream))                                        \
+    S(cuMemcpyDtoHAsync_v2, (void *to, cu_pointer from, size_t bytes,                          \
+                             struct cu_stream *stream))                                        \
+    S(cuMemsetD8Async, (cu_pointer to, unsigned char value, size_t bytes,                      \
+                        struct cu_stream *stream))                                             \
+    S(cuStreamCreate, (struct cu_stream **stream, unsigned flags))                             \
+    S(cuStreamDestroy_v2, (struct cu_stream *stream))                                          \
+    S(cuStreamSynchronize, (struct cu_stream *stream))                                         \
+    S(cuStreamBeginCapture_v2, (struct cu_stream *stream, int mode))                           \
+    S(cuStreamEndCapture, (struct cu_stream *stream, struct cu_graph **graph))                 \
+    S(cuGraphInstantiateWithFlags, (struct cu_graph_exec **exec, struct cu_graph *graph,       \
+                                    unsigned long long flags))                                 \
+    S(cuGraphLaunch, (struct cu_graph_exec *exec, struct cu_stream *stream))                   \
+    S(cuGraphExecDestroy, (struct cu_graph_exec *exec))                                        \
+    S(cuGraphDestroy, (struct cu_graph *graph))
 /* clang-format on */

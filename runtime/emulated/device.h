@@ -7,7 +7,8 @@
 #define DEVICE                          static inline
 #define ENTRY(name)                     __attribute__((visibility("default"))) void name
 #define ENTRY_OF(name, threads, blocks) ENTRY(name)
-#define ARGS                            const struct abi_args
+#define ARGS_STRUCT                     struct abi_args /* unless the kernel's text says another */
+#define ARGS                            const ARGS_STRUCT
 #define UNROLL
 #define UNROLL_4
 #define NO_UNROLL

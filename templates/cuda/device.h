@@ -12,6 +12,10 @@ struct ALIGNED_16 f4 {
     float x, y, z, w;
 };
 
+#ifndef ARGS_STRUCT /* what an entry receives */
+#define ARGS_STRUCT struct abi_args
+#endif
+
 #ifndef MASKC_EMULATION
 
 #define DEVICE      static __device__ __forceinline__
@@ -19,7 +23,7 @@ struct ALIGNED_16 f4 {
 /* Threads of a block, and blocks that are to fit a processor at a time. */
 #define ENTRY_OF(name, threads, blocks) \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name
-#define ARGS      const __grid_constant__ struct abi_args
+#define ARGS      const __grid_constant__ ARGS_STRUCT
 #define UNROLL    _Pragma("unroll")
 #define UNROLL_4  _Pragma("unroll 4")
 #define NO_UNROLL _Pragma("unroll 1")

@@ -214,3 +214,25 @@ FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
     memcpy(to, (const void *)(size_t)from, bytes);
     return 0;
 }
+
+/* ---- what the attention kernels' device never asks for; a driver has them all ---- */
+
+#define UNUSED(name)                                       \
+    __attribute__((visibility("default"))) int name(void); \
+    int name(void)                                         \
+    {                                                      \
+        return NOT_FOUND;                                  \
+    }
+
+UNUSED(cuMemcpyHtoDAsync_v2)
+UNUSED(cuMemcpyDtoHAsync_v2)
+UNUSED(cuMemsetD8Async)
+UNUSED(cuStreamCreate)
+UNUSED(cuStreamDestroy_v2)
+UNUSED(cuStreamSynchronize)
+UNUSED(cuStreamBeginCapture_v2)
+UNUSED(cuStreamEndCapture)
+UNUSED(cuGraphInstantiateWithFlags)
+UNUSED(cuGraphLaunch)
+UNUSED(cuGraphExecDestroy)
+UNUSED(cuGraphDestroy)

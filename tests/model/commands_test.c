@@ -153,6 +153,20 @@ static void masked_words_and_next_sentences(void **state)
 }
 
 /* The model's own mask: window(3), sparsegen. A query of seven tokens sees 4 to 7 keys at most. */
+/* The same words on a device; where there is none, one line says so. */
+static void devices_print_the_same(void **state)
+{
+    (void)state;
+    const char *line = "printf 'ab [MASK] b\\nb\\n' | ";
+    struct outcome cpu = must(line, "fill-mask made --top 3");
+    run(line, "fill-mask made --top 3 --device emulated", cpu.out);
+    outcome_finish(&cpu);
+    struct outcome o = shell_run(NULL, "embed made -o x.npy --device cuda:99");
+    assert_int_equal(o.code, 3);
+    assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
+    outcome_finish(&o);
+}
+
 static void maps_and_their_support(void **state)
 {
     (void)state;
@@ -237,8 +251,8 @@ static const struct {
      "maskbert: nowhere: No such file or directory\n"},
     {NULL, "embed made -o x.npy --dtype f16", 2,
      "maskbert: --dtype f16: f32 or bf16 is expected\n"},
-    {NULL, "embed made -o x.npy --device cuda", 3,
-     "maskbert: --device cuda: maskbert runs on the cpu alone\n"},
+    {NULL, "embed made -o x.npy --device tpu", 2,
+     "maskbert: unknown device 'tpu'; known are cpu, cuda, cuda:N, emulated\n"},
     {NULL, "embed made -o x.npy --max-length 33", 2,
      "maskbert: --max-length 33: the model has 32 positions\n"},
     {NULL, "embed made -o x.npy --mask blockbert-2", 2,
@@ -285,6 +299,7 @@ int main(int count, char **argument)
     const struct CMUnitTest encoder[] = {
         cmocka_unit_test(vectors_of_lines),
         cmocka_unit_test(masked_words_and_next_sentences),
+        cmocka_unit_test(devices_print_the_same),
         cmocka_unit_test(maps_and_their_support),
         cmocka_unit_test(pruned_masks_are_masks),
         cmocka_unit_test(bench_measures_both),

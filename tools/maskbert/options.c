@@ -46,7 +46,7 @@ static const struct row {
     [OPTION_NORMALIZE]  = {"normalize", 0, 0, "Vectors of length 1", FLAG, AT(normalize)},
     [OPTION_RUN_DTYPE]  = {"dtype", 0, "T", "f32 (default) or bf16", TEXT, AT(dtype)},
     [OPTION_RUN_TRANSFORM] = {"transform", 0, "T", "softmax or sparsegen=LAMBDA (default: the model's own, else softmax)", TEXT, AT(transform)},
-    [OPTION_DEVICE]     = {"device", 0, "D", "cpu (default)", TEXT, AT(device)},
+    [OPTION_DEVICE]     = {"device", 0, "D", "cpu (default), cuda, cuda:N or emulated", TEXT, AT(device)},
     [OPTION_BATCH_TOKENS] = {"batch-tokens", 0, "N", "Tokens of a batch (default 4096)", U32, AT(batch_tokens)},
     [OPTION_TOP]        = {"top", 0, "K", "Words for each [MASK] (default 5)", U32, AT(top)},
     [OPTION_LAYER]      = {"layer", 0, "L", "One layer, from 0 (default: all)", TEXT, AT(layer)},

@@ -32,9 +32,6 @@ int session_dtype(const struct options *o, enum element *ret, struct error *e)
 
 static int read_options(const struct options *o, struct engine_options *ret, struct error *e)
 {
-    if (o->device && strcmp(o->device, "cpu"))
-        return error_set(e, ERROR_UNAVAILABLE, "--device %s: maskbert runs on the cpu alone",
-                         o->device);
     if (o->compat && strcmp(o->compat, "hf") && strcmp(o->compat, "google"))
         return error_set(e, ERROR_INPUT, "--tokenizer-compat %s: hf or google is expected",
                          o->compat);
@@ -45,6 +42,7 @@ static int read_options(const struct options *o, struct engine_options *ret, str
         return error_set(e, ERROR_INPUT, "--threads %u: at most 4096", o->threads);
     ret->mask = o->mask;
     ret->transform = o->transform;
+    ret->device = o->device;
     ret->threads = o->threads;
     ret->compat = o->compat && !strcmp(o->compat, "google") ? TOKENIZER_GOOGLE : TOKENIZER_HF;
     ret->progress = session_tell;

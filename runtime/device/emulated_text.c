@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA text compiled by the host compiler together with runtime/emulated, and run block by block with
+   every access to shared memory and every barrier watched. For checking, not for speed. */
+#include "runtime/device/emulated_text.h"
+#include "masks/base/memory.h"
+#include "runtime/cache.h"
+#include "runtime/compile/compile.h"
+#include "runtime/device/host.h"
+#include "runtime/emulated/files.h"
+#include "runtime/emulated/launch.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MAX_FILES = 20 };
+
+struct emulated_text {
+    char name[64];
+    void *object;
+    emulation_memory_fn *memory;
+    emulation_block_fn *block;
+};
+
+/* clang-format off */
+static const char *const flags[] = {
+    "-std=gnu11", "-O2", "-w", "-fPIC", "-shared", "-fno-strict-aliasing",
+    "-fno-stack-protector", "-ffp-contract=off", "-fno-math-errno", NULL,
+};
+/* clang-format on */
+
+/* ---- seed ---- */
+
+static _Atomic uint64_t given_seed; /* set by tests; 0: the environment's */
+
+void emulated_set_seed(uint64_t seed)
+{
+    atomic_store(&given_seed, seed);
+}
+
+static uint64_t order_seed(void)
+{
+    uint64_t seed = atomic_load(&given_seed);
+    const char *text = getenv("MASKC_EMULATION_SEED");
+    return seed || !text ? seed : strtoull(text, NULL, 0);
+}
+
+/* ---- bank conflicts ---- */
+
+static struct emulation_banks *_Atomic asked_banks; /* null: nobody asked */
+
+void emulated_count_banks(struct emulation_banks *ret)
+{
+    if (ret)
+        memset(ret, 0, sizeof *ret);
+    atomic_store(&asked_banks, ret);
+}
+
+static bool same_site(const struct emulation_site *a, const struct emulation_site *b)
+{
+    return a->line == b->line && a->access == b->access && a->bytes == b->bytes &&
+           !strcmp(a->function, b->function);
+}
+
+static void add_site(struct emulation_banks *to, const struct emulation_site *s)
+{
+    uint32_t k = 0;
+    while (k < to->count && !same_site(&to->site[k], s))
+        k++;
+    if (k == EMULATION_MAX_SITES) {
+        to->missed += s->requests;
+    } else if (k == to->count) {
+        to->site[to->count++] = *s;
+    } else {
+        to->site[k].requests += s->requests;
+        to->site[k].turns += s->turns;
+        to->site[k].least += s->least;
+    }
+}
+
+/* Blocks count apart, and add up one after the other. */
+static void add_banks(struct emulation_banks *to, const struct emulation_banks *from)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    for (uint32_t k = 0; k < from->count; k++)
+        add_site(to, &from->site[k]);
+    to->missed += from->missed;
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- compiling the text ---- */
+
+static uint32_t list_files(const char *text, struct source_file *ret)
+{
+    uint32_t count = 1;
+    for (const struct emulation_file *f = emulation_embedded; f->name; f++) {
+        struct source_file file = {f->name, f->text};
+        if (!strcmp(f->name, "emulation.c"))
+            ret[0] = file;
+        else
+            ret[count++] = file;
+    }
+    ret[count++] = (struct source_file){"kernel.cu", text};
+    return count;
+}
+
+static struct cache_key key_of(const struct source *s)
+{
+    struct text all = {0};
+    text_add(&all, "emulation %s\n", host_compiler_version());
+    for (const char *const *f = flags; *f; f++)
+        text_add(&all, "%s\n", *f);
+    for (uint32_t k = 0; k < s->n_files; k++)
+        text_add(&all, "%zu:%s", strlen(s->files[k].text), s->files[k].text);
+    struct cache_key key = cache_key(all.bytes, all.length);
+    text_finish(&all);
+    return key;
+}
+
+/* The shared object, from the cache where it is there. */
+static int compile_text(const char *text, uint8_t **ret, uint64_t *ret_size, struct error *e)
+{
+    struct source_file files[MAX_FILES];
+    struct source source = {.files = files, .n_files = list_files(text, files)};
+    struct cache *cache = cache_open(NULL);
+    struct cache_key key = key_of(&source);
+    int r = 0;
+    if (!cache_get(cache, key, ret, ret_size)) {
+        struct binary made = {0};
+        r = host_compile(&source, flags, &made, e);
+        if (r == 0) {
+            cache_put(cache, key, made.bytes, made.size);
+            *ret_size = made.size;
+            *ret = memory_copy(made.bytes, made.size);
+        }
+        binary_finish(&made);
+    }
+    cache_close(cache);
+    return r;
+}
+
+/* ---- opening ---- */
+
+static int open_object(struct emulated_text *t, const char *text, struct error *e)
+{
+    uint8_t *bytes;
+    uint64_t size;
+    if (compile_text(text, &bytes, &size, e) < 0)
+        return error_prefix(e, "emulation of %s", t->name);
+    t->object = object_open(bytes, size, e);
+    free(bytes);
+    if (!t->object)
+        return error_prefix(e, "emulation of %s", t->name);
+    *(void **)&t->memory = dlsym(t->object, "emulation_memory");
+    *(void **)&t->block = dlsym(t->object, "emulation_block");
+    if (!t->memory || !t->block)
+        return error_set(e, ERROR_INPUT, "emulation of %s: the text replaces the emulation",
+                         t->name);
+    return 0;
+}
+
+struct emulated_text *emulated_open(const char *text, const char *name, struct error *e)
+{
+    struct emulated_text *t = memory_new(1, sizeof *t);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    if (open_object(t, text, e) == 0)
+        return t;
+    emulated_close(t);
+    return NULL;
+}
+
+void emulated_close(struct emulated_text *t)
+{
+    if (t && t->object)
+        dlclose(t->object);
+    free(t);
+}
+
+int emulated_find(const struct emulated_text *t, const char *entry, struct error *e)
+{
+    return dlsym(t->object, entry)
+               ? 0
+               : error_set(e, ERROR_INPUT, "emulation of %s: the text has no entry '%s'",
+                           t->name, entry);
+}
+
+/* ---- running ---- */
+
+/* An entry with all that its blocks have in common. */
+struct call {
+    const struct emulated_text *t;
+    const char *entry;
+    const void *args;
+    const struct emulated_grid *grid;
+};
+
+/* Runs the block in memory of its own. Pages that nobody touches cost nothing: most of the
+   fibers' stacks. */
+static int run_mapped(const struct call *c, struct emulation_launch *run, struct error *e)
+{
+    const size_t bytes = c->t->memory(run);
+    run->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (run->memory == MAP_FAILED)
+        return error_set(e, ERROR_UNAVAILABLE, "no %zu bytes of memory to emulate a block",
+                         bytes);
+    int r = c->t->block(dlsym(c->t->object, c->entry), c->args, run);
+    munmap(run->memory, bytes);
+    return r < 0 ? error_set(e, ERROR_FALSE, "%s: %s", c->entry, run->error) : 0;
+}
+
+/* One block; its error, if any, to *e. Blocks of a launch are independent. */
+static void run_block(const struct call *c, uint32_t block, struct error *e)
+{
+    struct emulation_banks *asked = atomic_load(&asked_banks);
+    struct emulation_launch run = {.block = block,
+                                   .blocks = c->grid->blocks,
+                                   .threads = c->grid->threads,
+                                   .shared_bytes = c->grid->shared_bytes,
+                                   .seed = order_seed(),
+                                   .banks = asked ? memory_new(1, sizeof *asked) : NULL,
+                                   .exp2 = exp2f,
+                                   .log2 = log2f};
+    run_mapped(c, &run, e);
+    if (asked)
+        add_banks(asked, run.banks);
+    free(run.banks);
+}
+
+int emulated_run(const struct emulated_text *t, const char *entry, const void *args,
+                 const struct emulated_grid *grid, struct error *e)
+{
+    const struct call c = {t, entry, args, grid};
+    struct error *errors = memory_new(grid->blocks, sizeof *errors);
+    int r = 0;
+#pragma omp parallel for schedule(dynamic, 1)
+    for (uint32_t block = 0; block < grid->blocks; block++)
+        run_block(&c, block, &errors[block]);
+    for (uint32_t block = 0; block < grid->blocks && r == 0; block++)
+        if (errors[block].kind != ERROR_NONE)
+            r = error_set(e, errors[block].kind, "%s", errors[block].text);
+    free(errors);
+    return r;
+}
