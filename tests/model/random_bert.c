@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/model/random_bert.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "model/init.h"
+#include "model/json.h"
+#include "model/mask.h"
+#include "model/save.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* clang-format off */
+const struct bert_case bert_cases[] = {
+    {"dense",              2, 64, 4, "gelu",     "dense",           "softmax",     0},
+    {"heads of 8",         2, 32, 4, "gelu_new", "window(3)",       "softmax",     0},
+    {"heads of 26",        1, 130, 5, "relu",    "longformer(5,2)", "softmax",     0},
+    {"12 heads, a mask each", 1, 96, 12, "gelu_pytorch_tanh", "dam-s-example", "softmax", 0},
+    {"queries that see nothing", 2, 48, 3, "silu", "window(9) - rows(3)", "softmax", 0},
+    {"sparsegen",          2, 64, 4, "gelu",     "dense",           "sparsegen=-4", -4},
+    {"sparsegen, sparse",  2, 64, 4, "gelu",     "strided(8)",      "sparsegen=-1", -1},
+    {NULL},
+};
+/* clang-format on */
+
+char random_folder[] = "/tmp/maskbert-encoder-XXXXXX";
+
+bool random_begin(void)
+{
+    return mkdtemp(random_folder);
+}
+
+int random_end(void)
+{
+    char line[100];
+    snprintf(line, sizeof line, "rm -r %s", random_folder);
+    return system(line);
+}
+
+uint32_t random_draw(uint32_t below)
+{
+    static uint64_t state = 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)((state >> 33) % below);
+}
+
+/* Adds -0.1 .. 0.1 to what a new model has as 0 or 1 throughout. */
+static void shake(struct weights *w)
+{
+    for (uint32_t k = 0; k < w->n_tensors; k++) {
+        const struct parameter *p = &w->tensor[k].parameter;
+        float *value = w->tensor[k].own;
+        for (uint64_t i = 0; i < p->count && p->first != VALUE_NORMAL_PAD; i++)
+            if (p->first != VALUE_NORMAL)
+                value[i] += ((float)random_draw(2001) - 1000) / 10000;
+    }
+}
+
+void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
+                  const char *act)
+{
+    struct model_config c = {0};
+    struct weights w = {0};
+    struct error e = {0};
+    json_t *json = json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
+        "BertForPreTraining", "model_type", "bert", "vocab_size", VOCABULARY, "hidden_size",
+        (int)hidden, "num_hidden_layers", (int)layers, "num_attention_heads", (int)heads,
+        "intermediate_size", (int)(2 * hidden + 4), "max_position_embeddings", POSITIONS,
+        "type_vocab_size", (int)types, "hidden_act", act);
+    if (config_parse(json, &c, &e) < 0)
+        fail_msg("%s", e.text);
+    json_decref(json);
+    weights_begin(&c, config_parts(&c), &w);
+    weights_initialise(&w, &c, 0.2, 3);
+    shake(&w);
+    if (model_save(random_folder, &c, &w, ELEMENT_F32, &e) < 0)
+        fail_msg("%s", e.text);
+    weights_finish(&w);
+    config_finish(&c);
+}
+
+void batch_make(struct batch *b)
+{
+    static const uint32_t length[SEQUENCES] = {5, POSITIONS,     1,  17, 16,
+                                               2, POSITIONS - 1, 33, 64};
+    for (uint32_t k = 0; k < SEQUENCES; k++) {
+        for (uint32_t i = 0; i < length[k]; i++)
+            b->number[k][i] = random_draw(VOCABULARY);
+        uint32_t first = k % 2 ? length[k] : (length[k] + 1) / 2;
+        b->list[k] = (struct sequence){b->number[k], length[k], first};
+    }
+}
+
+uint32_t batch_tokens(const struct batch *b)
+{
+    uint32_t tokens = 0;
+    for (uint32_t k = 0; k < SEQUENCES; k++)
+        tokens += b->list[k].count;
+    return tokens;
+}
+
+void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,
+                  struct engine_room *room)
+{
+    struct error e = {0};
+    if (engine_encode(g, list, n, room, &e) < 0)
+        fail_msg("%s", e.text);
+}
+
+float *room_rows(const struct engine *g, const struct engine_room *room)
+{
+    float *ret = memory_new((size_t)room->tokens * g->config.hidden, sizeof *ret);
+    for (uint32_t r = 0; r < room->tokens; r++)
+        engine_row(g, room, r, ret + (size_t)r * g->config.hidden);
+    return ret;
+}
+
+float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t n)
+{
+    struct engine_room room = {0};
+    batch_encode(g, list, n, &room);
+    float *ret = room_rows(g, &room);
+    engine_room_finish(&room);
+    return ret;
+}
+
+double *plain_rows(const struct engine *g, const char *mask, const char *transform,
+                   double lambda, const struct batch *b)
+{
+    struct error e = {0};
+    struct mask *m = model_mask(mask, &g->config, &e);
+    struct plain_bert plain = {&g->config, &g->weights, m, strcmp(transform, "softmax") != 0,
+                               lambda};
+    uint32_t h = g->config.hidden, at = 0;
+    double *ret = memory_new((size_t)SEQUENCES * POSITIONS * h, sizeof *ret);
+    for (uint32_t k = 0; k < SEQUENCES; k++) {
+        double *x = plain_hidden(&plain, &b->list[k]);
+        memcpy(ret + (size_t)at * h, x, (size_t)b->list[k].count * h * sizeof *x);
+        at += b->list[k].count;
+        free(x);
+    }
+    mask_destroy(m);
+    return ret;
+}
+
+/* NaN fails both. */
+void must_be_close(const char *name, const float *ours, const double *truth, size_t count,
+                   double worst_allowed, double rms_allowed)
+{
+    double worst = 0, largest = 0, errors = 0, squares = 0;
+    for (size_t k = 0; k < count; k++) {
+        double error = fabs((double)ours[k] - truth[k]);
+        worst = error <= worst ? worst : error;
+        largest = fmax(largest, fabs(truth[k]));
+        errors += error * error;
+        squares += truth[k] * truth[k];
+    }
+    if (!(worst <= worst_allowed * largest))
+        fail_msg("%s: off by %g of the largest value, at most %g", name, worst / largest,
+                 worst_allowed);
+    if (!(sqrt(errors) <= rms_allowed * sqrt(squares)))
+        fail_msg("%s: rms error %g, at most %g", name, sqrt(errors / squares), rms_allowed);
+}
+
+double worst_of(const float *a, const float *b, size_t count)
+{
+    double worst = 0;
+    for (size_t k = 0; k < count; k++) {
+        double error = fabs((double)a[k] - (double)b[k]);
+        worst = error <= worst ? worst : error;
+    }
+    return worst;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models with random weights and batches of random tokens, and BERT in float64 over them: what the tests
+   of the encoder share, whatever the device. What cannot be made fails the test. */
+#pragma once
+#include "tests/model/plain_bert.h"
+
+enum { VOCABULARY = 50, POSITIONS = 70, SEQUENCES = 9 };
+
+/* One table for all devices. */
+struct bert_case {
+    const char *name;
+    uint32_t layers, hidden, heads;
+    const char *act, *mask, *transform;
+    double lambda;
+};
+extern const struct bert_case bert_cases[]; /* ends with a null name */
+
+/* A temporary folder for one model at a time; false: there is none. */
+bool random_begin(void);
+int random_end(void); /* 0: it is removed */
+extern char random_folder[];
+
+/* Below `below`; the same numbers in every run. */
+uint32_t random_draw(uint32_t below);
+/* Biases and norms are random too. */
+void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
+                  const char *act);
+
+struct batch {
+    uint32_t number[SEQUENCES][POSITIONS];
+    struct sequence list[SEQUENCES];
+};
+/* Lengths from 1 to POSITIONS, pairs among them. */
+void batch_make(struct batch *b);
+uint32_t batch_tokens(const struct batch *b);
+
+/* All rows of the last hidden states as f32; caller frees. */
+float *room_rows(const struct engine *g, const struct engine_room *room);
+void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,
+                  struct engine_room *room);
+float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t n);
+/* The same in float64. */
+double *plain_rows(const struct engine *g, const char *mask, const char *transform,
+                   double lambda, const struct batch *b);
+
+/* Of the largest value, and of the root of the mean square. NaN fails both. */
+void must_be_close(const char *name, const float *ours, const double *truth, size_t count,
+                   double worst_allowed, double rms_allowed);
+/* The largest difference; NaN where there is one. */
+double worst_of(const float *a, const float *b, size_t count);
