@@ -8,6 +8,9 @@
 #ifndef DEVICE
 #define DEVICE static inline
 #endif
+#ifndef NO_UNROLL
+#define NO_UNROLL
+#endif
 
 struct philox {
     u32 x, y, z, w;
@@ -28,6 +31,19 @@ DEVICE struct philox philox_round(struct philox c, u32 key0, u32 key1)
 DEVICE struct philox philox_4x32(struct philox counter, u64 seed)
 {
     u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        counter = philox_round(counter, key0, key1);
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return counter;
+}
+
+/* The same in few instructions, for draws of single entries. */
+DEVICE struct philox philox_4x32_short(struct philox counter, u64 seed)
+{
+    u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+    NO_UNROLL
     for (int round = 0; round < 10; round++) {
         counter = philox_round(counter, key0, key1);
         key0 += 0x9E3779B9u;
@@ -67,7 +83,7 @@ DEVICE u32 dropout_half(u32 word, u32 i)
 /* The 16-bit draw of one entry; it is dropped iff the draw is below keep_below. */
 DEVICE u32 dropout_draw(u64 seed, u32 b, u32 h, u32 i, u32 j)
 {
-    struct philox r = philox_4x32(dropout_counter(b, h, i, j), seed);
+    struct philox r = philox_4x32_short(dropout_counter(b, h, i, j), seed);
     return dropout_half(philox_word(r, dropout_word(j)), i);
 }
 

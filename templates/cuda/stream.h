@@ -29,6 +29,7 @@ struct stream {
     u32 buffers, use;          /* constants: groups that the buffer holds (1 or 2) */
     u32 part;                  /* bits 0, 1: the lane's rows take part; 2: all of the warp do */
     u32 turn;                  /* where in the buffer `now` is */
+    u32 ahead;                 /* steps to look ahead before there is a group for `now` */
     struct stage now, next;
     struct group after; /* known early, so that nobody waits for the tables */
 };
@@ -104,39 +105,50 @@ DEVICE void stream_advance(struct stream *s)
 
 /* ---- the stream ---- */
 
-/* Begins at the item's first column. The buffer must be free: a barrier stands before this. */
+/* Begins at the item's first column. The buffer must be free when the first step is taken: a barrier
+   stands before that, or a stream that went to its end, since its last step has one and nothing of the
+   buffer is read after it. */
 DEVICE void stream_start(struct stream *s, const struct job *j)
 {
     s->walk = walk_start(j);
     s->turn = s->buffers - 1;
+    s->ahead = 2;
     s->part = job_has(j, strip_row(0), j->length) | job_has(j, strip_row(1), j->length) << 1;
     s->part |= ANY(s->part != 3) ? 0 : 4;
-    walk_next(&s->walk, &s->after);
-    stream_advance(s);
-    if (s->buffers > 1)
-        stream_issue(s, 0);
+    s->after.slots = s->after.pattern = 0;
 }
 
-/* Goes on to the next group, which is then in shared memory for all; 0 at the end. */
-DEVICE u32 stream_step(struct stream *s)
+/* What is on its way is there for all. */
+DEVICE void stream_arrive(struct stream *s)
 {
     if (s->buffers > 1) {
         s->turn ^= 1;
         put_number(s, s->turn);
-        COPY_ASYNC_WAIT(0);
-        SYNC();
-        s->now = s->next;
-        stream_advance(s);
-        stream_issue(s, s->turn ^ 1);
     } else {
         SYNC();
         stream_issue(s, 0);
         put_number(s, 0);
-        COPY_ASYNC_WAIT(0);
-        SYNC();
+    }
+    COPY_ASYNC_WAIT(0);
+    SYNC();
+}
+
+/* Goes on to the next group, which is then in shared memory for all; 0 at the end. The first step looks
+   ahead in the same loop: the text of a walk is long, and so it stands once. */
+DEVICE u32 stream_step(struct stream *s)
+{
+    u32 ahead;
+    NO_UNROLL
+    do {
+        ahead = s->ahead;
+        if (!ahead)
+            stream_arrive(s);
         s->now = s->next;
         stream_advance(s);
-    }
+        if (s->buffers > 1)
+            stream_issue(s, s->turn ^ 1);
+        s->ahead = ahead ? ahead - 1 : 0;
+    } while (ahead);
     return s->now.group.slots;
 }
 

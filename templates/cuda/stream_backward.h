@@ -43,8 +43,11 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     b->stream.buffers = BACKWARD_BUFFERS;
     b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
     SYNC();
-    copy_strip(b->rows, &first, j);
-    copy_strip(b->rows_grad, &second, j);
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        struct view v = {k ? second.data : first.data, k ? second.row : first.row};
+        copy_strip(b->rows + k * STRIP, &v, j);
+    }
     copy_async_commit();
 }
 
@@ -140,16 +143,20 @@ DEVICE float rounded_state(const struct backward *b, u32 row, u32 there)
     return quad_sum(sum);
 }
 
+/* A loop, since the text is long; no index picks a register. */
 DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 {
-    UNROLL
+    NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 row = strip_row(k), there = job_has(b->job, row, b->job->length);
         float lse = there ? lse_of(b->a, b->job)[job_position(b->job, row)] : 0;
-        r->lse[k] = lse_in_units(lse);
-        r->state[k] = rounded_state(b, row, there);
-        r->sum[k] = r->count[k] = 0;
+        float state = rounded_state(b, row, there);
+        r->lse[0] = k ? r->lse[0] : lse_in_units(lse);
+        r->lse[1] = lse_in_units(lse);
+        r->state[0] = k ? r->state[0] : state;
+        r->state[1] = state;
     }
+    r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = 0;
 }
 
 DEVICE void store_state(const struct backward *b, const struct query_rows *r)
@@ -198,7 +205,6 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
         sums_clear(&weights);
     NO_UNROLL
     for (u32 walk = 0; walk < 2 - ONE_WALK; walk++) {
-        SYNC();
         stream_start(&b.stream, j);
         NO_UNROLL
         while (stream_step(&b.stream))
@@ -259,7 +265,6 @@ enum { KEY_PART = 1, VALUE_PART = 2 };
 /* One walk for dK, dV or both. */
 DEVICE void key_walk(struct backward *b, u32 parts, struct sums *d_k, struct sums *d_v)
 {
-    SYNC();
     stream_start(&b->stream, b->job);
     NO_UNROLL
     while (stream_step(&b->stream)) {

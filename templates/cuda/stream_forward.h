@@ -25,6 +25,7 @@ struct forward {
     struct stream stream;
     struct drop drop;
     struct rows rows;  /* ROWS_HELD */
+    u32 held;          /* they are */
     const half_t *own; /* the warp's rows in shared memory */
     u32 flip;          /* so that the scale is positive: signs of the rows */
     float scale;       /* to base 2 */
@@ -53,10 +54,15 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     copy_strip(shared, &q, j);
     copy_async_commit();
     stream_start(&f->stream, j);
-    if (!ROWS_HELD)
+    f->held = !ROWS_HELD;
+}
+
+/* The rows have arrived with the first columns. */
+DEVICE void hold_rows(struct forward *f)
+{
+    if (f->held)
         return;
-    COPY_ASYNC_WAIT(1);
-    SYNC();
+    f->held = 1;
     UNROLL
     for (u32 k = 0; k < STEPS; k++) {
         load_rows(&f->rows.at[k], f->own, k);
@@ -158,11 +164,12 @@ DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct
     store_strip(o, weight[0], weight[1], SHARED_HALF(), &to, f->job);
 }
 
-DEVICE void forward_group(const struct forward *f, struct softmax *state, struct sums *o)
+DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums *o)
 {
     const struct stage *g = &f->stream.now;
     struct scores s;
     u32 live = live_fragments(g->word);
+    hold_rows(f);
     if (!live)
         return;
     forward_scores(f, &s, live);

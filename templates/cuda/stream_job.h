@@ -134,18 +134,18 @@ DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
 }
 
 /* Writes the warp's 16 rows, times `low` and `high`; `staging` holds the strip's rows for
-   nobody else: the warp writes and reads its own. */
-DEVICE void store_strip(struct sums *s, float low, float high, half_t *staging,
+   nobody else: the warp writes and reads its own, and until now read them by matrix loads alone, which
+   all its lanes do together. */
+DEVICE void store_strip(const struct sums *s, float low, float high, half_t *staging,
                         const struct view *to, const struct job *j)
 {
     half_t *own = staging + THREAD / 32 * 16 * PITCH;
-    sums_scale(s, low, high);
-    SYNC_WARP();
+    half_t *at = own + lane_row(0) * PITCH + lane_pair();
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
-        u32 d = 8 * k + lane_pair();
-        shared_put_u32(own + lane_row(0) * PITCH + d, half_pack(s->at[k].x[0], s->at[k].x[1]));
-        shared_put_u32(own + lane_row(1) * PITCH + d, half_pack(s->at[k].x[2], s->at[k].x[3]));
+        shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
+        shared_put_u32(at + 8 * k + 8 * PITCH,
+                       half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
     }
     SYNC_WARP();
     NO_UNROLL

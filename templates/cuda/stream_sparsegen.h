@@ -21,11 +21,12 @@ DEVICE u32 slot_counts(const struct group *g, u32 fragment, u32 x)
 }
 
 /* Scores of a group to the scratch, -inf where a row does not see. */
-DEVICE void keep_scores(const struct forward *f, float *scratch, float top[2])
+DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
 {
     const struct stage *g = &f->stream.now;
     struct scores s;
     u32 live = live_fragments(g->word);
+    hold_rows(f);
     if (live)
         forward_scores(f, &s, live);
     else
@@ -121,7 +122,6 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
     SYNC_WARP(); /* a quad reads what its lanes wrote */
     find_tau(tau, scratch, f.stream.walk.stored, top, 1 - a->lambda);
     f.stream.use = USE_SECOND;
-    SYNC();
     sums_clear(&o);
     stream_start(&f.stream, j);
     NO_UNROLL

@@ -64,12 +64,6 @@ static const struct spared {
     {"strip_sparsegen", "    SYNC_WARP(); /* a quad reads", "global memory is not watched"},
     {"row_sparsegen", "    SYNC_WARP(); /* a team reads", "global memory is not watched"},
     {"add_kept", "= sees(g->word", "the score in the scratch is -inf already"},
-    /* The last stream_step has a barrier too; these are for whoever changes it, once an item. */
-    {"strip_sparsegen", "    SYNC();", "before a walk begins anew"},
-    {"strip_query_gradient", "    SYNC();", "before a walk begins anew"},
-    {"key_walk", "    SYNC();", "before a walk begins anew"},
-    {"store_strip", "    SYNC_WARP();", "before the rows' place is written to"},
-    {"store_row", "    SYNC();", "before the sums' place is written to"},
 };
 enum { SPARED = sizeof spared / sizeof *spared };
 /* clang-format on */

@@ -55,7 +55,7 @@ static const struct budget {
     {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   0,   0,  60,  68},
     {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   0,  16,  64,  88},
     {"stream", "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   0,   0,  60,  64},
-    {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 128, 144, 152, 176, 255},   0,   0,  80,  88},
+    {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 136, 144, 152, 176, 255},   0,   0,  80,  88},
     {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   0,  16,  80, 112},
     {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   0,  24,  80,  84},
 };
