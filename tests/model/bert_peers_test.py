@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bert_peers_test.py BUILD: tools/bert-peers. What needs torch 2 is skipped, and counted as skipped, where
+this Python has none. Closes with cmocka's lines, so that tools/count_tests adds it up."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = os.path.abspath(sys.argv[1])
+try:
+    import torch
+    has_torch = int(torch.__version__.split(".")[0]) >= 2
+except ImportError:
+    has_torch = False
+
+
+def peers(*arguments):
+    return subprocess.run([sys.executable, ROOT / "tools/bert-peers", "--build", BUILD, *arguments],
+                          capture_output=True, text=True, check=False)
+
+
+def load_program():
+    loader = importlib.machinery.SourceFileLoader("bert_peers", str(ROOT / "tools/bert-peers"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bert_peers", loader))
+    loader.exec_module(module)
+    return module
+
+
+class RowTest(unittest.TestCase):
+    """The table's line of one case, from figures made up here."""
+
+    def row(self, **seconds):
+        program = load_program()
+        case = type("Case", (), {"name": lambda self: "base"})()
+        cell = [{"contender": name.replace("_", " "), "verdict": "ok", "median_s": s} for name, s in seconds.items()]
+        return program.row_of(case, cell, "median_s", None)
+
+    def test_best_of_the_others(self):
+        row = self.row(ours=0.010, sdpa=0.030, sdpa_packed=0.024, compiled=0.025, f32_onnx=0.050)
+        self.assertEqual(row[1:4], ["10.00", "24.00", "25.00"])
+        self.assertEqual(row[-3:], ["2.40 x", "-", "all"])
+
+    def test_our_other_forms_are_no_others(self):
+        self.assertEqual(self.row(ours=0.010, ours_dense=0.001, ours_f32=0.002, sdpa=0.011)[-3], "1.10 x")
+
+    def test_nothing_to_compare_with(self):
+        self.assertEqual(self.row(ours=0.010)[-3], "-")
+
+
+class CommandTest(unittest.TestCase):
+    def refused(self, code, *arguments):
+        r = peers(*arguments)
+        self.assertEqual((r.returncode, r.stdout), (code, ""), r.stderr)
+        self.assertRegex(r.stderr, r"^bert-peers: [^\n]+\n$")
+
+    def test_bad_input(self):
+        self.assertEqual(peers("--threads", "0").returncode, 2)
+        self.refused(2, "--json", "/nonexistent/x.json")
+        self.refused(3, "--build", "/nonexistent")
+
+    @unittest.skipIf(has_torch, "this Python has torch 2")
+    def test_without_torch(self):
+        self.refused(3, "--quick")
+
+    @unittest.skipUnless(has_torch, "this Python has no torch 2")
+    def test_names(self):
+        self.refused(2, "--quick", "--cases", "nosuch")
+        self.refused(2, "--quick", "--contenders", "nosuch")
+
+    @unittest.skipUnless(has_torch, "this Python has no torch 2")
+    def test_quick(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "x.json"
+            names = ["ours", "ours f32", "ours dense", "sdpa", "sdpa packed", "eager", "f32 sdpa"]
+            r = peers("--quick", "--repeat", "2", "--contenders", ",".join(names), "--json", out)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            results = json.loads(out.read_text(encoding="utf-8"))["results"]
+        self.assertEqual({x["contender"] for x in results}, set(names))
+        for x in results:
+            self.assertIn(x["verdict"], ("unjudged",) if x["contender"] == "ours dense" else ("ok", "loose"), x)
+            self.assertGreater(x["median_s"], 0)
+        self.assertEqual(r.stdout.count("\ntiny "), 2)
+
+
+def main():
+    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"[  PASSED  ] {result.testsRun - bad - skipped} test(s).")
+    print(f"[  SKIPPED ] {skipped} test(s).")
+    print(f"[  FAILED  ] {bad} test(s).")
+    sys.exit(bad != 0)
+
+
+if __name__ == "__main__":
+    main()
