@@ -22,10 +22,44 @@ static uint32_t rounded(uint32_t x)
     return (x + ROWS - 1) / ROWS * ROWS;
 }
 
+static uint32_t forward_bytes(const struct features *f, uint32_t rows)
+{
+    return 2 * rows * rounded(f->head_dim) * 2;
+}
+
+/* Q, K, V and dO, then P or dS of the whole head, and 16 words. */
+static uint32_t backward_bytes(const struct features *f, uint32_t rows)
+{
+    return 4 * rows * rounded(f->head_dim) * 2 + 2 * rows * rounded(rows) + 64;
+}
+
 static bool is_candidate(const struct target *t, const struct features *f)
 {
     return t->kind == TARGET_CUDA && f->dtype != ABI_F32 && f->soft == ABI_SOFT_NONE &&
            f->length > 0 && f->length <= FORWARD_BYTES / 4 / ROWS;
+}
+
+static bool fits_forward(const struct target *t, const struct features *f, uint32_t rows)
+{
+    const uint32_t bytes = forward_bytes(f, rows);
+    return bytes <= FORWARD_BYTES && bytes <= t->shared_bytes &&
+           (f->transform != ABI_SPARSEGEN || rows <= SPARSEGEN_ROWS);
+}
+
+static bool fits_backward(const struct target *t, const struct features *f, uint32_t rows)
+{
+    return fits_forward(t, f, rows) && backward_bytes(f, rows) <= t->shared_bytes;
+}
+
+/* Whole strips, whose loads need no limit; the sequence's own rows, in pairs, where a pass fits the
+   target with those alone. */
+static uint32_t stored_rows(const struct target *t, const struct features *f)
+{
+    const uint32_t whole = rounded(f->length), pairs = (f->length + 1) / 2 * 2;
+    const bool backward = f->backward && fits_backward(t, f, pairs);
+    return backward                    ? fits_backward(t, f, whole) ? whole : pairs
+           : fits_forward(t, f, whole) ? whole
+                                       : pairs;
 }
 
 /* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). */
@@ -66,15 +100,14 @@ bool short_forward(const struct target *t, const struct features *f, struct shor
 {
     if (!is_candidate(t, f))
         return false;
-    uint32_t rows = rounded(f->length), bytes = 2 * rows * rounded(f->head_dim) * 2;
-    uint32_t strips = rows / ROWS, rounds = (strips + BLOCK_WARPS - 1) / BLOCK_WARPS;
-    if (bytes > FORWARD_BYTES || bytes > t->shared_bytes ||
-        (f->transform == ABI_SPARSEGEN && rows > SPARSEGEN_ROWS))
+    uint32_t rows = stored_rows(t, f), strips = rounded(rows) / ROWS;
+    uint32_t rounds = (strips + BLOCK_WARPS - 1) / BLOCK_WARPS;
+    if (!fits_forward(t, f, rows))
         return false;
     if (ret) {
         *ret = (struct short_shape){
             .rows = rows, .warps = (strips + rounds - 1) / rounds, .strips = 1};
-        group_heads(t, ret, bytes, forward_registers(f));
+        group_heads(t, ret, forward_bytes(f, rows), forward_registers(f));
     }
     return true;
 }
@@ -88,20 +121,20 @@ static bool two_strips(const struct target *t, const struct features *f, uint32_
     return f->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
 }
 
-/* Q, K, V and dO, then P or dS of the whole head, and 16 words. A warp for every strip of 16. */
+/* A warp for every strip of 16, or for two. */
 bool short_backward(const struct target *t, const struct features *f, struct short_shape *ret)
 {
     if (!f->backward || !short_forward(t, f, NULL))
         return false;
-    uint32_t rows = rounded(f->length), bytes = 4 * rows * rounded(f->head_dim) * 2;
-    bytes += 2 * rows * rows + 64;
-    if (bytes > t->shared_bytes)
+    uint32_t rows = stored_rows(t, f), bytes = backward_bytes(f, rows);
+    if (!fits_backward(t, f, rows))
         return false;
     if (ret) {
-        *ret = (struct short_shape){.rows = rows, .warps = rows / ROWS, .strips = 1};
+        const uint32_t strips = rounded(rows) / ROWS;
+        *ret = (struct short_shape){.rows = rows, .warps = strips, .strips = 1};
         if (two_strips(t, f, rows, bytes)) {
             ret->strips = 2;
-            ret->warps = (rows / ROWS + 1) / 2;
+            ret->warps = (strips + 1) / 2;
         }
         group_heads(t, ret, bytes, backward_registers(f, ret->strips));
     }

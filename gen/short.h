@@ -5,7 +5,7 @@
 #include "gen/target.h"
 
 struct short_shape {
-    uint32_t rows;         /* of a head, rounded up to 16 */
+    uint32_t rows;         /* of a head in shared memory: rounded up to 16, or to 2 */
     uint32_t warps, heads; /* warps of a head, heads of a block */
     uint32_t strips;       /* of 16 rows that a warp works on together */
     uint32_t shared_bytes; /* of a block */

@@ -17,8 +17,8 @@
 
 enum {
     SHORT_STRIPS = SHORT_BACKWARD_STRIPS, /* of a warp: 1 or 2 */
-    SHORT_SQUARE_CHUNKS = SHORT_ROWS / 8,
-    SHORT_SQUARE = SHORT_ROWS * SHORT_ROWS,             /* halves */
+    SHORT_SQUARE_CHUNKS = SHORT_WHOLE / 8,
+    SHORT_SQUARE = SHORT_ROWS * SHORT_WHOLE,            /* halves */
     SHORT_HEAD = 4 * SHORT_OPERAND + SHORT_SQUARE + 32, /* the last: a word for each strip */
 };
 
@@ -26,7 +26,7 @@ typedef char short_backward_fits[SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS *
                                      ? 1
                                      : -1];
 typedef char short_warps_have_all
-    [SHORT_BACKWARD_WARPS * 16 * SHORT_STRIPS >= SHORT_ROWS && SHORT_ROWS / 16 < 16 ? 1 : -1];
+    [SHORT_BACKWARD_WARPS * 16 * SHORT_STRIPS >= SHORT_WHOLE && SHORT_WHOLE / 16 < 16 ? 1 : -1];
 typedef char short_strips_share_an_item[STRIP_ROWS % (16 * SHORT_STRIPS) == 0 ? 1 : -1];
 
 enum short_operand { SHORT_Q, SHORT_K, SHORT_V, SHORT_D_O };
@@ -121,8 +121,10 @@ DEVICE void short_stage(const struct short_scores *s, const struct short_job *j,
         const struct frag_c *c = &s->at[f];
         if (!short_live(t, f & 2, 2))
             continue;
-        shared_put_u32(at, half_pack(c->x[0], c->x[1]));
-        shared_put_u32(at + 8 * SHORT_ROWS, half_pack(c->x[2], c->x[3]));
+        if (!SHORT_CUT || row0 + short_row() < SHORT_ROWS)
+            shared_put_u32(at, half_pack(c->x[0], c->x[1]));
+        if (!SHORT_CUT || row0 + short_row() + 8 < SHORT_ROWS)
+            shared_put_u32(at + 8 * SHORT_WHOLE, half_pack(c->x[2], c->x[3]));
     }
 }
 
@@ -236,6 +238,15 @@ DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u
         short_end_turn(sums, j, row0, state);
 }
 
+/* Zero for queries that are not there, of 16: they were loaded as the last one. */
+DEVICE void short_cut_queries(struct frag_a *a, u32 strip)
+{
+    UNROLL
+    for (u32 k = 0; SHORT_CUT && k < 4; k++)
+        if (16 * strip + 8 * (k / 2) + 2 * short_pair() >= SHORT_ROWS)
+            a->x[k] = 0;
+}
+
 /* The square's columns of the warp's keys, transposed, times the rows of an operand: dV or dK. */
 DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_operand which,
                               const struct abi_tensor *to, float scale)
@@ -246,7 +257,7 @@ DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_op
     for (u32 m = 0; m < SHORT_STRIPS; m++)
         short_clear(sums[m]);
     NO_UNROLL
-    for (u32 strip = 0; strip < SHORT_ROWS / 16; strip++) {
+    for (u32 strip = 0; strip < SHORT_WHOLE / 16; strip++) {
         struct frag_a rows[SHORT_STRIPS];
         u32 on = shared_get_u32(short_map(j, strip)) >> key0 / 16 & ((1u << SHORT_STRIPS) - 1);
         if (!on)
@@ -254,11 +265,12 @@ DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_op
         UNROLL
         for (u32 m = 0; m < SHORT_STRIPS; m++) {
             u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
-            u32 at =
-                short_place(16 * strip + 8 * (lane / 16), lane % 8, chunk, SHORT_SQUARE_CHUNKS);
+            u32 at = short_place_there(16 * strip + 8 * (lane / 16), lane % 8, chunk,
+                                       SHORT_SQUARE_CHUNKS);
             rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
             if (SHORT_STRIPS == 1 || on >> m & 1)
                 matrix_load4_transposed(rows[m].x, short_square(j) + at);
+            short_cut_queries(&rows[m], strip);
         }
         short_apply_rows(sums, rows, SHORT_STRIPS, short_operand(j, which), 16 * strip);
     }

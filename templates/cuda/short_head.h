@@ -12,9 +12,11 @@ enum {
     SHORT_CHUNKS = 2 * SHORT_STEPS,     /* of 8 positions, 16 bytes */
     SHORT_ROLLED = SHORT_STEPS > 8,     /* wide heads are taken in a loop: registers, code */
     SHORT_OPERAND = SHORT_ROWS * SHORT_CHUNKS * 8, /* halves of one operand */
+    SHORT_WHOLE = (SHORT_ROWS + 15) / 16 * 16,     /* rows of whole tiles ... */
+    SHORT_CUT = SHORT_WHOLE > SHORT_ROWS,          /* ... the last of which are not there */
 };
 
-typedef char short_rows_are_whole_tiles[SHORT_ROWS % 16 == 0 && STRIP_ROWS % 16 == 0 ? 1 : -1];
+typedef char short_rows_are_pairs[SHORT_ROWS % 2 == 0 && STRIP_ROWS % 16 == 0 ? 1 : -1];
 
 struct short_job {
     u32 b, h;
@@ -88,13 +90,27 @@ DEVICE u32 short_place(u32 eight, u32 row, u32 chunk, u32 chunks)
     return 8 * eight * chunks + 8 * (row * chunks + (chunk ^ row >> (3 - bits)));
 }
 
-/* Starts copying the sequence's rows of an operand; rows up to the next 16, and positions beyond
-   the head dimension, become zeros. */
+/* A row to load: the last one again where there are no more, for what is not seen or not kept. */
+DEVICE u32 short_there(u32 row)
+{
+    return SHORT_CUT && row >= SHORT_ROWS ? SHORT_ROWS - 1 : row;
+}
+
+/* Place of a chunk of row row + low, row a multiple of 8 and low < 8, or of the last row. */
+DEVICE u32 short_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
+{
+    u32 at = short_there(row + low);
+    return SHORT_CUT ? short_place(at & ~7u, at & 7, chunk, chunks)
+                     : short_place(row, low, chunk, chunks);
+}
+
+/* Starts copying the sequence's rows of an operand; rows up to the next 16 (as far as they are stored),
+   and positions beyond the head dimension, become zeros. */
 DEVICE void short_fetch(half_t *to, const struct abi_tensor *t, const struct short_job *j,
                         u32 warps)
 {
     const u8 *from = short_data(t, j);
-    u32 chunks = (j->length + 15) / 16 * 16 * SHORT_CHUNKS;
+    u32 chunks = short_smaller((j->length + 15) / 16 * 16, SHORT_ROWS) * SHORT_CHUNKS;
     NO_UNROLL
     for (u32 k = 32 * j->warp + short_lane(); k < chunks; k += 32 * warps) {
         u32 row = k / SHORT_CHUNKS, chunk = k % SHORT_CHUNKS;
@@ -114,7 +130,7 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
     u32 at = chunk + short_lane() / 8;
     if (SHORT_CHUNKS % 4 && at >= SHORT_CHUNKS)
         at -= 2;
-    matrix_load4(r, operand + short_place(row, short_lane() % 8, at, SHORT_CHUNKS));
+    matrix_load4(r, operand + short_place_there(row, short_lane() % 8, at, SHORT_CHUNKS));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
@@ -122,16 +138,16 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 DEVICE void short_load_values(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4_transposed(
-        r, operand + short_place(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS));
+    matrix_load4_transposed(r, operand + short_place_there(row + (lane & 8), lane % 8,
+                                                           chunk + lane / 16, SHORT_CHUNKS));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
 DEVICE void short_load_rows(struct frag_a *a, const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4(a->x, operand + short_place(row + (lane & 8), lane % 8, chunk + lane / 16,
-                                             SHORT_CHUNKS));
+    matrix_load4(a->x, operand + short_place_there(row + (lane & 8), lane % 8,
+                                                   chunk + lane / 16, SHORT_CHUNKS));
 }
 
 #endif

@@ -68,9 +68,10 @@ static const struct family {
     uint32_t length;
     bool usual;
 } families[] = {
-    {"float", ABI_F32, 0, true},    {"short", ABI_BF16, 64, false},
-    {"short", ABI_BF16, 128, true}, {"short", ABI_BF16, 384, false},
-    {"short", ABI_F16, 128, false}, {"stream", ABI_BF16, 0, true},
+    {"float", ABI_F32, 0, true},     {"short", ABI_BF16, 64, false},
+    {"short", ABI_BF16, 128, true},  {"short", ABI_BF16, 186, false},
+    {"short", ABI_BF16, 234, false}, {"short", ABI_BF16, 396, false},
+    {"short", ABI_F16, 128, false},  {"stream", ABI_BF16, 0, true},
     {"stream", ABI_F16, 0, false},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
