@@ -141,13 +141,11 @@ int soft_parse(const char *name, enum abi_soft *ret, struct error *e)
 
 int features_check(const struct features *f, const struct target *t, struct error *e)
 {
+    (void)t; /* all take the same */
     if (f->head_dim < 16 || f->head_dim > 256 || f->head_dim % 8)
         return error_set(
             e, ERROR_INPUT,
             "head dimension %u is not supported; expected a multiple of 8 in 16..256",
             f->head_dim);
-    if (f->soft != ABI_SOFT_NONE && t->kind == TARGET_CUDA)
-        return error_set(e, ERROR_INPUT, "soft masks are for CPU targets, not for target %s",
-                         t->name);
     return f->transform == ABI_SPARSEGEN ? check_lambda((double)f->lambda, e) : 0;
 }

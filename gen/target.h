@@ -47,8 +47,7 @@ uint32_t target_strip_rows(const struct target *t, const struct features *f);
 /* The machine that plans assume by default. */
 const char *target_machine(const struct target *t, const struct features *f);
 
-/* D a multiple of 8 in 16..256, lambda below 1, soft masks for CPU targets alone; what is not so is
-   refused with one clear line. */
+/* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */
 int features_check(const struct features *f, const struct target *t, struct error *e);
 const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16" */
 uint32_t dtype_bytes(enum abi_dtype dtype);

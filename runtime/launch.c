@@ -16,7 +16,7 @@ __extension__ typedef unsigned __int128
 /* ---- sizes ---- */
 
 struct shape {
-    uint32_t batch, n, slice, workers;
+    uint32_t batch, n, slice, workers, soft_chunks;
     uint64_t state_rows, seats, pack_stride, partial_at, scratch_stride;
     uint64_t state, soft, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
     uint64_t total;
@@ -68,6 +68,39 @@ static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, uint32_t 
     return fit < 1 ? 1 : fit < batch ? (uint32_t)fit : batch;
 }
 
+/* ---- the gradient of a soft mask ---- */
+
+/* A GPU's blocks each own a tile of dX and a chunk of the batch, and add up the chunks later. */
+static bool has_tiles(const struct launch_record *r)
+{
+    for (uint32_t k = 0; k < r->n_backward; k++)
+        if (r->backward[k].over == ABI_OVER_SOFT)
+            return true;
+    return false;
+}
+
+/* As many chunks as give every processor tiles: the same for all GPUs and any number of blocks, since
+   sums are to be the same. At most 32 MiB then, or dX itself. */
+static uint32_t soft_chunks(const struct mask *m, uint32_t batch)
+{
+    enum { TILE = 64, TILES = 1024 };
+    uint64_t side = (m->n + TILE - 1) / TILE, tiles = side * side * m->heads;
+    uint64_t chunks = (TILES + tiles - 1) / tiles;
+    return chunks < batch ? (uint32_t)chunks : batch;
+}
+
+/* Bytes for what is to be added up; dX itself is such room where it is asked for and not divided. */
+static uint64_t soft_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
+                           uint32_t chunks)
+{
+    const struct mask *m = k->artifact->mask;
+    if (!k->artifact->features.soft || l->pass != MASKC_BACKWARD)
+        return 0;
+    if (!has_tiles(&k->target->launch))
+        return narrow((wide)most_works(k) * (m->n + ABI_TILE_COLS) * 4);
+    return chunks == 1 && l->grad_soft ? 0 : narrow((wide)chunks * m->heads * m->n * m->n * 4);
+}
+
 static struct shape measure(const struct maskc_kernel *k, const struct maskc_launch *l)
 {
     const struct launch_record *r = &k->target->launch;
@@ -87,9 +120,8 @@ static struct shape measure(const struct maskc_kernel *k, const struct maskc_lau
         narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));
     s.slice = slice_of(k, s.batch, s.workers, (wide)s.pack_stride * heads);
     s.state = backward ? narrow((wide)r->state_row * s.batch * heads * s.state_rows) : 0;
-    s.soft = backward && k->artifact->features.soft
-                 ? narrow((wide)most_works(k) * (k->artifact->mask->n + ABI_TILE_COLS) * 4)
-                 : 0;
+    s.soft_chunks = soft_chunks(k->artifact->mask, s.batch);
+    s.soft = soft_bytes(k, l, s.soft_chunks);
     s.pack = narrow((wide)s.pack_stride * s.slice * heads);
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
     s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
@@ -312,6 +344,7 @@ static int fill_soft(const struct context *c, struct abi_args *a)
     a->soft = l->soft;
     a->d_soft = backward ? l->grad_soft : NULL;
     a->d_diagonal = backward ? l->grad_soft_diagonals : NULL;
+    a->soft_chunks = a->d_soft || a->d_diagonal ? c->shape.soft_chunks : 0;
     return 0;
 }
 
@@ -336,7 +369,7 @@ static void fill_workspace(const struct context *c, struct abi_args *a)
         return;
     a->state = c->shape.state ? (float *)(void *)at : NULL;
     at += c->shape.state;
-    a->soft_part = c->shape.soft ? (float *)(void *)at : NULL;
+    a->soft_part = c->shape.soft ? (float *)(void *)at : a->d_soft;
     at += c->shape.soft;
     a->pack = c->shape.pack ? at : NULL;
     at += c->shape.pack;

@@ -64,7 +64,7 @@ struct maskc_options {
     const char *machine;   /* row of the machine table, or "calibrated"; null: this machine as
                               `maskc calibrate` stored it where it runs the target, else by target */
     const char *cache_dir; /* null: $XDG_CACHE_HOME/maskc or ~/.cache/maskc; "": no cache */
-    enum maskc_soft soft;  /* CPU targets */
+    enum maskc_soft soft;
 };
 
 /* A kernel file in memory. */
@@ -152,7 +152,8 @@ struct maskc_launch {
     float *grad_soft, *grad_soft_diagonals;
 };
 
-/* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. */
+/* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels
+   with a soft mask may need less where grad_soft is given: it is read too. */
 MASKC_API uint64_t maskc_workspace_bytes(const struct maskc_kernel *kernel,
                                          const struct maskc_launch *launch);
 

@@ -154,7 +154,10 @@ struct abi_args {
        be null. */
     const float *soft;
     float *d_soft, *d_diagonal;
-    float *soft_part; /* [forward.works][n + ABI_TILE_COLS]: what each item adds to d_diagonal */
+    float *soft_part; /* CPU: [forward.works][n + ABI_TILE_COLS], what each item adds to d_diagonal.
+                         CUDA: [soft_chunks][heads][n][n], dX of each chunk of the batch (of one chunk
+                         maybe d_soft itself) */
+    u32 soft_chunks;  /* CUDA: 1 .. batch, the same for every launch of this size; 0: no dX asked for */
     float *state; /* [batch][heads][state_rows]: per query, sum over keys of P dP (softmax) or its
                      mean over the support (sparsegen); written by dq, read by dkv */
     u64 state_rows;
@@ -175,6 +178,8 @@ struct abi_args {
             ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch).
             ABI_OVER_WORK: work of the forward plan; the entry itself takes the slice's sequences,
             in order, as what sums over the batch must.
+            ABI_OVER_SOFT: parts of dX, as the entry divides it: at most soft_chunks of them for every
+            32 x 32 entries of a head. CUDA alone.
    CUDA, where a plan has late works: the first two go over the others. Those have phases of their
    own, with the same entry: ABI_OVER_FORWARD_LATE, _TRANSPOSED_LATE, and args.late is 1. */
 enum abi_over {
@@ -184,6 +189,7 @@ enum abi_over {
     ABI_OVER_WORK,
     ABI_OVER_FORWARD_LATE,
     ABI_OVER_TRANSPOSED_LATE,
+    ABI_OVER_SOFT,
     ABI_OVERS
 };
 

@@ -62,8 +62,9 @@ void cuda_add_stream(const struct target *t, const struct features *f, struct te
     if (target_matrix(t, f))
         text_add(out,
                  "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
-                 ",\n};\n",
-                 stream_forward_bytes(t, f), stream_backward_bytes(t, f));
+                 ",\n    SOFT_SHARED = %" PRIu32 ",\n};\n",
+                 stream_forward_bytes(t, f), stream_backward_bytes(t, f),
+                 stream_soft_bytes(t, f));
 }
 
 /* ---- files ---- */
@@ -83,10 +84,27 @@ uint32_t cuda_entry_files(const struct target *t, const struct features *f,
         ret[count++] = "cuda/stream_backward.cu";
     if (!target_matrix(t, f))
         ret[count++] = "cuda/attention.cu";
+    if (f->soft && f->backward)
+        ret[count++] = target_matrix(t, f) ? "cuda/stream_soft.cu" : "cuda/soft.cu";
     return count;
 }
 
 /* ---- launch ---- */
+
+/* After the gradient of the queries, which leaves the state. */
+static void add_soft(const struct target *t, const struct features *f,
+                     struct launch_record *ret)
+{
+    const uint32_t shared =
+        target_matrix(t, f) ? stream_soft_bytes(t, f) : cuda_shared_bytes(f->head_dim);
+    const uint32_t sums = t->threads * (uint32_t)sizeof(float);
+    ret->backward[ret->n_backward++] =
+        phase_of("attention_dx", ABI_OVER_SOFT, t->threads, shared);
+    ret->backward[ret->n_backward++] =
+        phase_of("attention_dx_sum", ABI_OVER_SOFT, t->threads, 0);
+    ret->backward[ret->n_backward++] =
+        phase_of("attention_dx_lines", ABI_OVER_SOFT, t->threads, sums);
+}
 
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret)
 {
@@ -108,7 +126,9 @@ void cuda_launch(const struct target *t, const struct features *f, struct launch
             phase_of("attention_dq", ABI_OVER_FORWARD, t->threads, backward);
         ret->backward[ret->n_backward++] =
             phase_of("attention_dkv", ABI_OVER_TRANSPOSED, t->threads, backward);
-        ret->state_row = sizeof(float);
+        ret->state_row = sizeof(float) * (f->soft ? 2 : 1); /* and what it lacks */
+        if (f->soft)
+            add_soft(t, f, ret);
     }
     if (f->transform == ABI_SPARSEGEN) /* scores, a column of the strip each */
         ret->scratch_col = ret->strip_rows * sizeof(float);

@@ -15,7 +15,7 @@ void cuda_add_stream(const struct target *t, const struct features *f, struct te
 
 /* The files that hold the entries of both passes: each family and pass has its own. Where there are
    several, the text to compile includes them. */
-enum { CUDA_MAX_ENTRY_FILES = 3 };
+enum { CUDA_MAX_ENTRY_FILES = 4 };
 uint32_t cuda_entry_files(const struct target *t, const struct features *f,
                           const char *ret[CUDA_MAX_ENTRY_FILES]);
 

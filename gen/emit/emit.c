@@ -40,8 +40,9 @@ static void add_cuda(const struct target *t, const struct features *f,
     cuda_add_stream(t, f, out);
     text_add(out,
              "enum {\n    BACKWARD = %d,\n    THREADS = %" PRIu32
-             ",\n    SHARED_BYTES = %" PRIu32 ",\n",
-             f->backward, t->threads, cuda_shared_bytes(f->head_dim));
+             ",\n    SHARED_BYTES = %" PRIu32 ",\n    SOFT = %d, /* %s */\n",
+             f->backward, t->threads, cuda_shared_bytes(f->head_dim), (int)f->soft,
+             soft_name(f->soft));
 }
 
 void emit_plan_header(const struct target *t, const struct features *f, struct text *out)

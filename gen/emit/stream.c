@@ -24,3 +24,9 @@ uint32_t stream_backward_bytes(const struct target *t, const struct features *f)
     uint32_t buffers = steps(f) <= 8 ? 2 : 1;
     return rows_bytes(f, 2 * target_strip_rows(t, f) + buffers * 2 * COLUMNS);
 }
+
+uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
+{
+    uint32_t groups = steps(f) <= 8 ? 2 : 1;
+    return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
+}

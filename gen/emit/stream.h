@@ -7,3 +7,5 @@
 
 uint32_t stream_forward_bytes(const struct target *t, const struct features *f);
 uint32_t stream_backward_bytes(const struct target *t, const struct features *f);
+/* Of the gradient of a soft mask. */
+uint32_t stream_soft_bytes(const struct target *t, const struct features *f);

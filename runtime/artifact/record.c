@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *const over_names[ABI_OVERS] = {
-    "heads", "forward", "transposed", "work", "forward late", "transposed late",
+    "heads", "forward", "transposed", "work", "forward late", "transposed late", "soft",
 };
 static const char *const transform_names[] = {"softmax", "sparsegen"};
 

@@ -41,6 +41,13 @@ struct abi_args phase_args(enum abi_over over, const struct abi_args *a)
     return ret;
 }
 
+/* Parts of dX at most. */
+static uint64_t count_soft(const struct abi_args *a)
+{
+    uint64_t tiles = (a->forward.n + 31) / 32;
+    return a->heads * tiles * tiles * a->soft_chunks;
+}
+
 uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
 {
     const struct abi_plan *p = over_transposed(over) ? &a->transposed : &a->forward;
@@ -49,6 +56,8 @@ uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
         return (uint64_t)a->heads * a->slice_batch;
     case ABI_OVER_WORK:
         return p->works;
+    case ABI_OVER_SOFT:
+        return count_soft(a);
     case ABI_OVER_FORWARD_LATE:
     case ABI_OVER_TRANSPOSED_LATE:
         return (uint64_t)p->late * a->slice_batch;

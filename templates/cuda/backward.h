@@ -7,11 +7,14 @@
 #define MASKC_CUDA_BACKWARD_H
 #include "cuda/sparsegen.h"
 
-DEVICE float probability(const struct abi_args *a, float dot, float lse)
+/* A bias may be -inf, and be that for a whole row. */
+DEVICE float probability(const struct abi_args *a, float score, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return sparsegen_weight(dot * a->scale, lse, a->lambda);
-    return exp2_of((dot * a->scale - lse) * LOG2_E);
+        return sparsegen_weight(score, lse, a->lambda);
+    if (BIAS && lse == NEGATIVE_INFINITY)
+        return 0;
+    return exp2_of((score - lse) * LOG2_E);
 }
 
 /* d loss / d score of an entry with probability p. */
@@ -54,11 +57,14 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
     fetch(shared_tile(2), &v, g, j);
     dots(dp, shared_tile(1), shared_tile(2), g, &v);
     dropout(dp, a, dropout_kept(a, j, g, 0));
+    soft_scale(dp, a, j, g, 0);
     fetch(shared_tile(2), &k, g, j);
     dots(p, shared_tile(0), shared_tile(2), g, &k);
     UNROLL
-    for (u32 at = 0; at < SLOTS; at++)
-        p->at[at] = sees(g, at) ? probability(a, p->at[at], lse) : 0;
+    for (u32 at = 0; at < SLOTS; at++) {
+        float score = p->at[at] * a->scale;
+        p->at[at] = sees(g, at) ? probability(a, soft_score(score, 1, a, j, g, at, 0), lse) : 0;
+    }
 }
 
 /* The row's state by a walk of its own: for sparsegen the mean of dP over the support, and dP
@@ -115,6 +121,19 @@ DEVICE void query_gradients(const struct abi_args *a, const struct job *j,
         ret->at[at] = score_gradient(a, p.at[at], ret->at[at], state);
 }
 
+/* What a bias is told of the row (soft.h). The walk reads tables alone. */
+DEVICE float row_rest(const struct abi_args *a, const struct job *j)
+{
+    struct walk w = walk_start(&a->forward, j);
+    struct group g;
+    float keys = 0;
+    while (walk_next(&w, &g)) {
+        for (u32 bits = g.bits; bits; bits &= bits - 1)
+            keys += 1;
+    }
+    return (j->single ? block_reduce(keys, 0) : keys) == 1 ? -NEGATIVE_INFINITY : 0;
+}
+
 DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
 {
     struct view q = view_of(&a->q, j), d_o = view_of(&a->d_o, j), k = view_of(&a->k, j);
@@ -133,8 +152,13 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
         accumulate(&d_q, &ds, shared_tile(2), &g, &k);
     }
     sums_store(&d_q, j, &a->d_q, a->scale);
-    if (job_speaks(j))
-        state_of(a, j)[j->row] = state;
+    float rest = BIAS ? row_rest(a, j) : 0;
+    if (job_speaks(j)) {
+        float *to = state_of(a, j) + j->row;
+        *to = state;
+        if (BIAS)
+            *soft_rest(a, to) = rest;
+    }
 }
 
 /* P of a group, rows being keys: tile 0 holds K. Leaves Q in tile 2. */
@@ -146,7 +170,10 @@ DEVICE void key_group(const struct abi_args *a, const struct job *j, const struc
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        p->at[k] = sees(g, k) ? probability(a, p->at[k], lse_of(a, j)[i]) : 0;
+        float score = p->at[k] * a->scale;
+        p->at[k] = sees(g, k)
+                       ? probability(a, soft_score(score, 1, a, j, g, k, 1), lse_of(a, j)[i])
+                       : 0;
     }
 }
 
@@ -181,7 +208,9 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
         dots(&dp, shared_tile(1), shared_tile(2), &g, &d_o);
         u32 kept = dropout_kept(a, j, &g, 1);
         dropout(&dp, a, kept);
+        soft_scale(&dp, a, j, &g, 1);
         key_gradients(a, j, &g, &p, &dp);
+        soft_scale(&p, a, j, &g, 1);
         dropout(&p, a, kept);
         accumulate(&d_v, &p, shared_tile(2), &g, &d_o);
         fetch(shared_tile(2), &q, &g, j);

@@ -5,6 +5,7 @@
 #ifndef MASKC_CUDA_DROPOUT_H
 #define MASKC_CUDA_DROPOUT_H
 #include "cuda/products.h"
+#include "cuda/soft_slots.h"
 #include "philox.h"
 
 DEVICE u32 is_kept(const struct abi_args *a, u32 draw)

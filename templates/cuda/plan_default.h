@@ -7,6 +7,7 @@ enum {
     DTYPE = ABI_F32,
     TRANSFORM = ABI_SOFTMAX,
     DROPOUT = 1,
+    SOFT = 0, /* enum abi_soft */
     BACKWARD = 1,
     THREADS = 128,        /* of a block */
     SHARED_BYTES = 26240, /* dynamic, of every entry: 3 tiles of 32 rows, and 32 sums */

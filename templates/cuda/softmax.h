@@ -20,12 +20,13 @@ DEVICE float softmax_origin(float top)
 
 /* Scores to weights; *o and the state follow the new maximum. */
 DEVICE void softmax_add(struct softmax *state, struct slots *s, struct sums *o,
-                        const struct abi_args *a, const struct group *g)
+                        const struct abi_args *a, const struct job *j, const struct group *g)
 {
     float scale = a->scale * LOG2_E, top = state->top;
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        s->at[k] = sees(g, k) ? s->at[k] * scale : NEGATIVE_INFINITY;
+        s->at[k] = sees(g, k) ? soft_score(s->at[k] * scale, LOG2_E, a, j, g, k, 0)
+                              : NEGATIVE_INFINITY;
         top = larger(top, s->at[k]);
     }
     top = quad_max(top);
@@ -70,7 +71,8 @@ DEVICE void forward_softmax(const struct abi_args *a, const struct job *j)
     while (walk_next(&w, &g)) {
         fetch_two(keys, &k, values, &v, &g, j);
         dots(&s, rows, keys, &g, &k);
-        softmax_add(&state, &s, &o, a, &g);
+        softmax_add(&state, &s, &o, a, j, &g);
+        soft_scale(&s, a, j, &g, 0);
         dropout(&s, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &s, values, &g, &v);
     }

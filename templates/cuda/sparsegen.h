@@ -50,7 +50,8 @@ DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct job *j, float
         dots(&s, rows, keys, &g, &k);
         UNROLL
         for (u32 at = 0; at < SLOTS; at++) {
-            s.at[at] = sees(&g, at) ? s.at[at] * a->scale : NEGATIVE_INFINITY;
+            s.at[at] = sees(&g, at) ? soft_score(s.at[at] * a->scale, 1, a, j, &g, at, 0)
+                                    : NEGATIVE_INFINITY;
             top = larger(top, s.at[at]);
         }
         scratch_put(scratch, &s, &g);
@@ -122,6 +123,7 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
             p.at[k] = sees(&g, k) ? sparsegen_weight(p.at[k], tau, a->lambda) : 0;
+        soft_scale(&p, a, j, &g, 0);
         dropout(&p, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &p, values, &g, &v);
     }

@@ -26,7 +26,14 @@ struct backward {
     struct drop drop;
     half_t *rows, *rows_grad; /* shared: the strip's rows; Q and dO, or K and V */
     float scale;              /* to base 2 for softmax */
+    float unit; /* what a score is multiplied with: a bias is added after the scale */
 };
+
+DEVICE void backward_units(struct backward *b, const struct abi_args *a)
+{
+    b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
+    b->unit = BIAS ? 1 : b->scale;
+}
 
 /* Rows are on their way, and the columns of the first stage. */
 DEVICE void backward_start(struct backward *b, const struct abi_args *a, const struct job *j,
@@ -41,7 +48,7 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     b->rows_grad = b->rows + STRIP;
     b->stream.buffer = b->rows + 2 * STRIP;
     b->stream.buffers = BACKWARD_BUFFERS;
-    b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
+    backward_units(b, a);
     SYNC();
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
@@ -63,12 +70,20 @@ DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 bo
         scores_of_shared(&s[0], rows[0], 0, columns[0], live);
 }
 
+/* A bias to the scores of a group, in whose units they are then. */
+DEVICE void backward_bias(const struct backward *b, struct scores *s, const struct group *g,
+                          const u32 word[2], u32 rows_are_keys)
+{
+    soft_bias(s, b->scale, TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E, b->a, b->job, g, word,
+              rows_are_keys);
+}
+
 /* `lse` is in units of the scaled product (lse_in_units). */
 DEVICE float probability(const struct backward *b, float dot, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return sparsegen_weight(dot * b->scale, lse, b->a->lambda);
-    return exp2_of(dot * b->scale - lse);
+        return sparsegen_weight(dot * b->unit, lse, b->a->lambda);
+    return exp2_of(dot * b->unit - lse);
 }
 
 /* d loss / d score of an entry with probability p. */
@@ -88,13 +103,15 @@ struct query_rows {
     float sum[2], count[2]; /* the lane's part of `rest` */
 };
 
-/* P, and dP after dropout, of the stage's group. */
+/* P, and dP after dropout (and X), of the stage's group. */
 DEVICE void query_scores(const struct backward *b, const struct query_rows *r, u32 live,
                          struct scores s[2])
 {
     const u32 *word = b->stream.now.word;
     backward_scores(b, s, 1, live);
     dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group, live));
+    backward_bias(b, &s[0], &b->stream.now.group, word, 0);
+    soft_scale(&s[1], b->a, b->job, &b->stream.now.group, word, 0);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         float *x = &s[0].at[k / 4].x[k % 4];
@@ -165,7 +182,7 @@ DEVICE void store_state(const struct backward *b, const struct query_rows *r)
     for (u32 k = 0; k < 2; k++) {
         u32 row = strip_row(k);
         if (THREAD % 4 == 0 && job_has(b->job, row, b->job->exist))
-            state_of(b->a, b->job)[job_position(b->job, row)] = r->state[k] + r->rest[k];
+            state_put(b->a, b->job, job_position(b->job, row), r->state[k], r->rest[k]);
     }
 }
 
@@ -272,14 +289,20 @@ DEVICE void key_walk(struct backward *b, u32 parts, struct sums *d_k, struct sum
         u32 live = live_fragments(b->stream.now.word);
         if (!live)
             continue;
+        const struct group *g = &b->stream.now.group;
+        const u32 *word = b->stream.now.word;
         backward_scores(b, s, parts & KEY_PART, live);
+        backward_bias(b, &s[0], g, word, 1);
         key_probabilities(b, &s[0]);
-        u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
+        u32 kept = dropout_kept(&b->drop, g, live);
         if (parts & KEY_PART) {
             dropout(&s[1], b->a, kept);
+            soft_scale(&s[1], b->a, b->job, g, word, 1);
             key_gradients(b, &s[0], &s[1]);
-            accumulate(d_k, &s[1], stream_operand(&b->stream, 0), live);
         }
+        soft_scale(&s[0], b->a, b->job, g, word, 1); /* X is in registers for both at once */
+        if (parts & KEY_PART)
+            accumulate(d_k, &s[1], stream_operand(&b->stream, 0), live);
         if (parts & VALUE_PART) {
             dropout(&s[0], b->a, kept);
             accumulate(d_v, &s[0], stream_operand(&b->stream, 1), live);

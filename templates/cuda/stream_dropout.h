@@ -4,7 +4,7 @@
    its rows are queries, two calls if they are keys; entries elsewhere have their own. */
 #ifndef MASKC_CUDA_STREAM_DROPOUT_H
 #define MASKC_CUDA_STREAM_DROPOUT_H
-#include "cuda/stream.h"
+#include "cuda/soft_scores.h"
 #include "philox.h"
 
 struct drop {

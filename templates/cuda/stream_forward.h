@@ -29,6 +29,7 @@ struct forward {
     const half_t *own; /* the warp's rows in shared memory */
     u32 flip;          /* so that the scale is positive: signs of the rows */
     float scale;       /* to base 2 */
+    float unit;        /* what softmax multiplies: a bias is added after the scale */
 };
 
 /* Rows and the first columns are on their way. */
@@ -50,6 +51,7 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     f->own = shared + THREAD / 32 * 16 * PITCH;
     f->flip = a->scale < 0 ? 0x80008000u : 0;
     f->scale = (a->scale < 0 ? -a->scale : a->scale) * LOG2_E;
+    f->unit = BIAS ? 1 : f->scale;
     SYNC();
     copy_strip(shared, &q, j);
     copy_async_commit();
@@ -158,7 +160,7 @@ DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct
         float sum = quad_sum(state->sum[k]);
         weight[k] = sum > 0 ? 1 / sum : 0;
         store_lse(f, k,
-                  sum > 0 ? (state->top[k] * f->scale + log2_of(sum)) * LN_2
+                  sum > 0 ? (state->top[k] * f->unit + log2_of(sum)) * LN_2
                           : NEGATIVE_INFINITY);
     }
     store_strip(o, weight[0], weight[1], SHARED_HALF(), &to, f->job);
@@ -173,9 +175,11 @@ DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums 
     if (!live)
         return;
     forward_scores(f, &s, live);
+    soft_bias(&s, f->scale, LOG2_E, f->a, f->job, &g->group, g->word, 0);
     if (!g->whole)
         scores_hide(&s, g->word);
-    softmax_add(state, &s, live, f->scale, o);
+    softmax_add(state, &s, live, f->unit, o);
+    soft_scale(&s, f->a, f->job, &g->group, g->word, 0);
     dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }

@@ -5,14 +5,16 @@
 #ifndef MASKC_CUDA_STREAM_JOB_H
 #define MASKC_CUDA_STREAM_JOB_H
 #include "cuda/fragments.h"
+#include "cuda/soft.h"
 
 /* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads. */
 enum {
-    PLAIN = TRANSFORM == ABI_SOFTMAX && !DROPOUT, /* all else takes a few registers more */
-    FORWARD_BLOCKS = STEPS <= 4   ? 4 - DROPOUT
+    PLAIN =
+        TRANSFORM == ABI_SOFTMAX && !DROPOUT && !SOFT, /* all else takes a few registers more */
+    FORWARD_BLOCKS = STEPS <= 4   ? 4 - (DROPOUT || SOFT)
                      : STEPS <= 6 ? 3
                                   : 2,
-    QUERY_BLOCKS = STEPS <= 4 ? 3 : 2,
+    QUERY_BLOCKS = STEPS <= 2 || (STEPS <= 4 && !SOFT) ? 3 : 2,
     KEY_BLOCKS = STEPS <= 2 || (STEPS <= 4 && PLAIN) ? 3 : 2,
 };
 
@@ -53,6 +55,18 @@ DEVICE u64 job_count(const struct abi_args *a, const struct abi_plan *plan)
     return (u64)plan->works * a->slice_batch;
 }
 
+DEVICE void job_sequence(struct job *j, const struct abi_args *a)
+{
+    j->first = 0;
+    j->length = j->exist = a->n;
+    if (a->offsets) {
+        j->first = a->offsets[j->b];
+        j->length = j->exist = clamp_length(a->offsets[j->b + 1] - a->offsets[j->b], a->n);
+    } else if (a->length) {
+        j->length = clamp_length(a->length[j->b], a->n);
+    }
+}
+
 DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u64 index)
 {
     struct job j;
@@ -61,14 +75,7 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
     j.h = work.head;
     j.plan = plan;
     j.item = plan->items + work.item;
-    j.first = 0;
-    j.length = j.exist = a->n;
-    if (a->offsets) {
-        j.first = a->offsets[j.b];
-        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], a->n);
-    } else if (a->length) {
-        j.length = clamp_length(a->length[j.b], a->n);
-    }
+    job_sequence(&j, a);
     j.single = j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS;
     return j;
 }
@@ -103,15 +110,28 @@ DEVICE float sparsegen_weight(float score, float tau, float lambda)
     return score > tau ? (score - tau) / (1 - lambda) : 0;
 }
 
-/* To base 2 for softmax; sparsegen's tau as it is. */
+/* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its
+   probabilities are to be 0. */
 DEVICE float lse_in_units(float lse)
 {
+    if (BIAS && TRANSFORM == ABI_SOFTMAX && lse == NEGATIVE_INFINITY)
+        return -lse;
     return TRANSFORM == ABI_SPARSEGEN ? lse : lse * LOG2_E;
 }
 
 DEVICE float *state_of(const struct abi_args *a, const struct job *j)
 {
     return a->state + ((u64)j->b * a->heads + j->h) * a->state_rows;
+}
+
+/* The state of a row as a sum of two. */
+DEVICE void state_put(const struct abi_args *a, const struct job *j, u32 row, float x,
+                      float rest)
+{
+    float *to = state_of(a, j) + row, sum = x + rest, back = sum - x;
+    *to = sum;
+    if (BIAS)
+        *soft_rest(a, to) = (x - (sum - back)) + (rest - back);
 }
 
 DEVICE float *scratch_of(const struct abi_args *a)

@@ -224,10 +224,21 @@ DEVICE u32 row_draws(const struct row_walk *w)
     return kept;
 }
 
+/* X of the entry at place k; 0 where there is none. */
+DEVICE float row_soft(const struct row_walk *w, u32 k)
+{
+    u32 row = w->job->item->row0, column = w->at[k];
+    u64 at = w->rows_are_keys ? soft_at(w->a, w->job->h, column, row)
+                              : soft_at(w->a, w->job->h, row, column);
+    return w->there[k] ? w->a->soft[at] : 0;
+}
+
 /* 0 or the factor of the entry at place k. */
 DEVICE float row_kept(const struct row_walk *w, u32 kept, u32 k)
 {
     float scale = DROPOUT && w->a->keep_below ? w->a->keep_scale : 1;
+    if (SCALED)
+        scale *= row_soft(w, k);
     return kept >> k & 1 ? scale : 0;
 }
 

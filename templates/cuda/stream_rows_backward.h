@@ -12,7 +12,7 @@ DEVICE struct backward row_backward(const struct abi_args *a)
 {
     struct backward b;
     b.a = a;
-    b.scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
+    backward_units(&b, a);
     return b;
 }
 
@@ -27,6 +27,8 @@ DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b
 {
     struct entry e;
     float dot = part_dot(SHARED(), first), grad = part_dot(SHARED() + ROW_PITCH, second);
+    if (BIAS)
+        dot = dot * b->scale + row_soft(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
     e.kept = row_kept(w, kept, k);
     e.p = w->there[k] ? probability(b, dot, lse) : 0;
     e.dp = grad * e.kept;
@@ -52,6 +54,14 @@ DEVICE void load_operands(const struct abi_args *a, const struct job *j,
     SYNC();
 }
 
+/* dO . O, as O was rounded, in all teams; what is added up is counted from there, so that it is small. */
+DEVICE float row_origin(const struct abi_args *a, const struct job *j)
+{
+    struct view o = view_of(&a->o, j);
+    struct u32x4 x = load_part(&o, j->item->row0, j->item->row0 < j->length);
+    return BIAS ? part_dot(SHARED() + ROW_PITCH, &x) : 0;
+}
+
 /* dS is P dP - delta P, or the same over the support: two sums in one walk, put together when delta
    is known. In float nothing is lost by that. */
 DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
@@ -62,11 +72,13 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     struct view to = view_of(&a->d_q, j);
     u32 row = j->item->row0;
     float lse = row < j->length ? lse_in_units(lse_of(a, j)[row]) : 0, sum = 0, count = 0;
+    float keys = 0;
     row_start(&w, a, j, &a->k, &a->v);
     w.rows_are_keys = 0;
     part_clear(&slope);
     part_clear(&plain);
     load_operands(a, j, &a->q, &a->d_o);
+    float origin = row_origin(a, j);
     while (row_step(&w)) {
         struct u32x4 first[ABREAST], second[ABREAST];
         row_load(&w, first, second);
@@ -75,9 +87,10 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
         for (u32 k = 0; k < ABREAST; k++) {
             struct entry e = row_entry(&w, &b, kept, k, lse, &first[k], &second[k]);
             float weight = TRANSFORM == ABI_SPARSEGEN ? e.p > 0 : e.p;
-            sum += weight * e.dp;
+            sum += weight * (e.dp - origin);
             count += weight;
-            part_add(&slope, &first[k], weight * e.dp);
+            keys += w.there[k];
+            part_add(&slope, &first[k], weight * (e.dp - origin));
             part_add(&plain, &first[k], weight);
         }
     }
@@ -90,7 +103,9 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     store_row(&slope, TRANSFORM == ABI_SPARSEGEN ? a->scale / (1 - a->lambda) : a->scale, &to,
               j);
     if (THREAD == 0 && row < j->exist)
-        state_of(a, j)[row] = state;
+        state_put(a, j, row, origin, state);
+    if (BIAS && block_reduce(keys, 0) == 1 && THREAD == 0)
+        *soft_rest(a, state_of(a, j) + row) = -NEGATIVE_INFINITY;
 }
 
 DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)

@@ -27,7 +27,9 @@ DEVICE void row_scores(const struct row_walk *w, float scale, float s[ABREAST],
     UNROLL
     for (u32 k = 0; k < ABREAST; k++) {
         float dot = part_dot(SHARED(), &first[k]);
-        s[k] = w->there[k] ? dot * scale : NEGATIVE_INFINITY;
+        if (BIAS)
+            dot = dot * scale + row_soft(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
+        s[k] = w->there[k] ? dot * (BIAS ? 1 : scale) : NEGATIVE_INFINITY;
     }
 }
 

@@ -31,10 +31,11 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
         forward_scores(f, &s, live);
     else
         scores_clear(&s);
+    soft_bias(&s, f->scale, 1, f->a, f->job, &g->group, g->word, 0);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         float *x = &s.at[k / 4].x[k % 4];
-        *x = sees(g->word, k / 4, k % 4) ? *x * f->scale : NEGATIVE_INFINITY;
+        *x = sees(g->word, k / 4, k % 4) ? *x * f->unit : NEGATIVE_INFINITY;
         if (slot_counts(&g->group, k / 4, k % 4))
             scratch[scratch_at(&g->group, k / 4, k % 4)] = *x;
         top[k >> 1 & 1] = larger(top[k >> 1 & 1], *x);
@@ -102,6 +103,7 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
                                               : NEGATIVE_INFINITY;
         s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], f->a->lambda);
     }
+    soft_scale(&s, f->a, f->job, &g->group, g->word, 0);
     dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
@@ -114,6 +116,7 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
     float *scratch = scratch_of(a), top[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, tau[2];
     forward_start(&f, a, j, USE_FIRST);
     f.scale = a->scale < 0 ? -a->scale : a->scale; /* scores in their own units */
+    f.unit = BIAS ? 1 : f.scale;
     NO_UNROLL
     while (stream_step(&f.stream))
         keep_scores(&f, scratch, top);

@@ -75,7 +75,6 @@ static const struct bad bad[] = {
     {"compile dense -n 8 --transform sparsegen=nan -o x.mkb", 2, "lambda"},
     {"compile dense -n 8 --transform hardmax -o x.mkb", 2, "hardmax"},
     {"compile dense -n 8 --soft lightly -o x.mkb", 2, "lightly"},
-    {"compile dense -n 8 --soft bias --target sm_80 -o x.mkb", 2, "soft"},
     {"compile dense -n 8 --dtype int8 -o x.mkb", 2, "int8"},
     {"compile dense -n 8 --target sm_11 -o x.mkb", 2, "sm_11"},
     {"compile dense -n 8 --target cpu, -o x.mkb", 2, "target"},

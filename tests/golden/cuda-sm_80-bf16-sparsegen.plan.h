@@ -4,11 +4,13 @@
 enum {
     FORWARD_SHARED = 33792,
     BACKWARD_SHARED = 45056,
+    SOFT_SHARED = 45056,
 };
 enum {
     BACKWARD = 1,
     THREADS = 128,
     SHARED_BYTES = 32384,
+    SOFT = 0, /* none */
     HEAD_DIM = 80,
     STRIP_ROWS = 64,
     DTYPE = ABI_BF16,

@@ -142,11 +142,9 @@ static struct mask *make_mask(const struct row *r, uint32_t n)
     return mask_new(layers, 2, given, "covering");
 }
 
-/* What the row's target does not take is bf16, without a soft mask. */
-static struct features make_features(const struct state *s, const struct row *r)
+static struct features make_features(const struct row *r)
 {
-    struct error e = {0};
-    struct features f = {
+    return (struct features){
         .dtype = (enum abi_dtype)r->value[DTYPE],
         .transform = r->value[TRANSFORM] ? ABI_SPARSEGEN : ABI_SOFTMAX,
         .lambda = r->value[TRANSFORM] ? -4 : 0,
@@ -155,16 +153,11 @@ static struct features make_features(const struct state *s, const struct row *r)
         .backward = true,
         .soft = (enum abi_soft)r->value[SOFT],
     };
-    if (s->target[r->value[TARGET]]->kind == TARGET_CUDA)
-        f.soft = ABI_SOFT_NONE;
-    if (features_check(&f, s->target[r->value[TARGET]], &e))
-        f.dtype = ABI_BF16;
-    return f;
 }
 
 static void name_row(const struct state *s, const struct row *r, char *ret, size_t room)
 {
-    const struct features f = make_features(s, r);
+    const struct features f = make_features(r);
     snprintf(ret, room, "%s %s %s D=%u N=%u%s mask %u%s%s%s soft %s layout %u layers %u",
              s->target[r->value[TARGET]]->name, dtype_name(f.dtype),
              f.transform ? "sparsegen" : "softmax", f.head_dim, lengths[r->value[LENGTH]],
@@ -180,7 +173,7 @@ static uint32_t run_row(const struct state *s, const struct row *r)
     uint32_t n = lengths[r->value[LENGTH]];
     const int32_t ragged[3] = {(int32_t)n, 0, (int32_t)(n + 1) / 2};
     const int32_t whole[3] = {(int32_t)n, (int32_t)n, (int32_t)n};
-    struct features f = make_features(s, r);
+    struct features f = make_features(r);
     struct mask *m = make_mask(r, n + (r->value[CROP] ? 17 : 0));
     struct maskc_kernel *k = subject_load(m, s->target[r->value[TARGET]], &f, s->cache);
     struct problem p = {

@@ -154,7 +154,6 @@ static void compile_errors_have_codes_and_texts(void **state)
         {"window(2)", {.length = 8, .dtype = (enum maskc_dtype)9}, "dtype"},
         {"window(2)", {.length = 8, .transform = (enum maskc_transform)5}, "transform"},
         {"window(2)", {.length = 8, .soft = (enum maskc_soft)3}, "soft"},
-        {"window(2)", {.length = 8, .soft = MASKC_SOFT_BIAS, .targets = "cpu,sm_80"}, "soft"},
         {"window(2)", {.length = 8, .transform = MASKC_SPARSEGEN, .lambda = 1}, "lambda"},
         {"window(2)", {.length = 8, .machine = "abacus"}, "abacus"},
         {"window(2)", {.length = 8, .machine = "h100"}, "h100"},

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A soft mask X, learnt beside the compiled one: added to the scores (bias) or multiplied to the
+   probabilities (scale). It is read where the mask is tested, and nobody looks at what it holds where
+   a row does not see a column. This file is what both families share. */
+#ifndef MASKC_CUDA_SOFT_H
+#define MASKC_CUDA_SOFT_H
+#include "cuda/device.h"
+#include "plan.h"
+
+enum { BIAS = SOFT == ABI_SOFT_BIAS, SCALED = SOFT == ABI_SOFT_SCALE };
+
+/* Query i, key j: [heads][n][n], n being the mask's, whatever the sequence's length. */
+DEVICE u64 soft_at(const struct abi_args *a, u32 h, u32 i, u32 j)
+{
+    const u64 n = a->forward.n;
+    return (h * n + i) * n + j;
+}
+
+/* dX of a bias is dS itself, and nothing hides how a state was rounded where a row sees one key: that
+   has no gradient at all. So a bias has a second number for each row, which stands behind the state: what
+   the state lacks, or infinity for a row of one key. */
+DEVICE float *soft_rest(const struct abi_args *a, float *state)
+{
+    return state + (u64)a->batch * a->heads * a->state_rows;
+}
+
+#endif
