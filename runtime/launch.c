@@ -79,14 +79,15 @@ static bool has_tiles(const struct launch_record *r)
     return false;
 }
 
-/* As many chunks as give every processor tiles: the same for all GPUs and any number of blocks, since
-   sums are to be the same. At most 32 MiB then, or dX itself. */
+/* As many chunks as give every processor tiles, of two sequences at least: the same for all GPUs and any
+   number of blocks, since sums are to be the same. At most 32 MiB then, or dX itself. */
 static uint32_t soft_chunks(const struct mask *m, uint32_t batch)
 {
     enum { TILE = 64, TILES = 1024 };
     uint64_t side = (m->n + TILE - 1) / TILE, tiles = side * side * m->heads;
     uint64_t chunks = (TILES + tiles - 1) / tiles;
-    return chunks < batch ? (uint32_t)chunks : batch;
+    uint32_t most = batch / 2 + batch % 2;
+    return chunks < most ? (uint32_t)chunks : most;
 }
 
 /* Bytes for what is to be added up; dX itself is such room where it is asked for and not divided. */

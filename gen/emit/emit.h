@@ -7,7 +7,7 @@
 #include "masks/base/text.h"
 #include <stdint.h>
 
-enum { EMIT_MAX_PHASES = 6 };
+enum { EMIT_MAX_PHASES = 8 };
 
 struct phase {
     char entry[40];

@@ -104,6 +104,7 @@ struct problem fixture_problem(const struct maskc_kernel *k)
         .dtype = a->features.dtype,
         .transform = a->features.transform,
         .lambda = (double)a->features.lambda,
+        .soft = a->features.soft,
         .seed = UINT64_C(0x123456789abcdef),
         .random_seed = 7,
     };
