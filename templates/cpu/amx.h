@@ -37,6 +37,12 @@ INLINE void matrix_end(void)
                      :                               \
                      : "r"(from), "r"((i64)(stride)) \
                      : "memory")
+/* The same of what is used once and would only drive out what is used again. */
+#define TILE_STREAM(t, from, stride)                   \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t \
+                     :                                 \
+                     : "r"(from), "r"((i64)(stride))   \
+                     : "memory")
 #define TILE_STORE(t, to, stride)                        \
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" \
                      :                                   \
@@ -93,9 +99,9 @@ INLINE void block_store(float *c, u32 stride, u32 live, u32 columns)
 INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b1, u32 stride_b,
                        u32 live, u32 columns)
 {
-    TILE_LOAD(6, b0, 4 * stride_b);
+    TILE_STREAM(6, b0, 4 * stride_b);
     if (columns > 1)
-        TILE_LOAD(7, b1, 4 * stride_b);
+        TILE_STREAM(7, b1, 4 * stride_b);
     if (live & 1) {
         TILE_LOAD(4, a, 2 * stride_a);
         TILE_PRODUCT(0, 4, 6);
@@ -135,6 +141,14 @@ INLINE void lanes_exclude(float *to, u32 bits)
     __asm__("vmovups %1, %0%{%2%}"
             : "+m"(*(vec_at *)to)
             : "v"(splat(-INFINITY_F)), "Yk"((u16)bits));
+}
+
+/* Bit k: a is larger than b in lane k. */
+INLINE u32 lanes_larger(vec a, vec b)
+{
+    u32 bits;
+    __asm__("vcmpltps %1, %2, %%k1; kmovw %%k1, %0" : "=r"(bits) : "v"(a), "v"(b) : "k1");
+    return bits;
 }
 
 INLINE vec half_load(const u16 *from)

@@ -27,6 +27,7 @@
 #include "cpu/product.h"
 #endif
 #include "cpu/strip.h"
+#include "cpu/groups.h"
 #include "cpu/partial.h"
 #include "cpu/dropout.h"
 #include "cpu/panels.h"
@@ -46,6 +47,8 @@
 #if BACKWARD
 #include "cpu/lines_backward.h"
 #include "cpu/row_backward.h"
+#include "cpu/slopes.h"
+#include "cpu/delta.h"
 #include "cpu/backward.h"
 #endif
 /* clang-format on */

@@ -7,117 +7,6 @@
 #ifndef MASKC_CPU_BACKWARD_H
 #define MASKC_CPU_BACKWARD_H
 
-#if AMX
-#include "cpu/gradient_amx.h"
-#else
-INLINE int panels_alone(const struct strip *t, const struct block *b)
-{
-    (void)t, (void)b;
-    return 0;
-}
-
-INLINE void panels_gradient(const struct strip *t, struct block *b, float *missing)
-{
-    (void)t, (void)b, (void)missing;
-}
-#endif
-
-/* ---- slopes of a group ---- */
-
-static void panel_slopes(const struct strip *t, struct block *b, const struct group *g)
-{
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
-    float *to = &b->slope[0][g->at];
-    scores_product(to, strip_rows(t, 1), &t->operand[1], g->first, g->live);
-    panel_fill(to, used & ~g->live, 0);
-}
-
-static void walk_slopes(const struct strip *t, struct block *b, const struct group *g)
-{
-    for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][g->at];
-        u32 count = walk_count(column, g->width);
-        walk_dots(t->m->row[1][r], &t->operand[1], column, count, &b->slope[r][g->at]);
-        for (u32 k = count; k < g->width; k++)
-            b->slope[r][g->at + k] = 0;
-    }
-}
-
-static void group_drop_slopes(const struct strip *t, struct block *b, const struct group *g)
-{
-    float kept = t->s.a->keep_scale;
-    for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = g->at; c < g->at + g->width; c++)
-            b->slope[r][c] *= b->keep[r][c / 32] >> (c % 32) & 1 ? kept : 0;
-}
-
-static void columns_slopes(const struct strip *t, struct block *b, const struct group *g)
-{
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
-    float *to = &b->slope[0][g->at];
-    columns_product(t, g, 1, to);
-    panel_fill(to, used & ~g->live, 0);
-}
-
-/* The transposed plan: offsets and means of the columns, from every row. */
-static void panel_subtract(const struct strip *t, struct block *b, const struct group *g)
-{
-    const float gain = AMX ? t->gain : 1;
-    float offset[TILE], mean[TILE];
-    for (u32 c = 0; c < TILE; c++) {
-        u32 column = group_column(t, g, c < g->width ? c : 0);
-        offset[c] = c < g->width ? score_offset(*lse_at(&t->s, column)) : 0;
-        mean[c] = c < g->width ? *state_at(&t->s, column) : 0;
-    }
-    for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = 0; c < TILE; c += LANES) {
-            float *score = &b->score[r][g->at + c], *slope = &b->slope[r][g->at + c];
-            store(score, load(score) * gain - load(offset + c));
-            store(slope, load(slope) - load(mean + c));
-        }
-}
-
-static void walk_subtract(const struct strip *t, struct block *b, const struct group *g)
-{
-    for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][g->at];
-        u32 count = walk_count(column, g->width);
-        for (u32 k = 0; k < count; k++) {
-            float *score = &b->score[r][g->at + k];
-            *score = *score * (AMX ? t->gain : 1) - score_offset(*lse_at(&t->s, column[k]));
-            b->slope[r][g->at + k] -= *state_at(&t->s, column[k]);
-        }
-    }
-}
-
-static void block_slopes(const struct strip *t, struct block *b)
-{
-    if (dropping(t))
-        keep_clear(t, b);
-    for (u32 k = 0; k < b->groups; k++) {
-        const struct group *g = &b->group[k];
-        group_scores(t, b, g);
-        if (g->kind == GROUP_PANEL)
-            panel_slopes(t, b, g);
-        else if (g->kind == GROUP_COLUMNS)
-            columns_slopes(t, b, g);
-        else
-            walk_slopes(t, b, g);
-        if (dropping(t)) {
-            group_keep(t, b, g);
-            group_drop_slopes(t, b, g);
-        }
-        if (!t->transposed || panels_alone(t, b))
-            continue;
-        group_scale_slopes(t, b, g);
-        if (group_is_panel(g))
-            panel_subtract(t, b, g);
-        else
-            walk_subtract(t, b, g);
-    }
-    block_close(t, b);
-}
-
 /* ---- scores and slopes to P (in score) and dS (in slope) ---- */
 
 static void block_gradient(const struct strip *t, struct block *b)
@@ -168,94 +57,6 @@ static void strip_means(const struct strip *t, u32 blocks)
     }
 }
 
-/* The gradient of a soft mask is dS itself: where O was rounded to 16 bits, delta is summed up from
-   P dP before anything else. */
-enum { DELTA_FIRST = SOFT && IS_SOFTMAX && !IS_F32 };
-
-static void block_delta(const struct strip *t, const struct block *b)
-{
-    const float gain = AMX ? t->gain : 1;
-    for (u32 r = 0; r < t->rows; r++) {
-        vec sum = {0};
-        for (u32 c = 0; c < b->cols; c += LANES) {
-            vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(t->m->offset[r]));
-            sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
-        }
-        t->m->mean[r] += sum_lanes(sum);
-    }
-}
-
-/* True where one block has all columns: its slopes are there still. Else they are to come again. */
-static int strip_deltas_first(struct strip *t)
-{
-    struct block *b = t->blocks;
-    u32 groups = 0, cols = 0, walks = 0, blocks = 0;
-    for (u32 r = 0; r < t->rows; r++)
-        t->m->mean[r] = 0;
-    for (; block_next(t, b); blocks++) {
-        block_slopes(t, b);
-        block_delta(t, b);
-        groups = b->groups;
-        cols = b->cols;
-        walks = b->walks;
-    }
-    t->piece = t->entry = t->offset = 0;
-    if (blocks != 1)
-        return 0;
-    b->groups = groups;
-    b->cols = cols;
-    b->walks = walks;
-    return 1;
-}
-
-/* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
-   as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
-enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 && !SOFT };
-
-static void late_block(const struct strip *t, struct block *b, float *missing)
-{
-    for (u32 r = 0; r < t->rows && !panels_alone(t, b); r++) {
-        vec sum = {0};
-        for (u32 c = 0; c < b->cols; c += LANES)
-            sum += load(&b->slope[r][c]);
-        missing[r] += sum_lanes(sum);
-    }
-    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, t->m->sums[1]);
-}
-
-static void late_finish(const struct strip *t, const float *missing)
-{
-    for (u32 r = 0; r < t->rows; r++) {
-        t->m->mean[r] += missing[r];
-        for (u32 d = 0; d < WIDTH; d += LANES)
-            store(&t->m->sums[0][r][d],
-                  load(&t->m->sums[0][r][d]) - splat(missing[r]) * load(&t->m->sums[1][r][d]));
-    }
-}
-
-/* An O that f16 could not hold: any number near it will do, see DELTA_LATE, but infinity would not. */
-INLINE vec output_finite(vec o)
-{
-    const vec least = splat(-65504.0f);
-    return IS_F16 ? -larger(least, -larger(least, o)) : o;
-}
-
-/* Row sums of dO O, which are those of P dP. */
-static void strip_deltas(const struct strip *t)
-{
-    for (u32 r = 0; r < t->rows; r++) {
-        t->m->mean[r] = 0;
-        if (!row_live(t, r))
-            continue;
-        float o[WIDTH];
-        vec sum = {0};
-        row_read(&t->s, &t->s.a->o, row_of(t->item, r), 1, o);
-        for (u32 d = 0; d < WIDTH; d += LANES)
-            sum += output_finite(load(o + d)) * load(&t->m->row[1][r][d]);
-        t->m->mean[r] = sum_lanes(sum);
-    }
-}
-
 static void block_backward(const struct strip *t, struct block *b, float *missing)
 {
     if (panels_alone(t, b))
@@ -296,8 +97,15 @@ static void strip_backward(struct strip *t)
         return;
     }
     if (!BLOCKS_KEPT || t->transposed) {
+        struct block *b = t->blocks;
+        int some = block_next(t, b);
+        if (some && strip_whole(t)) {
+            whole_backward(t, b);
+            return;
+        }
+        strip_deltas(t);
         partial_expect(t, sums);
-        for (struct block *b = t->blocks; block_next(t, b);) {
+        for (; some; some = block_next(t, b)) {
             block_slopes(t, b);
             block_backward(t, b, missing);
             if (late)
@@ -361,18 +169,14 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
     strip_open(&t, s, &s->a->forward, item, 0, scratch);
     if (t.live) {
         strip_take(&t, &s->a->q, t.factor, 0);
-        strip_read(&t, &s->a->d_o, 1, t.m->row[1]);
-        strip_round(&t, 1);
+        strip_take(&t, &s->a->d_o, 1, 1);
         strip_expect(&t, &s->a->q, &s->a->d_q);
         strip_expect(&t, &s->a->d_o, 0);
-        strip_expect(&t, &s->a->o, 0);
         strip_clear_sums(&t, 0);
         if (DELTA_LATE)
             strip_clear_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
-        if (IS_SOFTMAX && !DELTA_FIRST)
-            strip_deltas(&t);
         strip_backward(&t);
         for (u32 r = 0; r < item->rows; r++)
             if (row_live(&t, r) && !item->partial)

@@ -30,6 +30,9 @@ static void sums_scale(float *sums, float factor)
         store(sums + d, load(sums + d) * splat(factor));
 }
 
+#if AMX
+#include "cpu/softmax_amx.h"
+#else
 /* Rows first .. first + 3 have a larger largest score now: what was summed so far shrinks. */
 static void rows_rescale(struct strip_memory *m, u32 first, quad old, quad now)
 {
@@ -48,29 +51,23 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
 {
     struct strip_memory *m = t->m;
     const u32 rows = t->rows, cols = b->cols;
-    const float gain = AMX ? t->gain : 1;
-#if AMX
-    const int floats = b->walks || dropping(t) || SOFT == ABI_SOFT_SCALE;
-#endif
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
         for (u32 k = 0; k < 4; k++)
             x[k] = row_largest(b->score[first + k < rows ? first + k : rows - 1], cols);
         quad old = *(quad_at *)(m->largest + first);
-        quad now = larger_quad(largest4(x[0], x[1], x[2], x[3]) * gain, old);
+        quad now = larger_quad(largest4(x[0], x[1], x[2], x[3]), old);
         if (!first_block)
             rows_rescale(m, first, old, now);
         *(quad_at *)(m->largest + first) = now;
         quad base = (quad)((quad_mask)now & ~(quad_mask)(now == -INFINITY_F));
         for (u32 k = 0; k < 4 && first + k < rows; k++)
-#if AMX
-            sum[k] = row_weigh(b, first + k, base[k], t->gain, floats);
-#else
             sum[k] = row_exp2(b->score[first + k], cols, base[k]);
-#endif
         *(quad_at *)(m->total + first) += sum4(sum[0], sum[1], sum[2], sum[3]);
     }
 }
+
+#endif
 
 /* m and l to LSE (in `offset`) and 1 / l, both for rows without an active entry too. */
 static void softmax_finish(struct strip_memory *m)
@@ -107,13 +104,18 @@ static void softmax_resume(const struct strip *t)
             partial_add(t, 0, r, own[r], other[r]);
 }
 
+static void softmax_begin(struct strip_memory *m)
+{
+    for (u32 r = 0; r < STRIP_ROWS; r++) {
+        m->largest[r] = -INFINITY_F;
+        m->total[r] = 0;
+    }
+}
+
 static void softmax_forward(struct strip *t)
 {
     struct block *b = t->blocks;
-    for (u32 r = 0; r < STRIP_ROWS; r++) {
-        t->m->largest[r] = -INFINITY_F;
-        t->m->total[r] = 0;
-    }
+    softmax_begin(t->m);
     partial_expect(t, 1);
     for (int first = 1; block_next(t, b); first = 0) {
         block_scores(t, b);

@@ -11,22 +11,36 @@ INLINE void weight_put(struct block *b, u32 which, u32 r, u32 c, vec x)
     half_store(&b->weight[which][r][c], x);
 }
 
-/* Scores of row r to 2^(gain s - m), rounded, and where they are wanted as floats too; returns their
-   sum, lane by lane. */
+/* Two vectors of scores to weights, rounded, and where they are wanted as floats too. */
+INLINE vec pair_weigh(float *score, u16 *weight, vec base, vec gain, int floats)
+{
+    vec low = exp2_half(load(score) * gain - base);
+    vec high = exp2_half(load(score + LANES) * gain - base);
+    half_store2(weight, low, high);
+    if (floats) {
+        store(score, low);
+        store(score + LANES, high);
+    }
+    return low + high;
+}
+
+/* Scores of row r to 2^(gain s - m), rounded; returns their sum, lane by lane. */
 INLINE vec row_weigh(struct block *b, u32 r, float m, float gain, int floats)
 {
-    vec sum = {0}, low, high;
-    for (u32 c = 0; c < b->cols; c += 2 * LANES) {
-        low = exp2_half(load(&b->score[r][c]) * gain - splat(m));
-        high = exp2_half(load(&b->score[r][c + LANES]) * gain - splat(m));
-        half_store2(&b->weight[0][r][c], low, high);
-        sum += low + high;
-        if (floats) {
-            store(&b->score[r][c], low);
-            store(&b->score[r][c + LANES], high);
-        }
+    enum { PAIR_COLS = 2 * LANES };
+    vec even = {0}, odd = {0};
+    float *score = b->score[r];
+    u16 *weight = b->weight[0][r];
+    const u32 cols = b->cols;
+    u32 c = 0;
+    for (; c + 2 * PAIR_COLS <= cols; c += 2 * PAIR_COLS) {
+        even += pair_weigh(score + c, weight + c, splat(m), splat(gain), floats);
+        odd += pair_weigh(score + c + PAIR_COLS, weight + c + PAIR_COLS, splat(m), splat(gain),
+                          floats);
     }
-    return sum;
+    for (; c < cols; c += PAIR_COLS)
+        even += pair_weigh(score + c, weight + c, splat(m), splat(gain), floats);
+    return even + odd;
 }
 
 /* All of the scores, where they changed since. */

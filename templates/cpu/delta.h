@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Delta of a strip's rows, the sum of P dP, which dS = P (dP - delta) waits for: from O, from a block
+   that has all columns, or, where O was rounded, taken off at the end. */
+#ifndef MASKC_CPU_DELTA_H
+#define MASKC_CPU_DELTA_H
+
+/* The gradient of a soft mask is dS itself: where O was rounded to 16 bits, delta is summed up from
+   P dP before anything else. */
+enum { DELTA_FIRST = SOFT && IS_SOFTMAX && !IS_F32 };
+
+static void block_delta(const struct strip *t, const struct block *b)
+{
+    const float gain = AMX ? t->gain : 1;
+    for (u32 r = 0; r < t->rows; r++) {
+        vec sum = {0};
+        for (u32 c = 0; c < b->cols; c += LANES) {
+            vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(t->m->offset[r]));
+            sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
+        }
+        t->m->mean[r] += sum_lanes(sum);
+    }
+}
+
+/* True where one block has all columns: its slopes are there still. Else they are to come again. */
+static int strip_deltas_first(struct strip *t)
+{
+    struct block *b = t->blocks;
+    u32 groups = 0, cols = 0, walks = 0, blocks = 0;
+    for (u32 r = 0; r < t->rows; r++)
+        t->m->mean[r] = 0;
+    for (; block_next(t, b); blocks++) {
+        block_slopes(t, b);
+        block_delta(t, b);
+        groups = b->groups;
+        cols = b->cols;
+        walks = b->walks;
+    }
+    t->piece = t->entry = t->offset = 0;
+    if (blocks != 1)
+        return 0;
+    b->groups = groups;
+    b->cols = cols;
+    b->walks = walks;
+    return 1;
+}
+
+/* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
+   as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
+enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 && !SOFT };
+
+static void late_block(const struct strip *t, struct block *b, float *missing)
+{
+    for (u32 r = 0; r < t->rows && !panels_alone(t, b); r++) {
+        vec sum = {0};
+        for (u32 c = 0; c < b->cols; c += LANES)
+            sum += load(&b->slope[r][c]);
+        missing[r] += sum_lanes(sum);
+    }
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, t->m->sums[1]);
+}
+
+static void late_finish(const struct strip *t, const float *missing)
+{
+    for (u32 r = 0; r < t->rows; r++) {
+        t->m->mean[r] += missing[r];
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            store(&t->m->sums[0][r][d],
+                  load(&t->m->sums[0][r][d]) - splat(missing[r]) * load(&t->m->sums[1][r][d]));
+    }
+}
+
+/* An O that f16 could not hold: any number near it will do, see DELTA_LATE, but infinity would not. */
+INLINE vec output_finite(vec o)
+{
+    const vec least = splat(-65504.0f);
+    return IS_F16 ? -larger(least, -larger(least, o)) : o;
+}
+
+/* Row sums of dO O, which are those of P dP; not where that is summed up. */
+static void strip_deltas(const struct strip *t)
+{
+    if (!IS_SOFTMAX || t->transposed || DELTA_FIRST)
+        return;
+    strip_expect(t, &t->s.a->o, 0);
+    if (AMX && !t->walks)
+        strip_read(t, &t->s.a->d_o, 1, t->m->row[1]);
+    for (u32 r = 0; r < t->rows; r++) {
+        t->m->mean[r] = 0;
+        if (!row_live(t, r))
+            continue;
+        float o[WIDTH];
+        vec sum = {0};
+        row_read(&t->s, &t->s.a->o, row_of(t->item, r), 1, o);
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            sum += output_finite(load(o + d)) * load(&t->m->row[1][r][d]);
+        t->m->mean[r] = sum_lanes(sum);
+    }
+}
+
+/* A strip whose columns are all in one block needs neither O nor anything late: delta is the sum of
+   P dP, which are there. P in floats first, and that sum, lane by lane. */
+INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain)
+{
+    vec sum = {0};
+    for (u32 c = 0; c < b->cols; c += LANES) {
+        vec s = load(&b->score[r][c]) * gain - offset;
+#if AMX
+        vec p = exp2_half(s);
+#else
+        vec p = exp2_vec(s);
+#endif
+        store(&b->score[r][c], p);
+        sum += p * load(&b->slope[r][c]);
+    }
+    return sum;
+}
+
+INLINE void row_whole_slopes(struct block *b, u32 r, vec delta)
+{
+#if AMX
+    for (u32 c = 0; c < b->cols; c += 2 * LANES)
+        half_store2(&b->weight[1][r][c],
+                    load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta),
+                    load(&b->score[r][c + LANES]) * (load(&b->slope[r][c + LANES]) - delta));
+    if (!b->walks)
+        return;
+#endif
+    for (u32 c = 0; c < b->cols; c += LANES)
+        store(&b->slope[r][c], load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta));
+}
+
+static void whole_backward(const struct strip *t, struct block *b)
+{
+    const vec gain = splat(AMX ? t->gain : 1);
+    block_slopes(t, b);
+    for (u32 first = 0; first < t->rows; first += 4) {
+        vec sum[4] = {{0}};
+        const u32 rows = t->rows - first < 4 ? t->rows - first : 4;
+        for (u32 k = 0; k < rows; k++)
+            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain);
+        quad delta = sum4(sum[0], sum[1], sum[2], sum[3]);
+        *(quad_at *)(t->m->mean + first) = delta;
+        for (u32 k = 0; k < rows; k++)
+            row_whole_slopes(b, first + k, splat(delta[k]));
+    }
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
+}
+
+static int strip_whole(const struct strip *t)
+{
+    const struct abi_item *item = t->item;
+    return DELTA_LATE && !t->transposed && !item->partial && !item->resume[0] &&
+           (t->piece == item->pieces ||
+            (t->piece + 1 == item->pieces &&
+             t->entry == t->plan->pieces[item->piece + t->piece].count));
+}
+
+#endif
