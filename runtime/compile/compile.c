@@ -53,6 +53,8 @@ static struct cache_key make_key(const struct source *s, const struct target *t,
     add_part(&all, compiler);
     if (t->kind == TARGET_CPU)
         host_flags(t, &flags);
+    else
+        add_part(&all, nvrtc_flag);
     for (int k = 0; flags.flag[k]; k++)
         add_part(&all, flags.flag[k]);
     for (uint32_t k = 0; k < s->n_files; k++) {

@@ -46,6 +46,7 @@ void compile_command(const struct source *s, const struct target *t, struct text
 
 /* NVRTC: "13.0", or empty with the reason in *e. */
 const char *nvrtc_version(struct error *e);
+extern const char *const nvrtc_flag; /* beside the target's */
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e);
 

@@ -190,11 +190,24 @@ static int describe(const struct source *s, const struct target *t, struct binar
     return 0;
 }
 
+/* A program's kernels are optimised side by side. A fixed number, whatever the machine: the code depends
+   on it. */
+const char *const nvrtc_flag = "--split-compile=3";
+
+enum { INVALID_OPTION = 5 };
+
+/* NVRTC of CUDA 12.0 does not know the flag yet. */
+static int compile_program(const struct nvrtc *n, struct nvrtc_program *p, const char *arch)
+{
+    const char *options[] = {arch, nvrtc_flag};
+    int code = n->nvrtcCompileProgram(p, 2, options);
+    return code == INVALID_OPTION ? n->nvrtcCompileProgram(p, 1, options) : code;
+}
+
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e)
 {
     char arch[64];
-    const char *options[] = {arch};
     struct nvrtc_program *p = NULL;
     struct binary made = {0};
     if (!nvrtc_version(e)[0])
@@ -204,7 +217,7 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
     snprintf(made.compiler, sizeof made.compiler, "nvrtc %s", n->version);
     int code = create(n, s, &p);
     if (!code)
-        code = n->nvrtcCompileProgram(p, 1, options);
+        code = compile_program(n, p, arch);
     if (!code)
         code = take_code(n, p, t->ptx, &made);
     int r = code ? refuse(n, p, t, code, e) : describe(s, t, &made, e);

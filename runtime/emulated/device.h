@@ -11,6 +11,7 @@
 #define ARGS                            const ARGS_STRUCT
 #define UNROLL
 #define UNROLL_4
+#define UNROLL_BY(n)
 #define NO_UNROLL
 
 #define THREAD                (the_block->current)

@@ -13,6 +13,8 @@ enum {
     PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
                                          eight rows lie in different banks */
     FRAGMENTS = 4,                /* of a group of 32 columns */
+    SHARED_STEPS =
+        STEPS < 8 ? 4 : 2, /* pairs of steps side by side where rows are in shared memory */
     GROUP = 8 * FRAGMENTS,
     ALL_LIVE = (1 << FRAGMENTS) - 1,
 };
@@ -149,10 +151,13 @@ DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t 
         add_scores(ret, rows->at + step, columns, step, live);
 }
 
-DEVICE void add_shared_scores(struct scores *s, const half_t *rows, u32 flip,
-                              const half_t *columns, u32 live)
+/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. Few steps stand
+   side by side in the text, which takes long to compile for wide heads. */
+DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
+                             const half_t *columns, u32 live)
 {
-    UNROLL_4
+    scores_clear(ret);
+    UNROLL_BY(SHARED_STEPS)
     for (u32 step = 0; step < STEPS; step += 2) {
         struct frag_a a[2];
         load_rows(&a[0], rows, step);
@@ -161,19 +166,8 @@ DEVICE void add_shared_scores(struct scores *s, const half_t *rows, u32 flip,
         UNROLL
         for (u32 k = 0; k < 8; k++)
             a[k / 4].x[k % 4] ^= flip;
-        add_scores(s, a, columns, step, live);
+        add_scores(ret, a, columns, step, live);
     }
-}
-
-/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. */
-DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
-                             const half_t *columns, u32 live)
-{
-    scores_clear(ret);
-    if (live == ALL_LIVE)
-        add_shared_scores(ret, rows, flip, columns, ALL_LIVE);
-    else
-        add_shared_scores(ret, rows, flip, columns, live);
 }
 
 /* Two such products at once, of other rows and other columns at the same places. */
@@ -182,7 +176,7 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
 {
     scores_clear(&ret[0]);
     scores_clear(&ret[1]);
-    UNROLL_4
+    UNROLL_BY(SHARED_STEPS)
     for (u32 step = 0; step < STEPS; step += 2) {
         struct frag_a a[2][2];
         UNROLL

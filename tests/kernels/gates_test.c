@@ -84,15 +84,16 @@ struct made {
     struct features features;
     struct launch_record launch;
     struct binary binary;
-    double seconds; /* of this thread's time */
+    double seconds; /* of processor time */
     bool failed;
     struct error error;
 };
 
-static double thread_seconds(void)
+/* Of all its threads: NVRTC has some of its own. */
+static double process_seconds(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -100,9 +101,9 @@ static void compile(struct made *m)
 {
     const struct target *t = target_find(m->chip->target, &m->error);
     struct source *s = emit_source(t, &m->features);
-    double began = thread_seconds();
+    double began = process_seconds();
     m->failed = nvrtc_compile(s, t, &m->binary, &m->error) < 0;
-    m->seconds = thread_seconds() - began;
+    m->seconds = process_seconds() - began;
     m->launch = s->launch;
     source_destroy(s);
 }
@@ -199,9 +200,11 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
          REGISTERS);
 }
 
-/* Milliseconds of this thread for a target and a pass. Most take less than one second (--list prints it);
-   sparsegen at D = 256, or a busy machine, more. */
-enum { MOST_MS = 3000 };
+/* Milliseconds of processor time for a target and a pass, by head dimension, on a quiet machine: a core
+   that is shared with others takes up to BUSY times as long. Sums of 256 positions are much text; NVRTC
+   then still takes less than a second of wall time, dQ beside dK and dV. */
+enum { BUSY = 2 };
+static const uint32_t most_ms[DIMS] = {900, 1000, 1000, 1000, 1000, 1400};
 
 static void judge(const struct made *m)
 {
@@ -216,7 +219,8 @@ static void judge(const struct made *m)
                       dtype_name(m->features.dtype),
                       m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
                       m->features.length, ms);
-    hold(m, "all passes", "ms to compile", ms, MOST_MS * (m->features.backward ? 2 : 1));
+    hold(m, "all passes", "ms to compile", ms,
+         BUSY * most_ms[dim_index(m->features.head_dim)] * (m->features.backward ? 2 : 1));
     for (uint32_t k = 0; k < m->binary.n_kernels; k++)
         judge_kernel(m, &m->binary.kernel[k]);
 }
@@ -295,10 +299,8 @@ static void test_gates(void **state)
         skip();
     }
     struct made *made = list_all(*state != NULL, &count);
-#pragma omp parallel for schedule(dynamic, 1) ordered
     for (uint32_t k = 0; k < count; k++) {
         compile(&made[k]);
-#pragma omp ordered
         judge(&made[k]);
         binary_finish(&made[k].binary);
     }
