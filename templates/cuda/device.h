@@ -23,12 +23,12 @@ struct ALIGNED_16 f4 {
 /* Threads of a block, and blocks that are to fit a processor at a time. */
 #define ENTRY_OF(name, threads, blocks) \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name
-#define ARGS           const __grid_constant__ ARGS_STRUCT
-#define UNROLL         _Pragma("unroll")
-#define UNROLL_4       _Pragma("unroll 4")
-#define UNROLL_BY(n)   PRAGMA(unroll n)
-#define PRAGMA(text)   _Pragma(#text)
-#define NO_UNROLL      _Pragma("unroll 1")
+#define ARGS         const __grid_constant__ ARGS_STRUCT
+#define UNROLL       _Pragma("unroll")
+#define UNROLL_4     _Pragma("unroll 4")
+#define UNROLL_BY(n) PRAGMA(unroll n)
+#define PRAGMA(text) _Pragma(#text)
+#define NO_UNROLL    _Pragma("unroll 1")
 
 #define THREAD threadIdx.x
 #define BLOCK  blockIdx.x
