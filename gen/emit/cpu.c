@@ -32,12 +32,22 @@ static uint64_t row_depth(const struct features *f)
     return (f->head_dim + 31) / 32 * 32;
 }
 
-/* Two operands and two sums of the strip's rows, four numbers a row; operands rounded;
-   a group of gathered columns. */
+/* Gathered columns that a matrix unit's kernel keeps: whose they are, both operands as panels and as
+   pairs of rows. */
+static uint64_t gathered_bytes(const struct target *t, const struct features *f)
+{
+    enum { KEPT = 4, HEADER = 192 };
+    return KEPT * (HEADER + 4 * ROWS * (row_depth(f) + row_width(t, f))) + 64;
+}
+
+/* Two operands and two sums of the strip's rows, four numbers a row; gathered columns; for a matrix
+   unit the operands rounded. */
 static uint64_t strip_bytes(const struct target *t, const struct features *f)
 {
-    uint64_t rounded = target_matrix(t, f) ? 2 * 2 * ROWS * row_depth(f) : 0;
-    return round_64(4 * ((4 * ROWS + GATHER_STRIDE) * row_width(t, f) + 4 * ROWS) + rounded);
+    uint64_t rows = 4 * (4 * ROWS * row_width(t, f) + 4 * ROWS);
+    if (target_matrix(t, f))
+        return round_64(rows + 2 * 2 * ROWS * row_depth(f) + gathered_bytes(t, f));
+    return round_64(rows + 4 * GATHER_STRIDE * row_width(t, f));
 }
 
 /* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, a

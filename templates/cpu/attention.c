@@ -30,6 +30,9 @@
 #include "cpu/groups.h"
 #include "cpu/partial.h"
 #include "cpu/dropout.h"
+#if AMX
+#include "cpu/gathered_amx.h"
+#endif
 #include "cpu/panels.h"
 #include "cpu/walk.h"
 #include "cpu/columns.h"
@@ -58,6 +61,16 @@
                                                      u64 end, u8 *scratch);               \
     void name(const struct abi_args *a, u64 begin, u64 end, u8 *scratch)
 
+static void phase_begin(u8 *scratch)
+{
+    matrix_begin();
+#if AMX
+    gathered_forget(scratch);
+#else
+    (void)scratch;
+#endif
+}
+
 static struct sequence head_at(const struct abi_args *a, u64 index)
 {
     return sequence_at(a, a->first_batch + (u32)(index / a->heads), (u32)(index % a->heads));
@@ -83,7 +96,7 @@ ENTRY(attention_pack)
 
 ENTRY(attention_forward)
 {
-    matrix_begin();
+    phase_begin(scratch);
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
@@ -112,7 +125,7 @@ ENTRY(attention_pack_backward)
 #if SOFT
 ENTRY(attention_dq)
 {
-    matrix_begin();
+    phase_begin(scratch);
     for (u64 k = begin; k < end; k++) {
         struct abi_work w = a->forward.work[k];
         if (a->first_batch == 0)
@@ -139,7 +152,7 @@ ENTRY(attention_diagonals)
 #else
 ENTRY(attention_dq)
 {
-    matrix_begin();
+    phase_begin(scratch);
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
@@ -151,7 +164,7 @@ ENTRY(attention_dq)
 
 ENTRY(attention_dkv)
 {
-    matrix_begin();
+    phase_begin(scratch);
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->transposed, k, &s);

@@ -5,59 +5,7 @@
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
 
-#if AMX
-/* Both as pack_amx.h has them, for the columns of a group alone. */
-static enum operand_kind columns_operand(const struct strip *t, u32 operand)
-{
-    if (t->transposed)
-        return operand ? OPERAND_GRADIENT : OPERAND_QUERY;
-    return operand ? OPERAND_VALUE : OPERAND_KEY;
-}
-
-/* Row k of the group, zeros beyond its width. */
-INLINE const u16 *columns_row(const struct strip *t, const struct group *g, enum operand_kind o,
-                              u32 k)
-{
-    return half_row(&t->s, o, k < g->width ? t->plan->columns[g->first + k] : 0xffffffff);
-}
-
-static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
-{
-    enum { PANEL = MATRIX_COLS * DEPTH / 2 };
-    const enum operand_kind o = columns_operand(t, operand);
-    const u16 *a = strip_rows(t, operand);
-    const u32 panels = g->width > MATRIX_COLS ? 2 : 1;
-    float *b = t->m->gather[0];
-    for (u32 k = 0; k < panels; k++) {
-        const float *row[MATRIX_COLS];
-        for (u32 x = 0; x < MATRIX_COLS; x++)
-            row[x] = (const float *)(const void *)columns_row(t, g, o, k * MATRIX_COLS + x);
-        panel_of_rows(row, b + k * PANEL);
-    }
-    block_zero(g->live, 2);
-    for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS)
-        block_step(a + d, DEPTH, b, b + PANEL, MATRIX_COLS, g->live, panels);
-    block_store(c, SCORE_STRIDE, g->live, 2);
-}
-
-static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,
-                         const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
-{
-    const enum operand_kind o = columns_operand(t, operand);
-    u32 *to = (u32 *)(void *)t->m->gather[0];
-    const struct operand gathered = {.pairs = to};
-    const struct sums_step step = {g->at, 0};
-    for (u32 k = 0; k < TILE; k += 2, to += WIDTH) {
-        const u16 *low = columns_row(t, g, o, k), *high = columns_row(t, g, o, k + 1);
-        for (u32 d = 0; d < HEAD_DIM; d++)
-            to[d] = low[d] | (u32)high[d] << 16;
-        for (u32 d = HEAD_DIM; d < WIDTH; d++)
-            to[d] = 0;
-    }
-    const u16 *rounded = b->weight[weight != (const float(*)[SCORE_STRIDE])b->score][0];
-    sums_product(sums[0], rounded, &gathered, &step, 1, g->live);
-}
-#else
+#if !AMX
 /* c = rows x gathered columns, for whole vectors of columns. */
 static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
 {

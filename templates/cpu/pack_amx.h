@@ -87,6 +87,14 @@ static void panels_pack(const struct sequence *s, enum operand_kind k)
     }
 }
 
+INLINE void pair_of_rows(const u16 *low, const u16 *high, u32 *to)
+{
+    for (u32 d = 0; d < HEAD_DIM; d++)
+        to[d] = low[d] | (u32)high[d] << 16;
+    for (u32 d = HEAD_DIM; d < WIDTH; d++)
+        to[d] = 0;
+}
+
 static void pairs_pack(const struct sequence *s, enum operand_kind k)
 {
     const u32 expected = tensors_far(s) ? s->length : 0;
@@ -97,10 +105,7 @@ static void pairs_pack(const struct sequence *s, enum operand_kind k)
             row_expect(s, operand_tensor(s->a, k), i + AHEAD, 0);
             row_expect(s, operand_tensor(s->a, k), i + 1 + AHEAD, 0);
         }
-        for (u32 d = 0; d < HEAD_DIM; d++)
-            to[d] = low[d] | (u32)high[d] << 16;
-        for (u32 d = HEAD_DIM; d < WIDTH; d++)
-            to[d] = 0;
+        pair_of_rows(low, high, to);
     }
 }
 

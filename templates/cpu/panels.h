@@ -86,11 +86,19 @@ static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
                       const float (*weight)[SCORE_STRIDE], u32 operand, float *sums)
 {
     struct sums_step step[WEIGHT_STRIDE / TILE];
-    u32 steps = 0, live = b->group[k].live;
-    for (; k < b->groups && b->group[k].kind == GROUP_PANEL && b->group[k].live == live; k++)
-        step[steps++] = (struct sums_step){b->group[k].at, b->group[k].first};
+    u32 steps = 0, kept = 0, live = b->group[k].live;
+    for (; k < b->groups && group_is_panel(&b->group[k]) && b->group[k].live == live; k++) {
+        const struct group *g = &b->group[k];
+        const u32 *pairs = t->operand[operand].pairs + (u64)g->first / 2 * WIDTH;
+        if (g->kind == GROUP_COLUMNS) {
+            if (kept++ == GATHERED) /* the first one is about to go */
+                break;
+            pairs = gathered_pairs(t, g, operand);
+        }
+        step[steps++] = (struct sums_step){g->at, pairs};
+    }
     const u16 *rounded = b->weight[weight != (const float(*)[SCORE_STRIDE])b->score][0];
-    sums_product(sums, rounded, &t->operand[operand], step, steps, live);
+    sums_product(sums, rounded, step, steps, live);
     return k;
 }
 #else

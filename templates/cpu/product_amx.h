@@ -10,41 +10,47 @@ typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
 /* Of a row of weights: an odd number of cache lines. */
 enum { WEIGHT_STRIDE = CHUNK_COLS + TILE };
 
-/* Scores of a strip with 32 columns from j, in the row blocks whose bit of `live` is set. */
-static void scores_product(float *scores, const u16 *a, const struct operand *o, u32 j,
-                           u32 live)
+/* Scores of a strip with two panels of 16 columns, in the row blocks whose bit of `live` is set;
+   `panels` 1: the second one's are zero. */
+INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
-    const float *b = o->panels + (u64)j * (DEPTH / 2);
     block_zero(live, 2);
     for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS)
-        block_step(a + d, DEPTH, b, b + DEPTH / 2 * MATRIX_COLS, MATRIX_COLS, live, 2);
+        block_step(a + d, DEPTH, b, b + DEPTH / 2 * MATRIX_COLS, MATRIX_COLS, live, panels);
     block_store(scores, SCORE_STRIDE, live, 2);
 }
 
-/* sums[.. columns x 16] += weights x rows first[k] .. first[k] + 31 of the operand, for each k. */
-struct sums_step {
-    u32 at, first;
-};
-
-INLINE void sums_columns(float *sums, const u16 *weights, const u32 *pairs,
-                         const struct sums_step *step, u32 steps, u32 live, u32 columns)
+/* The same with 32 columns from j. */
+static void scores_product(float *scores, const u16 *a, const struct operand *o, u32 j,
+                           u32 live)
 {
-    block_load(sums, WIDTH, live, columns);
-    for (u32 k = 0; k < steps; k++) {
-        const u32 *b = pairs + (u64)step[k].first / 2 * WIDTH;
-        block_step(weights + step[k].at, WEIGHT_STRIDE, b, b + 16, WIDTH, live, columns);
-    }
-    block_store(sums, WIDTH, live, columns);
+    panels_product(scores, a, o->panels + (u64)j * (DEPTH / 2), live, 2);
 }
 
-static void sums_product(float *sums, const u16 *weights, const struct operand *o,
-                         const struct sums_step *step, u32 steps, u32 live)
+/* sums[.. columns x 16] += weights from column `at` x 32 rows in pairs, for each step. */
+struct sums_step {
+    u32 at;
+    const u32 *pairs;
+};
+
+INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct sums_step *step,
+                         u32 steps, u32 live, u32 columns)
+{
+    block_load(sums + d, WIDTH, live, columns);
+    for (u32 k = 0; k < steps; k++)
+        block_step(weights + step[k].at, WEIGHT_STRIDE, step[k].pairs + d,
+                   step[k].pairs + d + 16, WIDTH, live, columns);
+    block_store(sums + d, WIDTH, live, columns);
+}
+
+static void sums_product(float *sums, const u16 *weights, const struct sums_step *step,
+                         u32 steps, u32 live)
 {
     u32 d = 0;
     for (; d + 32 <= WIDTH; d += 32)
-        sums_columns(sums + d, weights, o->pairs + d, step, steps, live, 2);
+        sums_columns(sums, weights, d, step, steps, live, 2);
     if (d < WIDTH)
-        sums_columns(sums + d, weights, o->pairs + d, step, steps, live, 1);
+        sums_columns(sums, weights, d, step, steps, live, 1);
 }
 
 #endif

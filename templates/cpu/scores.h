@@ -54,13 +54,17 @@ static void block_scores(const struct strip *t, struct block *b)
 static void block_sums(const struct strip *t, const struct block *b,
                        const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
 {
-    for (u32 k = 0; k < b->groups;)
-        if (b->group[k].kind == GROUP_PANEL)
+    for (u32 k = 0; k < b->groups;) {
+        const struct group *g = &b->group[k];
+        if (g->kind == GROUP_PANEL || (AMX && g->kind == GROUP_COLUMNS))
             k = panel_sums(t, b, k, weight, operand, sums[0]);
-        else if (b->group[k].kind == GROUP_COLUMNS)
+#if !AMX
+        else if (g->kind == GROUP_COLUMNS)
             columns_sums(t, b, &b->group[k++], weight, operand, sums);
+#endif
         else
             walk_sums(t, b, &b->group[k++], weight, operand, sums);
+    }
 }
 
 #endif

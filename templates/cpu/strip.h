@@ -42,14 +42,31 @@ struct block {
 #endif
 };
 
+#if AMX
+enum { GATHERED = 4 };
+
+/* Columns of a group, brought together: see gathered_amx.h. */
+struct gathered {
+    u32 b, h, width;   /* whose; no width: none */
+    u32 panels, pairs; /* bit k: those of operand k are there */
+    u32 column[TILE], unused[11];
+    float panel[2][TILE * DEPTH / 2];
+    u32 pair[2][TILE / 2 * WIDTH];
+};
+#endif
+
 struct strip_memory {
     float row[2][STRIP_ROWS][WIDTH];              /* the strip's rows: for S (scaled), for dP */
     float sums[2][STRIP_ROWS][WIDTH];             /* O; dQ; dK, dV */
     float largest[STRIP_ROWS], total[STRIP_ROWS]; /* online softmax: m (base 2), l */
-    float gather[WIDTH][GATHER_STRIDE];         /* a group of columns, transposed or as rows */
+#if !AMX
+    float gather[WIDTH][GATHER_STRIDE]; /* a group of columns, transposed or as rows */
+#endif
     float offset[STRIP_ROWS], mean[STRIP_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
 #if AMX
     u16 half_row[2][STRIP_ROWS][DEPTH]; /* as `row` */
+    struct gathered gathered[GATHERED];
+    u32 gathered_next, unused[15];
 #endif
 };
 

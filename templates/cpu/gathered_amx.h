@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathered columns for a matrix unit: in bf16 as they came, packed as pack_amx.h packs a head's, but
+   for the columns of a group alone. Neighbouring strips often share them (global columns, those of
+   Fixed), so the last few groups are kept. */
+#ifndef MASKC_CPU_GATHERED_AMX_H
+#define MASKC_CPU_GATHERED_AMX_H
+
+/* At the entry of a phase: what lies in the scratch is from another. */
+static void gathered_forget(u8 *scratch)
+{
+    struct strip_memory *m = (struct strip_memory *)(void *)scratch;
+    for (u32 k = 0; k < GATHERED; k++)
+        m->gathered[k].width = 0;
+    m->gathered_next = 0;
+}
+
+static int gathered_is(const struct gathered *x, const struct strip *t, const struct group *g)
+{
+    const u32 *column = t->plan->columns + g->first;
+    if (x->width != g->width || x->b != t->s.b || x->h != t->s.h)
+        return 0;
+    for (u32 k = 0; k < g->width; k++)
+        if (x->column[k] != column[k])
+            return 0;
+    return 1;
+}
+
+static struct gathered *gathered_find(const struct strip *t, const struct group *g)
+{
+    struct strip_memory *m = t->m;
+    for (u32 k = 0; k < GATHERED; k++)
+        if (gathered_is(&m->gathered[k], t, g))
+            return &m->gathered[k];
+    struct gathered *ret = &m->gathered[m->gathered_next++ % GATHERED];
+    ret->b = t->s.b;
+    ret->h = t->s.h;
+    ret->width = g->width;
+    ret->panels = ret->pairs = 0;
+    for (u32 k = 0; k < g->width; k++)
+        ret->column[k] = t->plan->columns[g->first + k];
+    return ret;
+}
+
+static enum operand_kind gathered_operand(const struct strip *t, u32 operand)
+{
+    if (t->transposed)
+        return operand ? OPERAND_GRADIENT : OPERAND_QUERY;
+    return operand ? OPERAND_VALUE : OPERAND_KEY;
+}
+
+/* Row k of the group, zeros beyond its width. */
+INLINE const u16 *gathered_row(const struct strip *t, const struct gathered *x,
+                               enum operand_kind o, u32 k)
+{
+    return half_row(&t->s, o, k < x->width ? x->column[k] : 0xffffffff);
+}
+
+/* Its columns as panels of 16 columns, for scores. */
+static const float *gathered_panels(const struct strip *t, const struct group *g, u32 operand)
+{
+    struct gathered *x = gathered_find(t, g);
+    const enum operand_kind o = gathered_operand(t, operand);
+    for (u32 k = 0; !(x->panels >> operand & 1) && k < TILE; k += MATRIX_COLS) {
+        const float *row[MATRIX_COLS];
+        for (u32 i = 0; i < MATRIX_COLS; i++)
+            row[i] = (const float *)(const void *)gathered_row(t, x, o, k + i);
+        panel_of_rows(row, x->panel[operand] + k * (DEPTH / 2));
+    }
+    x->panels |= 1u << operand;
+    return x->panel[operand];
+}
+
+/* As pairs of rows, for sums. */
+static const u32 *gathered_pairs(const struct strip *t, const struct group *g, u32 operand)
+{
+    struct gathered *x = gathered_find(t, g);
+    const enum operand_kind o = gathered_operand(t, operand);
+    for (u32 k = 0; !(x->pairs >> operand & 1) && k < TILE; k += 2)
+        pair_of_rows(gathered_row(t, x, o, k), gathered_row(t, x, o, k + 1),
+                     x->pair[operand] + k / 2 * WIDTH);
+    x->pairs |= 1u << operand;
+    return x->pair[operand];
+}
+
+static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+{
+    panels_product(c, strip_rows(t, operand), gathered_panels(t, g, operand), g->live,
+                   g->width > MATRIX_COLS ? 2 : 1);
+}
+
+#endif
