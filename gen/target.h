@@ -37,6 +37,9 @@ struct features {
     bool dropout, backward;
     uint32_t length; /* of the mask; 0: unknown, and no kernel is made for it (gen/short.h) */
     enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
+    /* What a plan for CUDA chooses (plan_build): whether strips leave rows to others and take them up,
+       and whether rows alone are cut into parts. */
+    bool shared_rows, cut_rows;
 };
 
 /* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,

@@ -161,7 +161,8 @@ static int compile_all(struct pipeline *p, struct error *e)
     c->p = p;
     for (uint32_t k = 0; k < r->n_targets; k++) {
         tell(r, "compile", r->targets[k]->name);
-        p->source[k] = emit_source(r->targets[k], &r->features);
+        const struct plan *plan = p->plan[p->artifact.target[k].plan];
+        p->source[k] = emit_source(r->targets[k], &plan->features);
     }
     run_crew(c);
     int result = 0;

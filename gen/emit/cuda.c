@@ -2,7 +2,7 @@
 /* How the CUDA templates are launched. Short sequences: one phase for each pass, a block takes whole
    heads. Else one block works on one item, so a pass is as many blocks as the device likes; the
    forward pass is one phase, the backward pass two: dQ, then dK and dV, which read what dQ leaves in
-   args.state. */
+   args.state. Where the plan has partial items each has a second phase, for the late works. */
 #include "gen/emit/cuda.h"
 #include "gen/emit/stream.h"
 #include "gen/short.h"
@@ -62,9 +62,10 @@ void cuda_add_stream(const struct target *t, const struct features *f, struct te
     if (target_matrix(t, f))
         text_add(out,
                  "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
-                 ",\n    SOFT_SHARED = %" PRIu32 ",\n};\n",
+                 ",\n    SOFT_SHARED = %" PRIu32
+                 ",\n    SHARED_ROWS = %d,\n    CUT_ROWS = %d,\n};\n",
                  stream_forward_bytes(t, f), stream_backward_bytes(t, f),
-                 stream_soft_bytes(t, f));
+                 stream_soft_bytes(t, f), f->shared_rows, f->cut_rows);
 }
 
 /* ---- files ---- */
@@ -106,6 +107,19 @@ static void add_soft(const struct target *t, const struct features *f,
         phase_of("attention_dx_lines", ABI_OVER_SOFT, t->threads, sums);
 }
 
+/* Over the plan, and over its late works. */
+static void add_stream_phases(const char *entry, bool transposed, const struct target *t,
+                              const struct features *f, uint32_t shared, struct phase *list,
+                              uint32_t *count)
+{
+    list[(*count)++] = phase_of(entry, transposed ? ABI_OVER_TRANSPOSED : ABI_OVER_FORWARD,
+                                t->threads, shared);
+    if (stream_leaves_sums(t, f))
+        list[(*count)++] =
+            phase_of(entry, transposed ? ABI_OVER_TRANSPOSED_LATE : ABI_OVER_FORWARD_LATE,
+                     t->threads, shared);
+}
+
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret)
 {
     const bool matrix = target_matrix(t, f);
@@ -117,19 +131,20 @@ void cuda_launch(const struct target *t, const struct features *f, struct launch
     if (short_forward(t, f, &s))
         ret->forward[ret->n_forward++] = short_phase("attention_short_forward", &s);
     else
-        ret->forward[ret->n_forward++] =
-            phase_of("attention_forward", ABI_OVER_FORWARD, t->threads, forward);
+        add_stream_phases("attention_forward", false, t, f, forward, ret->forward,
+                          &ret->n_forward);
     if (short_backward(t, f, &s)) {
         ret->backward[ret->n_backward++] = short_phase("attention_short_backward", &s);
     } else if (f->backward) {
-        ret->backward[ret->n_backward++] =
-            phase_of("attention_dq", ABI_OVER_FORWARD, t->threads, backward);
-        ret->backward[ret->n_backward++] =
-            phase_of("attention_dkv", ABI_OVER_TRANSPOSED, t->threads, backward);
+        add_stream_phases("attention_dq", false, t, f, backward, ret->backward,
+                          &ret->n_backward);
+        add_stream_phases("attention_dkv", true, t, f, backward, ret->backward,
+                          &ret->n_backward);
         ret->state_row = sizeof(float) * (f->soft ? 2 : 1); /* and what it lacks */
         if (f->soft)
             add_soft(t, f, ret);
     }
+    ret->partial_row = stream_partial_row(t, f);
     if (f->transform == ABI_SPARSEGEN) /* scores, a column of the strip each */
         ret->scratch_col = ret->strip_rows * sizeof(float);
 }

@@ -30,3 +30,15 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
     uint32_t groups = steps(f) <= 8 ? 2 : 1;
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
 }
+
+bool stream_leaves_sums(const struct target *t, const struct features *f)
+{
+    return target_matrix(t, f) && (f->shared_rows || f->cut_rows);
+}
+
+uint64_t stream_partial_row(const struct target *t, const struct features *f)
+{
+    return stream_leaves_sums(t, f)
+               ? sizeof(float) * ((1 + f->backward) * 16 * (uint64_t)steps(f) + 8)
+               : 0;
+}

@@ -9,3 +9,7 @@ uint32_t stream_forward_bytes(const struct target *t, const struct features *f);
 uint32_t stream_backward_bytes(const struct target *t, const struct features *f);
 /* Of the gradient of a soft mask. */
 uint32_t stream_soft_bytes(const struct target *t, const struct features *f);
+
+/* Whether items are partial there, and what one leaves of a row (templates/cuda/stream_partial.h). */
+bool stream_leaves_sums(const struct target *t, const struct features *f);
+uint64_t stream_partial_row(const struct target *t, const struct features *f);

@@ -94,7 +94,11 @@ double columns_group_price(const struct price *p, uint32_t rows, uint32_t count,
 uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
                         const struct abi_item *item, const struct abi_piece *piece);
 
-/* Residue classes, which are planned for a pattern and not for a strip. Whether kernels can do it: */
+/* Whether kernels can do a row in parts, each by an item of its own. */
+bool rows_are_cut(const struct target *t, const struct features *f);
+
+/* Residue classes, which are planned for a pattern and not for a strip. Whether kernels can do it with
+   items that leave their rows to others: */
 bool residue_applies(const struct target *t, const struct features *f);
 /* ... with items that have all entries of their rows. */
 bool residue_is_whole(const struct target *t, const struct features *f);
@@ -104,9 +108,9 @@ void residue_build(const struct pattern *classes, const struct abi_item *item, b
                    uint32_t strip_rows, const struct price *p, uint32_t *place,
                    struct draft *d);
 /* A row that goes on in another item: sums are written and read again, and its operand is read twice,
-   as so many outputs. */
-enum { RESUME_OUTPUTS = 3 };
-double residue_resume_price(const struct price *p);
+   as so many outputs; more where sums wait for the next launch in memory (`far`). */
+enum { RESUME_OUTPUTS = 3, RESUME_OUTPUTS_FAR = 18 };
+double residue_resume_price(const struct price *p, bool far);
 
 uint32_t item_owned_rows(const struct abi_item *item);
 

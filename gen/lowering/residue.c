@@ -2,9 +2,9 @@
 /* Residue classes: rows row0, row0 + step, .. of a mask with strides see the same columns, those of
    their class. Brought together, rows and columns through index lists, they are tiles, where strips
    of neighbours see each such column by one row alone. The planner makes these items
-   (gen/plan/build.c); what else their rows see is left to items of neighbours, which resume. Softmax
-   on CPU targets: elsewhere items do not leave partial results. Where fragments of 16 x 8 are left out
-   the items are whole: what else their rows see comes as more columns, after those of the class. */
+   (gen/plan/build.c); what else their rows see is left to items of neighbours, which resume: softmax
+   alone, as sparsegen needs all of a row. Where fragments of 16 x 8 are left out items may be whole, too:
+   what else their rows see comes as more columns, after those of the class. */
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
@@ -18,14 +18,19 @@ bool residue_is_whole(const struct target *t, const struct features *f)
     return t->kind == TARGET_CUDA && target_matrix(t, f);
 }
 
+/* Beyond this the sums of dQ do not fit the registers together, and its state is found first. */
+enum { MOST_PARTIAL_DIM = 128 };
+
 bool residue_applies(const struct target *t, const struct features *f)
 {
-    return t->kind == TARGET_CPU && f->transform == ABI_SOFTMAX && f->soft == ABI_SOFT_NONE;
+    if (f->transform != ABI_SOFTMAX || f->soft != ABI_SOFT_NONE)
+        return false;
+    return t->kind == TARGET_CPU || (target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM);
 }
 
-double residue_resume_price(const struct price *p)
+double residue_resume_price(const struct price *p, bool far)
 {
-    return RESUME_OUTPUTS * p->item_row;
+    return (far ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS) * p->item_row;
 }
 
 /* The columns of an item, and where each stands: those that many rows see first, then the others, which

@@ -56,7 +56,7 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
         if (set >> k & 1)
             lowerings[k]->build(b->strip, &p, d);
     lowering_tiles.build(b->strip, &p, d);
-    if (d->n_lines && (d->pieces > 1 || b->resuming))
+    if (d->n_lines && (d->pieces > 1 || b->begun))
         d->cost += mixed_price(b, d);
 }
 
@@ -149,11 +149,47 @@ static double price_of_rows_without(const struct builder *b, const u32 *own)
     return sum;
 }
 
+static bool is_begun(const struct builder *b, uint32_t row)
+{
+    return b->begun && b->begun->row[row] < b->begun->row[row + 1];
+}
+
+/* A part has about so many keys; how many parts a row is worth. */
+enum { KEYS_OF_PART = 1024, MOST_PARTS = 64 };
+
+static uint32_t parts_of(const struct builder *b, const struct pattern *p, uint32_t row)
+{
+    if (!b->cuts_rows)
+        return 1;
+    uint32_t parts = pattern_row_active(p, row) / KEYS_OF_PART;
+    return parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
+void builder_add_row(struct builder *b, const struct pattern *p, uint32_t row)
+{
+    uint32_t parts = parts_of(b, p, row);
+    if (parts < 2) {
+        tables_add_row(b->pass, p, row);
+        return;
+    }
+    tables_add_parts(b->pass, p, row, parts, b->seats);
+    b->seats += parts;
+}
+
 static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
 {
     for (uint32_t r = 0; r < b->strip->rows; r++)
         if (!(own[r / 32] >> (r % 32) & 1))
-            tables_add_row(b->pass, p, strip_row(b->strip, r));
+            builder_add_row(b, p, strip_row(b->strip, r));
+}
+
+/* Whether the row pass can have the strip's rows that are not in `own`. */
+static bool may_leave(const struct builder *b, const u32 *own)
+{
+    for (uint32_t r = 0; b->begun && b->strips_resume && r < b->strip->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1) && is_begun(b, strip_row(b->strip, r)))
+            return false;
+    return true;
 }
 
 /* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
@@ -165,7 +201,7 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
     best_draft(b);
     swap_drafts(&b->draft[0], &b->draft[2]);
     double best = b->draft[2].cost;
-    while (!b->tiles_only && rows_stand_out(s, fewer)) {
+    while (!b->tiles_only && rows_stand_out(s, fewer) && may_leave(b, fewer)) {
         strip_load(s, p, row0, fewer);
         best_draft(b);
         double total = b->draft[0].cost + price_of_rows_without(b, fewer);
@@ -190,7 +226,7 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
     double alone = price_of_rows_without(b, none);
-    if (!b->tiles_only && (one || alone < best)) {
+    if (!b->tiles_only && (one || (alone < best && may_leave(b, none)))) {
         memcpy(own, none, sizeof own);
         best = alone;
     }
@@ -261,6 +297,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     memset(b->applied, 0, sizeof b->applied);
     b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
+    b->seats = 0;
     classes_choose(b, p, pattern, &split);
     if (split.step)
         note_strips(b, p, pattern);
@@ -270,6 +307,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (failed)
         return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
+    tables_partials_first(b->pass, b->pass->item_first[which]);
     b->pass->summary[which].effort = count_plan(b, which);
     b->pass->summary[which].dense = b->dense;
     summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
@@ -285,6 +323,16 @@ static void finish_builder(struct builder *b)
     strip_destroy(b->strip);
 }
 
+/* Of each pass over these tables one more launch, which all heads share. */
+static double late_price(const struct plan *p, uint32_t passes)
+{
+    enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
+    uint32_t heads = p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS;
+    return p->target->kind == TARGET_CUDA
+               ? passes * LATE_LAUNCH * p->machine->launch * p->machine->workers / heads
+               : 0;
+}
+
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       bool transposed, struct error *e)
 {
@@ -295,8 +343,11 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.price = b.report;
     if (!transposed && p->features.backward)
         b.price = price_add(b.price, p->price[PASS_DQ]);
-    b.whole = residue_is_whole(p->target, &p->features);
-    b.classes_allowed = !p->tiles_only && (b.whole || residue_applies(p->target, &p->features));
+    b.whole_classes = !p->tiles_only && residue_is_whole(p->target, &p->features);
+    b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->features);
+    b.strips_resume = p->target->kind == TARGET_CUDA;
+    b.cuts_rows = rows_are_cut(p->target, &p->features);
+    b.late = late_price(p, !transposed && p->features.backward ? 2 : 1);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->strip_rows = p->strip_rows;
@@ -318,6 +369,15 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     if (!failed)
         work_build(p, pass);
     return failed;
+}
+
+/* What kernels for CUDA must be able to do; on a CPU they are. */
+static void note_features(struct plan *p, const struct plan_pass *t)
+{
+    for (uint64_t k = 0; k < t->n_items && p->target->kind == TARGET_CUDA; k++) {
+        p->features.cut_rows |= t->items[k].seats > 0;
+        p->features.shared_rows |= t->items[k].partial && !t->items[k].seats;
+    }
 }
 
 struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
@@ -347,6 +407,8 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
     int failed = build_pass(p, &p->forward, m, false, e);
     if (!failed && f->backward)
         failed = build_pass(p, &p->transposed, m, true, e);
+    note_features(p, &p->forward);
+    note_features(p, &p->transposed);
 #ifndef NDEBUG
     if (!failed)
         failed = plan_check(p, m, e);

@@ -20,18 +20,25 @@ struct builder {
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
     struct effort dense; /* of every tile */
-    bool classes_allowed;
-    bool resuming;   /* rows of strips go on where a class's items left them */
-    bool dry;        /* prices alone, nothing goes to the tables */
-    double total;    /* of the pattern, so far */
-    uint32_t *place; /* [n] zeros, for residue_build */
+    bool shared_classes; /* classes may leave their rows to strips, ... */
+    bool whole_classes;  /* ... or have all of their entries */
+    bool cuts_rows;
+    double late; /* seconds of a head that a launch of what resumes costs */
+    const struct pattern
+        *begun;         /* null, or rows of strips go on where these classes' items left them */
+    bool strips_resume; /* alone: what classes began is not for the row pass */
+    uint32_t seats;     /* of the pattern so far */
+    bool dry;           /* prices alone, nothing goes to the tables */
+    double total;       /* of the pattern, so far */
+    uint32_t *place;    /* [n] zeros, for residue_build */
     bool tiles_only;
-    bool whole; /* classes have all entries of their rows */
 };
 
 /* All strips of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
                    bool note, struct error *e);
+/* A row alone to the tables, in parts where it is long. */
+void builder_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
 
 /* The split that is worth having; empty where strips alone are as good. */

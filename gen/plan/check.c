@@ -25,6 +25,7 @@ struct checker {
     uint32_t uses, max_cols; /* as found */
     bool *owned;             /* [n] */
     uint32_t *began;         /* [n] 1 + the partial item that has the row, or 0 */
+    uint32_t *seat; /* [pass->seats] 1 + the part that sits there, until it is joined */
     struct error *e;
 };
 
@@ -170,16 +171,10 @@ static uint32_t first_on(const struct checker *c, const u64 *row)
     return (uint32_t)(w * 64 + (row[w] ? (uint32_t)__builtin_ctzll(row[w]) : 0));
 }
 
-/* Adds what a partial item visited of a row, where one did. */
-static int resume_row(struct checker *c, const struct abi_item *item, uint32_t r, uint32_t row)
+/* Adds what a partial item visited of a row to what row r of an item did. */
+static int add_begun(struct checker *c, const struct abi_item *from, uint32_t r, uint32_t row)
 {
     struct visitor v = {see_range, see_word, see_line, c};
-    bool resumes = item->resume[r / 32] >> (r % 32) & 1;
-    if (resumes != (c->began[row] != 0))
-        return fail(c, "a row that is not resumed where it was begun", row, 0);
-    if (!resumes)
-        return 0;
-    const struct abi_item *from = &c->pass->items[c->began[row] - 1];
     c->decoding = from;
     c->only = (row - from->row0) / from->step;
     c->as = r;
@@ -189,6 +184,34 @@ static int resume_row(struct checker *c, const struct abi_item *item, uint32_t r
             return -1;
     }
     return 0;
+}
+
+/* All parts of a row. */
+static int join_row(struct checker *c, const struct abi_item *item, uint32_t row)
+{
+    if (item->rows != 1 || item->step != 1 || !item->resume[0] || item->pieces ||
+        item->seat > c->pass->seats || item->seats > c->pass->seats - item->seat)
+        return fail(c, "parts joined by what is not a row alone", row, 0);
+    for (uint32_t k = item->seat; k < item->seat + item->seats; k++) {
+        const struct abi_item *part = c->seat[k] ? &c->pass->items[c->seat[k] - 1] : NULL;
+        if (!part || part->row0 != row)
+            return fail(c, "a seat without a part of the row", row, k);
+        if (add_begun(c, part, 0, row))
+            return -1;
+        c->seat[k] = 0;
+    }
+    return 0;
+}
+
+/* Adds what partial items visited of a row, where they did. */
+static int resume_row(struct checker *c, const struct abi_item *item, uint32_t r, uint32_t row)
+{
+    bool resumes = item->resume[r / 32] >> (r % 32) & 1;
+    if ((resumes && !item->seats) != (c->began[row] != 0))
+        return fail(c, "a row that is not resumed where it was begun", row, 0);
+    if (item->seats)
+        return join_row(c, item, row);
+    return resumes ? add_begun(c, &c->pass->items[c->began[row] - 1], r, row) : 0;
 }
 
 static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
@@ -222,15 +245,25 @@ static bool rows_fit(const struct checker *c, const struct abi_item *item)
     return item->rows == 1 || item->step > 1 || item->row0 % limit == 0;
 }
 
+/* A part is of a row alone. */
+static bool seats_fit(const struct plan_pass *t, const struct abi_item *item)
+{
+    if (!item->seats)
+        return !item->seat;
+    return item->rows == 1 && item->step == 1 && item->seat < t->seats &&
+           (!item->partial || item->seats == 1);
+}
+
 /* A partial item's rows are marked; what it visits counts where the row is resumed. */
 static int begin_row(struct checker *c, const struct abi_item *item, uint32_t r)
 {
     uint32_t row = item->row0 + item->step * r;
-    if (c->began[row])
+    uint32_t *mark = item->seats ? &c->seat[item->seat] : &c->began[row];
+    if (*mark)
         return fail(c, "a row that another item begins too", row, 0);
     if (item->resume[r / 32] >> (r % 32) & 1)
         return fail(c, "a partial item that resumes", row, 0);
-    c->began[row] = c->item + 1;
+    *mark = c->item + 1;
     memset(c->bits + r * c->words, 0, c->words * sizeof *c->bits);
     return 0;
 }
@@ -239,6 +272,8 @@ static int check_item(struct checker *c, const struct abi_item *item)
 {
     if (!rows_fit(c, item))
         return fail(c, "rows outside of the mask or of the strip's grid", item->row0, 0);
+    if (!seats_fit(c->pass, item))
+        return fail(c, "seats that are not there", item->row0, 0);
     memset(c->visited, 0, sizeof c->visited);
     if (check_pieces(c, item))
         return -1;
@@ -276,6 +311,7 @@ static int check_mask(struct checker *c)
     u32 first = t->item_first[c->which], end = t->item_first[c->which + 1];
     memset(c->owned, 0, c->plan->n * sizeof *c->owned);
     memset(c->began, 0, c->plan->n * sizeof *c->began);
+    memset(c->seat, 0, t->seats * sizeof *c->seat);
     c->item = first;
     if (first > end || end > t->n_items)
         return fail(c, "items outside of their table", 0, 0);
@@ -284,6 +320,9 @@ static int check_mask(struct checker *c)
     for (uint32_t row = 0; row < c->plan->n; row++)
         if (!c->owned[row])
             return fail(c, "a row that no item owns", row, 0);
+    for (uint32_t k = 0; k < t->seats; k++)
+        if (c->seat[k])
+            return fail(c, "a part that is not joined", t->items[c->seat[k] - 1].row0, k);
     return 0;
 }
 
@@ -379,6 +418,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     c.bits = memory_new(c.words * p->strip_rows, sizeof *c.bits);
     c.owned = memory_new(p->n, sizeof *c.owned);
     c.began = memory_new(p->n, sizeof *c.began);
+    c.seat = memory_new(t->seats, sizeof *c.seat);
     int failed = 0;
     for (c.which = 0; c.which < p->n_masks && !failed; c.which++) {
         struct pattern *turned = transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
@@ -393,6 +433,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     free(c.bits);
     free(c.owned);
     free(c.began);
+    free(c.seat);
     return failed;
 }
 

@@ -40,7 +40,7 @@ static void add_rows_apart(struct builder *b, const struct split *s)
         strip_load(b->strip, s->rest, i, NULL);
         b->total += rows_price(&b->price, b->strip, 0);
         if (!b->dry)
-            tables_add_row(b->pass, s->rest, i);
+            builder_add_row(b, s->rest, i);
     }
 }
 
@@ -69,11 +69,14 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     if (s->whole || !s->rest->active)
         return 0;
     uint64_t first = b->pass->n_items;
+    b->total += b->late;
     for (uint32_t i = 0; i < p->n; i++)
-        b->total += has_entries(s->classes, i) ? residue_resume_price(&b->price) : 0;
-    b->resuming = true;
+        b->total += has_entries(s->classes, i)
+                        ? residue_resume_price(&b->price, b->pass->fragments)
+                        : 0;
+    b->begun = s->classes;
     int failed = builder_strips(b, p, s->rest, false, e);
-    b->resuming = false;
+    b->begun = NULL;
     if (failed)
         return -1;
     resume_rows(b, s, first);
@@ -94,26 +97,43 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
     return b->total;
 }
 
+/* The row that is a strip by itself, and so the row pass's: where that cannot resume, apart. */
+static uint32_t lone_row(const struct builder *b, const struct plan *p)
+{
+    return b->strips_resume && p->n % p->strip_rows == 1 ? p->n - 1 : p->n;
+}
+
+/* Takes the split in the place of *ret if its price is below *best. */
+static void take_cheaper(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                         uint32_t step, bool whole, double *best, struct split *ret)
+{
+    struct split s;
+    if (!split_make(pattern, step, whole, lone_row(b, p), &s))
+        return;
+    double price = try_split(b, p, pattern, &s);
+    if (price < *best) {
+        split_finish(ret);
+        *ret = s;
+        *best = price;
+    } else {
+        split_finish(&s);
+    }
+}
+
 /* The cheapest split in *ret, and its price; empty where there is none. */
 static double cheapest_split(struct builder *b, const struct plan *p,
                              const struct pattern *pattern, struct split *ret)
 {
     uint32_t step[SPLIT_MOST];
-    uint32_t steps = b->classes_allowed ? split_candidates(pattern, step) : 0;
+    bool allowed = b->shared_classes || b->whole_classes;
+    uint32_t steps = allowed ? split_candidates(pattern, step) : 0;
     double best = INFINITY;
     *ret = (struct split){0};
     for (uint32_t k = 0; k < steps; k++) {
-        struct split s;
-        if (!split_make(pattern, step[k], b->whole, &s))
-            continue;
-        double price = try_split(b, p, pattern, &s);
-        if (price < best) {
-            split_finish(ret);
-            *ret = s;
-            best = price;
-        } else {
-            split_finish(&s);
-        }
+        if (b->shared_classes)
+            take_cheaper(b, p, pattern, step[k], false, &best, ret);
+        if (b->whole_classes)
+            take_cheaper(b, p, pattern, step[k], true, &best, ret);
     }
     return best;
 }

@@ -20,6 +20,9 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied);
 
+/* A launch right after another, over the first. */
+#define LATE_LAUNCH 0.5
+
 /* FLOP of the least backward pass over those of the forward: 5 products for 2. */
 #define BACKWARD_FLOOR 2.5
 

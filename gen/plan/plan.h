@@ -84,7 +84,8 @@ struct plan {
     struct plan_pass forward, transposed; /* transposed is empty without features.backward */
 };
 
-/* A new plan, checked against the mask in debug builds, or null with *e set. */
+/* A new plan, checked against the mask in debug builds, or null with *e set. Its features are *f and
+   what the plan chose: they are what code is emitted for. */
 struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
                         const struct machine *machine, struct error *e);
 void plan_destroy(struct plan *p);

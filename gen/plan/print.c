@@ -215,7 +215,9 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
     if (missing)
         text_add(out, ", without %u", missing);
     if (item->partial)
-        text_add(out, ", left to others");
+        text_add(out, item->seats ? ", a part" : ", left to others");
+    if (item->seats && !item->partial)
+        text_add(out, ", %u parts", item->seats);
     if (resumed)
         text_add(out, resumed == item->rows ? ", all resumed" : ", %u resumed", resumed);
     text_add(out, item->pieces ? ":\n" : ": nothing\n");

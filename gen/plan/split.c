@@ -132,13 +132,14 @@ static bool cut_row(const struct pattern *p, struct split *s, uint32_t row, bool
     return fits;
 }
 
-bool split_make(const struct pattern *p, uint32_t step, bool whole, struct split *ret)
+bool split_make(const struct pattern *p, uint32_t step, bool whole, uint32_t apart,
+                struct split *ret)
 {
     uint32_t most = most_active(p);
     bool fits = true;
     *ret = (struct split){step, pattern_new(p->n), pattern_new(p->n), whole};
     for (uint32_t i = 0; fits && i < p->n; i++)
-        fits = cut_row(p, ret, i, pattern_row_active(p, i) > most);
+        fits = cut_row(p, ret, i, i == apart || pattern_row_active(p, i) > most);
     if (!fits) {
         split_finish(ret);
         return false;

@@ -17,5 +17,7 @@ struct split {
 /* Steps that may be worth a split, the most promising first; returns how many. Quick. */
 uint32_t split_candidates(const struct pattern *p, uint32_t step[SPLIT_MOST]);
 /* False where the parts would be too large to hold: *ret is empty then. */
-bool split_make(const struct pattern *p, uint32_t step, bool whole, struct split *ret);
+/* Row `apart` (n: none) takes no part. */
+bool split_make(const struct pattern *p, uint32_t step, bool whole, uint32_t apart,
+                struct split *ret);
 void split_finish(struct split *s); /* an empty one is fine */

@@ -139,7 +139,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
     }
     for (uint32_t r = 0; r < item->rows; r++)
         if (item->resume[r / 32] >> (r % 32) & 1)
-            e.count[UNIT_ITEM_ROW] += RESUME_OUTPUTS;
+            e.count[UNIT_ITEM_ROW] += t->fragments ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
     bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or resumes */

@@ -149,6 +149,61 @@ void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row)
     add_item(t, item);
 }
 
+/* Keys begin .. end - 1 of the row, counted from its first, as ranges. */
+static void add_part(struct plan_pass *t, const struct pattern *p, struct abi_item item,
+                     uint32_t begin, uint32_t end)
+{
+    uint32_t row = item.row0, at = 0;
+    u32 first = (u32)t->n_ranges;
+    for (uint64_t k = p->row[row]; k < p->row[row + 1] && at < end; k++) {
+        struct run run = p->run[k];
+        uint32_t length = run.end - run.begin, from = begin > at ? begin - at : 0;
+        uint32_t to = end - at < length ? end - at : length;
+        if (from < to)
+            *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) =
+                (struct abi_range){run.begin + from, run.begin + to};
+        at += length;
+    }
+    item.piece = (u32)t->n_pieces;
+    add_piece(t, &item,
+              (struct abi_piece){ABI_ROWS, first, (u32)t->n_ranges - first, end - begin});
+    add_item(t, item);
+}
+
+void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
+                      uint32_t parts, uint32_t seat)
+{
+    uint32_t keys = pattern_row_active(p, row);
+    struct abi_item item = {.row0 = row, .rows = 1, .step = 1, .own = {1}, .partial = 1};
+    item.seats = 1;
+    for (uint32_t k = 0; k < parts; k++) {
+        item.seat = seat + k;
+        add_part(t, p, item, (uint32_t)((uint64_t)keys * k / parts),
+                 (uint32_t)((uint64_t)keys * (k + 1) / parts));
+    }
+    add_item(t, (struct abi_item){.row0 = row,
+                                  .rows = 1,
+                                  .step = 1,
+                                  .own = {1},
+                                  .resume = {1},
+                                  .seat = seat,
+                                  .seats = parts,
+                                  .piece = (u32)t->n_pieces});
+}
+
+void tables_partials_first(struct plan_pass *t, uint64_t first)
+{
+    uint64_t count = t->n_items - first, at = first;
+    if (!(t->uses & ABI_PARTIAL))
+        return;
+    struct abi_item *items = memory_copy(t->items + first, count * sizeof *items);
+    for (u32 partial = 2; partial--;)
+        for (uint64_t k = 0; k < count; k++)
+            if (items[k].partial == partial)
+                t->items[at++] = items[k];
+    free(items);
+}
+
 void tables_finish(struct plan_pass *t)
 {
     free(t->items);

@@ -17,4 +17,9 @@ void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t 
                      struct abi_item item, const struct draft *d);
 /* One row alone, by the row pass. */
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
+/* The same by `parts` partial items, in the seats from `seat` on, and one that joins them. */
+void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
+                      uint32_t parts, uint32_t seat);
+/* Of the items from `first` on, partial ones first, else in their order. */
+void tables_partials_first(struct plan_pass *t, uint64_t first);
 void tables_finish(struct plan_pass *t); /* frees everything; a zeroed one is fine */

@@ -168,11 +168,20 @@ static int take_code(const struct nvrtc *n, struct nvrtc_program *p, bool ptx,
     return r ? r : (ptx ? n->nvrtcGetPTX : n->nvrtcGetCUBIN)(p, (char *)ret->bytes);
 }
 
+/* Does the phase's entry stand in none before? */
+static bool is_new(const struct phase *phase, uint32_t p)
+{
+    for (uint32_t k = 0; k < p; k++)
+        if (!strcmp(phase[k].entry, phase[p].entry))
+            return false;
+    return true;
+}
+
 /* Shared memory is given at launch: the cubin does not know of it. */
 static void add_shared(const struct phase *phase, uint32_t count, struct binary *b)
 {
     for (uint32_t p = 0; p < count; p++)
-        for (uint32_t k = 0; k < b->n_kernels; k++)
+        for (uint32_t k = 0; k < b->n_kernels && is_new(phase, p); k++)
             if (!strcmp(b->kernel[k].entry, phase[p].entry))
                 b->kernel[k].shared_bytes += phase[p].shared_bytes;
 }

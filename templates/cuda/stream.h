@@ -3,6 +3,7 @@
    before is worked on. A stream goes over all groups of a strip. */
 #ifndef MASKC_CUDA_STREAM_H
 #define MASKC_CUDA_STREAM_H
+#include "cuda/stream_partial.h"
 #include "cuda/stream_walk.h"
 
 enum {

@@ -204,6 +204,36 @@ DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 
         accumulate(slopes, &s[1], columns, live);
 }
 
+/* For ONE_WALK: both sums, and the sum of slopes. */
+DEVICE void query_leave(const struct backward *b, const struct query_rows *r,
+                        const struct sums *slopes, const struct sums *weights)
+{
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float *to = row_to_leave(b->a, b->job, k), sum = quad_sum(k ? r->sum[1] : r->sum[0]);
+        if (!to)
+            continue;
+        sums_leave(slopes, k, to, 0);
+        sums_leave(weights, k, to, 1);
+        if (THREAD % 4 == 0)
+            put_two(to + PARTIAL_NUMBERS, sum, 0);
+    }
+}
+
+DEVICE void query_resume(const struct backward *b, struct query_rows *r, struct sums *slopes,
+                         struct sums *weights)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        const float *from = row_to_resume(b->a, b->job, k);
+        if (!from)
+            continue;
+        sums_join(slopes, k, from, 0, 1, 1);
+        sums_join(weights, k, from, 1, 1, 1);
+        r->sum[k] += THREAD % 4 ? 0 : from[PARTIAL_NUMBERS];
+    }
+}
+
 DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
 {
     struct backward b;
@@ -228,6 +258,12 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
             add_query_group(&b, &r, walk, &d_q, &weights);
         if (walk)
             continue;
+        if (SHARED_ROWS && ONE_WALK && j->item->partial) {
+            query_leave(&b, &r, &d_q, &weights);
+            return;
+        }
+        if (SHARED_ROWS && ONE_WALK && a->late)
+            query_resume(&b, &r, &d_q, &weights);
         finish_state(&r);
         store_state(&b, &r);
         r.state[0] += r.rest[0];
@@ -310,6 +346,33 @@ DEVICE void key_walk(struct backward *b, u32 parts, struct sums *d_k, struct sum
     }
 }
 
+/* The sums of dK (0) or dV (1) to the tensor, or left to others. */
+DEVICE void key_end(struct sums *s, const struct abi_args *a, const struct job *j, u32 sum,
+                    float by, half_t *staging, const struct view *to)
+{
+    if (!SHARED_ROWS || !j->item->partial) {
+        store_strip(s, by, by, staging, to, j);
+        return;
+    }
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float *left = row_to_leave(a, j, k);
+        if (left)
+            sums_leave(s, k, left, sum);
+    }
+}
+
+/* What others left of the rows is added. */
+DEVICE void key_resume(struct sums *s, const struct abi_args *a, const struct job *j, u32 sum)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        const float *from = row_to_resume(a, j, k);
+        if (from)
+            sums_join(s, k, from, sum, 1, 1);
+    }
+}
+
 /* V's rows are not needed after dK, K's not after dV. */
 DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
 {
@@ -327,12 +390,19 @@ DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
     if (BOTH_AT_ONCE)
         sums_clear(&d_v);
     key_walk(&b, BOTH_AT_ONCE ? KEY_PART | VALUE_PART : KEY_PART, &d_k, &d_v);
-    store_strip(&d_k, a->scale, a->scale, b.rows_grad, &to_k, j);
+    if (SHARED_ROWS && a->late) {
+        key_resume(&d_k, a, j, 0);
+        if (BOTH_AT_ONCE)
+            key_resume(&d_v, a, j, 1);
+    }
+    key_end(&d_k, a, j, 0, a->scale, b.rows_grad, &to_k);
     if (!BOTH_AT_ONCE) {
         sums_clear(&d_v);
         key_walk(&b, VALUE_PART, &d_k, &d_v);
+        if (SHARED_ROWS && a->late)
+            key_resume(&d_v, a, j, 1);
     }
-    store_strip(&d_v, 1, 1, b.rows, &to_v, j);
+    key_end(&d_v, a, j, 1, 1, b.rows, &to_v);
 }
 
 #endif

@@ -166,6 +166,40 @@ DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct
     store_strip(o, weight[0], weight[1], SHARED_HALF(), &to, f->job);
 }
 
+/* The state as it stands, for the item that resumes. */
+DEVICE void softmax_leave(const struct abi_args *a, const struct job *j,
+                          const struct softmax *state, const struct sums *o)
+{
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float *to = row_to_leave(a, j, k), sum = quad_sum(k ? state->sum[1] : state->sum[0]);
+        if (!to)
+            continue;
+        sums_leave(o, k, to, 0);
+        if (THREAD % 4 == 0)
+            put_two(to + PARTIAL_NUMBERS, k ? state->top[1] : state->top[0], sum);
+    }
+}
+
+/* Joins what was left of the lane's rows. */
+DEVICE void softmax_resume(const struct abi_args *a, const struct job *j, struct softmax *state,
+                           float scale, struct sums *o)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        const float *from = row_to_resume(a, j, k);
+        if (!from)
+            continue;
+        struct f2 left = get_two(from + PARTIAL_NUMBERS);
+        float top = larger(state->top[k], left.x), origin = softmax_origin(top, scale);
+        float own = exp2_of(state->top[k] * scale - origin);
+        float theirs = exp2_of(left.x * scale - origin);
+        state->top[k] = top;
+        state->sum[k] = state->sum[k] * own + (THREAD % 4 ? 0 : left.y * theirs);
+        sums_join(o, k, from, 0, own, theirs);
+    }
+}
+
 DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums *o)
 {
     const struct stage *g = &f->stream.now;
@@ -194,7 +228,12 @@ DEVICE void strip_forward(const struct abi_args *a, const struct job *j)
     NO_UNROLL
     while (stream_step(&f.stream))
         forward_group(&f, &state, &o);
-    softmax_store(&f, &state, &o);
+    if (SHARED_ROWS && a->late)
+        softmax_resume(a, j, &state, f.scale, &o);
+    if (SHARED_ROWS && j->item->partial)
+        softmax_leave(a, j, &state, &o);
+    else
+        softmax_store(&f, &state, &o);
 }
 
 #endif

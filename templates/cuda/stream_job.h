@@ -18,6 +18,9 @@ enum {
     KEY_BLOCKS = STEPS <= 2 || (STEPS <= 4 && PLAIN) ? 3 : 2,
 };
 
+/* Some rows of the plan are left by one item and taken up by another. */
+enum { LATE_WORKS = SHARED_ROWS || CUT_ROWS };
+
 typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];
 
 struct job {
@@ -50,9 +53,11 @@ DEVICE u32 clamp_length(i32 length, u32 n)
     return length < 0 ? 0 : smaller((u32)length, n);
 }
 
+/* Works that wait for others are last, and a phase of their own. */
 DEVICE u64 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
-    return (u64)plan->works * a->slice_batch;
+    u32 late = LATE_WORKS ? plan->late : 0;
+    return (u64)(LATE_WORKS && a->late ? late : plan->works - late) * a->slice_batch;
 }
 
 DEVICE void job_sequence(struct job *j, const struct abi_args *a)
@@ -70,13 +75,15 @@ DEVICE void job_sequence(struct job *j, const struct abi_args *a)
 DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u64 index)
 {
     struct job j;
-    struct abi_work work = plan->work[index / a->slice_batch];
+    u32 first = LATE_WORKS && a->late ? plan->works - plan->late : 0;
+    struct abi_work work = plan->work[first + index / a->slice_batch];
     j.b = a->first_batch + (u32)(index % a->slice_batch);
     j.h = work.head;
     j.plan = plan;
     j.item = plan->items + work.item;
     job_sequence(&j, a);
-    j.single = j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS;
+    j.single = (CUT_ROWS && j.item->seats > 0) ||
+               (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS);
     return j;
 }
 

@@ -121,8 +121,16 @@ DEVICE float block_reduce(float x, u32 maximum)
     return x;
 }
 
-/* Writes the teams' sums, each times the thread's factor, to the item's row. */
-DEVICE void store_row(struct part *p, float by, const struct view *to, const struct job *j)
+DEVICE void put_pair(const struct view *to, const struct job *j, u32 d, float low, float high)
+{
+    if (j->item->row0 < j->exist)
+        *(u32 *)(to->data + j->item->row0 * to->row + 2 * d) = half_pack(low, high);
+}
+
+/* Writes the teams' sums, each times the thread's factor, to the item's row; or, where that is
+   `left` to others, there. */
+DEVICE void store_row(struct part *p, float by, const struct view *to, float *left,
+                      const struct job *j)
 {
     float *sums = SHARED() + ROW_SUMS;
     SYNC();
@@ -140,9 +148,26 @@ DEVICE void store_row(struct part *p, float by, const struct view *to, const str
             low += shared_get(sums + r * ROW_PITCH + d);
             high += shared_get(sums + r * ROW_PITCH + d + 1);
         }
-        if (j->item->row0 < j->exist)
-            *(u32 *)(to->data + j->item->row0 * to->row + 2 * d) = half_pack(low, high);
+        if (left)
+            put_two(left + d, low, high);
+        else
+            put_pair(to, j, d, low, high);
     }
+}
+
+/* ---- parts of a row ---- */
+
+/* Where the item leaves its sums 0 or 1, or null: it is not a part. */
+DEVICE float *row_left(const struct abi_args *a, const struct job *j, u32 sum)
+{
+    return CUT_ROWS && j->item->partial ? job_seat(a, j) + sum * PARTIAL_WIDTH : 0;
+}
+
+DEVICE void row_leave_numbers(const struct abi_args *a, const struct job *j, float first,
+                              float second)
+{
+    if (THREAD == 0)
+        put_two(job_seat(a, j) + PARTIAL_NUMBERS, first, second);
 }
 
 /* The row of a tensor to shared memory, as float; a barrier comes after it. */

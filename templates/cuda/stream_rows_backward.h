@@ -62,6 +62,54 @@ DEVICE float row_origin(const struct abi_args *a, const struct job *j)
     return BIAS ? part_dot(SHARED() + ROW_PITCH, &x) : 0;
 }
 
+/* Writes sums 0 or 1 that the parts left, times `by`; of sums 0 `state` times the others are taken
+   off. */
+DEVICE void join_row(const struct abi_args *a, const struct job *j, u32 sum, float by,
+                     float state, const struct view *to)
+{
+    const float *seats = job_seat(a, j);
+    const u32 end = j->item->seats * PARTIAL_FLOATS;
+    NO_UNROLL
+    for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
+        float low = 0, high = 0;
+        NO_UNROLL
+        for (u32 at = d; at < end; at += PARTIAL_FLOATS) {
+            struct f2 x = get_two(seats + at + sum * PARTIAL_WIDTH);
+            struct f2 y = {0, 0};
+            if (state != 0)
+                y = get_two(seats + at + PARTIAL_WIDTH);
+            low += x.x - state * y.x;
+            high += x.y - state * y.y;
+        }
+        put_pair(to, j, d, low * by, high * by);
+    }
+}
+
+DEVICE void join_query_gradient(const struct abi_args *a, const struct job *j)
+{
+    struct view to = view_of(&a->d_q, j);
+    float state = 0;
+    NO_UNROLL
+    for (u32 s = 0; s < j->item->seats; s++)
+        state += job_seat(a, j)[s * PARTIAL_FLOATS + PARTIAL_NUMBERS];
+    join_row(a, j, 0, a->scale, state, &to);
+    if (THREAD == 0 && j->item->row0 < j->exist)
+        state_put(a, j, j->item->row0, 0, state);
+}
+
+/* Two sums, one after the other, or the first alone, to tensors or to others. */
+DEVICE void store_both(struct part *first, const struct part *second, u32 count, float by,
+                       struct view to, struct view to_second, const struct abi_args *a,
+                       const struct job *j)
+{
+    NO_UNROLL
+    for (u32 sum = 0; sum < count; sum++) {
+        store_row(first, sum ? 1 : by, &to, row_left(a, j, sum), j);
+        *first = *second;
+        to = to_second;
+    }
+}
+
 /* dS is P dP - delta P, or the same over the support: two sums in one walk, put together when delta
    is known. In float nothing is lost by that. */
 DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
@@ -73,6 +121,10 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     u32 row = j->item->row0;
     float lse = row < j->length ? lse_in_units(lse_of(a, j)[row]) : 0, sum = 0, count = 0;
     float keys = 0;
+    if (CUT_ROWS && job_joins(j)) {
+        join_query_gradient(a, j);
+        return;
+    }
     row_start(&w, a, j, &a->k, &a->v);
     w.rows_are_keys = 0;
     part_clear(&slope);
@@ -96,13 +148,16 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     }
     sum = block_reduce(sum, 0);
     count = TRANSFORM == ABI_SPARSEGEN ? block_reduce(count, 0) : 1;
+    const u32 partial = CUT_ROWS && j->item->partial;
+    float by = TRANSFORM == ABI_SPARSEGEN ? a->scale / (1 - a->lambda) : a->scale;
     float state = count > 0 ? sum / count : 0;
     UNROLL
     for (u32 k = 0; k < 8; k++)
-        slope.at[k] -= state * plain.at[k];
-    store_row(&slope, TRANSFORM == ABI_SPARSEGEN ? a->scale / (1 - a->lambda) : a->scale, &to,
-              j);
-    if (THREAD == 0 && row < j->exist)
+        slope.at[k] -= partial ? 0 : state * plain.at[k];
+    store_both(&slope, &plain, 1 + partial, partial ? 1 : by, to, to, a, j);
+    if (partial)
+        row_leave_numbers(a, j, sum, 0);
+    else if (THREAD == 0 && row < j->exist)
         state_put(a, j, row, origin, state);
     if (BIAS && block_reduce(keys, 0) == 1 && THREAD == 0)
         *soft_rest(a, state_of(a, j) + row) = -NEGATIVE_INFINITY;
@@ -114,6 +169,11 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
     struct part d_k, d_v;
     struct backward b = row_backward(a);
     struct view to_k = view_of(&a->d_k, j), to_v = view_of(&a->d_v, j);
+    if (CUT_ROWS && job_joins(j)) {
+        join_row(a, j, 0, a->scale, 0, &to_k);
+        join_row(a, j, 1, 1, 0, &to_v);
+        return;
+    }
     row_start(&w, a, j, &a->q, &a->d_o);
     w.rows_are_keys = 1;
     part_clear(&d_k);
@@ -132,8 +192,7 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
             part_add(&d_v, &second[k], e.p * e.kept);
         }
     }
-    store_row(&d_k, a->scale, &to_k, j);
-    store_row(&d_v, 1, &to_v, j);
+    store_both(&d_k, &d_v, 2, CUT_ROWS && j->item->partial ? 1 : a->scale, to_k, to_v, a, j);
 }
 
 #endif

@@ -58,8 +58,13 @@ DEVICE void row_softmax(struct row_walk *w, struct part *o)
     }
     float all = block_reduce(top, 1), weight = exp2_of(top - softmax_origin(all, 1));
     sum = block_reduce(sum * weight, 0);
-    store_row(o, sum > 0 ? weight / sum : 0, &to, w->job);
-    row_lse(w, sum > 0 ? (all + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+    const u32 partial = CUT_ROWS && w->job->item->partial;
+    weight = partial ? weight : sum > 0 ? weight / sum : 0;
+    store_row(o, weight, &to, row_left(w->a, w->job, 0), w->job);
+    if (partial)
+        row_leave_numbers(w->a, w->job, all, sum);
+    else
+        row_lse(w, sum > 0 ? (all + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
 }
 
 /* The teams keep their scores in the scratch, and each finds its own again. */
@@ -114,8 +119,39 @@ DEVICE void row_sparsegen(struct row_walk *w, struct part *o)
                      sparsegen_weight(score, tau, w->a->lambda) * row_kept(w, kept, k));
         }
     }
-    store_row(o, 1, &to, w->job);
+    store_row(o, 1, &to, 0, w->job);
     row_lse(w, tau);
+}
+
+/* The softmax of all parts, in order. */
+DEVICE void row_join(const struct row_walk *w)
+{
+    const struct job *j = w->job;
+    const float *seats = job_seat(w->a, j);
+    const u32 end = j->item->seats * PARTIAL_FLOATS;
+    struct view to = view_of(&w->a->o, j);
+    float top = NEGATIVE_INFINITY, sum = 0;
+    NO_UNROLL
+    for (u32 at = 0; at < end; at += PARTIAL_FLOATS)
+        top = larger(top, seats[at + PARTIAL_NUMBERS]);
+    float origin = softmax_origin(top, 1);
+    NO_UNROLL
+    for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
+        float low = 0, high = 0;
+        sum = 0;
+        NO_UNROLL
+        for (u32 at = 0; at < end; at += PARTIAL_FLOATS) {
+            struct f2 number = get_two(seats + at + PARTIAL_NUMBERS);
+            struct f2 x = get_two(seats + at + d);
+            float weight = exp2_of(number.x - origin);
+            sum += weight * number.y;
+            low += weight * x.x;
+            high += weight * x.y;
+        }
+        float by = sum > 0 ? 1 / sum : 0;
+        put_pair(&to, j, d, low * by, high * by);
+    }
+    row_lse(w, sum > 0 ? (top + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
 }
 
 DEVICE void row_forward(const struct abi_args *a, const struct job *j)
@@ -124,6 +160,10 @@ DEVICE void row_forward(const struct abi_args *a, const struct job *j)
     struct part o;
     struct view q = view_of(&a->q, j);
     row_start(&w, a, j, &a->k, &a->v);
+    if (CUT_ROWS && job_joins(j)) {
+        row_join(&w);
+        return;
+    }
     w.rows_are_keys = 0;
     part_clear(&o);
     SYNC();

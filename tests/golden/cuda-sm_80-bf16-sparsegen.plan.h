@@ -5,6 +5,8 @@ enum {
     FORWARD_SHARED = 33792,
     BACKWARD_SHARED = 45056,
     SOFT_SHARED = 45056,
+    SHARED_ROWS = 0,
+    CUT_ROWS = 0,
 };
 enum {
     BACKWARD = 1,

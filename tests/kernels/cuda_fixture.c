@@ -57,7 +57,7 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
-    struct source *s = emit_source(t, &f);
+    struct source *s = emit_source(t, &p->features);
     struct artifact *a = memory_new(1, sizeof *a);
     struct artifact_target *target = &a->target[a->n_targets++];
     a->mask = m;

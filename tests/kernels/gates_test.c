@@ -55,13 +55,17 @@ static const struct budget {
     {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   0,   0,  60,  68},
     {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   0,  16,  64,  88},
     {"stream", "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   0,   0,  60,  64},
+    {"parts",  "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   0,   0,  60,  68},
+    {"parts",  "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   0,  16,  64,  88},
+    {"parts",  "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   0,   0,  60,  64},
     {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 136, 144, 152, 176, 255},   0,   0,  80,  88},
     {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   0,  16,  80, 112},
     {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   0,  24,  80,  84},
 };
 /* clang-format on */
 
-/* Families and the lengths that bring them about: 0 is a length that is not known. */
+/* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
+   streaming family with what plans with partial items need. */
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
@@ -72,7 +76,7 @@ static const struct family {
     {"short", ABI_BF16, 128, true},  {"short", ABI_BF16, 186, false},
     {"short", ABI_BF16, 234, false}, {"short", ABI_BF16, 396, false},
     {"short", ABI_F16, 128, false},  {"stream", ABI_BF16, 0, true},
-    {"stream", ABI_F16, 0, false},
+    {"stream", ABI_F16, 0, false},   {"parts", ABI_F16, 0, false},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -120,9 +124,11 @@ static const struct phase *find_phase(const struct launch_record *l, const char 
 }
 
 /* A short kernel's backward pass may be another family's. */
-static const char *family_of(const char *entry, enum abi_dtype dtype)
+static const char *family_of(const char *entry, const struct features *f)
 {
-    return strstr(entry, "_short_") ? "short" : dtype == ABI_F32 ? "float" : "stream";
+    if (f->shared_rows)
+        return "parts";
+    return strstr(entry, "_short_") ? "short" : f->dtype == ABI_F32 ? "float" : "stream";
 }
 
 static const struct budget *find_budget(const char *family, const char *entry,
@@ -175,15 +181,15 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
 {
     const struct phase *p = find_phase(&m->launch, r->entry);
     const struct budget *b =
-        find_budget(family_of(r->entry, m->features.dtype), r->entry, m->features.transform);
+        find_budget(family_of(r->entry, &m->features), r->entry, m->features.transform);
     if (listing)
         print_message(
             "%-8s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
             "%6u shared %4u threads\n",
-            family_of(r->entry, m->features.dtype), m->chip->target,
-            dtype_name(m->features.dtype), m->features.transform ? "sparsegen" : "softmax",
-            m->features.head_dim, m->features.length, r->entry, r->registers, r->spill_bytes,
-            r->code_bytes, p ? p->shared_bytes : 0, p ? p->threads : 0);
+            family_of(r->entry, &m->features), m->chip->target, dtype_name(m->features.dtype),
+            m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
+            m->features.length, r->entry, r->registers, r->spill_bytes, r->code_bytes,
+            p ? p->shared_bytes : 0, p ? p->threads : 0);
     if (!p || !b) {
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
@@ -246,6 +252,8 @@ static bool is_asked(bool all, uint32_t chip, const struct family *f, uint32_t d
                      enum abi_transform transform)
 {
     bool here = !named[0];
+    if (!strcmp(f->name, "parts") && transform == ABI_SPARSEGEN)
+        return false;
     for (const char *const *name = named; *name; name++)
         here |= !strcmp(*name, chips[chip].target);
     return here && (all || is_usual(chip, f, dim, transform));
@@ -256,7 +264,7 @@ static bool is_family(const struct chip *c, const struct family *f, const struct
 {
     struct error e;
     struct source *s = emit_source(target_find(c->target, &e), x);
-    bool same = !strcmp(family_of(s->launch.forward[0].entry, x->dtype), f->name);
+    bool same = !strcmp(family_of(s->launch.forward[0].entry, x), f->name);
     source_destroy(s);
     return same;
 }
@@ -271,6 +279,7 @@ static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t ch
                          .dropout = true,
                          .backward = true,
                          .length = f->length};
+    x.shared_rows = x.cut_rows = !strcmp(f->name, "parts");
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*made, *count, *room) =
             (struct made){.chip = &chips[chip], .family = f, .features = x};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The streaming kernels of the half dtypes, run on the CPU by the emulation, against the float64
    reference: the gallery, each kind of piece with each feature and each shape of head, a long
-   sequence, and equal bits whatever the order of threads and the number of blocks. `stream_test
+   sequence, rows that items share, and equal bits whatever the order of threads and the number of blocks. `stream_test
    --all` takes the full product. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
@@ -116,13 +116,95 @@ static void test_order_of_threads(void **state)
     }
 }
 
+/* ---- rows that items share ---- */
+
+/* Classes of strides before strips, the last row by itself; and rows long enough to be cut. */
+static const struct kernel_case shared_cases[] = {
+    {"strided(16)", 449, 1, FEATURES(ABI_BF16, 64, .dropout = true), .streamed = true},
+    {"strided(20) | columns(3)", 513, 2, FEATURES(ABI_F16, 72), .streamed = true},
+    {"strided(25)", 500, 1, FEATURES(ABI_BF16, 128), .streamed = true},
+    {"rows(5,2047) | columns(7) | diagonal(0)", 2100, 1, FEATURES(ABI_F16, 32, .dropout = true),
+     .streamed = true},
+    {"global(1) | diagonal(0)", 2113, 1, FEATURES(ABI_BF16, 256), .streamed = true},
+};
+enum { SHARED_CASES = sizeof shared_cases / sizeof *shared_cases };
+
+static void test_shared_rows(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < SHARED_CASES; c++) {
+        struct maskc_kernel *k = must_load(&shared_cases[c]);
+        const struct artifact_plan *p = &k->artifact->plan[0];
+        assert_true(p->forward.uses & ABI_PARTIAL && p->transposed.uses & ABI_PARTIAL);
+        assert_true(p->forward.layer_work[0][2] && p->transposed.layer_work[0][2]);
+        assert_int_equal(p->forward.seats != 0, !strstr(shared_cases[c].mask, "strided"));
+        struct problem problem = fixture_problem(k);
+        if (c == 0 || all)
+            must_launch(k, 33, shared_cases[c].mask);
+        else
+            must_hold(k, &problem, shared_cases[c].mask);
+        if (c % 3 == 0)
+            must_repeat(k, &problem, 2);
+        kernel_unload(k);
+    }
+}
+
+/* What others left is not taken up: a text and what stands there instead. (What dQ is put right by
+   at the end is too small to be missed.) */
+struct edit {
+    const char *from, *to;
+};
+
+static char *replace(const char *text, void *data)
+{
+    const struct edit *e = data;
+    struct text out = {0};
+    assert_non_null(strstr(text, e->from));
+    for (const char *at; (at = strstr(text, e->from)); text = at + strlen(e->from)) {
+        text_append(&out, text, (size_t)(at - text));
+        text_add(&out, "%s", e->to);
+    }
+    text_add(&out, "%s", text);
+    return text_take(&out);
+}
+
+static void test_what_is_left_counts(void **state)
+{
+    (void)state;
+    static const struct edit edits[] = {
+        {"sums_join(o, k, from, 0, own, theirs);", ";"},
+        {"state->top[k] = top;", ";"},
+        {"left.y * theirs", "0"},
+        {"sums_join(slopes, k, from, 0, 1, 1);", ";"},
+        {"sums_join(s, k, from, sum, 1, 1);", ";"},
+    };
+    for (uint32_t k = 0; k < sizeof edits / sizeof *edits; k++) {
+        struct error e = {0};
+        struct check_result *r = NULL;
+        uint32_t count = 0;
+        struct edit edit = edits[k];
+        struct kernel_case c = shared_cases[0];
+        c.features.dropout = false;
+        struct maskc_kernel *kernel = fixture_load(&c, replace, &edit, &e);
+        if (!kernel)
+            fail_msg("%s", e.text);
+        struct problem p = fixture_problem(kernel);
+        bool red = check_problem(kernel, &p, true, 1, c.mask, &r, &count, &e) < 0;
+        for (uint32_t at = 0; at < count; at++)
+            red |= !r[at].ok;
+        if (!red)
+            fail_msg("without '%s' nothing is wrong", edit.from);
+        free(r);
+        kernel_unload(kernel);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gallery),
-        cmocka_unit_test(test_features),
-        cmocka_unit_test(test_long),
-        cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_gallery),     cmocka_unit_test(test_features),
+        cmocka_unit_test(test_long),        cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_shared_rows), cmocka_unit_test(test_what_is_left_counts),
     };
     all = argc > 1 && !strcmp(argv[1], "--all");
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);

@@ -109,7 +109,7 @@ static int emit(const struct options *o, struct error *e)
     struct plan *p = m && machine ? plan_build(m, target[0], &r.features, machine, e) : NULL;
     int code = -1;
     if (p) {
-        struct source *s = emit_source(target[0], &r.features);
+        struct source *s = emit_source(target[0], &p->features);
         code = write_all(o->output, p, s, e);
         source_destroy(s);
     }
