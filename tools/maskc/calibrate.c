@@ -228,7 +228,7 @@ static int calibrate(const struct options *o, struct error *e)
     struct calibration *c = memory_new(1, sizeof *c);
     struct fitted fitted[2] = {{0}};
     uint32_t count = 0;
-    int code = measure(c, fitted, &count, o->seconds > 0 ? o->seconds : 6, cache, e);
+    int code = measure(c, fitted, &count, o->seconds > 0 ? o->seconds : 4, cache, e);
     progress_clear();
     if (!code)
         code = calibration_save(c, e);
