@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine on devices other than the CPU against BERT in float64, over the table that the CPU has too;
+   usage: device_test [FOLDER of the fake libcuda.so.1]. First on "emulated", and on "cuda" where this
+   machine has a GPU; where it has none, the test runs itself again with the fake GPU in the loader's path:
+   everything but the GPU is then real, kernels run in the emulation, products are computed from what
+   cuBLASLt was told. */
+#include "gen/emit/cuda.h"
+#include "masks/base/memory.h"
+#include "model/encoder.h"
+#include "model/heads.h"
+#include "runtime/compile/compile.h"
+#include "runtime/device/device.h"
+#include "runtime/device/emulated_text.h"
+#include "runtime/kernel.h"
+#include "tests/model/fake_gpu.h"
+#include "tests/model/random_bert.h"
+#include <dlfcn.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct fake_gpu *fake; /* null: a real one, or none */
+static const char *device;    /* that the tests are about */
+
+static struct engine *load(const char *on, const char *mask, const char *transform,
+                           enum element dtype, uint32_t parts)
+{
+    struct error e = {0};
+    struct engine_options o = {.mask = mask,
+                               .transform = transform,
+                               .dtype = dtype,
+                               .threads = 2,
+                               .device = on,
+                               .parts = parts};
+    struct engine *g = engine_load(random_folder, &o, &e);
+    if (!g)
+        fail_msg("%s", e.text);
+    return g;
+}
+
+/* ---- what the fake GPU runs ---- */
+
+/* The text of an engine's kernels; of one engine at a time. */
+static struct emulated_text *attention_text, *rows_text;
+static bool idle; /* kernels are launched and do nothing */
+
+static size_t args_bytes(const char *entry)
+{
+    return !strncmp(entry, "rows_", 5)         ? sizeof(struct rows_args)
+           : !strncmp(entry, "attention_", 10) ? sizeof(struct abi_args)
+                                               : 0;
+}
+
+static int run_entry(const char *entry, unsigned blocks, unsigned threads, unsigned shared,
+                     const void *args)
+{
+    struct emulated_grid grid = {blocks, threads, shared};
+    struct error e = {0};
+    if (!idle && emulated_run(strncmp(entry, "rows_", 5) ? attention_text : rows_text, entry,
+                              args, &grid, &e) < 0)
+        fail_msg("%s", e.text);
+    return 0;
+}
+
+static struct emulated_text *open_text(const char *text)
+{
+    struct error e = {0};
+    struct emulated_text *t = emulated_open(text, "a kernel", &e);
+    if (!t)
+        fail_msg("%s", e.text);
+    return t;
+}
+
+/* From here on the fake GPU runs g's kernels. */
+static void put_in(const struct engine *g)
+{
+    struct rows_features f = {g->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32, g->config.hidden};
+    if (!fake)
+        return;
+    struct source *rows = rows_source(&f);
+    struct text flat = {0};
+    source_flatten(rows, &flat);
+    emulated_close(attention_text);
+    emulated_close(rows_text);
+    attention_text = open_text(g->encoder->attention.kernel->target->source);
+    rows_text = open_text(text_get(&flat));
+    text_finish(&flat);
+    source_destroy(rows);
+}
+
+static struct engine *load_here(const char *mask, const char *transform, enum element dtype,
+                                uint32_t parts)
+{
+    struct engine *g = load(device, mask, transform, dtype, parts);
+    put_in(g);
+    return g;
+}
+
+/* ---- against float64 ---- */
+
+/* Three times in one room: as it is, recorded, replayed. All the same. */
+static float *encode_thrice(const struct engine *g, const struct batch *b)
+{
+    struct engine_room room = {0};
+    const size_t bytes = (size_t)batch_tokens(b) * g->config.hidden * sizeof(float);
+    batch_encode(g, b->list, SEQUENCES, &room);
+    float *first = room_rows(g, &room);
+    for (int again = 0; again < 2; again++) {
+        batch_encode(g, b->list, SEQUENCES, &room);
+        float *next = room_rows(g, &room);
+        assert_memory_equal(first, next, bytes);
+        free(next);
+    }
+    engine_room_finish(&room);
+    return first;
+}
+
+static void judge(const struct bert_case *c, enum element dtype, double worst, double rms)
+{
+    struct batch b;
+    batch_make(&b);
+    random_model(c->layers, c->hidden, c->heads, 2, c->act);
+    struct engine *g = load_here(c->mask, c->transform, dtype, 0);
+    double *truth = plain_rows(g, c->mask, c->transform, c->lambda, &b);
+    float *x = encode_thrice(g, &b);
+    must_be_close(c->name, x, truth, (size_t)batch_tokens(&b) * c->hidden, worst, rms);
+    free(x);
+    free(truth);
+    engine_destroy(g);
+}
+
+static void equals_float64(void **unused)
+{
+    (void)unused;
+    for (const struct bert_case *c = bert_cases; c->name; c++)
+        judge(c, ELEMENT_F32, 1e-5, 1e-5);
+}
+
+/* As close as the CPU must be. */
+static void bf16_is_close(void **unused)
+{
+    (void)unused;
+    for (const struct bert_case *c = bert_cases; c->name; c++)
+        if (!strcmp(c->transform, "softmax"))
+            judge(c, ELEMENT_BF16, 0.05, 0.02);
+}
+
+static void heads_equal_float64(void **unused)
+{
+    (void)unused;
+    struct batch b;
+    struct engine_room room = {0};
+    struct error e = {0};
+    uint32_t rows[] = {0, 7, 40};
+    float pooled[SEQUENCES * 64], words[3 * VOCABULARY], next[2 * SEQUENCES];
+    batch_make(&b);
+    random_model(1, 64, 4, 2, "gelu");
+    struct engine *g = load_here(NULL, NULL, ELEMENT_F32, PART_POOLER | PART_MLM | PART_NSP);
+    double *truth = plain_rows(g, "dense", "softmax", 0, &b);
+    struct plain_bert plain = {&g->config, &g->weights};
+    batch_encode(g, b.list, SEQUENCES, &room);
+    assert_int_equal(head_pool(g, &room, pooled, &e), 0);
+    assert_int_equal(head_words(g, &room, rows, 3, words, &e), 0);
+    assert_int_equal(head_next(g, &room, next, &e), 0);
+    for (uint32_t s = 0; s < SEQUENCES; s++) {
+        double *y = plain_pooled(&plain, truth + (size_t)room.offsets[s] * 64);
+        must_be_close("pooled", pooled + (size_t)s * 64, y, 64, 1e-5, 1e-5);
+        assert_true(isfinite(next[2 * s]) && isfinite(next[2 * s + 1]));
+        free(y);
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        double *y = plain_words(&plain, truth + (size_t)rows[k] * 64);
+        must_be_close("words", words + (size_t)k * VOCABULARY, y, VOCABULARY, 1e-5, 1e-5);
+        free(y);
+    }
+    engine_room_finish(&room);
+    engine_destroy(g);
+    free(truth);
+}
+
+/* ---- what must not matter ---- */
+
+static const double rounding = 1e-5;
+
+/* Batches of all sizes in one room, each after others of its rounded size and of others: what was
+   recorded for one serves the next. */
+static void company_does_not_matter(void **unused)
+{
+    (void)unused;
+    struct batch b;
+    struct engine_room room = {0};
+    batch_make(&b);
+    random_model(1, 32, 4, 2, "gelu");
+    struct engine *g = load_here("longformer(5,2)", NULL, ELEMENT_F32, 0);
+    float *all = batch_rows(g, b.list, SEQUENCES);
+    for (int turn = 0; turn < 3; turn++) {
+        size_t at = 0;
+        for (uint32_t k = 0; k < SEQUENCES; k++) {
+            batch_encode(g, &b.list[k], 1, &room);
+            float *alone = room_rows(g, &room);
+            size_t count = (size_t)b.list[k].count * 32;
+            assert_true(worst_of(all + at, alone, count) <= rounding);
+            free(alone);
+            at += count;
+        }
+    }
+    free(all);
+    engine_room_finish(&room);
+    engine_destroy(g);
+}
+
+struct seen {
+    float *value;
+    size_t count, at;
+    uint32_t rows, layers;
+};
+
+static void see(void *context, uint32_t layer, const void *query, const void *key, uint64_t row,
+                uint64_t head)
+{
+    struct seen *s = context;
+    const float *q = query, *k = key;
+    (void)head;
+    for (uint32_t r = 0; r < s->rows; r++)
+        for (uint64_t i = 0; i < row / 3; i++) {
+            s->value[s->at++] = q[r * row + i];
+            s->value[s->at++] = k[r * row + i];
+        }
+    assert_int_equal(layer, s->layers++);
+}
+
+/* Queries and keys of all layers. */
+static struct seen watch(const struct engine *g, const struct batch *b)
+{
+    struct seen s = {.rows = batch_tokens(b)};
+    struct engine_watch w = {see, &s};
+    struct engine_room room = {.watch = &w};
+    s.count = (size_t)s.rows * 2 * attention_columns(&g->config) * g->config.layers;
+    s.value = memory_new(s.count, sizeof *s.value);
+    batch_encode(g, b->list, SEQUENCES, &room);
+    assert_int_equal(s.at, s.count);
+    engine_room_finish(&room);
+    return s;
+}
+
+static void watchers_see_the_same(void **unused)
+{
+    (void)unused;
+    struct batch b;
+    struct error e = {0};
+    struct matmul *m = matmul_new(&e);
+    if (!m)
+        skip(); /* no CPU to compare with */
+    matmul_destroy(m);
+    batch_make(&b);
+    random_model(2, 32, 4, 2, "relu");
+    struct engine *cpu = load("cpu", "window(5)", NULL, ELEMENT_F32, 0);
+    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
+    struct seen one = watch(cpu, &b), other = watch(g, &b);
+    assert_int_equal(one.count, other.count);
+    assert_true(worst_of(one.value, other.value, one.count) <= rounding);
+    free(one.value);
+    free(other.value);
+    engine_destroy(cpu);
+    engine_destroy(g);
+}
+
+static void phases_are_measured(void **unused)
+{
+    (void)unused;
+    struct batch b;
+    double seconds[PHASE_COUNT] = {0};
+    struct engine_room room = {.seconds = seconds};
+    batch_make(&b);
+    random_model(1, 32, 4, 2, "gelu");
+    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
+    batch_encode(g, b.list, SEQUENCES, &room);
+    for (int k = 0; k < PHASE_COUNT; k++)
+        assert_true(seconds[k] > 0);
+    engine_room_finish(&room);
+    engine_destroy(g);
+}
+
+/* ---- the fake GPU alone ---- */
+
+static void what_cublas_can_is_fused(void **unused)
+{
+    static const struct {
+        const char *act;
+        enum element dtype;
+        int fused, gelus; /* of a layer's four products */
+    } acts[] = {
+        {"gelu", ELEMENT_F32, 1, 0},      {"gelu_new", ELEMENT_F32, 1, 0},
+        {"gelu_new", ELEMENT_BF16, 2, 1}, {"relu", ELEMENT_F32, 2, 0},
+        {"silu", ELEMENT_BF16, 1, 0},
+    };
+    (void)unused;
+    struct batch b;
+    batch_make(&b);
+    idle = true;
+    for (size_t k = 0; k < 2 * sizeof acts / sizeof *acts; k++) {
+        const size_t a = k / 2;
+        fake->refuses_fusing = k % 2;
+        random_model(1, 32, 2, 2, acts[a].act);
+        struct engine *g = load_here("window(5)", NULL, acts[a].dtype, 0);
+        fake->products = fake->fused = fake->gelus = fake->outside = 0;
+        free(batch_rows(g, b.list, SEQUENCES));
+        assert_int_equal(fake->products, 4);
+        assert_int_equal(fake->fused, k % 2 ? 0 : acts[a].fused);
+        assert_int_equal(fake->gelus, k % 2 ? 0 : acts[a].gelus);
+        assert_int_equal(fake->outside, 0);
+        engine_destroy(g);
+    }
+    fake->refuses_fusing = 0;
+    idle = false;
+}
+
+/* Without epilogues the row kernels finish products: the same numbers. */
+static void unfused_is_the_same(void **unused)
+{
+    (void)unused;
+    fake->refuses_fusing = 1;
+    judge(&bert_cases[1], ELEMENT_F32, 1e-5, 1e-5);
+    fake->refuses_fusing = 0;
+}
+
+static void sizes_are_recorded_once(void **unused)
+{
+    (void)unused;
+    struct batch b;
+    struct engine_room room = {0};
+    batch_make(&b);
+    random_model(1, 32, 2, 2, "gelu");
+    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
+    idle = true;
+    fake->captures = fake->replays = 0;
+    for (int turn = 0; turn < 4; turn++) {
+        batch_encode(g, b.list, SEQUENCES, &room);     /* once as it is, then replayed */
+        batch_encode(g, b.list, SEQUENCES - 1, &room); /* another size */
+    }
+    assert_int_equal(fake->captures, 2);
+    assert_int_equal(fake->replays, 6);
+    fake->launches = fake->products = 0;
+    batch_encode(g, b.list, SEQUENCES, &room);
+    assert_int_equal(fake->launches + fake->products, 0);
+    idle = false;
+    engine_room_finish(&room);
+    engine_destroy(g);
+}
+
+/* More sizes than recordings are kept of: the oldest give way. */
+static void old_sizes_give_way(void **unused)
+{
+    (void)unused;
+    uint32_t number[POSITIONS] = {0};
+    struct sequence list[41];
+    struct engine_room room = {0};
+    random_model(1, 32, 2, 2, "gelu");
+    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
+    idle = true;
+    for (uint32_t n = 0; n < 41; n++)
+        list[n] = (struct sequence){number, 16, 16};
+    for (uint32_t n = 41; n >= 1; n--)
+        for (int twice = 0; twice < 2; twice++)
+            batch_encode(g, list, n, &room);
+    assert_true(fake->graphs > 0 && fake->graphs <= 32);
+    idle = false;
+    engine_room_finish(&room);
+    assert_int_equal(fake->graphs, 0);
+    engine_destroy(g);
+}
+
+static bool holds_nothing(void)
+{
+    return !fake->contexts && !fake->modules && !fake->allocations && !fake->streams &&
+           !fake->graphs && !fake->handles && !fake->descriptions && !fake->pushed;
+}
+
+/* A model is loaded and run thrice; false with *e set where a call failed. */
+static bool live(struct error *e)
+{
+    uint32_t number[] = {3, 1, 2};
+    struct sequence s = {number, 3, 2};
+    struct engine_room room = {0};
+    struct engine_options o = {
+        .mask = "dense", .threads = 1, .device = device, .parts = PART_POOLER};
+    float pooled[32];
+    struct engine *g = engine_load(random_folder, &o, e);
+    bool ok = g;
+    for (int k = 0; k < 3 && ok; k++)
+        ok = engine_encode(g, &s, 1, &room, e) == 0;
+    ok = ok && head_pool(g, &room, pooled, e) == 0;
+    engine_room_finish(&room);
+    engine_destroy(g);
+    return ok;
+}
+
+/* Whichever call fails, one line says which, and nothing is kept. */
+static void each_failure_leaves_nothing(void **unused)
+{
+    (void)unused;
+    struct error e = {0};
+    random_model(1, 32, 2, 2, "gelu");
+    idle = true;
+    fake->calls = 0;
+    assert_true(live(&e));
+    const int calls = fake->calls;
+    assert_true(calls > 100 && holds_nothing());
+    int told = 0;
+    for (int k = 1; k <= calls; k++) {
+        e = (struct error){0};
+        fake->calls = 0;
+        fake->fail_at = k;
+        bool ok = live(&e);
+        fake->fail_at = 0;
+        /* What only gives back, or looks for something better, may fail unheard; whatever needs the
+           context needs it to give back too. */
+        told += !ok;
+        if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
+            fail_msg("call %d, %s: %d '%s'", k, fake->failed, (int)e.kind, e.text);
+        if (!holds_nothing() && strcmp(fake->failed, "cuCtxPushCurrent_v2"))
+            fail_msg("call %d, %s: something is kept after '%s'", k, fake->failed, e.text);
+        fake->modules = fake->allocations = fake->streams = fake->graphs = 0;
+        fake->handles = fake->descriptions = fake->contexts = fake->pushed = 0;
+    }
+    assert_true(told > calls * 3 / 4);
+    idle = false;
+}
+
+/* ---- all ---- */
+
+static struct fake_gpu *find_fake(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return library ? dlsym(library, "fake_gpu") : NULL;
+}
+
+/* A real one: meson may have put the fake into the loader's path already. */
+static bool has_gpu(void)
+{
+    struct error e = {0};
+    return !find_fake() && !device_cuda.unavailable()[0] && nvrtc_version(&e)[0];
+}
+
+static int run_real(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_float64),        cmocka_unit_test(bf16_is_close),
+        cmocka_unit_test(heads_equal_float64),   cmocka_unit_test(company_does_not_matter),
+        cmocka_unit_test(watchers_see_the_same), cmocka_unit_test(phases_are_measured),
+    };
+    return cmocka_run_group_tests_name(device, tests, NULL, NULL);
+}
+
+static int run_fake(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cublas_can_is_fused),    cmocka_unit_test(unfused_is_the_same),
+        cmocka_unit_test(sizes_are_recorded_once),     cmocka_unit_test(old_sizes_give_way),
+        cmocka_unit_test(each_failure_leaves_nothing),
+    };
+    struct error e = {0};
+    fake = find_fake();
+    if (!fake)
+        return 1;
+    fake->run = run_entry;
+    fake->args_bytes = args_bytes;
+    if (!nvrtc_version(&e)[0]) {
+        print_message("skipped: no NVRTC\n");
+        return 0;
+    }
+    int failed = run_real();
+    failed |= cmocka_run_group_tests_name("cuda, fake", tests, NULL, NULL);
+    emulated_close(attention_text);
+    emulated_close(rows_text);
+    return failed;
+}
+
+static int run_all(bool with_fake)
+{
+    device = "cuda";
+    if (with_fake)
+        return run_fake();
+    int failed = has_gpu() ? run_real() : 0;
+    device = "emulated";
+    return run_real() || failed;
+}
+
+int main(int argc, char **argv)
+{
+    const bool with_fake = getenv("MASKC_TEST_FAKE_GPU");
+    if (!random_begin())
+        return 1;
+    int failed = run_all(with_fake);
+    if (random_end() || failed || with_fake || argc != 2 || has_gpu())
+        return failed;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/libcuda.so.1", argv[1]);
+    setenv("MASKC_TEST_FAKE_GPU", "1", 1);
+    setenv("MASKC_CUBLASLT", path, 1);
+    setenv("LD_LIBRARY_PATH", argv[1], 1);
+    execv("/proc/self/exe", argv);
+    return 1;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GPU that is none (fake_gpu.c: libcuda.so.1 and cuBLASLt in one file): what it keeps count of, and the
+   test's own function that runs a kernel. Its symbol is `fake_gpu`. */
+#pragma once
+#include <stddef.h>
+
+struct fake_gpu {
+    int contexts, modules, allocations, streams, graphs, handles, descriptions; /* held now */
+    int calls, fail_at; /* the call that fails, counted from 1; 0: none */
+    char failed[64];    /* its name */
+    int pushed;         /* depth of the context stack */
+    int capability;     /* 80: compute capability 8.0 */
+    int refuses_fusing; /* the library has no product with an epilogue */
+    int launches, products, fused, gelus, captures, replays;
+    int outside; /* launches and products that were given to no stream of the engine */
+    /* Runs all blocks of a kernel; 0, or a result. Bytes of its arguments, by its name. */
+    int (*run)(const char *entry, unsigned blocks, unsigned threads, unsigned shared_bytes,
+               const void *args);
+    size_t (*args_bytes)(const char *entry);
+};
