@@ -127,17 +127,57 @@ static enum after activation_of(const struct model_config *m)
     return afters[m->activation];
 }
 
+/* Slices are whole vectors of the products' library. */
+static uint32_t slices_of(const struct engine *g)
+{
+    enum { WIDTH = 64 };
+    uint32_t slices = FEED_SLICES;
+    if (g->encoder->backend)
+        return 1;
+    while (slices > 1 && g->config.intermediate % (slices * WIDTH))
+        slices--;
+    return slices;
+}
+
+static int pack_feed(const struct build *b, uint32_t layer, struct layer *l)
+{
+    const struct model_config *m = &b->g->config;
+    const struct encoder *c = b->c;
+    uint32_t width = m->intermediate / c->slices;
+    struct build part = *b;
+    char name[PARAMETER_NAME_BYTES];
+    snprintf(name, sizeof name, "encoder.layer.%u.intermediate.dense.weight", layer);
+    read_all(b, name, b->weight);
+    snprintf(name, sizeof name, "encoder.layer.%u.intermediate.dense.bias", layer);
+    read_all(b, name, b->bias);
+    for (uint32_t k = 0; k < c->slices; k++) {
+        part.weight = b->weight + (size_t)k * width * m->hidden;
+        part.bias = b->bias + k * width;
+        if (pack(&part, m->hidden, width, c->own_gelu ? ELEMENT_F32 : b->g->dtype,
+                 c->own_gelu ? AFTER_NONE : activation_of(m), &l->inner[k]) < 0)
+            return -1;
+    }
+    snprintf(name, sizeof name, "encoder.layer.%u.output.dense.bias", layer);
+    read_all(b, name, b->bias);
+    snprintf(name, sizeof name, "encoder.layer.%u.output.dense.weight", layer);
+    const struct tensor *t = tensor_of(b, name);
+    for (uint32_t k = 0; k < c->slices; k++) {
+        for (uint32_t row = 0; row < m->hidden; row++)
+            tensor_to_f32(t, (uint64_t)row * m->intermediate + (uint64_t)k * width, width,
+                          b->weight + (size_t)row * width);
+        if (pack(b, width, m->hidden, ELEMENT_F32, AFTER_NONE, &l->outer[k]) < 0)
+            return -1;
+        memset(b->bias, 0, m->hidden * sizeof *b->bias);
+    }
+    return 0;
+}
+
 static int build_layer(const struct build *b, uint32_t k)
 {
     struct layer *l = &b->c->layer[k];
     char name[PARAMETER_NAME_BYTES];
-    if (pack_projection(b, k, &l->projection) < 0 || pack_output(b, k, &l->output) < 0)
-        return -1;
-    snprintf(name, sizeof name, "encoder.layer.%u.intermediate.dense", k);
-    if (pack_plain(b, name, b->g->dtype, activation_of(&b->g->config), &l->inner) < 0)
-        return -1;
-    snprintf(name, sizeof name, "encoder.layer.%u.output.dense", k);
-    if (pack_plain(b, name, ELEMENT_F32, AFTER_NONE, &l->outer) < 0)
+    if (pack_projection(b, k, &l->projection) < 0 || pack_output(b, k, &l->output) < 0 ||
+        pack_feed(b, k, l) < 0)
         return -1;
     snprintf(name, sizeof name, "encoder.layer.%u.attention.output.LayerNorm", k);
     if (read_norm(b, name, &l->output_norm) < 0)
@@ -242,6 +282,9 @@ int encoder_new(struct engine *g, struct error *e)
     b.weight = memory_new(weight, sizeof(float));
     b.bias = memory_new(bias, sizeof(float));
     b.c->rows = rows_functions();
+    b.c->slices = slices_of(g);
+    b.c->own_gelu =
+        !b.c->backend && g->dtype == ELEMENT_BF16 && activation_of(&g->config) == AFTER_GELU;
     b.c->layer = memory_new(g->config.layers, sizeof *b.c->layer);
     int r = build_embeddings(&b);
     for (uint32_t k = 0; k < g->config.layers && r == 0; k++)
@@ -257,8 +300,10 @@ static void layer_finish(struct layer *l)
 {
     linear_finish(&l->projection);
     linear_finish(&l->output);
-    linear_finish(&l->inner);
-    linear_finish(&l->outer);
+    for (uint32_t k = 0; k < FEED_SLICES; k++) {
+        linear_finish(&l->inner[k]);
+        linear_finish(&l->outer[k]);
+    }
     norm_finish(&l->output_norm);
     norm_finish(&l->outer_norm);
 }

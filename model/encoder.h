@@ -7,10 +7,16 @@
 #include "model/linear.h"
 #include "model/rows.h"
 
+/* The feed forward is cut into slices of the intermediate size: each goes up and down again before the
+   next, and adds to the sum, so that what lies between stays small; and threads that share a small batch
+   take a slice each. */
+enum { FEED_SLICES = 4 };
+
 struct layer {
     struct linear projection; /* [3 * columns, H]: query, key, value, heads padded with zeros */
     struct linear output;     /* [H, columns] */
-    struct linear inner, outer; /* feed forward: [I, H], [H, I] */
+    struct linear inner[FEED_SLICES], outer[FEED_SLICES]; /* [I / slices, H], [H, I / slices];
+                                                             the first outer has the bias */
     struct norm output_norm, outer_norm;
 };
 
@@ -23,6 +29,8 @@ struct encoder {
     float *positions, *types;   /* [positions, H], [types, H] */
     struct norm embeddings_norm;
     struct layer *layer; /* [layers] */
+    uint32_t slices;     /* of each feed forward; 1 on a device */
+    bool own_gelu;       /* inner products are f32 without GELU: rows.h has it */
     struct attention attention;
     struct linear pooler, words_dense, words_out, next, classifier,
         span; /* PART_..; or zeroed */
@@ -31,8 +39,9 @@ struct encoder {
 
 /* A thread's own: x of one panel of rows. */
 struct panel_room {
-    float *sum;  /* [panel, H] */
-    void *inner; /* [panel, I] */
+    float *sum;     /* [panel, H] */
+    float *between; /* [panel, I / slices]: inner products before own_gelu; or null */
+    void *inner;    /* [panel, I / slices] */
     struct product_room product;
 };
 

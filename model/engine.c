@@ -168,6 +168,7 @@ static void finish_panels(struct arena *a)
 {
     for (uint32_t k = 0; k < a->panels; k++) {
         free(a->panel[k].sum);
+        free(a->panel[k].between);
         free(a->panel[k].inner);
         product_room_finish(&a->panel[k].product);
     }
@@ -184,10 +185,12 @@ void arena_grow_panels(const struct engine *g, struct arena *a, uint32_t rows)
     a->panels = g->threads;
     a->panel_rows = rows;
     a->panel = memory_new(a->panels, sizeof *a->panel);
+    size_t inner = (size_t)rows * (g->config.intermediate / g->encoder->slices);
     for (uint32_t k = 0; k < a->panels; k++) {
         a->panel[k].sum = memory_aligned((size_t)rows * g->config.hidden, sizeof(float));
-        a->panel[k].inner =
-            memory_aligned((size_t)rows * g->config.intermediate, element_bytes(g->dtype));
+        a->panel[k].inner = memory_aligned(inner, element_bytes(g->dtype));
+        if (g->encoder->own_gelu)
+            a->panel[k].between = memory_aligned(inner, sizeof(float));
     }
 }
 

@@ -17,6 +17,7 @@ enum product_id {
     PRODUCT_OUTPUT,
     PRODUCT_INNER,
     PRODUCT_OUTER,
+    PRODUCT_OUTER_ADDS,
     PRODUCT_COUNT
 };
 
@@ -28,6 +29,7 @@ struct pass {
     struct arena *arena;
     uint32_t tokens, longest, panel, panels;
     bool team;
+    uint32_t sharers; /* threads of a team that each take slices of the feed forward; 1: none */
     const struct product *whole[PRODUCT_COUNT],
         *last[PRODUCT_COUNT]; /* of a panel, the last one */
 };
@@ -69,6 +71,12 @@ static void norm_some(const struct part *part, const struct norm *n, uint32_t at
         p->c->rows->norm_f32(n, rows, x, residual ? y : NULL, y);
 }
 
+static uint32_t chunk_rows(const struct part *part, uint32_t at)
+{
+    uint32_t left = part->rows - at;
+    return left < CHUNK_ROWS ? left : CHUNK_ROWS;
+}
+
 /* hidden = norm(sum + hidden), or norm(sum). */
 static void norm(const struct part *part, const struct norm *n, bool residual)
 {
@@ -77,10 +85,8 @@ static void norm(const struct part *part, const struct norm *n, bool residual)
         return;
     }
 #pragma omp parallel for
-    for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS) {
-        uint32_t left = part->rows - at;
-        norm_some(part, n, at, left < CHUNK_ROWS ? left : CHUNK_ROWS, residual);
-    }
+    for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS)
+        norm_some(part, n, at, chunk_rows(part, at), residual);
 }
 
 static uint32_t sequence_of(const struct pass *p, uint32_t row)
@@ -133,13 +139,87 @@ static int begin(const struct part *part)
     return r;
 }
 
+/* ---- feed forward ---- */
+
+static void activate_some(const struct part *part, uint32_t at, uint32_t rows, uint32_t width)
+{
+    uint64_t first = (uint64_t)at * width;
+    part->p->c->rows->gelu_bf16((uint64_t)rows * width, part->room->between + first,
+                                (uint16_t *)part->room->inner + first);
+}
+
+static void activate(const struct part *part, uint32_t width)
+{
+    if (!part->p->team || part->p->sharers > 1) {
+        activate_some(part, 0, part->rows, width);
+        return;
+    }
+#pragma omp parallel for
+    for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS)
+        activate_some(part, at, chunk_rows(part, at), width);
+}
+
+/* sum = or += what slice k says of x. */
+static int feed_slice(const struct part *part, const struct layer *l, uint32_t k, bool adds)
+{
+    const struct pass *p = part->p;
+    struct panel_room *room = part->room;
+    const struct linear *inner = &l->inner[k];
+    if (linear_run(part->product[PRODUCT_INNER], inner,
+                   rows_at(p, p->room->hidden, part->first, inner->in),
+                   p->c->own_gelu ? room->between : room->inner, &room->product) < 0)
+        return -1;
+    if (p->c->own_gelu)
+        activate(part, inner->out);
+    return linear_run(part->product[adds ? PRODUCT_OUTER_ADDS : PRODUCT_OUTER], &l->outer[k],
+                      room->inner, room->sum, &room->product);
+}
+
+/* Slices first, first + step, ... */
+static int feed_slices(const struct part *part, const struct layer *l, uint32_t first,
+                       uint32_t step)
+{
+    int r = 0;
+    for (uint32_t k = first; k < part->p->c->slices && r == 0; k += step)
+        r = feed_slice(part, l, k, k > first);
+    return r;
+}
+
+/* Each thread into a sum of its own; all of them into the first. */
+static int feed_shared(const struct part *part, const struct layer *l)
+{
+    const struct pass *p = part->p;
+    struct panel_room *room = p->arena->panel;
+    const uint32_t size = l->outer->out;
+    int failed = 0;
+#pragma omp parallel num_threads(p->sharers) reduction(| : failed)
+    {
+        uint32_t t = (uint32_t)omp_get_thread_num(), all = (uint32_t)omp_get_num_threads();
+        struct part own = *part;
+        own.room = &room[t];
+        failed |= feed_slices(&own, l, t, all) < 0;
+#pragma omp barrier
+#pragma omp for
+        for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS)
+            for (uint32_t k = 1; k < all; k++)
+                p->c->rows->add_f32((uint64_t)chunk_rows(part, at) * size,
+                                    room[k].sum + (uint64_t)at * size,
+                                    room->sum + (uint64_t)at * size);
+    }
+    return failed ? -1 : 0;
+}
+
+static int feed(const struct part *part, const struct layer *l)
+{
+    return part->p->sharers > 1 ? feed_shared(part, l) : feed_slices(part, l, 0, 1);
+}
+
 /* What follows the attention of a layer, up to the attention of the next. */
 static int go_on(const struct part *part, uint32_t layer)
 {
     const struct pass *p = part->p;
     const struct layer *l = &p->c->layer[layer];
     struct panel_room *room = part->room;
-    void *hidden = rows_at(p, p->room->hidden, part->first, l->inner.in);
     double since = part->seconds ? omp_get_wtime() : 0;
     if (linear_run(part->product[PRODUCT_OUTPUT], &l->output,
                    rows_at(p, p->arena->context, part->first, l->output.in), room->sum,
@@ -148,10 +228,7 @@ static int go_on(const struct part *part, uint32_t layer)
     lap(part, PHASE_OUTPUT, &since);
     norm(part, &l->output_norm, true);
     lap(part, PHASE_NORMS, &since);
-    if (linear_run(part->product[PRODUCT_INNER], &l->inner, hidden, room->inner,
-                   &room->product) < 0 ||
-        linear_run(part->product[PRODUCT_OUTER], &l->outer, room->inner, room->sum,
-                   &room->product) < 0)
+    if (feed(part, l) < 0)
         return -1;
     lap(part, PHASE_FEED_FORWARD, &since);
     norm(part, &l->outer_norm, true);
@@ -273,6 +350,7 @@ static void divide(struct pass *p)
 {
     uint32_t threads = p->g->threads;
     p->team = threads > 1 && p->tokens < TEAM_ROWS * threads;
+    p->sharers = p->team && threads <= p->c->slices ? threads : 1;
     p->panels = 1;
     p->panel = linear_rows(p->tokens);
     if (p->team || (threads == 1 && p->tokens <= PANEL_ROWS))
@@ -287,11 +365,19 @@ static int make_products(struct pass *p, uint32_t rows, const struct product **r
                          struct error *e)
 {
     const struct layer *l = p->c->layer;
-    const struct linear *each[PRODUCT_COUNT] = {&l->projection, &l->output, &l->inner,
-                                                &l->outer};
-    uint32_t threads = p->team ? p->g->threads : 1;
+    const uint32_t all = p->team ? p->g->threads : 1, feed = p->sharers > 1 ? 1 : all;
+    const struct {
+        const struct linear *of;
+        struct product_use use;
+    } each[PRODUCT_COUNT] = {
+        [PRODUCT_PROJECTION] = {&l->projection, {rows, all, false}},
+        [PRODUCT_OUTPUT] = {&l->output, {rows, all, false}},
+        [PRODUCT_INNER] = {l->inner, {rows, feed, false}},
+        [PRODUCT_OUTER] = {l->outer, {rows, feed, false}},
+        [PRODUCT_OUTER_ADDS] = {l->outer, {rows, feed, true}},
+    };
     for (int k = 0; k < PRODUCT_COUNT; k++) {
-        ret[k] = linear_product(p->c->matmul, each[k], rows, threads, e);
+        ret[k] = linear_product(p->c->matmul, each[k].of, &each[k].use, e);
         if (!ret[k])
             return -1;
         for (uint32_t t = 0; t < p->arena->panels; t++)
@@ -389,8 +475,9 @@ uint64_t engine_room_bytes(const struct engine *g, uint32_t tokens, uint32_t seq
     struct pass p = {.g = g, .c = g->encoder, .room = &none, .arena = &arena, .tokens = tokens};
     p.longest = tokens < g->longest ? tokens : g->longest;
     struct attention_call call = make_call(&p, 0);
+    uint64_t inner = element_bytes(g->dtype) + (g->encoder->own_gelu ? sizeof(float) : 0);
     uint64_t panel = (uint64_t)g->config.hidden * sizeof(float) +
-                     (uint64_t)g->config.intermediate * element_bytes(g->dtype);
+                     (uint64_t)g->config.intermediate / g->encoder->slices * inner;
     return s.hidden + s.projection + s.context + s.lse + s.offsets +
            attention_workspace(&g->encoder->attention, &call) +
            g->threads * panel * (PANEL_ROWS + LINEAR_ROWS_BEYOND);

@@ -16,7 +16,8 @@ static int run_product(const struct engine *g, struct arena *a, const struct lin
 {
     int before = omp_get_max_threads();
     omp_set_num_threads((int)g->threads);
-    const struct product *p = linear_product(g->encoder->matmul, l, rows, g->threads, e);
+    const struct product_use use = {rows, g->threads, false};
+    const struct product *p = linear_product(g->encoder->matmul, l, &use, e);
     int r = p ? product_room_grow(g->encoder->matmul, p, &a->panel[0].product, e) : -1;
     if (r == 0 && linear_run(p, l, x, y, &a->panel[0].product) < 0)
         r = error_set(e, ERROR_FALSE, "oneDNN: a matrix product failed");

@@ -4,6 +4,7 @@
 #pragma once
 #include "masks/base/error.h"
 #include "model/element.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 enum after { AFTER_NONE, AFTER_GELU, AFTER_GELU_TANH, AFTER_RELU, AFTER_SILU, AFTER_TANH };
@@ -38,11 +39,15 @@ void linear_finish(struct linear *l); /* a zeroed one is fine */
 uint32_t linear_rows(uint32_t rows);
 enum { LINEAR_ROWS_BEYOND = 32 }; /* linear_rows(n) < n + this */
 
-/* The code for linear_rows(rows) rows: made on first use, kept as long as *m. `threads`: those that
-   one product is divided among; 1 for products that run side by side. */
+/* The code for linear_rows(rows) rows: made on first use, kept as long as *m. */
 struct product;
-const struct product *linear_product(struct matmul *m, const struct linear *l, uint32_t rows,
-                                     uint32_t threads, struct error *e);
+struct product_use {
+    uint32_t rows;
+    uint32_t threads; /* that one product is divided among; 1 for those that run side by side */
+    bool adds;        /* y += x W^T + b; y is f32 and nothing comes after */
+};
+const struct product *linear_product(struct matmul *m, const struct linear *l,
+                                     const struct product_use *use, struct error *e);
 
 /* What one thread needs to run products; zeroed: empty. */
 struct product_room {

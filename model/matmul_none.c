@@ -34,10 +34,10 @@ uint32_t linear_rows(uint32_t rows)
     return rows;
 }
 
-const struct product *linear_product(struct matmul *m, const struct linear *l, uint32_t rows,
-                                     uint32_t threads, struct error *e)
+const struct product *linear_product(struct matmul *m, const struct linear *l,
+                                     const struct product_use *use, struct error *e)
 {
-    (void)m, (void)l, (void)rows, (void)threads;
+    (void)m, (void)l, (void)use;
     error_set(e, ERROR_UNAVAILABLE, "built without oneDNN");
     return NULL;
 }

@@ -13,7 +13,7 @@ enum { LAYOUT_ROWS = 256 };
 
 struct product {
     struct linear_shape shape;
-    uint32_t rows, threads;
+    struct product_use use;
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
     struct layout x, w, b, y, scratch;
@@ -89,16 +89,18 @@ static const struct {
     [AFTER_TANH] = {dnnl_eltwise_tanh, 0},
 };
 
-static dnnl_status_t make_attributes(enum after after, dnnl_primitive_attr_t *ret)
+static dnnl_status_t make_attributes(enum after after, bool adds, dnnl_primitive_attr_t *ret)
 {
     dnnl_post_ops_t ops = NULL;
     dnnl_status_t s = dnnl_primitive_attr_create(ret);
     if (!s)
         s = dnnl_primitive_attr_set_scratchpad_mode(*ret, dnnl_scratchpad_mode_user);
-    if (s || after == AFTER_NONE)
+    if (s || (after == AFTER_NONE && !adds))
         return s;
     s = dnnl_post_ops_create(&ops);
-    if (!s)
+    if (!s && adds)
+        s = append_sum(ops);
+    if (!s && after != AFTER_NONE)
         s = append_eltwise(ops, afters[after].kind, afters[after].alpha);
     if (!s)
         s = dnnl_primitive_attr_set_post_ops(*ret, ops);
@@ -110,8 +112,8 @@ static dnnl_status_t make_attributes(enum after after, dnnl_primitive_attr_t *re
 static dnnl_status_t make_layouts(struct product *p, const struct layout *w, struct layout *any)
 {
     const struct linear_shape *l = &p->shape;
-    dnnl_dims_t x = {p->rows, l->in}, weights = {l->in, l->out}, b = {1, l->out},
-                y = {p->rows, l->out};
+    dnnl_dims_t x = {p->use.rows, l->in}, weights = {l->in, l->out}, b = {1, l->out},
+                y = {p->use.rows, l->out};
     dnnl_status_t s = layout_make(&p->x, x, type_of(l->x), dnnl_ab);
     if (!s)
         s = layout_make(&p->y, y, type_of(l->y), dnnl_ab);
@@ -129,7 +131,7 @@ static dnnl_status_t make_primitive(struct product *p, const struct layout *w)
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t s = make_layouts(p, w, &any);
     if (!s)
-        s = make_attributes(p->shape.after, &attributes);
+        s = make_attributes(p->shape.after, p->use.adds, &attributes);
     if (!s)
         s = describe(&pd, p->engine, &p->x, w ? w : &any, &p->b, &p->y, attributes);
     if (!s)
@@ -148,14 +150,14 @@ static dnnl_status_t make_primitive(struct product *p, const struct layout *w)
 
 /* The library divides a product among the threads of OpenMP at the time that it is made. */
 static struct product *make_product(struct matmul *m, const struct linear_shape *shape,
-                                    uint32_t rows, uint32_t threads, const struct layout *w,
+                                    const struct product_use *use, const struct layout *w,
                                     struct error *e)
 {
     struct product *p = memory_new(1, sizeof *p);
-    *p = (struct product){.shape = *shape, .rows = rows, .threads = threads};
+    *p = (struct product){.shape = *shape, .use = *use};
     p->engine = m->engine;
     int before = omp_get_max_threads();
-    omp_set_num_threads((int)threads);
+    omp_set_num_threads((int)use->threads);
     dnnl_status_t s = make_primitive(p, w);
     omp_set_num_threads(before);
     if (s == dnnl_success)
@@ -171,27 +173,29 @@ uint32_t linear_rows(uint32_t rows)
     return (rows + step - 1) / step * step;
 }
 
-static struct product *find(const struct matmul *m, const struct linear *l, uint32_t rows,
-                            uint32_t threads)
+static struct product *find(const struct matmul *m, const struct linear *l,
+                            const struct product_use *u)
 {
     for (uint32_t k = 0; k < m->products; k++) {
         struct product *p = m->product[k];
         const struct linear_shape *s = &p->shape;
-        if (p->rows == rows && p->threads == threads && s->in == l->in && s->out == l->out &&
-            s->x == l->x && s->y == l->y && s->after == l->after)
+        if (p->use.rows == u->rows && p->use.threads == u->threads && p->use.adds == u->adds &&
+            s->in == l->in && s->out == l->out && s->x == l->x && s->y == l->y &&
+            s->after == l->after)
             return p;
     }
     return NULL;
 }
 
-const struct product *linear_product(struct matmul *m, const struct linear *l, uint32_t rows,
-                                     uint32_t threads, struct error *e)
+const struct product *linear_product(struct matmul *m, const struct linear *l,
+                                     const struct product_use *use, struct error *e)
 {
     struct linear_shape shape = {l->in, l->out, l->x, l->y, l->after};
-    rows = linear_rows(rows);
+    struct product_use u = *use;
+    u.rows = linear_rows(use->rows);
     pthread_mutex_lock(&m->lock);
-    struct product *p = find(m, l, rows, threads);
-    if (!p && (p = make_product(m, &shape, rows, threads, l->layout, e)))
+    struct product *p = find(m, l, &u);
+    if (!p && (p = make_product(m, &shape, &u, l->layout, e)))
         *MEMORY_PUSH(m->product, m->products, m->room) = p;
     pthread_mutex_unlock(&m->lock);
     return p;
@@ -238,7 +242,8 @@ int linear_pack(struct matmul *m, const struct linear_shape *shape, const float 
     struct linear l = {shape->in, shape->out, shape->x, shape->y, shape->after};
     struct layout plain = {0};
     dnnl_dims_t dims = {shape->in, shape->out};
-    struct product *p = make_product(m, shape, LAYOUT_ROWS, 1, NULL, e);
+    const struct product_use use = {LAYOUT_ROWS, 1, false};
+    struct product *p = make_product(m, shape, &use, NULL, e);
     if (!p)
         return -1;
     l.layout = memory_new(1, sizeof *l.layout);

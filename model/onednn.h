@@ -40,6 +40,11 @@ static inline dnnl_status_t memory_make(dnnl_memory_t *ret, const struct layout 
     return dnnl_memory_create(ret, l->md, engine, data);
 }
 
+static inline dnnl_status_t append_sum(dnnl_post_ops_t ops)
+{
+    return dnnl_post_ops_append_sum(ops, 1, 0, dnnl_f32);
+}
+
 static inline dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind,
                                            float alpha)
 {
@@ -94,6 +99,11 @@ static inline dnnl_status_t memory_make(dnnl_memory_t *ret, const struct layout 
                                         dnnl_engine_t engine, void *data)
 {
     return dnnl_memory_create(ret, &l->md, engine, data);
+}
+
+static inline dnnl_status_t append_sum(dnnl_post_ops_t ops)
+{
+    return dnnl_post_ops_append_sum(ops, 1);
 }
 
 static inline dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t kind,

@@ -21,6 +21,10 @@ struct row_functions {
     /* sum[k] = of column k of x: [rows, size] */
     void (*sum_f32)(uint32_t rows, uint32_t size, const float *x, float *sum);
     void (*sum_bf16)(uint32_t rows, uint32_t size, const uint16_t *x, float *sum);
+    /* sum[k] += x[k] */
+    void (*add_f32)(uint64_t size, const float *x, float *sum);
+    /* y = x Phi(x), with an error of at most 1e-5 |x|, which bf16 does not show */
+    void (*gelu_bf16)(uint64_t size, const float *x, uint16_t *y);
     /* sum[k] = a[k] + b[k] + c[k] */
     void (*add3)(uint32_t size, const float *a, const float *b, const float *c, float *sum);
 };

@@ -152,9 +152,9 @@ static int run_layer(const struct pass *p, uint32_t k, double *since)
     if (attend(p, k) < 0 || lap(p, PHASE_ATTENTION, since) < 0 ||
         product_norm(p, &l->output, &l->output_norm, at[BUFFER_CONTEXT], PHASE_OUTPUT, since) <
             0 ||
-        product(p, &l->inner, at[BUFFER_HIDDEN], at[BUFFER_INNER]) < 0 ||
-        product_norm(p, &l->outer, &l->outer_norm, at[BUFFER_INNER], PHASE_FEED_FORWARD,
-                     since) < 0)
+        product(p, l->inner, at[BUFFER_HIDDEN], at[BUFFER_INNER]) < 0 ||
+        product_norm(p, l->outer, &l->outer_norm, at[BUFFER_INNER], PHASE_FEED_FORWARD, since) <
+            0)
         return -1;
     return k + 1 < p->g->config.layers && project(p, k + 1) < 0
                ? -1
