@@ -89,9 +89,9 @@ struct abi_item {
     u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
 };
 
-/* The work list of a layer: which head does which item. Most expensive first, to a factor of four,
-   and within that head by head. Where the plan has partial items, for a CPU: head by head, and of a
-   head partial items first; for CUDA: items that resume last (`late`). */
+/* The work list of a layer: which head does which item. For a CPU: head by head, and of a head partial
+   items first; then, and for CUDA: most expensive first, to a factor of four, and within that head by
+   head; for CUDA items that resume come last (`late`). */
 struct abi_work {
     u32 head, item;
 };

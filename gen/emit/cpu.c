@@ -96,6 +96,8 @@ void cpu_launch(const struct target *t, const struct features *f, struct launch_
         ret->backward[ret->n_backward++] = phase_of("attention_pack_backward", ABI_OVER_HEADS);
         ret->backward[ret->n_backward++] =
             phase_of("attention_dq", f->soft ? ABI_OVER_WORK : ABI_OVER_FORWARD);
+        ret->backward[ret->n_backward++] =
+            phase_of("attention_pack_transposed", ABI_OVER_HEADS);
         ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
         if (f->soft)
             ret->backward[ret->n_backward++] = phase_of("attention_diagonals", ABI_OVER_HEADS);

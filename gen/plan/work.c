@@ -5,10 +5,10 @@
 #include <string.h>
 
 /* The most expensive first, so that the last to finish is small; but items within a factor of four,
-   which end nearly together in any order, go head by head and strip by strip, so that a core finds
-   the keys and values of the strip before in its cache. Sums that one item leaves to another are to be
-   found there, too: then each head is a list of its own. CUDA waits between launches alone: there what
-   resumes, of all heads, is a launch of its own. */
+   which end nearly together in any order, go head by head and strip by strip. On a CPU each head is a
+   list of its own, so that a core finds what it packed of the head, the keys and values of the strip
+   before and the sums that one item leaves to another in its cache. CUDA waits between launches alone:
+   there what resumes, of all heads, is a launch of its own. */
 struct entry {
     u32 list, late, partial, class, cost;
     struct abi_work work;
@@ -56,9 +56,9 @@ u32 work_largest(const struct plan_pass *t, uint64_t first, uint64_t count)
 
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass)
 {
-    if (!(pass->uses & ABI_PARTIAL))
-        return WORK_BY_COST;
-    return p->target->kind == TARGET_CPU ? WORK_BY_HEAD : WORK_LATE;
+    if (p->target->kind == TARGET_CPU)
+        return WORK_BY_HEAD;
+    return pass->uses & ABI_PARTIAL ? WORK_LATE : WORK_BY_COST;
 }
 
 static uint64_t count_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at)

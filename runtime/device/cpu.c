@@ -183,45 +183,86 @@ static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_ove
 #pragma omp barrier
 }
 
+/* ---- heads as a whole ---- */
+
 /* All of a head's work, in one thread, which packs each of its heads at the same place. */
 static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
                      u64 thread)
 {
-    const u64 head_index = (u64)b * l->args.heads + h;
-    u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
     struct abi_args own = l->args;
-    const struct abi_args *a = &own;
-    own.pack = (u8 *)((uintptr_t)own.pack + (thread - head_index) * own.pack_stride);
+    u8 *scratch = own.scratch + thread * own.scratch_stride;
+    own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
+    own.first_batch += b;
+    own.slice_batch = 1;
     for (uint32_t k = 0; k < l->n_phases; k++) {
-        entry_fn *entry = entry_of(c, &l->phases[k]);
         enum abi_over over = l->phases[k].over;
-        u64 first = 0;
+        u64 first = 0, count = 1;
         if (over == ABI_OVER_HEADS) {
-            entry(a, head_index, head_index + 1, scratch);
-            continue;
+            first = h;
+        } else {
+            const struct abi_head *head = plan_of(&own, over)->heads;
+            for (u32 i = 0; i < h; i++)
+                first += head[i].items;
+            count = head[h].items;
         }
-        const struct abi_head *head = plan_of(a, over)->heads;
-        for (u32 i = 0; i < h; i++)
-            first += head[i].items;
-        if (a->slice_batch == 1) {
-            entry(a, first, first + head[h].items, scratch);
-            continue;
-        }
-        for (u64 w = first; w < first + head[h].items; w++)
-            entry(a, w * a->slice_batch + b, w * a->slice_batch + b + 1, scratch);
+        entry_of(c, &l->phases[k])(&own, first, first + count, scratch);
     }
 }
 
-/* What one item leaves to another is best found in the cache: a head is one thread's, if all phases
-   can be done so and there are heads enough for the threads to end together. */
+/* Costs that are of use to compare: of each head over all phases, into ret[heads]; returns the sum. */
+static u64 head_costs(const struct device_launch *l, u64 *ret)
+{
+    u64 total = 0;
+    for (u32 h = 0; h < l->args.heads; h++)
+        ret[h] = 0;
+    for (uint32_t k = 0; k < l->n_phases; k++) {
+        if (l->phases[k].over == ABI_OVER_HEADS)
+            continue;
+        const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
+        for (u32 w = 0; w < p->works; w++)
+            ret[p->work[w].head] += p->items[p->work[w].item].cost;
+    }
+    for (u32 h = 0; h < l->args.heads; h++)
+        total += ret[h];
+    return total;
+}
+
+/* Would a team that takes whole heads, each thread the next one when it is free, end nearly together?
+   `cost` of each head, `sum` of all. */
+static bool heads_balance(const struct device_launch *l, const u64 *cost, u64 sum, u64 team)
+{
+    enum { MOST_TEAM = 64, LOSS = 16 }; /* a sixteenth of the time at most */
+    const u64 count = indices(&l->args, ABI_OVER_HEADS);
+    const u64 even = sum * l->args.slice_batch / team;
+    u64 busy[MOST_TEAM] = {0}, largest = 0, last = 0;
+    if (team > MOST_TEAM || team > count)
+        return false;
+    for (u32 h = 0; h < l->args.heads; h++)
+        largest = cost[h] > largest ? cost[h] : largest;
+    if (largest <= even / LOSS)
+        return true;
+    for (u64 k = 0; k < count; k++) {
+        u64 free = 0;
+        for (u64 t = 1; t < team; t++)
+            free = busy[t] < busy[free] ? t : free;
+        busy[free] += cost[k / l->args.slice_batch];
+        last = busy[free] > last ? busy[free] : last;
+    }
+    return last <= even + even / LOSS;
+}
+
+/* A head is best one thread's: what one phase or item leaves to another is in its cache then, and no
+   thread waits for others between phases. */
 static bool takes_heads(const struct device_launch *l, u64 team)
 {
-    enum { LEAST = 8 }; /* heads of a thread, or none left over */
-    u64 heads = indices(&l->args, ABI_OVER_HEADS);
+    enum { MOST_HEADS = 256 };
+    u64 cost[MOST_HEADS];
     for (uint32_t k = 0; k < l->n_phases; k++)
-        if (l->phases[k].over != ABI_OVER_HEADS && !has_partials(&l->args, l->phases[k].over))
+        if (l->phases[k].over == ABI_OVER_WORK)
             return false;
-    return heads >= LEAST * team || heads % team == 0;
+    if (l->args.heads > MOST_HEADS)
+        return false;
+    return team == 1 || heads_balance(l, cost, head_costs(l, cost), team);
 }
 
 /* ---- teams ---- */
@@ -246,14 +287,15 @@ static void run_phase(const struct abi_args *a, entry_fn *entry, enum abi_over o
 /* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */
 static void run_team(const struct device_code *c, const struct device_launch *l, u64 team)
 {
-    const u32 slice = l->args.slice_batch;
-#pragma omp parallel num_threads((int)team)
+    const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    const bool whole = takes_heads(l, team);
+#pragma omp parallel num_threads((int)team) if (team > 1)
     {
         u64 thread = (u64)omp_get_thread_num();
         u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
-        if (takes_heads(l, team)) {
+        if (whole) {
 #pragma omp for schedule(dynamic, 1)
-            for (u64 k = 0; k < indices(&l->args, ABI_OVER_HEADS); k++)
+            for (u64 k = 0; k < heads; k++)
                 run_head(c, l, (u32)(k % slice), (u32)(k / slice), thread);
         } else {
             for (uint32_t p = 0; p < l->n_phases; p++)
@@ -272,14 +314,7 @@ static int cpu_launch_phases(const struct device_code *c, const struct device_la
         u64 count = indices(&l->args, l->phases[p].over);
         most = count > most ? count : most;
     }
-    u64 team = l->workers < most ? l->workers : most;
-    if (team > 1 || takes_heads(l, 1)) {
-        run_team(c, l, team);
-        return 0;
-    }
-    for (uint32_t p = 0; p < l->n_phases; p++)
-        entry_of(c, &l->phases[p])(&l->args, 0, indices(&l->args, l->phases[p].over),
-                                   l->args.scratch);
+    run_team(c, l, l->workers < most ? l->workers : most ? most : 1);
     return 0;
 }
 

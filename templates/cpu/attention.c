@@ -117,6 +117,15 @@ ENTRY(attention_pack_backward)
 #endif
         operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES | FOR_SUMS);
         operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SCORES);
+    }
+}
+
+/* Only then, as all of it would not stay in a core's cache together. */
+ENTRY(attention_pack_transposed)
+{
+    (void)scratch;
+    for (u64 k = begin; k < end; k++) {
+        struct sequence s = head_at(a, k);
         operand_pack(&s, OPERAND_QUERY, a->transposed.uses, FOR_SCORES | FOR_SUMS);
         operand_pack(&s, OPERAND_GRADIENT, a->transposed.uses, FOR_SCORES | FOR_SUMS);
     }

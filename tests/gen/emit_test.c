@@ -84,7 +84,7 @@ static void test_files(void **state)
     assert_null(text_of(cuda, "cpu/vector.h"));
     assert_null(text_of(cpu, "cpu/plan_default.h"));
     assert_int_equal(cpu->launch.n_forward, 2);
-    assert_int_equal(cpu->launch.n_backward, 3);
+    assert_int_equal(cpu->launch.n_backward, 4);
     source_destroy(cpu);
     source_destroy(cuda);
 }

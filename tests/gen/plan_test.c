@@ -94,8 +94,8 @@ static u32 quarterings(u32 cost, u32 largest)
     return times;
 }
 
-/* Dearer items first, to a factor of four, and within that by head; where there are partial items,
-   on a CPU head by head, and first those, on CUDA those that resume last. */
+/* Dearer items first, to a factor of four, and within that by head; on a CPU head by head, and first
+   partial items, on CUDA those that resume last. */
 static void check_order(const struct plan *p, const struct plan_pass *t, u64 first, u64 count)
 {
     u32 largest = 0;
@@ -112,11 +112,13 @@ static void check_order(const struct plan *p, const struct plan_pass *t, u64 fir
             assert_true(late);
             continue;
         }
-        if (t->uses & ABI_PARTIAL && p->target->kind == TARGET_CPU) {
+        if (p->target->kind == TARGET_CPU) {
             u32 head = t->work[k - 1].head, next = t->work[k].head;
+            u32 done = t->items[t->work[k - 1].item].partial;
             assert_true(head <= next);
-            assert_true(head < next || t->items[t->work[k - 1].item].partial >=
-                                           t->items[t->work[k].item].partial);
+            assert_true(head < next || done >= t->items[t->work[k].item].partial);
+            assert_true(head < next || done > t->items[t->work[k].item].partial ||
+                        before <= here);
             continue;
         }
         assert_true(before < here ||

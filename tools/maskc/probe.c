@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A probe is a mask, a length and what its plan shall favour, whatever is thought of prices so far. Time
    is the thread's own, and the least of several runs, so that a machine that is busy with other
-   things measures the same. dQ is timed as the backward pass without its last phase, dK and dV are
-   the rest. */
+   things measures the same. dQ is timed as the backward pass without its last two phases, dK and dV
+   are the rest. */
 #include "tools/maskc/probe.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
@@ -223,7 +223,6 @@ static struct maskc_kernel *compile(struct lab *l, const struct mask *m,
     return k;
 }
 
-/* Both packings are in the first phase of the backward pass, which is timed with dQ. */
 static void fill_rows(const struct plan *p, struct probe_time *t)
 {
     struct price_shape shape = {&p->features, p->target, p->n, p->heads};
@@ -233,8 +232,6 @@ static void fill_rows(const struct plan *p, struct probe_time *t)
     t->seconds[PASS_DKV] = t->seconds[PASS_DKV] > least ? t->seconds[PASS_DKV] : least;
     for (int k = 0; k < PASSES; k++)
         e[k] = plan_effort(p, (enum machine_pass)k, 0, 1, 1);
-    e[PASS_DQ].count[UNIT_PACK] += e[PASS_DKV].count[UNIT_PACK];
-    e[PASS_DKV].count[UNIT_PACK] = 0;
     for (int k = 0; k < PASSES; k++) {
         effort_terms(p->machine, shape, &e[k], t->row[k].term);
         double left = t->seconds[k] - (k == PASS_DKV ? 0 : p->machine->launch);
