@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a soft mask the
-   same one without, launched by turns (A B A B), so that whatever slows the machine slows all, a turn
-   being as many launches as last two milliseconds; medians, beside what was predicted and the floor. */
+   same one without, launched by turns (turns.h); medians, beside what was predicted and the floor. */
 #include "tools/maskc/bench.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -10,13 +9,12 @@
 #include "tools/check/check.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
+#include "tools/maskc/turns.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { MIN_PAIRS = 5, MAX_PAIRS = 1000, MAX_LAUNCHES = 1000, NAME_ROOM = 160 };
-static const double seconds_per_result = 1, seconds_per_turn = 0.002;
+enum { NAME_ROOM = 160 };
 
 struct bench {
     const struct options *o;
@@ -29,67 +27,6 @@ struct bench {
 };
 
 enum { OURS, DENSE, HARD, CONTENDERS };
-
-/* A loaded kernel and its launch. */
-struct contender {
-    struct maskc_kernel *kernel;
-    struct trial *trial;
-    double *seconds; /* [MAX_PAIRS] */
-};
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* One turn: `launches` of them, the mean of which is *ret. */
-static int time_turn(struct contender *c, bool backward, uint32_t launches, double *ret,
-                     struct error *e)
-{
-    double start = now();
-    for (uint32_t k = 0; k < launches; k++)
-        if (trial_run(c->trial, backward, e))
-            return -1;
-    *ret = (now() - start) / launches;
-    return 0;
-}
-
-/* A launch of some microseconds is timed many at a time, as a training step would run it. */
-static uint32_t launches_per_turn(double seconds)
-{
-    double launches = seconds_per_turn / seconds;
-    return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
-}
-
-/* Pairs of turns, as many as the time allows; sorted. Returns how many, 0 with *e set. */
-static uint32_t measure(struct contender *all, uint32_t n, bool backward, struct error *e)
-{
-    double warm, start = now();
-    uint32_t count = 0, launches[CONTENDERS];
-    for (uint32_t k = 0; k < 2 * n;
-         k++) { /* the first brings code and tables into the caches */
-        if (time_turn(&all[k % n], backward, 1, &warm, e))
-            return 0;
-        launches[k % n] = launches_per_turn(warm);
-    }
-    while (count < MIN_PAIRS || (count < MAX_PAIRS && now() - start < seconds_per_result)) {
-        for (uint32_t k = 0; k < n; k++)
-            if (time_turn(&all[k], backward, launches[k], &all[k].seconds[count], e))
-                return 0;
-        count++;
-    }
-    for (uint32_t k = 0; k < n; k++)
-        qsort(all[k].seconds, count, sizeof(double), ascending);
-    return count;
-}
 
 /* The lowerings that the layer's heads use, each once. */
 static void join_lowerings(const struct plan *p, const struct plan_pass *pass, uint32_t layer,
@@ -153,7 +90,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", name);
     progress_show(what);
-    uint32_t count = measure(all, n, backward, e);
+    uint32_t count = turns_measure(all, n, backward, e);
     if (!count || predict(ours->kernel, p, b->threads, b->o->calibration, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
@@ -163,13 +100,6 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
     r.hard = n > HARD ? all[HARD].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->room) = r;
     return 0;
-}
-
-static void finish_contender(struct contender *c)
-{
-    trial_destroy(c->trial);
-    maskc_kernel_destroy(c->kernel);
-    free(c->seconds);
 }
 
 static int load_bytes(const uint8_t *bytes, uint64_t size, const char *device,
@@ -260,7 +190,7 @@ static int make_trials(struct contender *all, uint32_t n, const struct problem *
         if (k == HARD)
             each[k].soft = ABI_SOFT_NONE;
         each[k].mask = all[k].kernel->artifact->mask;
-        all[k].seconds = memory_new(MAX_PAIRS, sizeof(double));
+        all[k].seconds = memory_new(TURNS_MOST, sizeof(double));
         all[k].trial = trial_new(all[k].kernel, &each[k], d, backward, threads, e);
         /* Backward reads what forward wrote. */
         if (!all[k].trial || trial_run(all[k].trial, false, e))
@@ -308,7 +238,7 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     else
         code = bench_contenders(b, all, &p, name, backward, e);
     for (uint32_t c = 0; c < CONTENDERS; c++)
-        finish_contender(&all[c]);
+        contender_finish(&all[c]);
     return code;
 }
 

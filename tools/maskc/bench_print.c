@@ -4,6 +4,7 @@
 #include "tools/maskc/command.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* How many predictions were within a fifth of what was measured. */
 static uint32_t count_within(const struct bench_result *result, uint32_t count)
@@ -14,22 +15,33 @@ static uint32_t count_within(const struct bench_result *result, uint32_t count)
     return within;
 }
 
+static int wider(int width, const char *text)
+{
+    int length = (int)strlen(text);
+    return length > width ? length : width;
+}
+
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count)
 {
     bool soft = false;
-    for (uint32_t k = 0; k < count; k++)
+    int wide = 4, lowering = 8;
+    for (uint32_t k = 0; k < count; k++) {
         soft = soft || result[k].hard > 0;
+        wide = wider(wide, result[k].mask);
+        lowering = wider(lowering, result[k].lowering);
+    }
     printf("%s, %u thread%s; milliseconds\n", device, threads, threads == 1 ? "" : "s");
-    printf("%-28s %6s %5s %-8s %-22s %9s %9s %9s %9s %8s %9s %9s", "mask", "n", "dtype", "pass",
-           "lowering", "median", "p10", "p90", "dense", "speed-up", "predicted", "floor");
+    printf("%-*s %6s %5s %-8s %-*s %9s %9s %9s %9s %8s %9s %9s", wide, "mask", "n", "dtype",
+           "pass", lowering, "lowering", "median", "p10", "p90", "dense", "speed-up",
+           "predicted", "floor");
     printf(soft ? " %9s %8s\n" : "\n", "hard", "of hard");
     for (uint32_t k = 0; k < count; k++) {
         const struct bench_result *r = &result[k];
-        printf("%-28s %6u %5s %-8s %-22s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %9.3f", r->mask,
-               r->length, dtype_name(r->dtype), r->backward ? "backward" : "forward",
-               r->lowering, 1e3 * r->median, 1e3 * r->p10, 1e3 * r->p90, 1e3 * r->dense,
-               r->dense / r->median, 1e3 * r->predicted, 1e3 * r->floor);
+        printf("%-*s %6u %5s %-8s %-*s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %9.3f", wide,
+               r->mask, r->length, dtype_name(r->dtype), r->backward ? "backward" : "forward",
+               lowering, r->lowering, 1e3 * r->median, 1e3 * r->p10, 1e3 * r->p90,
+               1e3 * r->dense, r->dense / r->median, 1e3 * r->predicted, 1e3 * r->floor);
         if (r->hard > 0)
             printf(" %9.3f %7.2fx", 1e3 * r->hard, r->median / r->hard);
         putchar('\n');

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskc/turns.h"
+#include <stdlib.h>
+#include <time.h>
+
+enum { MIN_TURNS = 5, MAX_LAUNCHES = 1000 };
+static const double seconds_per_result = 1, seconds_per_turn = 0.002;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One turn: `launches` of them, the mean of which is *ret. */
+static int time_turn(struct contender *c, bool backward, uint32_t launches, double *ret,
+                     struct error *e)
+{
+    double start = now();
+    for (uint32_t k = 0; k < launches; k++)
+        if (trial_run(c->trial, backward, e))
+            return -1;
+    *ret = (now() - start) / launches;
+    return 0;
+}
+
+/* A launch of some microseconds is timed many at a time, as a training step would run it. */
+static uint32_t launches_per_turn(double seconds)
+{
+    double launches = seconds_per_turn / seconds;
+    return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
+}
+
+uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, struct error *e)
+{
+    double warm, start = now();
+    uint32_t count = 0, launches[TURNS_CONTENDERS];
+    for (uint32_t k = 0; k < 2 * n;
+         k++) { /* the first brings code and tables into the caches */
+        if (time_turn(&all[k % n], backward, 1, &warm, e))
+            return 0;
+        launches[k % n] = launches_per_turn(warm);
+    }
+    while (count < MIN_TURNS || (count < TURNS_MOST && now() - start < seconds_per_result)) {
+        for (uint32_t k = 0; k < n; k++)
+            if (time_turn(&all[k], backward, launches[k], &all[k].seconds[count], e))
+                return 0;
+        count++;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        qsort(all[k].seconds, count, sizeof(double), ascending);
+    return count;
+}
+
+void contender_finish(struct contender *c)
+{
+    trial_destroy(c->trial);
+    maskc_kernel_destroy(c->kernel);
+    free(c->seconds);
+}

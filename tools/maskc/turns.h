@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches by turns (A B A B), so that whatever slows the machine slows all contenders; a turn is as
+   many launches as last two milliseconds. */
+#pragma once
+#include "tools/check/check.h"
+
+enum { TURNS_MOST = 1000, TURNS_CONTENDERS = 8 };
+
+/* A loaded kernel and its launch. */
+struct contender {
+    struct maskc_kernel *kernel;
+    struct trial *trial;
+    double *seconds; /* [TURNS_MOST] */
+};
+
+/* Of n <= TURNS_CONTENDERS, as many turns each as a second allows, in seconds[], ascending. Returns how
+   many, 0 with *e set. */
+uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, struct error *e);
+
+void contender_finish(struct contender *c);
