@@ -67,6 +67,8 @@ static int open_device(const struct engine_options *o, struct engine *g, struct 
     struct encoder *c = g->encoder;
     if (backend_open(o->device, &f, &c->backend, e) < 0)
         return -1;
+    g->device = c->backend ? c->backend->driver->name : "cpu";
+    g->phases_cost = c->backend != NULL;
     if (!c->backend)
         c->matmul = matmul_new(e);
     return c->backend || c->matmul ? 0 : -1;

@@ -45,6 +45,18 @@ static void leave(void)
     cuda_driver()->cuCtxPopCurrent_v2(&ignored);
 }
 
+/* For giving back, which is tried in any case. */
+static bool try_enter(const struct backend *b)
+{
+    return enter(b, NULL) == 0;
+}
+
+static void try_leave(bool entered)
+{
+    if (entered)
+        leave();
+}
+
 /* ---- opening ---- */
 
 static int open_context(struct driver_state *s, int ordinal, struct error *e)
@@ -107,14 +119,14 @@ static int open(struct backend *b, int ordinal, const struct source *rows, struc
 static void close(struct backend *b)
 {
     struct driver_state *s = b->state;
-    if (s && s->retained && enter(b, NULL) == 0) {
+    if (s && s->retained) {
+        bool entered = try_enter(b);
         cublas_destroy(s->cublas);
         if (s->module)
             cuda_driver()->cuModuleUnload(s->module);
-        leave();
-    }
-    if (s && s->retained)
+        try_leave(entered);
         cuda_driver()->cuDevicePrimaryCtxRelease_v2(s->device);
+    }
     free(s);
 }
 
@@ -135,10 +147,11 @@ static void *allocate(const struct backend *b, uint64_t bytes, struct error *e)
 
 static void release(const struct backend *b, void *p)
 {
-    if (!p || enter(b, NULL) < 0)
+    if (!p)
         return;
+    bool entered = try_enter(b);
     cuda_driver()->cuMemFree_v2(address(p));
-    leave();
+    try_leave(entered);
 }
 
 static int lane_open(const struct backend *b, struct lane *l, struct error *e)
@@ -162,10 +175,10 @@ static int lane_open(const struct backend *b, struct lane *l, struct error *e)
 
 static void lane_close(const struct backend *b, struct lane *l)
 {
-    if (l->stream && enter(b, NULL) == 0) {
+    bool entered = try_enter(b);
+    if (l->stream)
         cuda_driver()->cuStreamDestroy_v2(l->stream);
-        leave();
-    }
+    try_leave(entered);
     release(b, l->workspace);
     *l = (struct lane){0};
 }
@@ -259,14 +272,13 @@ static struct recording *record_end(const struct backend *b, struct lane *l, str
 {
     struct cu_graph *graph = NULL;
     struct cu_graph_exec *made = NULL;
-    if (enter(b, e) < 0)
-        return NULL;
+    bool entered = try_enter(b);
     int r = CALL(cuStreamEndCapture, l->stream, &graph);
     if (r == 0)
         r = CALL(cuGraphInstantiateWithFlags, &made, graph, 0);
     if (graph)
         cuda_driver()->cuGraphDestroy(graph);
-    leave();
+    try_leave(entered);
     if (r < 0)
         return NULL;
     struct recording *ret = memory_new(1, sizeof *ret);
@@ -286,10 +298,9 @@ static int replay(const struct backend *b, struct lane *l, const struct recordin
 
 static void forget(const struct backend *b, struct recording *r)
 {
-    if (enter(b, NULL) == 0) {
-        cuda_driver()->cuGraphExecDestroy(r->graph);
-        leave();
-    }
+    bool entered = try_enter(b);
+    cuda_driver()->cuGraphExecDestroy(r->graph);
+    try_leave(entered);
     free(r);
 }
 

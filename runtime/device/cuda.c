@@ -215,13 +215,13 @@ static void unload(struct device_code *c)
     const struct cuda_driver *d = cuda_driver();
     if (!c)
         return;
-    if (c->context && enter(c, NULL) == 0) {
-        if (c->tables)
-            d->cuMemFree_v2(c->tables);
-        if (c->module)
-            d->cuModuleUnload(c->module);
+    bool inside = c->context && enter(c, NULL) == 0; /* if not, it is tried nonetheless */
+    if (c->tables)
+        d->cuMemFree_v2(c->tables);
+    if (c->module)
+        d->cuModuleUnload(c->module);
+    if (inside)
         leave();
-    }
     if (c->retained)
         d->cuDevicePrimaryCtxRelease_v2(c->device);
     free(c);

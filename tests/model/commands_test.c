@@ -205,14 +205,21 @@ static void pruned_masks_are_masks(void **state)
     run("printf 'ab b\\n' | ", "embed made -o pruned.npy --mask pruned/keep-10.npy", "");
 }
 
-static void bench_measures_both(void **state)
+static void bench_on(const char *line, const char *device)
 {
-    (void)state;
-    json_t *bench = run_json(NULL, "bench wide --batch 2 -n 8 --seconds 0.05 --json");
+    json_t *bench = run_json(NULL, line);
+    assert_string_equal(json_string_value(json_object_get(bench, "device")), device);
     assert_int_equal(json_array_size(json_object_get(bench, "results")), 2);
     assert_true(json_real_value(json_object_get(bench, "ceiling")) > 1);
     assert_true(json_real_value(json_object_get(bench, "speedup")) > 0);
     json_decref(bench);
+}
+
+static void bench_measures_both(void **state)
+{
+    (void)state;
+    bench_on("bench wide --batch 2 -n 8 --seconds 0.05 --json", "cpu");
+    bench_on("bench wide --batch 2 -n 8 --seconds 0.05 --json --device emulated", "emulated");
 }
 
 static const struct {

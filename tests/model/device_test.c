@@ -58,13 +58,14 @@ static size_t args_bytes(const char *entry)
                                                : 0;
 }
 
+/* Row kernels are right for any number of blocks; few are emulated in less time. */
 static int run_entry(const char *entry, unsigned blocks, unsigned threads, unsigned shared,
                      const void *args)
 {
-    struct emulated_grid grid = {blocks, threads, shared};
+    const bool rows = !strncmp(entry, "rows_", 5);
+    struct emulated_grid grid = {rows && blocks > 4 ? 4 : blocks, threads, shared};
     struct error e = {0};
-    if (!idle && emulated_run(strncmp(entry, "rows_", 5) ? attention_text : rows_text, entry,
-                              args, &grid, &e) < 0)
+    if (!idle && emulated_run(rows ? rows_text : attention_text, entry, args, &grid, &e) < 0)
         fail_msg("%s", e.text);
     return 0;
 }
@@ -105,14 +106,14 @@ static struct engine *load_here(const char *mask, const char *transform, enum el
 
 /* ---- against float64 ---- */
 
-/* Three times in one room: as it is, recorded, replayed. All the same. */
-static float *encode_thrice(const struct engine *g, const struct batch *b)
+/* Where batches are recorded: three times in one room, as it is, recorded, replayed; all the same. */
+static float *encode(const struct engine *g, const struct batch *b)
 {
     struct engine_room room = {0};
     const size_t bytes = (size_t)batch_tokens(b) * g->config.hidden * sizeof(float);
     batch_encode(g, b->list, SEQUENCES, &room);
     float *first = room_rows(g, &room);
-    for (int again = 0; again < 2; again++) {
+    for (int again = 0; g->encoder->backend->driver->rounds_up && again < 2; again++) {
         batch_encode(g, b->list, SEQUENCES, &room);
         float *next = room_rows(g, &room);
         assert_memory_equal(first, next, bytes);
@@ -129,7 +130,7 @@ static void judge(const struct bert_case *c, enum element dtype, double worst, d
     random_model(c->layers, c->hidden, c->heads, 2, c->act);
     struct engine *g = load_here(c->mask, c->transform, dtype, 0);
     double *truth = plain_rows(g, c->mask, c->transform, c->lambda, &b);
-    float *x = encode_thrice(g, &b);
+    float *x = encode(g, &b);
     must_be_close(c->name, x, truth, (size_t)batch_tokens(&b) * c->hidden, worst, rms);
     free(x);
     free(truth);
@@ -189,8 +190,8 @@ static void heads_equal_float64(void **unused)
 
 static const double rounding = 1e-5;
 
-/* Batches of all sizes in one room, each after others of its rounded size and of others: what was
-   recorded for one serves the next. */
+/* Batches of all sizes in one room, each after others: what was recorded for one serves the next of its
+   rounded size. */
 static void company_does_not_matter(void **unused)
 {
     (void)unused;
@@ -200,7 +201,7 @@ static void company_does_not_matter(void **unused)
     random_model(1, 32, 4, 2, "gelu");
     struct engine *g = load_here("longformer(5,2)", NULL, ELEMENT_F32, 0);
     float *all = batch_rows(g, b.list, SEQUENCES);
-    for (int turn = 0; turn < 3; turn++) {
+    for (int turn = 0; turn < (g->encoder->backend->driver->rounds_up ? 3 : 1); turn++) {
         size_t at = 0;
         for (uint32_t k = 0; k < SEQUENCES; k++) {
             batch_encode(g, &b.list[k], 1, &room);
@@ -420,15 +421,12 @@ static void each_failure_leaves_nothing(void **unused)
         fake->fail_at = k;
         bool ok = live(&e);
         fake->fail_at = 0;
-        /* What only gives back, or looks for something better, may fail unheard; whatever needs the
-           context needs it to give back too. */
+        /* What only gives back, or looks for something better, may fail unheard. */
         told += !ok;
         if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
             fail_msg("call %d, %s: %d '%s'", k, fake->failed, (int)e.kind, e.text);
-        if (!holds_nothing() && strcmp(fake->failed, "cuCtxPushCurrent_v2"))
+        if (!holds_nothing())
             fail_msg("call %d, %s: something is kept after '%s'", k, fake->failed, e.text);
-        fake->modules = fake->allocations = fake->streams = fake->graphs = 0;
-        fake->handles = fake->descriptions = fake->contexts = fake->pushed = 0;
     }
     assert_true(told > calls * 3 / 4);
     idle = false;
