@@ -177,6 +177,11 @@ void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t
         assert_memory_equal(d->d_q, first->d_q, bytes);
         assert_memory_equal(d->d_k, first->d_k, bytes);
         assert_memory_equal(d->d_v, first->d_v, bytes);
+        if (p->soft) {
+            assert_memory_equal(d->d_x, first->d_x, problem_soft_elements(p) * sizeof(double));
+            assert_memory_equal(d->d_diagonal, first->d_diagonal,
+                                problem_diagonal_elements(p) * sizeof(double));
+        }
         problem_data_destroy(d);
     }
     problem_data_destroy(first);

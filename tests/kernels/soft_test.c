@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Soft masks beyond the covering array: items longer than a block of columns, batches that are
    worked on in slices, whatever X holds where the mask is off, a bias of -inf, and gradients that
-   are not asked for. */
+   are not asked for. soft_cuda_test.c has more of the CUDA kernels. */
 #include "masks/base/memory.h"
 #include "tests/kernels/subject.h"
 #include "tools/check/check.h"
@@ -143,34 +143,38 @@ static void judge_spoiled(const struct maskc_kernel *k, const struct problem *p)
     problem_data_destroy(c);
 }
 
-static void test_spoiled(void **state)
+static void run_spoiled(uint32_t variant, const struct target *t, struct cache *cache)
 {
     static const char *const name[] = {"window(4) | global(0)", "random(0.3)",
                                        "causal & random(0.95)", "local(24)"};
+    struct mask *m = subject_mask(name[variant % 4], 75);
+    struct features f = make_features(variant);
+    struct maskc_kernel *kernel = subject_load(m, t, &f, cache);
+    struct problem p = make_problem(m, &f);
+    p.batch = 2;
+    judge_spoiled(kernel, &p);
+    maskc_kernel_destroy(kernel);
+    mask_destroy(m);
+}
+
+static void test_spoiled(void **state)
+{
+    static const uint32_t on_cuda[] = {0, 1, 3, 5, 6, 7, 10};
     const struct target *list[MAX_TARGETS];
     uint32_t count = subject_targets(list, MAX_TARGETS);
-    for (uint32_t k = 0; k < VARIANTS; k++) {
-        struct mask *m = subject_mask(name[k % 4], 75);
-        struct features f = make_features(k);
-        struct maskc_kernel *kernel =
-            subject_load(m, list[(k + k / 4) % (count - 1)], &f, *state);
-        struct problem p = make_problem(m, &f);
-        p.batch = 2;
-        judge_spoiled(kernel, &p);
-        maskc_kernel_destroy(kernel);
-        mask_destroy(m);
-    }
+    for (uint32_t k = 0; k < VARIANTS; k++)
+        run_spoiled(k, list[(k + k / 4) % (count - 1)], *state);
+    for (uint32_t k = 0; k < sizeof on_cuda / sizeof *on_cuda; k++)
+        run_spoiled(on_cuda[k], list[count - 1], *state);
 }
 
 /* Either gradient alone is what both together give, and none is fine. */
-static void test_parts(void **state)
+static void run_parts(const struct target *target, struct cache *cache)
 {
     enum { N = 50, ELEMENTS = N * DIM, LINES = 2 * N - 1 };
-    const struct target *list[MAX_TARGETS];
-    subject_targets(list, MAX_TARGETS);
     struct mask *m = subject_mask("window(6)", N);
     struct features f = make_features(0);
-    struct maskc_kernel *k = subject_load(m, list[0], &f, *state);
+    struct maskc_kernel *k = subject_load(m, target, &f, cache);
     float *room = memory_aligned(9 * ELEMENTS + N * N, sizeof *room);
     float whole[2][N * N], lines[2][LINES];
     struct maskc_tensor t[8];
@@ -206,6 +210,14 @@ static void test_parts(void **state)
     free(room);
     maskc_kernel_destroy(k);
     mask_destroy(m);
+}
+
+static void test_parts(void **state)
+{
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS);
+    run_parts(list[0], *state);
+    run_parts(list[count - 1], *state);
 }
 
 int main(void)
