@@ -61,6 +61,31 @@ static const struct budget {
     {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 136, 144, 152, 176, 255},   0,   0,  80,  88},
     {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   0,  16,  80, 112},
     {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   0,  24,  80,  84},
+    /* With a soft mask: of both kinds. */
+    {"soft float",  "attention_forward",   ABI_SOFTMAX,   {152, 160, 160, 160, 168, 216},   0,   0,  40,  52},
+    {"soft float",  "attention_dkv",       ABI_SOFTMAX,   {160, 176, 176, 184, 200, 255},   0,   0,  68,  84},
+    {"soft float",  "attention_dq",        ABI_SOFTMAX,   {160, 168, 168, 168, 176, 216},   0,   0,  48,  56},
+    {"soft float",  "attention_dx",        ABI_SOFTMAX,   {136, 136, 136, 136, 136, 136},   0,   0,  24,  24},
+    {"soft float",  "attention_forward",   ABI_SPARSEGEN, {152, 152, 152, 152, 160, 216},   0,   0,  52,  60},
+    {"soft float",  "attention_dkv",       ABI_SPARSEGEN, {160, 176, 176, 184, 200, 255},   0,   0,  76,  92},
+    {"soft float",  "attention_dq",        ABI_SPARSEGEN, {168, 168, 168, 168, 168, 216},   0,   0,  60,  68},
+    {"soft float",  "attention_dx",        ABI_SPARSEGEN, {136, 136, 136, 136, 136, 136},   0,   0,  32,  32},
+    {"soft stream", "attention_forward",   ABI_SOFTMAX,   {136, 160, 168, 176, 216, 255},   0,   0,  56,  64},
+    {"soft stream", "attention_dkv",       ABI_SOFTMAX,   {168, 200, 224, 240, 255, 255},   0,   0,  64,  88},
+    {"soft stream", "attention_dq",        ABI_SOFTMAX,   {160, 192, 208, 224, 255, 255},   0,   0,  60,  64},
+    {"soft stream", "attention_dx",        ABI_SOFTMAX,   {168, 168, 168, 168, 168, 136},   0,   0,  56,  36},
+    {"soft stream", "attention_forward",   ABI_SPARSEGEN, {136, 160, 176, 184, 216, 255},   0,   0,  76,  84},
+    {"soft stream", "attention_dkv",       ABI_SPARSEGEN, {168, 200, 224, 240, 255, 255},   0,   0,  80, 104},
+    {"soft stream", "attention_dq",        ABI_SPARSEGEN, {168, 200, 216, 224, 255, 255},   0,  24,  68,  76},
+    {"soft stream", "attention_dx",        ABI_SPARSEGEN, {168, 168, 168, 168, 168, 136},   0,   0,  76,  48},
+    {"soft float",   "attention_dx_sum",    ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft float",   "attention_dx_lines",  ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft float",   "attention_dx_sum",    ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft float",   "attention_dx_lines",  ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft stream",  "attention_dx_sum",    ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft stream",  "attention_dx_lines",  ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft stream",  "attention_dx_sum",    ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
+    {"soft stream",  "attention_dx_lines",  ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},   0,   0,   4,   4},
 };
 /* clang-format on */
 
@@ -71,12 +96,23 @@ static const struct family {
     enum abi_dtype dtype;
     uint32_t length;
     bool usual;
+    enum abi_soft soft;
 } families[] = {
-    {"float", ABI_F32, 0, true},     {"short", ABI_BF16, 64, false},
-    {"short", ABI_BF16, 128, true},  {"short", ABI_BF16, 186, false},
-    {"short", ABI_BF16, 234, false}, {"short", ABI_BF16, 396, false},
-    {"short", ABI_F16, 128, false},  {"stream", ABI_BF16, 0, true},
-    {"stream", ABI_F16, 0, false},   {"parts", ABI_F16, 0, false},
+    {"float", ABI_F32, 0, true},
+    {"short", ABI_BF16, 64, false},
+    {"short", ABI_BF16, 128, true},
+    {"short", ABI_BF16, 186, false},
+    {"short", ABI_BF16, 234, false},
+    {"short", ABI_BF16, 396, false},
+    {"short", ABI_F16, 128, false},
+    {"stream", ABI_BF16, 0, true},
+    {"stream", ABI_F16, 0, false},
+    {"parts", ABI_F16, 0, false},
+    {"soft float", ABI_F32, 0, true, ABI_SOFT_BIAS},
+    {"soft float", ABI_F32, 0, true, ABI_SOFT_SCALE},
+    {"soft stream", ABI_BF16, 0, true, ABI_SOFT_BIAS},
+    {"soft stream", ABI_BF16, 0, true, ABI_SOFT_SCALE},
+    {"soft stream", ABI_F16, 0, false, ABI_SOFT_SCALE},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -126,6 +162,8 @@ static const struct phase *find_phase(const struct launch_record *l, const char 
 /* A short kernel's backward pass may be another family's. */
 static const char *family_of(const char *entry, const struct features *f)
 {
+    if (f->soft)
+        return f->dtype == ABI_F32 ? "soft float" : "soft stream";
     if (f->shared_rows)
         return "parts";
     return strstr(entry, "_short_") ? "short" : f->dtype == ABI_F32 ? "float" : "stream";
@@ -184,7 +222,7 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
         find_budget(family_of(r->entry, &m->features), r->entry, m->features.transform);
     if (listing)
         print_message(
-            "%-8s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
+            "%-11s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
             "%6u shared %4u threads\n",
             family_of(r->entry, &m->features), m->chip->target, dtype_name(m->features.dtype),
             m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
@@ -234,12 +272,14 @@ static void judge(const struct made *m)
 /* ---- which ---- */
 
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
-   64 with softmax at all other targets. */
+   64 with softmax at all other targets. With a soft mask, one of each. */
 static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform)
 {
     if (!f->usual)
         return chip == 0 && f->dtype == ABI_F16 && dim == 64 && transform == ABI_SOFTMAX;
+    if (f->soft)
+        return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
     if (dim == 64)
         return chip < USUAL_CHIPS || transform == ABI_SOFTMAX;
     return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
@@ -278,6 +318,7 @@ static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t ch
                          .head_dim = dim,
                          .dropout = true,
                          .backward = true,
+                         .soft = f->soft,
                          .length = f->length};
     x.shared_rows = x.cut_rows = !strcmp(f->name, "parts");
     if (is_family(&chips[chip], f, &x))
@@ -302,7 +343,7 @@ static struct made *list_all(bool all, uint32_t *ret_count)
 static void test_gates(void **state)
 {
     struct error e = {0};
-    uint32_t count, seen[3] = {0};
+    uint32_t count, seen[4] = {0};
     if (!nvrtc_version(&e)[0]) {
         print_message("skipped: %s\n", e.text);
         skip();
@@ -314,9 +355,12 @@ static void test_gates(void **state)
         binary_finish(&made[k].binary);
     }
     for (uint32_t k = 0; k < count; k++)
-        seen[made[k].family->name[1] == 'l' ? 0 : made[k].family->name[1] == 'h' ? 1 : 2]++;
+        seen[made[k].family->soft             ? 3
+             : made[k].family->name[1] == 'l' ? 0
+             : made[k].family->name[1] == 'h' ? 1
+                                              : 2]++;
     free(made);
-    assert_true(seen[0] && seen[1] && seen[2]);
+    assert_true(seen[0] && seen[1] && seen[2] && seen[3]);
     assert_int_equal(violations, 0);
 }
 
