@@ -23,9 +23,10 @@ enum { MOST_PARTIAL_DIM = 128 };
 
 bool residue_applies(const struct target *t, const struct features *f)
 {
-    if (f->transform != ABI_SOFTMAX || f->soft != ABI_SOFT_NONE)
+    if (f->transform != ABI_SOFTMAX)
         return false;
-    return t->kind == TARGET_CPU || (target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM);
+    return (t->kind == TARGET_CPU && f->soft == ABI_SOFT_NONE) ||
+           (target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM);
 }
 
 double residue_resume_price(const struct price *p, bool far)

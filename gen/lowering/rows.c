@@ -10,8 +10,7 @@ enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying *
 
 bool rows_are_cut(const struct target *t, const struct features *f)
 {
-    return t->kind == TARGET_CUDA && target_matrix(t, f) && f->transform == ABI_SOFTMAX &&
-           f->soft == ABI_SOFT_NONE;
+    return t->kind == TARGET_CUDA && target_matrix(t, f) && f->transform == ABI_SOFTMAX;
 }
 
 double rows_price(const struct price *p, const struct strip *s, uint32_t r)

@@ -229,7 +229,7 @@ DEVICE void strip_forward(const struct abi_args *a, const struct job *j)
     while (stream_step(&f.stream))
         forward_group(&f, &state, &o);
     if (SHARED_ROWS && a->late)
-        softmax_resume(a, j, &state, f.scale, &o);
+        softmax_resume(a, j, &state, f.unit, &o);
     if (SHARED_ROWS && j->item->partial)
         softmax_leave(a, j, &state, &o);
     else

@@ -93,8 +93,11 @@ DEVICE void join_query_gradient(const struct abi_args *a, const struct job *j)
     for (u32 s = 0; s < j->item->seats; s++)
         state += job_seat(a, j)[s * PARTIAL_FLOATS + PARTIAL_NUMBERS];
     join_row(a, j, 0, a->scale, state, &to);
+    if (BIAS)
+        load_operands(a, j, &a->q, &a->d_o);
+    float origin = row_origin(a, j);
     if (THREAD == 0 && j->item->row0 < j->exist)
-        state_put(a, j, j->item->row0, 0, state);
+        state_put(a, j, j->item->row0, origin, state);
 }
 
 /* Two sums, one after the other, or the first alone, to tensors or to others. */
@@ -159,7 +162,7 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
         row_leave_numbers(a, j, sum, 0);
     else if (THREAD == 0 && row < j->exist)
         state_put(a, j, row, origin, state);
-    if (BIAS && block_reduce(keys, 0) == 1 && THREAD == 0)
+    if (BIAS && !partial && block_reduce(keys, 0) == 1 && THREAD == 0)
         *soft_rest(a, state_of(a, j) + row) = -NEGATIVE_INFINITY;
 }
 

@@ -107,6 +107,26 @@ static void test_one_key(void **state)
         }
 }
 
+/* Rows that items share: classes of strides before strips, and a row that is cut. */
+static void test_shared_rows(void **state)
+{
+    (void)state;
+    static const struct kernel_case cases[] = {
+        {.mask = "strided(16)", .n = 449},
+        {.mask = "rows(5,2047)|columns(7)|diagonal(0)", .n = 2100},
+    };
+    for (uint32_t k = 0; k < 3; k++) {
+        struct kernel_case c = cases[k / 2];
+        c.heads = 1;
+        c.features = make_features(3 * (k % 2), k < 2 ? 64 : 32); /* bf16 */
+        struct maskc_kernel *kernel = must_load_text(&c);
+        assert_true(kernel->artifact->plan[0].forward.uses & ABI_PARTIAL);
+        struct problem p = fixture_problem(kernel);
+        must_hold(kernel, &p, c.mask);
+        kernel_unload(kernel);
+    }
+}
+
 static void test_orders(void **state)
 {
     (void)state;
@@ -125,9 +145,8 @@ static void test_orders(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gallery),
-        cmocka_unit_test(test_dims),
-        cmocka_unit_test(test_one_key),
+        cmocka_unit_test(test_gallery), cmocka_unit_test(test_dims),
+        cmocka_unit_test(test_one_key), cmocka_unit_test(test_shared_rows),
         cmocka_unit_test(test_orders),
     };
     return cmocka_run_group_tests_name("soft masks on CUDA", tests, NULL, NULL);
