@@ -7,6 +7,7 @@ import json
 import os
 import re
 
+import gpu_check_bert as bert
 from peers_report import finite
 
 
@@ -47,7 +48,7 @@ class Results:
 
     def wrong(self):
         """Whether some kernel did not hold: ours, not PyTorch's."""
-        verified = self.data["stages"].get("verify", {}).values()
+        verified = [r for stage in ("verify", "maskbert") for r in self.data["stages"].get(stage, {}).values()]
         timed = [row for stage in ("time", "peers")
                  for cell in self.data["stages"].get(stage, {}).values()
                  for row in cell.get("results", ())]
@@ -68,6 +69,8 @@ class Results:
         if "calibrate" in stages:
             lines += ["## calibrate", "", "```", *(r.get("printed", "").strip()
                                                   for r in stages["calibrate"].values()), "```", ""]
+        if "maskbert" in stages:
+            lines += bert.lines(stages["maskbert"])
         return "\n".join(lines)
 
 

@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 
+import gpu_check_bert as bert
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GALLERY = ("star", "logsparse", "strided", "fixed", "longformer", "bigbird", "fairseq-fixed",
            "blockbert-2", "blockbert-3", "dam-s-example", "dense", "causal")
@@ -43,7 +45,7 @@ def device_name(device):
 def sources(root):
     """A digest of what a kernel and its judge are made of: results of other sources are not reused."""
     digest = hashlib.sha256()
-    for folder in ("masks", "gen", "runtime", "templates", "tools/maskc", "tools/check"):
+    for folder in ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/check", "tools/maskbert"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in (".c", ".h", ".cu"):
                 digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
@@ -57,6 +59,7 @@ class Run:
         self.o, self.environment, self.kept = options, environment, kept
         self.stage, self.deadline = stage, deadline
         self.maskc = options.build / "tools/maskc/maskc"
+        self.maskbert = options.build / "tools/maskbert/maskbert"
         self.library = options.build / "runtime/libmaskc.so"
 
     def each(self, cases):
@@ -184,5 +187,11 @@ def calibrate(run):
     return run.each({"calibrate": once})
 
 
+def whole_models(run):
+    if not run.maskbert.exists():
+        raise Fatal(3, f"{run.maskbert} is not there: maskbert is built where libutf8proc is")
+    return run.each(bert.cases(run))
+
+
 STAGES = {"verify": verify, "time": timing("ours,ours-dense"), "peers": timing(None),
-          "calibrate": calibrate}
+          "calibrate": calibrate, "maskbert": whole_models}

@@ -15,6 +15,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
+import gpu_check_bert as bert  # noqa: E402
 import gpu_check_results as results  # noqa: E402
 import gpu_check_stages as stages  # noqa: E402
 
@@ -37,7 +38,7 @@ class WordsTest(unittest.TestCase):
     def test_help(self):
         said = gpu_check("--help")
         self.assertEqual(said.returncode, 0)
-        for word in ("verify", "peers", "calibrate", "--make-sysroot", "exit codes"):
+        for word in ("verify", "peers", "calibrate", "maskbert", "--make-sysroot", "exit codes"):
             self.assertIn(word, said.stdout)
 
     def test_bad_usage(self):
@@ -105,6 +106,41 @@ class StagesTest(unittest.TestCase):
             self.assertTrue(made["ok"], made)
             self.assertGreater(made["checks"], 10)
             self.assertFalse(stages.verify_one(run, "windw(2)", 24, "f32")["ok"])
+
+
+class BertTest(unittest.TestCase):
+    def run_of(self, folder):
+        return StagesTest.run_of(self, folder, float("inf"))
+
+    def test_errors(self):
+        self.assertEqual(bert.errors([1, 2], [1, 2]), (0, 0))
+        self.assertAlmostEqual(bert.errors([1, 2.5], [1, 2])[0], 0.25)
+        self.assertFalse(bert.errors([1, float("nan")], [1, 2])[0] <= 1)
+
+    @unittest.skipUnless((pathlib.Path(MASKC).parents[1] / "maskbert/maskbert").exists(), "no maskbert")
+    def test_verifies_on_the_emulated_device(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.run_of(folder)
+            cases = bert.cases(run)
+            self.assertEqual(len(cases), bert.EMULATED)
+            made = cases["verify heads of 8 f32 window(3) softmax"]()
+            self.assertTrue(made["ok"], made)
+            self.assertLess(made["worst"], 2e-5)
+            wrong = bert.verify_one(run, "1x32x4", 64, "f32", "windw(2)", "softmax", 0.2)
+            self.assertFalse(wrong["ok"])
+            self.assertIn("windw", wrong["said"])
+
+    @unittest.skipUnless((pathlib.Path(MASKC).parents[1] / "maskbert/maskbert").exists(), "no maskbert")
+    def test_times_and_prints(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.run_of(folder)
+            bert.POSITIONS = 64
+            kept = {"time tiny": bert.time_one(run, "1x32x4", "window(3)", 1, 8, "same", "f32")}
+            self.assertTrue(kept["time tiny"]["ok"], kept)
+            kept["verify x"] = {"ok": False, "said": "off"}
+            text = "\n".join(bert.lines(kept))
+            self.assertIn("- **verify x**: off", text)
+            self.assertRegex(text, r"\| tiny \| [0-9.]+ \| [0-9]+ \|")
 
 
 def main():
