@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""maskbert's answers against a plain BERT in float64: usage encoder_oracle.py MASKBERT MASKC [MINILM-FOLDER]:
-random models of many shapes with every head, or the model in the folder.
+"""maskbert's answers against a plain BERT in float64: usage encoder_oracle.py MASKBERT MASKC [MINILM-FOLDER | --base]:
+random models of many shapes with every head, the model in the folder, or a random one of BERT-base's size.
 f32 within 1e-5 of the largest value; bf16 at most 1.5 times the error of the plain BERT in bfloat16.
+Sparsegen's p is (z - tau) / (1 - lambda), so that with lambda near 1 what f32 rounds off the scores counts
+1 / (1 - lambda) times in every layer, whoever computes: there twice the error of the plain BERT in f32 is allowed.
 Exit code 77 (skipped) where there is no torch."""
 import json
 import os
@@ -103,6 +105,8 @@ CASES = [
     ("tiny sparsegen", config(2, 128, 2), 0.2, None, -4),
     ("tiny longformer", config(2, 128, 2), 0.2, "longformer(5,2)", None),
     ("tiny longformer sparsegen", config(2, 128, 2), 0.2, "longformer(5,2)", -2),
+    ("tiny sparsegen near 1", config(2, 128, 2), 0.2, None, 0.5),
+    ("mini sparsegen near 1", config(4, 256, 4), 0.1, "longformer(5,2)", 0.5),
     ("mini per head", config(4, 256, 4), 0.1, "heads", None),
     ("mini per head sparsegen", config(4, 256, 4), 0.1, "heads", -4),
     ("heads of 8", config(2, 32, 4), 0.2, "strided", None),
@@ -116,12 +120,17 @@ CASES = [
 ]
 
 
-def check_case(maskbert, maskc, work, case):
+BASE = ("BERT-base's shape", {**config(12, 768, 12, positions=512), "vocab_size": 30522}, 0.05, None, None)
+LENGTHS = [512, 2, 3, 16, 17, 511, 31, 64, 40]
+NEAR_1 = -1  # lambda from here on
+
+
+def check_case(maskbert, maskc, work, case, lengths=LENGTHS):
     name, c, std, mask, sparsegen = case
     folder, rng = work + "/" + name.replace(" ", "-"), numpy.random.default_rng(len(name))
     make_folder(folder, c, std, 7)
     positions = c["max_position_embeddings"]
-    lengths = [positions, 2, 3, 16, 17, positions - 1, 31, 64, 40]
+    lengths = [positions if x == 512 else positions - 1 if x == 511 else x for x in lengths]
     lines, ids, types = make_texts(c["vocab_size"], [min(x, positions) for x in lengths], rng)
     bits, options = None, []
     if mask == "heads":
@@ -133,8 +142,11 @@ def check_case(maskbert, maskc, work, case):
     if sparsegen is not None:
         options += ["--transform", f"sparsegen={sparsegen}"]
     truth = truth_of(Bert(folder), ids, types, bits, sparsegen)
-    report(name, worst(states(maskbert, folder, lines, ids, *options), truth), 1e-5)
-    if sparsegen is None and positions > 4:
+    tolerance = 1e-5
+    if sparsegen is not None and sparsegen >= NEAR_1:
+        tolerance = max(1e-5, 2 * worst(truth_of(Bert(folder, torch.float32), ids, types, bits, sparsegen), truth))
+    report(name, worst(states(maskbert, folder, lines, ids, *options), truth), tolerance)
+    if positions > 4:
         theirs = rms(truth_of(Bert(folder, torch.bfloat16), ids, types, bits, sparsegen), truth)
         ours = rms(states(maskbert, folder, lines, ids, "--dtype", "bf16", *options), truth)
         report(name + " bf16, error beside torch's", ours / theirs, 1.5)
@@ -310,9 +322,17 @@ def check_random_models(maskbert, maskc):
             check_pooling(maskbert, work)
 
 
+def check_base(maskbert, maskc):
+    """110 million parameters, written, read and thrown away."""
+    with tempfile.TemporaryDirectory() as work:
+        check_case(maskbert, maskc, work, BASE, [512, 1 + 128, 17])
+
+
 def main():
     torch.set_num_threads(2)
-    if len(sys.argv) > 3:
+    if sys.argv[3:] == ["--base"]:
+        check_base(*sys.argv[1:3])
+    elif len(sys.argv) > 3:
         check_minilm(sys.argv[1], sys.argv[3])
     else:
         check_random_models(*sys.argv[1:3])
