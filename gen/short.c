@@ -35,7 +35,7 @@ static uint32_t backward_bytes(const struct features *f, uint32_t rows)
 
 static bool is_candidate(const struct target *t, const struct features *f)
 {
-    return t->kind == TARGET_CUDA && f->dtype != ABI_F32 && f->soft == ABI_SOFT_NONE &&
+    return t->kind == TARGET_CUDA && dtype_bytes(f->dtype) == 2 && f->soft == ABI_SOFT_NONE &&
            f->length > 0 && f->length <= FORWARD_BYTES / 4 / ROWS;
 }
 

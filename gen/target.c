@@ -30,6 +30,7 @@ static const char *const dtype_names[] = {
     [ABI_F32] = "f32",
     [ABI_BF16] = "bf16",
     [ABI_F16] = "f16",
+    [ABI_TF32] = "tf32",
 };
 
 const struct target *target_find(const char *name, struct error *e)
@@ -52,7 +53,7 @@ const char *dtype_name(enum abi_dtype dtype)
 
 uint32_t dtype_bytes(enum abi_dtype dtype)
 {
-    return dtype == ABI_F32 ? 4 : 2;
+    return dtype == ABI_F32 || dtype == ABI_TF32 ? 4 : 2;
 }
 
 int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
@@ -63,13 +64,14 @@ int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
             return 0;
         }
     }
-    return error_set(e, ERROR_INPUT, "unknown dtype '%.64s'; expected f32, bf16 or f16", name);
+    return error_set(e, ERROR_INPUT, "unknown dtype '%.64s'; expected f32, tf32, bf16 or f16",
+                     name);
 }
 
 bool target_matrix(const struct target *t, const struct features *f)
 {
     if (t->kind == TARGET_CUDA)
-        return t->matrix_machine && f->dtype != ABI_F32;
+        return t->matrix_machine && dtype_bytes(f->dtype) == 2;
     return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX;
 }
 
@@ -141,7 +143,9 @@ int soft_parse(const char *name, enum abi_soft *ret, struct error *e)
 
 int features_check(const struct features *f, const struct target *t, struct error *e)
 {
-    (void)t; /* all take the same */
+    if (f->dtype == ABI_TF32 && t->kind == TARGET_CPU)
+        return error_set(e, ERROR_INPUT,
+                         "tf32 is a GPU's; expected f32, bf16 or f16 for target %s", t->name);
     if (f->head_dim < 16 || f->head_dim > 256 || f->head_dim % 8)
         return error_set(
             e, ERROR_INPUT,

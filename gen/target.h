@@ -43,7 +43,7 @@ struct features {
 };
 
 /* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
-   on a GPU the half dtypes. */
+   on a GPU the half dtypes (tf32 is the f32 kernels' own way to multiply). */
 bool target_matrix(const struct target *t, const struct features *f);
 /* Rows of a strip: a GPU's matrix unit takes 16 for each warp of a block. */
 uint32_t target_strip_rows(const struct target *t, const struct features *f);
@@ -52,7 +52,7 @@ const char *target_machine(const struct target *t, const struct features *f);
 
 /* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */
 int features_check(const struct features *f, const struct target *t, struct error *e);
-const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16" */
+const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16", "tf32" */
 uint32_t dtype_bytes(enum abi_dtype dtype);
 int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e);
 /* "softmax" or "sparsegen=L"; sets transform and lambda. */

@@ -15,6 +15,7 @@ _Static_assert((int)ERROR_FALSE == (int)MASKC_FAILED &&
                "one number for one kind of error");
 _Static_assert(sizeof(struct error) == sizeof(struct maskc_error), "texts of equal size");
 _Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F16 &&
+                   (int)ABI_TF32 == (int)MASKC_TF32 &&
                    (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN &&
                    (int)ABI_SOFT_BIAS == (int)MASKC_SOFT_BIAS &&
                    (int)ABI_SOFT_SCALE == (int)MASKC_SOFT_SCALE,
@@ -36,7 +37,7 @@ static int answer(int result, const struct error *from, struct maskc_error *to)
 
 static int read_features(const struct maskc_options *o, struct features *ret, struct error *e)
 {
-    if ((unsigned)o->dtype > MASKC_F16 || (unsigned)o->transform > MASKC_SPARSEGEN ||
+    if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
         (unsigned)o->soft > MASKC_SOFT_SCALE)
         return error_set(e, ERROR_INPUT,
                          "options: dtype, transform or soft is none of the known ones");

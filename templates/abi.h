@@ -193,7 +193,8 @@ enum abi_over {
     ABI_OVERS
 };
 
-enum abi_dtype { ABI_F32, ABI_BF16, ABI_F16 };
+/* ABI_TF32: f32 in memory; a GPU's products of tiles round their operands to 11 bits. */
+enum abi_dtype { ABI_F32, ABI_BF16, ABI_F16, ABI_TF32 };
 enum abi_transform { ABI_SOFTMAX, ABI_SPARSEGEN };
 enum abi_soft { ABI_SOFT_NONE, ABI_SOFT_BIAS, ABI_SOFT_SCALE }; /* scores + X; probabilities * X */
 

@@ -73,7 +73,7 @@ static double used_share(struct price_shape s)
 static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
 {
     const struct features *f = s.features;
-    bool matrix = target_matrix(s.target, f), floats = f->dtype == ABI_F32;
+    bool matrix = target_matrix(s.target, f), floats = dtype_bytes(f->dtype) == 4;
     double walk = 2.0 * f->head_dim * (matrix ? dtype_bytes(f->dtype) : 4);
     double tile = 2.0 * f->head_dim * (matrix ? 2 : 4), share = used_share(s);
     ret[ONE] = 1;

@@ -47,7 +47,7 @@ static void add_cuda(const struct target *t, const struct features *f,
 
 void emit_plan_header(const struct target *t, const struct features *f, struct text *out)
 {
-    static const char *const dtype[] = {"ABI_F32", "ABI_BF16", "ABI_F16"};
+    static const char *const dtype[] = {"ABI_F32", "ABI_BF16", "ABI_F16", "ABI_TF32"};
     static const char *const transform[] = {"ABI_SOFTMAX", "ABI_SPARSEGEN"};
     struct launch_record r;
     launch_of(t, f, &r);

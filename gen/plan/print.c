@@ -89,7 +89,7 @@ static const char *family(bool is_short)
 static void add_families(const struct plan *p, struct text *out)
 {
     const struct features *f = &p->features;
-    if (p->target->kind != TARGET_CUDA || f->dtype == ABI_F32)
+    if (p->target->kind != TARGET_CUDA || dtype_bytes(f->dtype) == 4)
         return;
     text_add(out, "  forward by %s", family(short_forward(p->target, f, NULL)));
     if (f->backward)

@@ -155,7 +155,8 @@ struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
     bool panels = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
-    bool rows = uses && p->features.dtype != ABI_F32 && !target_matrix(p->target, &p->features);
+    bool rows =
+        uses && dtype_bytes(p->features.dtype) == 2 && !target_matrix(p->target, &p->features);
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
 }

@@ -16,6 +16,8 @@
 #define shared_put_u32x4(p, x) (watch_write(p, 16, 0, HERE), (void)(*(struct u32x4 *)(p) = (x)))
 
 #define mma_16816(c, a, b0, b1) multiply((c)->x, (a)->x, b0, b1, IS_F16, HERE)
+#define mma_1688(c, a, b0, b1) multiply_tf32((c)->x, (a)->x, b0, b1, HERE)
+#define tf32_of(x)             tf32_from(x)
 #define matrix_load4(r, row)    load_matrices(r, row, meet_load, HERE)
 #define matrix_load4_transposed(r, row) \
     load_matrices(r, row, meet_load_transposed, HERE)
@@ -128,6 +130,47 @@ static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool
 {
     struct product p = {c, a, {b0, b1}, f16};
     meet_warp(meet_product, &p, at);
+}
+
+/* ---- products in tf32 ---- */
+
+/* To the nearest of 11 bits, ties away from zero, as cvt.rna does. */
+static inline uint32_t tf32_from(float x)
+{
+    uint32_t bits = float_bits(x);
+    return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
+}
+
+/* What a product takes of an operand. */
+static inline float tf32_part(uint32_t bits)
+{
+    return bits_float(bits & 0xffffe000);
+}
+
+static void meet_tf32(struct thread *t)
+{
+    float a[16][8], b[8][8];
+    for (uint32_t lane = 0; lane < WARP; lane++) {
+        const struct product *p = t[lane].hand;
+        uint32_t g = lane / 4, u = lane % 4;
+        for (uint32_t k = 0; k < 4; k++)
+            a[g + 8 * (k % 2)][u + 4 * (k / 2)] = tf32_part(p->a[k]);
+        for (uint32_t k = 0; k < 2; k++)
+            b[u + 4 * k][g] = tf32_part(p->b[k]);
+    }
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        for (uint32_t k = 0; k < 4; k++) {
+            float *c = &((const struct product *)t[lane].hand)->c[k];
+            for (uint32_t m = 0; m < 8; m++)
+                *c += a[lane / 4 + 8 * (k / 2)][m] * b[m][2 * (lane % 4) + k % 2];
+        }
+}
+
+static void multiply_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1,
+                          struct place at)
+{
+    struct product p = {c, a, {b0, b1}, false};
+    meet_warp(meet_tf32, &p, at);
 }
 
 /* ---- matrix loads ---- */

@@ -93,7 +93,7 @@ DEVICE float walked_state(const struct abi_args *a, const struct job *j, float l
     return count > 0 ? sum / count : 0;
 }
 
-/* An O that was rounded to 16 bits is too far off for dO . O. */
+/* An O that was rounded to 16 bits, or is a sum of rounded products, is too far off for dO . O. */
 DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN || DTYPE != ABI_F32)

@@ -87,6 +87,24 @@ DEVICE void mma_16816(struct frag_c *c, const struct frag_a *a, u32 b0, u32 b1)
                        "r"(b1));
 }
 
+/* To the nearest of 11 bits, ties away from zero. */
+DEVICE u32 tf32_of(float x)
+{
+    u32 y;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+    return y;
+}
+
+/* c += a b in tf32. A is 16 x 8: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4); B is 8 x 8, each lane
+   holding rows t (b0) and t + 4 (b1) of column g. */
+DEVICE void mma_1688(struct frag_c *c, const struct frag_a *a, u32 b0, u32 b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c->x[0]), "+f"(c->x[1]), "+f"(c->x[2]), "+f"(c->x[3])
+                 : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b0), "r"(b1));
+}
+
 /* ---- 8 x 8 matrices of halves from shared memory (collective) ---- */
 
 /* Lane l gives the address of row l % 8 of matrix l / 8, 16 bytes, aligned. It gets, of each

@@ -5,12 +5,8 @@
 #ifndef MASKC_CUDA_PRODUCTS_H
 #define MASKC_CUDA_PRODUCTS_H
 #include "cuda/tensor.h"
+#include "cuda/tf32.h"
 #include "cuda/walk.h"
-
-/* One value for each slot that the thread holds. */
-struct slots {
-    float at[SLOTS];
-};
 
 DEVICE void slots_clear(struct slots *s)
 {
@@ -97,7 +93,9 @@ DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct grou
 DEVICE void dots(struct slots *ret, const float *row, const float *tile, const struct group *g,
                  const struct view *v)
 {
-    if (g->tile)
+    if (g->tile && TF32)
+        dots_by_tf32(ret, row, tile);
+    else if (g->tile)
         dots_of_tile(ret, row, tile);
     else
         dots_of_lines(ret, row, g, v);
@@ -151,7 +149,9 @@ DEVICE void accumulate_lines(struct sums *sums, const struct slots *weight,
 DEVICE void accumulate(struct sums *sums, const struct slots *weight, const float *tile,
                        const struct group *g, const struct view *v)
 {
-    if (g->tile)
+    if (g->tile && TF32_SUMS)
+        accumulate_by_tf32(sums, weight, tile);
+    else if (g->tile)
         accumulate_tile(sums, weight, tile);
     else
         accumulate_lines(sums, weight, g, v);

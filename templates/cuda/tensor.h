@@ -5,7 +5,7 @@
 #include "cuda/job.h"
 #include "cuda/matrix.h"
 
-enum { ELEMENT = DTYPE == ABI_F32 ? 4 : 2 };
+enum { TF32 = DTYPE == ABI_TF32, FLOATS = DTYPE == ABI_F32 || TF32, ELEMENT = FLOATS ? 4 : 2 };
 
 /* One sequence and head of a tensor; bytes. */
 struct view {
@@ -29,10 +29,23 @@ DEVICE struct f4 zero4(void)
     return x;
 }
 
+DEVICE struct f4 tf32_of4(struct f4 x)
+{
+    x.x = float_of(tf32_of(x.x));
+    x.y = float_of(tf32_of(x.y));
+    x.z = float_of(tf32_of(x.z));
+    x.w = float_of(tf32_of(x.w));
+    return x;
+}
+
+/* Operands of products: for tf32 they are rounded here, for tiles and lines alike, so that both passes
+   find the same scores whatever pieces their plans have. */
 DEVICE struct f4 load4(const struct view *v, u32 row, u32 d)
 {
     const u8 *at = v->data + row * v->row + d * ELEMENT;
-    if (DTYPE == ABI_F32)
+    if (TF32)
+        return tf32_of4(*(const struct f4 *)at);
+    if (FLOATS)
         return *(const struct f4 *)at;
     u32 low = ((const u32 *)at)[0], high = ((const u32 *)at)[1];
     struct f4 x;
@@ -46,7 +59,7 @@ DEVICE struct f4 load4(const struct view *v, u32 row, u32 d)
 DEVICE void store4(const struct view *v, u32 row, u32 d, struct f4 x)
 {
     u8 *at = v->data + row * v->row + d * ELEMENT;
-    if (DTYPE == ABI_F32) {
+    if (FLOATS) {
         *(struct f4 *)at = x;
         return;
     }

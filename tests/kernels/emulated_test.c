@@ -52,6 +52,8 @@ static const struct features feature_cases[] = {
     FEATURES(ABI_BF16,  16, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = 0.5f),
     FEATURES(ABI_F16,   72, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -4),
     FEATURES(ABI_F32,  256, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -1),
+    FEATURES(ABI_TF32,  64, .dropout = true),
+    FEATURES(ABI_TF32,  40, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -4),
 };
 /* clang-format on */
 

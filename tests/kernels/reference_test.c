@@ -265,6 +265,10 @@ static void test_rounding(void **state)
         dtype_encode(row[k].dtype, row[k].from, bytes + 1);
         assert_true(dtype_decode(row[k].dtype, bytes + 1) == row[k].to);
     }
+    assert_true(dtype_round(ABI_TF32, 1 + 3 * 0x1p-11) == 1 + 0x1p-9);
+    uint8_t word[4];
+    dtype_encode(ABI_TF32, 1 + 3 * 0x1p-11, word); /* in memory f32 */
+    assert_true(dtype_decode(ABI_TF32, word) == 1 + 3 * 0x1p-11);
 }
 
 int main(void)

@@ -53,6 +53,8 @@ int problem_fits(const struct problem *p, struct error *e);
 
 /* One element, to nearest with ties to even; `to` and `from` need no alignment. */
 double dtype_round(enum abi_dtype dtype, double x);
+/* The same as a tensor of that type holds it: tf32 is f32 in memory. */
+double dtype_held(enum abi_dtype dtype, double x);
 void dtype_encode(enum abi_dtype dtype, double x, void *to);
 double dtype_decode(enum abi_dtype dtype, const void *from);
 

@@ -23,10 +23,17 @@ double dtype_round(enum abi_dtype dtype, double x)
         return round_to(x, 8, -126, 0x1.FEp127);
     case ABI_F16:
         return round_to(x, 11, -14, 65504);
+    case ABI_TF32:
+        return round_to(x, 11, -126, 0x1.FFCp127);
     case ABI_F32:
         break;
     }
     return (float)x;
+}
+
+double dtype_held(enum abi_dtype dtype, double x)
+{
+    return dtype_bytes(dtype) == 4 ? (float)x : dtype_round(dtype, x);
 }
 
 static uint16_t encode_f16(double x)
@@ -54,11 +61,11 @@ static double decode_f16(uint16_t bits)
 
 void dtype_encode(enum abi_dtype dtype, double x, void *to)
 {
-    float f = (float)dtype_round(dtype, x);
+    float f = (float)dtype_held(dtype, x);
     uint16_t half;
     uint32_t word;
     memcpy(&word, &f, 4);
-    if (dtype == ABI_F32) {
+    if (dtype_bytes(dtype) == 4) {
         memcpy(to, &f, 4);
         return;
     }
@@ -71,7 +78,7 @@ double dtype_decode(enum abi_dtype dtype, const void *from)
     float f;
     uint16_t half;
     uint32_t word;
-    if (dtype == ABI_F32) {
+    if (dtype_bytes(dtype) == 4) {
         memcpy(&f, from, 4);
         return f;
     }

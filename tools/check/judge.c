@@ -11,7 +11,7 @@ static const double tolerance_f32 = 1e-5;
 /* Half a unit in the last place: below this an output cannot be rounded. */
 static double half_unit(enum abi_dtype dtype)
 {
-    return dtype == ABI_BF16 ? 0x1p-9 : 0x1p-12;
+    return dtype == ABI_BF16 ? 0x1p-9 : 0x1p-12; /* f16 and tf32 have 11 bits */
 }
 
 struct judged {
@@ -61,7 +61,7 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
     uint64_t soft = problem_soft_elements(p), diagonal = problem_diagonal_elements(p);
     const struct judged all[] = {
         {"o", a->o, b->o, c ? c->o : NULL, rows},
-        {"lse", a->lse, b->lse, NULL, rows / p->head_dim},
+        {"lse", a->lse, b->lse, p->dtype == ABI_TF32 ? c->lse : NULL, rows / p->head_dim},
         {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
         {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, size},
         {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, size},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain way to compute attention in a 16-bit type: inputs in that type, scores and sums in f32,
-   P and dS rounded to the type before they are multiplied, outputs rounded. How far this is from
+   P and dS rounded to the type before they are multiplied, outputs rounded. In tf32 the same, but that
+   tensors are f32: inputs are rounded for products, outputs not. How far this is from
    float64 is how far a kernel may be, 1.5 times over. */
 #include "masks/base/memory.h"
 #include "tools/check/check.h"
@@ -149,14 +150,14 @@ static void gather(const struct head *w, float *to, double *from)
 {
     for (uint32_t i = 0; i < w->n; i++)
         for (uint32_t d = 0; d < w->D; d++)
-            to[(uint64_t)i * w->D + d] = (float)element(w, from, i)[d];
+            to[(uint64_t)i * w->D + d] = rounded(w, (float)element(w, from, i)[d]);
 }
 
 static void scatter(const struct head *w, double *to, float *from)
 {
     for (uint32_t i = 0; i < w->n; i++)
         for (uint32_t d = 0; d < w->D; d++) {
-            element(w, to, i)[d] = rounded(w, from[(uint64_t)i * w->D + d]);
+            element(w, to, i)[d] = dtype_held(w->p->dtype, from[(uint64_t)i * w->D + d]);
             from[(uint64_t)i * w->D + d] = 0;
         }
 }

@@ -79,7 +79,7 @@ static double *make_tensor(const struct problem *p, uint32_t stream)
     uint64_t count = problem_elements(p);
     double *ret = memory_new(count, sizeof *ret);
     for (uint64_t k = 0; k < count; k++)
-        ret[k] = dtype_round(p->dtype, normal(p->random_seed, stream, k));
+        ret[k] = dtype_held(p->dtype, normal(p->random_seed, stream, k));
     return ret;
 }
 
@@ -98,7 +98,7 @@ static void sample_rows(const struct problem *p, double *d_o)
     uint64_t width = (uint64_t)p->mask->heads * p->head_dim;
     double factor = p->sample ? sqrt((double)p->length / count_sample(p)) : 1;
     for (uint64_t k = 0; p->sample && k < (uint64_t)p->batch * p->length * width; k++)
-        d_o[k] = p->sample[k / width % p->length] ? dtype_round(p->dtype, factor * d_o[k]) : 0;
+        d_o[k] = p->sample[k / width % p->length] ? dtype_held(p->dtype, factor * d_o[k]) : 0;
 }
 
 /* Of a bias as of a scale: some entries below 0, most near 1. */

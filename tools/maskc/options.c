@@ -50,8 +50,8 @@ static const struct row rows[OPTION_COUNT] = {
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, FLAG, AT(border)},
 
     [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, TEXT, AT(target)},
-    [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16 or f16 (default f32)", GROUP_KERNEL, TEXT, AT(dtype)},
-    [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16 (default f32,bf16)", GROUP_KERNEL, TEXT, AT(dtype)},
+    [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default f32)", GROUP_KERNEL, TEXT, AT(dtype)},
+    [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16, tf32 (default f32,bf16)", GROUP_KERNEL, TEXT, AT(dtype)},
     [OPTION_HEAD_DIM]  = {"head-dim", 0, "D", "16..256, a multiple of 8 (default 64)", GROUP_KERNEL, U32, AT(head_dim)},
     [OPTION_TRANSFORM] = {"transform", 0, "T", "softmax (default) or sparsegen=LAMBDA, LAMBDA < 1", GROUP_KERNEL, TEXT, AT(transform)},
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, FLAG, AT(with_dropout)},
