@@ -89,12 +89,16 @@ void engine_room_finish(struct engine_room *room);
 uint64_t engine_room_bytes(const struct engine *g, uint32_t tokens, uint32_t sequences);
 
 /* Runs the encoder over n sequences without any padding; room->hidden and the rest of room are the
-   result until the next call with it. Fails, room unchanged in what counts, where a sequence is empty
+   result until the next call with it; engine_fetch comes before room->hidden is read. Fails, room unchanged in what counts, where a sequence is empty
    or longer than g->longest or has a number beyond the vocabulary. Results of a sequence depend on
    the other sequences of the batch only through rounding. */
 int engine_encode(const struct engine *g, const struct sequence *list, uint32_t n,
                   struct engine_room *room, struct error *e);
 
-/* One row of room->hidden as f32 [H]. */
+/* Makes room->hidden what engine_encode promises: there is work to do only where the hidden states lie on a
+   device. Heads need none of it. */
+int engine_fetch(const struct engine *g, struct engine_room *room, struct error *e);
+
+/* One row of room->hidden, which was fetched, as f32 [H]. */
 void engine_row(const struct engine *g, const struct engine_room *room, uint32_t row,
                 float *ret);

@@ -459,6 +459,11 @@ int engine_encode(const struct engine *g, const struct sequence *list, uint32_t 
     return r;
 }
 
+int engine_fetch(const struct engine *g, struct engine_room *room, struct error *e)
+{
+    return g->encoder->backend ? device_fetch(g, room, e) : 0;
+}
+
 void engine_row(const struct engine *g, const struct engine_room *room, uint32_t row,
                 float *ret)
 {

@@ -131,6 +131,31 @@ static int run_tokens(const struct engine *g, struct engine_room *room,
     return r;
 }
 
+static void write_mean(const struct engine *g, const struct engine_room *room, uint32_t s,
+                       float *ret)
+{
+    uint64_t first = (uint64_t)room->offsets[s], size = g->config.hidden;
+    uint32_t rows = (uint32_t)(room->offsets[s + 1] - room->offsets[s]);
+    const uint8_t *x = (const uint8_t *)room->hidden + first * size * element_bytes(g->dtype);
+    if (g->dtype == ELEMENT_BF16)
+        g->encoder->rows->sum_bf16(rows, g->config.hidden, (const uint16_t *)(const void *)x,
+                                   ret);
+    else
+        g->encoder->rows->sum_f32(rows, g->config.hidden, (const float *)(const void *)x, ret);
+    for (uint64_t k = 0; k < size; k++)
+        ret[k] /= (float)rows;
+}
+
+int head_mean(const struct engine *g, struct engine_room *room, float *ret, struct error *e)
+{
+    if (g->encoder->backend)
+        return device_mean(g, room, ret, e);
+#pragma omp parallel for num_threads((int)g->threads)
+    for (uint32_t s = 0; s < room->sequences; s++)
+        write_mean(g, room, s, ret + (uint64_t)s * g->config.hidden);
+    return 0;
+}
+
 int head_pool(const struct engine *g, struct engine_room *room, float *ret, struct error *e)
 {
     return need(g, PART_POOLER, e) < 0 ? -1 : run_first(g, room, NULL, ret, e);

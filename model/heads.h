@@ -4,6 +4,9 @@
 #pragma once
 #include "model/engine.h"
 
+/* The mean of each sequence's hidden states: [sequences, H]. No part is needed. */
+int head_mean(const struct engine *g, struct engine_room *room, float *ret, struct error *e);
+
 /* tanh(dense(first token of each sequence)): [sequences, H]. PART_POOLER. */
 int head_pool(const struct engine *g, struct engine_room *room, float *ret, struct error *e);
 

@@ -36,6 +36,8 @@ struct device_arena {
     bool open;
     void *buffer[BUFFER_COUNT];
     uint64_t bytes[BUFFER_COUNT];
+    uint32_t
+        tokens; /* of the last batch, rounded up: where its offsets begin in BUFFER_INPUT */
     uint32_t *staging; /* the host's side of BUFFER_INPUT */
     uint64_t staging_bytes;
     struct recorded recorded[MOST_RECORDINGS];

@@ -275,6 +275,7 @@ static void lay_out(const struct pass *p, const struct sequence *list, uint32_t 
     arena_grow(&staging, &p->arena->staging_bytes, words * sizeof(uint32_t));
     p->room->offsets = offsets;
     p->arena->staging = memset(staging, 0, words * sizeof(uint32_t));
+    p->arena->tokens = all;
     p->room->sequences = n;
     p->room->tokens = tokens;
     p->room->offsets[0] = 0;
@@ -293,22 +294,15 @@ static void lay_out(const struct pass *p, const struct sequence *list, uint32_t 
 
 static int run_batch(const struct pass *p)
 {
-    struct arena *host = p->room->arena;
-    uint64_t bytes =
-                 (uint64_t)p->room->tokens * p->g->config.hidden * element_bytes(p->g->dtype),
-             words = 3 * (uint64_t)p->size.tokens + p->size.sequences + 1;
+    const uint64_t words = 3 * (uint64_t)p->size.tokens + p->size.sequences + 1;
     struct lane *lane = &p->arena->lane;
-    void **at = p->arena->buffer;
-    arena_grow(&p->room->hidden, &host->hidden_bytes, bytes);
-    if (p->driver->send(p->b, lane, at[BUFFER_INPUT], p->arena->staging,
+    struct error ignored;
+    if (p->driver->send(p->b, lane, p->arena->buffer[BUFFER_INPUT], p->arena->staging,
                         words * sizeof(uint32_t), p->e) < 0)
         return -1;
     int r = run_or_replay(p);
-    if (r == 0)
-        return p->driver->fetch(p->b, lane, p->room->hidden, at[BUFFER_HIDDEN], bytes, p->e);
-    struct error ignored; /* staging is free again when nobody reads it */
-    p->driver->wait(p->b, lane, &ignored);
-    return -1;
+    /* Staging is free again when nobody reads it. */
+    return p->driver->wait(p->b, lane, r < 0 ? &ignored : p->e) < 0 ? -1 : r;
 }
 
 int device_encode(const struct engine *g, const struct sequence *list, uint32_t n,
@@ -330,4 +324,15 @@ int device_encode(const struct engine *g, const struct sequence *list, uint32_t 
         return -1;
     lay_out(&p, list, n, tokens);
     return run_batch(&p);
+}
+
+int device_fetch(const struct engine *g, struct engine_room *room, struct error *e)
+{
+    const struct backend *b = g->encoder->backend;
+    struct device_arena *a = device_arena_of(b, room, e);
+    const uint64_t bytes = (uint64_t)room->tokens * g->config.hidden * element_bytes(g->dtype);
+    if (!a)
+        return -1;
+    arena_grow(&room->hidden, &room->arena->hidden_bytes, bytes);
+    return b->driver->fetch(b, &a->lane, room->hidden, a->buffer[BUFFER_HIDDEN], bytes, e);
 }

@@ -86,3 +86,20 @@ int device_head(const struct engine *g, struct engine_room *room, const struct l
                ? -1
                : fetch(&h, last, BUFFER_LOGITS, ret);
 }
+
+int device_mean(const struct engine *g, struct engine_room *room, float *ret, struct error *e)
+{
+    const struct backend *b = g->encoder->backend;
+    const uint64_t bytes = (uint64_t)room->sequences * g->config.hidden * sizeof *ret;
+    struct device_arena *a = device_arena_of(b, room, e);
+    if (!a || device_grow(b, a, BUFFER_LOGITS, bytes, e) < 0)
+        return -1;
+    const uint32_t *input = a->buffer[BUFFER_INPUT];
+    struct rows_args args = {.rows = room->sequences,
+                             .offsets = (const int32_t *)(input + 3 * (uint64_t)a->tokens),
+                             .x = a->buffer[BUFFER_HIDDEN],
+                             .y = a->buffer[BUFFER_LOGITS]};
+    return device_rows(b, a, ROWS_MEAN, &args, e) < 0
+               ? -1
+               : b->driver->fetch(b, &a->lane, ret, a->buffer[BUFFER_LOGITS], bytes, e);
+}

@@ -9,9 +9,15 @@ struct device_arena;
 void device_arena_finish(const struct backend *b, struct device_arena *a); /* null is fine */
 
 /* engine_encode's work once the batch is checked: `tokens` in all, the longest sequence `longest`.
-   room->hidden is the host's copy of the last hidden states. */
+   The last hidden states stay on the device. */
 int device_encode(const struct engine *g, const struct sequence *list, uint32_t n,
                   uint32_t tokens, uint32_t longest, struct engine_room *room, struct error *e);
+
+/* room->hidden, from the device. */
+int device_fetch(const struct engine *g, struct engine_room *room, struct error *e);
+
+/* The mean of each sequence's hidden states: [sequences, H] f32. */
+int device_mean(const struct engine *g, struct engine_room *room, float *ret, struct error *e);
 
 /* A head over some rows of the last hidden states: first product, norm, last product as in model/heads.c
    (each may be null, not all); [n, out] f32 into ret. */

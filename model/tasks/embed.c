@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sentence vectors. */
 #include "masks/base/memory.h"
-#include "model/encoder.h"
 #include "model/heads.h"
 #include "model/tasks.h"
 #include <math.h>
@@ -14,20 +13,6 @@ struct embed {
     bool normalize;
     float *ret;
 };
-
-static void mean(const struct engine *g, const struct engine_room *room, uint32_t s, float *ret)
-{
-    uint64_t first = (uint64_t)room->offsets[s], size = g->config.hidden;
-    uint32_t rows = (uint32_t)(room->offsets[s + 1] - room->offsets[s]);
-    const uint8_t *x = (const uint8_t *)room->hidden + first * size * element_bytes(g->dtype);
-    if (g->dtype == ELEMENT_BF16)
-        g->encoder->rows->sum_bf16(rows, g->config.hidden, (const uint16_t *)(const void *)x,
-                                   ret);
-    else
-        g->encoder->rows->sum_f32(rows, g->config.hidden, (const float *)(const void *)x, ret);
-    for (uint64_t k = 0; k < size; k++)
-        ret[k] /= (float)rows;
-}
 
 static void make_unit(uint32_t size, float *x)
 {
@@ -43,9 +28,7 @@ static void pool(const struct embed *m, const struct engine_room *room, uint32_t
                  const float *pooled, float *ret)
 {
     uint64_t size = m->g->config.hidden;
-    if (m->pooling == POOLING_MEAN)
-        mean(m->g, room, s, ret);
-    else if (m->pooling == POOLING_CLS)
+    if (m->pooling == POOLING_CLS)
         engine_row(m->g, room, (uint32_t)room->offsets[s], ret);
     else
         memcpy(ret, pooled + s * size, size * sizeof *ret);
@@ -58,13 +41,13 @@ static int embed(void *context, const uint32_t *text, uint32_t n, struct engine_
 {
     const struct embed *m = context;
     uint64_t size = m->g->config.hidden;
-    float *pooled = NULL;
-    if (m->pooling == POOLING_POOLER) {
-        pooled = memory_new(n * size, sizeof *pooled);
-        if (head_pool(m->g, room, pooled, e) < 0) {
-            free(pooled);
-            return -1;
-        }
+    float *pooled = memory_new(n * size, sizeof *pooled);
+    int r = m->pooling == POOLING_CLS    ? engine_fetch(m->g, room, e)
+            : m->pooling == POOLING_MEAN ? head_mean(m->g, room, pooled, e)
+                                         : head_pool(m->g, room, pooled, e);
+    if (r < 0) {
+        free(pooled);
+        return -1;
     }
 #pragma omp parallel for num_threads((int)m->g->threads)
     for (uint32_t k = 0; k < n; k++)

@@ -160,7 +160,8 @@ static void heads_equal_float64(void **unused)
     struct engine_room room = {0};
     struct error e = {0};
     uint32_t rows[] = {0, 7, 40};
-    float pooled[SEQUENCES * 64], words[3 * VOCABULARY], next[2 * SEQUENCES];
+    float pooled[SEQUENCES * 64], means[SEQUENCES * 64], words[3 * VOCABULARY],
+        next[2 * SEQUENCES];
     batch_make(&b);
     random_model(1, 64, 4, 2, "gelu");
     struct engine *g = load_here(NULL, NULL, ELEMENT_F32, PART_POOLER | PART_MLM | PART_NSP);
@@ -170,6 +171,14 @@ static void heads_equal_float64(void **unused)
     assert_int_equal(head_pool(g, &room, pooled, &e), 0);
     assert_int_equal(head_words(g, &room, rows, 3, words, &e), 0);
     assert_int_equal(head_next(g, &room, next, &e), 0);
+    assert_int_equal(head_mean(g, &room, means, &e), 0);
+    for (uint32_t s = 0; s < SEQUENCES; s++) {
+        const uint32_t first = (uint32_t)room.offsets[s], n = b.list[s].count;
+        double mean[64] = {0};
+        for (uint32_t k = 0; k < n * 64; k++)
+            mean[k % 64] += truth[(size_t)first * 64 + k] / n;
+        must_be_close("mean", means + (size_t)s * 64, mean, 64, 1e-5, 1e-5);
+    }
     for (uint32_t s = 0; s < SEQUENCES; s++) {
         double *y = plain_pooled(&plain, truth + (size_t)room.offsets[s] * 64);
         must_be_close("pooled", pooled + (size_t)s * 64, y, 64, 1e-5, 1e-5);

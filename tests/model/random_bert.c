@@ -114,8 +114,11 @@ void batch_encode(const struct engine *g, const struct sequence *list, uint32_t 
         fail_msg("%s", e.text);
 }
 
-float *room_rows(const struct engine *g, const struct engine_room *room)
+float *room_rows(const struct engine *g, struct engine_room *room)
 {
+    struct error e = {0};
+    if (engine_fetch(g, room, &e) < 0)
+        fail_msg("%s", e.text);
     float *ret = memory_new((size_t)room->tokens * g->config.hidden, sizeof *ret);
     for (uint32_t r = 0; r < room->tokens; r++)
         engine_row(g, room, r, ret + (size_t)r * g->config.hidden);

@@ -35,7 +35,7 @@ void batch_make(struct batch *b);
 uint32_t batch_tokens(const struct batch *b);
 
 /* All rows of the last hidden states as f32; caller frees. */
-float *room_rows(const struct engine *g, const struct engine_room *room);
+float *room_rows(const struct engine *g, struct engine_room *room);
 void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,
                   struct engine_room *room);
 float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t n);

@@ -63,7 +63,8 @@ static int keep_states(void *context, const uint32_t *text, uint32_t n,
 {
     struct embed *m = context;
     uint64_t size = m->s.engine->config.hidden;
-    (void)e;
+    if (engine_fetch(m->s.engine, room, e) < 0)
+        return -1;
     for (uint32_t k = 0; k < n; k++)
         for (int32_t row = room->offsets[k]; row < room->offsets[k + 1]; row++)
             engine_row(m->s.engine, room, (uint32_t)row,
