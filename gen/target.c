@@ -75,9 +75,15 @@ bool target_matrix(const struct target *t, const struct features *f)
     return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX;
 }
 
+uint32_t target_threads(const struct target *t, const struct features *f)
+{
+    return f->tall ? 2 * t->threads : t->threads;
+}
+
 uint32_t target_strip_rows(const struct target *t, const struct features *f)
 {
-    return t->kind == TARGET_CUDA && target_matrix(t, f) ? t->threads / 2 : t->strip_rows;
+    return t->kind == TARGET_CUDA && target_matrix(t, f) ? target_threads(t, f) / 2
+                                                         : t->strip_rows;
 }
 
 const char *target_machine(const struct target *t, const struct features *f)

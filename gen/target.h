@@ -38,14 +38,17 @@ struct features {
     uint32_t length; /* of the mask; 0: unknown, and no kernel is made for it (gen/short.h) */
     enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
     /* What a plan for CUDA chooses (plan_build): whether strips leave rows to others and take them up,
-       and whether rows alone are cut into parts. */
-    bool shared_rows, cut_rows;
+       whether rows alone are cut into parts, and whether strips are of 128 rows and not of 64. */
+    bool shared_rows, cut_rows, tall;
 };
 
 /* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
    on a GPU the half dtypes (tf32 is the f32 kernels' own way to multiply). */
 bool target_matrix(const struct target *t, const struct features *f);
-/* Rows of a strip: a GPU's matrix unit takes 16 for each warp of a block. */
+/* Rows of a strip: a GPU's matrix unit takes 16 for each warp of a block, of which tall strips have
+   twice as many. */
+uint32_t target_threads(const struct target *t,
+                        const struct features *f); /* CUDA: of a block */
 uint32_t target_strip_rows(const struct target *t, const struct features *f);
 /* The machine that plans assume by default. */
 const char *target_machine(const struct target *t, const struct features *f);

@@ -77,10 +77,7 @@ static int find_plan(struct pipeline *p, const struct target *t, uint32_t *ret, 
     if (!machine)
         return -1;
     uint32_t k = 0;
-    bool tiles_only = short_forward(t, &p->request->features, NULL);
-    uint32_t strip_rows = target_strip_rows(t, &p->request->features);
-    while (k < p->artifact.n_plans && (p->artifact.plan[k].strip_rows != strip_rows ||
-                                       p->plan[k]->tiles_only != tiles_only ||
+    while (k < p->artifact.n_plans && (!plan_suits(p->plan[k], t, &p->request->features) ||
                                        strcmp(p->artifact.plan[k].machine, machine->name) != 0))
         k++;
     *ret = k;

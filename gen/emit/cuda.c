@@ -59,13 +59,16 @@ void cuda_add_short(const struct target *t, const struct features *f, struct tex
 
 void cuda_add_stream(const struct target *t, const struct features *f, struct text *out)
 {
+    const struct stream_blocks b = stream_blocks(f);
     if (target_matrix(t, f))
         text_add(out,
                  "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
-                 ",\n    SOFT_SHARED = %" PRIu32
+                 ",\n    SOFT_SHARED = %" PRIu32 ",\n    FORWARD_BLOCKS = %" PRIu32
+                 ",\n    QUERY_BLOCKS = %" PRIu32 ",\n    KEY_BLOCKS = %" PRIu32
                  ",\n    SHARED_ROWS = %d,\n    CUT_ROWS = %d,\n};\n",
                  stream_forward_bytes(t, f), stream_backward_bytes(t, f),
-                 stream_soft_bytes(t, f), f->shared_rows, f->cut_rows);
+                 stream_soft_bytes(t, f), b.forward, b.query, b.key, f->shared_rows,
+                 f->cut_rows);
 }
 
 /* ---- files ---- */
@@ -98,13 +101,13 @@ static void add_soft(const struct target *t, const struct features *f,
 {
     const uint32_t shared =
         target_matrix(t, f) ? stream_soft_bytes(t, f) : cuda_shared_bytes(f->head_dim);
-    const uint32_t sums = t->threads * (uint32_t)sizeof(float);
+    const uint32_t sums = target_threads(t, f) * (uint32_t)sizeof(float);
     ret->backward[ret->n_backward++] =
-        phase_of("attention_dx", ABI_OVER_SOFT, t->threads, shared);
+        phase_of("attention_dx", ABI_OVER_SOFT, target_threads(t, f), shared);
     ret->backward[ret->n_backward++] =
-        phase_of("attention_dx_sum", ABI_OVER_SOFT, t->threads, 0);
+        phase_of("attention_dx_sum", ABI_OVER_SOFT, target_threads(t, f), 0);
     ret->backward[ret->n_backward++] =
-        phase_of("attention_dx_lines", ABI_OVER_SOFT, t->threads, sums);
+        phase_of("attention_dx_lines", ABI_OVER_SOFT, target_threads(t, f), sums);
 }
 
 /* Over the plan, and over its late works. */
@@ -113,11 +116,11 @@ static void add_stream_phases(const char *entry, bool transposed, const struct t
                               uint32_t *count)
 {
     list[(*count)++] = phase_of(entry, transposed ? ABI_OVER_TRANSPOSED : ABI_OVER_FORWARD,
-                                t->threads, shared);
+                                target_threads(t, f), shared);
     if (stream_leaves_sums(t, f))
         list[(*count)++] =
             phase_of(entry, transposed ? ABI_OVER_TRANSPOSED_LATE : ABI_OVER_FORWARD_LATE,
-                     t->threads, shared);
+                     target_threads(t, f), shared);
 }
 
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret)

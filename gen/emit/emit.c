@@ -41,7 +41,7 @@ static void add_cuda(const struct target *t, const struct features *f,
     text_add(out,
              "enum {\n    BACKWARD = %d,\n    THREADS = %" PRIu32
              ",\n    SHARED_BYTES = %" PRIu32 ",\n    SOFT = %d, /* %s */\n",
-             f->backward, t->threads, cuda_shared_bytes(f->head_dim), (int)f->soft,
+             f->backward, target_threads(t, f), cuda_shared_bytes(f->head_dim), (int)f->soft,
              soft_name(f->soft));
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of halves, each followed by 16 bytes; columns 32 at a time, two operands each. */
 #include "gen/emit/stream.h"
+#include "gen/short.h"
+#include <stddef.h>
 
 enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
 
@@ -29,6 +31,36 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
 {
     uint32_t groups = steps(f) <= 8 ? 2 : 1;
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
+}
+
+struct stream_blocks stream_blocks(const struct features *f)
+{
+    const uint32_t s = steps(f), times = f->tall ? 2 : 1;
+    /* all else takes a few registers more */
+    const bool plain = f->transform == ABI_SOFTMAX && !f->dropout && !f->soft;
+    return (struct stream_blocks){
+        .forward = (s <= 4   ? f->dropout || f->soft ? 3 : 4
+                    : s <= 6 ? 3
+                             : 2) /
+                   times,
+        .query = (s <= 2 || (s <= 4 && !f->soft) ? 3 : 2) / times,
+        .key = (s <= 2 || (s <= 4 && plain) ? 3 : 2) / times,
+    };
+}
+
+bool stream_takes_tall(const struct target *t, const struct features *f)
+{
+    struct features tall = *f, low = *f;
+    low.tall = false;
+    tall.tall = true;
+    const struct stream_blocks b = stream_blocks(&low);
+    if (t->kind != TARGET_CUDA || !target_matrix(t, f) || f->soft ||
+        short_forward(t, f, NULL) || b.forward % 2)
+        return false;
+    if (f->backward && (b.query % 2 || b.key % 2 || short_backward(t, f, NULL) ||
+                        stream_backward_bytes(t, &tall) > t->shared_bytes))
+        return false;
+    return stream_forward_bytes(t, &tall) <= t->shared_bytes;
 }
 
 bool stream_leaves_sums(const struct target *t, const struct features *f)

@@ -10,6 +10,15 @@ uint32_t stream_backward_bytes(const struct target *t, const struct features *f)
 /* Of the gradient of a soft mask. */
 uint32_t stream_soft_bytes(const struct target *t, const struct features *f);
 
+/* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads or 256. */
+struct stream_blocks {
+    uint32_t forward, query, key;
+};
+struct stream_blocks stream_blocks(const struct features *f);
+
+/* Whether strips may be tall: then a processor still holds as many warps, and a block fits it. */
+bool stream_takes_tall(const struct target *t, const struct features *f);
+
 /* Whether items are partial there, and what one leaves of a row (templates/cuda/stream_partial.h). */
 bool stream_leaves_sums(const struct target *t, const struct features *f);
 uint64_t stream_partial_row(const struct target *t, const struct features *f);

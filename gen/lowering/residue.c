@@ -25,8 +25,8 @@ bool residue_applies(const struct target *t, const struct features *f)
 {
     if (f->transform != ABI_SOFTMAX)
         return false;
-    return (t->kind == TARGET_CPU && f->soft == ABI_SOFT_NONE) ||
-           (target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM);
+    return t->kind == TARGET_CPU ? f->soft == ABI_SOFT_NONE
+                                 : target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM;
 }
 
 double residue_resume_price(const struct price *p, bool far)

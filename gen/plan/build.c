@@ -154,33 +154,11 @@ static bool is_begun(const struct builder *b, uint32_t row)
     return b->begun && b->begun->row[row] < b->begun->row[row + 1];
 }
 
-/* A part has about so many keys; how many parts a row is worth. */
-enum { KEYS_OF_PART = 1024, MOST_PARTS = 64 };
-
-static uint32_t parts_of(const struct builder *b, const struct pattern *p, uint32_t row)
-{
-    if (!b->cuts_rows)
-        return 1;
-    uint32_t parts = pattern_row_active(p, row) / KEYS_OF_PART;
-    return parts < MOST_PARTS ? parts : MOST_PARTS;
-}
-
-void builder_add_row(struct builder *b, const struct pattern *p, uint32_t row)
-{
-    uint32_t parts = parts_of(b, p, row);
-    if (parts < 2) {
-        tables_add_row(b->pass, p, row);
-        return;
-    }
-    tables_add_parts(b->pass, p, row, parts, b->seats);
-    b->seats += parts;
-}
-
 static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
 {
     for (uint32_t r = 0; r < b->strip->rows; r++)
         if (!(own[r / 32] >> (r % 32) & 1))
-            builder_add_row(b, p, strip_row(b->strip, r));
+            cuts_add_row(b, p, strip_row(b->strip, r));
 }
 
 /* Whether the row pass can have the strip's rows that are not in `own`. */
@@ -297,12 +275,15 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     memset(b->applied, 0, sizeof b->applied);
     b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
-    b->seats = 0;
     classes_choose(b, p, pattern, &split);
+    b->total = 0;
+    b->n_long = b->seats = 0;
     if (split.step)
         note_strips(b, p, pattern);
     int failed =
         split.step ? classes_build(b, p, &split, e) : builder_strips(b, p, pattern, true, e);
+    if (!failed)
+        cuts_build(b, p, b->pass->item_first[which]);
     split_finish(&split);
     if (failed)
         return -1;
@@ -318,19 +299,16 @@ static void finish_builder(struct builder *b)
 {
     for (uint32_t k = 0; k < 3; k++)
         draft_finish(&b->draft[k]);
+    free(b->long_rows);
     free(b->index.slot);
     free(b->place);
     strip_destroy(b->strip);
 }
 
-/* Of each pass over these tables one more launch, which all heads share. */
-static double late_price(const struct plan *p, uint32_t passes)
+/* Of each pass over these tables one more launch, if some items resume what others leave. */
+static double late_seconds(const struct plan *p, uint32_t passes)
 {
-    enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
-    uint32_t heads = p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS;
-    return p->target->kind == TARGET_CUDA
-               ? passes * LATE_LAUNCH * p->machine->launch * p->machine->workers / heads
-               : 0;
+    return p->target->kind == TARGET_CUDA ? passes * LATE_LAUNCH * p->machine->launch : 0;
 }
 
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
@@ -347,7 +325,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->features);
     b.strips_resume = p->target->kind == TARGET_CUDA;
     b.cuts_rows = rows_are_cut(p->target, &p->features);
-    b.late = late_price(p, !transposed && p->features.backward ? 2 : 1);
+    b.late = late_seconds(p, !transposed && p->features.backward ? 2 : 1);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->strip_rows = p->strip_rows;
@@ -380,7 +358,7 @@ static void note_features(struct plan *p, const struct plan_pass *t)
     }
 }
 
-struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
+struct plan *build_plan(const struct mask *m, const struct target *t, const struct features *f,
                         const struct machine *machine, struct error *e)
 {
     if (machine->kind != t->kind) {

@@ -9,6 +9,11 @@
 /* What an optional lowering must save of a strip to be worth having: the simpler plan wins ties. */
 #define LEAST_GAIN 0.02
 
+struct long_row {
+    const struct pattern *pattern;
+    uint32_t row;
+};
+
 struct builder {
     struct plan_pass *pass;
     struct price price;  /* that the choice is made by: of all passes over these tables */
@@ -23,22 +28,27 @@ struct builder {
     bool shared_classes; /* classes may leave their rows to strips, ... */
     bool whole_classes;  /* ... or have all of their entries */
     bool cuts_rows;
-    double late; /* seconds of a head that a launch of what resumes costs */
+    double late; /* seconds that a launch of what resumes costs */
     const struct pattern
         *begun;         /* null, or rows of strips go on where these classes' items left them */
     bool strips_resume; /* alone: what classes began is not for the row pass */
-    uint32_t seats;     /* of the pattern so far */
-    bool dry;           /* prices alone, nothing goes to the tables */
-    double total;       /* of the pattern, so far */
-    uint32_t *place;    /* [n] zeros, for residue_build */
+    struct long_row
+        *long_rows; /* that wait until all else is built, and seats of their parts */
+    uint64_t n_long, long_room;
+    uint32_t seats;
+    bool dry;        /* prices alone, nothing goes to the tables */
+    double total;    /* of the pattern, so far */
+    uint32_t *place; /* [n] zeros, for residue_build */
     bool tiles_only;
 };
 
 /* All strips of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
                    bool note, struct error *e);
-/* A row alone to the tables, in parts where it is long. */
-void builder_add_row(struct builder *b, const struct pattern *p, uint32_t row);
+/* A row alone to the tables, or to the long rows. */
+void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
+/* Those, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */
+void cuts_build(struct builder *b, const struct plan *p, uint64_t first);
 int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
 
 /* The split that is worth having; empty where strips alone are as good. */

@@ -3,6 +3,7 @@
    neighbours whose rows go on where the classes' items left them; taken where that is cheaper than
    strips alone. */
 #include "gen/plan/builder.h"
+#include "gen/plan/internal.h"
 #include <math.h>
 
 static bool has_entries(const struct pattern *p, uint32_t row)
@@ -40,7 +41,7 @@ static void add_rows_apart(struct builder *b, const struct split *s)
         strip_load(b->strip, s->rest, i, NULL);
         b->total += rows_price(&b->price, b->strip, 0);
         if (!b->dry)
-            builder_add_row(b, s->rest, i);
+            cuts_add_row(b, s->rest, i);
     }
 }
 
@@ -53,6 +54,13 @@ static void resume_rows(struct builder *b, const struct split *s, uint64_t first
             if (item_owns(item, r) && has_entries(s->classes, item->row0 + r))
                 item->resume[r / 32] |= (u32)1 << (r % 32);
     }
+}
+
+/* What a head pays for a launch of its late items. */
+static double late_share(const struct builder *b, const struct plan *p)
+{
+    enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
+    return b->late * predict_workers(p, 0) / (p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS);
 }
 
 int classes_build(struct builder *b, const struct plan *p, const struct split *s,
@@ -69,7 +77,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     if (s->whole || !s->rest->active)
         return 0;
     uint64_t first = b->pass->n_items;
-    b->total += b->late;
+    b->total += late_share(b, p);
     for (uint32_t i = 0; i < p->n; i++)
         b->total += has_entries(s->classes, i)
                         ? residue_resume_price(&b->price, b->pass->fragments)

@@ -20,6 +20,13 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied);
 
+/* plan_build() for strips as the features say. */
+struct plan *build_plan(const struct mask *m, const struct target *t, const struct features *f,
+                        const struct machine *machine, struct error *e);
+
+/* Threads of a CPU, as asked for; blocks of a GPU. */
+uint32_t predict_workers(const struct plan *p, uint32_t threads);
+
 /* A launch right after another, over the first. */
 #define LATE_LAUNCH 0.5
 

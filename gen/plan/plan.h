@@ -88,6 +88,8 @@ struct plan {
    what the plan chose: they are what code is emitted for. */
 struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
                         const struct machine *machine, struct error *e);
+/* Would it be the same for another target, features as they were given and the machine the same? */
+bool plan_suits(const struct plan *p, const struct target *t, const struct features *f);
 void plan_destroy(struct plan *p);
 
 /* Decodes the binary tables and compares them with the mask bit for bit, both directions; also that

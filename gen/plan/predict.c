@@ -30,11 +30,11 @@ static void push_down(double *time, uint32_t workers)
     }
 }
 
-static double longest_first(const struct plan_pass *t, const uint64_t *part, uint32_t batch,
-                            uint32_t workers)
+static double longest_first(const struct plan_pass *t, uint64_t first, uint64_t end,
+                            uint32_t batch, uint32_t workers)
 {
     double *time = memory_new(workers, sizeof *time), last = 0;
-    for (uint64_t k = part[0]; k < part[0] + part[1]; k++) {
+    for (uint64_t k = first; k < end; k++) {
         for (uint32_t b = 0; b < batch; b++) {
             time[0] += t->items[t->work[k].item].cost * 1e-9;
             last = time[0] > last ? time[0] : last;
@@ -45,13 +45,13 @@ static double longest_first(const struct plan_pass *t, const uint64_t *part, uin
     return last;
 }
 
-static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, uint32_t workers)
+static double span_of(const struct plan_pass *t, uint64_t first, uint64_t end, uint32_t batch,
+                      uint32_t workers)
 {
-    const uint64_t *part = t->layer_work[layer];
-    if (part[1] * batch <= EXACT_ITEMS)
-        return longest_first(t, part, batch, workers);
+    if ((end - first) * batch <= EXACT_ITEMS)
+        return longest_first(t, first, end, batch, workers);
     double sum = 0, longest = 0;
-    for (uint64_t k = part[0]; k < part[0] + part[1]; k++) {
+    for (uint64_t k = first; k < end; k++) {
         double cost = t->items[t->work[k].item].cost * 1e-9;
         sum += cost * batch;
         longest = cost > longest ? cost : longest;
@@ -59,9 +59,18 @@ static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, ui
     return sum / workers > longest ? sum / workers : longest;
 }
 
-static uint32_t workers_of(const struct plan *p, uint32_t threads)
+/* Late works begin when all others have ended. */
+static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, uint32_t workers)
 {
-    uint32_t workers = p->machine->kind == TARGET_CPU ? threads : p->machine->workers;
+    const uint64_t *part = t->layer_work[layer], end = part[0] + part[1], late = end - part[2];
+    return span_of(t, part[0], late, batch, workers) + span_of(t, late, end, batch, workers);
+}
+
+/* A tall strip's block takes the room of two. */
+uint32_t predict_workers(const struct plan *p, uint32_t threads)
+{
+    uint32_t most = p->features.tall ? p->machine->workers / 2 : p->machine->workers;
+    uint32_t workers = p->machine->kind == TARGET_CPU ? threads : most;
     return workers ? workers : 1;
 }
 
@@ -132,7 +141,7 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
 static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
                            uint32_t batch, uint32_t threads)
 {
-    uint32_t workers = workers_of(p, threads);
+    uint32_t workers = predict_workers(p, threads);
     const struct plan_pass *t = pass_of(p, pass);
     double items = 0;
     for (uint64_t k = t->layer_work[layer][0], end = k + t->layer_work[layer][1]; k < end; k++)
@@ -140,8 +149,9 @@ static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_
     struct effort e = plan_effort(p, pass, layer, batch, workers);
     double stream = e.count[UNIT_STREAM] * p->price[pass].stream;
     double uneven = span(t, layer, batch, workers) * workers / (items * batch);
+    double launches = t->layer_work[layer][2] ? 1 + LATE_LAUNCH : 1;
     return ((price_of(&p->price[pass], &e) - stream) * uneven + stream) / workers +
-           p->machine->launch;
+           launches * p->machine->launch;
 }
 
 static bool is_backward(const struct plan *p, bool backward)
@@ -178,7 +188,7 @@ static double rounds(const struct plan *p, double head, double heads, uint32_t w
 static double even_launch(const struct plan *p, bool backward, const double seconds[PASSES],
                           double heads, uint32_t threads)
 {
-    uint32_t workers = workers_of(p, threads);
+    uint32_t workers = predict_workers(p, threads);
     double sum = 0;
     for (int k = 0; k < PASSES; k++)
         if ((k != PASS_FORWARD) == is_backward(p, backward))
@@ -220,7 +230,7 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
     for (uint32_t h = 0; h < p->heads; h++)
         ret.heads += p->at[(uint64_t)ret.layer * p->heads + h] == which;
     double heads = (double)ret.heads * batch;
-    double cpu_workers = p->machine->kind == TARGET_CPU ? workers_of(p, threads) : 1;
+    double cpu_workers = p->machine->kind == TARGET_CPU ? predict_workers(p, threads) : 1;
     ret.floor = f->floor * heads / cpu_workers * (backward ? BACKWARD_FLOOR : 1);
     if (ret.heads == p->heads) {
         ret.predicted = plan_predict(p, backward, ret.layer, batch, threads);

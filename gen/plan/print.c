@@ -94,7 +94,7 @@ static void add_families(const struct plan *p, struct text *out)
     text_add(out, "  forward by %s", family(short_forward(p->target, f, NULL)));
     if (f->backward)
         text_add(out, ", backward by %s", family(short_backward(p->target, f, NULL)));
-    text_add(out, "\n");
+    text_add(out, f->tall ? ", strips of %u rows\n" : "\n", p->strip_rows);
 }
 
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)

@@ -7,17 +7,6 @@
 #include "cuda/fragments.h"
 #include "cuda/soft.h"
 
-/* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads. */
-enum {
-    PLAIN =
-        TRANSFORM == ABI_SOFTMAX && !DROPOUT && !SOFT, /* all else takes a few registers more */
-    FORWARD_BLOCKS = STEPS <= 4   ? 4 - (DROPOUT || SOFT)
-                     : STEPS <= 6 ? 3
-                                  : 2,
-    QUERY_BLOCKS = STEPS <= 2 || (STEPS <= 4 && !SOFT) ? 3 : 2,
-    KEY_BLOCKS = STEPS <= 2 || (STEPS <= 4 && PLAIN) ? 3 : 2,
-};
-
 /* Some rows of the plan are left by one item and taken up by another. */
 enum { LATE_WORKS = SHARED_ROWS || CUT_ROWS };
 

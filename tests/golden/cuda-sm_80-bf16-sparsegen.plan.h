@@ -5,6 +5,9 @@ enum {
     FORWARD_SHARED = 33792,
     BACKWARD_SHARED = 45056,
     SOFT_SHARED = 45056,
+    FORWARD_BLOCKS = 3,
+    QUERY_BLOCKS = 2,
+    KEY_BLOCKS = 2,
     SHARED_ROWS = 0,
     CUT_ROWS = 0,
 };

@@ -4,6 +4,7 @@
    `gates_test --all` takes every target, dtype and head dimension (the usual run some of
    them), targets and families named after that are taken alone; `--list` prints what it finds. */
 #include "gen/emit/emit.h"
+#include "gen/emit/stream.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include <setjmp.h>
@@ -64,6 +65,9 @@ static const struct budget {
     {"parts",  "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   0,   0,  60,  68},
     {"parts",  "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   0,  16,  64,  88},
     {"parts",  "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   0,   0,  60,  64},
+    {"tall",   "attention_forward",        ABI_SOFTMAX,   {  0,   0,   0,   0, 224, 255},   0,   0,  60,  68},
+    {"tall",   "attention_dkv",            ABI_SOFTMAX,   {  0,   0,   0,   0, 255, 255},   0,  16,  64,  88},
+    {"tall",   "attention_dq",             ABI_SOFTMAX,   {  0,   0,   0,   0, 248, 255},   0,   0,  60,  64},
     {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 136, 152, 168, 200, 255},   0,   0,  80,  88},
     {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   0,  16,  80, 112},
     {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   0,  24,  80,  84},
@@ -96,7 +100,7 @@ static const struct budget {
 /* clang-format on */
 
 /* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
-   streaming family with what plans with partial items need. */
+   streaming family with what plans with partial items need, "tall" with strips of 128 rows. */
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
@@ -114,6 +118,7 @@ static const struct family {
     {"stream", ABI_BF16, 0, true},
     {"stream", ABI_F16, 0, false},
     {"parts", ABI_F16, 0, false},
+    {"tall", ABI_F16, 0, false},
     {"soft float", ABI_F32, 0, true, ABI_SOFT_BIAS},
     {"soft float", ABI_F32, 0, true, ABI_SOFT_SCALE},
     {"soft stream", ABI_BF16, 0, true, ABI_SOFT_BIAS},
@@ -171,8 +176,8 @@ static const char *family_of(const char *entry, const struct features *f)
 {
     if (f->soft)
         return dtype_bytes(f->dtype) == 4 ? "soft float" : "soft stream";
-    if (f->shared_rows)
-        return "parts";
+    if (f->shared_rows || f->tall)
+        return f->tall ? "tall" : "parts";
     if (dtype_bytes(f->dtype) == 4)
         return f->dtype == ABI_F32 ? "float" : "tf32";
     return strstr(entry, "_short_") ? "short" : "stream";
@@ -280,11 +285,23 @@ static void judge(const struct made *m)
 
 /* ---- which ---- */
 
+static bool is_parts(const struct family *f)
+{
+    return !strcmp(f->name, "parts");
+}
+
+static bool is_tall(const struct family *f)
+{
+    return !strcmp(f->name, "tall");
+}
+
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
    64 with softmax at all other targets. With a soft mask, one of each. */
 static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform)
 {
+    if (is_tall(f))
+        return chip < USUAL_CHIPS && dim == 128;
     if (!f->usual)
         return chip == 0 && f->dtype != ABI_BF16 && dim == 64 && transform == ABI_SOFTMAX;
     if (f->soft)
@@ -319,7 +336,7 @@ static bool is_named(const char *what)
 static bool is_asked(bool all, uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform)
 {
-    if (!strcmp(f->name, "parts") && transform == ABI_SPARSEGEN)
+    if ((is_tall(f) || is_parts(f)) && transform == ABI_SPARSEGEN)
         return false;
     return is_named(chips[chip].target) && is_named(f->name) &&
            (all || is_usual(chip, f, dim, transform));
@@ -346,7 +363,10 @@ static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t ch
                          .backward = true,
                          .soft = f->soft,
                          .length = f->length};
-    x.shared_rows = x.cut_rows = !strcmp(f->name, "parts");
+    x.shared_rows = x.cut_rows = is_parts(f);
+    x.tall = is_tall(f);
+    if (x.tall && !stream_takes_tall(target_find(chips[chip].target, NULL), &x))
+        return;
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*made, *count, *room) =
             (struct made){.chip = &chips[chip], .family = f, .features = x};

@@ -25,7 +25,9 @@ static struct maskc_kernel *must_load(const struct kernel_case *c)
 {
     struct maskc_kernel *k = must_load_text(c);
     assert_string_equal(k->target->launch.forward[0].entry, "attention_forward");
-    assert_int_equal(k->target->launch.strip_rows, 64);
+    const struct launch_record *l = &k->target->launch;
+    assert_true(l->strip_rows == 64 || l->strip_rows == 128);
+    assert_int_equal(l->forward[0].threads, 2 * l->strip_rows);
     return k;
 }
 
@@ -101,6 +103,36 @@ static void test_long(void **state)
         struct problem p = fixture_problem(kernel);
         must_hold(kernel, &p, masks[k]);
         kernel_unload(kernel);
+    }
+}
+
+/* Strips of 128 rows, where they are less work and no fewer warps find room. */
+static void test_tall_strips(void **state)
+{
+    (void)state;
+    static const struct kernel_case cases[] = {
+        {"causal", 300, 1, FEATURES(ABI_BF16, 128, .dropout = true), .streamed = true},
+        {"dense", 257, 1, FEATURES(ABI_F16, 104, SPARSEGEN(-4)), .streamed = true},
+        {"rows(3)|causal", 500, 1, {.dtype = ABI_BF16, .head_dim = 64}, .streamed = true},
+    };
+    for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct maskc_kernel *k = must_load(&cases[c]);
+        assert_int_equal(k->target->launch.strip_rows, 128);
+        struct problem p = fixture_problem(k);
+        must_hold(k, &p, cases[c].mask);
+        if (c == 0)
+            must_repeat(k, &p, 2);
+        kernel_unload(k);
+    }
+    /* No room for two operands of 128 rows there; too many registers. */
+    static const struct kernel_case low[] = {
+        {"causal", 300, 1, FEATURES(ABI_BF16, 128), .streamed = true, .target = "sm_86"},
+        {"causal", 300, 1, FEATURES(ABI_BF16, 64), .streamed = true},
+    };
+    for (uint32_t c = 0; c < sizeof low / sizeof *low; c++) {
+        struct maskc_kernel *k = must_load(&low[c]);
+        assert_int_equal(k->target->launch.strip_rows, 64);
+        kernel_unload(k);
     }
 }
 
@@ -202,9 +234,13 @@ static void test_what_is_left_counts(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gallery),     cmocka_unit_test(test_features),
-        cmocka_unit_test(test_long),        cmocka_unit_test(test_order_of_threads),
-        cmocka_unit_test(test_shared_rows), cmocka_unit_test(test_what_is_left_counts),
+        cmocka_unit_test(test_gallery),
+        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_tall_strips),
+        cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_shared_rows),
+        cmocka_unit_test(test_what_is_left_counts),
     };
     all = argc > 1 && !strcmp(argv[1], "--all");
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);

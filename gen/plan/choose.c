@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of several whole plans is taken: on CUDA strips of 64 rows, or of 128 where they are less work,
+   since what a block brings to its shared memory then serves twice as many rows. */
+#include "gen/emit/stream.h"
+#include "gen/plan/builder.h"
+#include "gen/plan/internal.h"
+#include "gen/short.h"
+
+/* Work of all heads and layers of a pass, and the entries that are visited. */
+struct amount {
+    double seconds, executed;
+};
+
+static struct amount add_up(const struct plan *p, const struct plan_pass *t,
+                            enum machine_pass pass)
+{
+    struct amount sum = {0, 0};
+    double workers = predict_workers(p, 0);
+    for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++) {
+        const struct plan_summary *s = &t->summary[p->at[k]];
+        sum.seconds += price_of(&p->price[pass], &s->effort) / workers;
+        sum.executed += s->executed_fraction;
+    }
+    return sum;
+}
+
+/* Is tall worth having in the place of p: less work, none visited in vain, and not later? */
+static bool is_better(const struct plan *tall, const struct plan *p)
+{
+    double work = 0, before = 0;
+    for (int k = 0; k < PASSES && (k == PASS_FORWARD || p->features.backward); k++) {
+        const bool turned = k == PASS_DKV;
+        struct amount a =
+            add_up(tall, turned ? &tall->transposed : &tall->forward, (enum machine_pass)k);
+        struct amount b =
+            add_up(p, turned ? &p->transposed : &p->forward, (enum machine_pass)k);
+        if (a.executed > b.executed)
+            return false;
+        work += a.seconds;
+        before += b.seconds;
+    }
+    for (int backward = 0; backward <= p->features.backward; backward++)
+        if (plan_predict(tall, backward, 0, 1, 0) > plan_predict(p, backward, 0, 1, 0))
+            return false;
+    return work < before * (1 - LEAST_GAIN);
+}
+
+struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
+                        const struct machine *machine, struct error *e)
+{
+    struct plan *p = build_plan(m, t, f, machine, e);
+    if (!p || !stream_takes_tall(t, f))
+        return p;
+    struct features other = *f;
+    other.tall = true;
+    struct plan *tall = build_plan(m, t, &other, machine, e);
+    bool better = tall && is_better(tall, p);
+    plan_destroy(better ? p : tall);
+    return better ? tall : p;
+}
+
+bool plan_suits(const struct plan *p, const struct target *t, const struct features *f)
+{
+    return target_strip_rows(p->target, f) == target_strip_rows(t, f) &&
+           stream_takes_tall(p->target, f) == stream_takes_tall(t, f) &&
+           p->tiles_only == short_forward(t, f, NULL) && p->target->kind == t->kind;
+}

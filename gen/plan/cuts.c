@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long rows alone, which would be the last to end: in parts, a block each, where that is predicted to end
+   sooner, the second launch counted, which joins them. They stand after all other items. */
+#include "gen/plan/builder.h"
+#include "gen/plan/internal.h"
+#include "masks/base/memory.h"
+
+/* A part has about so many keys. */
+enum { KEYS_OF_PART = 512, MOST_PARTS = 64 };
+
+/* Least gain of a launch by cutting: more than by other choices, as other heads may do less. */
+#define CUT_GAIN 0.1
+
+static uint32_t parts_of(const struct pattern *p, uint32_t row)
+{
+    uint32_t parts = pattern_row_active(p, row) / KEYS_OF_PART;
+    return parts < MOST_PARTS ? parts : MOST_PARTS;
+}
+
+void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
+{
+    if (b->cuts_rows && parts_of(p, row) >= 2)
+        *MEMORY_PUSH(b->long_rows, b->n_long, b->long_room) = (struct long_row){p, row};
+    else
+        tables_add_row(b->pass, p, row);
+}
+
+static double price_of_parts(const struct price *price, uint32_t keys, uint32_t parts)
+{
+    return price->row_item + price->row * keys / parts;
+}
+
+/* The longest row and part; and the longest of the items from `first` on. */
+struct longest {
+    double row, part, item;
+};
+
+static struct longest find_longest(const struct builder *b, uint64_t first)
+{
+    struct longest l = {0, 0, 0};
+    for (uint64_t k = 0; k < b->n_long; k++) {
+        struct long_row r = b->long_rows[k];
+        uint32_t keys = pattern_row_active(r.pattern, r.row);
+        double row = price_of_parts(&b->price, keys, 1);
+        double part = price_of_parts(&b->price, keys, parts_of(r.pattern, r.row));
+        l.row = row > l.row ? row : l.row;
+        l.part = part > l.part ? part : l.part;
+    }
+    for (; first < b->pass->n_items; first++) {
+        struct effort e = item_effort(b->pass, &b->pass->items[first]);
+        double price = price_of(&b->price, &e);
+        l.item = price > l.item ? price : l.item;
+    }
+    return l;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Of one sequence, whose heads are taken to be alike. */
+static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t first)
+{
+    struct longest l = find_longest(b, first);
+    double even = larger(b->total * p->heads / predict_workers(p, 0), l.item);
+    bool late = false;
+    for (uint64_t k = first; k < b->pass->n_items; k++)
+        late |= b->pass->items[k].partial;
+    double join = price_of_parts(&b->price, 0, 1) + (late ? 0 : b->late);
+    return larger(l.part, even) + join < larger(l.row, even) * (1 - CUT_GAIN);
+}
+
+void cuts_build(struct builder *b, const struct plan *p, uint64_t first)
+{
+    bool cut = b->n_long && is_worth_it(b, p, first);
+    for (uint64_t k = 0; k < b->n_long; k++) {
+        struct long_row r = b->long_rows[k];
+        uint32_t parts = parts_of(r.pattern, r.row);
+        if (cut)
+            tables_add_parts(b->pass, r.pattern, r.row, parts, b->seats);
+        else
+            tables_add_row(b->pass, r.pattern, r.row);
+        b->seats += cut ? parts : 0;
+    }
+}
