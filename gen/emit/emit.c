@@ -90,7 +90,7 @@ static char *read_override(const char *name)
 static bool belongs(const char *name, const char *folder)
 {
     const char *slash = strchr(name, '/');
-    if (strstr(name, "plan_default.h"))
+    if (strstr(name, "plan_default"))
         return false;
     return !slash || !strncmp(name, folder, (size_t)(slash - name) + 1);
 }

@@ -60,6 +60,57 @@ static void test_golden(void **state)
     }
 }
 
+/* Those that stand beside the CUDA templates, one for each family. */
+static const struct {
+    const char *file;
+    struct features features;
+} written[] = {
+    {"plan_default.h", {.head_dim = 64, .dropout = true, .backward = true}},
+    {"plan_default_stream.h",
+     {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true}},
+    {"plan_default_short.h",
+     {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true, .length = 128}},
+};
+
+/* Every "    NAME = VALUE," of a header stands in the other; returns how many there are. */
+static uint32_t find_numbers(const char *in, const char *other, const char *name)
+{
+    uint32_t count = 0;
+    for (const char *at = strstr(in, "\n    "); at; at = strstr(at + 1, "\n    ")) {
+        char line[128];
+        const char *end = strchr(at, ',');
+        assert_non_null(end);
+        snprintf(line, sizeof line, "%.*s,", (int)(end - at), at);
+        if (!strstr(other, line))
+            fail_msg("%s:%s is in one header alone", name, line);
+        count++;
+    }
+    return count;
+}
+
+static void test_written_by_hand(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof written / sizeof *written; k++) {
+        char path[4096];
+        struct error e;
+        struct text emitted = {0}, hand = {0};
+        struct file file;
+        snprintf(path, sizeof path, "%s/../../templates/cuda/%s", golden_dir, written[k].file);
+        if (file_open(path, &file, &e))
+            fail_msg("%s", e.text);
+        text_append(&hand, (const char *)file.bytes, file.size);
+        file_close(&file);
+        emit_plan_header(target_find("sm_80", &e), &written[k].features, &emitted);
+        uint32_t count = find_numbers(text_get(&emitted), text_get(&hand), written[k].file);
+        assert_int_equal(find_numbers(text_get(&hand), text_get(&emitted), written[k].file),
+                         count);
+        assert_true(count >= 11);
+        text_finish(&emitted);
+        text_finish(&hand);
+    }
+}
+
 static const char *text_of(const struct source *s, const char *name)
 {
     for (uint32_t k = 0; k < s->n_files; k++)
@@ -126,7 +177,8 @@ static void test_override(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_golden), cmocka_unit_test(test_written_by_hand),
+        cmocka_unit_test(test_files),
         cmocka_unit_test_setup_teardown(test_override, make_folder, remove_folder)};
     if (argc < 2) {
         fprintf(stderr, "usage: emit_test GOLDEN_DIR [--update]\n");
