@@ -56,7 +56,8 @@ int device_grow(const struct backend *b, struct device_arena *a, enum device_buf
 {
     if (a->bytes[which] >= bytes)
         return 0;
-    forget_all(b, a);
+    if (which <= BUFFER_ATTENTION)
+        forget_all(b, a);
     if (b->driver->wait(b, &a->lane, e) < 0)
         return -1;
     b->driver->release(b, a->buffer[which]);

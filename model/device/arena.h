@@ -12,7 +12,7 @@ enum device_buffer {
     BUFFER_INNER,      /* [tokens, I] */
     BUFFER_LSE,        /* [heads, tokens] f32 */
     BUFFER_ATTENTION,  /* attention's workspace */
-    BUFFER_INDEX,      /* u32: rows that a head reads */
+    BUFFER_INDEX,      /* from here on no recording's. u32: rows that a head reads */
     BUFFER_GATHERED,
     BUFFER_BETWEEN,
     BUFFER_LOGITS, /* as in struct arena */
@@ -54,6 +54,7 @@ int device_rows(const struct backend *b, struct device_arena *a, enum rows_entry
 int device_product(const struct backend *b, struct device_arena *a, const struct linear *l,
                    uint32_t rows, const void *x, void *y, struct error *e);
 
-/* Makes a buffer at least so large; all recordings are forgotten when it grows, contents lost. */
+/* Makes a buffer at least so large. When it grows its contents are lost, and recordings are forgotten if
+   they may use it. */
 int device_grow(const struct backend *b, struct device_arena *a, enum device_buffer which,
                 uint64_t bytes, struct error *e);

@@ -226,6 +226,28 @@ static void company_does_not_matter(void **unused)
     engine_destroy(g);
 }
 
+/* So many sequences that their number is rounded up, with empty ones: twice each, the same rows. */
+static void many_sequences_are_right(void **unused)
+{
+    (void)unused;
+    enum { MANY = 2 * SEQUENCES + 1, HIDDEN = 32 };
+    struct batch b;
+    struct sequence list[MANY];
+    batch_make(&b);
+    random_model(1, HIDDEN, 4, 2, "gelu");
+    struct engine *g = load_here("longformer(5,2)", NULL, ELEMENT_F32, 0);
+    const size_t count = (size_t)batch_tokens(&b) * HIDDEN;
+    for (uint32_t k = 0; k < MANY; k++)
+        list[k] = b.list[k % SEQUENCES];
+    float *once = batch_rows(g, b.list, SEQUENCES), *all = batch_rows(g, list, MANY);
+    assert_true(worst_of(once, all, count) <= rounding);
+    assert_true(worst_of(once, all + count, count) <= rounding);
+    assert_true(worst_of(once, all + 2 * count, (size_t)b.list[0].count * HIDDEN) <= rounding);
+    free(once);
+    free(all);
+    engine_destroy(g);
+}
+
 struct seen {
     float *value;
     size_t count, at;
@@ -459,9 +481,10 @@ static bool has_gpu(void)
 static int run_real(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_float64),        cmocka_unit_test(bf16_is_close),
-        cmocka_unit_test(heads_equal_float64),   cmocka_unit_test(company_does_not_matter),
-        cmocka_unit_test(watchers_see_the_same), cmocka_unit_test(phases_are_measured),
+        cmocka_unit_test(equals_float64),           cmocka_unit_test(bf16_is_close),
+        cmocka_unit_test(heads_equal_float64),      cmocka_unit_test(company_does_not_matter),
+        cmocka_unit_test(many_sequences_are_right), cmocka_unit_test(watchers_see_the_same),
+        cmocka_unit_test(phases_are_measured),
     };
     return cmocka_run_group_tests_name(device, tests, NULL, NULL);
 }
