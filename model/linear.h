@@ -19,7 +19,7 @@ struct linear {
     uint32_t in, out;
     enum element x, y; /* of what is read (and of the weights) and of what is written */
     enum after after;
-    void *packed;
+    void *packed;          /* as long as the struct matmul lives */
     float *bias;           /* [out] */
     struct layout *layout; /* internal */
     void *fused_bias; /* on a device: [out] of y's type; packed and bias are the device's too */
@@ -29,7 +29,7 @@ struct linear_shape {
     enum element x, y; /* ELEMENT_F32 or ELEMENT_BF16 */
     enum after after;
 };
-/* weight: f32 [out, in]; bias: f32 [out] or null for zeros. Neither is kept. */
+/* weight: f32 [out, in]; bias: f32 [out] or null for zeros. Neither is kept. One thread at a time. */
 int linear_pack(struct matmul *m, const struct linear_shape *shape, const float *weight,
                 const float *bias, struct linear *ret, struct error *e);
 void linear_finish(struct linear *l); /* a zeroed one is fine */

@@ -5,6 +5,7 @@
 #include "masks/base/memory.h"
 #include "model/linear.h"
 #include "model/onednn.h"
+#include "model/pool.h"
 #include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct matmul {
     pthread_mutex_t lock; /* of the list */
     struct product **product;
     uint32_t products, room;
+    struct pool weights;
 };
 
 static int fail(struct error *e, const char *what, dnnl_status_t s)
@@ -69,6 +71,7 @@ void matmul_destroy(struct matmul *m)
     if (m->engine)
         dnnl_engine_destroy(m->engine);
     pthread_mutex_destroy(&m->lock);
+    pool_finish(&m->weights);
     free(m->product);
     free(m);
 }
@@ -250,7 +253,7 @@ int linear_pack(struct matmul *m, const struct linear_shape *shape, const float 
     *l.layout = p->w;
     p->w = (struct layout){0};
     product_destroy(p);
-    l.packed = memory_aligned(layout_bytes(l.layout), 1);
+    l.packed = pool_take(&m->weights, layout_bytes(l.layout));
     l.bias = memory_aligned(shape->out, sizeof *l.bias);
     for (uint32_t k = 0; bias && k < shape->out; k++)
         l.bias[k] = bias[k];
@@ -271,7 +274,6 @@ void linear_finish(struct linear *l)
     if (l->layout)
         layout_finish(l->layout);
     free(l->layout);
-    free(l->packed);
     free(l->bias);
     *l = (struct linear){0};
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void out_of_memory(size_t count, size_t size)
 {
@@ -62,4 +63,17 @@ void *memory_aligned(size_t count, size_t size)
     if (!p)
         out_of_memory(count, size);
     return memset(p, 0, bytes);
+}
+
+void *memory_large(size_t *bytes)
+{
+    enum { PAGE = 2 << 20 };
+    if (*bytes > SIZE_MAX - PAGE)
+        out_of_memory(*bytes, 1);
+    *bytes = (*bytes + PAGE - 1) / PAGE * PAGE;
+    void *p = aligned_alloc(PAGE, *bytes);
+    if (!p)
+        out_of_memory(*bytes, 1);
+    madvise(p, *bytes, MADV_HUGEPAGE); /* a hint: what becomes of it does not matter */
+    return p;
 }
