@@ -136,6 +136,9 @@ static void vectors_of_lines(void **state)
     run("printf '' | ", "embed made -o nothing.npy", "");
     assert_int_equal(system("head -c 128 nothing.npy | grep -q \"'shape': (0, 16)\""), 0);
     run("printf 'b b b b b b b b\\n' | ", "embed made -o cut.npy --max-length 4", "");
+    run("{ echo b; yes b | head -5000 | tr '\\n' ' '; } | ",
+        "embed made -o long.npy --pooling none", "");
+    assert_int_equal(system("head -c 128 long.npy | grep -q \"'shape': (2, 32, 16)\""), 0);
 }
 
 static void masked_words_and_next_sentences(void **state)

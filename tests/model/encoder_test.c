@@ -71,8 +71,16 @@ static void bf16_is_close(void **unused)
     float *x = batch_rows(g, b.list, SEQUENCES);
     must_be_close("bf16", x, truth, (size_t)batch_tokens(&b) * 64, 0.05, 0.02);
     free(x);
-    free(truth);
     engine_destroy(g);
+    static const uint32_t sharing[] = {2, 3, 5}; /* a small batch */
+    for (size_t k = 0; k < sizeof sharing / sizeof *sharing; k++) {
+        g = load("dense", NULL, ELEMENT_BF16, sharing[k], 0);
+        x = batch_rows(g, b.list, 1);
+        must_be_close("bf16, shared", x, truth, (size_t)b.list->count * 64, 0.05, 0.02);
+        free(x);
+        engine_destroy(g);
+    }
+    free(truth);
 }
 
 static void heads_equal_float64(void **unused)
@@ -179,20 +187,29 @@ static void threads_do_not_matter(void **unused)
     batch_make(&b);
     random_model(2, 64, 4, 2, "gelu");
     size_t count = (size_t)batch_tokens(&b) * 64;
-    float *first = NULL;
+    float *first = NULL, *alone = NULL; /* a small batch is shared another way */
+    const size_t few = (size_t)b.list->count * 64;
     for (uint32_t threads = 1; threads <= 5; threads += 2) {
         struct engine *g = load("bigbird(1,2,2)", NULL, ELEMENT_F32, threads, 0);
         float *x = batch_rows(g, b.list, SEQUENCES), *again = batch_rows(g, b.list, SEQUENCES);
         assert_memory_equal(x, again, count * sizeof *x);
         assert_true(!first || worst_of(first, x, count) <= rounding);
         free(again);
-        if (first)
+        float *y = batch_rows(g, b.list, 1), *same = batch_rows(g, b.list, 1);
+        assert_memory_equal(y, same, few * sizeof *y);
+        assert_true(worst_of(y, alone ? alone : x, few) <= rounding);
+        free(same);
+        if (first) {
             free(x);
-        else
+            free(y);
+        } else {
             first = x;
+            alone = y;
+        }
         engine_destroy(g);
     }
     free(first);
+    free(alone);
 }
 
 /* ---- refusals ---- */

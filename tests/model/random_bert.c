@@ -62,6 +62,12 @@ static void shake(struct weights *w)
     }
 }
 
+/* Of the feed forward: one that is cut into slices, and one that is not. */
+static uint32_t intermediate(uint32_t hidden)
+{
+    return hidden % 64 ? 2 * hidden + 4 : 4 * hidden;
+}
+
 void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t types,
                   const char *act)
 {
@@ -72,7 +78,7 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
         "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s}", "architectures",
         "BertForPreTraining", "model_type", "bert", "vocab_size", VOCABULARY, "hidden_size",
         (int)hidden, "num_hidden_layers", (int)layers, "num_attention_heads", (int)heads,
-        "intermediate_size", (int)(2 * hidden + 4), "max_position_embeddings", POSITIONS,
+        "intermediate_size", (int)intermediate(hidden), "max_position_embeddings", POSITIONS,
         "type_vocab_size", (int)types, "hidden_act", act);
     if (config_parse(json, &c, &e) < 0)
         fail_msg("%s", e.text);
