@@ -338,6 +338,16 @@ static bool distances(uint32_t n, uint32_t i, uint32_t j)
     return d && (border || d == 1 || d == 2 || d == 5 || d == 11 || d == 30);
 }
 
+static bool long_row(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i == j || (i == 5 && j < n);
+}
+
+static bool band_and_stride(uint32_t n, uint32_t i, uint32_t j)
+{
+    return (i % 25 == j % 25 || i - j + 25 < 51) && i < n;
+}
+
 static bool checkers(uint32_t n, uint32_t i, uint32_t j)
 {
     return (i * 2654435761u ^ j * 2246822519u) >> 7 & 1 && i < n;
@@ -406,12 +416,94 @@ static void test_long_band(void **state)
     mask_destroy(m);
 }
 
+/* What kernels for CUDA do in two launches, and in strips of 128 rows. */
+static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
+{
+    struct error e = {0};
+    struct features f = {.dtype = ABI_BF16, .head_dim = head_dim, .backward = true};
+    const struct target *t = target_find("sm_80", &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    if (!p || plan_check(p, m, &e))
+        fail_msg("%s", e.text);
+    return p;
+}
+
+static u32 count_late(const struct plan_pass *t)
+{
+    u32 late = 0;
+    for (u64 k = 0; k < t->n_items; k++)
+        late += item_resumes(&t->items[k]);
+    return late;
+}
+
+/* The row is cut into parts with a seat each; each lie about them is found. */
+static void test_cut_rows(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct pattern *pattern = made(2100, long_row);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    struct plan *p = cuda_plan(m, 64);
+    struct plan_pass *t = &p->forward;
+    assert_true(p->features.cut_rows && !p->features.shared_rows && !p->features.tall);
+    assert_true(t->seats >= 2);
+    assert_int_equal(t->layer_work[0][2], 1);
+    assert_int_equal(count_late(t), 1);
+    struct abi_item *join = &t->items[t->work[t->layer_work[0][1] - 1].item];
+    assert_true(join->seats == t->seats && !join->pieces && join->row0 == 5);
+    assert_true(t->items[0].partial && t->items[1].partial);
+    u32 *const fields[] = {&join->seats, &join->resume[0], &t->items[0].seat, &t->items[1].row0,
+                           &t->items[1].seats};
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
+        *fields[k] ^= 1;
+        assert_int_not_equal(plan_check(p, m, &e), 0);
+        *fields[k] ^= 1;
+    }
+    t->layer_work[0][2]--;
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    t->layer_work[0][2]++;
+    assert_int_equal(plan_check(p, m, &e), 0);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+/* At D = 64 the band goes on where the classes left it; at 256 classes have all or there are none. */
+static void test_strides(void **state)
+{
+    (void)state;
+    struct pattern *pattern = made(1025, band_and_stride);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    struct plan *shared = cuda_plan(m, 64), *whole = cuda_plan(m, 256);
+    assert_true(shared->features.shared_rows && !whole->features.shared_rows);
+    assert_true(shared->forward.uses & ABI_PARTIAL && shared->transposed.uses & ABI_PARTIAL);
+    assert_false((whole->forward.uses | whole->transposed.uses) & ABI_PARTIAL);
+    assert_int_equal(shared->forward.layer_work[0][2], count_late(&shared->forward));
+    assert_true(shared->forward.summary[0].executed_fraction < 0.13);
+    plan_destroy(shared);
+    plan_destroy(whole);
+    mask_destroy(m);
+}
+
+static void test_tall_strips(void **state)
+{
+    (void)state;
+    struct pattern *pattern = made(700, dense);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    struct plan *tall = cuda_plan(m, 128), *low = cuda_plan(m, 64);
+    assert_true(tall->features.tall && tall->strip_rows == 128);
+    assert_true(!low->features.tall && low->strip_rows == 64);
+    plan_destroy(tall);
+    plan_destroy(low);
+    mask_destroy(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_masks),  cmocka_unit_test(test_damage),
         cmocka_unit_test(test_damaged_lists), cmocka_unit_test(test_chooser),
-        cmocka_unit_test(test_long_band),
+        cmocka_unit_test(test_cut_rows),      cmocka_unit_test(test_strides),
+        cmocka_unit_test(test_tall_strips),   cmocka_unit_test(test_long_band),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
