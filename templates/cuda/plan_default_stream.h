@@ -7,8 +7,11 @@ enum {
     FORWARD_SHARED = 27648,  /* of a block: 192 rows of 2 (64 + 8) bytes */
     BACKWARD_SHARED = 36864, /* 256 of them */
     SOFT_SHARED = 36864,     /* the same, for the gradient of a soft mask */
-    SHARED_ROWS = 0,         /* 1: items leave parts of their rows to others */
-    CUT_ROWS = 0,            /* 1: the row pass is cut along its columns */
+    FORWARD_BLOCKS = 3,      /* that are to fit a processor, of each entry */
+    QUERY_BLOCKS = 3,
+    KEY_BLOCKS = 2,
+    SHARED_ROWS = 0, /* 1: items leave parts of their rows to others */
+    CUT_ROWS = 0,    /* 1: the row pass is cut along its columns */
     BACKWARD = 1,
     THREADS = 128, /* of a block: 16 rows a warp */
     SHARED_BYTES = 26240,
