@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* ---- whose ---- */
 

@@ -7,10 +7,12 @@
 
 enum scale {
     ONE,
-    DIM,      /* elements of a row of a head */
-    FLOP,     /* two products of D multiply-adds */
-    FAR,      /* bytes of a key and a value that the cache lacks, as walks read them ... */
-    TILE_FAR, /* ... and as tiles do, shared by the rows of a strip */
+    DIM,       /* elements of a row of a head */
+    FLOP,      /* two products of D multiply-adds */
+    FAR,       /* bytes of a key and a value that the cache lacks, as walks read them ... */
+    TILE_FAR,  /* ... and as tiles do, shared by the rows of a strip */
+    SOFT_ONE,  /* one, and ... */
+    SOFT_FLOP, /* ... two products, where there is a soft mask */
     SCALES
 };
 
@@ -44,6 +46,14 @@ static const struct {
     {UNIT_MIXED_ROW, RATE_MIXED_ROW, ONE},
     {UNIT_PACK, RATE_PACK, DIM},
     {UNIT_STREAM, RATE_STREAM, ONE},
+    {UNIT_FULL, RATE_SOFT, SOFT_ONE},
+    {UNIT_FULL, RATE_SOFT_FLOP, SOFT_FLOP},
+    {UNIT_PARTIAL, RATE_SOFT, SOFT_ONE},
+    {UNIT_PARTIAL, RATE_SOFT_FLOP, SOFT_FLOP},
+    {UNIT_WALK, RATE_SOFT, SOFT_ONE},
+    {UNIT_WALK, RATE_SOFT_FLOP, SOFT_FLOP},
+    {UNIT_ROW, RATE_SOFT, SOFT_ONE},
+    {UNIT_ROW, RATE_SOFT_FLOP, SOFT_FLOP},
 };
 
 enum { TERMS = sizeof terms / sizeof *terms };
@@ -79,6 +89,8 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
     ret[ONE] = 1;
     ret[DIM] = f->head_dim;
     ret[FLOP] = 4.0 * f->head_dim;
+    ret[SOFT_ONE] = f->soft != ABI_SOFT_NONE;
+    ret[SOFT_FLOP] = ret[SOFT_ONE] * ret[FLOP];
     ret[FAR] = walk * cache_miss(walk * s.n, m->cache * (matrix || floats ? share : 1));
     ret[TILE_FAR] = tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) /
                     target_strip_rows(s.target, f);
@@ -92,6 +104,8 @@ struct price price_make(const struct machine *m, enum machine_pass pass, struct 
     make_scales(m, s, scale);
     for (int k = 0; k < TERMS; k++)
         price[terms[k].unit] += m->rate[pass][terms[k].rate] * scale[terms[k].scale];
+    if (m->rate[pass][RATE_LINE_ENTRY] <= 0) /* no lines here, at any price */
+        price[UNIT_WALK] = 0;
     for (int k = 0; k < UNITS && s.features->tall; k++)
         price[k] *= k == UNIT_ITEM || k == UNIT_ROW_ITEM ? 1 : 0.5;
     struct price ret;

@@ -56,7 +56,7 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
         if (set >> k & 1)
             lowerings[k]->build(b->strip, &p, d);
     lowering_tiles.build(b->strip, &p, d);
-    if (d->n_lines && (d->pieces > 1 || b->begun))
+    if (d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed))
         d->cost += mixed_price(b, d);
 }
 
@@ -329,6 +329,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
     pass->strip_rows = p->strip_rows;
+    pass->mixed = p->features.soft != ABI_SOFT_NONE;
     pass->halves = b.strip->halves =
         p->target->kind == TARGET_CPU && target_matrix(p->target, &p->features);
     pass->fragments = b.strip->fragments =

@@ -50,10 +50,11 @@ struct plan_pass {
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)[3]; /* [layers]: first and count in `work`, and how many are late */
     uint32_t max_cols, uses;
-    uint32_t seats;               /* that a head needs: the end of the furthest item's */
-    uint32_t strip_rows;          /* words of a pattern */
-    bool fragments;               /* kernels leave out what is empty of a tile by 16 x 8, ... */
-    bool halves;                  /* ... by 16 columns */
+    uint32_t seats;      /* that a head needs: the end of the furthest item's */
+    uint32_t strip_rows; /* words of a pattern */
+    bool fragments;      /* kernels leave out what is empty of a tile by 16 x 8, ... */
+    bool halves;         /* ... by 16 columns */
+    bool mixed; /* lines cost what they cost beside other pieces: there is a soft mask */
     struct plan_summary *summary; /* [mask patterns] */
 };
 

@@ -77,10 +77,11 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads)
 /* One pass of a launch: which plan it goes over, and its tensors. */
 static const struct {
     uint32_t tensors, packed; /* that it reads or writes; operands packed for it */
+    uint32_t soft;            /* times that it goes over a soft mask, or over its gradient */
 } passes[PASSES] = {
-    [PASS_FORWARD] = {4, 2},
-    [PASS_DQ] = {6, 3},
-    [PASS_DKV] = {6, 4},
+    [PASS_FORWARD] = {4, 2, 1},
+    [PASS_DQ] = {6, 3, 3},
+    [PASS_DKV] = {6, 4, 1},
 };
 
 static const struct plan_pass *pass_of(const struct plan *p, enum machine_pass pass)
@@ -111,12 +112,29 @@ static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32
     return sum;
 }
 
+/* Of a soft mask, whose entries stay at hand from one sequence to the next: `share` is what of n x n the
+   plan visits. The gradient is cleared as a whole, which brings it first. */
+static double soft_bytes(const struct plan *p, enum machine_pass pass, double share)
+{
+    double all = p->features.soft ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
+    return all * (share * passes[pass].soft + (pass == PASS_DQ ? 2 : 0));
+}
+
+/* What a plan visits of all entries. */
+static double visited(const struct plan *p, const struct effort *e, double heads)
+{
+    double entries =
+        e->count[UNIT_FULL] + e->count[UNIT_PARTIAL] + e->count[UNIT_WALK] + e->count[UNIT_ROW];
+    return fmin(1, entries / (heads * p->n * p->n));
+}
+
 /* Bytes that all heads together stream, beside what each head does with what it finds in its cache. */
 static double stream_bytes(const struct plan *p, enum machine_pass pass, double heads,
-                           uint32_t workers, bool packs)
+                           uint32_t workers, bool packs, double share)
 {
     double rows = heads * p->n * p->features.head_dim * dtype_bytes(p->features.dtype);
-    double bytes = rows * (passes[pass].tensors + (packs ? passes[pass].packed : 0));
+    double bytes = rows * (passes[pass].tensors + (packs ? passes[pass].packed : 0)) +
+                   soft_bytes(p, pass, share);
     return bytes * cache_miss(bytes, p->machine->cache * workers);
 }
 
@@ -132,8 +150,9 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
     for (uint32_t h = 0; h < p->heads; h++)
         effort_add(&e, &pass_of(p, pass)->summary[p->at[(size_t)layer * p->heads + h]].effort,
                    batch);
+    double heads = (double)p->heads * batch;
     e.count[UNIT_STREAM] =
-        stream_bytes(p, pass, (double)p->heads * batch, workers, packs(p, pass));
+        stream_bytes(p, pass, heads, workers, packs(p, pass), visited(p, &e, heads));
     return e;
 }
 
@@ -159,13 +178,20 @@ static bool is_backward(const struct plan *p, bool backward)
     return backward && p->features.backward;
 }
 
+/* On a GPU dX has launches of its own: its tiles, the sums of chunks and those along diagonals. */
+static double soft_launches(const struct plan *p)
+{
+    enum { DX = 3 };
+    return p->features.soft && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch : 0;
+}
+
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                     uint32_t threads)
 {
     if (!is_backward(p, backward))
         return pass_seconds(p, PASS_FORWARD, layer, batch, threads);
     return pass_seconds(p, PASS_DQ, layer, batch, threads) +
-           pass_seconds(p, PASS_DKV, layer, batch, threads);
+           pass_seconds(p, PASS_DKV, layer, batch, threads) + soft_launches(p);
 }
 
 /* No plan beats the roofline, whatever the model says of a very sparse one. */
@@ -194,8 +220,8 @@ static double even_launch(const struct plan *p, bool backward, const double seco
         if ((k != PASS_FORWARD) == is_backward(p, backward))
             sum += rounds(p, seconds[k], heads, workers) + p->machine->launch +
                    p->price[k].stream / workers *
-                       stream_bytes(p, (enum machine_pass)k, heads, workers, true);
-    return sum;
+                       stream_bytes(p, (enum machine_pass)k, heads, workers, true, 1);
+    return sum + (is_backward(p, backward) ? soft_launches(p) : 0);
 }
 
 double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,

@@ -143,6 +143,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
     bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or resumes */
+    mixed |= t->mixed;
     if (e.count[UNIT_LINE] > 0 && mixed) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
         e.count[UNIT_MIXED_ROW] = item->rows;

@@ -47,6 +47,23 @@ static void test_terms(void **state)
         }
 }
 
+/* A soft mask costs on every machine and in each pass, but brings no lines where there are none. */
+static void test_soft(void **state)
+{
+    (void)state;
+    struct features f = features;
+    const struct price_shape soft = {&f, &targets[0], 2048, 12};
+    f.soft = ABI_SOFT_BIAS;
+    for (const struct machine *m = machines; m->name; m++)
+        for (int pass = 0; pass < PASSES; pass++) {
+            struct price without = price_make(m, (enum machine_pass)pass, shape);
+            struct price with = price_make(m, (enum machine_pass)pass, soft);
+            assert_true(with.full > without.full && with.partial > without.partial);
+            assert_true(with.row > without.row && with.item == without.item);
+            assert_true(without.walk > 0 ? with.walk > without.walk : with.walk == 0);
+        }
+}
+
 /* Rates up to five times more or less than the prior; times with some percent of noise. */
 static void make_rows(const struct machine *m, struct fit_row row[ROWS], double rate[RATES],
                       double noise)
@@ -160,9 +177,10 @@ static void test_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),    cmocka_unit_test(test_recovery),
-        cmocka_unit_test(test_outliers), cmocka_unit_test(test_prior),
-        cmocka_unit_test(test_caches),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_soft),     cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_recovery), cmocka_unit_test(test_outliers),
+        cmocka_unit_test(test_prior),    cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

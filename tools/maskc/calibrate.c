@@ -109,13 +109,13 @@ static void print_row(const struct machine *m, const char *name)
     for (int pass = 0; pass < PASSES; pass++)
         for (int k = 0; k < RATES; k++)
             printf("%s%9.3g%s",
-                   k == 0      ? "        {"
-                   : k == LINE ? "         "
-                               : " ",
+                   k == 0          ? "        {"
+                   : k % LINE == 0 ? "         "
+                                   : " ",
                    m->rate[pass][k],
-                   k == RATES - 1  ? "},\n"
-                   : k == LINE - 1 ? ",\n"
-                                   : ",");
+                   k == RATES - 1         ? "},\n"
+                   : k % LINE == LINE - 1 ? ",\n"
+                                          : ",");
     printf("    }},\n");
 }
 

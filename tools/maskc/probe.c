@@ -31,29 +31,56 @@ static const struct probe {
     const char *mask;
     uint32_t n;
     enum favour favour;
+    enum abi_soft soft;
 } probes[] = {
-    {"dense", 128, TILES},          {"dense", 512, TILES},
-    {"dense", 1024, TILES},         {"causal", 512, TILES},
-    {"blockbert-3", 2048, TILES},   {"logsparse", 128, MIXED},
-    {"longformer", 512, MIXED},     {"dam-s-example", 512, MIXED},
-    {"blockbert-2", 512, TILES},    {"longformer", 512, TILES},
-    {"bigbird", 256, TILES},        {"none", 128, AS_IT_IS},
-    {"star", 128, LINES},           {"star", 2048, LINES},
-    {"logsparse", 128, LINES},      {"logsparse", 512, LINES},
-    {"logsparse", 2048, LINES},     {"logsparse", 4096, LINES},
-    {"strided", 128, LINES},        {"strided", 512, LINES},
-    {"longformer", 128, LINES},     {"longformer", 2048, LINES},
-    {"bigbird", 128, LINES},        {"bigbird", 512, LINES},
-    {"bigbird", 2048, LINES},       {"random(0.01)", 512, LINES},
-    {"dam-s-example", 512, LINES},  {"dam-s-example", 2048, LINES},
-    {"fixed", 128, GATHERS},        {"fixed", 512, GATHERS},
-    {"bigbird", 512, GATHERS},      {"global(1, 33, 70)|window(2)", 1024, GATHERS},
-    {"bigbird", 2048, GATHERS},     {"dense", 128, ROWS},
-    {"longformer", 128, ROWS},      {"window(2)", 512, ROWS},
-    {"bigbird", 1024, ROWS},        {"star", 2048, AS_IT_IS},
-    {"fixed", 1024, AS_IT_IS},      {"logsparse", 1024, AS_IT_IS},
-    {"longformer", 1024, AS_IT_IS}, {"blockbert-3", 1024, AS_IT_IS},
+    {"dense", 128, TILES},
+    {"dense", 512, TILES},
+    {"dense", 1024, TILES},
+    {"causal", 512, TILES},
+    {"blockbert-3", 2048, TILES},
+    {"logsparse", 128, MIXED},
+    {"longformer", 512, MIXED},
+    {"dam-s-example", 512, MIXED},
+    {"blockbert-2", 512, TILES},
+    {"longformer", 512, TILES},
+    {"bigbird", 256, TILES},
+    {"none", 128, AS_IT_IS},
+    {"star", 128, LINES},
+    {"star", 2048, LINES},
+    {"logsparse", 128, LINES},
+    {"logsparse", 512, LINES},
+    {"logsparse", 2048, LINES},
+    {"logsparse", 4096, LINES},
+    {"strided", 128, LINES},
+    {"strided", 512, LINES},
+    {"longformer", 128, LINES},
+    {"longformer", 2048, LINES},
+    {"bigbird", 128, LINES},
+    {"bigbird", 512, LINES},
+    {"bigbird", 2048, LINES},
+    {"random(0.01)", 512, LINES},
+    {"dam-s-example", 512, LINES},
+    {"dam-s-example", 2048, LINES},
+    {"fixed", 128, GATHERS},
+    {"fixed", 512, GATHERS},
+    {"bigbird", 512, GATHERS},
+    {"global(1, 33, 70)|window(2)", 1024, GATHERS},
+    {"bigbird", 2048, GATHERS},
+    {"dense", 128, ROWS},
+    {"longformer", 128, ROWS},
+    {"window(2)", 512, ROWS},
+    {"bigbird", 1024, ROWS},
+    {"star", 2048, AS_IT_IS},
+    {"fixed", 1024, AS_IT_IS},
+    {"logsparse", 1024, AS_IT_IS},
+    {"longformer", 1024, AS_IT_IS},
+    {"blockbert-3", 1024, AS_IT_IS},
+    {"dense", 128, TILES, ABI_SOFT_BIAS},
+    {"dense", 512, TILES, ABI_SOFT_SCALE},
+    {"causal", 512, TILES, ABI_SOFT_BIAS},
+    {"bigbird", 512, AS_IT_IS, ABI_SOFT_BIAS},
 };
+enum { SOFT_LONGEST = 512 };
 
 enum { PROBES = sizeof probes / sizeof *probes };
 
@@ -97,8 +124,8 @@ struct lab {
     const struct target *target;
     struct features features;
     struct cache *cache;
-    void *tensor[8]; /* [LONGEST][HEADS][HEAD_DIM], longer than any probe's */
-    float *lse;
+    void *tensor[8];               /* [LONGEST][HEADS][HEAD_DIM], longer than any probe's */
+    float *lse, *soft, *grad_soft; /* [HEADS][SOFT_LONGEST][SOFT_LONGEST] */
     uint8_t *workspace;
     uint64_t workspace_room;
 };
@@ -121,6 +148,10 @@ static void open_lab(struct lab *l)
             fill(l->features.dtype, l->tensor[k], count);
     }
     l->lse = memory_aligned((uint64_t)LONGEST * HEADS, sizeof *l->lse);
+    count = (uint64_t)SOFT_LONGEST * SOFT_LONGEST * HEADS;
+    l->soft = memory_aligned(count, sizeof *l->soft);
+    l->grad_soft = memory_aligned(count, sizeof *l->grad_soft);
+    fill(ABI_F32, (uint8_t *)l->soft, count);
 }
 
 static void close_lab(struct lab *l)
@@ -128,6 +159,8 @@ static void close_lab(struct lab *l)
     for (int k = 0; k < 8; k++)
         free(l->tensor[k]);
     free(l->lse);
+    free(l->soft);
+    free(l->grad_soft);
     free(l->workspace);
 }
 
@@ -147,6 +180,10 @@ static struct maskc_launch launch_of(struct lab *l, const struct maskc_kernel *k
         .lse = l->lse,
         .threads = 1,
     };
+    if (k->artifact->features.soft) {
+        m.soft = l->soft;
+        m.grad_soft = pass == MASKC_BACKWARD ? l->grad_soft : NULL;
+    }
     m.workspace_bytes = maskc_workspace_bytes(k, &m);
     if (m.workspace_bytes > l->workspace_room) {
         free(l->workspace);
@@ -205,12 +242,13 @@ static int time_kernel(struct lab *l, struct maskc_kernel *k, double seconds[PAS
 /* ---- one probe ---- */
 
 static struct maskc_kernel *compile(struct lab *l, const struct mask *m,
-                                    const struct calibration *c, struct error *e)
+                                    const struct features *f, const struct calibration *c,
+                                    struct error *e)
 {
     struct compile_request r = {.mask = m,
                                 .targets = &l->target,
                                 .n_targets = 1,
-                                .features = l->features,
+                                .features = *f,
                                 .calibration = c,
                                 .cache = l->cache};
     struct maskc_kernel *k = NULL;
@@ -260,13 +298,16 @@ static int open_probe(struct lab *l, const struct probe *probe, struct trial_ker
     struct mask_request request = {
         .name = probe->mask, .n = probe->n, .heads = HEADS, MASK_REQUEST_DEFAULTS};
     struct machine m = favoured(l->row, probe->favour);
+    struct features f = l->features;
+    f.soft = probe->soft;
     calibration_add(&k->machine, l->row, &m);
-    snprintf(t->name, sizeof t->name, "%s n=%u%s", probe->mask, probe->n, words[probe->favour]);
+    snprintf(t->name, sizeof t->name, "%s n=%u%s%s", probe->mask, probe->n,
+             words[probe->favour], probe->soft ? ", soft" : "");
     struct mask *mask = mask_load(&request, NULL, e);
     if (mask)
-        k->plan = plan_build(mask, l->target, &l->features, &k->machine.row[0].machine, e);
+        k->plan = plan_build(mask, l->target, &f, &k->machine.row[0].machine, e);
     if (k->plan)
-        k->kernel = compile(l, mask, &k->machine, e);
+        k->kernel = compile(l, mask, &f, &k->machine, e);
     if (k->plan)
         snprintf(t->lowering, 80, "%s", k->plan->forward.summary[0].lowering);
     mask_destroy(mask);
