@@ -33,18 +33,17 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
     free(rows);
 }
 
-static int fit_row(struct fitted *f, const struct target *t, double seconds,
+static int fit_row(struct fitted *f, const struct target *t, enum abi_soft soft, double seconds,
                    struct cache *cache, struct error *e)
 {
     const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
     f->machine = *f->row;
     f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
-    f->count = probes_time(&f->machine, t, f->dtype, seconds, cache, &f->time, e);
+    f->count = probes_time(&f->machine, t, f->dtype, soft, seconds, cache, &f->time, e);
     if (!f->count)
         return -1;
     for (int pass = 0; pass < PASSES; pass++)
         fit_pass(f, (enum machine_pass)pass);
-    f->machine.rate[PASS_DKV][RATE_PACK] = f->machine.rate[PASS_DQ][RATE_PACK];
     return 0;
 }
 
@@ -193,8 +192,8 @@ static void set_ceilings(struct machine *m, const struct ceilings *c, bool matri
 }
 
 /* f32, and bf16 where a matrix unit takes it: all other kernels go by one of the two. */
-static int measure(struct calibration *c, struct fitted *f, uint32_t *ret_count, double seconds,
-                   struct cache *cache, struct error *e)
+static int measure(struct calibration *c, struct fitted *f, uint32_t *ret_count,
+                   enum abi_soft soft, double seconds, struct cache *cache, struct error *e)
 {
     static const enum abi_dtype dtypes[] = {ABI_F32, ABI_BF16};
     progress_show("peaks");
@@ -208,7 +207,7 @@ static int measure(struct calibration *c, struct fitted *f, uint32_t *ret_count,
         f[k].row = machine_find(target_machine(t, &features), e);
         f[k].dtype = dtypes[k];
         ++*ret_count;
-        if (fit_row(&f[k], t, seconds / 2, cache, e))
+        if (fit_row(&f[k], t, soft, seconds / 2, cache, e))
             return -1;
         set_ceilings(&f[k].machine, &c->ceilings, matrix);
         calibration_add(c, f[k].row, &f[k].machine);
@@ -222,13 +221,14 @@ static int calibrate(const struct options *o, struct error *e)
     if (o->device && strcmp(o->device, "cpu"))
         return error_set(e, ERROR_INPUT, "--device %s: calibrate measures the device cpu alone",
                          o->device);
-    if (calibration_prepare(e))
+    enum abi_soft soft = ABI_SOFT_NONE;
+    if ((o->soft && soft_parse(o->soft, &soft, e)) || calibration_prepare(e))
         return -1;
     struct cache *cache = cache_open(NULL);
     struct calibration *c = memory_new(1, sizeof *c);
     struct fitted fitted[2] = {{0}};
     uint32_t count = 0;
-    int code = measure(c, fitted, &count, o->seconds > 0 ? o->seconds : 4, cache, e);
+    int code = measure(c, fitted, &count, soft, o->seconds > 0 ? o->seconds : 3, cache, e);
     progress_clear();
     if (!code)
         code = calibration_save(c, e);

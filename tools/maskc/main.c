@@ -42,8 +42,9 @@ const struct command commands[] = {
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
      "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
-     "measured wherever this CPU runs the target; --machine NAME has a row of the table instead.",
-     O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
+     "measured wherever this CPU runs the target; --machine NAME has a row of the table instead. With --soft kernels "
+     "beside a soft mask are measured, too, which takes as long again; else their rates are the table's.",
+     O(SOFT) | O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
     {0},

@@ -77,7 +77,7 @@ static const struct row rows[OPTION_COUNT] = {
 
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_OUTPUT, TEXT, AT(output)},
     [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_OUTPUT, FLAG, AT(json)},
-    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 4)", GROUP_LAUNCH, REAL, AT(seconds)},
+    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 3)", GROUP_LAUNCH, REAL, AT(seconds)},
     [OPTION_TABLE]     = {"table", 0, 0, "Rows for the table of machines (gen/cost/machines.c)", GROUP_OUTPUT, FLAG, AT(table)},
     [OPTION_PLOT]      = {"plot", 0, "FILE.svg", "Draw the times", GROUP_OUTPUT, TEXT, AT(plot)},
 };

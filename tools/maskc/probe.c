@@ -31,7 +31,6 @@ static const struct probe {
     const char *mask;
     uint32_t n;
     enum favour favour;
-    enum abi_soft soft;
 } probes[] = {
     {"dense", 128, TILES},
     {"dense", 512, TILES},
@@ -75,14 +74,19 @@ static const struct probe {
     {"logsparse", 1024, AS_IT_IS},
     {"longformer", 1024, AS_IT_IS},
     {"blockbert-3", 1024, AS_IT_IS},
-    {"dense", 128, TILES, ABI_SOFT_BIAS},
-    {"dense", 512, TILES, ABI_SOFT_SCALE},
-    {"causal", 512, TILES, ABI_SOFT_BIAS},
-    {"bigbird", 512, AS_IT_IS, ABI_SOFT_BIAS},
+    /* beside a soft mask, where that is asked for */
+    {"dense", 128, TILES},
+    {"dense", 512, TILES},
+    {"causal", 512, TILES},
+    {"bigbird", 512, AS_IT_IS},
 };
 enum { SOFT_LONGEST = 512 };
 
-enum { PROBES = sizeof probes / sizeof *probes };
+enum {
+    PROBES = sizeof probes / sizeof *probes,
+    SOFT_PROBES = 4,
+    HARD_PROBES = PROBES - SOFT_PROBES
+};
 
 /* ---- what is planned for ---- */
 
@@ -290,8 +294,8 @@ static void finish_probe(struct trial_kernel *k)
     plan_destroy(k->plan);
 }
 
-static int open_probe(struct lab *l, const struct probe *probe, struct trial_kernel *k,
-                      struct probe_time *t, struct error *e)
+static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft soft,
+                      struct trial_kernel *k, struct probe_time *t, struct error *e)
 {
     static const char *const words[] = {"",          ", by tiles", ", by lines", ", by gathers",
                                         ", by rows", ", mixed"};
@@ -299,10 +303,10 @@ static int open_probe(struct lab *l, const struct probe *probe, struct trial_ker
         .name = probe->mask, .n = probe->n, .heads = HEADS, MASK_REQUEST_DEFAULTS};
     struct machine m = favoured(l->row, probe->favour);
     struct features f = l->features;
-    f.soft = probe->soft;
+    f.soft = soft;
     calibration_add(&k->machine, l->row, &m);
     snprintf(t->name, sizeof t->name, "%s n=%u%s%s", probe->mask, probe->n,
-             words[probe->favour], probe->soft ? ", soft" : "");
+             words[probe->favour], soft ? ", soft" : "");
     struct mask *mask = mask_load(&request, NULL, e);
     if (mask)
         k->plan = plan_build(mask, l->target, &f, &k->machine.row[0].machine, e);
@@ -315,29 +319,29 @@ static int open_probe(struct lab *l, const struct probe *probe, struct trial_ker
 }
 
 /* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
-static int time_all(struct lab *l, double seconds, struct trial_kernel *kernel,
-                    struct probe_time *times, struct error *e)
+static int time_all(struct lab *l, uint32_t count, enum abi_soft soft, double seconds,
+                    struct trial_kernel *kernel, struct probe_time *times, struct error *e)
 {
-    for (uint32_t k = 0; k < PROBES; k++)
-        if (open_probe(l, &probes[k], &kernel[k], &times[k], e))
+    for (uint32_t k = 0; k < count; k++)
+        if (open_probe(l, &probes[k], k < HARD_PROBES ? ABI_SOFT_NONE : soft, &kernel[k],
+                       &times[k], e))
             return -1;
-    double start = thread_seconds();
-    for (uint32_t round = 0;
-         round == 0 || (round < MAX_ROUNDS && thread_seconds() - start < seconds); round++)
-        for (uint32_t k = 0; k < PROBES; k++) {
-            progress_show(times[k].name);
-            if (time_kernel(l, kernel[k].kernel, times[k].seconds, e))
-                return -1;
-        }
-    for (uint32_t k = 0; k < PROBES; k++)
+    const double end = thread_seconds() + seconds;
+    for (uint32_t k = 0; k < count || (k < MAX_ROUNDS * count && thread_seconds() < end); k++) {
+        progress_show(times[k % count].name);
+        if (time_kernel(l, kernel[k % count].kernel, times[k % count].seconds, e))
+            return -1;
+    }
+    for (uint32_t k = 0; k < count; k++)
         fill_rows(kernel[k].plan, &times[k]);
     return 0;
 }
 
 uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
-                     double seconds, struct cache *cache, struct probe_time **ret,
-                     struct error *e)
+                     enum abi_soft soft, double seconds, struct cache *cache,
+                     struct probe_time **ret, struct error *e)
 {
+    const uint32_t count = soft ? PROBES : HARD_PROBES;
     struct lab l = {.row = row,
                     .target = t,
                     .features = {.dtype = dtype, .head_dim = HEAD_DIM, .backward = true},
@@ -345,7 +349,7 @@ uint32_t probes_time(const struct machine *row, const struct target *t, enum abi
     struct probe_time *times = memory_new(PROBES, sizeof *times);
     struct trial_kernel *kernel = memory_new(PROBES, sizeof *kernel);
     open_lab(&l);
-    int code = time_all(&l, seconds, kernel, times, e);
+    int code = time_all(&l, count, soft, seconds, kernel, times, e);
     for (uint32_t k = 0; k < PROBES; k++)
         finish_probe(&kernel[k]);
     close_lab(&l);
@@ -353,5 +357,5 @@ uint32_t probes_time(const struct machine *row, const struct target *t, enum abi
     *ret = code ? NULL : times;
     if (code)
         free(times);
-    return code ? 0 : PROBES;
+    return code ? 0 : count;
 }

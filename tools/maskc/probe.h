@@ -14,7 +14,7 @@ struct probe_time {
 
 /* Times every probe for kernels of this type and returns how many; 0 with *e set. `row` is the machine
    that the target's kernels of this type are planned for. Every probe is timed at least once, again and
-   again until so many seconds are over. The caller frees *ret. */
+   again until so many seconds are over. With `soft` some have such a mask as well. The caller frees *ret. */
 uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
-                     double seconds, struct cache *cache, struct probe_time **ret,
-                     struct error *e);
+                     enum abi_soft soft, double seconds, struct cache *cache,
+                     struct probe_time **ret, struct error *e);
