@@ -251,8 +251,18 @@ static bool heads_balance(const struct device_launch *l, const u64 *cost, u64 su
     return last <= even + even / LOSS;
 }
 
-/* A head is best one thread's: what one phase or item leaves to another is in its cache then, and no
-   thread waits for others between phases. */
+/* Does what a phase or an item leaves to another stay in a core's cache anyway? */
+static bool leaves_little(const struct device_launch *l, u64 team)
+{
+    enum { LITTLE = 1 << 20 };
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (has_partials(&l->args, l->phases[k].over))
+            return false;
+    return l->args.pack_stride * indices(&l->args, ABI_OVER_HEADS) <= LITTLE * team;
+}
+
+/* A head is best one thread's: what it leaves to itself is in its cache then, and no thread waits for
+   others between phases. */
 static bool takes_heads(const struct device_launch *l, u64 team)
 {
     enum { MOST_HEADS = 256 };
@@ -260,7 +270,7 @@ static bool takes_heads(const struct device_launch *l, u64 team)
     for (uint32_t k = 0; k < l->n_phases; k++)
         if (l->phases[k].over == ABI_OVER_WORK)
             return false;
-    if (l->args.heads > MOST_HEADS)
+    if (l->args.heads > MOST_HEADS || leaves_little(l, team))
         return false;
     return team == 1 || heads_balance(l, cost, head_costs(l, cost), team);
 }
@@ -289,7 +299,7 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
 {
     const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
     const bool whole = takes_heads(l, team);
-#pragma omp parallel num_threads((int)team) if (team > 1)
+#pragma omp parallel num_threads((int)team)
     {
         u64 thread = (u64)omp_get_thread_num();
         u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
@@ -305,6 +315,19 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
     }
 }
 
+static void run_alone(const struct device_code *c, const struct device_launch *l)
+{
+    const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    if (takes_heads(l, 1)) {
+        for (u64 k = 0; k < heads; k++)
+            run_head(c, l, (u32)(k % slice), (u32)(k / slice), 0);
+        return;
+    }
+    for (uint32_t p = 0; p < l->n_phases; p++)
+        entry_of(c, &l->phases[p])(&l->args, 0, indices(&l->args, l->phases[p].over),
+                                   l->args.scratch);
+}
+
 static int cpu_launch_phases(const struct device_code *c, const struct device_launch *l,
                              struct error *e)
 {
@@ -314,7 +337,11 @@ static int cpu_launch_phases(const struct device_code *c, const struct device_la
         u64 count = indices(&l->args, l->phases[p].over);
         most = count > most ? count : most;
     }
-    run_team(c, l, l->workers < most ? l->workers : most ? most : 1);
+    u64 team = l->workers < most ? l->workers : most;
+    if (team > 1)
+        run_team(c, l, team);
+    else
+        run_alone(c, l);
     return 0;
 }
 
