@@ -3,130 +3,21 @@
    host's, and it keeps count of contexts, modules and memory, so that what is not given back
    shows. A launch copies its arguments. Written against cuda.h's prototypes. */
 #include "tests/kernels/fake_driver.h"
-#include "runtime/device/cuda_symbols.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 __attribute__((visibility("default"))) struct fake fake_driver = {.capability = 86};
 
-enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
+#define FAKE_GPU fake_driver
+enum { FAKE_PROCESSORS = 132 };
+#include "tests/fake_cuda.h"
 
 /* Every call counts, and may be the one that fails. */
-static int count_call(void)
+static int count_call(const char *name)
 {
+    (void)name;
     return ++fake_driver.calls == fake_driver.fail_at ? INJECTED : 0;
-}
-
-#define FAKE(name, ...)                                           \
-    __attribute__((visibility("default"))) int name(__VA_ARGS__); \
-    int name(__VA_ARGS__)
-#define COUNTED       \
-    if (count_call()) \
-    return INJECTED
-#define INSIDE               \
-    COUNTED;                 \
-    if (!fake_driver.pushed) \
-    return INVALID_CONTEXT
-
-FAKE(cuInit, unsigned flags)
-{
-    return (int)flags;
-}
-
-FAKE(cuDriverGetVersion, int *version)
-{
-    *version = 13000;
-    return 0;
-}
-
-FAKE(cuGetErrorName, int result, const char **name)
-{
-    *name = result == INJECTED ? "CUDA_ERROR_INJECTED" : "CUDA_ERROR_OTHER";
-    return 0;
-}
-
-FAKE(cuGetErrorString, int result, const char **text)
-{
-    *text = result == INJECTED ? "asked for by the test" : "another error";
-    return 0;
-}
-
-FAKE(cuDeviceGetCount, int *count)
-{
-    *count = 2;
-    return 0;
-}
-
-FAKE(cuDeviceGet, cu_device *device, int ordinal)
-{
-    COUNTED;
-    *device = ordinal;
-    return 0;
-}
-
-FAKE(cuDeviceGetName, char *name, int length, cu_device device)
-{
-    snprintf(name, (size_t)length, "Fake %d", device);
-    return 0;
-}
-
-FAKE(cuDeviceGetAttribute, int *value, int attribute, cu_device device)
-{
-    (void)device;
-    *value = attribute == CU_MULTIPROCESSOR_COUNT       ? 132
-             : attribute == CU_COMPUTE_CAPABILITY_MAJOR ? fake_driver.capability / 10
-                                                        : fake_driver.capability % 10;
-    return 0;
-}
-
-FAKE(cuDevicePrimaryCtxRetain, struct cu_context **context, cu_device device)
-{
-    COUNTED;
-    fake_driver.contexts++;
-    *context = (struct cu_context *)(size_t)(16 + device);
-    return 0;
-}
-
-FAKE(cuDevicePrimaryCtxRelease_v2, cu_device device)
-{
-    (void)device;
-    fake_driver.contexts--;
-    return 0;
-}
-
-FAKE(cuCtxGetCurrent, struct cu_context **context)
-{
-    COUNTED;
-    *context = NULL;
-    return 0;
-}
-
-FAKE(cuCtxGetDevice, cu_device *device)
-{
-    COUNTED;
-    *device = 0;
-    return 0;
-}
-
-FAKE(cuCtxPushCurrent_v2, struct cu_context *context)
-{
-    COUNTED;
-    fake_driver.pushed += context != NULL;
-    return context ? 0 : INVALID_CONTEXT;
-}
-
-FAKE(cuCtxPopCurrent_v2, struct cu_context **context)
-{
-    *context = NULL;
-    fake_driver.pushed--;
-    return 0;
-}
-
-FAKE(cuCtxSynchronize, void)
-{
-    INSIDE;
-    return 0;
 }
 
 FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned count,

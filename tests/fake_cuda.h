@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every libcuda.so.1 that is none has in common: errors, devices, contexts. Before it is included
+   FAKE_GPU names the struct that counts (contexts, pushed, capability, calls, fail_at), FAKE_PROCESSORS is
+   how many a device has, and count_call(name) counts a call and says whether it is the one that fails.
+   Written against cuda.h's prototypes. */
+#pragma once
+#include "runtime/device/cuda_symbols.h"
+#include <stdio.h>
+
+enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
+
+static int count_call(const char *name);
+
+#define FAKE(name, ...)                                           \
+    __attribute__((visibility("default"))) int name(__VA_ARGS__); \
+    int name(__VA_ARGS__)
+#define COUNTED               \
+    if (count_call(__func__)) \
+    return INJECTED
+#define INSIDE            \
+    COUNTED;              \
+    if (!FAKE_GPU.pushed) \
+    return INVALID_CONTEXT
+
+FAKE(cuInit, unsigned flags)
+{
+    return (int)flags;
+}
+
+FAKE(cuDriverGetVersion, int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+FAKE(cuGetErrorName, int result, const char **name)
+{
+    *name = result == INJECTED ? "CUDA_ERROR_INJECTED" : "CUDA_ERROR_OTHER";
+    return 0;
+}
+
+FAKE(cuGetErrorString, int result, const char **text)
+{
+    *text = result == INJECTED ? "asked for by the test" : "another error";
+    return 0;
+}
+
+FAKE(cuDeviceGetCount, int *count)
+{
+    *count = 2;
+    return 0;
+}
+
+FAKE(cuDeviceGet, cu_device *device, int ordinal)
+{
+    COUNTED;
+    *device = ordinal;
+    return 0;
+}
+
+FAKE(cuDeviceGetName, char *name, int length, cu_device device)
+{
+    snprintf(name, (size_t)length, "Fake %d", device);
+    return 0;
+}
+
+FAKE(cuDeviceGetAttribute, int *value, int attribute, cu_device device)
+{
+    (void)device;
+    *value = attribute == CU_MULTIPROCESSOR_COUNT       ? FAKE_PROCESSORS
+             : attribute == CU_COMPUTE_CAPABILITY_MAJOR ? FAKE_GPU.capability / 10
+                                                        : FAKE_GPU.capability % 10;
+    return 0;
+}
+
+FAKE(cuDevicePrimaryCtxRetain, struct cu_context **context, cu_device device)
+{
+    COUNTED;
+    FAKE_GPU.contexts++;
+    *context = (struct cu_context *)(size_t)(16 + device);
+    return 0;
+}
+
+FAKE(cuDevicePrimaryCtxRelease_v2, cu_device device)
+{
+    (void)device;
+    FAKE_GPU.contexts--;
+    return 0;
+}
+
+FAKE(cuCtxGetCurrent, struct cu_context **context)
+{
+    COUNTED;
+    *context = NULL;
+    return 0;
+}
+
+FAKE(cuCtxGetDevice, cu_device *device)
+{
+    COUNTED;
+    *device = 0;
+    return 0;
+}
+
+FAKE(cuCtxPushCurrent_v2, struct cu_context *context)
+{
+    COUNTED;
+    FAKE_GPU.pushed += context != NULL;
+    return context ? 0 : INVALID_CONTEXT;
+}
+
+FAKE(cuCtxPopCurrent_v2, struct cu_context **context)
+{
+    *context = NULL;
+    FAKE_GPU.pushed--;
+    return 0;
+}
+
+FAKE(cuCtxSynchronize, void)
+{
+    INSIDE;
+    return 0;
+}
