@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the chooser must find: masks whose best lowering is known, and on CUDA cut rows, residue classes
+   and tall strips; these plans hold their mask as all do. */
+#include "gen/plan/plan.h"
+#include "masks/base/memory.h"
+#include "tests/gen/plain_plan.h"
+#include "tests/gen/random_mask.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct plan *plan_of(struct pattern *pattern, struct mask **m)
+{
+    struct error e = {0};
+    struct features f = {.head_dim = 64, .backward = true};
+    *m = mask_new(1, 1, &pattern, "test");
+    return plan_build(*m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), &e);
+}
+
+static struct pattern *made(uint32_t n, bool (*on)(uint32_t n, uint32_t i, uint32_t j))
+{
+    uint8_t *bytes = memory_new((size_t)n * n, 1);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < n; j++)
+            bytes[(size_t)i * n + j] = on(n, i, j);
+    struct pattern *p = pattern_from_bytes(bytes, n, n);
+    free(bytes);
+    return p;
+}
+
+static bool dense(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i < n && j < n;
+}
+
+static bool none(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i >= n && j >= n;
+}
+
+static bool halves(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i / (n / 2) == j / (n / 2);
+}
+
+static bool causal(uint32_t n, uint32_t i, uint32_t j)
+{
+    return j <= i && i < n;
+}
+
+static bool distances(uint32_t n, uint32_t i, uint32_t j)
+{
+    uint32_t d = i > j ? i - j : j - i;
+    bool border = !i || !j || i == n - 1 || j == n - 1;
+    return d && (border || d == 1 || d == 2 || d == 5 || d == 11 || d == 30);
+}
+
+static bool long_row(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i == j || (i == 5 && j < n);
+}
+
+static bool band_and_stride(uint32_t n, uint32_t i, uint32_t j)
+{
+    return (i % 25 == j % 25 || i - j + 25 < 51) && i < n;
+}
+
+static bool checkers(uint32_t n, uint32_t i, uint32_t j)
+{
+    return (i * 2654435761u ^ j * 2246822519u) >> 7 & 1 && i < n;
+}
+
+static bool stride(uint32_t n, uint32_t i, uint32_t j)
+{
+    return (i + 16 * n - j) % 16 == 0;
+}
+
+static bool strided(uint32_t n, uint32_t i, uint32_t j)
+{
+    uint32_t d = i > j ? i - j : j - i;
+    return i < n && (d <= 45 || d % 45 == 0);
+}
+
+static void test_chooser(void **state)
+{
+    (void)state;
+    static const struct {
+        bool (*on)(uint32_t n, uint32_t i, uint32_t j);
+        uint32_t n;
+        const char *lowering;
+        double speedup;
+    } rows[] = {
+        {dense, 128, "dense", 0.99},
+        {dense, 100, "dense", 0.99},
+        {none, 128, "empty", 4},
+        {halves, 256, "blocks", 1.6},
+        {causal, 128, "tiles", 1.3},
+        {causal, 1024, "tiles+blocks", 1.7},
+        {distances, 128, "diagonal+rows", 2},
+        {checkers, 128, "dense", 0.99},
+        {stride, 512, "residue", 4},
+        {strided, 2048, "tiles+diagonal+residue", 3},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct mask *m;
+        struct plan *p = plan_of(made(rows[k].n, rows[k].on), &m);
+        const struct plan_summary *s = &p->forward.summary[0];
+        assert_string_equal(s->lowering, rows[k].lowering);
+        assert_true(s->dense_predicted / s->predicted > rows[k].speedup);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+}
+
+/* A long band costs its edge: few table rows, whatever its width. */
+static void test_long_band(void **state)
+{
+    (void)state;
+    const uint32_t n = 65536, w = 256;
+    struct pattern *band = pattern_new(n);
+    for (uint32_t i = 0; i < n; i++) {
+        pattern_add(band, i, i < w ? 0 : i - w, i + w + 1 < n ? i + w + 1 : n);
+        pattern_row(band, i);
+    }
+    struct mask *m;
+    struct error e = {0};
+    struct plan *p = plan_of(pattern_finish(band), &m);
+    assert_int_equal(plan_check(p, m, &e), 0);
+    assert_int_equal(p->forward.n_items, n / 32);
+    assert_true(p->forward.n_ranges <= n / 32 && p->forward.n_tiles <= 4 * n / 32);
+    assert_true(p->forward.n_patterns < 20);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+/* What kernels for CUDA do in two launches, and in strips of 128 rows. */
+static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
+{
+    struct error e = {0};
+    struct features f = {.dtype = ABI_BF16, .head_dim = head_dim, .backward = true};
+    const struct target *t = target_find("sm_80", &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    if (!p || plan_check(p, m, &e))
+        fail_msg("%s", e.text);
+    return p;
+}
+
+static u32 count_late(const struct plan_pass *t)
+{
+    u32 late = 0;
+    for (u64 k = 0; k < t->n_items; k++)
+        late += item_resumes(&t->items[k]);
+    return late;
+}
+
+/* The row is cut into parts with a seat each; each lie about them is found. */
+static void test_cut_rows(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct pattern *pattern = made(2100, long_row);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    struct plan *p = cuda_plan(m, 64);
+    struct plan_pass *t = &p->forward;
+    assert_true(p->features.cut_rows && !p->features.shared_rows && !p->features.tall);
+    assert_true(t->seats >= 2);
+    assert_int_equal(t->layer_work[0][2], 1);
+    assert_int_equal(count_late(t), 1);
+    struct abi_item *join = &t->items[t->work[t->layer_work[0][1] - 1].item];
+    assert_true(join->seats == t->seats && !join->pieces && join->row0 == 5);
+    assert_true(t->items[0].partial && t->items[1].partial);
+    u32 *const fields[] = {&join->seats, &join->resume[0], &t->items[0].seat, &t->items[1].row0,
+                           &t->items[1].seats};
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
+        *fields[k] ^= 1;
+        assert_int_not_equal(plan_check(p, m, &e), 0);
+        *fields[k] ^= 1;
+    }
+    t->layer_work[0][2]--;
+    assert_int_not_equal(plan_check(p, m, &e), 0);
+    t->layer_work[0][2]++;
+    assert_int_equal(plan_check(p, m, &e), 0);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+/* At D = 64 the band goes on where the classes left it; at 256 classes have all or there are none. */
+static void test_strides(void **state)
+{
+    (void)state;
+    struct pattern *pattern = made(1025, band_and_stride);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    struct plan *shared = cuda_plan(m, 64), *whole = cuda_plan(m, 256);
+    assert_true(shared->features.shared_rows && !whole->features.shared_rows);
+    assert_true(shared->forward.uses & ABI_PARTIAL && shared->transposed.uses & ABI_PARTIAL);
+    assert_false((whole->forward.uses | whole->transposed.uses) & ABI_PARTIAL);
+    assert_int_equal(shared->forward.layer_work[0][2], count_late(&shared->forward));
+    assert_true(shared->forward.summary[0].executed_fraction < 0.13);
+    plan_destroy(shared);
+    plan_destroy(whole);
+    mask_destroy(m);
+}
+
+static void test_tall_strips(void **state)
+{
+    (void)state;
+    struct pattern *pattern = made(700, dense);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    struct plan *tall = cuda_plan(m, 128), *low = cuda_plan(m, 64);
+    assert_true(tall->features.tall && tall->strip_rows == 128);
+    assert_true(!low->features.tall && low->strip_rows == 64);
+    plan_destroy(tall);
+    plan_destroy(low);
+    mask_destroy(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chooser),   cmocka_unit_test(test_cut_rows),
+        cmocka_unit_test(test_strides),   cmocka_unit_test(test_tall_strips),
+        cmocka_unit_test(test_long_band),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
