@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/attention.h"
 #include "gen/target.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include "model/mask.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"

@@ -3,7 +3,7 @@
    lie in the fused projection of query, key and value. Pointers of a call are the device's. */
 #pragma once
 #include "masks/mask.h"
-#include "model/config.h"
+#include "model/checkpoint/config.h"
 #include "model/element.h"
 #include "runtime/maskc.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading an engine, and the memory of its rooms; the passes are in forward.c. */
+/* Loading an engine, and the memory of its rooms; the CPU's pass is forward.c. */
 #include "model/engine.h"
 #include "masks/base/memory.h"
+#include "model/checkpoint/json.h"
 #include "model/device/pass.h"
 #include "model/encoder.h"
-#include "model/json.h"
 #include <omp.h>
 #include <stdlib.h>
 

@@ -10,9 +10,9 @@
    read where the file is mapped. A room grows to engine_room_bytes() of its largest batch and stops
    allocating then. */
 #pragma once
-#include "model/sentence.h"
+#include "model/checkpoint/sentence.h"
+#include "model/checkpoint/weights.h"
 #include "model/tokenizer/tokenizer.h"
-#include "model/weights.h"
 
 struct engine_options {
     const char *mask; /* as maskc's MASK argument; null: the model's own, else dense */

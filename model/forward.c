@@ -1,244 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The encoder's pass over a packed batch. Rows are worked off in panels: between two attentions a
-   panel goes through output, LayerNorm, feed forward, LayerNorm and the next layer's projection on one
-   thread, so that what lies between the products stays in that core's cache. A batch with few rows for
-   each thread is one panel, and every product is divided among the threads ("team"). */
+/* The encoder's pass over a packed batch: the batch is checked, its rows are divided into panels, rooms
+   and products are made for them; then panels and attentions take turns, layer by layer. */
+#include "model/forward.h"
 #include "masks/base/memory.h"
 #include "model/device/pass.h"
-#include "model/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANEL_ROWS = 256, TEAM_ROWS = 32, CHUNK_ROWS = 16 };
+enum { PANEL_ROWS = 256, TEAM_ROWS = 32 };
 
-enum product_id {
-    PRODUCT_PROJECTION,
-    PRODUCT_OUTPUT,
-    PRODUCT_INNER,
-    PRODUCT_OUTER,
-    PRODUCT_OUTER_ADDS,
-    PRODUCT_COUNT
-};
-
-struct pass {
-    const struct engine *g;
-    const struct encoder *c;
-    const struct sequence *list;
-    struct engine_room *room;
-    struct arena *arena;
-    uint32_t tokens, longest, panel, panels;
-    bool team;
-    uint32_t sharers; /* threads of a team that each take slices of the feed forward; 1: none */
-    const struct product *whole[PRODUCT_COUNT],
-        *last[PRODUCT_COUNT]; /* of a panel, the last one */
-};
-
-/* Rows first .. first + rows on one thread, or on all in a team. */
-struct part {
-    const struct pass *p;
-    struct panel_room *room;
-    const struct product *const *product;
-    uint32_t first, rows;
-    double *seconds; /* null: not measured */
-};
-
-static void lap(const struct part *part, enum engine_phase phase, double *since)
-{
-    if (!part->seconds)
-        return;
-    double now = omp_get_wtime();
-    part->seconds[phase] += now - *since;
-    *since = now;
-}
-
-static void *rows_at(const struct pass *p, void *base, uint64_t row, uint64_t columns)
+void *pass_rows(const struct pass *p, void *base, uint64_t row, uint64_t columns)
 {
     return (uint8_t *)base + row * columns * element_bytes(p->g->dtype);
 }
-
-/* ---- the steps of a part ---- */
-
-static void norm_some(const struct part *part, const struct norm *n, uint32_t at, uint32_t rows,
-                      bool residual)
-{
-    const struct pass *p = part->p;
-    float *x = part->room->sum + (uint64_t)at * n->size;
-    void *y = rows_at(p, p->room->hidden, (uint64_t)part->first + at, n->size);
-    if (p->g->dtype == ELEMENT_BF16)
-        p->c->rows->norm_bf16(n, rows, x, residual ? y : NULL, y);
-    else
-        p->c->rows->norm_f32(n, rows, x, residual ? y : NULL, y);
-}
-
-static uint32_t chunk_rows(const struct part *part, uint32_t at)
-{
-    uint32_t left = part->rows - at;
-    return left < CHUNK_ROWS ? left : CHUNK_ROWS;
-}
-
-/* hidden = norm(sum + hidden), or norm(sum). */
-static void norm(const struct part *part, const struct norm *n, bool residual)
-{
-    if (!part->p->team) {
-        norm_some(part, n, 0, part->rows, residual);
-        return;
-    }
-#pragma omp parallel for
-    for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS)
-        norm_some(part, n, at, chunk_rows(part, at), residual);
-}
-
-static uint32_t sequence_of(const struct pass *p, uint32_t row)
-{
-    uint32_t low = 0, high = p->room->sequences;
-    while (high - low > 1) {
-        uint32_t middle = (low + high) / 2;
-        if ((uint32_t)p->room->offsets[middle] <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void embed(const struct part *part)
-{
-    const struct pass *p = part->p;
-    const struct encoder *c = p->c;
-    uint32_t s = sequence_of(p, part->first), size = p->g->config.hidden;
-    for (uint32_t k = 0; k < part->rows; k++) {
-        while ((uint32_t)p->room->offsets[s + 1] <= part->first + k)
-            s++;
-        uint32_t at = part->first + k - (uint32_t)p->room->offsets[s];
-        const struct sequence *from = &p->list[s];
-        float *sum = part->room->sum + (uint64_t)k * size;
-        tensor_to_f32(c->words, (uint64_t)from->number[at] * size, size, sum);
-        c->rows->add3(size, sum, c->positions + (uint64_t)at * size,
-                      c->types + (at < from->first_part ? 0 : size), sum);
-    }
-}
-
-static int project(const struct part *part, uint32_t layer)
-{
-    const struct pass *p = part->p;
-    const struct linear *l = &p->c->layer[layer].projection;
-    return linear_run(
-        part->product[PRODUCT_PROJECTION], l, rows_at(p, p->room->hidden, part->first, l->in),
-        rows_at(p, p->arena->projection, part->first, l->out), &part->room->product);
-}
-
-static int begin(const struct part *part)
-{
-    double since = part->seconds ? omp_get_wtime() : 0;
-    embed(part);
-    norm(part, &part->p->c->embeddings_norm, false);
-    lap(part, PHASE_EMBEDDINGS, &since);
-    int r = project(part, 0);
-    lap(part, PHASE_PROJECTION, &since);
-    return r;
-}
-
-/* ---- feed forward ---- */
-
-static void activate_some(const struct part *part, uint32_t at, uint32_t rows, uint32_t width)
-{
-    uint64_t first = (uint64_t)at * width;
-    part->p->c->rows->gelu_bf16((uint64_t)rows * width, part->room->between + first,
-                                (uint16_t *)part->room->inner + first);
-}
-
-static void activate(const struct part *part, uint32_t width)
-{
-    if (!part->p->team || part->p->sharers > 1) {
-        activate_some(part, 0, part->rows, width);
-        return;
-    }
-#pragma omp parallel for
-    for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS)
-        activate_some(part, at, chunk_rows(part, at), width);
-}
-
-/* sum = or += what slice k says of x. */
-static int feed_slice(const struct part *part, const struct layer *l, uint32_t k, bool adds)
-{
-    const struct pass *p = part->p;
-    struct panel_room *room = part->room;
-    const struct linear *inner = &l->inner[k];
-    if (linear_run(part->product[PRODUCT_INNER], inner,
-                   rows_at(p, p->room->hidden, part->first, inner->in),
-                   p->c->own_gelu ? room->between : room->inner, &room->product) < 0)
-        return -1;
-    if (p->c->own_gelu)
-        activate(part, inner->out);
-    return linear_run(part->product[adds ? PRODUCT_OUTER_ADDS : PRODUCT_OUTER], &l->outer[k],
-                      room->inner, room->sum, &room->product);
-}
-
-/* Slices first, first + step, ... */
-static int feed_slices(const struct part *part, const struct layer *l, uint32_t first,
-                       uint32_t step)
-{
-    int r = 0;
-    for (uint32_t k = first; k < part->p->c->slices && r == 0; k += step)
-        r = feed_slice(part, l, k, k > first);
-    return r;
-}
-
-/* Each thread into a sum of its own; all of them into the first. */
-static int feed_shared(const struct part *part, const struct layer *l)
-{
-    const struct pass *p = part->p;
-    struct panel_room *room = p->arena->panel;
-    const uint32_t size = l->outer->out;
-    int failed = 0;
-#pragma omp parallel num_threads(p->sharers) reduction(| : failed)
-    {
-        uint32_t t = (uint32_t)omp_get_thread_num(), all = (uint32_t)omp_get_num_threads();
-        struct part own = *part;
-        own.room = &room[t];
-        failed |= feed_slices(&own, l, t, all) < 0;
-#pragma omp barrier
-#pragma omp for
-        for (uint32_t at = 0; at < part->rows; at += CHUNK_ROWS)
-            for (uint32_t k = 1; k < all; k++)
-                p->c->rows->add_f32((uint64_t)chunk_rows(part, at) * size,
-                                    room[k].sum + (uint64_t)at * size,
-                                    room->sum + (uint64_t)at * size);
-    }
-    return failed ? -1 : 0;
-}
-
-static int feed(const struct part *part, const struct layer *l)
-{
-    return part->p->sharers > 1 ? feed_shared(part, l) : feed_slices(part, l, 0, 1);
-}
-
-/* What follows the attention of a layer, up to the attention of the next. */
-static int go_on(const struct part *part, uint32_t layer)
-{
-    const struct pass *p = part->p;
-    const struct layer *l = &p->c->layer[layer];
-    struct panel_room *room = part->room;
-    double since = part->seconds ? omp_get_wtime() : 0;
-    if (linear_run(part->product[PRODUCT_OUTPUT], &l->output,
-                   rows_at(p, p->arena->context, part->first, l->output.in), room->sum,
-                   &room->product) < 0)
-        return -1;
-    lap(part, PHASE_OUTPUT, &since);
-    norm(part, &l->output_norm, true);
-    lap(part, PHASE_NORMS, &since);
-    if (feed(part, l) < 0)
-        return -1;
-    lap(part, PHASE_FEED_FORWARD, &since);
-    norm(part, &l->outer_norm, true);
-    lap(part, PHASE_NORMS, &since);
-    int r = layer + 1 < p->g->config.layers ? project(part, layer + 1) : 0;
-    lap(part, PHASE_PROJECTION, &since);
-    return r;
-}
-
-/* ---- the pass ---- */
 
 enum { BEFORE_LAYERS = -1 };
 
@@ -252,7 +27,7 @@ static int run_panel(const struct pass *p, uint32_t k, int layer)
         part.rows = p->tokens - part.first;
         part.product = p->last;
     }
-    return layer == BEFORE_LAYERS ? begin(&part) : go_on(&part, (uint32_t)layer);
+    return layer == BEFORE_LAYERS ? panel_begin(&part) : panel_go_on(&part, (uint32_t)layer);
 }
 
 static int run_panels(const struct pass *p, int layer)
@@ -291,7 +66,7 @@ static int attend(const struct pass *p, uint32_t layer, struct error *e)
     uint64_t columns = (uint64_t)a->heads * a->padded_dim;
     if (w)
         w->layer(w->context, layer, p->arena->projection,
-                 rows_at(p, p->arena->projection, 1, columns), 3 * columns, a->padded_dim);
+                 pass_rows(p, p->arena->projection, 1, columns), 3 * columns, a->padded_dim);
     double since = omp_get_wtime();
     int r = attention_run(a, &call, e);
     if (p->room->seconds)

@@ -4,7 +4,7 @@
 #include "masks/base/file.h"
 #include "masks/load.h"
 #include "masks/write.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include "runtime/artifact/artifact.h"
 #include <stdlib.h>
 #include <xxhash.h>

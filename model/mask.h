@@ -3,7 +3,7 @@
    "maskc": {"mask": FILE, "hash": .., "transform": ".."}. */
 #pragma once
 #include "masks/mask.h"
-#include "model/config.h"
+#include "model/checkpoint/config.h"
 
 /* The mask that `name` means (as maskc's MASK argument), at the model's positions, for its heads and
    layers or for one of them that serves all. Null with *e set. */

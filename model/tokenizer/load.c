@@ -2,7 +2,7 @@
 /* From a model's folder, or a vocabulary in memory, to a tokenizer. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include "model/tokenizer/settings.h"
 #include "model/tokenizer/tokenizer.h"
 #include <stdlib.h>

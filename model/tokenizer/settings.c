@@ -3,7 +3,7 @@
    tokenizer.json must be that part, anything else is refused. See settings.h. */
 #include "model/tokenizer/settings.h"
 #include "masks/base/memory.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.json: what is let through is within its limits and is read again as it was written. */
-#include "model/config.h"
-#include "model/json.h"
+#include "model/checkpoint/config.h"
+#include "model/checkpoint/json.h"
 #include "tests/fuzz/check.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of a model's folder: what config.json and sentence-transformers' files may say, what is
    refused by name; and the floating types of its tensors. */
-#include "masks/base/file.h"
 #include "masks/base/text.h"
-#include "model/config.h"
+#include "model/checkpoint/config.h"
+#include "model/checkpoint/json.h"
+#include "model/checkpoint/sentence.h"
 #include "model/element.h"
-#include "model/json.h"
-#include "model/sentence.h"
+#include "tests/model/model_files.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,22 +17,11 @@
 
 #include <cmocka.h>
 
-static char folder[] = "/tmp/maskbert-config-XXXXXX";
-
 /* What is said later in an object counts. */
 static const char config[] =
     "{\"architectures\": [\"BertModel\"], \"model_type\": \"bert\", \"vocab_size\": 13, "
     "\"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
     "\"intermediate_size\": 12, \"max_position_embeddings\": 6";
-
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-    struct error e = {0};
-    char *path = path_join(folder, name);
-    if (file_write(path, bytes, size, &e) < 0)
-        fail_msg("%s", e.text);
-    free(path);
-}
 
 static const struct {
     const char *key, *error;
@@ -95,17 +84,18 @@ static void sentences_are_pooled_as_said(void **state)
 {
     (void)state;
     struct error e = {0};
-    char *inner = path_join(folder, "1_Pooling");
+    char *inner = path_join(model_folder, "1_Pooling");
     assert_int_equal(file_make_directory(inner, &e), 0);
-    write_file("sentence_bert_config.json", "{\"max_seq_length\": 256}", 23);
+    model_write("sentence_bert_config.json", "{\"max_seq_length\": 256}", 23);
     for (size_t k = 0; k < sizeof sentences / sizeof *sentences; k++) {
         struct sentence_settings s = {0};
-        write_file("modules.json", sentences[k].modules, strlen(sentences[k].modules));
-        write_file("1_Pooling/config.json", sentences[k].pooling, strlen(sentences[k].pooling));
-        int r = sentence_read(folder, &s, &e);
+        model_write("modules.json", sentences[k].modules, strlen(sentences[k].modules));
+        model_write("1_Pooling/config.json", sentences[k].pooling,
+                    strlen(sentences[k].pooling));
+        int r = sentence_read(model_folder, &s, &e);
         assert_int_equal(r < 0, sentences[k].error != NULL);
         if (r < 0) {
-            assert_string_equal(e.text + strlen(folder), sentences[k].error);
+            assert_string_equal(e.text + strlen(model_folder), sentences[k].error);
             continue;
         }
         assert_true(s.there && s.normalize && s.pooling == POOLING_CLS && s.max_length == 256);
@@ -137,20 +127,6 @@ static void elements_round_to_even(void **state)
         }
 }
 
-static int start(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    char line[100];
-    snprintf(line, sizeof line, "rm -r %s", folder);
-    return system(line);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,5 +134,5 @@ int main(void)
         cmocka_unit_test(sentences_are_pooled_as_said),
         cmocka_unit_test(elements_round_to_even),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, model_begin, model_end);
 }

@@ -2,10 +2,10 @@
 #include "tests/model/random_bert.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
-#include "model/init.h"
-#include "model/json.h"
+#include "model/checkpoint/init.h"
+#include "model/checkpoint/json.h"
+#include "model/checkpoint/save.h"
 #include "model/mask.h"
-#include "model/save.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /* maskbert convert: reads everything, then writes a folder. */
 #include "gen/target.h"
 #include "masks/base/file.h"
-#include "model/init.h"
+#include "model/checkpoint/init.h"
+#include "model/checkpoint/save.h"
 #include "model/mask.h"
-#include "model/save.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert info: a model's folder, read and checked as every other command reads it. */
 #include "masks/base/text.h"
-#include "model/json.h"
-#include "model/sentence.h"
+#include "model/checkpoint/json.h"
+#include "model/checkpoint/sentence.h"
+#include "model/checkpoint/weights.h"
 #include "model/tokenizer/tokenizer.h"
-#include "model/weights.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert init: a new model of a named size. */
-#include "model/init.h"
+#include "model/checkpoint/init.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "model/json.h"
-#include "model/save.h"
+#include "model/checkpoint/json.h"
+#include "model/checkpoint/save.h"
 #include "model/tokenizer/tokenizer.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>

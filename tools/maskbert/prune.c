@@ -7,7 +7,7 @@
 #include "masks/base/text.h"
 #include "masks/readers/keep.h"
 #include "masks/write.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include "model/probe.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"

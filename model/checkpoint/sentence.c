@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Three modules are known: the encoder, the pooling, the normalisation. See sentence.h. */
-#include "model/sentence.h"
+#include "model/checkpoint/sentence.h"
 #include "masks/base/file.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of keys with their limits, then the settings that only one value is supported of. See
    config.h. */
-#include "model/config.h"
+#include "model/checkpoint/config.h"
 #include "masks/base/memory.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>

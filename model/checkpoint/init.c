@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Box-Muller on the four words of a Philox call: elements 4k .. 4k + 3 of a tensor. See init.h. */
-#include "model/init.h"
+#include "model/checkpoint/init.h"
 #include "masks/base/memory.h"
 #include "masks/language/random.h"
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/save.h"
+#include "model/checkpoint/save.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/safetensors.h"
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

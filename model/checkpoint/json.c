@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/json.h"
+#include "model/checkpoint/json.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"

@@ -3,9 +3,10 @@
    mapped, checked against config.json and free of NaN and infinity. */
 #pragma once
 #include "masks/base/error.h"
-#include "model/config.h"
+#include "model/checkpoint/config.h"
+#include "model/checkpoint/parameters.h"
+#include "model/checkpoint/shards.h"
 #include "model/element.h"
-#include "model/parameters.h"
 
 struct tensor {
     struct parameter parameter;
@@ -21,8 +22,7 @@ struct weights {
     uint32_t new_parts; /* of them, those that the files lack: every tensor of theirs is null */
     char **note;        /* what a user should know, a line each */
     uint32_t n_notes, notes_room;
-    struct shard *shard; /* internal */
-    uint32_t n_shards, shards_room;
+    struct shards files; /* that data points into */
 };
 
 /* The parts of the files and those that the architecture names. c->labels is set by the file where
@@ -33,6 +33,9 @@ int weights_read(const char *folder, struct model_config *c, struct weights *ret
 /* No tensors but those of the parts, all null: for a new model. */
 void weights_begin(const struct model_config *c, uint32_t parts, struct weights *ret);
 void weights_finish(struct weights *w); /* a zeroed one is fine */
+/* Adds a line to w->note. */
+void weights_note(struct weights *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Lets go of the pages of the files that were read: they come back when they are read again. For
    those who have made something else of most tensors. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model's folder, written so that transformers loads it. */
 #pragma once
-#include "model/weights.h"
+#include "model/checkpoint/weights.h"
 
 /* model.safetensors, then config.json: a folder cut short is no model. */
 int model_save(const char *folder, const struct model_config *c, const struct weights *w,

@@ -2,7 +2,7 @@
 /* The tensors of a BERT model, as HuggingFace names them without the prefix "bert.": one table says
    name, shape, part and first value of each. Linear weights are [out, in], row-major. */
 #pragma once
-#include "model/config.h"
+#include "model/checkpoint/config.h"
 #include <stdint.h>
 
 enum first_value { VALUE_NORMAL, VALUE_NORMAL_PAD, VALUE_ZERO, VALUE_ONE };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/parameters.h"
+#include "model/checkpoint/parameters.h"
 #include "masks/base/memory.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open the files, match their tensors with the parameters, then check: no part that is there only half,
+   nothing that is not finite. See weights.h. */
+#include "model/checkpoint/weights.h"
+#include "masks/base/memory.h"
+#include "model/checkpoint/match.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void weights_finish(struct weights *w)
+{
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        free(w->tensor[k].own);
+    for (uint32_t k = 0; k < w->n_notes; k++)
+        free(w->note[k]);
+    shards_finish(&w->files);
+    free(w->tensor);
+    free(w->note);
+    *w = (struct weights){0};
+}
+
+void weights_note(struct weights *w, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    *MEMORY_PUSH(w->note, w->n_notes, w->notes_room) = memory_text(line);
+}
+
+void weights_release(const struct weights *w)
+{
+    shards_release(&w->files);
+}
+
+/* Which parts the files have a tensor of, by the names alone. */
+static uint32_t parts_of(const struct weights *w)
+{
+    static const struct {
+        const char *prefix;
+        uint32_t part;
+    } prefixes[] = {
+        {"embeddings.", PART_ENCODER},      {"encoder.", PART_ENCODER},
+        {"pooler.", PART_POOLER},           {"cls.predictions.", PART_MLM},
+        {"cls.seq_relationship", PART_NSP}, {"classifier.", PART_CLASSIFIER},
+        {"qa_outputs.", PART_SPAN},
+    };
+    uint32_t parts = 0;
+    char name[PARAMETER_NAME_BYTES];
+    for (uint32_t s = 0; s < w->files.count; s++)
+        for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
+            parameter_name(w->files.shard[s].tensors.tensor[k].name, name);
+            for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++)
+                if (!strncmp(name, prefixes[p].prefix, strlen(prefixes[p].prefix)))
+                    parts |= prefixes[p].part;
+        }
+    return parts;
+}
+
+/* The classifier's rows where config.json says nothing about labels. */
+static void take_labels(const struct weights *w, struct model_config *c)
+{
+    char name[PARAMETER_NAME_BYTES];
+    for (uint32_t s = 0; !c->labels_given && s < w->files.count; s++)
+        for (uint32_t k = 0; k < w->files.shard[s].tensors.n_tensors; k++) {
+            const struct safetensor *t = &w->files.shard[s].tensors.tensor[k];
+            parameter_name(t->name, name);
+            if (!strcmp(name, "classifier.bias") && t->rank == 1 && t->shape[0] <= 1 << 20 &&
+                t->shape[0])
+                c->labels = (uint32_t)t->shape[0];
+        }
+}
+
+struct tensor *weights_find(const struct weights *w, const char *name)
+{
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        if (!strcmp(w->tensor[k].parameter.name, name))
+            return &w->tensor[k];
+    return NULL;
+}
+
+/* A part is there as a whole or, but for the encoder, not at all. */
+static int check_missing(struct weights *w, uint32_t there, const char *folder, struct error *e)
+{
+    for (uint32_t k = 0; k < w->n_tensors; k++) {
+        const struct tensor *t = &w->tensor[k];
+        bool whole = t->parameter.part == PART_ENCODER || there & t->parameter.part;
+        if (!t->data && whole)
+            return error_set(e, ERROR_INPUT, "%s: tensor '%s' is missing", folder,
+                             t->parameter.name);
+    }
+    w->new_parts = w->parts & ~there;
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        if (w->tensor[k].parameter.part & w->new_parts)
+            weights_note(w, "'%s' is not in the file: newly initialised",
+                         w->tensor[k].parameter.name);
+    return 0;
+}
+
+static int check_finite(const struct weights *w, const char *folder, struct error *e)
+{
+    int64_t bad = -1;
+#pragma omp parallel for schedule(dynamic, 1) reduction(max : bad)
+    for (uint32_t k = 0; k < w->n_tensors; k++) {
+        const struct tensor *t = &w->tensor[k];
+        if (t->data &&
+            elements_not_finite(t->element, t->data, t->parameter.count) < t->parameter.count)
+            bad = bad > (int64_t)k ? bad : (int64_t)k;
+    }
+    if (bad < 0)
+        return 0;
+    const struct tensor *t = &w->tensor[bad];
+    return error_set(e, ERROR_INPUT, "%s: tensor '%s' is not finite at element %" PRIu64,
+                     folder, t->parameter.name,
+                     elements_not_finite(t->element, t->data, t->parameter.count));
+}
+
+void weights_begin(const struct model_config *c, uint32_t parts, struct weights *ret)
+{
+    struct parameter *list = parameters_list(c, parts, &ret->n_tensors);
+    ret->parts = parts;
+    ret->tensor = memory_new(ret->n_tensors, sizeof *ret->tensor);
+    for (uint32_t k = 0; k < ret->n_tensors; k++)
+        ret->tensor[k].parameter = list[k];
+    free(list);
+}
+
+int weights_read(const char *folder, struct model_config *c, struct weights *ret,
+                 struct error *e)
+{
+    struct weights w = {0};
+    int r = shards_open(&w.files, folder, e);
+    if (r == 0) {
+        uint32_t there = parts_of(&w);
+        take_labels(&w, c);
+        weights_begin(c, there | config_parts(c) | PART_ENCODER, &w);
+        r = weights_match(&w, e);
+        if (r == 0)
+            r = check_missing(&w, there, folder, e);
+        if (r == 0)
+            r = check_finite(&w, folder, e);
+    }
+    if (r < 0)
+        weights_finish(&w);
+    else
+        *ret = w;
+    return r;
+}
+
+void tensor_to_f32(const struct tensor *t, uint64_t first, uint64_t count, float *ret)
+{
+    const uint8_t *bytes = t->data;
+    elements_to_f32(t->element, bytes + first * element_bytes(t->element), count, ret);
+}
+
+enum element weights_element(const struct weights *w)
+{
+    uint64_t count[ELEMENT_COUNT] = {0};
+    int best = ELEMENT_F32;
+    for (uint32_t k = 0; k < w->n_tensors; k++)
+        if (w->tensor[k].data)
+            count[w->tensor[k].element] += w->tensor[k].parameter.count;
+    for (int k = 0; k < ELEMENT_COUNT; k++)
+        best = count[k] > count[best] ? k : best;
+    return (enum element)best;
+}
