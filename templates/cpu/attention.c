@@ -33,9 +33,9 @@
 #if AMX
 #include "cpu/gathered_amx.h"
 #endif
-#include "cpu/panels.h"
 #include "cpu/walk.h"
 #include "cpu/columns.h"
+#include "cpu/panels.h"
 #include "cpu/soft.h"
 #include "cpu/scores.h"
 #include "cpu/weights.h"

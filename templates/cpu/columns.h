@@ -52,20 +52,6 @@ static void columns_sums(const struct strip *t, const struct block *b, const str
 }
 #endif
 
-static void columns_scores(const struct strip *t, struct block *b, const struct group *g)
-{
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
-    float *to = &b->score[0][g->at];
-    columns_product(t, g, 0, to);
-    panel_fill(to, used & ~g->live, -INFINITY_F);
-    if (g->pattern)
-        panel_mask(t, to, g);
-    if (AMX && g->columns != 0xffffffff)
-        panel_cut(to, g->columns, t->rows);
-    if (g->gap)
-        panel_skip(t, b, g);
-}
-
 static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
 {
     for (u32 r = 0; r < t->rows; r++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles and ranges: up to 32 columns that all rows of the strip share, by matrix products. Stores
-   are 32 columns wide; what they leave beyond the group's width the next group, or the end of the
-   block, overwrites. */
+/* Tiles, ranges and gathered columns: up to 32 columns that all rows of the strip share, by matrix
+   products. Stores are 32 columns wide; what they leave beyond the group's width the next group, or
+   the end of the block, overwrites. */
 #ifndef MASKC_CPU_PANELS_H
 #define MASKC_CPU_PANELS_H
 
@@ -58,16 +58,35 @@ static void panel_skip(const struct strip *t, struct block *b, const struct grou
         }
 }
 
-static void panel_scores(const struct strip *t, struct block *b, const struct group *g)
+/* c = rows of operand 0 or 1 x the group's columns, in the row blocks that are live. */
+static void panel_product(const struct strip *t, const struct group *g, u32 operand, float *c)
 {
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
-    float *to = &b->score[0][g->at];
-    scores_product(to, strip_rows(t, 0), &t->operand[0], g->first, g->live);
-    panel_fill(to, used & ~g->live, -INFINITY_F);
+    if (g->kind == GROUP_COLUMNS)
+        columns_product(t, g, operand, c);
+    else
+        scores_product(c, strip_rows(t, operand), &t->operand[operand], g->first, g->live);
+}
+
+/* Its inactive scores become -inf. */
+static void panel_exclude(const struct strip *t, const struct group *g, float *to)
+{
     if (g->pattern)
         panel_mask(t, to, g);
     if (AMX && g->columns != 0xffffffff)
         panel_cut(to, g->columns, t->rows);
+}
+
+INLINE u32 blocks_idle(const struct strip *t, const struct group *g)
+{
+    return ((1u << (t->rows / BLOCK_ROWS)) - 1) & ~g->live;
+}
+
+static void panel_scores(const struct strip *t, struct block *b, const struct group *g)
+{
+    float *to = &b->score[0][g->at];
+    panel_product(t, g, 0, to);
+    panel_exclude(t, g, to);
+    panel_fill(to, blocks_idle(t, g), -INFINITY_F);
     if (g->gap)
         panel_skip(t, b, g);
 }

@@ -29,10 +29,8 @@ static void group_keep(const struct strip *t, struct block *b, const struct grou
 
 static void group_scores(const struct strip *t, struct block *b, const struct group *g)
 {
-    if (g->kind == GROUP_PANEL)
+    if (group_is_panel(g))
         panel_scores(t, b, g);
-    else if (g->kind == GROUP_COLUMNS)
-        columns_scores(t, b, g);
     else
         walk_scores(t, b, g);
     group_soft(t, b, g);

@@ -21,10 +21,9 @@ INLINE void panels_gradient(const struct strip *t, struct block *b, float *missi
 
 static void panel_slopes(const struct strip *t, struct block *b, const struct group *g)
 {
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
     float *to = &b->slope[0][g->at];
-    scores_product(to, strip_rows(t, 1), &t->operand[1], g->first, g->live);
-    panel_fill(to, used & ~g->live, 0);
+    panel_product(t, g, 1, to);
+    panel_fill(to, blocks_idle(t, g), 0);
 }
 
 static void walk_slopes(const struct strip *t, struct block *b, const struct group *g)
@@ -44,14 +43,6 @@ static void group_drop_slopes(const struct strip *t, struct block *b, const stru
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = g->at; c < g->at + g->width; c++)
             b->slope[r][c] *= b->keep[r][c / 32] >> (c % 32) & 1 ? kept : 0;
-}
-
-static void columns_slopes(const struct strip *t, struct block *b, const struct group *g)
-{
-    u32 used = (1u << (t->rows / BLOCK_ROWS)) - 1;
-    float *to = &b->slope[0][g->at];
-    columns_product(t, g, 1, to);
-    panel_fill(to, used & ~g->live, 0);
 }
 
 /* The transposed plan: offsets and means of the columns, from every row. */
@@ -92,10 +83,8 @@ static void block_slopes(const struct strip *t, struct block *b)
     for (u32 k = 0; k < b->groups; k++) {
         const struct group *g = &b->group[k];
         group_scores(t, b, g);
-        if (g->kind == GROUP_PANEL)
+        if (group_is_panel(g))
             panel_slopes(t, b, g);
-        else if (g->kind == GROUP_COLUMNS)
-            columns_slopes(t, b, g);
         else
             walk_slopes(t, b, g);
         if (dropping(t)) {

@@ -31,8 +31,15 @@ static void sums_scale(float *sums, float factor)
 }
 
 #if AMX
+#include "cpu/flow_amx.h"
 #include "cpu/softmax_amx.h"
 #else
+INLINE int softmax_flow(const struct strip *t, struct block *b)
+{
+    (void)t, (void)b;
+    return 0;
+}
+
 /* Rows first .. first + 3 have a larger largest score now: what was summed so far shrinks. */
 static void rows_rescale(struct strip_memory *m, u32 first, quad old, quad now)
 {
@@ -112,19 +119,26 @@ static void softmax_begin(struct strip_memory *m)
     }
 }
 
+/* Scores of a block to weights, all of them before the first weight. */
+static void softmax_whole(struct strip *t, struct block *b, int first)
+{
+    block_scores(t, b);
+    softmax_block(t, b, first);
+    block_scale(t, b);
+    if (dropping(t))
+        block_drop(t, b);
+    if (dropping(t) || SOFT == ABI_SOFT_SCALE)
+        weights_round(t, b);
+}
+
 static void softmax_forward(struct strip *t)
 {
     struct block *b = t->blocks;
     softmax_begin(t->m);
     partial_expect(t, 1);
     for (int first = 1; block_next(t, b); first = 0) {
-        block_scores(t, b);
-        softmax_block(t, b, first);
-        block_scale(t, b);
-        if (dropping(t))
-            block_drop(t, b);
-        if (dropping(t) || SOFT == ABI_SOFT_SCALE)
-            weights_round(t, b);
+        if (!softmax_flow(t, b))
+            softmax_whole(t, b, first);
         block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
     }
     if (t->item->resume[0])

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block's softmax beside a matrix unit: scores go from its stores to weights rounded for it. The
-   two do not overlap to speak of: on the machines at hand a tile product keeps a port busy that half
-   of the vector instructions want, so what counts is how few of these there are. */
+/* A whole block's softmax beside a matrix unit, largest scores first: of blocks with walks, dropout
+   or a soft mask, and of those whose scores flow_amx.h found too steep. */
 #ifndef MASKC_CPU_SOFTMAX_AMX_H
 #define MASKC_CPU_SOFTMAX_AMX_H
 

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax of a block that is all panels and gathered columns, on a matrix unit: each group goes from
+   the unit's stores to rounded weights while it lies in L1, the next one's products under way.
+   A row's scores are taken relative to its largest in the first group that it sees, not to its largest
+   so far: nothing shrinks later, and floats bear weights above 1. Where a sum of them leaves
+   what is safe, softmax_amx.h takes the block again. A tile product keeps a port busy that half of the
+   vector instructions want, so the two overlap little; what counts is how few of these there are and
+   how seldom they wait. */
+#ifndef MASKC_CPU_FLOW_AMX_H
+#define MASKC_CPU_FLOW_AMX_H
+
+/* Largest l: values up to 2^97 do not overflow when weighed. */
+#define FLOW_MOST 0x1p30f
+
+INLINE int flow_takes(const struct strip *t, const struct block *b)
+{
+    return !SOFT && !b->walks && !dropping(t);
+}
+
+/* Rows that have seen nothing yet take their largest score of this group; returns those that still
+   have not. `base` is what is subtracted from scores. */
+static u32 flow_bases(const struct strip *t, const float *score, u32 live, float *base)
+{
+    struct strip_memory *m = t->m;
+    const quad none = {-INFINITY_F, -INFINITY_F, -INFINITY_F, -INFINITY_F};
+    u32 unseen = 0;
+    for (u32 r = 0; r < t->rows; r += 4, score += 4 * SCORE_STRIDE) {
+        quad old = *(quad_at *)(m->largest + r);
+        quad_mask fresh = old == none;
+        if (live >> (r / BLOCK_ROWS) & 1) {
+            vec x[4];
+            for (u32 k = 0; k < 4; k++)
+                x[k] = larger(load(score + k * SCORE_STRIDE),
+                              load(score + k * SCORE_STRIDE + LANES));
+            quad now = largest4(x[0], x[1], x[2], x[3]) * t->gain;
+            old = (quad)(((quad_mask)now & fresh) | ((quad_mask)old & ~fresh));
+            *(quad_at *)(m->largest + r) = old;
+            fresh = old == none;
+        }
+        *(quad_at *)(base + r) = (quad)((quad_mask)old & ~fresh);
+        for (u32 k = 0; k < 4; k++)
+            unseen |= (u32)(fresh[k] & 1) << (r + k);
+    }
+    return unseen & t->live;
+}
+
+/* ---- products: 16 columns at a time, the rows' tiles stay where they fit ---- */
+
+enum { ROWS_STAY = DEPTH <= 64 };
+
+INLINE void flow_rows(const struct strip *t)
+{
+    const u16 *a = strip_rows(t, 0);
+    if (!ROWS_STAY)
+        return;
+    TILE_LOAD(4, a, 2 * DEPTH);
+    TILE_LOAD(6, a + 16 * DEPTH, 2 * DEPTH);
+    if (DEPTH > 32) {
+        TILE_LOAD(5, a + 32, 2 * DEPTH);
+        TILE_LOAD(7, a + 16 * DEPTH + 32, 2 * DEPTH);
+    }
+}
+
+/* Scores of 16 columns, `b` their panel. */
+INLINE void flow_product(const struct strip *t, const float *b, float *to)
+{
+    enum { STEP = 16 * MATRIX_COLS };
+    TILE_STREAM(2, b, 4 * MATRIX_COLS);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    if (ROWS_STAY) {
+        TILE_PRODUCT(0, 4, 2);
+        TILE_PRODUCT(1, 6, 2);
+        if (DEPTH > 32) {
+            TILE_STREAM(3, b + STEP, 4 * MATRIX_COLS);
+            TILE_PRODUCT(0, 5, 3);
+            TILE_PRODUCT(1, 7, 3);
+        }
+    }
+    for (u32 d = 0; d < DEPTH && !ROWS_STAY; d += 32, b += STEP) {
+        const u16 *a = strip_rows(t, 0) + d;
+        TILE_STREAM(2, b, 4 * MATRIX_COLS);
+        TILE_LOAD(4, a, 2 * DEPTH);
+        TILE_LOAD(6, a + 16 * DEPTH, 2 * DEPTH);
+        TILE_PRODUCT(0, 4, 2);
+        TILE_PRODUCT(1, 6, 2);
+    }
+    TILE_STORE(0, to, 4 * SCORE_STRIDE);
+    TILE_STORE(1, to + 16 * SCORE_STRIDE, 4 * SCORE_STRIDE);
+}
+
+/* A group under way: its panels and where its scores go. */
+struct flow_ahead {
+    const struct group *g; /* null: there is none */
+    const float *panels;
+    float *to;
+};
+
+static struct flow_ahead flow_begin(const struct strip *t, const struct block *b, u32 k,
+                                    float *score)
+{
+    const struct group *g = k < b->groups ? &b->group[k] : 0;
+    struct flow_ahead ret = {.g = g, .to = score + k % 2 * TILE};
+    if (g && g->kind == GROUP_COLUMNS)
+        ret.panels = gathered_panels(t, g, 0);
+    else if (g)
+        ret.panels = t->operand[0].panels + (u64)g->first * (DEPTH / 2);
+    return ret;
+}
+
+/* Its first or second 16 columns. */
+INLINE void flow_half(const struct strip *t, const struct flow_ahead *x, u32 half)
+{
+    if (x->g && x->g->width > half * MATRIX_COLS)
+        flow_product(t, x->panels + half * (DEPTH / 2 * MATRIX_COLS),
+                     x->to + half * MATRIX_COLS);
+}
+
+/* ---- weights ---- */
+
+/* Scores of a row block to weights from column `at`. */
+INLINE void flow_weigh(const struct strip *t, struct block *b, const float *score, u32 at,
+                       u32 k, const float *base, vec *sum)
+{
+    const vec gain = splat(t->gain);
+    for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++)
+        sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
+                             splat(base[r]), gain, 0);
+}
+
+/* False where some row's sum is too large, or not a number; l is as before then. */
+static int flow_close(const struct strip *t, const vec *sum)
+{
+    float total[STRIP_ROWS] = {0};
+    u32 safe = 0;
+    for (u32 r = 0; r < t->rows; r += 4)
+        *(quad_at *)(total + r) = sum4(sum[r], sum[r + 1], sum[r + 2], sum[r + 3]);
+    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+        vec l = load(t->m->total + r) + load(total + r);
+        store(total + r, l);
+        safe |= lanes_larger(splat(FLOW_MOST), l) << r;
+    }
+    if (~safe)
+        return 0;
+    for (u32 r = 0; r < STRIP_ROWS; r += LANES)
+        store(t->m->total + r, load(total + r));
+    return 1;
+}
+
+static int softmax_flow(const struct strip *t, struct block *b)
+{
+    float base[STRIP_ROWS];
+    vec sum[STRIP_ROWS];
+    u32 unseen = 0xffffffff;
+    if (!flow_takes(t, b))
+        return 0;
+    for (u32 r = 0; r < t->rows; r++)
+        sum[r] = splat(0);
+    flow_rows(t);
+    struct flow_ahead now, next = flow_begin(t, b, 0, b->score[0]);
+    flow_half(t, &next, 0);
+    flow_half(t, &next, 1);
+    for (u32 k = 0; k < b->groups; k++) {
+        now = next;
+        panel_exclude(t, now.g, now.to);
+        next = flow_begin(t, b, k + 1, b->score[0]);
+        flow_half(t, &next, 0);
+        if (unseen)
+            unseen = flow_bases(t, now.to, now.g->live, base);
+        if (now.g->live & 1)
+            flow_weigh(t, b, now.to, now.g->at, 0, base, sum);
+        flow_half(t, &next, 1);
+        if (now.g->live & 2)
+            flow_weigh(t, b, now.to, now.g->at, 1, base, sum);
+    }
+    return flow_close(t, sum);
+}
+
+#endif
