@@ -35,6 +35,11 @@ static uint32_t widest_item(const struct maskc_kernel *k, bool backward)
     return backward && transposed > forward ? transposed : forward;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Of the layer that has most. */
 static uint64_t most_works(const struct maskc_kernel *k)
 {
@@ -123,7 +128,7 @@ static struct shape measure(const struct maskc_kernel *k, const struct maskc_lau
     s.state = backward ? narrow((wide)r->state_row * s.batch * heads * s.state_rows) : 0;
     s.soft_chunks = soft_chunks(k->artifact->mask, s.batch);
     s.soft = soft_bytes(k, l, s.soft_chunks);
-    s.pack = narrow((wide)s.pack_stride * s.slice * heads);
+    s.pack = narrow((wide)s.pack_stride * larger((uint64_t)s.slice * heads, s.workers));
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
     s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
     if ((wide)s.batch * heads > INT32_MAX) /* kernels count heads in 32 bits */
@@ -411,11 +416,15 @@ static int fill_args(const struct context *c, struct abi_args *a)
 
 static int run_slices(const struct context *c, struct device_launch *d)
 {
-    for (uint32_t first = 0; first < c->shape.batch; first += c->shape.slice) {
+    const struct device *device = c->k->device;
+    d->args.slice_batch = c->shape.batch;
+    if (c->shape.slice < c->shape.batch && !(device->whole && device->whole(d)))
+        d->args.slice_batch = c->shape.slice;
+    for (uint32_t first = 0; first < c->shape.batch; first += d->args.slice_batch) {
         uint32_t left = c->shape.batch - first;
         d->args.first_batch = first;
-        d->args.slice_batch = left < c->shape.slice ? left : c->shape.slice;
-        if (c->k->device->launch(c->k->code, d, c->e) < 0)
+        d->args.slice_batch = left < d->args.slice_batch ? left : d->args.slice_batch;
+        if (device->launch(c->k->code, d, c->e) < 0)
             return -1;
     }
     return 0;

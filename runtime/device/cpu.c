@@ -185,6 +185,29 @@ static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_ove
 
 /* ---- heads as a whole ---- */
 
+/* Rows of sequence b, as the kernel sees it. */
+static u32 rows_of(const struct abi_args *a, u32 b)
+{
+    if (!a->offsets)
+        return a->n;
+    i32 rows = a->offsets[b + 1] - a->offsets[b];
+    return rows < 0 ? 0 : (u32)rows < a->n ? (u32)rows : a->n;
+}
+
+/* The works first .. end that reach into `rows` rows: a plan is for the mask's length. */
+static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_fn *entry,
+                      u64 first, u64 end, u32 rows, u8 *scratch)
+{
+    for (u64 k = first; k < end; k = first) {
+        while (k < end && p->items[p->work[k].item].row0 < rows)
+            k++;
+        if (first < k)
+            entry(a, first, k, scratch);
+        for (first = k; first < end && p->items[p->work[first].item].row0 >= rows;)
+            first++;
+    }
+}
+
 /* All of a head's work, in one thread, which packs each of its heads at the same place. */
 static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
                      u64 thread)
@@ -194,18 +217,19 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
     own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
     own.first_batch += b;
     own.slice_batch = 1;
+    u32 rows = rows_of(&own, own.first_batch);
     for (uint32_t k = 0; k < l->n_phases; k++) {
         enum abi_over over = l->phases[k].over;
-        u64 first = 0, count = 1;
+        entry_fn *entry = entry_of(c, &l->phases[k]);
         if (over == ABI_OVER_HEADS) {
-            first = h;
-        } else {
-            const struct abi_head *head = plan_of(&own, over)->heads;
-            for (u32 i = 0; i < h; i++)
-                first += head[i].items;
-            count = head[h].items;
+            entry(&own, h, h + 1, scratch);
+            continue;
         }
-        entry_of(c, &l->phases[k])(&own, first, first + count, scratch);
+        const struct abi_plan *p = plan_of(&own, over);
+        u64 first = 0;
+        for (u32 i = 0; i < h; i++)
+            first += p->heads[i].items;
+        run_works(p, &own, entry, first, first + p->heads[h].items, rows, scratch);
     }
 }
 
@@ -328,16 +352,26 @@ static void run_alone(const struct device_code *c, const struct device_launch *l
                                    l->args.scratch);
 }
 
-static int cpu_launch_phases(const struct device_code *c, const struct device_launch *l,
-                             struct error *e)
+static u64 team_of(const struct device_launch *l)
 {
-    (void)e;
     u64 most = 0;
     for (uint32_t p = 0; p < l->n_phases; p++) {
         u64 count = indices(&l->args, l->phases[p].over);
         most = count > most ? count : most;
     }
-    u64 team = l->workers < most ? l->workers : most;
+    return l->workers < most ? l->workers : most;
+}
+
+static bool cpu_whole(const struct device_launch *l)
+{
+    return takes_heads(l, team_of(l));
+}
+
+static int cpu_launch_phases(const struct device_code *c, const struct device_launch *l,
+                             struct error *e)
+{
+    (void)e;
+    u64 team = team_of(l);
     if (team > 1)
         run_team(c, l, team);
     else
@@ -355,6 +389,7 @@ const struct device device_cpu = {
     .tables = cpu_tables,
     .workers = cpu_workers,
     .slices = true,
+    .whole = cpu_whole,
     .host_memory = true,
     .launch = cpu_launch_phases,
     .allocate = host_allocate,

@@ -41,6 +41,9 @@ struct device {
     uint32_t (*workers)(const struct device_code *c, uint32_t threads);
     /* True where operands are packed per slice, so that slices should stay in the cache. */
     bool slices;
+    /* Would the device rather have the whole batch at once, as its workers pack for themselves? Null: no.
+       l->args are those of such a launch. */
+    bool (*whole)(const struct device_launch *l);
     /* Its memory is the host's: a launch checks lengths and offsets before they are used. */
     bool host_memory;
     /* Runs all phases in order for one slice. No allocation, no synchronisation (CUDA). */

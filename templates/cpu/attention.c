@@ -84,6 +84,12 @@ static struct abi_work work_at(const struct abi_args *a, const struct abi_plan *
     return w;
 }
 
+/* Nothing of it is in the sequence: a plan's work is for the mask's length. */
+INLINE int item_beyond(const struct sequence *s, const struct abi_item *item)
+{
+    return item->row0 >= s->rows;
+}
+
 ENTRY(attention_pack)
 {
     (void)scratch;
@@ -100,7 +106,9 @@ ENTRY(attention_forward)
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
-        forward_item(&s, &a->forward.items[w.item], scratch);
+        const struct abi_item *item = &a->forward.items[w.item];
+        if (!item_beyond(&s, item))
+            forward_item(&s, item, scratch);
     }
     matrix_end();
 }
@@ -165,7 +173,9 @@ ENTRY(attention_dq)
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
-        dq_item(&s, &a->forward.items[w.item], scratch);
+        const struct abi_item *item = &a->forward.items[w.item];
+        if (!item_beyond(&s, item))
+            dq_item(&s, item, scratch);
     }
     matrix_end();
 }
@@ -177,7 +187,9 @@ ENTRY(attention_dkv)
     for (u64 k = begin; k < end; k++) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->transposed, k, &s);
-        dkv_item(&s, &a->transposed.items[w.item], scratch);
+        const struct abi_item *item = &a->transposed.items[w.item];
+        if (!item_beyond(&s, item))
+            dkv_item(&s, item, scratch);
     }
     matrix_end();
 }
