@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANEL_ROWS = 256, TEAM_ROWS = 32 };
+/* With fewer rows a thread than these a batch is one panel: it waits for its weights, and threads read
+   them once together, not once each. Two numbers, as threads that share slices wait for each other
+   less often than those whose products are divided. */
+enum { PANEL_ROWS = 256, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
 
 void *pass_rows(const struct pass *p, void *base, uint64_t row, uint64_t columns)
 {
@@ -124,8 +127,9 @@ static int check(struct pass *p, uint32_t n, struct error *e)
 static void divide(struct pass *p)
 {
     uint32_t threads = p->g->threads;
-    p->team = threads > 1 && p->tokens < TEAM_ROWS * threads;
-    p->sharers = p->team && threads <= p->c->slices ? threads : 1;
+    bool shared = threads <= p->c->slices;
+    p->team = threads > 1 && p->tokens < (shared ? SHARED_ROWS : DIVIDED_ROWS) * threads;
+    p->sharers = p->team && shared ? threads : 1;
     p->panels = 1;
     p->panel = linear_rows(p->tokens);
     if (p->team || (threads == 1 && p->tokens <= PANEL_ROWS))
