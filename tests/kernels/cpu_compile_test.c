@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host compiler as maskc runs it: every shape of the CPU templates compiles for every level,
-   without a warning and to the same bytes each time; what is wrong is said in one line with the
-   compiler's own words below it. The compiler is asked for once a process: `main` runs the tests
+/* The host compiler as maskc runs it: every shape of the CPU templates compiles for every level, without a
+   warning (unoptimised, which says most of what a compiler has to say in a tenth of the time), every shape
+   for one of the levels as maskc has it optimised, to the same bytes each time; what is wrong is said in one
+   line with the compiler's own words below it. The compiler is asked for once a process: `main` runs the tests
    again with MASKC_CC=gcc and with one that is not there. */
 #include "gen/emit/emit.h"
 #include "runtime/compile/compile.h"
@@ -14,11 +15,12 @@
 /* after the standard ones */
 #include <cmocka.h>
 
-static int compile(const struct target *t, const struct source *s, struct binary *b,
-                   struct error *e)
+/* With `more` behind maskc's own flags, where it is not null. */
+static int compile(const struct target *t, const struct source *s, const char *more,
+                   struct binary *b, struct error *e)
 {
     struct host_flags flags;
-    const char *all[HOST_MAX_FLAGS + 4];
+    const char *all[HOST_MAX_FLAGS + 5];
     uint32_t n = 0;
     host_flags(t, &flags);
     for (; flags.flag[n]; n++)
@@ -26,32 +28,54 @@ static int compile(const struct target *t, const struct source *s, struct binary
     all[n++] = "-Wall";
     all[n++] = "-Wextra";
     all[n++] = "-Werror";
+    all[n++] = more;
     all[n] = NULL;
     return host_compile(s, all, b, e);
+}
+
+/* clang-format off */
+static const struct features shapes[] = {
+    {.head_dim = 64, .backward = true},
+    {.head_dim = 24, .backward = true, .dropout = true, .dtype = ABI_BF16},
+    {.head_dim = 256, .transform = ABI_SPARSEGEN, .dropout = true, .backward = true},
+    {.head_dim = 80, .transform = ABI_SPARSEGEN, .dtype = ABI_BF16},
+    {.head_dim = 72, .backward = true, .dropout = true, .soft = ABI_SOFT_SCALE},
+    {.head_dim = 64, .backward = true, .dtype = ABI_BF16, .soft = ABI_SOFT_BIAS},
+    {.head_dim = 40, .backward = true, .dropout = true, .dtype = ABI_F16},
+};
+/* clang-format on */
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+static void must_compile(const struct target *t, uint32_t shape, const char *more)
+{
+    struct error e = {0};
+    struct binary b;
+    struct source *s = emit_source(t, &shapes[shape]);
+    if (compile(t, s, more, &b, &e) < 0)
+        fail_msg("%s, shape %u %s: %s", t->name, shape, more ? more : "", e.text);
+    binary_finish(&b);
+    source_destroy(s);
 }
 
 static void test_shapes(void **state)
 {
     (void)state;
-    static const struct features shape[] = {
-        {.head_dim = 64, .backward = true},
-        {.head_dim = 24, .backward = true, .dropout = true, .dtype = ABI_BF16},
-        {.head_dim = 256, .transform = ABI_SPARSEGEN, .dropout = true, .backward = true},
-        {.head_dim = 80, .transform = ABI_SPARSEGEN, .dtype = ABI_BF16},
-        {.head_dim = 72, .backward = true, .dropout = true, .soft = ABI_SOFT_SCALE},
-        {.head_dim = 64, .backward = true, .dtype = ABI_BF16, .soft = ABI_SOFT_BIAS},
-        {.head_dim = 40, .backward = true, .dropout = true, .dtype = ABI_F16},
-    };
     for (const struct target *t = targets; t->name; t++)
-        for (uint32_t k = 0; t->kind == TARGET_CPU && k < sizeof shape / sizeof *shape; k++) {
-            struct error e = {0};
-            struct binary b;
-            struct source *s = emit_source(t, &shape[k]);
-            if (compile(t, s, &b, &e) < 0)
-                fail_msg("%s, shape %u: %s", t->name, k, e.text);
-            binary_finish(&b);
-            source_destroy(s);
-        }
+        for (uint32_t k = 0; t->kind == TARGET_CPU && k < SHAPES; k++)
+            must_compile(t, k, "-O0");
+}
+
+/* Levels by turns, from where on bf16 with softmax meets the level that has a matrix unit. */
+static void test_optimised(void **state)
+{
+    (void)state;
+    const struct target *t = target_find("x86-64-v4", NULL);
+    for (uint32_t k = 0; k < SHAPES; k++) {
+        must_compile(t, k, NULL);
+        do
+            t = t[1].name ? t + 1 : targets;
+        while (t->kind != TARGET_CPU);
+    }
 }
 
 static void test_same_bytes(void **state)
@@ -60,8 +84,8 @@ static void test_same_bytes(void **state)
     struct error e = {0};
     struct binary a, b;
     struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
-    assert_int_equal(compile(&targets[0], s, &a, &e), 0);
-    assert_int_equal(compile(&targets[0], s, &b, &e), 0);
+    assert_int_equal(compile(&targets[0], s, NULL, &a, &e), 0);
+    assert_int_equal(compile(&targets[0], s, NULL, &b, &e), 0);
     assert_int_equal(a.size, b.size);
     assert_memory_equal(a.bytes, b.bytes, a.size);
     assert_true(strlen(a.compiler) > 4);
@@ -77,7 +101,7 @@ static void test_wrong_source(void **state)
     struct binary b;
     const struct source_file file = {"sub/wrong.c", "int x = 1;\nint f(void) { return y; }\n"};
     const struct source s = {.files = &file, .n_files = 1};
-    assert_int_equal(compile(&targets[0], &s, &b, &e), -1);
+    assert_int_equal(compile(&targets[0], &s, NULL, &b, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);
     assert_non_null(strstr(e.text, "could not compile the kernel (exit status 1)\n"));
     assert_non_null(strstr(e.text, "\nsub/wrong.c:"));
@@ -90,7 +114,7 @@ static void test_no_compiler(void **state)
     struct binary b;
     struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
     assert_string_equal(host_compiler_version(), "");
-    assert_int_equal(compile(&targets[0], s, &b, &e), -1);
+    assert_int_equal(compile(&targets[0], s, NULL, &b, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);
     assert_string_equal(e.text, "MASKC_CC: no C compiler runs as '/nonexistent/cc'; "
                                 "unset it, or install one: apt install clang");
@@ -141,9 +165,8 @@ static int run_again(const char *self, const char *compiler)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest compiles[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_wrong_source),
+        cmocka_unit_test(test_shapes),     cmocka_unit_test(test_optimised),
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_wrong_source),
         cmocka_unit_test(test_process),
     };
     const struct CMUnitTest none[] = {cmocka_unit_test(test_no_compiler)};
