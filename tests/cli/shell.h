@@ -12,6 +12,9 @@ struct outcome {
    line below is run with "maskc" before it; `prefix` may set variables. */
 void shell_start(const char *maskc);
 void shell_stop(void); /* removes the folder */
+/* From here on kernels are compiled without optimisation, in a tenth of the time: for tests that ask what
+   commands do, not how fast kernels are (tests/kernels has the optimised ones). */
+void shell_compile_fast(void);
 struct outcome shell_run(const char *prefix, const char *line);
 void outcome_finish(struct outcome *o);
 

@@ -318,6 +318,7 @@ int main(int count, char **argument)
     if (count != 3)
         return 2;
     shell_start(argument[1]);
+    shell_compile_fast();
     int failed = cmocka_run_group_tests(files, NULL, NULL);
     if (!strcmp(argument[2], "encoder")) /* else the build has no oneDNN */
         failed |= cmocka_run_group_tests(encoder, NULL, NULL);

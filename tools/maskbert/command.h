@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command of maskbert: a row of the table in main.c and a function that gets the parsed options and
-   returns the program's exit code. */
+/* The commands of maskbert: rows of the table in main.c, functions that get the parsed options and return
+   the program's exit code; and what they share. */
 #pragma once
 #include "masks/base/error.h"
 #include "tools/maskbert/options.h"
-
-struct command {
-    const char *name;
-    const char *arguments; /* "DIR": for the usage line */
-    const char *summary;   /* one line, for the map of the commands */
-    const char *details;   /* a paragraph for --help, or null */
-    uint64_t options;      /* OPTION_BITs */
-    uint32_t n_arguments;  /* exactly so many */
-    int (*run)(const struct options *o);
-};
-
-extern const struct command commands[]; /* ends with a null name */
 
 int command_info(const struct options *o);
 int command_convert(const struct options *o);

@@ -2,8 +2,7 @@
 /* The options of all commands of maskbert: one table (options.c) is parser and --help alike; a command
    says which rows of it it takes. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
+#include "tools/common/program.h"
 
 enum option_id {
     OPTION_OUTPUT,
@@ -47,9 +46,12 @@ enum option_id {
 
 #define OPTION_BIT(id) (UINT64_C(1) << (id))
 
+extern const struct option_row option_rows[OPTION_COUNT];
+
 /* As given; what was not given is zero or null, and its default is the command's. */
 struct options {
-    const char *argument;
+    const char *argument; /* DIR, or null */
+    uint32_t n_arguments;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
     const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host;
     uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length;
@@ -58,7 +60,3 @@ struct options {
     uint64_t seed;
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
 };
-
-struct command;
-/* Fills *ret or ends the program: --help with exit code 0, bad usage with one line and 2. */
-void options_parse(const struct command *command, int argc, char **argv, struct options *ret);

@@ -90,7 +90,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", name);
     progress_show(what);
-    uint32_t count = turns_measure(all, n, backward, e);
+    uint32_t count = turns_measure(all, n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
     if (!count || predict(ours->kernel, p, b->threads, b->o->calibration, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
@@ -322,6 +322,9 @@ static int bench(const struct options *o, struct error *e)
     if (o->plot && !has_suffix(o->plot, ".svg") && !has_suffix(o->plot, ".png"))
         return error_set(e, ERROR_INPUT, "--plot %s: FILE.svg or FILE.png is expected",
                          o->plot);
+    if (o->seconds < 0)
+        return error_set(e, ERROR_INPUT, "--seconds %g: a time above 0 is expected",
+                         o->seconds);
     if (read_passes(&b, e))
         return -1;
     b.cache = cache_open(NULL);

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command of maskc: a row of the table in main.c and a function that gets the parsed options and
-   returns the program's exit code. */
+/* The commands of maskc: rows of the table in main.c, functions that get the parsed options and return the
+   program's exit code; and what they share. */
 #pragma once
 #include "masks/base/error.h"
 #include "runtime/kernel.h"
 #include "tools/maskc/options.h"
 #include <jansson.h>
-
-struct command {
-    const char *name;
-    const char *arguments; /* "MASK", "FILE.mkb", "[MASK|FILE.mkb ...]": for the usage line */
-    const char *summary;   /* one line, for the map of the commands */
-    const char *details;   /* a paragraph for --help, or null */
-    uint64_t options;      /* OPTION_BITs */
-    uint32_t min_arguments, max_arguments;
-    int (*run)(const struct options *o);
-};
-
-extern const struct command commands[]; /* ends with a null name */
 
 int command_show(const struct options *o);
 int command_make(const struct options *o);
@@ -47,4 +35,3 @@ int command_load(const char *path, const char *device, struct maskc_kernel **ret
 void kernel_file_print(const struct artifact *a, const char *path, uint64_t size);
 void command_print_json(json_t *j); /* prints and lets go of it */
 json_t *command_number(double x);   /* null where it is not finite */
-bool has_suffix(const char *name, const char *suffix);

@@ -27,12 +27,6 @@ int command_request(const struct options *o, const char *default_targets,
     return 0;
 }
 
-bool has_suffix(const char *name, const char *suffix)
-{
-    size_t a = strlen(name), b = strlen(suffix);
-    return a > b && !strcmp(name + a - b, suffix);
-}
-
 /* Reads back what is about to be written, so that a file that lies on disk is known to be good. */
 static int save(const char *path, const uint8_t *bytes, uint64_t size, struct error *e)
 {

@@ -9,7 +9,7 @@
 
 /* A command stands here once it works. */
 /* clang-format off */
-const struct command commands[] = {
+static const struct command commands[] = {
     {"make", "MASK", "a mask as .mask, .npy or .safetensors",
      "A .mask file states the mask exactly in the mask language; where that is not possible, an error says so.",
      OPTIONS_MASK | O(OUTPUT), 1, 1, command_make},
@@ -38,7 +38,7 @@ const struct command commands[] = {
      "Ours and dense are launched by turns, with --soft also the same kernel without. A one-head mask is repeated "
      "to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(SOFT) |      O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(JSON) | O(PLOT),
+     O(SOFT) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(SECONDS_EACH) | O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
      "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
@@ -51,45 +51,28 @@ const struct command commands[] = {
 };
 /* clang-format on */
 
-int command_fail(const struct error *e)
-{
-    fprintf(stderr, "maskc: %s\n", e->text);
-    return e->kind == ERROR_FALSE ? 1 : e->kind == ERROR_UNAVAILABLE ? 3 : 2;
-}
-
-static void print_map(FILE *out)
-{
-    fprintf(out,
-            "Usage: maskc COMMAND ...\n"
-            "Compiles attention masks into kernels that visit only what the mask keeps.\n\n");
-    for (const struct command *c = commands; c->name; c++)
-        fprintf(out, "  maskc %-10s %-26s %s\n", c->name, c->arguments, c->summary);
-    fprintf(
-        out,
-        "\nMASK is a file (.mask, .npy, .safetensors, .mkb), a gallery name (star, longformer, "
+static const struct program maskc = {
+    .name = "maskc",
+    .version = MASKC_VERSION,
+    .purpose = "Compiles attention masks into kernels that visit only what the mask keeps.",
+    .closing =
+        "MASK is a file (.mask, .npy, .safetensors, .mkb), a gallery name (star, longformer, "
         "...)\n"
         "or an expression: maskc show 'window(4) | global(0)' -n 128\n"
         "maskc COMMAND --help lists the options of a command; maskc --version the version.\n"
         "Exit codes: 0 done, 1 what was asked does not hold, 2 bad input, 3 this machine "
-        "cannot.\n");
-}
+        "cannot.",
+    .commands = commands,
+    .rows = option_rows,
+    .n_rows = OPTION_COUNT,
+    .titles = option_titles,
+    .arguments_at = offsetof(struct options, argument),
+    .n_arguments_at = offsetof(struct options, n_arguments),
+};
 
-static const struct command *find(const char *name)
+int command_fail(const struct error *e)
 {
-    for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(c->name, name))
-            return c;
-    return NULL;
-}
-
-/* A result that could not be written is not a success. */
-static int finish(int code)
-{
-    if ((fflush(stdout) || ferror(stdout)) && code == 0) {
-        fprintf(stderr, "maskc: cannot write to stdout\n");
-        return 2;
-    }
-    return code;
+    return program_fail(&maskc, e);
 }
 
 /* Where a row of the table is asked for, none is needed; one that cannot be read is no more than
@@ -108,21 +91,14 @@ static int load_calibration(struct options *o)
 
 int main(int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : "--help";
-    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
-        return printf("maskc %s\n", MASKC_VERSION), finish(0);
-    if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help"))
-        return print_map(stdout), finish(0);
-    const struct command *c = find(word);
-    if (!c) {
-        fprintf(stderr, "maskc: '%s' is not a command; maskc alone lists them\n", word);
-        return 2;
-    }
-    struct options o;
-    options_parse(c, argc - 1, argv + 1, &o);
-    int code = c->options & O(MACHINE) ? load_calibration(&o) : 0;
+    struct options o = {.layer = -1};
+    int code;
+    const struct command *c = program_begin(&maskc, argc, argv, &o, &code);
+    if (!c)
+        return code;
+    code = c->options & O(MACHINE) ? load_calibration(&o) : 0;
     if (!code)
         code = c->run(&o);
     calibration_destroy(o.calibration);
-    return finish(code);
+    return program_end(&maskc, code);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of all commands: one table (options.c) is parser and --help alike; a command says
+/* The options of all commands of maskc: one table (options.c) is parser and --help alike; a command says
    which rows of it it takes. */
 #pragma once
 #include "gen/target.h"
 #include "masks/load.h"
+#include "tools/common/program.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,6 +52,7 @@ enum option_id {
     OPTION_PLOT,
     OPTION_TABLE,
     OPTION_SECONDS,
+    OPTION_SECONDS_EACH,
     OPTION_COUNT
 };
 
@@ -67,6 +69,9 @@ enum option_id {
      OPTION_BIT(OPTION_FORWARD_ONLY) | OPTION_BIT(OPTION_SOFT) | OPTION_BIT(OPTION_MACHINE))
 
 enum { OPTIONS_MAX_LENGTHS = 32, OPTIONS_MAX_ARGUMENTS = 64 };
+
+extern const struct option_row option_rows[OPTION_COUNT];
+extern const char *const option_titles[];
 
 /* As given; what was not given is zero or null (layer: -1), and its default is the command's. */
 struct options {
@@ -97,11 +102,6 @@ struct options {
     const char *output, *plot;
     bool json, table;
 };
-
-struct command;
-struct calibration;
-/* Fills *ret or ends the program: --help with exit code 0, bad usage with one line and 2. */
-void options_parse(const struct command *command, int argc, char **argv, struct options *ret);
 
 /* The mask named `name` as the options say, at length n (0: its own). A one-head mask is repeated to
    `default_heads` (0: left as it is) where --heads was not given. Null with *e set on failure. */

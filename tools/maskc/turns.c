@@ -4,7 +4,7 @@
 #include <time.h>
 
 enum { MIN_TURNS = 5, MAX_LAUNCHES = 1000 };
-static const double seconds_per_result = 1, seconds_per_turn = 0.002;
+static const double seconds_per_turn = 0.002;
 
 static double now(void)
 {
@@ -38,7 +38,8 @@ static uint32_t launches_per_turn(double seconds)
     return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
 }
 
-uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, struct error *e)
+uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, double seconds,
+                       struct error *e)
 {
     double warm, start = now();
     uint32_t count = 0, launches[TURNS_CONTENDERS];
@@ -48,7 +49,7 @@ uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, struct 
             return 0;
         launches[k % n] = launches_per_turn(warm);
     }
-    while (count < MIN_TURNS || (count < TURNS_MOST && now() - start < seconds_per_result)) {
+    while (count < MIN_TURNS || (count < TURNS_MOST && now() - start < seconds)) {
         for (uint32_t k = 0; k < n; k++)
             if (time_turn(&all[k], backward, launches[k], &all[k].seconds[count], e))
                 return 0;

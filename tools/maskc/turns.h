@@ -13,8 +13,9 @@ struct contender {
     double *seconds; /* [TURNS_MOST] */
 };
 
-/* Of n <= TURNS_CONTENDERS, as many turns each as a second allows, in seconds[], ascending. Returns how
-   many, 0 with *e set. */
-uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, struct error *e);
+/* Of n <= TURNS_CONTENDERS, as many turns each as `seconds` for all allow, times in seconds[],
+   ascending. Returns how many, 0 with *e set. */
+uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, double seconds,
+                       struct error *e);
 
 void contender_finish(struct contender *c);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a command line to a command, and from what it returns to an exit code. */
+#include "tools/common/program.h"
+#include <stdio.h>
+#include <string.h>
+
+static void print_map(const struct program *p)
+{
+    int names = 0, arguments = 0;
+    for (const struct command *c = p->commands; c->name; c++) {
+        int name = (int)strlen(c->name), length = (int)strlen(c->arguments);
+        names = name > names ? name : names;
+        arguments = length > arguments ? length : arguments;
+    }
+    printf("Usage: %s COMMAND ...\n%s\n\n", p->name, p->purpose);
+    for (const struct command *c = p->commands; c->name; c++)
+        printf("  %s %-*s %-*s %s\n", p->name, names, c->name, arguments, c->arguments,
+               c->summary);
+    printf("\n%s\n", p->closing);
+}
+
+static const struct command *find(const struct program *p, const char *name)
+{
+    for (const struct command *c = p->commands; c->name; c++)
+        if (!strcmp(c->name, name))
+            return c;
+    return NULL;
+}
+
+const struct command *program_begin(const struct program *p, int argc, char **argv,
+                                    struct options *o, int *ret_code)
+{
+    const char *word = argc > 1 ? argv[1] : "--help";
+    const struct command *c = find(p, word);
+    if (c) {
+        options_parse(p, c, argc - 1, argv + 1, o);
+        return c;
+    }
+    *ret_code = 0;
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        printf("%s %s\n", p->name, p->version);
+    else if (!strcmp(word, "--help") || !strcmp(word, "-?") || !strcmp(word, "help"))
+        print_map(p);
+    else {
+        fprintf(stderr, "%s: '%s' is not a command; %s alone lists them\n", p->name, word,
+                p->name);
+        *ret_code = 2;
+    }
+    *ret_code = program_end(p, *ret_code);
+    return NULL;
+}
+
+int program_end(const struct program *p, int code)
+{
+    if ((fflush(stdout) || ferror(stdout)) && code == 0) {
+        fprintf(stderr, "%s: cannot write to stdout\n", p->name);
+        return 2;
+    }
+    return code;
+}
+
+int program_fail(const struct program *p, const struct error *e)
+{
+    fprintf(stderr, "%s: %s\n", p->name, e->text);
+    return e->kind == ERROR_FALSE ? 1 : e->kind == ERROR_UNAVAILABLE ? 3 : 2;
+}
+
+bool has_suffix(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), k = strlen(suffix);
+    return n > k && !strcmp(name + n - k, suffix);
+}
