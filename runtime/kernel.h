@@ -38,6 +38,6 @@ int kernel_load_file(const char *path, const char *device, struct maskc_kernel *
                      struct error *e);
 void kernel_unload(struct maskc_kernel *k); /* null and half loaded are fine */
 
-/* Workspace and arguments of a launch (runtime/launch.c); maskc.h says what is what. */
+/* Workspace and arguments of a launch (runtime/launch/); maskc.h says what is what. */
 uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l);
 int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e);

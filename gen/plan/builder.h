@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass over one pattern while it is planned. Between build.c, which goes strip by strip, and
-   classes.c, which parts strides from the rest first. */
+/* A pass over one pattern while it is planned. Between build.c, strips.c, which goes strip by strip,
+   classes.c, which parts strides from the rest first, and cuts.c, which cuts long rows. */
 #pragma once
 #include "gen/lowering/lowering.h"
 #include "gen/plan/split.h"
@@ -45,6 +45,8 @@ struct builder {
 /* All strips of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
                    bool note, struct error *e);
+/* What each lowering would cost alone, which is of interest even where the plan is another. */
+void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* A row alone to the tables, or to the long rows. */
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 /* Those, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device runs a kernel file's code: one small table of functions each for cpu, cuda, emulated.
-   Launching is the same everywhere: arguments are put together once (runtime/launch.c), then each
+   Launching is the same everywhere: arguments are put together once (runtime/launch/), then each
    phase of the pass goes to the device. */
 #pragma once
 #include "masks/base/error.h"

@@ -393,7 +393,7 @@ static void slices_are_invisible(void **state)
         compile("window(9)|global(0)", (struct maskc_options){.length = N, .heads = HEADS});
     struct maskc_kernel *kernel;
     assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
-    /* more than one slice: see runtime/launch.c */
+    /* more than one slice: see runtime/launch/shape.c */
     assert_true(kernel->target->launch.pack_row * (N + 32) * HEADS * SEQUENCES > 32u << 20);
     struct batch together = new_batch(SEQUENCES), alone = new_batch(SEQUENCES);
     run_batch(kernel, &together, 0, SEQUENCES);

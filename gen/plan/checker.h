@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files that hold a plan's tables against the mask: check.c (items, rows), check_visits.c (what
+   pieces visit), check_work.c (the work lists). What fails has said so. */
+#pragma once
+#include "gen/lowering/lowering.h"
+#include "gen/plan/internal.h"
+
+struct checker {
+    const struct plan *plan;
+    const struct plan_pass *pass;
+    const struct pattern *mask; /* in the direction of the pass */
+    const char *direction;
+    uint32_t which, item;
+    const struct abi_item
+        *decoding;     /* the item, or the partial one that began its row `as`: ... */
+    uint32_t only, as; /* ... then its row `only` is of interest, else UINT32_MAX */
+    uint64_t words;    /* of a row of the bitmap */
+    u64 *bits;         /* [strip_rows][words] */
+    uint32_t visited[ABI_MAX_STRIP];
+    uint32_t uses, max_cols; /* as found */
+    bool *owned;             /* [n] */
+    uint32_t *began;         /* [n] 1 + the partial item that has the row, or 0 */
+    uint32_t *seat; /* [pass->seats] 1 + the part that sits there, until it is joined */
+    struct error *e;
+};
+
+int checker_fail(struct checker *c, const char *what, uint32_t row, uint32_t column);
+
+/* Sets the bits of all that the item's pieces visit; each piece must be one that fits the item, and the
+   columns must add up. */
+int check_pieces(struct checker *c, const struct abi_item *item);
+/* Adds what a partial item visited of a row to what row r of an item did. */
+int check_begun(struct checker *c, const struct abi_item *from, uint32_t r, uint32_t row);
+
+/* Each layer's list: every item of every head once, in order; shared only by layers that are alike. */
+int check_work(struct checker *c);

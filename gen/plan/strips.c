@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pattern strip by strip: the cheapest draft of the strip as a whole, then the same without the rows that
+   stand out, as long as that is cheaper; the winner goes to the tables. */
+#include "gen/plan/builder.h"
+#include <string.h>
+
+static void swap_drafts(struct draft *a, struct draft *b)
+{
+    struct draft c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Lines go a faster way where they are alone. */
+static double mixed_price(const struct builder *b, const struct draft *d)
+{
+    double cells = 0;
+    for (uint64_t k = 0; k < d->n_lines; k++)
+        cells += d->lines[k].row_end - d->lines[k].row_begin;
+    return cells * b->price.mixed + b->strip->rows * b->price.mixed_row;
+}
+
+static uint32_t bit_of(enum abi_piece_kind kind)
+{
+    uint32_t k = 0;
+    while (lowerings[k]->kind != kind || !lowerings[k]->build)
+        k++;
+    return (uint32_t)1 << k;
+}
+
+/* Where lines are not to be had, nobody may count on them. */
+static struct price price_without_lines(const struct builder *b)
+{
+    struct price p = b->price;
+    p.walk = 0;
+    return p;
+}
+
+/* Builds a draft with the lowerings of `set` (bits by table row); tiles always close it. */
+static void build_draft(struct builder *b, uint32_t set, struct draft *d)
+{
+    struct price p = set & bit_of(ABI_DIAGONAL) ? b->price : price_without_lines(b);
+    strip_reopen(b->strip);
+    draft_clear(d);
+    d->cost = strip_price(b->strip, &p);
+    for (uint32_t k = 0; lowerings[k]; k++)
+        if (set >> k & 1)
+            lowerings[k]->build(b->strip, &p, d);
+    lowering_tiles.build(b->strip, &p, d);
+    if (d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed))
+        d->cost += mixed_price(b, d);
+}
+
+/* Lines for the whole strip, in b->draft[1]; false where some of it is not theirs to take. */
+static bool lines_alone_draft(struct builder *b)
+{
+    struct strip *s = b->strip;
+    uint32_t diagonal = bit_of(ABI_DIAGONAL), k = (uint32_t)__builtin_ctz(diagonal);
+    if (!s->halves || b->price.walk <= 0 || strip_solid_tiles(s) ||
+        lowerings[k]->cost(s, &b->price) > b->draft[0].cost)
+        return false;
+    s->lines_alone = true;
+    build_draft(b, diagonal, &b->draft[1]);
+    s->lines_alone = false;
+    return b->draft[1].pieces == 1;
+}
+
+/* The lowerings that could take something of the loaded strip, and of these the optional. */
+static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
+{
+    struct price other = price_without_lines(b);
+    uint32_t set = 0;
+    *ret_optional = 0;
+    for (uint32_t k = 0; lowerings[k] && !b->tiles_only; k++) {
+        const struct lowering *l = lowerings[k];
+        if (!l->applies || !(l->applies(b->strip, &b->price) || l->applies(b->strip, &other)))
+            continue;
+        set |= (uint32_t)1 << k;
+        *ret_optional |= (uint32_t)l->optional << k;
+    }
+    return set;
+}
+
+/* The cheapest draft of the loaded strip, in b->draft[0]. What is optional is tried in all ways. */
+static void best_draft(struct builder *b)
+{
+    uint32_t optional, set, some;
+    draft_clear(&b->draft[0]);
+    if (!b->strip->owned)
+        return;
+    strip_reopen(b->strip);
+    set = find_set(b, &optional);
+    some = optional;
+    build_draft(b, set, &b->draft[0]);
+    for (double best = b->draft[0].cost * (1 + LEAST_GAIN * __builtin_popcount(some)); some;) {
+        some = (some - 1) & optional;
+        build_draft(b, (set & ~optional) | some, &b->draft[1]);
+        double weighed = b->draft[1].cost * (1 + LEAST_GAIN * __builtin_popcount(some));
+        if (weighed > best)
+            continue;
+        best = weighed;
+        swap_drafts(&b->draft[0], &b->draft[1]);
+    }
+    if (!b->tiles_only && lines_alone_draft(b) &&
+        b->draft[1].cost < b->draft[0].cost * (1 - LEAST_GAIN))
+        swap_drafts(&b->draft[0], &b->draft[1]);
+}
+
+static void add_dense(struct builder *b)
+{
+    const struct strip *s = b->strip;
+    double solid = strip_solid_tiles(s), entries = 32.0 * s->rows;
+    b->dense.count[UNIT_FULL] += entries * solid;
+    b->dense.count[UNIT_PARTIAL] += entries * (s->tiles - solid);
+    b->dense.count[UNIT_GATHER] += s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
+    b->dense.count[UNIT_ITEM]++;
+    b->dense.count[UNIT_ITEM_ROW] += s->rows;
+}
+
+/* What each lowering would cost if it had the strip for itself. */
+static void note_alone(struct builder *b)
+{
+    strip_reopen(b->strip);
+    add_dense(b);
+    for (uint32_t k = 0; lowerings[k]; k++) {
+        if (!lowerings[k]->cost)
+            continue;
+        b->alone[k] += lowerings[k]->cost(b->strip, &b->report);
+        b->applied[k] |= !lowerings[k]->applies || lowerings[k]->applies(b->strip, &b->price);
+    }
+}
+
+/* Rows of the loaded strip that are not in `own`, one by one. */
+static double price_of_rows_without(const struct builder *b, const u32 *own)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < b->strip->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1))
+            sum += rows_price(&b->price, b->strip, r);
+    return sum;
+}
+
+static bool is_begun(const struct builder *b, uint32_t row)
+{
+    return b->begun && b->begun->row[row] < b->begun->row[row + 1];
+}
+
+static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
+{
+    for (uint32_t r = 0; r < b->strip->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1))
+            cuts_add_row(b, p, strip_row(b->strip, r));
+}
+
+/* Whether the row pass can have the strip's rows that are not in `own`. */
+static bool may_leave(const struct builder *b, const u32 *own)
+{
+    for (uint32_t r = 0; b->begun && b->strips_resume && r < b->strip->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1) && is_begun(b, strip_row(b->strip, r)))
+            return false;
+    return true;
+}
+
+/* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
+   that stay, and the draft for them is b->draft[2]. Returns the price of all. */
+static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row0, u32 *own)
+{
+    struct strip *s = b->strip;
+    u32 fewer[ABI_MAX_STRIP / 32];
+    best_draft(b);
+    swap_drafts(&b->draft[0], &b->draft[2]);
+    double best = b->draft[2].cost;
+    while (!b->tiles_only && rows_stand_out(s, fewer) && may_leave(b, fewer)) {
+        strip_load(s, p, row0, fewer);
+        best_draft(b);
+        double total = b->draft[0].cost + price_of_rows_without(b, fewer);
+        if (total >= best)
+            break;
+        best = total;
+        memcpy(own, fewer, sizeof fewer);
+        swap_drafts(&b->draft[0], &b->draft[2]);
+    }
+    return best;
+}
+
+static void build_strip(struct builder *b, const struct pattern *p, uint32_t row0, bool note)
+{
+    static const u32 none[ABI_MAX_STRIP / 32];
+    struct strip *s = b->strip;
+    u32 own[ABI_MAX_STRIP / 32];
+    strip_load(s, p, row0, NULL);
+    if (note)
+        note_alone(b);
+    memcpy(own, s->own, sizeof own);
+    double best = peel_rows(b, p, row0, own);
+    bool one = s->rows == 1; /* an item of one row is always the row pass */
+    double alone = price_of_rows_without(b, none);
+    if (!b->tiles_only && (one || (alone < best && may_leave(b, none)))) {
+        memcpy(own, none, sizeof own);
+        best = alone;
+    }
+    b->total += best;
+    if (b->dry)
+        return;
+    emit_rows_without(b, p, own);
+    memcpy(s->own, own, sizeof own);
+    if (memcmp(own, none, sizeof own))
+        tables_add_strip(b->pass, &b->index, s, &b->draft[2]);
+}
+
+int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                   bool note, struct error *e)
+{
+    for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
+        build_strip(b, pattern, row0, note);
+        if (builder_check_room(b->pass, e))
+            return -1;
+    }
+    return 0;
+}
+
+void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern)
+{
+    for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
+        strip_load(b->strip, pattern, row0, NULL);
+        note_alone(b);
+    }
+}

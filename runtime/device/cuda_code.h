@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the device "cuda": a loaded kernel, what stands on its GPU, and how to be in its context. */
+#pragma once
+#include "runtime/device/cuda_driver.h"
+#include "runtime/device/device.h"
+
+enum { MAX_FUNCTIONS = 2 * EMIT_MAX_PHASES };
+
+struct loaded_phase {
+    char entry[40];
+    struct cu_function *function;
+    uint32_t fit; /* blocks that fit on the GPU at once */
+};
+
+struct device_code {
+    const struct artifact *artifact;
+    const struct artifact_target *target;
+    struct cu_context *context;
+    cu_device device;
+    bool retained; /* the context is the primary one, held by us */
+    struct cu_module *module;
+    struct loaded_phase phase[MAX_FUNCTIONS];
+    uint32_t n_phases, workers;
+    cu_pointer tables;
+    struct abi_plan plan[2]; /* forward, transposed; `work` of layer 0's first entry */
+};
+
+#define CALL(name, ...) cuda_check(cuda_driver()->name(__VA_ARGS__), #name, e)
+
+/* Every call is made between these. */
+int cuda_enter(const struct device_code *c, struct error *e);
+void cuda_leave(void);
+
+/* The entry's index among c->phase, or that of the next free one. */
+uint32_t cuda_find_phase(const struct device_code *c, const char *entry);
+
+/* As struct device has them. */
+int cuda_load(const struct artifact *a, const struct artifact_target *t, int ordinal,
+              struct device_code **ret, struct error *e);
+void cuda_unload(struct device_code *c);
+void cuda_tables(const struct device_code *c, bool transposed, uint32_t layer,
+                 struct abi_plan *ret);

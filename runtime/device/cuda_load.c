@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel needs on its GPU: the module, the plan's tables in device memory, the kernels' shared
+   memory. Everything that costs or may fail happens here. */
+#include "masks/base/memory.h"
+#include "runtime/device/cuda_code.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TABLE_ALIGNMENT = 256, LOG_BYTES = 2048 };
+
+/* ---- contexts ---- */
+
+/* The caller's current context where it fits, else the primary one of the device. */
+static int choose_context(struct device_code *c, int ordinal, struct error *e)
+{
+    if (ordinal >= cuda_driver()->devices)
+        return error_set(e, ERROR_UNAVAILABLE, "there is no cuda:%d, this machine has %d GPU%s",
+                         ordinal, cuda_driver()->devices,
+                         cuda_driver()->devices == 1 ? "" : "s");
+    if (CALL(cuCtxGetCurrent, &c->context) < 0)
+        return -1;
+    if (c->context && CALL(cuCtxGetDevice, &c->device) < 0)
+        return -1;
+    if (c->context && (ordinal == 0 || c->device == ordinal))
+        return 0;
+    if (CALL(cuDeviceGet, &c->device, ordinal) < 0 ||
+        CALL(cuDevicePrimaryCtxRetain, &c->context, c->device) < 0)
+        return -1;
+    c->retained = true;
+    return 0;
+}
+
+int cuda_enter(const struct device_code *c, struct error *e)
+{
+    return CALL(cuCtxPushCurrent_v2, c->context);
+}
+
+void cuda_leave(void)
+{
+    struct cu_context *ignored;
+    cuda_driver()->cuCtxPopCurrent_v2(&ignored);
+}
+
+/* ---- code ---- */
+
+/* Further lines of an error. */
+static void append_log(struct error *e, const char *log)
+{
+    size_t used = e ? strlen(e->text) : 0;
+    if (e && log[0])
+        snprintf(e->text + used, sizeof e->text - used, "\n%s", log);
+}
+
+static int load_module(struct device_code *c, struct error *e)
+{
+    char *log = memory_new(LOG_BYTES, 1);
+    /* An image ends in a zero where it is PTX text; ours in the file need not. */
+    uint8_t *image = memory_new(c->target->code_size + 1, 1);
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)LOG_BYTES};
+    memcpy(image, c->target->code, c->target->code_size);
+    int r = CALL(cuModuleLoadDataEx, &c->module, image, 2, options, values);
+    if (r < 0) {
+        c->module = NULL;
+        error_prefix(e, "%s does not load on this GPU", c->target->name);
+        append_log(e, log);
+    }
+    free(image);
+    free(log);
+    return r;
+}
+
+uint32_t cuda_find_phase(const struct device_code *c, const char *entry)
+{
+    uint32_t k = 0;
+    while (k < c->n_phases && strcmp(c->phase[k].entry, entry))
+        k++;
+    return k;
+}
+
+/* Finds a phase's kernel, gives it its shared memory, and counts the blocks of it that fit on the GPU
+   at once; c->workers is the largest such count. */
+static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
+{
+    struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
+    int blocks = 0, processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, c->device);
+    if (to->function)
+        return 0;
+    memcpy(to->entry, p->entry, sizeof to->entry);
+    if (CALL(cuModuleGetFunction, &to->function, c->module, p->entry) < 0 ||
+        CALL(cuFuncSetAttribute, to->function, CU_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+             (int)p->shared_bytes) < 0 ||
+        CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, to->function,
+             (int)p->threads, p->shared_bytes) < 0)
+        return -1;
+    if (blocks < 1)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "cuda: %s needs more registers or shared memory than the GPU has",
+                         p->entry);
+    to->fit = (uint32_t)blocks * (uint32_t)(processors > 0 ? processors : 1);
+    c->workers = to->fit > c->workers ? to->fit : c->workers;
+    c->n_phases++;
+    return 0;
+}
+
+static int load_phases(struct device_code *c, struct error *e)
+{
+    const struct launch_record *l = &c->target->launch;
+    for (uint32_t k = 0; k < l->n_forward; k++)
+        if (load_phase(c, &l->forward[k], e) < 0)
+            return -1;
+    for (uint32_t k = 0; k < l->n_backward; k++)
+        if (load_phase(c, &l->backward[k], e) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- tables ---- */
+
+/* Puts one table at *at of the image (null: only counts) and returns where the device sees it.
+   */
+static const void *place(const struct device_code *c, uint8_t *image, uint64_t *at,
+                         const void *table, uint64_t count, size_t size)
+{
+    uint64_t here = *at;
+    if (image && count)
+        memcpy(image + here, table, count * size);
+    *at = (here + count * size + TABLE_ALIGNMENT - 1) / TABLE_ALIGNMENT * TABLE_ALIGNMENT;
+    return (const void *)(uintptr_t)(c->tables + here);
+}
+
+#define PLACE(field, count) s->field = place(c, image, at, p->field, p->count, sizeof *p->field)
+
+static void place_pass(struct device_code *c, const struct plan_pass *p, struct abi_plan *s,
+                       uint8_t *image, uint64_t *at)
+{
+    PLACE(work, n_work);
+    PLACE(heads, n_heads);
+    PLACE(items, n_items);
+    PLACE(pieces, n_pieces);
+    PLACE(ranges, n_ranges);
+    PLACE(tiles, n_tiles);
+    PLACE(lines, n_lines);
+    PLACE(gathers, n_gathers);
+    PLACE(columns, n_columns);
+    s->patterns = place(c, image, at, p->patterns, p->n_patterns * c->target->launch.strip_rows,
+                        sizeof *p->patterns);
+    s->max_cols = p->max_cols;
+    s->uses = p->uses;
+    s->n = c->artifact->mask->n;
+}
+
+static uint64_t place_all(struct device_code *c, uint8_t *image)
+{
+    const struct artifact_plan *p = &c->artifact->plan[c->target->plan];
+    uint64_t at = 0;
+    place_pass(c, &p->forward, &c->plan[0], image, &at);
+    place_pass(c, &p->transposed, &c->plan[1], image, &at);
+    return at;
+}
+
+static int upload_tables(struct device_code *c, struct error *e)
+{
+    uint64_t bytes = place_all(c, NULL);
+    if (CALL(cuMemAlloc_v2, &c->tables, bytes ? bytes : 1) < 0)
+        return error_prefix(e, "%llu bytes for the plan's tables", (unsigned long long)bytes);
+    uint8_t *image = memory_new(bytes, 1);
+    place_all(c, image);
+    int r = CALL(cuMemcpyHtoD_v2, c->tables, image, bytes);
+    free(image);
+    return r;
+}
+
+void cuda_tables(const struct device_code *c, bool transposed, uint32_t layer,
+                 struct abi_plan *ret)
+{
+    const struct artifact_plan *p = &c->artifact->plan[c->target->plan];
+    const struct plan_pass *pass = transposed ? &p->transposed : &p->forward;
+    *ret = c->plan[transposed];
+    ret->work += pass->layer_work[layer][0];
+    ret->works = (u32)pass->layer_work[layer][1];
+    ret->late = (u32)pass->layer_work[layer][2];
+    ret->heads += (size_t)layer * c->artifact->mask->heads;
+}
+
+/* ---- load ---- */
+
+void cuda_unload(struct device_code *c)
+{
+    const struct cuda_driver *d = cuda_driver();
+    if (!c)
+        return;
+    bool inside = c->context && cuda_enter(c, NULL) == 0; /* if not, it is tried nonetheless */
+    if (c->tables)
+        d->cuMemFree_v2(c->tables);
+    if (c->module)
+        d->cuModuleUnload(c->module);
+    if (inside)
+        cuda_leave();
+    if (c->retained)
+        d->cuDevicePrimaryCtxRelease_v2(c->device);
+    free(c);
+}
+
+static int load_inside(struct device_code *c, struct error *e)
+{
+    if (cuda_enter(c, e) < 0)
+        return -1;
+    int r = load_module(c, e) < 0 || load_phases(c, e) < 0 || upload_tables(c, e) < 0 ? -1 : 0;
+    cuda_leave();
+    return r;
+}
+
+int cuda_load(const struct artifact *a, const struct artifact_target *t, int ordinal,
+              struct device_code **ret, struct error *e)
+{
+    if (cuda_driver()->problem[0])
+        return error_set(e, ERROR_UNAVAILABLE, "%s", cuda_driver()->problem);
+    struct device_code *c = memory_new(1, sizeof *c);
+    c->artifact = a;
+    c->target = t;
+    if (choose_context(c, ordinal, e) < 0 || load_inside(c, e) < 0) {
+        cuda_unload(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what the caller gave to what kernels are told: defaults are filled in, the workspace is divided. */
+#include "runtime/launch/launch.h"
+#include <math.h>
+
+static int fill_soft(const struct launch *c, struct abi_args *a)
+{
+    const struct maskc_launch *l = c->l;
+    const bool backward = l->pass == MASKC_BACKWARD;
+    const void *given[] = {l->soft, l->grad_soft, l->grad_soft_diagonals};
+    for (int k = 0; k < 3; k++)
+        if ((uintptr_t)given[k] % sizeof(float))
+            return launch_refuse(c, "soft or its gradient is not aligned to 4 bytes");
+    if (!c->k->artifact->features.soft) {
+        return given[0] || given[1] || given[2]
+                   ? launch_refuse(c, "a soft mask, but the kernel was compiled without one")
+                   : 0;
+    }
+    if (!l->soft)
+        return launch_refuse(c, "soft is null, but the kernel was compiled with a soft mask");
+    a->soft = l->soft;
+    a->d_soft = backward ? l->grad_soft : NULL;
+    a->d_diagonal = backward ? l->grad_soft_diagonals : NULL;
+    a->soft_chunks = a->d_soft || a->d_diagonal ? c->shape.soft_chunks : 0;
+    return 0;
+}
+
+static void fill_lse(const struct launch *c, struct abi_args *a)
+{
+    a->lse = c->l->lse;
+    a->lse_head = c->l->offsets ? (i64)c->l->tokens : (i64)c->shape.n;
+    a->lse_batch = c->l->offsets ? 0 : a->lse_head * a->heads;
+}
+
+static void fill_workspace(const struct launch *c, struct abi_args *a)
+{
+    u8 *at = c->l->workspace;
+    a->state_rows = c->shape.state_rows;
+    a->pack_stride = c->shape.pack_stride;
+    a->partial_at = c->shape.partial_at;
+    a->seats = c->shape.seats;
+    a->scratch_stride = c->shape.scratch_stride;
+    if (!c->shape.total)
+        return;
+    a->state = c->shape.state ? (float *)(void *)at : NULL;
+    at += c->shape.state;
+    a->soft_part = c->shape.soft ? (float *)(void *)at : a->d_soft;
+    at += c->shape.soft;
+    a->pack = c->shape.pack ? at : NULL;
+    at += c->shape.pack;
+    a->scratch = c->shape.scratch ? at : NULL;
+}
+
+static void fill_dropout(const struct launch *c, struct abi_args *a)
+{
+    a->keep_below = (u32)lrintf(c->l->dropout * 65536);
+    a->keep_scale = 65536.0f / (float)(65536 - a->keep_below);
+    a->seed = c->l->seed;
+}
+
+int launch_fill(const struct launch *c, struct abi_args *a)
+{
+    const struct artifact *f = c->k->artifact;
+    *a = (struct abi_args){
+        .length = c->l->lengths,
+        .offsets = c->l->offsets,
+        .batch = c->shape.batch,
+        .heads = f->mask->heads,
+        .n = c->shape.n,
+        .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->features.head_dim),
+        .lambda = f->features.lambda,
+    };
+    if (launch_fill_tensors(c, a) < 0 || fill_soft(c, a) < 0)
+        return -1;
+    fill_lse(c, a);
+    fill_workspace(c, a);
+    fill_dropout(c, a);
+    c->k->device->tables(c->k->code, false, c->l->layer, &a->forward);
+    if (f->features.backward)
+        c->k->device->tables(c->k->code, true, c->l->layer, &a->transposed);
+    return 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be wrong with a launch before its tensors are looked at. */
+#include "runtime/launch/launch.h"
+#include <math.h>
+
+int launch_refuse(const struct launch *c, const char *what)
+{
+    return error_set(c->e, ERROR_INPUT, "launch: %s", what);
+}
+
+static int check_sizes(const struct launch *c)
+{
+    const struct mask *m = c->k->artifact->mask;
+    const struct maskc_launch *l = c->l;
+    if (l->pass != MASKC_FORWARD && l->pass != MASKC_BACKWARD)
+        return launch_refuse(c, "pass is neither MASKC_FORWARD nor MASKC_BACKWARD");
+    if (l->pass == MASKC_BACKWARD && !c->k->artifact->features.backward)
+        return launch_refuse(c, "the kernel was compiled forward only");
+    if (c->shape.n > m->n)
+        return error_set(c->e, ERROR_INPUT, "launch: length %u is larger than the mask's %u",
+                         c->shape.n, m->n);
+    if (l->layer >= m->layers)
+        return error_set(c->e, ERROR_INPUT, "launch: layer %u is out of range, the mask has %u",
+                         l->layer, m->layers);
+    return c->shape.batch > INT32_MAX ? launch_refuse(c, "batch is out of range") : 0;
+}
+
+static int check_packed(const struct launch *c)
+{
+    const struct maskc_launch *l = c->l;
+    if (!l->offsets)
+        return l->tokens ? launch_refuse(c, "tokens is for packed batches, but offsets is null")
+                         : 0;
+    if (l->lengths)
+        return launch_refuse(c, "lengths and offsets exclude each other");
+    if (l->tokens > INT32_MAX || l->tokens > (uint64_t)c->shape.batch * c->shape.n)
+        return launch_refuse(c, "tokens is more than batch sequences of this length hold");
+    return 0;
+}
+
+/* Where the arrays can be read, wrong ones are refused; a GPU clamps them. */
+static int check_lengths(const struct launch *c)
+{
+    const struct maskc_launch *l = c->l;
+    if (!c->k->device->host_memory)
+        return 0;
+    for (uint32_t b = 0; l->lengths && b < c->shape.batch; b++)
+        if (l->lengths[b] < 0 || (uint32_t)l->lengths[b] > c->shape.n)
+            return error_set(c->e, ERROR_INPUT, "launch: lengths[%u] = %d is not in 0..%u", b,
+                             l->lengths[b], c->shape.n);
+    if (!l->offsets)
+        return 0;
+    for (uint32_t b = 0; b < c->shape.batch; b++)
+        if (l->offsets[b] < 0 || l->offsets[b + 1] < l->offsets[b] ||
+            (uint32_t)(l->offsets[b + 1] - l->offsets[b]) > c->shape.n)
+            return error_set(c->e, ERROR_INPUT,
+                             "launch: offsets[%u..%u] = %d, %d is not a sequence of 0..%u rows",
+                             b, b + 1, l->offsets[b], l->offsets[b + 1], c->shape.n);
+    if (l->offsets[0] != 0 || (uint64_t)l->offsets[c->shape.batch] != l->tokens)
+        return launch_refuse(c, "offsets do not go from 0 to tokens");
+    return 0;
+}
+
+static int check_numbers(const struct launch *c)
+{
+    if (!isfinite(c->l->scale))
+        return launch_refuse(c, "scale is not a finite number");
+    if (!(c->l->dropout >= 0 && c->l->dropout < 1))
+        return launch_refuse(c, "dropout is not in 0 <= p < 1");
+    if (c->l->dropout > 0 && !c->k->artifact->features.dropout)
+        return launch_refuse(c, "dropout, but the kernel was compiled without it");
+    if (c->l->dropout * 65536 >= 65535.5)
+        return launch_refuse(c, "dropout would drop everything");
+    return 0;
+}
+
+static int check_workspace(const struct launch *c)
+{
+    const struct maskc_launch *l = c->l;
+    if (c->shape.total == UINT64_MAX)
+        return launch_refuse(c, "the batch is too large");
+    if (l->workspace_bytes < c->shape.total)
+        return error_set(
+            c->e, ERROR_INPUT,
+            "launch: workspace_bytes is %llu, maskc_workspace_bytes() asks for %llu",
+            (unsigned long long)l->workspace_bytes, (unsigned long long)c->shape.total);
+    if (c->shape.total && (!l->workspace || (uintptr_t)l->workspace % 64))
+        return launch_refuse(c, "workspace is null or not aligned to 64 bytes");
+    return 0;
+}
+
+int launch_check(const struct launch *c)
+{
+    if (check_sizes(c) < 0 || check_packed(c) < 0 || check_numbers(c) < 0 ||
+        check_lengths(c) < 0)
+        return -1;
+    return check_workspace(c);
+}

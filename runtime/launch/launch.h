@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a launch: the steps of launch_run, each a file. Nothing is allocated, nothing is waited for. */
+#pragma once
+#include "runtime/kernel.h"
+
+__extension__ typedef unsigned __int128
+    wide; /* products of sizes before they are known to fit */
+
+/* What is worked on together, and the workspace for it. */
+struct shape {
+    uint32_t batch, n, slice, workers, soft_chunks;
+    uint64_t state_rows, seats, pack_stride, partial_at, scratch_stride;
+    uint64_t state, soft, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
+    uint64_t total;
+};
+
+struct launch {
+    const struct maskc_kernel *k;
+    const struct maskc_launch *l; /* the caller's */
+    struct shape shape;
+    struct error *e;
+};
+
+/* l need not have been checked: what cannot be launched is UINT64_MAX bytes. */
+struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l);
+
+/* All but tensors: pass, length, layer, batch, lengths and offsets, numbers, workspace. */
+int launch_check(const struct launch *c);
+
+/* Tensors, checked and completed, where the kernels look for them. */
+int launch_fill_tensors(const struct launch *c, struct abi_args *a);
+/* Everything that kernels are told. */
+int launch_fill(const struct launch *c, struct abi_args *a);
+
+/* "launch: WHAT". */
+int launch_refuse(const struct launch *c, const char *what);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One launch, the same on every device: checked, completed, and each slice of the batch goes to the device
+   with all its phases. */
+#include "runtime/launch/launch.h"
+
+uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l)
+{
+    return shape_of(k, l).total;
+}
+
+static int run_slices(const struct launch *c, struct device_launch *d)
+{
+    const struct device *device = c->k->device;
+    d->args.slice_batch = c->shape.batch;
+    if (c->shape.slice < c->shape.batch && !(device->whole && device->whole(d)))
+        d->args.slice_batch = c->shape.slice;
+    for (uint32_t first = 0; first < c->shape.batch; first += d->args.slice_batch) {
+        uint32_t left = c->shape.batch - first;
+        d->args.first_batch = first;
+        d->args.slice_batch = left < d->args.slice_batch ? left : d->args.slice_batch;
+        if (device->launch(c->k->code, d, c->e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e)
+{
+    const struct launch_record *r = &k->target->launch;
+    const struct launch c = {k, l, shape_of(k, l), e};
+    if (launch_check(&c) < 0)
+        return -1;
+    struct device_launch d = {
+        .phases = l->pass == MASKC_BACKWARD ? r->backward : r->forward,
+        .n_phases = l->pass == MASKC_BACKWARD ? r->n_backward : r->n_forward,
+        .scratch_bytes = c.shape.scratch,
+        .workers = c.shape.workers,
+        .stream = l->stream,
+    };
+    return launch_fill(&c, &d.args) < 0 ? -1 : run_slices(&c, &d);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much of the batch is worked on together, and how many bytes of workspace that needs. README.md of
+   runtime/ has the formulas. */
+#include "runtime/launch/launch.h"
+
+/* Operands are packed once per slice of the batch and read back often: this much for each worker
+   stays in its core's cache, together with the tensors' rows. */
+static const uint64_t slice_bytes_of_worker = UINT64_C(512) << 10;
+
+static uint64_t narrow(wide bytes)
+{
+    wide rounded = (bytes + 63) / 64 * 64;
+    return rounded > UINT64_MAX / 4 ? UINT64_MAX : (uint64_t)rounded;
+}
+
+static uint32_t widest_item(const struct maskc_kernel *k, bool backward)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    uint32_t forward = p->forward.max_cols, transposed = p->transposed.max_cols;
+    return backward && transposed > forward ? transposed : forward;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of the layer that has most. */
+static uint64_t most_works(const struct maskc_kernel *k)
+{
+    const struct plan_pass *p = &k->artifact->plan[k->target->plan].forward;
+    uint64_t most = 0;
+    for (uint32_t l = 0; l < k->artifact->mask->layers; l++)
+        most = p->layer_work[l][1] > most ? p->layer_work[l][1] : most;
+    return most;
+}
+
+static bool has_partials(const struct maskc_kernel *k)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    return (p->forward.uses | p->transposed.uses) & ABI_PARTIAL;
+}
+
+static uint64_t most_seats(const struct maskc_kernel *k)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    uint32_t forward = p->forward.seats, transposed = p->transposed.seats;
+    return transposed > forward ? transposed : forward;
+}
+
+/* Sequences that are worked on together. */
+static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, uint32_t workers,
+                         wide bytes_each)
+{
+    if (!k->device->slices || bytes_each == 0)
+        return batch;
+    wide fit = (wide)slice_bytes_of_worker * workers / bytes_each;
+    return fit < 1 ? 1 : fit < batch ? (uint32_t)fit : batch;
+}
+
+/* ---- the gradient of a soft mask ---- */
+
+/* A GPU's blocks each own a tile of dX and a chunk of the batch, and add up the chunks later. */
+static bool has_tiles(const struct launch_record *r)
+{
+    for (uint32_t k = 0; k < r->n_backward; k++)
+        if (r->backward[k].over == ABI_OVER_SOFT)
+            return true;
+    return false;
+}
+
+/* As many chunks as give every processor tiles, of two sequences at least: the same for all GPUs and any
+   number of blocks, since sums are to be the same. At most 32 MiB then, or dX itself. */
+static uint32_t soft_chunks(const struct mask *m, uint32_t batch)
+{
+    enum { TILE = 64, TILES = 1024 };
+    uint64_t side = (m->n + TILE - 1) / TILE, tiles = side * side * m->heads;
+    uint64_t chunks = (TILES + tiles - 1) / tiles;
+    uint32_t most = batch / 2 + batch % 2;
+    return chunks < most ? (uint32_t)chunks : most;
+}
+
+/* Bytes for what is to be added up; dX itself is such room where it is asked for and not divided. */
+static uint64_t soft_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
+                           uint32_t chunks)
+{
+    const struct mask *m = k->artifact->mask;
+    if (!k->artifact->features.soft || l->pass != MASKC_BACKWARD)
+        return 0;
+    if (!has_tiles(&k->target->launch))
+        return narrow((wide)most_works(k) * (m->n + ABI_TILE_COLS) * 4);
+    return chunks == 1 && l->grad_soft ? 0 : narrow((wide)chunks * m->heads * m->n * m->n * 4);
+}
+
+struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l)
+{
+    const struct launch_record *r = &k->target->launch;
+    const bool backward = l->pass == MASKC_BACKWARD;
+    const uint32_t heads = k->artifact->mask->heads;
+    struct shape s = {
+        .batch = l->batch ? l->batch : 1,
+        .n = l->length ? l->length : k->artifact->mask->n,
+        .workers = k->device->workers(k->code, l->threads),
+    };
+    s.state_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
+    s.pack_stride = s.partial_at = r->pack_row * s.state_rows;
+    s.seats = most_seats(k);
+    if (has_partials(k))
+        s.pack_stride += (r->partial_row * (s.state_rows + s.seats) + 63) / 64 * 64;
+    s.scratch_stride =
+        narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));
+    s.slice = slice_of(k, s.batch, s.workers, (wide)s.pack_stride * heads);
+    s.state = backward ? narrow((wide)r->state_row * s.batch * heads * s.state_rows) : 0;
+    s.soft_chunks = soft_chunks(k->artifact->mask, s.batch);
+    s.soft = soft_bytes(k, l, s.soft_chunks);
+    s.pack = narrow((wide)s.pack_stride * larger((uint64_t)s.slice * heads, s.workers));
+    s.scratch = narrow((wide)s.scratch_stride * s.workers);
+    s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
+    if ((wide)s.batch * heads > INT32_MAX) /* kernels count heads in 32 bits */
+        s.total = UINT64_MAX;
+    return s;
+}
