@@ -275,10 +275,13 @@ static bool heads_balance(const struct device_launch *l, const u64 *cost, u64 su
     return last <= even + even / LOSS;
 }
 
-/* Does what a phase or an item leaves to another stay in a core's cache anyway? */
+/* Does what a phase or an item leaves to another stay in a core's cache anyway? Not so where most items of
+   a phase are beyond the batch's longest sequence: a head's are passed over together. */
 static bool leaves_little(const struct device_launch *l, u64 team)
 {
     enum { LITTLE = 1 << 20 };
+    if (l->args.n <= l->args.forward.n / 2)
+        return false;
     for (uint32_t k = 0; k < l->n_phases; k++)
         if (has_partials(&l->args, l->phases[k].over))
             return false;
