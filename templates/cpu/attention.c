@@ -26,6 +26,7 @@
 #else
 #include "cpu/product.h"
 #endif
+#include "cpu/expect.h"
 #include "cpu/strip.h"
 #include "cpu/groups.h"
 #include "cpu/partial.h"

@@ -12,8 +12,10 @@
 static void block_gradient(const struct strip *t, struct block *b)
 {
     const float inverse = 1 / (1 - t->s.a->lambda), gain = AMX ? t->gain : 1;
+    const u32 expect = expect_share(t->expected, t->rows);
     for (u32 r = 0; r < t->rows; r++) {
         vec offset = splat(t->m->offset[r]), mean = splat(t->m->mean[r]);
+        expect_rows(t->expected, expect);
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec s = load(&b->score[r][c]), slope = load(&b->slope[r][c]), raw = slope;
             if (!t->transposed) {
@@ -106,7 +108,8 @@ static void strip_backward(struct strip *t)
         strip_deltas(t);
         partial_expect(t, sums);
         for (; some; some = block_next(t, b)) {
-            block_slopes(t, b);
+            if (!panels_alone(t, b))
+                block_slopes(t, b);
             block_backward(t, b, missing);
             if (late)
                 late_block(t, b, missing);
@@ -164,9 +167,10 @@ static int backward_alone(const struct sequence *s, const struct abi_plan *p,
 static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
+    struct expected x;
     if (backward_alone(s, &s->a->forward, item, scratch))
         return;
-    strip_open(&t, s, &s->a->forward, item, 0, scratch);
+    strip_open(&t, s, &s->a->forward, item, 0, &x, scratch);
     if (t.live) {
         strip_take(&t, &s->a->q, t.factor, 0);
         strip_take(&t, &s->a->d_o, 1, 1);
@@ -182,6 +186,7 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
             if (row_live(&t, r) && !item->partial)
                 *state_at(s, row_of(item, r)) = t.m->mean[r];
     }
+    expect_rows(&x, x.rows);
     if (!item->partial)
         backward_write(&t, &s->a->d_q, s->a->scale, 0);
 }
@@ -189,9 +194,10 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
 static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
+    struct expected x;
     if (backward_alone(s, &s->a->transposed, item, scratch))
         return;
-    strip_open(&t, s, &s->a->transposed, item, 1, scratch);
+    strip_open(&t, s, &s->a->transposed, item, 1, &x, scratch);
     if (t.live) {
         strip_take(&t, &s->a->k, t.factor, 0);
         strip_take(&t, &s->a->v, 1, 1);
@@ -201,6 +207,7 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
         strip_clear_sums(&t, 1);
         strip_backward(&t);
     }
+    expect_rows(&x, x.rows);
     if (item->partial)
         return;
     backward_write(&t, &s->a->d_k, s->a->scale, 0);

@@ -132,12 +132,15 @@ INLINE void row_whole_slopes(struct block *b, u32 r, vec delta)
 static void whole_backward(const struct strip *t, struct block *b)
 {
     const vec gain = splat(AMX ? t->gain : 1);
+    const u32 expect = expect_share(t->expected, t->rows);
     block_slopes(t, b);
     for (u32 first = 0; first < t->rows; first += 4) {
         vec sum[4] = {{0}};
         const u32 rows = t->rows - first < 4 ? t->rows - first : 4;
-        for (u32 k = 0; k < rows; k++)
+        for (u32 k = 0; k < rows; k++) {
+            expect_rows(t->expected, expect);
             sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain);
+        }
         quad delta = sum4(sum[0], sum[1], sum[2], sum[3]);
         *(quad_at *)(t->m->mean + first) = delta;
         for (u32 k = 0; k < rows; k++)

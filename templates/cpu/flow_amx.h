@@ -120,12 +120,14 @@ INLINE void flow_half(const struct strip *t, const struct flow_ahead *x, u32 hal
 
 /* Scores of a row block to weights from column `at`. */
 INLINE void flow_weigh(const struct strip *t, struct block *b, const float *score, u32 at,
-                       u32 k, const float *base, vec *sum)
+                       u32 k, const float *base, u32 expect, vec *sum)
 {
     const vec gain = splat(t->gain);
-    for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++)
+    for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+        expect_rows(t->expected, expect);
         sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
                              splat(base[r]), gain, 0);
+    }
 }
 
 /* False where some row's sum is too large, or not a number; l is as before then. */
@@ -152,6 +154,7 @@ static int softmax_flow(const struct strip *t, struct block *b)
     float base[STRIP_ROWS];
     vec sum[STRIP_ROWS];
     u32 unseen = 0xffffffff;
+    const u32 expect = expect_share(t->expected, b->groups * t->rows);
     if (!flow_takes(t, b))
         return 0;
     for (u32 r = 0; r < t->rows; r++)
@@ -168,10 +171,10 @@ static int softmax_flow(const struct strip *t, struct block *b)
         if (unseen)
             unseen = flow_bases(t, now.to, now.g->live, base);
         if (now.g->live & 1)
-            flow_weigh(t, b, now.to, now.g->at, 0, base, sum);
+            flow_weigh(t, b, now.to, now.g->at, 0, base, expect, sum);
         flow_half(t, &next, 1);
         if (now.g->live & 2)
-            flow_weigh(t, b, now.to, now.g->at, 1, base, sum);
+            flow_weigh(t, b, now.to, now.g->at, 1, base, expect, sum);
     }
     return flow_close(t, sum);
 }

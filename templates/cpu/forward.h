@@ -24,6 +24,7 @@ static void forward_write(const struct strip *t)
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct strip t;
+    struct expected x;
     const struct abi_plan *p = &s->a->forward;
     if (wide_alone(s, p, item)) {
         wide_forward(s, item, scratch);
@@ -39,7 +40,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
             return;
         }
     }
-    strip_open(&t, s, &s->a->forward, item, 0, scratch);
+    strip_open(&t, s, &s->a->forward, item, 0, &x, scratch);
     if (t.live) {
         strip_take(&t, &s->a->q, t.factor, 0);
         strip_expect(&t, &s->a->q, &s->a->o);
@@ -49,6 +50,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         else
             sparsegen_forward(&t);
     }
+    expect_rows(&x, x.rows);
     if (item->partial)
         partial_leave(&t, 1, t.m->largest, t.m->total);
     else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* P and dS of a block that is all panels and gathered columns, for a matrix unit: from scores and
-   slopes straight to rounded weights, without the floats that walks and dropout need. */
+/* P and dS of a block that is all panels and gathered columns, for a matrix unit: group by group from
+   its stores to rounded weights, without the floats that walks and dropout need. */
 #ifndef MASKC_CPU_GRADIENT_AMX_H
 #define MASKC_CPU_GRADIENT_AMX_H
 
@@ -9,79 +9,99 @@ INLINE int panels_alone(const struct strip *t, const struct block *b)
     return !SOFT && !b->walks && !dropping(t);
 }
 
-/* LSE and state of a group of gathered columns. */
-static void gathered_read(const struct strip *t, const struct group *g, float *offset,
-                          float *mean)
+/* What is subtracted from scores and slopes: by the transposed plan the columns' own. */
+struct subtrahends {
+    float offset[TILE], mean[TILE];
+};
+
+static void gathered_read(const struct strip *t, const struct group *g, struct subtrahends *ret)
 {
     for (u32 c = 0; c < TILE; c++) {
         u32 column = group_column(t, g, c < g->width ? c : 0);
-        offset[g->at + c] = c < g->width ? score_offset(*lse_at(&t->s, column)) : 0;
-        mean[g->at + c] = c < g->width ? *state_at(&t->s, column) : 0;
+        ret->offset[c] = c < g->width ? score_offset(*lse_at(&t->s, column)) : 0;
+        ret->mean[c] = c < g->width ? *state_at(&t->s, column) : 0;
     }
 }
 
-/* The transposed plan: what is subtracted from the columns' scores and slopes. */
-static void columns_read(const struct strip *t, const struct block *b, float *offset,
-                         float *mean)
+static void columns_read(const struct strip *t, const struct group *g, struct subtrahends *ret)
 {
-    const vec none = splat(-INFINITY_F);
-    for (u32 k = 0; k < b->groups; k++) {
-        const struct group *g = &b->group[k];
-        if (g->kind == GROUP_COLUMNS) {
-            gathered_read(t, g, offset, mean);
-            continue;
-        }
-        const float *lse = lse_at(&t->s, g->first), *state = state_at(&t->s, g->first);
-        for (u32 c = 0; c < TILE; c += LANES) {
-            vec x = {0}, y = {0};
-            if (c + LANES <= g->width) {
-                x = load(lse + c);
-                y = load(state + c);
-            }
-            for (u32 i = 0; c + LANES > g->width && i < LANES && c + i < g->width; i++) {
-                x[i] = lse[c + i];
-                y[i] = state[c + i];
-            }
-            store(offset + g->at + c, pick_or_zero(~(ivec)(x == none), x * LOG2_E));
-            store(mean + g->at + c, y);
-        }
-    }
-}
-
-/* Of row r; returns the sum of dS, lane by lane. `columns`: offset and mean are the columns', else
-   the row's own. */
-INLINE vec row_gradient(struct block *b, u32 r, float gain, const float *offset,
-                        const float *mean, int columns)
-{
-    const float *score = b->score[r], *slope = b->slope[r];
-    vec sum = {0}, p[2], ds[2];
-    for (u32 c = 0; c < b->cols; c += 2 * LANES) {
-        for (u32 k = 0; k < 2; k++) {
-            u32 at = c + k * LANES, from = columns ? at : 0;
-            p[k] = exp2_half(load(score + at) * gain -
-                             (columns ? load(offset + from) : splat(*offset)));
-            ds[k] = p[k] * (load(slope + at) - (columns ? load(mean + from) : splat(*mean)));
-        }
-        half_store2(&b->weight[0][r][c], p[0], p[1]);
-        half_store2(&b->weight[1][r][c], ds[0], ds[1]);
-        sum += ds[0] + ds[1];
-    }
-    return sum;
-}
-
-/* missing[r] += the sum of row r's dS. */
-static void panels_gradient(const struct strip *t, struct block *b, float *missing)
-{
-    float offset[CHUNK_COLS + TILE], mean[CHUNK_COLS + TILE];
-    if (t->transposed) {
-        columns_read(t, b, offset, mean);
-        for (u32 r = 0; r < t->rows; r++)
-            row_gradient(b, r, t->gain, offset, mean, 1);
+    if (g->kind == GROUP_COLUMNS || g->width < TILE) {
+        gathered_read(t, g, ret);
         return;
     }
+    const float *lse = lse_at(&t->s, g->first), *state = state_at(&t->s, g->first);
+    for (u32 c = 0; c < TILE; c += LANES) {
+        vec x = load(lse + c);
+        store(ret->offset + c, pick_or_zero(~(ivec)(x == splat(-INFINITY_F)), x * LOG2_E));
+        store(ret->mean + c, load(state + c));
+    }
+}
+
+/* Two vectors of row r to P and dS; returns the sum of dS, lane by lane. */
+INLINE vec pair_gradient(const float *score, const float *slope, u16 *p, u16 *ds, vec gain,
+                         const vec offset[2], const vec mean[2])
+{
+    vec x[2], y[2];
+    for (u32 k = 0; k < 2; k++) {
+        x[k] = exp2_half(load(score + k * LANES) * gain - offset[k]);
+        y[k] = x[k] * (load(slope + k * LANES) - mean[k]);
+    }
+    half_store2(p, x[0], x[1]);
+    half_store2(ds, y[0], y[1]);
+    return y[0] + y[1];
+}
+
+/* Scores and slopes of a group, in row block `k`. */
+INLINE void gradient_weigh(const struct strip *t, struct block *b, const struct group *g,
+                           const float *score, const float *slope, u32 k,
+                           const struct subtrahends *column, u32 expect, vec *sum)
+{
+    const vec gain = splat(t->gain);
+    vec offset[2] = {load(column->offset), load(column->offset + LANES)};
+    vec mean[2] = {load(column->mean), load(column->mean + LANES)};
+    for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+        expect_rows(t->expected, expect);
+        if (!t->transposed) {
+            offset[0] = offset[1] = splat(t->m->offset[r]);
+            mean[0] = mean[1] = splat(t->m->mean[r]);
+        }
+        vec ds =
+            pair_gradient(score + r * SCORE_STRIDE, slope + r * SCORE_STRIDE,
+                          &b->weight[0][r][g->at], &b->weight[1][r][g->at], gain, offset, mean);
+        if (!t->transposed)
+            sum[r] += ds;
+    }
+}
+
+/* Group by group as flow_amx.h does it; missing[r] += the sum of row r's dS. */
+static void panels_gradient(const struct strip *t, struct block *b, float *missing)
+{
+    struct subtrahends column = {{0}, {0}};
+    vec sum[STRIP_ROWS];
+    const u32 expect = expect_share(t->expected, b->groups * t->rows);
     for (u32 r = 0; r < t->rows; r++)
-        missing[r] +=
-            sum_lanes(row_gradient(b, r, t->gain, &t->m->offset[r], &t->m->mean[r], 0));
+        sum[r] = splat(0);
+    panel_product(t, b->group, 0, b->score[0]);
+    panel_product(t, b->group, 1, b->slope[0]);
+    for (u32 k = 0; k < b->groups; k++) {
+        const struct group *g = &b->group[k], *next = k + 1 < b->groups ? g + 1 : 0;
+        const u32 at = k % 2 * TILE, to = TILE - at;
+        panel_exclude(t, g, b->score[0] + at);
+        if (t->transposed)
+            columns_read(t, g, &column);
+        if (next)
+            panel_product(t, next, 0, b->score[0] + to);
+        if (g->live & 1)
+            gradient_weigh(t, b, g, b->score[0] + at, b->slope[0] + at, 0, &column, expect,
+                           sum);
+        if (next)
+            panel_product(t, next, 1, b->slope[0] + to);
+        if (g->live & 2)
+            gradient_weigh(t, b, g, b->score[0] + at, b->slope[0] + at, 1, &column, expect,
+                           sum);
+    }
+    for (u32 r = 0; r < t->rows && !t->transposed; r++)
+        missing[r] += sum_lanes(sum[r]);
 }
 
 #endif

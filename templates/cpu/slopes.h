@@ -91,7 +91,7 @@ static void block_slopes(const struct strip *t, struct block *b)
             group_keep(t, b, g);
             group_drop_slopes(t, b, g);
         }
-        if (!t->transposed || panels_alone(t, b))
+        if (!t->transposed)
             continue;
         group_scale_slopes(t, b, g);
         if (group_is_panel(g))

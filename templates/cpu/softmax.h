@@ -57,7 +57,7 @@ static void rows_rescale(struct strip_memory *m, u32 first, quad old, quad now)
 static void softmax_block(struct strip *t, struct block *b, int first_block)
 {
     struct strip_memory *m = t->m;
-    const u32 rows = t->rows, cols = b->cols;
+    const u32 rows = t->rows, cols = b->cols, expect = expect_share(t->expected, rows);
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
         for (u32 k = 0; k < 4; k++)
@@ -68,8 +68,10 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
             rows_rescale(m, first, old, now);
         *(quad_at *)(m->largest + first) = now;
         quad base = (quad)((quad_mask)now & ~(quad_mask)(now == -INFINITY_F));
-        for (u32 k = 0; k < 4 && first + k < rows; k++)
+        for (u32 k = 0; k < 4 && first + k < rows; k++) {
+            expect_rows(t->expected, expect);
             sum[k] = row_exp2(b->score[first + k], cols, base[k]);
+        }
         *(quad_at *)(m->total + first) += sum4(sum[0], sum[1], sum[2], sum[3]);
     }
 }

@@ -8,7 +8,7 @@
 static void softmax_block(struct strip *t, struct block *b, int first_block)
 {
     struct strip_memory *m = t->m;
-    const u32 rows = t->rows, cols = b->cols;
+    const u32 rows = t->rows, cols = b->cols, expect = expect_share(t->expected, rows);
     const int floats = b->walks || dropping(t) || SOFT == ABI_SOFT_SCALE;
     float base[STRIP_ROWS], shrink[STRIP_ROWS];
     vec sum[STRIP_ROWS];
@@ -38,8 +38,10 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
             u32 r = (u32)__builtin_ctz(grown);
             sums_scale(m->sums[0][r], shrink[r]);
         }
-    for (u32 r = 0; r < rows; r++)
+    for (u32 r = 0; r < rows; r++) {
+        expect_rows(t->expected, expect);
         sum[r] = row_weigh(b, r, base[r], t->gain, floats);
+    }
     for (u32 r = rows; r % 4; r++)
         sum[r] = splat(0);
     for (u32 first = 0; first < rows; first += 4)

@@ -98,6 +98,7 @@ struct strip {
     u32 piece, entry, offset; /* how far the pieces were taken */
     struct strip_memory *m;
     struct block *blocks;
+    struct expected *expected;
 };
 
 static inline struct block *strip_block(const struct strip *t, u32 k)
@@ -137,9 +138,12 @@ static inline u32 rows_live(const struct sequence *s, const struct abi_item *ite
 }
 
 static void strip_open(struct strip *t, const struct sequence *s, const struct abi_plan *plan,
-                       const struct abi_item *item, int transposed, u8 *scratch)
+                       const struct abi_item *item, int transposed, struct expected *x,
+                       u8 *scratch)
 {
-    *t = (struct strip){.s = *s, .plan = plan, .item = item, .transposed = transposed};
+    *x = (struct expected){.rows = 0};
+    *t = (struct strip){
+        .s = *s, .plan = plan, .item = item, .transposed = transposed, .expected = x};
     t->m = (struct strip_memory *)(void *)scratch;
     t->blocks = (struct block *)(void *)(scratch + STRIP_BYTES);
     t->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
@@ -245,19 +249,15 @@ static void strip_take(const struct strip *t, const struct abi_tensor *from, flo
     strip_round(t, which);
 }
 
-/* Asks for the strip's rows of an output (null: none), and for those of an operand that the next
-   strip will read, as neighbours follow each other in the work list. */
+/* Will want the next strip's rows of `from`, as neighbours follow each other in the work list, and
+   its own of an output (null: none), where it writes them. */
 static void strip_expect(const struct strip *t, const struct abi_tensor *from,
                          const struct abi_tensor *to)
 {
     const struct abi_item *item = t->item;
-    for (u32 r = 0; r < item->rows && tensors_far(&t->s); r++) {
-        u32 i = row_of(item, r), next = row_of(item, r + item->rows);
-        if (to && i < t->s.rows)
-            row_expect(&t->s, to, i, 1);
-        if (next < t->s.length)
-            row_expect(&t->s, from, next, 0);
-    }
+    expect_add(t->expected, &t->s, from, row_of(item, item->rows), item->step, item->rows);
+    if (to && !item->partial)
+        expect_add(t->expected, &t->s, to, item->row0, item->step, item->rows);
 }
 
 static void strip_clear_sums(const struct strip *t, u32 which)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the caller's tensors that a strip will want soon: the next strip's, and its own of an output.
+   They are a page or so apart, where no hardware looks ahead, and only a dozen cache lines can be
+   on their way to a core at once. So they are asked for one by one while something is computed:
+   all at once would stop the core until most have come. */
+#ifndef MASKC_CPU_EXPECT_H
+#define MASKC_CPU_EXPECT_H
+
+struct expected_rows {
+    const u8 *at;
+    i64 stride; /* bytes */
+    u32 rows;
+};
+
+struct expected {
+    struct expected_rows list[5]; /* the last one has no rows */
+    u32 count, next;
+    u32 rows; /* left in all */
+};
+
+/* Rows first, first + step, .. of a tensor, those that are there. */
+static void expect_add(struct expected *x, const struct sequence *s, const struct abi_tensor *t,
+                       u32 first, u32 step, u32 rows)
+{
+    if (!tensors_far(s) || first >= s->length)
+        return;
+    const u32 most = (s->length - 1 - first) / step + 1;
+    rows = rows < most ? rows : most;
+    x->list[x->count++] = (struct expected_rows){
+        .at = (const u8 *)t->data + element_at(s, t, first) * ELEMENT_BYTES,
+        .stride = (i64)step * t->row * ELEMENT_BYTES,
+        .rows = rows,
+    };
+    x->rows += rows;
+}
+
+/* How many to ask for at each of so many occasions. */
+INLINE u32 expect_share(const struct expected *x, u32 occasions)
+{
+    return occasions ? (x->rows + occasions - 1) / occasions : 0;
+}
+
+INLINE void expect_rows(struct expected *x, u32 count)
+{
+    for (; count && x->rows; count--) {
+        struct expected_rows *y = &x->list[x->next];
+        for (u32 at = 0; at < HEAD_DIM * ELEMENT_BYTES; at += 64)
+            __builtin_prefetch(y->at + at);
+        y->at += y->stride;
+        x->rows--;
+        if (!--y->rows)
+            x->next++;
+    }
+}
+
+#endif
