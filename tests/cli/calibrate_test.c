@@ -15,22 +15,12 @@
 
 static char path[4096]; /* of the stored calibration */
 
-static json_t *run_json(const char *line, int code)
-{
-    struct outcome o = shell_run("", line);
-    if (o.code != code)
-        fail_msg("maskc %s: exit code %d, %s", line, o.code, o.err);
-    json_t *j = json_loads(o.out, 0, NULL);
-    outcome_finish(&o);
-    return j;
-}
-
 /* What plan says that it was made for. */
 static void check_machine(const char *options, const char *expected, bool whole)
 {
     char line[256];
     snprintf(line, sizeof line, "plan star -n 96 --json %s", options);
-    json_t *j = run_json(line, 0);
+    json_t *j = shell_json(line, 0);
     const char *machine = json_string_value(json_object_get(j, "machine"));
     if (whole ? strcmp(machine, expected) != 0 : !strstr(machine, expected))
         fail_msg("%s: made for %s, not %s", line, machine, expected);
@@ -64,7 +54,7 @@ static void test_calibrate(void **state)
     (void)state;
     check_machine("--target x86-64-v2", "x86-sse", true); /* before */
     check_failure("plan star -n 96 --machine calibrated", 2, "maskc calibrate");
-    json_t *j = run_json("calibrate --seconds 0.01 --json", 0);
+    json_t *j = shell_json("calibrate --seconds 0.01 --json", 0);
     snprintf(path, sizeof path, "%s", json_string_value(json_object_get(j, "path")));
     const json_t *peaks = json_object_get(j, "ceilings");
     assert_true(json_number_value(json_object_get(peaks, "flops")) > 1e9);
@@ -84,8 +74,8 @@ static void test_use(void **state)
     check_machine("--dtype bf16 --machine calibrated", "(calibrated)", false);
     check_machine("--machine x86-sse --target x86-64-v2", "x86-sse", true);
     check_machine("--target sm_80", "a100", true);
-    run_json("compile star -n 96 --target x86-64-v2 -o star.mkb", 0);
-    json_t *j = run_json("info star.mkb --json", 0);
+    shell_says("compile star -n 96 --target x86-64-v2 -o star.mkb", "star.mkb");
+    json_t *j = shell_json("info star.mkb --json", 0);
     const json_t *plan = json_array_get(json_object_get(j, "plans"), 0);
     assert_string_equal(json_string_value(json_object_get(plan, "machine")),
                         "x86-sse (calibrated)");

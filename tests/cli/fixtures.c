@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cli/fixtures.h"
+#include "tests/cli/shell.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,4 +160,15 @@ void fixtures_break_kernel(void)
     found[sizeof version - 3] = '2';
     fixture_write("version.mkb", bytes, size);
     free(bytes);
+}
+
+int fixtures_set_up(void **state)
+{
+    (void)state;
+    fixtures_make();
+    shell_says("compile star -n 32 --head-dim 16 -o good.mkb", "good.mkb");
+    shell_says("compile star -n 32 --head-dim 16 --forward-only -o forward.mkb", "forward.mkb");
+    shell_says("compile star -n 32 --head-dim 16 --soft scale -o soft.mkb", "soft.mkb");
+    fixtures_break_kernel();
+    return 0;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cli/shell.h"
 #include "tests/cli/fixtures.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+/* after the standard ones */
+#include <cmocka.h>
 
 static char folder[] = "/tmp/maskc-cli-XXXXXX";
 
@@ -71,6 +76,25 @@ struct outcome shell_run(const char *prefix, const char *line)
     return (struct outcome){.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
                             .out = (char *)fixture_read("../out", &ignored),
                             .err = (char *)fixture_read("../err", &ignored)};
+}
+
+void shell_says(const char *line, const char *says)
+{
+    struct outcome o = shell_run(NULL, line);
+    if (o.code || *o.err || !strstr(o.out, says))
+        fail_msg("maskc %s: %d, '%s' is not in: %s%s", line, o.code, says, o.out, o.err);
+    outcome_finish(&o);
+}
+
+json_t *shell_json(const char *line, int code)
+{
+    json_error_t e;
+    struct outcome o = shell_run(NULL, line);
+    json_t *j = json_loads(o.out, 0, &e);
+    if (o.code != code || !j)
+        fail_msg("maskc %s: %d, %s: %s%s", line, o.code, e.text, o.out, o.err);
+    outcome_finish(&o);
+    return j;
 }
 
 void outcome_finish(struct outcome *o)

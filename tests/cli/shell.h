@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs maskc as a person does: a line for the shell, in a folder of its own. */
 #pragma once
+#include <jansson.h>
 #include <stddef.h>
 
 struct outcome {
@@ -17,6 +18,10 @@ void shell_stop(void); /* removes the folder */
 void shell_compile_fast(void);
 struct outcome shell_run(const char *prefix, const char *line);
 void outcome_finish(struct outcome *o);
+/* The line must succeed, with this on stdout and nothing on stderr. */
+void shell_says(const char *line, const char *says);
+/* The one JSON value that the line prints, which must end with this code; the caller lets go of it. */
+json_t *shell_json(const char *line, int code);
 
 /* Every path below the working folder, one a line, with its size; caller frees. */
 char *shell_listing(void);

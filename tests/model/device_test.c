@@ -4,17 +4,12 @@
    machine has a GPU; where it has none, the test runs itself again with the fake GPU in the loader's path:
    everything but the GPU is then real, kernels run in the emulation, products are computed from what
    cuBLASLt was told. */
-#include "gen/emit/cuda.h"
 #include "masks/base/memory.h"
 #include "model/encoder.h"
 #include "model/heads.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/device.h"
-#include "runtime/device/emulated_text.h"
-#include "runtime/kernel.h"
-#include "tests/model/fake_gpu.h"
-#include "tests/model/random_bert.h"
-#include <dlfcn.h>
+#include "tests/model/device_subject.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,84 +20,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static struct fake_gpu *fake; /* null: a real one, or none */
-static const char *device;    /* that the tests are about */
-
-static struct engine *load(const char *on, const char *mask, const char *transform,
-                           enum element dtype, uint32_t parts)
-{
-    struct error e = {0};
-    struct engine_options o = {.mask = mask,
-                               .transform = transform,
-                               .dtype = dtype,
-                               .threads = 2,
-                               .device = on,
-                               .parts = parts};
-    struct engine *g = engine_load(random_folder, &o, &e);
-    if (!g)
-        fail_msg("%s", e.text);
-    return g;
-}
-
-/* ---- what the fake GPU runs ---- */
-
-/* The text of an engine's kernels; of one engine at a time. */
-static struct emulated_text *attention_text, *rows_text;
-static bool idle; /* kernels are launched and do nothing */
-
-static size_t args_bytes(const char *entry)
-{
-    return !strncmp(entry, "rows_", 5)         ? sizeof(struct rows_args)
-           : !strncmp(entry, "attention_", 10) ? sizeof(struct abi_args)
-                                               : 0;
-}
-
-/* Row kernels are right for any number of blocks; few are emulated in less time. */
-static int run_entry(const char *entry, unsigned blocks, unsigned threads, unsigned shared,
-                     const void *args)
-{
-    const bool rows = !strncmp(entry, "rows_", 5);
-    struct emulated_grid grid = {rows && blocks > 4 ? 4 : blocks, threads, shared};
-    struct error e = {0};
-    if (!idle && emulated_run(rows ? rows_text : attention_text, entry, args, &grid, &e) < 0)
-        fail_msg("%s", e.text);
-    return 0;
-}
-
-static struct emulated_text *open_text(const char *text)
-{
-    struct error e = {0};
-    struct emulated_text *t = emulated_open(text, "a kernel", &e);
-    if (!t)
-        fail_msg("%s", e.text);
-    return t;
-}
-
-/* From here on the fake GPU runs g's kernels. */
-static void put_in(const struct engine *g)
-{
-    struct rows_features f = {g->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32, g->config.hidden};
-    if (!fake)
-        return;
-    struct source *rows = rows_source(&f);
-    struct text flat = {0};
-    source_flatten(rows, &flat);
-    emulated_close(attention_text);
-    emulated_close(rows_text);
-    attention_text = open_text(g->encoder->attention.kernel->target->source);
-    rows_text = open_text(text_get(&flat));
-    text_finish(&flat);
-    source_destroy(rows);
-}
-
-static struct engine *load_here(const char *mask, const char *transform, enum element dtype,
-                                uint32_t parts)
-{
-    struct engine *g = load(device, mask, transform, dtype, parts);
-    put_in(g);
-    return g;
-}
 
 /* ---- against float64 ---- */
 
@@ -123,12 +40,12 @@ static float *encode(const struct engine *g, const struct batch *b)
     return first;
 }
 
-static void judge(const struct bert_case *c, enum element dtype, double worst, double rms)
+void device_judge(const struct bert_case *c, enum element dtype, double worst, double rms)
 {
     struct batch b;
     batch_make(&b);
     random_model(c->layers, c->hidden, c->heads, 2, c->act);
-    struct engine *g = load_here(c->mask, c->transform, dtype, 0);
+    struct engine *g = device_load(c->mask, c->transform, dtype, 0);
     double *truth = plain_rows(g, c->mask, c->transform, c->lambda, &b);
     float *x = encode(g, &b);
     must_be_close(c->name, x, truth, (size_t)batch_tokens(&b) * c->hidden, worst, rms);
@@ -141,7 +58,7 @@ static void equals_float64(void **unused)
 {
     (void)unused;
     for (const struct bert_case *c = bert_cases; c->name; c++)
-        judge(c, ELEMENT_F32, 1e-5, 1e-5);
+        device_judge(c, ELEMENT_F32, 1e-5, 1e-5);
 }
 
 /* As close as the CPU must be. */
@@ -150,7 +67,7 @@ static void bf16_is_close(void **unused)
     (void)unused;
     for (const struct bert_case *c = bert_cases; c->name; c++)
         if (!strcmp(c->transform, "softmax"))
-            judge(c, ELEMENT_BF16, 0.05, 0.02);
+            device_judge(c, ELEMENT_BF16, 0.05, 0.02);
 }
 
 static void heads_equal_float64(void **unused)
@@ -164,7 +81,7 @@ static void heads_equal_float64(void **unused)
         next[2 * SEQUENCES];
     batch_make(&b);
     random_model(1, 64, 4, 2, "gelu");
-    struct engine *g = load_here(NULL, NULL, ELEMENT_F32, PART_POOLER | PART_MLM | PART_NSP);
+    struct engine *g = device_load(NULL, NULL, ELEMENT_F32, PART_POOLER | PART_MLM | PART_NSP);
     double *truth = plain_rows(g, "dense", "softmax", 0, &b);
     struct plain_bert plain = {&g->config, &g->weights};
     batch_encode(g, b.list, SEQUENCES, &room);
@@ -208,7 +125,7 @@ static void company_does_not_matter(void **unused)
     struct engine_room room = {0};
     batch_make(&b);
     random_model(1, 32, 4, 2, "gelu");
-    struct engine *g = load_here("longformer(5,2)", NULL, ELEMENT_F32, 0);
+    struct engine *g = device_load("longformer(5,2)", NULL, ELEMENT_F32, 0);
     float *all = batch_rows(g, b.list, SEQUENCES);
     for (int turn = 0; turn < (g->encoder->backend->driver->rounds_up ? 3 : 1); turn++) {
         size_t at = 0;
@@ -235,7 +152,7 @@ static void many_sequences_are_right(void **unused)
     struct sequence list[MANY];
     batch_make(&b);
     random_model(1, HIDDEN, 4, 2, "gelu");
-    struct engine *g = load_here("longformer(5,2)", NULL, ELEMENT_F32, 0);
+    struct engine *g = device_load("longformer(5,2)", NULL, ELEMENT_F32, 0);
     const size_t count = (size_t)batch_tokens(&b) * HIDDEN;
     for (uint32_t k = 0; k < MANY; k++)
         list[k] = b.list[k % SEQUENCES];
@@ -293,8 +210,8 @@ static void watchers_see_the_same(void **unused)
     matmul_destroy(m);
     batch_make(&b);
     random_model(2, 32, 4, 2, "relu");
-    struct engine *cpu = load("cpu", "window(5)", NULL, ELEMENT_F32, 0);
-    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
+    struct engine *cpu = device_load_on("cpu", "window(5)", NULL, ELEMENT_F32, 0);
+    struct engine *g = device_load("window(5)", NULL, ELEMENT_F32, 0);
     struct seen one = watch(cpu, &b), other = watch(g, &b);
     assert_int_equal(one.count, other.count);
     assert_true(worst_of(one.value, other.value, one.count) <= rounding);
@@ -312,7 +229,7 @@ static void phases_are_measured(void **unused)
     struct engine_room room = {.seconds = seconds};
     batch_make(&b);
     random_model(1, 32, 4, 2, "gelu");
-    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
+    struct engine *g = device_load("window(5)", NULL, ELEMENT_F32, 0);
     batch_encode(g, b.list, SEQUENCES, &room);
     for (int k = 0; k < PHASE_COUNT; k++)
         assert_true(seconds[k] > 0);
@@ -320,162 +237,13 @@ static void phases_are_measured(void **unused)
     engine_destroy(g);
 }
 
-/* ---- the fake GPU alone ---- */
-
-static void what_cublas_can_is_fused(void **unused)
-{
-    static const struct {
-        const char *act;
-        enum element dtype;
-        int fused, gelus; /* of a layer's four products */
-    } acts[] = {
-        {"gelu", ELEMENT_F32, 1, 0},      {"gelu_new", ELEMENT_F32, 1, 0},
-        {"gelu_new", ELEMENT_BF16, 2, 1}, {"relu", ELEMENT_F32, 2, 0},
-        {"silu", ELEMENT_BF16, 1, 0},
-    };
-    (void)unused;
-    struct batch b;
-    batch_make(&b);
-    idle = true;
-    for (size_t k = 0; k < 2 * sizeof acts / sizeof *acts; k++) {
-        const size_t a = k / 2;
-        fake->refuses_fusing = k % 2;
-        random_model(1, 32, 2, 2, acts[a].act);
-        struct engine *g = load_here("window(5)", NULL, acts[a].dtype, 0);
-        fake->products = fake->fused = fake->gelus = fake->outside = 0;
-        free(batch_rows(g, b.list, SEQUENCES));
-        assert_int_equal(fake->products, 4);
-        assert_int_equal(fake->fused, k % 2 ? 0 : acts[a].fused);
-        assert_int_equal(fake->gelus, k % 2 ? 0 : acts[a].gelus);
-        assert_int_equal(fake->outside, 0);
-        engine_destroy(g);
-    }
-    fake->refuses_fusing = 0;
-    idle = false;
-}
-
-/* Without epilogues the row kernels finish products: the same numbers. */
-static void unfused_is_the_same(void **unused)
-{
-    (void)unused;
-    fake->refuses_fusing = 1;
-    judge(&bert_cases[1], ELEMENT_F32, 1e-5, 1e-5);
-    fake->refuses_fusing = 0;
-}
-
-static void sizes_are_recorded_once(void **unused)
-{
-    (void)unused;
-    struct batch b;
-    struct engine_room room = {0};
-    batch_make(&b);
-    random_model(1, 32, 2, 2, "gelu");
-    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
-    idle = true;
-    fake->captures = fake->replays = 0;
-    for (int turn = 0; turn < 4; turn++) {
-        batch_encode(g, b.list, SEQUENCES, &room);     /* once as it is, then replayed */
-        batch_encode(g, b.list, SEQUENCES - 1, &room); /* another size */
-    }
-    assert_int_equal(fake->captures, 2);
-    assert_int_equal(fake->replays, 6);
-    fake->launches = fake->products = 0;
-    batch_encode(g, b.list, SEQUENCES, &room);
-    assert_int_equal(fake->launches + fake->products, 0);
-    idle = false;
-    engine_room_finish(&room);
-    engine_destroy(g);
-}
-
-/* More sizes than recordings are kept of: the oldest give way. */
-static void old_sizes_give_way(void **unused)
-{
-    (void)unused;
-    uint32_t number[POSITIONS] = {0};
-    struct sequence list[41];
-    struct engine_room room = {0};
-    random_model(1, 32, 2, 2, "gelu");
-    struct engine *g = load_here("window(5)", NULL, ELEMENT_F32, 0);
-    idle = true;
-    for (uint32_t n = 0; n < 41; n++)
-        list[n] = (struct sequence){number, 16, 16};
-    for (uint32_t n = 41; n >= 1; n--)
-        for (int twice = 0; twice < 2; twice++)
-            batch_encode(g, list, n, &room);
-    assert_true(fake->graphs > 0 && fake->graphs <= 32);
-    idle = false;
-    engine_room_finish(&room);
-    assert_int_equal(fake->graphs, 0);
-    engine_destroy(g);
-}
-
-static bool holds_nothing(void)
-{
-    return !fake->contexts && !fake->modules && !fake->allocations && !fake->streams &&
-           !fake->graphs && !fake->handles && !fake->descriptions && !fake->pushed;
-}
-
-/* A model is loaded and run thrice; false with *e set where a call failed. */
-static bool live(struct error *e)
-{
-    uint32_t number[] = {3, 1, 2};
-    struct sequence s = {number, 3, 2};
-    struct engine_room room = {0};
-    struct engine_options o = {
-        .mask = "dense", .threads = 1, .device = device, .parts = PART_POOLER};
-    float pooled[32];
-    struct engine *g = engine_load(random_folder, &o, e);
-    bool ok = g;
-    for (int k = 0; k < 3 && ok; k++)
-        ok = engine_encode(g, &s, 1, &room, e) == 0;
-    ok = ok && head_pool(g, &room, pooled, e) == 0;
-    engine_room_finish(&room);
-    engine_destroy(g);
-    return ok;
-}
-
-/* Whichever call fails, one line says which, and nothing is kept. */
-static void each_failure_leaves_nothing(void **unused)
-{
-    (void)unused;
-    struct error e = {0};
-    random_model(1, 32, 2, 2, "gelu");
-    idle = true;
-    fake->calls = 0;
-    assert_true(live(&e));
-    const int calls = fake->calls;
-    assert_true(calls > 100 && holds_nothing());
-    int told = 0;
-    for (int k = 1; k <= calls; k++) {
-        e = (struct error){0};
-        fake->calls = 0;
-        fake->fail_at = k;
-        bool ok = live(&e);
-        fake->fail_at = 0;
-        /* What only gives back, or looks for something better, may fail unheard. */
-        told += !ok;
-        if (!ok && (e.kind != ERROR_UNAVAILABLE || strchr(e.text, '\n') || !e.text[0]))
-            fail_msg("call %d, %s: %d '%s'", k, fake->failed, (int)e.kind, e.text);
-        if (!holds_nothing())
-            fail_msg("call %d, %s: something is kept after '%s'", k, fake->failed, e.text);
-    }
-    assert_true(told > calls * 3 / 4);
-    idle = false;
-}
-
 /* ---- all ---- */
-
-static struct fake_gpu *find_fake(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    return library ? dlsym(library, "fake_gpu") : NULL;
-}
 
 /* A real one: meson may have put the fake into the loader's path already. */
 static bool has_gpu(void)
 {
     struct error e = {0};
-    return !find_fake() && !device_cuda.unavailable()[0] && nvrtc_version(&e)[0];
+    return !device_find_fake() && !device_cuda.unavailable()[0] && nvrtc_version(&e)[0];
 }
 
 static int run_real(void)
@@ -486,40 +254,31 @@ static int run_real(void)
         cmocka_unit_test(many_sequences_are_right), cmocka_unit_test(watchers_see_the_same),
         cmocka_unit_test(phases_are_measured),
     };
-    return cmocka_run_group_tests_name(device, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(device_name, tests, NULL, NULL);
 }
 
 static int run_fake(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_cublas_can_is_fused),    cmocka_unit_test(unfused_is_the_same),
-        cmocka_unit_test(sizes_are_recorded_once),     cmocka_unit_test(old_sizes_give_way),
-        cmocka_unit_test(each_failure_leaves_nothing),
-    };
     struct error e = {0};
-    fake = find_fake();
-    if (!fake)
+    if (!device_begin_fake())
         return 1;
-    fake->run = run_entry;
-    fake->args_bytes = args_bytes;
     if (!nvrtc_version(&e)[0]) {
         print_message("skipped: no NVRTC\n");
         return 0;
     }
     int failed = run_real();
-    failed |= cmocka_run_group_tests_name("cuda, fake", tests, NULL, NULL);
-    emulated_close(attention_text);
-    emulated_close(rows_text);
+    failed |= device_run_fake_tests();
+    device_end_fake();
     return failed;
 }
 
 static int run_all(bool with_fake)
 {
-    device = "cuda";
+    device_name = "cuda";
     if (with_fake)
         return run_fake();
     int failed = has_gpu() ? run_real() : 0;
-    device = "emulated";
+    device_name = "emulated";
     return run_real() || failed;
 }
 
