@@ -1,42 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Panels on a sheet, by cairo. Each panel is an image of its own resolution, so that a mask of a
    million tokens and one of sixteen cost the same to draw. */
-#include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/picture.h"
+#include "masks/picture/canvas.h"
 #include "masks/picture/panels.h"
 #include "masks/picture/sample.h"
-#include <cairo-svg.h>
-#include <cairo.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef __has_feature
-#define LEAKS_ARE_CHECKED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define LEAKS_ARE_CHECKED 1
-#else
-#define LEAKS_ARE_CHECKED 0
-#endif
-#if LEAKS_ARE_CHECKED
-/* fontconfig keeps its configuration to the end of the process, and cairo has no call to drop it:
-   a leak check of a program that draws is about our memory, not about theirs. Visible, so that the
-   sanitizer of gcc, a shared library, finds them. */
-#pragma GCC visibility push(default)
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libfontconfig\n";
-}
-
-const char *__lsan_default_options(void);
-#pragma GCC visibility pop
-const char *__lsan_default_options(void)
-{
-    return "print_suppressions=0"; /* stderr is the program's */
-}
-#endif
 
 enum { MARGIN = 16, TITLE = 22, MOST_PANELS = 1024 };
 enum { FONT = 12, SMALLEST_FONT = 8 };
@@ -178,59 +150,23 @@ static void draw_rest(cairo_t *c, const struct sheet *s)
     text_finish(&line);
 }
 
-static cairo_status_t write_text(void *to, const unsigned char *bytes, unsigned length)
+static void draw(cairo_t *c, void *context)
 {
-    text_append(to, (const char *)bytes, length);
-    return CAIRO_STATUS_SUCCESS;
-}
-
-static cairo_status_t draw_all(cairo_surface_t *on, struct sheet *s)
-{
-    cairo_t *c = cairo_create(on);
+    struct sheet *s = context;
     cairo_set_source_rgb(c, 0.94, 0.94, 0.94);
     cairo_paint(c);
-    cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     for (uint32_t k = 0; k < s->panels; k++)
         draw_panel(c, s, k);
     if (s->all > s->panels)
         draw_rest(c, s);
-    cairo_status_t status = cairo_status(c);
-    cairo_destroy(c);
-    return status;
-}
-
-static cairo_status_t draw(struct sheet *s, bool svg, struct text *out)
-{
-    cairo_surface_t *on =
-        svg ? cairo_svg_surface_create_for_stream(write_text, out, s->width, s->height)
-            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)s->width, (int)s->height);
-    cairo_status_t status = draw_all(on, s);
-    if (!status && !svg)
-        status = cairo_surface_write_to_png_stream(on, write_text, out);
-    cairo_surface_finish(on);
-    status = status ? status : cairo_surface_status(on);
-    cairo_surface_destroy(on);
-    return status;
-}
-
-static bool ends_in(const char *path, const char *suffix)
-{
-    size_t length = strlen(path), tail = strlen(suffix);
-    return length > tail && !strcmp(path + length - tail, suffix);
 }
 
 int mask_draw(const struct mask *m, const char *path, struct error *e)
 {
-    bool svg = ends_in(path, ".svg");
-    if (!svg && !ends_in(path, ".png"))
-        return error_set(e, ERROR_INPUT, "%s: a picture is .png or .svg", path);
+    if (canvas_check(path, e) < 0)
+        return -1;
     struct sheet s = lay_out(m);
-    struct text out = {0};
-    cairo_status_t status = draw(&s, svg, &out);
+    int r = canvas_write(&(struct canvas){s.width, s.height, draw, &s}, path, e);
     sheet_finish(&s);
-    int r = status ? error_set(e, ERROR_UNAVAILABLE, "%s: cairo: %s", path,
-                               cairo_status_to_string(status))
-                   : file_write(path, text_get(&out), out.length, e);
-    text_finish(&out);
     return r;
 }

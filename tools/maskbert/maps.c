@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/maps.h"
-#include "masks/base/file.h"
 #include "masks/base/text.h"
-#include <cairo-svg.h>
-#include <cairo.h>
+#include "masks/picture/canvas.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -111,43 +109,21 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32
     cairo_stroke(c);
 }
 
-static cairo_status_t write_text(void *to, const unsigned char *bytes, unsigned length)
+static void draw(cairo_t *c, void *context)
 {
-    text_append(to, (const char *)bytes, length);
-    return CAIRO_STATUS_SUCCESS;
-}
-
-static cairo_status_t draw(const struct sheet *s, bool svg, struct text *out)
-{
-    cairo_surface_t *on =
-        svg ? cairo_svg_surface_create_for_stream(write_text, out, s->width, s->height)
-            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)s->width, (int)s->height);
-    cairo_t *c = cairo_create(on);
+    struct sheet *s = context;
     cairo_set_source_rgb(c, 1, 1, 1);
     cairo_paint(c);
-    cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     for (uint32_t l = 0; l < s->m->layers; l++)
         for (uint32_t h = 0; h < s->m->heads; h++)
             draw_panel(c, s, l, h);
-    cairo_status_t status = cairo_status(c);
-    cairo_destroy(c);
-    if (!status && !svg)
-        status = cairo_surface_write_to_png_stream(on, write_text, out);
-    cairo_surface_finish(on);
-    status = status ? status : cairo_surface_status(on);
-    cairo_surface_destroy(on);
-    return status;
 }
 
 int maps_draw(const struct maps *m, const char *path, struct error *e)
 {
-    size_t length = strlen(path);
-    const char *suffix = length > 4 ? path + length - 4 : "";
-    bool svg = !strcmp(suffix, ".svg");
     struct sheet s;
-    struct text out = {0};
-    if (!svg && strcmp(suffix, ".png"))
-        return error_set(e, ERROR_INPUT, "%s: a picture is .png or .svg", path);
+    if (canvas_check(path, e) < 0)
+        return -1;
     lay_out(m, true, &s);
     if (s.width > MOST_NAMED || s.height > MOST_NAMED)
         lay_out(m, false, &s);
@@ -157,10 +133,5 @@ int maps_draw(const struct maps *m, const char *path, struct error *e)
             "%u layers of %u heads over %u tokens are too large a picture: --layer, "
             "--head or --max-length is expected",
             m->layers, m->heads, m->n);
-    cairo_status_t status = draw(&s, svg, &out);
-    int r = status ? error_set(e, ERROR_UNAVAILABLE, "%s: cairo: %s", path,
-                               cairo_status_to_string(status))
-                   : file_write(path, text_get(&out), out.length, e);
-    text_finish(&out);
-    return r;
+    return canvas_write(&(struct canvas){s.width, s.height, draw, &s}, path, e);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The times of a bench as a picture: over the length in log-log where there are several lengths, else
    as bars. Ours is solid, dense is pale. */
-#include "masks/base/file.h"
 #include "masks/base/text.h"
+#include "masks/picture/canvas.h"
 #include "tools/maskc/bench.h"
 #include "tools/maskc/command.h"
-#include <cairo-svg.h>
-#include <cairo.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,14 +147,19 @@ static void draw_bars(const struct plot *p)
     }
 }
 
-static void draw(cairo_t *cr, const struct bench_result *r, uint32_t count)
+struct results {
+    const struct bench_result *r;
+    uint32_t count;
+};
+
+static void draw(cairo_t *cr, void *context)
 {
-    struct plot p = {.cr = cr, .r = r, .count = count};
+    const struct results *of = context;
+    struct plot p = {.cr = cr, .r = of->r, .count = of->count};
     find_axes(&p);
     bool lines = p.x1 > p.x0;
     cairo_set_source_rgb(cr, 1, 1, 1);
     cairo_paint(cr);
-    cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     cairo_set_font_size(cr, 12);
     draw_frame(&p, lines);
     if (lines)
@@ -165,29 +168,8 @@ static void draw(cairo_t *cr, const struct bench_result *r, uint32_t count)
         draw_bars(&p);
 }
 
-static cairo_status_t collect(void *to, const unsigned char *bytes, unsigned int count)
-{
-    text_append(to, (const char *)bytes, count);
-    return CAIRO_STATUS_SUCCESS;
-}
-
 int bench_plot(const struct bench_result *r, uint32_t count, const char *path, struct error *e)
 {
-    struct text out = {0};
-    bool svg = has_suffix(path, ".svg");
-    cairo_surface_t *surface =
-        svg ? cairo_svg_surface_create_for_stream(collect, &out, WIDTH, HEIGHT)
-            : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, HEIGHT);
-    cairo_t *cr = cairo_create(surface);
-    draw(cr, r, count);
-    cairo_destroy(cr);
-    if (!svg)
-        cairo_surface_write_to_png_stream(surface, collect, &out);
-    cairo_surface_finish(surface);
-    bool drawn = cairo_surface_status(surface) == CAIRO_STATUS_SUCCESS && out.length > 0;
-    cairo_surface_destroy(surface);
-    int code = drawn ? file_write(path, out.bytes, out.length, e)
-                     : error_set(e, ERROR_INPUT, "%s: cairo could not draw it", path);
-    text_finish(&out);
-    return code;
+    struct results results = {r, count};
+    return canvas_write(&(struct canvas){WIDTH, HEIGHT, draw, &results}, path, e);
 }
