@@ -27,7 +27,8 @@ enum { ABI_MAX_STRIP = 128 }; /* rows of the tallest strip */
 /* A piece visits part of a strip by one lowering. Its `first` and `count` index the table that
    belongs to its kind. */
 enum abi_piece_kind {
-    ABI_BLOCKS,   /* ranges: every owned row sees every key of the range; no mask test */
+    ABI_BLOCKS,   /* ranges: every owned row sees every key of the range; no mask test. CPU: the rows
+                     may be a step > 1 apart */
     ABI_TILES,    /* tiles: STRIP_ROWS x 32 entries, full (pattern 0) or under a pattern */
     ABI_DIAGONAL, /* lines: one key per row, along a diagonal (step 1) or down a column (step 0) */
     ABI_ROWS,     /* ranges of the keys of one row; only in items with rows = 1 */

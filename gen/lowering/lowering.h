@@ -96,6 +96,8 @@ uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
 
 /* Whether kernels can do a row in parts, each by an item of its own. */
 bool rows_are_cut(const struct target *t, const struct features *f);
+/* Or rows a stride apart that see the same keys as one item of ranges. */
+bool rows_are_joined(const struct target *t, const struct features *f);
 
 /* Residue classes, which are planned for a pattern and not for a strip. Whether kernels can do it with
    items that leave their rows to others: */

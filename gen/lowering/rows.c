@@ -13,6 +13,11 @@ bool rows_are_cut(const struct target *t, const struct features *f)
     return t->kind == TARGET_CUDA && target_matrix(t, f) && f->transform == ABI_SOFTMAX;
 }
 
+bool rows_are_joined(const struct target *t, const struct features *f)
+{
+    return t->kind == TARGET_CPU && f->transform == ABI_SOFTMAX && f->soft == ABI_SOFT_NONE;
+}
+
 double rows_price(const struct price *p, const struct strip *s, uint32_t r)
 {
     const uint64_t *row = s->pattern->row + strip_row(s, r);

@@ -99,6 +99,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->features);
     b.strips_resume = p->target->kind == TARGET_CUDA;
     b.cuts_rows = rows_are_cut(p->target, &p->features);
+    b.joins_rows = !p->tiles_only && rows_are_joined(p->target, &p->features);
     b.late = late_seconds(p, !transposed && p->features.backward ? 2 : 1);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);

@@ -24,11 +24,11 @@ struct builder {
     double
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
-    struct effort dense; /* of every tile */
-    bool shared_classes; /* classes may leave their rows to strips, ... */
-    bool whole_classes;  /* ... or have all of their entries */
-    bool cuts_rows;
-    double late; /* seconds that a launch of what resumes costs */
+    struct effort dense;        /* of every tile */
+    bool shared_classes;        /* classes may leave their rows to strips, ... */
+    bool whole_classes;         /* ... or have all of their entries */
+    bool cuts_rows, joins_rows; /* rows alone may be cut in parts, or be one item with others */
+    double late;                /* seconds that a launch of what resumes costs */
     const struct pattern
         *begun;         /* null, or rows of strips go on where these classes' items left them */
     bool strips_resume; /* alone: what classes began is not for the row pass */
@@ -51,6 +51,9 @@ void builder_note(struct builder *b, const struct plan *p, const struct pattern 
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 /* Those, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first);
+/* Of the long rows those a stride apart as one item of ranges where they are better off so, the others
+   alone. */
+void joins_build(struct builder *b, const struct plan *p);
 int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
 
 /* The split that is worth having; empty where strips alone are as good. */

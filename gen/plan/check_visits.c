@@ -68,12 +68,14 @@ static bool see_line(void *context, const struct abi_line *line)
     return true;
 }
 
-/* Strides have pieces of their own, and so has the row pass. */
+/* Strides have pieces of their own, or ranges that all rows see, and so has the row pass. */
 static bool fits_item(const struct plan *p, const struct abi_item *item,
                       const struct abi_piece *piece)
 {
     if (p->tiles_only)
         return piece->kind == ABI_TILES;
+    if (item->step > 1 && piece->kind == ABI_BLOCKS)
+        return rows_are_joined(p->target, &p->features);
     if (item->step > 1 || piece->kind == ABI_RESIDUE)
         return item->step > 1 && piece->kind == ABI_RESIDUE;
     return (item->rows == 1) == (piece->kind == ABI_ROWS);

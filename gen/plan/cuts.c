@@ -19,7 +19,7 @@ static uint32_t parts_of(const struct pattern *p, uint32_t row)
 
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
 {
-    if (b->cuts_rows && parts_of(p, row) >= 2)
+    if ((b->cuts_rows && parts_of(p, row) >= 2) || (b->joins_rows && !b->begun))
         *MEMORY_PUSH(b->long_rows, b->n_long, b->long_room) = (struct long_row){p, row};
     else
         tables_add_row(b->pass, p, row);
@@ -73,6 +73,8 @@ static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t 
 
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first)
 {
+    if (b->joins_rows)
+        joins_build(b, p);
     bool cut = b->n_long && is_worth_it(b, p, first);
     for (uint64_t k = 0; k < b->n_long; k++) {
         struct long_row r = b->long_rows[k];

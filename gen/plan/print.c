@@ -147,12 +147,13 @@ static void add_figures(const struct plan_summary *s, struct text *out)
 /* What is visited how, over all items of the mask. */
 static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
 {
-    uint64_t strips = 0, rows = 0, classes = 0, count[ABI_KINDS] = {0}, full = 0;
+    uint64_t strips = 0, rows = 0, joined = 0, classes = 0, count[ABI_KINDS] = {0}, full = 0;
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
         strips += item->step == 1 && item->rows > 1;
         rows += item->step == 1 && item->rows == 1;
         classes += item->step > 1;
+        joined += item->step > 1 && t->pieces[item->piece].kind == ABI_BLOCKS;
         for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
             const struct abi_piece *piece = &t->pieces[k];
             count[piece->kind] += piece->count;
@@ -164,9 +165,14 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
     count_print(out, strips, "strip");
     text_add(out, ", ");
     count_print(out, rows, "single row");
-    if (classes) {
+    if (joined) {
         text_add(out, ", ");
-        count_print(out, classes, "part");
+        count_print(out, joined, "strip");
+        text_add(out, " of rows apart");
+    }
+    if (classes > joined) {
+        text_add(out, ", ");
+        count_print(out, classes - joined, "part");
         text_add(out, " of residue classes");
     }
     for (uint32_t k = 0; k < ABI_KINDS; k++) {

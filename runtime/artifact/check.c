@@ -147,6 +147,8 @@ static bool fits_rows(const struct plan_pass *p, struct abi_piece piece,
                       const struct abi_item *item)
 {
     uint32_t rows = item->rows;
+    if (item->step > 1 && piece.kind == ABI_BLOCKS)
+        return !item->partial && !item_resumes(item);
     if (item->step > 1 || piece.kind == ABI_RESIDUE)
         return item->step > 1 && piece.kind == ABI_RESIDUE;
     if (piece.kind == ABI_ROWS)

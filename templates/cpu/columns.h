@@ -52,13 +52,13 @@ static void columns_sums(const struct strip *t, const struct block *b, const str
 }
 #endif
 
+/* Also of a panel whose rows are not neighbours. */
 static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
 {
     for (u32 r = 0; r < t->rows; r++) {
         u32 keep = 0;
         for (u32 left = columns_seen(t, g, r); left; left &= left - 1) {
-            u32 k = (u32)__builtin_ctz(left);
-            u32 column = t->plan->columns[g->first + k];
+            u32 k = (u32)__builtin_ctz(left), column = group_column(t, g, k);
             keep |= (u32)keep_entry(t, row_of(t->item, r), column) << k;
         }
         keep_put(b, r, g->at, g->width, keep);

@@ -18,9 +18,9 @@ static void block_close(const struct strip *t, struct block *b)
 
 static void group_keep(const struct strip *t, struct block *b, const struct group *g)
 {
-    if (g->kind == GROUP_PANEL)
+    if (g->kind == GROUP_PANEL && t->item->step == 1)
         panel_keep(t, b, g);
-    else if (g->kind == GROUP_COLUMNS)
+    else if (group_is_panel(g))
         columns_keep(t, b, g);
     else
         for (u32 r = 0; r < t->rows; r++)

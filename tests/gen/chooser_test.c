@@ -205,6 +205,34 @@ static void test_strides(void **state)
     mask_destroy(m);
 }
 
+static bool summary_columns(uint32_t n, uint32_t i, uint32_t j)
+{
+    return i < n && (i / 45 == j / 45 || j % 45 == 44);
+}
+
+/* The keys that all queries see are 45 apart: 22 rows over keys, one item. */
+static void test_rows_apart(void **state)
+{
+    (void)state;
+    struct mask *m;
+    struct plan *p = plan_of(made(1024, summary_columns), &m);
+    const struct plan_pass *t = &p->transposed;
+    uint32_t apart = 0, alone = 0;
+    for (uint64_t k = 0; k < t->n_items; k++) {
+        alone += t->items[k].rows == 1;
+        if (t->items[k].step == 1)
+            continue;
+        apart++;
+        assert_int_equal(t->items[k].step, 45);
+        assert_int_equal(t->items[k].rows, 22);
+        assert_int_equal(t->pieces[t->items[k].piece].kind, ABI_BLOCKS);
+    }
+    assert_int_equal(apart, 1);
+    assert_int_equal(alone, 0);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
 static void test_tall_strips(void **state)
 {
     (void)state;
@@ -223,7 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chooser),   cmocka_unit_test(test_cut_rows),
         cmocka_unit_test(test_strides),   cmocka_unit_test(test_tall_strips),
-        cmocka_unit_test(test_long_band),
+        cmocka_unit_test(test_long_band), cmocka_unit_test(test_rows_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,10 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
             visit_range(d, item, t->ranges[k], piece->kind == ABI_ROWS),
                 cols += t->ranges[k].end - t->ranges[k].begin;
     }
-    d->ok &= (piece->kind == ABI_RESIDUE) == (item->step > 1);
+    d->ok &= item->step > 1 ? piece->kind == ABI_RESIDUE ||
+                                  (piece->kind == ABI_BLOCKS &&
+                                   d->plan->target->kind == TARGET_CPU && !item->partial)
+                            : piece->kind != ABI_RESIDUE;
     d->ok &= item->step > 1 || (piece->kind == ABI_ROWS) == (item->rows == 1);
     return cols;
 }
