@@ -6,6 +6,7 @@
 #include "gen/short.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
+#include "runtime/compile/process.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -104,6 +105,7 @@ static int plan_all(struct pipeline *p, struct error *e)
 struct crew {
     struct pipeline *p;
     atomic_uint next;
+    sigset_t held; /* what waits until all is done */
     struct error error[ARTIFACT_MAX_TARGETS];
     int result[ARTIFACT_MAX_TARGETS];
 };
@@ -126,6 +128,8 @@ static void *compile_next(void *argument)
     for (uint32_t k; (k = atomic_fetch_add(&c->next, 1)) < r->n_targets;)
         if (r->text_only && r->targets[k]->kind == TARGET_CUDA)
             c->p->binary[k] = no_binary();
+        else if (interrupts_wait(&c->held))
+            c->result[k] = error_set(&c->error[k], ERROR_UNAVAILABLE, "interrupted");
         else
             c->result[k] = compile_source(c->p->source[k], r->targets[k], r->cache,
                                           &c->p->binary[k], &c->error[k]);
@@ -144,11 +148,13 @@ static void run_crew(struct crew *c)
 {
     pthread_t thread[CREW_MAX];
     uint32_t size = crew_size(c->p->request->n_targets), started = 1;
+    interrupts_hold(&c->held);
     while (started < size && pthread_create(&thread[started], NULL, compile_next, c) == 0)
         started++;
     compile_next(c);
     while (started > 1)
         pthread_join(thread[--started], NULL);
+    interrupts_release(&c->held);
 }
 
 static int compile_all(struct pipeline *p, struct error *e)

@@ -6,6 +6,7 @@
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static void parse_version(const char *line, char *to, size_t room)
     snprintf(to, room, "%s %.*s", name, (int)strspn(found, "0123456789."), found);
 }
 
+/* False where the next one is to be tried: not where this one was interrupted, as we are then, too. */
 static bool try_compiler(const char *name, struct compiler *ret)
 {
     struct text output = {0};
@@ -42,7 +44,10 @@ static bool try_compiler(const char *name, struct compiler *ret)
     if (!path)
         return false;
     const char *argument[] = {path, "--version", NULL};
-    bool ok = process_run(argument, &output, NULL) == 0 && output.length;
+    int status = process_run(argument, &output, NULL);
+    bool interrupted =
+        status == 128 + SIGINT || status == 128 + SIGTERM || status == 128 + SIGHUP;
+    bool ok = status == 0 && output.length;
     if (ok) {
         ret->path = path;
         parse_version(text_get(&output), ret->version, sizeof ret->version);
@@ -50,7 +55,7 @@ static bool try_compiler(const char *name, struct compiler *ret)
         free(path);
     }
     text_finish(&output);
-    return ok;
+    return ok || interrupted;
 }
 
 const char *const host_compilers[] = {"clang", "gcc", "cc", NULL};
@@ -152,7 +157,7 @@ static int run_in(const char *folder, const struct source *s, const char *const 
     argument[n++] = "-o";
     argument[n++] = text_get(&object);
     argument[n++] = text_get(&file);
-    int status = process_run(argument, output, e);
+    int status = process_run_in(folder, argument, output, e);
     text_finish(&file);
     text_finish(&object);
     return status;

@@ -39,6 +39,17 @@ void interrupts_release(const sigset_t *old)
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
+bool interrupts_wait(const sigset_t *old)
+{
+    static const int each[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t pending;
+    sigpending(&pending);
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (sigismember(&pending, each[k]) == 1 && !sigismember(old, each[k]))
+            return true;
+    return false;
+}
+
 /* The child is not to inherit what this thread holds back. */
 static void release_in_child(posix_spawnattr_t *attributes)
 {
@@ -53,8 +64,25 @@ static void release_in_child(posix_spawnattr_t *attributes)
     posix_spawnattr_setsigmask(attributes, &mask);
 }
 
-static int start(const char *const *argument, int output, pid_t *ret)
+/* Ours, with another TMPDIR; caller frees both. */
+static char **environment_in(const char *folder, struct text *room)
 {
+    size_t count = 0, n = 0;
+    while (environ[count])
+        count++;
+    char **ret = memory_new(count + 2, sizeof *ret);
+    for (size_t k = 0; k < count; k++)
+        if (strncmp(environ[k], "TMPDIR=", 7) != 0)
+            ret[n++] = environ[k];
+    text_add(room, "TMPDIR=%s", folder);
+    ret[n] = (char *)(uintptr_t)text_get(room);
+    return ret;
+}
+
+static int start(const char *folder, const char *const *argument, int output, pid_t *ret)
+{
+    struct text room = {0};
+    char **environment = folder ? environment_in(folder, &room) : environ;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     release_in_child(&attributes);
@@ -62,8 +90,11 @@ static int start(const char *const *argument, int output, pid_t *ret)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, 1);
     posix_spawn_file_actions_adddup2(&actions, output, 2);
-    int code =
-        posix_spawnp(ret, argument[0], &actions, &attributes, (char *const *)argument, environ);
+    int code = posix_spawnp(ret, argument[0], &actions, &attributes, (char *const *)argument,
+                            environment);
+    if (folder)
+        free(environment);
+    text_finish(&room);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return code;
@@ -94,11 +125,17 @@ static int wait_for(pid_t child)
 
 int process_run(const char *const *argument, struct text *output, struct error *e)
 {
+    return process_run_in(NULL, argument, output, e);
+}
+
+int process_run_in(const char *folder, const char *const *argument, struct text *output,
+                   struct error *e)
+{
     int ends[2];
     pid_t child;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(e, ERROR_UNAVAILABLE, "%s: %s", argument[0], strerror(errno));
-    int code = start(argument, ends[1], &child);
+    int code = start(folder, argument, ends[1], &child);
     close(ends[1]);
     if (!code)
         read_all(ends[0], output);

@@ -4,11 +4,15 @@
 #include "masks/base/error.h"
 #include "masks/base/text.h"
 #include <signal.h>
+#include <stdbool.h>
 
 /* Runs argument[0], looked up in PATH, with a null-ended list; nothing on its standard input, what
    it prints on either output is appended to *output (at most 64 KiB are kept). Returns its exit
    status, 128 + signal, or -1 with *e set where it could not be started. */
 int process_run(const char *const *argument, struct text *output, struct error *e);
+/* The same with `folder` as TMPDIR, so that what the child leaves behind goes when the folder does. */
+int process_run_in(const char *folder, const char *const *argument, struct text *output,
+                   struct error *e);
 
 /* Full path of a program in PATH (or of a path with a slash); null if there is none. Caller frees. */
 char *process_find(const char *program);
@@ -19,7 +23,9 @@ char *folder_temporary(struct error *e);
 /* Removes the folder and all in it. */
 void folder_remove(const char *path);
 
-/* Between the two, SIGINT, SIGTERM and SIGHUP wait (for this thread; children get them): what was
-   begun, a temporary folder above all, is cleared away first. */
+/* Between the two, SIGINT, SIGTERM and SIGHUP wait (for this thread and those that it creates; children get
+   them): what was begun, a temporary folder above all, is cleared away first. */
 void interrupts_hold(sigset_t *old);
+/* One of them does, that would not wait without the hold: the sooner all is done the better. */
+bool interrupts_wait(const sigset_t *old);
 void interrupts_release(const sigset_t *old);
