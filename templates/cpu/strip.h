@@ -111,6 +111,14 @@ INLINE int row_owned(const struct abi_item *item, u32 r)
     return item->own[r / 32] >> (r % 32) & 1;
 }
 
+/* What operand 0 or 1 comes from. */
+static inline const struct abi_tensor *strip_tensor(const struct strip *t, u32 which)
+{
+    if (t->transposed)
+        return operand_tensor(t->s.a, which ? OPERAND_GRADIENT : OPERAND_QUERY);
+    return operand_tensor(t->s.a, which ? OPERAND_VALUE : OPERAND_KEY);
+}
+
 /* The position in the sequence. */
 INLINE u32 row_of(const struct abi_item *item, u32 r)
 {
@@ -249,13 +257,40 @@ static void strip_take(const struct strip *t, const struct abi_tensor *from, flo
     strip_round(t, which);
 }
 
-/* Will want the next strip's rows of `from`, as neighbours follow each other in the work list, and
-   its own of an output (null: none), where it writes them. */
+/* The item that most likely comes next; null: none. */
+INLINE const struct abi_item *item_after(const struct strip *t)
+{
+    const struct abi_head *head = &t->plan->heads[t->s.h];
+    const struct abi_item *next = t->item + 1;
+    return next < t->plan->items + head->item + head->items ? next : 0;
+}
+
+/* Will want the scattered columns that the next item gathers. */
+static void gathers_expect(const struct strip *t, const struct abi_item *next)
+{
+    for (u32 k = 0; next && k < next->pieces; k++) {
+        const struct abi_piece *piece = &t->plan->pieces[next->piece + k];
+        if (piece->kind != ABI_COLUMNS)
+            continue;
+        for (u32 i = 0; i < piece->count && i < EXPECTED_GATHERS; i++) {
+            const struct abi_gather *g = &t->plan->gathers[piece->first + i];
+            for (u32 which = 0; which < 2; which++)
+                expect_columns(t->expected, &t->s, strip_tensor(t, which),
+                               t->plan->columns + g->first, g->count);
+        }
+        return;
+    }
+}
+
+/* Will want the next strip's rows of `from`, and its own of an output (null: none), where it writes
+   them. */
 static void strip_expect(const struct strip *t, const struct abi_tensor *from,
                          const struct abi_tensor *to)
 {
     const struct abi_item *item = t->item;
-    expect_add(t->expected, &t->s, from, row_of(item, item->rows), item->step, item->rows);
+    const struct abi_item *next = item_after(t);
+    if (next)
+        expect_add(t->expected, &t->s, from, next->row0, next->step, next->rows);
     if (to && !item->partial)
         expect_add(t->expected, &t->s, to, item->row0, item->step, item->rows);
 }
