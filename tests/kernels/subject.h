@@ -6,7 +6,8 @@
 #include "runtime/cache.h"
 #include "runtime/kernel.h"
 
-/* A temporary folder for the caches of compiled code, removed by subject_finish. */
+/* The cache of compiled code: $XDG_CACHE_HOME as the build sets it, else a temporary folder that
+   subject_finish removes. */
 struct cache *subject_start(void);
 void subject_finish(struct cache *cache);
 

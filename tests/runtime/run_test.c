@@ -2,12 +2,10 @@
 /* maskc_run on this machine's CPU: a launch computes, one kernel serves many threads, slices of the batch
    are invisible. That all numbers are right is the business of tests/kernels. */
 #include "masks/base/memory.h"
-#include "runtime/cache.h"
 #include "runtime/kernel.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,13 +13,11 @@
 
 #include <cmocka.h>
 
-static char cache[] = "/tmp/maskc-run-test-XXXXXX";
-
 enum { N = 64, HEADS = 2, D = 64, ELEMENTS = N * HEADS * D };
 
 static struct maskc_kernel *compile(const char *mask)
 {
-    const struct maskc_options o = {.length = N, .heads = HEADS, .cache_dir = cache};
+    const struct maskc_options o = {.length = N, .heads = HEADS};
     struct maskc_bytes bytes = {0};
     struct maskc_kernel *kernel = NULL;
     struct maskc_error error;
@@ -190,21 +186,6 @@ static void slices_are_invisible(void **state)
     maskc_kernel_destroy(kernel);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return mkdtemp(cache) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    struct cache *c = cache_open(cache);
-    cache_clear(c);
-    cache_close(c);
-    return rmdir(cache);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,5 +193,5 @@ int main(void)
         cmocka_unit_test(one_kernel_serves_many_threads),
         cmocka_unit_test(slices_are_invisible),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
