@@ -10,7 +10,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -97,6 +99,38 @@ class StagesTest(unittest.TestCase):
             run.kept.put("verify", "a", {"ok": True})
             self.assertEqual(run.each(cases), 0)
             self.assertEqual(seen, ["b"])
+
+    def test_what_the_deadline_stops_is_left(self):
+        def slow(run):
+            return {"ok": run.command("sleep", "60")[0] == 0}
+
+        with tempfile.TemporaryDirectory() as folder:
+            for first, left, kept in (({"ok": True}, 2, ["a"]), (None, 0, ["a", "b"])):
+                began = time.monotonic()
+                run = self.run_of(folder, began + 1)
+                cases = {"a": lambda: first, "b": lambda run=run: slow(run)}
+                if first:
+                    cases["c"] = lambda: {"ok": True}
+                self.assertEqual(run.each(cases), left)
+                self.assertLess(time.monotonic() - began, 1 + stages.GRACE)
+                self.assertEqual(list(run.kept.stage("verify")), kept)
+            self.assertFalse(run.kept.stage("verify")["b"]["ok"])
+
+    def test_verifies_all_under_the_sanitizer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tool = pathlib.Path(folder) / "compute-sanitizer"
+            tool.write_text("#!/bin/sh\n", encoding="utf-8")
+            tool.chmod(0o755)
+            run = self.run_of(folder, float("inf"))
+            run.o.device, run.o.masks, run.o.length = "cuda", None, None
+            with unittest.mock.patch.dict(os.environ, {"PATH": folder}):
+                names = list(stages.verify_cases(run))
+        for check in ("memcheck", "racecheck"):
+            for mask in stages.GALLERY:
+                for n in (128, 512):
+                    self.assertTrue([x for x in names if x.startswith(f"{mask} n={n} bf16") and check in x])
+            for head_dim in stages.HEAD_DIMS:
+                self.assertTrue([x for x in names if f"D={head_dim} " in x and check in x])
 
     @unittest.skipUnless(has_nvrtc(), "no NVRTC")
     def test_verifies_on_the_emulated_device(self):

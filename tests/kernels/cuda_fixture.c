@@ -11,8 +11,11 @@
 /* after the standard ones */
 #include <cmocka.h>
 
-static struct mask *load_mask(const struct kernel_case *c)
+/* The case's own mask stays the caller's. */
+static const struct mask *load_mask(const struct kernel_case *c)
 {
+    if (c->own)
+        return c->own;
     struct error e = {0};
     struct mask_request request = {
         .name = c->mask, .n = c->n, .heads = c->heads, MASK_REQUEST_DEFAULTS};
@@ -46,12 +49,41 @@ static void add_plan(struct artifact *a, const struct plan *p)
     to->transposed = p->transposed;
 }
 
+static void add_target(struct artifact *a, const char *name, const struct launch_record *l)
+{
+    struct artifact_target *to = &a->target[a->n_targets++];
+    strcpy(to->name, name);
+    strcpy(to->compiler, "none");
+    to->code = (const uint8_t *)"none";
+    to->code_size = 4;
+    to->launch = *l;
+}
+
+const char *const fixture_chips[] = {"sm_80",   "sm_86",  "sm_89",      "sm_90a",
+                                     "sm_100a", "sm_120", "compute_80", NULL};
+
+/* All chips, each with code of its own; freed by the caller. */
+static uint8_t *add_chips(struct artifact *a, const struct launch_record *l)
+{
+    uint32_t count = 0;
+    while (fixture_chips[count])
+        count++;
+    uint8_t *code = memory_new(count, FIXTURE_CODE_BYTES);
+    for (uint32_t k = 0; k < count; k++) {
+        add_target(a, fixture_chips[k], l);
+        a->target[k].code =
+            memset(code + k * (size_t)FIXTURE_CODE_BYTES, 'a' + (int)k, FIXTURE_CODE_BYTES);
+        a->target[k].code_size = FIXTURE_CODE_BYTES;
+    }
+    return code;
+}
+
 uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *text, void *data),
                       void *data, uint64_t *ret_size)
 {
     struct error e = {0};
     const struct target *t = target_find(c->target ? c->target : "sm_80", &e);
-    struct mask *m = load_mask(c);
+    const struct mask *m = load_mask(c);
     struct features f = c->features; /* with what the mask adds to them */
     f.length = c->streamed ? 0 : m->n;
     struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
@@ -59,24 +91,28 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
         fail_msg("%s: %s", c->mask, e.text);
     struct source *s = emit_source(t, &p->features);
     struct artifact *a = memory_new(1, sizeof *a);
-    struct artifact_target *target = &a->target[a->n_targets++];
-    a->mask = m;
+    a->mask = memory_copy(m, sizeof *m); /* the same but for `const` */
     a->features = f;
     add_plan(a, p);
-    strcpy(target->name, t->name);
-    strcpy(target->compiler, "none");
-    target->code = (const uint8_t *)"none";
-    target->code_size = 4;
-    target->source = make_text(s, edit, data);
-    target->launch = s->launch;
+    uint8_t *code = NULL;
+    if (c->all_chips)
+        code = add_chips(a, &s->launch);
+    else
+        add_target(a, t->name, &s->launch);
+    char *text = make_text(s, edit, data);
+    for (uint32_t k = 0; k < a->n_targets; k++)
+        a->target[k].source = text;
     uint8_t *bytes = artifact_write(a, ret_size);
-    free(target->source);
+    free(text);
+    free(code);
+    free(a->mask);
     free(a->plan[0].text);
     free(a->plan[0].json);
     free(a);
     source_destroy(s);
     plan_destroy(p);
-    mask_destroy(m);
+    if (!c->own)
+        mask_destroy((struct mask *)(uintptr_t)m);
     return bytes;
 }
 
@@ -160,7 +196,7 @@ struct problem_data *must_run(const struct maskc_kernel *k, const struct problem
     struct error e = {0};
     struct problem_data *d = problem_inputs(p);
     emulated_set_seed(seed);
-    if (kernel_run_problem(k, p, d, true, threads, &e) < 0)
+    if (kernel_run_problem(k, p, d, k->artifact->features.backward, threads, &e) < 0)
         fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
     emulated_set_seed(0);
     return d;
@@ -169,15 +205,18 @@ struct problem_data *must_run(const struct maskc_kernel *k, const struct problem
 void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds)
 {
     const size_t bytes = problem_elements(p) * sizeof(double);
+    const bool backward = k->artifact->features.backward;
     struct problem_data *first = must_run(k, p, 0, 0);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct problem_data *d = must_run(k, p, seed, (uint32_t)seed);
         assert_memory_equal(d->o, first->o, bytes);
         assert_memory_equal(d->lse, first->lse, bytes / p->head_dim);
-        assert_memory_equal(d->d_q, first->d_q, bytes);
-        assert_memory_equal(d->d_k, first->d_k, bytes);
-        assert_memory_equal(d->d_v, first->d_v, bytes);
-        if (p->soft) {
+        if (backward) {
+            assert_memory_equal(d->d_q, first->d_q, bytes);
+            assert_memory_equal(d->d_k, first->d_k, bytes);
+            assert_memory_equal(d->d_v, first->d_v, bytes);
+        }
+        if (backward && p->soft) {
             assert_memory_equal(d->d_x, first->d_x, problem_soft_elements(p) * sizeof(double));
             assert_memory_equal(d->d_diagonal, first->d_diagonal,
                                 problem_diagonal_elements(p) * sizeof(double));

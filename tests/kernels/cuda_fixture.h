@@ -8,9 +8,15 @@ struct kernel_case {
     const char *mask;
     uint32_t n, heads; /* heads 0: the mask's own */
     struct features features;
-    const char *target; /* null: sm_80 */
-    bool streamed;      /* never by the short-sequence kernels */
+    const char *target;     /* null: sm_80 */
+    bool streamed;          /* never by the short-sequence kernels */
+    const struct mask *own; /* not null: instead of `mask`, which then is a name alone */
+    bool all_chips;         /* every CUDA target in place of one, as fixture_chips lists them */
 };
+
+/* Names of CUDA's targets, ended by null; the code of the k-th is FIXTURE_CODE_BYTES of 'a' + k. */
+extern const char *const fixture_chips[];
+enum { FIXTURE_CODE_BYTES = 256 * 1024 }; /* more than a backward pass of D = 256 has */
 
 /* A kernel file in memory whose one target holds text and no cubin. `edit` (null: none)
    may return another text, which is freed; it owns nothing else. Fails the test on an error. */
@@ -39,5 +45,5 @@ void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name);
 struct problem_data *must_run(const struct maskc_kernel *k, const struct problem *p,
                               uint64_t seed, uint32_t threads);
 
-/* Equal bits for `seeds` orders of the threads, each on as many host threads as its number. */
+/* Equal bits, backward too where the kernel has it, for `seeds` orders of the threads, each on as many host threads as its number. */
 void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds);

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 /* after the standard ones */
 #include <cmocka.h>
@@ -124,6 +125,105 @@ static void test_load_and_launch(void **state)
     must_hold_nothing(f);
 }
 
+/* A launch enqueues on the caller's stream and does nothing else: no more blocks than fit, nothing
+   allocated, nothing waited for. Shapes of tensors do not matter to a driver that runs nothing. */
+static void test_launch_only_enqueues(void **state)
+{
+    (void)state;
+    static _Alignas(64) float memory[1 << 20];
+    struct fake *f = fake();
+    struct error e = {0};
+    struct maskc_error failure;
+    struct maskc_kernel *k = load_fake("cuda:1", &e);
+    if (!k)
+        fail_msg("%s", e.text);
+    const int64_t heads = k->artifact->mask->heads;
+    const struct maskc_tensor t = {memory, 70 * heads * 16, heads * 16, 16};
+    for (enum maskc_pass pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
+        struct maskc_launch l = {.pass = pass,
+                                 .batch = 1,
+                                 .query = t,
+                                 .key = t,
+                                 .value = t,
+                                 .out = t,
+                                 .grad_out = t,
+                                 .grad_query = t,
+                                 .grad_key = t,
+                                 .grad_value = t,
+                                 .lse = memory,
+                                 .workspace = memory,
+                                 .workspace_bytes = sizeof memory,
+                                 .stream = memory + 64};
+        const int waits = f->waits, launches = f->launches, allocations = f->allocations;
+        const int phases = (int)(pass == MASKC_FORWARD ? k->target->launch.n_forward
+                                                       : k->target->launch.n_backward);
+        if (maskc_run(k, &l, &failure))
+            fail_msg("%s", failure.text);
+        assert_int_equal(f->waits, waits);
+        assert_int_equal(f->allocations, allocations);
+        assert_int_equal(f->launches, launches + phases);
+        assert_ptr_equal(f->stream, memory + 64);
+        assert_in_range(f->grid, 1, 3 * 132);
+    }
+    kernel_unload(k);
+    must_hold_nothing(f);
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A file for all chips: which code goes to which, PTX where the chip is newer than all of them, and
+   how long that takes without the driver's own part. */
+static void test_choice_and_time_of_load(void **state)
+{
+    (void)state;
+    static const struct {
+        int capability;
+        const char *target; /* null: none */
+    } cases[] = {
+        {75, NULL},      {80, "sm_80"},   {86, "sm_86"},       {87, "sm_86"},
+        {89, "sm_89"},   {90, "sm_90a"},  {100, "sm_100a"},    {103, "compute_80"},
+        {120, "sm_120"}, {121, "sm_120"}, {130, "compute_80"},
+    };
+    enum { TIMES = 5 };
+    const struct kernel_case c = {"dam-s-example",
+                                  512,
+                                  0,
+                                  {.dtype = ABI_F32, .head_dim = 64, .backward = true},
+                                  .all_chips = true};
+    struct fake *f = fake();
+    uint64_t size;
+    uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
+    double least = 1;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        f->capability = cases[k].capability;
+        for (int time = 0; time < TIMES; time++) {
+            struct error e = {0};
+            struct maskc_kernel *kernel = NULL;
+            double begin = seconds_now();
+            int r = kernel_load(bytes, size, "x.mkb", "cuda", &kernel, &e);
+            double took = seconds_now() - begin;
+            assert_int_equal(r, cases[k].target ? 0 : -1);
+            if (!cases[k].target)
+                continue;
+            assert_string_equal(kernel->target->name, cases[k].target);
+            assert_string_equal(fixture_chips[f->image[0] - 'a'], cases[k].target);
+            least = took < least ? took : least;
+            kernel_unload(kernel);
+        }
+    }
+    f->capability = 86;
+    free(bytes);
+    print_message("a file of %.1f MB loads in %.2f ms, the driver's part aside\n",
+                  (double)size * 1e-6, least * 1e3);
+    assert_true(least < 0.02);
+    must_hold_nothing(f);
+}
+
 /* Each call of a load fails in turn: one clear line, and nothing is kept. (Where a call only
    helps to choose, its failure does not stop the load.) */
 static void test_each_failure(void **state)
@@ -196,6 +296,8 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest faked[] = {
         cmocka_unit_test(test_load_and_launch),
+        cmocka_unit_test(test_launch_only_enqueues),
+        cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
         cmocka_unit_test(test_targets_and_names),
     };

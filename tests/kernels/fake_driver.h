@@ -6,6 +6,7 @@
 struct fake {
     int contexts, modules, allocations; /* held now */
     int calls, fail_at;                 /* the call that fails, counted from 1; 0: none */
+    int waits;                          /* calls that wait for the GPU, allocate or free */
     int pushed;                         /* depth of the context stack */
     int capability;                     /* 90: compute capability 9.0 */
     int launches;
