@@ -26,6 +26,7 @@
 #else
 #include "cpu/product.h"
 #endif
+#include "cpu/split.h"
 #include "cpu/expect.h"
 #include "cpu/strip.h"
 #include "cpu/groups.h"

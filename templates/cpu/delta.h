@@ -91,6 +91,8 @@ static void strip_deltas(const struct strip *t)
         float o[WIDTH];
         vec sum = {0};
         row_read(&t->s, &t->s.a->o, row_of(t->item, r), 1, o);
+        if (t->walks)
+            row_split(o);
         for (u32 d = 0; d < WIDTH; d += LANES)
             sum += output_finite(load(o + d)) * load(&t->m->row[1][r][d]);
         t->m->mean[r] = sum_lanes(sum);

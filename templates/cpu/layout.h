@@ -31,6 +31,8 @@ enum {
     /* There products do not need rows as floats, so walks take those of bf16 as they are, where
        they fill vectors. */
     WALKS_HALF = AMX && HEAD_DIM % LANES == 0,
+    /* And two vectors at a time, where that fits: see row_load(). */
+    WALKS_SPLIT = WALKS_HALF && HEAD_DIM % (2 * LANES) == 0,
 };
 
 /* One head of one sequence. */

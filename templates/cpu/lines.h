@@ -122,13 +122,14 @@ INLINE void line_rows(const struct operand *o, const struct line_at *x, const fl
             row[k] = x->rows >> k & 1 ? row[k] : no_row;
 }
 
-/* The row's elements where they lie if they are floats, else as floats in `buffer`. */
+/* The row's elements where they lie if they are floats, else as floats in `buffer`, split. */
 INLINE const float *row_floats(const struct sequence *s, const struct abi_tensor *t, u32 i,
                                float *buffer)
 {
     if (!ROWS_PACKED)
         return (const float *)t->data + element_at(s, t, i);
     row_read(s, t, i, 1, buffer);
+    row_split(buffer);
     return buffer;
 }
 
@@ -159,9 +160,12 @@ INLINE void lines_sum(float *const to[FOUR], u32 d, u32 vecs, quad factor,
                 sum[r][v] += w * row_load(row[r], d + v * LANES);
         }
     }
-    for (u32 r = 0; r < FOUR; r++)
+    for (u32 r = 0; r < FOUR; r++) {
+        for (u32 v = 0; v + 2 <= vecs; v += 2)
+            vecs_join(&sum[r][v]);
         for (u32 v = 0; v < vecs; v++)
             store(to[r] + d + v * LANES, sum[r][v] * splat(factor[r]));
+    }
 }
 
 static void lines_sums(float *const to[FOUR], quad factor, const line_quads weight,

@@ -61,7 +61,11 @@ INLINE void row_sum(float *to, const float *weight, const float *row, i64 stride
         for (u32 v = 0; v < vecs; v++)
             even[v] += splat(weight[k]) * row_load(row, d + v * LANES);
     for (u32 v = 0; v < vecs; v++)
-        store(to + d + v * LANES, (even[v] + odd[v]) * splat(factor));
+        even[v] = (even[v] + odd[v]) * splat(factor);
+    for (u32 v = 0; v + 2 <= vecs; v += 2)
+        vecs_join(&even[v]);
+    for (u32 v = 0; v < vecs; v++)
+        store(to + d + v * LANES, even[v]);
 }
 
 static void row_sums(float *to, const float *weight, const struct operand *o,

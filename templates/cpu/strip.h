@@ -255,6 +255,8 @@ static void strip_take(const struct strip *t, const struct abi_tensor *from, flo
 #endif
     strip_read(t, from, factor, t->m->row[which]);
     strip_round(t, which);
+    for (u32 r = 0; r < t->rows; r++)
+        row_split(t->m->row[which][r]);
 }
 
 /* The item that most likely comes next; null: none. */

@@ -99,6 +99,11 @@ INLINE const float *operand_row(const struct operand *o, u32 j)
 INLINE vec row_load(const float *row, u32 d)
 {
 #if AMX
+    if (WALKS_SPLIT) {
+        uvec x = *(const uvec_at *)(const void *)((const u16 *)(const void *)row +
+                                                  d / (2 * LANES) * (2 * LANES));
+        return (vec)(d / LANES % 2 ? x & 0xffff0000 : x << 16);
+    }
     if (WALKS_HALF)
         return half_load((const u16 *)(const void *)row + d);
 #endif
@@ -194,10 +199,25 @@ INLINE void walk_product4(float *to, int add, float factor, const float *weight,
         s3 += w * row_load(row, d + 3 * LANES);
     }
     vec f = splat(factor);
-    put(to, add, (s0 + t0) * f);
-    put(to + LANES, add, (s1 + t1) * f);
-    put(to + 2 * LANES, add, (s2 + t2) * f);
-    put(to + 3 * LANES, add, (s3 + t3) * f);
+    vec sum[4] = {(s0 + t0) * f, (s1 + t1) * f, (s2 + t2) * f, (s3 + t3) * f};
+    vecs_join(sum);
+    vecs_join(sum + 2);
+    for (u32 v = 0; v < 4; v++)
+        put(to + v * LANES, add, sum[v]);
+}
+
+/* Two vectors, which belong together where they are split. */
+INLINE void walk_product2(float *to, int add, float factor, const float *weight,
+                          const struct operand *o, const u32 *column, u32 count, u32 d)
+{
+    vec s[2] = {{0}, {0}};
+    for (u32 k = 0; k < count; k++)
+        for (u32 v = 0; v < 2; v++)
+            s[v] +=
+                splat(weight[k] * factor) * row_load(operand_row(o, column[k]), d + v * LANES);
+    vecs_join(s);
+    put(to, add, s[0]);
+    put(to + LANES, add, s[1]);
 }
 
 INLINE void walk_product1(float *to, int add, float factor, const float *weight,
@@ -215,6 +235,8 @@ INLINE void walk_product(float *to, int add, float factor, const float *weight,
     u32 d = 0;
     for (; d + WALK_LANES <= WIDTH; d += WALK_LANES)
         walk_product4(to + d, add, factor, weight, o, column, count, d);
+    for (; WALKS_SPLIT && d < WIDTH; d += 2 * LANES)
+        walk_product2(to + d, add, factor, weight, o, column, count, d);
     for (; d < WIDTH; d += LANES)
         walk_product1(to + d, add, factor, weight, o, column, count, d);
 }

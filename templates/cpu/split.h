@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of floats as they meet bf16 rows of an operand in walks. Two vectors of bf16 are the lower and
+   the upper halves of one of words: cheaper to come by than the first and the second one's features
+   in order. So rows that meet an operand's are split alike, and sums are joined again: a dot product
+   does not mind. */
+#ifndef MASKC_CPU_SPLIT_H
+#define MASKC_CPU_SPLIT_H
+
+#if AMX
+INLINE void vecs_split(vec *x)
+{
+    vec low = x[0], high = x[1];
+    if (!WALKS_SPLIT)
+        return;
+    x[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
+                                   28, 30);
+    x[1] = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27,
+                                   29, 31);
+}
+
+INLINE void vecs_join(vec *x)
+{
+    vec even = x[0], odd = x[1];
+    if (!WALKS_SPLIT)
+        return;
+    x[0] = __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
+                                   7, 23);
+    x[1] = __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
+                                   30, 15, 31);
+}
+#else
+INLINE void vecs_split(vec *x)
+{
+    (void)x;
+}
+
+INLINE void vecs_join(vec *x)
+{
+    (void)x;
+}
+#endif
+
+/* A row of WIDTH floats, as row_load() has those of operands. */
+INLINE void row_split(float *row)
+{
+    for (u32 d = 0; WALKS_SPLIT && d < WIDTH; d += 2 * LANES) {
+        vec x[2] = {load(row + d), load(row + d + LANES)};
+        vecs_split(x);
+        store(row + d, x[0]);
+        store(row + d + LANES, x[1]);
+    }
+}
+
+#endif
