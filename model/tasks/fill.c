@@ -12,13 +12,24 @@ struct fill {
     struct task_gaps *ret;
 };
 
-/* The best `top` of logits, by insertion: there are few. */
-static void choose(const float *logit, uint32_t n, uint32_t top, struct task_word *ret)
+/* A model may have more rows than there are words, so that their number is round: those are nobody's
+   answer, and no part of the sum. */
+static uint32_t count_words(const struct vocabulary *v)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < v->count; k++)
+        count += v->token[k] != NULL;
+    return count;
+}
+
+/* The best `top` of the words' logits, by insertion: there are few. */
+static void choose(const float *logit, const struct vocabulary *v, uint32_t top,
+                   struct task_word *ret)
 {
     double sum = 0;
     uint32_t have = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        if (have == top && logit[k] <= ret[have - 1].probability)
+    for (uint32_t k = 0; k < v->count; k++) {
+        if (!v->token[k] || (have == top && logit[k] <= ret[have - 1].probability))
             continue;
         uint32_t at = have < top ? have++ : have - 1;
         for (; at > 0 && ret[at - 1].probability < logit[k]; at--)
@@ -26,8 +37,8 @@ static void choose(const float *logit, uint32_t n, uint32_t top, struct task_wor
         ret[at] = (struct task_word){k, logit[k]};
     }
     float most = ret[0].probability;
-    for (uint32_t k = 0; k < n; k++)
-        sum += exp((double)(logit[k] - most));
+    for (uint32_t k = 0; k < v->count; k++)
+        sum += v->token[k] ? exp((double)(logit[k] - most)) : 0;
     for (uint32_t k = 0; k < have; k++)
         ret[k].probability = (float)(exp((double)(ret[k].probability - most)) / sum);
 }
@@ -62,7 +73,7 @@ static int fill(void *context, const uint32_t *text, uint32_t n, struct engine_r
         uint32_t some = count - k < AT_ONCE ? count - k : AT_ONCE;
         r = head_words(f->g, room, rows + k, some, logit, e);
         for (uint32_t i = 0; i < some && r == 0; i++)
-            choose(logit + (size_t)i * words, words, f->ret->top,
+            choose(logit + (size_t)i * words, &f->g->tokenizer->vocabulary, f->ret->top,
                    f->ret->gap[before + k + i].word);
     }
     free(logit);
@@ -86,7 +97,8 @@ int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top
     struct task_visitor visitor = {fill, &f};
     if (g->tokenizer->mask < 0)
         return error_set(e, ERROR_INPUT, "the tokenizer has no [MASK]");
-    *ret = (struct task_gaps){.top = top < g->config.vocabulary ? top : g->config.vocabulary};
+    uint32_t words = count_words(&g->tokenizer->vocabulary);
+    *ret = (struct task_gaps){.top = top < words ? top : words};
     if (task_run(g, b, o, room, &visitor, e) < 0) {
         task_gaps_finish(ret);
         return -1;
