@@ -11,7 +11,7 @@
 /* With fewer rows a thread than these a batch is one panel: it waits for its weights, and threads read
    them once together, not once each. Two numbers, as threads that share slices wait for each other
    less often than those whose products are divided. */
-enum { PANEL_ROWS = 256, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
+enum { PANEL_ROWS = 512, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
 
 void *pass_rows(const struct pass *p, void *base, uint64_t row, uint64_t columns)
 {
