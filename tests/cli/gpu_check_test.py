@@ -16,7 +16,7 @@ import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare")]
 import gpu_check_bert as bert  # noqa: E402
 import gpu_check_results as results  # noqa: E402
 import gpu_check_stages as stages  # noqa: E402

@@ -21,7 +21,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare")]
 import maskc_ctypes  # noqa: E402
 import peers_report as report  # noqa: E402
 

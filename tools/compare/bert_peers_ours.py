@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""maskbert's engine by ctypes: the functions of tools/bert_engine.c."""
+"""maskbert's engine by ctypes: the functions of tools/compare/bert_engine.c."""
 import ctypes
 import os
 from ctypes import c_char, c_char_p, c_int, c_uint32, c_void_p
