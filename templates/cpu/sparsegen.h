@@ -28,14 +28,15 @@ static u32 row_support(const struct strip *t, u32 blocks, u32 r, float base, flo
     return n;
 }
 
-/* tau - base: starts below (the largest entry is in every support) and rises until it stands. */
+/* tau - base: starts below (the largest entry is in every support) and rises until the support stands, or
+   until what was rounded off tau lets entries in again: those are at tau, and would come and go for ever. */
 static float row_threshold(const struct strip *t, u32 blocks, u32 r, float base, float mass)
 {
     float tau = -mass, sum;
-    u32 last = 0;
+    u32 last = ~0u;
     for (;;) {
         u32 count = row_support(t, blocks, r, base, tau, &sum);
-        if (count == last || !count)
+        if (count >= last || !count)
             return tau;
         last = count;
         tau = (sum - mass) / (float)count;
