@@ -2,10 +2,10 @@
 /* Inside an engine: what is packed, and what a call works in. */
 #pragma once
 #include "model/attention.h"
+#include "model/cpu/rows.h"
 #include "model/device/backend.h"
 #include "model/engine.h"
 #include "model/linear.h"
-#include "model/rows.h"
 
 /* The feed forward is cut into slices of the intermediate size: each goes up and down again before the
    next, and adds to the sum, so that what lies between stays small; and threads that share a small batch

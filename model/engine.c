@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading an engine, and the memory of its rooms; the CPU's pass is forward.c. */
+/* Loading an engine, and the memory of its rooms; the CPU's pass is cpu/forward.c. */
 #include "model/engine.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"

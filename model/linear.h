@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products with what follows them: y = after(x W^T + b), for weights that are packed once. The
-   only header that knows that there is a library behind it; it is oneDNN (matmul_onednn.c). */
+   only header that knows that there is a library behind it; it is oneDNN (cpu/matmul_onednn.c). */
 #pragma once
 #include "masks/base/error.h"
 #include "model/element.h"

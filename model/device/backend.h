@@ -2,14 +2,14 @@
 /* A device other than the CPU, as the engine sees it: memory, products of matrices, row kernels, and
    attention through maskc. Two drivers stand behind one table: "cuda" (driver API and cuBLASLt, both
    looked for at run time) and "emulated" (the same row kernels and attention kernels on this CPU,
-   watched; products by plain loops). The CPU itself needs none of this (model/forward.c).
+   watched; products by plain loops). The CPU itself needs none of this (model/cpu/forward.c).
 
    Thread-safety: a backend does not change once it is open, and many threads may use it, each with a lane
    of its own; what a lane is given runs in order. */
 #pragma once
 #include "gen/emit/emit.h"
+#include "model/cpu/rows.h"
 #include "model/linear.h"
-#include "model/rows.h"
 #include "templates/abi.h"
 #include "templates/rows/args.h"
 

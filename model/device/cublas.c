@@ -6,8 +6,8 @@
 #include "model/device/cublas.h"
 #include "masks/base/memory.h"
 #include "model/device/cublas_symbols.h"
+#include "runtime/toolkit.h"
 #include <dlfcn.h>
-#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,46 +48,17 @@ static bool take_symbols(void *library, struct library *l)
 #undef S
 }
 
-static bool open_library(const char *path, struct library *l)
+static bool open_library(const char *path, void *context)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return library && take_symbols(library, l);
+    return library && take_symbols(library, context);
 }
 
-/* The newest of the files that the pattern matches (they sort by version). */
-static bool open_matching(const char *root, const char *pattern, struct library *l)
-{
-    char path[1024];
-    glob_t found = {0};
-    bool ok = false;
-    if (!root || snprintf(path, sizeof path, "%s%s", root, pattern) >= (int)sizeof path)
-        return false;
-    if (!glob(path, 0, NULL, &found))
-        for (size_t k = found.gl_pathc; k > 0 && !ok; k--)
-            ok = open_library(found.gl_pathv[k - 1], l);
-    globfree(&found);
-    return ok;
-}
-
-static bool find_library(struct library *l)
-{
-    static const char toolkit[] = "/lib64/libcublasLt.so.1[23]";
-    static const char pip[] =
-        "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/libcublasLt.so.1[23]";
-    const char *given = getenv("MASKC_CUBLASLT");
-    if (given)
-        return open_library(given, l);
-    return open_matching(getenv("CUDA_HOME"), toolkit, l) ||
-           open_library("libcublasLt.so.13", l) || open_library("libcublasLt.so.12", l) ||
-           open_matching("/usr/local/cuda", toolkit, l) ||
-           open_matching("/usr/local/cuda-*", toolkit, l) ||
-           open_matching(getenv("VIRTUAL_ENV"), pip, l) ||
-           open_matching(getenv("CONDA_PREFIX"), "/lib/libcublasLt.so.1[23]", l) ||
-           open_matching(getenv("HOME"),
-                         "/.local/lib/python3*/site-packages/nvidia/*/lib/libcublasLt.so.1[23]",
-                         l) ||
-           open_matching("/usr/local", pip, l) || open_matching("/usr", pip, l);
-}
+static const struct toolkit_library cublas_files = {
+    "MASKC_CUBLASLT",
+    "libcublasLt.so.1[23]",
+    {"libcublasLt.so.13", "libcublasLt.so.12"},
+};
 
 static int fail(const char *what, int status, struct error *e)
 {
@@ -99,7 +70,7 @@ struct cublas *cublas_new(struct error *e)
     struct cublas *c = memory_new(1, sizeof *c);
     pthread_mutex_init(&c->lock, NULL);
     int status = -1;
-    if (!find_library(&c->lib))
+    if (!toolkit_find(&cublas_files, open_library, &c->lib))
         error_set(e, ERROR_UNAVAILABLE,
                   "no cuBLASLt (libcublasLt.so.12 or .13): install the CUDA toolkit, or `pip "
                   "install nvidia-cublas`, or set CUDA_HOME to a toolkit or MASKC_CUBLASLT to "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's work on a device that is not the CPU: the same steps as model/forward.c and model/heads.c,
+/* The engine's work on a device that is not the CPU: the same steps as model/cpu/forward.c and model/heads.c,
    each over the whole batch. */
 #pragma once
 #include "model/encoder.h"

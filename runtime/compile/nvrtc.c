@@ -4,8 +4,8 @@
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/cubin.h"
+#include "runtime/toolkit.h"
 #include <dlfcn.h>
-#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,54 +48,27 @@ static bool load_symbols(void *library, struct nvrtc *n)
 #undef S
 }
 
-static bool open_library(const char *path, struct nvrtc *n)
+static bool open_library(const char *path, void *context)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return false;
-    if (load_symbols(library, n))
+    if (load_symbols(library, context))
         return true;
     dlclose(library);
     return false;
 }
 
-/* The newest of the files that the pattern matches (they sort by version). */
-static bool open_matching(const char *root, const char *pattern, struct nvrtc *n)
-{
-    char path[1024];
-    glob_t found = {0};
-    bool ok = false;
-    if (!root || snprintf(path, sizeof path, "%s%s", root, pattern) >= (int)sizeof path)
-        return false;
-    if (!glob(path, 0, NULL, &found))
-        for (size_t k = found.gl_pathc; k > 0 && !ok; k--)
-            ok = open_library(found.gl_pathv[k - 1], n);
-    globfree(&found);
-    return ok;
-}
-
-static bool find_library(struct nvrtc *n)
-{
-    static const char toolkit[] = "/lib64/libnvrtc.so*";
-    static const char pip[] = "/lib/python3*/[sd]i[ts][et]-packages/nvidia/*/lib/libnvrtc.so*";
-    const char *given = getenv("MASKC_NVRTC");
-    if (given)
-        return open_library(given, n);
-    return open_matching(getenv("CUDA_HOME"), toolkit, n) || open_library("libnvrtc.so", n) ||
-           open_library("libnvrtc.so.13", n) || open_library("libnvrtc.so.12", n) ||
-           open_matching("/usr/local/cuda", toolkit, n) ||
-           open_matching("/usr/local/cuda-*", toolkit, n) ||
-           open_matching(getenv("VIRTUAL_ENV"), pip, n) ||
-           open_matching(getenv("CONDA_PREFIX"), "/lib/libnvrtc.so*", n) ||
-           open_matching(getenv("HOME"),
-                         "/.local/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so*", n) ||
-           open_matching("/usr/local", pip, n) || open_matching("/usr", pip, n);
-}
+static const struct toolkit_library nvrtc_files = {
+    "MASKC_NVRTC",
+    "libnvrtc.so*",
+    {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"},
+};
 
 static void find_nvrtc(struct nvrtc *n)
 {
     int major, minor;
-    if (find_library(n) && !n->nvrtcVersion(&major, &minor))
+    if (toolkit_find(&nvrtc_files, open_library, n) && !n->nvrtcVersion(&major, &minor))
         snprintf(n->version, sizeof n->version, "%d.%d", major, minor);
 }
 

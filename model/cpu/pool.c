@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/pool.h"
+#include "model/cpu/pool.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

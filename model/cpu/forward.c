@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The encoder's pass over a packed batch: the batch is checked, its rows are divided into panels, rooms
    and products are made for them; then panels and attentions take turns, layer by layer. */
-#include "model/forward.h"
+#include "model/cpu/forward.h"
 #include "masks/base/memory.h"
 #include "model/device/pass.h"
 #include <omp.h>

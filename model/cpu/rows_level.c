@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows.h for one level of x86-64; ROWS_FUNCTIONS is the table's name. */
-#include "model/rows.h"
+#include "model/cpu/rows.h"
 #include <math.h>
 #include <string.h>
 

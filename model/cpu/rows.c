@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/rows.h"
+#include "model/cpu/rows.h"
 
 extern const struct row_functions rows_v2, rows_v3, rows_v4;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a panel goes through between two attentions: output, LayerNorm, feed forward, LayerNorm, and the
    next layer's projection, on one thread; or, in a team, on all threads step by step. */
-#include "model/forward.h"
+#include "model/cpu/forward.h"
 #include <omp.h>
 
 enum { CHUNK_ROWS = 16 };

@@ -3,9 +3,9 @@
    into the layout that a product of LAYOUT_ROWS rows asks for; products for other numbers of rows are
    made for that same layout. */
 #include "masks/base/memory.h"
+#include "model/cpu/onednn.h"
+#include "model/cpu/pool.h"
 #include "model/linear.h"
-#include "model/onednn.h"
-#include "model/pool.h"
 #include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
