@@ -42,6 +42,11 @@ DEVICE float log2_of(float x)
     return the_block->launch->log2(x);
 }
 
+DEVICE float reciprocal_of(float x)
+{
+    return 1 / x;
+}
+
 DEVICE unsigned bits_of(float x)
 {
     unsigned bits;

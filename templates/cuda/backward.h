@@ -7,22 +7,37 @@
 #define MASKC_CUDA_BACKWARD_H
 #include "cuda/sparsegen.h"
 
-/* A bias may be -inf, and be that for a whole row. */
-DEVICE float probability(const struct abi_args *a, float score, float lse)
+/* `slope` is of sparsegen. A bias may be -inf, and be that for a whole row. */
+DEVICE float probability(float score, float lse, float slope)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return sparsegen_weight(score, lse, a->lambda);
+        return sparsegen_weight(score, lse, slope);
     if (BIAS && lse == NEGATIVE_INFINITY)
         return 0;
     return exp2_of((score - lse) * LOG2_E);
 }
 
-/* d loss / d score of an entry with probability p. */
-DEVICE float score_gradient(const struct abi_args *a, float p, float dp, float state)
+/* What dP counts for in a query's slopes: P, for sparsegen 1 on the support. */
+DEVICE float query_weight(float score, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return p > 0 ? (dp - state) / (1 - a->lambda) : 0;
+        return score > lse ? 1 : 0;
+    return probability(score, lse, 0);
+}
+
+/* d loss / d score of an entry with probability p; of sparsegen times 1 - lambda, which the sums are then
+   divided by. */
+DEVICE float score_gradient(float p, float dp, float state)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return p > 0 ? dp - state : 0;
     return p * (dp - state);
+}
+
+/* What sums of score gradients are multiplied by. */
+DEVICE float slope_scale(const struct abi_args *a)
+{
+    return TRANSFORM == ABI_SPARSEGEN ? a->scale * sparsegen_slope(a) : a->scale;
 }
 
 DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
@@ -63,7 +78,7 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
     UNROLL
     for (u32 at = 0; at < SLOTS; at++) {
         float score = p->at[at] * a->scale;
-        p->at[at] = sees(g, at) ? probability(a, soft_score(score, 1, a, j, g, at, 0), lse) : 0;
+        p->at[at] = sees(g, at) ? query_weight(soft_score(score, 1, a, j, g, at, 0), lse) : 0;
     }
 }
 
@@ -80,8 +95,7 @@ DEVICE float walked_state(const struct abi_args *a, const struct job *j, float l
         UNROLL
         for (u32 k = 0; k < SLOTS; k++) {
             u32 supports = p.at[k] > 0;
-            float weight = TRANSFORM == ABI_SPARSEGEN ? 1 : p.at[k];
-            sum += supports ? weight * dp.at[k] : 0;
+            sum += supports ? p.at[k] * dp.at[k] : 0;
             count += supports ? 1 : 0;
             dp.at[k] = supports ? dp.at[k] : NEGATIVE_INFINITY;
         }
@@ -118,7 +132,7 @@ DEVICE void query_gradients(const struct abi_args *a, const struct job *j,
     }
     UNROLL
     for (u32 at = 0; at < SLOTS; at++)
-        ret->at[at] = score_gradient(a, p.at[at], ret->at[at], state);
+        ret->at[at] = score_gradient(p.at[at], ret->at[at], state);
 }
 
 /* What a bias is told of the row (soft.h). The walk reads tables alone. */
@@ -151,7 +165,7 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
         query_gradients(a, j, &g, lse, state, &ds);
         accumulate(&d_q, &ds, shared_tile(2), &g, &k);
     }
-    sums_store(&d_q, j, &a->d_q, a->scale);
+    sums_store(&d_q, j, &a->d_q, slope_scale(a));
     float rest = BIAS ? row_rest(a, j) : 0;
     if (job_speaks(j)) {
         float *to = state_of(a, j) + j->row;
@@ -165,15 +179,16 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
 DEVICE void key_group(const struct abi_args *a, const struct job *j, const struct group *g,
                       const struct view *q, struct slots *p)
 {
+    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(a) : 0;
     fetch(shared_tile(2), q, g, j);
     dots(p, shared_tile(0), shared_tile(2), g, q);
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
         float score = p->at[k] * a->scale;
-        p->at[k] = sees(g, k)
-                       ? probability(a, soft_score(score, 1, a, j, g, k, 1), lse_of(a, j)[i])
-                       : 0;
+        p->at[k] = sees(g, k) ? probability(soft_score(score, 1, a, j, g, k, 1),
+                                            lse_of(a, j)[i], slope)
+                              : 0;
     }
 }
 
@@ -184,7 +199,7 @@ DEVICE void key_gradients(const struct abi_args *a, const struct job *j, const s
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        float ds = sees(g, k) ? score_gradient(a, p->at[k], dp->at[k], state_of(a, j)[i]) : 0;
+        float ds = sees(g, k) ? score_gradient(p->at[k], dp->at[k], state_of(a, j)[i]) : 0;
         dp->at[k] = ds;
     }
 }
@@ -216,7 +231,7 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
         fetch(shared_tile(2), &q, &g, j);
         accumulate(&d_k, &dp, shared_tile(2), &g, &q);
     }
-    sums_store(&d_k, j, &a->d_k, a->scale);
+    sums_store(&d_k, j, &a->d_k, slope_scale(a));
     sums_store(&d_v, j, &a->d_v, 1);
 }
 

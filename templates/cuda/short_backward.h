@@ -93,14 +93,15 @@ DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
                          const struct abi_args *a, const struct short_tile *t,
                          const struct short_state *state, u32 kept)
 {
-    float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
+    const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
+    const float slope = short_slope(a);
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
         float score = *x * scale, lse = state->lse[k / 2 % 2];
         u32 seen = short_sees(t, k / 4, k % 4);
         if (TRANSFORM == ABI_SPARSEGEN)
-            *x = seen ? short_sparsegen(score, lse, a->lambda) : 0;
+            *x = seen ? short_sparsegen(score, lse, slope) : 0;
         else
             *x = seen ? exp2_of(score - lse) : 0;
         if (DROPOUT)
@@ -153,16 +154,16 @@ DEVICE float short_mean(float sum, float count)
     return count > 0 ? sum / count : 0;
 }
 
-/* dS of a strip from P and dP, in place of dP. */
+/* dS of a strip from P and dP, in place of dP; of sparsegen times 1 - lambda. */
 DEVICE void short_turn(struct short_scores *ds, const struct short_scores *p,
-                       const struct abi_args *a, const struct short_state *state)
+                       const struct short_state *state)
 {
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float x = p->at[k / 4].x[k % 4], *y = &ds->at[k / 4].x[k % 4];
         float slope = *y - state->delta[k / 2 % 2];
         if (TRANSFORM == ABI_SPARSEGEN)
-            *y = x > 0 ? slope / (1 - a->lambda) : 0;
+            *y = x > 0 ? slope : 0;
         else
             *y = x * slope;
     }
@@ -219,7 +220,7 @@ DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u
             u32 kept = short_kept(a, j, row0 + 16 * m, &t[m]);
             short_slopes(&p[m], &dp[m], a, &t[m], &state[m], kept);
             if (turn) {
-                short_turn(&dp[m], &p[m], a, &state[m]);
+                short_turn(&dp[m], &p[m], &state[m]);
             } else {
                 short_add_state(sums[m].delta, sums[m].count, &p[m], &dp[m]);
                 short_drop(&p[m], kept);
@@ -233,7 +234,8 @@ DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u
             short_accumulate(d_q, dp, short_operand(j, SHORT_K), t, SHORT_STRIPS);
     }
     if (turn)
-        short_store_strips(d_q, a->scale * short_kept_scale(a), &a->d_q, j, row0);
+        short_store_strips(d_q, short_slope(a) * (a->scale * short_kept_scale(a)), &a->d_q, j,
+                           row0);
     else
         short_end_turn(sums, j, row0, state);
 }
@@ -307,7 +309,7 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
         short_queries(a, j, row0, turn, state);
         SYNC();
         short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
-                          turn ? a->scale * kept : kept);
+                          turn ? short_slope(a) * (a->scale * kept) : kept);
     }
 }
 

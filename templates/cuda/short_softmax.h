@@ -128,9 +128,15 @@ DEVICE void short_tau(const struct short_scores s[SHORT_HELD], float lambda, flo
     tau[1] = top[1] == SHORT_NOTHING ? top[1] : top[1] + threshold[1];
 }
 
-DEVICE float short_sparsegen(float score, float tau, float lambda)
+/* What a probability on the support grows by with its score. */
+DEVICE float short_slope(const struct abi_args *a)
 {
-    return score > tau ? (score - tau) / (1 - lambda) : 0;
+    return TRANSFORM == ABI_SPARSEGEN ? reciprocal_of(1 - a->lambda) : 1;
+}
+
+DEVICE float short_sparsegen(float score, float tau, float slope)
+{
+    return score > tau ? (score - tau) * slope : 0;
 }
 
 #endif

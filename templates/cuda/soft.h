@@ -12,8 +12,8 @@ enum { BIAS = SOFT == ABI_SOFT_BIAS, SCALED = SOFT == ABI_SOFT_SCALE };
 /* Query i, key j: [heads][n][n], n being the mask's, whatever the sequence's length. */
 DEVICE u64 soft_at(const struct abi_args *a, u32 h, u32 i, u32 j)
 {
-    const u64 n = a->forward.n;
-    return (h * n + i) * n + j;
+    const u32 n = a->forward.n;
+    return (u64)h * n * n + ((u64)i * n + j);
 }
 
 /* dX of a bias is dS itself, and nothing hides how a state was rounded where a row sees one key: that

@@ -13,14 +13,16 @@ DEVICE void soft_add(const struct abi_args *a, const struct job *j, const struct
 {
     float lse = j->active ? lse_of(a, j)[j->row] : 0;
     float state = j->active ? state_of(a, j)[j->row] : 0;
+    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(a) : 0;
     if (BIAS && j->active && *soft_rest(a, state_of(a, j) + j->row) != 0)
         return;
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         if (!sees(g, k))
             continue;
-        float p = probability(a, soft_score(s->at[k] * a->scale, 1, a, j, g, k, 0), lse);
-        sum->at[k] += SCALED ? p * dp->at[k] : score_gradient(a, p, dp->at[k], state);
+        float p = probability(soft_score(s->at[k] * a->scale, 1, a, j, g, k, 0), lse, slope);
+        float x = SCALED ? p * dp->at[k] : score_gradient(p, dp->at[k], state);
+        sum->at[k] += BIAS && TRANSFORM == ABI_SPARSEGEN ? x * slope : x;
     }
 }
 

@@ -4,25 +4,33 @@
 #define MASKC_CUDA_SOFT_SCORES_H
 #include "cuda/stream.h"
 
-/* X of the lane's entries of a group, 0 where its row does not see. */
-DEVICE void soft_entries(struct scores *ret, const struct abi_args *a, const struct job *j,
-                         const struct group *g, const u32 word[2], u32 rows_are_keys)
+/* Fragments of X on their way at a time: wide sums leave few registers. */
+enum { SOFT_ABREAST = STEPS <= 8 ? FRAGMENTS : 1 };
+
+/* X of the lane's entries of fragment f of a group, 0 where its row does not see. */
+DEVICE void soft_entries(struct frag_c *ret, const struct abi_args *a, const struct job *j,
+                         const struct group *g, const u32 word[2], u32 rows_are_keys, u32 f)
+{
+    const u32 row = job_position(j, strip_row(0));
+    const u64 below = (u64)(8 * j->item->step) * (rows_are_keys ? 1 : a->forward.n);
+    UNROLL
+    for (u32 u = 0; u < 2; u++) {
+        u32 slot = 8 * f + lane_pair() + u, seen = (word[0] | word[1]) >> slot & 1;
+        u32 column = seen ? group_column(g, j, slot) : 0;
+        const float *at = a->soft + (rows_are_keys ? soft_at(a, j->h, column, row)
+                                                   : soft_at(a, j->h, row, column));
+        ret->x[u] = sees(word, f, u) ? *at : 0;
+        ret->x[u + 2] = sees(word, f, u + 2) ? at[below] : 0;
+    }
+}
+
+/* The first fragment, as it is now, becomes the last: no index of a loop picks a register. */
+DEVICE void scores_turn(struct scores *s, const struct frag_c *first)
 {
     UNROLL
-    for (u32 f = 0; f < FRAGMENTS; f++) {
-        UNROLL
-        for (u32 u = 0; u < 2; u++) {
-            u32 slot = 8 * f + lane_pair() + u, seen = (word[0] | word[1]) >> slot & 1;
-            u32 column = seen ? group_column(g, j, slot) : 0;
-            UNROLL
-            for (u32 x = u; x < 4; x += 2) {
-                u32 row = job_position(j, strip_row(x >> 1));
-                u64 at = rows_are_keys ? soft_at(a, j->h, column, row)
-                                       : soft_at(a, j->h, row, column);
-                ret->at[f].x[x] = sees(word, f, x) ? a->soft[at] : 0;
-            }
-        }
-    }
+    for (u32 f = 1; f < FRAGMENTS; f++)
+        s->at[f - 1] = s->at[f];
+    s->at[FRAGMENTS - 1] = *first;
 }
 
 /* Scores times `scale`, plus X times `unit` where it is a bias; else scores stay as they are. */
@@ -30,14 +38,14 @@ DEVICE void soft_bias(struct scores *s, float scale, float unit, const struct ab
                       const struct job *j, const struct group *g, const u32 word[2],
                       u32 rows_are_keys)
 {
-    struct scores soft;
-    if (!BIAS)
-        return;
-    soft_entries(&soft, a, j, g, word, rows_are_keys);
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float *x = &s->at[k / 4].x[k % 4];
-        *x = *x * scale + soft.at[k / 4].x[k % 4] * unit;
+    UNROLL_BY(SOFT_ABREAST)
+    for (u32 f = 0; BIAS && f < FRAGMENTS; f++) {
+        struct frag_c soft, first = s->at[0];
+        soft_entries(&soft, a, j, g, word, rows_are_keys, f);
+        UNROLL
+        for (u32 k = 0; k < 4; k++)
+            first.x[k] = first.x[k] * scale + soft.x[k] * unit;
+        scores_turn(s, &first);
     }
 }
 
@@ -45,13 +53,15 @@ DEVICE void soft_bias(struct scores *s, float scale, float unit, const struct ab
 DEVICE void soft_scale(struct scores *s, const struct abi_args *a, const struct job *j,
                        const struct group *g, const u32 word[2], u32 rows_are_keys)
 {
-    struct scores soft;
-    if (!SCALED)
-        return;
-    soft_entries(&soft, a, j, g, word, rows_are_keys);
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++)
-        s->at[k / 4].x[k % 4] *= soft.at[k / 4].x[k % 4];
+    UNROLL_BY(SOFT_ABREAST)
+    for (u32 f = 0; SCALED && f < FRAGMENTS; f++) {
+        struct frag_c soft, first = s->at[0];
+        soft_entries(&soft, a, j, g, word, rows_are_keys, f);
+        UNROLL
+        for (u32 k = 0; k < 4; k++)
+            first.x[k] *= soft.x[k];
+        scores_turn(s, &first);
+    }
 }
 
 #endif

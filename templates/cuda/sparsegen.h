@@ -97,9 +97,15 @@ DEVICE float sparsegen_tau(const struct abi_args *a, const struct job *j, const 
     return top == NEGATIVE_INFINITY ? top : top + threshold;
 }
 
-DEVICE float sparsegen_weight(float score, float tau, float lambda)
+/* What a probability on the support grows by with its score. */
+DEVICE float sparsegen_slope(const struct abi_args *a)
 {
-    return score > tau ? (score - tau) / (1 - lambda) : 0;
+    return reciprocal_of(1 - a->lambda);
+}
+
+DEVICE float sparsegen_weight(float score, float tau, float slope)
+{
+    return score > tau ? (score - tau) * slope : 0;
 }
 
 DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
@@ -114,6 +120,7 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
     SYNC_WARP(); /* a quad reads what its lanes wrote; the row pass had barriers in row_max */
     float tau = sparsegen_tau(a, j, scratch, columns, top);
     sums_clear(&o);
+    const float slope = sparsegen_slope(a);
     struct walk w = walk_start(&a->forward, j);
     struct group g;
     struct slots p;
@@ -122,7 +129,7 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
         scratch_get(scratch, &p, &g);
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
-            p.at[k] = sees(&g, k) ? sparsegen_weight(p.at[k], tau, a->lambda) : 0;
+            p.at[k] = sees(&g, k) ? sparsegen_weight(p.at[k], tau, slope) : 0;
         soft_scale(&p, a, j, &g, 0);
         dropout(&p, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &p, values, &g, &v);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backward pass of the half dtypes for sequences that no block holds whole: dQ, and then dK and
    dV. */
+#include "cuda/stream_keys.h"
+#include "cuda/stream_queries.h"
 #include "cuda/stream_rows_backward.h"
 
 ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)

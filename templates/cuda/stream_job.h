@@ -101,9 +101,15 @@ DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
     return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
 }
 
-DEVICE float sparsegen_weight(float score, float tau, float lambda)
+/* What a probability on the support grows by with its score. */
+DEVICE float sparsegen_slope(const struct abi_args *a)
 {
-    return score > tau ? (score - tau) / (1 - lambda) : 0;
+    return reciprocal_of(1 - a->lambda);
+}
+
+DEVICE float sparsegen_weight(float score, float tau, float slope)
+{
+    return score > tau ? (score - tau) * slope : 0;
 }
 
 /* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row pass: one row that sees very many columns, by the whole block, in float. A team of lanes
    takes a few columns at a time, each lane 16 bytes of them; teams keep states of their
-   own, which are put together in a fixed order at the end. The row's own operands and the
-   sums of all teams lie in shared memory. */
+   own, which are put together in a fixed order at the end, in shared memory. Nothing is loaded by a
+   branch: where a team has no column left it takes the last one again, with a weight of 0. */
 #ifndef MASKC_CUDA_STREAM_ROWS_H
 #define MASKC_CUDA_STREAM_ROWS_H
 #include "cuda/stream_dropout.h"
@@ -13,10 +13,9 @@ enum {
            : HEAD_CHUNKS <= 16 ? 16
                                : 32,
     TEAMS = THREADS / TEAM,
-    ABREAST = 3,                                /* columns that a team takes at once */
-    ROW_PITCH = HEAD_DIM + 4,                   /* floats */
-    ROW_SUMS = 2 * ROW_PITCH,                   /* after the two operands */
-    ROW_NUMBERS = ROW_SUMS + TEAMS * ROW_PITCH, /* one for each team */
+    ABREAST = 3,                     /* columns that a team takes at once */
+    ROW_PITCH = HEAD_DIM + 4,        /* floats */
+    ROW_NUMBERS = TEAMS * ROW_PITCH, /* after the sums: one for each team */
     ROW_FLOATS = ROW_NUMBERS + TEAMS,
 };
 
@@ -58,13 +57,10 @@ DEVICE void part_scale(struct part *p, float by)
         p->at[k] *= by;
 }
 
-/* The lane's part of a column; zeros where it is not there. */
-DEVICE struct u32x4 load_part(const struct view *v, u32 column, u32 there)
+/* The lane's part of a column. */
+DEVICE struct u32x4 load_part(const struct view *v, u32 column)
 {
-    struct u32x4 zero = {0, 0, 0, 0};
-    if (!there || lane_chunk() >= HEAD_CHUNKS)
-        return zero;
-    return *(const struct u32x4 *)(v->data + column * v->row + 16 * lane_chunk());
+    return *(const struct u32x4 *)(v->data + column * v->row);
 }
 
 DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
@@ -80,17 +76,14 @@ DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
 }
 
 /* operand . column, the same in the team. */
-DEVICE float part_dot(const float *operand, const struct u32x4 *column)
+DEVICE float part_dot(const struct part *operand, const struct u32x4 *column)
 {
     float sum = 0, x[8];
-    if (lane_chunk() < HEAD_CHUNKS) {
-        struct f4 a = shared_get4(operand + 8 * lane_chunk());
-        struct f4 b = shared_get4(operand + 8 * lane_chunk() + 4);
-        unpack_chunk(x, column);
-        sum = a.x * x[0] + a.y * x[1] + a.z * x[2] + a.w * x[3];
-        sum += b.x * x[4] + b.y * x[5] + b.z * x[6] + b.w * x[7];
-    }
-    return team_sum(sum);
+    unpack_chunk(x, column);
+    UNROLL
+    for (u32 k = 0; k < 8; k++)
+        sum += operand->at[k] * x[k];
+    return team_sum(lane_chunk() < HEAD_CHUNKS ? sum : 0);
 }
 
 DEVICE void part_add(struct part *sum, const struct u32x4 *column, float weight)
@@ -132,7 +125,7 @@ DEVICE void put_pair(const struct view *to, const struct job *j, u32 d, float lo
 DEVICE void store_row(struct part *p, float by, const struct view *to, float *left,
                       const struct job *j)
 {
-    float *sums = SHARED() + ROW_SUMS;
+    float *sums = SHARED();
     SYNC();
     UNROLL
     for (u32 k = 0; k < 8; k++) {
@@ -170,17 +163,22 @@ DEVICE void row_leave_numbers(const struct abi_args *a, const struct job *j, flo
         put_two(job_seat(a, j) + PARTIAL_NUMBERS, first, second);
 }
 
-/* The row of a tensor to shared memory, as float; a barrier comes after it. */
-DEVICE void load_operand(float *to, const struct view *v, const struct job *j)
+/* A tensor as the lane sees it: its chunk of each row, or the first where the head has no such chunk. */
+DEVICE struct view lane_view(const struct abi_tensor *t, const struct job *j)
 {
-    NO_UNROLL
-    for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
-        u32 x = 0;
-        if (j->item->row0 < j->length)
-            x = *(const u32 *)(v->data + j->item->row0 * v->row + 2 * d);
-        shared_put(to + d, half_low(x));
-        shared_put(to + d + 1, half_high(x));
-    }
+    struct view v = view_of(t, j);
+    v.data += lane_chunk() < HEAD_CHUNKS ? 16 * lane_chunk() : 0;
+    return v;
+}
+
+/* The lane's part of the item's row; zeros where it takes no part. */
+DEVICE void load_operand(struct part *ret, const struct abi_tensor *t, const struct job *j)
+{
+    struct view v = lane_view(t, j);
+    struct u32x4 x = {0, 0, 0, 0};
+    if (j->item->row0 < j->length)
+        x = load_part(&v, j->item->row0);
+    unpack_chunk(ret->at, &x);
 }
 
 /* ---- the walk ---- */
@@ -192,9 +190,21 @@ struct row_walk {
     u32 element, column; /* range, and where in it the next step begins; 0: at its start */
     u32 stored;          /* score columns of the ranges before */
     u32 rows_are_keys;
-    /* the step that the team is at */
-    u32 at[ABREAST], there[ABREAST], place[ABREAST]; /* column; score column in the scratch */
+    /* the step that the team is at: its first column, where its range ends, and what to add to a column
+       for its place among score columns in the scratch */
+    u32 at, end, place;
 };
+
+/* Column k of the step, or the last of its range; and whether it is there. */
+DEVICE u32 row_column(const struct row_walk *w, u32 k)
+{
+    return smaller(w->at + k * TEAMS, w->end - 1);
+}
+
+DEVICE u32 row_has(const struct row_walk *w, u32 k)
+{
+    return w->at + k * TEAMS < w->end;
+}
 
 DEVICE void row_restart(struct row_walk *w)
 {
@@ -209,12 +219,9 @@ DEVICE u32 row_step(struct row_walk *w)
         struct abi_range r = w->job->plan->ranges[p->first + w->element];
         u32 end = smaller(r.end, w->job->length), begin = w->column ? w->column : r.begin;
         if (begin < end) {
-            UNROLL
-            for (u32 k = 0; k < ABREAST; k++) {
-                w->at[k] = begin + k * TEAMS + team();
-                w->there[k] = w->at[k] < end;
-                w->place[k] = w->stored + (w->at[k] - r.begin);
-            }
+            w->at = begin + team();
+            w->end = end;
+            w->place = w->stored - r.begin;
             w->column = begin + ABREAST * TEAMS;
             return 1;
         }
@@ -229,42 +236,45 @@ DEVICE void row_start(struct row_walk *w, const struct abi_args *a, const struct
 {
     w->a = a;
     w->job = j;
-    w->first = view_of(first, j);
-    w->second = view_of(second, j);
+    w->first = lane_view(first, j);
+    w->second = lane_view(second, j);
     row_restart(w);
 }
 
-/* Which entries of the step dropout keeps, a bit for each place. A loop: the draw is much code. */
+/* X of column k. */
+DEVICE float row_soft(const struct row_walk *w, u32 k)
+{
+    u32 row = w->job->item->row0, column = row_column(w, k);
+    u64 at = w->rows_are_keys ? soft_at(w->a, w->job->h, column, row)
+                              : soft_at(w->a, w->job->h, row, column);
+    return w->a->soft[at];
+}
+
+/* Whether dropout keeps column k's entry. */
+DEVICE u32 row_draw(const struct row_walk *w, u32 k)
+{
+    u32 row = w->job->item->row0, column = row_column(w, k);
+    u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
+    if (!DROPOUT || !w->a->keep_below)
+        return 1;
+    return is_kept(w->a, dropout_draw(w->a->seed, w->job->b, w->job->h, i, j));
+}
+
+/* Of all columns, a bit for each. A loop: the draw is much code. */
 DEVICE u32 row_draws(const struct row_walk *w)
 {
-    u32 row = w->job->item->row0, kept = 0;
-    if (!DROPOUT || !w->a->keep_below)
-        return ~0u;
+    u32 kept = 0;
     NO_UNROLL
-    for (u32 k = 0; k < ABREAST; k++) {
-        u32 column = w->at[0] + k * TEAMS;
-        u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
-        kept |= is_kept(w->a, dropout_draw(w->a->seed, w->job->b, w->job->h, i, j)) << k;
-    }
+    for (u32 k = 0; k < ABREAST; k++)
+        kept |= row_draw(w, k) << k;
     return kept;
 }
 
-/* X of the entry at place k; 0 where there is none. */
-DEVICE float row_soft(const struct row_walk *w, u32 k)
-{
-    u32 row = w->job->item->row0, column = w->at[k];
-    u64 at = w->rows_are_keys ? soft_at(w->a, w->job->h, column, row)
-                              : soft_at(w->a, w->job->h, row, column);
-    return w->there[k] ? w->a->soft[at] : 0;
-}
-
-/* 0 or the factor of the entry at place k. */
-DEVICE float row_kept(const struct row_walk *w, u32 kept, u32 k)
+/* 0 or the factor of column k's entry. */
+DEVICE float row_factor(const struct row_walk *w, u32 kept, u32 k)
 {
     float scale = DROPOUT && w->a->keep_below ? w->a->keep_scale : 1;
-    if (SCALED)
-        scale *= row_soft(w, k);
-    return kept >> k & 1 ? scale : 0;
+    return kept ? scale * (SCALED ? row_soft(w, k) : 1) : 0;
 }
 
 #endif

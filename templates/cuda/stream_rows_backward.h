@@ -16,50 +16,70 @@ DEVICE struct backward row_backward(const struct abi_args *a)
     return b;
 }
 
-/* Entry k of a step: P, and dP after dropout. */
+/* The columns of a step, of which the next one is first: a loop takes them, since what is done with one is
+   much text, and no index picks a register. */
+struct columns {
+    struct u32x4 first[ABREAST], second[ABREAST];
+};
+
+DEVICE void columns_load(struct columns *c, const struct row_walk *w)
+{
+    UNROLL
+    for (u32 k = 0; k < ABREAST; k++) {
+        c->first[k] = load_part(&w->first, row_column(w, k));
+        c->second[k] = load_part(&w->second, row_column(w, k));
+    }
+}
+
+DEVICE void columns_next(struct columns *c)
+{
+    UNROLL
+    for (u32 k = 1; k < ABREAST; k++) {
+        c->first[k - 1] = c->first[k];
+        c->second[k - 1] = c->second[k];
+    }
+}
+
+/* The row itself: Q and dO, or K and V. */
+struct operands {
+    struct part row, row_grad;
+};
+
+/* Column k of a step: P (of queries what dP counts for), and dP after dropout. */
 struct entry {
     float p, dp, kept;
 };
 
-DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b, u32 kept,
-                              u32 k, float lse, const struct u32x4 *first,
-                              const struct u32x4 *second)
+DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b,
+                              const struct operands *o, u32 k, float lse,
+                              const struct columns *c)
 {
     struct entry e;
-    float dot = part_dot(SHARED(), first), grad = part_dot(SHARED() + ROW_PITCH, second);
+    float dot = part_dot(&o->row, &c->first[0]);
+    float grad = part_dot(&o->row_grad, &c->second[0]);
     if (BIAS)
         dot = dot * b->scale + row_soft(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
-    e.kept = row_kept(w, kept, k);
-    e.p = w->there[k] ? probability(b, dot, lse) : 0;
+    e.kept = row_factor(w, row_draw(w, k), k);
+    e.p = w->rows_are_keys
+              ? probability(b, dot, lse, TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(b->a) : 0)
+              : query_weight(b, dot, lse);
+    e.p = row_has(w, k) ? e.p : 0;
     e.dp = grad * e.kept;
     return e;
 }
 
-DEVICE void row_load(const struct row_walk *w, struct u32x4 *first, struct u32x4 *second)
-{
-    UNROLL
-    for (u32 k = 0; k < ABREAST; k++) {
-        first[k] = load_part(&w->first, w->at[k], w->there[k]);
-        second[k] = load_part(&w->second, w->at[k], w->there[k]);
-    }
-}
-
-DEVICE void load_operands(const struct abi_args *a, const struct job *j,
-                          const struct abi_tensor *row, const struct abi_tensor *row_grad)
-{
-    struct view first = view_of(row, j), second = view_of(row_grad, j);
-    SYNC();
-    load_operand(SHARED(), &first, j);
-    load_operand(SHARED() + ROW_PITCH, &second, j);
-    SYNC();
-}
-
 /* dO . O, as O was rounded, in all teams; what is added up is counted from there, so that it is small. */
-DEVICE float row_origin(const struct abi_args *a, const struct job *j)
+DEVICE float row_origin(const struct abi_args *a, const struct job *j, const struct part *d_o)
 {
-    struct view o = view_of(&a->o, j);
-    struct u32x4 x = load_part(&o, j->item->row0, j->item->row0 < j->length);
-    return BIAS ? part_dot(SHARED() + ROW_PITCH, &x) : 0;
+    struct part o;
+    float sum = 0;
+    if (!BIAS)
+        return 0;
+    load_operand(&o, &a->o, j);
+    UNROLL
+    for (u32 k = 0; k < 8; k++)
+        sum += d_o->at[k] * o.at[k];
+    return team_sum(sum);
 }
 
 /* Writes sums 0 or 1 that the parts left, times `by`; of sums 0 `state` times the others are taken
@@ -88,14 +108,14 @@ DEVICE void join_row(const struct abi_args *a, const struct job *j, u32 sum, flo
 DEVICE void join_query_gradient(const struct abi_args *a, const struct job *j)
 {
     struct view to = view_of(&a->d_q, j);
+    struct part d_o;
     float state = 0;
     NO_UNROLL
     for (u32 s = 0; s < j->item->seats; s++)
         state += job_seat(a, j)[s * PARTIAL_FLOATS + PARTIAL_NUMBERS];
     join_row(a, j, 0, a->scale, state, &to);
-    if (BIAS)
-        load_operands(a, j, &a->q, &a->d_o);
-    float origin = row_origin(a, j);
+    load_operand(&d_o, &a->d_o, j);
+    float origin = row_origin(a, j, &d_o);
     if (THREAD == 0 && j->item->row0 < j->exist)
         state_put(a, j, j->item->row0, origin, state);
 }
@@ -119,6 +139,7 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
 {
     struct row_walk w;
     struct part slope, plain;
+    struct operands o;
     struct backward b = row_backward(a);
     struct view to = view_of(&a->d_q, j);
     u32 row = j->item->row0;
@@ -132,27 +153,28 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     w.rows_are_keys = 0;
     part_clear(&slope);
     part_clear(&plain);
-    load_operands(a, j, &a->q, &a->d_o);
-    float origin = row_origin(a, j);
+    load_operand(&o.row, &a->q, j);
+    load_operand(&o.row_grad, &a->d_o, j);
+    float origin = row_origin(a, j, &o.row_grad);
+    NO_UNROLL
     while (row_step(&w)) {
-        struct u32x4 first[ABREAST], second[ABREAST];
-        row_load(&w, first, second);
-        u32 kept = row_draws(&w);
-        UNROLL
+        struct columns c;
+        columns_load(&c, &w);
+        NO_UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
-            struct entry e = row_entry(&w, &b, kept, k, lse, &first[k], &second[k]);
-            float weight = TRANSFORM == ABI_SPARSEGEN ? e.p > 0 : e.p;
-            sum += weight * (e.dp - origin);
-            count += weight;
-            keys += w.there[k];
-            part_add(&slope, &first[k], weight * (e.dp - origin));
-            part_add(&plain, &first[k], weight);
+            struct entry e = row_entry(&w, &b, &o, k, lse, &c);
+            sum += e.p * (e.dp - origin);
+            count += e.p;
+            keys += row_has(&w, k);
+            part_add(&slope, &c.first[0], e.p * (e.dp - origin));
+            part_add(&plain, &c.first[0], e.p);
+            columns_next(&c);
         }
     }
     sum = block_reduce(sum, 0);
     count = TRANSFORM == ABI_SPARSEGEN ? block_reduce(count, 0) : 1;
     const u32 partial = CUT_ROWS && j->item->partial;
-    float by = TRANSFORM == ABI_SPARSEGEN ? a->scale / (1 - a->lambda) : a->scale;
+    float by = slope_scale(a);
     float state = count > 0 ? sum / count : 0;
     UNROLL
     for (u32 k = 0; k < 8; k++)
@@ -170,10 +192,11 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
 {
     struct row_walk w;
     struct part d_k, d_v;
+    struct operands o;
     struct backward b = row_backward(a);
     struct view to_k = view_of(&a->d_k, j), to_v = view_of(&a->d_v, j);
     if (CUT_ROWS && job_joins(j)) {
-        join_row(a, j, 0, a->scale, 0, &to_k);
+        join_row(a, j, 0, slope_scale(a), 0, &to_k);
         join_row(a, j, 1, 1, 0, &to_v);
         return;
     }
@@ -181,21 +204,33 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
     w.rows_are_keys = 1;
     part_clear(&d_k);
     part_clear(&d_v);
-    load_operands(a, j, &a->k, &a->v);
+    load_operand(&o.row, &a->k, j);
+    load_operand(&o.row_grad, &a->v, j);
+    NO_UNROLL
     while (row_step(&w)) {
-        struct u32x4 first[ABREAST], second[ABREAST];
-        row_load(&w, first, second);
-        u32 kept = row_draws(&w);
+        struct columns c;
+        float lse[ABREAST], state[ABREAST];
+        columns_load(&c, &w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
-            float lse = w.there[k] ? lse_in_units(lse_of(a, j)[w.at[k]]) : 0;
-            float state = w.there[k] ? state_of(a, j)[w.at[k]] : 0;
-            struct entry e = row_entry(&w, &b, kept, k, lse, &first[k], &second[k]);
-            part_add(&d_k, &first[k], score_gradient(a, e.p, e.dp, state));
-            part_add(&d_v, &second[k], e.p * e.kept);
+            lse[k] = lse_of(a, j)[row_column(&w, k)];
+            state[k] = state_of(a, j)[row_column(&w, k)];
+        }
+        NO_UNROLL
+        for (u32 k = 0; k < ABREAST; k++) {
+            struct entry e = row_entry(&w, &b, &o, k, lse_in_units(lse[0]), &c);
+            part_add(&d_k, &c.first[0], score_gradient(e.p, e.dp, state[0]));
+            part_add(&d_v, &c.second[0], e.p * e.kept);
+            columns_next(&c);
+            UNROLL
+            for (u32 next = 1; next < ABREAST; next++) {
+                lse[next - 1] = lse[next];
+                state[next - 1] = state[next];
+            }
         }
     }
-    store_both(&d_k, &d_v, 2, CUT_ROWS && j->item->partial ? 1 : a->scale, to_k, to_v, a, j);
+    store_both(&d_k, &d_v, 2, CUT_ROWS && j->item->partial ? 1 : slope_scale(a), to_k, to_v, a,
+               j);
 }
 
 #endif

@@ -14,33 +14,33 @@ DEVICE void row_lse(const struct row_walk *w, float lse)
 }
 
 /* Scores of the step, to base 2 for softmax, -inf where there is none; `second` is loaded too. */
-DEVICE void row_scores(const struct row_walk *w, float scale, float s[ABREAST],
-                       struct u32x4 *second)
+DEVICE void row_scores(const struct row_walk *w, const struct part *q, float scale,
+                       float s[ABREAST], struct u32x4 *second)
 {
     struct u32x4 first[ABREAST];
     UNROLL
     for (u32 k = 0; k < ABREAST; k++) {
-        first[k] = load_part(&w->first, w->at[k], w->there[k]);
+        first[k] = load_part(&w->first, row_column(w, k));
         if (second)
-            second[k] = load_part(&w->second, w->at[k], w->there[k]);
+            second[k] = load_part(&w->second, row_column(w, k));
     }
     UNROLL
     for (u32 k = 0; k < ABREAST; k++) {
-        float dot = part_dot(SHARED(), &first[k]);
+        float dot = part_dot(q, &first[k]);
         if (BIAS)
             dot = dot * scale + row_soft(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
-        s[k] = w->there[k] ? dot * (BIAS ? 1 : scale) : NEGATIVE_INFINITY;
+        s[k] = row_has(w, k) ? dot * (BIAS ? 1 : scale) : NEGATIVE_INFINITY;
     }
 }
 
-DEVICE void row_softmax(struct row_walk *w, struct part *o)
+DEVICE void row_softmax(struct row_walk *w, const struct part *q, struct part *o)
 {
     float top = NEGATIVE_INFINITY, sum = 0;
     struct view to = view_of(&w->a->o, w->job);
     while (row_step(w)) {
         float s[ABREAST], higher = top;
         struct u32x4 values[ABREAST];
-        row_scores(w, w->a->scale * LOG2_E, s, values);
+        row_scores(w, q, w->a->scale * LOG2_E, s, values);
         u32 kept = row_draws(w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++)
@@ -53,7 +53,7 @@ DEVICE void row_softmax(struct row_walk *w, struct part *o)
         for (u32 k = 0; k < ABREAST; k++) {
             float p = exp2_of(s[k] - origin);
             sum += p;
-            part_add(o, &values[k], p * row_kept(w, kept, k));
+            part_add(o, &values[k], p * row_factor(w, kept >> k & 1, k));
         }
     }
     float all = block_reduce(top, 1), weight = exp2_of(top - softmax_origin(all, 1));
@@ -78,7 +78,8 @@ DEVICE float row_tau(struct row_walk *w, const float *scratch, float top)
         while (row_step(w)) {
             UNROLL
             for (u32 k = 0; k < ABREAST; k++) {
-                float z = w->there[k] ? scratch[w->place[k]] - top : NEGATIVE_INFINITY;
+                float z = row_has(w, k) ? scratch[w->place + row_column(w, k)] - top
+                                        : NEGATIVE_INFINITY;
                 sum += z > threshold ? z : 0;
                 count += z > threshold ? 1 : 0;
             }
@@ -93,30 +94,32 @@ DEVICE float row_tau(struct row_walk *w, const float *scratch, float top)
     return top == NEGATIVE_INFINITY ? top : top + threshold;
 }
 
-DEVICE void row_sparsegen(struct row_walk *w, struct part *o)
+DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part *o)
 {
     float top = NEGATIVE_INFINITY, *scratch = scratch_of(w->a), s[ABREAST];
     struct view to = view_of(&w->a->o, w->job);
     while (row_step(w)) {
-        row_scores(w, w->a->scale, s, 0);
+        row_scores(w, q, w->a->scale, s, 0);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
             top = larger(top, s[k]);
-            if (w->there[k] && THREAD % TEAM == 0)
-                scratch[w->place[k]] = s[k];
+            if (row_has(w, k) && THREAD % TEAM == 0)
+                scratch[w->place + row_column(w, k)] = s[k];
         }
     }
     SYNC_WARP(); /* a team reads what its first lane wrote */
+    float slope = sparsegen_slope(w->a);
     float tau = row_tau(w, scratch, block_reduce(top, 1));
     row_restart(w);
     while (row_step(w)) {
         u32 kept = row_draws(w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
-            struct u32x4 value = load_part(&w->second, w->at[k], w->there[k]);
-            float score = w->there[k] ? scratch[w->place[k]] : NEGATIVE_INFINITY;
+            struct u32x4 value = load_part(&w->second, row_column(w, k));
+            float score =
+                row_has(w, k) ? scratch[w->place + row_column(w, k)] : NEGATIVE_INFINITY;
             part_add(o, &value,
-                     sparsegen_weight(score, tau, w->a->lambda) * row_kept(w, kept, k));
+                     sparsegen_weight(score, tau, slope) * row_factor(w, kept >> k & 1, k));
         }
     }
     store_row(o, 1, &to, 0, w->job);
@@ -157,8 +160,7 @@ DEVICE void row_join(const struct row_walk *w)
 DEVICE void row_forward(const struct abi_args *a, const struct job *j)
 {
     struct row_walk w;
-    struct part o;
-    struct view q = view_of(&a->q, j);
+    struct part q, o;
     row_start(&w, a, j, &a->k, &a->v);
     if (CUT_ROWS && job_joins(j)) {
         row_join(&w);
@@ -166,13 +168,11 @@ DEVICE void row_forward(const struct abi_args *a, const struct job *j)
     }
     w.rows_are_keys = 0;
     part_clear(&o);
-    SYNC();
-    load_operand(SHARED(), &q, j);
-    SYNC();
+    load_operand(&q, &a->q, j);
     if (TRANSFORM == ABI_SPARSEGEN)
-        row_sparsegen(&w, &o);
+        row_sparsegen(&w, &q, &o);
     else
-        row_softmax(&w, &o);
+        row_softmax(&w, &q, &o);
 }
 
 #endif

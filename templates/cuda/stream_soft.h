@@ -85,31 +85,33 @@ DEVICE u32 soft_kept(const struct soft_tile *t, u32 column, u32 live)
 DEVICE void soft_tile_bias(const struct soft_tile *t, struct scores *s, u32 column,
                            const u32 word[2])
 {
+    const u64 below = 8 * (u64)t->b.a->forward.n;
+    const float *at =
+        t->b.a->soft + soft_at(t->b.a, t->job->h, t->row0 + strip_row(0), column + lane_pair());
     UNROLL
     for (u32 k = 0; BIAS && k < 4 * FRAGMENTS; k++) {
         float *x = &s->at[k / 4].x[k % 4];
-        u32 row = t->row0 + strip_row(k >> 1 & 1),
-            key = column + 8 * (k / 4) + lane_pair() + (k & 1);
-        float soft =
-            sees(word, k / 4, k % 4) ? t->b.a->soft[soft_at(t->b.a, t->job->h, row, key)] : 0;
+        const float *from = at + (k >> 1 & 1 ? below : 0) + 8 * (k / 4) + (k & 1);
+        float soft = sees(word, k / 4, k % 4) ? *from : 0;
         *x = *x * t->b.scale + soft * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
     }
 }
 
-/* What one sequence adds to the entries of a group. */
+/* What one sequence adds to the entries of a group, which is the first now. */
 DEVICE void soft_add_group(const struct soft_tile *t, u32 group, const float lse[2],
                            const float state[2], const float rest[2], struct scores *sum)
 {
     const u32 at = THREAD / 32 * 16 * PITCH, column = t->column + group * GROUP;
     const half_t *rows[2] = {t->b.rows + at, t->b.rows_grad + at};
     const half_t *columns[2] = {t->keys + group * OPERAND, t->values + group * OPERAND};
+    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(t->b.a) : 0;
     struct scores s[2]; /* S and dP */
     u32 word[2];
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 end = column < t->job->length ? smaller(GROUP, t->job->length - column) : 0;
         u32 there = t->row0 + strip_row(k) < t->job->length;
-        word[k] = there ? t->word[group][k] & bits_between(0, end) : 0;
+        word[k] = there ? t->word[0][k] & bits_between(0, end) : 0;
     }
     u32 live = live_fragments(word);
     if (!live)
@@ -121,22 +123,43 @@ DEVICE void soft_add_group(const struct soft_tile *t, u32 group, const float lse
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         u32 which = k >> 1 & 1;
         float dp = s[1].at[k / 4].x[k % 4];
-        float p = probability(&t->b, s[0].at[k / 4].x[k % 4], lse[which]);
-        float x = SCALED ? p * dp : score_gradient(t->b.a, p, dp - state[which], rest[which]);
+        float p = probability(&t->b, s[0].at[k / 4].x[k % 4], lse[which], slope);
+        float x = SCALED ? p * dp : score_gradient(p, dp - state[which], rest[which]);
+        if (BIAS && TRANSFORM == ABI_SPARSEGEN)
+            x *= slope;
         sum->at[k / 4].x[k % 4] += sees(word, k / 4, k % 4) ? x : 0;
     }
 }
 
-DEVICE void soft_store(const struct soft_tile *t, float *part,
-                       const struct scores sum[SOFT_GROUPS])
+/* One group, the tile's first column of which is `column`. */
+DEVICE void soft_store(const struct soft_tile *t, float *part, u32 column,
+                       const struct scores *sum)
 {
-    const u32 n = t->b.a->forward.n;
+    const u32 n = t->b.a->forward.n, row = t->row0 + strip_row(0), key = column + lane_pair();
+    float *to = part + soft_at(t->b.a, t->job->h, row, key);
     UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS * SOFT_GROUPS; k++) {
-        u32 row = t->row0 + strip_row(k >> 1 & 1);
-        u32 key = t->column + 8 * (k / 4) + lane_pair() + (k & 1);
-        if (row < n && key < n)
-            part[soft_at(t->b.a, t->job->h, row, key)] = sum[k / 16].at[k / 4 % 4].x[k % 4];
+    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
+        u32 below = k >> 1 & 1, right = 8 * (k / 4) + (k & 1);
+        if (row + 8 * below < n && key + right < n)
+            to[(below ? 8 * (u64)n : 0) + right] = sum->at[k / 4].x[k % 4];
+    }
+}
+
+/* The group that was first becomes the last: loops go over groups, since what is done with one is much
+   text, and no index picks a register. */
+DEVICE void soft_turn(struct soft_tile *t, struct scores sum[SOFT_GROUPS])
+{
+    UNROLL
+    for (u32 g = 1; g < SOFT_GROUPS; g++) {
+        struct scores first = sum[0];
+        sum[0] = sum[g];
+        sum[g] = first;
+        UNROLL
+        for (u32 k = 0; k < 2; k++) {
+            u32 word = t->word[0][k];
+            t->word[0][k] = t->word[g][k];
+            t->word[g][k] = word;
+        }
     }
 }
 
@@ -146,12 +169,14 @@ DEVICE u32 soft_words(struct soft_tile *t)
 {
     const u32 n = t->b.a->forward.n;
     u32 any = 0;
-    UNROLL
+    NO_UNROLL
     for (u32 k = 0; k < 2 * SOFT_GROUPS; k++) {
         u32 row = t->row0 + strip_row(k % 2), column = t->column + k / 2 * GROUP;
         u32 word =
             row < n && column < n ? mask_word(&t->b.a->forward, t->job->h, row, column) : 0;
-        t->word[k / 2][k % 2] = word;
+        UNROLL
+        for (u32 to = 0; to < 2 * SOFT_GROUPS; to++)
+            t->word[to / 2][to % 2] = to == k ? word : t->word[to / 2][to % 2];
         any |= word;
     }
     any = warp_or(any);
@@ -182,8 +207,10 @@ DEVICE void soft_tile_gradient(const struct abi_args *a, u32 h, u32 row0, u32 co
     t.column = column;
     job.h = h;
     UNROLL
-    for (u32 g = 0; g < SOFT_GROUPS; g++)
+    for (u32 g = 0; g < SOFT_GROUPS; g++) {
         scores_clear(&sum[g]);
+        t.word[g][0] = t.word[g][1] = 0;
+    }
     u32 b = (u32)((u64)a->batch * chunk / a->soft_chunks);
     u32 end = (u32)((u64)a->batch * (chunk + 1) / a->soft_chunks);
     NO_UNROLL
@@ -195,11 +222,18 @@ DEVICE void soft_tile_gradient(const struct abi_args *a, u32 h, u32 row0, u32 co
             continue;
         soft_bring(&t);
         soft_states(&t, lse, state, rest);
-        UNROLL
-        for (u32 g = 0; g < SOFT_GROUPS; g++)
-            soft_add_group(&t, g, lse, state, rest, &sum[g]);
+        NO_UNROLL
+        for (u32 g = 0; g < SOFT_GROUPS; g++) {
+            soft_add_group(&t, g, lse, state, rest, &sum[0]);
+            soft_turn(&t, sum);
+        }
     }
-    soft_store(&t, a->soft_part + (u64)chunk * a->heads * n * n, sum);
+    NO_UNROLL
+    for (u32 g = 0; g < SOFT_GROUPS; g++) {
+        soft_store(&t, a->soft_part + (u64)chunk * a->heads * n * n, column + g * GROUP,
+                   &sum[0]);
+        soft_turn(&t, sum);
+    }
 }
 
 #endif

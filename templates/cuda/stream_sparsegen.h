@@ -93,6 +93,7 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
                      struct sums *o)
 {
     const struct stage *g = &f->stream.now;
+    const float slope = sparsegen_slope(f->a);
     struct scores s;
     u32 live = live_fragments(g->word);
     if (!live)
@@ -101,7 +102,7 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         float x = sees(g->word, k / 4, k % 4) ? scratch[scratch_at(&g->group, k / 4, k % 4)]
                                               : NEGATIVE_INFINITY;
-        s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], f->a->lambda);
+        s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], slope);
     }
     soft_scale(&s, f->a, f->job, &g->group, g->word, 0);
     dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));

@@ -30,8 +30,6 @@ static const struct allowed {
     {"store_strip", 2, "the same"},
     {"put_number", 4, "two numbers a column lie in the padding of its row"},
     /* stream, the row pass: rare, and bound by global memory */
-    {"load_operand", 2, "two floats at a time"},
-    {"part_dot", 2, "8 floats a lane"},
     {"store_row", 4, "8 floats a lane"},
 };
 
