@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a launch is shared: threads take whole heads, or the items of each phase, by the work list's predicted
+   costs. Every item writes outputs of its own in an order of its own, so results do not depend on who
+   takes it. */
+#include "runtime/device/cpu_code.h"
+#include <omp.h>
+
+static entry_fn *entry_of(const struct device_code *c, const struct phase *phase)
+{
+    const struct launch_record *r = c->record;
+    if (phase >= r->forward && phase < r->forward + r->n_forward)
+        return c->forward[phase - r->forward];
+    return c->backward[phase - r->backward];
+}
+
+static const struct abi_plan *plan_of(const struct abi_args *a, enum abi_over over)
+{
+    return over_transposed(over) ? &a->transposed : &a->forward;
+}
+
+/* Indices of one work. */
+static u64 indices_each(const struct abi_args *a, enum abi_over over)
+{
+    return over == ABI_OVER_WORK ? 1 : a->slice_batch;
+}
+
+static u64 indices(const struct abi_args *a, enum abi_over over)
+{
+    if (over == ABI_OVER_HEADS)
+        return (u64)a->heads * a->slice_batch;
+    return plan_of(a, over)->works * indices_each(a, over);
+}
+
+/* How a team divides a phase: the first indices, most of the cost, in one range for each thread, the
+   same from launch to launch, so that a core finds in its cache what it used before, and neighbours,
+   which share a head's keys and values, stay together; the rest to whoever is free. */
+struct share {
+    u64 begin, end; /* this thread's range */
+    u64 rest;       /* indices from here on are taken one by one */
+};
+
+static struct share share_heads(u64 count, u64 thread, u64 team)
+{
+    return (struct share){count * thread / team, count * (thread + 1) / team, count};
+}
+
+static struct share share_work(const struct abi_plan *p, u64 each, u64 thread, u64 team)
+{
+    enum { REST = 10 }; /* a tenth of the cost */
+    struct share s = {0};
+    u64 total = 0, before = 0;
+    for (u32 w = 0; w < p->works; w++)
+        total += p->items[p->work[w].item].cost;
+    u64 fixed = total - total / REST;
+    for (u32 w = 0; w < p->works && before < fixed; w++) {
+        s.begin += before * team < fixed * thread ? each : 0;
+        s.end += before * team < fixed * (thread + 1) ? each : 0;
+        s.rest += each;
+        before += p->items[p->work[w].item].cost;
+    }
+    return s;
+}
+
+static struct share share_of(const struct abi_args *a, enum abi_over over, u64 thread, u64 team)
+{
+    if (over == ABI_OVER_HEADS)
+        return share_heads(indices(a, over), thread, team);
+    return share_work(plan_of(a, over), indices_each(a, over), thread, team);
+}
+
+/* ---- plans with partial items ---- */
+
+static bool has_partials(const struct abi_args *a, enum abi_over over)
+{
+    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_PARTIAL;
+}
+
+/* First what others resume, of all heads, which it may be in any order. */
+static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_over over,
+                         bool partial, u8 *scratch)
+{
+    const struct abi_plan *p = plan_of(a, over);
+    u64 each = indices_each(a, over), at = 0;
+    for (u32 h = 0; h < a->heads; h++) {
+        u64 middle = at + p->heads[h].partials * each, end = at + p->heads[h].items * each;
+        u64 first = partial ? at : middle, last = partial ? middle : end;
+#pragma omp for schedule(dynamic, 1) nowait
+        for (u64 k = first; k < last; k++)
+            entry(a, k, k + 1, scratch);
+        at = end;
+    }
+#pragma omp barrier
+}
+
+/* ---- heads as a whole ---- */
+
+/* Rows of sequence b, as the kernel sees it. */
+static u32 rows_of(const struct abi_args *a, u32 b)
+{
+    if (!a->offsets)
+        return a->n;
+    i32 rows = a->offsets[b + 1] - a->offsets[b];
+    return rows < 0 ? 0 : (u32)rows < a->n ? (u32)rows : a->n;
+}
+
+/* The works first .. end that reach into `rows` rows: a plan is for the mask's length. */
+static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_fn *entry,
+                      u64 first, u64 end, u32 rows, u8 *scratch)
+{
+    for (u64 k = first; k < end; k = first) {
+        while (k < end && p->items[p->work[k].item].row0 < rows)
+            k++;
+        if (first < k)
+            entry(a, first, k, scratch);
+        for (first = k; first < end && p->items[p->work[first].item].row0 >= rows;)
+            first++;
+    }
+}
+
+/* All of a head's work, in one thread, which packs each of its heads at the same place. */
+static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
+                     u64 thread)
+{
+    struct abi_args own = l->args;
+    u8 *scratch = own.scratch + thread * own.scratch_stride;
+    own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
+    own.first_batch += b;
+    own.slice_batch = 1;
+    u32 rows = rows_of(&own, own.first_batch);
+    for (uint32_t k = 0; k < l->n_phases; k++) {
+        enum abi_over over = l->phases[k].over;
+        entry_fn *entry = entry_of(c, &l->phases[k]);
+        if (over == ABI_OVER_HEADS) {
+            entry(&own, h, h + 1, scratch);
+            continue;
+        }
+        const struct abi_plan *p = plan_of(&own, over);
+        u64 first = 0;
+        for (u32 i = 0; i < h; i++)
+            first += p->heads[i].items;
+        run_works(p, &own, entry, first, first + p->heads[h].items, rows, scratch);
+    }
+}
+
+/* Costs that are of use to compare: of each head over all phases, into ret[heads]; returns the sum. */
+static u64 head_costs(const struct device_launch *l, u64 *ret)
+{
+    u64 total = 0;
+    for (u32 h = 0; h < l->args.heads; h++)
+        ret[h] = 0;
+    for (uint32_t k = 0; k < l->n_phases; k++) {
+        if (l->phases[k].over == ABI_OVER_HEADS)
+            continue;
+        const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
+        for (u32 w = 0; w < p->works; w++)
+            ret[p->work[w].head] += p->items[p->work[w].item].cost;
+    }
+    for (u32 h = 0; h < l->args.heads; h++)
+        total += ret[h];
+    return total;
+}
+
+/* Would a team that takes whole heads, each thread the next one when it is free, end nearly together?
+   `cost` of each head, `sum` of all. */
+static bool heads_balance(const struct device_launch *l, const u64 *cost, u64 sum, u64 team)
+{
+    enum { MOST_TEAM = 64, LOSS = 16 }; /* a sixteenth of the time at most */
+    const u64 count = indices(&l->args, ABI_OVER_HEADS);
+    const u64 even = sum * l->args.slice_batch / team;
+    u64 busy[MOST_TEAM] = {0}, largest = 0, last = 0;
+    if (team > MOST_TEAM || team > count)
+        return false;
+    for (u32 h = 0; h < l->args.heads; h++)
+        largest = cost[h] > largest ? cost[h] : largest;
+    if (largest <= even / LOSS)
+        return true;
+    for (u64 k = 0; k < count; k++) {
+        u64 free = 0;
+        for (u64 t = 1; t < team; t++)
+            free = busy[t] < busy[free] ? t : free;
+        busy[free] += cost[k / l->args.slice_batch];
+        last = busy[free] > last ? busy[free] : last;
+    }
+    return last <= even + even / LOSS;
+}
+
+/* Does what a phase or an item leaves to another stay in a core's cache anyway? Not so where most items of
+   a phase are beyond the batch's longest sequence: a head's are passed over together. */
+static bool leaves_little(const struct device_launch *l, u64 team)
+{
+    enum { LITTLE = 1 << 20 };
+    if (l->args.n <= l->args.forward.n / 2)
+        return false;
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (has_partials(&l->args, l->phases[k].over))
+            return false;
+    return l->args.pack_stride * indices(&l->args, ABI_OVER_HEADS) <= LITTLE * team;
+}
+
+/* A head is best one thread's: what it leaves to itself is in its cache then, and no thread waits for
+   others between phases. */
+static bool takes_heads(const struct device_launch *l, u64 team)
+{
+    enum { MOST_HEADS = 256 };
+    u64 cost[MOST_HEADS];
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (l->phases[k].over == ABI_OVER_WORK)
+            return false;
+    if (l->args.heads > MOST_HEADS || leaves_little(l, team))
+        return false;
+    return team == 1 || heads_balance(l, cost, head_costs(l, cost), team);
+}
+
+/* ---- teams ---- */
+
+static void run_phase(const struct abi_args *a, entry_fn *entry, enum abi_over over, u64 thread,
+                      u8 *scratch)
+{
+    if (has_partials(a, over)) {
+        run_partials(a, entry, over, true, scratch);
+        run_partials(a, entry, over, false, scratch);
+        return;
+    }
+    u64 count = indices(a, over);
+    struct share s = share_of(a, over, thread, (u64)omp_get_num_threads());
+    if (s.begin < s.end)
+        entry(a, s.begin, s.end, scratch);
+#pragma omp for schedule(dynamic, 1)
+    for (u64 k = s.rest; k < count; k++)
+        entry(a, k, k + 1, scratch);
+}
+
+/* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */
+static void run_team(const struct device_code *c, const struct device_launch *l, u64 team)
+{
+    const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    const bool whole = takes_heads(l, team);
+#pragma omp parallel num_threads((int)team)
+    {
+        u64 thread = (u64)omp_get_thread_num();
+        u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
+        if (whole) {
+#pragma omp for schedule(dynamic, 1)
+            for (u64 k = 0; k < heads; k++)
+                run_head(c, l, (u32)(k % slice), (u32)(k / slice), thread);
+        } else {
+            for (uint32_t p = 0; p < l->n_phases; p++)
+                run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,
+                          scratch);
+        }
+    }
+}
+
+static void run_alone(const struct device_code *c, const struct device_launch *l)
+{
+    const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    if (takes_heads(l, 1)) {
+        for (u64 k = 0; k < heads; k++)
+            run_head(c, l, (u32)(k % slice), (u32)(k / slice), 0);
+        return;
+    }
+    for (uint32_t p = 0; p < l->n_phases; p++)
+        entry_of(c, &l->phases[p])(&l->args, 0, indices(&l->args, l->phases[p].over),
+                                   l->args.scratch);
+}
+
+static u64 team_of(const struct device_launch *l)
+{
+    u64 most = 0;
+    for (uint32_t p = 0; p < l->n_phases; p++) {
+        u64 count = indices(&l->args, l->phases[p].over);
+        most = count > most ? count : most;
+    }
+    return l->workers < most ? l->workers : most;
+}
+
+bool cpu_whole(const struct device_launch *l)
+{
+    return takes_heads(l, team_of(l));
+}
+
+int cpu_run(const struct device_code *c, const struct device_launch *l, struct error *e)
+{
+    (void)e;
+    u64 team = team_of(l);
+    if (team > 1)
+        run_team(c, l, team);
+    else
+        run_alone(c, l);
+    return 0;
+}
