@@ -3,6 +3,7 @@
    rewrites them: read the diff), the files of a source, and the folder in MASKC_TEMPLATES. */
 #include "gen/emit/emit.h"
 #include "masks/base/file.h"
+#include "tests/gen/golden.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +14,6 @@
 #include <cmocka.h>
 
 static const char *golden_dir;
-static bool update;
 
 static const struct {
     const char *name, *target;
@@ -29,23 +29,6 @@ static const struct {
      {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .backward = true}},
 };
 
-static void compare(const char *path, const struct text *text)
-{
-    struct error e = {0};
-    struct file golden;
-    if (update) {
-        assert_int_equal(file_write(path, text->bytes, text->length, &e), 0);
-        return;
-    }
-    if (file_open(path, &golden, &e))
-        fail_msg("%s (run with --update to write it)", e.text);
-    bool same = golden.size == text->length && !memcmp(golden.bytes, text->bytes, text->length);
-    file_close(&golden);
-    if (!same)
-        fail_msg("%s differs; run with --update and read the diff. It is now:\n%s", path,
-                 text->bytes);
-}
-
 static void test_golden(void **state)
 {
     (void)state;
@@ -55,7 +38,7 @@ static void test_golden(void **state)
         struct text text = {0};
         emit_plan_header(target_find(row[k].target, &e), &row[k].features, &text);
         snprintf(path, sizeof path, "%s/%s.plan.h", golden_dir, row[k].name);
-        compare(path, &text);
+        golden_compare(path, &text);
         text_finish(&text);
     }
 }
@@ -185,6 +168,6 @@ int main(int argc, char **argv)
         return 2;
     }
     golden_dir = argv[1];
-    update = argc > 2 && !strcmp(argv[2], "--update");
+    golden_update = argc > 2 && !strcmp(argv[2], "--update");
     return cmocka_run_group_tests_name("emit", tests, NULL, NULL);
 }

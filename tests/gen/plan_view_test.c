@@ -4,6 +4,7 @@
 #include "gen/plan/plan.h"
 #include "masks/base/file.h"
 #include "masks/load.h"
+#include "tests/gen/golden.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,6 @@
 #include <cmocka.h>
 
 static const char *golden_dir;
-static bool update;
 
 static struct plan *plan_gallery(const char *name, const char *target, struct mask **m)
 {
@@ -31,23 +31,6 @@ static struct plan *plan_gallery(const char *name, const char *target, struct ma
     return p;
 }
 
-static void compare(const char *path, const struct text *text)
-{
-    struct error e = {0};
-    struct file golden;
-    if (update) {
-        assert_int_equal(file_write(path, text->bytes, text->length, &e), 0);
-        return;
-    }
-    if (file_open(path, &golden, &e))
-        fail_msg("%s (run with --update to write it)", e.text);
-    bool same = golden.size == text->length && !memcmp(golden.bytes, text->bytes, text->length);
-    file_close(&golden);
-    if (!same)
-        fail_msg("%s differs; run with --update and read the diff. It is now:\n%s", path,
-                 text->bytes);
-}
-
 static void check_golden(const char *name, const char *target)
 {
     char path[4096];
@@ -59,7 +42,7 @@ static void check_golden(const char *name, const char *target)
         snprintf(path, sizeof path, "%s/%s.plan", golden_dir, name);
     else
         snprintf(path, sizeof path, "%s/%s.%s.plan", golden_dir, name, target);
-    compare(path, &text);
+    golden_compare(path, &text);
     text_finish(&text);
     plan_destroy(p);
     mask_destroy(m);
@@ -138,6 +121,6 @@ int main(int argc, char **argv)
         return 2;
     }
     golden_dir = argv[1];
-    update = argc > 2 && !strcmp(argv[2], "--update");
+    golden_update = argc > 2 && !strcmp(argv[2], "--update");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,13 +173,6 @@ static void names_are_the_files(void **unused)
     assert_int_equal(n_files, n_names);
 }
 
-static int teardown(void **unused)
-{
-    (void)unused;
-    test_folder_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,5 +184,5 @@ int main(void)
         cmocka_unit_test(other_counts_are_the_readmes),
         cmocka_unit_test(names_are_the_files),
     };
-    return cmocka_run_group_tests(tests, NULL, teardown);
+    return cmocka_run_group_tests(tests, NULL, test_folder_remove);
 }

@@ -48,8 +48,9 @@ const char *test_path(const char *name)
     return path;
 }
 
-void test_folder_remove(void)
+int test_folder_remove(void **state)
 {
+    (void)state;
     DIR *d = folder[0] ? opendir(folder) : NULL;
     for (struct dirent *f; d && (f = readdir(d));)
         if (f->d_name[0] != '.')
@@ -58,6 +59,7 @@ void test_folder_remove(void)
         closedir(d);
     rmdir(folder);
     folder[0] = 0;
+    return 0;
 }
 
 void write_bytes(const char *to, const void *bytes, size_t size)

@@ -20,10 +20,10 @@ struct mask *load_text(const char *text, uint32_t n);
 /* The request must fail as bad input, and the error's first line must be `line`. */
 void refuse(struct mask_request r, const char *line);
 
-/* A path in a folder of this test's own, which test_folder_remove() removes; lives until the next
-   call with the same slot. */
+/* A path in a folder of this test's own, which test_folder_remove, a group's teardown,
+   removes; lives until the next call. */
 const char *test_path(const char *name);
-void test_folder_remove(void);
+int test_folder_remove(void **state);
 void write_bytes(const char *path, const void *bytes, size_t size);
 
 /* A .npy of the given header and data. */

@@ -315,13 +315,6 @@ static void file_asks_for_its_threshold(void **unused)
     text_finish(&npy);
 }
 
-static int teardown(void **unused)
-{
-    (void)unused;
-    test_folder_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,5 +328,5 @@ int main(void)
         cmocka_unit_test(file_reads_what_lies_beside),
         cmocka_unit_test(file_asks_for_its_threshold),
     };
-    return cmocka_run_group_tests(tests, NULL, teardown);
+    return cmocka_run_group_tests(tests, NULL, test_folder_remove);
 }

@@ -161,13 +161,6 @@ static void file_without_a_folder_is_beside(void **unused)
            "MASK:1:6: file: y.npy: No such file or directory");
 }
 
-static int teardown(void **unused)
-{
-    (void)unused;
-    test_folder_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,5 +172,5 @@ int main(void)
         cmocka_unit_test(kernel_files_go_through_the_reader),
         cmocka_unit_test(file_without_a_folder_is_beside),
     };
-    return cmocka_run_group_tests(tests, NULL, teardown);
+    return cmocka_run_group_tests(tests, NULL, test_folder_remove);
 }

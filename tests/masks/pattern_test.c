@@ -187,7 +187,7 @@ static void masks_are_cropped_repeated_and_split(void **unused)
     for (uint32_t h = 0; h < 4; h++)
         for (uint32_t l = 0; l < 2; l++)
             assert_true(pattern_equal(mask_pattern(four, l, h), mask_pattern(one, l, 0)));
-    test_folder_remove();
+    test_folder_remove(NULL);
     mask_destroy(four);
     mask_destroy(one);
     mask_destroy(layer);

@@ -423,13 +423,6 @@ static void dense_files_have_a_limit(void **unused)
     mask_destroy(m);
 }
 
-static int teardown(void **unused)
-{
-    (void)unused;
-    test_folder_remove();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,5 +436,5 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(dense_files_have_a_limit),
     };
-    return cmocka_run_group_tests(tests, NULL, teardown);
+    return cmocka_run_group_tests(tests, NULL, test_folder_remove);
 }
