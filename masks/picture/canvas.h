@@ -3,12 +3,13 @@
    becomes. Only builds with cairo have it. */
 #pragma once
 #include "masks/base/error.h"
-#include <cairo.h>
+
+struct _cairo; /* cairo_t: who draws includes cairo.h */
 
 struct canvas {
     double width, height; /* pixels of a .png, points of an .svg */
     /* The background first; a plain font is chosen. */
-    void (*draw)(cairo_t *c, void *context);
+    void (*draw)(struct _cairo *c, void *context);
     void *context;
 };
 

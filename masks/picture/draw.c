@@ -6,6 +6,7 @@
 #include "masks/picture/canvas.h"
 #include "masks/picture/panels.h"
 #include "masks/picture/sample.h"
+#include <cairo.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

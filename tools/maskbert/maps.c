@@ -2,6 +2,7 @@
 #include "tools/maskbert/maps.h"
 #include "masks/base/text.h"
 #include "masks/picture/canvas.h"
+#include <cairo.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

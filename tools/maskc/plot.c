@@ -5,6 +5,7 @@
 #include "masks/picture/canvas.h"
 #include "tools/maskc/bench.h"
 #include "tools/maskc/command.h"
+#include <cairo.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
