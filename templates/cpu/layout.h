@@ -232,6 +232,17 @@ static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,
     return tensor[k];
 }
 
+enum { PRODUCTS = 1 << ABI_BLOCKS | 1 << ABI_TILES };
+
+/* Whether walks take bf16 rows from a copy, one after another: in the caller's tensors one head's are a
+   page or so apart and fall on few of a cache's sets, which is too slow where many rows visit each. */
+INLINE int rows_copied(const struct sequence *s, enum operand_kind k)
+{
+    enum { MANY = 16 }; /* columns of a row */
+    const struct abi_plan *p = k < OPERAND_QUERY ? &s->a->forward : &s->a->transposed;
+    return WALKS_HALF && tensors_far(s) && p->max_cols >= MANY && !(p->uses & PRODUCTS);
+}
+
 static inline struct operand operand_of(const struct sequence *s, enum operand_kind k)
 {
     const struct abi_tensor *t = operand_tensor(s->a, k);
@@ -239,7 +250,10 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     o.panels = pack_panels(s, k);
     if (AMX)
         o.pairs = pack_pairs(s, k);
-    if (WALKS_HALF) {
+    if (rows_copied(s, k)) {
+        o.rows = pack_rows(s, k);
+        o.stride = HEAD_DIM / 2;
+    } else if (WALKS_HALF) {
         o.rows = (const float *)(const void *)((const u16 *)t->data + element_at(s, t, 0));
         o.stride = t->row / 2;
     } else if (ROWS_PACKED) {

@@ -20,7 +20,6 @@ INLINE void transpose_quads(const float *const row[4], u32 d, float *to, u32 str
 }
 
 enum { FOR_SCORES = 1, FOR_SUMS = 2 }; /* what an operand is multiplied for */
-enum { PRODUCTS = 1 << ABI_BLOCKS | 1 << ABI_TILES };
 
 static void rows_pack(const struct sequence *s, enum operand_kind k)
 {

@@ -98,10 +98,22 @@ static void pairs_pack(const struct sequence *s, enum operand_kind k)
     }
 }
 
+static void rows_copy(const struct sequence *s, enum operand_kind k)
+{
+    float *to = pack_rows(s, k);
+    for (u32 i = 0; i < s->length; i++, to += HEAD_DIM / 2) {
+        const float *from = (const float *)(const void *)half_row(s, k, i);
+        for (u32 d = 0; d < HEAD_DIM / 2; d += 8)
+            *(oct_at *)(to + d) = *(const oct_at *)(from + d);
+    }
+}
+
 static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses, u32 roles)
 {
     if (!WALKS_HALF && uses & ~PRODUCTS)
         rows_pack(s, k);
+    if (rows_copied(s, k))
+        rows_copy(s, k);
     if (uses & PRODUCTS && roles & FOR_SCORES)
         panels_pack(s, k);
     if (uses & PRODUCTS && roles & FOR_SUMS)

@@ -11,6 +11,7 @@ typedef i32 ivec __attribute__((vector_size(VECTOR_BYTES)));
 typedef u32 uvec __attribute__((vector_size(VECTOR_BYTES)));
 typedef float quad __attribute__((vector_size(16)));
 /* The same in memory, at any address of a float. */
+typedef float oct_at __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vec_at __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef u32 uvec_at __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 typedef float quad_at __attribute__((vector_size(16), aligned(4), may_alias));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steep scores: weights of keys far apart in the plan differ by hundreds of binary orders, whichever
-   of them the kernel meets first. Whatever it takes scores relative to has to change on the way. */
+/* What small random problems do not come to. Steep scores: weights of keys far apart in the plan differ
+   by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
+   scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold. */
 #include "tests/kernels/subject.h"
 #include "tools/check/check.h"
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 /* after the standard ones */
 #include <cmocka.h>
 
-enum { MAX_TARGETS = 8, N = 400 };
+enum { MAX_TARGETS = 8, N = 300 };
 
 static uint32_t judge(const struct mask *m, const struct target *t, const struct features *f,
                       struct cache *cache)
@@ -46,11 +47,38 @@ static void test_steep(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* Tensors too large to be near: rows are copied, and asked for before their turn. */
+static void test_far(void **state)
+{
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
+    struct error e = {0};
+    struct mask *one = subject_mask("distance(3,9,17,29,41,66,80,101,137,180,222)", N);
+    struct mask *m = mask_repeat_heads(one, 16, &e);
+    assert_non_null(m);
+    const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+    for (uint32_t t = 0; t < count; t++) {
+        struct maskc_kernel *k = subject_load(m, list[t], &f, *state);
+        struct problem p = {.mask = m,
+                            .batch = 1,
+                            .length = N,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .random_seed = 5};
+        failed += subject_judge(k, &p, true, list[t]->name);
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    mask_destroy(one);
+    assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
     struct cache *cache = subject_start();
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache)};
-    int failed = cmocka_run_group_tests_name("steep", tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
+                                       cmocka_unit_test_prestate(test_far, cache)};
+    int failed = cmocka_run_group_tests_name("extremes", tests, NULL, NULL);
     subject_finish(cache);
     return failed;
 }
