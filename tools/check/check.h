@@ -100,6 +100,8 @@ struct trial *trial_new(const struct maskc_kernel *k, const struct problem *p,
                         struct error *e); /* null with *e set */
 int trial_run(struct trial *t, bool backward, struct error *e);
 int trial_fetch(struct trial *t, struct problem_data *d, struct error *e);
+/* Lets go of the images on the host: it can be run but no longer fetched. */
+void trial_forget(struct trial *t);
 void trial_destroy(struct trial *t); /* null is fine */
 
 struct check_result {

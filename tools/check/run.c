@@ -318,19 +318,33 @@ static void finish_buffer(const struct trial *l, struct buffer *b)
         l->k->device->release(l->k->code, b->device);
 }
 
+static void forget_buffer(const struct trial *l, struct buffer *b)
+{
+    (void)l;
+    free(b->host);
+    b->host = NULL;
+}
+
+static void each_buffer(struct trial *l, void (*act)(const struct trial *l, struct buffer *b))
+{
+    struct buffer *others[] = {&l->lse,        &l->lengths,      &l->soft,        &l->d_soft,
+                               &l->d_diagonal, &l->workspace[0], &l->workspace[1]};
+    for (int t = 0; t < TENSORS; t++)
+        act(l, &l->buffer[t]);
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        act(l, others[k]);
+}
+
+void trial_forget(struct trial *l)
+{
+    each_buffer(l, forget_buffer);
+}
+
 void trial_destroy(struct trial *l)
 {
     if (!l)
         return;
-    for (int t = 0; t < TENSORS; t++)
-        finish_buffer(l, &l->buffer[t]);
-    finish_buffer(l, &l->lse);
-    finish_buffer(l, &l->lengths);
-    finish_buffer(l, &l->soft);
-    finish_buffer(l, &l->d_soft);
-    finish_buffer(l, &l->d_diagonal);
-    finish_buffer(l, &l->workspace[0]);
-    finish_buffer(l, &l->workspace[1]);
+    each_buffer(l, finish_buffer);
     free(l->first);
     free(l);
 }

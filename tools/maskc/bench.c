@@ -195,6 +195,7 @@ static int make_trials(struct contender *all, uint32_t n, const struct problem *
         /* Backward reads what forward wrote. */
         if (!all[k].trial || trial_run(all[k].trial, false, e))
             return -1;
+        trial_forget(all[k].trial);
     }
     return 0;
 }
@@ -210,11 +211,11 @@ static int bench_contenders(struct bench *b, struct contender *all, const struct
         return -1;
     struct problem_data *d = problem_inputs(p);
     int code = make_trials(all, n, p, each, d, backward, b->o->threads, e);
+    problem_data_destroy(d); /* the trials have their own */
     if (!code && b->forward)
         code = add_result(b, all, n, p, name, false, e);
     if (!code && backward)
         code = add_result(b, all, n, p, name, true, e);
-    problem_data_destroy(d);
     return code;
 }
 
