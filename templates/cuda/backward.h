@@ -82,9 +82,9 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
     }
 }
 
-/* The row's state by a walk of its own: for sparsegen the mean of dP over the support, and dP
-   to the scratch, -inf outside the support; for softmax the sum of P dP. */
-DEVICE float walked_state(const struct abi_args *a, const struct job *j, float lse)
+/* The mean of dP over the row's support, by a walk of its own: dP goes to the scratch, -inf outside the
+   support. */
+DEVICE float support_mean(const struct abi_args *a, const struct job *j, float lse)
 {
     struct walk w = walk_start(&a->forward, j);
     struct group g;
@@ -95,44 +95,39 @@ DEVICE float walked_state(const struct abi_args *a, const struct job *j, float l
         UNROLL
         for (u32 k = 0; k < SLOTS; k++) {
             u32 supports = p.at[k] > 0;
-            sum += supports ? p.at[k] * dp.at[k] : 0;
+            sum += supports ? dp.at[k] : 0;
             count += supports ? 1 : 0;
             dp.at[k] = supports ? dp.at[k] : NEGATIVE_INFINITY;
         }
-        if (TRANSFORM == ABI_SPARSEGEN)
-            scratch_put(scratch_of_block(a), &dp, &g);
+        scratch_put(scratch_of_block(a), &dp, &g);
     }
     sum = row_sum(j, sum);
-    count = TRANSFORM == ABI_SPARSEGEN ? row_sum(j, count) : 1;
+    count = row_sum(j, count);
     return count > 0 ? sum / count : 0;
 }
 
-/* An O that was rounded to 16 bits, or is a sum of rounded products, is too far off for dO . O. */
-DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
+/* Weights and dP as that walk left them; K comes to tile 2. */
+DEVICE void query_again(const struct abi_args *a, const struct job *j, const struct group *g,
+                        struct slots *p, struct slots *dp)
 {
-    if (TRANSFORM == ABI_SPARSEGEN || DTYPE != ABI_F32)
-        return walked_state(a, j, lse);
-    return row_delta(a, j);
-}
-
-/* dS of a group for dQ; K is in tile 2 afterwards. */
-DEVICE void query_gradients(const struct abi_args *a, const struct job *j,
-                            const struct group *g, float lse, float state, struct slots *ret)
-{
-    struct slots p;
-    if (TRANSFORM == ABI_SPARSEGEN) {
-        struct view k = view_of(&a->k, j);
-        fetch(shared_tile(2), &k, g, j);
-        scratch_get(scratch_of_block(a), ret, g);
-        UNROLL
-        for (u32 at = 0; at < SLOTS; at++)
-            p.at[at] = ret->at[at] > NEGATIVE_INFINITY ? 1 : 0;
-    } else {
-        query_group(a, j, g, lse, &p, ret);
-    }
+    struct view k = view_of(&a->k, j);
+    fetch(shared_tile(2), &k, g, j);
+    scratch_get(scratch_of_block(a), dp, g);
     UNROLL
     for (u32 at = 0; at < SLOTS; at++)
-        ret->at[at] = score_gradient(p.at[at], ret->at[at], state);
+        p->at[at] = dp->at[at] > NEGATIVE_INFINITY ? 1 : 0;
+}
+
+/* An O that is a sum of rounded products is too far off for dO . O: then the sum of P dP takes a walk,
+   which has the text of the other. */
+enum { DELTA_WALK = TRANSFORM == ABI_SOFTMAX && DTYPE != ABI_F32 };
+
+/* delta, or the mean; not known yet with DELTA_WALK. */
+DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return support_mean(a, j, lse);
+    return DELTA_WALK ? 0 : row_delta(a, j);
 }
 
 /* What a bias is told of the row (soft.h). The walk reads tables alone. */
@@ -154,16 +149,29 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
     SYNC();
     load_row(shared_tile(0), &q, j->row, j->active);
     load_row(shared_tile(1), &d_o, j->row, j->active);
-    float lse = j->active ? lse_of(a, j)[j->row] : 0;
+    float lse = j->active ? lse_of(a, j)[j->row] : 0, sum = 0;
     float state = row_state(a, j, lse);
     struct sums d_q;
     sums_clear(&d_q);
-    struct walk w = walk_start(&a->forward, j);
-    struct group g;
-    struct slots ds;
-    while (walk_next(&w, &g)) {
-        query_gradients(a, j, &g, lse, state, &ds);
-        accumulate(&d_q, &ds, shared_tile(2), &g, &k);
+    NO_UNROLL
+    for (u32 walk = DELTA_WALK ? 0 : 1; walk < 2; walk++) {
+        struct walk w = walk_start(&a->forward, j);
+        struct group g;
+        struct slots p, ds;
+        while (walk_next(&w, &g)) {
+            if (TRANSFORM == ABI_SPARSEGEN)
+                query_again(a, j, &g, &p, &ds);
+            else
+                query_group(a, j, &g, lse, &p, &ds);
+            UNROLL
+            for (u32 at = 0; at < SLOTS; at++) {
+                sum += walk ? 0 : p.at[at] * ds.at[at];
+                ds.at[at] = score_gradient(p.at[at], ds.at[at], state);
+            }
+            if (walk)
+                accumulate(&d_q, &ds, shared_tile(2), &g, &k);
+        }
+        state = walk ? state : row_sum(j, sum);
     }
     sums_store(&d_q, j, &a->d_q, slope_scale(a));
     float rest = BIAS ? row_rest(a, j) : 0;
