@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every pair of features of the CUDA templates at least once, emulated, against float64, and with equal
+   bits in two orders of threads: families with their dtypes, what a caller chooses, and what a plan
+   turns out to have (a row pass, strides taken up by strips, long rows cut, ..), which no option asks
+   for. Pairs that cannot be are in a table, and one that is there nonetheless is an error too. The full
+   product: `covering_cuda_test --full` (weeks: take a slice with --full K/N); --seed S draws other rows;
+   --list names each. */
+#include "masks/load.h"
+#include "tests/kernels/cuda_fixture.h"
+#include "tests/kernels/pairs.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+/* What is chosen, then what plans have: a value of TRAIT is one of enum trait. */
+enum factor {
+    FAMILY,
+    TRANSFORM,
+    SOFT,
+    DROPOUT,
+    PASS,
+    BATCH,
+    LAYERS,
+    LAYOUT,
+    CROP,
+    SCALE,
+    DIM,
+    MASK,
+    OTHER,
+    FACTORS,
+    TRAIT = FACTORS
+};
+
+enum family { FLOAT, TF32, SHORT_BF16, SHORT_F16, STREAM_BF16, STREAM_F16, FAMILIES };
+static const char *const family_names[] = {"float",     "tf32",        "short bf16",
+                                           "short f16", "stream bf16", "stream f16"};
+static const enum abi_dtype dtypes[] = {ABI_F32, ABI_TF32, ABI_BF16,
+                                        ABI_F16, ABI_BF16, ABI_F16};
+/* Those that templates are compiled for, and those that are padded to 16 in the same text. */
+static const uint32_t dims[] = {32, 64, 80, 96, 128, 256, 16, 40, 72, 200};
+static const char *const batch_names[] = {"whole", "ragged", "packed", "packed ragged"};
+
+static const char *const factor_names[] = {
+    "family", "transform", "soft mask", "dropout", "pass", "batch",      "layers",
+    "layout", "crop",      "scale",     "dim",     "mask", "other mask", "trait"};
+
+/* Head 1's mask, head 0's is below; on a second layer they are swapped. */
+static const char *const others[] = {"window(1)", "blocks(2)", "strided(16)", "dense"};
+
+/* Head 0's mask, and a length for streaming, where more shows in longer ones, and for the others. */
+enum { MANY = 1000 };
+static const struct shape {
+    const char *mask;
+    uint32_t n, few;  /* few 0: streamed alone */
+    const char *with; /* not null: head 1's mask here */
+} shapes[] = {
+    {"window(4)|global(0)-diagonal(0)", 150, 61},
+    {"causal", 260, 64},
+    {"blocks(2)", 256, 64},
+    {"rows(5,40)|columns(7)|distance(2,9)", 141, 45},
+    {"stride(8)|diagonal(1)|rows(30)", 141, 60},
+    {"strided(16)", 449, 33},
+    {"rows(5,1620)|columns(7)|diagonal(0)", 1700, 0},
+    {"summary(4, 1) - random(0.15, seed=4) | diagonal(0)", 100, 70},
+    {"local(24) & ~window(1) - rows(0)", 97, 3},
+    /* from here on for the pinned rows alone */
+    {"rows(3)", 256, 0, "dense"},
+    {"rows(5)", 1664, 0, "blocks(13)"},
+    {"strided(16)", 512, 0, "dense"},
+};
+#define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
+enum { PINNED = 3 };
+
+/* Rows that show what chance would seldom bring: strips of 128 rows beside all else. */
+static const struct pairs_row pinned[] = {
+    {{[FAMILY] = STREAM_BF16, [DROPOUT] = 1, [SCALE] = 1, [DIM] = 4, [MASK] = 1, [OTHER] = 3}},
+    {{[FAMILY] = STREAM_F16, [PASS] = 1, [DIM] = 5, [MASK] = 2, [OTHER] = 3}},
+    {{[FAMILY] = STREAM_BF16, [DIM] = 9, [MASK] = 2, [OTHER] = 3}},
+    {{[FAMILY] = STREAM_F16, [DIM] = 4, [MASK] = COUNT(shapes) - 3}},
+    {{[FAMILY] = STREAM_BF16, [DIM] = 4, [MASK] = COUNT(shapes) - 2}},
+    {{[FAMILY] = STREAM_F16, [PASS] = 1, [DIM] = 4, [MASK] = COUNT(shapes) - 1}},
+};
+
+enum trait {
+    TILES,
+    COLUMNS,
+    ROWS,
+    BLOCKS,
+    DIAGONALS,
+    CLASSES,  /* of strides */
+    TAKEN_UP, /* what these leave, by strips */
+    CUT,      /* long rows */
+    TALL,     /* strips of 128 rows */
+    TRAITS
+};
+static const char *const trait_names[] = {"tiles",           "columns",   "rows",
+                                          "blocks",          "diagonals", "residue classes",
+                                          "classes resumed", "cut rows",  "tall strips"};
+
+/* clang-format off */
+#define BIT(x) (1u << (x))
+enum {
+    FLOATS = BIT(FLOAT) | BIT(TF32),
+    SHORTS = BIT(SHORT_BF16) | BIT(SHORT_F16),
+    STREAMS = BIT(STREAM_BF16) | BIT(STREAM_F16),
+};
+/* What a plan cannot have together, and why. Factor TRAIT: other traits. */
+static const struct never {
+    enum trait trait;
+    enum factor factor;
+    uint32_t values; /* bits */
+    const char *why;
+} nevers[] = {
+    {COLUMNS, FAMILY, SHORTS, "heads on chip are tiles alone"},
+    {ROWS, FAMILY, SHORTS, "the same"},
+    {BLOCKS, FAMILY, SHORTS, "the same"},
+    {DIAGONALS, FAMILY, SHORTS | STREAMS, "half dtypes walk no lines"},
+    {CLASSES, FAMILY, FLOATS | SHORTS, "index lists are streamed"},
+    {TAKEN_UP, FAMILY, FLOATS | SHORTS, "the same"},
+    {CUT, FAMILY, FLOATS | SHORTS, "rows are cut where they are streamed"},
+    {TALL, FAMILY, FLOATS | SHORTS, "strips of these have one height"},
+    {DIAGONALS, TRAIT, BIT(CLASSES) | BIT(TAKEN_UP) | BIT(CUT) | BIT(TALL), "they are of other families"},
+    {TAKEN_UP, TRANSFORM, BIT(1), "tau is known once all scores of a row are"},
+    {CUT, TRANSFORM, BIT(1), "the same"},
+    {TAKEN_UP, DIM, BIT(5) | BIT(9), "above 128 dQ walks twice, its state known before"},
+    {CUT, DIM, BIT(6), "too little work at this length for a launch more"},
+    {TALL, SOFT, BIT(1) | BIT(2), "X of a tall strip is too many registers"},
+    {TALL, DIM, BIT(2) | BIT(3) | BIT(8), "three blocks of 64 rows fit a processor, but one of 128"},
+    {TALL, DIM, BIT(0) | BIT(6), "too little work for each column"},
+    {CUT, OTHER, BIT(1) | BIT(3), "heads as dense as these would take long here"},
+};
+/* clang-format on */
+
+struct state {
+    struct pairs pairs;
+    bool trait[TRAITS][FACTORS + 1][PAIRS_VALUES]; /* seen together; last: with other traits */
+    uint64_t seed;
+    uint32_t runs;
+    uint32_t part, parts; /* of the full product; 0 parts: the covering array */
+    bool list;
+};
+
+/* ---- a row as a kernel ---- */
+
+static bool is_short(const struct pairs_row *r)
+{
+    return r->value[FAMILY] == SHORT_BF16 || r->value[FAMILY] == SHORT_F16;
+}
+
+static bool is_streamed(const struct pairs_row *r)
+{
+    return r->value[FAMILY] >= STREAM_BF16;
+}
+
+static bool allows(const struct pairs_row *r)
+{
+    const struct shape *s = &shapes[r->value[MASK]];
+    if (s->n > MANY && ((r->value[SOFT] && dims[r->value[DIM]] > 32) || r->value[OTHER] % 2))
+        return false; /* would take long: X is n x n, and other heads are dense */
+    return !(is_short(r) && r->value[SOFT]) && (is_streamed(r) || s->few);
+}
+
+static uint32_t length_of(const struct pairs_row *r)
+{
+    const struct shape *s = &shapes[r->value[MASK]];
+    return is_streamed(r) ? s->n : s->few;
+}
+
+static struct features make_features(const struct pairs_row *r)
+{
+    return (struct features){
+        .dtype = dtypes[r->value[FAMILY]],
+        .transform = r->value[TRANSFORM] ? ABI_SPARSEGEN : ABI_SOFTMAX,
+        .lambda = r->value[TRANSFORM] ? -4 : 0,
+        .head_dim = dims[r->value[DIM]],
+        .dropout = r->value[DROPOUT] != 0,
+        .backward = r->value[PASS] == 0,
+        .soft = (enum abi_soft)r->value[SOFT],
+    };
+}
+
+static const char *other_of(const struct pairs_row *r)
+{
+    const struct shape *s = &shapes[r->value[MASK]];
+    return s->with ? s->with : others[r->value[OTHER]];
+}
+
+static struct pattern *make_pattern(const char *name, uint32_t n)
+{
+    struct error e = {0};
+    struct mask_request request = {.name = name, .n = n, MASK_REQUEST_DEFAULTS};
+    struct mask *one = mask_load(&request, NULL, &e);
+    if (!one)
+        fail_msg("%s n=%u: %s", name, n, e.text);
+    struct pattern *p = pattern_copy(one->pattern[0]);
+    mask_destroy(one);
+    return p;
+}
+
+static struct mask *make_mask(const struct pairs_row *r)
+{
+    const uint32_t n = length_of(r), layers = 1 + r->value[LAYERS];
+    struct pattern *given[4];
+    for (uint32_t k = 0; k < 2 * layers; k++)
+        given[k] = make_pattern(k % 2 == k / 2 ? shapes[r->value[MASK]].mask : other_of(r), n);
+    return mask_new(layers, 2, given, "covering");
+}
+
+static struct kernel_case make_case(const struct pairs_row *r, const struct mask *m)
+{
+    return (struct kernel_case){.mask = shapes[r->value[MASK]].mask,
+                                .own = m,
+                                .n = m->n,
+                                .features = make_features(r),
+                                .streamed = is_streamed(r)};
+}
+
+static void name_row(const struct pairs_row *r, char *ret, size_t room)
+{
+    const struct features f = make_features(r);
+    snprintf(ret, room, "%s %s%s soft %s D=%u %s, %s n=%u%s %s%s layout %u layers %u%s",
+             family_names[r->value[FAMILY]], f.transform ? "sparsegen" : "softmax",
+             f.dropout ? " dropout" : "", soft_name(f.soft), f.head_dim,
+             shapes[r->value[MASK]].mask, other_of(r), length_of(r),
+             r->value[CROP] ? " cropped" : "", batch_names[r->value[BATCH]],
+             r->value[SCALE] ? " scale -0.4" : "", r->value[LAYOUT], 1 + r->value[LAYERS],
+             f.backward ? "" : " forward alone");
+}
+
+/* ---- what the plan has ---- */
+
+static void add_traits(const struct plan_pass *p, bool *has)
+{
+    static const struct {
+        uint32_t kind;
+        enum trait trait;
+    } kinds[] = {{ABI_TILES, TILES},   {ABI_COLUMNS, COLUMNS},    {ABI_ROWS, ROWS},
+                 {ABI_BLOCKS, BLOCKS}, {ABI_DIAGONAL, DIAGONALS}, {ABI_RESIDUE, CLASSES}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        has[kinds[k].trait] |= (p->uses >> kinds[k].kind & 1) != 0;
+    has[CUT] |= p->seats != 0;
+    for (uint64_t k = 0; k < p->n_items; k++)
+        for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+            has[TAKEN_UP] |= p->items[k].resume[w] && !p->items[k].seats;
+}
+
+/* Of the plan that a row's kernel will have. */
+static void find_traits(const struct pairs_row *r, bool *has)
+{
+    struct error e = {0};
+    struct mask *m = make_mask(r);
+    const struct target *t = target_find("sm_80", &e);
+    struct features f = make_features(r);
+    f.length = is_streamed(r) ? 0 : m->n;
+    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    if (!p)
+        fail_msg("%s", e.text);
+    memset(has, 0, TRAITS * sizeof *has);
+    add_traits(&p->forward, has);
+    if (f.backward)
+        add_traits(&p->transposed, has);
+    has[TALL] = p->strip_rows == 128;
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
+/* Its traits with each value and with each other. */
+static void mark_traits(struct state *s, const struct pairs_row *r, const bool *has)
+{
+    for (uint32_t t = 0; t < TRAITS; t++) {
+        for (uint32_t f = 0; has[t] && f < FACTORS; f++)
+            s->trait[t][f][r->value[f]] = true;
+        for (uint32_t u = 0; has[t] && u < TRAITS; u++)
+            s->trait[t][TRAIT][u] |= has[u];
+    }
+}
+
+/* ---- running a row ---- */
+
+static void check_family(const struct pairs_row *r, const struct launch_record *l)
+{
+    const char *begin = is_short(r) ? "attention_short_" : "attention_";
+    assert_memory_equal(l->forward[0].entry, begin, strlen(begin));
+    assert_int_equal(!strncmp(l->forward[0].entry, "attention_short_", 16), is_short(r));
+    assert_true(!l->n_backward ||
+                !strncmp(l->backward[0].entry, "attention_short_", 16) == is_short(r));
+}
+
+static void run_row(struct state *s, const struct pairs_row *r)
+{
+    char name[200];
+    bool has[TRAITS];
+    struct mask *m = make_mask(r);
+    const struct kernel_case c = make_case(r, m);
+    struct maskc_kernel *k = must_load_text(&c);
+    check_family(r, &k->artifact->target[0].launch);
+    struct problem p = fixture_problem(k);
+    p.length -= r->value[CROP] ? p.length / 4 : 0;
+    const int32_t n = (int32_t)p.length, lengths[][2] = {{n, n}, {n, (n + 1) / 2}};
+    const bool packed = r->value[BATCH] >= 2;
+    p.layer = r->value[LAYERS];
+    p.batch = 2;
+    p.lengths = r->value[BATCH] ? lengths[r->value[BATCH] % 2] : NULL;
+    p.packed = packed;
+    p.layout = r->value[LAYOUT];
+    p.scale = r->value[SCALE] ? -0.4 : 0;
+    p.dropout = r->value[DROPOUT] ? 0.2 : 0;
+    name_row(r, name, sizeof name);
+    if (s->list)
+        print_message("%s\n", name);
+    emulated_set_seed(1 + s->runs++);
+    must_hold(k, &p, name);
+    emulated_set_seed(0);
+    if (m->n < MANY) /* longer ones: stream_test */
+        must_repeat(k, &p, 1);
+    kernel_unload(k);
+    mask_destroy(m);
+    find_traits(r, has);
+    mark_traits(s, r, has);
+}
+
+/* ---- pairs with what plans have ---- */
+
+static const char *never_why(uint32_t t, uint32_t f, uint32_t v)
+{
+    for (size_t k = 0; k < sizeof nevers / sizeof *nevers; k++) {
+        const struct never *x = &nevers[k];
+        bool same = x->trait == t && x->factor == f && x->values & BIT(v);
+        if (same || (f == TRAIT && x->factor == f && x->trait == v && x->values & BIT(t)))
+            return x->why;
+    }
+    return NULL;
+}
+
+static uint32_t values_of(const struct state *s, uint32_t f)
+{
+    return f == TRAIT ? TRAITS : s->pairs.values[f];
+}
+
+/* Whether a row has the value, which may be a trait, or all values. */
+static bool has_value(const struct pairs_row *r, const bool *has, uint32_t f, uint32_t v)
+{
+    return f == TRAIT ? has[v] : r->value[f] == v;
+}
+
+/* Whether the trait was seen at all. */
+static bool was_seen(const struct state *s, uint32_t t)
+{
+    return s->trait[t][TRAIT][t];
+}
+
+/* Runs the first row by chance that has the trait and the value, if there is one. */
+static void look_for(struct state *s, uint32_t t, uint32_t f, uint32_t v)
+{
+    enum { TRIES = 20000, MOST = 1500 }; /* draws, plans made */
+    bool has[TRAITS];
+    struct pairs_row r;
+    for (int k = 0, tried = 0; k < TRIES && tried < MOST && !s->trait[t][f][v]; k++) {
+        uint32_t mask = pairs_draw(&s->pairs, s->pairs.values[MASK]);
+        if (was_seen(s, t) && !s->trait[t][MASK][mask])
+            continue; /* others are known to show it */
+        if (!pairs_row_with(&s->pairs, MASK, mask, f == TRAIT ? MASK : f, f == TRAIT ? mask : v,
+                            &r))
+            continue;
+        find_traits(&r, has);
+        tried++;
+        if (has[t] && has_value(&r, has, f, v))
+            run_row(s, &r);
+    }
+}
+
+static void test_pairs(void **state)
+{
+    struct state *s = *state;
+    struct pairs_row r;
+    uint32_t wrong = 0, asked = 0, never = 0;
+    for (uint32_t k = 0; k < COUNT(pinned); k++)
+        run_row(s, &pinned[k]);
+    while (pairs_next(&s->pairs, &r))
+        run_row(s, &r);
+    const uint32_t chosen = s->runs;
+    for (uint32_t t = 0; t < TRAITS; t++)
+        for (uint32_t f = 0; f <= TRAIT; f++)
+            for (uint32_t v = 0; f != MASK && v < values_of(s, f); v++) {
+                const char *why = never_why(t, f, v);
+                if (!why)
+                    look_for(s, t, f, v);
+                asked += !why;
+                never += why != NULL;
+                if (s->trait[t][f][v] == (why != NULL)) {
+                    print_error("%s with %s %u is %s%s\n", trait_names[t], factor_names[f], v,
+                                why ? "there, but " : "nowhere", why ? why : "");
+                    wrong++;
+                }
+            }
+    print_message(
+        "seed %llu: %u rows, %u pairs that are chosen; %u more rows, %u pairs with what a "
+        "plan has, %u that cannot be\n",
+        (unsigned long long)s->seed, chosen, pairs_seen(&s->pairs), s->runs - chosen, asked,
+        never);
+    assert_int_equal(wrong, 0);
+}
+
+static void test_full(void **state)
+{
+    struct state *s = *state;
+    const uint64_t count = pairs_product(&s->pairs);
+    for (uint64_t at = count * s->part / s->parts; at < count * (s->part + 1) / s->parts;
+         at++) {
+        struct pairs_row r = pairs_at(&s->pairs, at);
+        if (allows(&r))
+            run_row(s, &r);
+    }
+}
+
+static void set_up(struct state *s)
+{
+    uint32_t *values = s->pairs.values;
+    s->pairs.factors = FACTORS;
+    s->pairs.random = s->seed;
+    s->pairs.allows = allows;
+    for (int k = 0; k < FACTORS; k++)
+        values[k] = 2;
+    values[FAMILY] = FAMILIES;
+    values[SOFT] = values[LAYOUT] = 3;
+    values[BATCH] = COUNT(batch_names);
+    values[DIM] = COUNT(dims);
+    values[MASK] = COUNT(shapes) - PINNED;
+    values[OTHER] = COUNT(others);
+}
+
+int main(int argc, char **argv)
+{
+    struct state s = {.seed = 1};
+    for (int k = 1; k < argc; k++)
+        if (!strcmp(argv[k], "--seed") && k + 1 < argc)
+            s.seed = strtoull(argv[++k], NULL, 10);
+        else if (!strcmp(argv[k], "--list"))
+            s.list = true;
+        else if (!strcmp(argv[k], "--full")) {
+            s.parts = 1;
+            if (k + 1 < argc && sscanf(argv[k + 1], "%u/%u", &s.part, &s.parts) == 2)
+                k++;
+        } else
+            return fprintf(stderr,
+                           "usage: covering_cuda_test [--seed S] [--list] [--full [K/N]]\n"),
+                   2;
+    if (s.parts ? s.part >= s.parts : s.part)
+        return fprintf(stderr, "--full K/N: 0 <= K < N is expected\n"), 2;
+    set_up(&s);
+    const struct CMUnitTest pairs[] = {cmocka_unit_test_prestate(test_pairs, &s)};
+    const struct CMUnitTest full[] = {cmocka_unit_test_prestate(test_full, &s)};
+    return s.parts ? cmocka_run_group_tests_name("full product on CUDA", full, NULL, NULL)
+                   : cmocka_run_group_tests_name("covering on CUDA", pairs, NULL, NULL);
+}
