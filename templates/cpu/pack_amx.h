@@ -70,13 +70,19 @@ INLINE void panel_of_rows(const float *const row[MATRIX_COLS], float *to)
         store(to + d * MATRIX_COLS, splat(0));
 }
 
+enum { AHEAD = 32 }; /* rows that are asked for before it is their turn */
+
 static void panels_pack(const struct sequence *s, enum operand_kind k)
 {
+    const u32 expected = tensors_far(s) ? s->length : 0;
     float *to = pack_panels(s, k);
     for (u32 c = 0; c < matrix_columns(s); c += MATRIX_COLS, to += MATRIX_COLS * DEPTH / 2) {
         const float *row[MATRIX_COLS];
         for (u32 r = 0; r < MATRIX_COLS; r++)
             row[r] = (const float *)(const void *)half_row(s, k, c + r);
+        for (u32 r = AHEAD; r < AHEAD + MATRIX_COLS; r++)
+            if (c + r < expected)
+                row_expect(s, operand_tensor(s->a, k), c + r, 0);
         panel_of_rows(row, to);
     }
 }
@@ -91,9 +97,14 @@ INLINE void pair_of_rows(const u16 *low, const u16 *high, u32 *to)
 
 static void pairs_pack(const struct sequence *s, enum operand_kind k)
 {
+    const u32 expected = tensors_far(s) ? s->length : 0;
     u32 *to = pack_pairs(s, k);
     for (u32 i = 0; i < matrix_columns(s); i += 2, to += WIDTH) {
         const u16 *low = half_row(s, k, i), *high = half_row(s, k, i + 1);
+        if (i + 1 + AHEAD < expected) {
+            row_expect(s, operand_tensor(s->a, k), i + AHEAD, 0);
+            row_expect(s, operand_tensor(s->a, k), i + 1 + AHEAD, 0);
+        }
         pair_of_rows(low, high, to);
     }
 }
