@@ -79,11 +79,20 @@ void host_tables(const struct artifact_plan *p, const struct mask *m, bool trans
 void *host_allocate(const struct device_code *c, uint64_t bytes, struct error *e)
 {
     (void)c;
+    enum { LINE = 64, LARGE_PAGE = 2 << 20, WORTH_IT = 1 << 20 };
+    const bool large = bytes >= WORTH_IT && bytes <= SIZE_MAX / 2;
     void *p = NULL;
-    if (bytes > SIZE_MAX / 2 || posix_memalign(&p, 64, bytes ? bytes : 1)) {
+    if (large)
+        bytes = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    if (bytes > SIZE_MAX / 2 ||
+        posix_memalign(&p, large ? LARGE_PAGE : LINE, bytes ? bytes : 1)) {
         error_set(e, ERROR_UNAVAILABLE, "no memory for %llu bytes", (unsigned long long)bytes);
         return NULL;
     }
+    /* A head's rows are a page or so apart, and each small page costs a walk. A hint: what becomes of it
+       does not matter. */
+    if (large)
+        madvise(p, bytes, MADV_HUGEPAGE);
     return p;
 }
 
