@@ -12,7 +12,8 @@
 /* Largest l: values up to 2^97 do not overflow when weighed. */
 #define FLOW_MOST 0x1p30f
 
-INLINE int flow_takes(const struct strip *t, const struct block *b)
+/* Only panels and gathered columns, and nothing that needs their scores as floats? */
+INLINE int panels_alone(const struct strip *t, const struct block *b)
 {
     return !SOFT && !b->walks && !dropping(t);
 }
@@ -155,7 +156,7 @@ static int softmax_flow(const struct strip *t, struct block *b)
     vec sum[STRIP_ROWS];
     u32 unseen = 0xffffffff;
     const u32 expect = expect_share(t->expected, b->groups * t->rows);
-    if (!flow_takes(t, b))
+    if (!panels_alone(t, b))
         return 0;
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);

@@ -4,11 +4,6 @@
 #ifndef MASKC_CPU_GRADIENT_AMX_H
 #define MASKC_CPU_GRADIENT_AMX_H
 
-INLINE int panels_alone(const struct strip *t, const struct block *b)
-{
-    return !SOFT && !b->walks && !dropping(t);
-}
-
 /* What is subtracted from scores and slopes: by the transposed plan the columns' own. */
 struct subtrahends {
     float offset[TILE], mean[TILE];

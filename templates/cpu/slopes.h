@@ -7,12 +7,6 @@
 #if AMX
 #include "cpu/gradient_amx.h"
 #else
-INLINE int panels_alone(const struct strip *t, const struct block *b)
-{
-    (void)t, (void)b;
-    return 0;
-}
-
 INLINE void panels_gradient(const struct strip *t, struct block *b, float *missing)
 {
     (void)t, (void)b, (void)missing;

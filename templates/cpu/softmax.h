@@ -34,6 +34,12 @@ static void sums_scale(float *sums, float factor)
 #include "cpu/flow_amx.h"
 #include "cpu/softmax_amx.h"
 #else
+INLINE int panels_alone(const struct strip *t, const struct block *b)
+{
+    (void)t, (void)b;
+    return 0;
+}
+
 INLINE int softmax_flow(const struct strip *t, struct block *b)
 {
     (void)t, (void)b;
