@@ -17,7 +17,6 @@ void tokenizer_destroy(struct tokenizer *t)
     for (uint32_t k = 0; k < t->n_special; k++)
         free(t->special[k].text);
     free(t->special);
-    free(t->unicode);
     vocabulary_finish(&t->vocabulary);
     free(t);
 }
@@ -74,7 +73,7 @@ static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
         .google = google,
         .max_chars = google ? GOOGLE_MAX_CHARS : s->max_chars,
     };
-    t->unicode = unicode_new(google ? UNICODE_GOOGLE : UNICODE_HF);
+    t->unicode = unicode_get(google ? UNICODE_GOOGLE : UNICODE_HF);
     if (vocabulary_index(&t->vocabulary, s->prefix, e) < 0 || name_tokens(t, s, e) < 0)
         return -1;
     if (google) /* it knows no special tokens in a text */

@@ -18,7 +18,7 @@ struct special_token {
 struct tokenizer {
     struct vocabulary vocabulary;
     struct word_rules rules;
-    struct unicode *unicode;
+    const struct unicode *unicode;
     struct special_token *special;
     uint32_t n_special, special_room;
     uint32_t unknown, begin, end, pad; /* [UNK] [CLS] [SEP] [PAD] */

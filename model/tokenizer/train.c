@@ -14,7 +14,7 @@ static const char *const special[N_SPECIAL] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]
 struct trainer {
     struct trainer_options options;
     struct word_rules rules;
-    struct unicode *unicode;
+    const struct unicode *unicode;
     struct words words;
     struct counts counts;  /* of words */
     struct counts symbols; /* texts, "##" included; their count is not used */
@@ -26,7 +26,7 @@ struct trainer *trainer_new(const struct trainer_options *o)
 {
     struct trainer *t = memory_new(1, sizeof *t);
     t->options = *o;
-    t->unicode = unicode_new(UNICODE_HF);
+    t->unicode = unicode_get(UNICODE_HF);
     t->rules = (struct word_rules){.clean = true,
                                    .ideographs = true,
                                    .strip_accents = !o->cased,
@@ -44,7 +44,6 @@ void trainer_destroy(struct trainer *t)
     words_finish(&t->words);
     counts_finish(&t->counts);
     counts_finish(&t->symbols);
-    free(t->unicode);
     free(t->spelling);
     free(t);
 }

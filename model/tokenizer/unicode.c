@@ -2,7 +2,7 @@
 /* utf8proc knows decompositions, classes and lower case; where the Rust library differs by the age of
    its tables, hf_classes.h has the last word. See unicode.h. */
 #include "model/tokenizer/unicode.h"
-#include "masks/base/memory.h"
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <utf8proc.h>
@@ -106,18 +106,42 @@ static void flag_google(struct unicode *u)
     }
 }
 
-struct unicode *unicode_new(enum unicode_rules rules)
+/* Both tables, filled where somebody first asks: a million look-ups each, the same for all tokenizers. */
+static struct unicode tables[UNICODE_RULES];
+
+static struct unicode *start_table(enum unicode_rules rules)
 {
-    struct unicode *u = memory_new(1, sizeof *u);
+    struct unicode *u = &tables[rules];
     flag(u, ideographs, COUNT(ideographs), POINT_IDEOGRAPH);
-    if (rules == UNICODE_HF)
-        flag_hf(u);
-    else
-        flag_google(u);
+    return u;
+}
+
+static void finish_table(struct unicode *u)
+{
     flag_lowered(u);
     u->flags[0] |= POINT_DROPPED;
     u->flags[0xfffd] |= POINT_DROPPED;
-    return u;
+}
+
+static void fill_hf(void)
+{
+    struct unicode *u = start_table(UNICODE_HF);
+    flag_hf(u);
+    finish_table(u);
+}
+
+static void fill_google(void)
+{
+    struct unicode *u = start_table(UNICODE_GOOGLE);
+    flag_google(u);
+    finish_table(u);
+}
+
+const struct unicode *unicode_get(enum unicode_rules rules)
+{
+    static pthread_once_t once[UNICODE_RULES] = {PTHREAD_ONCE_INIT, PTHREAD_ONCE_INIT};
+    pthread_once(&once[rules], rules == UNICODE_HF ? fill_hf : fill_google);
+    return &tables[rules];
 }
 
 /* The second byte's range tells overlong forms, surrogates and what lies beyond U+10FFFF. */

@@ -18,13 +18,14 @@ enum {
 
 enum { UNICODE_POINTS = 0x110000, UNICODE_MAX_DECOMPOSITION = 8, UNICODE_MAX_LOWER = 2 };
 
-enum unicode_rules { UNICODE_HF, UNICODE_GOOGLE };
+enum unicode_rules { UNICODE_HF, UNICODE_GOOGLE, UNICODE_RULES };
 
 struct unicode {
     uint8_t flags[UNICODE_POINTS];
 };
 
-struct unicode *unicode_new(enum unicode_rules rules); /* free() it */
+/* Made once for the process, where it is first asked for, by any thread; never freed. */
+const struct unicode *unicode_get(enum unicode_rules rules);
 
 /* The code point at *p and how many bytes it takes (at least 1; p < end). What is no UTF-8 gives
    U+FFFD for each maximal part of a sequence, as Python and the web do. */
