@@ -248,6 +248,31 @@ static void test_error_measure(void **state)
     assert_true(fabs(error_measure(tiny, zero, 4) - 0.05) < 1e-15);
 }
 
+/* One key: P = 1, and delta is dP. What is left of dX is rounding, which is relative to dP; a kernel that
+   forgot delta is wrong by all of it. */
+static void test_difference_of_parts(void **state)
+{
+    (void)state;
+    struct pattern *one = pattern_from_bytes((const uint8_t[]){1}, 1, 1);
+    struct mask *m = mask_new(1, 1, &one, "one");
+    struct problem p = {
+        .mask = m, .batch = 2, .length = 1, .head_dim = 16, .soft = ABI_SOFT_BIAS};
+    struct problem_data *d = problem_inputs(&p);
+    double dp[2] = {0}, norm;
+    for (uint32_t k = 0; k < 2 * p.head_dim; k++)
+        dp[k / p.head_dim] += d->d_o[k] * d->v[k];
+    norm = hypot(dp[0], dp[1]);
+    reference_run(&p, d, true);
+    assert_true(fabs(d->d_x[0]) < 1e-15 && fabs(d->d_x_parts - norm) < 1e-12 * norm);
+    const double forgotten = dp[0] + dp[1], rounded = 1e-7 * norm;
+    assert_true(error_of_difference(&rounded, d->d_x, 1, d->d_x_parts) < 1e-5);
+    assert_true(error_of_difference(&forgotten, d->d_x, 1, d->d_x_parts) > 1e-2);
+    const double b = 3, near = 3.5; /* larger than its parts, or than nothing */
+    assert_true(error_of_difference(&near, &b, 1, 2) == error_measure(&near, &b, 1));
+    problem_data_destroy(d);
+    mask_destroy(m);
+}
+
 static void test_rounding(void **state)
 {
     (void)state;
@@ -281,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_philox),
         cmocka_unit_test(test_draws),
         cmocka_unit_test(test_error_measure),
+        cmocka_unit_test(test_difference_of_parts),
         cmocka_unit_test(test_rounding),
     };
     return cmocka_run_group_tests_name("reference", tests, NULL, NULL);

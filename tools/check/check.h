@@ -39,6 +39,9 @@ struct problem_data {
     /* A soft mask, null where there is none: [H, n, n] with the mask's length n, rounded to f32. */
     double *x, *d_x;
     double *d_diagonal; /* [H, 2n - 1]: sums of d_x, offset j - i = o at o + n - 1 */
+    /* Reference alone. d_x of a bias is a difference, P dP - P delta, and so 0 where a query sees one
+       key, though neither part is: the norm of the larger part of each entry and sequence. */
+    double d_x_parts;
 };
 
 uint32_t problem_rows(const struct problem *p, uint32_t b); /* length of sequence b, <= N */
@@ -79,6 +82,9 @@ void reference_plain(const struct problem *p, struct problem_data *d, bool backw
 /* norm(a - b) / max(norm(b), 0.1 sqrt(size)); infinite where a NaN stands on either side or where
    one is infinite and the other is not that. */
 double error_measure(const double *a, const double *b, uint64_t size);
+/* The same for a b that is a difference of parts with this norm, where that is larger: rounding is
+   relative to what is subtracted and not to what is left. */
+double error_of_difference(const double *a, const double *b, uint64_t size, double parts);
 
 /* Philox4x32-10 (Salmon et al. 2011), the reference's own. */
 void reference_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
@@ -115,7 +121,7 @@ void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_
 
 /* Runs the kernel and judges it: one result each for o, lse and the gradients, named "NAME: o". f32
    must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
-   the last place; lse within 1e-5. Results are pushed to *ret (growing array, freed by the caller). */
+   the last place; lse within 1e-5; the gradient of a bias relative to its parts. Results are pushed to *ret (growing array, freed by the caller). */
 int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,
                   uint32_t threads, const char *name, struct check_result **ret,
                   uint32_t *ret_count, struct error *e);

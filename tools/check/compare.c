@@ -3,7 +3,7 @@
 #include "tools/check/check.h"
 #include <math.h>
 
-double error_measure(const double *a, const double *b, uint64_t size)
+double error_of_difference(const double *a, const double *b, uint64_t size, double parts)
 {
     double difference = 0, norm = 0;
     for (uint64_t k = 0; k < size; k++) {
@@ -17,5 +17,11 @@ double error_measure(const double *a, const double *b, uint64_t size)
         difference += (a[k] - b[k]) * (a[k] - b[k]);
         norm += b[k] * b[k];
     }
-    return size ? sqrt(difference) / fmax(sqrt(norm), 0.1 * sqrt((double)size)) : 0;
+    double scale = fmax(fmax(sqrt(norm), parts), 0.1 * sqrt((double)size));
+    return size ? sqrt(difference) / scale : 0;
+}
+
+double error_measure(const double *a, const double *b, uint64_t size)
+{
+    return error_of_difference(a, b, size, 0);
 }

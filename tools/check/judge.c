@@ -18,16 +18,17 @@ struct judged {
     const char *label;
     const double *kernel, *truth, *plain;
     uint64_t size;
-    bool floats; /* an f32 array in every type: no output is rounded */
+    bool floats;  /* an f32 array in every type: no output is rounded */
+    double parts; /* of a difference: their norm, else 0 */
 };
 
 static struct check_result judge(const struct judged *x, enum abi_dtype dtype, const char *name)
 {
     struct check_result r = {.tolerance = tolerance_f32};
     if (x->plain)
-        r.tolerance = fmax(1.5 * error_measure(x->plain, x->truth, x->size),
+        r.tolerance = fmax(1.5 * error_of_difference(x->plain, x->truth, x->size, x->parts),
                            x->floats ? tolerance_f32 : half_unit(dtype));
-    r.error = error_measure(x->kernel, x->truth, x->size);
+    r.error = error_of_difference(x->kernel, x->truth, x->size, x->parts);
     r.ok = r.error <= r.tolerance;
     snprintf(r.name, sizeof r.name, "%s: %s", name, x->label);
     return r;
@@ -65,9 +66,9 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
         {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
         {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, size},
         {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, size},
-        {"dsoft", a->d_x, b->d_x, c ? c->d_x : NULL, soft, true},
+        {"dsoft", a->d_x, b->d_x, c ? c->d_x : NULL, soft, true, b->d_x_parts},
         {"dsoft by diagonals", a->d_diagonal, b->d_diagonal, c ? c->d_diagonal : NULL, diagonal,
-         true},
+         true, b->d_x_parts},
     };
     for (int t = 0; t < (backward ? p->soft ? 7 : 5 : 2); t++)
         check_push(judge(&all[t], p->dtype, name), ret, ret_count);

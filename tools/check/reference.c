@@ -172,8 +172,11 @@ static void backward(struct row *r, uint32_t i)
             double slope =
                 r->p->transform == ABI_SPARSEGEN ? 1 / (1 - r->p->lambda) : r->prob[j];
             double dscore = slope * (r->dprob[j] - mean);
-            if (r->p->soft == ABI_SOFT_BIAS)
+            if (r->p->soft == ABI_SOFT_BIAS) {
+                double part = slope * fmax(fabs(r->dprob[j]), fabs(mean));
                 d->d_x[soft_at(r, i) + j] += dscore;
+                d->d_x_parts += part * part; /* a norm at the end */
+            }
             add(d->d_q + at(r, i), scale * dscore, d->k + at(r, j), D);
             add(d->d_k + at(r, j), scale * dscore, d->q + at(r, i), D);
         }
@@ -196,6 +199,7 @@ static void make_outputs(const struct problem *p, struct problem_data *d, bool w
         d->d_q = renew(d->d_q, count);
         d->d_k = renew(d->d_k, count);
         d->d_v = renew(d->d_v, count);
+        d->d_x_parts = 0;
         if (p->soft)
             d->d_x = renew(d->d_x, problem_soft_elements(p));
     }
@@ -227,6 +231,8 @@ void reference_run(const struct problem *p, struct problem_data *d, bool with_ba
     for (r.b = 0; r.b < p->batch; r.b++)
         for (r.h = 0; r.h < p->mask->heads; r.h++)
             run_head(&r, with_backward);
+    if (with_backward)
+        d->d_x_parts = sqrt(d->d_x_parts);
     if (p->soft && with_backward)
         problem_sum_diagonals(p, d);
     free(rows);
