@@ -79,3 +79,7 @@ void emulated_set_seed(uint64_t seed);
    stand in no particular order. For one thread at a time. */
 struct emulation_banks;
 void emulated_count_banks(struct emulation_banks *ret);
+/* The same for what each entry has the machine do: products and copies. An entry beyond the first
+   EMULATION_MAX_ENTRIES is left out. */
+struct emulation_work;
+void emulated_count_work(struct emulation_work *ret);

@@ -5,13 +5,13 @@
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/emulated_counts.h"
 #include "runtime/device/host.h"
 #include "runtime/emulated/files.h"
 #include "runtime/emulated/launch.h"
 #include <dlfcn.h>
 #include <math.h>
 #include <omp.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,50 +48,6 @@ static uint64_t order_seed(void)
     uint64_t seed = atomic_load(&given_seed);
     const char *text = getenv("MASKC_EMULATION_SEED");
     return seed || !text ? seed : strtoull(text, NULL, 0);
-}
-
-/* ---- bank conflicts ---- */
-
-static struct emulation_banks *_Atomic asked_banks; /* null: nobody asked */
-
-void emulated_count_banks(struct emulation_banks *ret)
-{
-    if (ret)
-        memset(ret, 0, sizeof *ret);
-    atomic_store(&asked_banks, ret);
-}
-
-static bool same_site(const struct emulation_site *a, const struct emulation_site *b)
-{
-    return a->line == b->line && a->access == b->access && a->bytes == b->bytes &&
-           !strcmp(a->function, b->function);
-}
-
-static void add_site(struct emulation_banks *to, const struct emulation_site *s)
-{
-    uint32_t k = 0;
-    while (k < to->count && !same_site(&to->site[k], s))
-        k++;
-    if (k == EMULATION_MAX_SITES) {
-        to->missed += s->requests;
-    } else if (k == to->count) {
-        to->site[to->count++] = *s;
-    } else {
-        to->site[k].requests += s->requests;
-        to->site[k].turns += s->turns;
-        to->site[k].least += s->least;
-    }
-}
-
-/* Blocks count apart, and add up one after the other. */
-static void add_banks(struct emulation_banks *to, const struct emulation_banks *from)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    for (uint32_t k = 0; k < from->count; k++)
-        add_site(to, &from->site[k]);
-    to->missed += from->missed;
-    pthread_mutex_unlock(&lock);
 }
 
 /* ---- compiling the text ---- */
@@ -218,19 +174,16 @@ static int run_mapped(const struct call *c, struct emulation_launch *run, struct
 /* One block; its error, if any, to *e. Blocks of a launch are independent. */
 static void run_block(const struct call *c, uint32_t block, struct error *e)
 {
-    struct emulation_banks *asked = atomic_load(&asked_banks);
     struct emulation_launch run = {.block = block,
                                    .blocks = c->grid->blocks,
                                    .threads = c->grid->threads,
                                    .shared_bytes = c->grid->shared_bytes,
                                    .seed = order_seed(),
-                                   .banks = asked ? memory_new(1, sizeof *asked) : NULL,
+                                   .banks = counts_begin(),
                                    .exp2 = exp2f,
                                    .log2 = log2f};
     run_mapped(c, &run, e);
-    if (asked)
-        add_banks(asked, run.banks);
-    free(run.banks);
+    counts_end(c->entry, &run);
 }
 
 int emulated_run(const struct emulated_text *t, const char *entry, const void *args,

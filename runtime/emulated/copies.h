@@ -31,6 +31,7 @@ static void start_copy(void *to, const void *from, uint32_t there, struct place 
         refuse_access("has too many copies on their way", to, at);
     watch_write(to, COPY_BYTES, UNDER_WAY, at);
     memset(to, 0xff, COPY_BYTES);
+    b->launch->copies += there != 0;
     c->at[c->end++ % MAX_COPIES] = (struct copy){to, there ? from : NULL, c->group, at};
 }
 

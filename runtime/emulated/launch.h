@@ -38,11 +38,26 @@ struct emulation_banks {
     struct emulation_site site[EMULATION_MAX_SITES];
 };
 
+/* What the blocks of an entry made the machine do, whatever place of the text asked for it. */
+struct emulation_entry {
+    char name[48];
+    uint64_t products; /* of a warp on its matrix unit, each 16 x 8 x 16 (tf32: x 8) */
+    uint64_t copies;   /* asynchronous ones of 16 bytes, zeros for what is not there not counted */
+};
+
+enum { EMULATION_MAX_ENTRIES = 8 };
+
+struct emulation_work {
+    uint32_t count;
+    struct emulation_entry entry[EMULATION_MAX_ENTRIES];
+};
+
 struct emulation_launch {
     uint32_t block, blocks, threads, shared_bytes;
     uint64_t seed; /* of the order that threads run in; 0: by number */
     void *memory;  /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */
     struct emulation_banks *banks; /* null: not counted; else added to */
+    uint64_t products, copies;     /* as in struct emulation_entry; added to */
     float (*exp2)(float);
     float (*log2)(float);
     char error[320]; /* one line about what the kernel did wrong; empty: nothing */

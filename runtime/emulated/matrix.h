@@ -82,6 +82,12 @@ static inline uint16_t half_from(float x, bool f16)
 
 /* ---- products ---- */
 
+/* One for all lanes: they come together, or the block fails. */
+static inline void count_product(void)
+{
+    the_block->launch->products += the_block->current % WARP == 0;
+}
+
 struct product {
     float *c;
     const uint32_t *a;
@@ -129,6 +135,7 @@ static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool
                      struct place at)
 {
     struct product p = {c, a, {b0, b1}, f16};
+    count_product();
     meet_warp(meet_product, &p, at);
 }
 
@@ -170,6 +177,7 @@ static void multiply_tf32(float *c, const uint32_t *a, uint32_t b0, uint32_t b1,
                           struct place at)
 {
     struct product p = {c, a, {b0, b1}, false};
+    count_product();
     meet_warp(meet_tf32, &p, at);
 }
 

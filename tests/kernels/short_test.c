@@ -7,6 +7,7 @@
 #include "masks/load.h"
 #include "runtime/emulated/launch.h"
 #include "tests/kernels/cuda_fixture.h"
+#include "tests/kernels/planned_work.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -38,8 +39,7 @@ static struct maskc_kernel *must_load(const struct kernel_case *c, bool backward
 static void check_case(const struct kernel_case *c, bool backward)
 {
     struct maskc_kernel *k = must_load(c, backward);
-    struct problem p = fixture_problem(k);
-    must_hold(k, &p, c->mask);
+    must_hold_as_planned(k, c->mask);
     kernel_unload(k);
 }
 

@@ -6,6 +6,7 @@
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "tests/kernels/cuda_fixture.h"
+#include "tests/kernels/planned_work.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -40,8 +41,7 @@ static void test_gallery(void **state)
         if (count % 2)
             c.features = (struct features)FEATURES(ABI_F16, 32, SPARSEGEN(-4));
         struct maskc_kernel *k = must_load(&c);
-        struct problem p = fixture_problem(k);
-        must_hold(k, &p, *name);
+        must_hold_as_planned(k, *name);
         kernel_unload(k);
     }
     assert_true(count >= 12);
@@ -100,8 +100,7 @@ static void test_long(void **state)
     for (uint32_t k = 0; k < 3; k++) {
         struct kernel_case c = {masks[k], 1024, 1, FEATURES(ABI_BF16, 64), .streamed = true};
         struct maskc_kernel *kernel = must_load(&c);
-        struct problem p = fixture_problem(kernel);
-        must_hold(kernel, &p, masks[k]);
+        must_hold_as_planned(kernel, masks[k]);
         kernel_unload(kernel);
     }
 }
@@ -119,7 +118,7 @@ static void test_tall_strips(void **state)
         struct maskc_kernel *k = must_load(&cases[c]);
         assert_int_equal(k->target->launch.strip_rows, 128);
         struct problem p = fixture_problem(k);
-        must_hold(k, &p, cases[c].mask);
+        must_hold_as_planned(k, cases[c].mask);
         if (c == 0)
             must_repeat(k, &p, 2);
         kernel_unload(k);
@@ -174,7 +173,7 @@ static void test_shared_rows(void **state)
         if (c == 0 || all)
             must_launch(k, 33, shared_cases[c].mask);
         else
-            must_hold(k, &problem, shared_cases[c].mask);
+            must_hold_as_planned(k, shared_cases[c].mask);
         if (c % 3 == 0)
             must_repeat(k, &problem, 2);
         kernel_unload(k);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel of the half dtypes should have a GPU do, by the tables of its plan alone: products of
+   16 x 8 fragments that some row sees, copies of the columns that are visited. A kernel that skipped
+   nothing would have right results all the same. */
+#pragma once
+#include "runtime/emulated/launch.h"
+#include "tools/check/check.h"
+
+/* The problem of the whole mask: right results (must_hold), by the work that is planned. */
+void must_hold_as_planned(const struct maskc_kernel *k, const char *name);
+
+/* Does `done`, counted over one launch of each pass, agree? If not, *ret (room bytes) says where. */
+bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
+                     const struct emulation_work *done, char *ret, size_t room);
+
+/* Live fragments of a pass's items for one sequence and layer 0, of a plan for the streaming kernels. */
+uint64_t planned_fragments(const struct plan *p, bool transposed);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work that no result tells of: kernels that multiplied fragments in which no row sees a column, or
+   brought columns for nothing, would be right and slow. Each place that leaves something out is taken
+   away in turn, and what the emulation counts must then differ from what the plan says. stream_test and
+   short_test count over the gallery; and what prices are made of is counted here as well. */
+#include "masks/load.h"
+#include "tests/kernels/cuda_fixture.h"
+#include "tests/kernels/planned_work.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+/* clang-format off */
+/* What stands in a family's text once, and what does as well without leaving anything out. */
+static const struct edit {
+    const char *what, *from, *to;
+    bool streamed;
+    enum abi_transform transform;
+} edits[] = {
+    {"the text as it is",       "", "", true, ABI_SOFTMAX},
+    {"the text as it is",       "", "", true, ABI_SPARSEGEN},
+    {"the text as it is",       "", "", false, ABI_SOFTMAX},
+    {"which fragments are live", "((seen >> (8 * f) & 0xff) != 0) << f", "1u << f", true, ABI_SOFTMAX},
+    {"scores of one",           "        u32 b[4];\n        if (!(live >> f & 1))\n            continue;\n",
+                                "        u32 b[4];\n", true, ABI_SOFTMAX},
+    {"scores of two",           "            if (!(live >> f & 1))\n                continue;\n", "", true, ABI_SOFTMAX},
+    {"sums of one",             "        struct frag_a a;\n        if (!(live >> (2 * pair) & 3))\n            continue;\n",
+                                "        struct frag_a a;\n", true, ABI_SOFTMAX},
+    {"sums of two",             "        struct frag_a x, y;\n        if (!(live >> (2 * pair) & 3))\n            continue;\n",
+                                "        struct frag_a x, y;\n", true, ABI_SOFTMAX},
+    {"columns of one operand",  "if (s->use & USE_FIRST)", "if (1)", true, ABI_SPARSEGEN},
+    {"short scores",            "        if (!(any >> 8 * f & 0xff))\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"short sums",              "        if (!(any >> 16 * half & 0xffff))\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"short sums by key",       "        if (!on)\n            continue;\n", "", false, ABI_SOFTMAX},
+};
+enum { AS_IT_IS = 3, EDITS = sizeof edits / sizeof *edits };
+/* clang-format on */
+
+static char *replace_once(const char *text, void *data)
+{
+    const struct edit *e = data;
+    const char *at = strstr(text, e->from);
+    struct text out = {0};
+    if (!at || (*e->from && strstr(at + 1, e->from)))
+        fail_msg("%s: the text has no such place, or several", e->what);
+    text_append(&out, text, (size_t)(at - text));
+    text_add(&out, "%s%s", e->to, at + strlen(e->from));
+    return text_take(&out);
+}
+
+/* Tiles of which parts are empty, and columns that are gathered. */
+static struct kernel_case case_of(const struct edit *e)
+{
+    return (struct kernel_case){.mask = "window(2)|columns(70)|distance(40)",
+                                .n = 128,
+                                .heads = 1,
+                                .features = {.dtype = ABI_BF16,
+                                             .head_dim = 32,
+                                             .backward = true,
+                                             .transform = e->transform,
+                                             .lambda = e->transform ? -4 : 0},
+                                .streamed = e->streamed};
+}
+
+static void test_lost_skips_show(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < EDITS; k++) {
+        struct edit edit = edits[k];
+        const struct kernel_case c = case_of(&edit);
+        struct error e = {0};
+        char why[200];
+        struct maskc_kernel *kernel = fixture_load(&c, replace_once, &edit, &e);
+        if (!kernel)
+            fail_msg("%s", e.text);
+        struct problem p = fixture_problem(kernel);
+        struct emulation_work done;
+        emulated_count_work(&done);
+        must_hold(kernel, &p, edit.what); /* right all the same */
+        emulated_count_work(NULL);
+        if (work_is_planned(kernel, &p, &done, why, sizeof why) != (k < AS_IT_IS))
+            fail_msg("%s: %s", edit.what, why);
+        kernel_unload(kernel);
+    }
+}
+
+/* ---- what a price is for ---- */
+
+static double priced_entries(const struct plan *p, const struct plan_pass *t)
+{
+    double sum = 0;
+    for (uint32_t h = 0; h < p->heads; h++) {
+        const double *count = t->summary[p->at[h]].effort.count;
+        sum += count[UNIT_FULL] + count[UNIT_PARTIAL];
+    }
+    return sum;
+}
+
+/* The planner's count of entries is that of the fragments that kernels multiply. */
+static void test_prices_are_for_this_work(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    const struct target *t = target_find("sm_80", &e);
+    const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+    uint32_t count = 0;
+    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
+        struct mask_request request = {.name = *name, .n = 400, MASK_REQUEST_DEFAULTS};
+        struct mask *m = mask_load(&request, NULL, &e);
+        struct plan *p =
+            m ? plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e) : NULL;
+        if (!p)
+            fail_msg("%s: %s", *name, e.text);
+        for (int k = 0; k < 2; k++)
+            if (priced_entries(p, k ? &p->transposed : &p->forward) !=
+                16 * 8 * (double)planned_fragments(p, k))
+                fail_msg("%s: %g entries have a price, %llu fragments are live", *name,
+                         priced_entries(p, k ? &p->transposed : &p->forward),
+                         (unsigned long long)planned_fragments(p, k));
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+    assert_true(count >= 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lost_skips_show),
+        cmocka_unit_test(test_prices_are_for_this_work),
+    };
+    return cmocka_run_group_tests_name("work", tests, NULL, NULL);
+}
