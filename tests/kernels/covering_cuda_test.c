@@ -130,7 +130,6 @@ static const struct never {
     {CUT, DIM, BIT(6), "too little work at this length for a launch more"},
     {TALL, SOFT, BIT(1) | BIT(2), "X of a tall strip is too many registers"},
     {TALL, DIM, BIT(2) | BIT(3) | BIT(8), "three blocks of 64 rows fit a processor, but one of 128"},
-    {TALL, DIM, BIT(0) | BIT(6), "too little work for each column"},
     {CUT, OTHER, BIT(1) | BIT(3), "heads as dense as these would take long here"},
 };
 /* clang-format on */
