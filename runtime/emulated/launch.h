@@ -42,7 +42,7 @@ struct emulation_banks {
 struct emulation_entry {
     char name[48];
     uint64_t products; /* of a warp on its matrix unit, each 16 x 8 x 16 (tf32: x 8) */
-    uint64_t copies;   /* asynchronous ones of 16 bytes, zeros for what is not there not counted */
+    uint64_t copies;   /* asynchronous ones, 16 bytes each; not zeros for what is not there */
 };
 
 enum { EMULATION_MAX_ENTRIES = 8 };
