@@ -26,10 +26,11 @@ INLINE void matrix_begin(void)
     __asm__ volatile("ldtilecfg %0" : : "m"(config));
 }
 
-/* At its end: what follows in this thread saves no tiles. */
+/* At its end: what follows in this thread saves no tiles, and who waits for it finds what was written past
+   the caches. */
 INLINE void matrix_end(void)
 {
-    __asm__ volatile("tilerelease");
+    __asm__ volatile("tilerelease\n\tsfence" ::: "memory");
 }
 
 #define TILE_LOAD(t, from, stride)                   \
@@ -169,6 +170,14 @@ INLINE void half_store2(u16 *to, vec first, vec second)
     half_pair y;
     __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(y) : "v"(first), "v"(second));
     *(half_pair_at *)to = y;
+}
+
+/* Past the caches; `to` is a whole line. */
+INLINE void half_stream2(u16 *to, vec first, vec second)
+{
+    half_pair y;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(y) : "v"(first), "v"(second));
+    __asm__ volatile("vmovntdq %1, %0" : "=m"(*(half_pair *)to) : "v"(y));
 }
 
 #else

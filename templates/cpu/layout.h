@@ -92,12 +92,26 @@ INLINE float *state_at(const struct sequence *s, u32 i)
     return s->a->state + ((u64)s->b * s->a->heads + s->h) * s->a->state_rows + i;
 }
 
+/* Of so many sequences of one tensor. */
+INLINE u64 tensor_bytes(const struct abi_args *a, u32 sequences)
+{
+    return (u64)sequences * a->n * a->heads * (HEAD_DIM * ELEMENT_BYTES);
+}
+
 /* Are the tensors too large to be in the cache of a core from before? */
 INLINE int tensors_far(const struct sequence *s)
 {
-    enum { NEAR = 512 << 10 }; /* bytes of one of them */
-    const struct abi_args *a = s->a;
-    return (u64)a->slice_batch * a->n * a->heads * (HEAD_DIM * ELEMENT_BYTES) > NEAR;
+    enum { NEAR = 512 << 10 };
+    return tensor_bytes(s->a, s->a->slice_batch) > NEAR;
+}
+
+/* Is an output written past the caches? Where it would not stay in a core's until it is read, its old
+   lines need not be fetched first. */
+INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
+{
+    enum { STAYS = 2 << 20, LINE = 64 };
+    return AMX && HEAD_DIM % (2 * LANES) == 0 && tensor_bytes(s->a, s->a->batch) > STAYS &&
+           !(((u64)t->data | (u64)(t->batch | t->row | t->head) * ELEMENT_BYTES) % LINE);
 }
 
 /* Asks for row i: a row is a page or so from the next, where no hardware looks ahead. */
@@ -154,6 +168,10 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
         u16 *to = (u16 *)t->data + at;
         u32 d = 0;
 #if AMX
+        const u32 streamed = rows_streamed(s, t) ? HEAD_DIM : 0;
+        for (; d < streamed; d += 2 * LANES)
+            half_stream2(to + d, load(from + d) * splat(factor),
+                         load(from + d + LANES) * splat(factor));
         for (; d + LANES <= HEAD_DIM; d += LANES)
             half_store(to + d, load(from + d) * splat(factor));
 #endif
