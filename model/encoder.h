@@ -2,6 +2,7 @@
 /* Inside an engine: what is packed, and what a call works in. */
 #pragma once
 #include "model/attention.h"
+#include "model/cpu/pool.h"
 #include "model/cpu/rows.h"
 #include "model/device/backend.h"
 #include "model/engine.h"
@@ -53,7 +54,8 @@ struct arena {
         *logits; /* of the heads: rows of hidden, and of what two products say */
     uint64_t projection_bytes, context_bytes, lse_bytes, workspace_bytes, hidden_bytes,
         offsets_bytes, gathered_bytes, between_bytes, logits_bytes;
-    struct panel_room *panel; /* [panels_room] */
+    struct panel_room *panel; /* [panels] */
+    struct pool panel_memory; /* theirs */
     uint32_t panels, panel_rows;
     const struct backend *backend; /* of the room's memory on a device, or null */
     struct device_arena *device;
@@ -63,7 +65,8 @@ struct arena {
 int encoder_new(struct engine *g, struct error *e);
 void encoder_destroy(struct encoder *c, const struct model_config *config); /* null is fine */
 
-/* Makes *data at least so large; contents are lost when it grows. 64-byte aligned. */
+/* Makes *data at least so large; contents are lost when it grows. 64-byte aligned; what is large lies on
+   large pages, as products walk through rows a page or more apart. */
 void arena_grow(void **data, uint64_t *bytes, uint64_t wanted);
 /* One panel room for each thread, for so many rows each. */
 void arena_grow_panels(const struct engine *g, struct arena *a, uint32_t rows);

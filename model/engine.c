@@ -7,6 +7,7 @@
 #include "model/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     uint32_t part;
@@ -152,11 +153,15 @@ const char *engine_phase_name(enum engine_phase p)
 
 void arena_grow(void **data, uint64_t *bytes, uint64_t wanted)
 {
+    enum { LARGE = 2 << 20 };
     if (*bytes >= wanted)
         return;
     free(*data);
-    *data = memory_aligned(wanted, 1);
     *bytes = wanted;
+    if (wanted < LARGE)
+        *data = memory_aligned(wanted, 1);
+    else
+        *data = memset(memory_large(bytes), 0, wanted);
 }
 
 struct arena *arena_of(struct engine_room *room)
@@ -168,12 +173,9 @@ struct arena *arena_of(struct engine_room *room)
 
 static void finish_panels(struct arena *a)
 {
-    for (uint32_t k = 0; k < a->panels; k++) {
-        free(a->panel[k].sum);
-        free(a->panel[k].between);
-        free(a->panel[k].inner);
+    for (uint32_t k = 0; k < a->panels; k++)
         product_room_finish(&a->panel[k].product);
-    }
+    pool_finish(&a->panel_memory);
     free(a->panel);
     a->panel = NULL;
     a->panels = a->panel_rows = 0;
@@ -188,11 +190,12 @@ void arena_grow_panels(const struct engine *g, struct arena *a, uint32_t rows)
     a->panel_rows = rows;
     a->panel = memory_new(a->panels, sizeof *a->panel);
     size_t inner = (size_t)rows * (g->config.intermediate / g->encoder->slices);
+    size_t sum = (size_t)rows * g->config.hidden;
     for (uint32_t k = 0; k < a->panels; k++) {
-        a->panel[k].sum = memory_aligned((size_t)rows * g->config.hidden, sizeof(float));
-        a->panel[k].inner = memory_aligned(inner, element_bytes(g->dtype));
+        a->panel[k].sum = pool_take(&a->panel_memory, sum * sizeof(float));
+        a->panel[k].inner = pool_take(&a->panel_memory, inner * element_bytes(g->dtype));
         if (g->encoder->own_gelu)
-            a->panel[k].between = memory_aligned(inner, sizeof(float));
+            a->panel[k].between = pool_take(&a->panel_memory, inner * sizeof(float));
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for the weights of a whole model, in blocks on large pages: a small batch reads all weights
-   once, and with pages of 4 KiB waits for their addresses as well. */
+/* Memory for the weights of a whole model, or for what panels work in, in blocks on large pages: a small
+   batch reads all weights once, a large one walks through rows, and with pages of 4 KiB both wait for
+   addresses as well. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

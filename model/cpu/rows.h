@@ -12,7 +12,7 @@ struct norm {
 };
 
 struct row_functions {
-    /* y = norm(x + residual); x is overwritten by the sum. residual (null: none) and y may be the
+    /* y = norm(x + residual); x is overwritten. residual (null: none) and y may be the
        same array, and x and y. */
     void (*norm_f32)(const struct norm *n, uint32_t rows, float *x, const float *residual,
                      float *y);
