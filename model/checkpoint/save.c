@@ -122,6 +122,36 @@ static bool is_wanted(const char *name)
            strcmp(name, "config.json") && !has_suffix(name, ".index.json");
 }
 
+static bool is_listed(const char *name, const char *const *list)
+{
+    while (*list && strcmp(*list, name))
+        list++;
+    return *list;
+}
+
+int model_check_target(const char *folder, const char *from, const char *const *replaced,
+                       struct error *e)
+{
+    static const char *const read[] = {"tokenizer.json",
+                                       "vocab.txt",
+                                       "tokenizer_config.json",
+                                       "special_tokens_map.json",
+                                       "added_tokens.json",
+                                       "modules.json",
+                                       "sentence_bert_config.json",
+                                       "model.safetensors.index.json"};
+    for (size_t k = 0; k < sizeof read / sizeof *read; k++) {
+        bool copied = from && is_wanted(read[k]) && is_plain_file(from, read[k]);
+        if (path_exists(folder, read[k]) && !copied && !is_listed(read[k], replaced))
+            return error_set(
+                e, ERROR_INPUT,
+                "%s: %s of another model is there and would stay; a folder without it "
+                "is expected",
+                folder, read[k]);
+    }
+    return 0;
+}
+
 static int copy_top(const char *from, const char *to, struct error *e)
 {
     struct dirent **entry;

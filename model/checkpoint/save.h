@@ -7,6 +7,12 @@
 int model_save(const char *folder, const struct model_config *c, const struct weights *w,
                enum element element, struct error *e);
 
+/* -1 where the folder has a file that would make what is saved there another model: one that is read
+   beside it, and that nobody is about to replace. replaced: names, ended by null; what is copied from
+   `from` (or null) is replaced too. */
+int model_check_target(const char *folder, const char *from, const char *const *replaced,
+                       struct error *e);
+
 /* Another number of positions: fewer are cut off; more repeat the table, as Longformer was begun. */
 void model_resize_positions(struct model_config *c, struct weights *w, uint32_t positions);
 

@@ -62,6 +62,8 @@ static void from_text_to_a_model(void **state)
     assert_string_equal(json_string_value(json_object_get(mask, "transform")), "sparsegen=-4");
     assert_int_equal(json_array_size(parts), 3);
     json_decref(wide);
+    assert_int_equal(system("mkdir other && touch other/modules.json"), 0);
+    run(NULL, "convert wide -o again", "");
     run(NULL, "convert wide -o again", "");
     assert_int_equal(system("cmp -s wide/model.safetensors again/model.safetensors && "
                             "cmp -s wide/config.json again/config.json && "
@@ -248,6 +250,14 @@ static const struct {
      "maskbert: wide has a mask: with --positions, --mask is expected\n"},
     {NULL, "convert made -o new --mask blockbert-2", 2,
      "maskbert: the mask has 12 heads, the model 4; 1 or as many are expected\n"},
+    {NULL, "init --size 2x16x4 -o wide", 2,
+     "maskbert: wide: vocab.txt of another model is there and would stay; a folder without it "
+     "is expected\n"},
+    {NULL, "convert made -o other", 2,
+     "maskbert: other: modules.json of another model is there and would stay; a folder without "
+     "it is expected\n"},
+    {NULL, "bench made --seconds -1", 2,
+     "maskbert: --seconds -1: a time above 0 is expected\n"},
     {NULL, "init --size huge -o new", 2,
      "maskbert: --size huge: tiny, mini, small, medium, base, large or LxHxA is expected\n"},
     {NULL, "init --size 2x10x3 -o new", 2,

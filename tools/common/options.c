@@ -51,7 +51,8 @@ static void read_value(struct argp_state *state, const struct option_row *r, cha
         break;
     case VALUE_COUNT:
         if (!whole_number(text, INT32_MAX, &whole) || !whole)
-            argp_error(state, "--%s: '%s' is not a whole number from 1", r->name, text);
+            argp_error(state, "--%s: '%s' is not a whole number from 1 to %d", r->name, text,
+                       INT32_MAX);
         *(uint32_t *)to = (uint32_t)whole;
         break;
     case VALUE_WHOLE:

@@ -234,6 +234,9 @@ static int open_both(struct bench *b, struct error *e)
 
 static int bench(struct bench *b, struct error *e)
 {
+    if (b->o->seconds < 0)
+        return error_set(e, ERROR_INPUT, "--seconds %g: a time above 0 is expected",
+                         b->o->seconds);
     if (open_both(b, e) < 0 || read_batch(b, e) < 0)
         return -1;
     make_batch(b);

@@ -64,6 +64,9 @@ static int write_mask(const struct options *o, const struct mask *m, struct mode
 static int write_all(const struct options *o, struct model_config *c, struct weights *w,
                      enum element element, struct error *e)
 {
+    static const char *const replaced[] = {NULL};
+    if (model_check_target(o->output, o->argument, replaced, e) < 0)
+        return -1;
     struct mask *m = o->mask ? model_mask(o->mask, c, e) : NULL;
     int r = o->mask && !m ? -1 : file_make_directory(o->output, e);
     if (r == 0)

@@ -39,6 +39,8 @@ static int fill_mask(const struct options *o, struct session *s, struct error *e
         task_fill(s->engine, &s->batches, o->top ? o->top : TOP, &s->task, &s->room, &gaps, e) <
             0)
         return -1;
+    if (!gaps.gaps)
+        fprintf(stderr, "maskbert: no line has a [MASK]: nothing to fill\n");
     if (o->json)
         print_json(s, &gaps);
     else

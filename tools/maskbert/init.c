@@ -102,7 +102,10 @@ static int build(const struct options *o, const struct model_config *c, const st
     struct weights w = {0};
     if (o->dtype && (!element_parse(o->dtype, &element) || element == ELEMENT_F64))
         return error_set(e, ERROR_INPUT, "--dtype %s: f32, bf16 or f16 is expected", o->dtype);
-    if (file_make_directory(o->output, e) < 0)
+    static const char *const none[] = {NULL}, *const tokenizer[] = {
+                                                  "vocab.txt", "tokenizer_config.json", NULL};
+    if (model_check_target(o->output, NULL, f->bytes ? tokenizer : none, e) < 0 ||
+        file_make_directory(o->output, e) < 0)
         return -1;
     weights_begin(c, config_parts(c), &w);
     weights_initialise(&w, c, c->initializer_range, o->seed);
