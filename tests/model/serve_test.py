@@ -194,7 +194,7 @@ def check_words(server, fails):
     """Statuses, one by one."""
     many = {"inputs": ["a"] * 257}
     for method, path, body, status in (
-            ("GET", "/health", None, 200), ("GET", "/embed", None, 405), ("GET", "/nope", None, 404),
+            ("GET", "/health", None, 200), ("HEAD", "/metrics", None, 200), ("GET", "/embed", None, 405), ("GET", "/nope", None, 404),
             ("POST", "/embed", "{", 400), ("POST", "/embed", '{"inputs":3}', 400),
             ("POST", "/embed", '{"inputs":["a",3]}', 400), ("POST", "/embed", "[]", 400),
             ("POST", "/embed", '{"inputs":"a","x":1}', 400), ("POST", "/embed", '{"inputs":[]}', 200),

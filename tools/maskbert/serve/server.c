@@ -167,6 +167,13 @@ static enum MHD_Result send_reply(struct request *r)
     return result;
 }
 
+/* HEAD is GET whose answer the library sends without its body. */
+static bool takes(const struct route *route, const char *method)
+{
+    return !strcmp(method, route->method) ||
+           (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
+}
+
 /* What the headers alone tell. */
 static void check_headers(struct request *r, const char *path, const char *method)
 {
@@ -174,9 +181,10 @@ static void check_headers(struct request *r, const char *path, const char *metho
         MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Content-Length");
     const char *missing = r->route ? r->route->missing(&r->server->serving) : NULL;
     if (!r->route)
-        request_refuse(r, 404, "'%.64s': /embed, /fill-mask, /classify, /health or /metrics",
-                       path);
-    else if (strcmp(method, r->route->method))
+        request_refuse(
+            r, 404, "'%.64s': /embed, /fill-mask, /classify, /health or /metrics is expected",
+            path);
+    else if (!takes(r->route, method))
         request_refuse(r, 405, "%s %s: %s is expected", method, path, r->route->method);
     else if (missing)
         request_refuse(r, 404, "%s: %s", path, missing);
