@@ -10,7 +10,6 @@
 #include "runtime/emulated/files.h"
 #include "runtime/emulated/launch.h"
 #include <dlfcn.h>
-#include <math.h>
 #include <omp.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,13 +22,12 @@ enum { MAX_FILES = 20 };
 struct emulated_text {
     char name[64];
     void *object;
-    emulation_memory_fn *memory;
-    emulation_block_fn *block;
+    emulation_enter_fn *enter;
 };
 
 /* clang-format off */
 static const char *const flags[] = {
-    "-std=gnu11", "-O2", "-w", "-fPIC", "-shared", "-fno-strict-aliasing",
+    "-std=gnu11", "-O0", "-w", "-fPIC", "-shared", "-fno-strict-aliasing",
     "-fno-stack-protector", "-ffp-contract=off", "-fno-math-errno", NULL,
 };
 /* clang-format on */
@@ -57,7 +55,7 @@ static uint32_t list_files(const char *text, struct source_file *ret)
     uint32_t count = 1;
     for (const struct emulation_file *f = emulation_embedded; f->name; f++) {
         struct source_file file = {f->name, f->text};
-        if (!strcmp(f->name, "emulation.c"))
+        if (!strcmp(f->name, "text.c"))
             ret[0] = file;
         else
             ret[count++] = file;
@@ -113,9 +111,8 @@ static int open_object(struct emulated_text *t, const char *text, struct error *
     free(bytes);
     if (!t->object)
         return error_prefix(e, "emulation of %s", t->name);
-    *(void **)&t->memory = dlsym(t->object, "emulation_memory");
-    *(void **)&t->block = dlsym(t->object, "emulation_block");
-    if (!t->memory || !t->block)
+    *(void **)&t->enter = dlsym(t->object, "emulation_enter");
+    if (!t->enter)
         return error_set(e, ERROR_INPUT, "emulation of %s: the text replaces the emulation",
                          t->name);
     return 0;
@@ -160,13 +157,13 @@ struct call {
    fibers' stacks. */
 static int run_mapped(const struct call *c, struct emulation_launch *run, struct error *e)
 {
-    const size_t bytes = c->t->memory(run);
+    const size_t bytes = emulation_memory(run);
     run->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (run->memory == MAP_FAILED)
         return error_set(e, ERROR_UNAVAILABLE, "no %zu bytes of memory to emulate a block",
                          bytes);
-    int r = c->t->block(dlsym(c->t->object, c->entry), c->args, run);
+    int r = emulation_block(c->t->enter, dlsym(c->t->object, c->entry), c->args, run);
     munmap(run->memory, bytes);
     return r < 0 ? error_set(e, ERROR_FALSE, "%s: %s", c->entry, run->error) : 0;
 }
@@ -179,9 +176,7 @@ static void run_block(const struct call *c, uint32_t block, struct error *e)
                                    .threads = c->grid->threads,
                                    .shared_bytes = c->grid->shared_bytes,
                                    .seed = order_seed(),
-                                   .banks = counts_begin(),
-                                   .exp2 = exp2f,
-                                   .log2 = log2f};
+                                   .banks = counts_begin()};
     run_mapped(c, &run, e);
     counts_end(c->entry, &run);
 }

@@ -62,8 +62,8 @@ static __attribute__((noinline)) void note_access(uint32_t offset, uint32_t byte
     struct block *b = the_block;
     struct emulation_banks *banks = b->launch->banks;
     struct emulation_site *site = find_site(banks, bytes, access, at);
-    uint32_t lane = b->current % WARP;
-    struct recent *r = site ? &b->lately[b->current / WARP].at[site - banks->site] : NULL;
+    uint32_t lane = b->face.current % WARP;
+    struct recent *r = site ? &b->lately[b->face.current / WARP].at[site - banks->site] : NULL;
     if (!r || r->times[lane] == MAX_TIMES) {
         banks->missed++;
         return;

@@ -6,18 +6,12 @@
 #pragma once
 #include "fibers.h"
 #include "launch.h"
+#include "machine.h"
 #include <stdbool.h>
 #include <stdio.h>
 
 enum { WARP = 32 };
 enum thread_state { READY, AT_BARRIER, AT_COLLECTIVE, ENDED };
-
-struct place {
-    const char *function;
-    int line;
-};
-
-#define HERE ((struct place){__func__, __LINE__})
 
 struct thread;
 
@@ -37,15 +31,15 @@ struct copies; /* copies.h */
 struct lately; /* banks.h */
 
 struct block {
+    struct emulation_face face;
     struct emulation_launch *launch;
     void *scheduler; /* the caller's stack */
-    void (*run)(const struct block *b);
+    emulation_enter_fn *enter;
     void *entry;
     const void *args;
-    uint32_t current, epoch; /* running thread; barriers passed, counted from 1 */
+    uint32_t epoch; /* barriers passed, counted from 1 */
     uint64_t random;
     uint32_t warp_epoch[EMULATION_MAX_THREADS / WARP]; /* warp barriers since the last one */
-    uint8_t *shared;
     struct shadow *shadow;
     struct copies *copies; /* of each thread */
     struct lately *lately; /* of each warp, or null */
@@ -61,7 +55,7 @@ static __thread struct block *the_block __attribute__((tls_model("initial-exec")
 static void wait_as(enum thread_state state, struct place at)
 {
     struct block *b = the_block;
-    struct thread *t = &b->thread[b->current];
+    struct thread *t = &b->thread[b->face.current];
     t->state = state;
     t->at = at;
     fiber_switch(&t->stack, b->scheduler);
@@ -70,7 +64,7 @@ static void wait_as(enum thread_state state, struct place at)
 /* Stops the block: its threads never run again. The first error stays. */
 static void fail_block(struct block *b)
 {
-    fiber_switch(&b->thread[b->current].stack, b->scheduler);
+    fiber_switch(&b->thread[b->face.current].stack, b->scheduler);
 }
 
 static void barrier(struct place at)
@@ -81,7 +75,7 @@ static void barrier(struct place at)
 /* Waits for the warp, all of which come with the same function. */
 static void meet_warp(meet_fn *meet, void *hand, struct place at)
 {
-    struct thread *t = &the_block->thread[the_block->current];
+    struct thread *t = &the_block->thread[the_block->face.current];
     t->meet = meet;
     t->hand = hand;
     wait_as(AT_COLLECTIVE, at);
@@ -93,7 +87,7 @@ static void count_warp(struct block *b, uint32_t warp); /* banks.h */
 static void thread_body(void)
 {
     struct block *b = the_block;
-    b->run(b);
+    b->enter(&b->face, b->entry, b->args);
     finish_copies();
     wait_as(ENDED, (struct place){"", 0});
 }
@@ -122,8 +116,8 @@ static void run_ready(struct block *b)
 {
     shuffle_order(b);
     for (uint32_t k = 0; k < b->launch->threads && !b->launch->error[0]; k++) {
-        b->current = b->order[k];
-        struct thread *t = &b->thread[b->current];
+        b->face.current = b->order[k];
+        struct thread *t = &b->thread[b->face.current];
         if (t->state == READY)
             fiber_switch(&b->scheduler, t->stack);
     }

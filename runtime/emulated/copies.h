@@ -24,7 +24,7 @@ struct copies {
 static void start_copy(void *to, const void *from, uint32_t there, struct place at)
 {
     struct block *b = the_block;
-    struct copies *c = &b->copies[b->current];
+    struct copies *c = &b->copies[b->face.current];
     if ((uintptr_t)from % COPY_BYTES)
         refuse_access("copies from a misaligned address to what lies", to, at);
     if (c->end - c->first == MAX_COPIES)
@@ -37,12 +37,12 @@ static void start_copy(void *to, const void *from, uint32_t there, struct place 
 
 static void commit_copies(void)
 {
-    the_block->copies[the_block->current].group++;
+    the_block->copies[the_block->face.current].group++;
 }
 
 static void land(const struct copy *copy)
 {
-    struct shadow *s = the_block->shadow + ((uint8_t *)copy->to - the_block->shared) / 4;
+    struct shadow *s = the_block->shadow + ((uint8_t *)copy->to - the_block->face.shared) / 4;
     for (uint32_t k = 0; k < COPY_BYTES / 4; k++)
         s[k].write = my_tag();
     if (copy->from)
@@ -54,14 +54,14 @@ static void land(const struct copy *copy)
 /* All groups but the newest `left` of those that are complete. */
 static void await_copies(uint32_t left)
 {
-    struct copies *c = &the_block->copies[the_block->current];
+    struct copies *c = &the_block->copies[the_block->face.current];
     while (c->first != c->end && c->at[c->first % MAX_COPIES].group + left < c->group)
         land(&c->at[c->first++ % MAX_COPIES]);
 }
 
 static void finish_copies(void)
 {
-    const struct copies *c = &the_block->copies[the_block->current];
+    const struct copies *c = &the_block->copies[the_block->face.current];
     const struct copy *next = &c->at[c->first % MAX_COPIES];
     if (c->first != c->end)
         refuse_access("ends while a copy is on its way", next->to, next->at);

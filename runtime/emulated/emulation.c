@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file that the host compiler is given: a small machine, the kernel's own text, and how one
-   block of it is run. It needs nothing but memset, memcpy and snprintf from outside. */
-#include "device.h"
+/* The machine: see machine.h. One block at a time, in memory that the caller brings. */
+#include "runtime/emulated/matrix.h"
+#include <math.h>
 
-/* The kernel's text is compiled as it stands, the machine beneath it with all care: a launch spends
-   half of its time in the machine, and a compiler three quarters of its own on improving the text. */
-#ifdef __clang__
-#pragma clang optimize off
-#else
-#pragma GCC push_options
-#pragma GCC optimize("O0")
-#endif
-#include "kernel.cu"
-#ifdef __clang__
-#pragma clang optimize on
-#else
-#pragma GCC pop_options
-#endif
+static void watch_put(const void *p, uint32_t bytes, struct place at)
+{
+    watch_write(p, bytes, 0, at);
+}
 
 static size_t aligned(size_t bytes)
 {
@@ -28,16 +18,11 @@ static size_t shadow_bytes(const struct emulation_launch *l)
     return aligned((l->shared_bytes + 3) / 4 * sizeof(struct shadow));
 }
 
-__attribute__((visibility("default"))) size_t emulation_memory(const struct emulation_launch *l)
+size_t emulation_memory(const struct emulation_launch *l)
 {
     return aligned(sizeof(struct block)) + aligned(l->shared_bytes) + shadow_bytes(l) +
            aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0) +
            l->threads * (aligned(sizeof(struct copies)) + EMULATION_STACK_BYTES);
-}
-
-static void run_entry(const struct block *b)
-{
-    ((void (*)(ARGS))b->entry)(*(ARGS *)b->args);
 }
 
 /* Shared memory starts as NaN, as nobody's. */
@@ -45,7 +30,7 @@ static void lay_out(struct block *b)
 {
     struct emulation_launch *l = b->launch;
     uint8_t *at = (uint8_t *)b + aligned(sizeof *b);
-    b->shared = memset(at, 0xff, l->shared_bytes);
+    b->face.shared = memset(at, 0xff, l->shared_bytes);
     at += aligned(l->shared_bytes);
     b->shadow = memset(at, 0, shadow_bytes(l));
     at += shadow_bytes(l);
@@ -63,8 +48,28 @@ static void lay_out(struct block *b)
     }
 }
 
-__attribute__((visibility("default"))) int emulation_block(void *entry, const void *args,
-                                                           struct emulation_launch *l)
+static const struct emulation_machine machine = {
+    .barrier = barrier,
+    .sync_warp = sync_warp,
+    .exchange = exchange_float,
+    .reduce_or = reduce_or,
+    .watch_read = watch_read,
+    .watch_write = watch_put,
+    .multiply = multiply,
+    .multiply_tf32 = multiply_tf32,
+    .load_matrices = load_matrices,
+    .start_copy = start_copy,
+    .commit_copies = commit_copies,
+    .await_copies = await_copies,
+    .half_from = half_from,
+    .float_from = float_from,
+    .tf32_from = tf32_from,
+    .exp2 = exp2f,
+    .log2 = log2f,
+};
+
+int emulation_block(emulation_enter_fn *enter, void *entry, const void *args,
+                    struct emulation_launch *l)
 {
     struct block *b = l->memory;
     l->error[0] = 0;
@@ -75,7 +80,9 @@ __attribute__((visibility("default"))) int emulation_block(void *entry, const vo
     }
     memset(b, 0, sizeof *b);
     b->launch = l;
-    b->run = run_entry;
+    b->face =
+        (struct emulation_face){.block = l->block, .blocks = l->blocks, .machine = &machine};
+    b->enter = enter;
     b->entry = entry;
     b->args = args;
     b->epoch = 1;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library hands to the emulated code for one block. Compiled on both sides: into the
-   library, and into the shared object that the host compiler makes of the kernel's text. */
+/* A block of emulated code as the library runs it, and what it counts. */
 #pragma once
+#include "runtime/emulated/machine.h"
 #include <stddef.h>
-#include <stdint.h>
 
 enum {
     EMULATION_STACK_BYTES = 64 * 1024,
@@ -58,14 +57,12 @@ struct emulation_launch {
     void *memory;  /* emulation_memory_bytes() of it, aligned to 64 bytes, any content */
     struct emulation_banks *banks; /* null: not counted; else added to */
     uint64_t products, copies;     /* as in struct emulation_entry; added to */
-    float (*exp2)(float);
-    float (*log2)(float);
     char error[320]; /* one line about what the kernel did wrong; empty: nothing */
 };
 
-/* The two functions of the shared object. How much memory a block needs depends on threads,
-   shared_bytes, and whether there are banks. */
-typedef size_t emulation_memory_fn(const struct emulation_launch *l);
-/* Runs one block of the entry. 0, or -1 with l->error filled; the outputs are then undefined.
-   */
-typedef int emulation_block_fn(void *entry, const void *args, struct emulation_launch *l);
+/* How much memory a block needs depends on threads, shared_bytes, and whether there are banks. */
+size_t emulation_memory(const struct emulation_launch *l);
+/* Runs one block of the entry of the object that `enter` is of. 0, or -1 with l->error filled; the outputs
+   are then undefined. */
+int emulation_block(emulation_enter_fn *enter, void *entry, const void *args,
+                    struct emulation_launch *l);

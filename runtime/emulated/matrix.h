@@ -1,35 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of templates/cuda/matrix.h, on a CPU: products and matrix loads as collectives, with
-   the layout that the hardware has. Sums run over the 16 terms in order, in float. */
+/* Products and matrix loads of templates/cuda/matrix.h, as collectives, with the layout that the hardware
+   has. Sums run over the 16 terms in order, in float. */
 #pragma once
 #include "copies.h"
 #include "warp.h"
-
-#define SHARED_HALF() ((half_t *)the_block->shared)
-
-/* clang-format off */
-#define shared_get_u32(p)      (watch_read(p, 4, HERE), *(const u32 *)(p))
-#define shared_put_u32(p, x)   (watch_write(p, 4, 0, HERE), (void)(*(u32 *)(p) = (x)))
-#define shared_get_u32x2(p)    (watch_read(p, 8, HERE), *(const struct u32x2 *)(p))
-#define shared_put_u32x2(p, x) (watch_write(p, 8, 0, HERE), (void)(*(struct u32x2 *)(p) = (x)))
-#define shared_get_u32x4(p)    (watch_read(p, 16, HERE), *(const struct u32x4 *)(p))
-#define shared_put_u32x4(p, x) (watch_write(p, 16, 0, HERE), (void)(*(struct u32x4 *)(p) = (x)))
-
-#define mma_16816(c, a, b0, b1) multiply((c)->x, (a)->x, b0, b1, IS_F16, HERE)
-#define mma_1688(c, a, b0, b1) multiply_tf32((c)->x, (a)->x, b0, b1, HERE)
-#define tf32_of(x)             tf32_from(x)
-#define matrix_load4(r, row)    load_matrices(r, row, meet_load, HERE)
-#define matrix_load4_transposed(r, row) \
-    load_matrices(r, row, meet_load_transposed, HERE)
-#define copy_async_16(to, from, there) start_copy(to, from, there, HERE)
-#define copy_async_commit()     commit_copies()
-#define COPY_ASYNC_WAIT(n)      await_copies(n)
-#define warp_or(x)              reduce_or(x, HERE)
-#define half_pack(low, high)    ((u32)half_from(low, IS_F16) | (u32)half_from(high, IS_F16) << 16)
-#define half_low(x)             float_from((uint16_t)(x), IS_F16)
-#define half_high(x)            float_from((uint16_t)((x) >> 16), IS_F16)
-#define IS_F16                  (DTYPE == ABI_F16) /* both are the kernel's own */
-/* clang-format on */
 
 /* ---- halves ---- */
 
@@ -47,11 +21,11 @@ static inline float bits_float(uint32_t bits)
     return x;
 }
 
-static inline float float_from(uint16_t half, bool f16)
+static float float_from(uint32_t half, uint32_t f16)
 {
     if (!f16)
-        return bits_float((uint32_t)half << 16);
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
+        return bits_float(half << 16);
+    uint32_t sign = (half & 0x8000) << 16, rest = half & 0x7fff;
     if (rest >= 0x7c00)
         return bits_float(sign | 0x7f800000 | (rest & 0x3ff) << 13);
     /* As a float's exponent and fraction; 2^112 moves the exponent, denormals with it. */
@@ -65,19 +39,19 @@ static inline uint32_t shift_round(uint32_t bits, uint32_t shift)
     return (bits + half - 1 + (bits >> shift & 1)) >> shift;
 }
 
-static inline uint16_t half_from(float x, bool f16)
+static uint32_t half_from(float x, uint32_t f16)
 {
     uint32_t bits = float_bits(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
     if (rest > 0x7f800000)
         return 0x7fff;
     if (!f16)
-        return (uint16_t)(sign | shift_round(rest, 16));
+        return (sign | shift_round(rest, 16));
     if (rest >= 0x477ff000) /* 65520: rounds to infinity */
-        return (uint16_t)(sign | 0x7c00);
+        return (sign | 0x7c00);
     if (rest >= 0x38800000) /* 2^-14: a normal f16 */
-        return (uint16_t)(sign | (shift_round(rest, 13) - (112u << 10)));
+        return (sign | (shift_round(rest, 13) - (112u << 10)));
     /* Adding 2^-1 leaves multiples of 2^-24, rounded by the addition itself. */
-    return (uint16_t)(sign | (float_bits(bits_float(rest) + 0.5f) - float_bits(0.5f)));
+    return (sign | (float_bits(bits_float(rest) + 0.5f) - float_bits(0.5f)));
 }
 
 /* ---- products ---- */
@@ -85,7 +59,7 @@ static inline uint16_t half_from(float x, bool f16)
 /* One for all lanes: they come together, or the block fails. */
 static inline void count_product(void)
 {
-    the_block->launch->products += the_block->current % WARP == 0;
+    the_block->launch->products += the_block->face.current % WARP == 0;
 }
 
 struct product {
@@ -98,8 +72,8 @@ struct product {
 /* The two halves of a word. */
 static inline void unpack(uint32_t word, bool f16, float *low, float *high)
 {
-    *low = float_from((uint16_t)word, f16);
-    *high = float_from((uint16_t)(word >> 16), f16);
+    *low = float_from(word & 0xffff, f16);
+    *high = float_from(word >> 16, f16);
 }
 
 static void gather_operands(struct thread *t, float a[16][16], float b[16][8], float c[16][8])
@@ -131,7 +105,7 @@ static void meet_product(struct thread *t)
                 c[lane / 4 + 8 * (k / 2)][2 * (lane % 4) + k % 2];
 }
 
-static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool f16,
+static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, uint32_t f16,
                      struct place at)
 {
     struct product p = {c, a, {b0, b1}, f16};
@@ -142,7 +116,7 @@ static void multiply(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, bool
 /* ---- products in tf32 ---- */
 
 /* To the nearest of 11 bits, ties away from zero, as cvt.rna does. */
-static inline uint32_t tf32_from(float x)
+static uint32_t tf32_from(float x)
 {
     uint32_t bits = float_bits(x);
     return (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
@@ -211,9 +185,9 @@ static void meet_load_transposed(struct thread *t)
         }
 }
 
-static void load_matrices(uint32_t *r, const uint16_t *row, meet_fn *meet, struct place at)
+static void load_matrices(uint32_t *r, const void *row, uint32_t transposed, struct place at)
 {
     struct matrix_load load = {r, row};
     watch_access(row, 16, EMULATION_MATRIX, at);
-    meet_warp(meet, &load, at);
+    meet_warp(transposed ? meet_load_transposed : meet_load, &load, at);
 }

@@ -27,17 +27,18 @@ static __attribute__((noinline)) void refuse_access(const char *what, const void
     struct block *b = the_block;
     snprintf(b->launch->error, sizeof b->launch->error,
              "block %u: thread %u %s at byte %lld of %u of shared memory, in %s (line %d)",
-             b->launch->block, b->current, what, (long long)((const uint8_t *)p - b->shared),
-             b->launch->shared_bytes, at.function, at.line);
+             b->launch->block, b->face.current, what,
+             (long long)((const uint8_t *)p - b->face.shared), b->launch->shared_bytes,
+             at.function, at.line);
     fail_block(b);
 }
 
 static inline uint64_t my_tag(void)
 {
     const struct block *b = the_block;
-    uint32_t passed = b->warp_epoch[b->current / WARP];
+    uint32_t passed = b->warp_epoch[b->face.current / WARP];
     uint64_t warp_epoch = passed < MAX_WARP_EPOCH ? passed : MAX_WARP_EPOCH;
-    return (uint64_t)b->epoch << 32 | warp_epoch * WARP_EPOCH | b->current;
+    return (uint64_t)b->epoch << 32 | warp_epoch * WARP_EPOCH | b->face.current;
 }
 
 /* No barrier that both passed lies between the access of the tag and mine. */
@@ -66,7 +67,7 @@ static inline struct shadow *shadow_of(const void *p, uint32_t bytes,
                                        enum emulation_access access, struct place at)
 {
     struct block *b = the_block;
-    uint64_t offset = (uint64_t)((const uint8_t *)p - b->shared);
+    uint64_t offset = (uint64_t)((const uint8_t *)p - b->face.shared);
     if (offset > b->launch->shared_bytes || bytes > b->launch->shared_bytes - offset)
         refuse_access("goes outside", p, at);
     if (offset % bytes)

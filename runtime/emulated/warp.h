@@ -47,3 +47,8 @@ static float exchange_float(float x, uint32_t source, struct place at)
     memcpy(&x, &w.result, 4);
     return x;
 }
+
+static void sync_warp(struct place at)
+{
+    meet_warp(meet_sync, NULL, at);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands between a kernel's text and the machine that it runs on here: the text is compiled by the
+   host compiler as an object of its own, which is quick, and calls the machine through a table; the
+   machine is part of the library. Both sides include this file. */
+#pragma once
+#include <stdint.h>
+
+/* Of the text: for messages, and to tell one access from another. */
+struct place {
+    const char *function;
+    int line;
+};
+
+#define HERE ((struct place){__func__, __LINE__})
+
+/* All but the last two are told what the running thread does; they come back when it may go on. Values
+   of 16 bits are halves in bf16, or with `f16` in that. */
+struct emulation_machine {
+    void (*barrier)(struct place at);
+    void (*sync_warp)(struct place at);
+    float (*exchange)(float x, uint32_t source, struct place at); /* that lane's x */
+    uint32_t (*reduce_or)(uint32_t x, struct place at);           /* of all lanes */
+    void (*watch_read)(const void *p, uint32_t bytes, struct place at);
+    void (*watch_write)(const void *p, uint32_t bytes, struct place at);
+    void (*multiply)(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, uint32_t f16,
+                     struct place at); /* 16 x 8 += 16 x 16 by 16 x 8 */
+    void (*multiply_tf32)(float *c, const uint32_t *a, uint32_t b0, uint32_t b1,
+                          struct place at);
+    void (*load_matrices)(uint32_t *r, const void *row, uint32_t transposed, struct place at);
+    void (*start_copy)(void *to, const void *from, uint32_t there, struct place at);
+    void (*commit_copies)(void);
+    void (*await_copies)(uint32_t left); /* all groups but the newest `left` */
+    uint32_t (*half_from)(float x, uint32_t f16);
+    float (*float_from)(uint32_t half, uint32_t f16);
+    uint32_t (*tf32_from)(float x);
+    float (*exp2)(float x);
+    float (*log2)(float x);
+};
+
+/* A block as its text sees it. */
+struct emulation_face {
+    uint32_t current, block, blocks; /* running thread; number of the block, and of all */
+    uint8_t *shared;
+    const struct emulation_machine *machine;
+};
+
+/* The object's one function beside its entries: a thread of the block begins. */
+typedef void emulation_enter_fn(const struct emulation_face *f, void *entry, const void *args);
