@@ -65,7 +65,7 @@ static void block_backward(const struct strip *t, struct block *b, float *missin
         panels_gradient(t, b, missing);
     else
         block_gradient(t, b);
-    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, 0);
     if (!t->transposed) {
         soft_gradient(t, b);
         return;
@@ -75,25 +75,16 @@ static void block_backward(const struct strip *t, struct block *b, float *missin
         block_drop(t, b);
     if (dropping(t) || SOFT == ABI_SOFT_SCALE)
         weights_round(t, b);
-    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[1]);
-}
-
-static void backward_resume(const struct strip *t, u32 sums, float *missing)
-{
-    for (u32 r = 0; r < t->item->rows; r++) {
-        if (!row_resumed(t, r))
-            continue;
-        for (u32 k = 0; k < sums; k++)
-            partial_add(t, k, r, 1, 1);
-        missing[r] += partial_numbers(t, r)[0];
-    }
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 1);
 }
 
 static void strip_backward(struct strip *t)
 {
     u32 blocks = 0, late = DELTA_LATE && !t->transposed;
     const u32 sums = late || t->transposed ? 2 : 1;
-    float missing[STRIP_ROWS] = {0};
+    float missing[STRIP_ROWS];
+    for (u32 r = 0; r < STRIP_ROWS; r++)
+        missing[r] = row_resumed(t, r) ? partial_numbers(t, r)[0] : 0;
     if (DELTA_FIRST && !t->transposed && strip_deltas_first(t)) {
         block_backward(t, t->blocks, missing);
         return;
@@ -114,10 +105,10 @@ static void strip_backward(struct strip *t)
             if (late)
                 late_block(t, b, missing);
         }
+        for (u32 k = 0; k < sums; k++)
+            strip_begin_sums(t, k);
         if (t->item->partial)
             partial_leave(t, sums, missing, missing);
-        if (t->item->resume[0])
-            backward_resume(t, sums, missing);
         if (late && !t->item->partial)
             late_finish(t, missing);
         return;
@@ -177,9 +168,9 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
         strip_expect(&t, &s->a->q, &s->a->d_q);
         strip_expect(&t, &s->a->d_o, 0);
         gathers_expect(&t, item_after(&t));
-        strip_clear_sums(&t, 0);
+        strip_open_sums(&t, 0);
         if (DELTA_LATE)
-            strip_clear_sums(&t, 1);
+            strip_open_sums(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
         strip_backward(&t);
@@ -205,8 +196,8 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
         strip_expect(&t, &s->a->k, &s->a->d_k);
         strip_expect(&t, &s->a->v, &s->a->d_v);
         gathers_expect(&t, item_after(&t));
-        strip_clear_sums(&t, 0);
-        strip_clear_sums(&t, 1);
+        strip_open_sums(&t, 0);
+        strip_open_sums(&t, 1);
         strip_backward(&t);
     }
     expect_rows(&x, x.rows);

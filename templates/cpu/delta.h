@@ -56,7 +56,7 @@ static void late_block(const struct strip *t, struct block *b, float *missing)
             sum += load(&b->slope[r][c]);
         missing[r] += sum_lanes(sum);
     }
-    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, t->m->sums[1]);
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, 1);
 }
 
 static void late_finish(const struct strip *t, const float *missing)
@@ -148,7 +148,7 @@ static void whole_backward(const struct strip *t, struct block *b)
         for (u32 k = 0; k < rows; k++)
             row_whole_slopes(b, first + k, splat(delta[k]));
     }
-    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, t->m->sums[0]);
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, 0);
 }
 
 static int strip_whole(const struct strip *t)

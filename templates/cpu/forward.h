@@ -45,11 +45,12 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         strip_take(&t, &s->a->q, t.factor, 0);
         strip_expect(&t, &s->a->q, &s->a->o);
         gathers_expect(&t, item_after(&t));
-        strip_clear_sums(&t, 0);
+        strip_open_sums(&t, 0);
         if (IS_SOFTMAX)
             softmax_forward(&t);
         else
             sparsegen_forward(&t);
+        strip_begin_sums(&t, 0);
     }
     expect_rows(&x, x.rows);
     if (item->partial)

@@ -102,7 +102,7 @@ static void panel_keep(const struct strip *t, struct block *b, const struct grou
 /* Sums over the columns of groups from `k` that belong together; returns the next group. */
 #if AMX
 static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
-                      const float (*weight)[SCORE_STRIDE], u32 operand, float *sums)
+                      const float (*weight)[SCORE_STRIDE], u32 operand, u32 which)
 {
     struct sums_step step[WEIGHT_STRIDE / TILE];
     u32 steps = 0, kept = 0, live = b->group[k].live;
@@ -117,12 +117,13 @@ static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
         step[steps++] = (struct sums_step){g->at, pairs};
     }
     const u16 *rounded = b->weight[weight != (const float(*)[SCORE_STRIDE])b->score][0];
-    sums_product(sums, rounded, step, steps, live);
+    sums_product(t->m->sums[which][0], rounded, step, steps, live, t->m->blank[which]);
+    t->m->blank[which] = 0;
     return k;
 }
 #else
 static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
-                      const float (*weight)[SCORE_STRIDE], u32 operand, float *sums)
+                      const float (*weight)[SCORE_STRIDE], u32 operand, u32 which)
 {
     enum { MOST = 256 };
     const struct group *g = &b->group[k];
@@ -133,7 +134,8 @@ static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
             break;
         width += n->width;
     }
-    sums_product(sums, weight[0] + g->at, &t->operand[operand], g->first, width, g->live);
+    sums_product(t->m->sums[which][0], weight[0] + g->at, &t->operand[operand], g->first, width,
+                 g->live);
     return k;
 }
 #endif

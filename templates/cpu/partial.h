@@ -27,12 +27,14 @@ INLINE int row_resumed(const struct strip *t, u32 r)
 static void partial_expect(const struct strip *t, u32 sums)
 {
     enum { LINE = 16 };
-    if (!t->item->partial && !t->item->resume[0])
+    if (!t->item->partial)
         return;
-    for (u32 k = 0; k < sums; k++)
-        for (u32 r = 0; r < t->item->rows; r++)
+    for (u32 k = 0; k < sums; k++) {
+        const float *row = partial_sums(t, k, 0);
+        for (u32 r = 0; r < t->item->rows; r++, row += (u64)t->item->step * WIDTH)
             for (u32 d = 0; d < WIDTH; d += LINE)
-                __builtin_prefetch(partial_sums(t, k, r) + d, 1);
+                __builtin_prefetch(row + d, 1);
+    }
 }
 
 static void partial_leave(const struct strip *t, u32 sums, const float *first,
@@ -49,13 +51,27 @@ static void partial_leave(const struct strip *t, u32 sums, const float *first,
     }
 }
 
-/* What was left of row r, times a factor, is added to the sums. */
-INLINE void partial_add(const struct strip *t, u32 which, u32 r, float own, float factor)
+/* Sums begin with what a partial item left, with 0 in other rows; with nothing where a product will begin them
+   (block_sums()). */
+static void strip_open_sums(const struct strip *t, u32 which)
 {
-    float *to = t->m->sums[which][r];
-    const float *from = partial_sums(t, which, r);
-    for (u32 d = 0; d < WIDTH; d += LANES)
-        store(to + d, load(to + d) * splat(own) + load(from + d) * splat(factor));
+    float *to = t->m->sums[which][0];
+    t->m->blank[which] = AMX && !t->item->resume[0];
+    for (u32 r = 0; r < t->rows && !t->m->blank[which]; r++, to += WIDTH) {
+        const float *from = partial_sums(t, which, r);
+        const int resumed = row_resumed(t, r);
+        for (u32 d = 0; d < WIDTH; d += LANES)
+            store(to + d, resumed ? load(from + d) : splat(0));
+    }
+}
+
+/* For who needs them now. */
+static void strip_begin_sums(const struct strip *t, u32 which)
+{
+    float *to = t->m->sums[which][0];
+    for (u32 k = 0; k < t->rows * WIDTH && t->m->blank[which]; k += LANES)
+        store(to + k, splat(0));
+    t->m->blank[which] = 0;
 }
 
 #endif

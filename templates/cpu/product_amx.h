@@ -34,23 +34,27 @@ struct sums_step {
 };
 
 INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct sums_step *step,
-                         u32 steps, u32 live, u32 columns)
+                         u32 steps, u32 live, u32 columns, u32 blank)
 {
-    block_load(sums + d, WIDTH, live, columns);
+    if (blank)
+        block_zero(live, columns);
+    else
+        block_load(sums + d, WIDTH, live, columns);
     for (u32 k = 0; k < steps; k++)
         block_step(weights + step[k].at, WEIGHT_STRIDE, step[k].pairs + d,
                    step[k].pairs + d + 16, WIDTH, live, columns);
     block_store(sums + d, WIDTH, live, columns);
 }
 
+/* blank: nothing is in the sums yet. */
 static void sums_product(float *sums, const u16 *weights, const struct sums_step *step,
-                         u32 steps, u32 live)
+                         u32 steps, u32 live, u32 blank)
 {
     u32 d = 0;
     for (; d + 32 <= WIDTH; d += 32)
-        sums_columns(sums, weights, d, step, steps, live, 2);
+        sums_columns(sums, weights, d, step, steps, live, 2, blank);
     if (d < WIDTH)
-        sums_columns(sums, weights, d, step, steps, live, 1);
+        sums_columns(sums, weights, d, step, steps, live, 1, blank);
 }
 
 #endif

@@ -48,14 +48,24 @@ static void block_scores(const struct strip *t, struct block *b)
     block_close(t, b);
 }
 
-/* sums += weight x rows of the operand. */
-static void block_sums(const struct strip *t, const struct block *b,
-                       const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
+/* Sums that nothing is in yet: may a product of this group begin them? */
+INLINE int group_begins(const struct strip *t, const struct group *g)
 {
+    return AMX && (g->kind == GROUP_PANEL || g->kind == GROUP_COLUMNS) &&
+           !(t->live_blocks & ~g->live);
+}
+
+/* sums[which] += weight x rows of the operand. */
+static void block_sums(const struct strip *t, const struct block *b,
+                       const float (*weight)[SCORE_STRIDE], u32 operand, u32 which)
+{
+    float(*sums)[WIDTH] = t->m->sums[which];
+    if (b->groups && !group_begins(t, b->group))
+        strip_begin_sums(t, which);
     for (u32 k = 0; k < b->groups;) {
         const struct group *g = &b->group[k];
         if (g->kind == GROUP_PANEL || (AMX && g->kind == GROUP_COLUMNS))
-            k = panel_sums(t, b, k, weight, operand, sums[0]);
+            k = panel_sums(t, b, k, weight, operand, which);
 #if !AMX
         else if (g->kind == GROUP_COLUMNS)
             columns_sums(t, b, &b->group[k++], weight, operand, sums);

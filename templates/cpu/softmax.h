@@ -96,34 +96,13 @@ static void softmax_finish(struct strip_memory *m)
     }
 }
 
-/* Two softmaxes of the same row become one, under the larger m. */
-static void softmax_resume(const struct strip *t)
-{
-    struct strip_memory *m = t->m;
-    float largest[STRIP_ROWS], total[STRIP_ROWS], own[STRIP_ROWS], other[STRIP_ROWS];
-    for (u32 r = 0; r < STRIP_ROWS; r++) {
-        largest[r] = row_resumed(t, r) ? partial_numbers(t, r)[0] : -INFINITY_F;
-        total[r] = row_resumed(t, r) ? partial_numbers(t, r)[1] : 0;
-    }
-    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
-        vec x = load(m->largest + r), y = load(largest + r), now = larger(y, x);
-        vec base = pick_or_zero((ivec)(now > splat(-INFINITY_F)), now);
-        vec a = exp2_vec(x - base), b = exp2_vec(y - base);
-        store(m->largest + r, now);
-        store(m->total + r, load(m->total + r) * a + load(total + r) * b);
-        store(own + r, a);
-        store(other + r, b);
-    }
-    for (u32 r = 0; r < t->item->rows; r++)
-        if (row_resumed(t, r))
-            partial_add(t, 0, r, own[r], other[r]);
-}
-
-static void softmax_begin(struct strip_memory *m)
+/* Rows that are resumed go on from where they were left. */
+static void softmax_begin(const struct strip *t)
 {
     for (u32 r = 0; r < STRIP_ROWS; r++) {
-        m->largest[r] = -INFINITY_F;
-        m->total[r] = 0;
+        const float *left = row_resumed(t, r) ? partial_numbers(t, r) : 0;
+        t->m->largest[r] = left ? left[0] : -INFINITY_F;
+        t->m->total[r] = left ? left[1] : 0;
     }
 }
 
@@ -142,15 +121,13 @@ static void softmax_whole(struct strip *t, struct block *b, int first)
 static void softmax_forward(struct strip *t)
 {
     struct block *b = t->blocks;
-    softmax_begin(t->m);
+    softmax_begin(t);
     partial_expect(t, 1);
-    for (int first = 1; block_next(t, b); first = 0) {
+    for (int first = !t->item->resume[0]; block_next(t, b); first = 0) {
         if (!softmax_flow(t, b))
             softmax_whole(t, b, first);
-        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
+        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 0);
     }
-    if (t->item->resume[0])
-        softmax_resume(t);
     if (!t->item->partial)
         softmax_finish(t->m);
 }

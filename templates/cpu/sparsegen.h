@@ -85,7 +85,7 @@ static void sparsegen_forward(struct strip *t)
         block_scale(t, b);
         if (dropping(t))
             block_drop(t, b);
-        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, t->m->sums[0]);
+        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 0);
     }
 }
 

@@ -58,6 +58,7 @@ struct gathered {
 struct strip_memory {
     float row[2][STRIP_ROWS][WIDTH];              /* the strip's rows: for S (scaled), for dP */
     float sums[2][STRIP_ROWS][WIDTH];             /* O; dQ; dK, dV */
+    u32 blank[STRIP_ROWS];                        /* bool: nothing is in sums[0], [1] yet */
     float largest[STRIP_ROWS], total[STRIP_ROWS]; /* online softmax: m (base 2), l */
 #if !AMX
     float gather[WIDTH][GATHER_STRIDE]; /* a group of columns, transposed or as rows */
@@ -295,13 +296,6 @@ static void strip_expect(const struct strip *t, const struct abi_tensor *from,
         expect_add(t->expected, &t->s, from, next->row0, next->step, next->rows);
     if (to && !item->partial && !rows_streamed(&t->s, to))
         expect_add(t->expected, &t->s, to, item->row0, item->step, item->rows);
-}
-
-static void strip_clear_sums(const struct strip *t, u32 which)
-{
-    float *sums = t->m->sums[which][0];
-    for (u32 k = 0; k < t->rows * WIDTH; k += LANES)
-        store(sums + k, splat(0));
 }
 
 #endif
