@@ -49,21 +49,20 @@ static enum operand_kind gathered_operand(const struct strip *t, u32 operand)
 }
 
 /* Row k of the group, zeros beyond its width. */
-INLINE const u16 *gathered_row(const struct strip *t, const struct gathered *x,
-                               enum operand_kind o, u32 k)
+INLINE const u16 *gathered_row(const struct half_rows *from, const struct gathered *x, u32 k)
 {
-    return half_row(&t->s, o, k < x->width ? x->column[k] : 0xffffffff);
+    return half_row(from, k < x->width ? x->column[k] : 0xffffffff);
 }
 
 /* Its columns as panels of 16 columns, for scores. */
 static const float *gathered_panels(const struct strip *t, const struct group *g, u32 operand)
 {
     struct gathered *x = gathered_find(t, g);
-    const enum operand_kind o = gathered_operand(t, operand);
+    const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
     for (u32 k = 0; !(x->panels >> operand & 1) && k < TILE; k += MATRIX_COLS) {
         const float *row[MATRIX_COLS];
         for (u32 i = 0; i < MATRIX_COLS; i++)
-            row[i] = (const float *)(const void *)gathered_row(t, x, o, k + i);
+            row[i] = (const float *)(const void *)gathered_row(&from, x, k + i);
         panel_of_rows(row, x->panel[operand] + k * (DEPTH / 2));
     }
     x->panels |= 1u << operand;
@@ -74,9 +73,9 @@ static const float *gathered_panels(const struct strip *t, const struct group *g
 static const u32 *gathered_pairs(const struct strip *t, const struct group *g, u32 operand)
 {
     struct gathered *x = gathered_find(t, g);
-    const enum operand_kind o = gathered_operand(t, operand);
+    const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
     for (u32 k = 0; !(x->pairs >> operand & 1) && k < TILE; k += 2)
-        pair_of_rows(gathered_row(t, x, o, k), gathered_row(t, x, o, k + 1),
+        pair_of_rows(gathered_row(&from, x, k), gathered_row(&from, x, k + 1),
                      x->pair[operand] + k / 2 * WIDTH);
     x->pairs |= 1u << operand;
     return x->pair[operand];

@@ -114,17 +114,6 @@ INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
            !(((u64)t->data | (u64)(t->batch | t->row | t->head) * ELEMENT_BYTES) % LINE);
 }
 
-/* Asks for row i: a row is a page or so from the next, where no hardware looks ahead. */
-INLINE void row_expect(const struct sequence *s, const struct abi_tensor *t, u32 i, int write)
-{
-    const u8 *row = (const u8 *)t->data + element_at(s, t, i) * ELEMENT_BYTES;
-    for (u32 at = 0; at < HEAD_DIM * ELEMENT_BYTES; at += 64)
-        if (write)
-            __builtin_prefetch(row + at, 1);
-        else
-            __builtin_prefetch(row + at, 0);
-}
-
 /* HEAD_DIM elements of row i times a factor, as WIDTH floats. */
 INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
                      float *restrict to)

@@ -10,12 +10,31 @@ INLINE u32 matrix_columns(const struct sequence *s)
     return (s->length + TILE - 1) / TILE * TILE + MATRIX_COLS;
 }
 
-/* A row's words of two features, or null beyond the length. */
-INLINE const u16 *half_row(const struct sequence *s, enum operand_kind k, u32 i)
+/* An operand's rows as they came. */
+struct half_rows {
+    const u16 *first;
+    i64 stride;
+    u32 length; /* rows at or beyond it are zero */
+};
+
+static struct half_rows half_rows_of(const struct sequence *s, enum operand_kind k)
+{
+    const struct abi_tensor *t = operand_tensor(s->a, k);
+    return (struct half_rows){(const u16 *)t->data + element_at(s, t, 0), t->row, s->length};
+}
+
+INLINE const u16 *half_row(const struct half_rows *x, u32 i)
 {
     static const u16 zero[HEAD_DIM];
-    const struct abi_tensor *t = operand_tensor(s->a, k);
-    return i < s->length ? (const u16 *)t->data + element_at(s, t, i) : zero;
+    return i < x->length ? x->first + i * x->stride : zero;
+}
+
+/* Asks for row i: a row is a page or so from the next, where no hardware looks ahead. */
+INLINE void half_row_expect(const struct half_rows *x, u32 i)
+{
+    const u16 *row = x->first + i * x->stride;
+    for (u32 d = 0; d < HEAD_DIM; d += 32)
+        __builtin_prefetch(row + d);
 }
 
 /* Two vectors to one by lanes of 32 bits (UNPACK), of 64 (PAIR) and of 128 (QUARTER: two of each). */
@@ -74,15 +93,16 @@ enum { AHEAD = 32 }; /* rows that are asked for before it is their turn */
 
 static void panels_pack(const struct sequence *s, enum operand_kind k)
 {
+    const struct half_rows from = half_rows_of(s, k);
     const u32 expected = tensors_far(s) ? s->length : 0;
     float *to = pack_panels(s, k);
     for (u32 c = 0; c < matrix_columns(s); c += MATRIX_COLS, to += MATRIX_COLS * DEPTH / 2) {
         const float *row[MATRIX_COLS];
         for (u32 r = 0; r < MATRIX_COLS; r++)
-            row[r] = (const float *)(const void *)half_row(s, k, c + r);
+            row[r] = (const float *)(const void *)half_row(&from, c + r);
         for (u32 r = AHEAD; r < AHEAD + MATRIX_COLS; r++)
             if (c + r < expected)
-                row_expect(s, operand_tensor(s->a, k), c + r, 0);
+                half_row_expect(&from, c + r);
         panel_of_rows(row, to);
     }
 }
@@ -97,25 +117,26 @@ INLINE void pair_of_rows(const u16 *low, const u16 *high, u32 *to)
 
 static void pairs_pack(const struct sequence *s, enum operand_kind k)
 {
+    const struct half_rows from = half_rows_of(s, k);
     const u32 expected = tensors_far(s) ? s->length : 0;
     u32 *to = pack_pairs(s, k);
     for (u32 i = 0; i < matrix_columns(s); i += 2, to += WIDTH) {
-        const u16 *low = half_row(s, k, i), *high = half_row(s, k, i + 1);
         if (i + 1 + AHEAD < expected) {
-            row_expect(s, operand_tensor(s->a, k), i + AHEAD, 0);
-            row_expect(s, operand_tensor(s->a, k), i + 1 + AHEAD, 0);
+            half_row_expect(&from, i + AHEAD);
+            half_row_expect(&from, i + 1 + AHEAD);
         }
-        pair_of_rows(low, high, to);
+        pair_of_rows(half_row(&from, i), half_row(&from, i + 1), to);
     }
 }
 
 static void rows_copy(const struct sequence *s, enum operand_kind k)
 {
+    const struct half_rows from = half_rows_of(s, k);
     float *to = pack_rows(s, k);
     for (u32 i = 0; i < s->length; i++, to += HEAD_DIM / 2) {
-        const float *from = (const float *)(const void *)half_row(s, k, i);
+        const float *row = (const float *)(const void *)half_row(&from, i);
         for (u32 d = 0; d < HEAD_DIM / 2; d += 8)
-            *(oct_at *)(to + d) = *(const oct_at *)(from + d);
+            *(oct_at *)(to + d) = *(const oct_at *)(row + d);
     }
 }
 
