@@ -5,9 +5,8 @@
    for. Pairs that cannot be are in a table, and one that is there nonetheless is an error too. The full
    product: `covering_cuda_test --full` (weeks: take a slice with --full K/N); --seed S draws other rows;
    --list names each. */
-#include "masks/load.h"
+#include "tests/kernels/covering.h"
 #include "tests/kernels/cuda_fixture.h"
-#include "tests/kernels/pairs.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,23 +16,7 @@
 #include <cmocka.h>
 
 /* What is chosen, then what plans have: a value of TRAIT is one of enum trait. */
-enum factor {
-    FAMILY,
-    TRANSFORM,
-    SOFT,
-    DROPOUT,
-    PASS,
-    BATCH,
-    LAYERS,
-    LAYOUT,
-    CROP,
-    SCALE,
-    DIM,
-    MASK,
-    OTHER,
-    FACTORS,
-    TRAIT = FACTORS
-};
+enum factor { FAMILY = KERNEL, OTHER = OWN, FACTORS, TRAIT = FACTORS };
 
 enum family { FLOAT, TF32, SHORT_BF16, SHORT_F16, STREAM_BF16, STREAM_F16, FAMILIES };
 static const char *const family_names[] = {"float",     "tf32",        "short bf16",
@@ -42,7 +25,6 @@ static const enum abi_dtype dtypes[] = {ABI_F32, ABI_TF32, ABI_BF16,
                                         ABI_F16, ABI_BF16, ABI_F16};
 /* Those that templates are compiled for, and those that are padded to 16 in the same text. */
 static const uint32_t dims[] = {32, 64, 80, 96, 128, 256, 16, 40, 72, 200};
-static const char *const batch_names[] = {"whole", "ragged", "packed", "packed ragged"};
 
 static const char *const factor_names[] = {
     "family", "transform", "soft mask", "dropout", "pass", "batch",      "layers",
@@ -111,7 +93,7 @@ enum {
 /* What a plan cannot have together, and why. Factor TRAIT: other traits. */
 static const struct never {
     enum trait trait;
-    enum factor factor;
+    uint32_t factor;
     uint32_t values; /* bits */
     const char *why;
 } nevers[] = {
@@ -135,12 +117,9 @@ static const struct never {
 /* clang-format on */
 
 struct state {
-    struct pairs pairs;
+    struct covering covering;
     bool trait[TRAITS][FACTORS + 1][PAIRS_VALUES]; /* seen together; last: with other traits */
-    uint64_t seed;
     uint32_t runs;
-    uint32_t part, parts; /* of the full product; 0 parts: the covering array */
-    bool list;
 };
 
 /* ---- a row as a kernel ---- */
@@ -171,15 +150,7 @@ static uint32_t length_of(const struct pairs_row *r)
 
 static struct features make_features(const struct pairs_row *r)
 {
-    return (struct features){
-        .dtype = dtypes[r->value[FAMILY]],
-        .transform = r->value[TRANSFORM] ? ABI_SPARSEGEN : ABI_SOFTMAX,
-        .lambda = r->value[TRANSFORM] ? -4 : 0,
-        .head_dim = dims[r->value[DIM]],
-        .dropout = r->value[DROPOUT] != 0,
-        .backward = r->value[PASS] == 0,
-        .soft = (enum abi_soft)r->value[SOFT],
-    };
+    return covering_features(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
 }
 
 static const char *other_of(const struct pairs_row *r)
@@ -188,25 +159,9 @@ static const char *other_of(const struct pairs_row *r)
     return s->with ? s->with : others[r->value[OTHER]];
 }
 
-static struct pattern *make_pattern(const char *name, uint32_t n)
-{
-    struct error e = {0};
-    struct mask_request request = {.name = name, .n = n, MASK_REQUEST_DEFAULTS};
-    struct mask *one = mask_load(&request, NULL, &e);
-    if (!one)
-        fail_msg("%s n=%u: %s", name, n, e.text);
-    struct pattern *p = pattern_copy(one->pattern[0]);
-    mask_destroy(one);
-    return p;
-}
-
 static struct mask *make_mask(const struct pairs_row *r)
 {
-    const uint32_t n = length_of(r), layers = 1 + r->value[LAYERS];
-    struct pattern *given[4];
-    for (uint32_t k = 0; k < 2 * layers; k++)
-        given[k] = make_pattern(k % 2 == k / 2 ? shapes[r->value[MASK]].mask : other_of(r), n);
-    return mask_new(layers, 2, given, "covering");
+    return covering_mask(r, shapes[r->value[MASK]].mask, other_of(r), length_of(r));
 }
 
 static struct kernel_case make_case(const struct pairs_row *r, const struct mask *m)
@@ -221,13 +176,9 @@ static struct kernel_case make_case(const struct pairs_row *r, const struct mask
 static void name_row(const struct pairs_row *r, char *ret, size_t room)
 {
     const struct features f = make_features(r);
-    snprintf(ret, room, "%s %s%s soft %s D=%u %s, %s n=%u%s %s%s layout %u layers %u%s",
-             family_names[r->value[FAMILY]], f.transform ? "sparsegen" : "softmax",
-             f.dropout ? " dropout" : "", soft_name(f.soft), f.head_dim,
-             shapes[r->value[MASK]].mask, other_of(r), length_of(r),
-             r->value[CROP] ? " cropped" : "", batch_names[r->value[BATCH]],
-             r->value[SCALE] ? " scale -0.4" : "", r->value[LAYOUT], 1 + r->value[LAYERS],
-             f.backward ? "" : " forward alone");
+    char masks[120];
+    snprintf(masks, sizeof masks, "%s, %s", shapes[r->value[MASK]].mask, other_of(r));
+    covering_name(r, &f, length_of(r), family_names[r->value[FAMILY]], masks, ret, room);
 }
 
 /* ---- what the plan has ---- */
@@ -289,27 +240,19 @@ static void check_family(const struct pairs_row *r, const struct launch_record *
                 !strncmp(l->backward[0].entry, "attention_short_", 16) == is_short(r));
 }
 
-static void run_row(struct state *s, const struct pairs_row *r)
+static void run_row(void *context, const struct pairs_row *r)
 {
-    char name[200];
+    struct state *s = context;
+    char name[240];
     bool has[TRAITS];
+    int32_t lengths[3];
     struct mask *m = make_mask(r);
     const struct kernel_case c = make_case(r, m);
     struct maskc_kernel *k = must_load_text(&c);
     check_family(r, &k->artifact->target[0].launch);
-    struct problem p = fixture_problem(k);
-    p.length -= r->value[CROP] ? p.length / 4 : 0;
-    const int32_t n = (int32_t)p.length, lengths[][2] = {{n, n}, {n, (n + 1) / 2}};
-    const bool packed = r->value[BATCH] >= 2;
-    p.layer = r->value[LAYERS];
-    p.batch = 2;
-    p.lengths = r->value[BATCH] ? lengths[r->value[BATCH] % 2] : NULL;
-    p.packed = packed;
-    p.layout = r->value[LAYOUT];
-    p.scale = r->value[SCALE] ? -0.4 : 0;
-    p.dropout = r->value[DROPOUT] ? 0.2 : 0;
+    struct problem p = covering_problem(r, k->artifact->mask, &c.features, lengths);
     name_row(r, name, sizeof name);
-    if (s->list)
+    if (s->covering.list)
         print_message("%s\n", name);
     emulated_set_seed(1 + s->runs++);
     must_hold(k, &p, name);
@@ -337,7 +280,7 @@ static const char *never_why(uint32_t t, uint32_t f, uint32_t v)
 
 static uint32_t values_of(const struct state *s, uint32_t f)
 {
-    return f == TRAIT ? TRAITS : s->pairs.values[f];
+    return f == TRAIT ? TRAITS : s->covering.pairs.values[f];
 }
 
 /* Whether a row has the value, which may be a trait, or all values. */
@@ -359,11 +302,11 @@ static void look_for(struct state *s, uint32_t t, uint32_t f, uint32_t v)
     bool has[TRAITS];
     struct pairs_row r;
     for (int k = 0, tried = 0; k < TRIES && tried < MOST && !s->trait[t][f][v]; k++) {
-        uint32_t mask = pairs_draw(&s->pairs, s->pairs.values[MASK]);
+        uint32_t mask = pairs_draw(&s->covering.pairs, s->covering.pairs.values[MASK]);
         if (was_seen(s, t) && !s->trait[t][MASK][mask])
             continue; /* others are known to show it */
-        if (!pairs_row_with(&s->pairs, MASK, mask, f == TRAIT ? MASK : f, f == TRAIT ? mask : v,
-                            &r))
+        if (!pairs_row_with(&s->covering.pairs, MASK, mask, f == TRAIT ? MASK : f,
+                            f == TRAIT ? mask : v, &r))
             continue;
         find_traits(&r, has);
         tried++;
@@ -379,7 +322,7 @@ static void test_pairs(void **state)
     uint32_t wrong = 0, asked = 0, never = 0;
     for (uint32_t k = 0; k < COUNT(pinned); k++)
         run_row(s, &pinned[k]);
-    while (pairs_next(&s->pairs, &r))
+    while (pairs_next(&s->covering.pairs, &r))
         run_row(s, &r);
     const uint32_t chosen = s->runs;
     for (uint32_t t = 0; t < TRAITS; t++)
@@ -399,34 +342,23 @@ static void test_pairs(void **state)
     print_message(
         "seed %llu: %u rows, %u pairs that are chosen; %u more rows, %u pairs with what a "
         "plan has, %u that cannot be\n",
-        (unsigned long long)s->seed, chosen, pairs_seen(&s->pairs), s->runs - chosen, asked,
-        never);
+        (unsigned long long)s->covering.seed, chosen, pairs_seen(&s->covering.pairs),
+        s->runs - chosen, asked, never);
     assert_int_equal(wrong, 0);
 }
 
 static void test_full(void **state)
 {
     struct state *s = *state;
-    const uint64_t count = pairs_product(&s->pairs);
-    for (uint64_t at = count * s->part / s->parts; at < count * (s->part + 1) / s->parts;
-         at++) {
-        struct pairs_row r = pairs_at(&s->pairs, at);
-        if (allows(&r))
-            run_row(s, &r);
-    }
+    covering_full(&s->covering, s, run_row);
 }
 
 static void set_up(struct state *s)
 {
-    uint32_t *values = s->pairs.values;
-    s->pairs.factors = FACTORS;
-    s->pairs.random = s->seed;
-    s->pairs.allows = allows;
-    for (int k = 0; k < FACTORS; k++)
-        values[k] = 2;
+    uint32_t *values = s->covering.pairs.values;
+    covering_start(&s->covering, FACTORS);
+    s->covering.pairs.allows = allows;
     values[FAMILY] = FAMILIES;
-    values[SOFT] = values[LAYOUT] = 3;
-    values[BATCH] = COUNT(batch_names);
     values[DIM] = COUNT(dims);
     values[MASK] = COUNT(shapes) - PINNED;
     values[OTHER] = COUNT(others);
@@ -434,25 +366,14 @@ static void set_up(struct state *s)
 
 int main(int argc, char **argv)
 {
-    struct state s = {.seed = 1};
-    for (int k = 1; k < argc; k++)
-        if (!strcmp(argv[k], "--seed") && k + 1 < argc)
-            s.seed = strtoull(argv[++k], NULL, 10);
-        else if (!strcmp(argv[k], "--list"))
-            s.list = true;
-        else if (!strcmp(argv[k], "--full")) {
-            s.parts = 1;
-            if (k + 1 < argc && sscanf(argv[k + 1], "%u/%u", &s.part, &s.parts) == 2)
-                k++;
-        } else
-            return fprintf(stderr,
-                           "usage: covering_cuda_test [--seed S] [--list] [--full [K/N]]\n"),
-                   2;
-    if (s.parts ? s.part >= s.parts : s.part)
-        return fprintf(stderr, "--full K/N: 0 <= K < N is expected\n"), 2;
+    struct state s = {.runs = 0};
+    int code = covering_options(&s.covering, "covering_cuda_test", argc, argv);
+    if (code)
+        return code;
     set_up(&s);
     const struct CMUnitTest pairs[] = {cmocka_unit_test_prestate(test_pairs, &s)};
     const struct CMUnitTest full[] = {cmocka_unit_test_prestate(test_full, &s)};
-    return s.parts ? cmocka_run_group_tests_name("full product on CUDA", full, NULL, NULL)
-                   : cmocka_run_group_tests_name("covering on CUDA", pairs, NULL, NULL);
+    return s.covering.parts
+               ? cmocka_run_group_tests_name("full product on CUDA", full, NULL, NULL)
+               : cmocka_run_group_tests_name("covering on CUDA", pairs, NULL, NULL);
 }

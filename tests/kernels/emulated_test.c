@@ -37,6 +37,23 @@ static void test_gallery(void **state)
     assert_true(count >= 12);
 }
 
+/* One query, and lengths about one tile. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    static const uint32_t lengths[] = {1, 31, 32, 33};
+    for (uint32_t k = 0; k < 8; k++) {
+        struct kernel_case c = {"causal", lengths[k / 2], 2, FEATURES(ABI_F32, 24)};
+        if (k % 2)
+            c.features = (struct features)FEATURES(ABI_TF32, 40, .transform = ABI_SPARSEGEN,
+                                                   .lambda = -4);
+        struct maskc_kernel *kernel = must_load_text(&c);
+        struct problem p = fixture_problem(kernel);
+        must_hold(kernel, &p, c.mask);
+        kernel_unload(kernel);
+    }
+}
+
 /* Masks whose plans have, between them, all kinds of pieces in both directions. */
 static const char *const shapes[] = {"dam-s-example", "blocks(2)|diagonal(-3)",
                                      "rows(5,40)|columns(7)|window(2)", "causal",
@@ -111,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gallery),
+        cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_order_of_threads),
         cmocka_unit_test(test_text_that_does_not_compile),

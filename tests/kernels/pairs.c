@@ -77,6 +77,15 @@ uint32_t pairs_seen(const struct pairs *p)
     return count;
 }
 
+uint32_t pairs_of(const struct pairs *p)
+{
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < p->factors; a++)
+        for (uint32_t b = a + 1; b < p->factors; b++)
+            count += p->values[a] * p->values[b];
+    return count;
+}
+
 uint64_t pairs_product(const struct pairs *p)
 {
     uint64_t count = 1;

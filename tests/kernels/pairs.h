@@ -27,8 +27,9 @@ bool pairs_row_with(struct pairs *p, uint32_t a, uint32_t u, uint32_t b, uint32_
 /* The next row, of some that have the first unseen pair the one with most unseen pairs, all of which
    are seen from now on. Pairs that no allowed row has are passed over. False where none is left. */
 bool pairs_next(struct pairs *p, struct pairs_row *ret);
-/* Pairs that were seen. */
+/* Pairs that were seen, and all that there would be if every row were allowed. */
 uint32_t pairs_seen(const struct pairs *p);
+uint32_t pairs_of(const struct pairs *p);
 /* Rows of the full product, and one of them: the last factors turn fastest. */
 uint64_t pairs_product(const struct pairs *p);
 struct pairs_row pairs_at(const struct pairs *p, uint64_t number);

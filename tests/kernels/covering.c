@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See covering.h. */
+#include "tests/kernels/covering.h"
+#include "masks/load.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static const char *const batch_names[] = {"whole", "ragged", "packed", "packed ragged"};
+
+int covering_options(struct covering *c, const char *name, int argc, char **argv)
+{
+    c->seed = 1;
+    for (int k = 1; k < argc; k++)
+        if (!strcmp(argv[k], "--seed") && k + 1 < argc)
+            c->seed = strtoull(argv[++k], NULL, 10);
+        else if (!strcmp(argv[k], "--list"))
+            c->list = true;
+        else if (!strcmp(argv[k], "--full")) {
+            c->parts = 1;
+            if (k + 1 < argc && sscanf(argv[k + 1], "%u/%u", &c->part, &c->parts) == 2)
+                k++;
+        } else
+            return fprintf(stderr, "usage: %s [--seed S] [--list] [--full [K/N]]\n", name), 2;
+    if (c->parts ? c->part >= c->parts : c->part)
+        return fprintf(stderr, "--full K/N: 0 <= K < N is expected\n"), 2;
+    return 0;
+}
+
+void covering_start(struct covering *c, uint32_t factors)
+{
+    struct pairs *p = &c->pairs;
+    p->factors = factors;
+    p->random = c->seed;
+    for (uint32_t k = 0; k < factors; k++)
+        p->values[k] = 2;
+    p->values[SOFT] = p->values[LAYOUT] = 3;
+    p->values[BATCH] = sizeof batch_names / sizeof *batch_names;
+}
+
+void covering_full(struct covering *c, void *context,
+                   void (*run)(void *context, const struct pairs_row *r))
+{
+    const uint64_t count = pairs_product(&c->pairs), end = count * (c->part + 1) / c->parts;
+    for (uint64_t at = count * c->part / c->parts; at < end; at++) {
+        struct pairs_row r = pairs_at(&c->pairs, at);
+        if (!c->pairs.allows || c->pairs.allows(&r))
+            run(context, &r);
+    }
+}
+
+static struct pattern *make_pattern(const char *name, uint32_t n)
+{
+    struct error e = {0};
+    struct mask_request request = {.name = name, .n = n, MASK_REQUEST_DEFAULTS};
+    struct mask *one = mask_load(&request, NULL, &e);
+    if (!one)
+        fail_msg("%s n=%u: %s", name, n, e.text);
+    struct pattern *p = pattern_copy(one->pattern[0]);
+    mask_destroy(one);
+    return p;
+}
+
+struct mask *covering_mask(const struct pairs_row *r, const char *first, const char *second,
+                           uint32_t n)
+{
+    const uint32_t layers = 1 + r->value[LAYERS];
+    struct pattern *given[4];
+    for (uint32_t k = 0; k < 2 * layers; k++)
+        given[k] = make_pattern(k % 2 == k / 2 ? first : second, n);
+    return mask_new(layers, 2, given, "covering");
+}
+
+struct features covering_features(const struct pairs_row *r, enum abi_dtype dtype,
+                                  uint32_t head_dim)
+{
+    return (struct features){
+        .dtype = dtype,
+        .transform = r->value[TRANSFORM] ? ABI_SPARSEGEN : ABI_SOFTMAX,
+        .lambda = r->value[TRANSFORM] ? -4 : 0,
+        .head_dim = head_dim,
+        .dropout = r->value[DROPOUT] != 0,
+        .backward = r->value[PASS] == 0,
+        .soft = (enum abi_soft)r->value[SOFT],
+    };
+}
+
+struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
+                                const struct features *f, int32_t lengths[3])
+{
+    const uint32_t length = m->n - (r->value[CROP] ? m->n / 4 : 0);
+    const bool ragged = r->value[BATCH] % 2;
+    lengths[0] = (int32_t)length;
+    lengths[1] = (int32_t)(ragged ? (length + 1) / 2 : length);
+    lengths[2] = 0;
+    return (struct problem){
+        .mask = m,
+        .layer = r->value[LAYERS],
+        .batch = 2,
+        .length = length,
+        .head_dim = f->head_dim,
+        .lengths = r->value[BATCH] ? lengths : NULL,
+        .packed = r->value[BATCH] >= 2,
+        .dtype = f->dtype,
+        .transform = f->transform,
+        .lambda = (double)f->lambda,
+        .scale = r->value[SCALE] ? -0.4 : 0,
+        .dropout = r->value[DROPOUT] ? 0.2 : 0,
+        .soft = f->soft,
+        .seed = UINT64_C(0x123456789abcdef),
+        .layout = r->value[LAYOUT],
+        .random_seed = 7,
+    };
+}
+
+void covering_name(const struct pairs_row *r, const struct features *f, uint32_t n,
+                   const char *kernel, const char *masks, char *ret, size_t room)
+{
+    snprintf(ret, room, "%s %s%s soft %s D=%u %s n=%u%s %s%s layout %u layers %u%s", kernel,
+             f->transform ? "sparsegen" : "softmax", f->dropout ? " dropout" : "",
+             soft_name(f->soft), f->head_dim, masks, n, r->value[CROP] ? " cropped" : "",
+             batch_names[r->value[BATCH]], r->value[SCALE] ? " scale -0.4" : "",
+             r->value[LAYOUT], 1 + r->value[LAYERS], f->backward ? "" : " forward alone");
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the covering tests of all devices share: the factors that a launch has whatever it runs on, rows of
+   values as masks, features and problems, and the tests' options. */
+#pragma once
+#include "tests/kernels/pairs.h"
+#include "tools/check/check.h"
+
+/* Two values each but where it is said; a test adds factors of its own from OWN on. */
+enum covering_factor {
+    KERNEL, /* the test's: a family, or a target */
+    TRANSFORM,
+    SOFT, /* 3: enum abi_soft */
+    DROPOUT,
+    PASS,   /* 1: forward alone */
+    BATCH,  /* 4: whole, ragged, packed, packed ragged */
+    LAYERS, /* the second has the masks of two heads swapped */
+    LAYOUT, /* 3 */
+    CROP,   /* to three quarters of the mask */
+    SCALE,  /* 1: below zero */
+    DIM,    /* the test's */
+    MASK,   /* the test's: of head 0 */
+    OWN
+};
+
+struct covering {
+    struct pairs pairs; /* covering_start fills all but what is the test's */
+    uint64_t seed;
+    uint32_t part, parts; /* of the full product; 0 parts: the covering array */
+    bool list;            /* each row is to be named */
+};
+
+/* --seed S, --list, --full [K/N]. 0, or 2 with the usage of `name` printed. */
+int covering_options(struct covering *c, const char *name, int argc, char **argv);
+/* `factors` with two values each, or the numbers above. */
+void covering_start(struct covering *c, uint32_t factors);
+/* `run`s each row of this part of the full product that is allowed. */
+void covering_full(struct covering *c, void *context,
+                   void (*run)(void *context, const struct pairs_row *r));
+
+/* Heads 0 and 1 from expressions, the other way around on a second layer. */
+struct mask *covering_mask(const struct pairs_row *r, const char *first, const char *second,
+                           uint32_t n);
+struct features covering_features(const struct pairs_row *r, enum abi_dtype dtype,
+                                  uint32_t head_dim);
+/* A batch of two; `lengths` are filled and used where it is ragged or packed, the third is 0. */
+struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
+                                const struct features *f, int32_t lengths[3]);
+/* What the row says, after the kernel's and the masks' names. */
+void covering_name(const struct pairs_row *r, const struct features *f, uint32_t n,
+                   const char *kernel, const char *masks, char *ret, size_t room);
