@@ -7,6 +7,7 @@
 #include "model/checkpoint/json.h"
 #include "runtime/artifact/artifact.h"
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 struct mask *model_mask(const char *name, const struct model_config *c, struct error *e)
@@ -50,6 +51,26 @@ static uint64_t hash_mask(const struct mask *m)
     return hash;
 }
 
+static void print_hash(const struct mask *m, char ret[17])
+{
+    snprintf(ret, 17, "%016llx", (unsigned long long)hash_mask(m));
+}
+
+struct mask *model_mask_stored(const char *folder, const struct model_config *c,
+                               bool *ret_changed, struct error *e)
+{
+    char hash[17];
+    char *path = path_join(folder, c->mask);
+    struct mask *m = model_mask(path, c, e);
+    free(path);
+    if (!m)
+        return NULL;
+    const json_t *stored = json_object_get(json_object_get(c->json, "maskc"), "hash");
+    print_hash(m, hash);
+    *ret_changed = json_is_string(stored) && strcmp(json_string_value(stored), hash) != 0;
+    return m;
+}
+
 int model_mask_save(const char *folder, const struct mask *m, const char *transform,
                     struct model_config *c, struct error *e)
 {
@@ -57,7 +78,7 @@ int model_mask_save(const char *folder, const struct mask *m, const char *transf
     char hash[17];
     if (write_mask(folder, m, &name, e) < 0)
         return -1;
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)hash_mask(m));
+    print_hash(m, hash);
     json_object_set_new(c->json, "maskc",
                         json_pack("{s:s, s:s, s:s}", "mask", name, "hash", hash, "transform",
                                   transform ? transform : "softmax"));

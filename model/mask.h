@@ -9,6 +9,11 @@
    layers or for one of them that serves all. Null with *e set. */
 struct mask *model_mask(const char *name, const struct model_config *c, struct error *e);
 
+/* The one that c->mask names, beside config.json in the folder. *ret_changed: it is not the one that
+   model_mask_save left there. */
+struct mask *model_mask_stored(const char *folder, const struct model_config *c,
+                               bool *ret_changed, struct error *e);
+
 /* Writes mask.mask where the mask can be stated exactly, else mask.npy, and sets c->json's "maskc". */
 int model_mask_save(const char *folder, const struct mask *m, const char *transform,
                     struct model_config *c, struct error *e);

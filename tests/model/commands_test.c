@@ -60,6 +60,10 @@ static void from_text_to_a_model(void **state)
     json_t *mask = json_object_get(wide, "mask"), *parts = json_object_get(wide, "parts");
     assert_string_equal(json_string_value(json_object_get(mask, "file")), "mask.mask");
     assert_string_equal(json_string_value(json_object_get(mask, "transform")), "sparsegen=-4");
+    assert_true(fabs(json_number_value(json_object_get(mask, "sparsity")) -
+                     100 * (1 - (64 * 7 - 12) / 4096.)) <
+                1e-9); /* seven a row, but at the corners */
+    assert_true(json_is_false(json_object_get(mask, "changed")));
     assert_int_equal(json_array_size(parts), 3);
     json_decref(wide);
     assert_int_equal(system("mkdir other && touch other/modules.json"), 0);
@@ -69,6 +73,23 @@ static void from_text_to_a_model(void **state)
                             "cmp -s wide/config.json again/config.json && "
                             "cmp -s wide/mask.mask again/mask.mask"),
                      0);
+}
+
+/* Somebody edits the mask; somebody breaks it. */
+static void a_stored_mask_is_looked_at(void **state)
+{
+    (void)state;
+    run(NULL, "convert made -o edited --mask 'window(3)'", "");
+    assert_int_equal(system("echo 'window(4)' > edited/mask.mask"), 0);
+    json_t *json = info("edited");
+    assert_true(json_is_true(json_object_get(json_object_get(json, "mask"), "changed")));
+    json_decref(json);
+    assert_int_equal(system("echo 'window(' > edited/mask.mask"), 0);
+    struct outcome o = shell_run(NULL, "info edited");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, "maskbert: edited/mask.mask:2:1: "));
+    assert_string_equal(o.out, "");
+    outcome_finish(&o);
 }
 
 static void tokenize_prints_a_line_for_each(void **state)
@@ -313,6 +334,7 @@ int main(int count, char **argument)
 {
     const struct CMUnitTest files[] = {
         cmocka_unit_test(from_text_to_a_model),
+        cmocka_unit_test(a_stored_mask_is_looked_at),
         cmocka_unit_test(tokenize_prints_a_line_for_each),
         cmocka_unit_test(threads_change_nothing),
     };

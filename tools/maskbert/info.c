@@ -4,6 +4,7 @@
 #include "model/checkpoint/json.h"
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/weights.h"
+#include "model/mask.h"
 #include "model/tokenizer/tokenizer.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>
@@ -14,6 +15,8 @@ struct model {
     struct weights weights;
     struct tokenizer *tokenizer; /* null: the folder has none */
     struct sentence_settings sentence;
+    struct mask *mask; /* null: the folder has none */
+    bool mask_changed; /* since config.json was written */
     uint64_t parameters;
 };
 
@@ -55,12 +58,23 @@ static json_t *tokenizer_json(const struct tokenizer *t)
                      (int)t->max_length);
 }
 
-static json_t *mask_json(const struct model_config *c)
+/* Of all heads of all layers, in percent. */
+static double sparsity(const struct mask *m)
 {
-    if (!c->mask)
+    double active = 0, heads = (double)m->layers * m->heads;
+    for (uint32_t k = 0; k < m->layers * m->heads; k++)
+        active += (double)m->pattern[m->at[k]]->active;
+    return 100 * (1 - active / ((double)m->n * m->n * heads));
+}
+
+static json_t *mask_json(const struct model *m)
+{
+    const struct model_config *c = &m->config;
+    if (!m->mask)
         return json_null();
-    return json_pack("{s:s, s:s}", "file", c->mask, "transform",
-                     c->mask_transform ? c->mask_transform : "softmax");
+    return json_pack("{s:s, s:s, s:f, s:b}", "file", c->mask, "transform",
+                     c->mask_transform ? c->mask_transform : "softmax", "sparsity",
+                     sparsity(m->mask), "changed", m->mask_changed);
 }
 
 static json_t *sentence_json(const struct sentence_settings *s)
@@ -90,7 +104,7 @@ static void print_json(const struct model *m)
         part_list(&m->weights, ~m->weights.new_parts), "new_parts",
         part_list(&m->weights, m->weights.new_parts), "labels",
         labelled ? label_list(c) : json_array(), "tokenizer", tokenizer_json(m->tokenizer),
-        "mask", mask_json(c), "sentence", sentence_json(&m->sentence), "notes", notes);
+        "mask", mask_json(m), "sentence", sentence_json(&m->sentence), "notes", notes);
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
     printf("\n");
     json_decref(json);
@@ -130,8 +144,10 @@ static void print_text(const struct model *m, const char *folder)
     if (m->sentence.there)
         printf("  sentences: %s pooling%s\n", pooling_name(m->sentence.pooling),
                m->sentence.normalize ? ", normalised" : "");
-    if (c->mask)
-        printf("  mask: %s, %s\n", c->mask, c->mask_transform ? c->mask_transform : "softmax");
+    if (m->mask)
+        printf("  mask: %s, %s, %.1f %% sparse%s\n", c->mask,
+               c->mask_transform ? c->mask_transform : "softmax", sparsity(m->mask),
+               m->mask_changed ? "; it has changed since config.json was written" : "");
 }
 
 static int read_model(const char *folder, struct model *m, struct error *e)
@@ -143,6 +159,11 @@ static int read_model(const char *folder, struct model *m, struct error *e)
     for (uint32_t k = 0; k < m->weights.n_tensors; k++)
         if (m->weights.tensor[k].data)
             m->parameters += m->weights.tensor[k].parameter.count;
+    if (m->config.mask) {
+        m->mask = model_mask_stored(folder, &m->config, &m->mask_changed, e);
+        if (!m->mask)
+            return -1;
+    }
     if (!path_exists(folder, "tokenizer.json") && !path_exists(folder, "vocab.txt"))
         return 0;
     m->tokenizer = tokenizer_load(folder, TOKENIZER_HF, e);
@@ -166,6 +187,7 @@ int command_info(const struct options *o)
         notes_print(&m.weights, o->argument);
     }
     tokenizer_destroy(m.tokenizer);
+    mask_destroy(m.mask);
     weights_finish(&m.weights);
     config_finish(&m.config);
     return r < 0 ? command_fail(&e) : 0;
