@@ -6,6 +6,7 @@
 #include "masks/base/memory.h"
 #include "tests/kernels/cuda_fixture.h"
 #include "tests/kernels/fake_driver.h"
+#include "tests/runtime/launches.h"
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -140,20 +141,11 @@ static void test_launch_only_enqueues(void **state)
     const int64_t heads = k->artifact->mask->heads;
     const struct maskc_tensor t = {memory, 70 * heads * 16, heads * 16, 16};
     for (enum maskc_pass pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
-        struct maskc_launch l = {.pass = pass,
-                                 .batch = 1,
-                                 .query = t,
-                                 .key = t,
-                                 .value = t,
-                                 .out = t,
-                                 .grad_out = t,
-                                 .grad_query = t,
-                                 .grad_key = t,
-                                 .grad_value = t,
-                                 .lse = memory,
-                                 .workspace = memory,
-                                 .workspace_bytes = sizeof memory,
-                                 .stream = memory + 64};
+        struct maskc_launch l = launch_over_one(t, memory);
+        l.pass = pass;
+        l.workspace = memory;
+        l.workspace_bytes = sizeof memory;
+        l.stream = memory + 64;
         const int waits = f->waits, launches = f->launches, allocations = f->allocations;
         const int phases = (int)(pass == MASKC_FORWARD ? k->target->launch.n_forward
                                                        : k->target->launch.n_backward);

@@ -2,6 +2,7 @@
 /* See paper.h. */
 #include "tests/runtime/paper.h"
 #include "masks/base/memory.h"
+#include "tests/runtime/launches.h"
 #include <stdlib.h>
 
 #include <setjmp.h>
@@ -52,18 +53,10 @@ struct paper *paper_new(bool backward)
                                       .code = &b->code};
     b->room = memory_aligned(1 << 20, 1);
     struct maskc_tensor t = {.data = b->room};
-    b->launch = (struct maskc_launch){.pass = backward ? MASKC_BACKWARD : MASKC_FORWARD,
-                                      .batch = BATCH,
-                                      .query = t,
-                                      .key = t,
-                                      .value = t,
-                                      .out = t,
-                                      .grad_out = t,
-                                      .grad_query = t,
-                                      .grad_key = t,
-                                      .grad_value = t,
-                                      .lse = (float *)(void *)b->room,
-                                      .workspace = b->room};
+    b->launch = launch_over_one(t, (float *)(void *)b->room);
+    b->launch.pass = backward ? MASKC_BACKWARD : MASKC_FORWARD;
+    b->launch.batch = BATCH;
+    b->launch.workspace = b->room;
     b->launch.workspace_bytes = maskc_workspace_bytes(&b->kernel, &b->launch);
     return b;
 }

@@ -3,6 +3,7 @@
    are invisible. That all numbers are right is the business of tests/kernels. */
 #include "masks/base/memory.h"
 #include "runtime/kernel.h"
+#include "tests/runtime/launches.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -116,55 +117,14 @@ static void one_kernel_serves_many_threads(void **state)
 
 enum { SEQUENCES = 100 };
 
-/* All tensors of a batch, as one allocation each. */
-struct batch {
-    float *x[8];
-    float *lse;
-};
-
-static struct batch new_batch(uint32_t sequences)
-{
-    struct batch b;
-    for (int t = 0; t < 8; t++) {
-        b.x[t] = memory_aligned((size_t)sequences * ELEMENTS, sizeof(float));
-        for (size_t k = 0; k < (size_t)sequences * ELEMENTS; k++)
-            b.x[t][k] = t < 4 ? (float)((k * 31 + (size_t)t * 17) % 1009) / 1009 - 0.5f : NAN;
-    }
-    b.lse = memory_aligned((size_t)sequences * HEADS * N, sizeof(float));
-    return b;
-}
-
-static void free_batch(struct batch *b)
-{
-    for (int t = 0; t < 8; t++)
-        free(b->x[t]);
-    free(b->lse);
-}
-
-/* Forward and backward over `count` sequences from `first` on; inputs are x[0..3] = q, k, v, dO. */
+/* Both passes over `count` sequences from `first` on. */
 static void run_batch(const struct maskc_kernel *kernel, const struct batch *b, uint32_t first,
                       uint32_t count)
 {
-    const size_t at = (size_t)first * ELEMENTS;
-    struct maskc_launch l = {.batch = count,
-                             .query = {.data = b->x[0] + at},
-                             .key = {.data = b->x[1] + at},
-                             .value = {.data = b->x[2] + at},
-                             .grad_out = {.data = b->x[3] + at},
-                             .out = {.data = b->x[4] + at},
-                             .grad_query = {.data = b->x[5] + at},
-                             .grad_key = {.data = b->x[6] + at},
-                             .grad_value = {.data = b->x[7] + at},
-                             .lse = b->lse + (size_t)first * HEADS * N};
-    for (int pass = 0; pass < 2; pass++) {
-        struct maskc_error error;
-        l.pass = (enum maskc_pass)pass;
-        l.workspace_bytes = maskc_workspace_bytes(kernel, &l);
-        l.workspace = memory_aligned(l.workspace_bytes, 1);
-        if (maskc_run(kernel, &l, &error))
-            fail_msg("%s", error.text);
-        free(l.workspace);
-    }
+    struct maskc_launch l =
+        batch_launch(b, (size_t)first * ELEMENTS, b->lse + (size_t)first * HEADS * N);
+    l.batch = count;
+    launch_both(kernel, l);
 }
 
 /* A batch that is worked off in several slices gives, bit for bit, what its sequences give alone. */
@@ -174,15 +134,16 @@ static void slices_are_invisible(void **state)
     struct maskc_kernel *kernel = compile("window(9)|global(0)");
     /* more than one slice: see runtime/launch/shape.c */
     assert_true(kernel->target->launch.pack_row * (N + 32) * HEADS * SEQUENCES > 32u << 20);
-    struct batch together = new_batch(SEQUENCES), alone = new_batch(SEQUENCES);
+    const size_t elements = SEQUENCES * ELEMENTS, rows = SEQUENCES * HEADS * N;
+    struct batch together = batch_new(elements, rows), alone = batch_new(elements, rows);
     run_batch(kernel, &together, 0, SEQUENCES);
     for (uint32_t b = 0; b < SEQUENCES; b++)
         run_batch(kernel, &alone, b, 1);
-    for (int t = 4; t < 8; t++)
-        assert_memory_equal(together.x[t], alone.x[t], SEQUENCES * ELEMENTS * sizeof(float));
-    assert_memory_equal(together.lse, alone.lse, SEQUENCES * HEADS * N * sizeof(float));
-    free_batch(&together);
-    free_batch(&alone);
+    for (int t = INPUTS; t < TENSORS; t++)
+        assert_memory_equal(together.x[t], alone.x[t], elements * sizeof(float));
+    assert_memory_equal(together.lse, alone.lse, rows * sizeof(float));
+    batch_free(&together);
+    batch_free(&alone);
     maskc_kernel_destroy(kernel);
 }
 
