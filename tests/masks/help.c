@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/masks/help.h"
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,4 +90,19 @@ uint64_t next_random(uint64_t *state)
     *state ^= *state << 25;
     *state ^= *state >> 27;
     return *state * UINT64_C(2685821657736338717);
+}
+
+void element_store(const char *descr, double value, uint8_t *to)
+{
+    float single = (float)value;
+    uint64_t bits = isnan(value) ? 0 : (uint64_t)(int64_t)value;
+    static const uint16_t half[] = {0, 0x3c00, 0x4000, 0x4200}; /* 0 to 3 */
+    if (!strcmp(descr, "<f8"))
+        memcpy(to, &value, 8);
+    else if (!strcmp(descr, "<f4"))
+        memcpy(to, &single, 4);
+    else if (!strcmp(descr, "<f2"))
+        memcpy(to, &half[(int)value], 2);
+    else
+        memcpy(to, &bits, (size_t)(descr[2] - '0'));
 }

@@ -30,5 +30,8 @@ void write_bytes(const char *path, const void *bytes, size_t size);
 void write_npy(const char *path, const char *descr, const char *shape, bool fortran,
                const void *data, size_t bytes);
 
+/* An element of a .npy of that type, little-endian; halves are 0 to 3. */
+void element_store(const char *descr, double value, uint8_t *to);
+
 /* xorshift64*, for test data alone. */
 uint64_t next_random(uint64_t *state);

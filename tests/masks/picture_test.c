@@ -1,36 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures: the levels against counting entries one by one, pixels of a PNG read back, an SVG that
-   is well-formed XML, and the terminal's characters. */
-#include "masks/base/file.h"
-#include "masks/base/memory.h"
-#include "masks/load.h"
+/* Pictures: the levels against counting entries one by one, the terminal's characters, and files that
+   cannot be; picture_files_test looks at those that can. */
 #include "masks/picture.h"
 #include "masks/picture/panels.h"
 #include "masks/picture/places.h"
 #include "masks/picture/sample.h"
+#include "tests/masks/help.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-#ifdef HAVE_CAIRO
-#include <cairo.h>
-#endif
-
-static struct mask *load(const char *name, uint32_t n)
-{
-    struct error e = {0};
-    struct mask_request r = {.name = name, .n = n, MASK_REQUEST_DEFAULTS};
-    struct mask *m = mask_load(&r, NULL, &e);
-    if (!m)
-        fail_msg("%s: %s", name, e.text);
-    return m;
-}
 
 /* --- levels ---------------------------------------------------------------------------------- */
 
@@ -61,7 +39,7 @@ static void test_levels(void **state)
         for (uint32_t n = 2; n < 120; n += 17)
             for (uint32_t size = 1; size <= n;
                  size = size < n / 3 ? size + 3 : size + n / 3 + 1) {
-                struct mask *m = load(masks[k], n);
+                struct mask *m = load_text(masks[k], n);
                 check_levels(m->pattern[0], size);
                 check_levels(m->pattern[0], n);
                 mask_destroy(m);
@@ -79,7 +57,7 @@ static struct mask *make_layers(void)
     struct pattern *given[LAYERS * HEADS], *made[3];
     const char *const source[] = {"dense", "causal", "none"}; /* a, b, c */
     for (int k = 0; k < 3; k++) {
-        struct mask *m = load(source[k], 8);
+        struct mask *m = load_text(source[k], 8);
         made[k] = pattern_copy(m->pattern[0]);
         mask_destroy(m);
     }
@@ -131,7 +109,7 @@ static void test_panel_titles(void **state)
     mask_destroy(m);
     struct panel *panel;
     uint64_t all;
-    m = load("blockbert-2", 64);
+    m = load_text("blockbert-2", 64);
     assert_int_equal(mask_panels(m, 100, &panel, &all), 12);
     assert_string_equal(panel[11].title, "head 11");
     assert_int_equal(panel[11].pattern, 1);
@@ -144,7 +122,7 @@ static void test_panel_titles(void **state)
 static void test_terminal(void **state)
 {
     (void)state;
-    struct mask *m = load("diagonal(0) | rows(3)", 4);
+    struct mask *m = load_text("diagonal(0) | rows(3)", 4);
     struct text text = {0};
     mask_draw_text(m, 80, &text);
     assert_string_equal(text_get(&text), "head 0\n"
@@ -172,7 +150,7 @@ static void test_terminal_width(void **state)
     static const char *const masks[] = {"dense", "dam-s-example", "blockbert-3"};
     for (size_t k = 0; k < 3; k++)
         for (uint32_t columns = 4; columns < 200; columns += 13) {
-            struct mask *m = load(masks[k], 512);
+            struct mask *m = load_text(masks[k], 512);
             struct text text = {0};
             mask_draw_text(m, columns, &text);
             assert_true(widest_line(text_get(&text)) <= columns);
@@ -186,7 +164,7 @@ static void test_terminal_width(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    struct mask *m = load("dense", 8);
+    struct mask *m = load_text("dense", 8);
     struct error e = {0};
     assert_int_equal(mask_draw(m, "/nowhere/at/all/x.png", &e), -1);
 #ifdef HAVE_CAIRO
@@ -200,205 +178,12 @@ static void test_refusals(void **state)
     mask_destroy(m);
 }
 
-#ifdef HAVE_CAIRO
-static void draw(const struct mask *m, const char *suffix, char path[64])
-{
-    struct error e = {0};
-    snprintf(path, 64, "/tmp/picture_test.XXXXXX%s", suffix);
-    int fd = mkstemps(path, (int)strlen(suffix));
-    assert_true(fd >= 0);
-    close(fd);
-    if (mask_draw(m, path, &e) < 0)
-        fail_msg("%s", e.text);
-}
-
-struct image {
-    cairo_surface_t *surface;
-    uint32_t width, height;
-};
-
-static uint32_t pixel(const struct image *i, uint32_t x, uint32_t y)
-{
-    const unsigned char *bytes = cairo_image_surface_get_data(i->surface);
-    uint32_t p;
-    memcpy(&p,
-           bytes + (size_t)y * (size_t)cairo_image_surface_get_stride(i->surface) +
-               4 * (size_t)x,
-           sizeof p);
-    return p & 0xffffff;
-}
-
-static struct image draw_image(const struct mask *m)
-{
-    char path[64];
-    draw(m, ".png", path);
-    struct image i = {cairo_image_surface_create_from_png(path)};
-    assert_int_equal(cairo_surface_status(i.surface), CAIRO_STATUS_SUCCESS);
-    i.width = (uint32_t)cairo_image_surface_get_width(i.surface);
-    i.height = (uint32_t)cairo_image_surface_get_height(i.surface);
-    unlink(path);
-    return i;
-}
-
-enum { WHITE = 0xffffff, DARK = 0x1e1b33, MARGIN = 16, TITLE = 22, SIDE = 512 };
-
-/* The middle of each entry's square. */
-static void test_pixels(void **state)
-{
-    (void)state;
-    enum { N = 16, SCALE = SIDE / N };
-    struct mask *m = load("window(1) | global(5) | (rows(2)&columns(12..14))", N);
-    struct image image = draw_image(m);
-    assert_int_equal(image.width, SIDE + 2 * MARGIN);
-    for (uint32_t i = 0; i < N; i++)
-        for (uint32_t j = 0; j < N; j++) {
-            uint32_t x = MARGIN + j * SCALE + SCALE / 2,
-                     y = MARGIN + TITLE + i * SCALE + SCALE / 2;
-            assert_int_equal(pixel(&image, x, y),
-                             pattern_test(m->pattern[0], i, j) ? WHITE : DARK);
-        }
-    cairo_surface_destroy(image.surface);
-    mask_destroy(m);
-}
-
-/* Sampled down: full areas are white, empty ones dark, a band of one entry in 2^17 shows as grey. */
-static void test_large(void **state)
-{
-    (void)state;
-    struct mask *m = load("blocks(2, shift=1) | diagonal(0)", 1 << 17);
-    struct image image = draw_image(m);
-    uint32_t x = MARGIN, y = MARGIN + TITLE;
-    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 4), WHITE);
-    assert_int_equal(pixel(&image, x + SIDE / 4, y + SIDE * 3 / 4), WHITE);
-    assert_int_equal(pixel(&image, x + SIDE * 3 / 4, y + SIDE / 2 + 9), DARK);
-    uint32_t grey = pixel(&image, x + 100, y + 100);
-    assert_true(grey != WHITE && grey != DARK);
-    cairo_surface_destroy(image.surface);
-    mask_destroy(m);
-}
-
-/* A panel for each of 12 heads, four in a row, whether or not heads have the same mask. */
-static void test_panels(void **state)
-{
-    (void)state;
-    enum { CELLS = 224, COLUMNS = 4 };
-    struct mask *m = load("blockbert-3", CELLS);
-    assert_int_equal(m->n_patterns, 3);
-    struct image image = draw_image(m);
-    assert_int_equal(image.width, MARGIN + COLUMNS * (CELLS + MARGIN));
-    assert_int_equal(image.height, MARGIN + 3 * (CELLS + TITLE + MARGIN));
-    for (uint32_t h = 0; h < 12; h++) {
-        uint32_t x = MARGIN + h % COLUMNS * (CELLS + MARGIN);
-        uint32_t y = MARGIN + TITLE + h / COLUMNS * (CELLS + TITLE + MARGIN);
-        for (uint32_t i = 0; i < CELLS; i += 7)
-            for (uint32_t j = 0; j < CELLS; j += 11)
-                assert_int_equal(pixel(&image, x + j, y + i),
-                                 pattern_test(mask_pattern(m, 0, h), i, j) ? WHITE : DARK);
-    }
-    cairo_surface_destroy(image.surface);
-    mask_destroy(m);
-}
-
-/* Whether any pixel of the sheet's lowest line of text differs from its background. */
-static bool has_last_line(const struct image *i)
-{
-    for (uint32_t y = i->height - MARGIN - 8; y < i->height - MARGIN; y++)
-        for (uint32_t x = MARGIN; x < MARGIN + 100; x++)
-            if (pixel(i, x, y) != pixel(i, 1, 1))
-                return true;
-    return false;
-}
-
-/* Beyond 1024 panels the sheet ends, and says so. */
-static void test_many_heads(void **state)
-{
-    (void)state;
-    enum { SMALL = 128, SIDES = 32 };
-    for (uint32_t heads = 1024; heads <= 1025; heads++) {
-        struct error e = {0};
-        struct mask_request r = {
-            .name = "causal", .n = 8, .heads = heads, MASK_REQUEST_DEFAULTS};
-        struct mask *m = mask_load(&r, NULL, &e);
-        assert_non_null(m);
-        struct image image = draw_image(m);
-        uint32_t height = MARGIN + SIDES * (SMALL + TITLE + MARGIN);
-        assert_int_equal(image.width, MARGIN + SIDES * (SMALL + MARGIN));
-        assert_int_equal(image.height, heads > 1024 ? height + TITLE : height);
-        if (heads > 1024)
-            assert_true(has_last_line(&image));
-        cairo_surface_destroy(image.surface);
-        mask_destroy(m);
-    }
-}
-
-/* Reads tags and matches their names; enough for what a picture may hold. Returns the number of
-   elements, 0 where the text is not well-formed. */
-static uint32_t count_elements(const char *text)
-{
-    enum { DEPTH = 64, NAME = 64 };
-    char open[DEPTH][NAME];
-    uint32_t depth = 0, count = 0;
-    for (const char *at = strchr(text, '<'); at; at = strchr(at, '<')) {
-        const char *end = strchr(at, '>');
-        char name[NAME] = "";
-        if (!end || sscanf(at, at[1] == '/' ? "</%63[^ />\n]" : "<%63[^ />\n]", name) != 1)
-            return 0;
-        if (at[1] == '/' && (!depth || strcmp(open[--depth], name) != 0))
-            return 0;
-        if (at[1] != '/' && at[1] != '?' && at[1] != '!' && end[-1] != '/') {
-            if (depth == DEPTH)
-                return 0;
-            memcpy(open[depth++], name, NAME);
-        }
-        count += at[1] != '/';
-        at = end;
-    }
-    return depth ? 0 : count;
-}
-
-static void test_svg(void **state)
-{
-    (void)state;
-    struct mask *m = load("dam-s-example", 128);
-    char path[64], *text[2];
-    for (int k = 0; k < 2; k++) {
-        struct file f;
-        struct error e = {0};
-        draw(m, ".svg", path);
-        assert_int_equal(file_open(path, &f, &e), 0);
-        text[k] = memory_new(f.size + 1, 1);
-        memcpy(text[k], f.bytes, f.size);
-        file_close(&f);
-        unlink(path);
-    }
-    assert_non_null(strstr(text[0], "<svg"));
-    assert_true(count_elements(text[0]) > 12);
-    uint32_t images = 0;
-    for (const char *at = text[0]; (at = strstr(at, "<image")); at++)
-        images++;
-    assert_int_equal(images, 12);
-    free(text[0]);
-    free(text[1]);
-    mask_destroy(m);
-}
-#endif
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_panel_titles),
-        cmocka_unit_test(test_terminal),
-        cmocka_unit_test(test_terminal_width),
-        cmocka_unit_test(test_refusals),
-#ifdef HAVE_CAIRO
-        cmocka_unit_test(test_pixels),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_panels),
-        cmocka_unit_test(test_many_heads),
-        cmocka_unit_test(test_svg),
-#endif
+        cmocka_unit_test(test_levels),         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_panel_titles),   cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_terminal_width), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,3 +124,29 @@ void fixture_sign(uint8_t *bytes, uint64_t size)
     checksum_compute(bytes, size, digits, sum);
     memcpy(digits, sum, CHECKSUM_DIGITS);
 }
+
+/* Masks that between them have every kind of piece; the first is meant to need tiles with patterns,
+   lines and rows of their own. */
+static const struct {
+    const char *mask;
+    uint32_t n;
+} grounds[] = {
+    {"(window(40)|distance(90)|global(0,-1))-diagonal(0)", 250},
+    {"longformer(40,2)", 500},
+    {"distance(1,2,5,11,30)|global(0,-1)", 200},
+    {"blocks(3)", 250},
+    {"fixed(23,1)", 250},
+    {"diagonal(3)", 130},
+    {"summary(16,3)&~rows(5..9)", 250},
+    {"dense", 100},
+};
+
+/* The last one has residue classes. */
+struct fixture *fixture_numbered(uint32_t k)
+{
+    const uint32_t count = sizeof grounds / sizeof *grounds;
+    if (k > count)
+        return NULL;
+    return k < count ? fixture_new(grounds[k].mask, grounds[k].n, 2, true)
+                     : fixture_softmax("strided(16)", 512);
+}

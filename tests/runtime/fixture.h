@@ -16,6 +16,8 @@ struct fixture *fixture_new(const char *expression, uint32_t n, uint32_t heads, 
 struct fixture *fixture_of(struct mask *m, bool backward); /* takes the mask over */
 /* The same with softmax, two heads and a backward pass: such plans may have residue classes. */
 struct fixture *fixture_softmax(const char *expression, uint32_t n);
+/* Files that between them have all kinds of pieces, from 0 on; null past the last. */
+struct fixture *fixture_numbered(uint32_t k);
 void fixture_free(struct fixture *f);
 
 /* A file's checksum made right again after its bytes were changed. */
