@@ -85,7 +85,8 @@ static struct attention_options attention_of(const char *folder, const struct en
                                   .progress = o->progress};
     if (b) {
         a.device = o->device;
-        a.target = b->driver->target;
+        /* "cuda:1" is that GPU's own target. */
+        a.target = strcmp(b->driver->target, "cuda") ? b->driver->target : o->device;
         a.text_only = b->driver->text_only;
     }
     return a;

@@ -18,12 +18,12 @@ static void list_targets(const struct artifact *a, char *ret, size_t room)
 
 /* The file's best target for a device, or null. */
 static const struct artifact_target *best_target(const struct artifact *a,
-                                                 const struct device *d)
+                                                 const struct device *d, int ordinal)
 {
     const struct artifact_target *best = NULL;
     int score = 0;
     for (uint32_t k = 0; k < a->n_targets; k++) {
-        int s = d->prefers(&a->target[k]);
+        int s = d->prefers(&a->target[k], ordinal);
         if (s > score) {
             score = s;
             best = &a->target[k];
@@ -32,14 +32,15 @@ static const struct artifact_target *best_target(const struct artifact *a,
     return best;
 }
 
-static int pick_asked(struct maskc_kernel *k, const struct device *asked, struct error *e)
+static int pick_asked(struct maskc_kernel *k, const struct device *asked, int ordinal,
+                      struct error *e)
 {
     char names[256];
     const char *why = asked->unavailable();
     if (why[0])
         return error_set(e, ERROR_UNAVAILABLE, "%s", why);
     k->device = asked;
-    k->target = best_target(k->artifact, asked);
+    k->target = best_target(k->artifact, asked, ordinal);
     if (k->target)
         return 0;
     list_targets(k->artifact, names, sizeof names);
@@ -56,7 +57,7 @@ static int pick_any(struct maskc_kernel *k, struct error *e)
         if (*d == &device_emulated || (*d)->unavailable()[0])
             continue;
         k->device = *d;
-        k->target = best_target(k->artifact, *d);
+        k->target = best_target(k->artifact, *d, 0);
         if (k->target)
             return 0;
     }
@@ -76,7 +77,7 @@ static int load_bytes(struct maskc_kernel *k, uint64_t size, const char *path,
     if (device_find(device, &asked, &ordinal, e) < 0 ||
         artifact_read(k->bytes, size, path, &k->artifact, e) < 0)
         return -1;
-    if ((asked ? pick_asked(k, asked, e) : pick_any(k, e)) < 0)
+    if ((asked ? pick_asked(k, asked, ordinal, e) : pick_any(k, e)) < 0)
         return error_prefix(e, "%s", path);
     return k->device->load(k->artifact, k->target, ordinal, &k->code, e);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every libcuda.so.1 that is none has in common: errors, devices, contexts. Before it is included
-   FAKE_GPU names the struct that counts (contexts, pushed, capability, calls, fail_at), FAKE_PROCESSORS is
-   how many a device has, and count_call(name) counts a call and says whether it is the one that fails.
+   FAKE_GPU names the struct that counts (contexts, pushed, calls, fail_at), FAKE_CAPABILITY(device) is
+   90 for 9.0, FAKE_PROCESSORS are how many a device has, and count_call(name) counts a call and says
+   whether it is the one that fails.
    Written against cuda.h's prototypes. */
 #pragma once
 #include "runtime/device/cuda_symbols.h"
@@ -66,10 +67,10 @@ FAKE(cuDeviceGetName, char *name, int length, cu_device device)
 
 FAKE(cuDeviceGetAttribute, int *value, int attribute, cu_device device)
 {
-    (void)device;
+    const int capability = FAKE_CAPABILITY(device);
     *value = attribute == CU_MULTIPROCESSOR_COUNT       ? FAKE_PROCESSORS
-             : attribute == CU_COMPUTE_CAPABILITY_MAJOR ? FAKE_GPU.capability / 10
-                                                        : FAKE_GPU.capability % 10;
+             : attribute == CU_COMPUTE_CAPABILITY_MAJOR ? capability / 10
+                                                        : capability % 10;
     return 0;
 }
 

@@ -61,10 +61,8 @@ static void try_leave(bool entered)
 
 static int open_context(struct driver_state *s, int ordinal, struct error *e)
 {
-    const int devices = cuda_driver()->devices;
-    if (ordinal >= devices)
-        return error_set(e, ERROR_UNAVAILABLE, "there is no cuda:%d, this machine has %d GPU%s",
-                         ordinal, devices, devices == 1 ? "" : "s");
+    if (cuda_must_have(ordinal, e) < 0)
+        return -1;
     if (CALL(cuDeviceGet, &s->device, ordinal) < 0 ||
         CALL(cuDevicePrimaryCtxRetain, &s->context, s->device) < 0)
         return -1;
@@ -72,9 +70,10 @@ static int open_context(struct driver_state *s, int ordinal, struct error *e)
     return 0;
 }
 
-static int compile_rows(const struct source *rows, struct binary *ret, struct error *e)
+static int compile_rows(const struct source *rows, int ordinal, struct binary *ret,
+                        struct error *e)
 {
-    const char *name = machine_cuda_target();
+    const char *name = machine_cuda_target(ordinal);
     const struct target *t = name ? target_find(name, e) : NULL;
     if (!t)
         return error_set(e, ERROR_UNAVAILABLE, "no target suits this GPU");
@@ -84,11 +83,12 @@ static int compile_rows(const struct source *rows, struct binary *ret, struct er
     return r;
 }
 
-static int load_rows(struct driver_state *s, const struct source *rows, struct error *e)
+static int load_rows(struct driver_state *s, const struct source *rows, int ordinal,
+                     struct error *e)
 {
     struct binary code = {0};
     int processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, s->device);
-    if (compile_rows(rows, &code, e) < 0)
+    if (compile_rows(rows, ordinal, &code, e) < 0)
         return -1;
     /* An image ends in a zero where it is PTX text. */
     uint8_t *image = memory_new(code.size + 1, 1);
@@ -109,7 +109,7 @@ static int open(struct backend *b, int ordinal, const struct source *rows, struc
     struct driver_state *s = b->state = memory_new(1, sizeof *s);
     if (open_context(s, ordinal, e) < 0 || enter(b, e) < 0)
         return -1;
-    int r = load_rows(s, rows, e);
+    int r = load_rows(s, rows, ordinal, e);
     if (r == 0)
         s->cublas = cublas_new(e);
     leave();

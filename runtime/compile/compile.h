@@ -56,10 +56,10 @@ const char *machine_cpu_target(const struct features *f);
 /* A CPU target's name. Where it is true, code of that target may run in this process. */
 bool machine_runs(const char *target);
 
-/* "sm_90a": the table's best match for the first GPU here; null without a usable one. */
-const char *machine_cuda_target(void);
+/* "sm_90a": the table's best match for a GPU here, 0 as device "cuda" has it; null without a usable one. */
+const char *machine_cuda_target(int ordinal);
 
 /* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the
-   GPU here; without one it is sm_80, sm_90a and compute_80. */
+   GPU here, "cuda:1" the second; without one "cuda" is sm_80, sm_90a and compute_80. */
 int targets_resolve(const char *list, const struct features *f, const struct target **ret,
                     uint32_t room, uint32_t *ret_count, struct error *e);

@@ -3,6 +3,7 @@
    machine. */
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/cuda_driver.h"
 #include "runtime/device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 static const char *const cuda_targets[] = {"sm_80", "sm_90a", "compute_80", NULL};
 
 /* The table's best row by the GPU's own preference among the kernel files it is shown. */
-const char *machine_cuda_target(void)
+const char *machine_cuda_target(int ordinal)
 {
     const char *best = NULL;
     int score = 0;
@@ -21,7 +22,7 @@ const char *machine_cuda_target(void)
     for (const struct target *t = targets; t->name; t++) {
         struct artifact_target made = {0};
         snprintf(made.name, sizeof made.name, "%s", t->name);
-        int s = t->kind == TARGET_CUDA ? device_cuda.prefers(&made) : 0;
+        int s = t->kind == TARGET_CUDA ? device_cuda.prefers(&made, ordinal) : 0;
         if (s > score) {
             score = s;
             best = t->name;
@@ -50,9 +51,15 @@ static int add(struct list *list, const char *name, struct error *e)
     return 0;
 }
 
-static int add_cuda(struct list *list, struct error *e)
+/* "cuda" or "cuda:N". */
+static int add_cuda(struct list *list, const char *word, struct error *e)
 {
-    const char *here = machine_cuda_target();
+    const struct device *ignored;
+    int ordinal;
+    if (device_find(word, &ignored, &ordinal, e) < 0 ||
+        (ordinal && cuda_must_have(ordinal, e) < 0))
+        return -1;
+    const char *here = machine_cuda_target(ordinal);
     if (here)
         return add(list, here, e);
     for (const char *const *name = cuda_targets; *name; name++)
@@ -65,7 +72,8 @@ static int add_word(struct list *list, const char *word, struct error *e)
 {
     if (!strcmp(word, "cpu"))
         return add(list, machine_cpu_target(list->features), e);
-    return strcmp(word, "cuda") ? add(list, word, e) : add_cuda(list, e);
+    return !strcmp(word, "cuda") || !strncmp(word, "cuda:", 5) ? add_cuda(list, word, e)
+                                                               : add(list, word, e);
 }
 
 int targets_resolve(const char *list, const struct features *f, const struct target **ret,

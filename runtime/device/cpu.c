@@ -17,8 +17,9 @@ static void cpu_describe(struct text *out)
     text_add(out, "%s, %d threads", machine_cpu_target(NULL), omp_get_num_procs());
 }
 
-static int cpu_prefers(const struct artifact_target *t)
+static int cpu_prefers(const struct artifact_target *t, int ordinal)
 {
+    (void)ordinal;
     struct error e;
     const struct target *row = target_find(t->name, &e);
     if (!row || row->kind != TARGET_CPU || !machine_runs(t->name))

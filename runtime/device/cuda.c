@@ -121,23 +121,25 @@ static void describe(struct text *out)
     text_add(out, " (driver for CUDA %d.%d)", d->version / 1000, d->version % 1000 / 10);
 }
 
-/* The GPU that a kernel without an ordinal would go to. */
-static int current_capability(void)
+/* Of the GPU that a kernel would go to: without an ordinal that of the current context. */
+static int capability_of(int ordinal)
 {
     const struct cuda_driver *d = cuda_driver();
     struct cu_context *context = NULL;
     cu_device device = 0;
     if (d->problem[0])
         return 0;
-    if (d->cuCtxGetCurrent(&context) || !context || d->cuCtxGetDevice(&device))
-        d->cuDeviceGet(&device, 0);
+    if (ordinal >= d->devices)
+        ordinal = 0;
+    if (ordinal || d->cuCtxGetCurrent(&context) || !context || d->cuCtxGetDevice(&device))
+        d->cuDeviceGet(&device, ordinal);
     return capability(device);
 }
 
 /* "sm_90a" runs on 9.0 alone, "sm_86" on 8.6 and later 8.x, PTX for 8.0 on everything since. */
-static int prefers(const struct artifact_target *t)
+static int prefers(const struct artifact_target *t, int ordinal)
 {
-    int have = current_capability(), made = 0, used = 0;
+    int have = capability_of(ordinal), made = 0, used = 0;
     if (sscanf(t->name, "compute_%d%n", &made, &used) == 1)
         return made <= have ? 1 + made : 0;
     if (sscanf(t->name, "sm_%d%n", &made, &used) != 1)

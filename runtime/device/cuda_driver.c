@@ -73,6 +73,17 @@ int cuda_check(int result, const char *call, struct error *e)
                      error_name(d, result), text);
 }
 
+int cuda_must_have(int ordinal, struct error *e)
+{
+    const struct cuda_driver *d = cuda_driver();
+    if (d->problem[0])
+        return error_set(e, ERROR_UNAVAILABLE, "%s", d->problem);
+    if (ordinal < d->devices)
+        return 0;
+    return error_set(e, ERROR_UNAVAILABLE, "there is no cuda:%d, this machine has %d GPU%s",
+                     ordinal, d->devices, d->devices == 1 ? "" : "s");
+}
+
 int cuda_attribute(int attribute, cu_device device)
 {
     int value = 0;

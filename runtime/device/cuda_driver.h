@@ -18,5 +18,8 @@ const struct cuda_driver *cuda_driver(void);
 /* 0 for a result of 0; else -1 with *e saying which call failed with what. */
 int cuda_check(int result, const char *call, struct error *e);
 
+/* 0 where there is that GPU; else -1 with *e set. */
+int cuda_must_have(int ordinal, struct error *e);
+
 /* A device's attribute, or 0. */
 int cuda_attribute(int attribute, cu_device device);

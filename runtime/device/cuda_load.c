@@ -14,10 +14,8 @@ enum { TABLE_ALIGNMENT = 256, LOG_BYTES = 2048 };
 /* The caller's current context where it fits, else the primary one of the device. */
 static int choose_context(struct device_code *c, int ordinal, struct error *e)
 {
-    if (ordinal >= cuda_driver()->devices)
-        return error_set(e, ERROR_UNAVAILABLE, "there is no cuda:%d, this machine has %d GPU%s",
-                         ordinal, cuda_driver()->devices,
-                         cuda_driver()->devices == 1 ? "" : "s");
+    if (cuda_must_have(ordinal, e) < 0)
+        return -1;
     if (CALL(cuCtxGetCurrent, &c->context) < 0)
         return -1;
     if (c->context && CALL(cuCtxGetDevice, &c->device) < 0)

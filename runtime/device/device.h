@@ -27,8 +27,9 @@ struct device {
     const char *(*unavailable)(void);
     /* One line about it, for `maskc devices`. */
     void (*describe)(struct text *out);
-    /* Larger is better, 0: this device cannot run code of that target. */
-    int (*prefers)(const struct artifact_target *t);
+    /* Larger is better, 0: this device cannot run code of that target. One of several is meant as by
+       load(); where there is no such one, the first. */
+    int (*prefers)(const struct artifact_target *t, int ordinal);
 
     int (*load)(const struct artifact *a, const struct artifact_target *t, int ordinal,
                 struct device_code **ret, struct error *e);

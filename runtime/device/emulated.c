@@ -101,8 +101,9 @@ static void describe(struct text *out)
     text_add(out, "CUDA code on this CPU, watched (%s)", host_compiler_version());
 }
 
-static int prefers(const struct artifact_target *t)
+static int prefers(const struct artifact_target *t, int ordinal)
 {
+    (void)ordinal;
     return t->source ? 1 : 0;
 }
 

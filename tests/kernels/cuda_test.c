@@ -4,6 +4,7 @@
    of the driver: the tables as uploaded, the launch as the caller gave it, nothing kept after
    any failure. */
 #include "masks/base/memory.h"
+#include "runtime/compile/compile.h"
 #include "tests/kernels/cuda_fixture.h"
 #include "tests/kernels/fake_driver.h"
 #include "tests/runtime/launches.h"
@@ -261,9 +262,9 @@ static void test_targets_and_names(void **state)
         strcpy(a.name, cases[k].better);
         if (cases[k].worse) {
             strcpy(b.name, cases[k].worse);
-            assert_true(device_cuda.prefers(&a) > device_cuda.prefers(&b));
+            assert_true(device_cuda.prefers(&a, 0) > device_cuda.prefers(&b, 0));
         } else {
-            assert_int_equal(device_cuda.prefers(&a), 0);
+            assert_int_equal(device_cuda.prefers(&a, 0), 0);
         }
     }
     f->capability = 86;
@@ -276,6 +277,38 @@ static void test_targets_and_names(void **state)
     struct error e = {0};
     assert_null(load_fake("cuda:2", &e));
     assert_non_null(strstr(e.text, "there is no cuda:2, this machine has 2 GPUs"));
+    must_hold_nothing(f);
+}
+
+/* Code is made, and chosen, for the GPU that is asked for. */
+static void test_each_gpu_its_own(void **state)
+{
+    (void)state;
+    struct fake *f = fake();
+    struct error e = {0};
+    const struct features plain = {.dtype = ABI_BF16, .head_dim = 64};
+    const struct target *found[4];
+    uint32_t count;
+    f->second = 90;
+    assert_int_equal(targets_resolve("cuda,cuda:1", &plain, found, 4, &count, &e), 0);
+    assert_int_equal(count, 2);
+    assert_string_equal(found[0]->name, "sm_86");
+    assert_string_equal(found[1]->name, "sm_90a");
+    assert_int_equal(targets_resolve("cuda:2", &plain, found, 4, &count, &e), -1);
+    assert_string_equal(e.text, "there is no cuda:2, this machine has 2 GPUs");
+    struct kernel_case c = example;
+    c.all_chips = true;
+    for (int k = 0; k < 2; k++) {
+        struct maskc_kernel *loaded = NULL;
+        uint64_t size;
+        uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
+        if (kernel_load(bytes, size, "x.mkb", k ? "cuda:1" : "cuda", &loaded, &e) < 0)
+            fail_msg("%s", e.text);
+        assert_string_equal(loaded->target->name, k ? "sm_90a" : "sm_86");
+        kernel_unload(loaded);
+        free(bytes);
+    }
+    f->second = 0;
     must_hold_nothing(f);
 }
 
@@ -292,6 +325,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
         cmocka_unit_test(test_targets_and_names),
+        cmocka_unit_test(test_each_gpu_its_own),
     };
     if (argc != 2) {
         print_error("usage: cuda_test FOLDER, where the fake libcuda.so.1 is\n");

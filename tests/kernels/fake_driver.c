@@ -10,6 +10,8 @@
 __attribute__((visibility("default"))) struct fake fake_driver = {.capability = 86};
 
 #define FAKE_GPU fake_driver
+#define FAKE_CAPABILITY(device) \
+    (device && fake_driver.second ? fake_driver.second : fake_driver.capability)
 enum { FAKE_PROCESSORS = 132 };
 #include "tests/fake_cuda.h"
 

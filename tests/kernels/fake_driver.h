@@ -9,6 +9,7 @@ struct fake {
     int waits;                          /* calls that wait for the GPU, allocate or free */
     int pushed;                         /* depth of the context stack */
     int capability;                     /* 90: compute capability 9.0 */
+    int second;                         /* of device 1; 0: the same */
     int launches;
     unsigned grid, threads, shared; /* of the last launch */
     void *stream;

@@ -14,7 +14,8 @@
 
 __attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability = 80};
 
-#define FAKE_GPU fake_gpu
+#define FAKE_GPU                fake_gpu
+#define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
 enum { FAKE_PROCESSORS = 4 };
 #include "tests/fake_cuda.h"
 

@@ -263,7 +263,7 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
 static const char *default_target(const struct options *o)
 {
     if (o->device && !strncmp(o->device, "cuda", 4))
-        return "cuda";
+        return o->device; /* as a target: that GPU's own */
     return o->device && !strcmp(o->device, "emulated") ? "sm_80" : "cpu";
 }
 
