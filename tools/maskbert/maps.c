@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum { MARGIN = 12, TITLE = 20, NAMED_CELL = 12, PLAIN_SIDE = 256, FONT = 11, SMALL_FONT = 9 };
-enum { LABELS = 72, MOST_NAMED = 12000, MOST_PIXELS = 30000 };
+/* A panel of few tokens is as wide as its title needs beside the names' room. */
+enum { LABELS = 72, LEAST_SIDE = 84, MOST_NAMED = 12000, MOST_PIXELS = 30000 };
 
 struct sheet {
     const struct maps *m;
@@ -21,6 +22,8 @@ struct sheet {
 static void lay_out(const struct maps *m, bool named, struct sheet *s)
 {
     *s = (struct sheet){.m = m, .cell = NAMED_CELL, .labels = LABELS};
+    if (m->n * NAMED_CELL < LEAST_SIDE)
+        s->cell = (LEAST_SIDE + m->n - 1) / m->n;
     if (!named) {
         s->cell = m->n < PLAIN_SIDE ? PLAIN_SIDE / m->n : 1;
         s->labels = 0;
@@ -75,6 +78,18 @@ static void draw_names(cairo_t *c, const struct sheet *s, double x, double y)
     }
 }
 
+/* From the panel's left edge; from further left, above the names, where it is longer than the panel. */
+static void draw_title(cairo_t *c, const struct sheet *s, double x, double y, const char *text)
+{
+    cairo_text_extents_t size;
+    cairo_set_source_rgb(c, 0.1, 0.1, 0.1);
+    cairo_set_font_size(c, FONT);
+    cairo_text_extents(c, text, &size);
+    double beyond = fmax(size.x_advance - (double)s->m->n * s->cell, 0);
+    cairo_move_to(c, x - fmin(beyond, s->labels), y - 6);
+    cairo_show_text(c, text);
+}
+
 static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32_t head)
 {
     const struct maps *m = s->m;
@@ -88,10 +103,7 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32
     cairo_clip(c);
     text_add(&title, "layer %u head %u: %.1f", m->first_layer + layer, m->first_head + head,
              m->support[at]);
-    cairo_set_source_rgb(c, 0.1, 0.1, 0.1);
-    cairo_set_font_size(c, FONT);
-    cairo_move_to(c, x, y - 6);
-    cairo_show_text(c, text_get(&title));
+    draw_title(c, s, x, y, text_get(&title));
     text_finish(&title);
     if (s->labels)
         draw_names(c, s, x, y);
