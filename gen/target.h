@@ -40,7 +40,12 @@ struct features {
     /* What a plan for CUDA chooses (plan_build): whether strips leave rows to others and take them up,
        whether rows alone are cut into parts, and whether strips are of 128 rows and not of 64. */
     bool shared_rows, cut_rows, tall;
+    /* And for a CPU's matrix unit: groups of gathered columns that a thread keeps, 0: GATHERS_KEPT. */
+    uint32_t gathers_kept;
 };
+
+/* Those that come and go, beside what strips share. */
+enum { GATHERS_KEPT = 4 };
 
 /* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
    on a GPU the half dtypes (tf32 is the f32 kernels' own way to multiply). */

@@ -32,19 +32,24 @@ static uint64_t row_depth(const struct features *f)
     return (f->head_dim + 31) / 32 * 32;
 }
 
+uint32_t cpu_gathers_kept(const struct features *f)
+{
+    return f->gathers_kept ? f->gathers_kept : GATHERS_KEPT;
+}
+
 /* Gathered columns that a matrix unit's kernel keeps: whose they are, both operands as panels and as
    pairs of rows. */
 static uint64_t gathered_bytes(const struct target *t, const struct features *f)
 {
-    enum { KEPT = 4, HEADER = 192 };
-    return KEPT * (HEADER + 4 * ROWS * (row_depth(f) + row_width(t, f))) + 64;
+    enum { HEADER = 192 };
+    return cpu_gathers_kept(f) * (HEADER + 4 * ROWS * (row_depth(f) + row_width(t, f))) + 64;
 }
 
-/* Two operands and two sums of the strip's rows, four numbers a row; gathered columns; for a matrix
+/* Two operands and two sums of the strip's rows, five numbers a row; gathered columns; for a matrix
    unit the operands rounded. */
 static uint64_t strip_bytes(const struct target *t, const struct features *f)
 {
-    uint64_t rows = 4 * (4 * ROWS * row_width(t, f) + 4 * ROWS);
+    uint64_t rows = 4 * (4 * ROWS * row_width(t, f) + 5 * ROWS);
     if (target_matrix(t, f))
         return round_64(rows + 2 * 2 * ROWS * row_depth(f) + gathered_bytes(t, f));
     return round_64(rows + 4 * GATHER_STRIDE * row_width(t, f));

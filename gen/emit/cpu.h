@@ -11,4 +11,7 @@
    cache holds, else enough that what each chunk costs is not seen. */
 uint32_t cpu_chunk_cols(const struct target *t, const struct features *f);
 
+/* Groups of gathered columns that a matrix unit's kernel keeps. */
+uint32_t cpu_gathers_kept(const struct features *f);
+
 void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret);

@@ -28,6 +28,8 @@ static void add_cpu(const struct target *t, const struct features *f,
     if (f->soft)
         text_add(out, "#define SOFT %d /* %s */\n", (int)f->soft, soft_name(f->soft));
     text_add(out, "%senum {\n", target_matrix(t, f) ? "#define AMX 1\n" : "");
+    if (target_matrix(t, f))
+        text_add(out, "    GATHERED = %" PRIu32 ",\n", cpu_gathers_kept(f));
     text_add(out, "    CHUNK_COLS = %" PRIu32 ",\n    PACK_ROW_BYTES = %" PRIu64 ",\n",
              cpu_chunk_cols(t, f), r->pack_row);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Column gather: columns that most rows of a strip see but that stand alone (globals, the summary
    columns of fixed masks) are brought together, 32 at a time, and then cost what a tile costs and
-   the bringing, where tiles would visit 32 columns for one and lines each entry by itself. */
+   the bringing, where tiles would visit 32 columns for one and lines each entry by itself.
+   Columns that many strips gather are grouped alike in each of them, whichever of them it sees: kernels
+   that keep the last groups bring these together once. */
 #include "gen/lowering/fragments.h"
-#include "gen/lowering/lowering.h"
+#include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
 #include <string.h>
 
@@ -18,15 +20,23 @@ static double column_price(const struct strip *s, const struct price *p)
     return p->gather + s->rows * p->partial;
 }
 
-/* Scores are always made 32 wide, sums as deep as there are columns. */
-static double group_entries(uint32_t rows, uint32_t count)
+/* Where it stands among the shared columns; n_shared: it is none. */
+static uint32_t find_shared(const struct strip *s, u32 column)
 {
-    return rows * (ABI_TILE_COLS + count) / 2.0;
+    uint32_t low = 0, high = s->n_shared;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (s->shared[middle] < column)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < s->n_shared && s->shared[low] == column ? low : s->n_shared;
 }
 
 double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full)
 {
-    return count * p->gather + group_entries(rows, count) * (full ? p->full : p->partial);
+    return count * p->gather + gathers_entries(rows, count) * (full ? p->full : p->partial);
 }
 
 /* The same for the words of a strip's group. */
@@ -83,20 +93,33 @@ static u32 choose_by_fragment(const struct strip *s, const struct price *p, cons
     return chosen;
 }
 
+/* Bit k: column k of the tile is a shared one, which others have brought. */
+static u32 shared_bits(const struct strip *s, uint32_t tile)
+{
+    u32 ret = 0;
+    for (uint32_t k = 0; k < ABI_TILE_COLS && s->n_shared; k++)
+        ret |= (u32)(find_shared(s, tile * ABI_TILE_COLS + k) < s->n_shared) << k;
+    return ret;
+}
+
 /* The columns of a tile that are worth gathering. */
-static u32 choose(const struct strip *s, const struct price *p, const u32 *word)
+static u32 choose(const struct strip *s, const struct price *p, const u32 *word,
+                  uint32_t tile_at)
 {
     if (s->fragments)
         return choose_by_fragment(s, p, word);
     uint32_t count[ABI_TILE_COLS];
     double tile = 32.0 * s->rows * p->partial, column = column_price(s, p);
     double all = walk_price(p, word, s->rows, 0), best = all < tile ? all : tile;
-    u32 heavy = 0;
+    u32 heavy = 0, shared = shared_bits(s, tile_at);
     count_columns(word, s->rows, count);
-    for (uint32_t k = 0; k < ABI_TILE_COLS; k++)
-        if (count[k] && price_lines(p, s->rows, count[k], 1, 1) > column)
+    for (uint32_t k = 0; k < ABI_TILE_COLS; k++) {
+        double price = column - (shared >> k & 1 ? p->gather : 0);
+        if (count[k] && price_lines(p, s->rows, count[k], 1, 1) > price)
             heavy |= (u32)1 << k;
-    double ours = __builtin_popcount(heavy) * column;
+    }
+    double ours =
+        __builtin_popcount(heavy) * column - __builtin_popcount(heavy & shared) * p->gather;
     if (!heavy || ours >= (1 - LEAST_GAIN) * best)
         return 0;
     return ours + walk_price(p, word, s->rows, heavy) < (1 - LEAST_GAIN) * best ? heavy : 0;
@@ -107,7 +130,7 @@ static bool applies(const struct strip *s, const struct price *p)
     if (p->gather <= 0)
         return false;
     for (uint32_t k = 0; k < s->n_touched; k++)
-        if (choose(s, p, strip_tile(s, s->bits, s->touched[k])))
+        if (choose(s, p, strip_tile(s, s->bits, s->touched[k]), s->touched[k]))
             return true;
     return false;
 }
@@ -144,8 +167,9 @@ static bool is_full(const struct strip *s, const struct group *g)
     return true;
 }
 
+/* `kept`: it lies there from another strip. */
 static void close_group(const struct strip *s, const struct price *p, struct draft *d,
-                        struct group *g)
+                        struct group *g, bool kept)
 {
     if (!g->count)
         return;
@@ -158,141 +182,106 @@ static void close_group(const struct strip *s, const struct price *p, struct dra
     for (uint32_t k = 0; k < g->count; k++)
         *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = g->column[k];
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = gather;
-    d->cost += group_price(s, p, g->word, g->count, full);
+    d->cost += group_price(s, p, g->word, g->count, full) - (kept ? g->count * p->gather : 0);
     memset(g, 0, sizeof *g);
 }
 
-/* Moves one column of a tile to the group. */
-static void take_column(const struct strip *s, u32 *word, u32 col0, uint32_t bit,
-                        struct group *g)
+/* Moves one column of a tile to a group's place. */
+static void take_column(const struct strip *s, u32 *word, uint32_t bit, struct group *g,
+                        uint32_t at)
 {
     for (uint32_t r = 0; r < s->rows; r++) {
-        g->word[r] |= (word[r] >> bit & 1) << g->count;
+        g->word[r] |= (word[r] >> bit & 1) << at;
         word[r] &= ~((u32)1 << bit);
     }
-    g->column[g->count++] = col0 + bit;
+}
+
+/* The shared columns, 32 a group, and how many of each group's the strip takes; 0: they go with its own. */
+struct shared_groups {
+    struct group group[COLUMNS_SHARED / ABI_TILE_COLS];
+    uint32_t used[COLUMNS_SHARED / ABI_TILE_COLS];
+    uint32_t own; /* the others that it takes */
+};
+
+static void count_taken(const struct strip *s, const struct price *p, struct shared_groups *ret)
+{
+    for (uint32_t k = 0; k < s->n_touched && s->n_shared; k++) {
+        const u32 *word = strip_tile(s, s->open, s->touched[k]);
+        for (u32 left = choose(s, p, word, s->touched[k]); left; left &= left - 1) {
+            u32 column = s->touched[k] * ABI_TILE_COLS + (uint32_t)__builtin_ctz(left);
+            uint32_t at = find_shared(s, column);
+            if (at < s->n_shared)
+                ret->used[at / ABI_TILE_COLS]++;
+            else
+                ret->own++;
+        }
+    }
+}
+
+/* A group of which the strip takes little is not worth a product; nor is one that brings so little that it
+   costs less to bring it again with the strip's own, which need a group anyway. */
+static void join_shared(const struct strip *s, const struct price *p, struct shared_groups *x)
+{
+    const double product = gathers_entries(s->rows, 0) * p->partial;
+    for (uint32_t k = COLUMNS_SHARED / ABI_TILE_COLS; k-- > 0;) {
+        const bool little = 2 * x->used[k] < x->group[k].count;
+        const bool fits = x->own && x->own + x->used[k] <= ABI_TILE_COLS;
+        if (!little && !(fits && x->used[k] * p->gather < product))
+            continue;
+        x->own += x->used[k];
+        x->used[k] = 0;
+    }
+}
+
+static void open_shared(const struct strip *s, const struct price *p, struct shared_groups *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    count_taken(s, p, ret);
+    for (uint32_t k = 0; k < s->n_shared; k++) {
+        struct group *g = &ret->group[k / ABI_TILE_COLS];
+        g->column[g->count++] = s->shared[k];
+    }
+    join_shared(s, p, ret);
+}
+
+/* Where a column goes: to its place in a group that the strip shares, or to the end of its own. Returns the
+   group, *ret_at the place. */
+static struct group *find_group(const struct strip *s, struct shared_groups *shared,
+                                struct group *own, u32 column, uint32_t *ret_at)
+{
+    uint32_t at = find_shared(s, column), k = at / ABI_TILE_COLS;
+    if (at < s->n_shared && shared->used[k]) {
+        *ret_at = at % ABI_TILE_COLS;
+        return &shared->group[k];
+    }
+    *ret_at = own->count++;
+    own->column[*ret_at] = column;
+    return own;
 }
 
 static void build(struct strip *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_gathers, columns = d->n_columns;
-    struct group g = {.count = 0};
+    struct group own = {.count = 0};
+    struct shared_groups shared;
+    open_shared(s, p, &shared);
     for (uint32_t k = 0; k < s->n_touched; k++) {
         u32 *word = strip_tile(s, s->open, s->touched[k]);
-        for (u32 left = choose(s, p, word); left; left &= left - 1) {
-            take_column(s, word, s->touched[k] * ABI_TILE_COLS, (uint32_t)__builtin_ctz(left),
-                        &g);
-            if (g.count == ABI_TILE_COLS)
-                close_group(s, p, d, &g);
+        for (u32 left = choose(s, p, word, s->touched[k]); left; left &= left - 1) {
+            uint32_t bit = (uint32_t)__builtin_ctz(left), at;
+            u32 column = s->touched[k] * ABI_TILE_COLS + bit;
+            struct group *g = find_group(s, &shared, &own, column, &at);
+            take_column(s, word, bit, g, at);
+            if (own.count == ABI_TILE_COLS)
+                close_group(s, p, d, &own, false);
         }
     }
-    close_group(s, p, d, &g);
+    close_group(s, p, d, &own, false);
+    for (uint32_t k = 0; k * ABI_TILE_COLS < s->n_shared; k++)
+        if (shared.used[k])
+            close_group(s, p, d, &shared.group[k], true);
     if (d->n_gathers > first)
         draft_piece(d, ABI_COLUMNS, first, d->n_gathers - first, d->n_columns - columns);
-}
-
-/* ---- what was decoded ---- */
-
-static u32 gather_word(const struct plan_pass *t, uint32_t strip_rows,
-                       const struct abi_item *item, struct abi_gather g, uint32_t r)
-{
-    if (g.pattern)
-        return t->patterns[(size_t)(g.pattern - 1) * strip_rows + r];
-    return r < item->rows && item_owns(item, r) ? ~(u32)0 >> (ABI_TILE_COLS - g.count) : 0;
-}
-
-static bool is_sound(const struct plan_pass *t, struct abi_gather g)
-{
-    if (!g.count || g.count > ABI_TILE_COLS || g.pattern > t->n_patterns ||
-        g.first > t->n_columns || g.count > t->n_columns - g.first)
-        return false;
-    for (uint32_t k = 1; k < g.count; k++)
-        if (t->columns[g.first + k] <= t->columns[g.first + k - 1])
-            return false;
-    return true;
-}
-
-static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
-                   const struct abi_piece *piece, const struct visitor *v)
-{
-    if (piece->first > t->n_gathers || piece->count > t->n_gathers - piece->first)
-        return false;
-    for (uint32_t k = 0; k < piece->count; k++) {
-        struct abi_gather g = t->gathers[piece->first + k];
-        if (!is_sound(t, g))
-            return false;
-        for (uint32_t r = 0; r < strip_rows; r++)
-            for (u32 left = gather_word(t, strip_rows, item, g, r); left; left &= left - 1) {
-                uint32_t bit = (uint32_t)__builtin_ctz(left);
-                u32 column = bit < g.count ? t->columns[g.first + bit] : UINT32_MAX;
-                if (column == UINT32_MAX || !v->range(v->context, r, column, column + 1))
-                    return false;
-            }
-    }
-    return true;
-}
-
-static uint64_t columns(const struct plan_pass *t, const struct abi_piece *piece)
-{
-    uint64_t sum = 0;
-    for (u32 k = piece->first; k < piece->first + piece->count; k++)
-        sum += t->gathers[k].count;
-    return sum;
-}
-
-static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
-                         const struct abi_piece *piece, uint32_t n)
-{
-    (void)n;
-    uint64_t cells = 0;
-    if (!t->fragments)
-        return columns(t, piece) * item_owned_rows(item);
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        const struct abi_gather *g = &t->gathers[k];
-        cells += fragment_cells(pass_pattern(t, g->pattern), item->rows, g->count);
-    }
-    return cells;
-}
-
-uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
-                        const struct abi_item *item, const struct abi_piece *piece)
-{
-    uint64_t sum = 0;
-    for (u32 k = piece->first; k < piece->first + piece->count; k++)
-        for (uint32_t r = 0; r < item->rows; r++)
-            sum += (uint32_t)__builtin_popcount(
-                gather_word(t, strip_rows, item, t->gathers[k], r));
-    return sum;
-}
-
-static void count(const struct plan_pass *t, const struct abi_item *item,
-                  const struct abi_piece *piece, struct effort *ret)
-{
-    for (u32 k = piece->first; k < piece->first + piece->count; k++) {
-        const struct abi_gather *g = &t->gathers[k];
-        const u32 *word = pass_pattern(t, g->pattern);
-        double entries = group_entries(item->rows, g->count);
-        if (t->fragments)
-            entries = word ? fragment_entries(word, item->rows)
-                           : fragment_entries(NULL, item->rows) *
-                                 ((g->count + FRAGMENT_COLS - 1) / FRAGMENT_COLS) / 4;
-        ret->count[UNIT_GATHER] += g->count;
-        ret->count[word ? UNIT_PARTIAL : UNIT_FULL] += entries;
-    }
-}
-
-static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
-                  const struct abi_piece *piece, struct text *out)
-{
-    uint64_t count = columns(t, piece);
-    count_print(out, piece->count, "group");
-    text_add(out, " of %llu scattered column%s, %llu entries:", (unsigned long long)count,
-             count == 1 ? "" : "s",
-             (unsigned long long)columns_active(t, strip_rows, item, piece));
-    u32 first = t->gathers[piece->first].first; /* a piece's lists stand end to end */
-    for (uint32_t k = 0; k < count && k < 12; k++)
-        text_add(out, " %u", t->columns[first + k]);
-    text_add(out, count > 12 ? " ...\n" : "\n");
 }
 
 const struct lowering lowering_columns = {
@@ -304,9 +293,9 @@ const struct lowering lowering_columns = {
     .applies = applies,
     .cost = cost,
     .build = build,
-    .decode = decode,
-    .columns = columns,
-    .count = count,
-    .executed = executed,
-    .print = print,
+    .decode = gathers_decode,
+    .columns = gathers_columns,
+    .count = gathers_count,
+    .executed = gathers_executed,
+    .print = gathers_print,
 };

@@ -6,7 +6,7 @@
    alone, as sparsegen needs all of a row. Where fragments of 16 x 8 are left out items may be whole, too:
    what else their rows see comes as more columns, after those of the class. */
 #include "gen/lowering/fragments.h"
-#include "gen/lowering/lowering.h"
+#include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
@@ -149,50 +149,14 @@ void residue_build(const struct pattern *classes, const struct abi_item *item, b
         draft_piece(d, ABI_RESIDUE, 0, d->n_gathers, c.all);
 }
 
-/* ---- what was decoded: gathers, as those of scattered columns ---- */
-
-static const struct lowering *gathers(void)
-{
-    return lowering_of(ABI_COLUMNS);
-}
-
-static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
-                   const struct abi_piece *piece, const struct visitor *v)
-{
-    return gathers()->decode(t, strip_rows, item, piece, v);
-}
-
-static uint64_t columns(const struct plan_pass *t, const struct abi_piece *piece)
-{
-    return gathers()->columns(t, piece);
-}
-
-static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
-                         const struct abi_piece *piece, uint32_t n)
-{
-    return gathers()->executed(t, item, piece, n);
-}
-
-static void count(const struct plan_pass *t, const struct abi_item *item,
-                  const struct abi_piece *piece, struct effort *ret)
-{
-    gathers()->count(t, item, piece, ret);
-}
-
-static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
-                  const struct abi_piece *piece, struct text *out)
-{
-    gathers()->print(t, strip_rows, item, piece, out);
-}
-
 const struct lowering lowering_residue = {
     .name = "residue",
     .part = "class group",
     .kind = ABI_RESIDUE,
     .table = TABLE_GATHERS,
-    .decode = decode,
-    .columns = columns,
-    .count = count,
-    .executed = executed,
-    .print = print,
+    .decode = gathers_decode,
+    .columns = gathers_columns,
+    .count = gathers_count,
+    .executed = gathers_executed,
+    .print = gathers_print,
 };

@@ -15,6 +15,8 @@ struct strip {
     bool fragments;      /* set by the owner: tiles are priced by 16 x 8 (fragments.h), ... */
     bool halves;         /* ... by 16 columns; ... */
     bool lines_alone;    /* ... lines take whatever is open */
+    const u32 *shared;   /* columns that many strips gather, ascending: set by the owner */
+    uint32_t n_shared;
     uint32_t row0, rows; /* rows that the strip really has */
     u32 own[ABI_MAX_STRIP / 32];
     uint32_t owned;                 /* number of bits in own */

@@ -103,6 +103,8 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.late = late_seconds(p, !transposed && p->features.backward ? 2 : 1);
     int failed = 0;
     b.strip = strip_new(p->n, p->strip_rows);
+    b.shares_columns = !p->tiles_only && p->target->kind == TARGET_CPU &&
+                       target_matrix(p->target, &p->features);
     pass->strip_rows = p->strip_rows;
     pass->mixed = p->features.soft != ABI_SOFT_NONE;
     pass->halves = b.strip->halves =
@@ -125,9 +127,12 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     return failed;
 }
 
-/* What kernels for CUDA must be able to do; on a CPU they are. */
+/* What kernels must be able to do: for CUDA; the rest a CPU's are. */
 static void note_features(struct plan *p, const struct plan_pass *t)
 {
+    enum { STEP = 8 }; /* not a text for each mask */
+    if (t->gathers_kept > GATHERS_KEPT && t->gathers_kept > p->features.gathers_kept)
+        p->features.gathers_kept = (t->gathers_kept + STEP - 1) / STEP * STEP;
     for (uint64_t k = 0; k < t->n_items && p->target->kind == TARGET_CUDA; k++) {
         p->features.cut_rows |= t->items[k].seats > 0;
         p->features.shared_rows |= t->items[k].partial && !t->items[k].seats;

@@ -2,7 +2,7 @@
 /* A pass over one pattern while it is planned. Between build.c, strips.c, which goes strip by strip,
    classes.c, which parts strides from the rest first, and cuts.c, which cuts long rows. */
 #pragma once
-#include "gen/lowering/lowering.h"
+#include "gen/lowering/gathers.h"
 #include "gen/plan/split.h"
 #include "gen/plan/tables.h"
 
@@ -36,15 +36,22 @@ struct builder {
         *long_rows; /* that wait until all else is built, and seats of their parts */
     uint64_t n_long, long_room;
     uint32_t seats;
-    bool dry;        /* prices alone, nothing goes to the tables */
-    double total;    /* of the pattern, so far */
-    uint32_t *place; /* [n] zeros, for residue_build */
+    bool shares_columns; /* kernels keep gathered columns from strip to strip */
+    u32 shared[COLUMNS_SHARED];
+    uint32_t *gathered; /* null, or how many strips gather each column */
+    bool dry;           /* prices alone, nothing goes to the tables */
+    double total;       /* of the pattern, so far */
+    uint32_t *place;    /* [n] zeros, for residue_build */
     bool tiles_only;
 };
 
 /* All strips of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
                    bool note, struct error *e);
+/* Strip row0 of it. */
+void builder_strip(struct builder *b, const struct pattern *pattern, uint32_t row0, bool note);
+/* The columns that its strips should gather alike, to b->strip. */
+void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* What each lowering would cost alone, which is of interest even where the plan is another. */
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* A row alone to the tables, or to the long rows. */

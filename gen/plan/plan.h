@@ -54,7 +54,9 @@ struct plan_pass {
     uint32_t strip_rows; /* words of a pattern */
     bool fragments;      /* kernels leave out what is empty of a tile by 16 x 8, ... */
     bool halves;         /* ... by 16 columns */
-    bool mixed; /* lines cost what they cost beside other pieces: there is a soft mask */
+    uint32_t
+        gathers_kept; /* groups of gathered columns that kernels keep from strip to strip */
+    bool mixed;       /* lines cost what they cost beside other pieces: there is a soft mask */
     struct plan_summary *summary; /* [mask patterns] */
 };
 

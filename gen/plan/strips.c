@@ -183,7 +183,13 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
     return best;
 }
 
-static void build_strip(struct builder *b, const struct pattern *p, uint32_t row0, bool note)
+static void count_gathered(struct builder *b, const struct draft *d)
+{
+    for (uint64_t k = 0; k < d->n_columns; k++)
+        b->gathered[d->columns[k]]++;
+}
+
+void builder_strip(struct builder *b, const struct pattern *p, uint32_t row0, bool note)
 {
     static const u32 none[ABI_MAX_STRIP / 32];
     struct strip *s = b->strip;
@@ -200,6 +206,8 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
         best = alone;
     }
     b->total += best;
+    if (b->gathered && memcmp(own, none, sizeof own))
+        count_gathered(b, &b->draft[2]);
     if (b->dry)
         return;
     emit_rows_without(b, p, own);
@@ -211,8 +219,9 @@ static void build_strip(struct builder *b, const struct pattern *p, uint32_t row
 int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
                    bool note, struct error *e)
 {
+    shared_choose(b, p, pattern);
     for (uint32_t row0 = 0; row0 < p->n; row0 += p->strip_rows) {
-        build_strip(b, pattern, row0, note);
+        builder_strip(b, pattern, row0, note);
         if (builder_check_room(b->pass, e))
             return -1;
     }

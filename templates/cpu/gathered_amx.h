@@ -10,28 +10,23 @@ static void gathered_forget(u8 *scratch)
 {
     struct strip_memory *m = (struct strip_memory *)(void *)scratch;
     for (u32 k = 0; k < GATHERED; k++)
-        m->gathered[k].width = 0;
-    m->gathered_next = 0;
-}
-
-static int gathered_is(const struct gathered *x, const struct strip *t, const struct group *g)
-{
-    const u32 *column = t->plan->columns + g->first;
-    if (x->width != g->width || x->b != t->s.b || x->h != t->s.h)
-        return 0;
-    for (u32 k = 0; k < g->width; k++)
-        if (x->column[k] != column[k])
-            return 0;
-    return 1;
+        m->gathered[k].width = m->gathered[k].used = 0;
+    m->gathered_used = 0;
 }
 
 static struct gathered *gathered_find(const struct strip *t, const struct group *g)
 {
     struct strip_memory *m = t->m;
-    for (u32 k = 0; k < GATHERED; k++)
-        if (gathered_is(&m->gathered[k], t, g))
-            return &m->gathered[k];
-    struct gathered *ret = &m->gathered[m->gathered_next++ % GATHERED];
+    struct gathered *ret = gathered_held(t, t->plan->columns + g->first, g->width);
+    const u32 now = ++m->gathered_used;
+    if (ret) {
+        ret->used = now;
+        return ret;
+    }
+    ret = m->gathered;
+    for (u32 k = 1; k < GATHERED; k++)
+        ret = m->gathered[k].used < ret->used ? &m->gathered[k] : ret;
+    ret->used = now;
     ret->b = t->s.b;
     ret->h = t->s.h;
     ret->width = g->width;

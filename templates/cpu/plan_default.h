@@ -12,6 +12,7 @@ enum {
     DTYPE = ABI_F32,
     TRANSFORM = ABI_SOFTMAX,
     DROPOUT = 1,      /* the code can drop; abi_args.keep_below says whether it does */
+    GATHERED = 4,     /* matrix units: groups of gathered columns that a thread keeps */
     CHUNK_COLS = 512, /* score columns that softmax takes at a time */
     PACK_ROW_BYTES = 2560,        /* pack space for each row of a head (padded to 32, plus 32) */
     SCRATCH_FIXED_BYTES = 351168, /* scratch of a thread ... */

@@ -43,13 +43,12 @@ struct block {
 };
 
 #if AMX
-enum { GATHERED = 4 };
-
 /* Columns of a group, brought together: see gathered_amx.h. */
 struct gathered {
     u32 b, h, width;   /* whose; no width: none */
     u32 panels, pairs; /* bit k: those of operand k are there */
-    u32 column[TILE], unused[11];
+    u32 used;          /* when, last */
+    u32 column[TILE], unused[10];
     float panel[2][TILE * DEPTH / 2];
     u32 pair[2][TILE / 2 * WIDTH];
 };
@@ -67,7 +66,7 @@ struct strip_memory {
 #if AMX
     u16 half_row[2][STRIP_ROWS][DEPTH]; /* as `row` */
     struct gathered gathered[GATHERED];
-    u32 gathered_next, unused[15];
+    u32 gathered_used, unused[15];
 #endif
 };
 
@@ -268,7 +267,31 @@ INLINE const struct abi_item *item_after(const struct strip *t)
     return next < t->plan->items + head->item + head->items ? next : 0;
 }
 
-/* Will want the scattered columns that the next item gathers. */
+#if AMX
+/* Those columns where they lie from before, or null. */
+static struct gathered *gathered_held(const struct strip *t, const u32 *column, u32 width)
+{
+    for (u32 i = 0; i < GATHERED; i++) {
+        struct gathered *x = &t->m->gathered[i];
+        u32 k = 0;
+        if (x->width != width || x->b != t->s.b || x->h != t->s.h)
+            continue;
+        while (k < width && x->column[k] == column[k])
+            k++;
+        if (k == width)
+            return x;
+    }
+    return 0;
+}
+#else
+INLINE int gathered_held(const struct strip *t, const u32 *column, u32 width)
+{
+    (void)t, (void)column, (void)width;
+    return 0;
+}
+#endif
+
+/* Will want the scattered columns that the next item gathers, but for those that it finds gathered. */
 static void gathers_expect(const struct strip *t, const struct abi_item *next)
 {
     for (u32 k = 0; next && k < next->pieces; k++) {
@@ -277,6 +300,8 @@ static void gathers_expect(const struct strip *t, const struct abi_item *next)
             continue;
         for (u32 i = 0; i < piece->count && i < EXPECTED_GATHERS; i++) {
             const struct abi_gather *g = &t->plan->gathers[piece->first + i];
+            if (gathered_held(t, t->plan->columns + g->first, g->count))
+                continue;
             for (u32 which = 0; which < 2; which++)
                 expect_columns(t->expected, &t->s, strip_tensor(t, which),
                                t->plan->columns + g->first, g->count);

@@ -231,6 +231,44 @@ static void test_rows_apart(void **state)
     mask_destroy(m);
 }
 
+/* Groups of gathered columns that stand in the item before as well. */
+static uint32_t count_kept(const struct plan_pass *t, uint32_t *ret_all)
+{
+    uint32_t kept = 0;
+    *ret_all = 0;
+    for (uint64_t k = 1; k < t->n_gathers; k++) {
+        bool found = false;
+        const struct abi_gather *g = &t->gathers[k], *o;
+        for (uint64_t i = k > 8 ? k - 8 : 0; i < k && !found; i++) {
+            o = &t->gathers[i];
+            found =
+                o->count == g->count && !memcmp(t->columns + o->first, t->columns + g->first,
+                                                g->count * sizeof *t->columns);
+        }
+        kept += found;
+        (*ret_all)++;
+    }
+    return kept;
+}
+
+/* 32 of them come together once, and strips take the rest with what else they gather. */
+static void test_shared_columns(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct pattern *pattern = made(2048, summary_columns);
+    struct mask *m = mask_new(1, 1, &pattern, "test");
+    const struct features f = {.head_dim = 64, .dtype = ABI_BF16, .length = 2048};
+    const struct target *t = target_find("x86-64-amx", &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    uint32_t all, kept = count_kept(&p->forward, &all);
+    assert_true(p->features.gathers_kept > GATHERS_KEPT);
+    assert_true(2 * kept > all);
+    assert_int_equal(plan_check(p, m, &e), 0);
+    plan_destroy(p);
+    mask_destroy(m);
+}
+
 static void test_tall_strips(void **state)
 {
     (void)state;
@@ -247,9 +285,10 @@ static void test_tall_strips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chooser),   cmocka_unit_test(test_cut_rows),
-        cmocka_unit_test(test_strides),   cmocka_unit_test(test_tall_strips),
-        cmocka_unit_test(test_long_band), cmocka_unit_test(test_rows_apart),
+        cmocka_unit_test(test_chooser),        cmocka_unit_test(test_cut_rows),
+        cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_strips),
+        cmocka_unit_test(test_long_band),      cmocka_unit_test(test_rows_apart),
+        cmocka_unit_test(test_shared_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #define BACKWARD 1
 #define AMX 1
 enum {
+    GATHERED = 4,
     CHUNK_COLS = 256,
     PACK_ROW_BYTES = 2688,
     HEAD_DIM = 80,
@@ -12,7 +13,7 @@ enum {
     DTYPE = ABI_BF16,
     TRANSFORM = ABI_SOFTMAX,
     DROPOUT = 0,
-    SCRATCH_FIXED_BYTES = 307968,
+    SCRATCH_FIXED_BYTES = 308096,
     SCRATCH_COL_BYTES = 0,
 };
 #endif
