@@ -2,17 +2,33 @@
 /* Between double and the kernels' types, by arithmetic rather than by the compiler's types, which not
    every compiler has. */
 #include "tools/check/check.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-/* bits: of the significand, with its hidden one; emin: exponent of the smallest normal number. */
-static double round_to(double x, int bits, int emin, double largest)
+/* Leaves out the last digits of a double's 53, ties to even; a carry goes on into the exponent. */
+static double round_digits(double x, int digits)
+{
+    uint64_t word, unit = UINT64_C(1) << digits;
+    memcpy(&word, &x, sizeof word);
+    word += unit / 2 - 1 + (word >> digits & 1);
+    word &= ~(unit - 1);
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+/* bits: of the significand, with its hidden one; smallest: normal number. */
+static double round_to(double x, int bits, double smallest, double largest)
 {
     if (x == 0 || !isfinite(x))
         return x;
-    int exponent = ilogb(x) < emin ? emin : ilogb(x);
-    double unit = ldexp(1, exponent - bits + 1);
-    double y = nearbyint(x / unit) * unit; /* ties to even: the default rounding mode */
+    double y;
+    if (fabs(x) < smallest) {
+        double unit = ldexp(smallest, 1 - bits);
+        y = nearbyint(x / unit) * unit; /* ties to even: the default rounding mode */
+    } else {
+        y = round_digits(x, DBL_MANT_DIG - bits);
+    }
     return fabs(y) > largest ? copysign(INFINITY, x) : y;
 }
 
@@ -20,11 +36,11 @@ double dtype_round(enum abi_dtype dtype, double x)
 {
     switch (dtype) {
     case ABI_BF16:
-        return round_to(x, 8, -126, 0x1.FEp127);
+        return round_to(x, 8, 0x1p-126, 0x1.FEp127);
     case ABI_F16:
-        return round_to(x, 11, -14, 65504);
+        return round_to(x, 11, 0x1p-14, 65504);
     case ABI_TF32:
-        return round_to(x, 11, -126, 0x1.FFCp127);
+        return round_to(x, 11, 0x1p-126, 0x1.FFCp127);
     case ABI_F32:
         break;
     }
