@@ -122,17 +122,43 @@ typedef u16 half_pair __attribute__((vector_size(64)));
 typedef u16 half_at __attribute__((vector_size(32), aligned(2), may_alias));
 typedef u16 half_pair_at __attribute__((vector_size(64), aligned(2), may_alias));
 
+/* 2^f, 0 <= f < 1. */
+INLINE vec exp2_fraction(vec f)
+{
+    vec p = f * 0.0134267009650628f + 0.0522424362879653f;
+    p = p * f + 0.241280231856949f;
+    p = p * f + 0.693044839005927f;
+    return p * f + 1.0f;
+}
+
 /* 2^x for any x, 0 for -inf; relative error below 3e-6, and none for integers, so that a largest
    entry is 1: x = floor + f, and 2^f by a polynomial that is exact at 0. */
 INLINE vec exp2_half(vec x)
 {
     vec f, ret;
     __asm__("vreduceps $1, %1, %0" : "=v"(f) : "v"(x));
-    vec p = f * 0.0134267009650628f + 0.0522424362879653f;
-    p = p * f + 0.241280231856949f;
-    p = p * f + 0.693044839005927f;
-    p = p * f + 1.0f;
+    vec p = exp2_fraction(f);
     __asm__("vscalefps %2, %1, %0" : "=v"(ret) : "v"(p), "v"(x));
+    return ret;
+}
+
+/* The same, and 0 where the lane's bit is not set. */
+INLINE vec exp2_seen(vec x, u32 bits)
+{
+    vec f, ret;
+    __asm__("vreduceps $1, %1, %0" : "=v"(f) : "v"(x));
+    vec p = exp2_fraction(f);
+    __asm__("vscalefps %2, %1, %0%{%3%}%{z%}" : "=v"(ret) : "v"(p), "v"(x), "Yk"((u16)bits));
+    return ret;
+}
+
+/* -inf where the lane's bit is not set. */
+INLINE vec lanes_seen(vec x, u32 bits)
+{
+    vec ret;
+    __asm__("vblendmps %1, %2, %0%{%3%}"
+            : "=v"(ret)
+            : "v"(x), "v"(splat(-INFINITY_F)), "Yk"((u16)bits));
     return ret;
 }
 

@@ -18,9 +18,19 @@ INLINE int panels_alone(const struct strip *t, const struct block *b)
     return !SOFT && !b->walks && !dropping(t);
 }
 
+/* Of the group's scores of row r the largest, lane by lane. */
+INLINE vec flow_larger(const float *score, const u32 *word, u32 r)
+{
+    vec low = load(score), high = load(score + LANES);
+    if (!word)
+        return larger(low, high);
+    return larger(lanes_seen(low, word[r]), lanes_seen(high, word[r] >> LANES));
+}
+
 /* Rows that have seen nothing yet take their largest score of this group; returns those that still
    have not. `base` is what is subtracted from scores. */
-static u32 flow_bases(const struct strip *t, const float *score, u32 live, float *base)
+static u32 flow_bases(const struct strip *t, const float *score, const u32 *word, u32 live,
+                      float *base)
 {
     struct strip_memory *m = t->m;
     const quad none = {-INFINITY_F, -INFINITY_F, -INFINITY_F, -INFINITY_F};
@@ -31,8 +41,7 @@ static u32 flow_bases(const struct strip *t, const float *score, u32 live, float
         if (live >> (r / BLOCK_ROWS) & 1) {
             vec x[4];
             for (u32 k = 0; k < 4; k++)
-                x[k] = larger(load(score + k * SCORE_STRIDE),
-                              load(score + k * SCORE_STRIDE + LANES));
+                x[k] = flow_larger(score + k * SCORE_STRIDE, word, r + k);
             quad now = largest4(x[0], x[1], x[2], x[3]) * t->gain;
             old = (quad)(((quad_mask)now & fresh) | ((quad_mask)old & ~fresh));
             *(quad_at *)(m->largest + r) = old;
@@ -120,15 +129,22 @@ INLINE void flow_half(const struct strip *t, const struct flow_ahead *x, u32 hal
 /* ---- weights ---- */
 
 /* Scores of a row block to weights from column `at`. */
-INLINE void flow_weigh(const struct strip *t, struct block *b, const float *score, u32 at,
-                       u32 k, const float *base, u32 expect, vec *sum)
+INLINE void flow_weigh(const struct strip *t, struct block *b, const float *score,
+                       const u32 *word, u32 at, u32 k, const float *base, u32 expect, vec *sum)
 {
     const vec gain = splat(t->gain);
-    for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
-        expect_rows(t->expected, expect);
-        sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
-                             splat(base[r]), gain, 0);
-    }
+    if (word)
+        for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+            expect_rows(t->expected, expect);
+            sum[r] += pair_weigh_seen(score + r * SCORE_STRIDE, &b->weight[0][r][at],
+                                      splat(base[r]), gain, word[r]);
+        }
+    else
+        for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+            expect_rows(t->expected, expect);
+            sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
+                                 splat(base[r]), gain, 0);
+        }
 }
 
 /* False where some row's sum is too large, or not a number; l is as before then. */
@@ -154,7 +170,7 @@ static int softmax_flow(const struct strip *t, struct block *b)
 {
     float base[STRIP_ROWS];
     vec sum[STRIP_ROWS];
-    u32 unseen = 0xffffffff;
+    u32 unseen = 0xffffffff, room[STRIP_ROWS];
     const u32 expect = expect_share(t->expected, b->groups * t->rows);
     if (!panels_alone(t, b))
         return 0;
@@ -166,16 +182,16 @@ static int softmax_flow(const struct strip *t, struct block *b)
     flow_half(t, &next, 1);
     for (u32 k = 0; k < b->groups; k++) {
         now = next;
-        panel_exclude(t, now.g, now.to);
+        const u32 *word = group_words(t, now.g, room);
         next = flow_begin(t, b, k + 1, b->score[0]);
         flow_half(t, &next, 0);
         if (unseen)
-            unseen = flow_bases(t, now.to, now.g->live, base);
+            unseen = flow_bases(t, now.to, word, now.g->live, base);
         if (now.g->live & 1)
-            flow_weigh(t, b, now.to, now.g->at, 0, base, expect, sum);
+            flow_weigh(t, b, now.to, word, now.g->at, 0, base, expect, sum);
         flow_half(t, &next, 1);
         if (now.g->live & 2)
-            flow_weigh(t, b, now.to, now.g->at, 1, base, expect, sum);
+            flow_weigh(t, b, now.to, word, now.g->at, 1, base, expect, sum);
     }
     return flow_close(t, sum);
 }

@@ -32,13 +32,15 @@ static void columns_read(const struct strip *t, const struct group *g, struct su
     }
 }
 
-/* Two vectors of row r to P and dS; returns the sum of dS, lane by lane. */
+/* Two vectors of row r to P and dS, 0 where the column's bit is not set (null: all are); returns the sum
+   of dS, lane by lane. */
 INLINE vec pair_gradient(const float *score, const float *slope, u16 *p, u16 *ds, vec gain,
-                         const vec offset[2], const vec mean[2])
+                         const vec offset[2], const vec mean[2], const u32 *bits)
 {
     vec x[2], y[2];
     for (u32 k = 0; k < 2; k++) {
-        x[k] = exp2_half(load(score + k * LANES) * gain - offset[k]);
+        vec s = load(score + k * LANES) * gain - offset[k];
+        x[k] = bits ? exp2_seen(s, *bits >> (k * LANES)) : exp2_half(s);
         y[k] = x[k] * (load(slope + k * LANES) - mean[k]);
     }
     half_store2(p, x[0], x[1]);
@@ -48,7 +50,7 @@ INLINE vec pair_gradient(const float *score, const float *slope, u16 *p, u16 *ds
 
 /* Scores and slopes of a group, in row block `k`. */
 INLINE void gradient_weigh(const struct strip *t, struct block *b, const struct group *g,
-                           const float *score, const float *slope, u32 k,
+                           const float *score, const float *slope, const u32 *word, u32 k,
                            const struct subtrahends *column, u32 expect, vec *sum)
 {
     const vec gain = splat(t->gain);
@@ -60,9 +62,9 @@ INLINE void gradient_weigh(const struct strip *t, struct block *b, const struct 
             offset[0] = offset[1] = splat(t->m->offset[r]);
             mean[0] = mean[1] = splat(t->m->mean[r]);
         }
-        vec ds =
-            pair_gradient(score + r * SCORE_STRIDE, slope + r * SCORE_STRIDE,
-                          &b->weight[0][r][g->at], &b->weight[1][r][g->at], gain, offset, mean);
+        vec ds = pair_gradient(score + r * SCORE_STRIDE, slope + r * SCORE_STRIDE,
+                               &b->weight[0][r][g->at], &b->weight[1][r][g->at], gain, offset,
+                               mean, word ? word + r : 0);
         if (!t->transposed)
             sum[r] += ds;
     }
@@ -73,6 +75,7 @@ static void panels_gradient(const struct strip *t, struct block *b, float *missi
 {
     struct subtrahends column = {{0}, {0}};
     vec sum[STRIP_ROWS];
+    u32 room[STRIP_ROWS];
     const u32 expect = expect_share(t->expected, b->groups * t->rows);
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);
@@ -81,19 +84,19 @@ static void panels_gradient(const struct strip *t, struct block *b, float *missi
     for (u32 k = 0; k < b->groups; k++) {
         const struct group *g = &b->group[k], *next = k + 1 < b->groups ? g + 1 : 0;
         const u32 at = k % 2 * TILE, to = TILE - at;
-        panel_exclude(t, g, b->score[0] + at);
+        const u32 *word = group_words(t, g, room);
         if (t->transposed)
             columns_read(t, g, &column);
         if (next)
             panel_product(t, next, 0, b->score[0] + to);
         if (g->live & 1)
-            gradient_weigh(t, b, g, b->score[0] + at, b->slope[0] + at, 0, &column, expect,
-                           sum);
+            gradient_weigh(t, b, g, b->score[0] + at, b->slope[0] + at, word, 0, &column,
+                           expect, sum);
         if (next)
             panel_product(t, next, 1, b->slope[0] + to);
         if (g->live & 2)
-            gradient_weigh(t, b, g, b->score[0] + at, b->slope[0] + at, 1, &column, expect,
-                           sum);
+            gradient_weigh(t, b, g, b->score[0] + at, b->slope[0] + at, word, 1, &column,
+                           expect, sum);
     }
     for (u32 r = 0; r < t->rows && !t->transposed; r++)
         missing[r] += sum_lanes(sum[r]);

@@ -76,6 +76,26 @@ static void panel_exclude(const struct strip *t, const struct group *g, float *t
         panel_cut(to, g->columns, t->rows);
 }
 
+#if AMX
+/* A word for each row, bit c: it sees column c of the group; null where all rows see all. Some are put
+   together in `room`. Inactive scores stay what they are: they are left out where they are read. */
+static const u32 *group_words(const struct strip *t, const struct group *g, u32 *room)
+{
+    const u32 *pattern = t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS;
+    const u32 *next = t->plan->patterns + (u64)(g->next - 1) * STRIP_ROWS;
+    if (!g->pattern && g->columns == 0xffffffff)
+        return 0;
+    if (g->pattern && !g->shift && g->columns == 0xffffffff)
+        return pattern;
+    for (u32 r = 0; r < STRIP_ROWS; r++) {
+        u32 word = g->pattern ? pattern[r] >> g->shift : 0xffffffff;
+        word |= g->next ? next[r] << (TILE - g->shift) : 0;
+        room[r] = word & g->columns;
+    }
+    return room;
+}
+#endif
+
 INLINE u32 blocks_idle(const struct strip *t, const struct group *g)
 {
     return ((1u << (t->rows / BLOCK_ROWS)) - 1) & ~g->live;

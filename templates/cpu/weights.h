@@ -24,6 +24,15 @@ INLINE vec pair_weigh(float *score, u16 *weight, vec base, vec gain, int floats)
     return low + high;
 }
 
+/* Those of them whose bit is set; 0 for the others, whatever their scores are. */
+INLINE vec pair_weigh_seen(const float *score, u16 *weight, vec base, vec gain, u32 bits)
+{
+    vec low = exp2_seen(load(score) * gain - base, bits);
+    vec high = exp2_seen(load(score + LANES) * gain - base, bits >> LANES);
+    half_store2(weight, low, high);
+    return low + high;
+}
+
 /* Scores of row r to 2^(gain s - m), rounded; returns their sum, lane by lane. */
 INLINE vec row_weigh(struct block *b, u32 r, float m, float gain, int floats)
 {
