@@ -59,7 +59,7 @@ void cuda_add_short(const struct target *t, const struct features *f, struct tex
 
 void cuda_add_stream(const struct target *t, const struct features *f, struct text *out)
 {
-    const struct stream_blocks b = stream_blocks(f);
+    const struct stream_blocks b = stream_blocks(t, f);
     if (target_matrix(t, f))
         text_add(out,
                  "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32

@@ -3,6 +3,7 @@
 #include "gen/emit/stream.h"
 #include "gen/short.h"
 #include <stddef.h>
+#include <string.h>
 
 enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
 
@@ -33,13 +34,15 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
 }
 
-struct stream_blocks stream_blocks(const struct features *f)
+struct stream_blocks stream_blocks(const struct target *t, const struct features *f)
 {
     const uint32_t s = steps(f), times = f->tall ? 2 : 1;
     /* all else takes a few registers more */
     const bool plain = f->transform == ABI_SOFTMAX && !f->dropout && !f->soft;
+    /* four blocks leave 128 registers, which is enough but on the chip named */
+    const bool four = !f->dropout && !f->soft && (s <= 2 || strcmp(t->name, "sm_100a"));
     return (struct stream_blocks){
-        .forward = (s <= 4   ? f->dropout || f->soft ? 3 : 4
+        .forward = (s <= 4   ? 3 + four
                     : s <= 6 ? 3
                              : 2) /
                    times,
@@ -53,7 +56,7 @@ bool stream_takes_tall(const struct target *t, const struct features *f)
     struct features tall = *f, low = *f;
     low.tall = false;
     tall.tall = true;
-    const struct stream_blocks b = stream_blocks(&low);
+    const struct stream_blocks b = stream_blocks(t, &low);
     if (t->kind != TARGET_CUDA || !target_matrix(t, f) || f->soft ||
         short_forward(t, f, NULL) || b.forward % 2)
         return false;

@@ -14,7 +14,7 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f);
 struct stream_blocks {
     uint32_t forward, query, key;
 };
-struct stream_blocks stream_blocks(const struct features *f);
+struct stream_blocks stream_blocks(const struct target *t, const struct features *f);
 
 /* Whether strips may be tall: then a processor still holds as many warps, and a block fits it. */
 bool stream_takes_tall(const struct target *t, const struct features *f);

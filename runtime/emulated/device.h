@@ -53,6 +53,7 @@ struct f4;
 #define mma_16816(c, a, b0, b1) MACHINE->multiply((c)->x, (a)->x, b0, b1, IS_F16, HERE)
 #define mma_1688(c, a, b0, b1) MACHINE->multiply_tf32((c)->x, (a)->x, b0, b1, HERE)
 #define tf32_of(x)             MACHINE->tf32_from(x)
+#define one_address(p)         (p)
 #define matrix_load4(r, row)    MACHINE->load_matrices(r, row, 0, HERE)
 #define matrix_load4_transposed(r, row) MACHINE->load_matrices(r, row, 1, HERE)
 #define copy_async_16(to, from, there) MACHINE->start_copy(to, from, there, HERE)
@@ -80,6 +81,16 @@ DEVICE float log2_of(float x)
 DEVICE float reciprocal_of(float x)
 {
     return 1 / x;
+}
+
+DEVICE unsigned one_value(unsigned x)
+{
+    return x;
+}
+
+DEVICE unsigned afresh(unsigned x)
+{
+    return x;
 }
 
 DEVICE unsigned bits_of(float x)

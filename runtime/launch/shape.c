@@ -26,13 +26,22 @@ static uint64_t larger(uint64_t a, uint64_t b)
 }
 
 /* Of the layer that has most. */
-static uint64_t most_works(const struct maskc_kernel *k)
+static uint64_t most_works(const struct maskc_kernel *k, const struct plan_pass *p)
 {
-    const struct plan_pass *p = &k->artifact->plan[k->target->plan].forward;
     uint64_t most = 0;
     for (uint32_t l = 0; l < k->artifact->mask->layers; l++)
         most = p->layer_work[l][1] > most ? p->layer_work[l][1] : most;
     return most;
+}
+
+/* Of all passes that the kernel has. */
+static uint64_t most_items(const struct maskc_kernel *k)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    const uint64_t forward = most_works(k, &p->forward);
+    if (!k->artifact->features.backward)
+        return forward;
+    return larger(forward, most_works(k, &p->transposed));
 }
 
 static bool has_partials(const struct maskc_kernel *k)
@@ -88,7 +97,8 @@ static uint64_t soft_bytes(const struct maskc_kernel *k, const struct maskc_laun
     if (!k->artifact->features.soft || l->pass != MASKC_BACKWARD)
         return 0;
     if (!has_tiles(&k->target->launch))
-        return narrow((wide)most_works(k) * (m->n + ABI_TILE_COLS) * 4);
+        return narrow((wide)most_works(k, &k->artifact->plan[k->target->plan].forward) *
+                      (m->n + ABI_TILE_COLS) * 4);
     return chunks == 1 && l->grad_soft ? 0 : narrow((wide)chunks * m->heads * m->n * m->n * 4);
 }
 
@@ -116,7 +126,8 @@ struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l
     s.pack = narrow((wide)s.pack_stride * larger((uint64_t)s.slice * heads, s.workers));
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
     s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
-    if ((wide)s.batch * heads > INT32_MAX) /* kernels count heads in 32 bits */
+    /* kernels count heads and items in 32 bits */
+    if ((wide)s.batch * larger(heads, most_items(k)) > INT32_MAX)
         s.total = UINT64_MAX;
     return s;
 }

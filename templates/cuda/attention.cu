@@ -9,7 +9,7 @@
 ENTRY(attention_forward)(ARGS a)
 {
     NO_UNROLL
-    for (u64 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
+    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
         struct job j = job_at(&a, &a.forward, at);
         if (TRANSFORM == ABI_SPARSEGEN)
             forward_sparsegen(&a, &j);
@@ -21,7 +21,7 @@ ENTRY(attention_forward)(ARGS a)
 ENTRY(attention_dq)(ARGS a)
 {
     NO_UNROLL
-    for (u64 at = BLOCK; BACKWARD && at < job_count(&a, &a.forward); at += BLOCKS) {
+    for (u32 at = BLOCK; BACKWARD && at < job_count(&a, &a.forward); at += BLOCKS) {
         struct job j = job_at(&a, &a.forward, at);
         gradient_of_queries(&a, &j);
     }
@@ -30,7 +30,7 @@ ENTRY(attention_dq)(ARGS a)
 ENTRY(attention_dkv)(ARGS a)
 {
     NO_UNROLL
-    for (u64 at = BLOCK; BACKWARD && at < job_count(&a, &a.transposed); at += BLOCKS) {
+    for (u32 at = BLOCK; BACKWARD && at < job_count(&a, &a.transposed); at += BLOCKS) {
         struct job j = job_at(&a, &a.transposed, at);
         gradient_of_keys(&a, &j);
     }

@@ -25,21 +25,6 @@ DEVICE float query_weight(float score, float lse)
     return probability(score, lse, 0);
 }
 
-/* d loss / d score of an entry with probability p; of sparsegen times 1 - lambda, which the sums are then
-   divided by. */
-DEVICE float score_gradient(float p, float dp, float state)
-{
-    if (TRANSFORM == ABI_SPARSEGEN)
-        return p > 0 ? dp - state : 0;
-    return p * (dp - state);
-}
-
-/* What sums of score gradients are multiplied by. */
-DEVICE float slope_scale(const struct abi_args *a)
-{
-    return TRANSFORM == ABI_SPARSEGEN ? a->scale * sparsegen_slope(a) : a->scale;
-}
-
 DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
 {
     return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
@@ -75,10 +60,10 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
     soft_scale(dp, a, j, g, 0);
     fetch(shared_tile(2), &k, g, j);
     dots(p, shared_tile(0), shared_tile(2), g, &k);
-    UNROLL
-    for (u32 at = 0; at < SLOTS; at++) {
-        float score = p->at[at] * a->scale;
-        p->at[at] = sees(g, at) ? query_weight(soft_score(score, 1, a, j, g, at, 0), lse) : 0;
+    UNROLL_BY(SLOTS_ABREAST)
+    for (u32 at = 0; at < SLOTS; at++, slots_turn(p)) {
+        float score = p->at[0] * a->scale;
+        p->at[0] = sees(g, at) ? query_weight(soft_score(score, 1, a, j, g, at, 0), lse) : 0;
     }
 }
 
@@ -187,7 +172,7 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
 DEVICE void key_group(const struct abi_args *a, const struct job *j, const struct group *g,
                       const struct view *q, struct slots *p)
 {
-    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(a) : 0;
+    const float slope = sparsegen_slope(a);
     fetch(shared_tile(2), q, g, j);
     dots(p, shared_tile(0), shared_tile(2), g, q);
     UNROLL
@@ -207,8 +192,7 @@ DEVICE void key_gradients(const struct abi_args *a, const struct job *j, const s
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        float ds = sees(g, k) ? score_gradient(p->at[k], dp->at[k], state_of(a, j)[i]) : 0;
-        dp->at[k] = ds;
+        dp->at[k] = sees(g, k) ? score_gradient(p->at[k], dp->at[k], state_of(a, j)[i]) : 0;
     }
 }
 

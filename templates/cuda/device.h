@@ -89,6 +89,21 @@ DEVICE float reciprocal_of(float x)
     return y;
 }
 
+/* x, of which nothing is known but its value: what is worked out from it is not mixed with what it came from,
+   so that much is worked out from one register. */
+DEVICE u32 one_value(u32 x)
+{
+    asm("" : "+r"(x));
+    return x;
+}
+
+/* x, but what is worked out from it is worked out where it is written: no register holds it for long. */
+DEVICE u32 afresh(u32 x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
 DEVICE u32 bits_of(float x)
 {
     return __float_as_uint(x);

@@ -16,6 +16,7 @@ enum {
     SHARED_STEPS =
         STEPS < 8 ? 4 : 2, /* pairs of steps side by side where rows are in shared memory */
     GROUP = 8 * FRAGMENTS,
+    WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
     ALL_LIVE = (1 << FRAGMENTS) - 1,
 };
 
@@ -78,28 +79,31 @@ DEVICE float quad_max(float x)
 
 /* ---- loads ---- */
 
+/* What is known when this is compiled (`row`, the group's first, and `step`) is added last, to an address
+   that is one register: then it is part of the instruction. */
+
 /* 16 rows, one step: as first operand. */
 DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
 {
     u32 lane = lane_of_warp();
-    matrix_load4(a->x, rows + lane % 16 * PITCH + 8 * (2 * step + lane / 16));
+    matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 16 * step);
 }
 
 /* 8 columns, two steps: as second operand of two products that sum along the head. Where there is
    one step left its chunks come twice. */
-DEVICE void load_columns(u32 r[4], const half_t *columns, u32 step)
+DEVICE void load_columns(u32 r[4], const half_t *columns, u32 row, u32 step)
 {
-    u32 lane = lane_of_warp(), chunk = 2 * step + lane / 8;
-    if (step + 1 == STEPS)
-        chunk -= lane / 16 * 2;
-    matrix_load4(r, columns + lane % 8 * PITCH + 8 * chunk);
+    u32 lane = lane_of_warp(), chunk = step + 1 == STEPS ? lane / 8 % 2 : lane / 8;
+    matrix_load4(r,
+                 one_address(columns + lane % 8 * PITCH + 8 * chunk) + row * PITCH + 16 * step);
 }
 
 /* 16 columns, one step: as second operand of two products that sum over columns. */
-DEVICE void load_values(u32 r[4], const half_t *columns, u32 step)
+DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
 {
     u32 lane = lane_of_warp();
-    matrix_load4_transposed(r, columns + lane % 16 * PITCH + 8 * (2 * step + lane / 16));
+    matrix_load4_transposed(r, one_address(columns + lane % 16 * PITCH + 8 * (lane / 16)) +
+                                   row * PITCH + 16 * step);
 }
 
 /* ---- products ---- */
@@ -127,7 +131,7 @@ DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t 
         u32 b[4];
         if (!(live >> f & 1))
             continue;
-        load_columns(b, columns + 8 * f * PITCH, step);
+        load_columns(b, columns, 8 * f, step);
         mma_16816(&s->at[f], &a[0], b[0], b[1]);
         if (step + 1 < STEPS)
             mma_16816(&s->at[f], &a[1], b[2], b[3]);
@@ -192,7 +196,7 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
             UNROLL
             for (u32 k = 0; k < 2; k++) {
                 u32 b[4];
-                load_columns(b, columns[k] + 8 * f * PITCH, step);
+                load_columns(b, columns[k], 8 * f, step);
                 mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
                 if (step + 1 < STEPS)
                     mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);
@@ -223,7 +227,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *weights, const ha
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 b[4];
-            load_values(b, columns + 16 * pair * PITCH, step);
+            load_values(b, columns, 16 * pair, step);
             mma_16816(&sums->at[2 * step], &a, b[0], b[1]);
             mma_16816(&sums->at[2 * step + 1], &a, b[2], b[3]);
         }
@@ -244,7 +248,7 @@ DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct su
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 c[4];
-            load_values(c, columns + 16 * pair * PITCH, step);
+            load_values(c, columns, 16 * pair, step);
             mma_16816(&a->at[2 * step], &x, c[0], c[1]);
             mma_16816(&b->at[2 * step], &y, c[0], c[1]);
             mma_16816(&a->at[2 * step + 1], &x, c[2], c[3]);

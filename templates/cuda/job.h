@@ -40,11 +40,11 @@ DEVICE void job_sequence(struct job *j, const struct abi_args *a)
     }
 }
 
-DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u64 index)
+DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
 {
     struct job j;
     struct abi_work work = plan->work[index / a->slice_batch];
-    j.b = a->first_batch + (u32)(index % a->slice_batch);
+    j.b = a->first_batch + index % a->slice_batch;
     j.h = work.head;
     j.item = plan->items + work.item;
     job_sequence(&j, a);
@@ -58,9 +58,9 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
     return j;
 }
 
-DEVICE u64 job_count(const struct abi_args *a, const struct abi_plan *plan)
+DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
-    return (u64)plan->works * a->slice_batch;
+    return plan->works * a->slice_batch;
 }
 
 /* Whether this thread writes what there is one of for each row. */

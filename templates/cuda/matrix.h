@@ -105,6 +105,12 @@ DEVICE void mma_1688(struct frag_c *c, const struct frag_a *a, u32 b0, u32 b1)
                  : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b0), "r"(b1));
 }
 
+/* An address in shared memory that many are counted from. */
+DEVICE const half_t *one_address(const half_t *p)
+{
+    return (const half_t *)__cvta_shared_to_generic(one_value(shared_address(p)));
+}
+
 /* ---- 8 x 8 matrices of halves from shared memory (collective) ---- */
 
 /* Lane l gives the address of row l % 8 of matrix l / 8, 16 bytes, aligned. It gets, of each

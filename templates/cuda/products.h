@@ -101,15 +101,26 @@ DEVICE void dots(struct slots *ret, const float *row, const float *tile, const s
         dots_of_lines(ret, row, g, v);
 }
 
+/* The first slot becomes the last: no index of a loop picks a register. */
+DEVICE void slots_turn(struct slots *s)
+{
+    const float first = s->at[0];
+    UNROLL
+    for (u32 k = 1; k < SLOTS; k++)
+        s->at[k - 1] = s->at[k];
+    s->at[SLOTS - 1] = first;
+}
+
 /* sums += weight * column over the columns of a tile; weights are 0 where the row does not see.
    */
 DEVICE void accumulate_tile(struct sums *sums, const struct slots *weight, const float *tile)
 {
-    UNROLL
-    for (u32 k = 0; k < SLOTS; k++) {
+    struct slots turning = *weight;
+    UNROLL_BY(SLOTS_ABREAST)
+    for (u32 k = 0; k < SLOTS; k++, slots_turn(&turning)) {
         NO_UNROLL
         for (u32 u = 0; u < QUAD; u++) {
-            float w = quad_from(weight->at[k], u);
+            float w = quad_from(turning.at[0], u);
             const float *column = tile + slot_of(k, u) * PITCH;
             UNROLL
             for (u32 c = 0; c < CHUNKS; c++) {

@@ -94,14 +94,14 @@ DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
                          const struct short_state *state, u32 kept)
 {
     const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
-    const float slope = short_slope(a);
+    const float slope = sparsegen_slope(a);
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
         float score = *x * scale, lse = state->lse[k / 2 % 2];
         u32 seen = short_sees(t, k / 4, k % 4);
         if (TRANSFORM == ABI_SPARSEGEN)
-            *x = seen ? short_sparsegen(score, lse, slope) : 0;
+            *x = seen ? sparsegen_weight(score, lse, slope) : 0;
         else
             *x = seen ? exp2_of(score - lse) : 0;
         if (DROPOUT)
@@ -161,11 +161,7 @@ DEVICE void short_turn(struct short_scores *ds, const struct short_scores *p,
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float x = p->at[k / 4].x[k % 4], *y = &ds->at[k / 4].x[k % 4];
-        float slope = *y - state->delta[k / 2 % 2];
-        if (TRANSFORM == ABI_SPARSEGEN)
-            *y = x > 0 ? slope : 0;
-        else
-            *y = x * slope;
+        *y = score_gradient(x, *y, state->delta[k / 2 % 2]);
     }
 }
 
@@ -234,8 +230,7 @@ DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u
             short_accumulate(d_q, dp, short_operand(j, SHORT_K), t, SHORT_STRIPS);
     }
     if (turn)
-        short_store_strips(d_q, short_slope(a) * (a->scale * short_kept_scale(a)), &a->d_q, j,
-                           row0);
+        short_store_strips(d_q, slope_scale(a) * short_kept_scale(a), &a->d_q, j, row0);
     else
         short_end_turn(sums, j, row0, state);
 }
@@ -309,7 +304,7 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
         short_queries(a, j, row0, turn, state);
         SYNC();
         short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
-                          turn ? short_slope(a) * (a->scale * kept) : kept);
+                          turn ? slope_scale(a) * kept : kept);
     }
 }
 

@@ -140,11 +140,11 @@ DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_j
     short_hold_rows(q, a, j, row0);
     short_chunk(&w, a, j, q, t, s);
     short_tau(s, a->lambda, tau);
-    const float slope = short_slope(a);
+    const float slope = sparsegen_slope(a);
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
         float *x = &s[k / 16].at[k / 4 % 4].x[k % 4];
-        *x = short_sparsegen(*x, tau[k / 2 % 2], slope);
+        *x = sparsegen_weight(*x, tau[k / 2 % 2], slope);
     }
     short_values_arrive();
     short_clear(o);

@@ -5,6 +5,7 @@
 #ifndef MASKC_CUDA_SHORT_SOFTMAX_H
 #define MASKC_CUDA_SHORT_SOFTMAX_H
 #include "cuda/short_tiles.h"
+#include "cuda/slopes.h"
 
 /* Tiles whose scores are held at a time: all that heads of up to 128 rows can have. */
 enum {
@@ -126,17 +127,6 @@ DEVICE void short_tau(const struct short_scores s[SHORT_HELD], float lambda, flo
     }
     tau[0] = top[0] == SHORT_NOTHING ? top[0] : top[0] + threshold[0];
     tau[1] = top[1] == SHORT_NOTHING ? top[1] : top[1] + threshold[1];
-}
-
-/* What a probability on the support grows by with its score. */
-DEVICE float short_slope(const struct abi_args *a)
-{
-    return TRANSFORM == ABI_SPARSEGEN ? reciprocal_of(1 - a->lambda) : 1;
-}
-
-DEVICE float short_sparsegen(float score, float tau, float slope)
-{
-    return score > tau ? (score - tau) * slope : 0;
 }
 
 #endif

@@ -13,7 +13,7 @@ DEVICE void soft_add(const struct abi_args *a, const struct job *j, const struct
 {
     float lse = j->active ? lse_of(a, j)[j->row] : 0;
     float state = j->active ? state_of(a, j)[j->row] : 0;
-    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(a) : 0;
+    const float slope = sparsegen_slope(a);
     if (BIAS && j->active && *soft_rest(a, state_of(a, j) + j->row) != 0)
         return;
     UNROLL

@@ -25,9 +25,9 @@ DEVICE float soft_score(float score, float unit, const struct abi_args *a, const
 DEVICE void soft_scale(struct slots *x, const struct abi_args *a, const struct job *j,
                        const struct group *g, u32 rows_are_keys)
 {
-    UNROLL
-    for (u32 k = 0; SCALED && k < SLOTS; k++)
-        x->at[k] = sees(g, k) ? x->at[k] * soft_slot(a, j, g, k, rows_are_keys) : 0;
+    UNROLL_BY(SLOTS_ABREAST)
+    for (u32 k = 0; SCALED && k < SLOTS; k++, slots_turn(x))
+        x->at[0] = sees(g, k) ? x->at[0] * soft_slot(a, j, g, k, rows_are_keys) : 0;
 }
 
 #endif

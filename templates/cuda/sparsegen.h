@@ -6,6 +6,7 @@
 #define MASKC_CUDA_SPARSEGEN_H
 #include "cuda/dropout.h"
 #include "cuda/pieces.h"
+#include "cuda/slopes.h"
 
 DEVICE float *scratch_of_block(const struct abi_args *a)
 {
@@ -95,17 +96,6 @@ DEVICE float sparsegen_tau(const struct abi_args *a, const struct job *j, const 
         before = s.count;
     }
     return top == NEGATIVE_INFINITY ? top : top + threshold;
-}
-
-/* What a probability on the support grows by with its score. */
-DEVICE float sparsegen_slope(const struct abi_args *a)
-{
-    return reciprocal_of(1 - a->lambda);
-}
-
-DEVICE float sparsegen_weight(float score, float tau, float slope)
-{
-    return score > tau ? (score - tau) * slope : 0;
 }
 
 DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)

@@ -23,14 +23,14 @@ struct stage {
 
 struct stream {
     struct walk walk;
-    struct view first, second; /* the two operands, rows of which are columns here */
-    const float *lse, *state;  /* USE_NUMBERS: two numbers of each column, ... */
-    float number;              /* ... one of which this thread brings to the next group */
-    half_t *buffer;            /* shared: group, operand, slot */
-    u32 buffers, use;          /* constants: groups that the buffer holds (1 or 2) */
-    u32 part;                  /* bits 0, 1: the lane's rows take part; 2: all of the warp do */
-    u32 turn;                  /* where in the buffer `now` is */
-    u32 ahead;                 /* steps to look ahead before there is a group for `now` */
+    const struct abi_args *a;
+    const struct abi_tensor *first, *second; /* operands, whose rows are columns here */
+    float number;     /* USE_NUMBERS: LSE or state of a column, which this thread brings next */
+    half_t *buffer;   /* shared: group, operand, slot */
+    u32 buffers, use; /* constants: groups that the buffer holds (1 or 2) */
+    u32 part;         /* bits 0, 1: the lane's rows take part; 2: all of the warp do */
+    u32 turn;         /* where in the buffer `now` is */
+    u32 ahead;        /* steps to look ahead before there is a group for `now` */
     struct stage now, next;
     struct group after; /* known early, so that nobody waits for the tables */
 };
@@ -43,21 +43,24 @@ DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
 /* ---- one group ---- */
 
 /* Starts bringing a group's columns. */
-DEVICE void copy_group(struct stream *s, const struct group *g, half_t *first)
+DEVICE void copy_group(struct stream *s, const struct group *g, half_t *to)
 {
+    const struct job here = job_again(s->walk.job);
+    const struct view first = view_of(s->first, &here), second = view_of(s->second, &here);
     if (!g->slots)
         return;
     NO_UNROLL
     for (u32 k = THREAD; k < GROUP * CHUNKS; k += THREADS) {
-        u32 slot = k / CHUNKS, chunk = k % CHUNKS, to = slot * PITCH + 8 * chunk;
+        u32 slot = k / CHUNKS, chunk = k % CHUNKS, at = slot * PITCH + 8 * chunk;
         u32 there = slot < group_end(g) && chunk < HEAD_CHUNKS;
         u32 column = there ? group_column(g, s->walk.job, slot) : 0;
-        i64 a = there ? column * s->first.row + 16 * chunk : 0;
-        i64 b = there ? column * s->second.row + 16 * chunk : 0;
+        i64 a = there ? 2 * (column * s->first->row) + 16 * chunk
+                      : 0; /* no register holds 2 rows */
+        i64 b = there ? 2 * (column * s->second->row) + 16 * chunk : 0;
         if (s->use & USE_FIRST)
-            copy_async_16(first + to, s->first.data + a, there);
+            copy_async_16(to + at, first.data + a, there);
         if (s->use & USE_SECOND)
-            copy_async_16(first + OPERAND + to, s->second.data + b, there);
+            copy_async_16(to + OPERAND + at, second.data + b, there);
     }
 }
 
@@ -69,7 +72,9 @@ DEVICE void read_number(struct stream *s, const struct group *g)
     if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= group_end(g))
         return;
     u32 column = group_column(g, s->walk.job, slot);
-    s->number = THREAD < GROUP ? lse_in_units(s->lse[column]) : s->state[column];
+    const struct job here = job_again(s->walk.job);
+    s->number = THREAD < GROUP ? lse_in_units(lse_of(s->a, &here)[column])
+                               : state_of(s->a, &here)[column];
 }
 
 /* They lie behind the column's first operand, where rows are padded. */
@@ -166,7 +171,7 @@ DEVICE u32 live_fragments(const u32 word[2])
 /* Whether the lane's row sees the entry at place x of fragment f. */
 DEVICE u32 sees(const u32 word[2], u32 f, u32 x)
 {
-    return word[x >> 1] >> (8 * f + lane_pair() + (x & 1)) & 1;
+    return one_value(word[x >> 1] >> lane_pair()) >> (8 * f + (x & 1)) & 1;
 }
 
 #endif

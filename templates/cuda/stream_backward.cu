@@ -8,7 +8,7 @@
 ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u64 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
+    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
         struct job j = job_at(&a, &a.forward, at);
         if (j.single)
             row_query_gradient(&a, &j);
@@ -20,7 +20,7 @@ ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
 ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u64 at = BLOCK; at < job_count(&a, &a.transposed); at += BLOCKS) {
+    for (u32 at = BLOCK; at < job_count(&a, &a.transposed); at += BLOCKS) {
         struct job j = job_at(&a, &a.transposed, at);
         if (j.single)
             row_key_gradients(&a, &j);

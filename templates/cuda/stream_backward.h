@@ -94,19 +94,4 @@ DEVICE float query_weight(const struct backward *b, float dot, float lse)
     return probability(b, dot, lse, 0);
 }
 
-/* d loss / d score of an entry with probability p; of sparsegen times 1 - lambda, which the sums are then
-   divided by. */
-DEVICE float score_gradient(float p, float dp, float state)
-{
-    if (TRANSFORM == ABI_SPARSEGEN)
-        return p > 0 ? dp - state : 0;
-    return p * (dp - state);
-}
-
-/* What sums of score gradients are multiplied by. */
-DEVICE float slope_scale(const struct abi_args *a)
-{
-    return TRANSFORM == ABI_SPARSEGEN ? a->scale * sparsegen_slope(a) : a->scale;
-}
-
 #endif

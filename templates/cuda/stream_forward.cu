@@ -6,7 +6,7 @@
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u64 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
+    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
         struct job j = job_at(&a, &a.forward, at);
         if (j.single)
             row_forward(&a, &j);

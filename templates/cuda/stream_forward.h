@@ -43,8 +43,9 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     f->drop.a = a;
     f->drop.job = j;
     f->drop.rows_are_keys = 0;
-    f->stream.first = view_of(&a->k, j);
-    f->stream.second = view_of(&a->v, j);
+    f->stream.a = a;
+    f->stream.first = &a->k;
+    f->stream.second = &a->v;
     f->stream.buffer = shared + STRIP;
     f->stream.buffers = 2;
     f->stream.use = use;

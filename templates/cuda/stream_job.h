@@ -5,6 +5,7 @@
 #ifndef MASKC_CUDA_STREAM_JOB_H
 #define MASKC_CUDA_STREAM_JOB_H
 #include "cuda/fragments.h"
+#include "cuda/slopes.h"
 #include "cuda/soft.h"
 
 /* Some rows of the plan are left by one item and taken up by another. */
@@ -37,16 +38,28 @@ DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
     return v;
 }
 
+/* Where registers are fewest: beside wide sums, and where four blocks are to fit. */
+enum { REGISTERS_ARE_FEW = WIDE || FORWARD_BLOCKS > 3 };
+
+/* The job, to find a place of its sequence in a loop, which no register then holds from turn to turn. */
+DEVICE struct job job_again(const struct job *j)
+{
+    struct job here = *j;
+    if (REGISTERS_ARE_FEW)
+        here.b = afresh(j->b);
+    return here;
+}
+
 DEVICE u32 clamp_length(i32 length, u32 n)
 {
     return length < 0 ? 0 : smaller((u32)length, n);
 }
 
 /* Works that wait for others are last, and a phase of their own. */
-DEVICE u64 job_count(const struct abi_args *a, const struct abi_plan *plan)
+DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
     u32 late = LATE_WORKS ? plan->late : 0;
-    return (u64)(LATE_WORKS && a->late ? late : plan->works - late) * a->slice_batch;
+    return (LATE_WORKS && a->late ? late : plan->works - late) * a->slice_batch;
 }
 
 DEVICE void job_sequence(struct job *j, const struct abi_args *a)
@@ -61,12 +74,12 @@ DEVICE void job_sequence(struct job *j, const struct abi_args *a)
     }
 }
 
-DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u64 index)
+DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
 {
     struct job j;
     u32 first = LATE_WORKS && a->late ? plan->works - plan->late : 0;
     struct abi_work work = plan->work[first + index / a->slice_batch];
-    j.b = a->first_batch + (u32)(index % a->slice_batch);
+    j.b = a->first_batch + index % a->slice_batch;
     j.h = work.head;
     j.plan = plan;
     j.item = plan->items + work.item;
@@ -99,17 +112,6 @@ DEVICE u32 strip_row(u32 which)
 DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
 {
     return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
-}
-
-/* What a probability on the support grows by with its score. */
-DEVICE float sparsegen_slope(const struct abi_args *a)
-{
-    return reciprocal_of(1 - a->lambda);
-}
-
-DEVICE float sparsegen_weight(float score, float tau, float slope)
-{
-    return score > tau ? (score - tau) * slope : 0;
 }
 
 /* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its

@@ -9,7 +9,7 @@ DEVICE void key_probabilities(const struct backward *b, struct scores *p)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     const u32 *word = b->stream.now.word;
-    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(b->a) : 0;
+    const float slope = sparsegen_slope(b->a);
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         UNROLL
@@ -133,11 +133,10 @@ DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
     struct sums sums[KEY_SUMS];
     backward_start(&b, a, j, &a->k, &a->v);
     b.drop.rows_are_keys = 1;
-    b.stream.first = view_of(&a->q, j);
-    b.stream.second = view_of(&a->d_o, j);
+    b.stream.a = a;
+    b.stream.first = &a->q;
+    b.stream.second = &a->d_o;
     b.stream.use = USE_FIRST | USE_SECOND | USE_NUMBERS;
-    b.stream.lse = lse_of(a, j);
-    b.stream.state = state_of(a, j);
     NO_UNROLL
     for (u32 walk = 0; walk < KEY_WALKS; walk++) {
         UNROLL

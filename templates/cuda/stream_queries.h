@@ -151,8 +151,9 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
     struct sums d_q, weights;
     backward_start(&b, a, j, &a->q, &a->d_o);
     b.drop.rows_are_keys = 0;
-    b.stream.first = view_of(&a->k, j);
-    b.stream.second = view_of(&a->v, j);
+    b.stream.a = a;
+    b.stream.first = &a->k;
+    b.stream.second = &a->v;
     b.stream.use = USE_FIRST | USE_SECOND;
     load_query_rows(&b, &r);
     sums_clear(&d_q);

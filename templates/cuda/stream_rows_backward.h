@@ -60,9 +60,8 @@ DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b
     if (BIAS)
         dot = dot * b->scale + row_soft(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
     e.kept = row_factor(w, row_draw(w, k), k);
-    e.p = w->rows_are_keys
-              ? probability(b, dot, lse, TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(b->a) : 0)
-              : query_weight(b, dot, lse);
+    e.p = w->rows_are_keys ? probability(b, dot, lse, sparsegen_slope(b->a))
+                           : query_weight(b, dot, lse);
     e.p = row_has(w, k) ? e.p : 0;
     e.dp = grad * e.kept;
     return e;

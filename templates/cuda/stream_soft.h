@@ -104,7 +104,7 @@ DEVICE void soft_add_group(const struct soft_tile *t, u32 group, const float lse
     const u32 at = THREAD / 32 * 16 * PITCH, column = t->column + group * GROUP;
     const half_t *rows[2] = {t->b.rows + at, t->b.rows_grad + at};
     const half_t *columns[2] = {t->keys + group * OPERAND, t->values + group * OPERAND};
-    const float slope = TRANSFORM == ABI_SPARSEGEN ? sparsegen_slope(t->b.a) : 0;
+    const float slope = sparsegen_slope(t->b.a);
     struct scores s[2]; /* S and dP */
     u32 word[2];
     UNROLL

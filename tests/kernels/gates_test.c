@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVRTC makes of every CUDA template, without a GPU: registers, spills and code within the
    budgets of gate_budgets.h, shared memory and registers within the chip, time to compile.
-   `gates_test --all` takes every target, dtype and head dimension (the usual run some of
-   them), targets and families named after that are taken alone; `--list` prints what it finds. */
+   `gates_test --all` takes every target, dtype and head dimension, with dropout and without (the usual
+   run some of them); targets, families and head dimensions named after that are taken alone; `--list`
+   prints what it finds. */
 #include "gen/emit/emit.h"
 #include "gen/emit/stream.h"
 #include "masks/base/memory.h"
@@ -45,6 +46,8 @@ static const struct family {
     {"soft stream", ABI_BF16, 0, true, ABI_SOFT_SCALE},
     {"soft stream", ABI_F16, 0, false, ABI_SOFT_SCALE},
     {"tf32", ABI_TF32, 0, false},
+    {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_BIAS},
+    {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_SCALE},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -140,7 +143,9 @@ static const struct phase *find_phase(const struct launch_record *l, const char 
 static const char *family_of(const char *entry, const struct features *f)
 {
     if (f->soft)
-        return dtype_bytes(f->dtype) == 4 ? "soft float" : "soft stream";
+        return f->dtype == ABI_TF32         ? "soft tf32"
+               : dtype_bytes(f->dtype) == 4 ? "soft float"
+                                            : "soft stream";
     if (f->shared_rows || f->tall)
         return f->tall ? "tall" : "parts";
     if (dtype_bytes(f->dtype) == 4)
@@ -148,12 +153,13 @@ static const char *family_of(const char *entry, const struct features *f)
     return strstr(entry, "_short_") ? "short" : "stream";
 }
 
+/* A row may stand for all families whose names begin with its own. */
 static const struct budget *find_budget(const char *family, const char *entry,
                                         enum abi_transform transform)
 {
     for (size_t k = 0; k < sizeof budgets / sizeof *budgets; k++)
-        if (!strcmp(budgets[k].family, family) && !strcmp(budgets[k].entry, entry) &&
-            budgets[k].transform == transform)
+        if (!strncmp(budgets[k].family, family, strlen(budgets[k].family)) &&
+            !strcmp(budgets[k].entry, entry) && budgets[k].transform == transform)
             return &budgets[k];
     return NULL;
 }
@@ -163,13 +169,24 @@ static const struct budget *find_budget(const char *family, const char *entry,
 static bool listing;
 static uint32_t violations;
 
+static const char *dropout_word(const struct made *m)
+{
+    return m->features.dropout ? ", dropout" : "";
+}
+
+static const char *soft_word(const struct made *m)
+{
+    static const char *const words[] = {"", ", bias", ", scale"};
+    return words[m->features.soft];
+}
+
 static void complain(const struct made *m, const char *entry, const char *what, uint32_t found,
                      uint32_t allowed)
 {
-    print_error("%s, %s, D %u, %s n=%u: %s: %u %s, at most %u\n", m->chip->target,
+    print_error("%s, %s, D %u, %s n=%u%s%s: %s: %u %s, at most %u\n", m->chip->target,
                 dtype_name(m->features.dtype), m->features.head_dim,
-                m->features.transform ? "sparsegen" : "softmax", m->features.length, entry,
-                found, what, allowed);
+                m->features.transform ? "sparsegen" : "softmax", m->features.length,
+                dropout_word(m), soft_word(m), entry, found, what, allowed);
     violations++;
 }
 
@@ -202,11 +219,11 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
     if (listing)
         print_message(
             "%-11s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
-            "%6u shared %4u threads\n",
+            "%6u shared %4u threads%s%s\n",
             family_of(r->entry, &m->features), m->chip->target, dtype_name(m->features.dtype),
             m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
             m->features.length, r->entry, r->registers, r->spill_bytes, r->code_bytes,
-            p ? p->shared_bytes : 0, p ? p->threads : 0);
+            p ? p->shared_bytes : 0, p ? p->threads : 0, dropout_word(m), soft_word(m));
     if (!p || !b) {
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
@@ -215,7 +232,7 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
     if (!is_newest(m->chip))
         hold(m, r->entry, "registers", r->registers,
              b->registers[dim_index(m->features.head_dim)]);
-    hold(m, r->entry, "bytes spilled", r->spill_bytes, large ? b->spill_256 : b->spill);
+    hold(m, r->entry, "bytes spilled", r->spill_bytes, 0);
     hold(m, r->entry, "bytes of code", r->code_bytes,
          1024 * (large ? b->code_kib_256 : b->code_kib));
     hold(m, r->entry, "bytes of shared memory", p->shared_bytes, 1024 * m->chip->shared_kib);
@@ -233,14 +250,14 @@ static void judge(const struct made *m)
     const uint32_t ms = (uint32_t)(1000 * m->seconds), noisy = 100 + NOISE_PERCENT;
     const uint32_t forward = (uint32_t)(1000 * m->forward_seconds);
     if (listing)
-        print_message("%-10s %-5s %-9s D %3u n %3u: %u ms, %u of them forward\n",
+        print_message("%-10s %-5s %-9s D %3u n %3u%s%s: %u ms, %u of them forward\n",
                       m->chip->target, dtype_name(m->features.dtype),
                       m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
-                      m->features.length, ms, forward);
+                      m->features.length, dropout_word(m), soft_word(m), ms, forward);
     if (m->slow) {
         hold(m, "forward", "ms to compile", forward, PASS_MS * noisy / 100);
         hold(m, "backward", "ms to compile", ms > forward ? ms - forward : 0,
-             m->slow->most_ms * noisy / 100);
+             PASS_MS * noisy / 100);
     } else {
         hold(m, "both passes", "ms to compile", ms, 2 * PASS_MS * noisy / 100);
     }
@@ -262,16 +279,14 @@ static bool is_tall(const struct family *f)
 
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
    64 with softmax at all other targets. With a soft mask, one of each. */
-static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
-                     enum abi_transform transform)
+static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
+                           enum abi_transform transform)
 {
-    if (chip == 0 && find_slow(f, dim, transform) &&
-        (f->usual || f->dtype != ABI_F16 || is_parts(f)))
-        return true;
     if (is_tall(f))
         return chip < USUAL_CHIPS && dim == 128;
     if (!f->usual)
-        return chip == 0 && f->dtype != ABI_BF16 && dim == 64 && transform == ABI_SOFTMAX;
+        return chip == 0 && f->dtype != ABI_BF16 && !f->soft && dim == 64 &&
+               transform == ABI_SOFTMAX;
     if (f->soft)
         return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
     if (dim == 64)
@@ -279,15 +294,31 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
     return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
 }
 
-/* Targets and families that were named; none of a kind: all. */
+/* Half of these without dropout. At D = 256, where registers are fewest, those that take longest, and the
+   others of the usual families without dropout. */
+static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
+                     enum abi_transform transform, bool dropout)
+{
+    const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
+    if (chip == 0 && find_slow(f, dim, transform) &&
+        (f->usual || f->dtype != ABI_F16 || is_parts(f)))
+        return dropout;
+    if (chip == 0 && dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
+        return !dropout && transform == ABI_SOFTMAX;
+    return is_usual_shape(chip, f, dim, transform) && dropout != plain;
+}
+
+/* Targets, families and head dimensions that were named; none of a kind: all. */
 static const char *const *named;
 
-static bool is_chip(const char *name)
+enum kind { KIND_TARGET, KIND_FAMILY, KIND_DIM };
+
+static enum kind kind_of(const char *name)
 {
-    uint32_t c = 0;
-    while (c < CHIPS && strcmp(chips[c].target, name))
-        c++;
-    return c < CHIPS;
+    for (uint32_t c = 0; c < CHIPS; c++)
+        if (!strcmp(chips[c].target, name))
+            return KIND_TARGET;
+    return name[0] >= '0' && name[0] <= '9' ? KIND_DIM : KIND_FAMILY;
 }
 
 static bool is_named(const char *what)
@@ -296,18 +327,20 @@ static bool is_named(const char *what)
     for (const char *const *name = named; *name; name++) {
         if (!strcmp(*name, what))
             return true;
-        others |= is_chip(*name) == is_chip(what);
+        others |= kind_of(*name) == kind_of(what);
     }
     return !others;
 }
 
 static bool is_asked(bool all, uint32_t chip, const struct family *f, uint32_t dim,
-                     enum abi_transform transform)
+                     enum abi_transform transform, bool dropout)
 {
     if ((is_tall(f) || is_parts(f)) && transform == ABI_SPARSEGEN)
         return false;
-    return is_named(chips[chip].target) && is_named(f->name) &&
-           (all || is_usual(chip, f, dim, transform));
+    char number[16];
+    snprintf(number, sizeof number, "%u", dim);
+    return is_named(chips[chip].target) && is_named(f->name) && is_named(number) &&
+           (all || is_usual(chip, f, dim, transform, dropout));
 }
 
 /* Whether the family is what such features bring about. */
@@ -321,13 +354,14 @@ static bool is_family(const struct chip *c, const struct family *f, const struct
 }
 
 static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t chip,
-                const struct family *f, uint32_t dim, enum abi_transform transform)
+                const struct family *f, uint32_t dim, enum abi_transform transform,
+                bool dropout)
 {
     struct features x = {.dtype = f->dtype,
                          .transform = transform,
                          .lambda = transform == ABI_SPARSEGEN ? -4 : 0,
                          .head_dim = dim,
-                         .dropout = true,
+                         .dropout = dropout,
                          .backward = true,
                          .soft = f->soft,
                          .length = f->length};
@@ -340,7 +374,7 @@ static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t ch
             (struct made){.chip = &chips[chip],
                           .family = f,
                           .features = x,
-                          .slow = find_slow(f, dim, transform)};
+                          .slow = dropout ? find_slow(f, dim, transform) : NULL};
 }
 
 static struct made *list_all(bool all, uint32_t *ret_count)
@@ -350,9 +384,9 @@ static struct made *list_all(bool all, uint32_t *ret_count)
     for (uint32_t c = 0; c < CHIPS; c++)
         for (uint32_t f = 0; f < FAMILIES; f++)
             for (uint32_t d = 0; d < DIMS; d++)
-                for (enum abi_transform t = ABI_SOFTMAX; t <= ABI_SPARSEGEN; t++)
-                    if (is_asked(all, c, &families[f], dims[d], t))
-                        add(&made, &count, &room, c, &families[f], dims[d], t);
+                for (uint32_t k = 0; k < 4; k++)
+                    if (is_asked(all, c, &families[f], dims[d], k / 2, k % 2))
+                        add(&made, &count, &room, c, &families[f], dims[d], k / 2, k % 2);
     *ret_count = count;
     return made;
 }
