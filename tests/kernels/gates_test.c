@@ -85,9 +85,9 @@ static double seconds_of(clockid_t clock)
 
 /* What a pass may take, and how often one that takes longer is tried again. Others work on the machine
    too: so the time is the lesser of the clock's and of what two cores would have taken for the processor
-   time of all NVRTC's threads, which keep one and a half busy; and half as much again passes, since a
-   core that is shared is slower. */
-enum { PASS_MS = 1000, TRIES = 3, CORES_PERCENT = 150, NOISE_PERCENT = 50 };
+   time of all NVRTC's threads, which keep one and a half busy; and two and a half times as much passes: a
+   core that is shared, or whose clock is low, is that much slower. What a quiet one takes, --list tells. */
+enum { PASS_MS = 1000, TRIES = 3, CORES_PERCENT = 150, NOISE_PERCENT = 150 };
 
 /* Seconds to compile; the binary is the caller's. */
 static double compile_once(struct made *m, const struct features *f, struct binary *ret)
