@@ -81,15 +81,16 @@ static void panel_exclude(const struct strip *t, const struct group *g, float *t
    together in `room`. Inactive scores stay what they are: they are left out where they are read. */
 static const u32 *group_words(const struct strip *t, const struct group *g, u32 *room)
 {
-    const u32 *pattern = t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS;
-    const u32 *next = t->plan->patterns + (u64)(g->next - 1) * STRIP_ROWS;
-    if (!g->pattern && g->columns == 0xffffffff)
+    const u32 *words = t->plan->patterns;
+    const u32 *pattern = g->pattern ? words + (u64)(g->pattern - 1) * STRIP_ROWS : 0;
+    const u32 *next = g->next ? words + (u64)(g->next - 1) * STRIP_ROWS : 0;
+    if (!pattern && g->columns == 0xffffffff)
         return 0;
-    if (g->pattern && !g->shift && g->columns == 0xffffffff)
+    if (pattern && !g->shift && g->columns == 0xffffffff)
         return pattern;
     for (u32 r = 0; r < STRIP_ROWS; r++) {
-        u32 word = g->pattern ? pattern[r] >> g->shift : 0xffffffff;
-        word |= g->next ? next[r] << (TILE - g->shift) : 0;
+        u32 word = pattern ? pattern[r] >> g->shift : 0xffffffff;
+        word |= next ? next[r] << (TILE - g->shift) : 0;
         room[r] = word & g->columns;
     }
     return room;
