@@ -154,10 +154,41 @@ static void huge_workspaces_saturate(void **state)
     paper_free(b);
 }
 
+/* The number of the largest of three counts, of which a kernel has one for each sequence. */
+static uint64_t count_most(struct artifact *a, uint32_t which, uint64_t count)
+{
+    a->plan[0].forward.layer_work[0][1] = which == 0 ? count : 1;
+    a->plan[0].transposed.layer_work[0][1] = which == 1 ? count : 1;
+    return which == 2 ? a->mask->heads : count;
+}
+
+/* Kernels count items (of either plan) and heads of all sequences in 32 bits: the largest batch that
+   does not pass INT32_MAX is taken, one more is refused, however large a workspace is offered. */
+static void more_items_than_kernels_count_are_refused(void **state)
+{
+    (void)state;
+    for (uint32_t which = 0; which < 3; which++) {
+        struct maskc_error error = {0};
+        struct paper *b = paper_new(true);
+        const uint64_t most = count_most(&b->file->artifact, which, 1000);
+        b->launch.batch = (uint32_t)(INT32_MAX / most);
+        assert_true(maskc_workspace_bytes(&b->kernel, &b->launch) < UINT64_MAX);
+        b->launch.batch++;
+        assert_true(maskc_workspace_bytes(&b->kernel, &b->launch) == UINT64_MAX);
+        b->launch.workspace_bytes = UINT64_MAX;
+        assert_int_equal(maskc_run(&b->kernel, &b->launch, &error), MASKC_BAD_INPUT);
+        if (!strstr(error.text, "the batch is too large"))
+            fail_msg("'%s'", error.text);
+        assert_int_equal(b->code.count, 0);
+        paper_free(b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused_before_the_device_sees_them),
+        cmocka_unit_test(more_items_than_kernels_count_are_refused),
         cmocka_unit_test(huge_workspaces_saturate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
