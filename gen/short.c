@@ -15,6 +15,10 @@ enum {
     REGISTERS = 64 * 1024, /* of a processor */
     MOST_REGISTERS = 255,  /* of a thread */
     SPARSEGEN_ROWS = 128,
+    /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
+       strip of 16 alone take D / 2. */
+    BACKWARD_WARPS = 12,
+    BACKWARD_WARPS_WIDE = 8, /* D > 128 */
 };
 
 static uint32_t rounded(uint32_t x)
@@ -46,9 +50,26 @@ static bool fits_forward(const struct target *t, const struct features *f, uint3
            (f->transform != ABI_SPARSEGEN || rows <= SPARSEGEN_ROWS);
 }
 
+/* Two strips a warp halve the reads of shared memory, which bind the backward pass, and the number of
+   warps: where two blocks fit a processor, and where so many warps had too few registers. */
+static bool two_strips(const struct target *t, const struct features *f, uint32_t rows)
+{
+    bool two_blocks = 2 * (backward_bytes(f, rows) + 1024) <= t->shared_bytes + 1024;
+    return f->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
+}
+
+/* A warp for every strip of 16, or for two. */
+static uint32_t backward_warps(const struct target *t, const struct features *f, uint32_t rows)
+{
+    const uint32_t strips = rounded(rows) / ROWS;
+    return two_strips(t, f, rows) ? (strips + 1) / 2 : strips;
+}
+
 static bool fits_backward(const struct target *t, const struct features *f, uint32_t rows)
 {
-    return fits_forward(t, f, rows) && backward_bytes(f, rows) <= t->shared_bytes;
+    const uint32_t most = f->head_dim > 128 ? BACKWARD_WARPS_WIDE : BACKWARD_WARPS;
+    return fits_forward(t, f, rows) && backward_bytes(f, rows) <= t->shared_bytes &&
+           backward_warps(t, f, rows) <= most;
 }
 
 /* Whole strips, whose loads need no limit; the sequence's own rows, in pairs, where a pass fits the
@@ -112,31 +133,18 @@ bool short_forward(const struct target *t, const struct features *f, struct shor
     return true;
 }
 
-/* Two strips a warp halve the reads of shared memory, which bind the backward pass, and the number of
-   warps: where two blocks fit a processor, and where so many warps had too few registers. */
-static bool two_strips(const struct target *t, const struct features *f, uint32_t rows,
-                       uint32_t bytes)
-{
-    bool two_blocks = 2 * (bytes + 1024) <= t->shared_bytes + 1024;
-    return f->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
-}
-
-/* A warp for every strip of 16, or for two. */
 bool short_backward(const struct target *t, const struct features *f, struct short_shape *ret)
 {
     if (!f->backward || !short_forward(t, f, NULL))
         return false;
-    uint32_t rows = stored_rows(t, f), bytes = backward_bytes(f, rows);
+    const uint32_t rows = stored_rows(t, f);
     if (!fits_backward(t, f, rows))
         return false;
     if (ret) {
-        const uint32_t strips = rounded(rows) / ROWS;
-        *ret = (struct short_shape){.rows = rows, .warps = strips, .strips = 1};
-        if (two_strips(t, f, rows, bytes)) {
-            ret->strips = 2;
-            ret->warps = (strips + 1) / 2;
-        }
-        group_heads(t, ret, bytes, backward_registers(f, ret->strips));
+        *ret = (struct short_shape){.rows = rows,
+                                    .warps = backward_warps(t, f, rows),
+                                    .strips = two_strips(t, f, rows) ? 2 : 1};
+        group_heads(t, ret, backward_bytes(f, rows), backward_registers(f, ret->strips));
     }
     return true;
 }

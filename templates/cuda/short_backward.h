@@ -20,6 +20,9 @@ enum {
     SHORT_SQUARE_CHUNKS = SHORT_WHOLE / 8,
     SHORT_SQUARE = SHORT_ROWS * SHORT_WHOLE,            /* halves */
     SHORT_HEAD = 4 * SHORT_OPERAND + SHORT_SQUARE + 32, /* the last: a word for each strip */
+    /* Both turns as code of their own, where registers are fewest: what one turn alone needs is not held
+       in the other. */
+    SHORT_APART = SHORT_STEPS > 8 || (SHORT_STEPS > 6 && SHORT_BACKWARD_WARPS > 8),
 };
 
 typedef char short_backward_fits[SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS * SHORT_HEAD * 2
@@ -174,9 +177,10 @@ DEVICE void short_store_strips(struct frag_c (*sums)[SHORT_CHUNKS], float scale,
         short_store(sums[m], by, to, j, row0 + 16 * m);
 }
 
-/* What the first turn leaves: delta, and which 16 x 16 parts of the square there are. */
+/* What the first turn collects beside delta: entries of the support, and which 16 x 16 parts of the square
+   there are. */
 struct short_sums {
-    float delta[2], count[2];
+    float count[2];
     u32 map;
 };
 
@@ -185,8 +189,8 @@ DEVICE void short_end_turn(const struct short_sums *sums, const struct short_job
 {
     UNROLL
     for (u32 m = 0; m < SHORT_STRIPS; m++) {
-        state[m].delta[0] = short_mean(sums[m].delta[0], sums[m].count[0]);
-        state[m].delta[1] = short_mean(sums[m].delta[1], sums[m].count[1]);
+        state[m].delta[0] = short_mean(state[m].delta[0], sums[m].count[0]);
+        state[m].delta[1] = short_mean(state[m].delta[1], sums[m].count[1]);
         if (short_lane() == 0)
             shared_put_u32(short_map(j, row0 / 16 + m), sums[m].map);
     }
@@ -205,7 +209,7 @@ DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u
     UNROLL
     for (u32 m = 0; m < SHORT_STRIPS; m++) {
         short_clear(d_q[m]);
-        sums[m].delta[0] = sums[m].delta[1] = sums[m].count[0] = sums[m].count[1] = 0;
+        sums[m].count[0] = sums[m].count[1] = 0;
         sums[m].map = 0;
     }
     while (short_next(&w, j, t, SHORT_STRIPS)) {
@@ -218,7 +222,7 @@ DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u
             if (turn) {
                 short_turn(&dp[m], &p[m], &state[m]);
             } else {
-                short_add_state(sums[m].delta, sums[m].count, &p[m], &dp[m]);
+                short_add_state(state[m].delta, sums[m].count, &p[m], &dp[m]);
                 short_drop(&p[m], kept);
                 dp[m] = p[m];
             }
@@ -283,6 +287,18 @@ DEVICE void short_fetch_all(const struct abi_args *a, const struct short_job *j)
     copy_async_commit();
 }
 
+/* Queries, then keys. */
+DEVICE void short_take_turn(const struct abi_args *a, const struct short_job *j, u32 row0,
+                            u32 turn, struct short_state *state)
+{
+    float kept = short_kept_scale(a);
+    SYNC(); /* all has arrived; the square is no longer read */
+    short_queries(a, j, row0, turn, state);
+    SYNC();
+    short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
+                      turn ? slope_scale(a) * kept : kept);
+}
+
 /* One head of each team. */
 DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
 {
@@ -295,16 +311,17 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
     for (u32 k = 0; k < 2 * SHORT_STRIPS; k++) {
         u32 row = row0 + short_row() + 8 * k;
         state[k / 2].lse[k % 2] = row < j->length ? short_lse(a, j)[row] * base : 0;
+        state[k / 2].delta[k % 2] = 0;
     }
     COPY_ASYNC_WAIT(0);
-    NO_UNROLL
-    for (u32 turn = 0; turn < 2; turn++) {
-        float kept = short_kept_scale(a);
-        SYNC(); /* all has arrived; the square is no longer read */
-        short_queries(a, j, row0, turn, state);
-        SYNC();
-        short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
-                          turn ? slope_scale(a) * kept : kept);
+    if (SHORT_APART) {
+        UNROLL
+        for (u32 turn = 0; turn < 2; turn++)
+            short_take_turn(a, j, row0, turn, state);
+    } else {
+        NO_UNROLL
+        for (u32 turn = 0; turn < 2; turn++)
+            short_take_turn(a, j, row0, turn, state);
     }
 }
 

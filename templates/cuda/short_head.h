@@ -20,7 +20,7 @@ typedef char short_rows_are_pairs[SHORT_ROWS % 2 == 0 && STRIP_ROWS % 16 == 0 ? 
 
 struct short_job {
     u32 b, h;
-    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    i32 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
     u32 length; /* positions that take part; 0 where the team has no head */
     u32 exist;  /* positions that are written */
     u32 warp;   /* within the team */
@@ -73,10 +73,10 @@ DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 wa
     return j;
 }
 
-/* Bytes of position 0 of the job's head. */
+/* Bytes of position 0 of the job's head; no register holds what is worked out on the way. */
 DEVICE u8 *short_data(const struct abi_tensor *t, const struct short_job *j)
 {
-    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    i64 element = afresh(j->b) * t->batch + (i64)j->first * t->row + afresh(j->h) * t->head;
     return (u8 *)t->data + element * 2;
 }
 

@@ -71,7 +71,7 @@ DEVICE void short_store_row(const struct frag_c sums[SHORT_CHUNKS], u32 high, fl
 DEVICE void short_store(const struct frag_c sums[SHORT_CHUNKS], const float by[2],
                         const struct abi_tensor *t, const struct short_job *j, u32 row0)
 {
-    u32 row = row0 + short_row();
+    u32 row = afresh(row0) + short_row(); /* no register holds it until here */
     u8 *at = short_data(t, j) + (i64)row * t->row * 2;
     short_store_row(sums, 0, by[0], at, row < j->exist);
     short_store_row(sums, 1, by[1], at + 8 * t->row * 2, row + 8 < j->exist);

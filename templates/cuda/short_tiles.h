@@ -214,8 +214,9 @@ DEVICE u32 short_kept(const struct abi_args *a, const struct short_job *j, u32 r
     NO_UNROLL
     for (u32 half = 0; half < calls; half++) {
         u32 column = t->col0 + 16 * half + 2 * short_pair();
-        struct philox r =
-            philox_4x32(dropout_counter(j->b, j->h, row0 + short_row(), column), a->seed);
+        struct philox r = philox_4x32(
+            dropout_counter(afresh(j->b), afresh(j->h), afresh(row0) + short_row(), column),
+            a->seed);
         u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |
                     (r.x >> 16 >= below) << 2 | (r.z >> 16 >= below) << 3;
         u32 second = ((r.y & 0xffff) >= below) | ((r.w & 0xffff) >= below) << 1 |
