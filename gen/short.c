@@ -19,6 +19,7 @@ enum {
        strip of 16 alone take D / 2. */
     BACKWARD_WARPS = 12,
     BACKWARD_WARPS_WIDE = 8, /* D > 128 */
+    BACKWARD_ROWS = 256,     /* a word for each of 16 strips */
 };
 
 static uint32_t rounded(uint32_t x)
@@ -69,7 +70,7 @@ static bool fits_backward(const struct target *t, const struct features *f, uint
 {
     const uint32_t most = f->head_dim > 128 ? BACKWARD_WARPS_WIDE : BACKWARD_WARPS;
     return fits_forward(t, f, rows) && backward_bytes(f, rows) <= t->shared_bytes &&
-           backward_warps(t, f, rows) <= most;
+           backward_warps(t, f, rows) <= most && rows <= BACKWARD_ROWS;
 }
 
 /* Whole strips, whose loads need no limit; the sequence's own rows, in pairs, where a pass fits the

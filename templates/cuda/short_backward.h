@@ -28,8 +28,10 @@ enum {
 typedef char short_backward_fits[SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS * SHORT_HEAD * 2
                                      ? 1
                                      : -1];
-typedef char short_warps_have_all
-    [SHORT_BACKWARD_WARPS * 16 * SHORT_STRIPS >= SHORT_WHOLE && SHORT_WHOLE / 16 < 16 ? 1 : -1];
+typedef char short_warps_have_all[SHORT_BACKWARD_WARPS * 16 * SHORT_STRIPS >= SHORT_WHOLE &&
+                                          SHORT_WHOLE / 16 <= 16
+                                      ? 1
+                                      : -1];
 typedef char short_strips_share_an_item[STRIP_ROWS % (16 * SHORT_STRIPS) == 0 ? 1 : -1];
 
 enum short_operand { SHORT_Q, SHORT_K, SHORT_V, SHORT_D_O };
