@@ -7,12 +7,10 @@
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
-#include <pthread.h>
-#include <stdatomic.h>
+#include "runtime/crew.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* All that is made on the way, by target, and the artifact that points into it. */
 struct pipeline {
@@ -101,73 +99,49 @@ static int plan_all(struct pipeline *p, struct error *e)
 
 /* ---- code ---- */
 
-/* A crew of threads works off the targets; each takes the next one. */
-struct crew {
+struct compilation {
     struct pipeline *p;
-    atomic_uint next;
     sigset_t held; /* what waits until all is done */
     struct error error[ARTIFACT_MAX_TARGETS];
     int result[ARTIFACT_MAX_TARGETS];
 };
 
-enum { CREW_MAX = 4 };
-
 /* What stands for a binary that nobody runs. */
 static struct binary no_binary(void)
 {
     static const char none[] = "none";
-    struct binary b = {.bytes = memory_copy(none, sizeof none), .size = sizeof none};
+    struct binary b = {0};
+    binary_add(&b, none, sizeof none);
     memcpy(b.compiler, none, sizeof none);
     return b;
 }
 
-static void *compile_next(void *argument)
+static void compile_target(void *context, uint32_t k)
 {
-    struct crew *c = argument;
+    struct compilation *c = context;
     const struct compile_request *r = c->p->request;
-    for (uint32_t k; (k = atomic_fetch_add(&c->next, 1)) < r->n_targets;)
-        if (r->text_only && r->targets[k]->kind == TARGET_CUDA)
-            c->p->binary[k] = no_binary();
-        else if (interrupts_wait(&c->held))
-            c->result[k] = error_set(&c->error[k], ERROR_UNAVAILABLE, "interrupted");
-        else
-            c->result[k] = compile_source(c->p->source[k], r->targets[k], r->cache,
-                                          &c->p->binary[k], &c->error[k]);
-    return NULL;
-}
-
-/* One compile is most of a second on one core. */
-static uint32_t crew_size(uint32_t n_targets)
-{
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t most = n_targets < CREW_MAX ? n_targets : CREW_MAX;
-    return cores < 1 ? 1 : cores < most ? (uint32_t)cores : most;
-}
-
-static void run_crew(struct crew *c)
-{
-    pthread_t thread[CREW_MAX];
-    uint32_t size = crew_size(c->p->request->n_targets), started = 1;
-    interrupts_hold(&c->held);
-    while (started < size && pthread_create(&thread[started], NULL, compile_next, c) == 0)
-        started++;
-    compile_next(c);
-    while (started > 1)
-        pthread_join(thread[--started], NULL);
-    interrupts_release(&c->held);
+    if (r->text_only && r->targets[k]->kind == TARGET_CUDA)
+        c->p->binary[k] = no_binary();
+    else if (interrupts_wait(&c->held))
+        c->result[k] = error_set(&c->error[k], ERROR_UNAVAILABLE, "interrupted");
+    else
+        c->result[k] = compile_source(c->p->source[k], r->targets[k], r->cache,
+                                      &c->p->binary[k], &c->error[k]);
 }
 
 static int compile_all(struct pipeline *p, struct error *e)
 {
     const struct compile_request *r = p->request;
-    struct crew *c = memory_new(1, sizeof *c);
+    struct compilation *c = memory_new(1, sizeof *c);
     c->p = p;
     for (uint32_t k = 0; k < r->n_targets; k++) {
         tell(r, "compile", r->targets[k]->name);
         const struct plan *plan = p->plan[p->artifact.target[k].plan];
         p->source[k] = emit_source(r->targets[k], &plan->features);
     }
-    run_crew(c);
+    interrupts_hold(&c->held);
+    crew_run(r->n_targets, compile_target, c);
+    interrupts_release(&c->held);
     int result = 0;
     for (uint32_t k = 0; k < r->n_targets && result == 0; k++)
         if (c->result[k] < 0)
@@ -183,8 +157,8 @@ static void fill_target(struct pipeline *p, uint32_t k)
     struct artifact_target *a = &p->artifact.target[k];
     snprintf(a->name, sizeof a->name, "%s", t->name);
     snprintf(a->compiler, sizeof a->compiler, "%s", b->compiler);
-    a->code = b->bytes;
-    a->code_size = b->size;
+    a->n_images = b->n_images;
+    memcpy(a->image, b->image, sizeof a->image);
     a->launch = p->source[k]->launch;
     a->n_kernels = b->n_kernels;
     memcpy(a->kernel, b->kernel, sizeof a->kernel);

@@ -74,22 +74,21 @@ void cuda_add_stream(const struct target *t, const struct features *f, struct te
 /* ---- files ---- */
 
 uint32_t cuda_entry_files(const struct target *t, const struct features *f,
-                          const char *ret[CUDA_MAX_ENTRY_FILES])
+                          const char *ret[SOURCE_MAX_UNITS])
 {
-    const bool forward = short_forward(t, f, NULL), backward = short_backward(t, f, NULL);
+    const bool matrix = target_matrix(t, f);
     uint32_t count = 0;
-    if (forward)
-        ret[count++] = "cuda/short_forward.cu";
-    if (backward)
+    if (short_backward(t, f, NULL)) {
         ret[count++] = "cuda/short_backward.cu";
-    if (!forward && target_matrix(t, f))
-        ret[count++] = "cuda/stream_forward.cu";
-    if (f->backward && !backward && target_matrix(t, f))
-        ret[count++] = "cuda/stream_backward.cu";
-    if (!target_matrix(t, f))
-        ret[count++] = "cuda/attention.cu";
+    } else if (f->backward) {
+        ret[count++] = matrix ? "cuda/stream_keys.cu" : "cuda/attention_keys.cu";
+        ret[count++] = matrix ? "cuda/stream_queries.cu" : "cuda/attention_queries.cu";
+    }
+    ret[count++] = short_forward(t, f, NULL) ? "cuda/short_forward.cu"
+                   : matrix                  ? "cuda/stream_forward.cu"
+                                             : "cuda/attention_forward.cu";
     if (f->soft && f->backward)
-        ret[count++] = target_matrix(t, f) ? "cuda/stream_soft.cu" : "cuda/soft.cu";
+        ret[count++] = matrix ? "cuda/stream_soft.cu" : "cuda/soft.cu";
     return count;
 }
 

@@ -13,11 +13,10 @@ void cuda_add_short(const struct target *t, const struct features *f, struct tex
 /* The lines of plan.h for the streaming kernels of the half dtypes. */
 void cuda_add_stream(const struct target *t, const struct features *f, struct text *out);
 
-/* The files that hold the entries of both passes: each family and pass has its own. Where there are
-   several, the text to compile includes them. */
-enum { CUDA_MAX_ENTRY_FILES = 4 };
+/* The files that hold the entries of both passes, a kernel each; those that take longest to compile come
+   first. */
 uint32_t cuda_entry_files(const struct target *t, const struct features *f,
-                          const char *ret[CUDA_MAX_ENTRY_FILES]);
+                          const char *ret[SOURCE_MAX_UNITS]);
 
 void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret);
 

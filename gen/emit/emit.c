@@ -126,8 +126,8 @@ static const struct source_file *find_template(const char *name)
     return k;
 }
 
-/* files[0]: the entry file, or one that includes all of them. */
-static void add_entry(struct emitted *s, const char *const *entries, uint32_t count)
+/* files[0]: the entry file, or one that includes all of them, which follow as units. */
+static void add_entries(struct emitted *s, const char *const *entries, uint32_t count)
 {
     struct text all = {0};
     if (count == 1) {
@@ -140,22 +140,33 @@ static void add_entry(struct emitted *s, const char *const *entries, uint32_t co
     char *text = text_take(&all);
     *MEMORY_PUSH(s->owned, s->n_owned, s->owned_room) = text;
     add_file(s, "cuda/kernels.cu", text);
+    for (uint32_t k = 0; k < count; k++)
+        add_template(s, find_template(entries[k]));
+    s->source.n_units = count;
+}
+
+static bool has_file(const struct emitted *s, const char *name)
+{
+    for (uint32_t k = 0; k < s->source.n_files; k++)
+        if (!strcmp(s->files[k].name, name))
+            return true;
+    return false;
 }
 
 struct source *emit_source(const struct target *t, const struct features *f)
 {
     const bool cpu = t->kind == TARGET_CPU;
-    const char *entries[CUDA_MAX_ENTRY_FILES] = {CPU_ENTRY_FILE};
+    const char *entries[SOURCE_MAX_UNITS] = {CPU_ENTRY_FILE};
     const uint32_t count = cpu ? 1 : cuda_entry_files(t, f, entries);
     struct emitted *s = memory_new(1, sizeof *s);
     struct text header = {0};
     emit_plan_header(t, f, &header);
     s->source.plan_header = text_take(&header);
     launch_of(t, f, &s->source.launch);
-    add_entry(s, entries, count);
+    add_entries(s, entries, count);
     add_file(s, "plan.h", s->source.plan_header);
     for (const struct source_file *k = templates_embedded; k->name; k++)
-        if (strcmp(k->name, s->files[0].name) && belongs(k->name, cpu ? "cpu/" : "cuda/"))
+        if (!has_file(s, k->name) && belongs(k->name, cpu ? "cpu/" : "cuda/"))
             add_template(s, k);
     s->source.files = s->files;
     return &s->source;

@@ -90,9 +90,9 @@ static int load_rows(struct driver_state *s, const struct source *rows, int ordi
     int processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, s->device);
     if (compile_rows(rows, ordinal, &code, e) < 0)
         return -1;
-    /* An image ends in a zero where it is PTX text. */
-    uint8_t *image = memory_new(code.size + 1, 1);
-    memcpy(image, code.bytes, code.size);
+    /* They are one unit. An image ends in a zero where it is PTX text. */
+    uint8_t *image = memory_new(code.image[0].size + 1, 1);
+    memcpy(image, code.image[0].bytes, code.image[0].size);
     int r = CALL(cuModuleLoadDataEx, &s->module, image, 0, NULL, NULL);
     free(image);
     binary_finish(&code);

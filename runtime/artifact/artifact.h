@@ -7,7 +7,7 @@
 #include "masks/mask.h"
 #include <stdint.h>
 
-enum { ARTIFACT_VERSION = 1, ARTIFACT_MAX_TARGETS = 16, ARTIFACT_MAX_KERNELS = 8 };
+enum { ARTIFACT_VERSION = 2, ARTIFACT_MAX_TARGETS = 16, ARTIFACT_MAX_KERNELS = 8 };
 
 /* What the compiler says of one entry point (CUDA; zeros on a CPU). */
 struct kernel_resources {
@@ -15,11 +15,18 @@ struct kernel_resources {
     uint32_t registers, spill_bytes, shared_bytes, code_bytes;
 };
 
+/* A shared object, a cubin or PTX text. */
+struct code_image {
+    const uint8_t *bytes;
+    uint64_t size;
+};
+
 struct artifact_target {
-    char name[24];       /* a row of gen/target.h */
-    char compiler[96];   /* "clang 14.0.6", "nvrtc 13.0" */
-    const uint8_t *code; /* shared object, cubin or PTX text */
-    uint64_t code_size;
+    char name[24];     /* a row of gen/target.h */
+    char compiler[96]; /* "clang 14.0.6", "nvrtc 13.0" */
+    struct code_image
+        image[SOURCE_MAX_UNITS]; /* one for each unit of the source; on a CPU one */
+    uint32_t n_images;
     char *source;  /* CUDA: the emitted text in one piece, for the emulation; or null */
     uint32_t plan; /* index into plans: targets with the same strip height share one */
     struct launch_record launch;

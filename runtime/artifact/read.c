@@ -143,16 +143,32 @@ static int read_plans(struct reader *r, struct artifact *a)
 
 /* ---- targets ---- */
 
+/* As many as are there: one that stands behind a gap is a tensor that nobody takes. */
+static int take_images(struct reader *r, struct artifact_target *t)
+{
+    const uint32_t most =
+        target_find(t->name, NULL)->kind == TARGET_CUDA ? SOURCE_MAX_UNITS : 1;
+    for (uint32_t k = 0; k < most; k++) {
+        char name[IMAGE_NAME_ROOM];
+        struct code_image *image = &t->image[k];
+        image_name(t, k, name);
+        if (artifact_take(r, name, "U8", 1, 1, &image->bytes, &image->size) < 0)
+            return -1;
+        if (!image->size)
+            break;
+        t->n_images++;
+    }
+    return t->n_images ? 0
+                       : error_set(r->e, ERROR_INPUT, "%s: no code for %s", r->path, t->name);
+}
+
 static int take_code(struct reader *r, struct artifact_target *t)
 {
     char name[64];
     const void *source;
     uint64_t source_size;
-    snprintf(name, sizeof name, "%s/code", t->name);
-    if (artifact_take(r, name, "U8", 1, 1, &t->code, &t->code_size) < 0)
+    if (take_images(r, t) < 0)
         return -1;
-    if (!t->code_size)
-        return error_set(r->e, ERROR_INPUT, "%s: no code for %s", r->path, t->name);
     snprintf(name, sizeof name, "%s/source", t->name);
     if (artifact_take(r, name, "U8", 1, 1, &source, &source_size) < 0)
         return -1;

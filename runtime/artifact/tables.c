@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan's tables as typed tensors: each struct of templates/abi.h is a row of 32-bit words, so a
-   table is stored as it lies in memory and any safetensors reader can print it. */
+   table is stored as it lies in memory and any safetensors reader can print it. And what a target's code
+   is called. */
 #include "runtime/artifact/tables.h"
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -25,3 +27,11 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows
     memcpy(ret, tables, sizeof tables);
 }
 /* clang-format on */
+
+void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_ROOM])
+{
+    char number[12] = "";
+    if (index)
+        snprintf(number, sizeof number, "%u", index);
+    snprintf(ret, IMAGE_NAME_ROOM, "%s/code%s", t->name, number);
+}

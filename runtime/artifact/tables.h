@@ -38,6 +38,10 @@ json_t *target_json(const struct artifact_target *t);
 int target_read(const json_t *j, const struct features *f, struct artifact_target *ret,
                 const char *where, struct error *e);
 
+/* The tensor of a target's image: "sm_80/code", "sm_80/code1" .. */
+enum { IMAGE_NAME_ROOM = 48 };
+void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_ROOM]);
+
 /* Where the checksum's digits stand in a file's header, or null; and the digits that should stand
    there, over all bytes with those digits taken as zeros. */
 uint8_t *checksum_find(const uint8_t *bytes, uint64_t size);

@@ -133,10 +133,12 @@ static void add_targets(struct writer *w, const struct artifact *a)
     json_t *list = json_array();
     for (uint32_t k = 0; k < a->n_targets; k++) {
         const struct artifact_target *t = &a->target[k];
-        char name[64];
+        char name[IMAGE_NAME_ROOM];
         json_array_append_new(list, target_json(t));
-        snprintf(name, sizeof name, "%s/code", t->name);
-        add_tensor(w, name, "U8", t->code_size, 1, t->code);
+        for (uint32_t i = 0; i < t->n_images; i++) {
+            image_name(t, i, name);
+            add_tensor(w, name, "U8", t->image[i].size, 1, t->image[i].bytes);
+        }
         snprintf(name, sizeof name, "%s/source", t->name);
         if (t->source)
             add_tensor(w, name, "U8", strlen(t->source), 1, t->source);

@@ -31,8 +31,14 @@ void host_flags(const struct target *t, struct host_flags *ret)
 
 void binary_finish(struct binary *b)
 {
-    free(b->bytes);
+    for (uint32_t k = 0; k < b->n_images; k++)
+        free((void *)b->image[k].bytes);
     *b = (struct binary){0};
+}
+
+void binary_add(struct binary *b, const void *bytes, uint64_t size)
+{
+    b->image[b->n_images++] = (struct code_image){memory_copy(bytes, size), size};
 }
 
 /* ---- key ---- */
@@ -49,12 +55,10 @@ static struct cache_key make_key(const struct source *s, const struct target *t,
 {
     struct text all = {0};
     struct host_flags flags = {0};
-    text_add(&all, "abi %d %s %s ", ABI_VERSION, t->name, t->arch);
+    text_add(&all, "abi %d, file %d %s %s ", ABI_VERSION, ARTIFACT_VERSION, t->name, t->arch);
     add_part(&all, compiler);
     if (t->kind == TARGET_CPU)
         host_flags(t, &flags);
-    else
-        add_part(&all, nvrtc_flag);
     for (int k = 0; flags.flag[k]; k++)
         add_part(&all, flags.flag[k]);
     for (uint32_t k = 0; k < s->n_files; k++) {
@@ -66,46 +70,71 @@ static struct cache_key make_key(const struct source *s, const struct target *t,
     return key;
 }
 
-/* ---- a binary as a cache entry: the fixed part, then the code ---- */
+/* ---- a binary as a cache entry: the fixed part, then the images ---- */
 
 struct packed {
     char compiler[96];
-    uint32_t n_kernels;
+    uint32_t n_kernels, n_images;
+    uint64_t size[SOURCE_MAX_UNITS]; /* of the images */
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
 };
 
 static void put(struct cache *c, struct cache_key key, const struct binary *b)
 {
     struct packed head;
+    struct text all = {0};
     memset(&head, 0, sizeof head);
     memcpy(head.compiler, b->compiler, sizeof head.compiler);
     memcpy(head.kernel, b->kernel, sizeof head.kernel);
     head.n_kernels = b->n_kernels;
-    struct text all = {0};
+    head.n_images = b->n_images;
+    for (uint32_t k = 0; k < b->n_images; k++)
+        head.size[k] = b->image[k].size;
     text_append(&all, (const char *)&head, sizeof head);
-    text_append(&all, (const char *)b->bytes, b->size);
+    for (uint32_t k = 0; k < b->n_images; k++)
+        text_append(&all, (const char *)b->image[k].bytes, b->image[k].size);
     cache_put(c, key, all.bytes, all.length);
     text_finish(&all);
 }
 
-static bool get(struct cache *c, struct cache_key key, struct binary *ret)
+/* The images have all the bytes after the head. */
+static bool is_sound(const struct packed *head, uint64_t size)
+{
+    if (head->n_kernels > ARTIFACT_MAX_KERNELS || head->n_images > SOURCE_MAX_UNITS ||
+        !head->n_images || !memchr(head->compiler, 0, sizeof head->compiler))
+        return false;
+    for (uint32_t k = 0; k < head->n_images; k++) {
+        if (!head->size[k] || head->size[k] > size)
+            return false;
+        size -= head->size[k];
+    }
+    return size == 0;
+}
+
+static bool unpack(const uint8_t *bytes, uint64_t size, struct binary *ret)
 {
     struct packed head;
+    if (size < sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    if (!is_sound(&head, size - sizeof head))
+        return false;
+    *ret = (struct binary){.n_kernels = head.n_kernels};
+    memcpy(ret->compiler, head.compiler, sizeof head.compiler);
+    memcpy(ret->kernel, head.kernel, sizeof head.kernel);
+    bytes += sizeof head;
+    for (uint32_t k = 0; k < head.n_images; bytes += head.size[k++])
+        binary_add(ret, bytes, head.size[k]);
+    return true;
+}
+
+static bool get(struct cache *c, struct cache_key key, struct binary *ret)
+{
     uint8_t *bytes;
     uint64_t size;
     if (!cache_get(c, key, &bytes, &size))
         return false;
-    bool ok = size > sizeof head;
-    if (ok) {
-        memcpy(&head, bytes, sizeof head);
-        ok = head.n_kernels <= ARTIFACT_MAX_KERNELS && memchr(head.compiler, 0, 96);
-    }
-    if (ok) {
-        *ret = (struct binary){.size = size - sizeof head, .n_kernels = head.n_kernels};
-        ret->bytes = memory_copy(bytes + sizeof head, ret->size);
-        memcpy(ret->compiler, head.compiler, sizeof head.compiler);
-        memcpy(ret->kernel, head.kernel, sizeof head.kernel);
-    }
+    bool ok = unpack(bytes, size, ret);
     free(bytes);
     return ok;
 }

@@ -7,8 +7,9 @@
 #include "runtime/cache.h"
 
 struct binary {
-    uint8_t *bytes; /* caller frees */
-    uint64_t size;
+    struct code_image
+        image[SOURCE_MAX_UNITS]; /* of NVRTC one for each unit of the source; owned */
+    uint32_t n_images;
     char compiler[96];
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
     uint32_t n_kernels;
@@ -20,6 +21,8 @@ struct binary {
 int compile_source(const struct source *s, const struct target *t, struct cache *cache,
                    struct binary *ret, struct error *e);
 void binary_finish(struct binary *b);
+void binary_add(struct binary *b, const void *bytes,
+                uint64_t size); /* one more image, copied */
 
 /* The host compiler's arguments for a CPU target, all but the files; ended by null. The array points
    into the struct itself: do not copy it. */
@@ -46,7 +49,7 @@ void compile_command(const struct source *s, const struct target *t, struct text
 
 /* NVRTC: "13.0", or empty with the reason in *e. */
 const char *nvrtc_version(struct error *e);
-extern const char *const nvrtc_flag; /* beside the target's */
+/* Units are compiled side by side; what comes of them does not depend on how many at a time. */
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e);
 

@@ -4,7 +4,6 @@
    {symbol, registers}, for 0x11 {symbol, bytes of stack frame}. */
 #include "runtime/compile/cubin.h"
 #include <elf.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ATTRIBUTE_FRAME = 0x11, ATTRIBUTE_REGISTERS = 0x2f, FORMAT_SIZED = 4 };
@@ -123,31 +122,25 @@ static void read_info(const struct cubin *c, const Elf64_Shdr *s, struct kernel_
     }
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct kernel_resources *)a)->entry,
-                  ((const struct kernel_resources *)b)->entry);
-}
-
 int cubin_resources(const uint8_t *bytes, uint64_t size, struct kernel_resources *ret,
-                    uint32_t room, uint32_t *ret_count, struct error *e)
+                    uint32_t room, uint32_t *count, struct error *e)
 {
     struct cubin c = {.bytes = bytes, .size = size};
     if (!open_cubin(&c))
         return error_set(e, ERROR_INPUT, "this is not a cubin (an ELF file is expected)");
-    uint32_t count = list_entries(&c, ret, room);
+    ret += *count;
+    uint32_t added = list_entries(&c, ret, room - *count);
     for (uint32_t k = 0; k < c.head.e_shnum; k++) {
         Elf64_Shdr s;
         if (!section(&c, k, &s))
             continue;
         const char *shared = entry_of(&c, &s, ".nv.shared.");
-        struct kernel_resources *kernel = shared ? find(ret, count, shared) : NULL;
+        struct kernel_resources *kernel = shared ? find(ret, added, shared) : NULL;
         if (kernel)
             kernel->shared_bytes = (uint32_t)s.sh_size;
         if (!strcmp(string_at(&c, &c.names, s.sh_name), ".nv.info") && s.sh_type != SHT_NOBITS)
-            read_info(&c, &s, ret, count);
+            read_info(&c, &s, ret, added);
     }
-    qsort(ret, count, sizeof *ret, by_name);
-    *ret_count = count;
+    *count += added;
     return 0;
 }

@@ -173,8 +173,8 @@ static int take_object(const char *folder, struct binary *ret, struct error *e)
     if (code < 0)
         return error_set(e, ERROR_UNAVAILABLE, "%s compiled the kernel but wrote no object",
                          compiler()->version);
-    *ret = (struct binary){.size = file.size};
-    ret->bytes = memory_copy(file.bytes, file.size);
+    *ret = (struct binary){0};
+    binary_add(ret, file.bytes, file.size);
     snprintf(ret->compiler, sizeof ret->compiler, "%s", compiler()->version);
     file_close(&file);
     return 0;

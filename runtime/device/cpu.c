@@ -58,7 +58,7 @@ static int cpu_load(const struct artifact *a, const struct artifact_target *t, i
     c->plan = &a->plan[t->plan];
     c->mask = a->mask;
     c->record = r;
-    c->library = object_open(t->code, t->code_size, e);
+    c->library = object_open(t->image[0].bytes, t->image[0].size, e);
     if (!c->library || find_entries(c->library, r->forward, r->n_forward, c->forward, e) < 0 ||
         find_entries(c->library, r->backward, r->n_backward, c->backward, e) < 0) {
         cpu_unload(c);

@@ -17,8 +17,9 @@ struct device_code {
     const struct artifact_target *target;
     struct cu_context *context;
     cu_device device;
-    bool retained; /* the context is the primary one, held by us */
-    struct cu_module *module;
+    bool retained;                              /* the context is the primary one, held by us */
+    struct cu_module *module[SOURCE_MAX_UNITS]; /* of each image */
+    uint32_t n_modules;
     struct loaded_phase phase[MAX_FUNCTIONS];
     uint32_t n_phases, workers;
     cu_pointer tables;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel needs on its GPU: the module, the plan's tables in device memory, the kernels' shared
+/* What a kernel needs on its GPU: its modules, the plan's tables in device memory, the kernels' shared
    memory. Everything that costs or may fail happens here. */
 #include "masks/base/memory.h"
 #include "runtime/device/cuda_code.h"
@@ -50,23 +50,41 @@ static void append_log(struct error *e, const char *log)
         snprintf(e->text + used, sizeof e->text - used, "\n%s", log);
 }
 
-static int load_module(struct device_code *c, struct error *e)
+static int load_image(struct device_code *c, const struct code_image *i, struct error *e)
 {
     char *log = memory_new(LOG_BYTES, 1);
     /* An image ends in a zero where it is PTX text; ours in the file need not. */
-    uint8_t *image = memory_new(c->target->code_size + 1, 1);
+    uint8_t *image = memory_new(i->size + 1, 1);
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)LOG_BYTES};
-    memcpy(image, c->target->code, c->target->code_size);
-    int r = CALL(cuModuleLoadDataEx, &c->module, image, 2, options, values);
+    memcpy(image, i->bytes, i->size);
+    int r = CALL(cuModuleLoadDataEx, &c->module[c->n_modules], image, 2, options, values);
     if (r < 0) {
-        c->module = NULL;
         error_prefix(e, "%s does not load on this GPU", c->target->name);
         append_log(e, log);
     }
+    c->n_modules += r == 0;
     free(image);
     free(log);
     return r;
+}
+
+static int load_images(struct device_code *c, struct error *e)
+{
+    for (uint32_t k = 0; k < c->target->n_images; k++)
+        if (load_image(c, &c->target->image[k], e) < 0)
+            return -1;
+    return 0;
+}
+
+/* In the first module that has it. */
+static int find_function(const struct device_code *c, const char *entry,
+                         struct cu_function **ret, struct error *e)
+{
+    int result = CU_NOT_FOUND;
+    for (uint32_t k = 0; k < c->n_modules && result == CU_NOT_FOUND; k++)
+        result = cuda_driver()->cuModuleGetFunction(ret, c->module[k], entry);
+    return cuda_check(result, "cuModuleGetFunction", e);
 }
 
 uint32_t cuda_find_phase(const struct device_code *c, const char *entry)
@@ -86,7 +104,7 @@ static int load_phase(struct device_code *c, const struct phase *p, struct error
     if (to->function)
         return 0;
     memcpy(to->entry, p->entry, sizeof to->entry);
-    if (CALL(cuModuleGetFunction, &to->function, c->module, p->entry) < 0 ||
+    if (find_function(c, p->entry, &to->function, e) < 0 ||
         CALL(cuFuncSetAttribute, to->function, CU_MAX_DYNAMIC_SHARED_SIZE_BYTES,
              (int)p->shared_bytes) < 0 ||
         CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, to->function,
@@ -192,8 +210,8 @@ void cuda_unload(struct device_code *c)
     bool inside = c->context && cuda_enter(c, NULL) == 0; /* if not, it is tried nonetheless */
     if (c->tables)
         d->cuMemFree_v2(c->tables);
-    if (c->module)
-        d->cuModuleUnload(c->module);
+    while (c->n_modules)
+        d->cuModuleUnload(c->module[--c->n_modules]);
     if (inside)
         cuda_leave();
     if (c->retained)
@@ -205,7 +223,7 @@ static int load_inside(struct device_code *c, struct error *e)
 {
     if (cuda_enter(c, e) < 0)
         return -1;
-    int r = load_module(c, e) < 0 || load_phases(c, e) < 0 || upload_tables(c, e) < 0 ? -1 : 0;
+    int r = load_images(c, e) < 0 || load_phases(c, e) < 0 || upload_tables(c, e) < 0 ? -1 : 0;
     cuda_leave();
     return r;
 }

@@ -89,9 +89,9 @@ static int compile_text(const char *text, uint8_t **ret, uint64_t *ret_size, str
         struct binary made = {0};
         r = host_compile(&source, flags, &made, e);
         if (r == 0) {
-            cache_put(cache, key, made.bytes, made.size);
-            *ret_size = made.size;
-            *ret = memory_copy(made.bytes, made.size);
+            cache_put(cache, key, made.image[0].bytes, made.image[0].size);
+            *ret_size = made.image[0].size;
+            *ret = memory_copy(made.image[0].bytes, made.image[0].size);
         }
         binary_finish(&made);
     }

@@ -168,6 +168,9 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
     }
 }
 
+/* Turning slots costs the registers that tensor cores' fragments have need of. */
+enum { KEY_SLOTS_ABREAST = TF32 ? SLOTS : SLOTS_ABREAST };
+
 /* P of a group, rows being keys: tile 0 holds K. Leaves Q in tile 2. */
 DEVICE void key_group(const struct abi_args *a, const struct job *j, const struct group *g,
                       const struct view *q, struct slots *p)
@@ -175,11 +178,11 @@ DEVICE void key_group(const struct abi_args *a, const struct job *j, const struc
     const float slope = sparsegen_slope(a);
     fetch(shared_tile(2), q, g, j);
     dots(p, shared_tile(0), shared_tile(2), g, q);
-    UNROLL
-    for (u32 k = 0; k < SLOTS; k++) {
+    UNROLL_BY(KEY_SLOTS_ABREAST)
+    for (u32 k = 0; k < SLOTS; k++, slots_turn(p)) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        float score = p->at[k] * a->scale;
-        p->at[k] = sees(g, k) ? probability(soft_score(score, 1, a, j, g, k, 1),
+        float score = p->at[0] * a->scale;
+        p->at[0] = sees(g, k) ? probability(soft_score(score, 1, a, j, g, k, 1),
                                             lse_of(a, j)[i], slope)
                               : 0;
     }
@@ -187,12 +190,12 @@ DEVICE void key_group(const struct abi_args *a, const struct job *j, const struc
 
 /* dS from P and dP. */
 DEVICE void key_gradients(const struct abi_args *a, const struct job *j, const struct group *g,
-                          const struct slots *p, struct slots *dp)
+                          struct slots *p, struct slots *dp)
 {
-    UNROLL
-    for (u32 k = 0; k < SLOTS; k++) {
+    UNROLL_BY(KEY_SLOTS_ABREAST)
+    for (u32 k = 0; k < SLOTS; k++, slots_turn(p), slots_turn(dp)) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        dp->at[k] = sees(g, k) ? score_gradient(p->at[k], dp->at[k], state_of(a, j)[i]) : 0;
+        dp->at[0] = sees(g, k) ? score_gradient(p->at[0], dp->at[0], state_of(a, j)[i]) : 0;
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan header of the streaming family (stream_forward.cu, stream_backward.cu) for one case: bf16,
+/* The plan header of the streaming family (stream_forward.cu, stream_queries.cu, stream_keys.cu) for one case: bf16,
    sequences of any length. See plan_default.h. */
 #ifndef MASKC_PLAN_H
 #define MASKC_PLAN_H

@@ -110,7 +110,11 @@ static void test_files(void **state)
     struct source *cpu = emit_source(target_find("x86-64-v3", &e), &f);
     struct source *cuda = emit_source(target_find("sm_80", &e), &f);
     assert_string_equal(cpu->files[0].name, "cpu/attention.c");
-    assert_string_equal(cuda->files[0].name, "cuda/attention.cu");
+    assert_string_equal(cuda->files[0].name, "cuda/kernels.cu");
+    assert_int_equal(cpu->n_units, 0);
+    assert_int_equal(cuda->n_units, 3);
+    for (uint32_t k = 1; k <= cuda->n_units; k++)
+        assert_non_null(strstr(cuda->files[0].text, cuda->files[k].name));
     assert_ptr_equal(text_of(cpu, "plan.h"), cpu->plan_header);
     assert_non_null(text_of(cpu, "abi.h"));
     assert_non_null(text_of(cuda, "philox.h"));

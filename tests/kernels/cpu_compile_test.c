@@ -86,8 +86,8 @@ static void test_same_bytes(void **state)
     struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
     assert_int_equal(compile(&targets[0], s, NULL, &a, &e), 0);
     assert_int_equal(compile(&targets[0], s, NULL, &b, &e), 0);
-    assert_int_equal(a.size, b.size);
-    assert_memory_equal(a.bytes, b.bytes, a.size);
+    assert_int_equal(a.image[0].size, b.image[0].size);
+    assert_memory_equal(a.image[0].bytes, b.image[0].bytes, a.image[0].size);
     assert_true(strlen(a.compiler) > 4);
     binary_finish(&a);
     binary_finish(&b);

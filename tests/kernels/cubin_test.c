@@ -34,8 +34,13 @@ static void test_ptx(void **state)
     struct binary b = {0};
     if (nvrtc_compile(s, t, &b, &e) < 0)
         fail_msg("%s", e.text);
-    assert_non_null(strstr((const char *)b.bytes, ".entry attention_forward"));
-    assert_non_null(strstr((const char *)b.bytes, ".target sm_80"));
+    assert_int_equal(b.n_images, 3);
+    for (uint32_t k = 0; k < b.n_images; k++) {
+        static const char *const entries[] = {".entry attention_dkv", ".entry attention_dq",
+                                              ".entry attention_forward"};
+        assert_non_null(strstr((const char *)b.image[k].bytes, entries[k]));
+        assert_non_null(strstr((const char *)b.image[k].bytes, ".target sm_80"));
+    }
     binary_finish(&b);
     source_destroy(s);
 }
@@ -53,7 +58,37 @@ static void test_errors_of_nvrtc(void **state)
     assert_int_equal(nvrtc_compile(&s, target_find("sm_80", &e), &b, &e), -1);
     assert_non_null(strstr(e.text, "cannot compile the kernel for sm_80"));
     assert_non_null(strstr(e.text, "b.h(1): error"));
-    assert_null(b.bytes);
+    assert_int_equal(b.n_images, 0);
+}
+
+/* Units that stand beside one another: each sees all other files, kernels come in the order of their
+   names, and the first error is that of the first unit, whoever ended first. */
+static void test_units(void **state)
+{
+    (void)state;
+    struct source_file files[] = {
+        {"all.cu", "#include \"b.cu\"\n#include \"a.cu\"\n"},
+        {"b.cu", "#include \"x.h\"\nK b(X *x) { x[threadIdx.x] += 1; }\n"},
+        {"a.cu", "#include \"x.h\"\nK a(X *x) { x[threadIdx.x] += 2; }\n"},
+        {"x.h", "#define K extern \"C\" __global__ void\ntypedef float X;\n"}};
+    struct source s = {.files = files, .n_files = 4, .n_units = 2};
+    const struct target *t = target_find("sm_80", NULL);
+    struct binary b = {0};
+    struct error e = {0};
+    if (!has_nvrtc())
+        skip();
+    assert_int_equal(nvrtc_compile(&s, t, &b, &e), 0);
+    assert_int_equal(b.n_images, 2);
+    assert_int_equal(b.n_kernels, 2);
+    assert_string_equal(b.kernel[0].entry, "a");
+    assert_string_equal(b.kernel[1].entry, "b");
+    binary_finish(&b);
+    files[1].text = "first error\n";
+    files[2].text = "second error\n";
+    assert_int_equal(nvrtc_compile(&s, t, &b, &e), -1);
+    assert_non_null(strstr(e.text, "b.cu(1): error"));
+    assert_null(strstr(e.text, "a.cu"));
+    assert_int_equal(b.n_images, 0);
 }
 
 /* Every prefix and every byte changed: never an access outside (the sanitizers look on). */
@@ -62,7 +97,7 @@ static void test_reader_on_garbage(void **state)
     (void)state;
     struct error e = {0};
     struct kernel_resources r[ARTIFACT_MAX_KERNELS];
-    uint32_t count;
+    uint32_t count = 0;
     assert_int_equal(
         cubin_resources((const uint8_t *)"", 0, r, ARTIFACT_MAX_KERNELS, &count, &e), -1);
     assert_int_equal(
@@ -79,13 +114,16 @@ static void test_reader_on_garbage(void **state)
     assert_int_equal(nvrtc_compile(&s, t, &b, &e), 0);
     assert_int_equal(b.n_kernels, 1);
     assert_string_equal(b.kernel[0].entry, "k");
-    for (uint64_t size = 0; size < b.size; size++) {
-        uint8_t *copy = memory_copy(b.bytes, size);
+    const struct code_image *all = &b.image[0];
+    for (uint64_t size = 0; size < all->size; size++) {
+        uint8_t *copy = memory_copy(all->bytes, size);
+        count = 0;
         cubin_resources(copy, size, r, ARTIFACT_MAX_KERNELS, &count, &e);
-        copy = memory_resize(copy, b.size, 1);
-        memcpy(copy, b.bytes, b.size);
+        copy = memory_resize(copy, all->size, 1);
+        memcpy(copy, all->bytes, all->size);
         copy[size] ^= (uint8_t)(1 + size % 255);
-        cubin_resources(copy, b.size, r, ARTIFACT_MAX_KERNELS, &count, &e);
+        count = 0;
+        cubin_resources(copy, all->size, r, ARTIFACT_MAX_KERNELS, &count, &e);
         free(copy);
     }
     binary_finish(&b);
@@ -96,6 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ptx),
         cmocka_unit_test(test_errors_of_nvrtc),
+        cmocka_unit_test(test_units),
         cmocka_unit_test(test_reader_on_garbage),
     };
     return cmocka_run_group_tests_name("cubin", tests, NULL, NULL);

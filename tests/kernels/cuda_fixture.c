@@ -49,13 +49,18 @@ static void add_plan(struct artifact *a, const struct plan *p)
     to->transposed = p->transposed;
 }
 
-static void add_target(struct artifact *a, const char *name, const struct launch_record *l)
+/* What nobody runs. */
+static const char *const no_code[] = {"none", NULL};
+
+static void add_target(struct artifact *a, const char *name, const char *const *images,
+                       const struct launch_record *l)
 {
     struct artifact_target *to = &a->target[a->n_targets++];
     strcpy(to->name, name);
     strcpy(to->compiler, "none");
-    to->code = (const uint8_t *)"none";
-    to->code_size = 4;
+    for (; *images; images++)
+        to->image[to->n_images++] =
+            (struct code_image){(const uint8_t *)*images, strlen(*images)};
     to->launch = *l;
 }
 
@@ -70,10 +75,10 @@ static uint8_t *add_chips(struct artifact *a, const struct launch_record *l)
         count++;
     uint8_t *code = memory_new(count, FIXTURE_CODE_BYTES);
     for (uint32_t k = 0; k < count; k++) {
-        add_target(a, fixture_chips[k], l);
-        a->target[k].code =
+        add_target(a, fixture_chips[k], no_code, l);
+        a->target[k].image[0].bytes =
             memset(code + k * (size_t)FIXTURE_CODE_BYTES, 'a' + (int)k, FIXTURE_CODE_BYTES);
-        a->target[k].code_size = FIXTURE_CODE_BYTES;
+        a->target[k].image[0].size = FIXTURE_CODE_BYTES;
     }
     return code;
 }
@@ -98,7 +103,7 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     if (c->all_chips)
         code = add_chips(a, &s->launch);
     else
-        add_target(a, t->name, &s->launch);
+        add_target(a, t->name, c->images ? c->images : no_code, &s->launch);
     char *text = make_text(s, edit, data);
     for (uint32_t k = 0; k < a->n_targets; k++)
         a->target[k].source = text;

@@ -8,10 +8,11 @@ struct kernel_case {
     const char *mask;
     uint32_t n, heads; /* heads 0: the mask's own */
     struct features features;
-    const char *target;     /* null: sm_80 */
-    bool streamed;          /* never by the short-sequence kernels */
-    const struct mask *own; /* not null: instead of `mask`, which then is a name alone */
-    bool all_chips;         /* every CUDA target in place of one, as fixture_chips lists them */
+    const char *target;        /* null: sm_80 */
+    bool streamed;             /* never by the short-sequence kernels */
+    const struct mask *own;    /* not null: instead of `mask`, which then is a name alone */
+    const char *const *images; /* what the code is, ended by null; null: "none" */
+    bool all_chips; /* every CUDA target in place of one, as fixture_chips lists them */
 };
 
 /* Names of CUDA's targets, ended by null; the code of the k-th is FIXTURE_CODE_BYTES of 'a' + k. */

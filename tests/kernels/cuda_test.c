@@ -18,11 +18,15 @@
 /* after the standard ones */
 #include <cmocka.h>
 
+static const char *const units[] = {"entries: attention_dkv", "entries: attention_dq",
+                                    "entries: attention_forward", NULL};
+
 static const struct kernel_case example = {
     "dam-s-example",
     70,
     0,
-    {.dtype = ABI_F32, .head_dim = 16, .backward = true, .dropout = true}};
+    {.dtype = ABI_F32, .head_dim = 16, .backward = true, .dropout = true},
+    .images = units};
 
 /* ---- no driver ---- */
 
@@ -95,7 +99,8 @@ static void test_load_and_launch(void **state)
     struct maskc_kernel *k = load_fake("cuda:1", &e);
     if (!k)
         fail_msg("%s", e.text);
-    assert_memory_equal(f->image, "none", 4);
+    assert_int_equal(f->modules, 3);
+    assert_string_equal(f->image, units[2]); /* and no byte of another */
     const struct artifact_plan *p = &k->artifact->plan[0];
     struct problem problem = fixture_problem(k);
     problem.dropout = 0.25;
@@ -243,6 +248,23 @@ static void test_each_failure(void **state)
     assert_true(failures > 10);
 }
 
+/* An entry that no module has: its name is not made up of another's. */
+static void test_missing_entry(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct kernel_case c = example;
+    struct maskc_kernel *k = NULL;
+    uint64_t size;
+    c.images = units + 1;
+    uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
+    assert_int_equal(kernel_load(bytes, size, "x.mkb", "cuda", &k, &e), -1);
+    assert_int_equal(e.kind, ERROR_UNAVAILABLE);
+    assert_non_null(strstr(e.text, "cuModuleGetFunction failed"));
+    must_hold_nothing(fake());
+    free(bytes);
+}
+
 static void test_targets_and_names(void **state)
 {
     (void)state;
@@ -324,6 +346,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_launch_only_enqueues),
         cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
+        cmocka_unit_test(test_missing_entry),
         cmocka_unit_test(test_targets_and_names),
         cmocka_unit_test(test_each_gpu_its_own),
     };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A libcuda.so.1 for the test of the device "cuda" where there is no GPU: device memory is the
    host's, and it keeps count of contexts, modules and memory, so that what is not given back
-   shows. A launch copies its arguments. Written against cuda.h's prototypes. */
+   shows. A launch copies its arguments. A module whose image begins with "entries:" has those that follow
+   there, any other has all. Written against cuda.h's prototypes. */
 #include "tests/kernels/fake_driver.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@ __attribute__((visibility("default"))) struct fake fake_driver = {.capability = 
 #define FAKE_GPU fake_driver
 #define FAKE_CAPABILITY(device) \
     (device && fake_driver.second ? fake_driver.second : fake_driver.capability)
-enum { FAKE_PROCESSORS = 132 };
+enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/fake_cuda.h"
 
 /* Every call counts, and may be the one that fails. */
@@ -22,6 +24,10 @@ static int count_call(const char *name)
     return ++fake_driver.calls == fake_driver.fail_at ? INJECTED : 0;
 }
 
+/* What modules were loaded from, by handle; more of them than anybody holds at a time. */
+static char images[FAKE_MODULES][sizeof fake_driver.image];
+static unsigned loads;
+
 FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned count,
      int *options, void **values)
 {
@@ -29,9 +35,10 @@ FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned 
     for (unsigned k = 0; k < count; k++)
         if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
             strcpy(values[k], "a line of the log");
-    memcpy(fake_driver.image, image, 4);
+    snprintf(fake_driver.image, sizeof fake_driver.image, "%s", (const char *)image);
+    memcpy(images[loads % FAKE_MODULES], fake_driver.image, sizeof fake_driver.image);
     fake_driver.modules++;
-    *module = (struct cu_module *)(size_t)32;
+    *module = (struct cu_module *)(size_t)(FAKE_HANDLE + loads++ % FAKE_MODULES);
     return 0;
 }
 
@@ -41,12 +48,19 @@ FAKE(cuModuleUnload, struct cu_module *module)
     return 0;
 }
 
+static bool has_entry(const struct cu_module *module, const char *name)
+{
+    const char *image = images[(size_t)module - FAKE_HANDLE];
+    return !strncmp(name, "attention_", 10) &&
+           (strncmp(image, "entries:", 8) || strstr(image, name));
+}
+
 FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *module,
      const char *name)
 {
     INSIDE;
     *function = (struct cu_function *)(size_t)(64 + strlen(name));
-    return module && !strncmp(name, "attention_", 10) ? 0 : NOT_FOUND;
+    return module && has_entry(module, name) ? 0 : NOT_FOUND;
 }
 
 FAKE(cuFuncSetAttribute, struct cu_function *function, int attribute, int value)

@@ -14,5 +14,5 @@ struct fake {
     unsigned grid, threads, shared; /* of the last launch */
     void *stream;
     struct abi_args args;
-    char image[4]; /* first bytes of the last module */
+    char image[64]; /* the beginning of the last module */
 };

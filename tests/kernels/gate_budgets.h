@@ -87,7 +87,7 @@ static const struct budget {
 };
 /* clang-format on */
 
-/* Plans that take longest to compile, timed by pass: a second each. */
+/* Plans that take longest to compile: with dropout they are in the usual run. */
 static const struct slow {
     const char *family;
     enum abi_soft soft;

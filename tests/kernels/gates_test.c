@@ -7,14 +7,13 @@
 #include "gen/emit/emit.h"
 #include "gen/emit/stream.h"
 #include "masks/base/memory.h"
-#include "runtime/compile/compile.h"
 #include "tests/kernels/gate_budgets.h"
+#include "tests/kernels/gate_units.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 /* after the standard ones */
 #include <cmocka.h>
 
@@ -55,15 +54,13 @@ static const struct family {
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* Null: it is none of those. */
-static const struct slow *find_slow(const struct family *f, uint32_t dim,
-                                    enum abi_transform transform)
+static bool is_slow(const struct family *f, uint32_t dim, enum abi_transform transform)
 {
     for (uint32_t k = 0; k < SLOW; k++)
         if (!strcmp(slow[k].family, f->name) && slow[k].soft == f->soft && slow[k].dim == dim &&
             slow[k].transform == transform)
-            return &slow[k];
-    return NULL;
+            return true;
+    return false;
 }
 
 /* ---- one compilation ---- */
@@ -73,67 +70,28 @@ struct made {
     const struct family *family;
     struct features features;
     struct launch_record launch;
-    struct binary binary;
-    const struct slow *slow;         /* timed by pass, or null */
-    double seconds, forward_seconds; /* of both passes; of forward alone */
+    struct gate_units units;
+    double wall[2]; /* seconds of backward, forward by the clock; --list alone */
     bool failed;
     struct error error;
 };
 
 static bool listing; /* --list */
 
-static double seconds_of(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* What a pass may take, and how often one that takes longer is tried again. Others work on the machine
-   too: so the time is the lesser of the clock's and of what two cores would have taken for the processor
-   time of all NVRTC's threads, which keep one and a half busy; and two and a half times as much passes: a
-   core that is shared, or whose clock is low, is that much slower. What a quiet one takes, --list tells. */
-enum { PASS_MS = 1000, TRIES = 3, CORES_PERCENT = 150, NOISE_PERCENT = 150 };
-
-/* Seconds to compile; the binary is the caller's. */
-static double compile_once(struct made *m, const struct features *f, struct binary *ret)
-{
-    const struct target *t = target_find(m->chip->target, &m->error);
-    struct source *s = emit_source(t, f);
-    double wall = seconds_of(CLOCK_MONOTONIC), work = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
-    m->failed = nvrtc_compile(s, t, ret, &m->error) < 0;
-    wall = seconds_of(CLOCK_MONOTONIC) - wall;
-    work = (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - work) * 100 / CORES_PERCENT;
-    m->launch = s->launch;
-    source_destroy(s);
-    return work < wall ? work : wall;
-}
-
-/* The best of a few tries, of which there is one where that is good enough: what passes, or, where all is
-   told, what would on a quiet machine. */
-static double compile_soon(struct made *m, const struct features *f, double enough,
-                           struct binary *ret)
-{
-    double best = compile_once(m, f, ret);
-    enough *= listing ? 1 : (100 + NOISE_PERCENT) / 100.0;
-    for (int k = 1; k < TRIES && best > enough && !m->failed; k++) {
-        binary_finish(ret);
-        double again = compile_once(m, f, ret);
-        best = again < best ? again : best;
-    }
-    return best;
-}
+/* What a pass may take, on two cores. Others work on the machine too, and what shares a core with another,
+   or has a low clock, is that much slower: so much more passes. What a quiet machine takes, --list tells. */
+enum { PASS_MS = 1000, NOISE_PERCENT = 100, MOST_MS = PASS_MS * (100 + NOISE_PERCENT) / 100 };
 
 static void compile(struct made *m)
 {
-    struct features forward = m->features;
-    struct binary unused = {0};
-    forward.backward = false;
-    if (m->slow)
-        m->forward_seconds = compile_soon(m, &forward, PASS_MS / 1000.0, &unused);
-    binary_finish(&unused);
-    const double both = m->slow ? PASS_MS + 1000 * m->forward_seconds : 2 * PASS_MS;
-    m->seconds = compile_soon(m, &m->features, both / 1000, &m->binary);
+    const struct target *t = target_find(m->chip->target, &m->error);
+    const double enough = (listing ? PASS_MS : MOST_MS) / 1000.0;
+    struct source *s = emit_source(t, &m->features);
+    m->launch = s->launch;
+    m->failed = gate_units_compile(s, t, enough, &m->units, &m->error) < 0;
+    for (int forward = 0; forward < 2 && listing && !m->failed; forward++)
+        m->wall[forward] = gate_pass_wall(s, t, &m->units, forward);
+    source_destroy(s);
 }
 
 static const struct phase *find_phase(const struct launch_record *l, const char *entry)
@@ -247,6 +205,31 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
          REGISTERS);
 }
 
+static uint32_t pass_ms(const struct made *m, bool forward)
+{
+    return (uint32_t)(1000 * gate_pass_seconds(&m->units, forward));
+}
+
+static void list_times(const struct made *m)
+{
+    print_message("%-10s %-5s %-9s D %3u n %3u%s%s: forward %.0f ms, backward %.0f ms; units",
+                  m->chip->target, dtype_name(m->features.dtype),
+                  m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
+                  m->features.length, dropout_word(m), soft_word(m), 1000 * m->wall[1],
+                  1000 * m->wall[0]);
+    for (uint32_t k = 0; k < m->units.count; k++)
+        print_message(" %.0f", 1000 * m->units.unit[k].seconds);
+    print_message("\n");
+}
+
+static void judge_times(const struct made *m)
+{
+    if (listing)
+        list_times(m);
+    hold(m, "forward", "ms to compile", pass_ms(m, true), MOST_MS);
+    hold(m, "backward", "ms to compile", pass_ms(m, false), MOST_MS);
+}
+
 static void judge(const struct made *m)
 {
     if (m->failed) {
@@ -254,22 +237,10 @@ static void judge(const struct made *m)
         violations++;
         return;
     }
-    const uint32_t ms = (uint32_t)(1000 * m->seconds), noisy = 100 + NOISE_PERCENT;
-    const uint32_t forward = (uint32_t)(1000 * m->forward_seconds);
-    if (listing)
-        print_message("%-10s %-5s %-9s D %3u n %3u%s%s: %u ms, %u of them forward\n",
-                      m->chip->target, dtype_name(m->features.dtype),
-                      m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
-                      m->features.length, dropout_word(m), soft_word(m), ms, forward);
-    if (m->slow) {
-        hold(m, "forward", "ms to compile", forward, PASS_MS * noisy / 100);
-        hold(m, "backward", "ms to compile", ms > forward ? ms - forward : 0,
-             PASS_MS * noisy / 100);
-    } else {
-        hold(m, "both passes", "ms to compile", ms, 2 * PASS_MS * noisy / 100);
-    }
-    for (uint32_t k = 0; k < m->binary.n_kernels; k++)
-        judge_kernel(m, &m->binary.kernel[k]);
+    judge_times(m);
+    for (uint32_t u = 0; u < m->units.count; u++)
+        for (uint32_t k = 0; k < m->units.unit[u].binary.n_kernels; k++)
+            judge_kernel(m, &m->units.unit[u].binary.kernel[k]);
 }
 
 /* ---- which ---- */
@@ -307,7 +278,7 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform, bool dropout)
 {
     const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
-    if (chip == 0 && find_slow(f, dim, transform) &&
+    if (chip == 0 && is_slow(f, dim, transform) &&
         (f->usual || f->dtype != ABI_F16 || is_parts(f)))
         return dropout;
     if (chip == 0 && dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
@@ -378,10 +349,7 @@ static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t ch
         return;
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*made, *count, *room) =
-            (struct made){.chip = &chips[chip],
-                          .family = f,
-                          .features = x,
-                          .slow = dropout ? find_slow(f, dim, transform) : NULL};
+            (struct made){.chip = &chips[chip], .family = f, .features = x};
 }
 
 static struct made *list_all(bool all, uint32_t *ret_count)
@@ -410,7 +378,7 @@ static void test_gates(void **state)
     for (uint32_t k = 0; k < count; k++) {
         compile(&made[k]);
         judge(&made[k]);
-        binary_finish(&made[k].binary);
+        gate_units_finish(&made[k].units);
     }
     free(made);
     assert_true(count >= (named[0] ? 1 : FAMILIES / 2));

@@ -70,8 +70,8 @@ static uint8_t *write_emulated(const struct mask *m, const struct target *t,
                                         .forward = plan->forward,
                                         .transposed = plan->transposed};
     a->target[0] = (struct artifact_target){.compiler = "none",
-                                            .code = absent,
-                                            .code_size = sizeof absent,
+                                            .image = {{absent, sizeof absent}},
+                                            .n_images = 1,
                                             .source = text.bytes,
                                             .launch = source->launch};
     snprintf(a->plan[0].machine, sizeof a->plan[0].machine, "%s", target_machine(t, f));

@@ -106,8 +106,9 @@ static void a_dense_array_is_a_mask(void **state)
     assert_int_equal(artifact_read(dense.data, dense.size, "dense", &a, NULL), 0);
     assert_int_equal(artifact_read(named.data, named.size, "named", &b, NULL), 0);
     assert_true(mask_equal(a->mask, b->mask));
-    assert_int_equal(a->target[0].code_size, b->target[0].code_size);
-    assert_memory_equal(a->target[0].code, b->target[0].code, a->target[0].code_size);
+    const struct code_image *x = &a->target[0].image[0], *y = &b->target[0].image[0];
+    assert_int_equal(x->size, y->size);
+    assert_memory_equal(x->bytes, y->bytes, x->size);
     artifact_destroy(a);
     artifact_destroy(b);
     maskc_bytes_free(&dense);
@@ -211,17 +212,14 @@ static void code_that_cannot_be_loaded_is_an_error(void **state)
     struct maskc_kernel *kernel = NULL;
     struct maskc_error error = {0};
     assert_int_equal(artifact_read(bytes.data, bytes.size, "FILE", &a, NULL), 0);
-    const uint8_t *code = a->target[0].code;
+    const uint8_t *code = a->target[0].image[0].bytes;
     uint64_t size;
-    a->target[0].code = (const uint8_t *)"garbage garbage garbage";
-    a->target[0].code_size = 20;
+    a->target[0].image[0] = (struct code_image){(const uint8_t *)"garbage garbage garbage", 20};
     uint8_t *forged = artifact_write(a, &size);
     assert_true(maskc_load_memory(forged, size, "cpu", &kernel, &error) != MASKC_OK);
     assert_true(strlen(error.text) > 0);
     free(forged);
-    a->target[0].code = code;
-    a->target[0].code_size =
-        bytes.size / 2 < 100 ? 1 : 100; /* the head of an object, no more */
+    a->target[0].image[0] = (struct code_image){code, 100}; /* the head of an object, no more */
     forged = artifact_write(a, &size);
     assert_true(maskc_load_memory(forged, size, "cpu", &kernel, &error) != MASKC_OK);
     free(forged);

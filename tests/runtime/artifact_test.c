@@ -66,8 +66,11 @@ static void expect_same(const struct artifact *a, const struct artifact *b)
         const struct artifact_target *t = &a->target[k], *u = &b->target[k];
         assert_string_equal(t->name, u->name);
         assert_string_equal(t->compiler, u->compiler);
-        assert_int_equal(t->code_size, u->code_size);
-        assert_memory_equal(t->code, u->code, t->code_size);
+        assert_int_equal(t->n_images, u->n_images);
+        for (uint32_t i = 0; i < t->n_images; i++) {
+            assert_int_equal(t->image[i].size, u->image[i].size);
+            assert_memory_equal(t->image[i].bytes, u->image[i].bytes, t->image[i].size);
+        }
         assert_memory_equal(&t->launch, &u->launch, sizeof t->launch);
         assert_memory_equal(t->kernel, u->kernel, sizeof t->kernel);
         assert_int_equal(!t->source, !u->source);
@@ -177,7 +180,10 @@ static void a_kernel_file_is_a_safetensors_file(void **state)
     assert_int_equal(items->shape[0], f->plan->forward.n_items);
     assert_int_equal(items->shape[1], sizeof(struct abi_item) / 4);
     assert_non_null(safetensors_find(&s, "sm_80/source"));
-    assert_string_equal(safetensors_metadata(&s, "version"), "1");
+    assert_non_null(safetensors_find(&s, "sm_80/code"));
+    assert_non_null(safetensors_find(&s, "sm_80/code2"));
+    assert_null(safetensors_find(&s, "x86-64-v3/code1"));
+    assert_string_equal(safetensors_metadata(&s, "version"), "2");
     safetensors_finish(&s);
     fixture_free(f);
 }
@@ -245,7 +251,7 @@ static void other_files_are_told_apart(void **state)
     static const struct {
         const char *from, *to, *text;
     } cases[] = {
-        {"\"version\":\"1\"", "\"version\":\"2\"", "another version"},
+        {"\"version\":\"2\"", "\"version\":\"1\"", "another version"},
         {"\"abi\":\"4\"", "\"abi\":\"7\"", "another version"},
         {"maskc kernel file", "maskc kernel fili", "not a kernel file"},
         {"x86-64-v3", "x86-64-v9", "unknown target 'x86-64-v9'"},

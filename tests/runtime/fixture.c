@@ -30,8 +30,9 @@ static void add_target(struct artifact *a, const char *name, const char *source,
     struct artifact_target *t = &a->target[a->n_targets++];
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->compiler, sizeof t->compiler, "made up 1.0");
-    t->code = (const uint8_t *)code;
-    t->code_size = sizeof code;
+    for (t->n_images = 0; t->n_images < (source ? 3 : 1); t->n_images++)
+        t->image[t->n_images] =
+            (struct code_image){(const uint8_t *)code, sizeof code - t->n_images};
     t->source = (char *)source;
     t->launch = (struct launch_record){.strip_rows = 32,
                                        .state_row = 4,

@@ -99,7 +99,10 @@ LIE(huge_scratch,  a->target[0].launch.scratch_col = UINT64_C(1) << 40)
 LIE(bad_entry,     strcpy(a->target[0].launch.forward[0].entry, "a b"))
 LIE(over,          a->target[0].launch.forward[0].over = ABI_OVER_TRANSPOSED)
 LIE(twice,         strcpy(a->target[1].name, a->target[0].name))
-LIE(no_code,       a->target[0].code_size = 0)
+LIE(no_code,       a->target[0].n_images = 0)
+LIE(empty_code,    a->target[1].image[0].size = 0)
+LIE(missing_code,  a->target[1].image[1].size = 0)
+LIE(two_codes,     a->target[0].image[a->target[0].n_images++] = a->target[0].image[0])
 LIE(head_dim,      a->features.head_dim = 60)
 LIE(mask_at,       a->mask->at[0] = 1)
 LIE(mask_at_big,   a->mask->at[1] = UINT32_MAX)
@@ -265,7 +268,8 @@ static const struct {
     NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
     NAMED(max_cols), NAMED(layer_late), NAMED(item_seat), NAMED(item_seats), NAMED(seats), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
-    NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(head_dim),
+    NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(empty_code),
+    NAMED(missing_code), NAMED(two_codes), NAMED(head_dim),
     NAMED(mask_at), NAMED(mask_at_big), NAMED(mask_run_end), NAMED(mask_run_order),
     NAMED(mask_row), NAMED(mask_row_last), NAMED(lambda), NAMED(transposed),
 };

@@ -22,10 +22,18 @@ static void print_features(const struct artifact *a)
     printf(f->soft ? ", soft mask: %s\n" : "\n", soft_name(f->soft));
 }
 
+static uint64_t code_bytes(const struct artifact_target *t)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < t->n_images; k++)
+        sum += t->image[k].size;
+    return sum;
+}
+
 static void print_target(const struct artifact_target *t)
 {
     printf("  %-10s  %s, code %llu bytes\n", t->name, t->compiler,
-           (unsigned long long)t->code_size);
+           (unsigned long long)code_bytes(t));
     for (uint32_t k = 0; k < t->n_kernels; k++) {
         const struct kernel_resources *r = &t->kernel[k];
         if (r->registers || r->code_bytes)
@@ -63,7 +71,7 @@ static json_t *targets_json(const struct artifact *a)
         const struct artifact_target *t = &a->target[k];
         json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:i, s:o}", "name", t->name,
                                               "compiler", t->compiler, "code_bytes",
-                                              (json_int_t)t->code_size, "plan", (int)t->plan,
+                                              (json_int_t)code_bytes(t), "plan", (int)t->plan,
                                               "kernels", kernels_json(t)));
     }
     return list;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention under a compiled mask: one straightforward family for every CUDA target, arithmetic
    in float throughout. The plan's tables say what to visit; this text only knows how. It is
-   compiled for a GPU (NVRTC, nvcc) and, by the emulation, for a CPU. */
-#include "cuda/backward.h"
+   compiled for a GPU (NVRTC, nvcc) and, by the emulation, for a CPU. This file has the forward pass. */
 #include "cuda/softmax.h"
 #include "cuda/sparsegen.h"
 
@@ -15,23 +14,5 @@ ENTRY(attention_forward)(ARGS a)
             forward_sparsegen(&a, &j);
         else
             forward_softmax(&a, &j);
-    }
-}
-
-ENTRY(attention_dq)(ARGS a)
-{
-    NO_UNROLL
-    for (u32 at = BLOCK; BACKWARD && at < job_count(&a, &a.forward); at += BLOCKS) {
-        struct job j = job_at(&a, &a.forward, at);
-        gradient_of_queries(&a, &j);
-    }
-}
-
-ENTRY(attention_dkv)(ARGS a)
-{
-    NO_UNROLL
-    for (u32 at = BLOCK; BACKWARD && at < job_count(&a, &a.transposed); at += BLOCKS) {
-        struct job j = job_at(&a, &a.transposed, at);
-        gradient_of_keys(&a, &j);
     }
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The crew: the caller is one of it, so a machine that gives no more threads does all the same. */
+#include "runtime/crew.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+struct crew {
+    void (*job)(void *context, uint32_t index);
+    void *context;
+    uint32_t count;
+    atomic_uint next;
+};
+
+static void *work(void *argument)
+{
+    struct crew *c = argument;
+    for (uint32_t k; (k = atomic_fetch_add(&c->next, 1)) < c->count;)
+        c->job(c->context, k);
+    return NULL;
+}
+
+/* The cores that this process may use. */
+static uint32_t count_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
+}
+
+void crew_run(uint32_t count, void (*job)(void *context, uint32_t index), void *context)
+{
+    struct crew c = {.job = job, .context = context, .count = count};
+    pthread_t thread[CREW_MAX];
+    uint32_t cores = count_cores(), most = count < CREW_MAX ? count : CREW_MAX, started = 1;
+    uint32_t size = cores < most ? cores : most;
+    while (started < size && pthread_create(&thread[started], NULL, work, &c) == 0)
+        started++;
+    work(&c);
+    while (started > 1)
+        pthread_join(thread[--started], NULL);
+}

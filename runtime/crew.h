@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A crew of threads works off numbered jobs; each takes the next one. Which thread does a job must not
+   matter to what comes of it. */
+#pragma once
+#include <stdint.h>
+
+/* job(context, 0) .. job(context, count - 1), by the caller and as many threads as this process has other
+   cores for, at most CREW_MAX together; back when all are done. */
+enum { CREW_MAX = 4 };
+void crew_run(uint32_t count, void (*job)(void *context, uint32_t index), void *context);
