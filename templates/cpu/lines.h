@@ -28,6 +28,13 @@ struct four_rows {
 
 typedef float line_quads[LINES_ROOM][FOUR];
 
+/* The lines that four rows see. */
+struct four_lines {
+    struct line_at at[LINES_ROOM];
+    u32 count;
+    u32 first; /* of them, counted from the row that `column` is of */
+};
+
 struct lines_item {
     const struct sequence *s;
     const struct abi_item *item;
@@ -37,6 +44,7 @@ struct lines_item {
     u32 live;                  /* as struct strip's */
     struct operand operand[2]; /* columns: for S, for dP (forward: for O) */
     struct strip_memory *m;
+    struct expected expected;
 };
 
 /* Lines and rows alone go ways of their own only there. */
@@ -81,20 +89,30 @@ static struct lines_item lines_open(const struct sequence *s, const struct abi_p
     return w;
 }
 
+/* The rows of the next strip will be wanted. */
+static void lines_expect(struct lines_item *w, const struct abi_tensor *t)
+{
+    expect_add(&w->expected, w->s, t, w->item->row0 + STRIP_ROWS, 1, STRIP_ROWS);
+}
+
 static const float no_row[WIDTH]; /* zeros, in any format */
 
-/* Those lines that the rows first .. first + 3 see, of whom `live` has the bits; returns how
-   many. */
-static u32 lines_at(const struct lines_item *w, u32 first, u32 live, struct line_at *to)
+/* Those lines that the rows first .. first + 3 see, of whom `live` has the bits. Where all rows of the item
+   see all lines the list is made once, for its first four. */
+static void lines_at(const struct lines_item *w, u32 first, u32 live, struct four_lines *to)
 {
     const struct abi_line *line = w->line;
-    u32 count = 0;
-    if (live == ALL_FOUR && first >= w->whole.first && first + FOUR <= w->whole.end) {
-        for (; count < w->lines; count++, line++)
-            to[count] =
-                (struct line_at){line->col0 + line->step * (i64)first, line->step, live};
-        return count;
+    const u32 rows = w->item->rows;
+    to->first = 0;
+    if (w->live == 0xffffffff >> (32 - rows) && !w->whole.first && w->whole.end == rows &&
+        rows % FOUR == 0) {
+        to->first = first;
+        for (u32 k = 0; first == 0 && k < w->lines; k++)
+            to->at[k] = (struct line_at){line[k].col0, line[k].step, ALL_FOUR};
+        to->count = w->lines;
+        return;
     }
+    to->count = 0;
     for (u32 k = 0; k < w->lines; k++, line++) {
         i64 column = (i64)line->col0 + (i64)line->step * first;
         i64 begin = (i64)line->row_begin - first, end = (i64)line->row_end - first;
@@ -103,17 +121,17 @@ static u32 lines_at(const struct lines_item *w, u32 first, u32 live, struct line
             end = left < end ? left : end;
         begin = begin < 0 ? 0 : begin;
         end = end < FOUR ? end : FOUR;
-        u32 rows = begin < end ? (1u << end) - (1u << begin) : 0;
-        to[count] = (struct line_at){column, line->step, rows & live};
-        count += to[count].rows != 0;
+        u32 bits = begin < end ? (1u << end) - (1u << begin) : 0;
+        to->at[to->count] = (struct line_at){column, line->step, bits & live};
+        to->count += to->at[to->count].rows != 0;
     }
-    return count;
 }
 
 /* The columns' rows of an operand; zeros for those of the four that the line does not cover. */
-INLINE void line_rows(const struct operand *o, const struct line_at *x, const float *row[FOUR])
+INLINE void line_rows(const struct operand *o, const struct line_at *x, u32 first,
+                      const float *row[FOUR])
 {
-    const float *from = o->rows + x->column * o->stride;
+    const float *from = o->rows + (x->column + x->step * first) * o->stride;
     i64 by = x->step ? o->stride : 0;
     for (u32 k = 0; k < FOUR; k++)
         row[k] = from + k * by;
@@ -148,12 +166,12 @@ INLINE void four_read(const struct sequence *s, const struct abi_tensor *t, u32 
 /* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d. */
 INLINE void lines_sum(float *const to[FOUR], u32 d, u32 vecs, quad factor,
                       const line_quads weight, const struct operand *o,
-                      const struct line_at *line, u32 lines)
+                      const struct four_lines *line)
 {
     vec sum[FOUR][SUM_VECS] = {{{0}}};
-    for (u32 k = 0; k < lines; k++) {
+    for (u32 k = 0; k < line->count; k++) {
         const float *row[FOUR];
-        line_rows(o, &line[k], row);
+        line_rows(o, &line->at[k], line->first, row);
         for (u32 r = 0; r < FOUR; r++) {
             vec w = splat(weight[k][r]);
             for (u32 v = 0; v < vecs; v++)
@@ -169,19 +187,19 @@ INLINE void lines_sum(float *const to[FOUR], u32 d, u32 vecs, quad factor,
 }
 
 static void lines_sums(float *const to[FOUR], quad factor, const line_quads weight,
-                       const struct operand *o, const struct line_at *line, u32 lines)
+                       const struct operand *o, const struct four_lines *line)
 {
     enum { REST = ROW_VECS % SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + SUM_VECS * LANES <= WIDTH; d += SUM_VECS * LANES)
-        lines_sum(to, d, SUM_VECS, factor, weight, o, line, lines);
+        lines_sum(to, d, SUM_VECS, factor, weight, o, line);
     if (REST)
-        lines_sum(to, WHOLE, REST, factor, weight, o, line, lines);
+        lines_sum(to, WHOLE, REST, factor, weight, o, line);
 }
 
 /* Those sums to the four rows i .. i + 3 of a tensor, as far as they are live. */
 static void four_write(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
                        quad factor, const line_quads weight, const struct operand *o,
-                       const struct line_at *line, u32 lines)
+                       const struct four_lines *line)
 {
     float buffer[FOUR][WIDTH];
     float *to[FOUR];
@@ -190,7 +208,7 @@ static void four_write(const struct sequence *s, const struct abi_tensor *t, u32
         if (!ROWS_PACKED && live >> r & 1)
             to[r] = (float *)t->data + element_at(s, t, i + r);
     }
-    lines_sums(to, factor, weight, o, line, lines);
+    lines_sums(to, factor, weight, o, line);
     for (u32 r = 0; ROWS_PACKED && r < FOUR; r++)
         if (live >> r & 1)
             row_write(s, t, i + r, 1, buffer[r]);
@@ -199,22 +217,22 @@ static void four_write(const struct sequence *s, const struct abi_tensor *t, u32
 /* Dot products of the four rows with their columns, times a factor; `missing` where a line does not
    cover a row, and to the end of the last vector. */
 static void lines_dots(line_quads to, const struct four_rows *x, const struct operand *o,
-                       const struct line_at *line, u32 lines, float factor, float missing)
+                       const struct four_lines *line, float factor, float missing)
 {
     const struct four_rows rows = *x;
-    for (u32 k = 0; k < lines; k++) {
+    for (u32 k = 0; k < line->count; k++) {
         const float *row[FOUR];
         vec s[FOUR] = {{0}};
-        line_rows(o, &line[k], row);
+        line_rows(o, &line->at[k], line->first, row);
         for (u32 v = 0; v < ROW_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 s[r] += rows.at[r][v] * row_load(row[r], v * LANES);
         *(quad_at *)to[k] = sum4(s[0], s[1], s[2], s[3]) * factor;
-        if (line[k].rows != ALL_FOUR)
+        if (line->at[k].rows != ALL_FOUR)
             for (u32 r = 0; r < FOUR; r++)
-                to[k][r] = line[k].rows >> r & 1 ? to[k][r] : missing;
+                to[k][r] = line->at[k].rows >> r & 1 ? to[k][r] : missing;
     }
-    for (u32 k = lines; k % VEC_QUADS; k++)
+    for (u32 k = line->count; k % VEC_QUADS; k++)
         for (u32 r = 0; r < FOUR; r++)
             to[k][r] = missing;
 }

@@ -22,31 +22,39 @@ INLINE void lines_weigh(line_quads score, u32 lines, quad *m, quad *l)
 }
 
 /* Rows first .. first + 3 of the strip; `live` has their four bits. */
-static void lines_forward_four(const struct lines_item *w, u32 first, u32 live)
+static void lines_forward_four(const struct lines_item *w, const struct four_lines *line,
+                               u32 first, u32 live)
 {
     const struct abi_args *a = w->s->a;
     const u32 i = w->item->row0 + first;
-    struct line_at line[LINES_ROOM];
     struct four_rows query;
     line_quads score;
     quad m, l;
-    u32 lines = lines_at(w, first, live, line);
+    const u32 lines = line->count;
     four_read(w->s, &a->q, i, live, &query);
-    lines_dots(score, &query, &w->operand[0], line, lines, a->scale * LOG2_E, -INFINITY_F);
+    lines_dots(score, &query, &w->operand[0], line, a->scale * LOG2_E, -INFINITY_F);
     lines_weigh(score, lines, &m, &l);
     *(quad_at *)(w->m->largest + first) = m;
     *(quad_at *)(w->m->total + first) = l;
-    four_write(w->s, &a->o, i, live, 1.0f / l, score, &w->operand[1], line, lines);
+    four_write(w->s, &a->o, i, live, 1.0f / l, score, &w->operand[1], line);
 }
 
 static void lines_forward(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct lines_item w = lines_open(s, &s->a->forward, item, scratch);
+    struct four_lines line;
     for (u32 r = 0; r < STRIP_ROWS; r += LANES)
         store(w.m->total + r, splat(0));
-    for (u32 r = 0; r < item->rows; r += FOUR)
-        if (w.live >> r & ALL_FOUR)
-            lines_forward_four(&w, r, w.live >> r & ALL_FOUR);
+    lines_expect(&w, &s->a->q);
+    for (u32 r = 0; r < item->rows; r += FOUR) {
+        const u32 live = w.live >> r & ALL_FOUR;
+        expect_rows(&w.expected, FOUR);
+        if (!live)
+            continue;
+        lines_at(&w, r, live, &line);
+        lines_forward_four(&w, &line, r, live);
+    }
+    expect_rows(&w.expected, w.expected.rows);
     softmax_finish(w.m);
     for (u32 r = 0; r < item->rows; r++) {
         u32 i = item->row0 + r;

@@ -134,6 +134,8 @@ static void rows_copy(const struct sequence *s, enum operand_kind k)
     const struct half_rows from = half_rows_of(s, k);
     float *to = pack_rows(s, k);
     for (u32 i = 0; i < s->length; i++, to += HEAD_DIM / 2) {
+        if (i + AHEAD < s->length)
+            half_row_expect(&from, i + AHEAD);
         const float *row = (const float *)(const void *)half_row(&from, i);
         for (u32 d = 0; d < HEAD_DIM / 2; d += 8)
             *(oct_at *)(to + d) = *(const oct_at *)(row + d);

@@ -24,6 +24,17 @@ static struct row_range row_range_of(const struct sequence *s, const struct abi_
     return (struct row_range){range.begin, range.begin < end ? end - range.begin : 0};
 }
 
+/* The gradients of a row that sees nothing. Who reads a query's delta does so before it knows that the query
+   counts for nothing. */
+INLINE void row_without_entries(const struct sequence *s, u32 i, int transposed)
+{
+    row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, i);
+    if (transposed)
+        row_clear(s, &s->a->d_v, i);
+    else
+        *state_at(s, i) = 0;
+}
+
 /* Dot products with `count` rows, times a factor; `missing` up to a whole vector. */
 static void row_dots(float *to, const float *x, const struct operand *o, struct row_range at,
                      float factor, float missing)

@@ -221,9 +221,7 @@ static void wide_backward(const struct sequence *s, const struct abi_plan *p,
         (transposed ? wide_dkv : wide_dq)(&w);
         return;
     }
-    row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, item->row0);
-    if (transposed)
-        row_clear(s, &s->a->d_v, item->row0);
+    row_without_entries(s, item->row0, transposed);
 }
 #endif
 #else

@@ -67,9 +67,7 @@ static void row_backward(const struct sequence *s, const struct abi_plan *p,
         (transposed ? row_dkv : row_dq)(s, i, at);
         return;
     }
-    row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, i);
-    if (transposed)
-        row_clear(s, &s->a->d_v, i);
+    row_without_entries(s, i, transposed);
 }
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What small random problems do not come to. Steep scores: weights of keys far apart in the plan differ
    by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
-   scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold. */
+   scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
+   Short sequences: rows that see nothing. */
 #include "tests/kernels/subject.h"
 #include "tools/check/check.h"
 #include <setjmp.h>
@@ -83,11 +84,39 @@ static void test_far(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* Sequences so short that a row which stands alone in the plan, or all of them, sees nothing: what the
+   backward pass is told of such a query is nobody's garbage. */
+static void test_short(void **state)
+{
+    static const int32_t lengths[] = {1, 64, 0, 2};
+    static const enum abi_dtype dtype[] = {ABI_BF16, ABI_F32};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    struct mask *m = subject_mask("distance(1,2,4,7,12)|global(0,-1)-diagonal(0)", 128);
+    for (uint32_t x = 2 * (count - 2); x < 2 * count;
+         x++) { /* the best CPU level and the GPU */
+        const struct features f = {.dtype = dtype[x % 2], .head_dim = 64, .backward = true};
+        struct maskc_kernel *k = subject_load(m, list[x / 2], &f, *state);
+        struct problem p = {.mask = m,
+                            .batch = sizeof lengths / sizeof *lengths,
+                            .length = 128,
+                            .lengths = lengths,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .random_seed = 3};
+        failed += subject_judge(k, &p, true, list[x / 2]->name);
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
     struct cache *cache = subject_start();
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
-                                       cmocka_unit_test_prestate(test_far, cache)};
+                                       cmocka_unit_test_prestate(test_far, cache),
+                                       cmocka_unit_test_prestate(test_short, cache)};
     int failed = cmocka_run_group_tests_name("extremes", tests, NULL, NULL);
     subject_finish(cache);
     return failed;
