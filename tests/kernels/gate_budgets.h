@@ -41,7 +41,7 @@ static const struct budget {
     {"tf32",   "attention_dq",             ABI_SPARSEGEN, {136, 144, 136, 136, 144, 200},   60,  68},
     {"short",  "attention_short_forward",  ABI_SOFTMAX,   {144, 176, 192, 200, 240, 255},   92,  76},
     {"short",  "attention_short_backward", ABI_SOFTMAX,   {248, 255, 255, 255, 255, 255},   92, 112},
-    {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 240, 216, 248, 255},  120,  86},
+    {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 240, 240, 248, 255},  120,  86},
     {"short",  "attention_short_backward", ABI_SPARSEGEN, {248, 255, 255, 255, 255, 255},  108, 132},
     {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   60,  68},
     {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   64,  88},
