@@ -32,6 +32,8 @@ static struct maskc_kernel *must_load(const struct kernel_case *c, bool backward
     const struct launch_record *r = &k->artifact->target[0].launch;
     assert_true(is_short(&r->forward[0]));
     assert_int_equal(is_short(&r->backward[0]), backward);
+    assert_int_equal(r->n_forward, 1); /* for all heads */
+    assert_true(r->n_backward == 1 || !backward);
     assert_int_equal(k->artifact->plan[0].forward.uses & ~(1u << ABI_TILES), 0);
     return k;
 }
@@ -136,7 +138,7 @@ static void test_order_of_threads(void **state)
 static void test_banks(void **state)
 {
     (void)state;
-    static const uint32_t dims[] = {16, 32, 40, 64, 80, 96, 128};
+    static const uint32_t dims[] = {16, 32, 40, 64, 80, 96, 112, 128, 200, 256};
     for (size_t d = 0; d < sizeof dims / sizeof *dims; d++) {
         struct kernel_case c = {"dense", 48, 1, FEATURES(ABI_F16, dims[d])};
         struct maskc_kernel *k = must_load(&c, true);
