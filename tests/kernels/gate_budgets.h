@@ -76,7 +76,7 @@ static const struct budget {
     {"soft tf32",   "attention_dkv",       ABI_SOFTMAX,   {160, 176, 176, 184, 200, 255},   72,  84},
     {"soft tf32",   "attention_dq",        ABI_SOFTMAX,   {160, 168, 168, 168, 176, 216},   48,  56},
     {"soft tf32",   "attention_dx",        ABI_SOFTMAX,   {136, 136, 136, 136, 136, 136},   28,  28},
-    {"soft tf32",   "attention_forward",   ABI_SPARSEGEN, {152, 152, 152, 152, 160, 255},   52,  60},
+    {"soft tf32",   "attention_forward",   ABI_SPARSEGEN, {152, 152, 152, 152, 168, 255},   52,  60},
     {"soft tf32",   "attention_dkv",       ABI_SPARSEGEN, {160, 176, 176, 184, 200, 255},   76,  92},
     {"soft tf32",   "attention_dq",        ABI_SPARSEGEN, {168, 168, 168, 168, 168, 216},   60,  68},
     {"soft tf32",   "attention_dx",        ABI_SPARSEGEN, {136, 136, 136, 136, 136, 136},   36,  36},
