@@ -15,6 +15,7 @@ enum {
     REGISTERS = 64 * 1024, /* of a processor */
     MOST_REGISTERS = 255,  /* of a thread */
     SPARSEGEN_ROWS = 128,
+    WIDEST_ROWS = 96, /* D > 240: scores of three tiles, beside sums of D / 2 registers */
     /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
        strip of 16 alone take D / 2. */
     BACKWARD_WARPS = 12,
@@ -48,7 +49,8 @@ static bool fits_forward(const struct target *t, const struct features *f, uint3
 {
     const uint32_t bytes = forward_bytes(f, rows);
     return bytes <= FORWARD_BYTES && bytes <= t->shared_bytes &&
-           (f->transform != ABI_SPARSEGEN || rows <= SPARSEGEN_ROWS);
+           (f->transform != ABI_SPARSEGEN || rows <= SPARSEGEN_ROWS) &&
+           (f->head_dim <= 240 || rows <= WIDEST_ROWS);
 }
 
 /* Two strips a warp halve the reads of shared memory, which bind the backward pass, and the number of

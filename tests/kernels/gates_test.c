@@ -34,7 +34,7 @@ static const struct family {
     {"short", ABI_BF16, 186, false},
     {"short", ABI_BF16, 234, false},
     {"short", ABI_BF16, 396, false},
-    {"short", ABI_BF16, 98, false},  /* the longest of D = 256, */
+    {"short", ABI_BF16, 96, false},  /* the longest of D = 256, */
     {"short", ABI_BF16, 168, false}, /* of D = 128, */
     {"short", ABI_BF16, 192, false}, /* of D = 80 and 96, backward too on 227 KiB */
     {"short", ABI_BF16, 256, false}, /* of all, backward */
