@@ -161,6 +161,9 @@ static bool may_leave(const struct builder *b, const u32 *own)
     return true;
 }
 
+/* Of a strip's price what rows that leave it must save: less is the error of the prices. */
+#define LEAST_ROWS_GAIN 0.05
+
 /* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
    that stay, and the draft for them is b->draft[2]. Returns the price of all. */
 static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row0, u32 *own)
@@ -174,7 +177,7 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
         strip_load(s, p, row0, fewer);
         best_draft(b);
         double total = b->draft[0].cost + price_of_rows_without(b, fewer);
-        if (total >= best)
+        if (total > best * (1 - LEAST_ROWS_GAIN))
             break;
         best = total;
         memcpy(own, fewer, sizeof fewer);
