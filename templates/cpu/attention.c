@@ -44,6 +44,8 @@
 #include "cpu/softmax.h"
 #include "cpu/sparsegen.h"
 #include "cpu/lines.h"
+#include "cpu/lines_product.h"
+#include "cpu/lines_amx.h"
 #include "cpu/lines_forward.h"
 #include "cpu/row.h"
 #include "cpu/row_forward.h"

@@ -1,95 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backward pass of an item that is all lines, four rows at a time, as lines_forward.h does
-   forward. All entries of a row are at hand at once, so delta, the row's sum of P dP, needs no O;
-   over the transposed plan it belongs to columns, as LSE does, and is read. Softmax alone, no
-   dropout; one block of columns. */
+/* The backward pass of an item that is all lines, rows abreast, as lines_forward.h does forward. All entries
+   of a row are at hand at once, so delta, the row's sum of P dP, needs no O; over the transposed plan it
+   belongs to columns, as LSE does, and is read. Softmax alone, no dropout; one block of columns. */
 #ifndef MASKC_CPU_LINES_BACKWARD_H
 #define MASKC_CPU_LINES_BACKWARD_H
 
-/* The numbers of a line's four columns, from one for each position of the sequence. */
-INLINE quad line_numbers(const float *from, const struct line_at *x, u32 first)
+/* Takes the numbers of the lines' columns, one for each position of the sequence, from those of the lines.
+   Minus infinity, which stands for a row without entries, counts as 0: there is no entry to harm. */
+INLINE void lines_subtract(line_numbers x, const struct lines_here *lines, const float *from,
+                           float factor)
 {
-    const i64 column = x->column + x->step * first;
-    if (x->rows == ALL_FOUR && x->step)
-        return *(const quad_at *)(from + column);
-    quad ret = {0};
-    for (u32 k = 0; k < FOUR; k++)
-        if (x->rows >> k & 1)
-            ret[k] = from[column + x->step * k];
-    return ret;
-}
-
-/* Minus infinity, which stands for a row without entries, to 0: there is no entry to harm. */
-INLINE quad quad_offset(quad lse)
-{
-    return (quad)((quad_mask)(lse * LOG2_E) & ~(quad_mask)(lse == -INFINITY_F));
-}
-
-/* Scores (base 2) to P, slopes to dS; returns the rows' deltas. */
-INLINE quad lines_slopes(line_quads score, line_quads slope, u32 lines, quad lse)
-{
-    const vec offset = splat_quad(quad_offset(lse));
-    vec sum = {0};
-    for (u32 k = 0; k < lines; k += VEC_QUADS) {
-        vec p = exp2_vec(load(score[k]) - offset);
-        store(score[k], p);
-        sum += p * load(slope[k]);
+    for (u32 k = 0; k < lines->count; k++) {
+        const struct line_at *at = &lines->at[k];
+        float some[ABREAST] = {0};
+        const float *number = from + at->column;
+        if (at->rows != ALL_ABREAST || !at->step) {
+            for (u32 r = 0; r < ABREAST; r++)
+                if (at->rows >> r & 1)
+                    some[r] = from[at->column + at->step * r];
+            number = some;
+        }
+        for (u32 r = 0; r < ABREAST; r += LANES) {
+            vec y = load(number + r);
+            y = pick_or_zero((ivec)(y != splat(-INFINITY_F)), y * splat(factor));
+            store(x[k] + r, load(x[k] + r) - y);
+        }
     }
-    quad delta = quads_sum(sum);
-    for (u32 k = 0; k < lines; k += VEC_QUADS)
-        store(slope[k], load(score[k]) * (load(slope[k]) - splat_quad(delta)));
-    return delta;
 }
 
-static void lines_dq_four(const struct lines_item *w, const struct four_lines *line, u32 first,
-                          u32 live)
+/* Scores less the rows' offsets (base 2) to P, slopes to dS; the rows' deltas. */
+INLINE void lines_slopes(line_numbers score, line_numbers slope, u32 lines, const float *offset,
+                         float *delta)
+{
+    for (u32 r = 0; r < ABREAST; r += LANES) {
+        const vec base = load(offset + r);
+        vec sum = {0};
+        for (u32 k = 0; k < lines; k++) {
+            vec p = exp2_vec(load(score[k] + r) - base);
+            store(score[k] + r, p);
+            sum += p * load(slope[k] + r);
+        }
+        store(delta + r, sum);
+        for (u32 k = 0; k < lines; k++)
+            store(slope[k] + r, load(score[k] + r) * (load(slope[k] + r) - sum));
+    }
+}
+
+static void lines_dq(const struct lines_item *w, u32 first, u32 live)
 {
     const struct sequence *s = w->s;
+    const struct abi_args *a = s->a;
     const u32 i = w->item->row0 + first;
-    struct four_rows rows;
-    line_quads score, slope;
-    const u32 lines = line->count;
-    quad lse = {0};
-    for (u32 r = 0; r < FOUR; r++)
+    float offset[ABREAST] = {0}, delta[ABREAST], factor[ABREAST];
+    struct lines_here lines;
+    line_numbers score, slope;
+    lines_at(w, first, live, &lines);
+    for (u32 r = 0; r < ABREAST; r++)
         if (live >> r & 1)
-            lse[r] = *lse_at(s, i + r);
-    four_read(s, &s->a->q, i, live, &rows);
-    lines_dots(score, &rows, &w->operand[0], line, s->a->scale * LOG2_E, -INFINITY_F);
-    four_read(s, &s->a->d_o, i, live, &rows);
-    lines_dots(slope, &rows, &w->operand[1], line, 1, 0);
-    quad delta = lines_slopes(score, slope, lines, lse);
-    for (u32 r = 0; r < FOUR; r++)
+            offset[r] = score_offset(*lse_at(s, i + r));
+    lines_dots(score, s, &a->q, i, live, &w->operand[0], &lines, a->scale * LOG2_E,
+               -INFINITY_F);
+    lines_dots(slope, s, &a->d_o, i, live, &w->operand[1], &lines, 1, 0);
+    lines_slopes(score, slope, lines.count, offset, delta);
+    for (u32 r = 0; r < ABREAST; r++) {
         if (live >> r & 1)
             *state_at(s, i + r) = delta[r];
-    quad factor = {s->a->scale, s->a->scale, s->a->scale, s->a->scale};
-    four_write(s, &s->a->d_q, i, live, factor, slope, &w->operand[0], line);
+        factor[r] = a->scale;
+    }
+    lines_sums(s, &a->d_q, i, live, factor, slope, &w->operand[0], &lines);
 }
 
-static void lines_dkv_four(const struct lines_item *w, const struct four_lines *line, u32 first,
-                           u32 live)
+static void lines_dkv(const struct lines_item *w, u32 first, u32 live)
 {
     const struct sequence *s = w->s;
+    const struct abi_args *a = s->a;
     const u32 i = w->item->row0 + first;
-    const float *lse = lse_at(s, 0), *delta = state_at(s, 0);
-    struct four_rows rows;
-    line_quads score, slope;
-    const u32 lines = line->count;
-    four_read(s, &s->a->k, i, live, &rows);
-    lines_dots(score, &rows, &w->operand[0], line, s->a->scale * LOG2_E, -INFINITY_F);
-    four_read(s, &s->a->v, i, live, &rows);
-    lines_dots(slope, &rows, &w->operand[1], line, 1, 0);
-    for (u32 k = 0; k < lines; k++) {
-        *(quad_at *)score[k] -= quad_offset(line_numbers(lse, &line->at[k], line->first));
-        *(quad_at *)slope[k] -= line_numbers(delta, &line->at[k], line->first);
+    struct lines_here lines;
+    line_numbers score, slope;
+    float scale[ABREAST], one[ABREAST];
+    lines_at(w, first, live, &lines);
+    lines_dots(score, s, &a->k, i, live, &w->operand[0], &lines, a->scale * LOG2_E,
+               -INFINITY_F);
+    lines_dots(slope, s, &a->v, i, live, &w->operand[1], &lines, 1, 0);
+    lines_subtract(score, &lines, lse_at(s, 0), LOG2_E);
+    lines_subtract(slope, &lines, state_at(s, 0), 1);
+    for (u32 k = 0; k < lines.count; k++)
+        for (u32 r = 0; r < ABREAST; r += LANES) {
+            vec p = exp2_vec(load(score[k] + r));
+            store(score[k] + r, p);
+            store(slope[k] + r, p * load(slope[k] + r));
+        }
+    for (u32 r = 0; r < ABREAST; r++) {
+        scale[r] = a->scale;
+        one[r] = 1;
     }
-    for (u32 k = 0; k < lines; k += VEC_QUADS) {
-        vec p = exp2_vec(load(score[k]));
-        store(score[k], p);
-        store(slope[k], p * load(slope[k]));
-    }
-    quad one = {1, 1, 1, 1};
-    four_write(s, &s->a->d_k, i, live, one * s->a->scale, slope, &w->operand[0], line);
-    four_write(s, &s->a->d_v, i, live, one, score, &w->operand[1], line);
+    lines_sums(s, &a->d_k, i, live, scale, slope, &w->operand[0], &lines);
+    lines_sums(s, &a->d_v, i, live, one, score, &w->operand[1], &lines);
 }
 
 static void lines_backward(const struct sequence *s, const struct abi_plan *p,
@@ -97,17 +103,13 @@ static void lines_backward(const struct sequence *s, const struct abi_plan *p,
 {
     struct lines_item w = lines_open(s, p, item, scratch);
     const int transposed = p == &s->a->transposed;
-    struct four_lines line;
     lines_expect(&w, transposed ? &s->a->k : &s->a->q);
     lines_expect(&w, transposed ? &s->a->v : &s->a->d_o);
-    for (u32 r = 0; r < item->rows; r += FOUR) {
-        const u32 live = w.live >> r & ALL_FOUR;
-        expect_rows(&w.expected, 2 * FOUR);
-        if (!live)
-            continue;
-        lines_at(&w, r, live, &line);
-        (transposed ? lines_dkv_four : lines_dq_four)(&w, &line, r, live);
-    }
+    for (u32 r = 0; r < item->rows; r += ABREAST)
+        if (w.live >> r & ALL_ABREAST) {
+            expect_rows(&w.expected, ABREAST);
+            (transposed ? lines_dkv : lines_dq)(&w, r, w.live >> r & ALL_ABREAST);
+        }
     expect_rows(&w.expected, w.expected.rows);
     for (u32 r = 0; r < item->rows; r++) {
         u32 i = item->row0 + r;
