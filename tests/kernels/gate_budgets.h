@@ -29,7 +29,7 @@ static const struct budget {
     /* family   entry                       transform        D 32   64   80   96  128  256   code KiB */
     {"float",  "attention_forward",        ABI_SOFTMAX,   {128, 136, 136, 144, 144, 208},   40,  48},
     {"float",  "attention_dkv",            ABI_SOFTMAX,   {152, 168, 168, 176, 200, 255},   64,  80},
-    {"float",  "attention_dq",             ABI_SOFTMAX,   {144, 144, 144, 152, 160, 216},   40,  52},
+    {"float",  "attention_dq",             ABI_SOFTMAX,   {144, 144, 152, 152, 160, 216},   40,  52},
     {"float",  "attention_forward",        ABI_SPARSEGEN, {136, 128, 128, 136, 144, 208},   52,  60},
     {"float",  "attention_dkv",            ABI_SPARSEGEN, {152, 168, 168, 176, 200, 255},   72,  84},
     {"float",  "attention_dq",             ABI_SPARSEGEN, {144, 144, 144, 144, 144, 208},   56,  64},
@@ -38,7 +38,7 @@ static const struct budget {
     {"tf32",   "attention_dq",             ABI_SOFTMAX,   {128, 152, 160, 160, 176, 216},   44,  54},
     {"tf32",   "attention_forward",        ABI_SPARSEGEN, {120, 128, 128, 136, 160, 255},   50,  60},
     {"tf32",   "attention_dkv",            ABI_SPARSEGEN, {136, 152, 160, 168, 192, 255},   72,  92},
-    {"tf32",   "attention_dq",             ABI_SPARSEGEN, {136, 144, 136, 136, 144, 200},   60,  68},
+    {"tf32",   "attention_dq",             ABI_SPARSEGEN, {136, 144, 144, 144, 144, 200},   60,  68},
     {"short",  "attention_short_forward",  ABI_SOFTMAX,   {144, 176, 192, 200, 240, 255},   92,  76},
     {"short",  "attention_short_backward", ABI_SOFTMAX,   {248, 255, 255, 255, 255, 255},   92, 112},
     {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 240, 240, 248, 255},  120,  86},
