@@ -167,6 +167,62 @@ static void test_launch_only_enqueues(void **state)
     must_hold_nothing(f);
 }
 
+static void compare_launches(struct fake *f, const struct phase *p, uint32_t count)
+{
+    assert_int_equal(f->launches, count);
+    for (uint32_t k = 0; k < count; k++) {
+        assert_string_equal(f->launched[k].entry, p[k].entry);
+        assert_int_equal(f->launched[k].threads, p[k].threads);
+        assert_int_equal(f->launched[k].shared, p[k].shared_bytes);
+    }
+}
+
+/* What the text was made for is what is launched: kernels, threads and shared memory of each family,
+   phase by phase. */
+static void test_phases_as_recorded(void **state)
+{
+    (void)state;
+    static const struct kernel_case cases[] = {
+        {"star", 100, 3, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}},
+        {"star",
+         300,
+         2,
+         {.dtype = ABI_F16, .head_dim = 32, .backward = true}}, /* one pass each */
+        {"longformer", 1000, 2, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}},
+        {"strided", 1000, 2, {.dtype = ABI_TF32, .head_dim = 64, .backward = true}},
+    };
+    static _Alignas(64) float memory[1 << 10];
+    struct fake *f = fake();
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct error e = {0};
+        struct maskc_error failure;
+        struct maskc_kernel *k = NULL;
+        uint64_t size;
+        uint8_t *bytes = fixture_file(&cases[c], NULL, NULL, &size);
+        if (kernel_load(bytes, size, "x.mkb", "cuda", &k, &e) < 0)
+            fail_msg("%s: %s", cases[c].mask, e.text);
+        const int64_t row = (int64_t)cases[c].heads * cases[c].features.head_dim;
+        const struct maskc_tensor t = {memory, cases[c].n * row, row,
+                                       cases[c].features.head_dim};
+        const struct launch_record *l = &k->target->launch;
+        for (enum maskc_pass pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
+            struct maskc_launch x = launch_over_one(t, memory);
+            x.pass = pass;
+            x.workspace_bytes = maskc_workspace_bytes(k, &x);
+            x.workspace = memory_aligned(x.workspace_bytes + 1, 1);
+            f->launches = 0;
+            if (maskc_run(k, &x, &failure))
+                fail_msg("%s: %s", cases[c].mask, failure.text);
+            compare_launches(f, pass == MASKC_FORWARD ? l->forward : l->backward,
+                             pass == MASKC_FORWARD ? l->n_forward : l->n_backward);
+            free(x.workspace);
+        }
+        kernel_unload(k);
+        free(bytes);
+    }
+    must_hold_nothing(f);
+}
+
 static double seconds_now(void)
 {
     struct timespec t;
@@ -344,6 +400,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest faked[] = {
         cmocka_unit_test(test_load_and_launch),
         cmocka_unit_test(test_launch_only_enqueues),
+        cmocka_unit_test(test_phases_as_recorded),
         cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
         cmocka_unit_test(test_missing_entry),

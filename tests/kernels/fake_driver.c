@@ -55,11 +55,22 @@ static bool has_entry(const struct cu_module *module, const char *name)
            (strncmp(image, "entries:", 8) || strstr(image, name));
 }
 
+/* Functions are the names that were asked for, each kept once. */
+static char *function_of(const char *name)
+{
+    static char names[FAKE_LAUNCHES][sizeof fake_driver.launched->entry];
+    unsigned k = 0;
+    while (k < FAKE_LAUNCHES - 1 && names[k][0] && strcmp(names[k], name))
+        k++;
+    snprintf(names[k], sizeof names[k], "%s", name);
+    return names[k];
+}
+
 FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *module,
      const char *name)
 {
     INSIDE;
-    *function = (struct cu_function *)(size_t)(64 + strlen(name));
+    *function = (struct cu_function *)function_of(name);
     return module && has_entry(module, name) ? 0 : NOT_FOUND;
 }
 
@@ -75,7 +86,7 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
 {
     INSIDE;
     *blocks = 3;
-    return function && threads == 128 && shared ? 0 : NOT_FOUND;
+    return function && threads % 32 == 0 && threads <= 1024 && shared ? 0 : NOT_FOUND;
 }
 
 FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned grid_y,
@@ -83,6 +94,11 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
      struct cu_stream *stream, void **arguments, void **extra)
 {
     INSIDE;
+    if (fake_driver.launches < FAKE_LAUNCHES) {
+        struct fake_launch *l = &fake_driver.launched[fake_driver.launches];
+        *l = (struct fake_launch){.threads = block_x * block_y * block_z, .shared = shared};
+        strcpy(l->entry, (const char *)function);
+    }
     fake_driver.launches++;
     fake_driver.grid = grid_x * grid_y * grid_z;
     fake_driver.threads = block_x * block_y * block_z;

@@ -3,6 +3,8 @@
 #pragma once
 #include "templates/abi.h"
 
+enum { FAKE_LAUNCHES = 32 };
+
 struct fake {
     int contexts, modules, allocations; /* held now */
     int calls, fail_at;                 /* the call that fails, counted from 1; 0: none */
@@ -12,6 +14,10 @@ struct fake {
     int second;                         /* of device 1; 0: the same */
     int launches;
     unsigned grid, threads, shared; /* of the last launch */
+    struct fake_launch {
+        char entry[40];
+        unsigned threads, shared;
+    } launched[FAKE_LAUNCHES]; /* the first of them, since `launches` was set to 0 */
     void *stream;
     struct abi_args args;
     char image[64]; /* the beginning of the last module */
