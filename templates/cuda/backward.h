@@ -201,7 +201,6 @@ DEVICE void key_gradients(const struct abi_args *a, const struct job *j, const s
 
 DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
 {
-    struct view q = view_of(&a->q, j), d_o = view_of(&a->d_o, j);
     struct view key = view_of(&a->k, j), value = view_of(&a->v, j);
     struct sums d_k, d_v;
     sums_clear(&d_k);
@@ -213,6 +212,7 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     struct group g;
     struct slots p, dp;
     while (walk_next(&w, &g)) {
+        struct view q = view_again(&a->q, j), d_o = view_again(&a->d_o, j);
         key_group(a, j, &g, &q, &p);
         fetch(shared_tile(2), &d_o, &g, j);
         dots(&dp, shared_tile(1), shared_tile(2), &g, &d_o);
