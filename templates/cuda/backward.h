@@ -214,9 +214,9 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     while (walk_next(&w, &g)) {
         struct view q = view_again(&a->q, j), d_o = view_again(&a->d_o, j);
         key_group(a, j, &g, &q, &p);
+        u32 kept = dropout_kept(a, j, &g, 1);
         fetch(shared_tile(2), &d_o, &g, j);
         dots(&dp, shared_tile(1), shared_tile(2), &g, &d_o);
-        u32 kept = dropout_kept(a, j, &g, 1);
         dropout(&dp, a, kept);
         soft_scale(&dp, a, j, &g, 1);
         key_gradients(a, j, &g, &p, &dp);
