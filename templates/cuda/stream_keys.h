@@ -79,8 +79,8 @@ DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[K
     u32 live = live_fragments(b->stream.now.word);
     if (!live)
         return;
-    backward_scores(b, s, walk == 0, live);
     u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
+    backward_scores(b, s, walk == 0, live);
     backward_bias(b, &s[0], &b->stream.now.group, b->stream.now.word, 1);
     key_probabilities(b, &s[0]);
     if (BOTH_AT_ONCE)
