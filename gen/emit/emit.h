@@ -38,9 +38,9 @@ enum { SOURCE_MAX_UNITS = 4 };
 struct source {
     const struct source_file *files; /* files[0] is the one to compile */
     uint32_t n_files;
-    uint32_t
-        n_units; /* files[1] .. files[n_units] are all that files[0] includes, and may be compiled one by one;
-                         0: files[0] is no such list */
+    /* files[1] .. files[n_units] are all that files[0] includes, and may be compiled one by one; 0: files[0]
+       is no such list. */
+    uint32_t n_units;
     char *plan_header; /* owned; also one of the files */
     struct launch_record launch;
 };

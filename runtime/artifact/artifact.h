@@ -24,8 +24,8 @@ struct code_image {
 struct artifact_target {
     char name[24];     /* a row of gen/target.h */
     char compiler[96]; /* "clang 14.0.6", "nvrtc 13.0" */
-    struct code_image
-        image[SOURCE_MAX_UNITS]; /* one for each unit of the source; on a CPU one */
+    /* One for each unit of the source; on a CPU one. */
+    struct code_image image[SOURCE_MAX_UNITS];
     uint32_t n_images;
     char *source;  /* CUDA: the emitted text in one piece, for the emulation; or null */
     uint32_t plan; /* index into plans: targets with the same strip height share one */

@@ -7,8 +7,8 @@
 #include "runtime/cache.h"
 
 struct binary {
-    struct code_image
-        image[SOURCE_MAX_UNITS]; /* of NVRTC one for each unit of the source; owned */
+    /* Of NVRTC one for each unit of the source; owned. */
+    struct code_image image[SOURCE_MAX_UNITS];
     uint32_t n_images;
     char compiler[96];
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
@@ -21,8 +21,8 @@ struct binary {
 int compile_source(const struct source *s, const struct target *t, struct cache *cache,
                    struct binary *ret, struct error *e);
 void binary_finish(struct binary *b);
-void binary_add(struct binary *b, const void *bytes,
-                uint64_t size); /* one more image, copied */
+/* One more image, copied. */
+void binary_add(struct binary *b, const void *bytes, uint64_t size);
 
 /* The host compiler's arguments for a CPU target, all but the files; ended by null. The array points
    into the struct itself: do not copy it. */

@@ -132,71 +132,8 @@ INLINE quad larger_quad(quad a, quad b)
                   __builtin_shufflevector(ab, cd, 1, 3, 5, 7));  \
     }
 #endif
-/* LANES / 4 quads side by side. */
-INLINE vec join_quads(const quad *q)
-{
-#if VECTOR_BYTES == 64
-    typedef float oct __attribute__((vector_size(32)));
-    oct low = __builtin_shufflevector(q[0], q[1], 0, 1, 2, 3, 4, 5, 6, 7);
-    oct high = __builtin_shufflevector(q[2], q[3], 0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
-                                   15);
-#elif VECTOR_BYTES == 32
-    return __builtin_shufflevector(q[0], q[1], 0, 1, 2, 3, 4, 5, 6, 7);
-#else
-    return q[0];
-#endif
-}
-
-/* All ones in lane k where k < count. */
-INLINE ivec mask_of_count(u32 count)
-{
-#if VECTOR_BYTES == 64
-    const ivec lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-#elif VECTOR_BYTES == 32
-    const ivec lane = {0, 1, 2, 3, 4, 5, 6, 7};
-#else
-    const ivec lane = {0, 1, 2, 3};
-#endif
-    return (ivec)(lane < (i32)count);
-}
-
-/* LANES / 4 times the same quad, and the quads of a vector folded into one. */
-#if VECTOR_BYTES == 64
-INLINE vec splat_quad(quad q)
-{
-    return __builtin_shufflevector(q, q, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
-}
-#define FOLD_QUADS(f, x)                                                                       \
-    f(f(__builtin_shufflevector(x, x, 0, 1, 2, 3), __builtin_shufflevector(x, x, 4, 5, 6, 7)), \
-      f(__builtin_shufflevector(x, x, 8, 9, 10, 11),                                           \
-        __builtin_shufflevector(x, x, 12, 13, 14, 15)))
-#elif VECTOR_BYTES == 32
-INLINE vec splat_quad(quad q)
-{
-    return __builtin_shufflevector(q, q, 0, 1, 2, 3, 0, 1, 2, 3);
-}
-#define FOLD_QUADS(f, x) \
-    f(__builtin_shufflevector(x, x, 0, 1, 2, 3), __builtin_shufflevector(x, x, 4, 5, 6, 7))
-#else
-INLINE vec splat_quad(quad q)
-{
-    return q;
-}
-#define FOLD_QUADS(f, x) (x)
-#endif
 
 #define SUM_OF(a, b) ((a) + (b))
-
-INLINE quad quads_sum(vec x)
-{
-    return FOLD_QUADS(SUM_OF, x);
-}
-
-INLINE quad quads_largest(vec x)
-{
-    return FOLD_QUADS(larger_quad, x);
-}
 
 INLINE quad sum4(vec a, vec b, vec c, vec d) FOLD(SUM_OF, SUM_OF, a, b, c, d)
 
