@@ -34,6 +34,38 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
 }
 
+/* Chips where the draws of dropout take more registers than the blocks below would leave: the most that
+   fit, 0 for any number. */
+static const struct few {
+    const char *target;
+    uint32_t steps;
+    enum abi_transform transform;
+    struct stream_blocks most;
+} few[] = {
+    {"sm_100a", 5, ABI_SOFTMAX, {.forward = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, {.soft = 2}},
+    {"sm_120", 4, ABI_SPARSEGEN, {.query = 2, .soft = 2}},
+};
+
+static void cap(uint32_t *blocks, uint32_t most)
+{
+    if (most && *blocks > most)
+        *blocks = most;
+}
+
+static void cap_all(struct stream_blocks *b, const struct target *t, const struct features *f)
+{
+    for (size_t k = 0; k < sizeof few / sizeof *few; k++) {
+        const struct few *w = &few[k];
+        if (!f->dropout || strcmp(w->target, t->name) || w->steps != steps(f) ||
+            w->transform != f->transform)
+            continue;
+        cap(&b->forward, w->most.forward);
+        cap(&b->query, w->most.query);
+        cap(&b->soft, w->most.soft);
+    }
+}
+
 struct stream_blocks stream_blocks(const struct target *t, const struct features *f)
 {
     const uint32_t s = steps(f), times = f->tall ? 2 : 1;
@@ -41,14 +73,17 @@ struct stream_blocks stream_blocks(const struct target *t, const struct features
     const bool plain = f->transform == ABI_SOFTMAX && !f->dropout && !f->soft;
     /* four blocks leave 128 registers, which is enough but on the chip named */
     const bool four = !f->dropout && !f->soft && (s <= 2 || strcmp(t->name, "sm_100a"));
-    return (struct stream_blocks){
+    struct stream_blocks ret = {
         .forward = (s <= 4   ? 3 + four
                     : s <= 6 ? 3
                              : 2) /
                    times,
         .query = (s <= 2 || (s <= 4 && !f->soft) ? 3 : 2) / times,
         .key = (s <= 2 || (s <= 4 && plain) ? 3 : 2) / times,
+        .soft = s <= 4 ? 3 : 2,
     };
+    cap_all(&ret, t, f);
+    return ret;
 }
 
 bool stream_takes_tall(const struct target *t, const struct features *f)

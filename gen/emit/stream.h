@@ -12,7 +12,7 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f);
 
 /* Blocks that are to fit a processor at a time: it has 65536 registers, and a block 128 threads or 256. */
 struct stream_blocks {
-    uint32_t forward, query, key;
+    uint32_t forward, query, key, soft;
 };
 struct stream_blocks stream_blocks(const struct target *t, const struct features *f);
 

@@ -7,7 +7,7 @@
 
 enum {
     BANKS = 32,
-    MAX_TIMES = 320
+    MAX_TIMES = 640
 }; /* times: that a lane comes by a place before the warp meets */
 
 /* One place of the text, one warp. */

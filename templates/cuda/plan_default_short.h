@@ -26,6 +26,7 @@ enum {
     FORWARD_BLOCKS = 3,
     QUERY_BLOCKS = 3,
     KEY_BLOCKS = 2,
+    SOFT_BLOCKS = 3,
     SHARED_ROWS = 0,
     CUT_ROWS = 0,
 };

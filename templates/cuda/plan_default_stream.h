@@ -10,6 +10,7 @@ enum {
     FORWARD_BLOCKS = 3,      /* that are to fit a processor, of each entry */
     QUERY_BLOCKS = 3,
     KEY_BLOCKS = 2,
+    SOFT_BLOCKS = 3,
     SHARED_ROWS = 0, /* 1: items leave parts of their rows to others */
     CUT_ROWS = 0,    /* 1: the row pass is cut along its columns */
     BACKWARD = 1,

@@ -54,6 +54,17 @@ DEVICE void short_hold_rows(struct frag_a q[SHORT_STEPS], const struct abi_args 
         short_rows_of(q, 0, SHORT_STEPS, &a->q, j, row0);
 }
 
+/* Products over the steps of a wide head in a loop, which is text for the compiler saved: then Q's steps
+   take turns in the registers of the first. Only where no tiles come after these. */
+enum { SHORT_TURNS = SHORT_ALL && SHORT_STEPS > 6 && !SHORT_ROLLED };
+
+DEVICE void short_next_steps(struct frag_a q[SHORT_STEPS])
+{
+    UNROLL
+    for (u32 k = 0; SHORT_TURNS && k + 2 < SHORT_STEPS; k++)
+        q[k] = q[k + 2];
+}
+
 DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
                              const struct short_tile t[SHORT_HELD], const struct frag_a *two,
                              u32 step, const struct short_job *j)
@@ -65,7 +76,7 @@ DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
 
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
 DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
-                       const struct short_job *j, const struct frag_a q[SHORT_STEPS],
+                       const struct short_job *j, struct frag_a q[SHORT_STEPS],
                        struct short_tile t[SHORT_HELD], struct short_scores s[SHORT_HELD])
 {
     float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
@@ -81,9 +92,11 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
             short_chunk_dots(s, t, two, step, j);
         }
     } else {
-        UNROLL
-        for (u32 step = 0; step < SHORT_STEPS; step += 2)
-            short_chunk_dots(s, t, q + step, step, j);
+        UNROLL_BY(SHORT_TURNS ? 1 : SHORT_STEPS)
+        for (u32 step = 0; step < SHORT_STEPS; step += 2) {
+            short_chunk_dots(s, t, q + (SHORT_TURNS ? 0 : step), step, j);
+            short_next_steps(q);
+        }
     }
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)

@@ -5,7 +5,7 @@
 #include "cuda/stream.h"
 
 /* Fragments of X on their way at a time: wide sums leave few registers. */
-enum { SOFT_ABREAST = STEPS <= 5 ? FRAGMENTS : STEPS <= 8 ? 2 : 1 };
+enum { SOFT_ABREAST = STEPS + DROPOUT <= 5 ? FRAGMENTS : STEPS <= 8 ? 2 : 1 };
 
 /* X of the lane's entries of fragment f of a group, 0 where its row does not see. */
 DEVICE void soft_entries(struct frag_c *ret, const struct abi_args *a, const struct job *j,

@@ -11,7 +11,6 @@ enum {
     SOFT_GROUPS = STEPS <= 8 ? 2 : 1,
     SOFT_COLUMNS = SOFT_GROUPS * GROUP,
     SOFT_HALVES = 2 * STRIP + 2 * SOFT_GROUPS * OPERAND,
-    SOFT_BLOCKS = STEPS <= 4 ? 3 : 2,
 };
 
 typedef char soft_shared_is_enough[SOFT_SHARED >= 2 * SOFT_HALVES ? 1 : -1];

@@ -8,6 +8,7 @@ enum {
     FORWARD_BLOCKS = 3,
     QUERY_BLOCKS = 2,
     KEY_BLOCKS = 2,
+    SOFT_BLOCKS = 2,
     SHARED_ROWS = 0,
     CUT_ROWS = 0,
 };

@@ -135,7 +135,7 @@ static void test_banks(void **state)
     uint32_t wrong = 0;
     for (uint32_t f = 0; f < FAMILIES; f++)
         for (uint32_t d = 0; d < DIMS; d++)
-            if (dims[d] <= 128 || (dtype_bytes(families[f].dtype) == 2 && !families[f].once))
+            if (dims[d] <= 128 || !families[f].once)
                 wrong += check_family(&families[f], dims[d]);
     assert_int_equal(wrong, 0);
 }
