@@ -2,7 +2,7 @@
 /* What small random problems do not come to. Steep scores: weights of keys far apart in the plan differ
    by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
    scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
-   Short sequences: rows that see nothing. */
+   Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
 #include "tests/kernels/subject.h"
 #include "tools/check/check.h"
 #include <setjmp.h>
@@ -111,12 +111,38 @@ static void test_short(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* One key: its weight is 1, however its score was rounded, and the LSE is that score. */
+static void test_alone(void **state)
+{
+    enum { SEEDS = 24 };
+    static const enum abi_soft soft[] = {ABI_SOFT_NONE, ABI_SOFT_SCALE};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    struct mask *m = subject_mask("dense", 1);
+    for (uint32_t x = 2 * (count - 2); x < 2 * count; x++) {
+        const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .soft = soft[x % 2]};
+        struct maskc_kernel *k = subject_load(m, list[x / 2], &f, *state);
+        struct problem p = {.mask = m,
+                            .batch = 1,
+                            .length = 1,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .soft = f.soft};
+        for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
+            failed += subject_judge(k, &p, false, list[x / 2]->name);
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
     struct cache *cache = subject_start();
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
                                        cmocka_unit_test_prestate(test_far, cache),
-                                       cmocka_unit_test_prestate(test_short, cache)};
+                                       cmocka_unit_test_prestate(test_short, cache),
+                                       cmocka_unit_test_prestate(test_alone, cache)};
     int failed = cmocka_run_group_tests_name("extremes", tests, NULL, NULL);
     subject_finish(cache);
     return failed;
