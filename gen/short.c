@@ -86,10 +86,12 @@ static uint32_t stored_rows(const struct target *t, const struct features *f)
                                        : pairs;
 }
 
-/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). */
-static uint32_t forward_registers(const struct features *f)
+/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). A last tile that
+   is cut takes a few more, and so do draws. */
+static uint32_t forward_registers(const struct features *f, uint32_t rows)
 {
-    return f->head_dim > 80 || f->transform == ABI_SPARSEGEN ? MOST_REGISTERS : 168;
+    const bool cut = rows % ROWS && f->dropout && f->head_dim > 64;
+    return f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut ? MOST_REGISTERS : 168;
 }
 
 static uint32_t backward_registers(const struct features *f, uint32_t strips)
@@ -131,7 +133,7 @@ bool short_forward(const struct target *t, const struct features *f, struct shor
     if (ret) {
         *ret = (struct short_shape){
             .rows = rows, .warps = (strips + rounds - 1) / rounds, .strips = 1};
-        group_heads(t, ret, forward_bytes(f, rows), forward_registers(f));
+        group_heads(t, ret, forward_bytes(f, rows), forward_registers(f, rows));
     }
     return true;
 }

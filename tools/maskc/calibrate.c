@@ -20,7 +20,8 @@ struct fitted {
     const struct machine *row;
     struct machine machine;
     enum abi_dtype dtype;
-    struct probe_time *time;
+    struct probes *probes;
+    const struct probe_time *time; /* [count], of the probes */
     uint32_t count;
 };
 
@@ -33,14 +34,20 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
     free(rows);
 }
 
-static int fit_row(struct fitted *f, const struct target *t, enum abi_soft soft, double seconds,
-                   struct cache *cache, struct error *e)
+static void begin_row(struct fitted *f, const struct target *t, enum abi_soft soft,
+                      struct cache *cache)
 {
     const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
     f->machine = *f->row;
     f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
-    f->count = probes_time(&f->machine, t, f->dtype, soft, seconds, cache, &f->time, e);
-    if (!f->count)
+    f->probes = probes_new(&f->machine, t, f->dtype, soft, cache);
+    f->count = probes_count(f->probes);
+    f->time = probes_times(f->probes);
+}
+
+static int fit_row(struct fitted *f, double seconds, struct error *e)
+{
+    if (probes_time(f->probes, seconds, e))
         return -1;
     for (int pass = 0; pass < PASSES; pass++)
         fit_pass(f, (enum machine_pass)pass);
@@ -191,25 +198,40 @@ static void set_ceilings(struct machine *m, const struct ceilings *c, bool matri
     m->cache_bytes = c->cache_bytes;
 }
 
+enum { ROWS = 2 };
+
 /* f32, and bf16 where a matrix unit takes it: all other kernels go by one of the two. */
-static int measure(struct calibration *c, struct fitted *f, uint32_t *ret_count,
-                   enum abi_soft soft, double seconds, struct cache *cache, struct error *e)
+static uint32_t begin_rows(struct fitted f[ROWS], enum abi_soft soft, struct cache *cache,
+                           struct error *e)
 {
-    static const enum abi_dtype dtypes[] = {ABI_F32, ABI_BF16};
-    progress_show("peaks");
-    c->ceilings = ceilings_measure(target_find(machine_cpu_target(NULL), e));
-    for (int k = 0; k < 2; k++) {
+    static const enum abi_dtype dtypes[ROWS] = {ABI_F32, ABI_BF16};
+    uint32_t count = 0;
+    for (int k = 0; k < ROWS; k++) {
         struct features features = {.dtype = dtypes[k], .head_dim = 64, .backward = true};
         const struct target *t = target_find(machine_cpu_target(&features), e);
-        bool matrix = target_matrix(t, &features);
-        if (k && !matrix)
+        if (k && !target_matrix(t, &features))
             break;
-        f[k].row = machine_find(target_machine(t, &features), e);
-        f[k].dtype = dtypes[k];
-        ++*ret_count;
-        if (fit_row(&f[k], t, soft, seconds / 2, cache, e))
+        f[count].row = machine_find(target_machine(t, &features), e);
+        f[count].dtype = dtypes[k];
+        begin_row(&f[count++], t, soft, cache);
+    }
+    return count;
+}
+
+static int measure(struct calibration *c, struct fitted *f, uint32_t count, double seconds,
+                   struct error *e)
+{
+    struct probes *list[ROWS];
+    for (uint32_t k = 0; k < count; k++)
+        list[k] = f[k].probes;
+    if (probes_open(list, count, e))
+        return -1;
+    progress_show("peaks");
+    c->ceilings = ceilings_measure(target_find(machine_cpu_target(NULL), e));
+    for (uint32_t k = 0; k < count; k++) {
+        if (fit_row(&f[k], seconds / ROWS, e))
             return -1;
-        set_ceilings(&f[k].machine, &c->ceilings, matrix);
+        set_ceilings(&f[k].machine, &c->ceilings, f[k].dtype != ABI_F32);
         calibration_add(c, f[k].row, &f[k].machine);
     }
     add_others(c, f);
@@ -226,16 +248,16 @@ static int calibrate(const struct options *o, struct error *e)
         return -1;
     struct cache *cache = cache_open(NULL);
     struct calibration *c = memory_new(1, sizeof *c);
-    struct fitted fitted[2] = {{0}};
-    uint32_t count = 0;
-    int code = measure(c, fitted, &count, soft, o->seconds > 0 ? o->seconds : 3, cache, e);
+    struct fitted fitted[ROWS] = {{0}};
+    uint32_t count = begin_rows(fitted, soft, cache, e);
+    int code = measure(c, fitted, count, o->seconds > 0 ? o->seconds : 3, e);
     progress_clear();
     if (!code)
         code = calibration_save(c, e);
     if (!code)
         print(o, c, fitted, count);
     for (uint32_t k = 0; k < count; k++)
-        free(fitted[k].time);
+        probes_destroy(fitted[k].probes);
     calibration_destroy(c);
     cache_close(cache);
     return code;

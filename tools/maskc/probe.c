@@ -7,6 +7,7 @@
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
+#include "runtime/crew.h"
 #include "runtime/kernel.h"
 #include "tools/check/check.h"
 #include "tools/maskc/ceiling.h"
@@ -318,44 +319,101 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft so
     return k->kernel ? 0 : -1;
 }
 
-/* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
-static int time_all(struct lab *l, uint32_t count, enum abi_soft soft, double seconds,
-                    struct trial_kernel *kernel, struct probe_time *times, struct error *e)
+struct probes {
+    struct lab lab;
+    enum abi_soft soft;
+    uint32_t count;
+    struct trial_kernel *kernel; /* [count] */
+    struct probe_time *times;    /* [count] */
+};
+
+struct probes *probes_new(const struct machine *row, const struct target *t,
+                          enum abi_dtype dtype, enum abi_soft soft, struct cache *cache)
 {
-    for (uint32_t k = 0; k < count; k++)
-        if (open_probe(l, &probes[k], k < HARD_PROBES ? ABI_SOFT_NONE : soft, &kernel[k],
-                       &times[k], e))
-            return -1;
-    const double end = thread_seconds() + seconds;
-    for (uint32_t k = 0; k < count || (k < MAX_ROUNDS * count && thread_seconds() < end); k++) {
-        progress_show(times[k % count].name);
-        if (time_kernel(l, kernel[k % count].kernel, times[k % count].seconds, e))
-            return -1;
-    }
-    for (uint32_t k = 0; k < count; k++)
-        fill_rows(kernel[k].plan, &times[k]);
-    return 0;
+    struct probes *p = memory_new(1, sizeof *p);
+    p->lab.row = row;
+    p->lab.target = t;
+    p->lab.features = (struct features){.dtype = dtype, .head_dim = HEAD_DIM, .backward = true};
+    p->lab.cache = cache;
+    p->soft = soft;
+    p->count = soft ? PROBES : HARD_PROBES;
+    p->kernel = memory_new(p->count, sizeof *p->kernel);
+    p->times = memory_new(p->count, sizeof *p->times);
+    open_lab(&p->lab);
+    return p;
 }
 
-uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
-                     enum abi_soft soft, double seconds, struct cache *cache,
-                     struct probe_time **ret, struct error *e)
+void probes_destroy(struct probes *p)
 {
-    const uint32_t count = soft ? PROBES : HARD_PROBES;
-    struct lab l = {.row = row,
-                    .target = t,
-                    .features = {.dtype = dtype, .head_dim = HEAD_DIM, .backward = true},
-                    .cache = cache};
-    struct probe_time *times = memory_new(PROBES, sizeof *times);
-    struct trial_kernel *kernel = memory_new(PROBES, sizeof *kernel);
-    open_lab(&l);
-    int code = time_all(&l, count, soft, seconds, kernel, times, e);
-    for (uint32_t k = 0; k < PROBES; k++)
-        finish_probe(&kernel[k]);
-    close_lab(&l);
-    free(kernel);
-    *ret = code ? NULL : times;
-    if (code)
-        free(times);
-    return code ? 0 : count;
+    if (!p)
+        return;
+    for (uint32_t k = 0; k < p->count; k++)
+        finish_probe(&p->kernel[k]);
+    close_lab(&p->lab);
+    free(p->kernel);
+    free(p->times);
+    free(p);
+}
+
+uint32_t probes_count(const struct probes *p)
+{
+    return p->count;
+}
+
+const struct probe_time *probes_times(const struct probes *p)
+{
+    return p->times;
+}
+
+/* ---- all of several ---- */
+
+struct opening {
+    struct probes *const *list;
+    uint32_t lists;
+    struct error *error; /* [lists][PROBES] */
+};
+
+/* Neighbours are of different lists, whose kernels have no text in common. */
+static void open_one(void *context, uint32_t index)
+{
+    struct opening *o = context;
+    struct probes *p = o->list[index % o->lists];
+    uint32_t k = index / o->lists;
+    if (k < p->count)
+        open_probe(&p->lab, &probes[k], k < HARD_PROBES ? ABI_SOFT_NONE : p->soft,
+                   &p->kernel[k], &p->times[k], &o->error[index]);
+}
+
+/* Compilers work side by side: what is compiled first takes longer than all that is measured. */
+int probes_open(struct probes *const *list, uint32_t lists, struct error *e)
+{
+    struct opening o = {list, lists, memory_new(lists * PROBES, sizeof *o.error)};
+    int code = 0;
+    progress_show("compiling");
+    crew_run(lists * PROBES, open_one, &o);
+    for (uint32_t index = 0; index < lists * PROBES && !code; index++) {
+        const struct probes *p = list[index % lists];
+        if (index / lists < p->count && !p->kernel[index / lists].kernel) {
+            *e = o.error[index];
+            code = -1;
+        }
+    }
+    free(o.error);
+    return code;
+}
+
+/* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
+int probes_time(struct probes *p, double seconds, struct error *e)
+{
+    const double end = thread_seconds() + seconds;
+    for (uint32_t k = 0; k < p->count || (k < MAX_ROUNDS * p->count && thread_seconds() < end);
+         k++) {
+        uint32_t at = k % p->count;
+        progress_show(p->times[at].name);
+        if (time_kernel(&p->lab, p->kernel[at].kernel, p->times[at].seconds, e))
+            return -1;
+    }
+    for (uint32_t k = 0; k < p->count; k++)
+        fill_rows(p->kernel[k].plan, &p->times[k]);
+    return 0;
 }

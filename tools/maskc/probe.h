@@ -12,9 +12,17 @@ struct probe_time {
     struct fit_row row[PASSES];
 };
 
-/* Times every probe for kernels of this type and returns how many; 0 with *e set. `row` is the machine
-   that the target's kernels of this type are planned for. Every probe is timed at least once, again and
-   again until so many seconds are over. With `soft` some have such a mask as well. The caller frees *ret. */
-uint32_t probes_time(const struct machine *row, const struct target *t, enum abi_dtype dtype,
-                     enum abi_soft soft, double seconds, struct cache *cache,
-                     struct probe_time **ret, struct error *e);
+/* The probes for kernels of one type. `row` is the machine that such kernels of the target are planned
+   for; with `soft` some have such a mask as well. What is given must outlive it. */
+struct probes *probes_new(const struct machine *row, const struct target *t,
+                          enum abi_dtype dtype, enum abi_soft soft, struct cache *cache);
+void probes_destroy(struct probes *p); /* null is fine */
+
+/* Plans and compiles all of several. 0 or -1 with *e set. */
+int probes_open(struct probes *const *list, uint32_t lists, struct error *e);
+
+/* Times every probe at least once, again and again until so many seconds are over. */
+int probes_time(struct probes *p, double seconds, struct error *e);
+
+uint32_t probes_count(const struct probes *p);
+const struct probe_time *probes_times(const struct probes *p); /* as many, p's */
