@@ -28,10 +28,10 @@ static const struct budget {
 } budgets[] = {
     /* family   entry                       transform        D 32   64   80   96  128  256   code KiB */
     {"float",  "attention_forward",        ABI_SOFTMAX,   {128, 136, 136, 144, 144, 208},   40,  48},
-    {"float",  "attention_dkv",            ABI_SOFTMAX,   {160, 168, 168, 176, 200, 255},   64,  80},
+    {"float",  "attention_dkv",            ABI_SOFTMAX,   {168, 168, 168, 176, 200, 255},   64,  80},
     {"float",  "attention_dq",             ABI_SOFTMAX,   {144, 144, 152, 152, 160, 216},   40,  52},
     {"float",  "attention_forward",        ABI_SPARSEGEN, {136, 128, 128, 136, 144, 208},   52,  60},
-    {"float",  "attention_dkv",            ABI_SPARSEGEN, {160, 168, 168, 176, 200, 255},   72,  84},
+    {"float",  "attention_dkv",            ABI_SPARSEGEN, {168, 168, 168, 176, 200, 255},   72,  84},
     {"float",  "attention_dq",             ABI_SPARSEGEN, {144, 144, 144, 144, 144, 208},   56,  64},
     {"tf32",   "attention_forward",        ABI_SOFTMAX,   {112, 120, 120, 120, 152, 200},   40,  50},
     {"tf32",   "attention_dkv",            ABI_SOFTMAX,   {152, 160, 160, 168, 192, 255},   66,  84},
