@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of machines. The rows of x86-amx and x86-avx512 are what `maskc calibrate --table` printed
-   on a Sapphire Rapids server, the first two rates of x86-amx with the templates of this tree, the rest
-   with slightly older ones, by which plans were chosen better; x86-avx2 and x86-sse are measured by
-   hand on the same; the CUDA rows are estimates from data sheets until a GPU was measured. */
+   on a Sapphire Rapids server, the peaks of an earlier day than the rates of x86-amx, by which plans were
+   chosen better; x86-avx2 and x86-sse are measured by hand on the same; the CUDA rows are estimates from
+   data sheets until a GPU was measured. */
 #include "gen/cost/machine.h"
 #include <stddef.h>
 
@@ -14,14 +14,14 @@ const struct machine machines[] = {
         row_item   row_range  far      item   item_element  pack   stream   tile_far   mixed   mixed_row
         soft       soft_flop */
     {"x86-amx", TARGET_CPU, 2.89e+12, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, {
-        { 4.75e-13,  1.44e-10,  2.48e-11,  1.67e-10,  3.56e-10,  1.47e-11,  2.91e-08,  1.84e-09,  1.83e-09,  1.11e-11,
-          2.49e-08,  4.04e-08,  5.09e-11,  2.06e-07,  3.13e-11,  1.45e-10,  8.41e-11,  6.18e-11,     1e-10,  3.84e-08,
+        { 5.33e-13, 1.65e-10, 2.48e-12, 2.98e-10, 3.53e-10, 1.35e-11,  2.2e-08, 2.37e-09,  1.5e-09, 7.97e-12,
+           6.1e-08, 4.75e-08,  1.6e-11, 2.82e-07, 3.49e-11, 2.31e-11, 3.79e-11, 1.08e-10,    1e-10,    5e-08,
            6.5e-10},
-        { 8.79e-13,  2.83e-10,   1.8e-11,  3.35e-10,  5.15e-10,  1.98e-11,  3.23e-08,  9.57e-11,  2.84e-09,  1.78e-11,
-          4.17e-09,  7.06e-08,  5.27e-11,  2.73e-07,  1.96e-10,  5.41e-10,  7.78e-11,  9.42e-11,  3.17e-10,   5.8e-08,
+        { 8.96e-13,  2.9e-10,  1.8e-12, 4.35e-10, 5.18e-10, 2.09e-11, 2.62e-08, 1.19e-10, 2.41e-09, 1.35e-11,
+          4.17e-08,  5.8e-08, 1.68e-11, 2.17e-07, 1.36e-10, 5.41e-11, 4.44e-11, 1.94e-10, 3.17e-10, 6.25e-08,
              1e-09},
-        { 8.41e-13,  2.41e-10,  4.91e-11,  6.44e-10,  6.82e-10,  2.46e-11,  5.91e-08,  1.55e-10,   3.5e-09,  2.11e-11,
-          6.39e-08,  6.15e-08,  4.31e-11,  3.56e-07,  1.88e-10,  5.41e-10,   5.1e-11,  1.02e-10,  1.95e-10,   8.7e-08,
+        { 8.73e-13, 2.51e-10, 4.91e-12, 5.79e-10, 6.52e-10, 1.45e-11, 1.14e-07, 1.99e-10, 2.91e-09, 1.56e-11,
+          2.34e-08, 1.39e-07,  3.6e-11, 3.98e-07, 2.12e-10, 5.41e-11, 6.39e-11, 2.21e-10, 1.95e-10, 9.03e-08,
           1.07e-09},
     }},
     {"x86-avx512", TARGET_CPU, 2.42e+11, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, {

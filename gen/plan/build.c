@@ -49,7 +49,9 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     memset(b->applied, 0, sizeof b->applied);
     b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
-    classes_choose(b, p, pattern, &split);
+    split = (struct split){0};
+    if (!b->lines_only)
+        classes_choose(b, p, pattern, &split);
     b->total = 0;
     b->n_long = b->seats = 0;
     if (split.step)
@@ -113,6 +115,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
         p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->features);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
+    b.lines_only = lines_choose(&b, p, m, transposed);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
         struct pattern *turned = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
         if (transposed && !turned)

@@ -43,6 +43,8 @@ struct builder {
     double total;       /* of the pattern, so far */
     uint32_t *place;    /* [n] zeros, for residue_build */
     bool tiles_only;
+    bool lines_only; /* lines take each strip as a whole ... */
+    bool others;     /* ... but for some */
 };
 
 /* All strips of the pattern; `note`: what each lowering would cost alone, too. */
@@ -54,6 +56,9 @@ void builder_strip(struct builder *b, const struct pattern *pattern, uint32_t ro
 void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* What each lowering would cost alone, which is of interest even where the plan is another. */
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
+/* Whether lines alone are cheaper for the pass than all else with packed operands (lines.c). */
+bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
+                  bool transposed);
 /* A row alone to the tables, or to the long rows. */
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 /* Those, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */

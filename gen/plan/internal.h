@@ -36,6 +36,8 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads);
 /* What an item does, and what is done once a head for a plan of these kinds: operands packed. */
 struct effort item_effort(const struct plan_pass *t, const struct abi_item *item);
 struct effort pack_effort(const struct plan *p, uint32_t uses);
+/* What it costs a head in a pass that its operands are packed, with the bytes that this streams. */
+double predict_pack(const struct plan *p, enum machine_pass pass);
 
 /* Times of one mask for every head of a layer that has it, in seconds of a whole launch. */
 struct mask_times {

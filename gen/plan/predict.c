@@ -143,6 +143,15 @@ static bool packs(const struct plan *p, enum machine_pass pass)
     return pack_effort(p, pass_of(p, pass)->uses).count[UNIT_PACK] > 0;
 }
 
+double predict_pack(const struct plan *p, enum machine_pass pass)
+{
+    struct effort e = pack_effort(p, 1u << ABI_TILES);
+    e.count[UNIT_STREAM] = (stream_bytes(p, pass, p->heads, 1, true, 1) -
+                            stream_bytes(p, pass, p->heads, 1, false, 1)) /
+                           p->heads;
+    return price_of(&p->price[pass], &e);
+}
+
 struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t layer,
                           uint32_t batch, uint32_t workers)
 {

@@ -81,6 +81,15 @@ static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
     return set;
 }
 
+/* The strip's lines, in b->draft[0], whatever they cost. */
+static void only_lines_draft(struct builder *b)
+{
+    b->strip->lines_alone = true;
+    build_draft(b, bit_of(ABI_DIAGONAL), &b->draft[0]);
+    b->strip->lines_alone = false;
+    b->others |= b->draft[0].pieces > 1 || (b->draft[0].pieces && !b->draft[0].n_lines);
+}
+
 /* The cheapest draft of the loaded strip, in b->draft[0]. What is optional is tried in all ways. */
 static void best_draft(struct builder *b)
 {
@@ -88,6 +97,10 @@ static void best_draft(struct builder *b)
     draft_clear(&b->draft[0]);
     if (!b->strip->owned)
         return;
+    if (b->lines_only) {
+        only_lines_draft(b);
+        return;
+    }
     strip_reopen(b->strip);
     set = find_set(b, &optional);
     some = optional;
