@@ -142,43 +142,58 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
     }
 }
 
-/* Costs that are of use to compare: of each head over all phases, into ret[heads]; returns the sum. */
-static u64 head_costs(const struct device_launch *l, u64 *ret)
+enum { MOST_HEADS = 256 };
+
+/* The heads, dearest first, by costs over all phases. */
+struct heads {
+    u32 order[MOST_HEADS];
+    u64 cost[MOST_HEADS]; /* of head h, to be compared with others' */
+    u64 sum;
+};
+
+static void add_costs(const struct device_launch *l, struct heads *ret)
 {
-    u64 total = 0;
-    for (u32 h = 0; h < l->args.heads; h++)
-        ret[h] = 0;
     for (uint32_t k = 0; k < l->n_phases; k++) {
         if (l->phases[k].over == ABI_OVER_HEADS)
             continue;
         const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
         for (u32 w = 0; w < p->works; w++)
-            ret[p->work[w].head] += p->items[p->work[w].item].cost;
+            ret->cost[p->work[w].head] += p->items[p->work[w].item].cost;
     }
-    for (u32 h = 0; h < l->args.heads; h++)
-        total += ret[h];
-    return total;
 }
 
-/* Would a team that takes whole heads, each thread the next one when it is free, end nearly together?
-   `cost` of each head, `sum` of all. */
-static bool heads_balance(const struct device_launch *l, const u64 *cost, u64 sum, u64 team)
+static void order_heads(const struct device_launch *l, struct heads *ret)
 {
-    enum { MOST_TEAM = 64, LOSS = 16 }; /* a sixteenth of the time at most */
+    for (u32 h = 0; h < l->args.heads; h++)
+        ret->cost[h] = 0;
+    add_costs(l, ret);
+    ret->sum = 0;
+    for (u32 h = 0; h < l->args.heads; h++) {
+        u32 at = h;
+        for (; at > 0 && ret->cost[ret->order[at - 1]] < ret->cost[h]; at--)
+            ret->order[at] = ret->order[at - 1];
+        ret->order[at] = h;
+        ret->sum += ret->cost[h];
+    }
+}
+
+/* Would a team that takes whole heads, each thread the next one when it is free, end nearly together? What
+   the phases of a shared head lose is more than an eighth where heads are short. */
+static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 team)
+{
+    enum { MOST_TEAM = 64, LOSS = 8 }; /* an eighth of the time at most */
     const u64 count = indices(&l->args, ABI_OVER_HEADS);
-    const u64 even = sum * l->args.slice_batch / team;
-    u64 busy[MOST_TEAM] = {0}, largest = 0, last = 0;
+    const u64 even = heads->sum * l->args.slice_batch / team;
+    u64 busy[MOST_TEAM] = {0}, last = 0;
     if (team > MOST_TEAM || team > count)
         return false;
-    for (u32 h = 0; h < l->args.heads; h++)
-        largest = cost[h] > largest ? cost[h] : largest;
-    if (largest <= even / LOSS)
+    if (heads->cost[heads->order[0]] <= even / LOSS)
         return true;
     for (u64 k = 0; k < count; k++) {
         u64 free = 0;
         for (u64 t = 1; t < team; t++)
             free = busy[t] < busy[free] ? t : free;
-        busy[free] += cost[k / l->args.slice_batch];
+        busy[free] += heads->cost[heads->order[k / l->args.slice_batch]];
         last = busy[free] > last ? busy[free] : last;
     }
     return last <= even + even / LOSS;
@@ -199,16 +214,15 @@ static bool leaves_little(const struct device_launch *l, u64 team)
 
 /* A head is best one thread's: what it leaves to itself is in its cache then, and no thread waits for
    others between phases. */
-static bool takes_heads(const struct device_launch *l, u64 team)
+static bool takes_heads(const struct device_launch *l, u64 team, struct heads *heads)
 {
-    enum { MOST_HEADS = 256 };
-    u64 cost[MOST_HEADS];
     for (uint32_t k = 0; k < l->n_phases; k++)
         if (l->phases[k].over == ABI_OVER_WORK)
             return false;
     if (l->args.heads > MOST_HEADS || leaves_little(l, team))
         return false;
-    return team == 1 || heads_balance(l, cost, head_costs(l, cost), team);
+    order_heads(l, heads);
+    return team == 1 || heads_balance(l, heads, team);
 }
 
 /* ---- teams ---- */
@@ -234,7 +248,8 @@ static void run_phase(const struct abi_args *a, entry_fn *entry, enum abi_over o
 static void run_team(const struct device_code *c, const struct device_launch *l, u64 team)
 {
     const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
-    const bool whole = takes_heads(l, team);
+    struct heads by_cost;
+    const bool whole = takes_heads(l, team, &by_cost);
 #pragma omp parallel num_threads((int)team)
     {
         u64 thread = (u64)omp_get_thread_num();
@@ -242,7 +257,7 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
         if (whole) {
 #pragma omp for schedule(dynamic, 1)
             for (u64 k = 0; k < heads; k++)
-                run_head(c, l, (u32)(k % slice), (u32)(k / slice), thread);
+                run_head(c, l, (u32)(k % slice), by_cost.order[k / slice], thread);
         } else {
             for (uint32_t p = 0; p < l->n_phases; p++)
                 run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,
@@ -254,9 +269,10 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
 static void run_alone(const struct device_code *c, const struct device_launch *l)
 {
     const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
-    if (takes_heads(l, 1)) {
+    struct heads by_cost;
+    if (takes_heads(l, 1, &by_cost)) {
         for (u64 k = 0; k < heads; k++)
-            run_head(c, l, (u32)(k % slice), (u32)(k / slice), 0);
+            run_head(c, l, (u32)(k % slice), by_cost.order[k / slice], 0);
         return;
     }
     for (uint32_t p = 0; p < l->n_phases; p++)
@@ -276,7 +292,8 @@ static u64 team_of(const struct device_launch *l)
 
 bool cpu_whole(const struct device_launch *l)
 {
-    return takes_heads(l, team_of(l));
+    struct heads by_cost;
+    return takes_heads(l, team_of(l), &by_cost);
 }
 
 int cpu_run(const struct device_code *c, const struct device_launch *l, struct error *e)
