@@ -14,7 +14,7 @@ enum {
                                          eight rows lie in different banks */
     FRAGMENTS = 4,                /* of a group of 32 columns */
     SHARED_STEPS =
-        STEPS < 8 ? 4 : 2, /* pairs of steps side by side where rows are in shared memory */
+        STEPS < 7 ? 4 : 2, /* pairs of steps side by side where rows are in shared memory */
     GROUP = 8 * FRAGMENTS,
     WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
     ALL_LIVE = (1 << FRAGMENTS) - 1,

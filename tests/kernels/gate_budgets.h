@@ -8,6 +8,10 @@
 enum { DIMS = 6 };
 static const uint32_t dims[DIMS] = {32, 64, 80, 96, 128, 256};
 
+/* The other numbers of steps of 16, one head dimension for each: nothing is spilled, and they fit the chip. */
+enum { OTHER_DIMS = 8 };
+static const uint32_t other_dims[OTHER_DIMS] = {16, 48, 112, 144, 160, 176, 208, 240};
+
 /* Limits of a chip, from the CUDA programming guide: shared memory of a block. */
 static const struct chip {
     const char *target;

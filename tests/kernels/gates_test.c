@@ -162,10 +162,11 @@ static void hold(const struct made *m, const char *entry, const char *what, uint
         complain(m, entry, what, found, allowed);
 }
 
+/* DIMS: it has no budgets of its own. */
 static uint32_t dim_index(uint32_t dim)
 {
     uint32_t k = 0;
-    while (dims[k] != dim)
+    while (k < DIMS && dims[k] != dim)
         k++;
     return k;
 }
@@ -193,10 +194,10 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
     }
-    const bool large = m->features.head_dim == 256;
-    if (!is_newest(m->chip))
-        hold(m, r->entry, "registers", r->registers,
-             b->registers[dim_index(m->features.head_dim)]);
+    const bool large = m->features.head_dim > 128;
+    const uint32_t dim = dim_index(m->features.head_dim);
+    if (!is_newest(m->chip) && dim < DIMS)
+        hold(m, r->entry, "registers", r->registers, b->registers[dim]);
     hold(m, r->entry, "bytes spilled", r->spill_bytes, 0);
     hold(m, r->entry, "bytes of code", r->code_bytes,
          1024 * (large ? b->code_kib_256 : b->code_kib));
@@ -272,12 +273,22 @@ static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
     return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
 }
 
+/* Of the head dimensions without budgets the one that has fewest registers to spare. */
+static bool is_tightest(uint32_t chip, const struct family *f, uint32_t dim,
+                        enum abi_transform transform)
+{
+    return dim == 112 && !strcmp(chips[chip].target, "sm_100a") && !strcmp(f->name, "stream") &&
+           f->usual && transform == ABI_SOFTMAX;
+}
+
 /* Half of these without dropout. At D = 256, where registers are fewest, those that take longest, and the
    others of the usual families without dropout. */
 static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform, bool dropout)
 {
     const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
+    if (dim_index(dim) == DIMS)
+        return is_tightest(chip, f, dim, transform) && dropout;
     if (chip == 0 && is_slow(f, dim, transform) &&
         (f->usual || f->dtype != ABI_F16 || is_parts(f)))
         return dropout;
@@ -358,10 +369,11 @@ static struct made *list_all(bool all, uint32_t *ret_count)
     uint32_t count = 0, room = 0;
     for (uint32_t c = 0; c < CHIPS; c++)
         for (uint32_t f = 0; f < FAMILIES; f++)
-            for (uint32_t d = 0; d < DIMS; d++)
-                for (uint32_t k = 0; k < 4; k++)
-                    if (is_asked(all, c, &families[f], dims[d], k / 2, k % 2))
-                        add(&made, &count, &room, c, &families[f], dims[d], k / 2, k % 2);
+            for (uint32_t d = 0; d < 4 * (DIMS + OTHER_DIMS); d++) {
+                const uint32_t dim = d / 4 < DIMS ? dims[d / 4] : other_dims[d / 4 - DIMS];
+                if (is_asked(all, c, &families[f], dim, d / 2 % 2, d % 2))
+                    add(&made, &count, &room, c, &families[f], dim, d / 2 % 2, d % 2);
+            }
     *ret_count = count;
     return made;
 }

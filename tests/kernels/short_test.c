@@ -123,13 +123,19 @@ static void test_cut(void **state)
 static void test_order_of_threads(void **state)
 {
     (void)state;
-    const struct kernel_case c = {"dam-s-example", 70, 0,
-                                  FEATURES(ABI_BF16, 32, .dropout = true)};
-    struct maskc_kernel *k = must_load(&c, true);
-    struct problem p = fixture_problem(k);
-    p.dropout = 0.3;
-    must_repeat(k, &p, 4);
-    kernel_unload(k);
+    /* all scores held; several chunks of them and a strip for each warp; two strips, and rows cut */
+    static const struct kernel_case cases[] = {
+        {"dam-s-example", 70, 0, FEATURES(ABI_BF16, 32, .dropout = true)},
+        {"random(0.2)", 141, 1, FEATURES(ABI_BF16, 16, .dropout = true), "sm_90a"},
+        {"random(0.2)", 186, 1, FEATURES(ABI_F16, 64, .dropout = true), "sm_80"},
+    };
+    for (size_t x = 0; x < sizeof cases / sizeof *cases; x++) {
+        struct maskc_kernel *k = must_load(&cases[x], true);
+        struct problem p = fixture_problem(k);
+        p.dropout = 0.3;
+        must_repeat(k, &p, 4);
+        kernel_unload(k);
+    }
 }
 
 /* ---- banks of shared memory ---- */
