@@ -29,6 +29,7 @@ struct thread {
 struct shadow; /* shared.h */
 struct copies; /* copies.h */
 struct lately; /* banks.h */
+struct latest; /* global.h */
 
 struct block {
     struct emulation_face face;
@@ -43,6 +44,7 @@ struct block {
     struct shadow *shadow;
     struct copies *copies; /* of each thread */
     struct lately *lately; /* of each warp, or null */
+    struct latest *latest;
     uint16_t order[EMULATION_MAX_THREADS];
     struct thread thread[EMULATION_MAX_THREADS];
 };

@@ -38,6 +38,10 @@ struct f4;
 #define shared_get4(p)    (MACHINE->watch_read(p, 16, HERE), *(const struct f4 *)(p))
 #define shared_put4(p, x) (MACHINE->watch_write(p, 16, HERE), (void)(*(struct f4 *)(p) = (x)))
 
+/* Global memory by which threads of a block hand something on. */
+#define global_get(p)    (MACHINE->watch_global_read(p, HERE), *(const float *)(p))
+#define global_put(p, x) (MACHINE->watch_global_write(p, HERE), (void)(*(float *)(p) = (x)))
+
 /* ---- matrix.h ---- */
 
 /* clang-format off */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine: see machine.h. One block at a time, in memory that the caller brings. */
+#include "runtime/emulated/global.h"
 #include "runtime/emulated/matrix.h"
 #include <math.h>
 
@@ -22,6 +23,7 @@ size_t emulation_memory(const struct emulation_launch *l)
 {
     return aligned(sizeof(struct block)) + aligned(l->shared_bytes) + shadow_bytes(l) +
            aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0) +
+           aligned(sizeof(struct latest)) +
            l->threads * (aligned(sizeof(struct copies)) + EMULATION_STACK_BYTES);
 }
 
@@ -40,6 +42,8 @@ static void lay_out(struct block *b)
     for (uint32_t k = 0; l->banks && k < l->threads / WARP; k++)
         lately_init(&b->lately[k]);
     at += aligned(l->banks ? l->threads / WARP * sizeof(struct lately) : 0);
+    b->latest = memset(at, 0, sizeof *b->latest);
+    at += aligned(sizeof *b->latest);
     for (uint32_t k = 0; k < l->threads; k++, at += EMULATION_STACK_BYTES) {
         b->order[k] = (uint16_t)k;
         b->copies[k].first = b->copies[k].end = b->copies[k].group = 0;
@@ -55,6 +59,8 @@ static const struct emulation_machine machine = {
     .reduce_or = reduce_or,
     .watch_read = watch_read,
     .watch_write = watch_put,
+    .watch_global_read = watch_global_read,
+    .watch_global_write = watch_global_write,
     .multiply = multiply,
     .multiply_tf32 = multiply_tf32,
     .load_matrices = load_matrices,

@@ -66,6 +66,18 @@ DEVICE void shared_put4(float *p, struct f4 x)
     *(struct f4 *)p = x;
 }
 
+/* ---- global memory by which threads of a block hand something on ---- */
+
+DEVICE float global_get(const float *p)
+{
+    return *p;
+}
+
+DEVICE void global_put(float *p, float x)
+{
+    *p = x;
+}
+
 /* 2^x, relative error 2^-22; 2^-inf = 0. */
 DEVICE float exp2_of(float x)
 {

@@ -20,7 +20,7 @@ DEVICE void scratch_put(float *scratch, const struct slots *x, const struct grou
     for (u32 k = 0; k < SLOTS; k++) {
         u32 s = slot_of(k, lane());
         if (s >= g->begin && s < g->end)
-            scratch[group_scratch(g, s)] = x->at[k];
+            global_put(scratch + group_scratch(g, s), x->at[k]);
     }
 }
 
@@ -31,7 +31,7 @@ DEVICE void scratch_get(const float *scratch, struct slots *ret, const struct gr
     for (u32 k = 0; k < SLOTS; k++) {
         u32 s = slot_of(k, lane());
         u32 counts = s >= g->begin && s < g->end;
-        ret->at[k] = counts ? scratch[group_scratch(g, s)] : NEGATIVE_INFINITY;
+        ret->at[k] = counts ? global_get(scratch + group_scratch(g, s)) : NEGATIVE_INFINITY;
     }
 }
 
@@ -73,7 +73,7 @@ DEVICE struct support support_above(const struct job *j, const float *scratch, u
     struct support r = {0, 0};
     NO_UNROLL
     for (u32 at = begin; at < columns * STRIP_ROWS; at += step) {
-        float z = scratch[at] - top;
+        float z = global_get(scratch + at) - top;
         r.sum += z > threshold ? z : 0;
         r.count += z > threshold ? 1 : 0;
     }

@@ -78,8 +78,9 @@ DEVICE float row_tau(struct row_walk *w, const float *scratch, float top)
         while (row_step(w)) {
             UNROLL
             for (u32 k = 0; k < ABREAST; k++) {
-                float z = row_has(w, k) ? scratch[w->place + row_column(w, k)] - top
-                                        : NEGATIVE_INFINITY;
+                float z = row_has(w, k)
+                              ? global_get(scratch + w->place + row_column(w, k)) - top
+                              : NEGATIVE_INFINITY;
                 sum += z > threshold ? z : 0;
                 count += z > threshold ? 1 : 0;
             }
@@ -104,20 +105,20 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
         for (u32 k = 0; k < ABREAST; k++) {
             top = larger(top, s[k]);
             if (row_has(w, k) && THREAD % TEAM == 0)
-                scratch[w->place + row_column(w, k)] = s[k];
+                global_put(scratch + w->place + row_column(w, k), s[k]);
         }
     }
-    SYNC_WARP(); /* a team reads what its first lane wrote */
     float slope = sparsegen_slope(w->a);
-    float tau = row_tau(w, scratch, block_reduce(top, 1));
+    top = block_reduce(top, 1); /* has barriers: a team reads what its first lane wrote */
+    float tau = row_tau(w, scratch, top);
     row_restart(w);
     while (row_step(w)) {
         u32 kept = row_draws(w);
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
             struct u32x4 value = load_part(&w->second, row_column(w, k));
-            float score =
-                row_has(w, k) ? scratch[w->place + row_column(w, k)] : NEGATIVE_INFINITY;
+            float score = row_has(w, k) ? global_get(scratch + w->place + row_column(w, k))
+                                        : NEGATIVE_INFINITY;
             part_add(o, &value,
                      sparsegen_weight(score, tau, slope) * row_factor(w, kept >> k & 1, k));
         }

@@ -37,7 +37,7 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
         float *x = &s.at[k / 4].x[k % 4];
         *x = sees(g->word, k / 4, k % 4) ? *x * f->unit : NEGATIVE_INFINITY;
         if (slot_counts(&g->group, k / 4, k % 4))
-            scratch[scratch_at(&g->group, k / 4, k % 4)] = *x;
+            global_put(scratch + scratch_at(&g->group, k / 4, k % 4), *x);
         top[k >> 1 & 1] = larger(top[k >> 1 & 1], *x);
     }
 }
@@ -55,7 +55,7 @@ DEVICE struct support support_above(const float *scratch, u32 columns, const flo
     for (u32 which = 0; which < 2; which++) {
         NO_UNROLL
         for (u32 c = THREAD % 4; c < columns; c += 4) {
-            float z = scratch[(u64)c * STRIP_ROWS + strip_row(which)] - top[which];
+            float z = global_get(scratch + (u64)c * STRIP_ROWS + strip_row(which)) - top[which];
             r.sum[which] += z > threshold[which] ? z : 0;
             r.count[which] += z > threshold[which] ? 1 : 0;
         }
@@ -100,8 +100,9 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
         return;
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float x = sees(g->word, k / 4, k % 4) ? scratch[scratch_at(&g->group, k / 4, k % 4)]
-                                              : NEGATIVE_INFINITY;
+        float x = sees(g->word, k / 4, k % 4)
+                      ? global_get(scratch + scratch_at(&g->group, k / 4, k % 4))
+                      : NEGATIVE_INFINITY;
         s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], slope);
     }
     soft_scale(&s, f->a, f->job, &g->group, g->word, 0);
@@ -123,7 +124,7 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
         keep_scores(&f, scratch, top);
     top[0] = quad_max(top[0]);
     top[1] = quad_max(top[1]);
-    SYNC_WARP(); /* a quad reads what its lanes wrote */
+    /* A quad reads what its lanes wrote: the last step of the stream had a barrier. */
     find_tau(tau, scratch, f.stream.walk.stored, top, 1 - a->lambda);
     f.stream.use = USE_SECOND;
     sums_clear(&o);
