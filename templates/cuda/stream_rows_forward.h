@@ -79,7 +79,7 @@ DEVICE float row_tau(struct row_walk *w, const float *scratch, float top)
             UNROLL
             for (u32 k = 0; k < ABREAST; k++) {
                 float z = row_has(w, k)
-                              ? global_get(scratch + w->place + row_column(w, k)) - top
+                              ? global_get(scratch + (w->place + row_column(w, k))) - top
                               : NEGATIVE_INFINITY;
                 sum += z > threshold ? z : 0;
                 count += z > threshold ? 1 : 0;
@@ -105,7 +105,7 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
         for (u32 k = 0; k < ABREAST; k++) {
             top = larger(top, s[k]);
             if (row_has(w, k) && THREAD % TEAM == 0)
-                global_put(scratch + w->place + row_column(w, k), s[k]);
+                global_put(scratch + (w->place + row_column(w, k)), s[k]);
         }
     }
     float slope = sparsegen_slope(w->a);
@@ -117,7 +117,7 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
         UNROLL
         for (u32 k = 0; k < ABREAST; k++) {
             struct u32x4 value = load_part(&w->second, row_column(w, k));
-            float score = row_has(w, k) ? global_get(scratch + w->place + row_column(w, k))
+            float score = row_has(w, k) ? global_get(scratch + (w->place + row_column(w, k)))
                                         : NEGATIVE_INFINITY;
             part_add(o, &value,
                      sparsegen_weight(score, tau, slope) * row_factor(w, kept >> k & 1, k));
