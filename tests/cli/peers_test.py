@@ -23,6 +23,8 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare")]
 import maskc_ctypes  # noqa: E402
+import peers_mma  # noqa: E402
+import peers_plan  # noqa: E402
 import peers_report as report  # noqa: E402
 
 try:
@@ -125,6 +127,41 @@ class ReportTest(unittest.TestCase):
         self.assertIsNone(read["results"][0]["error_in_tolerances"])
 
 
+class PlanTest(unittest.TestCase):
+    case = {"length": 64, "dtype": "bf16", "head_dim": 64, "batch": 2, "heads": 3, "all_heads": 3, "device": "cuda",
+            "threads": 1}
+
+    def test_figures_of_a_plan(self):
+        for direction, passes in (("forward", 1), ("backward", 1), ("both", 2)):
+            made = peers_plan.read(MASKC, "dense", self.case, direction)
+            self.assertEqual((made["executed_fraction"], made["lowerings"]), (1.0, ["dense"]))
+            self.assertGreater(made["predicted_s"], 0)
+        self.assertEqual(peers_plan.read(MASKC, "windw(2)", self.case, "forward"), {})
+
+    def test_heads_and_passes_are_weighed(self):
+        def row(name, heads, fraction):
+            return {"pass": name, "at": [[0, 0]] * heads, "executed_fraction": fraction}
+        plan = {"masks": [row("forward", 2, 0.5), row("forward", 1, 0.2), row("backward", 3, 1.0)]}
+        self.assertAlmostEqual(peers_plan.executed(plan, "forward"), 0.4)
+        self.assertAlmostEqual(peers_plan.executed(plan, "both"), (2 * 0.4 + 5 * 1.0) / 7)
+
+    def test_floor_of_the_area(self):
+        flops = 2 * 2 * 64 * 64 * 64 * 2 * 3
+        self.assertAlmostEqual(peers_plan.area_floor(self.case, "forward", 0.5, flops), 0.5)
+        for missing in ((None, flops), (0.5, None)):
+            self.assertIsNone(peers_plan.area_floor(self.case, "forward", *missing))
+        self.assertIsNone(peers_plan.area_floor(self.case | {"dtype": "f32"}, "forward", 0.5, flops))
+
+    def test_the_loop_of_products_compiles(self):
+        try:
+            peers_mma.open_nvrtc()
+        except peers_mma.Failed:
+            self.skipTest("no NVRTC")
+        self.assertEqual(peers_mma.compiled("sm_80")[:4], b"\x7fELF")
+        with self.assertRaises(peers_mma.Failed):
+            peers_mma.compiled("sm_80", "no program")
+
+
 class CommandTest(unittest.TestCase):
     def test_help_needs_no_torch(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -199,6 +236,7 @@ class TorchTest(unittest.TestCase):
             self.assertIn(r["verdict"], ("ok", "loose"), r)
             self.assertGreater(r["median_s"], 0)
             self.assertEqual(len(r["error"]), 1 if r["pass"] == "forward" else 4)
+            self.assertEqual(r.get("predicted_s", 0) > 0, r["contender"] in ("ours", "ours-dense"), r)
 
     def test_a_wrong_contender_is_not_timed(self):
         # Eager softmax over a query without keys is not a number.

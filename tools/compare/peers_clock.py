@@ -9,6 +9,7 @@ import time
 
 import torch
 
+import peers_mma
 from peers_report import summary
 
 REST_S = 0.004       # between contenders: idle OpenMP pools spin for about a millisecond
@@ -27,6 +28,7 @@ class CpuClock:
         self.now = time.process_time if kind == "cpu" else time.perf_counter
         self.note = f"one call a sample, {kind} clock"
         self.copy_rate = None
+        self.mma = None
 
     def buffers(self, bytes_of_case):
         return 1
@@ -63,7 +65,9 @@ class CudaClock:
     def __init__(self):
         self.l2 = torch.cuda.get_device_properties("cuda").L2_cache_size
         self.copy_rate = copy_rate()
-        self.note = f"a copy moves {self.copy_rate / 1e12:.2f} TB/s; " \
+        self.mma = peers_mma.rate()
+        self.note = f"a copy moves {self.copy_rate / 1e12:.2f} TB/s; {self.mma['flops_per_s'] / 1e12:.0f} TFLOP/s " \
+                    f"by {self.mma['by']}; " \
                     "CUDA graphs over rotating buffers; a contender that cannot be captured is " \
                     "timed without a graph and marked *"
 

@@ -7,6 +7,7 @@ import time
 
 import torch
 
+import peers_plan
 import peers_report as report
 from peers_clock import interleave
 from peers_contenders import DTYPE_NAMES, OURS, Case, Unavailable, contenders_for
@@ -98,13 +99,25 @@ class Comparison:
             times = interleave(self.clock, timed, self.o.repeat, self.o.limit)
         density = case.table.float().mean().item()
         floor = case.moved(direction) / self.clock.copy_rate if self.clock.copy_rate else None
+        planned = {r["contender"]: self.planned(case, r["contender"], direction)
+                   for r in tried if r["contender"] in OURS}
         common = {"mask": label, "floor_s": floor, "length": case.n, "heads": case.heads, "batch": case.batch,
                   "head_dim": case.head_dim, "pass": direction, "sparsity": 100 * (1 - density),
                   "dtype": DTYPE_NAMES[case.dtype]}
-        return [common | r | times.get(r["contender"], {}) for r in tried]
+        return [common | r | planned.get(r["contender"], {}) | times.get(r["contender"], {}) for r in tried]
 
-    def run_all(self, table, read_mask):
-        """read_mask(label, n): the expression and the table."""
+    def planned(self, case, name, direction):
+        """What maskc's plan says of a kernel of ours, and the floor of the area that it executes."""
+        described = case.described()
+        if name == "ours-dense":
+            described["heads"] = case.heads
+        made = peers_plan.read(self.o.program, "dense" if name == "ours-dense" else case.text, described, direction)
+        rate = (self.clock.mma or {}).get("flops_per_s")
+        return made | {"area_floor_s": peers_plan.area_floor(described, direction, made.get("executed_fraction"), rate)}
+
+    def run_all(self, table, read_mask, keep):
+        """read_mask(label, n): the expression and the table. keep() is called after each row, as a later one may
+        take the process with it."""
         dtypes = {name: dtype for dtype, name in DTYPE_NAMES.items()}
         for n in self.o.length:
             for dtype in self.o.dtype:
@@ -117,3 +130,4 @@ class Comparison:
                         cell = self.cell(case, judge, label, direction)
                         self.results += cell
                         table.line(report.row_of(cell, f"{self.o.statistic}_s"))
+                        keep()

@@ -31,7 +31,7 @@ class Case:
         self.device, self.threads = options.device, options.threads
         self.library = options.opened
         self.scale = 1 / math.sqrt(self.head_dim)
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(self.device).manual_seed(seed)
         self.heads_first = options.layout == "bhnd"
         self.inputs = [self.new_inputs()]
         self.q, self.k, self.v, self.grad = self.inputs[0]
@@ -44,11 +44,17 @@ class Case:
 
     def new_inputs(self):
         shape = (self.batch, self.n, self.heads, self.head_dim)
-        all_four = torch.randn(4, *shape, generator=self.generator).to(self.dtype)
+        all_four = torch.randn(4, *shape, generator=self.generator, device=self.device).to(self.dtype)
         all_four = all_four.transpose(2, 3)
         if self.heads_first:
             all_four = all_four.contiguous()
-        return all_four.to(self.device).unbind(0)
+        return all_four.unbind(0)
+
+    def described(self):
+        """For peers_plan."""
+        return {"length": self.n, "dtype": DTYPE_NAMES[self.dtype], "head_dim": self.head_dim, "batch": self.batch,
+                "heads": self.heads if self.table.shape[0] == 1 else 0, "all_heads": self.heads,
+                "device": self.device, "threads": self.threads}
 
     @property
     def bytes(self):
