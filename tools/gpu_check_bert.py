@@ -95,7 +95,7 @@ def verify_one(run, size, positions, dtype, mask, transform, deviation):
             against, truth = reference(run, folder, dtype, mask, transform)
             worst, rms = errors(states(run, folder, run.o.device, dtype, mask, transform), truth)
     except Failed as e:
-        return {"ok": False, "said": str(e)}
+        return {"ok": False, "dead": True, "said": str(e)}
     most = TOLERANCE[dtype]
     ok = worst <= most[0] and rms <= most[1]
     return {"ok": ok, "against": against, "worst": worst, "rms": rms,
@@ -110,7 +110,7 @@ def time_one(run, size, mask, batch, length, lengths, dtype):
                        "--batch", batch, "-n", length, "--lengths", lengths, "--json")
             return {"ok": True} | json.loads(out)
     except Failed as e:
-        return {"ok": False, "said": str(e)}
+        return {"ok": False, "dead": True, "said": str(e)}
 
 
 def cases(run):

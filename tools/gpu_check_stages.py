@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import gpu_check_bert as bert
+from gpu_check_results import dead
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GALLERY = ("star", "logsparse", "strided", "fixed", "longformer", "bigbird", "fairseq-fixed",
@@ -20,9 +21,43 @@ GALLERY = ("star", "logsparse", "strided", "fixed", "longformer", "bigbird", "fa
 TIMED = ("star", "distance(1,2,4,7,12)|global(0,-1)-diagonal(0)", "longformer(64,2)", "fixed(45,1)",
          "logsparse", "strided(45)", "bigbird(1,2,2)", "blockbert-2", "blockbert-3")
 TIMED_SHORT = GALLERY[:-2]  # at n=128 the masks' own parameters
+BLOCKS = ("blockbert-2", "blockbert-3")
+# stage: masks by length, what other lengths have last. `time` has the whole gallery beside the long masks.
+TIMED_AT = {
+    "time": {128: GALLERY, 1024: BLOCKS, None: tuple(dict.fromkeys(TIMED + GALLERY))},
+    "peers": {128: TIMED_SHORT, 1024: BLOCKS, None: TIMED},
+}
+TIMED_LENGTHS = (128, 512, 1024, 2048)
 TOKENS = 65536
 GRACE = 10.0  # seconds that a command which is stopped may take; a stage of 520 stays below nine minutes
 HEAD_DIMS = (16, 32, 40, 72, 80, 96, 128, 200, 256)
+
+
+# Whole variants of the kernels: mask, n, dtype, head dimension, options, and what the plan for sm_90a then holds.
+TALL, CUT, RESUMED = ({"STRIP_ROWS": 128}, {"CUT_ROWS": 1}, {"SHARED_ROWS": 1})
+DROPOUT, SPARSEGEN = ("--dropout",), ("--transform", "sparsegen=-4")
+ROW_PASS = "rows(5,2047)|columns(7)|diagonal(0)"
+VARIANTS = (
+    ("dense", 1000, "bf16", 128, (), TALL),
+    ("causal", 1000, "bf16", 128, (), TALL),
+    ("window(128)", 1000, "bf16", 128, (), TALL),
+    ("longformer", 1000, "bf16", 128, (), {"STRIP_ROWS": 64}),
+    ("dense", 1000, "bf16", 256, (), TALL),
+    ("causal", 1000, "bf16", 256, (), TALL),
+    ("longformer", 1000, "bf16", 256, (), {"STRIP_ROWS": 64}),
+    ("strided(45)", 2048, "bf16", 64, (), RESUMED),
+    (ROW_PASS, 2048, "bf16", 64, (), CUT),
+    ("star", 512, "bf16", 64, DROPOUT, {"DROPOUT": 1}),
+    ("star", 512, "f32", 64, DROPOUT, {"DROPOUT": 1}),
+    ("longformer", 512, "bf16", 64, SPARSEGEN, {"TRANSFORM": "ABI_SPARSEGEN"}),
+    ("longformer", 512, "f32", 64, SPARSEGEN, {"TRANSFORM": "ABI_SPARSEGEN"}),
+    ("longformer", 512, "tf32", 64, SPARSEGEN, {"TRANSFORM": "ABI_SPARSEGEN"}),
+    ("bigbird", 512, "f16", 64, DROPOUT, {"DTYPE": "ABI_F16"}),
+    ("star", 512, "bf16", 64, ("--soft", "bias"), {"SOFT": 1}),
+    ("star", 512, "bf16", 64, ("--soft", "scale"), {"SOFT": 2}),
+)
+# Of these, under the sanitizer: tall, cut, with dropout, with sparsegen, f16.
+SANITIZED = (1, 8, 9, 11, 14)
 
 
 class Fatal(Exception):
@@ -65,28 +100,41 @@ class Run:
         self.library = options.build / "runtime/libmaskc.so"
         self.stopped = False
 
+    def todo(self, cases):
+        """What has no result; what came to none before is last, so that it stands in nobody's way."""
+        done = self.kept.stage(self.stage)
+        return [n for n in cases if n not in done] + [n for n in cases if dead(done.get(n, {}))]
+
     def each(self, cases):
         """cases: {name: function without arguments that returns a result}. A case that the deadline stopped
-        is left for the next call, whose first it is; if it is stopped there too, that is its result."""
-        done = self.kept.stage(self.stage)
-        todo = {name: run for name, run in cases.items() if name not in done}
-        for k, (name, run) in enumerate(todo.items()):
+        is left for the next call, whose first it is; if it is stopped there too, it is dead."""
+        todo = self.todo(cases)
+        for k, name in enumerate(todo):
             if time.monotonic() > self.deadline:
                 return len(todo) - k
             if sys.stderr.isatty():
                 print(f"\r\033[K{self.stage} {k + 1}/{len(todo)}: {name}", end="", file=sys.stderr)
-            result = run()
+            result = cases[name]()
+            if self.stopped:
+                result["dead"] = True
+            if not self.stopped or k == 0 or result.get("results"):
+                self.kept.put(self.stage, name, result)
             if self.stopped and k > 0:
                 return len(todo) - k
-            self.kept.put(self.stage, name, result)
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr)
-        bad = sum(not r.get("ok", True) for r in self.kept.stage(self.stage).values())
-        print(f"{self.stage}: {len(cases)} cases, {bad} wrong")
+        self.say(cases)
         return 0
 
+    def say(self, cases):
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+        results = self.kept.stage(self.stage).values()
+        died = sum(map(dead, results))
+        bad = sum(not r.get("ok", True) for r in results) - died
+        again = f", {died} without a result: a later call tries them again" if died else ""
+        print(f"{self.stage}: {len(cases)} cases, {bad} wrong{again}")
+
     def command(self, *words):
-        """(exit code, stdout, first line of stderr); a command is stopped soon after the deadline."""
+        """(exit code, stdout, the line of stderr that says why); a command is stopped soon after the deadline."""
         limit = max(0.0, self.deadline - time.monotonic())
         try:
             made = subprocess.Popen([str(w) for w in words], env=self.environment, text=True,
@@ -99,7 +147,13 @@ class Run:
             self.stopped = True
             out, _ = interrupt(made)
             return 124, out, f"stopped after {limit:.0f} s"
-        return made.returncode, out, (err.strip().splitlines() or [""])[0]
+        return made.returncode, out, reason_in(err)
+
+
+def reason_in(text):
+    """The first line, but of Python's tracebacks the last."""
+    lines = text.strip().splitlines() or [""]
+    return lines[-1 if any(x.startswith("Traceback") for x in lines) else 0]
 
 
 def interrupt(process):
@@ -122,13 +176,13 @@ def verify_one(run, mask, n, dtype, head_dim=64, options=(), under=()):
                                     "--dtype", dtype, "--head-dim", head_dim, *options, "--target",
                                     target, "-o", path)
         if code:
-            return {"ok": False, "said": f"compile: {said}"}
+            return {"ok": False, "dead": True, "said": f"compile: {said or f'exit status {code}'}"}
         code, out, said = run.command(*under, run.maskc, "verify", path, "--device", run.o.device,
                                       "--json")
     try:
         checks = json.loads(out[out.index("{"):out.rindex("}") + 1])["checks"]
     except (ValueError, KeyError):
-        return {"ok": False, "said": said or f"verify: exit status {code}"}
+        return {"ok": False, "dead": True, "said": said or f"verify: exit status {code}"}
     worst = max(checks, key=lambda c: (c["error"] or 0) / (c["tolerance"] or 1), default=None)
     return {"ok": code == 0, "checks": len(checks), "worst": worst, "said": said}
 
@@ -158,16 +212,37 @@ def verify_cases(run):
             add(mask, short, "bf16", options=options)
     for mask in masks[:4]:
         add(mask, short, "tf32")
+    chosen = [v for v in VARIANTS if wanted(run.o, v)]
+    for mask, n, dtype, head_dim, options, _ in chosen:
+        add(mask, n, dtype, head_dim, **with_options(options))
     tool = shutil.which("compute-sanitizer")
     if tool and run.o.device == "cuda":
         add_sanitized(add, masks, short, tool)
+        add_sanitized_variants(add, [v for k, v in enumerate(VARIANTS) if k in SANITIZED and v in chosen], tool)
     return cases
+
+
+def wanted(o, variant):
+    return (not o.masks or variant[0] in o.masks) and (not o.length or variant[1] in o.length)
+
+
+def with_options(options):
+    return {"options": options} if options else {}
+
+
+def sanitizers(tool):
+    return [(tool, "--tool", check, "--error-exitcode", "9") for check in ("memcheck", "racecheck")]
+
+
+def add_sanitized_variants(add, variants, tool):
+    for under in sanitizers(tool):
+        for mask, n, dtype, head_dim, options, _ in variants:
+            add(mask, n, dtype, head_dim, **with_options(options), under=under)
 
 
 def add_sanitized(add, masks, short, tool):
     """Every mask with heads on chip and streamed, every head dimension, each soft mask; the float kernels once."""
-    for check in ("memcheck", "racecheck"):
-        under = (tool, "--tool", check, "--error-exitcode", "9")
+    for under in sanitizers(tool):
         for mask in masks:
             add(mask, short, "bf16", under=under)
             add(mask, 4 * short, "bf16", under=under)
@@ -185,49 +260,130 @@ def verify(run):
 
 # ---- time, peers ----
 
-def peers_one(run, n, dtype, direction, contenders):
-    masks = run.o.masks or (TIMED_SHORT if n <= 128 else TIMED)
+NEEDS_TORCH = """import sys
+try:
+    import numpy, torch
+except ImportError as e:
+    sys.exit(f"needs Python's torch and numpy ({e}): pip install torch numpy")
+sys.exit(0 if torch.cuda.is_available() else "torch sees no CUDA GPU here")
+"""
+
+
+def torch_missing(run):
+    """Why nothing can be timed here; nothing where it can."""
+    if run.o.device != "cuda":
+        return ""
+    code, _, said = run.command(sys.executable, "-c", NEEDS_TORCH)
+    return (said or f"needs Python's torch: it ends with exit status {code}") if code else ""
+
+
+def maskbert_missing(run):
+    there = run.maskbert.exists()
+    return "" if there else f"{run.maskbert} is not there: maskbert is built where libutf8proc is"
+
+
+def timed_masks(run, stage, n):
+    at = TIMED_AT[stage]
+    masks = run.o.masks or at.get(128 if n < 128 else n, at[None])
     if n % 2 or n < 256:  # the long masks' offsets do not fit
         masks = [m for m in masks if "(" not in m] or masks
+    return list(masks)
+
+
+def finished(rows):
+    """The masks that need no second try: of ours none failed."""
+    failed = {r["mask"] for r in rows if r["contender"].startswith("ours") and r["verdict"] == "failed"}
+    return {r["mask"] for r in rows} - failed
+
+
+def run_peers(run, n, dtype, direction, masks, contenders):
+    """(exit code, what it said, its JSON)."""
     with tempfile.TemporaryDirectory(prefix="gpu-check-") as folder:
         path = pathlib.Path(folder) / "peers.json"
         more = ["--contenders", contenders] if contenders else []
-        code, out, said = run.command(sys.executable, ROOT / "tools/peers", "--device", "cuda", "-n", n,
-                                      "--dtype", dtype, "--pass", direction, "--batch",
-                                      max(1, TOKENS // n), "--masks", *masks, "--maskc", run.maskc,
-                                      "--library", run.library, "--json", path, *more)
-        if not path.exists():
-            return {"ok": False, "said": said or f"tools/peers: exit status {code}"}
-        made = json.loads(path.read_text(encoding="utf-8"))
-    return {"ok": code == 0, "said": said, "printed": out} | made
+        code, _, said = run.command(sys.executable, ROOT / "tools/peers", "--device", "cuda", "-n", n,
+                                    "--dtype", dtype, "--pass", direction, "--batch",
+                                    max(1, TOKENS // n), "--masks", *masks, "--maskc", run.maskc,
+                                    "--library", run.library, "--json", path, *more)
+        made = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return code, said or (f"tools/peers: exit status {code}" if code else ""), made
 
 
-def timing(contenders):
-    def stage(run):
+def run_rest(run, rows, masks, contenders, *case):
+    """Adds what is not in `rows`: all in one process, then, as a kernel that crashes takes those after it along, what
+    is still missing each in its own."""
+    todo = [m for m in masks if m not in finished(rows)]
+    if not todo:
+        return 0, "", {}
+    code, said, header = run_peers(run, *case, todo, contenders)
+    rows += header.pop("results", [])
+    missing = [m for m in todo if m not in {r["mask"] for r in rows}] if len(todo) > 1 else []
+    for mask in missing:
+        if run.stopped or time.monotonic() > run.deadline:
+            break
+        again, why, made = run_peers(run, *case, [mask], contenders)
+        rows += made.pop("results", [])
+        code, said, header = code or again, said or why, header or made
+    return code, said, header
+
+
+def peers_one(run, name, masks, contenders, *case):
+    """Masks that an earlier call finished are kept, the others are run again."""
+    before = run.kept.stage(run.stage).get(name, {})
+    kept = before.get("results", [])
+    rows = [r for r in kept if r["mask"] in finished(kept)]
+    _, said, made = run_rest(run, rows, masks, contenders, *case)
+    left = [m for m in masks if m not in finished(rows)]
+    bad = [r for r in rows if r["contender"].startswith("ours") and r["verdict"] != "ok"]
+    if left:
+        said = f"{said or 'ended'}; no figures of {', '.join(left)}"
+    return before | made | {"results": rows, "ok": not (left or bad), "dead": bool(left), "said": said}
+
+
+def timing(stage, contenders):
+    def timed(run):
         if run.o.device != "cuda":
             raise Fatal(2, "--device emulated: nothing to time there; give --stages verify")
-        return run.each({
-            f"n={n} {dtype} {direction}": lambda n=n, dtype=dtype, direction=direction: peers_one(
-                run, n, dtype, direction, contenders)
-            for n in run.o.length or (128, 512, 2048) for dtype in ("bf16", "f32")
-            for direction in ("forward", "backward")})
-    return stage
+        cases = {}
+        for dtype in ("bf16", "f32"):
+            for n in run.o.length or TIMED_LENGTHS:
+                for direction in ("forward", "backward"):
+                    name = f"n={n} {dtype} {direction}"
+                    cases[name] = lambda name=name, n=n, dtype=dtype, direction=direction: peers_one(
+                        run, name, timed_masks(run, stage, n), contenders, n, dtype, direction)
+        return run.each(cases)
+    return timed
 
 
 # ---- calibrate ----
 
+def calibrate_once(run):
+    code, out, said = run.command(run.maskc, "calibrate", "--device", run.o.device, "--json")
+    try:
+        made = json.loads(out) if code == 0 else {}
+    except ValueError:
+        code, made, said = 1, {}, "calibrate: not JSON"
+    return {"ok": code == 0, "dead": code != 0, "made": made,
+            "said": said or (f"calibrate: exit status {code}" if code else "")}
+
+
 def calibrate(run):
-    def once():
-        code, out, said = run.command(run.maskc, "calibrate", "--device", run.o.device)
-        return {"ok": code == 0, "printed": out, "said": said}
-    return run.each({"calibrate": once})
+    return run.each({"calibrate": lambda: calibrate_once(run)})
 
 
 def whole_models(run):
-    if not run.maskbert.exists():
-        raise Fatal(3, f"{run.maskbert} is not there: maskbert is built where libutf8proc is")
     return run.each(bert.cases(run))
 
 
-STAGES = {"verify": verify, "time": timing("ours,ours-dense"), "peers": timing(None),
-          "calibrate": calibrate, "maskbert": whole_models}
+# In this order: predictions of `time` and `peers` are those of the calibrated model.
+STAGES = {"verify": verify, "calibrate": calibrate, "time": timing("time", "ours,ours-dense"),
+          "peers": timing("peers", None), "maskbert": whole_models}
+NEEDS = {"time": torch_missing, "peers": torch_missing, "maskbert": maskbert_missing}
+
+
+def left_out(run_of, names):
+    """{stage: why this machine cannot run it}; each question is asked once."""
+    answers = {}
+    for need in dict.fromkeys(NEEDS[name] for name in names if name in NEEDS):
+        answers[need] = need(run_of("needs"))
+    return {name: answers[NEEDS[name]] for name in names if name in NEEDS and answers[NEEDS[name]]}

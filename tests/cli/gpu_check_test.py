@@ -79,8 +79,43 @@ class ResultsTest(unittest.TestCase):
             self.assertFalse(kept.wrong())
             kept.put("peers", "d", {"results": [row | {"contender": "ours", "verdict": "wrong"}]})
             self.assertTrue(kept.wrong())
-            self.assertIn("| a\\|b | 64 | f32 | forward | 0.1000 | 1.0000 |",
+            self.assertIn("| a\\|b | 64 | f32 | forward | 0.1000 | - | 1.0000 | 1.0000 | 10 % |",
                           kept.path.with_suffix(".md").read_text(encoding="utf-8"))
+
+    def table_of(self, stage, result, left_out=None):
+        """(whether that is wrong, the table)."""
+        with tempfile.TemporaryDirectory() as folder:
+            kept = results.Results(pathlib.Path(folder), "x", "abc", False)
+            kept.leave_out(left_out or {})
+            kept.put(stage, "c", result)
+            return kept.wrong(), kept.path.with_suffix(".md").read_text(encoding="utf-8")
+
+    def test_what_came_to_no_result_is_wrong_and_says_why(self):
+        for stage in ("verify", "calibrate", "time", "peers", "maskbert"):
+            wrong, text = self.table_of(stage, {"ok": False, "dead": True, "said": "no torch here"})
+            self.assertTrue(wrong, stage)
+            self.assertIn("no torch here", text, stage)
+        self.assertTrue(self.table_of("calibrate", {"ok": False, "said": "no GPU"})[0])
+        self.assertFalse(self.table_of("calibrate", {"ok": True, "made": {"probes": [], "path": "p"}})[0])
+
+    def test_what_is_left_out_says_why(self):
+        wrong, text = self.table_of("verify", {"ok": True}, {"time": "no torch"})
+        self.assertFalse(wrong)
+        self.assertIn("- **time** left out: no torch", text)
+
+    def test_figures_beside_the_times(self):
+        row = {"mask": "star", "length": 2048, "dtype": "bf16", "pass": "forward", "verdict": "ok"}
+        rows = [row | {"contender": "ours", "median_s": 1e-3, "floor_s": 5e-4, "area_floor_s": 8e-4,
+                       "predicted_s": 1.2e-3, "executed_fraction": 0.125},
+                row | {"contender": "ours-dense", "median_s": 4e-3, "predicted_s": 1e-3},
+                row | {"contender": "sdpa-flash", "median_s": 3e-3}, row | {"contender": "flex-64", "median_s": 2e-3},
+                row | {"contender": "flex-16", "median_s": 6e-3}]
+        _, text = self.table_of("peers", {"ok": True, "results": rows, "copy_bytes_per_s": 3e12,
+                                          "mma": {"flops_per_s": 6e14, "by": "mma.sync"}})
+        self.assertIn("| star | 2048 | bf16 | forward | 0.5000 | 0.8000 | 1.0000 | 4.0000 | 3.0000 | 2.0000 | 6.0000 | "
+                      "80 % | 4.00 x | 3.00 x | 2.00 x | 1.20 | 12.50 % | ok |", text)
+        self.assertIn("A copy moves 3.00 TB/s; 600 TFLOP/s in products (mma.sync).", text)
+        self.assertIn("1 of 2 predictions are within 25 %.", text)
 
 
 class StagesTest(unittest.TestCase):
@@ -116,6 +151,44 @@ class StagesTest(unittest.TestCase):
                 self.assertEqual(list(run.kept.stage("verify")), kept)
             self.assertFalse(run.kept.stage("verify")["b"]["ok"])
 
+    def test_the_dead_are_tried_again_last(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, seen = self.run_of(folder, float("inf")), []
+            run.kept.put("verify", "a", {"ok": False, "dead": True})
+            run.kept.put("verify", "b", {"ok": False})
+            cases = {name: lambda name=name: seen.append(name) or {"ok": True} for name in "abc"}
+            self.assertEqual(run.each(cases), 0)
+            self.assertEqual(seen, ["c", "a"])
+            self.assertEqual(run.kept.stage("verify"), {"a": {"ok": True}, "b": {"ok": False}, "c": {"ok": True}})
+
+    def test_a_traceback_says_its_last_line(self):
+        self.assertEqual(stages.reason_in("Traceback (most recent call last):\n  File x\nOSError: no\n"), "OSError: no")
+        self.assertEqual(stages.reason_in("maskc: first\nmore\n"), "maskc: first")
+
+    def test_variants_are_verified_and_sanitized(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.run_of(folder, float("inf"))
+            run.o.device, run.o.masks, run.o.length = "cuda", None, None
+            with unittest.mock.patch("shutil.which", lambda name: name):
+                names = list(stages.verify_cases(run))
+        for k, (mask, n, dtype, head_dim, options, _) in enumerate(stages.VARIANTS):
+            name = " ".join([f"{mask} n={n} {dtype} D={head_dim}", *(["options=" + " ".join(options)] if options else [])])
+            self.assertIn(name, names)
+            sanitized = [x for x in names if x.startswith(f"{name} under=")]
+            self.assertEqual(len(sanitized), 2 if k in stages.SANITIZED else 0, name)
+
+    def test_variants_are_what_their_rows_say(self):
+        for mask, n, dtype, head_dim, options, wanted in stages.VARIANTS:
+            with tempfile.TemporaryDirectory() as folder:
+                made = subprocess.run([MASKC, "emit", mask, "-n", str(n), "--heads", "3", "--dtype", dtype, "--head-dim",
+                                       str(head_dim), *options, "--target", "sm_90a", "-o", f"{folder}/k"],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(made.returncode, 0, made.stderr)
+                text = (pathlib.Path(folder) / "k/plan.h").read_text(encoding="utf-8")
+            self.assertNotIn("SHORT_ROWS", text, mask)
+            for name, value in wanted.items():
+                self.assertRegex(text, rf"\b{name} = {value}\b", (mask, n, dtype, head_dim, options))
+
     def test_verifies_all_under_the_sanitizer(self):
         with tempfile.TemporaryDirectory() as folder:
             tool = pathlib.Path(folder) / "compute-sanitizer"
@@ -140,6 +213,83 @@ class StagesTest(unittest.TestCase):
             self.assertTrue(made["ok"], made)
             self.assertGreater(made["checks"], 10)
             self.assertFalse(stages.verify_one(run, "windw(2)", 24, "f32")["ok"])
+
+
+class TimingTest(unittest.TestCase):
+    def run_of(self, folder):
+        run = StagesTest.run_of(self, folder, float("inf"))
+        run.o.device, run.o.masks, run.o.length, run.stage = "cuda", None, None, "time"
+        return run
+
+    def test_masks_of_each_length(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.run_of(folder)
+            for n in (128, 512, 2048):
+                self.assertLessEqual(set(stages.GALLERY), set(stages.timed_masks(run, "time", n)))
+            for stage in ("time", "peers"):
+                self.assertEqual(stages.timed_masks(run, stage, 1024), ["blockbert-2", "blockbert-3"])
+            self.assertEqual(stages.timed_masks(run, "peers", 2048), list(stages.TIMED))
+            self.assertEqual(list(stages.STAGES).index("calibrate") + 1, list(stages.STAGES).index("time"))
+
+    def one(self, run, crashes, asked):
+        """The cell of three masks, of which those in `crashes` end the process before they have a row."""
+        def peers(run, n, dtype, direction, masks, contenders):
+            asked.append(masks)
+            rows = []
+            for mask in masks:
+                if mask in crashes:
+                    return 1, "peers: ended early: illegal address", {"mma": None, "results": rows}
+                rows.append({"mask": mask, "contender": "ours", "verdict": "ok", "length": n, "dtype": dtype,
+                             "pass": direction})
+            return 0, "", {"mma": None, "results": rows}
+        with unittest.mock.patch.object(stages, "run_peers", peers):
+            return stages.peers_one(run, "cell", ["a", "b", "c"], None, 128, "bf16", "forward")
+
+    def test_a_crash_takes_no_other_mask_along_and_is_tried_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, asked = self.run_of(folder), []
+            made = self.one(run, "b", asked)
+            self.assertEqual(asked, [["a", "b", "c"], ["b"], ["c"]])
+            self.assertEqual([r["mask"] for r in made["results"]], ["a", "c"])
+            self.assertTrue(made["dead"])
+            self.assertIn("illegal address; no figures of b", made["said"])
+            run.kept.put("time", "cell", made)
+            self.assertTrue(run.kept.wrong())
+            asked.clear()
+            made = self.one(run, "", asked)
+            self.assertEqual(asked, [["b"]])
+            self.assertEqual((made["ok"], made["dead"], len(made["results"])), (True, False, 3))
+
+    def test_no_result_at_all_is_dead(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = self.run_of(folder)
+            with unittest.mock.patch.object(run, "command", lambda *words: (3, "", "peers: needs torch")):
+                made = stages.peers_one(run, "cell", ["a"], None, 128, "bf16", "forward")
+            self.assertEqual((made["ok"], made["dead"], made["results"]), (False, True, []))
+            self.assertIn("peers: needs torch", made["said"])
+
+    def script(self, path, *lines):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def test_without_torch_other_stages_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            self.script(folder / "bin/nvidia-smi", "echo Some GPU")
+            self.script(folder / "bin/ninja")
+            self.script(folder / "build/tools/maskc/maskc", """echo '{"probes": [], "path": "there"}'""")
+            (folder / "build/build.ninja").touch()
+            (folder / "torch.py").write_text("raise ImportError('hidden')\n", encoding="utf-8")
+            said = gpu_check("--build", str(folder / "build"), "--out", str(folder / "out"), "--stages",
+                             "time,peers,calibrate", PATH=f"{folder}/bin:{os.environ['PATH']}", PYTHONPATH=str(folder))
+            table = next((folder / "out").glob("*.md")).read_text(encoding="utf-8")
+        self.assertEqual(said.returncode, 3, said.stderr)
+        self.assertEqual(said.stderr.count("\n"), 1, said.stderr)
+        self.assertIn("time, peers left out: needs Python's torch and numpy", said.stderr)
+        self.assertIn("calibrate: 1 cases, 0 wrong", said.stdout)
+        for stage in ("time", "peers"):
+            self.assertIn(f"**{stage}** left out: needs Python's torch", table)
 
 
 class BertTest(unittest.TestCase):
