@@ -53,9 +53,10 @@ class Results:
         write_whole(self.path, json.dumps(finite(self.data), indent=1, sort_keys=True) + "\n")
         write_whole(self.path.with_suffix(".md"), self.table())
 
-    def leave_out(self, reasons):
-        """reasons: {stage: why it is not run this time}; an earlier reason is no longer said."""
-        self.data["left_out"] = reasons
+    def leave_out(self, asked, reasons):
+        """reasons: {stage: why it is not run}; of stages that are asked for, what was said before is forgotten."""
+        before = self.data.get("left_out", {})
+        self.data["left_out"] = {name: why for name, why in before.items() if name not in asked} | reasons
 
     def wrong(self):
         """Whether some kernel did not hold (ours, not PyTorch's), or a case came to no result."""

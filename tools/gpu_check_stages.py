@@ -271,8 +271,6 @@ sys.exit(0 if torch.cuda.is_available() else "torch sees no CUDA GPU here")
 
 def torch_missing(run):
     """Why nothing can be timed here; nothing where it can."""
-    if run.o.device != "cuda":
-        return ""
     code, _, said = run.command(sys.executable, "-c", NEEDS_TORCH)
     return (said or f"needs Python's torch: it ends with exit status {code}") if code else ""
 
@@ -336,14 +334,13 @@ def peers_one(run, name, masks, contenders, *case):
     left = [m for m in masks if m not in finished(rows)]
     bad = [r for r in rows if r["contender"].startswith("ours") and r["verdict"] != "ok"]
     if left:
-        said = f"{said or 'ended'}; no figures of {', '.join(left)}"
+        why = [r["reason"] for r in rows if r["mask"] in left and r["contender"].startswith("ours") and r.get("reason")]
+        said = f"{(why or [said or 'ended'])[0]}; no figures of {', '.join(left)}"
     return before | made | {"results": rows, "ok": not (left or bad), "dead": bool(left), "said": said}
 
 
 def timing(stage, contenders):
     def timed(run):
-        if run.o.device != "cuda":
-            raise Fatal(2, "--device emulated: nothing to time there; give --stages verify")
         cases = {}
         for dtype in ("bf16", "f32"):
             for n in run.o.length or TIMED_LENGTHS:

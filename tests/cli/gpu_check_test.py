@@ -44,7 +44,8 @@ class WordsTest(unittest.TestCase):
             self.assertIn(word, said.stdout)
 
     def test_bad_usage(self):
-        for arguments in (["--stages", "dance"], ["--budget", "0"], ["--device", "tpu"]):
+        for arguments in (["--stages", "dance"], ["--budget", "0"], ["--device", "tpu"],
+                          ["--device", "emulated", "--stages", "verify,time"]):
             self.assertEqual(gpu_check(*arguments).returncode, 2, arguments)
 
     def test_no_gpu(self):
@@ -86,7 +87,7 @@ class ResultsTest(unittest.TestCase):
         """(whether that is wrong, the table)."""
         with tempfile.TemporaryDirectory() as folder:
             kept = results.Results(pathlib.Path(folder), "x", "abc", False)
-            kept.leave_out(left_out or {})
+            kept.leave_out(["time", "peers"], left_out or {})
             kept.put(stage, "c", result)
             return kept.wrong(), kept.path.with_suffix(".md").read_text(encoding="utf-8")
 
@@ -97,6 +98,13 @@ class ResultsTest(unittest.TestCase):
             self.assertIn("no torch here", text, stage)
         self.assertTrue(self.table_of("calibrate", {"ok": False, "said": "no GPU"})[0])
         self.assertFalse(self.table_of("calibrate", {"ok": True, "made": {"probes": [], "path": "p"}})[0])
+
+    def test_reasons_of_stages_that_are_not_asked_for_stay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = results.Results(pathlib.Path(folder), "x", "abc", False)
+            kept.leave_out(["time", "peers"], {"time": "no torch", "peers": "no torch"})
+            kept.leave_out(["peers"], {})
+            self.assertEqual(kept.data["left_out"], {"time": "no torch"})
 
     def test_what_is_left_out_says_why(self):
         wrong, text = self.table_of("verify", {"ok": True}, {"time": "no torch"})

@@ -102,7 +102,8 @@ def matmul(torch, size=8192):
     return lambda: a @ b, 2 * size**3
 
 
-def timed(torch, call, flops, warm=3, repeat=9):
+def timed(torch, call, flops, warm=80, repeat=9):
+    """Warm until clocks have risen: a call takes some milliseconds."""
     times = []
     for k in range(warm + repeat):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
