@@ -115,11 +115,12 @@ class Run:
             if sys.stderr.isatty():
                 print(f"\r\033[K{self.stage} {k + 1}/{len(todo)}: {name}", end="", file=sys.stderr)
             result = cases[name]()
-            if self.stopped:
+            cut = self.stopped and not result.get("ok")  # else it was stopped when all was said
+            if cut:
                 result["dead"] = True
-            if not self.stopped or k == 0 or result.get("results"):
+            if not cut or k == 0 or result.get("results"):
                 self.kept.put(self.stage, name, result)
-            if self.stopped and k > 0:
+            if cut and k > 0:
                 return len(todo) - k
         self.say(cases)
         return 0
@@ -365,6 +366,11 @@ def calibrate_once(run):
 
 
 def calibrate(run):
+    """What was found is stored on the machine: where only the result came along it is found again."""
+    before = run.kept.stage(run.stage)
+    path = before.get("calibrate", {}).get("made", {}).get("path")
+    if path and not pathlib.Path(path).exists():
+        before.clear()
     return run.each({"calibrate": lambda: calibrate_once(run)})
 
 

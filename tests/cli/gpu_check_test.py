@@ -268,6 +268,23 @@ class TimingTest(unittest.TestCase):
             self.assertEqual(asked, [["b"]])
             self.assertEqual((made["ok"], made["dead"], len(made["results"])), (True, False, 3))
 
+    def test_calibrates_again_where_the_rates_are_gone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run, asked = self.run_of(folder), []
+            run.stage, path = "calibrate", pathlib.Path(folder) / "rates"
+
+            def command(*words):
+                asked.append(words)
+                return 0, json.dumps({"probes": [], "path": str(path)}), ""
+            path.touch()
+            with unittest.mock.patch.object(run, "command", command):
+                stages.calibrate(run)
+                stages.calibrate(run)
+                self.assertEqual(len(asked), 1)
+                path.unlink()
+                stages.calibrate(run)
+                self.assertEqual(len(asked), 2)
+
     def test_no_result_at_all_is_dead(self):
         with tempfile.TemporaryDirectory() as folder:
             run = self.run_of(folder)
