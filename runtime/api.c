@@ -53,6 +53,17 @@ static int read_features(const struct maskc_options *o, struct features *ret, st
     return 0;
 }
 
+/* What is stored for the CPU, and for the GPUs where a target is one's. */
+static int load_calibration(const struct compile_request *r, struct calibration **ret,
+                            struct error *e)
+{
+    int code = calibration_load(ret, e);
+    for (uint32_t k = 0; k < r->n_targets; k++)
+        if (r->targets[k]->kind == TARGET_CUDA)
+            return calibration_load_gpus(ret, e) || code ? -1 : 0;
+    return code;
+}
+
 static int compile_mask(const struct mask *m, const struct maskc_options *o,
                         struct maskc_bytes *ret, struct error *e)
 {
@@ -67,8 +78,10 @@ static int compile_mask(const struct mask *m, const struct maskc_options *o,
                         ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
         return -1;
     if (!o->machine || !strcmp(o->machine, CALIBRATED))
-        if (calibration_load(&stored, &unreadable) < 0 && o->machine)
+        if (load_calibration(&r, &stored, &unreadable) < 0 && o->machine) {
+            calibration_destroy(stored);
             return error_set(e, ERROR_INPUT, "%s", unreadable.text);
+        }
     r.calibration = stored;
     r.cache = cache_open(o->cache_dir);
     int result = kernel_compile(&r, &bytes, &size, e);

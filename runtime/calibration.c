@@ -5,6 +5,7 @@
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/cuda_driver.h"
 #include <cpuid.h>
 #include <errno.h>
 #include <jansson.h>
@@ -19,7 +20,7 @@ enum { VERSION = 2 };
 
 /* ---- whose ---- */
 
-char *calibration_identity(void)
+static char *cpu_identity(void)
 {
     unsigned brand[13] = {0}, a = 0, b, c, d;
     char *ret;
@@ -35,10 +36,33 @@ char *calibration_identity(void)
     return ret;
 }
 
-char *calibration_path(void)
+static char *gpu_identity(int gpu)
+{
+    struct cuda_gpu g = {.name = ""};
+    const char *target = cuda_describe(gpu, &g, NULL) ? NULL : machine_cuda_target(gpu);
+    char *ret;
+    if (asprintf(&ret, "%s, compute capability %d.%d; %s", g.name, g.capability / 10,
+                 g.capability % 10, target ? target : "no target") < 0)
+        ret = memory_text("");
+    return ret;
+}
+
+char *calibration_identity(int whose)
+{
+    return whose == CALIBRATION_CPU ? cpu_identity() : gpu_identity(whose);
+}
+
+uint32_t calibration_workers(int gpu)
+{
+    enum { STRIPS = 4 }; /* of a processor at a time */
+    struct cuda_gpu g;
+    return cuda_describe(gpu, &g, NULL) ? 0 : STRIPS * (uint32_t)g.processors;
+}
+
+char *calibration_path(int whose)
 {
     struct cache *cache = cache_open(NULL);
-    char *identity = calibration_identity(), *ret = NULL;
+    char *identity = calibration_identity(whose), *ret = NULL;
     struct cache_key key = cache_key(identity, strlen(identity));
     if (!*cache_directory(cache) ||
         asprintf(&ret, "%s/calibration-%016llx.json", cache_directory(cache),
@@ -52,22 +76,25 @@ char *calibration_path(void)
 /* ---- the struct ---- */
 
 void calibration_add(struct calibration *c, const struct machine *row,
-                     const struct machine *measured)
+                     const struct target *target, const struct machine *measured)
 {
-    if (c->count == CALIBRATION_ROWS)
-        return;
-    struct calibrated *r = &c->row[c->count++];
-    r->row = row;
-    r->machine = *measured;
-    snprintf(r->name, sizeof r->name, "%s (%s)", row->name, CALIBRATED);
+    if (c->count < CALIBRATION_ROWS) {
+        struct calibrated *r = &c->row[c->count++];
+        r->row = row;
+        r->target = target;
+        r->machine = *measured;
+        snprintf(r->name, sizeof r->name, "%s (%s)", row->name, CALIBRATED);
+    }
     for (uint32_t k = 0; k < c->count; k++)
         c->row[k].machine.name = c->row[k].name;
 }
 
-const struct machine *calibration_machine(const struct calibration *c, const char *row)
+const struct machine *calibration_machine(const struct calibration *c, const char *row,
+                                          const struct target *target)
 {
+    const struct target *own = target && target->kind == TARGET_CUDA ? target : NULL;
     for (uint32_t k = 0; c && k < c->count; k++)
-        if (!strcmp(c->row[k].row->name, row))
+        if (c->row[k].target == own && !strcmp(c->row[k].row->name, row))
             return &c->row[k].machine;
     return NULL;
 }
@@ -78,7 +105,7 @@ void calibration_destroy(struct calibration *c)
 }
 
 const struct machine *machine_named(const char *name, const struct calibration *c,
-                                    struct error *e)
+                                    const struct target *target, struct error *e)
 {
     char row[32];
     snprintf(row, sizeof row, "%s", name);
@@ -86,8 +113,21 @@ const struct machine *machine_named(const char *name, const struct calibration *
     if (!suffix)
         return machine_find(name, e);
     *suffix = 0;
-    const struct machine *stored = calibration_machine(c, row);
+    const struct machine *stored = calibration_machine(c, row, target);
     return stored ? stored : machine_find(row, e);
+}
+
+/* Does this CPU run the target, or has a GPU here it for its own? The driver is asked only where nothing
+   else says so. */
+static bool is_here(const struct target *t)
+{
+    const struct cuda_driver *d = t->kind == TARGET_CUDA ? cuda_driver() : NULL;
+    for (int k = 0; d && !d->problem[0] && k < d->devices; k++) {
+        const char *own = machine_cuda_target(k);
+        if (own && !strcmp(own, t->name))
+            return true;
+    }
+    return t->kind == TARGET_CPU && machine_runs(t->name);
 }
 
 const struct machine *machine_choose(const char *asked, const struct calibration *c,
@@ -95,13 +135,16 @@ const struct machine *machine_choose(const char *asked, const struct calibration
                                      struct error *e)
 {
     const char *own = target_machine(t, f);
-    bool here = t->kind == TARGET_CPU && machine_runs(t->name);
-    const struct machine *stored = here ? calibration_machine(c, own) : NULL;
+    const struct machine *stored = calibration_machine(c, own, t);
+    if (t->kind == TARGET_CPU && !machine_runs(t->name))
+        stored = NULL;
     if (asked && !strcmp(asked, CALIBRATED)) {
-        if (here && !stored)
-            error_set(e, ERROR_INPUT,
-                      "no calibration of this machine is stored: run maskc calibrate");
-        return here ? stored : machine_find(own, e);
+        if (stored || !is_here(t))
+            return stored ? stored : machine_find(own, e);
+        error_set(e, ERROR_INPUT,
+                  "no calibration of this machine is stored: run maskc calibrate%s",
+                  t->kind == TARGET_CUDA ? " --device cuda" : "");
+        return NULL;
     }
     const struct machine *named = asked ? machine_find(asked, e) : NULL;
     if (asked && !named)
@@ -161,17 +204,29 @@ static json_t *machine_json(const struct calibrated *r)
     return j;
 }
 
-json_t *calibration_json(const struct calibration *c)
+static json_t *ceilings_json(const struct calibration *c)
 {
     struct ceilings ceilings = c->ceilings;
-    char *identity = calibration_identity();
-    json_t *j = json_object(), *list = json_array(), *peaks = json_object();
-    json_object_set_new(j, "calibration", json_integer(VERSION));
-    json_object_set_new(j, "cpu", json_string(identity));
+    json_t *peaks = json_object();
     for (int k = 0; k < CEILING_FIELDS; k++)
         json_object_set_new(peaks, ceiling_fields[k].name,
                             json_real(*field(&ceilings, ceiling_fields[k].at)));
-    json_object_set_new(j, "ceilings", peaks);
+    return peaks;
+}
+
+static const char *owner_key(int whose)
+{
+    return whose == CALIBRATION_CPU ? "cpu" : "gpu";
+}
+
+json_t *calibration_json(const struct calibration *c, int whose)
+{
+    char *identity = calibration_identity(whose);
+    json_t *j = json_object(), *list = json_array();
+    json_object_set_new(j, "calibration", json_integer(VERSION));
+    json_object_set_new(j, owner_key(whose), json_string(identity));
+    if (whose == CALIBRATION_CPU)
+        json_object_set_new(j, "ceilings", ceilings_json(c));
     for (uint32_t k = 0; k < c->count; k++)
         json_array_append_new(list, machine_json(&c->row[k]));
     json_object_set_new(j, "machines", list);
@@ -181,7 +236,7 @@ json_t *calibration_json(const struct calibration *c)
 
 int calibration_prepare(struct error *e)
 {
-    char *path = calibration_path(), *slash = strrchr(path, '/');
+    char *path = calibration_path(CALIBRATION_CPU), *slash = strrchr(path, '/');
     int code = 0;
     if (!slash) {
         code =
@@ -196,12 +251,12 @@ int calibration_prepare(struct error *e)
     return code;
 }
 
-int calibration_save(const struct calibration *c, struct error *e)
+int calibration_save(const struct calibration *c, int whose, struct error *e)
 {
     if (calibration_prepare(e))
         return -1;
-    char *path = calibration_path();
-    json_t *j = calibration_json(c);
+    char *path = calibration_path(whose);
+    json_t *j = calibration_json(c, whose);
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     int code = file_write(path, text, strlen(text), e);
     json_decref(j);
@@ -220,17 +275,20 @@ static bool read_number(const json_t *object, const char *name, double limit, do
     return isfinite(*ret) && *ret >= 0 && *ret <= limit;
 }
 
-static bool read_machine(const json_t *j, struct calibration *c)
+static bool read_machine(const json_t *j, int whose, struct calibration *c)
 {
     struct error unknown;
     const char *name = json_string_value(json_object_get(j, "machine"));
     const struct machine *row = name ? machine_find(name, &unknown) : NULL;
-    if (!row || row->kind != TARGET_CPU)
+    const char *own = whose == CALIBRATION_CPU ? NULL : machine_cuda_target(whose);
+    const struct target *target = own ? target_find(own, &unknown) : NULL;
+    if (!row || row->kind != (target ? TARGET_CUDA : TARGET_CPU))
         return false;
     struct machine m = *row;
+    m.workers = target ? calibration_workers(whose) : row->workers;
     for (int k = 0; k < MACHINE_FIELDS; k++) {
-        double *to = field(&m, machine_fields[k].at);
-        if (!read_number(j, machine_fields[k].name, 1e18, to) || *to == 0)
+        double *to = field(&m, machine_fields[k].at), table = *to;
+        if (!read_number(j, machine_fields[k].name, 1e18, to) || (*to == 0) != (table == 0))
             return false;
     }
     for (int pass = 0; pass < PASSES; pass++)
@@ -238,49 +296,61 @@ static bool read_machine(const json_t *j, struct calibration *c)
             if (!read_number(json_object_get(j, pass_names[pass]), rate_names[k], 1,
                              &m.rate[pass][k]))
                 return false;
-    calibration_add(c, row, &m);
+    calibration_add(c, row, target, &m);
     return true;
 }
 
-/* 1: read; 0: another CPU's; -1: not a calibration. */
-static int read_json(const json_t *j, struct calibration *c)
+static bool read_ceilings(const json_t *j, struct calibration *c)
 {
-    const char *cpu = json_string_value(json_object_get(j, "cpu"));
+    for (int k = 0; k < CEILING_FIELDS; k++)
+        if (!read_number(j, ceiling_fields[k].name, 1e18,
+                         field(&c->ceilings, ceiling_fields[k].at)))
+            return false;
+    return true;
+}
+
+/* 1: read; 0: another CPU's or GPU's; -1: not a calibration. */
+static int read_json(const json_t *j, int whose, struct calibration *c)
+{
+    const char *name = json_string_value(json_object_get(j, owner_key(whose)));
     const json_t *list = json_object_get(j, "machines");
-    char *identity = calibration_identity();
-    bool ours = cpu && !strcmp(cpu, identity);
+    char *identity = calibration_identity(whose);
+    bool ours = name && !strcmp(name, identity);
     free(identity);
-    if (json_integer_value(json_object_get(j, "calibration")) != VERSION || !cpu)
+    if (json_integer_value(json_object_get(j, "calibration")) != VERSION || !name)
         return -1;
     if (!ours)
         return 0;
-    for (int k = 0; k < CEILING_FIELDS; k++)
-        if (!read_number(json_object_get(j, "ceilings"), ceiling_fields[k].name, 1e18,
-                         field(&c->ceilings, ceiling_fields[k].at)))
-            return -1;
+    if (whose == CALIBRATION_CPU && !read_ceilings(json_object_get(j, "ceilings"), c))
+        return -1;
     if (!json_array_size(list) || json_array_size(list) > CALIBRATION_ROWS)
         return -1;
     for (size_t k = 0; k < json_array_size(list); k++)
-        if (!read_machine(json_array_get(list, k), c))
+        if (!read_machine(json_array_get(list, k), whose, c))
             return -1;
     return 1;
 }
 
-static int read_file(const char *path, struct calibration **ret, struct error *e)
+/* Adds to *c, which is a new one where it was null, or leaves it as it is. */
+static int read_file(const char *path, int whose, struct calibration **c, struct error *e)
 {
     struct file f = {0};
     if (file_open(path, &f, e))
         return -1;
     json_error_t why;
     json_t *j = json_loadb((const char *)f.bytes, f.size, JSON_REJECT_DUPLICATES, &why);
-    struct calibration *c = memory_new(1, sizeof *c);
-    int found = j ? read_json(j, c) : -1;
+    struct calibration *more = memory_new(1, sizeof *more);
+    if (*c)
+        *more = **c;
+    int found = j ? read_json(j, whose, more) : -1;
     json_decref(j);
     file_close(&f);
-    if (found > 0)
-        *ret = c;
-    else
-        free(c);
+    if (found > 0) {
+        struct calibration *before = *c;
+        *c = more;
+        more = before;
+    }
+    free(more);
     return found < 0 ? error_set(e, ERROR_INPUT,
                                  "%s: not a calibration of this version of maskc; run maskc "
                                  "calibrate again, or remove it",
@@ -288,11 +358,27 @@ static int read_file(const char *path, struct calibration **ret, struct error *e
                      : 0;
 }
 
+static int load(int whose, struct calibration **c, struct error *e)
+{
+    char *path = calibration_path(whose);
+    int code = *path && !access(path, F_OK) ? read_file(path, whose, c, e) : 0;
+    free(path);
+    return code;
+}
+
 int calibration_load(struct calibration **ret, struct error *e)
 {
-    char *path = calibration_path();
     *ret = NULL;
-    int code = *path && !access(path, F_OK) ? read_file(path, ret, e) : 0;
-    free(path);
+    return load(CALIBRATION_CPU, ret, e);
+}
+
+/* Of several GPUs with one target the first is the one that plans are made for. */
+int calibration_load_gpus(struct calibration **c, struct error *e)
+{
+    const struct cuda_driver *d = cuda_driver();
+    int code = 0;
+    for (int k = 0; !d->problem[0] && k < d->devices; k++)
+        if (machine_cuda_target(k) && load(k, c, e))
+            code = -1;
     return code;
 }

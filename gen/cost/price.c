@@ -98,6 +98,11 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
 
 /* A block of tall strips has the share of two in what a processor does, but begins no sooner. What is
    brought for a strip so serves twice the rows: of bytes from the second cache R rows do R FLOP each. */
+static double tall_share(const struct features *f, int unit)
+{
+    return !f->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM ? 1 : 0.5;
+}
+
 struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s)
 {
     double scale[SCALES], price[UNITS] = {0};
@@ -106,8 +111,8 @@ struct price price_make(const struct machine *m, enum machine_pass pass, struct 
         price[terms[k].unit] += m->rate[pass][terms[k].rate] * scale[terms[k].scale];
     if (m->rate[pass][RATE_LINE_ENTRY] <= 0) /* no lines here, at any price */
         price[UNIT_WALK] = 0;
-    for (int k = 0; k < UNITS && s.features->tall; k++)
-        price[k] *= k == UNIT_ITEM || k == UNIT_ROW_ITEM ? 1 : 0.5;
+    for (int k = 0; k < UNITS; k++)
+        price[k] *= tall_share(s.features, k);
     struct price ret;
     memcpy(&ret, price, sizeof ret);
     return ret;
@@ -146,7 +151,8 @@ void effort_terms(const struct machine *m, struct price_shape s, const struct ef
     make_scales(m, s, scale);
     memset(ret, 0, RATES * sizeof *ret);
     for (int k = 0; k < TERMS; k++)
-        ret[terms[k].rate] += e->count[terms[k].unit] * scale[terms[k].scale];
+        ret[terms[k].rate] += e->count[terms[k].unit] * scale[terms[k].scale] *
+                              tall_share(s.features, terms[k].unit);
 }
 
 double line_entries(uint32_t rows, double cells, double lines)

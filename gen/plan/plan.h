@@ -112,6 +112,12 @@ double plan_floor(const struct plan *p, bool backward, uint32_t layer, uint32_t 
 struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t layer,
                           uint32_t batch, uint32_t workers);
 
+/* What its seconds on one worker are multiplied with to be those of all: 1 / workers where items come out
+   even, more where they do not. And the launches that a pass counts as. */
+double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer, uint32_t batch,
+                   uint32_t threads);
+double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t layer);
+
 /* The views: text (golden, deterministic), and the contract's JSON. */
 void plan_print(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out);
 json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads);

@@ -166,20 +166,30 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
 }
 
 /* Items are handed out by what they cost forward; another pass over them costs in proportion. */
-static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
-                           uint32_t batch, uint32_t threads)
+double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer, uint32_t batch,
+                   uint32_t threads)
 {
-    uint32_t workers = predict_workers(p, threads);
     const struct plan_pass *t = pass_of(p, pass);
     double items = 0;
     for (uint64_t k = t->layer_work[layer][0], end = k + t->layer_work[layer][1]; k < end; k++)
         items += t->items[t->work[k].item].cost * 1e-9;
+    return span(t, layer, batch, predict_workers(p, threads)) / (items * batch);
+}
+
+double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t layer)
+{
+    return pass_of(p, pass)->layer_work[layer][2] ? 1 + LATE_LAUNCH : 1;
+}
+
+static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                           uint32_t batch, uint32_t threads)
+{
+    uint32_t workers = predict_workers(p, threads);
     struct effort e = plan_effort(p, pass, layer, batch, workers);
     double stream = e.count[UNIT_STREAM] * p->price[pass].stream;
-    double uneven = span(t, layer, batch, workers) * workers / (items * batch);
-    double launches = t->layer_work[layer][2] ? 1 + LATE_LAUNCH : 1;
+    double uneven = plan_spread(p, pass, layer, batch, threads) * workers;
     return ((price_of(&p->price[pass], &e) - stream) * uneven + stream) / workers +
-           launches * p->machine->launch;
+           plan_launches(p, pass, layer) * p->machine->launch;
 }
 
 static bool is_backward(const struct plan *p, bool backward)

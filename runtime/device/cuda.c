@@ -110,13 +110,11 @@ static void describe(struct text *out)
 {
     const struct cuda_driver *d = cuda_driver();
     for (int k = 0; k < d->devices; k++) {
-        char name[128] = "";
-        cu_device device = 0;
-        if (d->cuDeviceGet(&device, k) || d->cuDeviceGetName(name, sizeof name, device))
+        struct cuda_gpu gpu;
+        if (cuda_describe(k, &gpu, NULL))
             continue;
-        int sm = capability(device);
-        text_add(out, "%s%d: %s, compute capability %d.%d", k ? "; " : "", k, name, sm / 10,
-                 sm % 10);
+        text_add(out, "%s%d: %s, compute capability %d.%d", k ? "; " : "", k, gpu.name,
+                 gpu.capability / 10, gpu.capability % 10);
     }
     text_add(out, " (driver for CUDA %d.%d)", d->version / 1000, d->version % 1000 / 10);
 }

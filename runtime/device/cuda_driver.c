@@ -89,3 +89,18 @@ int cuda_attribute(int attribute, cu_device device)
     int value = 0;
     return cuda_driver()->cuDeviceGetAttribute(&value, attribute, device) ? 0 : value;
 }
+
+int cuda_describe(int ordinal, struct cuda_gpu *ret, struct error *e)
+{
+    const struct cuda_driver *d = cuda_driver();
+    cu_device device = 0;
+    if (cuda_must_have(ordinal, e) ||
+        cuda_check(d->cuDeviceGet(&device, ordinal), "cuDeviceGet", e) ||
+        cuda_check(d->cuDeviceGetName(ret->name, sizeof ret->name, device), "cuDeviceGetName",
+                   e))
+        return -1;
+    ret->capability = 10 * cuda_attribute(CU_COMPUTE_CAPABILITY_MAJOR, device) +
+                      cuda_attribute(CU_COMPUTE_CAPABILITY_MINOR, device);
+    ret->processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, device);
+    return 0;
+}

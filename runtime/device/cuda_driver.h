@@ -23,3 +23,12 @@ int cuda_must_have(int ordinal, struct error *e);
 
 /* A device's attribute, or 0. */
 int cuda_attribute(int attribute, cu_device device);
+
+/* A GPU as a person knows it. */
+struct cuda_gpu {
+    char name[128];
+    int capability; /* 90: 9.0 */
+    int processors;
+};
+int cuda_describe(int ordinal, struct cuda_gpu *ret,
+                  struct error *e); /* 0, or -1 with *e set */

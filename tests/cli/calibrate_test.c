@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc calibrate, and who uses what it stores: in a folder of this test's own, with as few runs as it
-   takes. */
+   takes; of a GPU with a driver and a compiler that only seem to be ones. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
+#include <dlfcn.h>
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,8 @@
 /* after the standard ones */
 #include <cmocka.h>
 
-static char path[4096]; /* of the stored calibration */
+static char path[4096];  /* of the stored calibration */
+static char fakes[4096]; /* the folder of the driver and the compiler */
 
 /* What plan says that it was made for. */
 static void check_machine(const char *options, const char *expected, bool whole)
@@ -155,7 +157,10 @@ static void test_damage(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    check_failure("calibrate --device cuda", 2, "--device cuda");
+    check_failure("calibrate --device emulated", 2, "--device emulated");
+    check_failure("calibrate --device gpu", 2, "unknown device");
+    if (!dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL))
+        check_failure("calibrate --device cuda", 3, "no NVIDIA driver");
     struct outcome o =
         shell_run("XDG_CACHE_HOME=/proc/nonexistent", "calibrate --seconds 0.01");
     assert_int_equal(o.code, 2);
@@ -163,15 +168,117 @@ static void test_refused(void **state)
     outcome_finish(&o);
 }
 
+/* ---- a GPU ---- */
+
+/* One that takes PTX, which nobody reads. */
+static void begin_gpu(void)
+{
+    char compiler[sizeof fakes + 32];
+    snprintf(compiler, sizeof compiler, "%s/libnvrtc.so", fakes);
+    setenv("LD_LIBRARY_PATH", fakes, 1);
+    setenv("MASKC_NVRTC", compiler, 1);
+    setenv("MASKC_TEST_CAPABILITY", "110", 1);
+}
+
+static void end_gpu(void)
+{
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("MASKC_NVRTC");
+    unsetenv("MASKC_TEST_CAPABILITY");
+}
+
+static const char *text_of(const json_t *j, const char *key)
+{
+    return json_string_value(json_object_get(j, key));
+}
+
+static void check_probe(const json_t *probe)
+{
+    assert_non_null(text_of(probe, "machine"));
+    assert_non_null(text_of(probe, "probe"));
+    assert_non_null(text_of(probe, "lowering"));
+    assert_non_null(text_of(probe, "pass"));
+    assert_true(json_number_value(json_object_get(probe, "measured_s")) > 0);
+    assert_true(json_number_value(json_object_get(probe, "fitted_s")) > 0);
+}
+
+static void test_gpu(void **state)
+{
+    (void)state;
+    begin_gpu();
+    check_machine("--target cuda", "a100", true); /* before */
+    check_failure("plan star -n 96 --target cuda --machine calibrated", 2,
+                  "maskc calibrate --device cuda");
+    check_failure("calibrate --device cuda --soft bias", 2, "--soft");
+    check_failure("calibrate --device cuda:2", 3, "no cuda:2");
+    json_t *j = shell_json("calibrate --device cuda --seconds 0.01 --json", 0);
+    const json_t *list = json_object_get(j, "machines");
+    snprintf(path, sizeof path, "%s", text_of(j, "path"));
+    assert_string_equal(text_of(j, "gpu"), "Fake 0, compute capability 11.0; compute_80");
+    assert_int_equal(json_array_size(list), 2);
+    assert_string_equal(text_of(json_array_get(list, 0), "machine"), "a100");
+    assert_string_equal(text_of(json_array_get(list, 1), "machine"), "a100-mma");
+    list = json_object_get(j, "probes");
+    assert_true(json_array_size(list) > 150);
+    for (size_t k = 0; k < json_array_size(list); k++)
+        check_probe(json_array_get(list, k));
+    json_decref(j);
+    shell_says("calibrate --device cuda --seconds 0.01 --table",
+               "{\"a100-mma\", TARGET_CUDA, ");
+    end_gpu();
+}
+
+/* Of the GPU's own target alone, where that GPU is, and beside what is stored of the CPU. */
+static void test_gpu_use(void **state)
+{
+    (void)state;
+    check_machine("--target compute_80", "a100", true);
+    begin_gpu();
+    check_machine("--target cuda", "a100 (calibrated)", true);
+    check_machine("--target compute_80 --machine calibrated", "a100 (calibrated)", true);
+    check_machine("--target cuda --dtype bf16", "a100-mma (calibrated)", true);
+    check_machine("--target cuda --machine a100", "a100", true);
+    check_machine("--target sm_80", "a100", true);
+    check_machine("--target x86-64-v2", "x86-sse (calibrated)", true);
+    shell_says("compile star -n 96 --target cuda -o gpu.mkb", "gpu.mkb");
+    json_t *j = shell_json("bench gpu.mkb --seconds 0.01 --json", 0);
+    assert_string_equal(text_of(json_array_get(json_object_get(j, "results"), 0), "machine"),
+                        "a100 (calibrated)");
+    json_decref(j);
+    setenv("MASKC_TEST_CAPABILITY", "120", 1); /* another GPU */
+    check_machine("--target cuda", "h100", true);
+    end_gpu();
+}
+
+static void test_gpu_damage(void **state)
+{
+    (void)state;
+    begin_gpu();
+    write_text("{");
+    check_failure("plan star -n 96 --target cuda --machine calibrated", 2, path);
+    struct outcome o = shell_run("", "plan star -n 96 --target cuda,x86-64-v2");
+    assert_int_equal(o.code, 0);
+    assert_non_null(strstr(o.err, path));
+    assert_non_null(strstr(o.err, "ignored"));
+    assert_non_null(strstr(o.out, " on a100:"));
+    outcome_finish(&o);
+    check_machine("--target x86-64-v2", "x86-sse (calibrated)", true);
+    end_gpu();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calibrate), cmocka_unit_test(test_use),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_gpu),
+        cmocka_unit_test(test_gpu_use),   cmocka_unit_test(test_gpu_damage),
     };
-    if (argc != 2)
-        return fputs("usage: calibrate_test MASKC\n", stderr), 2;
+    if (argc != 3 || !realpath(argv[2], fakes))
+        return fputs("usage: calibrate_test MASKC FOLDER, where the fake libcuda.so.1 and "
+                     "libnvrtc.so are\n",
+                     stderr),
+               2;
     shell_start(argv[1]);
     int code = cmocka_run_group_tests(tests, NULL, NULL);
     shell_stop();

@@ -31,20 +31,30 @@ static struct effort some_effort(uint32_t *state)
     return e;
 }
 
-static void test_terms(void **state)
+static void check_terms(struct price_shape s)
 {
-    (void)state;
     uint32_t random = 1;
     for (const struct machine *m = machines; m->name; m++)
         for (int pass = 0; pass < PASSES; pass++) {
             struct effort e = some_effort(&random);
-            struct price p = price_make(m, (enum machine_pass)pass, shape);
+            struct price p = price_make(m, (enum machine_pass)pass, s);
             struct fit_row row = {.seconds = 1};
-            effort_terms(m, shape, &e, row.term);
+            effort_terms(m, s, &e, row.term);
             double seconds = price_of(&p, &e);
             assert_true(seconds > 0);
             assert_true(fabs(fit_seconds(&row, m->rate[pass]) / seconds - 1) < 1e-12);
         }
+}
+
+/* Also in tall strips, whose blocks share otherwise in what a processor does. */
+static void test_terms(void **state)
+{
+    (void)state;
+    struct features f = features;
+    struct price_shape tall = {&f, &targets[0], 2048, 12};
+    f.tall = true;
+    check_terms(shape);
+    check_terms(tall);
 }
 
 /* A soft mask costs on every machine and in each pass, but brings no lines where there are none. */

@@ -11,6 +11,14 @@
 
 __attribute__((visibility("default"))) struct fake fake_driver = {.capability = 86};
 
+/* For programs that cannot look for the symbol. */
+__attribute__((constructor)) static void read_capability(void)
+{
+    const char *given = getenv("MASKC_TEST_CAPABILITY");
+    if (given)
+        fake_driver.capability = atoi(given);
+}
+
 #define FAKE_GPU fake_driver
 #define FAKE_CAPABILITY(device) \
     (device && fake_driver.second ? fake_driver.second : fake_driver.capability)

@@ -67,7 +67,7 @@ static void bend_all(struct calibration *c, enum rest rest)
         struct machine bent = *m;
         bend(&bent, rest);
         if (m->kind == TARGET_CPU)
-            calibration_add(c, m, &bent);
+            calibration_add(c, m, NULL, &bent);
     }
 }
 

@@ -60,10 +60,10 @@ static int predict(const struct maskc_kernel *k, const struct problem *p, uint32
                    struct error *e)
 {
     const struct artifact *a = k->artifact;
+    const struct target *target = target_find(k->target->name, e);
     const struct machine *machine =
-        machine_named(a->plan[k->target->plan].machine, calibration, e);
-    const struct target *target = machine ? target_find(k->target->name, e) : NULL;
-    struct plan *plan = target ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
+        target ? machine_named(a->plan[k->target->plan].machine, calibration, target, e) : NULL;
+    struct plan *plan = machine ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
     if (!plan)
         return -1;
     snprintf(r->machine, sizeof r->machine, "%s", machine->name);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc calibrate: measures this CPU with our own kernels, fits the rates of its rows of the machine
-   table to what came out, and stores them for later plans. */
+/* maskc calibrate: measures this CPU, or a GPU, with our own kernels, fits the rates of its rows of the
+   machine table to what came out, and stores them for later plans. */
 #include "gen/cost/fit.h"
 #include "masks/base/memory.h"
 #include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/cuda_driver.h"
+#include "runtime/device/device.h"
 #include "tools/maskc/ceiling.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/probe.h"
@@ -14,6 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* What is measured. */
+struct subject {
+    const char *device; /* "cpu", "cuda", "cuda:1" */
+    int whose;          /* CALIBRATION_CPU, or the GPU's number */
+    enum abi_soft soft;
+    struct cache *cache;
+};
 
 /* One row of the table, fitted. */
 struct fitted {
@@ -34,13 +44,15 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
     free(rows);
 }
 
-static void begin_row(struct fitted *f, const struct target *t, enum abi_soft soft,
-                      struct cache *cache)
+static void begin_row(struct fitted *f, const struct target *t, const struct subject *s)
 {
     const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
     f->machine = *f->row;
-    f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
-    f->probes = probes_new(&f->machine, t, f->dtype, soft, cache);
+    if (s->whose == CALIBRATION_CPU)
+        f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
+    else
+        f->machine.workers = calibration_workers(s->whose);
+    f->probes = probes_new(&f->machine, t, f->dtype, s->soft, s->device, s->cache);
     f->count = probes_count(f->probes);
     f->time = probes_times(f->probes);
 }
@@ -51,6 +63,8 @@ static int fit_row(struct fitted *f, double seconds, struct error *e)
         return -1;
     for (int pass = 0; pass < PASSES; pass++)
         fit_pass(f, (enum machine_pass)pass);
+    if (f->row->kind == TARGET_CUDA)
+        f->machine.launch = probes_launch(f->probes);
     return 0;
 }
 
@@ -110,8 +124,9 @@ static void print_rates(const struct fitted *f)
 static void print_row(const struct machine *m, const char *name)
 {
     enum { LINE = 10 }; /* rates in a line */
-    printf("    {\"%s\", TARGET_CPU, %.3g, %.3g, %.3g, %.3g, %.3g, %.3g, %u, {\n", name,
-           m->flops, m->exps, m->bytes, m->cache_bytes, m->cache, m->launch, m->workers);
+    printf("    {\"%s\", %s, %.3g, %.3g, %.3g, %.3g, %.3g, %.3g, %u, {\n", name,
+           m->kind == TARGET_CUDA ? "TARGET_CUDA" : "TARGET_CPU", m->flops, m->exps, m->bytes,
+           m->cache_bytes, m->cache, m->launch, m->workers);
     for (int pass = 0; pass < PASSES; pass++)
         for (int k = 0; k < RATES; k++)
             printf("%s%9.3g%s",
@@ -135,9 +150,9 @@ static json_t *probe_json(const struct fitted *f, uint32_t k, int pass)
 }
 
 static void print_json(const struct calibration *c, const struct fitted *f, uint32_t count,
-                       const char *path)
+                       int whose, const char *path)
 {
-    json_t *j = calibration_json(c), *list = json_array();
+    json_t *j = calibration_json(c, whose), *list = json_array();
     for (uint32_t r = 0; r < count; r++)
         for (uint32_t k = 0; k < f[r].count; k++)
             for (int pass = 0; pass < PASSES; pass++)
@@ -148,18 +163,19 @@ static void print_json(const struct calibration *c, const struct fitted *f, uint
 }
 
 static void print(const struct options *o, const struct calibration *c, const struct fitted *f,
-                  uint32_t count)
+                  uint32_t count, int whose)
 {
-    char *path = calibration_path();
+    char *path = calibration_path(whose);
     if (o->json) {
-        print_json(c, f, count, path);
+        print_json(c, f, count, whose, path);
     } else if (o->table) {
         for (uint32_t k = 0; k < count; k++)
             print_row(&f[k].machine, f[k].row->name);
     } else {
-        char *identity = calibration_identity();
+        char *identity = calibration_identity(whose);
         printf("%s\n", identity);
-        print_ceilings(&c->ceilings, f);
+        if (whose == CALIBRATION_CPU)
+            print_ceilings(&c->ceilings, f);
         for (uint32_t k = 0; k < count; k++)
             print_rates(&f[k]);
         printf("\nstored in %s\n", path);
@@ -180,13 +196,13 @@ static void add_others(struct calibration *c, const struct fitted *f)
                    fit_seconds(&f->time[k].row[PASS_FORWARD], f->row->rate[PASS_FORWARD]));
     double factor = exp(sum / f->count);
     for (const struct machine *row = machines; row->name; row++) {
-        if (row->kind != TARGET_CPU || calibration_machine(c, row->name))
+        if (row->kind != TARGET_CPU || calibration_machine(c, row->name, NULL))
             continue;
         struct machine m = *row;
         for (int pass = 0; pass < PASSES; pass++)
             for (int k = 0; k < RATES; k++)
                 m.rate[pass][k] *= factor;
-        calibration_add(c, row, &m);
+        calibration_add(c, row, NULL, &m);
     }
 }
 
@@ -200,66 +216,118 @@ static void set_ceilings(struct machine *m, const struct ceilings *c, bool matri
 
 enum { ROWS = 2 };
 
+static const struct target *target_of(const struct subject *s, const struct features *f)
+{
+    return target_find(s->whose == CALIBRATION_CPU ? machine_cpu_target(f)
+                                                   : machine_cuda_target(s->whose),
+                       NULL);
+}
+
 /* f32, and bf16 where a matrix unit takes it: all other kernels go by one of the two. */
-static uint32_t begin_rows(struct fitted f[ROWS], enum abi_soft soft, struct cache *cache,
-                           struct error *e)
+static uint32_t begin_rows(struct fitted f[ROWS], const struct subject *s, struct error *e)
 {
     static const enum abi_dtype dtypes[ROWS] = {ABI_F32, ABI_BF16};
     uint32_t count = 0;
     for (int k = 0; k < ROWS; k++) {
         struct features features = {.dtype = dtypes[k], .head_dim = 64, .backward = true};
-        const struct target *t = target_find(machine_cpu_target(&features), e);
+        const struct target *t = target_of(s, &features);
         if (k && !target_matrix(t, &features))
             break;
         f[count].row = machine_find(target_machine(t, &features), e);
         f[count].dtype = dtypes[k];
-        begin_row(&f[count++], t, soft, cache);
+        begin_row(&f[count++], t, s);
     }
     return count;
 }
 
-static int measure(struct calibration *c, struct fitted *f, uint32_t count, double seconds,
-                   struct error *e)
+static int measure_cpu(struct calibration *c, struct fitted *f, uint32_t count, double seconds,
+                       struct error *e)
 {
-    struct probes *list[ROWS];
-    for (uint32_t k = 0; k < count; k++)
-        list[k] = f[k].probes;
-    if (probes_open(list, count, e))
-        return -1;
     progress_show("peaks");
     c->ceilings = ceilings_measure(target_find(machine_cpu_target(NULL), e));
     for (uint32_t k = 0; k < count; k++) {
         if (fit_row(&f[k], seconds / ROWS, e))
             return -1;
         set_ceilings(&f[k].machine, &c->ceilings, f[k].dtype != ABI_F32);
-        calibration_add(c, f[k].row, &f[k].machine);
+        calibration_add(c, f[k].row, NULL, &f[k].machine);
     }
     add_others(c, f);
     return 0;
 }
 
+/* Its peaks stay the table's. */
+static int measure_gpu(struct calibration *c, struct fitted *f, uint32_t count,
+                       const struct subject *s, double seconds, struct error *e)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        if (fit_row(&f[k], seconds / ROWS, e))
+            return -1;
+        calibration_add(c, f[k].row, target_of(s, NULL), &f[k].machine);
+    }
+    return 0;
+}
+
+static int measure(struct calibration *c, struct fitted *f, uint32_t count,
+                   const struct subject *s, double seconds, struct error *e)
+{
+    struct probes *list[ROWS];
+    for (uint32_t k = 0; k < count; k++)
+        list[k] = f[k].probes;
+    if (probes_open(list, count, e))
+        return -1;
+    return s->whose == CALIBRATION_CPU ? measure_cpu(c, f, count, seconds, e)
+                                       : measure_gpu(c, f, count, s, seconds, e);
+}
+
+static int find_gpu(struct subject *s, struct error *e)
+{
+    struct cuda_gpu gpu;
+    if (s->soft)
+        return error_set(e, ERROR_INPUT,
+                         "--soft: kernels beside a soft mask are measured on the cpu alone");
+    if (cuda_describe(s->whose, &gpu, e))
+        return -1;
+    return machine_cuda_target(s->whose)
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE, "%s: no target for compute capability %d.%d",
+                           gpu.name, gpu.capability / 10, gpu.capability % 10);
+}
+
+static int find_subject(const struct options *o, struct subject *s, struct error *e)
+{
+    const struct device *device;
+    int ordinal;
+    s->device = o->device ? o->device : "cpu";
+    if ((o->soft && soft_parse(o->soft, &s->soft, e)) ||
+        device_find(s->device, &device, &ordinal, e))
+        return -1;
+    if (device == &device_emulated)
+        return error_set(e, ERROR_INPUT,
+                         "--device emulated: the emulation's time is nobody's; calibrate "
+                         "measures cpu, cuda, cuda:N");
+    s->whose = device == &device_cuda ? ordinal : CALIBRATION_CPU;
+    return s->whose == CALIBRATION_CPU ? 0 : find_gpu(s, e);
+}
+
 static int calibrate(const struct options *o, struct error *e)
 {
-    if (o->device && strcmp(o->device, "cpu"))
-        return error_set(e, ERROR_INPUT, "--device %s: calibrate measures the device cpu alone",
-                         o->device);
-    enum abi_soft soft = ABI_SOFT_NONE;
-    if ((o->soft && soft_parse(o->soft, &soft, e)) || calibration_prepare(e))
+    struct subject s = {0};
+    if (find_subject(o, &s, e) || calibration_prepare(e))
         return -1;
-    struct cache *cache = cache_open(NULL);
+    s.cache = cache_open(NULL);
     struct calibration *c = memory_new(1, sizeof *c);
     struct fitted fitted[ROWS] = {{0}};
-    uint32_t count = begin_rows(fitted, soft, cache, e);
-    int code = measure(c, fitted, count, o->seconds > 0 ? o->seconds : 3, e);
+    uint32_t count = begin_rows(fitted, &s, e);
+    int code = measure(c, fitted, count, &s, o->seconds > 0 ? o->seconds : 3, e);
     progress_clear();
     if (!code)
-        code = calibration_save(c, e);
+        code = calibration_save(c, s.whose, e);
     if (!code)
-        print(o, c, fitted, count);
+        print(o, c, fitted, count, s.whose);
     for (uint32_t k = 0; k < count; k++)
         probes_destroy(fitted[k].probes);
     calibration_destroy(c);
-    cache_close(cache);
+    cache_close(s.cache);
     return code;
 }
 

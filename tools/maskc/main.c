@@ -43,7 +43,8 @@ static const struct command commands[] = {
     {"calibrate", "", "measures this machine, for later plans",
      "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
      "measured wherever this CPU runs the target; --machine NAME has a row of the table instead. With --soft kernels "
-     "beside a soft mask are measured, too, which takes as long again; else their rates are the table's.",
+     "beside a soft mask are measured, too, which takes as long again; else their rates are the table's. --device cuda "
+     "(or cuda:1) measures a GPU, in seconds once its kernels are compiled; plans for its own target then use that.",
      O(SOFT) | O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
@@ -75,17 +76,32 @@ int command_fail(const struct error *e)
     return program_fail(&maskc, e);
 }
 
+/* Is anything planned or launched for a GPU? Who works for a CPU alone does not wait for a driver. */
+static bool means_gpu(const struct options *o)
+{
+    static const char *const words[] = {"cuda", "sm_", "compute_"};
+    bool found = !o->target && !o->device && has_suffix(o->argument[0], ".mkb");
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        found = found || (o->target && strstr(o->target, words[k])) ||
+                (o->device && strstr(o->device, words[k]));
+    return found;
+}
+
 /* Where a row of the table is asked for, none is needed; one that cannot be read is no more than
    worth a word, unless it is asked for. */
 static int load_calibration(struct options *o)
 {
     struct error e = {0};
     bool asked = o->machine && !strcmp(o->machine, CALIBRATED);
-    if ((o->machine && !asked) || !calibration_load(&o->calibration, &e))
+    if (o->machine && !asked)
         return 0;
-    if (asked)
-        return command_fail(&e);
-    fprintf(stderr, "maskc: %s; it is ignored\n", e.text);
+    for (int gpus = 0; gpus <= means_gpu(o); gpus++) {
+        if (!(gpus ? calibration_load_gpus : calibration_load)(&o->calibration, &e))
+            continue;
+        if (asked)
+            return command_fail(&e);
+        fprintf(stderr, "maskc: %s; it is ignored\n", e.text);
+    }
     return 0;
 }
 

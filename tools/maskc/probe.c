@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A probe is a mask, a length and what its plan shall favour, whatever is thought of prices so far. Time
    is the thread's own, and the least of several runs, so that a machine that is busy with other
-   things measures the same. dQ is timed as the backward pass without its last two phases, dK and dV
-   are the rest. */
+   things measures the same; of a GPU it is the clock's, of as many launches as last two milliseconds,
+   waited for together. dQ is timed as the backward pass up to dQ, dK and dV are the rest. */
 #include "tools/maskc/probe.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
@@ -12,6 +12,7 @@
 #include "tools/check/check.h"
 #include "tools/maskc/ceiling.h"
 #include "tools/maskc/progress.h"
+#include "tools/maskc/turns.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ enum {
     HEADS = 12,
     HEAD_DIM = 64,
     LONGEST = 4096,
+    GPU_TOKENS = 16384, /* of a launch: strips enough for all processors, many times over */
     MAX_ROUNDS = 20,
     MIN_RUNS = 1,
     MAX_RUNS = 50
@@ -32,6 +34,7 @@ static const struct probe {
     const char *mask;
     uint32_t n;
     enum favour favour;
+    bool single; /* a GPU's: one sequence, and not as many as fill it */
 } probes[] = {
     {"dense", 128, TILES},
     {"dense", 512, TILES},
@@ -89,6 +92,50 @@ enum {
     HARD_PROBES = PROBES - SOFT_PROBES
 };
 
+static const struct probe gpu_probes[] = {
+    {"none", 64, AS_IT_IS, true}, /* little more than its launch */
+    {"dense", 64, AS_IT_IS, true},
+    {"dense", 128, TILES}, /* short where there are kernels for that, as the next */
+    {"longformer", 256, AS_IT_IS},
+    {"dense", 512, TILES},
+    {"dense", 1024, TILES},
+    {"causal", 1024, TILES},
+    {"blockbert-3", 2048, TILES},
+    {"longformer", 1024, TILES},
+    {"bigbird", 1024, TILES},
+    {"logsparse", 1024, TILES},
+    {"none", 1024, AS_IT_IS},
+    {"fixed", 1024, GATHERS},
+    {"bigbird", 512, GATHERS},
+    {"bigbird", 2048, GATHERS},
+    {"global(1, 33, 70)|window(2)", 1024, GATHERS},
+    {"random(0.01)", 1024, GATHERS},
+    {"dense", 512, ROWS},
+    {"longformer", 1024, ROWS},
+    {"window(2)", 2048, ROWS},
+    {"bigbird", 1024, ROWS},
+    {"star", 2048, AS_IT_IS},
+    {"fixed", 1024, AS_IT_IS},
+    {"logsparse", 2048, AS_IT_IS},
+    {"longformer", 4096, AS_IT_IS},
+    {"blockbert-3", 1024, AS_IT_IS},
+    /* where templates walk lines */
+    {"star", 2048, LINES},
+    {"logsparse", 512, LINES},
+    {"logsparse", 4096, LINES},
+    {"strided", 512, LINES},
+    {"longformer", 2048, LINES},
+    {"bigbird", 512, LINES},
+    {"random(0.01)", 512, LINES},
+    {"dam-s-example", 2048, LINES},
+};
+
+enum {
+    GPU_PROBES = sizeof gpu_probes / sizeof *gpu_probes,
+    GPU_LINES = 8, /* the last */
+};
+typedef char gpu_probes_are_no_more[(int)GPU_PROBES <= (int)PROBES ? 1 : -1];
+
 /* ---- what is planned for ---- */
 
 static void scale(struct machine *m, enum rate first, enum rate last, double factor)
@@ -129,7 +176,10 @@ struct lab {
     const struct target *target;
     struct features features;
     struct cache *cache;
-    void *tensor[8];               /* [LONGEST][HEADS][HEAD_DIM], longer than any probe's */
+    const char *device;
+    const struct maskc_kernel
+        *owner;                    /* of a GPU: by which its memory is had; null: the host's */
+    void *tensor[8];               /* [tokens][HEADS][HEAD_DIM], longer than any probe's */
     float *lse, *soft, *grad_soft; /* [HEADS][SOFT_LONGEST][SOFT_LONGEST] */
     uint8_t *workspace;
     uint64_t workspace_room;
@@ -144,36 +194,93 @@ static void fill(enum abi_dtype dtype, uint8_t *to, uint64_t count)
     }
 }
 
-static void open_lab(struct lab *l)
+static void *take(const struct lab *l, uint64_t bytes, struct error *e)
 {
-    uint64_t count = (uint64_t)LONGEST * HEADS * HEAD_DIM;
-    for (int k = 0; k < 8; k++) {
-        l->tensor[k] = memory_aligned(count, dtype_bytes(l->features.dtype));
-        if (k < 4)
-            fill(l->features.dtype, l->tensor[k], count);
+    return l->owner ? l->owner->device->allocate(l->owner->code, bytes, e)
+                    : memory_aligned(bytes, 1);
+}
+
+static void give_back(const struct lab *l, void *p)
+{
+    if (l->owner)
+        l->owner->device->release(l->owner->code, p);
+    else
+        free(p);
+}
+
+/* The image as often as it goes into so many bytes. */
+static void *take_filled(const struct lab *l, const uint8_t *image, uint64_t image_bytes,
+                         uint64_t bytes, struct error *e)
+{
+    uint8_t *p = take(l, bytes, e);
+    bool ok = true;
+    for (uint64_t at = 0; p && ok && at < bytes; at += image_bytes)
+        if (l->owner)
+            ok = !l->owner->device->upload(l->owner->code, p + at, image, image_bytes, e);
+        else
+            memcpy(p + at, image, image_bytes);
+    if (ok)
+        return p;
+    give_back(l, p);
+    return NULL;
+}
+
+static int open_tensors(struct lab *l, uint64_t tokens, struct error *e)
+{
+    const uint64_t count = (uint64_t)LONGEST * HEADS * HEAD_DIM;
+    const uint64_t image_bytes = count * dtype_bytes(l->features.dtype);
+    uint8_t *image = memory_aligned(image_bytes, 1);
+    bool ok = true;
+    fill(l->features.dtype, image, count);
+    for (int k = 0; k < 8 && ok; k++) {
+        uint64_t bytes = image_bytes / LONGEST * tokens;
+        l->tensor[k] = k < 4 ? take_filled(l, image, image_bytes, bytes, e) : take(l, bytes, e);
+        ok = l->tensor[k];
     }
-    l->lse = memory_aligned((uint64_t)LONGEST * HEADS, sizeof *l->lse);
-    count = (uint64_t)SOFT_LONGEST * SOFT_LONGEST * HEADS;
+    free(image);
+    return ok ? 0 : -1;
+}
+
+static int open_lab(struct lab *l, struct error *e)
+{
+    const uint64_t tokens = l->owner ? GPU_TOKENS : LONGEST;
+    if (open_tensors(l, tokens, e) || !(l->lse = take(l, tokens * HEADS * sizeof *l->lse, e)))
+        return -1;
+    if (l->owner)
+        return 0; /* soft masks are measured on a CPU alone */
+    uint64_t count = (uint64_t)SOFT_LONGEST * SOFT_LONGEST * HEADS;
     l->soft = memory_aligned(count, sizeof *l->soft);
     l->grad_soft = memory_aligned(count, sizeof *l->grad_soft);
     fill(ABI_F32, (uint8_t *)l->soft, count);
+    return 0;
 }
 
 static void close_lab(struct lab *l)
 {
     for (int k = 0; k < 8; k++)
-        free(l->tensor[k]);
-    free(l->lse);
+        give_back(l, l->tensor[k]);
+    give_back(l, l->lse);
+    give_back(l, l->workspace);
     free(l->soft);
     free(l->grad_soft);
-    free(l->workspace);
 }
 
-static struct maskc_launch launch_of(struct lab *l, const struct maskc_kernel *k,
-                                     enum maskc_pass pass)
+static int make_room(struct lab *l, uint64_t bytes, struct error *e)
+{
+    if (bytes <= l->workspace_room)
+        return 0;
+    give_back(l, l->workspace);
+    l->workspace = take(l, bytes, e);
+    l->workspace_room = l->workspace ? bytes : 0;
+    return l->workspace ? 0 : -1;
+}
+
+static struct maskc_launch launch_of(const struct lab *l, const struct maskc_kernel *k,
+                                     enum maskc_pass pass, uint32_t batch)
 {
     struct maskc_launch m = {
         .pass = pass,
+        .batch = batch,
         .query = {.data = l->tensor[0]},
         .key = {.data = l->tensor[1]},
         .value = {.data = l->tensor[2]},
@@ -190,53 +297,102 @@ static struct maskc_launch launch_of(struct lab *l, const struct maskc_kernel *k
         m.grad_soft = pass == MASKC_BACKWARD ? l->grad_soft : NULL;
     }
     m.workspace_bytes = maskc_workspace_bytes(k, &m);
-    if (m.workspace_bytes > l->workspace_room) {
-        free(l->workspace);
-        l->workspace_room = m.workspace_bytes;
-        l->workspace = memory_aligned(l->workspace_room, 1);
-    }
-    m.workspace = l->workspace;
     return m;
 }
 
 /* ---- time ---- */
 
-static int time_pass(struct lab *l, const struct maskc_kernel *k, enum maskc_pass pass,
-                     double *ret, struct error *e)
+static double lab_seconds(const struct lab *l)
 {
-    struct maskc_launch m = launch_of(l, k, pass);
-    double total = 0, best = 0;
-    for (int run = 0; run < MIN_RUNS || (run < MAX_RUNS && total < seconds_per_pass); run++) {
-        double start = thread_seconds();
-        if (launch_run(k, &m, e))
+    return l->owner ? turns_now() : thread_seconds();
+}
+
+/* One turn: the mean of so many launches, on a GPU waited for together. */
+static int time_turn(const struct lab *l, const struct maskc_kernel *k,
+                     const struct maskc_launch *m, uint32_t launches, double *ret,
+                     struct error *e)
+{
+    double start = lab_seconds(l);
+    for (uint32_t at = 0; at < launches; at++)
+        if (launch_run(k, m, e))
             return -1;
-        double seconds = thread_seconds() - start;
+    if (l->owner && k->device->sync(k->code, e))
+        return -1;
+    *ret = (lab_seconds(l) - start) / launches;
+    return 0;
+}
+
+/* On a GPU a launch is timed among many, as a training step would run it; the first brings the code. */
+static int find_launches(const struct lab *l, const struct maskc_kernel *k,
+                         const struct maskc_launch *m, uint32_t *ret, struct error *e)
+{
+    double warm;
+    *ret = 1;
+    for (int turn = 0; l->owner && turn < 2; turn++) {
+        if (time_turn(l, k, m, 1, &warm, e))
+            return -1;
+        *ret = turns_launches(warm);
+    }
+    return 0;
+}
+
+static int time_pass(struct lab *l, const struct maskc_kernel *k, uint32_t batch,
+                     enum maskc_pass pass, double *ret, struct error *e)
+{
+    struct maskc_launch m = launch_of(l, k, pass, batch);
+    double total = 0, best = 0, seconds;
+    uint32_t launches;
+    if (make_room(l, m.workspace_bytes, e))
+        return -1;
+    m.workspace = l->workspace;
+    if (find_launches(l, k, &m, &launches, e))
+        return -1;
+    for (int run = 0; run < MIN_RUNS || (run < MAX_RUNS && total < seconds_per_pass); run++) {
+        if (time_turn(l, k, &m, launches, &seconds, e))
+            return -1;
         best = run == 0 || seconds < best ? seconds : best;
-        total += seconds;
+        total += seconds * launches;
     }
     *ret = best;
     return 0;
 }
 
-/* Backward with the first `phases` of its phases. */
-static int time_backward(struct lab *l, struct maskc_kernel *k, uint32_t phases, double *ret,
-                         struct error *e)
+static struct launch_record *record_of(const struct maskc_kernel *k)
 {
-    struct launch_record *r = &k->artifact->target[k->target - k->artifact->target].launch;
+    return &k->artifact->target[k->target - k->artifact->target].launch;
+}
+
+/* The phases of the backward pass that make dQ. On a GPU those before the transposed plan: all, where
+   one phase makes dQ, dK and dV together. */
+static uint32_t query_phases(const struct maskc_kernel *k)
+{
+    enum { CPU_PHASES = 2 };
+    const struct launch_record *r = record_of(k);
+    uint32_t count = 0;
+    while (count < r->n_backward && !over_transposed(r->backward[count].over))
+        count++;
+    return k->device == &device_cpu ? CPU_PHASES : count;
+}
+
+/* Backward with the first `phases` of its phases. */
+static int time_backward(struct lab *l, struct maskc_kernel *k, uint32_t batch, uint32_t phases,
+                         double *ret, struct error *e)
+{
+    struct launch_record *r = record_of(k);
     uint32_t all = r->n_backward;
     r->n_backward = phases < all ? phases : all;
-    int code = time_pass(l, k, MASKC_BACKWARD, ret, e);
+    int code = time_pass(l, k, batch, MASKC_BACKWARD, ret, e);
     r->n_backward = all;
     return code;
 }
 
-static int time_kernel(struct lab *l, struct maskc_kernel *k, double seconds[PASSES],
-                       struct error *e)
+static int time_kernel(struct lab *l, struct maskc_kernel *k, uint32_t batch,
+                       double seconds[PASSES], struct error *e)
 {
     double now[PASSES];
-    if (time_pass(l, k, MASKC_FORWARD, &now[PASS_FORWARD], e) ||
-        time_backward(l, k, 2, &now[PASS_DQ], e) ||
-        time_backward(l, k, UINT32_MAX, &now[PASS_DKV], e))
+    if (time_pass(l, k, batch, MASKC_FORWARD, &now[PASS_FORWARD], e) ||
+        time_backward(l, k, batch, query_phases(k), &now[PASS_DQ], e) ||
+        time_backward(l, k, batch, UINT32_MAX, &now[PASS_DKV], e))
         return -1;
     for (int pass = 0; pass < PASSES; pass++)
         if (!seconds[pass] || now[pass] < seconds[pass])
@@ -260,34 +416,81 @@ static struct maskc_kernel *compile(struct lab *l, const struct mask *m,
     uint8_t *bytes = NULL;
     uint64_t size = 0;
     if (!kernel_compile(&r, &bytes, &size, e) &&
-        kernel_load(bytes, size, "a probe", "cpu", &k, e))
+        kernel_load(bytes, size, "a probe", l->device, &k, e))
         k = NULL;
     free(bytes);
     return k;
 }
 
-static void fill_rows(const struct plan *p, struct probe_time *t)
-{
-    struct price_shape shape = {&p->features, p->target, p->n, p->heads};
-    struct effort e[PASSES];
-    double least = 0.05 * t->seconds[PASS_DQ]; /* where noise swallows the last phase */
-    t->seconds[PASS_DKV] -= t->seconds[PASS_DQ];
-    t->seconds[PASS_DKV] = t->seconds[PASS_DKV] > least ? t->seconds[PASS_DKV] : least;
-    for (int k = 0; k < PASSES; k++)
-        e[k] = plan_effort(p, (enum machine_pass)k, 0, 1, 1);
-    for (int k = 0; k < PASSES; k++) {
-        effort_terms(p->machine, shape, &e[k], t->row[k].term);
-        double left = t->seconds[k] - (k == PASS_DKV ? 0 : p->machine->launch);
-        t->row[k].seconds = left > 1e-7 ? left : 1e-7;
-    }
-}
-
 /* A probe set up: planned twice, for the kernel and for its counts. */
 struct trial_kernel {
+    const struct probe *probe;
     struct calibration machine;
     struct plan *plan;
     struct maskc_kernel *kernel;
 };
+
+static uint32_t batch_of(const struct lab *l, const struct probe *probe)
+{
+    return l->owner && !probe->single ? GPU_TOKENS / probe->n : 1;
+}
+
+/* dK and dV took what the whole backward pass took longer than dQ. */
+static void part_gradients(struct probe_time *t)
+{
+    double least = 0.05 * t->seconds[PASS_DQ]; /* where noise swallows the last phase */
+    t->seconds[PASS_DKV] -= t->seconds[PASS_DQ];
+    t->seconds[PASS_DKV] = t->seconds[PASS_DKV] > least ? t->seconds[PASS_DKV] : least;
+}
+
+/* Where one phase makes all gradients, as they are thought to share it. */
+static void share_gradients(const struct plan *p, struct probe_time *t)
+{
+    double thought[PASSES];
+    for (int k = PASS_DQ; k < PASSES; k++) {
+        struct effort e = plan_effort(p, (enum machine_pass)k, 0, 1, 1);
+        thought[k] = price_of(&p->price[k], &e);
+    }
+    t->seconds[PASS_DQ] =
+        t->seconds[PASS_DKV] * thought[PASS_DQ] / (thought[PASS_DQ] + thought[PASS_DKV]);
+    t->seconds[PASS_DKV] -= t->seconds[PASS_DQ];
+}
+
+static void fill_row(const struct plan *p, enum machine_pass pass, uint32_t batch,
+                     double launch, struct probe_time *t)
+{
+    struct price_shape shape = {&p->features, p->target, p->n, p->heads};
+    struct effort e = plan_effort(p, pass, 0, batch, 1);
+    double left = t->seconds[pass] - launch;
+    effort_terms(p->machine, shape, &e, t->row[pass].term);
+    t->row[pass].seconds = left > 1e-7 ? left : 1e-7;
+}
+
+static void fill_rows(const struct plan *p, struct probe_time *t)
+{
+    part_gradients(t);
+    for (int k = 0; k < PASSES; k++)
+        fill_row(p, (enum machine_pass)k, 1, k == PASS_DKV ? 0 : p->machine->launch, t);
+}
+
+/* Rates are of one worker: a GPU's items share all, as the prediction has it. dQ and dK and dV are launches
+   of their own. */
+static void fill_gpu_rows(const struct trial_kernel *k, uint32_t batch, double launch,
+                          struct probe_time *t)
+{
+    const struct plan *p = k->plan;
+    if (query_phases(k->kernel) == record_of(k->kernel)->n_backward)
+        share_gradients(p, t);
+    else
+        part_gradients(t);
+    for (int pass = 0; pass < PASSES; pass++) {
+        enum machine_pass which = (enum machine_pass)pass;
+        fill_row(p, which, batch, launch * plan_launches(p, which, 0), t);
+        double spread = plan_spread(p, which, 0, batch, 0);
+        for (int r = 0; r < RATES; r++)
+            t->row[pass].term[r] *= spread;
+    }
+}
 
 static void finish_probe(struct trial_kernel *k)
 {
@@ -305,7 +508,9 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft so
     struct machine m = favoured(l->row, probe->favour);
     struct features f = l->features;
     f.soft = soft;
-    calibration_add(&k->machine, l->row, &m);
+    f.length = probe->n;
+    k->probe = probe;
+    calibration_add(&k->machine, l->row, l->target->kind == TARGET_CUDA ? l->target : NULL, &m);
     snprintf(t->name, sizeof t->name, "%s n=%u%s%s", probe->mask, probe->n,
              words[probe->favour], soft ? ", soft" : "");
     struct mask *mask = mask_load(&request, NULL, e);
@@ -321,25 +526,33 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft so
 
 struct probes {
     struct lab lab;
+    const struct probe *all; /* [count] */
     enum abi_soft soft;
+    double launch; /* seconds of a GPU's */
     uint32_t count;
     struct trial_kernel *kernel; /* [count] */
     struct probe_time *times;    /* [count] */
 };
 
 struct probes *probes_new(const struct machine *row, const struct target *t,
-                          enum abi_dtype dtype, enum abi_soft soft, struct cache *cache)
+                          enum abi_dtype dtype, enum abi_soft soft, const char *device,
+                          struct cache *cache)
 {
+    const bool gpu = t->kind == TARGET_CUDA;
+    const bool lines = row->rate[PASS_FORWARD][RATE_LINE_ENTRY] > 0;
     struct probes *p = memory_new(1, sizeof *p);
     p->lab.row = row;
     p->lab.target = t;
     p->lab.features = (struct features){.dtype = dtype, .head_dim = HEAD_DIM, .backward = true};
     p->lab.cache = cache;
+    p->lab.device = device;
     p->soft = soft;
-    p->count = soft ? PROBES : HARD_PROBES;
+    p->all = gpu ? gpu_probes : probes;
+    p->count = gpu    ? (lines ? GPU_PROBES : GPU_PROBES - GPU_LINES)
+               : soft ? PROBES
+                      : HARD_PROBES;
     p->kernel = memory_new(p->count, sizeof *p->kernel);
     p->times = memory_new(p->count, sizeof *p->times);
-    open_lab(&p->lab);
     return p;
 }
 
@@ -347,9 +560,9 @@ void probes_destroy(struct probes *p)
 {
     if (!p)
         return;
+    close_lab(&p->lab);
     for (uint32_t k = 0; k < p->count; k++)
         finish_probe(&p->kernel[k]);
-    close_lab(&p->lab);
     free(p->kernel);
     free(p->times);
     free(p);
@@ -358,6 +571,11 @@ void probes_destroy(struct probes *p)
 uint32_t probes_count(const struct probes *p)
 {
     return p->count;
+}
+
+double probes_launch(const struct probes *p)
+{
+    return p->launch;
 }
 
 const struct probe_time *probes_times(const struct probes *p)
@@ -380,8 +598,16 @@ static void open_one(void *context, uint32_t index)
     struct probes *p = o->list[index % o->lists];
     uint32_t k = index / o->lists;
     if (k < p->count)
-        open_probe(&p->lab, &probes[k], k < HARD_PROBES ? ABI_SOFT_NONE : p->soft,
+        open_probe(&p->lab, &p->all[k], k < HARD_PROBES ? ABI_SOFT_NONE : p->soft,
                    &p->kernel[k], &p->times[k], &o->error[index]);
+}
+
+/* Memory of the GPU is had by one of the kernels that were loaded there. */
+static int furnish(struct probes *p, struct error *e)
+{
+    if (p->lab.target->kind == TARGET_CUDA)
+        p->lab.owner = p->kernel[0].kernel;
+    return open_lab(&p->lab, e);
 }
 
 /* Compilers work side by side: what is compiled first takes longer than all that is measured. */
@@ -399,21 +625,47 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e)
         }
     }
     free(o.error);
+    for (uint32_t k = 0; k < lists && !code; k++)
+        code = furnish(list[k], e);
     return code;
+}
+
+static int time_all(struct probes *p, double seconds, struct error *e)
+{
+    const double end = lab_seconds(&p->lab) + seconds;
+    for (uint32_t k = 0;
+         k < p->count || (k < MAX_ROUNDS * p->count && lab_seconds(&p->lab) < end); k++) {
+        struct trial_kernel *now = &p->kernel[k % p->count];
+        struct probe_time *t = &p->times[k % p->count];
+        progress_show(t->name);
+        if (time_kernel(&p->lab, now->kernel, batch_of(&p->lab, now->probe), t->seconds, e))
+            return -1;
+    }
+    return 0;
+}
+
+/* Most of the shortest that was timed: what little the kernel itself did is left to the rates. */
+static double find_launch(const struct probes *p)
+{
+    const double share = 0.8;
+    double least = p->times[0].seconds[PASS_FORWARD];
+    for (uint32_t k = 1; k < p->count; k++)
+        if (p->times[k].seconds[PASS_FORWARD] < least)
+            least = p->times[k].seconds[PASS_FORWARD];
+    return share * least;
 }
 
 /* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
 int probes_time(struct probes *p, double seconds, struct error *e)
 {
-    const double end = thread_seconds() + seconds;
-    for (uint32_t k = 0; k < p->count || (k < MAX_ROUNDS * p->count && thread_seconds() < end);
-         k++) {
-        uint32_t at = k % p->count;
-        progress_show(p->times[at].name);
-        if (time_kernel(&p->lab, p->kernel[at].kernel, p->times[at].seconds, e))
-            return -1;
-    }
+    if (time_all(p, seconds, e))
+        return -1;
+    p->launch = find_launch(p);
     for (uint32_t k = 0; k < p->count; k++)
-        fill_rows(p->kernel[k].plan, &p->times[k]);
+        if (p->lab.owner)
+            fill_gpu_rows(&p->kernel[k], batch_of(&p->lab, p->kernel[k].probe), p->launch,
+                          &p->times[k]);
+        else
+            fill_rows(p->kernel[k].plan, &p->times[k]);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calibration's probes: our own kernels on small masks that between them do all that plans count, each
-   timed pass by pass on one core. */
+   timed pass by pass on one core, or on a GPU. */
 #pragma once
 #include "gen/cost/fit.h"
 #include "runtime/cache.h"
@@ -13,9 +13,11 @@ struct probe_time {
 };
 
 /* The probes for kernels of one type. `row` is the machine that such kernels of the target are planned
-   for; with `soft` some have such a mask as well. What is given must outlive it. */
+   for; with `soft` (on a CPU) some have such a mask as well. `device` is "cpu", "cuda", "cuda:1". What is
+   given must outlive it. */
 struct probes *probes_new(const struct machine *row, const struct target *t,
-                          enum abi_dtype dtype, enum abi_soft soft, struct cache *cache);
+                          enum abi_dtype dtype, enum abi_soft soft, const char *device,
+                          struct cache *cache);
 void probes_destroy(struct probes *p); /* null is fine */
 
 /* Plans and compiles all of several. 0 or -1 with *e set. */
@@ -24,5 +26,6 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e);
 /* Times every probe at least once, again and again until so many seconds are over. */
 int probes_time(struct probes *p, double seconds, struct error *e);
 
+double probes_launch(const struct probes *p); /* seconds of a GPU's, once timed */
 uint32_t probes_count(const struct probes *p);
 const struct probe_time *probes_times(const struct probes *p); /* as many, p's */

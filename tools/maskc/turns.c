@@ -6,7 +6,7 @@
 enum { MIN_TURNS = 5, MAX_LAUNCHES = 1000 };
 static const double seconds_per_turn = 0.002;
 
-static double now(void)
+double turns_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -23,16 +23,16 @@ static int ascending(const void *a, const void *b)
 static int time_turn(struct contender *c, bool backward, uint32_t launches, double *ret,
                      struct error *e)
 {
-    double start = now();
+    double start = turns_now();
     for (uint32_t k = 0; k < launches; k++)
         if (trial_run(c->trial, backward, e))
             return -1;
-    *ret = (now() - start) / launches;
+    *ret = (turns_now() - start) / launches;
     return 0;
 }
 
 /* A launch of some microseconds is timed many at a time, as a training step would run it. */
-static uint32_t launches_per_turn(double seconds)
+uint32_t turns_launches(double seconds)
 {
     double launches = seconds_per_turn / seconds;
     return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
@@ -41,15 +41,15 @@ static uint32_t launches_per_turn(double seconds)
 uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, double seconds,
                        struct error *e)
 {
-    double warm, start = now();
+    double warm, start = turns_now();
     uint32_t count = 0, launches[TURNS_CONTENDERS];
     for (uint32_t k = 0; k < 2 * n;
          k++) { /* the first brings code and tables into the caches */
         if (time_turn(&all[k % n], backward, 1, &warm, e))
             return 0;
-        launches[k % n] = launches_per_turn(warm);
+        launches[k % n] = turns_launches(warm);
     }
-    while (count < MIN_TURNS || (count < TURNS_MOST && now() - start < seconds)) {
+    while (count < MIN_TURNS || (count < TURNS_MOST && turns_now() - start < seconds)) {
         for (uint32_t k = 0; k < n; k++)
             if (time_turn(&all[k], backward, launches[k], &all[k].seconds[count], e))
                 return 0;

@@ -18,4 +18,8 @@ struct contender {
 uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, double seconds,
                        struct error *e);
 
+/* A clock, in seconds; and the launches of so many seconds each that make a turn. */
+double turns_now(void);
+uint32_t turns_launches(double seconds);
+
 void contender_finish(struct contender *c);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A libnvrtc.so that compiles nothing: every program becomes one line of PTX, for a fake driver that runs
+   nothing either. The real one does not start beside such a driver. Written against nvrtc.h's
+   prototypes. */
+#include "runtime/compile/nvrtc.h"
+#include <string.h>
+
+#define FAKE(type, name, ...)                                      \
+    __attribute__((visibility("default"))) type name(__VA_ARGS__); \
+    type name(__VA_ARGS__)
+
+static const char ptx[] = "// no PTX";
+
+FAKE(int, nvrtcVersion, int *major, int *minor)
+{
+    *major = 13;
+    *minor = 0;
+    return 0;
+}
+
+FAKE(const char *, nvrtcGetErrorString, int result)
+{
+    return result ? "an error" : "no error";
+}
+
+FAKE(int, nvrtcCreateProgram, struct nvrtc_program **ret, const char *text, const char *name,
+     int count, const char *const *headers, const char *const *names)
+{
+    (void)name;
+    (void)count;
+    (void)headers;
+    (void)names;
+    *ret = (struct nvrtc_program *)(size_t)1;
+    return !text;
+}
+
+FAKE(int, nvrtcDestroyProgram, struct nvrtc_program **program)
+{
+    *program = NULL;
+    return 0;
+}
+
+FAKE(int, nvrtcCompileProgram, struct nvrtc_program *program, int count,
+     const char *const *options)
+{
+    return !program || !count || !options;
+}
+
+/* A log, a cubin or a PTX, each of them a text. */
+#define TEXT(what, text)                                                        \
+    FAKE(int, nvrtcGet##what##Size, struct nvrtc_program *program, size_t *ret) \
+    {                                                                           \
+        *ret = sizeof text;                                                     \
+        return !program;                                                        \
+    }                                                                           \
+    FAKE(int, nvrtcGet##what, struct nvrtc_program *program, char *ret)         \
+    {                                                                           \
+        memcpy(ret, text, sizeof text);                                         \
+        return !program;                                                        \
+    }
+
+TEXT(ProgramLog, "")
+TEXT(CUBIN, ptx)
+TEXT(PTX, ptx)
