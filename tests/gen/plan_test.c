@@ -6,6 +6,7 @@
 #include "masks/base/memory.h"
 #include "tests/gen/plain_plan.h"
 #include "tests/gen/random_mask.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,6 +69,17 @@ static struct plan *random_plan(struct random *r, const struct mask *m, struct s
     if (!p)
         fail_msg("%s", e.text);
     return p;
+}
+
+/* What calibration fits on a GPU is what is predicted, part by part. */
+static void check_parts(const struct plan *p)
+{
+    struct effort e = plan_effort(p, PASS_FORWARD, 0, 2, 1);
+    double sum = price_of(&p->price[PASS_FORWARD], &e) * plan_spread(p, PASS_FORWARD, 0, 2, 0) +
+                 plan_launches(p, PASS_FORWARD, 0) * p->machine->launch;
+    double floor = plan_floor(p, false, 0, 2, 0);
+    sum = sum > floor ? sum : floor;
+    assert_true(fabs(plan_predict(p, false, 0, 2, 0) / sum - 1) < 1e-9);
 }
 
 static void check_summary(const struct plan *p, const struct mask *m)
@@ -168,6 +180,8 @@ static void test_random_masks(void **state)
         check_work(p, &p->forward);
         check_work(p, &p->transposed);
         check_summary(p, m);
+        if (p->target->kind == TARGET_CUDA)
+            check_parts(p);
         classes += p->forward.uses >> ABI_RESIDUE & 1;
         resumed += (p->forward.uses & ABI_PARTIAL) != 0;
         plan_destroy(p);
