@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is measured: masks and lengths that between them do all that plans count. */
+#pragma once
+#include "gen/cost/machine.h"
+#include <stdbool.h>
+
+/* What a probe's plan shall favour, whatever is thought of prices so far. */
+enum favour { AS_IT_IS, TILES, LINES, GATHERS, ROWS, MIXED };
+
+struct probe {
+    const char *mask;
+    uint32_t n;
+    enum favour favour;
+    bool single; /* a GPU's: one sequence, and not as many as fill it */
+    bool soft;   /* only where soft masks are asked for, and beside one */
+};
+
+enum { PROBES_MOST = 46, SOFT_LONGEST = 512, PROBE_LONGEST = 4096 };
+
+/* The probes of a kind of machine, whose kernels may know no lines; a table of *ret_count. */
+const struct probe *probe_table(enum target_kind kind, bool lines, bool soft,
+                                uint32_t *ret_count);
+
+/* The machine as a plan that favours something is to see it. */
+struct machine probe_machine(const struct machine *row, enum favour favour);
