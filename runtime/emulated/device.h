@@ -40,7 +40,7 @@ struct f4;
 
 /* Global memory by which threads of a block hand something on. */
 #define global_get(p)    (MACHINE->watch_global_read(p, HERE), *(const float *)(p))
-#define global_put(p, x) (MACHINE->watch_global_write(p, HERE), (void)(*(float *)(p) = (x)))
+#define global_put(p, x) (MACHINE->watch_global_write(p), (void)(*(float *)(p) = (x)))
 
 /* ---- matrix.h ---- */
 

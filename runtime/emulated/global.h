@@ -20,9 +20,8 @@ static uint32_t latest_place(const void *p)
     return (uint32_t)((uintptr_t)p / sizeof(float) % LATEST);
 }
 
-static void watch_global_write(const void *p, struct place at)
+static void watch_global_write(const void *p)
 {
-    (void)at;
     uint32_t k = latest_place(p);
     the_block->latest->at[k].p = p;
     the_block->latest->at[k].write = my_tag();

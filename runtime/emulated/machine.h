@@ -23,7 +23,7 @@ struct emulation_machine {
     void (*watch_read)(const void *p, uint32_t bytes, struct place at);
     void (*watch_write)(const void *p, uint32_t bytes, struct place at);
     void (*watch_global_read)(const void *p, struct place at);
-    void (*watch_global_write)(const void *p, struct place at);
+    void (*watch_global_write)(const void *p);
     void (*multiply)(float *c, const uint32_t *a, uint32_t b0, uint32_t b1, uint32_t f16,
                      struct place at); /* 16 x 8 += 16 x 16 by 16 x 8 */
     void (*multiply_tf32)(float *c, const uint32_t *a, uint32_t b0, uint32_t b1,

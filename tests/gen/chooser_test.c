@@ -282,13 +282,48 @@ static void test_tall_strips(void **state)
     mask_destroy(m);
 }
 
+static bool ring_and_relay(uint32_t n, uint32_t i, uint32_t j)
+{
+    uint32_t d = i > j ? i - j : j - i;
+    return !i || !j || d <= 1 || (i == n - 1 && j == 1) || (i == 1 && j == n - 1);
+}
+
+static bool few_distances(uint32_t n, uint32_t i, uint32_t j)
+{
+    uint32_t d = i > j ? i - j : j - i;
+    return (d == 0 || (d & (d - 1)) == 0) && i < n;
+}
+
+/* Beside a matrix unit: lines for all strips, since nobody then needs packed operands. */
+static void test_lines_alone(void **state)
+{
+    (void)state;
+    static bool (*const on[])(uint32_t n, uint32_t i, uint32_t j) = {ring_and_relay,
+                                                                     few_distances};
+    for (uint32_t k = 0; k < 2; k++) {
+        struct error e = {0};
+        struct pattern *pattern = made(2048, on[k]);
+        struct mask *m = mask_new(1, 1, &pattern, "test");
+        struct features f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+        struct plan *p =
+            plan_build(m, target_find("x86-64-amx", &e), &f, machine_find("x86-amx", &e), &e);
+        assert_non_null(p);
+        const u32 packed = 1u << ABI_TILES | 1u << ABI_BLOCKS | 1u << ABI_COLUMNS;
+        assert_true(p->forward.uses & 1u << ABI_DIAGONAL && !(p->forward.uses & packed));
+        assert_true(p->transposed.uses & 1u << ABI_DIAGONAL && !(p->transposed.uses & packed));
+        assert_int_equal(plan_check(p, m, &e), 0);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chooser),        cmocka_unit_test(test_cut_rows),
         cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_strips),
         cmocka_unit_test(test_long_band),      cmocka_unit_test(test_rows_apart),
-        cmocka_unit_test(test_shared_columns),
+        cmocka_unit_test(test_shared_columns), cmocka_unit_test(test_lines_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

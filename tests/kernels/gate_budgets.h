@@ -91,6 +91,22 @@ static const struct budget {
 };
 /* clang-format on */
 
+/* Plans that have fewest registers to spare, all with dropout, which are in the usual run: without what
+   gen/emit/stream.c, gen/short.c or a template does for them they spill. */
+static const struct tight {
+    const char *target, *family;
+    enum abi_soft soft;
+    uint32_t length, dim;
+    enum abi_transform transform;
+} tight[] = {
+    {"sm_100a", "stream", ABI_SOFT_NONE, 0, 80, ABI_SOFTMAX},
+    {"sm_100a", "stream", ABI_SOFT_NONE, 0, 112, ABI_SOFTMAX},
+    {"sm_120", "stream", ABI_SOFT_NONE, 0, 64, ABI_SPARSEGEN},
+    {"sm_120", "soft stream", ABI_SOFT_SCALE, 0, 64, ABI_SOFTMAX},
+    {"sm_80", "short", ABI_SOFT_NONE, 168, 80, ABI_SOFTMAX},
+};
+enum { TIGHT = sizeof tight / sizeof *tight };
+
 /* Plans that take longest to compile: with dropout they are in the usual run. */
 static const struct slow {
     const char *family;

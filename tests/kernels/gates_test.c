@@ -273,12 +273,15 @@ static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
     return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
 }
 
-/* Of the head dimensions without budgets the one that has fewest registers to spare. */
-static bool is_tightest(uint32_t chip, const struct family *f, uint32_t dim,
-                        enum abi_transform transform)
+static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
+                     enum abi_transform transform)
 {
-    return dim == 112 && !strcmp(chips[chip].target, "sm_100a") && !strcmp(f->name, "stream") &&
-           f->usual && transform == ABI_SOFTMAX;
+    for (uint32_t k = 0; k < TIGHT; k++)
+        if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
+            tight[k].soft == f->soft && tight[k].length == f->length && tight[k].dim == dim &&
+            tight[k].transform == transform)
+            return f->dtype == ABI_BF16;
+    return false;
 }
 
 /* Half of these without dropout. At D = 256, where registers are fewest, those that take longest, and the
@@ -287,8 +290,10 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform, bool dropout)
 {
     const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
+    if (is_tight(chip, f, dim, transform))
+        return dropout;
     if (dim_index(dim) == DIMS)
-        return is_tightest(chip, f, dim, transform) && dropout;
+        return false;
     if (chip == 0 && is_slow(f, dim, transform) &&
         (f->usual || f->dtype != ABI_F16 || is_parts(f)))
         return dropout;
