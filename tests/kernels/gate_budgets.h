@@ -56,7 +56,7 @@ static const struct budget {
     {"tall",   "attention_forward",        ABI_SOFTMAX,   {  0,   0,   0,   0, 224, 255},   60,  68},
     {"tall",   "attention_dkv",            ABI_SOFTMAX,   {  0,   0,   0,   0, 255, 255},   64,  88},
     {"tall",   "attention_dq",             ABI_SOFTMAX,   {  0,   0,   0,   0, 248, 255},   60,  64},
-    {"stream", "attention_forward",        ABI_SPARSEGEN, {120, 136, 152, 168, 200, 255},   80,  88},
+    {"stream", "attention_forward",        ABI_SPARSEGEN, {128, 136, 152, 168, 200, 255},   80,  88},
     {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   80, 112},
     {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   80,  84},
     /* With a soft mask: of both kinds. */

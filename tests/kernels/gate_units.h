@@ -14,8 +14,8 @@ struct gate_units {
     struct gate_unit unit[SOURCE_MAX_UNITS];
 };
 
-/* Side by side. The best of a few times where a unit takes longer than `enough` seconds. 0, or -1 with *e
-   set. The caller finishes it in either case. */
+/* Side by side. A pass that takes longer than `enough` seconds is timed again, a few times, by gate_clock: the
+   least of what it takes where nothing else runs. 0, or -1 with *e set. The caller finishes it in either case. */
 int gate_units_compile(const struct source *s, const struct target *t, double enough,
                        struct gate_units *ret, struct error *e);
 void gate_units_finish(struct gate_units *u);
