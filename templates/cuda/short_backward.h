@@ -23,6 +23,8 @@ enum {
     /* Both turns as code of their own, where registers are fewest: what one turn alone needs is not held
        in the other. */
     SHORT_APART = SHORT_STEPS > 8 || (SHORT_STEPS > 6 && SHORT_BACKWARD_WARPS > 8),
+    /* Chunks of dV and dK at a time: where there are two texts and twice the registers, half of them. */
+    SHORT_KEY_CHUNKS = SHORT_STEPS > 8 ? (SHORT_CHUNKS / 2 + 3) / 4 * 4 : SHORT_CHUNKS,
 };
 
 typedef char short_backward_fits[SHORT_BACKWARD_SHARED >= SHORT_BACKWARD_HEADS * SHORT_HEAD * 2
@@ -250,11 +252,10 @@ DEVICE void short_cut_queries(struct frag_a *a, u32 strip)
             a->x[k] = 0;
 }
 
-/* The square's columns of the warp's keys, transposed, times the rows of an operand: dV or dK. */
-DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_operand which,
-                              const struct abi_tensor *to, float scale)
+/* The square's columns of the warp's keys, transposed, times chunks of the rows of an operand. */
+DEVICE void short_gather_chunks(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
+                                const struct short_job *j, u32 key0, enum short_operand which)
 {
-    struct frag_c sums[SHORT_STRIPS][SHORT_CHUNKS];
     u32 lane = short_lane();
     UNROLL
     for (u32 m = 0; m < SHORT_STRIPS; m++)
@@ -275,9 +276,24 @@ DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_op
                 matrix_load4_transposed(rows[m].x, short_square(j) + at);
             short_cut_queries(&rows[m], strip);
         }
-        short_apply_rows(sums, rows, SHORT_STRIPS, short_operand(j, which), 16 * strip);
+        short_apply_part(sums, first, SHORT_KEY_CHUNKS, rows, SHORT_STRIPS,
+                         short_operand(j, which), 16 * strip);
     }
-    short_store_strips(sums, scale, to, j, key0);
+}
+
+/* dV or dK of the warp's keys. */
+DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_operand which,
+                              const struct abi_tensor *to, float scale)
+{
+    const float by[2] = {scale, scale};
+    NO_UNROLL
+    for (u32 first = 0; first < SHORT_CHUNKS; first += SHORT_KEY_CHUNKS) {
+        struct frag_c sums[SHORT_STRIPS][SHORT_CHUNKS];
+        short_gather_chunks(sums, first, j, key0, which);
+        UNROLL
+        for (u32 m = 0; m < SHORT_STRIPS; m++)
+            short_store_part(sums[m], first, SHORT_KEY_CHUNKS, by, to, j, key0 + 16 * m);
+    }
 }
 
 DEVICE void short_fetch_all(const struct abi_args *a, const struct short_job *j)

@@ -48,33 +48,40 @@ DEVICE void short_transpose(u32 x[4])
     }
 }
 
-/* The lane's row (high: the one 8 below) of sums, times `by`. */
-DEVICE void short_store_row(const struct frag_c sums[SHORT_CHUNKS], u32 high, float by, u8 *row,
-                            u32 there)
+/* The lane's row (high: the one 8 below) of sums, times `by`; `sums` are of `chunks` chunks from `first`. */
+DEVICE void short_store_row(const struct frag_c sums[SHORT_CHUNKS], u32 first, u32 chunks,
+                            u32 high, float by, u8 *row, u32 there)
 {
     UNROLL
-    for (u32 chunk = 0; chunk < SHORT_CHUNKS; chunk += 4) {
+    for (u32 chunk = 0; chunk < chunks; chunk += 4) {
         struct short_u4 v;
         UNROLL
         for (u32 k = 0; k < 4; k++) {
-            const struct frag_c *c = &sums[chunk + k < SHORT_CHUNKS ? chunk + k : 0];
+            const struct frag_c *c = &sums[chunk + k < chunks ? chunk + k : 0];
             v.x[k] = half_pack(c->x[2 * high] * by, c->x[2 * high + 1] * by);
         }
         short_transpose(v.x);
-        u32 d = 8 * (chunk + short_pair());
+        u32 d = 8 * (first + chunk + short_pair());
         if (there && d < HEAD_DIM)
             *(struct short_u4 *)(row + 2 * d) = v;
     }
 }
 
-/* Writes rows row0 .. row0 + 15 as far as they exist. */
-DEVICE void short_store(const struct frag_c sums[SHORT_CHUNKS], const float by[2],
-                        const struct abi_tensor *t, const struct short_job *j, u32 row0)
+/* Writes such chunks of rows row0 .. row0 + 15 as far as they exist. */
+DEVICE void short_store_part(const struct frag_c sums[SHORT_CHUNKS], u32 first, u32 chunks,
+                             const float by[2], const struct abi_tensor *t,
+                             const struct short_job *j, u32 row0)
 {
     u32 row = afresh(row0) + short_row(); /* no register holds it until here */
     u8 *at = short_data(t, j) + (i64)row * t->row * 2;
-    short_store_row(sums, 0, by[0], at, row < j->exist);
-    short_store_row(sums, 1, by[1], at + 8 * t->row * 2, row + 8 < j->exist);
+    short_store_row(sums, first, chunks, 0, by[0], at, row < j->exist);
+    short_store_row(sums, first, chunks, 1, by[1], at + 8 * t->row * 2, row + 8 < j->exist);
+}
+
+DEVICE void short_store(const struct frag_c sums[SHORT_CHUNKS], const float by[2],
+                        const struct abi_tensor *t, const struct short_job *j, u32 row0)
+{
+    short_store_part(sums, 0, SHORT_CHUNKS, by, t, j, row0);
 }
 
 /* The lane's two of a number for each row, where rows are there. */

@@ -168,18 +168,26 @@ DEVICE void short_apply(struct frag_c sums[SHORT_CHUNKS], const struct frag_a *a
     mma_16816(&sums[chunk + 1], a, r[2], r[3]);
 }
 
-/* sums += first operands times 16 rows of an operand, for each strip. */
-DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
-                             u32 strips, const half_t *operand, u32 row)
+/* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each strip. */
+DEVICE void short_apply_part(struct frag_c (*sums)[SHORT_CHUNKS], u32 first, u32 chunks,
+                             const struct frag_a *a, u32 strips, const half_t *operand, u32 row)
 {
     u32 r[4];
     UNROLL
-    for (u32 chunk = 0; chunk < SHORT_CHUNKS; chunk += 2) {
-        short_load_values(r, operand, row, chunk);
+    for (u32 chunk = 0; chunk < chunks; chunk += 2) {
+        if (SHORT_CHUNKS % chunks && first + chunk >= SHORT_CHUNKS)
+            break;
+        short_load_values(r, operand, row, first + chunk);
         UNROLL
         for (u32 m = 0; m < strips; m++)
             short_apply(sums[m], &a[m], chunk, r);
     }
+}
+
+DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
+                             u32 strips, const half_t *operand, u32 row)
+{
+    short_apply_part(sums, 0, SHORT_CHUNKS, a, strips, operand, row);
 }
 
 /* sums += weights times rows of `operand` over the tile's columns, for each strip. */
