@@ -100,16 +100,19 @@ static void strip_deltas(const struct strip *t)
 }
 
 /* A strip whose columns are all in one block needs neither O nor anything late: delta is the sum of
-   P dP, which are there. P in floats first, and that sum, lane by lane. */
-INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain)
+   P dP, which are there. P in floats first, and that sum, lane by lane. `word`: of each 32 columns, as
+   group_words has it; null: inactive scores are -inf. */
+INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *const *word)
 {
     vec sum = {0};
     for (u32 c = 0; c < b->cols; c += LANES) {
-        vec s = load(&b->score[r][c]) * gain - offset;
+        vec s = load(&b->score[r][c]) * gain - offset, p;
 #if AMX
-        vec p = exp2_half(s);
+        const u32 *seen = word ? word[c / TILE] : 0;
+        p = seen ? exp2_seen(s, seen[r] >> c % TILE) : exp2_half(s);
 #else
-        vec p = exp2_vec(s);
+        (void)word;
+        p = exp2_vec(s);
 #endif
         store(&b->score[r][c], p);
         sum += p * load(&b->slope[r][c]);
@@ -131,17 +134,56 @@ INLINE void row_whole_slopes(struct block *b, u32 r, vec delta)
         store(&b->slope[r][c], load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta));
 }
 
+#if AMX
+enum { SLOTS = WEIGHT_STRIDE / TILE };
+
+/* Of a block that is all panels: which scores count is said beside them. */
+struct whole_words {
+    const u32 *word[SLOTS];
+    u32 room[SLOTS][STRIP_ROWS];
+};
+
+static const u32 *const *whole_slopes(const struct strip *t, struct block *b,
+                                      struct whole_words *w)
+{
+    if (!panels_alone(t, b)) {
+        block_slopes(t, b);
+        return 0;
+    }
+    for (u32 k = 0; k < b->groups; k++) {
+        const struct group *g = &b->group[k];
+        panel_product(t, g, 0, &b->score[0][g->at]);
+        panel_slopes(t, b, g);
+        w->word[g->at / TILE] = group_words(t, g, w->room[g->at / TILE]);
+    }
+    return w->word;
+}
+#else
+struct whole_words {
+    int none;
+};
+
+INLINE const u32 *const *whole_slopes(const struct strip *t, struct block *b,
+                                      struct whole_words *w)
+{
+    (void)w;
+    block_slopes(t, b);
+    return 0;
+}
+#endif
+
 static void whole_backward(const struct strip *t, struct block *b)
 {
+    struct whole_words room;
     const vec gain = splat(AMX ? t->gain : 1);
     const u32 expect = expect_share(t->expected, t->rows);
-    block_slopes(t, b);
+    const u32 *const *word = whole_slopes(t, b, &room);
     for (u32 first = 0; first < t->rows; first += 4) {
         vec sum[4] = {{0}};
         const u32 rows = t->rows - first < 4 ? t->rows - first : 4;
         for (u32 k = 0; k < rows; k++) {
             expect_rows(t->expected, expect);
-            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain);
+            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain, word);
         }
         quad delta = sum4(sum[0], sum[1], sum[2], sum[3]);
         *(quad_at *)(t->m->mean + first) = delta;
