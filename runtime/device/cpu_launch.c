@@ -4,6 +4,20 @@
    takes it. */
 #include "runtime/device/cpu_code.h"
 #include <omp.h>
+#include <stdatomic.h>
+
+/* Indices that a team takes one by one, whoever is free. OpenMP's own dynamic loops take 2 to 4 us each, a
+   twentieth of a launch at n=128. */
+struct queue {
+    _Alignas(64) _Atomic(u64) next;
+};
+
+enum { MOST_QUEUES = 2 * EMIT_MAX_PHASES };
+
+static u64 queue_take(struct queue *q)
+{
+    return atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
+}
 
 static entry_fn *entry_of(const struct device_code *c, const struct phase *phase)
 {
@@ -75,21 +89,37 @@ static bool has_partials(const struct abi_args *a, enum abi_over over)
     return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_PARTIAL;
 }
 
-/* First what others resume, of all heads, which it may be in any order. */
-static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_over over,
-                         bool partial, u8 *scratch)
+/* A head's works that others resume, or the other ones: first .. first + count - 1. */
+static u64 part_of(const struct abi_plan *p, u32 h, u64 each, bool partial, u64 *first)
+{
+    const u64 items = p->heads[h].items * each, partials = p->heads[h].partials * each;
+    *first += partial ? 0 : partials;
+    return partial ? partials : items - partials;
+}
+
+/* Those of all heads, head by head. */
+static void run_part(const struct abi_args *a, entry_fn *entry, enum abi_over over,
+                     bool partial, struct queue *q, u8 *scratch)
 {
     const struct abi_plan *p = plan_of(a, over);
-    u64 each = indices_each(a, over), at = 0;
+    const u64 each = indices_each(a, over);
+    u64 before = 0, at = 0, k = queue_take(q);
     for (u32 h = 0; h < a->heads; h++) {
-        u64 middle = at + p->heads[h].partials * each, end = at + p->heads[h].items * each;
-        u64 first = partial ? at : middle, last = partial ? middle : end;
-#pragma omp for schedule(dynamic, 1) nowait
-        for (u64 k = first; k < last; k++)
-            entry(a, k, k + 1, scratch);
-        at = end;
+        u64 first = at, count = part_of(p, h, each, partial, &first);
+        for (; k < before + count; k = queue_take(q))
+            entry(a, first + k - before, first + k - before + 1, scratch);
+        before += count;
+        at += p->heads[h].items * each;
     }
+}
+
+/* First what others resume, of all heads, which it may be in any order. */
+static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_over over,
+                         struct queue q[2], u8 *scratch)
+{
+    run_part(a, entry, over, true, &q[0], scratch);
 #pragma omp barrier
+    run_part(a, entry, over, false, &q[1], scratch);
 }
 
 /* ---- heads as a whole ---- */
@@ -228,41 +258,48 @@ static bool takes_heads(const struct device_launch *l, u64 team, struct heads *h
 /* ---- teams ---- */
 
 static void run_phase(const struct abi_args *a, entry_fn *entry, enum abi_over over, u64 thread,
-                      u8 *scratch)
+                      struct queue q[2], u8 *scratch)
 {
     if (has_partials(a, over)) {
-        run_partials(a, entry, over, true, scratch);
-        run_partials(a, entry, over, false, scratch);
+        run_partials(a, entry, over, q, scratch);
         return;
     }
     u64 count = indices(a, over);
     struct share s = share_of(a, over, thread, (u64)omp_get_num_threads());
     if (s.begin < s.end)
         entry(a, s.begin, s.end, scratch);
-#pragma omp for schedule(dynamic, 1)
-    for (u64 k = s.rest; k < count; k++)
+    for (u64 k = s.rest; k < count && (k = s.rest + queue_take(q)) < count;)
         entry(a, k, k + 1, scratch);
 }
 
-/* All phases in one parallel region: the barrier at the end of each loop is cheaper than a new one. */
+static void run_phases(const struct device_code *c, const struct device_launch *l, u64 thread,
+                       struct queue *queue, u8 *scratch)
+{
+    for (uint32_t p = 0; p < l->n_phases; p++) {
+        if (p) {
+#pragma omp barrier
+        }
+        run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,
+                  &queue[2 * p], scratch);
+    }
+}
+
+/* All phases in one parallel region: a barrier is cheaper than a new one. */
 static void run_team(const struct device_code *c, const struct device_launch *l, u64 team)
 {
     const u64 heads = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    struct queue queue[MOST_QUEUES] = {{0}};
     struct heads by_cost;
     const bool whole = takes_heads(l, team, &by_cost);
 #pragma omp parallel num_threads((int)team)
     {
         u64 thread = (u64)omp_get_thread_num();
         u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
-        if (whole) {
-#pragma omp for schedule(dynamic, 1)
-            for (u64 k = 0; k < heads; k++)
+        if (whole)
+            for (u64 k; (k = queue_take(queue)) < heads;)
                 run_head(c, l, (u32)(k % slice), by_cost.order[k / slice], thread);
-        } else {
-            for (uint32_t p = 0; p < l->n_phases; p++)
-                run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,
-                          scratch);
-        }
+        else
+            run_phases(c, l, thread, queue, scratch);
     }
 }
 
