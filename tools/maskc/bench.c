@@ -55,23 +55,33 @@ static double find_sparsity(const struct mask *m, uint32_t layer)
     return 100 * (1 - active / all);
 }
 
-static int predict(const struct maskc_kernel *k, const struct problem *p, uint32_t threads,
-                   const struct calibration *calibration, struct bench_result *r,
-                   struct error *e)
+/* The plan that the kernel was made from, again: NULL with *e set. */
+static struct plan *plan_again(const struct maskc_kernel *k,
+                               const struct calibration *calibration, struct error *e)
 {
     const struct artifact *a = k->artifact;
     const struct target *target = target_find(k->target->name, e);
     const struct machine *machine =
         target ? machine_named(a->plan[k->target->plan].machine, calibration, target, e) : NULL;
-    struct plan *plan = machine ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
-    if (!plan)
-        return -1;
-    snprintf(r->machine, sizeof r->machine, "%s", machine->name);
-    r->predicted = plan_predict(plan, r->backward, p->layer, p->batch, threads);
-    r->floor = plan_floor(plan, r->backward, p->layer, p->batch, threads);
-    join_lowerings(plan, r->backward ? &plan->transposed : &plan->forward, p->layer, r);
+    return machine ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
+}
+
+static int predict(const struct contender *all, const struct problem *p, uint32_t threads,
+                   const struct calibration *calibration, struct bench_result *r,
+                   struct error *e)
+{
+    struct plan *plan = plan_again(all[OURS].kernel, calibration, e);
+    struct plan *dense = plan ? plan_again(all[DENSE].kernel, calibration, e) : NULL;
+    if (dense) {
+        snprintf(r->machine, sizeof r->machine, "%s", plan->machine->name);
+        r->predicted = plan_predict(plan, r->backward, p->layer, p->batch, threads);
+        r->dense_predicted = plan_predict(dense, r->backward, 0, p->batch, threads);
+        r->floor = plan_floor(plan, r->backward, p->layer, p->batch, threads);
+        join_lowerings(plan, r->backward ? &plan->transposed : &plan->forward, p->layer, r);
+    }
     plan_destroy(plan);
-    return 0;
+    plan_destroy(dense);
+    return dense ? 0 : -1;
 }
 
 static int add_result(struct bench *b, struct contender *all, uint32_t n,
@@ -91,7 +101,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
     snprintf(r.mask, sizeof r.mask, "%s", name);
     progress_show(what);
     uint32_t count = turns_measure(all, n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
-    if (!count || predict(ours->kernel, p, b->threads, b->o->calibration, &r, e))
+    if (!count || predict(all, p, b->threads, b->o->calibration, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
     r.p10 = ours->seconds[count / 10];

@@ -12,6 +12,7 @@ struct bench_result {
     bool backward;
     double sparsity;                                  /* percent, all heads of the layer */
     double median, p10, p90, dense, predicted, floor; /* seconds */
+    double dense_predicted;
     double hard;      /* without the soft mask; 0: there is none */
     char machine[32]; /* that the prediction is for */
 };
