@@ -79,13 +79,17 @@ def device_name(device):
     return made.stdout.splitlines()[0].strip()
 
 
+SOURCES = ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/check", "tools/maskbert", "tools/compare")
+METHOD = ("tools/peers", "tools/maskc_ctypes.py", "tools/gpu_check_stages.py", "tools/gpu_check_bert.py")
+
+
 def sources(root):
-    """A digest of what a kernel and its judge are made of: results of other sources are not reused."""
+    """A digest of what a kernel, its judge and its clock are made of: results of other sources are not reused."""
     digest = hashlib.sha256()
-    for folder in ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/check", "tools/maskbert"):
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix in (".c", ".h", ".cu"):
-                digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    found = [path for folder in SOURCES for path in (root / folder).rglob("*")
+             if path.suffix in (".c", ".h", ".cu", ".py")]
+    for path in sorted(found) + [root / name for name in METHOD]:
+        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
