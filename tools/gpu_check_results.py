@@ -59,7 +59,8 @@ class Results:
         self.data["left_out"] = {name: why for name, why in before.items() if name not in asked} | reasons
 
     def wrong(self):
-        """Whether some kernel did not hold (ours, not PyTorch's), or a case came to no result."""
+        """Whether some kernel (ours, not PyTorch's) did not hold or could not be captured in a graph, or a case came to
+        no result."""
         verified = [r for stage in ("verify", "maskbert", "calibrate")
                     for r in self.data["stages"].get(stage, {}).values()]
         if any(dead(r) for cases in self.data["stages"].values() for r in cases.values()):
@@ -67,8 +68,9 @@ class Results:
         timed = [row for stage in ("time", "peers")
                  for cell in self.data["stages"].get(stage, {}).values()
                  for row in cell.get("results", ())]
+        ours = [row for row in timed if row["contender"].startswith("ours")]
         return (any(not r["ok"] for r in verified) or
-                any(r["contender"].startswith("ours") and r["verdict"] != "ok" for r in timed))
+                any(row["verdict"] != "ok" or row.get("graph") is False for row in ours))
 
     # ---- the table ----
 
@@ -140,7 +142,7 @@ FIGURES = {
                                            "{:.2f} x"),
     "predicted / measured": lambda by, ours: ratio(ours.get("predicted_s"), seconds_of(ours), "{:.2f}"),
     "executed": lambda by, ours: ratio(ours.get("executed_fraction"), 0.01, "{:.2f} %"),
-    "verdict": lambda by, ours: ours.get("verdict", "-"),
+    "verdict": lambda by, ours: ours.get("verdict", "-") + (", no graph" if ours.get("graph") is False else ""),
 }
 FLOORS = {"memory floor": "floor_s", "area floor": "area_floor_s"}
 

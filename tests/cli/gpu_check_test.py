@@ -83,6 +83,13 @@ class ResultsTest(unittest.TestCase):
             self.assertIn("| a\\|b | 64 | f32 | forward | 0.1000 | - | 1.0000 | 1.0000 | 10 % |",
                           kept.path.with_suffix(".md").read_text(encoding="utf-8"))
 
+    def test_ours_is_to_be_captured_in_a_graph(self):
+        row = {"mask": "star", "length": 64, "dtype": "f32", "pass": "forward", "median_s": 1e-3, "verdict": "ok"}
+        for contender, graph, wrong in (("ours", True, False), ("ours", False, True), ("ours-dense", False, True),
+                                        ("ours", None, False), ("eager", False, False)):
+            result = {"ok": True, "results": [row | {"contender": contender, "graph": graph}]}
+            self.assertEqual(self.table_of("peers", result)[0], wrong, (contender, graph))
+
     def table_of(self, stage, result, left_out=None):
         """(whether that is wrong, the table)."""
         with tempfile.TemporaryDirectory() as folder:
@@ -179,14 +186,14 @@ class StagesTest(unittest.TestCase):
             run.o.device, run.o.masks, run.o.length = "cuda", None, None
             with unittest.mock.patch("shutil.which", lambda name: name):
                 names = list(stages.verify_cases(run))
-        for k, (mask, n, dtype, head_dim, options, _) in enumerate(stages.VARIANTS):
+        for k, (mask, n, dtype, head_dim, options, _) in enumerate(stages.known.VARIANTS):
             name = " ".join([f"{mask} n={n} {dtype} D={head_dim}", *(["options=" + " ".join(options)] if options else [])])
             self.assertIn(name, names)
             sanitized = [x for x in names if x.startswith(f"{name} under=")]
-            self.assertEqual(len(sanitized), 2 if k in stages.SANITIZED else 0, name)
+            self.assertEqual(len(sanitized), 2 if k in stages.known.SANITIZED else 0, name)
 
     def test_variants_are_what_their_rows_say(self):
-        for mask, n, dtype, head_dim, options, wanted in stages.VARIANTS:
+        for mask, n, dtype, head_dim, options, wanted in stages.known.VARIANTS:
             with tempfile.TemporaryDirectory() as folder:
                 made = subprocess.run([MASKC, "emit", mask, "-n", str(n), "--heads", "3", "--dtype", dtype, "--head-dim",
                                        str(head_dim), *options, "--target", "sm_90a", "-o", f"{folder}/k"],
@@ -207,11 +214,15 @@ class StagesTest(unittest.TestCase):
             with unittest.mock.patch.dict(os.environ, {"PATH": folder}):
                 names = list(stages.verify_cases(run))
         for check in ("memcheck", "racecheck"):
-            for mask in stages.GALLERY:
+            for mask in stages.known.GALLERY:
                 for n in (128, 512):
                     self.assertTrue([x for x in names if x.startswith(f"{mask} n={n} bf16") and check in x])
-            for head_dim in stages.HEAD_DIMS:
-                self.assertTrue([x for x in names if f"D={head_dim} " in x and check in x])
+            for head_dim in stages.known.HEAD_DIMS:
+                for n in (128, 512):
+                    self.assertTrue([x for x in names if f" n={n} bf16 D={head_dim} " in x and check in x])
+        for head_dim in stages.known.HEAD_DIMS:
+            for dtype in ("f16", "f32", "tf32"):
+                self.assertTrue([x for x in names if x.endswith(f" n=512 {dtype} D={head_dim}")])
 
     @unittest.skipUnless(has_nvrtc(), "no NVRTC")
     def test_verifies_on_the_emulated_device(self):
@@ -233,10 +244,10 @@ class TimingTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             run = self.run_of(folder)
             for n in (128, 512, 2048):
-                self.assertLessEqual(set(stages.GALLERY), set(stages.timed_masks(run, "time", n)))
+                self.assertLessEqual(set(stages.known.GALLERY), set(stages.timed_masks(run, "time", n)))
             for stage in ("time", "peers"):
                 self.assertEqual(stages.timed_masks(run, stage, 1024), ["blockbert-2", "blockbert-3"])
-            self.assertEqual(stages.timed_masks(run, "peers", 2048), list(stages.TIMED))
+            self.assertEqual(stages.timed_masks(run, "peers", 2048), list(stages.known.TIMED))
             self.assertEqual(list(stages.STAGES).index("calibrate") + 1, list(stages.STAGES).index("time"))
 
     def one(self, run, crashes, asked):

@@ -39,14 +39,6 @@ struct job {
     struct error error[SOURCE_MAX_UNITS];
 };
 
-static bool is_forward(const struct launch_record *l, const struct binary *b)
-{
-    for (uint32_t k = 0; k < l->n_forward && b->n_kernels; k++)
-        if (!strcmp(l->forward[k].entry, b->kernel[0].entry))
-            return true;
-    return false;
-}
-
 /* Seconds of processor time. Below 0 if it fails. */
 static double time_unit(const struct job *j, uint32_t k, struct binary *ret, struct error *e)
 {
@@ -63,7 +55,7 @@ static void compile_unit(void *context, uint32_t k)
     struct job *j = context;
     struct gate_unit *u = &j->units->unit[k];
     u->seconds = time_unit(j, k, &u->binary, &j->error[k]);
-    u->forward = is_forward(&j->s->launch, &u->binary);
+    u->forward = strstr(j->s->files[1 + k].name, "forward") != NULL;
 }
 
 /* Against the clock before and after; the slower of the two is not believed. */

@@ -21,13 +21,15 @@
 /* ---- what is compiled ---- */
 
 /* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
-   streaming family with what plans with partial items need, "tall" with strips of 128 rows. */
+   streaming family with what plans with partial items need (as are others that say so), "tall" with strips of
+   128 rows. */
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
     uint32_t length;
     bool usual;
     enum abi_soft soft;
+    bool parts;
 } families[] = {
     {"float", ABI_F32, 0, true},
     {"short", ABI_BF16, 64, false},
@@ -42,13 +44,16 @@ static const struct family {
     {"short", ABI_F16, 128, false},
     {"stream", ABI_BF16, 0, true},
     {"stream", ABI_F16, 0, false},
-    {"parts", ABI_F16, 0, false},
+    {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true},
     {"tall", ABI_F16, 0, false},
+    {"tall", ABI_F16, 0, false, ABI_SOFT_NONE, true},
     {"soft float", ABI_F32, 0, true, ABI_SOFT_BIAS},
     {"soft float", ABI_F32, 0, true, ABI_SOFT_SCALE},
     {"soft stream", ABI_BF16, 0, true, ABI_SOFT_BIAS},
     {"soft stream", ABI_BF16, 0, true, ABI_SOFT_SCALE},
     {"soft stream", ABI_F16, 0, false, ABI_SOFT_SCALE},
+    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_BIAS, true},
+    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_SCALE, true},
     {"tf32", ABI_TF32, 0, false},
     {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_BIAS},
     {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_SCALE},
@@ -232,6 +237,22 @@ static void judge_times(const struct made *m)
     hold(m, "backward", "ms to compile", pass_ms(m, false), MOST_MS);
 }
 
+/* Is every entry that is launched in some unit? PTX tells of none. */
+static void judge_entries(const struct made *m)
+{
+    const struct launch_record *l = &m->launch;
+    const struct target *t = target_find(m->chip->target, NULL);
+    for (uint32_t p = 0; p < l->n_forward + l->n_backward && !t->ptx; p++) {
+        const char *entry =
+            (p < l->n_forward ? &l->forward[p] : &l->backward[p - l->n_forward])->entry;
+        bool found = false;
+        for (uint32_t u = 0; u < m->units.count; u++)
+            for (uint32_t k = 0; k < m->units.unit[u].binary.n_kernels; k++)
+                found |= !strcmp(m->units.unit[u].binary.kernel[k].entry, entry);
+        hold(m, entry, "times launched, but not compiled", !found, 0);
+    }
+}
+
 static void judge(const struct made *m)
 {
     if (m->failed) {
@@ -240,6 +261,7 @@ static void judge(const struct made *m)
         return;
     }
     judge_times(m);
+    judge_entries(m);
     for (uint32_t u = 0; u < m->units.count; u++)
         for (uint32_t k = 0; k < m->units.unit[u].binary.n_kernels; k++)
             judge_kernel(m, &m->units.unit[u].binary.kernel[k]);
@@ -247,18 +269,13 @@ static void judge(const struct made *m)
 
 /* ---- which ---- */
 
-static bool is_parts(const struct family *f)
-{
-    return !strcmp(f->name, "parts");
-}
-
 static bool is_tall(const struct family *f)
 {
     return !strcmp(f->name, "tall");
 }
 
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
-   64 with softmax at all other targets. With a soft mask, one of each. */
+   64 with softmax at all other targets; tensor cores' D = 32 and 96 at one. With a soft mask, one of each. */
 static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
                            enum abi_transform transform)
 {
@@ -271,6 +288,8 @@ static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
         return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
     if (dim == 64)
         return chip < USUAL_CHIPS || transform == ABI_SOFTMAX;
+    if (dim == 32 || dim == 96)
+        return chip == 0 && f->dtype == ABI_BF16 && transform == ABI_SOFTMAX;
     return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
 }
 
@@ -296,7 +315,7 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
     if (dim_index(dim) == DIMS)
         return false;
     if (chip == 0 && is_slow(f, dim, transform) &&
-        (f->usual || f->dtype != ABI_F16 || is_parts(f)))
+        (f->usual || f->dtype != ABI_F16 || f->parts))
         return dropout;
     if (chip == 0 && dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
         return !dropout && transform == ABI_SOFTMAX;
@@ -330,7 +349,7 @@ static bool is_named(const char *what)
 static bool is_asked(bool all, uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform, bool dropout)
 {
-    if ((is_tall(f) || is_parts(f)) && transform == ABI_SPARSEGEN)
+    if ((is_tall(f) || f->parts) && transform == ABI_SPARSEGEN)
         return false;
     char number[16];
     snprintf(number, sizeof number, "%u", dim);
@@ -360,7 +379,7 @@ static void add(struct made **made, uint32_t *count, uint32_t *room, uint32_t ch
                          .backward = true,
                          .soft = f->soft,
                          .length = f->length};
-    x.shared_rows = x.cut_rows = is_parts(f);
+    x.shared_rows = x.cut_rows = f->parts;
     x.tall = is_tall(f);
     if (x.tall && !stream_takes_tall(target_find(chips[chip].target, NULL), &x))
         return;
