@@ -19,22 +19,27 @@
 
 /* ---- the templates ---- */
 
+/* Each mask with both kinds of products, and both transforms between them; another order of the threads each. */
 static void test_gallery(void **state)
 {
     (void)state;
+    static const enum abi_dtype dtypes[] = {ABI_F32, ABI_TF32};
     uint32_t count = 0;
-    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
-        struct kernel_case c = {*name, 77, 0, FEATURES(ABI_F32, 16)};
-        if (count % 2) {
-            c.features.transform = ABI_SPARSEGEN;
-            c.features.lambda = -4;
+    for (const char *const *name = mask_gallery_names(); *name; name++)
+        for (uint32_t k = 0; k < 2; k++, count++) {
+            struct kernel_case c = {*name, 77, 0, FEATURES(dtypes[k], 16)};
+            if ((count / 2 + k) % 2) {
+                c.features.transform = ABI_SPARSEGEN;
+                c.features.lambda = -4;
+            }
+            struct maskc_kernel *kernel = must_load_text(&c);
+            struct problem p = fixture_problem(kernel);
+            emulated_set_seed(count);
+            must_hold(kernel, &p, *name);
+            emulated_set_seed(0);
+            kernel_unload(kernel);
         }
-        struct maskc_kernel *k = must_load_text(&c);
-        struct problem p = fixture_problem(k);
-        must_hold(k, &p, *name);
-        kernel_unload(k);
-    }
-    assert_true(count >= 12);
+    assert_true(count >= 24);
 }
 
 /* One query, and lengths about one tile. */

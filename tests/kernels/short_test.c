@@ -52,6 +52,9 @@ static void test_gallery(void **state)
     for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
         struct kernel_case c = {*name, 128, 0, FEATURES(ABI_BF16, 32)};
         check_case(&c, true);
+        c.features =
+            (struct features)FEATURES(ABI_F16, 32, .transform = ABI_SPARSEGEN, .lambda = -4);
+        check_case(&c, true);
     }
     assert_true(count >= 12);
 }
