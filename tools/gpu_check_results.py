@@ -158,7 +158,7 @@ def timing_lines(name, cells):
     rows = [r for cell in cells.values() for r in cell.get("results", ())]
     contenders = list(dict.fromkeys(r["contender"] for r in rows))
     head = ["mask", "n", "dtype", "pass", *FLOORS, *contenders, *FIGURES]
-    lines = [f"## {name}", "", *silent_lines(cells), *measured_lines(cells), *near_lines(rows)]
+    lines = [f"## {name}", "", *silent_lines(cells), *measured_lines(cells), *load_lines(rows), *near_lines(rows)]
     lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)] if rows else []
     for (mask, n, dtype, direction), by in grouped(rows).items():
         ours = by.get("ours", {})
@@ -185,6 +185,14 @@ def measured_lines(cells):
     products = (f"; {mma['flops_per_s'] / 1e12:.0f} TFLOP/s in products ({mma['by']})"
                 if mma.get("flops_per_s") else "")
     return [f"A copy moves {made[-1]['copy_bytes_per_s'] / 1e12:.2f} TB/s{products}.", ""]
+
+
+def load_lines(rows):
+    known = [r["load_s"] for r in rows if r.get("load_s") and r["contender"].startswith("ours")]
+    if not known:
+        return []
+    return [f"Kernel files load in {1e3 * sorted(known)[len(known) // 2]:.1f} ms (median of {len(known)}; the longest "
+            f"{1e3 * max(known):.1f} ms).", ""]
 
 
 def near_lines(rows):

@@ -10,6 +10,7 @@ torch is imported only by what works on tensors.
 """
 import ctypes
 import functools
+import time
 from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, \
     c_uint8, c_uint32, c_uint64, c_void_p
 
@@ -122,7 +123,10 @@ class Library:
             self.call("maskc_compile_dense", bits.data_ptr(), layers, heads, n, byref(o),
                       byref(made))
         try:
-            return self.load_memory(made.data, made.size, device)
+            begin = time.perf_counter()
+            kernel = self.load_memory(made.data, made.size, device)
+            kernel.load_s = time.perf_counter() - begin
+            return kernel
         finally:
             self.lib.maskc_bytes_free(byref(made))
 
@@ -143,6 +147,7 @@ class Kernel:
 
     def __init__(self, library, handle):
         self.library, self.handle = library, handle
+        self.load_s = None  # seconds, of what compile() loaded
         self.info = Info()
         library.lib.maskc_kernel_info(handle, byref(self.info))
 

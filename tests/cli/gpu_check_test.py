@@ -121,7 +121,7 @@ class ResultsTest(unittest.TestCase):
     def test_figures_beside_the_times(self):
         row = {"mask": "star", "length": 2048, "dtype": "bf16", "pass": "forward", "verdict": "ok"}
         rows = [row | {"contender": "ours", "median_s": 1e-3, "floor_s": 5e-4, "area_floor_s": 8e-4,
-                       "predicted_s": 1.2e-3, "executed_fraction": 0.125},
+                       "predicted_s": 1.2e-3, "executed_fraction": 0.125, "load_s": 3e-3},
                 row | {"contender": "ours-dense", "median_s": 4e-3, "predicted_s": 1e-3},
                 row | {"contender": "sdpa-flash", "median_s": 3e-3}, row | {"contender": "flex-64", "median_s": 2e-3},
                 row | {"contender": "flex-16", "median_s": 6e-3}]
@@ -131,6 +131,7 @@ class ResultsTest(unittest.TestCase):
                       "80 % | 4.00 x | 3.00 x | 2.00 x | 1.20 | 12.50 % | ok |", text)
         self.assertIn("A copy moves 3.00 TB/s; 600 TFLOP/s in products (mma.sync).", text)
         self.assertIn("1 of 2 predictions are within 25 %.", text)
+        self.assertIn("Kernel files load in 3.0 ms (median of 1; the longest 3.0 ms).", text)
 
 
 class StagesTest(unittest.TestCase):

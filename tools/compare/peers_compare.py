@@ -38,6 +38,7 @@ class Comparison:
             begin = time.perf_counter()
             attend = build(case, training)
             result["build_s"] = time.perf_counter() - begin
+            result["load_s"] = getattr(attend, "load_s", None)
             begin = time.perf_counter()
             outputs = self.run(attend, case.q, case.k, case.v, case.grad, training)
             if case.device == "cuda":
