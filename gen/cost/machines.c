@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of machines. The rows of x86-amx and x86-avx512 are what `maskc calibrate --table` printed
    on a Sapphire Rapids server, the peaks of an earlier day than the rates of x86-amx, by which plans were
-   chosen better; x86-avx2 and x86-sse are measured by hand on the same; the CUDA rows are estimates from
+   chosen better; tile_mask of x86-amx and its row_item forward are what masked and unmasked kernels of n=128
+   differ by; x86-avx2 and x86-sse are measured by hand on the same; the CUDA rows are estimates from
    data sheets until a GPU was measured. */
 #include "gen/cost/machine.h"
 #include <stddef.h>

@@ -83,11 +83,12 @@ static void test_json(void **state)
          "targets",
          {"name:s", "compiler:s", "code_bytes:i"}},
         {"bench star -n 32 --heads 1 --dtype f32 --head-dim 16 --seconds 0.1 --json",
-         {"device:s", "threads:i", "results:a"},
+         {"device:s", "threads:i", "results:a", "predicted_within_20_percent:r",
+          "predicted_speedup_within_20_percent:r"},
          "results",
          {"mask:s", "length:i", "heads:i", "batch:i", "head_dim:i", "dtype:s", "pass:s",
           "lowering:s", "median_s:r", "p10_s:r", "p90_s:r", "dense_s:r", "speedup:r",
-          "predicted_s:r", "floor_s:r", "hard_s:r"}},
+          "predicted_s:r", "dense_predicted_s:r", "floor_s:r", "hard_s:r"}},
     };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         json_t *j = shell_json(row[k].line, 0);
@@ -95,6 +96,26 @@ static void test_json(void **state)
         check_fields(first_of(j, row[k].list), row[k].element);
         json_decref(j);
     }
+}
+
+/* What is predicted of dense is what its own plan says; a sparse mask's is less. */
+static void test_bench_predicts_dense(void **state)
+{
+    (void)state;
+    json_t *j = shell_json(
+        "bench dense star -n 256 --heads 2 --dtype f32 --seconds 0.01 --pass forward --json",
+        0);
+    const json_t *list = json_object_get(j, "results");
+    double predicted[2], dense[2];
+    assert_int_equal(json_array_size(list), 2);
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *r = json_array_get(list, k);
+        predicted[k] = json_number_value(json_object_get(r, "predicted_s"));
+        dense[k] = json_number_value(json_object_get(r, "dense_predicted_s"));
+    }
+    assert_true(predicted[0] > 0 && predicted[0] == dense[0] && dense[1] == dense[0]);
+    assert_true(predicted[1] < predicted[0]);
+    json_decref(j);
 }
 
 /* f32 and f64 inputs, ragged, packed; what stands behind the outputs is checked by verify. */
@@ -251,10 +272,15 @@ static void test_cache(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),     cmocka_unit_test(test_json),
-        cmocka_unit_test(test_run),      cmocka_unit_test(test_emit),
-        cmocka_unit_test(test_pictures), cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_soft),     cmocka_unit_test(test_wrong_kernel),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_bench_predicts_dense),
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_emit),
+        cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_soft),
+        cmocka_unit_test(test_wrong_kernel),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: cli_test MASKC\n");

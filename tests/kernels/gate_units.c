@@ -70,7 +70,7 @@ static void time_again(void *context, uint32_t k)
     double took = time_unit(j, k, &unused, NULL);
     double after = gate_clock_slowness();
     took /= before < after ? before : after;
-    u->seconds = took < u->seconds ? took : u->seconds;
+    u->seconds = took > 0 && took < u->seconds ? took : u->seconds;
     binary_finish(&unused);
 }
 
