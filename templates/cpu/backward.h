@@ -93,7 +93,12 @@ static void strip_backward(struct strip *t)
         struct block *b = t->blocks;
         int some = block_next(t, b);
         if (some && strip_whole(t)) {
-            whole_backward(t, b);
+            if (SOFT) {
+                whole_deltas(t, b);
+                block_backward(t, b, missing);
+            } else {
+                whole_backward(t, b);
+            }
             return;
         }
         strip_deltas(t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delta of a strip's rows, the sum of P dP, which dS = P (dP - delta) waits for: from O, from a block
-   that has all columns, or, where O was rounded, taken off at the end. */
+/* Delta of a strip's rows, the sum of P dP, which dS = P (dP - delta) waits for: from a block that has
+   all columns, or from O and, where O was rounded, taken off at the end. A row that sees one key has
+   no gradient: with all columns that is exact, with O but for what the order of additions leaves. */
 #ifndef MASKC_CPU_DELTA_H
 #define MASKC_CPU_DELTA_H
 
@@ -19,6 +20,15 @@ static void block_delta(const struct strip *t, const struct block *b)
         }
         t->m->mean[r] += sum_lanes(sum);
     }
+}
+
+/* Of a block that has all columns. */
+static void whole_deltas(const struct strip *t, struct block *b)
+{
+    for (u32 r = 0; r < t->rows; r++)
+        t->m->mean[r] = 0;
+    block_slopes(t, b);
+    block_delta(t, b);
 }
 
 /* True where one block has all columns: its slopes are there still. Else they are to come again. */
@@ -196,7 +206,7 @@ static void whole_backward(const struct strip *t, struct block *b)
 static int strip_whole(const struct strip *t)
 {
     const struct abi_item *item = t->item;
-    return DELTA_LATE && !t->transposed && !item->partial && !item->resume[0] &&
+    return IS_SOFTMAX && !t->transposed && !item->partial && !item->resume[0] &&
            (t->piece == item->pieces ||
             (t->piece + 1 == item->pieces &&
              t->entry == t->plan->pieces[item->piece + t->piece].count));

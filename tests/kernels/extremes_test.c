@@ -136,13 +136,42 @@ static void test_alone(void **state)
     assert_int_equal(failed, 0);
 }
 
+/* Nor has one key a gradient by Q or K: delta is dP, to the last bit, however it is summed up. */
+static void test_alone_backward(void **state)
+{
+    enum { SEEDS = 8 };
+    static const enum abi_soft soft[] = {ABI_SOFT_NONE, ABI_SOFT_BIAS, ABI_SOFT_SCALE};
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    struct mask *m = subject_mask("dense", 1);
+    for (uint32_t x = 0; x < 3 * (count - 1);
+         x++) { /* CUDA sums dO O in another order than dP */
+        const struct features f = {
+            .dtype = ABI_F32, .head_dim = 256, .backward = true, .soft = soft[x % 3]};
+        struct maskc_kernel *k = subject_load(m, list[x / 3], &f, *state);
+        struct problem p = {.mask = m,
+                            .batch = 1,
+                            .length = 1,
+                            .head_dim = f.head_dim,
+                            .dtype = f.dtype,
+                            .soft = f.soft,
+                            .scale = -1};
+        for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
+            failed += subject_judge(k, &p, true, list[x / 3]->name);
+        maskc_kernel_destroy(k);
+    }
+    mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
 int main(void)
 {
     struct cache *cache = subject_start();
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
                                        cmocka_unit_test_prestate(test_far, cache),
                                        cmocka_unit_test_prestate(test_short, cache),
-                                       cmocka_unit_test_prestate(test_alone, cache)};
+                                       cmocka_unit_test_prestate(test_alone, cache),
+                                       cmocka_unit_test_prestate(test_alone_backward, cache)};
     int failed = cmocka_run_group_tests_name("extremes", tests, NULL, NULL);
     subject_finish(cache);
     return failed;

@@ -111,7 +111,7 @@ void trial_forget(struct trial *t);
 void trial_destroy(struct trial *t); /* null is fine */
 
 struct check_result {
-    char name[96];
+    char name[200];
     double error, tolerance;
     bool ok;
 };
