@@ -63,7 +63,8 @@ DEVICE float rounded_state(const struct backward *b, u32 row, u32 there)
         const u32 *y = (const u32 *)(d_o.data + position * d_o.row + 16 * chunk);
         UNROLL
         for (u32 k = 0; k < 4; k++)
-            sum += half_low(x[k]) * half_low(y[k]) + half_high(x[k]) * half_high(y[k]);
+            sum += output_finite(half_low(x[k])) * half_low(y[k]) +
+                   output_finite(half_high(x[k])) * half_high(y[k]);
     }
     return quad_sum(sum);
 }
