@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes below are those of templates/cuda/short_forward.h and short_backward.h, which check them
-   at compile time. */
+/* The sizes below are those of templates/cuda/short_forward.h and short_square.h, which check them at
+   compile time. */
 #include "gen/short.h"
 #include <stddef.h>
 
@@ -17,7 +17,7 @@ enum {
     SPARSEGEN_ROWS = 128,
     WIDEST_ROWS = 96, /* D > 240: scores of three tiles, beside sums of D / 2 registers */
     /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
-       strip of 16 alone take D / 2. */
+       strip of 16 alone take D / 2, and the slopes that it holds n / 4 and a few. */
     BACKWARD_WARPS = 12,
     BACKWARD_WARPS_WIDE = 8, /* D > 128 */
     BACKWARD_ROWS = 256,     /* a word for each of 16 strips */

@@ -71,7 +71,7 @@ DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
 {
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)
-        short_dots(&s[u], two, 0, step, short_keys(j), &t[u], 1);
+        short_dots(&s[u], two, 0, step, short_keys(j), &t[u], 1, 4);
 }
 
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
@@ -113,7 +113,7 @@ DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
     for (u32 u = 0; u < SHORT_HELD; u++) {
         if (!t[u].any)
             continue;
-        short_drop(&s[u], short_kept(a, j, row0, &t[u]));
+        short_drop(&s[u], short_kept(a, j, row0, &t[u], 2, 1));
         short_accumulate(o, &s[u], short_values(j), &t[u], 1);
     }
 }

@@ -84,6 +84,14 @@ DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct sh
     return 0;
 }
 
+/* The tile's second half, where the first one was. */
+DEVICE void short_next_half(struct short_tile *t)
+{
+    t->col0 += 16;
+    t->seen >>= 16;
+    t->any >>= 16;
+}
+
 /* Whether the lane's entry e of fragment f is seen. */
 DEVICE u32 short_sees(const struct short_tile *t, u32 f, u32 e)
 {
@@ -109,8 +117,10 @@ DEVICE u32 short_any(const struct short_tile *t, u32 strips)
     return t[0].any | t[strips - 1].any;
 }
 
-DEVICE u32 short_all_live(u32 any)
+/* Of `fragments` bytes. */
+DEVICE u32 short_all_live(u32 any, u32 fragments)
 {
+    any |= fragments == 4 ? 0 : 0xffff0000u;
     return ((any - 0x01010101u) & ~any & 0x80808080u) == 0;
 }
 
@@ -121,25 +131,27 @@ DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, con
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
-/* s += rows . columns over two steps of the head, in the fragments where one of `strips` strips of 16
-   rows is live. rows[m * pitch] is the first operand of strip m, the next one that of the second
+/* s += rows . columns over two steps of the head, in those of the first `fragments` (2 or 4) where one of
+   `strips` strips of 16 rows is live. rows[m * pitch] is the first operand of strip m, the next one that of the second
    step; `columns` an operand in shared memory. Without branches where all are live: loads and
    products then overlap. */
 DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
-                       const half_t *columns, const struct short_tile *t, u32 strips)
+                       const half_t *columns, const struct short_tile *t, u32 strips,
+                       u32 fragments)
 {
     u32 r[4][4], any = short_any(t, strips);
-    if (short_all_live(any)) {
+    if (short_all_live(any, fragments)) {
         UNROLL
-        for (u32 f = 0; f < 4; f++)
+        for (u32 f = 0; f < fragments; f++)
             short_load_keys(r[f], columns, t->col0 + 8 * f, 2 * step);
         UNROLL
-        for (u32 k = 0; k < 4 * strips; k++)
-            short_dot(&s[k / 4].at[k % 4], rows + k / 4 * pitch, step, r[k % 4]);
+        for (u32 k = 0; k < fragments * strips; k++)
+            short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
+                      r[k % fragments]);
         return;
     }
     UNROLL
-    for (u32 f = 0; f < 4; f++) {
+    for (u32 f = 0; f < fragments; f++) {
         if (!(any >> 8 * f & 0xff))
             continue;
         short_load_keys(r[0], columns, t->col0 + 8 * f, 2 * step);
@@ -207,6 +219,13 @@ DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct s
     }
 }
 
+DEVICE void short_move(struct frag_c to[SHORT_CHUNKS], const struct frag_c from[SHORT_CHUNKS])
+{
+    UNROLL
+    for (u32 k = 0; k < SHORT_CHUNKS; k++)
+        to[k] = from[k];
+}
+
 DEVICE void short_clear(struct frag_c sums[SHORT_CHUNKS])
 {
     UNROLL
@@ -214,22 +233,26 @@ DEVICE void short_clear(struct frag_c sums[SHORT_CHUNKS])
         sums[k].x[0] = sums[k].x[1] = sums[k].x[2] = sums[k].x[3] = 0;
 }
 
-/* Bit 4 f + e: the lane's entry e of fragment f is kept. One call for each 16 columns. */
+/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of strip m is kept. One call for each of `halves`
+   16 columns, by one text for `strips` strips, whose tiles are at the same columns. */
 DEVICE u32 short_kept(const struct abi_args *a, const struct short_job *j, u32 row0,
-                      const struct short_tile *t)
+                      const struct short_tile *t, u32 halves, u32 strips)
 {
-    u32 below = a->keep_below, calls = DROPOUT && below ? 2 : 0, kept = calls ? 0 : 0xffff;
+    u32 below = a->keep_below, calls = DROPOUT && below ? halves * strips : 0;
+    u32 kept = calls ? 0 : 0xffffffffu;
     NO_UNROLL
-    for (u32 half = 0; half < calls; half++) {
+    for (u32 call = 0; call < calls; call++) {
+        u32 half = call % halves, m = call / halves;
         u32 column = t->col0 + 16 * half + 2 * short_pair();
-        struct philox r = philox_4x32(
-            dropout_counter(afresh(j->b), afresh(j->h), afresh(row0) + short_row(), column),
-            a->seed);
+        struct philox r =
+            philox_4x32(dropout_counter(afresh(j->b), afresh(j->h),
+                                        afresh(row0) + 16 * m + short_row(), column),
+                        a->seed);
         u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |
                     (r.x >> 16 >= below) << 2 | (r.z >> 16 >= below) << 3;
         u32 second = ((r.y & 0xffff) >= below) | ((r.w & 0xffff) >= below) << 1 |
                      (r.y >> 16 >= below) << 2 | (r.w >> 16 >= below) << 3;
-        kept |= (first | second << 4) << 8 * half;
+        kept |= (first | second << 4) << (16 * m + 8 * half);
     }
     return kept;
 }

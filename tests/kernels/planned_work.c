@@ -187,31 +187,31 @@ static void look_at_head(const struct problem *p, uint32_t h, uint32_t length, s
             }
 }
 
-/* Forward a warp has a band; backward `strips` of them, queries or keys, that share what is loaded, and
-   a fragment that one of them sees is multiplied for all. Backward S and dP come twice, dQ once; dK and
-   dV by bands of queries. */
-static void add_head(const struct head *d, uint32_t strips, uint64_t *forward,
-                     uint64_t *backward)
+/* What band i costs of those that `of` share: what is loaded is multiplied for all of them. */
+static uint64_t shared_cost(bool seen, bool next, uint32_t i, uint32_t of)
+{
+    return i % of == 0 && (seen || (of == 2 && next)) ? of : 0;
+}
+
+/* Forward a warp has a band; backward `strips` of keys (dV and dK) and `together` of queries (S and dP by
+   fragments, dQ by halves). */
+static void add_head(const struct head *d, uint32_t strips, uint32_t together,
+                     uint64_t *forward, uint64_t *backward)
 {
     for (uint32_t i = 0; i < d->bands; i++) {
-        const bool begins = i % strips == 0, two = strips == 2;
         for (uint32_t f = 0; f < 2 * d->bands; f++) {
             *forward += d->fragment[i][f];
-            *backward += begins && (d->fragment[i][f] || (two && d->fragment[i + 1][f]))
-                             ? 4 * strips
-                             : 0;
+            *backward += 2 * shared_cost(d->fragment[i][f], d->fragment[i + 1][f], i, together);
         }
         for (uint32_t k = 0; k < d->bands; k++) {
             *forward += 2 * d->half[i][k];
-            *backward +=
-                begins && (d->half[i][k] || (two && d->half[i + 1][k])) ? 2 * strips : 0;
-            *backward += k % strips == 0 && (d->half[i][k] || (two && d->half[i][k + 1]))
-                             ? 4 * strips
-                             : 0;
+            *backward += 2 * shared_cost(d->half[i][k], d->half[i + 1][k], i, together);
+            *backward += 4 * shared_cost(d->half[i][k], d->half[i][k + 1], k, strips);
         }
     }
 }
 
+/* Above n = 128 a warp holds the slopes of so many tiles that strips of queries come one by one. */
 static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                          struct emulation_entry ret[2])
 {
@@ -223,7 +223,7 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint32_t h = 0; h < p->mask->heads; h++, rows += problem_rows(p, b)) {
             look_at_head(p, h, problem_rows(p, b), d);
-            add_head(d, shape.strips, &forward, &backward);
+            add_head(d, shape.strips, shape.rows > 128 ? 1 : shape.strips, &forward, &backward);
         }
     const uint64_t steps = (p->head_dim + 15) / 16;
     ret[0] = (struct emulation_entry){"attention_short_forward", steps * forward,

@@ -8,6 +8,8 @@
 #include "runtime/emulated/launch.h"
 #include "tests/kernels/cuda_fixture.h"
 #include "tests/kernels/planned_work.h"
+#include "tools/check/check.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -121,6 +123,69 @@ static void test_cut(void **state)
     kernel_unload(k);
 }
 
+/* ---- slopes held from one turn to the next ---- */
+
+static void must_measure(const double *got, const double *truth, const double *plain,
+                         uint64_t size)
+{
+    const double most = 1.5 * error_measure(plain, truth, size);
+    const double error = error_measure(got, truth, size);
+    if (!(error <= most))
+        fail_msg("error %g, at most %g", error, most);
+}
+
+/* V has far more in common than it differs by, and so has dP: what is left of it is as exact as ever. */
+static void test_common(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    for (uint32_t x = 0; x < 2; x++) {
+        struct kernel_case c = {masks[1], 70, 2, FEATURES(ABI_BF16, 32, .dropout = true)};
+        c.features.transform = x ? ABI_SPARSEGEN : ABI_SOFTMAX;
+        c.features.lambda = x ? -4 : 0;
+        struct maskc_kernel *k = must_load(&c, true);
+        struct problem p = fixture_problem(k);
+        p.dropout = 0.3;
+        struct problem_data *got = problem_inputs(&p);
+        const uint64_t size = problem_elements(&p);
+        for (uint64_t at = 0; at < size; at++)
+            got->v[at] = dtype_round(ABI_BF16, got->v[at] / 4 + 16);
+        struct problem_data *truth = problem_data_copy(&p, got), *plain;
+        plain = problem_data_copy(&p, got);
+        assert_int_equal(kernel_run_problem(k, &p, got, true, 0, &e), 0);
+        reference_run(&p, truth, true);
+        reference_plain(&p, plain, true);
+        must_measure(got->d_q, truth->d_q, plain->d_q, size);
+        must_measure(got->d_k, truth->d_k, plain->d_k, size);
+        problem_data_destroy(got);
+        problem_data_destroy(truth);
+        problem_data_destroy(plain);
+        kernel_unload(k);
+    }
+}
+
+/* Slopes near the end of a float's range have no unit of their own, and are still not garbage. */
+static void test_tiny(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct kernel_case c = {masks[1], 40, 1, FEATURES(ABI_BF16, 32)};
+    struct maskc_kernel *k = must_load(&c, true);
+    struct problem p = fixture_problem(k);
+    const uint64_t size = problem_elements(&p);
+    for (int power = -126; power < -100; power++) {
+        struct problem_data *got = problem_inputs(&p);
+        for (uint64_t at = 0; at < size; at++)
+            got->d_o[at] = dtype_round(ABI_BF16, ldexp(got->d_o[at], power));
+        assert_int_equal(kernel_run_problem(k, &p, got, true, 0, &e), 0);
+        for (uint64_t at = 0; at < size; at++) /* sums of 40 of up to 8 times as much */
+            assert_true(fabs(got->d_q[at]) < ldexp(320, power) &&
+                        fabs(got->d_k[at]) < ldexp(320, power));
+        problem_data_destroy(got);
+    }
+    kernel_unload(k);
+}
+
 /* ---- equal bits ---- */
 
 static void test_order_of_threads(void **state)
@@ -219,7 +284,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits), cmocka_unit_test(test_gallery),
         cmocka_unit_test(test_shapes), cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_cut),    cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_cut),    cmocka_unit_test(test_common),
+        cmocka_unit_test(test_tiny),   cmocka_unit_test(test_order_of_threads),
         cmocka_unit_test(test_banks),
     };
     return cmocka_run_group_tests_name("short", tests, NULL, NULL);
