@@ -20,7 +20,7 @@
 
 enum {
     /* Chunks of dQ at a time: where it would take half of the registers, half of them. */
-    SHORT_QUERIES_HALVED = SHORT_STEPS > 8 || (SHORT_TIGHT && SHORT_STEPS > 6),
+    SHORT_QUERIES_HALVED = SHORT_STEPS > 8 || SHORT_TIGHT,
     SHORT_QUERY_CHUNKS = SHORT_QUERIES_HALVED ? (SHORT_CHUNKS / 2 + 3) / 4 * 4 : SHORT_CHUNKS,
 };
 
