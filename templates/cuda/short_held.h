@@ -19,7 +19,7 @@ enum {
 
 /* Scores that are there at a time: of a tile, or where all that is held leaves no room, half of it. */
 enum {
-    SHORT_FULL = SHORT_TILES > 6 || (SHORT_TILES > 4 && SHORT_STRIPS == 1),
+    SHORT_FULL = SHORT_TILES > 4,
     SHORT_SPAN = SHORT_FULL ? 2 : 4, /* fragments */
     SHORT_PAIRS = 2 * SHORT_SPAN,    /* of neighbouring entries, of a lane */
     SHORT_PARTS = 4 / SHORT_SPAN,    /* of a tile */

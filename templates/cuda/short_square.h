@@ -52,8 +52,10 @@ DEVICE half_t *short_map(const struct short_job *j, u32 strip)
 DEVICE half_t *short_square_pair(const struct short_job *j, u32 row0,
                                  const struct short_tile *t, u32 k)
 {
+    /* with a step left over registers are few, and none holds what is worked out from it */
+    u32 row = SHORT_STEPS % 2 && SHORT_STEPS < 7 ? afresh(row0) : row0;
     return short_square(j) + 2 * short_pair() + 8 * (k % 2) * SHORT_WHOLE +
-           short_place(row0, short_row(), t->col0 / 8 + k / 2, SHORT_SQUARE_CHUNKS);
+           short_place(row, short_row(), t->col0 / 8 + k / 2, SHORT_SQUARE_CHUNKS);
 }
 
 /* Whether the square has the row of a pair. 16 x 16 parts without an entry are neither written nor read. */
