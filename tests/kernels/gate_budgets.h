@@ -44,9 +44,9 @@ static const struct budget {
     {"tf32",   "attention_dkv",            ABI_SPARSEGEN, {152, 160, 160, 168, 192, 255},   72,  92},
     {"tf32",   "attention_dq",             ABI_SPARSEGEN, {136, 144, 144, 144, 144, 200},   60,  68},
     {"short",  "attention_short_forward",  ABI_SOFTMAX,   {144, 176, 192, 200, 240, 255},   92,  76},
-    {"short",  "attention_short_backward", ABI_SOFTMAX,   {255, 255, 255, 255, 255, 255},   92,  84},
+    {"short",  "attention_short_backward", ABI_SOFTMAX,   {255, 255, 255, 255, 255, 255},   70,  72},
     {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 240, 240, 248, 255},  120,  86},
-    {"short",  "attention_short_backward", ABI_SPARSEGEN, {255, 255, 255, 255, 255, 255},  108,  92},
+    {"short",  "attention_short_backward", ABI_SPARSEGEN, {255, 255, 255, 255, 255, 255},   84,  80},
     {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   60,  68},
     {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   64,  88},
     {"stream", "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   60,  64},
@@ -104,6 +104,9 @@ static const struct tight {
     {"sm_120", "stream", ABI_SOFT_NONE, 0, 64, ABI_SPARSEGEN},
     {"sm_120", "soft stream", ABI_SOFT_SCALE, 0, 64, ABI_SOFTMAX},
     {"sm_80", "short", ABI_SOFT_NONE, 168, 80, ABI_SOFTMAX},
+    {"sm_90a", "short", ABI_SOFT_NONE, 234, 64, ABI_SOFTMAX},
+    {"sm_90a", "short", ABI_SOFT_NONE, 168, 128, ABI_SOFTMAX},
+    {"sm_100a", "short", ABI_SOFT_NONE, 168, 96, ABI_SOFTMAX},
 };
 enum { TIGHT = sizeof tight / sizeof *tight };
 
