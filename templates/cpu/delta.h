@@ -22,13 +22,19 @@ static void block_delta(const struct strip *t, const struct block *b)
     }
 }
 
-/* Of a block that has all columns. */
+/* Of a block that has all columns, beside a soft mask. */
 static void whole_deltas(const struct strip *t, struct block *b)
 {
-    for (u32 r = 0; r < t->rows; r++)
-        t->m->mean[r] = 0;
     block_slopes(t, b);
-    block_delta(t, b);
+    for (u32 r = 0; r < t->rows; r++) {
+        vec sum = {0}, weights = {0};
+        for (u32 c = 0; c < b->cols; c += LANES) {
+            vec p = exp2_vec(load(&b->score[r][c]) - splat(t->m->offset[r]));
+            sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
+            weights += p;
+        }
+        t->m->mean[r] = delta_of(sum_lanes(sum), sum_lanes(weights));
+    }
 }
 
 /* True where one block has all columns: its slopes are there still. Else they are to come again. */
@@ -110,9 +116,10 @@ static void strip_deltas(const struct strip *t)
 }
 
 /* A strip whose columns are all in one block needs neither O nor anything late: delta is the sum of
-   P dP, which are there. P in floats first, and that sum, lane by lane. `word`: of each 32 columns, as
-   group_words has it; null: inactive scores are -inf. */
-INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *const *word)
+   P dP, which are there. P in floats first, and that sum, lane by lane; of f32 P's, too. `word`: of each
+   32 columns, as group_words has it; null: inactive scores are -inf. */
+INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *const *word,
+                     vec *weights)
 {
     vec sum = {0};
     for (u32 c = 0; c < b->cols; c += LANES) {
@@ -126,6 +133,8 @@ INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *co
 #endif
         store(&b->score[r][c], p);
         sum += p * load(&b->slope[r][c]);
+        if (IS_F32)
+            *weights += p;
     }
     return sum;
 }
@@ -189,13 +198,19 @@ static void whole_backward(const struct strip *t, struct block *b)
     const u32 expect = expect_share(t->expected, t->rows);
     const u32 *const *word = whole_slopes(t, b, &room);
     for (u32 first = 0; first < t->rows; first += 4) {
-        vec sum[4] = {{0}};
+        vec sum[4] = {{0}}, weights[4] = {{0}};
         const u32 rows = t->rows - first < 4 ? t->rows - first : 4;
         for (u32 k = 0; k < rows; k++) {
             expect_rows(t->expected, expect);
-            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain, word);
+            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain, word,
+                               &weights[k]);
         }
         quad delta = sum4(sum[0], sum[1], sum[2], sum[3]);
+        if (IS_F32) {
+            const quad all = sum4(weights[0], weights[1], weights[2], weights[3]);
+            for (u32 k = 0; k < 4; k++)
+                delta[k] = delta_of(delta[k], all[k]);
+        }
         *(quad_at *)(t->m->mean + first) = delta;
         for (u32 k = 0; k < rows; k++)
             row_whole_slopes(b, first + k, splat(delta[k]));

@@ -291,4 +291,11 @@ INLINE const float *panel_column(const struct operand *o, u32 j, u32 *stride)
     return o->panels + panel_first(panel) + j % PANEL_COLS;
 }
 
+/* Delta from the sum of P dP, less what the sum of P, from a rounded LSE, is beside 1: f32 has the
+   digits to tell. */
+INLINE float delta_of(float sum, float weights)
+{
+    return IS_F32 && weights > 0 ? sum / weights : sum;
+}
+
 #endif

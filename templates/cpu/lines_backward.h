@@ -34,12 +34,15 @@ INLINE void lines_slopes(line_numbers score, line_numbers slope, u32 lines, cons
 {
     for (u32 r = 0; r < ABREAST; r += LANES) {
         const vec base = load(offset + r);
-        vec sum = {0};
+        vec sum = {0}, weights = {0};
         for (u32 k = 0; k < lines; k++) {
             vec p = exp2_vec(load(score[k] + r) - base);
             store(score[k] + r, p);
             sum += p * load(slope[k] + r);
+            weights += p;
         }
+        if (IS_F32) /* delta_of; where there is no weight there is no sum */
+            sum /= larger(weights, splat(0x1p-100f));
         store(delta + r, sum);
         for (u32 k = 0; k < lines; k++)
             store(slope[k] + r, load(score[k] + r) * (load(slope[k] + r) - sum));

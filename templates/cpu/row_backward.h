@@ -18,7 +18,7 @@ static void row_dq(const struct sequence *s, u32 i, struct row_range at)
     struct operand key = operand_of(s, OPERAND_KEY), value = operand_of(s, OPERAND_VALUE);
     float score[CHUNK_COLS + LANES], slope[CHUNK_COLS + LANES], buffer[WIDTH];
     const vec offset = splat(score_offset(*lse_at(s, i)));
-    vec sum = {0};
+    vec sum = {0}, weights = {0};
     row_dots(score, row_floats(s, &s->a->q, i, buffer), &key, at, s->a->scale * LOG2_E,
              -INFINITY_F);
     row_dots(slope, row_floats(s, &s->a->d_o, i, buffer), &value, at, 1, 0);
@@ -26,8 +26,9 @@ static void row_dq(const struct sequence *s, u32 i, struct row_range at)
         vec p = exp2_vec(load(score + c) - offset);
         store(score + c, p);
         sum += p * load(slope + c);
+        weights += p;
     }
-    float delta = *state_at(s, i) = sum_lanes(sum);
+    float delta = *state_at(s, i) = delta_of(sum_lanes(sum), sum_lanes(weights));
     for (u32 c = 0; c < at.count; c += LANES)
         store(slope + c, load(score + c) * (load(slope + c) - splat(delta)));
     row_put(s, &s->a->d_q, i, s->a->scale, slope, &key, at);
