@@ -67,6 +67,9 @@ struct f4;
 #define half_pack(low, high)    (MACHINE->half_from(low, IS_F16) | MACHINE->half_from(high, IS_F16) << 16)
 #define half_low(x)             MACHINE->float_from((x) & 0xffff, IS_F16)
 #define half_high(x)            MACHINE->float_from((x) >> 16, IS_F16)
+#define f16_pack(low, high)     (MACHINE->half_from(low, 1) | MACHINE->half_from(high, 1) << 16)
+#define f16_low(x)              MACHINE->float_from((x) & 0xffff, 1)
+#define f16_high(x)             MACHINE->float_from((x) >> 16, 1)
 #define IS_F16                  (DTYPE == ABI_F16) /* both are the kernel's own */
 /* clang-format on */
 

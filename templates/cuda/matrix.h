@@ -164,33 +164,45 @@ DEVICE u32 warp_or(u32 x)
 
 /* ---- two halves in a word ---- */
 
-/* Nearest, ties to even. */
+/* f16, whatever the halves of the kernel's tensors are; nearest, ties to even. */
+DEVICE u32 f16_pack(float low, float high)
+{
+    u32 y;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return y;
+}
+
+DEVICE float f16_low(u32 x)
+{
+    float y;
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l;}" : "=f"(y) : "r"(x));
+    return y;
+}
+
+DEVICE float f16_high(u32 x)
+{
+    float y;
+    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h;}" : "=f"(y) : "r"(x));
+    return y;
+}
+
 DEVICE u32 half_pack(float low, float high)
 {
     u32 y;
     if (DTYPE == ABI_F16)
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-    else
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+        return f16_pack(low, high);
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
     return y;
 }
 
 DEVICE float half_low(u32 x)
 {
-    float y;
-    if (DTYPE != ABI_F16)
-        return float_of(x << 16);
-    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l;}" : "=f"(y) : "r"(x));
-    return y;
+    return DTYPE == ABI_F16 ? f16_low(x) : float_of(x << 16);
 }
 
 DEVICE float half_high(u32 x)
 {
-    float y;
-    if (DTYPE != ABI_F16)
-        return float_of(x & 0xffff0000u);
-    asm("{.reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h;}" : "=f"(y) : "r"(x));
-    return y;
+    return DTYPE == ABI_F16 ? f16_high(x) : float_of(x & 0xffff0000u);
 }
 
 #endif

@@ -11,7 +11,7 @@
 
    delta is c but for what the rounding of O took: the sum over a row of P (dP - c), which is known at
    the end of the first turn. Until the second the warp holds P (dP - c) in registers (short_held.h) and
-   then takes P times that sum from it; S and dP are not computed again.
+   then takes P, as it was rounded, times that sum from it; S and dP are not computed again.
 
    For sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the support: dP - c is held. */
 #ifndef MASKC_CUDA_SHORT_BACKWARD_H

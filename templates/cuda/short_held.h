@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slopes of a strip kept in registers from the first turn to the second, as 16-bit numbers of a unit:
-   eight of a row at a tile, all that the lane has of it, share a power of two, of which they have 14
-   bits and the sign. The largest is thus kept to 2^-15 of itself, where a bf16 would lose 2^-9: enough
-   for a small correction not to be lost, in half the registers of floats. */
+/* Slopes of a strip kept in registers from the first turn to the second, in 16 bits of a unit: all that
+   the lane has of a row, at what is held together, shares a power of two. Of softmax these are f16,
+   whose 11 bits go down to 2^-28 of the largest: a key that gets little attention has its gradient
+   too, and a small correction is not lost as it would be in bf16. Of sparsegen, where no entry is
+   weighed, they are whole numbers of 14 bits and a sign, exact to 2^-14 of the largest. */
 #ifndef MASKC_CUDA_SHORT_HELD_H
 #define MASKC_CUDA_SHORT_HELD_H
 #include "cuda/short_softmax.h"
@@ -56,8 +57,17 @@ DEVICE u32 short_exponent(const struct short_scores *w, u32 row)
     return exponent > SHORT_UNIT_BITS ? exponent : SHORT_UNIT_BITS;
 }
 
-/* Where sparsegen's P is 0 there is nothing. What is not finite is lost here, not in the sum of the
-   row, by which the second turn finds it again. */
+/* Two entries of sparsegen; where P is 0 there is nothing. What is not finite is lost here, not in the
+   sum of the row, by which the second turn finds it again. */
+DEVICE u32 short_hold_whole(const float *w, const float *p, float by)
+{
+    u32 bits[2];
+    UNROLL
+    for (u32 e = 0; e < 2; e++)
+        bits[e] = p[e] == 0 ? SHORT_UNIT_NONE : bits_of(w[e] * by + SHORT_WHOLE_NUMBER);
+    return (bits[0] & 0xffffu) | bits[1] << 16;
+}
+
 DEVICE void short_hold(struct short_slope *ret, const struct short_scores *w,
                        const struct short_scores *p)
 {
@@ -65,37 +75,31 @@ DEVICE void short_hold(struct short_slope *ret, const struct short_scores *w,
     ret->units = exponent[0] | exponent[1] << 8;
     UNROLL
     for (u32 k = 0; k < SHORT_PAIRS; k++) {
-        float by = short_power(253 + SHORT_UNIT_BITS - exponent[k % 2]);
-        u32 bits[2];
-        UNROLL
-        for (u32 e = 0; e < 2; e++) {
-            u32 at = 2 * (k % 2) + e;
-            bits[e] = bits_of(w->at[k / 2].x[at] * by + SHORT_WHOLE_NUMBER);
-            if (TRANSFORM == ABI_SPARSEGEN && p->at[k / 2].x[at] == 0)
-                bits[e] = SHORT_UNIT_NONE;
-        }
-        ret->pair[k] = (bits[0] & 0xffffu) | bits[1] << 16;
+        const float by = short_power(253 + SHORT_UNIT_BITS - exponent[k % 2]);
+        const float *x = &w->at[k / 2].x[2 * (k % 2)];
+        ret->pair[k] = TRANSFORM == ABI_SPARSEGEN
+                           ? short_hold_whole(x, &p->at[k / 2].x[2 * (k % 2)], by)
+                           : f16_pack(x[0] * by, x[1] * by);
     }
 }
 
-/* dS of pair k, P of which is `p`: of softmax, what is held less missing P; of sparsegen less
+DEVICE float short_release_whole(u32 number, float unit, float missing)
+{
+    return number ? (float_of(0x4b000000u | number) - SHORT_WHOLE_SHIFTED) * unit - missing : 0;
+}
+
+/* dS of pair k, P of which is `p`, rounded: of softmax, what is held less missing P; of sparsegen less
    `missing`, on the support. */
 DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float missing)
 {
-    const u32 row = k % 2, shifted = held->pair[k] ^ 0x80008000u;
-    const u32 number[2] = {shifted & 0xffffu, shifted >> 16};
-    const float weight[2] = {half_low(p & 0x7fff7fffu), half_high(p & 0x7fff7fffu)};
-    const float unit = short_power((held->units >> 8 * row & 0xff) - (SHORT_UNIT_BITS - 1));
-    float ds[2];
-    UNROLL
-    for (u32 e = 0; e < 2; e++) {
-        float x = (float_of(0x4b000000u | number[e]) - SHORT_WHOLE_SHIFTED) * unit;
-        if (TRANSFORM == ABI_SPARSEGEN)
-            ds[e] = number[e] ? x - missing : 0;
-        else
-            ds[e] = x - missing * weight[e];
-    }
-    return half_pack(ds[0], ds[1]);
+    const u32 pair = held->pair[k], shifted = pair ^ 0x80008000u;
+    const u32 exponent = held->units >> 8 * (k % 2) & 0xff;
+    const float unit = short_power(exponent - (SHORT_UNIT_BITS - 1));
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return half_pack(short_release_whole(shifted & 0xffffu, unit, missing),
+                         short_release_whole(shifted >> 16, unit, missing));
+    return half_pack(f16_low(pair) * unit - missing * half_low(p & 0x7fff7fffu),
+                     f16_high(pair) * unit - missing * half_high(p & 0x7fff7fffu));
 }
 
 /* ---- by strip, and by number: no index picks a register ---- */
@@ -104,7 +108,8 @@ DEVICE void short_keep_one(struct short_held *held, u32 at, const struct short_s
 {
     UNROLL
     for (u32 k = 0; k < SHORT_SLOPES; k++) {
-        u32 units = k % 2 ? held->units[k / 2] | one->units << 16 : one->units;
+        u32 low = held->units[k / 2] & 0xffffu;
+        u32 units = k % 2 ? low | one->units << 16 : one->units; /* even numbers come first */
         UNROLL
         for (u32 x = 0; x < SHORT_PAIRS; x++)
             held->pair[k][x] = k == at ? one->pair[x] : held->pair[k][x];

@@ -218,7 +218,7 @@ DEVICE void short_weigh(const struct abi_args *a, const struct short_job *j, u32
         for (u32 part = 0; part < SHORT_PARTS; part++) {
             if (part)
                 short_next_half(t); /* then strips come one by one */
-            if (short_any(t, SHORT_TOGETHER))
+            if (short_any(t, SHORT_TOGETHER) & (SHORT_PARTS > 1 ? 0xffffu : 0xffffffffu))
                 short_first(a, j, row0, t, state, sums, held, strip, SHORT_PARTS * at + part);
         }
     }
