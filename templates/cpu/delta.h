@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Delta of a strip's rows, the sum of P dP, which dS = P (dP - delta) waits for: from a block that has
    all columns, or from O and, where O was rounded, taken off at the end. A row that sees one key has
-   no gradient: with all columns that is exact, with O but for what the order of additions leaves. */
+   no gradient: dP less dO . O leaves what the order of additions does, P dP of f32 next to nothing. */
 #ifndef MASKC_CPU_DELTA_H
 #define MASKC_CPU_DELTA_H
 

@@ -20,10 +20,9 @@ enum {
 
 /* Scores that are there at a time: of a tile, or where all that is held leaves no room, half of it. */
 enum {
-    SHORT_FULL = SHORT_TILES > 4,
-    SHORT_SPAN = SHORT_FULL ? 2 : 4, /* fragments */
-    SHORT_PAIRS = 2 * SHORT_SPAN,    /* of neighbouring entries, of a lane */
-    SHORT_PARTS = 4 / SHORT_SPAN,    /* of a tile */
+    SHORT_SPAN = SHORT_TILES > 4 ? 2 : 4, /* fragments */
+    SHORT_PAIRS = 2 * SHORT_SPAN,         /* of neighbouring entries, of a lane */
+    SHORT_PARTS = 4 / SHORT_SPAN,         /* of a tile */
     SHORT_SLOPES = SHORT_PARTS * SHORT_TILES,
 };
 

@@ -15,6 +15,8 @@ enum {
         SHORT_TOGETHER == SHORT_STRIPS && !SHORT_TIGHT, /* O is read while operands arrive */
 };
 
+typedef char short_halves_are_of_one_strip[SHORT_PARTS == 1 || SHORT_TOGETHER == 1 ? 1 : -1];
+
 /* What the lane's two queries of a strip begin with: base 2 LSE (or tau), and c. */
 struct short_state {
     float lse[2], centre[2];

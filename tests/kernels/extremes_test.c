@@ -136,7 +136,7 @@ static void test_alone(void **state)
     assert_int_equal(failed, 0);
 }
 
-/* Nor has one key a gradient by Q or K: delta is dP, to the last bit, however it is summed up. */
+/* Nor has one key a gradient by Q or K: delta is dP, whatever its rounded LSE makes of its weight. */
 static void test_alone_backward(void **state)
 {
     enum { SEEDS = 8 };

@@ -125,6 +125,19 @@ static void test_cut(void **state)
 
 /* ---- slopes held from one turn to the next ---- */
 
+/* The kernel on these inputs, and beside it float64 and the plain way. */
+static void must_run_beside(const struct maskc_kernel *k, const struct problem *p,
+                            struct problem_data *got, struct problem_data **truth,
+                            struct problem_data **plain)
+{
+    struct error e = {0};
+    *truth = problem_data_copy(p, got);
+    *plain = problem_data_copy(p, got);
+    assert_int_equal(kernel_run_problem(k, p, got, true, 0, &e), 0);
+    reference_run(p, *truth, true);
+    reference_plain(p, *plain, true);
+}
+
 static void must_measure(const double *got, const double *truth, const double *plain,
                          uint64_t size)
 {
@@ -138,7 +151,6 @@ static void must_measure(const double *got, const double *truth, const double *p
 static void test_common(void **state)
 {
     (void)state;
-    struct error e = {0};
     for (uint32_t x = 0; x < 2; x++) {
         struct kernel_case c = {masks[1], 70, 2, FEATURES(ABI_BF16, 32, .dropout = true)};
         c.features.transform = x ? ABI_SPARSEGEN : ABI_SOFTMAX;
@@ -150,11 +162,8 @@ static void test_common(void **state)
         const uint64_t size = problem_elements(&p);
         for (uint64_t at = 0; at < size; at++)
             got->v[at] = dtype_round(ABI_BF16, got->v[at] / 4 + 16);
-        struct problem_data *truth = problem_data_copy(&p, got), *plain;
-        plain = problem_data_copy(&p, got);
-        assert_int_equal(kernel_run_problem(k, &p, got, true, 0, &e), 0);
-        reference_run(&p, truth, true);
-        reference_plain(&p, plain, true);
+        struct problem_data *truth, *plain;
+        must_run_beside(k, &p, got, &truth, &plain);
         must_measure(got->d_q, truth->d_q, plain->d_q, size);
         must_measure(got->d_k, truth->d_k, plain->d_k, size);
         problem_data_destroy(got);
@@ -183,7 +192,6 @@ static void test_faint(void **state)
 {
     (void)state;
     enum { DIM = 32 };
-    struct error e = {0};
     for (uint32_t x = 0; x < 4; x++) {
         struct kernel_case c = {"dense", 64, 1, FEATURES(x % 2 ? ABI_F16 : ABI_BF16, DIM)};
         struct maskc_kernel *k = must_load(&c, true);
@@ -197,11 +205,8 @@ static void test_faint(void **state)
             got->k[at] =
                 at / DIM % 2 ? x < 2 ? -6 : -14 : 0; /* by a scale of 0.18: exp(-4), exp(-10) */
         }
-        struct problem_data *truth = problem_data_copy(&p, got), *plain;
-        plain = problem_data_copy(&p, got);
-        assert_int_equal(kernel_run_problem(k, &p, got, true, 0, &e), 0);
-        reference_run(&p, truth, true);
-        reference_plain(&p, plain, true);
+        struct problem_data *truth, *plain;
+        must_run_beside(k, &p, got, &truth, &plain);
         const double most = 1.5 * error_of_odd_rows(plain->d_k, truth->d_k, size, DIM);
         const double error = error_of_odd_rows(got->d_k, truth->d_k, size, DIM);
         if (!(error <= most))
