@@ -81,42 +81,19 @@ DEVICE float row_origin(const struct abi_args *a, const struct job *j, const str
     return team_sum(sum);
 }
 
-/* Writes sums 0 or 1 that the parts left, times `by`; of sums 0 `state` times the others are taken
-   off. */
-DEVICE void join_row(const struct abi_args *a, const struct job *j, u32 sum, float by,
-                     float state, const struct view *to)
+/* Both sums of all parts and what it returns, the sum of their slopes, are shared by the teams. */
+DEVICE float row_resume(const struct abi_args *a, const struct job *j, struct part *first,
+                        struct part *second)
 {
-    const float *seats = job_seat(a, j);
-    const u32 end = j->item->seats * PARTIAL_FLOATS;
+    float slopes = 0;
     NO_UNROLL
-    for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
-        float low = 0, high = 0;
-        NO_UNROLL
-        for (u32 at = d; at < end; at += PARTIAL_FLOATS) {
-            struct f2 x = get_two(seats + at + sum * PARTIAL_WIDTH);
-            struct f2 y = {0, 0};
-            if (state != 0)
-                y = get_two(seats + at + PARTIAL_WIDTH);
-            low += x.x - state * y.x;
-            high += x.y - state * y.y;
-        }
-        put_pair(to, j, d, low * by, high * by);
+    for (u32 s = team(); s < j->item->seats; s += TEAMS) {
+        const float *seat = job_seat(a, j) + s * PARTIAL_FLOATS;
+        part_resume(first, seat, 1);
+        part_resume(second, seat + PARTIAL_WIDTH, 1);
+        slopes += seat[PARTIAL_NUMBERS];
     }
-}
-
-DEVICE void join_query_gradient(const struct abi_args *a, const struct job *j)
-{
-    struct view to = view_of(&a->d_q, j);
-    struct part d_o;
-    float state = 0;
-    NO_UNROLL
-    for (u32 s = 0; s < j->item->seats; s++)
-        state += job_seat(a, j)[s * PARTIAL_FLOATS + PARTIAL_NUMBERS];
-    join_row(a, j, 0, a->scale, state, &to);
-    load_operand(&d_o, &a->d_o, j);
-    float origin = row_origin(a, j, &d_o);
-    if (THREAD == 0 && j->item->row0 < j->exist)
-        state_put(a, j, j->item->row0, origin, state);
+    return slopes;
 }
 
 /* Two sums, one after the other, or the first alone, to tensors or to others. */
@@ -144,10 +121,7 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     u32 row = j->item->row0;
     float lse = row < j->length ? lse_in_units(lse_of(a, j)[row]) : 0, sum = 0, count = 0;
     float keys = 0;
-    if (CUT_ROWS && job_joins(j)) {
-        join_query_gradient(a, j);
-        return;
-    }
+    const u32 joins = CUT_ROWS && job_joins(j);
     row_start(&w, a, j, &a->k, &a->v);
     w.rows_are_keys = 0;
     part_clear(&slope);
@@ -155,8 +129,10 @@ DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
     load_operand(&o.row, &a->q, j);
     load_operand(&o.row_grad, &a->d_o, j);
     float origin = row_origin(a, j, &o.row_grad);
+    if (joins)
+        sum = row_resume(a, j, &slope, &plain);
     NO_UNROLL
-    while (row_step(&w)) {
+    while (!joins && row_step(&w)) {
         struct columns c;
         columns_load(&c, &w);
         NO_UNROLL
@@ -194,19 +170,17 @@ DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
     struct operands o;
     struct backward b = row_backward(a);
     struct view to_k = view_of(&a->d_k, j), to_v = view_of(&a->d_v, j);
-    if (CUT_ROWS && job_joins(j)) {
-        join_row(a, j, 0, slope_scale(a), 0, &to_k);
-        join_row(a, j, 1, 1, 0, &to_v);
-        return;
-    }
+    const u32 joins = CUT_ROWS && job_joins(j);
     row_start(&w, a, j, &a->q, &a->d_o);
     w.rows_are_keys = 1;
     part_clear(&d_k);
     part_clear(&d_v);
     load_operand(&o.row, &a->k, j);
     load_operand(&o.row_grad, &a->v, j);
+    if (joins)
+        row_resume(a, j, &d_k, &d_v);
     NO_UNROLL
-    while (row_step(&w)) {
+    while (!joins && row_step(&w)) {
         struct columns c;
         float lse[ABREAST], state[ABREAST];
         columns_load(&c, &w);
