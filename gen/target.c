@@ -10,18 +10,19 @@
 /* clang-format off */
 #define KIB(x) ((x) * 1024)
 const struct target targets[] = {
-    /* name         kind         arch         machine       matrix     rows  vector  threads  shared  ptx */
-    {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",    NULL,        32,     16,       0,        0, false},
-    {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",   NULL,        32,     32,       0,        0, false},
-    {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512", NULL,        32,     64,       0,        0, false},
-    {"x86-64-amx",  TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-amx",   32,     64,       0,        0, false},
-    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       "a100-mma",   32,      0,     128, KIB(163), false},
-    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       "a100-mma",   32,      0,     128,  KIB(99), false},
-    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       "a100-mma",   32,      0,     128,  KIB(99), false},
-    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       "h100-mma",   32,      0,     128, KIB(227), false},
-    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       "h100-mma",   32,      0,     128, KIB(227), false},
-    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       "h100-mma",   32,      0,     128,  KIB(99), false},
-    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      "a100-mma",   32,      0,     128,  KIB(99), true},
+    /* name         kind         arch         machine       matrix       dots   rows  vector  threads  shared  ptx */
+    {"x86-64-v2",   TARGET_CPU,  "x86-64-v2", "x86-sse",    NULL,        false, 32,     16,       0,        0, false},
+    {"x86-64-v3",   TARGET_CPU,  "x86-64-v3", "x86-avx2",   NULL,        false, 32,     32,       0,        0, false},
+    {"x86-64-v4",   TARGET_CPU,  "x86-64-v4", "x86-avx512", NULL,        false, 32,     64,       0,        0, false},
+    {"x86-64-bf16", TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-bf16",  true,  32,     64,       0,        0, false},
+    {"x86-64-amx",  TARGET_CPU,  "x86-64-v4", "x86-avx512", "x86-amx",   false, 32,     64,       0,        0, false},
+    {"sm_80",       TARGET_CUDA, "sm_80",     "a100",       "a100-mma",   false, 32,      0,     128, KIB(163), false},
+    {"sm_86",       TARGET_CUDA, "sm_86",     "a100",       "a100-mma",   false, 32,      0,     128,  KIB(99), false},
+    {"sm_89",       TARGET_CUDA, "sm_89",     "a100",       "a100-mma",   false, 32,      0,     128,  KIB(99), false},
+    {"sm_90a",      TARGET_CUDA, "sm_90a",    "h100",       "h100-mma",   false, 32,      0,     128, KIB(227), false},
+    {"sm_100a",     TARGET_CUDA, "sm_100a",   "h100",       "h100-mma",   false, 32,      0,     128, KIB(227), false},
+    {"sm_120",      TARGET_CUDA, "sm_120",    "h100",       "h100-mma",   false, 32,      0,     128,  KIB(99), false},
+    {"compute_80",  TARGET_CUDA, "compute_80", "a100",      "a100-mma",   false, 32,      0,     128,  KIB(99), true},
     {NULL},
 };
 /* clang-format on */

@@ -15,6 +15,7 @@ struct target {
     const char *machine; /* row of the machine table that plans assume by default ... */
     const char
         *matrix_machine;   /* ... and where its matrix unit does the work; null: it has none */
+    bool dots;             /* CPU: which is bf16 dot products of vectors, not tiles */
     uint32_t strip_rows;   /* where no matrix unit works: see target_strip_rows() */
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */

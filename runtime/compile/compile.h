@@ -58,6 +58,8 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
 const char *machine_cpu_target(const struct features *f);
 /* A CPU target's name. Where it is true, code of that target may run in this process. */
 bool machine_runs(const char *target);
+/* ... and how much it is to be liked, above 0: of two the larger one is faster. 0: it cannot run. */
+int machine_rank(const char *target);
 
 /* "sm_90a": the table's best match for a GPU here, 0 as device "cuda" has it; null without a usable one. */
 const char *machine_cuda_target(int ordinal);

@@ -56,36 +56,65 @@ static bool grants_tiles(void)
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-static bool has_amx(void)
+static bool has_bf16(void)
 {
-    const unsigned tiles_bf16 = 1u << 22 | 1u << 24, vectors_bf16 = 1u << 5;
+    const unsigned vectors_bf16 = 1u << 5;
     unsigned a, b, c, d;
-    if (!has_v4() || !__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
-        (d & tiles_bf16) != tiles_bf16 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) ||
-        !(a & vectors_bf16))
-        return false;
-    return saves_tiles() && grants_tiles();
+    return has_v4() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & vectors_bf16);
 }
 
+static bool has_amx(void)
+{
+    const unsigned tiles_bf16 = 1u << 22 | 1u << 24;
+    unsigned a, b, c, d;
+    return has_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (d & tiles_bf16) == tiles_bf16 && saves_tiles() && grants_tiles();
+}
+
+/* Where VDPBF16PS takes no longer than a multiply-add of floats: on AMD's from Zen 4 on. Intel's take
+   twice as long at least. */
+static bool is_amd(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx;
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+/* The best first. What is not worth while comes after the next two, though it runs. */
 static const struct {
     const char *name;
-    bool (*has)(void);
+    bool (*has)(void), (*is_worth)(void);
 } levels[] = {
-    {"x86-64-amx", has_amx},
-    {"x86-64-v4", has_v4},
-    {"x86-64-v3", has_v3},
-    {"x86-64-v2", has_v2},
+    {"x86-64-amx", has_amx, always}, {"x86-64-bf16", has_bf16, is_amd},
+    {"x86-64-v4", has_v4, always},   {"x86-64-v3", has_v3, always},
+    {"x86-64-v2", has_v2, always},
 };
 
 enum { LEVELS = sizeof levels / sizeof *levels };
 
-bool machine_runs(const char *target)
+static int rank_of(int k)
 {
     __builtin_cpu_init();
+    if (!levels[k].has())
+        return 0;
+    return 2 * (LEVELS - k) - (levels[k].is_worth() ? 0 : 3);
+}
+
+int machine_rank(const char *target)
+{
     for (int k = 0; k < LEVELS; k++)
         if (!strcmp(levels[k].name, target))
-            return levels[k].has();
-    return false;
+            return rank_of(k);
+    return 0;
+}
+
+bool machine_runs(const char *target)
+{
+    return machine_rank(target) > 0;
 }
 
 /* Without work for the matrix unit its target would be the next one under another name. */
@@ -97,8 +126,9 @@ static bool suits(const char *target, const struct features *f)
 
 const char *machine_cpu_target(const struct features *f)
 {
+    int best = LEVELS - 1;
     for (int k = 0; k < LEVELS; k++)
-        if (suits(levels[k].name, f) && machine_runs(levels[k].name))
-            return levels[k].name;
-    return levels[LEVELS - 1].name;
+        if (suits(levels[k].name, f) && rank_of(k) > rank_of(best))
+            best = k;
+    return levels[best].name;
 }

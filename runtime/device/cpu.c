@@ -22,9 +22,7 @@ static int cpu_prefers(const struct artifact_target *t, int ordinal)
     (void)ordinal;
     struct error e;
     const struct target *row = target_find(t->name, &e);
-    if (!row || row->kind != TARGET_CPU || !machine_runs(t->name))
-        return 0;
-    return 1 + (int)row->vector_bytes + (row->matrix_machine != NULL);
+    return row && row->kind == TARGET_CPU ? machine_rank(t->name) : 0;
 }
 
 static int find_entries(void *library, const struct phase *phase, uint32_t count,

@@ -6,8 +6,11 @@
 #define PLAN_HEADER "plan.h"
 #endif
 #include PLAN_HEADER
-#ifndef AMX /* 1: this kernel's dense work is the matrix unit's */
-#define AMX 0
+#ifndef MATRIX /* 1: this kernel's dense work is the matrix unit's */
+#define MATRIX 0
+#endif
+#ifndef DOTS /* 1: which makes dot products of vectors, and has no tiles */
+#define DOTS 0
 #endif
 #ifndef SOFT /* enum abi_soft: an array X beside the mask, learnt */
 #define SOFT 0
@@ -15,14 +18,14 @@
 /* clang-format off */
 #include "cpu/freestanding.h"
 #include "cpu/vector.h"
-#include "cpu/amx.h"
+#include "cpu/matrix.h"
 #include "philox.h"
 #include "cpu/numbers.h"
 #include "cpu/half.h"
 #include "cpu/layout.h"
 #include "cpu/pack.h"
-#if AMX
-#include "cpu/product_amx.h"
+#if MATRIX
+#include "cpu/product_matrix.h"
 #else
 #include "cpu/product.h"
 #endif
@@ -32,8 +35,8 @@
 #include "cpu/groups.h"
 #include "cpu/partial.h"
 #include "cpu/dropout.h"
-#if AMX
-#include "cpu/gathered_amx.h"
+#if MATRIX
+#include "cpu/gathered_matrix.h"
 #endif
 #include "cpu/walk.h"
 #include "cpu/columns.h"
@@ -45,11 +48,11 @@
 #include "cpu/sparsegen.h"
 #include "cpu/lines.h"
 #include "cpu/lines_product.h"
-#include "cpu/lines_amx.h"
+#include "cpu/lines_matrix.h"
 #include "cpu/lines_forward.h"
 #include "cpu/row.h"
 #include "cpu/row_forward.h"
-#include "cpu/row_amx.h"
+#include "cpu/row_matrix.h"
 #include "cpu/forward.h"
 #if BACKWARD
 #include "cpu/lines_backward.h"
@@ -68,7 +71,7 @@
 static void phase_begin(u8 *scratch)
 {
     matrix_begin();
-#if AMX
+#if MATRIX
     gathered_forget(scratch);
 #else
     (void)scratch;

@@ -11,7 +11,7 @@
 
 static void block_gradient(const struct strip *t, struct block *b)
 {
-    const float inverse = 1 / (1 - t->s.a->lambda), gain = AMX ? t->gain : 1;
+    const float inverse = 1 / (1 - t->s.a->lambda), gain = MATRIX ? t->gain : 1;
     const u32 expect = expect_share(t->expected, t->rows);
     for (u32 r = 0; r < t->rows; r++) {
         vec offset = splat(t->m->offset[r]), mean = splat(t->m->mean[r]);

@@ -5,7 +5,7 @@
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
 
-#if !AMX
+#if !MATRIX
 /* c = rows x gathered columns, for whole vectors of columns. */
 static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
 {

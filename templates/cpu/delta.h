@@ -11,7 +11,7 @@ enum { DELTA_FIRST = SOFT && IS_SOFTMAX && !IS_F32 };
 
 static void block_delta(const struct strip *t, const struct block *b)
 {
-    const float gain = AMX ? t->gain : 1;
+    const float gain = MATRIX ? t->gain : 1;
     for (u32 r = 0; r < t->rows; r++) {
         vec sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES) {
@@ -98,7 +98,7 @@ static void strip_deltas(const struct strip *t)
     if (!IS_SOFTMAX || t->transposed || DELTA_FIRST)
         return;
     strip_expect(t, &t->s.a->o, 0);
-    if (AMX && !t->walks)
+    if (MATRIX && !t->walks)
         strip_read(t, &t->s.a->d_o, 1, t->m->row[1]);
     for (u32 r = 0; r < t->rows; r++) {
         t->m->mean[r] = 0;
@@ -124,7 +124,7 @@ INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *co
     vec sum = {0};
     for (u32 c = 0; c < b->cols; c += LANES) {
         vec s = load(&b->score[r][c]) * gain - offset, p;
-#if AMX
+#if MATRIX
         const u32 *seen = word ? word[c / TILE] : 0;
         p = seen ? exp2_seen(s, seen[r] >> c % TILE) : exp2_half(s);
 #else
@@ -141,7 +141,7 @@ INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *co
 
 INLINE void row_whole_slopes(struct block *b, u32 r, vec delta)
 {
-#if AMX
+#if MATRIX
     for (u32 c = 0; c < b->cols; c += 2 * LANES)
         half_store2(&b->weight[1][r][c],
                     load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta),
@@ -153,7 +153,7 @@ INLINE void row_whole_slopes(struct block *b, u32 r, vec delta)
         store(&b->slope[r][c], load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta));
 }
 
-#if AMX
+#if MATRIX
 enum { SLOTS = WEIGHT_STRIDE / TILE };
 
 /* Of a block that is all panels: which scores count is said beside them. */
@@ -194,7 +194,7 @@ INLINE const u32 *const *whole_slopes(const struct strip *t, struct block *b,
 static void whole_backward(const struct strip *t, struct block *b)
 {
     struct whole_words room;
-    const vec gain = splat(AMX ? t->gain : 1);
+    const vec gain = splat(MATRIX ? t->gain : 1);
     const u32 expect = expect_share(t->expected, t->rows);
     const u32 *const *word = whole_slopes(t, b, &room);
     for (u32 first = 0; first < t->rows; first += 4) {

@@ -101,7 +101,7 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
 {
     const struct abi_plan *p = t->plan;
     struct group g = {.live = t->live_blocks, .columns = 0xffffffff};
-    if (AMX && piece->kind == ABI_TILES) {
+    if (MATRIX && piece->kind == ABI_TILES) {
         halves_group(t, piece, &g);
     } else if (piece->kind == ABI_TILES) {
         struct abi_tile tile = p->tiles[piece->first + t->entry++];
@@ -127,7 +127,7 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
         g.first = range.begin + t->offset;
         u32 left = g.first < end ? end - g.first : 0;
         /* matrix units: see MATRIX_COLS */
-        u32 skip = AMX && left && g.kind == GROUP_PANEL ? g.first % MATRIX_COLS : 0;
+        u32 skip = MATRIX && left && g.kind == GROUP_PANEL ? g.first % MATRIX_COLS : 0;
         g.first -= skip;
         left += skip;
         g.columns <<= skip;
@@ -138,7 +138,7 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
             t->entry++;
         }
     }
-    if (AMX && g.width < TILE)
+    if (MATRIX && g.width < TILE)
         g.columns &= (1u << g.width) - 1;
     return g;
 }
@@ -157,9 +157,9 @@ static int block_next(struct strip *t, struct block *b)
         struct group g = group_next(t, piece, CHUNK_COLS - b->cols);
         if (!g.width || (group_is_panel(&g) && !g.live))
             continue;
-        g.gap = AMX && group_is_panel(&g) ? -b->cols % TILE : 0;
+        g.gap = MATRIX && group_is_panel(&g) ? -b->cols % TILE : 0;
         g.at = b->cols + g.gap;
-        b->cols = g.at + (AMX && group_is_panel(&g) ? TILE : g.width);
+        b->cols = g.at + (MATRIX && group_is_panel(&g) ? TILE : g.width);
         b->walks |= !group_is_panel(&g);
         b->group[b->groups++] = g;
     }

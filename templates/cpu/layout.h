@@ -30,7 +30,7 @@ enum {
     MATRIX_COLS = 16,
     /* There products do not need rows as floats, so walks take those of bf16 as they are, where
        they fill vectors. */
-    WALKS_HALF = AMX && HEAD_DIM % LANES == 0,
+    WALKS_HALF = MATRIX && HEAD_DIM % LANES == 0,
     /* And two vectors at a time, where that fits: see row_load(). */
     WALKS_SPLIT = WALKS_HALF && HEAD_DIM % (2 * LANES) == 0,
 };
@@ -110,7 +110,7 @@ INLINE int tensors_far(const struct sequence *s)
 INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
 {
     enum { STAYS = 2 << 20, LINE = 64 };
-    return AMX && HEAD_DIM % (2 * LANES) == 0 && tensor_bytes(s->a, s->a->batch) > STAYS &&
+    return MATRIX && HEAD_DIM % (2 * LANES) == 0 && tensor_bytes(s->a, s->a->batch) > STAYS &&
            !(((u64)t->data | (u64)(t->batch | t->row | t->head) * ELEMENT_BYTES) % LINE);
 }
 
@@ -156,7 +156,7 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
     } else {
         u16 *to = (u16 *)t->data + at;
         u32 d = 0;
-#if AMX
+#if MATRIX
         const u32 streamed = rows_streamed(s, t) ? HEAD_DIM : 0;
         for (; d < streamed; d += 2 * LANES)
             half_stream2(to + d, load(from + d) * splat(factor),
@@ -205,7 +205,7 @@ static inline u32 panel_stride(u32 padded, u32 panel)
 static inline u64 panel_floats(u32 padded)
 {
     u64 panels = (padded + PANEL_COLS - 1) / PANEL_COLS;
-    if (AMX)
+    if (MATRIX)
         return (u64)(padded + MATRIX_COLS) * DEPTH / 2;
     return HEAD_DIM * (padded + panels * PANEL_EXTRA);
 }
@@ -266,7 +266,7 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     const struct abi_tensor *t = operand_tensor(s->a, k);
     struct operand o = {.stride = WIDTH, .padded = padded_rows(s->a)};
     o.panels = pack_panels(s, k);
-    if (AMX)
+    if (MATRIX)
         o.pairs = pack_pairs(s, k);
     if (rows_copied(s, k)) {
         o.rows = pack_rows(s, k);

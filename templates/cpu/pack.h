@@ -27,8 +27,8 @@ static void rows_pack(const struct sequence *s, enum operand_kind k)
         row_read(s, operand_tensor(s->a, k), i, 1, pack_rows(s, k) + (u64)i * WIDTH);
 }
 
-#if AMX
-#include "cpu/pack_amx.h"
+#if MATRIX
+#include "cpu/pack_matrix.h"
 #else
 
 /* One panel: columns from `first`; those at or beyond the sequence's length are zero. */

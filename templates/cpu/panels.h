@@ -16,7 +16,7 @@ static void panel_fill(float *to, u32 blocks, float value)
 /* Of a vector of scores those whose bit is 0 become -inf. */
 INLINE void bits_keep(float *at, u32 bits)
 {
-#if AMX
+#if MATRIX
     lanes_exclude(at, ~bits);
 #else
     store(at, pick(mask_of_bits(bits), load(at), splat(-INFINITY_F)));
@@ -72,11 +72,11 @@ static void panel_exclude(const struct strip *t, const struct group *g, float *t
 {
     if (g->pattern)
         panel_mask(t, to, g);
-    if (AMX && g->columns != 0xffffffff)
+    if (MATRIX && g->columns != 0xffffffff)
         panel_cut(to, g->columns, t->rows);
 }
 
-#if AMX
+#if MATRIX
 /* A word for each row, bit c: it sees column c of the group; null where all rows see all. Some are put
    together in `room`. Inactive scores stay what they are: they are left out where they are read. */
 static const u32 *group_words(const struct strip *t, const struct group *g, u32 *room)
@@ -121,7 +121,7 @@ static void panel_keep(const struct strip *t, struct block *b, const struct grou
 }
 
 /* Sums over the columns of groups from `k` that belong together; returns the next group. */
-#if AMX
+#if MATRIX
 static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
                       const float (*weight)[SCORE_STRIDE], u32 operand, u32 which)
 {

@@ -56,7 +56,7 @@ static void partial_leave(const struct strip *t, u32 sums, const float *first,
 static void strip_open_sums(const struct strip *t, u32 which)
 {
     float *to = t->m->sums[which][0];
-    t->m->blank[which] = AMX && !t->item->resume[0];
+    t->m->blank[which] = MATRIX && !t->item->resume[0];
     for (u32 r = 0; r < t->rows && !t->m->blank[which]; r++, to += WIDTH) {
         const float *from = partial_sums(t, which, r);
         const int resumed = row_resumed(t, r);

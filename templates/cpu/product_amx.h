@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two products on a matrix unit, 32 x 32 entries of C at a time: scores from the strip's rows in
-   bf16 and a panel of pairs, sums from weights in bf16 and pairs of rows. */
+/* Products by tiles, 32 x 32 entries of C at a time. */
 #ifndef MASKC_CPU_PRODUCT_AMX_H
 #define MASKC_CPU_PRODUCT_AMX_H
-
-enum { BLOCK_ROWS = 16, BLOCKS = STRIP_ROWS / BLOCK_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
-typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
-
-/* Of a row of weights: an odd number of cache lines. */
-enum { WEIGHT_STRIDE = CHUNK_COLS + TILE };
 
 /* Scores of a strip with two panels of 16 columns, in the row blocks whose bit of `live` is set;
    `panels` 1: the second one's are zero. */
@@ -20,19 +13,7 @@ INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live
     block_store(scores, SCORE_STRIDE, live, 2);
 }
 
-/* The same with 32 columns from j. */
-static void scores_product(float *scores, const u16 *a, const struct operand *o, u32 j,
-                           u32 live)
-{
-    panels_product(scores, a, o->panels + (u64)j * (DEPTH / 2), live, 2);
-}
-
-/* sums[.. columns x 16] += weights from column `at` x 32 rows in pairs, for each step. */
-struct sums_step {
-    u32 at;
-    const u32 *pairs;
-};
-
+/* sums[.. columns x 16] += weights x rows in pairs, for each step. */
 INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct sums_step *step,
                          u32 steps, u32 live, u32 columns, u32 blank)
 {
@@ -46,15 +27,124 @@ INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct su
     block_store(sums + d, WIDTH, live, columns);
 }
 
-/* blank: nothing is in the sums yet. */
-static void sums_product(float *sums, const u16 *weights, const struct sums_step *step,
-                         u32 steps, u32 live, u32 blank)
+/* ---- by one panel, the rows' tiles stay where they fit ---- */
+
+enum { ROWS_STAY = DEPTH <= 64 };
+
+INLINE void flow_rows(const u16 *a)
+{
+    if (!ROWS_STAY)
+        return;
+    TILE_LOAD(4, a, 2 * DEPTH);
+    TILE_LOAD(6, a + 16 * DEPTH, 2 * DEPTH);
+    if (DEPTH > 32) {
+        TILE_LOAD(5, a + 32, 2 * DEPTH);
+        TILE_LOAD(7, a + 16 * DEPTH + 32, 2 * DEPTH);
+    }
+}
+
+/* Scores of the rows with 16 columns, those of panel `half` of two; by both at least those that are live and
+   of the first `width` columns. */
+INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
+                       float *to)
+{
+    enum { STEP = 16 * MATRIX_COLS };
+    (void)width, (void)live;
+    const float *b = panels + half * (DEPTH / 2 * MATRIX_COLS);
+    to += half * MATRIX_COLS;
+    TILE_STREAM(2, b, 4 * MATRIX_COLS);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    if (ROWS_STAY) {
+        TILE_PRODUCT(0, 4, 2);
+        TILE_PRODUCT(1, 6, 2);
+        if (DEPTH > 32) {
+            TILE_STREAM(3, b + STEP, 4 * MATRIX_COLS);
+            TILE_PRODUCT(0, 5, 3);
+            TILE_PRODUCT(1, 7, 3);
+        }
+    }
+    for (u32 d = 0; d < DEPTH && !ROWS_STAY; d += 32, b += STEP) {
+        TILE_STREAM(2, b, 4 * MATRIX_COLS);
+        TILE_LOAD(4, a + d, 2 * DEPTH);
+        TILE_LOAD(6, a + d + 16 * DEPTH, 2 * DEPTH);
+        TILE_PRODUCT(0, 4, 2);
+        TILE_PRODUCT(1, 6, 2);
+    }
+    TILE_STORE(0, to, 4 * SCORE_STRIDE);
+    TILE_STORE(1, to + 16 * SCORE_STRIDE, 4 * SCORE_STRIDE);
+}
+
+/* ---- of one row ---- */
+
+/* A tile of the row is the row sixteen times over, loaded from and stored to one place: the unit has time
+   for that, and operands come in as strips take them. to[.. 16 x panels] = row x columns. */
+INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
+{
+    enum { PANEL = MATRIX_COLS * DEPTH / 2 };
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS) {
+        TILE_LOAD(4, row + d, 0);
+        TILE_LOAD(6, b, 4 * MATRIX_COLS);
+        TILE_LOAD(7, b + PANEL, 4 * MATRIX_COLS);
+        TILE_PRODUCT(0, 4, 6);
+        TILE_PRODUCT(1, 4, 7);
+        if (panels < 4)
+            continue;
+        TILE_LOAD(6, b + 2 * PANEL, 4 * MATRIX_COLS);
+        TILE_LOAD(7, b + 3 * PANEL, 4 * MATRIX_COLS);
+        if (!d) {
+            TILE_ZERO(2);
+            TILE_ZERO(3);
+        }
+        TILE_PRODUCT(2, 4, 6);
+        TILE_PRODUCT(3, 4, 7);
+    }
+    TILE_STORE(0, to, 0);
+    TILE_STORE(1, to + MATRIX_COLS, 0);
+    if (panels < 4)
+        return;
+    TILE_STORE(2, to + 2 * MATRIX_COLS, 0);
+    TILE_STORE(3, to + 3 * MATRIX_COLS, 0);
+}
+
+/* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
+INLINE void wide_sums(float *sums, const u16 *weight, const u32 *pairs, u32 cols)
 {
     u32 d = 0;
-    for (; d + 32 <= WIDTH; d += 32)
-        sums_columns(sums, weights, d, step, steps, live, 2, blank);
-    if (d < WIDTH)
-        sums_columns(sums, weights, d, step, steps, live, 1, blank);
+    for (; d + 64 <= WIDTH; d += 64) {
+        const u32 *b = pairs + d;
+        TILE_ZERO(0);
+        TILE_ZERO(1);
+        TILE_ZERO(2);
+        TILE_ZERO(3);
+        for (u32 c = 0; c < cols; c += TILE, b += TILE / 2 * WIDTH) {
+            TILE_LOAD(4, weight + c, 0);
+            TILE_LOAD(6, b, 4 * WIDTH);
+            TILE_LOAD(7, b + 16, 4 * WIDTH);
+            TILE_PRODUCT(0, 4, 6);
+            TILE_PRODUCT(1, 4, 7);
+            TILE_LOAD(6, b + 32, 4 * WIDTH);
+            TILE_LOAD(7, b + 48, 4 * WIDTH);
+            TILE_PRODUCT(2, 4, 6);
+            TILE_PRODUCT(3, 4, 7);
+        }
+        TILE_STORE(0, sums + d, 0);
+        TILE_STORE(1, sums + d + 16, 0);
+        TILE_STORE(2, sums + d + 32, 0);
+        TILE_STORE(3, sums + d + 48, 0);
+    }
+    for (; d < WIDTH; d += 16) {
+        const u32 *b = pairs + d;
+        TILE_ZERO(0);
+        for (u32 c = 0; c < cols; c += TILE, b += TILE / 2 * WIDTH) {
+            TILE_LOAD(4, weight + c, 0);
+            TILE_LOAD(6, b, 4 * WIDTH);
+            TILE_PRODUCT(0, 4, 6);
+        }
+        TILE_STORE(0, sums + d, 0);
+    }
 }
 
 #endif

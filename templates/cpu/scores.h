@@ -8,7 +8,7 @@ static void block_close(const struct strip *t, struct block *b)
 {
     block_soft(t, b);
     for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = b->cols; c % (AMX ? TILE : LANES); c++) {
+        for (u32 c = b->cols; c % (MATRIX ? TILE : LANES); c++) {
             b->score[r][c] = -INFINITY_F;
             if (BACKWARD)
                 b->slope[r][c] = 0;
@@ -51,7 +51,7 @@ static void block_scores(const struct strip *t, struct block *b)
 /* Sums that nothing is in yet: may a product of this group begin them? */
 INLINE int group_begins(const struct strip *t, const struct group *g)
 {
-    return AMX && (g->kind == GROUP_PANEL || g->kind == GROUP_COLUMNS) &&
+    return MATRIX && (g->kind == GROUP_PANEL || g->kind == GROUP_COLUMNS) &&
            !(t->live_blocks & ~g->live);
 }
 
@@ -64,9 +64,9 @@ static void block_sums(const struct strip *t, const struct block *b,
         strip_begin_sums(t, which);
     for (u32 k = 0; k < b->groups;) {
         const struct group *g = &b->group[k];
-        if (g->kind == GROUP_PANEL || (AMX && g->kind == GROUP_COLUMNS))
+        if (g->kind == GROUP_PANEL || (MATRIX && g->kind == GROUP_COLUMNS))
             k = panel_sums(t, b, k, weight, operand, which);
-#if !AMX
+#if !MATRIX
         else if (g->kind == GROUP_COLUMNS)
             columns_sums(t, b, &b->group[k++], weight, operand, sums);
 #endif

@@ -4,8 +4,8 @@
 #ifndef MASKC_CPU_SLOPES_H
 #define MASKC_CPU_SLOPES_H
 
-#if AMX
-#include "cpu/gradient_amx.h"
+#if MATRIX
+#include "cpu/gradient_matrix.h"
 #else
 INLINE void panels_gradient(const struct strip *t, struct block *b, float *missing)
 {
@@ -42,7 +42,7 @@ static void group_drop_slopes(const struct strip *t, struct block *b, const stru
 /* The transposed plan: offsets and means of the columns, from every row. */
 static void panel_subtract(const struct strip *t, struct block *b, const struct group *g)
 {
-    const float gain = AMX ? t->gain : 1;
+    const float gain = MATRIX ? t->gain : 1;
     float offset[TILE], mean[TILE];
     for (u32 c = 0; c < TILE; c++) {
         u32 column = group_column(t, g, c < g->width ? c : 0);
@@ -64,7 +64,7 @@ static void walk_subtract(const struct strip *t, struct block *b, const struct g
         u32 count = walk_count(column, g->width);
         for (u32 k = 0; k < count; k++) {
             float *score = &b->score[r][g->at + k];
-            *score = *score * (AMX ? t->gain : 1) - score_offset(*lse_at(&t->s, column[k]));
+            *score = *score * (MATRIX ? t->gain : 1) - score_offset(*lse_at(&t->s, column[k]));
             b->slope[r][g->at + k] -= *state_at(&t->s, column[k]);
         }
     }

@@ -12,14 +12,14 @@
 /* Of the scores, as the block has them. */
 INLINE float soft_unit(const struct strip *t)
 {
-    return (IS_SOFTMAX ? LOG2_E : 1.0f) / (AMX ? t->gain : 1);
+    return (IS_SOFTMAX ? LOG2_E : 1.0f) / (MATRIX ? t->gain : 1);
 }
 
 /* Where a group's score columns end: for a matrix unit a panel has 32, those beyond its width being
    inactive. */
 INLINE u32 group_end(const struct group *g)
 {
-    return g->at + (AMX && group_is_panel(g) ? TILE : g->width);
+    return g->at + (MATRIX && group_is_panel(g) ? TILE : g->width);
 }
 
 /* Keys of query i. */
@@ -78,7 +78,7 @@ static void block_soft(const struct strip *t, struct block *b)
     const float unit = soft_unit(t);
     for (u32 r = 0; r < t->rows && !t->transposed; r++) {
         const float *x = t->s.a->soft + soft_at(t, t->item->row0 + r);
-        if (AMX || !row_live(t, r))
+        if (MATRIX || !row_live(t, r))
             for (u32 c = 0; c < b->cols; c += LANES)
                 store(&b->soft[r][c], splat(0));
         for (u32 k = 0; k < b->groups && row_live(t, r); k++)

@@ -30,9 +30,9 @@ static void sums_scale(float *sums, float factor)
         store(sums + d, load(sums + d) * splat(factor));
 }
 
-#if AMX
-#include "cpu/flow_amx.h"
-#include "cpu/softmax_amx.h"
+#if MATRIX
+#include "cpu/flow_matrix.h"
+#include "cpu/softmax_matrix.h"
 #else
 INLINE int panels_alone(const struct strip *t, const struct block *b)
 {

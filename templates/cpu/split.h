@@ -6,7 +6,7 @@
 #ifndef MASKC_CPU_SPLIT_H
 #define MASKC_CPU_SPLIT_H
 
-#if AMX
+#if MATRIX
 INLINE void vecs_split(vec *x)
 {
     vec low = x[0], high = x[1];

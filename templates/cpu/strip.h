@@ -37,13 +37,13 @@ struct block {
 #if SOFT
     float soft[STRIP_ROWS][SCORE_STRIDE]; /* X, or dX: see soft.h */
 #endif
-#if AMX
+#if MATRIX
     u16 weight[1 + BACKWARD][STRIP_ROWS][WEIGHT_STRIDE]; /* score and slope, rounded */
 #endif
 };
 
-#if AMX
-/* Columns of a group, brought together: see gathered_amx.h. */
+#if MATRIX
+/* Columns of a group, brought together: see gathered_matrix.h. */
 struct gathered {
     u32 b, h, width;   /* whose; no width: none */
     u32 panels, pairs; /* bit k: those of operand k are there */
@@ -59,11 +59,11 @@ struct strip_memory {
     float sums[2][STRIP_ROWS][WIDTH];             /* O; dQ; dK, dV */
     u32 blank[STRIP_ROWS];                        /* bool: nothing is in sums[0], [1] yet */
     float largest[STRIP_ROWS], total[STRIP_ROWS]; /* online softmax: m (base 2), l */
-#if !AMX
+#if !MATRIX
     float gather[WIDTH][GATHER_STRIDE]; /* a group of columns, transposed or as rows */
 #endif
     float offset[STRIP_ROWS], mean[STRIP_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
-#if AMX
+#if MATRIX
     u16 half_row[2][STRIP_ROWS][DEPTH]; /* as `row` */
     struct gathered gathered[GATHERED];
     u32 gathered_used, unused[15];
@@ -158,7 +158,7 @@ static void strip_open(struct strip *t, const struct sequence *s, const struct a
     t->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
     t->factor = s->a->scale * (IS_SOFTMAX ? LOG2_E : 1);
     t->gain = 1;
-    if (AMX) {
+    if (MATRIX) {
         t->gain = t->factor < 0 ? -t->factor : t->factor;
         t->factor = t->factor < 0 ? -1 : 1;
     }
@@ -192,7 +192,7 @@ static void strip_read(const struct strip *t, const struct abi_tensor *from, flo
 }
 
 /* The rows that products with the columns take: for S (0) or for dP (1). */
-#if AMX
+#if MATRIX
 /* A row as it came; null: zeros. */
 INLINE void half_copy(const u16 *from, u16 *to)
 {
@@ -243,7 +243,7 @@ INLINE void strip_round(const struct strip *t, u32 which)
 static void strip_take(const struct strip *t, const struct abi_tensor *from, float factor,
                        u32 which)
 {
-#if AMX
+#if MATRIX
     if (factor == 1 && !t->walks) {
         for (u32 r = 0; r < t->rows; r++)
             half_copy(row_live(t, r) ? (const u16 *)from->data +
@@ -267,7 +267,7 @@ INLINE const struct abi_item *item_after(const struct strip *t)
     return next < t->plan->items + head->item + head->items ? next : 0;
 }
 
-#if AMX
+#if MATRIX
 /* Those columns where they lie from before, or null. */
 static struct gathered *gathered_held(const struct strip *t, const u32 *column, u32 width)
 {

@@ -98,7 +98,7 @@ INLINE const float *operand_row(const struct operand *o, u32 j)
 /* Features d .. of an operand's row. */
 INLINE vec row_load(const float *row, u32 d)
 {
-#if AMX
+#if MATRIX
     if (WALKS_SPLIT) {
         uvec x = *(const uvec_at *)(const void *)((const u16 *)(const void *)row +
                                                   d / (2 * LANES) * (2 * LANES));

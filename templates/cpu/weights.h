@@ -3,7 +3,7 @@
 #ifndef MASKC_CPU_WEIGHTS_H
 #define MASKC_CPU_WEIGHTS_H
 
-#if AMX
+#if MATRIX
 
 /* One vector of row r at column c; 0: scores, 1: slopes. */
 INLINE void weight_put(struct block *b, u32 which, u32 r, u32 c, vec x)

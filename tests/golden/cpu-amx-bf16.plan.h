@@ -3,7 +3,7 @@
 #define MASKC_PLAN_H
 #define VECTOR_BYTES 64
 #define BACKWARD 1
-#define AMX 1
+#define MATRIX 1
 enum {
     GATHERED = 4,
     CHUNK_COLS = 256,

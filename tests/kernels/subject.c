@@ -37,11 +37,13 @@ void subject_finish(struct cache *cache)
 
 uint32_t subject_targets(const struct target **ret, uint32_t room)
 {
-    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-amx"};
+    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4",
+                                        "x86-64-bf16", "x86-64-amx"};
     uint32_t count = 0;
     struct error e;
-    for (int k = 0; k < 4 && machine_runs(level[k]) && count + 1 < room; k++)
-        ret[count++] = target_find(level[k], &e);
+    for (int k = 0; k < 5 && count + 1 < room; k++)
+        if (machine_runs(level[k]))
+            ret[count++] = target_find(level[k], &e);
     ret[count++] = target_find("sm_80", &e);
     return count;
 }

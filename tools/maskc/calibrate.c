@@ -83,11 +83,12 @@ static void print_ceiling(const char *what, double measured, double table, doubl
         printf("  %-28s %10.4g %-8s  %10.4g\n", what, measured / unit, name, table / unit);
 }
 
-static void print_ceilings(const struct ceilings *c, const struct fitted *f)
+/* `last`: the matrix unit's row, where there is one. */
+static void print_ceilings(const struct ceilings *c, const struct fitted *f,
+                           const struct fitted *last)
 {
     printf("%-30s %10s %-8s  %10s\n", "one core at most", "measured", "", "table");
-    print_ceiling("bf16 tiles (AMX)", c->matrix, machine_find("x86-amx", NULL)->flops, 1e12,
-                  "TFLOP/s");
+    print_ceiling("bf16 on the matrix unit", c->matrix, last->row->flops, 1e12, "TFLOP/s");
     print_ceiling("f32 multiply-add", c->flops, f->row->flops, 1e9, "GFLOP/s");
     print_ceiling("exp2", c->exps, f->row->exps, 1e9, "G/s");
     print_ceiling("reading memory", c->bytes, f->row->bytes, 1e9, "GB/s");
@@ -175,7 +176,7 @@ static void print(const struct options *o, const struct calibration *c, const st
         char *identity = calibration_identity(whose);
         printf("%s\n", identity);
         if (whose == CALIBRATION_CPU)
-            print_ceilings(&c->ceilings, f);
+            print_ceilings(&c->ceilings, f, f + count - 1);
         for (uint32_t k = 0; k < count; k++)
             print_rates(&f[k]);
         printf("\nstored in %s\n", path);

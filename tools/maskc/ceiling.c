@@ -9,7 +9,7 @@
 
 /* Long enough for the clock to settle at what such work is given. */
 enum { STEPS = 4000000, EXP_STEPS = 400000, TILE_STEPS = 400000 };
-enum { SUMS = 12, RUNS = 4, MEMORY_BYTES = 128 << 20, CACHE_BYTES = 1 << 20 };
+enum { SUMS = 12, DOT_SUMS = 16, RUNS = 4, MEMORY_BYTES = 128 << 20, CACHE_BYTES = 1 << 20 };
 
 double thread_seconds(void)
 {
@@ -135,10 +135,30 @@ static void multiply_tiles(uint32_t steps)
     __asm__ volatile("tilerelease");
 }
 
+/* Sixteen dot products of bf16 pairs a step, as many sums as a block of templates/cpu/product_dots.h. */
+__attribute__((target("avx512f"), noinline)) static void multiply_pairs(uint32_t steps)
+{
+    floats_64 s[DOT_SUMS] = {{0}}, x = {0.5f}, y = {1};
+    KEEP(x);
+    for (uint32_t k = 0; k < steps; k++)
+        _Pragma("GCC unroll 16") for (int i = 0; i < DOT_SUMS; i++)
+            __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(s[i]) : "v"(x), "v"(y));
+    for (int i = 0; i < DOT_SUMS; i++)
+        KEEP(s[i]);
+}
+
+static double measure_matrix(const struct target *target)
+{
+    const double tile_flop = 4 * 2.0 * 16 * 16 * 32, pair_flop = DOT_SUMS * 2.0 * 32;
+    if (!target->matrix_machine)
+        return 0;
+    return target->dots ? pair_flop * STEPS / time_steps(multiply_pairs, STEPS)
+                        : tile_flop * TILE_STEPS / time_steps(multiply_tiles, TILE_STEPS);
+}
+
 struct ceilings ceilings_measure(const struct target *target)
 {
     const struct loops *l = widths;
-    const double tile_flop = 4 * 2.0 * 16 * 16 * 32;
     while (l->bytes > target->vector_bytes)
         l++;
     uint8_t *memory = memory_aligned(MEMORY_BYTES, 1);
@@ -149,9 +169,8 @@ struct ceilings ceilings_measure(const struct target *target)
         .exps = lanes * EXP_STEPS / time_steps(l->exponentials, EXP_STEPS),
         .bytes = time_reads(l, memory, MEMORY_BYTES, 1),
         .cache_bytes = time_reads(l, memory, CACHE_BYTES, 64),
+        .matrix = measure_matrix(target),
     };
-    if (target->matrix_machine)
-        c.matrix = tile_flop * TILE_STEPS / time_steps(multiply_tiles, TILE_STEPS);
     free(memory);
     return c;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathered columns for a matrix unit: in bf16 as they came, packed as pack_amx.h packs a head's, but
+/* Gathered columns for a matrix unit: in bf16 as they came, packed as pack_matrix.h packs a head's, but
    for the columns of a group alone. Neighbouring strips often share them (global columns, those of
    Fixed), so the last few groups are kept. */
-#ifndef MASKC_CPU_GATHERED_AMX_H
-#define MASKC_CPU_GATHERED_AMX_H
+#ifndef MASKC_CPU_GATHERED_MATRIX_H
+#define MASKC_CPU_GATHERED_MATRIX_H
 
 /* At the entry of a phase: what lies in the scratch is from another. */
 static void gathered_forget(u8 *scratch)

@@ -2,8 +2,8 @@
 /* Packing for a matrix unit, in bf16 as the operands came: panels of 16 columns for scores, pairs of
    rows for sums; rows as floats where the plan walks. What is beyond the sequence's length is zero,
    as far as 32 columns from a multiple of 16 may reach. */
-#ifndef MASKC_CPU_PACK_AMX_H
-#define MASKC_CPU_PACK_AMX_H
+#ifndef MASKC_CPU_PACK_MATRIX_H
+#define MASKC_CPU_PACK_MATRIX_H
 
 INLINE u32 matrix_columns(const struct sequence *s)
 {

@@ -3,11 +3,11 @@
    the unit's stores to rounded weights while it lies in L1, the next one's products under way.
    A row's scores are taken relative to its largest in the first group that it sees, not to its largest
    so far: nothing shrinks later, and floats bear weights above 1. Where a sum of them leaves
-   what is safe, softmax_amx.h takes the block again. A tile product keeps a port busy that half of the
+   what is safe, softmax_matrix.h takes the block again. A tile product keeps a port busy that half of the
    vector instructions want, so the two overlap little; what counts is how few of these there are and
    how seldom they wait. */
-#ifndef MASKC_CPU_FLOW_AMX_H
-#define MASKC_CPU_FLOW_AMX_H
+#ifndef MASKC_CPU_FLOW_MATRIX_H
+#define MASKC_CPU_FLOW_MATRIX_H
 
 /* Largest l: values up to 2^97 do not overflow when weighed. */
 #define FLOW_MOST 0x1p30f
@@ -54,50 +54,7 @@ static u32 flow_bases(const struct strip *t, const float *score, const u32 *word
     return unseen & t->live;
 }
 
-/* ---- products: 16 columns at a time, the rows' tiles stay where they fit ---- */
-
-enum { ROWS_STAY = DEPTH <= 64 };
-
-INLINE void flow_rows(const struct strip *t)
-{
-    const u16 *a = strip_rows(t, 0);
-    if (!ROWS_STAY)
-        return;
-    TILE_LOAD(4, a, 2 * DEPTH);
-    TILE_LOAD(6, a + 16 * DEPTH, 2 * DEPTH);
-    if (DEPTH > 32) {
-        TILE_LOAD(5, a + 32, 2 * DEPTH);
-        TILE_LOAD(7, a + 16 * DEPTH + 32, 2 * DEPTH);
-    }
-}
-
-/* Scores of 16 columns, `b` their panel. */
-INLINE void flow_product(const struct strip *t, const float *b, float *to)
-{
-    enum { STEP = 16 * MATRIX_COLS };
-    TILE_STREAM(2, b, 4 * MATRIX_COLS);
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    if (ROWS_STAY) {
-        TILE_PRODUCT(0, 4, 2);
-        TILE_PRODUCT(1, 6, 2);
-        if (DEPTH > 32) {
-            TILE_STREAM(3, b + STEP, 4 * MATRIX_COLS);
-            TILE_PRODUCT(0, 5, 3);
-            TILE_PRODUCT(1, 7, 3);
-        }
-    }
-    for (u32 d = 0; d < DEPTH && !ROWS_STAY; d += 32, b += STEP) {
-        const u16 *a = strip_rows(t, 0) + d;
-        TILE_STREAM(2, b, 4 * MATRIX_COLS);
-        TILE_LOAD(4, a, 2 * DEPTH);
-        TILE_LOAD(6, a + 16 * DEPTH, 2 * DEPTH);
-        TILE_PRODUCT(0, 4, 2);
-        TILE_PRODUCT(1, 6, 2);
-    }
-    TILE_STORE(0, to, 4 * SCORE_STRIDE);
-    TILE_STORE(1, to + 16 * SCORE_STRIDE, 4 * SCORE_STRIDE);
-}
+/* ---- products ---- */
 
 /* A group under way: its panels and where its scores go. */
 struct flow_ahead {
@@ -122,8 +79,7 @@ static struct flow_ahead flow_begin(const struct strip *t, const struct block *b
 INLINE void flow_half(const struct strip *t, const struct flow_ahead *x, u32 half)
 {
     if (x->g && x->g->width > half * MATRIX_COLS)
-        flow_product(t, x->panels + half * (DEPTH / 2 * MATRIX_COLS),
-                     x->to + half * MATRIX_COLS);
+        flow_panel(strip_rows(t, 0), x->panels, half, x->g->width, x->g->live, x->to);
 }
 
 /* ---- weights ---- */
@@ -176,7 +132,7 @@ static int softmax_flow(const struct strip *t, struct block *b)
         return 0;
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);
-    flow_rows(t);
+    flow_rows(strip_rows(t, 0));
     struct flow_ahead now, next = flow_begin(t, b, 0, b->score[0]);
     flow_half(t, &next, 0);
     flow_half(t, &next, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole block's softmax beside a matrix unit, largest scores first: of blocks with walks, dropout
-   or a soft mask, and of those whose scores flow_amx.h found too steep. */
-#ifndef MASKC_CPU_SOFTMAX_AMX_H
-#define MASKC_CPU_SOFTMAX_AMX_H
+   or a soft mask, and of those whose scores flow_matrix.h found too steep. */
+#ifndef MASKC_CPU_SOFTMAX_MATRIX_H
+#define MASKC_CPU_SOFTMAX_MATRIX_H
 
 /* Largest scores of all rows first: then what a row waits for is there when its weights' turn comes. */
 static void softmax_block(struct strip *t, struct block *b, int first_block)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row alone that sees one long range of columns, on a matrix unit: its products with packed
-   operands, all columns at once. A tile of the row is the row sixteen times over, loaded from and
-   stored to one place: the unit has time for that, and operands come in as strips take them. */
-#ifndef MASKC_CPU_ROW_AMX_H
-#define MASKC_CPU_ROW_AMX_H
+   operands, all columns at once. */
+#ifndef MASKC_CPU_ROW_MATRIX_H
+#define MASKC_CPU_ROW_MATRIX_H
 
-#if AMX
+#if MATRIX
 
 enum {
     WIDE_LEAST = 128, /* columns; fewer are walked */
@@ -55,37 +54,6 @@ static int wide_open(struct wide_row *w, const struct sequence *s, const struct 
     return w->i < s->length && at.count;
 }
 
-/* to[.. 16 x panels] = row x columns. */
-INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
-{
-    enum { PANEL = MATRIX_COLS * DEPTH / 2 };
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS) {
-        TILE_LOAD(4, row + d, 0);
-        TILE_LOAD(6, b, 4 * MATRIX_COLS);
-        TILE_LOAD(7, b + PANEL, 4 * MATRIX_COLS);
-        TILE_PRODUCT(0, 4, 6);
-        TILE_PRODUCT(1, 4, 7);
-        if (panels < 4)
-            continue;
-        TILE_LOAD(6, b + 2 * PANEL, 4 * MATRIX_COLS);
-        TILE_LOAD(7, b + 3 * PANEL, 4 * MATRIX_COLS);
-        if (!d) {
-            TILE_ZERO(2);
-            TILE_ZERO(3);
-        }
-        TILE_PRODUCT(2, 4, 6);
-        TILE_PRODUCT(3, 4, 7);
-    }
-    TILE_STORE(0, to, 0);
-    TILE_STORE(1, to + MATRIX_COLS, 0);
-    if (panels < 4)
-        return;
-    TILE_STORE(2, to + 2 * MATRIX_COLS, 0);
-    TILE_STORE(3, to + 3 * MATRIX_COLS, 0);
-}
-
 /* Products of the row of a tensor with the operand's columns; `missing` for those that do not count. */
 static void wide_products(const struct wide_row *w, const struct abi_tensor *t, u16 sign,
                           enum operand_kind k, float missing, float *to)
@@ -111,40 +79,7 @@ static void wide_put(const struct wide_row *w, const struct abi_tensor *t, float
                      const u16 *weight, enum operand_kind k)
 {
     float sums[WIDTH];
-    const u32 *pairs = pack_pairs(w->s, k) + (u64)w->first / 2 * WIDTH;
-    u32 d = 0;
-    for (; d + 64 <= WIDTH; d += 64) {
-        const u32 *b = pairs + d;
-        TILE_ZERO(0);
-        TILE_ZERO(1);
-        TILE_ZERO(2);
-        TILE_ZERO(3);
-        for (u32 c = 0; c < w->cols; c += TILE, b += TILE / 2 * WIDTH) {
-            TILE_LOAD(4, weight + c, 0);
-            TILE_LOAD(6, b, 4 * WIDTH);
-            TILE_LOAD(7, b + 16, 4 * WIDTH);
-            TILE_PRODUCT(0, 4, 6);
-            TILE_PRODUCT(1, 4, 7);
-            TILE_LOAD(6, b + 32, 4 * WIDTH);
-            TILE_LOAD(7, b + 48, 4 * WIDTH);
-            TILE_PRODUCT(2, 4, 6);
-            TILE_PRODUCT(3, 4, 7);
-        }
-        TILE_STORE(0, sums + d, 0);
-        TILE_STORE(1, sums + d + 16, 0);
-        TILE_STORE(2, sums + d + 32, 0);
-        TILE_STORE(3, sums + d + 48, 0);
-    }
-    for (; d < WIDTH; d += 16) {
-        const u32 *b = pairs + d;
-        TILE_ZERO(0);
-        for (u32 c = 0; c < w->cols; c += TILE, b += TILE / 2 * WIDTH) {
-            TILE_LOAD(4, weight + c, 0);
-            TILE_LOAD(6, b, 4 * WIDTH);
-            TILE_PRODUCT(0, 4, 6);
-        }
-        TILE_STORE(0, sums + d, 0);
-    }
+    wide_sums(sums, weight, pack_pairs(w->s, k) + (u64)w->first / 2 * WIDTH, w->cols);
     row_write(w->s, t, w->i, factor, sums);
 }
 

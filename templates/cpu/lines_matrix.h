@@ -4,10 +4,12 @@
    its diagonal. One entry in 16 counts, and that is still faster than vectors, which would have to bring
    bf16 to floats and to add across lanes. (Sums along lines by the unit are not: they take twice the
    products, and matrices that are all but empty have to be written for them.) */
-#ifndef MASKC_CPU_LINES_AMX_H
-#define MASKC_CPU_LINES_AMX_H
+#ifndef MASKC_CPU_LINES_MATRIX_H
+#define MASKC_CPU_LINES_MATRIX_H
 
-#if AMX
+#if DOTS
+#include "cpu/lines_dots.h"
+#elif MATRIX
 enum { AT_ONCE = 4, PAIRS = 2 * LANES }; /* lines; features of a tile's row */
 
 typedef u16 window_rows[ABREAST][HEAD_DIM];
@@ -143,7 +145,7 @@ INLINE void lines_dots(line_numbers to, const struct sequence *s, const struct a
                        u32 i, u32 live, const struct operand *o, const struct lines_here *lines,
                        float factor, float missing)
 {
-#if AMX
+#if MATRIX
     if (WALKS_SPLIT) {
         lines_dots_matrix(to, s, t, i, live, o, lines, factor, missing);
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* P and dS of a block that is all panels and gathered columns, for a matrix unit: group by group from
    its stores to rounded weights, without the floats that walks and dropout need. */
-#ifndef MASKC_CPU_GRADIENT_AMX_H
-#define MASKC_CPU_GRADIENT_AMX_H
+#ifndef MASKC_CPU_GRADIENT_MATRIX_H
+#define MASKC_CPU_GRADIENT_MATRIX_H
 
 /* What is subtracted from scores and slopes: by the transposed plan the columns' own. */
 struct subtrahends {
@@ -70,7 +70,7 @@ INLINE void gradient_weigh(const struct strip *t, struct block *b, const struct 
     }
 }
 
-/* Group by group as flow_amx.h does it; missing[r] += the sum of row r's dS. */
+/* Group by group as flow_matrix.h does it; missing[r] += the sum of row r's dS. */
 static void panels_gradient(const struct strip *t, struct block *b, float *missing)
 {
     struct subtrahends column = {{0}, {0}};
