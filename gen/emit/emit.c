@@ -27,9 +27,10 @@ static void add_cpu(const struct target *t, const struct features *f,
              f->backward);
     if (f->soft)
         text_add(out, "#define SOFT %d /* %s */\n", (int)f->soft, soft_name(f->soft));
-    text_add(out, "%senum {\n", !target_matrix(t, f) ? ""
-                              : t->dots           ? "#define MATRIX 1\n#define DOTS 1\n"
-                                                  : "#define MATRIX 1\n");
+    text_add(out, "%senum {\n",
+             !target_matrix(t, f) ? ""
+             : t->dots            ? "#define MATRIX 1\n#define DOTS 1\n"
+                                  : "#define MATRIX 1\n");
     if (target_matrix(t, f))
         text_add(out, "    GATHERED = %" PRIu32 ",\n", cpu_gathers_kept(f));
     text_add(out, "    CHUNK_COLS = %" PRIu32 ",\n    PACK_ROW_BYTES = %" PRIu64 ",\n",

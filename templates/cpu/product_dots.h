@@ -19,11 +19,11 @@ INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
                          const struct sums_step *step, u32 steps, struct dots_shape b,
                          u32 columns, u32 blank)
 {
-#define BEGIN(r)                        \
-    vec c##r##0 = splat(0), c##r##1 = splat(0); \
-    if (!blank) {                       \
-        c##r##0 = load(c + r * stride_c); \
-        if (columns > 1)                \
+#define BEGIN(r)                                      \
+    vec c##r##0 = splat(0), c##r##1 = splat(0);       \
+    if (!blank) {                                     \
+        c##r##0 = load(c + r * stride_c);             \
+        if (columns > 1)                              \
             c##r##1 = load(c + r * stride_c + LANES); \
     }
     EACH_ROW(BEGIN)
@@ -32,19 +32,19 @@ INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
         const float *y = (const float *)(const void *)step[s].pairs;
         for (u32 k = 0; k < b.depth; k++, x += 2, y += b.stride) {
             vec y0 = load(y), y1 = columns > 1 ? load(y + b.second) : y0;
-#define STEP(r)                             \
-    {                                       \
+#define STEP(r)                                  \
+    {                                            \
         vec pair = pair_splat(x + r * stride_a); \
-        DOT(c##r##0, pair, y0);             \
-        if (columns > 1)                    \
-            DOT(c##r##1, pair, y1);         \
+        DOT(c##r##0, pair, y0);                  \
+        if (columns > 1)                         \
+            DOT(c##r##1, pair, y1);              \
     }
             EACH_ROW(STEP)
         }
     }
-#define PUT(r)                            \
-    store(c + r * stride_c, c##r##0);     \
-    if (columns > 1)                      \
+#define PUT(r)                        \
+    store(c + r * stride_c, c##r##0); \
+    if (columns > 1)                  \
         store(c + r * stride_c + LANES, c##r##1);
     EACH_ROW(PUT)
 #undef BEGIN

@@ -62,7 +62,7 @@ static void test_calibrate(void **state)
     assert_true(json_number_value(json_object_get(peaks, "flops")) > 1e9);
     assert_true(json_number_value(json_object_get(peaks, "exps")) > 1e8);
     assert_true(json_number_value(json_object_get(peaks, "bytes")) > 1e8);
-    assert_int_equal(json_array_size(json_object_get(j, "machines")), 4);
+    assert_int_equal(json_array_size(json_object_get(j, "machines")), 5);
     assert_true(json_array_size(json_object_get(j, "probes")) > 60);
     json_decref(j);
     assert_non_null(strstr(path, "/maskc/calibration-"));

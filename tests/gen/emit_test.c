@@ -21,6 +21,7 @@ static const struct {
 } row[] = {
     {"cpu-v4-f32", "x86-64-v4", {.head_dim = 64, .backward = true}},
     {"cpu-amx-bf16", "x86-64-amx", {.dtype = ABI_BF16, .head_dim = 80, .backward = true}},
+    {"cpu-bf16", "x86-64-bf16", {.dtype = ABI_BF16, .head_dim = 80, .backward = true}},
     {"cpu-v2-bf16-sparsegen",
      "x86-64-v2",
      {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .dropout = true}},

@@ -27,8 +27,8 @@ static struct random start(void)
 
 /* ---- random masks ---- */
 
-static const char *const target_names[] = {"x86-64-v2",  "x86-64-v3", "x86-64-v4",
-                                           "x86-64-bf16", "x86-64-amx", "sm_80",     "sm_90a"};
+static const char *const target_names[] = {
+    "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-bf16", "x86-64-amx", "sm_80", "sm_90a"};
 
 /* The default machine, or one on which lines and single rows are never worth it, so that strides are
    taken by their classes. */

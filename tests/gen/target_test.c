@@ -146,6 +146,10 @@ static void test_matrix(void **state)
     assert_string_equal(target_machine(amx, &whole), v4->machine);
     assert_false(target_matrix(amx, &sparse));
     assert_string_equal(target_machine(amx, &sparse), v4->machine);
+    const struct target *dots = target_find("x86-64-bf16", &e);
+    assert_string_equal(target_machine(dots, &half), "x86-bf16");
+    assert_string_equal(target_machine(dots, &sparse), v4->machine);
+    assert_true(dots->dots && !amx->dots && !strcmp(dots->arch, v4->arch));
     assert_false(target_matrix(v4, &half));
     assert_string_equal(target_machine(v4, &half), v4->machine);
     for (const struct target *t = targets; t->name; t++) {

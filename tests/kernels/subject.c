@@ -37,8 +37,8 @@ void subject_finish(struct cache *cache)
 
 uint32_t subject_targets(const struct target **ret, uint32_t room)
 {
-    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4",
-                                        "x86-64-bf16", "x86-64-amx"};
+    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-bf16",
+                                        "x86-64-amx"};
     uint32_t count = 0;
     struct error e;
     for (int k = 0; k < 5 && count + 1 < room; k++)

@@ -71,7 +71,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: [H,n,2] logits per distance or [H,n,n] alpha", GROUP_MASK, VALUE_FLAG, AT(dam)},
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, VALUE_FLAG, AT(border)},
 
-    [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
+    [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
     [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default f32)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
     [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16, tf32 (default f32,bf16)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
     [OPTION_HEAD_DIM]  = {"head-dim", 0, "D", "16..256, a multiple of 8 (default 64)", GROUP_KERNEL, VALUE_COUNT, AT(head_dim)},
