@@ -104,17 +104,30 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
     return any;
 }
 
-DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
-                             struct short_scores s[SHORT_HELD],
-                             const struct short_tile t[SHORT_HELD], const struct abi_args *a,
-                             const struct short_job *j, u32 row0)
+/* The next tile where the first was: a loop over them finds no register by an index. */
+DEVICE void short_next_tile(struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD])
 {
     UNROLL
+    for (u32 u = 0; SHORT_ROLLED && u + 1 < SHORT_HELD; u++) {
+        s[u] = s[u + 1];
+        t[u] = t[u + 1];
+    }
+}
+
+DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
+                             struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD],
+                             const struct abi_args *a, const struct short_job *j, u32 row0)
+{
+    UNROLL_BY(SHORT_ROLLED ? 1 : SHORT_HELD)
     for (u32 u = 0; u < SHORT_HELD; u++) {
-        if (!t[u].any)
-            continue;
-        short_drop(&s[u], short_kept(a, j, row0, &t[u], 2, 1));
-        short_accumulate(o, &s[u], short_values(j), &t[u], 1);
+        const u32 at = SHORT_ROLLED ? 0 : u;
+        struct short_tile now = t[at];
+        now.col0 = SHORT_ALL ? 32 * u : now.col0; /* no register holds it from tile to tile */
+        if (now.any) {
+            short_drop(&s[at], short_kept(a, j, row0, &now, 2, 1));
+            short_accumulate(o, &s[at], short_values(j), &now, 1);
+        }
+        short_next_tile(s, t);
     }
 }
 

@@ -42,6 +42,7 @@ static const struct features shapes[] = {
     {.head_dim = 72, .backward = true, .dropout = true, .soft = ABI_SOFT_SCALE},
     {.head_dim = 64, .backward = true, .dtype = ABI_BF16, .soft = ABI_SOFT_BIAS},
     {.head_dim = 40, .backward = true, .dropout = true, .dtype = ABI_F16},
+    {.head_dim = 96, .backward = true, .dropout = true, .dtype = ABI_BF16},
 };
 /* clang-format on */
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -65,7 +66,7 @@ static void test_shapes(void **state)
             must_compile(t, k, "-O0");
 }
 
-/* Levels by turns, from where on bf16 with softmax meets the level that has a matrix unit. */
+/* Levels by turns, from where on bf16 with softmax meets both levels that have a matrix unit. */
 static void test_optimised(void **state)
 {
     (void)state;
