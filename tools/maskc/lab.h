@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where probes run: tensors as long as any probe's, on the host or on a GPU, and the time that a kernel's
-   passes take over them. Time is the thread's own, and the least of several runs, so that a machine that is
-   busy with other things measures the same; of a GPU it is the clock's, of as many launches as last two
-   milliseconds, waited for together. dQ is timed as the backward pass up to dQ. */
+   passes take over them. Time is the thread's own, and the median of several runs, of which the least counts
+   where a round finds a better one: what a launch usually takes, but not while other work is in the way; of
+   a GPU it is the clock's, of as many launches as last two milliseconds, waited for together. dQ is timed as
+   the backward pass up to dQ. */
 #pragma once
 #include "runtime/kernel.h"
 #include "tools/maskc/probe_table.h"
