@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,10 @@ static const uint64_t default_limit = UINT64_C(512) << 20;
 struct cache {
     char *directory; /* "" : none */
     uint64_t limit;  /* bytes of all entries together */
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    struct cache_key *begun; /* [n_begun] */
+    uint32_t n_begun, room;
 };
 
 struct head {
@@ -74,6 +79,8 @@ struct cache *cache_open(const char *directory)
     struct cache *c = memory_new(1, sizeof *c);
     c->directory = directory ? memory_text(directory) : default_directory();
     c->limit = read_limit();
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->ended, NULL);
     if (c->directory[0] && !is_trusted(c->directory))
         c->directory[0] = 0;
     return c;
@@ -83,6 +90,9 @@ void cache_close(struct cache *c)
 {
     if (!c)
         return;
+    pthread_cond_destroy(&c->ended);
+    pthread_mutex_destroy(&c->lock);
+    free(c->begun);
     free(c->directory);
     free(c);
 }
@@ -125,6 +135,37 @@ static bool is_sound(const struct file *f, struct cache_key key)
     return !memcmp(h.magic, magic, sizeof magic) && h.key.low == key.low &&
            h.key.high == key.high && h.size == f->size - sizeof h &&
            h.checksum == XXH3_64bits(f->bytes + sizeof h, h.size);
+}
+
+/* Its place among those that are begun, or n_begun. */
+static uint32_t find_begun(const struct cache *c, struct cache_key key)
+{
+    uint32_t k = 0;
+    while (k < c->n_begun && memcmp(&c->begun[k], &key, sizeof key) != 0)
+        k++;
+    return k;
+}
+
+void cache_begin(struct cache *c, struct cache_key key)
+{
+    if (!c || !c->directory[0])
+        return;
+    pthread_mutex_lock(&c->lock);
+    while (find_begun(c, key) < c->n_begun)
+        pthread_cond_wait(&c->ended, &c->lock);
+    *MEMORY_PUSH(c->begun, c->n_begun, c->room) = key;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void cache_end(struct cache *c, struct cache_key key)
+{
+    if (!c || !c->directory[0])
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->begun[find_begun(c, key)] = c->begun[c->n_begun - 1];
+    c->n_begun--;
+    pthread_cond_broadcast(&c->ended);
+    pthread_mutex_unlock(&c->lock);
 }
 
 bool cache_get(struct cache *c, struct cache_key key, uint8_t **ret, uint64_t *ret_size)

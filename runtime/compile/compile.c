@@ -160,20 +160,27 @@ static char *describe_compiler(const struct target *t)
     return identity ? identity : memory_text(host_compiler_version());
 }
 
-int compile_source(const struct source *s, const struct target *t, struct cache *cache,
-                   struct binary *ret, struct error *e)
+static int make(const struct source *s, const struct target *t, struct cache *cache,
+                struct cache_key key, struct binary *ret, struct error *e)
 {
-    char *compiler = describe_compiler(t);
-    struct cache_key key = make_key(s, t, compiler);
-    /* Without a compiler nothing is looked up: the compile below says what is missing. */
-    bool found = compiler[0] && get(cache, key, ret);
-    free(compiler);
-    if (found)
-        return 0;
     struct binary made = {0};
     if (run_compiler(s, t, &made, e) < 0)
         return -1;
     put(cache, key, &made);
     *ret = made;
     return 0;
+}
+
+int compile_source(const struct source *s, const struct target *t, struct cache *cache,
+                   struct binary *ret, struct error *e)
+{
+    char *compiler = describe_compiler(t);
+    struct cache_key key = make_key(s, t, compiler);
+    /* Without a compiler nothing is looked up: the compile below says what is missing. */
+    cache_begin(cache, key);
+    bool found = compiler[0] && get(cache, key, ret);
+    int r = found ? 0 : make(s, t, cache, key, ret, e);
+    cache_end(cache, key);
+    free(compiler);
+    return r;
 }

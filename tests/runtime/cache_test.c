@@ -6,6 +6,8 @@
 #include "runtime/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +273,54 @@ static void the_folder_is_where_xdg_says(void **state)
     }
 }
 
+/* ---- threads ---- */
+
+enum { MAKERS = 4, KEYS = 3 };
+
+struct makers {
+    struct cache *cache;
+    atomic_uint made[KEYS], at_work[KEYS];
+};
+
+/* Makes what is not there, slowly; alone with its key. */
+static void *make_all(void *context)
+{
+    struct makers *m = context;
+    for (uint32_t k = 0; k < KEYS; k++) {
+        uint8_t *bytes = NULL;
+        uint64_t size;
+        cache_begin(m->cache, key_of(k));
+        bool alone = atomic_fetch_add(&m->at_work[k], 1) == 0;
+        if (!alone || !cache_get(m->cache, key_of(k), &bytes, &size)) {
+            atomic_fetch_add(&m->made[k], 1);
+            usleep(20000);
+            put(m->cache, k);
+        }
+        free(bytes);
+        atomic_fetch_sub(&m->at_work[k], 1);
+        cache_end(m->cache, key_of(k));
+    }
+    return NULL;
+}
+
+static void one_thread_makes_an_entry(void **state)
+{
+    (void)state;
+    char *folder = new_folder();
+    struct makers m = {.cache = cache_open(folder)};
+    pthread_t thread[MAKERS];
+    for (int k = 0; k < MAKERS; k++)
+        assert_int_equal(pthread_create(&thread[k], NULL, make_all, &m), 0);
+    for (int k = 0; k < MAKERS; k++)
+        pthread_join(thread[k], NULL);
+    for (uint32_t k = 0; k < KEYS; k++) {
+        assert_int_equal(m.made[k], 1);
+        assert_true(hit(m.cache, k));
+    }
+    cache_close(m.cache);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +330,7 @@ int main(void)
         cmocka_unit_test(processes_share_a_folder),
         cmocka_unit_test(a_cache_without_a_folder_is_empty),
         cmocka_unit_test(the_folder_is_where_xdg_says),
+        cmocka_unit_test(one_thread_makes_an_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
