@@ -58,12 +58,19 @@ static void must_compile(const struct target *t, uint32_t shape, const char *mor
     source_destroy(s);
 }
 
+/* Without work for a matrix unit the text is that of the level below. */
+static bool has_text(const struct target *t, uint32_t shape)
+{
+    return t->kind == TARGET_CPU && (!t->matrix_machine || target_matrix(t, &shapes[shape]));
+}
+
 static void test_shapes(void **state)
 {
     (void)state;
     for (const struct target *t = targets; t->name; t++)
-        for (uint32_t k = 0; t->kind == TARGET_CPU && k < SHAPES; k++)
-            must_compile(t, k, "-O0");
+        for (uint32_t k = 0; k < SHAPES; k++)
+            if (has_text(t, k))
+                must_compile(t, k, "-O0");
 }
 
 /* Levels by turns, from where on bf16 with softmax meets both levels that have a matrix unit. */
