@@ -104,11 +104,15 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
     return any;
 }
 
-/* The next tile where the first was: a loop over them finds no register by an index. */
+/* Tiles of wide heads are weighed in a loop, which is text for the compiler saved; the widest have no
+   register left for it. */
+enum { SHORT_TILES_ROLLED = SHORT_ROLLED && SHORT_STEPS < 16 };
+
+/* The next tile where the first was: no index of the loop picks a register. */
 DEVICE void short_next_tile(struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD])
 {
     UNROLL
-    for (u32 u = 0; SHORT_ROLLED && u + 1 < SHORT_HELD; u++) {
+    for (u32 u = 0; SHORT_TILES_ROLLED && u + 1 < SHORT_HELD; u++) {
         s[u] = s[u + 1];
         t[u] = t[u + 1];
     }
@@ -118,9 +122,9 @@ DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
                              struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD],
                              const struct abi_args *a, const struct short_job *j, u32 row0)
 {
-    UNROLL_BY(SHORT_ROLLED ? 1 : SHORT_HELD)
+    UNROLL_BY(SHORT_TILES_ROLLED ? 1 : SHORT_HELD)
     for (u32 u = 0; u < SHORT_HELD; u++) {
-        const u32 at = SHORT_ROLLED ? 0 : u;
+        const u32 at = SHORT_TILES_ROLLED ? 0 : u;
         struct short_tile now = t[at];
         now.col0 = SHORT_ALL ? 32 * u : now.col0; /* no register holds it from tile to tile */
         if (now.any) {

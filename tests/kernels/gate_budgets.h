@@ -107,6 +107,7 @@ static const struct tight {
     {"sm_90a", "short", ABI_SOFT_NONE, 234, 64, ABI_SOFTMAX},
     {"sm_90a", "short", ABI_SOFT_NONE, 168, 128, ABI_SOFTMAX},
     {"sm_100a", "short", ABI_SOFT_NONE, 168, 96, ABI_SOFTMAX},
+    {"sm_90a", "short", ABI_SOFT_NONE, 96, 256, ABI_SOFTMAX},
 };
 enum { TIGHT = sizeof tight / sizeof *tight };
 
