@@ -39,8 +39,7 @@ enum machine_pass { PASS_FORWARD, PASS_DQ, PASS_DKV, PASSES };
 extern const char *const pass_names[PASSES]; /* "forward", "dq", "dkv" */
 
 struct machine {
-    const char
-        *name; /* "x86-amx", "x86-bf16", "x86-avx512", "x86-avx2", "x86-sse", "a100", "h100" */
+    const char *name; /* "x86-amx", "x86-avx2", "h100", ... */
     enum target_kind kind;
     /* Rooflines, of one core (CPU) or of the whole device (CUDA). */
     double flops;       /* multiply-add peak of the templates' matrix work, FLOP/s */

@@ -34,14 +34,14 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
 }
 
-/* Chips where the draws of dropout, and on the first a soft mask, take more registers than the blocks below
-   would leave: the most that fit, 0 for any number. */
+/* Chips where the draws of dropout take more registers than the blocks below would leave: the most that fit, 0
+   for any number. */
 static const struct few {
     const char *target;
     uint32_t steps;
     enum abi_transform transform;
     struct stream_blocks most;
-    bool soft;
+    bool soft; /* ... and a soft mask, without dropout too */
 } few[] = {
     {"sm_100a", 5, ABI_SOFTMAX, {.forward = 2}, true},
     {"sm_120", 4, ABI_SOFTMAX, {.soft = 2}, false},

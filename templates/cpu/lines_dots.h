@@ -39,10 +39,7 @@ INLINE void four_halves_dots(line_numbers to, u32 first, const struct four_halve
         for (u32 v = 0; v < HALF_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 DOT(sum[r], rows.at[r][v], load(row[r] + v * LANES));
-        *(quad_at *)(to[k] + first) = sum4(sum[0], sum[1], sum[2], sum[3]) * factor;
-        if (some != ALL_FOUR)
-            for (u32 r = 0; r < FOUR; r++)
-                to[k][first + r] = some >> r & 1 ? to[k][first + r] : missing;
+        line_put(to[k] + first, some, sum, factor, missing);
     }
 }
 

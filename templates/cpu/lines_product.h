@@ -44,6 +44,15 @@ INLINE void four_read(const struct sequence *s, const struct abi_tensor *t, u32 
     }
 }
 
+/* Numbers of four rows, `rows` the bits of those that the line covers: their sums times a factor, or `missing`. */
+INLINE void line_put(float *to, u32 rows, const vec sum[FOUR], float factor, float missing)
+{
+    *(quad_at *)to = sum4(sum[0], sum[1], sum[2], sum[3]) * factor;
+    if (rows != ALL_FOUR)
+        for (u32 r = 0; r < FOUR; r++)
+            to[r] = rows >> r & 1 ? to[r] : missing;
+}
+
 static void four_dots(line_numbers to, u32 first, const struct four_rows *x,
                       const struct operand *o, const struct lines_here *lines, float factor,
                       float missing)
@@ -62,10 +71,7 @@ static void four_dots(line_numbers to, u32 first, const struct four_rows *x,
         for (u32 v = 0; v < ROW_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 sum[r] += rows.at[r][v] * row_load(row[r], v * LANES);
-        *(quad_at *)(to[k] + first) = sum4(sum[0], sum[1], sum[2], sum[3]) * factor;
-        if (some != ALL_FOUR)
-            for (u32 r = 0; r < FOUR; r++)
-                to[k][first + r] = some >> r & 1 ? to[k][first + r] : missing;
+        line_put(to[k] + first, some, sum, factor, missing);
     }
 }
 

@@ -49,17 +49,33 @@ DEVICE float row_delta(const struct abi_args *a, const struct job *j)
     return quad_sum(sum);
 }
 
+/* What is done for both operands stands once, and they take turns: text that stands twice takes twice as long
+   to compile. Two sums of 256 positions leave no register for that. */
+enum { TURNS_ABREAST = CHUNKS <= 8 ? 1 : 2 };
+
+/* Products of the job's rows with the group's columns of `a`, then of `b`, which are left in tile 2. Tile `last`
+   has the rows that are multiplied by b, and of tiles 0 and 1 the other has a's. */
+DEVICE void both_dots(struct slots *by_a, struct slots *by_b, const struct abi_tensor *a,
+                      const struct abi_tensor *b, u32 last, const struct group *g,
+                      const struct job *j)
+{
+    slots_clear(by_b);
+    UNROLL_BY(TURNS_ABREAST)
+    for (u32 turn = 0; turn < 2; turn++) {
+        struct view v = view_again(turn ? b : a, j);
+        *by_a = *by_b;
+        fetch(shared_tile(2), &v, g, j);
+        dots(by_b, shared_tile(turn ? last : 1 - last), shared_tile(2), g, &v);
+    }
+}
+
 /* P and dP of a group, rows being queries: tile 0 holds Q, tile 1 dO. Leaves K in tile 2. */
 DEVICE void query_group(const struct abi_args *a, const struct job *j, const struct group *g,
                         float lse, struct slots *p, struct slots *dp)
 {
-    struct view k = view_of(&a->k, j), v = view_of(&a->v, j);
-    fetch(shared_tile(2), &v, g, j);
-    dots(dp, shared_tile(1), shared_tile(2), g, &v);
+    both_dots(dp, p, &a->v, &a->k, 0, g, j);
     dropout(dp, a, dropout_kept(a, j, g, 0));
     soft_scale(dp, a, j, g, 0);
-    fetch(shared_tile(2), &k, g, j);
-    dots(p, shared_tile(0), shared_tile(2), g, &k);
     UNROLL_BY(SLOTS_ABREAST)
     for (u32 at = 0; at < SLOTS; at++, slots_turn(p)) {
         float score = p->at[0] * a->scale;
@@ -169,15 +185,13 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
 }
 
 /* Turning slots costs the registers that tensor cores' fragments have need of. */
-enum { KEY_SLOTS_ABREAST = TF32 ? SLOTS : SLOTS_ABREAST };
+enum { KEY_SLOTS_ABREAST = TF32_SUMS ? SLOTS : SLOTS_ABREAST };
 
-/* P of a group, rows being keys: tile 0 holds K. Leaves Q in tile 2. */
-DEVICE void key_group(const struct abi_args *a, const struct job *j, const struct group *g,
-                      const struct view *q, struct slots *p)
+/* P of a group, rows being keys, from its products. */
+DEVICE void key_weights(const struct abi_args *a, const struct job *j, const struct group *g,
+                        struct slots *p)
 {
     const float slope = sparsegen_slope(a);
-    fetch(shared_tile(2), q, g, j);
-    dots(p, shared_tile(0), shared_tile(2), g, q);
     UNROLL_BY(KEY_SLOTS_ABREAST)
     for (u32 k = 0; k < SLOTS; k++, slots_turn(p)) {
         u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
@@ -212,19 +226,25 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     struct group g;
     struct slots p, dp;
     while (walk_next(&w, &g)) {
-        struct view q = view_again(&a->q, j), d_o = view_again(&a->d_o, j);
-        key_group(a, j, &g, &q, &p);
         u32 kept = dropout_kept(a, j, &g, 1);
-        fetch(shared_tile(2), &d_o, &g, j);
-        dots(&dp, shared_tile(1), shared_tile(2), &g, &d_o);
+        both_dots(&p, &dp, &a->q, &a->d_o, 1, &g, j);
+        key_weights(a, j, &g, &p);
         dropout(&dp, a, kept);
         soft_scale(&dp, a, j, &g, 1);
         key_gradients(a, j, &g, &p, &dp);
         soft_scale(&p, a, j, &g, 1);
         dropout(&p, a, kept);
-        accumulate(&d_v, &p, shared_tile(2), &g, &d_o);
-        fetch(shared_tile(2), &q, &g, j);
-        accumulate(&d_k, &dp, shared_tile(2), &g, &q);
+        UNROLL_BY(TURNS_ABREAST)
+        for (u32 turn = 0; turn < 2; turn++) {
+            struct view v = view_again(turn ? &a->q : &a->d_o, j);
+            struct sums sum = d_v;
+            if (turn)
+                fetch(shared_tile(2), &v, &g, j);
+            accumulate(&sum, &p, shared_tile(2), &g, &v);
+            d_v = d_k;
+            d_k = sum;
+            p = dp;
+        }
     }
     sums_store(&d_k, j, &a->d_k, slope_scale(a));
     sums_store(&d_v, j, &a->d_v, 1);

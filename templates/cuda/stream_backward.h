@@ -58,24 +58,46 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     copy_async_commit();
 }
 
-/* S and dP of a stage, or S alone: the warp's rows times the stage's columns. */
+/* S and dP of a stage, or S alone and zeros: the warp's rows times the stage's columns. */
 DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 both, u32 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     const half_t *rows[2] = {b->rows + at, b->rows_grad + at};
     const half_t *columns[2] = {stream_operand(&b->stream, 0), stream_operand(&b->stream, 1)};
+    scores_clear(&s[1]);
     if (both)
         scores_of_both(s, rows, columns, live);
     else
         scores_of_shared(&s[0], rows[0], 0, columns[0], live);
 }
 
-/* A bias to the scores of a group, in whose units they are then. */
-DEVICE void backward_bias(const struct backward *b, struct scores *s, const struct group *g,
-                          const u32 word[2], u32 rows_are_keys)
+/* ---- entries of a group, a fragment at a time: their text is long, and with a soft mask in a loop ---- */
+
+enum { ENTRIES_ABREAST = SOFT ? SOFT_ABREAST : FRAGMENTS };
+
+/* X of the lane's entries of fragment f of the stage's group. A bias is added to their scores, in whose units
+   they are then. */
+DEVICE void backward_soft(const struct backward *b, u32 f, u32 rows_are_keys,
+                          struct frag_c *scores, struct frag_c *soft)
 {
-    soft_bias(s, b->scale, TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E, b->a, b->job, g, word,
-              rows_are_keys);
+    const float unit = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
+    if (!SOFT)
+        return;
+    soft_entries(soft, b->a, b->job, &b->stream.now.group, b->stream.now.word, rows_are_keys,
+                 f);
+    UNROLL
+    for (u32 k = 0; BIAS && k < 4; k++)
+        scores->x[k] = scores->x[k] * b->scale + soft->x[k] * unit;
+}
+
+/* P or dP of an entry, times X where that is a scale, after dropout. */
+DEVICE float entry_dropped(const struct abi_args *a, float p, float soft, u32 kept)
+{
+    if (SCALED)
+        p *= soft;
+    if (!DROPOUT || !a->keep_below)
+        return p;
+    return kept ? p * a->keep_scale : 0;
 }
 
 /* `lse` is in units of the scaled product (lse_in_units); `slope` is of sparsegen. */

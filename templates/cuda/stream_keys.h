@@ -4,74 +4,40 @@
 #define MASKC_CUDA_STREAM_KEYS_H
 #include "cuda/stream_backward.h"
 
-/* S of the stage's group to P; the columns' LSE and state lie with them. */
-DEVICE void key_probabilities(const struct backward *b, struct scores *p)
+/* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
+   LSE and state lie with them. `kept` has a bit for each entry. */
+DEVICE void key_fragment(const struct backward *b, u32 f, u32 kept, struct frag_c *s,
+                         struct frag_c *dp)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
-    const u32 *word = b->stream.now.word;
     const float slope = sparsegen_slope(b->a);
+    struct frag_c soft = {{0, 0, 0, 0}};
+    backward_soft(b, f, 1, s, &soft);
     UNROLL
-    for (u32 f = 0; f < FRAGMENTS; f++) {
-        UNROLL
-        for (u32 u = 0; u < 2; u++) {
-            float lse = shared_get(column_numbers(columns, 8 * f + lane_pair() + u));
-            UNROLL
-            for (u32 x = u; x < 4; x += 2) {
-                float *at = &p->at[f].x[x];
-                *at = sees(word, f, x) ? probability(b, *at, lse, slope) : 0;
-            }
-        }
+    for (u32 x = 0; x < 4; x++) {
+        const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
+        float p = probability(b, s->x[x], shared_get(numbers), slope);
+        const u32 keeps = kept >> x & 1;
+        p = sees(b->stream.now.word, f, x) ? p : 0;
+        dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], soft.x[x], keeps),
+                                  shared_get(numbers + 1));
+        s->x[x] = entry_dropped(b->a, p, soft.x[x], keeps);
     }
 }
 
-/* dP, after dropout, to dS. */
-DEVICE void key_gradients(const struct backward *b, const struct scores *p, struct scores *dp)
+DEVICE void key_entries(const struct backward *b, u32 kept, struct scores s[2])
 {
-    const half_t *columns = stream_operand(&b->stream, 0);
-    UNROLL
+    UNROLL_BY(ENTRIES_ABREAST)
     for (u32 f = 0; f < FRAGMENTS; f++) {
-        UNROLL
-        for (u32 u = 0; u < 2; u++) {
-            float state = shared_get(column_numbers(columns, 8 * f + lane_pair() + u) + 1);
-            UNROLL
-            for (u32 x = u; x < 4; x += 2) {
-                float *at = &dp->at[f].x[x];
-                *at = score_gradient(p->at[f].x[x], *at, state);
-            }
-        }
+        struct frag_c first = s[0].at[0], second = s[1].at[0];
+        key_fragment(b, f, kept >> (4 * f), &first, &second);
+        scores_turn(&s[0], &first);
+        scores_turn(&s[1], &second);
     }
 }
 
 /* Sums of a walk: dK and dV together, or dK by the first and dV by the second. */
 enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_WALKS = 3 - KEY_SUMS };
-
-/* P of the stage's group and dP to sums of dK and dV. */
-DEVICE void add_both(const struct backward *b, struct scores s[2], u32 kept, u32 live,
-                     struct sums sums[KEY_SUMS])
-{
-    const struct group *g = &b->stream.now.group;
-    const u32 *word = b->stream.now.word;
-    dropout(&s[1], b->a, kept);
-    soft_scale(&s[1], b->a, b->job, g, word, 1);
-    key_gradients(b, &s[0], &s[1]);
-    accumulate(&sums[0], &s[1], stream_operand(&b->stream, 0), live);
-    soft_scale(&s[0], b->a, b->job, g, word, 1); /* X is in registers */
-    dropout(&s[0], b->a, kept);
-    accumulate(&sums[KEY_SUMS - 1], &s[0], stream_operand(&b->stream, 1), live);
-}
-
-/* To those of dK (0) or dV (1) alone, by one text. */
-DEVICE void add_one(const struct backward *b, struct scores s[2], u32 kept, u32 live, u32 which,
-                    struct sums *sums)
-{
-    if (which)
-        s[1] = s[0];
-    dropout(&s[1], b->a, kept);
-    soft_scale(&s[1], b->a, b->job, &b->stream.now.group, b->stream.now.word, 1);
-    if (!which)
-        key_gradients(b, &s[0], &s[1]);
-    accumulate(sums, &s[1], stream_operand(&b->stream, which), live);
-}
 
 DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
 {
@@ -81,12 +47,12 @@ DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[K
         return;
     u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
     backward_scores(b, s, walk == 0, live);
-    backward_bias(b, &s[0], &b->stream.now.group, b->stream.now.word, 1);
-    key_probabilities(b, &s[0]);
+    key_entries(b, kept, s);
     if (BOTH_AT_ONCE)
-        add_both(b, s, kept, live, sums);
-    else
-        add_one(b, s, kept, live, walk, sums);
+        accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
+    else if (walk)
+        s[1] = s[0];
+    accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : walk), live);
 }
 
 /* The sums of dK (0) or dV (1), left to others. */

@@ -13,31 +13,35 @@ struct query_rows {
     float sum[2], count[2]; /* the lane's part of `rest` */
 };
 
-/* Weights of dP, and dP after dropout (and X), of the stage's group. */
-DEVICE void query_scores(const struct backward *b, const struct query_rows *r, u32 live,
-                         struct scores s[2])
+/* S and dP of the lane's entries of fragment f of the stage's group to weights w of dP and to w (dP - state).
+   `kept` has a bit for each entry. */
+DEVICE void query_fragment(const struct backward *b, struct query_rows *r, u32 f, u32 kept,
+                           struct frag_c *s, struct frag_c *dp)
 {
-    const u32 *word = b->stream.now.word;
-    backward_scores(b, s, 1, live);
-    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group, live));
-    backward_bias(b, &s[0], &b->stream.now.group, word, 0);
-    soft_scale(&s[1], b->a, b->job, &b->stream.now.group, word, 0);
+    struct frag_c soft = {{0, 0, 0, 0}};
+    backward_soft(b, f, 0, s, &soft);
     UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float *x = &s[0].at[k / 4].x[k % 4];
-        *x = sees(word, k / 4, k % 4) ? query_weight(b, *x, r->lse[k >> 1 & 1]) : 0;
+    for (u32 x = 0; x < 4; x++) {
+        const u32 row = x >> 1;
+        float w = query_weight(b, s->x[x], r->lse[row]);
+        w = sees(b->stream.now.word, f, x) ? w : 0;
+        s->x[x] = w;
+        dp->x[x] =
+            w * (entry_dropped(b->a, dp->x[x], soft.x[x], kept >> x & 1) - r->state[row]);
+        r->sum[row] += dp->x[x];
+        r->count[row] += w;
     }
 }
 
-/* dP to w (dP - state), w being its weight. */
-DEVICE void add_slopes(struct query_rows *r, struct scores s[2])
+DEVICE void query_entries(const struct backward *b, struct query_rows *r, u32 kept,
+                          struct scores s[2])
 {
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float w = s[0].at[k / 4].x[k % 4], *x = &s[1].at[k / 4].x[k % 4];
-        *x = w * (*x - r->state[k >> 1 & 1]);
-        r->sum[k >> 1 & 1] += *x;
-        r->count[k >> 1 & 1] += w;
+    UNROLL_BY(ENTRIES_ABREAST)
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        struct frag_c first = s[0].at[0], second = s[1].at[0];
+        query_fragment(b, r, f, kept >> (4 * f), &first, &second);
+        scores_turn(&s[0], &first);
+        scores_turn(&s[1], &second);
     }
 }
 
@@ -107,8 +111,9 @@ DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 
     u32 live = live_fragments(b->stream.now.word);
     if (!live)
         return;
-    query_scores(b, r, live, s);
-    add_slopes(r, s);
+    u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
+    backward_scores(b, s, 1, live);
+    query_entries(b, r, kept, s);
     if (ONE_WALK)
         accumulate_both(slopes, &s[1], weights, &s[0], columns, live);
     else if (walk)

@@ -156,14 +156,14 @@ DEVICE float *row_left(const struct abi_args *a, const struct job *j, u32 sum)
     return CUT_ROWS && j->item->partial ? job_seat(a, j) + sum * PARTIAL_WIDTH : 0;
 }
 
-/* What such an item left, times `weight`, to the lane's part of the sum. */
-DEVICE void part_resume(struct part *sum, const float *left, float weight)
+/* What such an item left, to the lane's part of the sum. */
+DEVICE void part_resume(struct part *sum, const float *left)
 {
     UNROLL
     for (u32 k = 0; lane_chunk() < HEAD_CHUNKS && k < 8; k += 2) {
         struct f2 x = get_two(left + 8 * lane_chunk() + k);
-        sum->at[k] += weight * x.x;
-        sum->at[k + 1] += weight * x.y;
+        sum->at[k] += x.x;
+        sum->at[k + 1] += x.y;
     }
 }
 

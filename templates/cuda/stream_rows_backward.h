@@ -89,8 +89,8 @@ DEVICE float row_resume(const struct abi_args *a, const struct job *j, struct pa
     NO_UNROLL
     for (u32 s = team(); s < j->item->seats; s += TEAMS) {
         const float *seat = job_seat(a, j) + s * PARTIAL_FLOATS;
-        part_resume(first, seat, 1);
-        part_resume(second, seat + PARTIAL_WIDTH, 1);
+        part_resume(first, seat);
+        part_resume(second, seat + PARTIAL_WIDTH);
         slopes += seat[PARTIAL_NUMBERS];
     }
     return slopes;
