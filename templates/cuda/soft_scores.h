@@ -4,8 +4,14 @@
 #define MASKC_CUDA_SOFT_SCORES_H
 #include "cuda/stream.h"
 
-/* Fragments of X on their way at a time: wide sums leave few registers. */
-enum { SOFT_ABREAST = STEPS + DROPOUT <= 5 ? FRAGMENTS : STEPS <= 8 ? 2 : 1 };
+/* Fragments of X on their way at a time: wide sums leave few registers, and shared rows take some at D = 128, more
+   where no draws of dropout stand between. */
+enum {
+    SOFT_TWO = STEPS < 8 || (STEPS == 8 && (DROPOUT || !SHARED_ROWS)),
+    SOFT_ABREAST = STEPS + DROPOUT <= 5 ? FRAGMENTS
+                   : SOFT_TWO           ? 2
+                                        : 1,
+};
 
 /* X of the lane's entries of fragment f of a group, 0 where its row does not see. */
 DEVICE void soft_entries(struct frag_c *ret, const struct abi_args *a, const struct job *j,

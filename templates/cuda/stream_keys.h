@@ -2,7 +2,7 @@
 /* dK and dV of a strip of keys, over the transposed plan: rows are keys, columns are queries. */
 #ifndef MASKC_CUDA_STREAM_KEYS_H
 #define MASKC_CUDA_STREAM_KEYS_H
-#include "cuda/stream_backward.h"
+#include "cuda/stream_end.h"
 
 /* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
    LSE and state lie with them. `kept` has a bit for each entry. */
@@ -55,42 +55,17 @@ DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[K
     accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : walk), live);
 }
 
-/* The sums of dK (0) or dV (1), left to others. */
-DEVICE void key_leave(const struct sums *s, const struct abi_args *a, const struct job *j,
-                      u32 sum)
-{
-    NO_UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        float *left = row_to_leave(a, j, k);
-        if (left)
-            sums_leave(s, k, left, sum);
-    }
-}
-
-/* What others left of the rows is added. */
-DEVICE void key_resume(struct sums *s, const struct abi_args *a, const struct job *j, u32 sum)
-{
-    UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        const float *from = row_to_resume(a, j, k);
-        if (from)
-            sums_join(s, k, from, sum, 1, 1);
-    }
-}
-
-/* To the tensor, or to others. V's rows are not needed after dK, K's not after dV. */
+/* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
 DEVICE void key_end(struct backward *b, struct sums *s, u32 sum)
 {
-    const struct abi_args *a = b->a;
-    const struct job *j = b->job;
-    struct view to = view_of(sum ? &a->d_v : &a->d_k, j);
-    float by = sum ? 1 : slope_scale(a);
-    if (SHARED_ROWS && a->late)
-        key_resume(s, a, j, sum);
-    if (SHARED_ROWS && j->item->partial)
-        key_leave(s, a, j, sum);
+    const float by = sum ? 1 : slope_scale(b->a), rest[2] = {0, 0};
+    half_t *staging = sum ? b->rows : b->rows_grad;
+    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, b->job);
+    struct strip_end e = {b->a, b->job, to, by, sum, 0};
+    if (SHARED_ROWS)
+        end_strip(&e, s, rest, staging);
     else
-        store_strip(s, by, by, sum ? b->rows : b->rows_grad, &to, j);
+        store_strip(s, by, by, staging, &to, b->job);
 }
 
 DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)

@@ -4,7 +4,7 @@
    dQ. The mean of sparsegen takes a walk of its own. dQ leaves the state in args.state for dK. */
 #ifndef MASKC_CUDA_STREAM_QUERIES_H
 #define MASKC_CUDA_STREAM_QUERIES_H
-#include "cuda/stream_backward.h"
+#include "cuda/stream_end.h"
 
 struct query_rows {
     float lse[2];
@@ -13,33 +13,34 @@ struct query_rows {
     float sum[2], count[2]; /* the lane's part of `rest` */
 };
 
-/* S and dP of the lane's entries of fragment f of the stage's group to weights w of dP and to w (dP - state).
-   `kept` has a bit for each entry. */
-DEVICE void query_fragment(const struct backward *b, struct query_rows *r, u32 f, u32 kept,
+/* S and dP, after dropout, of the lane's entries of fragment f of the stage's group to weights w of dP and to
+   w (dP - state). */
+DEVICE void query_fragment(const struct backward *b, struct query_rows *r, u32 f,
                            struct frag_c *s, struct frag_c *dp)
 {
     struct frag_c soft = {{0, 0, 0, 0}};
     backward_soft(b, f, 0, s, &soft);
+    UNROLL
+    for (u32 x = 0; SCALED && x < 4; x++)
+        dp->x[x] *= soft.x[x];
     UNROLL
     for (u32 x = 0; x < 4; x++) {
         const u32 row = x >> 1;
         float w = query_weight(b, s->x[x], r->lse[row]);
         w = sees(b->stream.now.word, f, x) ? w : 0;
         s->x[x] = w;
-        dp->x[x] =
-            w * (entry_dropped(b->a, dp->x[x], soft.x[x], kept >> x & 1) - r->state[row]);
+        dp->x[x] = w * (dp->x[x] - r->state[row]);
         r->sum[row] += dp->x[x];
         r->count[row] += w;
     }
 }
 
-DEVICE void query_entries(const struct backward *b, struct query_rows *r, u32 kept,
-                          struct scores s[2])
+DEVICE void query_entries(const struct backward *b, struct query_rows *r, struct scores s[2])
 {
     UNROLL_BY(ENTRIES_ABREAST)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        query_fragment(b, r, f, kept >> (4 * f), &first, &second);
+        query_fragment(b, r, f, &first, &second);
         scores_turn(&s[0], &first);
         scores_turn(&s[1], &second);
     }
@@ -86,7 +87,7 @@ DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
         r->state[0] = k ? r->state[0] : state;
         r->state[1] = state;
     }
-    r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = 0;
+    r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = r->rest[0] = r->rest[1] = 0;
 }
 
 /* To the tensor; from now on it has the rest. */
@@ -111,43 +112,58 @@ DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 
     u32 live = live_fragments(b->stream.now.word);
     if (!live)
         return;
-    u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
     backward_scores(b, s, 1, live);
-    query_entries(b, r, kept, s);
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group, live));
+    query_entries(b, r, s);
     if (ONE_WALK)
         accumulate_both(slopes, &s[1], weights, &s[0], columns, live);
     else if (walk)
         accumulate(slopes, &s[1], columns, live);
 }
 
-/* For ONE_WALK: both sums, and the sum of slopes. */
-DEVICE void query_leave(const struct backward *b, const struct query_rows *r,
-                        const struct sums *slopes, const struct sums *weights)
+/* Is the item's row another's to finish? It leaves both sums (ONE_WALK), ... */
+DEVICE u32 query_leaves(const struct job *j)
+{
+    return SHARED_ROWS && ONE_WALK && j->item->partial;
+}
+
+/* ... and the lane's rows' sums of slopes. */
+DEVICE void query_leave(const struct backward *b, const struct query_rows *r)
 {
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         float *to = row_to_leave(b->a, b->job, k), sum = quad_sum(k ? r->sum[1] : r->sum[0]);
-        if (!to)
-            continue;
-        sums_leave(slopes, k, to, 0);
-        sums_leave(weights, k, to, 1);
-        if (THREAD % 4 == 0)
+        if (to && THREAD % 4 == 0)
             put_two(to + PARTIAL_NUMBERS, sum, 0);
     }
 }
 
-DEVICE void query_resume(const struct backward *b, struct query_rows *r, struct sums *slopes,
-                         struct sums *weights)
+DEVICE void query_resume(const struct backward *b, struct query_rows *r)
 {
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         const float *from = row_to_resume(b->a, b->job, k);
-        if (!from)
-            continue;
-        sums_join(slopes, k, from, 0, 1, 1);
-        sums_join(weights, k, from, 1, 1, 1);
-        r->sum[k] += THREAD % 4 ? 0 : from[PARTIAL_NUMBERS];
+        if (from)
+            r->sum[k] += THREAD % 4 ? 0 : from[PARTIAL_NUMBERS];
     }
+}
+
+/* To the tensor; or both sums to others. */
+DEVICE void query_end(const struct backward *b, const struct query_rows *r, struct sums *slopes,
+                      const struct sums *weights)
+{
+    const float by = slope_scale(b->a);
+    struct strip_end e = {b->a, b->job, {0, 0}, by, 1, ONE_WALK};
+    if (query_leaves(b->job))
+        end_strip(&e, weights, r->rest, b->rows);
+    else if (ONE_WALK)
+        sums_subtract(slopes, weights, r->rest[0], r->rest[1]);
+    e.to = view_of(&b->a->d_q, b->job);
+    e.sum = 0;
+    if (SHARED_ROWS)
+        end_strip(&e, slopes, r->rest, b->rows);
+    else
+        store_strip(slopes, by, by, b->rows, &e.to, b->job);
 }
 
 DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
@@ -173,20 +189,16 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
             add_query_group(&b, &r, walk, &d_q, &weights);
         if (walk)
             continue;
-        if (SHARED_ROWS && ONE_WALK && j->item->partial) {
-            query_leave(&b, &r, &d_q, &weights);
-            return;
+        if (query_leaves(j)) {
+            query_leave(&b, &r);
+            continue;
         }
         if (SHARED_ROWS && ONE_WALK && a->late)
-            query_resume(&b, &r, &d_q, &weights);
+            query_resume(&b, &r);
         finish_state(&r);
         store_state(&b, &r);
     }
-    if (ONE_WALK)
-        sums_subtract(&d_q, &weights, r.rest[0], r.rest[1]);
-    struct view to = view_of(&a->d_q, j);
-    const float by = slope_scale(a);
-    store_strip(&d_q, by, by, b.rows, &to, j);
+    query_end(&b, &r, &d_q, &weights);
 }
 
 #endif

@@ -206,8 +206,9 @@ static void test_what_is_left_counts(void **state)
         {"sums_join(o, k, from, 0, own, theirs);", ";"},
         {"state->top[k] = top;", ";"},
         {"left.y * theirs", "0"},
-        {"sums_join(slopes, k, from, 0, 1, 1);", ";"},
-        {"sums_join(s, k, from, sum, 1, 1);", ";"},
+        {"x[k] += own.x - rest * next.x;", ";"},
+        {"e->sum * PARTIAL_WIDTH + 8 * chunk", "8 * chunk"},
+        {"end_strip(&e, weights,", "end_strip(&e, slopes,"},
     };
     for (uint32_t k = 0; k < sizeof edits / sizeof *edits; k++) {
         struct error e = {0};
