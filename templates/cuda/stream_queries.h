@@ -148,22 +148,23 @@ DEVICE void query_resume(const struct backward *b, struct query_rows *r)
     }
 }
 
-/* To the tensor; or both sums to others. */
+/* To the tensor; or both sums to others, one after the other. */
 DEVICE void query_end(const struct backward *b, const struct query_rows *r, struct sums *slopes,
                       const struct sums *weights)
 {
     const float by = slope_scale(b->a);
-    struct strip_end e = {b->a, b->job, {0, 0}, by, 1, ONE_WALK};
-    if (query_leaves(b->job))
-        end_strip(&e, weights, r->rest, b->rows);
-    else if (ONE_WALK)
+    struct view to = view_of(&b->a->d_q, b->job);
+    struct strip_end e = {b->a, b->job, to, by, 0, ONE_WALK};
+    if (ONE_WALK && !query_leaves(b->job))
         sums_subtract(slopes, weights, r->rest[0], r->rest[1]);
-    e.to = view_of(&b->a->d_q, b->job);
-    e.sum = 0;
-    if (SHARED_ROWS)
+    if (!SHARED_ROWS)
+        store_strip(slopes, by, by, b->rows, &to, b->job);
+    NO_UNROLL
+    for (; SHARED_ROWS && e.sum <= query_leaves(b->job); e.sum++) {
         end_strip(&e, slopes, r->rest, b->rows);
-    else
-        store_strip(slopes, by, by, b->rows, &e.to, b->job);
+        if (ONE_WALK)
+            *slopes = *weights;
+    }
 }
 
 DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
