@@ -28,15 +28,27 @@ static uint32_t count_cores(void)
     return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
 }
 
+/* By at most `most` threads. */
+static void run(struct crew *c, uint32_t most)
+{
+    pthread_t thread[CREW_MAX];
+    uint32_t size = most < CREW_MAX ? most : CREW_MAX, started = 1;
+    size = size < c->count ? size : c->count;
+    while (started < size && pthread_create(&thread[started], NULL, work, c) == 0)
+        started++;
+    work(c);
+    while (started > 1)
+        pthread_join(thread[--started], NULL);
+}
+
 void crew_run(uint32_t count, void (*job)(void *context, uint32_t index), void *context)
 {
     struct crew c = {.job = job, .context = context, .count = count};
-    pthread_t thread[CREW_MAX];
-    uint32_t cores = count_cores(), most = count < CREW_MAX ? count : CREW_MAX, started = 1;
-    uint32_t size = cores < most ? cores : most;
-    while (started < size && pthread_create(&thread[started], NULL, work, &c) == 0)
-        started++;
-    work(&c);
-    while (started > 1)
-        pthread_join(thread[--started], NULL);
+    run(&c, count_cores());
+}
+
+void crew_share(uint32_t count, void (*job)(void *context, uint32_t index), void *context)
+{
+    struct crew c = {.job = job, .context = context, .count = count};
+    run(&c, count_cores() > 1 ? CREW_MAX : 1);
 }

@@ -8,3 +8,7 @@
    cores for, at most CREW_MAX together; back when all are done. */
 enum { CREW_MAX = 4 };
 void crew_run(uint32_t count, void (*job)(void *context, uint32_t index), void *context);
+
+/* The same for few long jobs of unequal length: at most CREW_MAX are begun at once, however few cores they share.
+   Three on two cores end sooner so than where the last one waits for its turn. */
+void crew_share(uint32_t count, void (*job)(void *context, uint32_t index), void *context);

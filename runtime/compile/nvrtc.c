@@ -153,7 +153,7 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
     struct compilation *c = memory_new(1, sizeof *c);
     *c = (struct compilation){.n = nvrtc_library(), .s = s, .t = t};
     snprintf(made.compiler, sizeof made.compiler, "nvrtc %s", c->n->version);
-    crew_run(units, compile_unit, c);
+    crew_share(units, compile_unit, c);
     int r = collect(c, units, &made, e);
     free(c);
     if (r < 0)
