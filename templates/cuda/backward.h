@@ -50,8 +50,8 @@ DEVICE float row_delta(const struct abi_args *a, const struct job *j)
 }
 
 /* What is done for both operands stands once, and they take turns: text that stands twice takes twice as long
-   to compile. Two sums of 256 positions leave no register for that. */
-enum { TURNS_ABREAST = CHUNKS <= 8 ? 1 : 2 };
+   to compile. Two sums of 256 positions in floats leave no register for that beside the draws of dropout. */
+enum { TURNS_ABREAST = CHUNKS <= 8 || TF32 || !DROPOUT ? 1 : 2 };
 
 /* Products of the job's rows with the group's columns of `a`, then of `b`, which are left in tile 2. Tile `last`
    has the rows that are multiplied by b, and of tiles 0 and 1 the other has a's. */
