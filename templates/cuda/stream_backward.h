@@ -90,16 +90,6 @@ DEVICE void backward_soft(const struct backward *b, u32 f, u32 rows_are_keys,
         scores->x[k] = scores->x[k] * b->scale + soft->x[k] * unit;
 }
 
-/* P or dP of an entry, times X where that is a scale, after dropout. */
-DEVICE float entry_dropped(const struct abi_args *a, float p, float soft, u32 kept)
-{
-    if (SCALED)
-        p *= soft;
-    if (!DROPOUT || !a->keep_below)
-        return p;
-    return kept ? p * a->keep_scale : 0;
-}
-
 /* `lse` is in units of the scaled product (lse_in_units); `slope` is of sparsegen. */
 DEVICE float probability(const struct backward *b, float dot, float lse, float slope)
 {

@@ -4,6 +4,16 @@
 #define MASKC_CUDA_STREAM_KEYS_H
 #include "cuda/stream_end.h"
 
+/* P or dP of an entry, times X where that is a scale, after dropout. */
+DEVICE float entry_dropped(const struct abi_args *a, float p, float soft, u32 kept)
+{
+    if (SCALED)
+        p *= soft;
+    if (!DROPOUT || !a->keep_below)
+        return p;
+    return kept ? p * a->keep_scale : 0;
+}
+
 /* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
    LSE and state lie with them. `kept` has a bit for each entry. */
 DEVICE void key_fragment(const struct backward *b, u32 f, u32 kept, struct frag_c *s,

@@ -239,7 +239,7 @@ static void list_times(const struct made *m)
 
 static void judge_times(const struct made *m)
 {
-    if (listing)
+    if (listing && timing)
         list_times(m);
     hold(m, "forward", "ms to compile", pass_ms(m, true), most_ms());
     hold(m, "backward", "ms to compile", pass_ms(m, false), most_ms());
