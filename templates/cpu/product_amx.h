@@ -3,6 +3,75 @@
 #ifndef MASKC_CPU_PRODUCT_AMX_H
 #define MASKC_CPU_PRODUCT_AMX_H
 
+/* ---- a block: four registers hold C, two the row blocks of A, two the column blocks of B ---- */
+
+/* Row blocks of C to be worked on (bits of `live`), by column blocks (1 or 2). */
+INLINE void block_zero(u32 live, u32 columns)
+{
+    if (live & 1) {
+        TILE_ZERO(0);
+        if (columns > 1)
+            TILE_ZERO(1);
+    }
+    if (live & 2) {
+        TILE_ZERO(2);
+        if (columns > 1)
+            TILE_ZERO(3);
+    }
+}
+
+INLINE void block_load(const float *c, u32 stride, u32 live, u32 columns)
+{
+    if (live & 1) {
+        TILE_LOAD(0, c, 4 * stride);
+        if (columns > 1)
+            TILE_LOAD(1, c + 16, 4 * stride);
+    }
+    if (live & 2) {
+        TILE_LOAD(2, c + 16 * stride, 4 * stride);
+        if (columns > 1)
+            TILE_LOAD(3, c + 16 * stride + 16, 4 * stride);
+    }
+}
+
+INLINE void block_store(float *c, u32 stride, u32 live, u32 columns)
+{
+    if (live & 1) {
+        TILE_STORE(0, c, 4 * stride);
+        if (columns > 1)
+            TILE_STORE(1, c + 16, 4 * stride);
+    }
+    if (live & 2) {
+        TILE_STORE(2, c + 16 * stride, 4 * stride);
+        if (columns > 1)
+            TILE_STORE(3, c + 16 * stride + 16, 4 * stride);
+    }
+}
+
+/* C += A B over a depth of 32. A: rows of bf16, stride_a apart. B: two blocks of 16 columns, in rows
+   of pairs, stride_b pairs apart; row k has elements 2 k and 2 k + 1. */
+INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b1, u32 stride_b,
+                       u32 live, u32 columns)
+{
+    TILE_STREAM(6, b0, 4 * stride_b);
+    if (columns > 1)
+        TILE_STREAM(7, b1, 4 * stride_b);
+    if (live & 1) {
+        TILE_LOAD(4, a, 2 * stride_a);
+        TILE_PRODUCT(0, 4, 6);
+        if (columns > 1)
+            TILE_PRODUCT(1, 4, 7);
+    }
+    if (live & 2) {
+        TILE_LOAD(5, a + 16 * stride_a, 2 * stride_a);
+        TILE_PRODUCT(2, 5, 6);
+        if (columns > 1)
+            TILE_PRODUCT(3, 5, 7);
+    }
+}
+
+/* ---- products of blocks ---- */
+
 /* Scores of a strip with two panels of 16 columns, in the row blocks whose bit of `live` is set;
    `panels` 1: the second one's are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)

@@ -50,7 +50,7 @@ static void run_row(void *context, const struct pairs_row *r)
     struct problem p = covering_problem(r, m, &f, ragged);
     if (r->value[BATCH] % 2)
         p.batch = 3; /* an empty sequence, too */
-    snprintf(kernel, sizeof kernel, "%s %s", t->name, dtype_name(f.dtype));
+    snprintf(kernel, sizeof kernel, "%s %s", subject_name(t), dtype_name(f.dtype));
     snprintf(number, sizeof number, "mask %u", r->value[MASK]);
     covering_name(r, &f, p.length, kernel, number, name, sizeof name);
     if (s->covering.list)

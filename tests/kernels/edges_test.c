@@ -161,7 +161,7 @@ static void test_edges(void **state)
     uint32_t count = subject_targets(list, MAX_TARGETS);
     for (uint32_t x = 0; x < 2 * CASES; x++) { /* a CPU level, another for each case; the GPU */
         const struct target *t = list[x % 2 ? count - 1 : (count - 2 + x / 2) % (count - 1)];
-        print_message("%s, %s\n", cases[x / 2].name, t->name); /* before it may crash */
+        print_message("%s, %s\n", cases[x / 2].name, subject_name(t)); /* before it may crash */
         check_case(&cases[x / 2], t, *state);
     }
 }

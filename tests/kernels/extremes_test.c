@@ -26,7 +26,7 @@ static uint32_t judge(const struct mask *m, const struct target *t, const struct
     uint32_t failed = 0;
     for (uint32_t x = 0; x < sizeof scale / sizeof *scale; x++) {
         p.scale = scale[x];
-        failed += subject_judge(k, &p, false, t->name);
+        failed += subject_judge(k, &p, false, subject_name(t));
     }
     maskc_kernel_destroy(k);
     return failed;
@@ -66,7 +66,7 @@ static uint32_t judge_far(const char *name, struct cache *cache)
                             .head_dim = f.head_dim,
                             .dtype = f.dtype,
                             .random_seed = 5};
-        failed += subject_judge(k, &p, true, list[t]->name);
+        failed += subject_judge(k, &p, true, subject_name(list[t]));
         maskc_kernel_destroy(k);
     }
     mask_destroy(m);

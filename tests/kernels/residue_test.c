@@ -75,22 +75,14 @@ static struct maskc_kernel *load(const struct mask *m, const struct target *t,
                                  const struct features *f, enum rest rest, struct cache *cache)
 {
     struct calibration calibration;
-    struct error e = {0};
-    struct maskc_kernel *k = NULL;
-    uint8_t *bytes = NULL;
-    uint64_t size = 0;
     bend_all(&calibration, rest);
-    struct compile_request r = {.mask = m,
-                                .targets = &t,
-                                .n_targets = 1,
-                                .features = *f,
-                                .calibration = &calibration,
-                                .cache = cache};
-    if (kernel_compile(&r, &bytes, &size, &e) ||
-        kernel_load(bytes, size, "made up", "cpu", &k, &e))
-        fail_msg("%s", e.text);
-    free(bytes);
-    return k;
+    const struct compile_request r = {.mask = m,
+                                      .targets = &t,
+                                      .n_targets = 1,
+                                      .features = *f,
+                                      .calibration = &calibration,
+                                      .cache = cache};
+    return subject_load_request(&r);
 }
 
 static struct mask *make_mask(const struct shape *s)
@@ -161,7 +153,7 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
             .seed = 99,
             .random_seed = layer,
         };
-        snprintf(what, sizeof what, "n=%u %s %s", s->n, t->name, dtype_name(dtype));
+        snprintf(what, sizeof what, "n=%u %s %s", s->n, subject_name(t), dtype_name(dtype));
         wrong += subject_judge(k, &p, true, what);
         if (layer == 0)
             check_threads(k, &p);

@@ -11,12 +11,18 @@
 struct cache *subject_start(void);
 void subject_finish(struct cache *cache);
 
-/* The x86-64 levels that this CPU runs and then sm_80; returns how many. */
+/* The x86-64 levels that this CPU runs and then sm_80; returns how many. Where AMX alone is absent there
+   is a row that runs the kernels of x86-64-amx with tile instructions in software (tests/kernels/tiles). */
 uint32_t subject_targets(const struct target **ret, uint32_t room);
+/* What such a target is to be called in messages. */
+const char *subject_name(const struct target *t);
 
 /* A loaded kernel, or the test fails. */
 struct maskc_kernel *subject_load(const struct mask *m, const struct target *t,
                                   const struct features *f, struct cache *cache);
+/* The same of a request for one target. */
+struct compile_request;
+struct maskc_kernel *subject_load_request(const struct compile_request *r);
 
 /* One head from an expression or a gallery name, or the test fails. */
 struct mask *subject_mask(const char *name, uint32_t n);
