@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Source to binary through the cache. The key covers all that decides the binary: source bytes,
-   flags, target, compiler version. The mask is not in the source, so one entry serves every mask of
-   the same shape. */
+   flags, architecture, compiler version. The mask is not in the source, so one entry serves every mask of
+   the same shape; nor is the target's name, so one in floats serves x86-64-v4 and x86-64-amx. */
 #include "runtime/compile/compile.h"
 #include "masks/base/memory.h"
 #include <stdio.h>
@@ -55,7 +55,7 @@ static struct cache_key make_key(const struct source *s, const struct target *t,
 {
     struct text all = {0};
     struct host_flags flags = {0};
-    text_add(&all, "abi %d, file %d %s %s ", ABI_VERSION, ARTIFACT_VERSION, t->name, t->arch);
+    text_add(&all, "abi %d, file %d %s ", ABI_VERSION, ARTIFACT_VERSION, t->arch);
     add_part(&all, compiler);
     if (t->kind == TARGET_CPU)
         host_flags(t, &flags);

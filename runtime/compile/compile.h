@@ -16,7 +16,7 @@ struct binary {
 };
 
 /* Picks host or NVRTC by the target's kind; looks in the cache first (null: none). The key is the
-   source's bytes, the flags, the target and the compiler's version: never the mask. Errors: no
+   source's bytes, the flags, the architecture and the compiler's version: never the mask. Errors: no
    compiler (ERROR_UNAVAILABLE, with what to install); the compiler's first lines where it fails. */
 int compile_source(const struct source *s, const struct target *t, struct cache *cache,
                    struct binary *ret, struct error *e);

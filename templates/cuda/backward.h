@@ -49,18 +49,15 @@ DEVICE float row_delta(const struct abi_args *a, const struct job *j)
     return quad_sum(sum);
 }
 
-/* What is done for both operands stands once, and they take turns: text that stands twice takes twice as long
-   to compile. Two sums of 256 positions in floats leave no register for that beside the draws of dropout. */
-enum { TURNS_ABREAST = CHUNKS <= 8 || TF32 || !DROPOUT ? 1 : 2 };
-
 /* Products of the job's rows with the group's columns of `a`, then of `b`, which are left in tile 2. Tile `last`
-   has the rows that are multiplied by b, and of tiles 0 and 1 the other has a's. */
+   has the rows that are multiplied by b, and of tiles 0 and 1 the other has a's. Both operands take turns with
+   one text: what stands twice takes twice as long to compile. */
 DEVICE void both_dots(struct slots *by_a, struct slots *by_b, const struct abi_tensor *a,
                       const struct abi_tensor *b, u32 last, const struct group *g,
                       const struct job *j)
 {
     slots_clear(by_b);
-    UNROLL_BY(TURNS_ABREAST)
+    NO_UNROLL
     for (u32 turn = 0; turn < 2; turn++) {
         struct view v = view_again(turn ? b : a, j);
         *by_a = *by_b;
@@ -202,14 +199,20 @@ DEVICE void key_weights(const struct abi_args *a, const struct job *j, const str
     }
 }
 
-/* dS from P and dP. */
-DEVICE void key_gradients(const struct abi_args *a, const struct job *j, const struct group *g,
-                          struct slots *p, struct slots *dp)
+/* P to the weights of dO, dP to dS: both have the factor of dropout and of a soft mask. */
+DEVICE void key_slopes(const struct abi_args *a, const struct job *j, const struct group *g,
+                       struct slots *p, struct slots *dp)
 {
+    const u32 kept = dropout_kept(a, j, g, 1);
     UNROLL_BY(KEY_SLOTS_ABREAST)
     for (u32 k = 0; k < SLOTS; k++, slots_turn(p), slots_turn(dp)) {
-        u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        dp->at[0] = sees(g, k) ? score_gradient(p->at[0], dp->at[0], state_of(a, j)[i]) : 0;
+        const u32 seen = sees(g, k), i = seen ? group_column(g, slot_of(k, lane())) : 0;
+        float factor = dropout_factor(a, kept >> k & 1);
+        if (SCALED)
+            factor *= seen ? soft_slot(a, j, g, k, 1) : 0;
+        float slope = score_gradient(p->at[0], dp->at[0] * factor, state_of(a, j)[i]);
+        dp->at[0] = seen ? slope : 0;
+        p->at[0] *= factor;
     }
 }
 
@@ -226,15 +229,10 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     struct group g;
     struct slots p, dp;
     while (walk_next(&w, &g)) {
-        u32 kept = dropout_kept(a, j, &g, 1);
         both_dots(&p, &dp, &a->q, &a->d_o, 1, &g, j);
         key_weights(a, j, &g, &p);
-        dropout(&dp, a, kept);
-        soft_scale(&dp, a, j, &g, 1);
-        key_gradients(a, j, &g, &p, &dp);
-        soft_scale(&p, a, j, &g, 1);
-        dropout(&p, a, kept);
-        UNROLL_BY(TURNS_ABREAST)
+        key_slopes(a, j, &g, &p, &dp);
+        NO_UNROLL
         for (u32 turn = 0; turn < 2; turn++) {
             struct view v = view_again(turn ? &a->q : &a->d_o, j);
             struct sums sum = d_v;

@@ -70,7 +70,15 @@ DEVICE u32 dropout_kept(const struct abi_args *a, const struct job *j, const str
     return rows_are_keys ? kept_of_key_row(a, j, g) : kept_of_query_row(a, j, g);
 }
 
-/* Multiplies by 0 or keep_scale. */
+/* 0 or keep_scale. */
+DEVICE float dropout_factor(const struct abi_args *a, u32 kept)
+{
+    if (!DROPOUT || !a->keep_below)
+        return 1;
+    return kept ? a->keep_scale : 0;
+}
+
+/* Multiplies by these. */
 DEVICE void dropout(struct slots *x, const struct abi_args *a, u32 kept)
 {
     if (DROPOUT && a->keep_below) {

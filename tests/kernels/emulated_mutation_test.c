@@ -69,7 +69,7 @@ static const struct spared {
 } spared[] = {
     {"kept_on_lines", "if (!sees(", "saves the draws of entries that have no weight"},
     {"key_weights", "= sees(g, k) ? group_column(", "keeps an index within the tensor"},
-    {"key_gradients", "= sees(", "the probability beside it is 0 already"},
+    {"key_slopes", "= sees(", "the probability beside it is 0 already"},
     {"forward_sparsegen", "= sees(&g, k) ? sparsegen_weight(", "the score in the scratch is -inf already"},
     {"add_kept", "= sees(g->word", "the score in the scratch is -inf already"},
     {"soft_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
