@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes below are those of templates/cuda/short_forward.h and short_square.h, which check them at
+/* The sizes below are those of templates/cuda/short/forward.h and short/square.h, which check them at
    compile time. */
 #include "gen/short.h"
 #include <stddef.h>

@@ -80,16 +80,16 @@ uint32_t cuda_entry_files(const struct target *t, const struct features *f,
     const bool matrix = target_matrix(t, f);
     uint32_t count = 0;
     if (short_backward(t, f, NULL)) {
-        ret[count++] = "cuda/short_backward.cu";
+        ret[count++] = "cuda/short/backward.cu";
     } else if (f->backward) {
-        ret[count++] = matrix ? "cuda/stream_keys.cu" : "cuda/attention_keys.cu";
-        ret[count++] = matrix ? "cuda/stream_queries.cu" : "cuda/attention_queries.cu";
+        ret[count++] = matrix ? "cuda/stream/keys.cu" : "cuda/simt/keys.cu";
+        ret[count++] = matrix ? "cuda/stream/queries.cu" : "cuda/simt/queries.cu";
     }
-    ret[count++] = short_forward(t, f, NULL) ? "cuda/short_forward.cu"
-                   : matrix                  ? "cuda/stream_forward.cu"
-                                             : "cuda/attention_forward.cu";
+    ret[count++] = short_forward(t, f, NULL) ? "cuda/short/forward.cu"
+                   : matrix                  ? "cuda/stream/forward.cu"
+                                             : "cuda/simt/forward.cu";
     if (f->soft && f->backward)
-        ret[count++] = matrix ? "cuda/stream_soft.cu" : "cuda/soft.cu";
+        ret[count++] = matrix ? "cuda/stream/soft.cu" : "cuda/simt/soft.cu";
     return count;
 }
 

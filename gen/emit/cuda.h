@@ -4,7 +4,7 @@
 #include "gen/emit/emit.h"
 
 /* Dynamic shared memory of every entry: three tiles of 32 rows and 32 sums
-   (templates/cuda/layout.h). */
+   (templates/cuda/simt/layout.h). */
 uint32_t cuda_shared_bytes(uint32_t head_dim);
 
 /* The lines of plan.h for the short-sequence kernels; none where they take no pass. */

@@ -156,6 +156,16 @@ static bool has_file(const struct emitted *s, const char *name)
     return false;
 }
 
+/* Families stand in folders ("cuda/short/"): files of those that have no entry here stay away. */
+static bool has_family(const struct emitted *s, const char *name)
+{
+    const char *slash = strchr(name, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
+    for (uint32_t k = 0; end && k <= s->source.n_units; k++)
+        if (!strncmp(s->files[k].name, name, (size_t)(end - name) + 1))
+            return true;
+    return !end;
+}
+
 struct source *emit_source(const struct target *t, const struct features *f)
 {
     const bool cpu = t->kind == TARGET_CPU;
@@ -169,7 +179,8 @@ struct source *emit_source(const struct target *t, const struct features *f)
     add_entries(s, entries, count);
     add_file(s, "plan.h", s->source.plan_header);
     for (const struct source_file *k = templates_embedded; k->name; k++)
-        if (!has_file(s, k->name) && belongs(k->name, cpu ? "cpu/" : "cuda/"))
+        if (!has_file(s, k->name) && belongs(k->name, cpu ? "cpu/" : "cuda/") &&
+            (cpu || has_family(s, k->name)))
             add_template(s, k);
     s->source.files = s->files;
     return &s->source;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long sequences of the half dtypes on CUDA: a block works on a strip and columns stream past it. The
-   shared memory that templates/cuda/stream_forward.h and stream_backward.h lay out; they check
+   shared memory that templates/cuda/stream/forward.h and stream/backward.h lay out; they check
    these sizes at compile time. At most 99 KiB, which every target has. */
 #pragma once
 #include "gen/target.h"
@@ -19,6 +19,6 @@ struct stream_blocks stream_blocks(const struct target *t, const struct features
 /* Whether strips may be tall: then a processor still holds as many warps, and a block fits it. */
 bool stream_takes_tall(const struct target *t, const struct features *f);
 
-/* Whether items are partial there, and what one leaves of a row (templates/cuda/stream_partial.h). */
+/* Whether items are partial there, and what one leaves of a row (templates/cuda/stream/partial.h). */
 bool stream_leaves_sums(const struct target *t, const struct features *f);
 uint64_t stream_partial_row(const struct target *t, const struct features *f);

@@ -18,14 +18,14 @@
 /* clang-format off */
 #include "cpu/freestanding.h"
 #include "cpu/vector.h"
-#include "cpu/matrix.h"
+#include "cpu/matrix/unit.h"
 #include "philox.h"
 #include "cpu/numbers.h"
 #include "cpu/half.h"
 #include "cpu/layout.h"
 #include "cpu/pack.h"
 #if MATRIX
-#include "cpu/product_matrix.h"
+#include "cpu/matrix/product.h"
 #else
 #include "cpu/product.h"
 #endif
@@ -36,7 +36,7 @@
 #include "cpu/partial.h"
 #include "cpu/dropout.h"
 #if MATRIX
-#include "cpu/gathered_matrix.h"
+#include "cpu/matrix/gathered.h"
 #endif
 #include "cpu/walk.h"
 #include "cpu/columns.h"
@@ -46,17 +46,17 @@
 #include "cpu/weights.h"
 #include "cpu/softmax.h"
 #include "cpu/sparsegen.h"
-#include "cpu/lines.h"
-#include "cpu/lines_product.h"
-#include "cpu/lines_matrix.h"
-#include "cpu/lines_forward.h"
-#include "cpu/row.h"
-#include "cpu/row_forward.h"
-#include "cpu/row_matrix.h"
+#include "cpu/lines/lines.h"
+#include "cpu/lines/product.h"
+#include "cpu/matrix/lines.h"
+#include "cpu/lines/forward.h"
+#include "cpu/lines/row.h"
+#include "cpu/lines/row_forward.h"
+#include "cpu/matrix/row.h"
 #include "cpu/forward.h"
 #if BACKWARD
-#include "cpu/lines_backward.h"
-#include "cpu/row_backward.h"
+#include "cpu/lines/backward.h"
+#include "cpu/lines/row_backward.h"
 #include "cpu/slopes.h"
 #include "cpu/delta.h"
 #include "cpu/backward.h"

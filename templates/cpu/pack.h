@@ -28,7 +28,7 @@ static void rows_pack(const struct sequence *s, enum operand_kind k)
 }
 
 #if MATRIX
-#include "cpu/pack_matrix.h"
+#include "cpu/matrix/pack.h"
 #else
 
 /* One panel: columns from `first`; those at or beyond the sequence's length are zero. */

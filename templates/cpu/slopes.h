@@ -5,7 +5,7 @@
 #define MASKC_CPU_SLOPES_H
 
 #if MATRIX
-#include "cpu/gradient_matrix.h"
+#include "cpu/matrix/gradient.h"
 #else
 INLINE void panels_gradient(const struct strip *t, struct block *b, float *missing)
 {

@@ -31,8 +31,8 @@ static void sums_scale(float *sums, float factor)
 }
 
 #if MATRIX
-#include "cpu/flow_matrix.h"
-#include "cpu/softmax_matrix.h"
+#include "cpu/matrix/flow.h"
+#include "cpu/matrix/softmax.h"
 #else
 INLINE int panels_alone(const struct strip *t, const struct block *b)
 {

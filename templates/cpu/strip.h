@@ -43,7 +43,7 @@ struct block {
 };
 
 #if MATRIX
-/* Columns of a group, brought together: see gathered_matrix.h. */
+/* Columns of a group, brought together: see matrix/gathered.h. */
 struct gathered {
     u32 b, h, width;   /* whose; no width: none */
     u32 panels, pairs; /* bit k: those of operand k are there */

@@ -49,10 +49,10 @@ static const struct {
     const char *file;
     struct features features;
 } written[] = {
-    {"plan_default.h", {.head_dim = 64, .dropout = true, .backward = true}},
-    {"plan_default_stream.h",
+    {"simt/plan_default.h", {.head_dim = 64, .dropout = true, .backward = true}},
+    {"stream/plan_default.h",
      {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true}},
-    {"plan_default_short.h",
+    {"short/plan_default.h",
      {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true, .length = 128}},
 };
 
@@ -121,6 +121,8 @@ static void test_files(void **state)
     assert_non_null(text_of(cuda, "philox.h"));
     assert_null(text_of(cpu, "cuda/device.h"));
     assert_null(text_of(cuda, "cpu/vector.h"));
+    assert_non_null(text_of(cuda, "cuda/simt/walk.h"));
+    assert_null(text_of(cuda, "cuda/stream/walk.h"));
     assert_null(text_of(cpu, "cpu/plan_default.h"));
     assert_int_equal(cpu->launch.n_forward, 2);
     assert_int_equal(cpu->launch.n_backward, 4);

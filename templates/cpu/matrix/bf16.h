@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a matrix unit's kernels do with vectors: weights of 16 bits, entries by bits of a word. The
+   compilers have no common builtins for these instructions of AVX-512 and its bf16. */
+#ifndef MASKC_CPU_MATRIX_BF16_H
+#define MASKC_CPU_MATRIX_BF16_H
+
+typedef u16 half_vec __attribute__((vector_size(32)));
+typedef u16 half_pair __attribute__((vector_size(64)));
+typedef u16 half_at __attribute__((vector_size(32), aligned(2), may_alias));
+typedef u16 half_pair_at __attribute__((vector_size(64), aligned(2), may_alias));
+
+/* 2^f, 0 <= f <= 1: where a largest entry is rounded to just below itself, f is 1. */
+INLINE vec exp2_fraction(vec f)
+{
+    vec p = f * 0.0135557484f + 0.0520323664f;
+    p = p * f + 0.241379768f;
+    p = p * f + 0.693032146f;
+    return p * f + 1.0f;
+}
+
+/* 2^x for any x, 0 for -inf; relative error below 3.5e-6, and none for integers, so that a largest
+   entry is 1: x = floor + f, and 2^f by a polynomial that is exact at 0 and at 1. */
+INLINE vec exp2_half(vec x)
+{
+    vec f, ret;
+    __asm__("vreduceps $1, %1, %0" : "=v"(f) : "v"(x));
+    vec p = exp2_fraction(f);
+    __asm__("vscalefps %2, %1, %0" : "=v"(ret) : "v"(p), "v"(x));
+    return ret;
+}
+
+/* The same, and 0 where the lane's bit is not set. */
+INLINE vec exp2_seen(vec x, u32 bits)
+{
+    vec f, ret;
+    __asm__("vreduceps $1, %1, %0" : "=v"(f) : "v"(x));
+    vec p = exp2_fraction(f);
+    __asm__("vscalefps %2, %1, %0%{%3%}%{z%}" : "=v"(ret) : "v"(p), "v"(x), "Yk"((u16)bits));
+    return ret;
+}
+
+/* -inf where the lane's bit is not set. */
+INLINE vec lanes_seen(vec x, u32 bits)
+{
+    vec ret;
+    __asm__("vblendmps %1, %2, %0%{%3%}"
+            : "=v"(ret)
+            : "v"(x), "v"(splat(-INFINITY_F)), "Yk"((u16)bits));
+    return ret;
+}
+
+/* -inf to those of 16 floats whose bit is set. */
+INLINE void lanes_exclude(float *to, u32 bits)
+{
+    __asm__("vmovups %1, %0%{%2%}"
+            : "+m"(*(vec_at *)to)
+            : "v"(splat(-INFINITY_F)), "Yk"((u16)bits));
+}
+
+/* Bit k: a is larger than b in lane k. */
+INLINE u32 lanes_larger(vec a, vec b)
+{
+    u32 bits;
+    __asm__("vcmpltps %1, %2, %%k1; kmovw %%k1, %0" : "=r"(bits) : "v"(a), "v"(b) : "k1");
+    return bits;
+}
+
+INLINE vec half_load(const u16 *from)
+{
+    return (vec)(__builtin_convertvector(*(const half_at *)from, uvec) << 16);
+}
+
+/* To bf16: nearest, ties to even. */
+INLINE void half_store(u16 *to, vec x)
+{
+    half_vec y;
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(y) : "v"(x));
+    *(half_at *)to = y;
+}
+
+INLINE void half_store2(u16 *to, vec first, vec second)
+{
+    half_pair y;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(y) : "v"(first), "v"(second));
+    *(half_pair_at *)to = y;
+}
+
+/* Past the caches; `to` is a whole line. */
+INLINE void half_stream2(u16 *to, vec first, vec second)
+{
+    half_pair y;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(y) : "v"(first), "v"(second));
+    __asm__ volatile("vmovntdq %1, %0" : "=m"(*(half_pair *)to) : "v"(y));
+}
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax of a block that is all panels and gathered columns, on a matrix unit: each group goes from
+   the unit's stores to rounded weights while it lies in L1, the next one's products under way.
+   A row's scores are taken relative to its largest in the first group that it sees, not to its largest
+   so far: nothing shrinks later, and floats bear weights above 1. Where a sum of them leaves
+   what is safe, matrix/softmax.h takes the block again. A tile product keeps a port busy that half of the
+   vector instructions want, so the two overlap little; what counts is how few of these there are and
+   how seldom they wait. */
+#ifndef MASKC_CPU_MATRIX_FLOW_H
+#define MASKC_CPU_MATRIX_FLOW_H
+
+/* Largest l: values up to 2^97 do not overflow when weighed. */
+#define FLOW_MOST 0x1p30f
+
+/* Only panels and gathered columns, and nothing that needs their scores as floats? */
+INLINE int panels_alone(const struct strip *t, const struct block *b)
+{
+    return !SOFT && !b->walks && !dropping(t);
+}
+
+/* Of the group's scores of row r the largest, lane by lane. */
+INLINE vec flow_larger(const float *score, const u32 *word, u32 r)
+{
+    vec low = load(score), high = load(score + LANES);
+    if (!word)
+        return larger(low, high);
+    return larger(lanes_seen(low, word[r]), lanes_seen(high, word[r] >> LANES));
+}
+
+/* Rows that have seen nothing yet take their largest score of this group; returns those that still
+   have not. `base` is what is subtracted from scores. */
+static u32 flow_bases(const struct strip *t, const float *score, const u32 *word, u32 live,
+                      float *base)
+{
+    struct strip_memory *m = t->m;
+    const quad none = {-INFINITY_F, -INFINITY_F, -INFINITY_F, -INFINITY_F};
+    u32 unseen = 0;
+    for (u32 r = 0; r < t->rows; r += 4, score += 4 * SCORE_STRIDE) {
+        quad old = *(quad_at *)(m->largest + r);
+        quad_mask fresh = old == none;
+        if (live >> (r / BLOCK_ROWS) & 1) {
+            vec x[4];
+            for (u32 k = 0; k < 4; k++)
+                x[k] = flow_larger(score + k * SCORE_STRIDE, word, r + k);
+            quad now = largest4(x[0], x[1], x[2], x[3]) * t->gain;
+            old = (quad)(((quad_mask)now & fresh) | ((quad_mask)old & ~fresh));
+            *(quad_at *)(m->largest + r) = old;
+            fresh = old == none;
+        }
+        *(quad_at *)(base + r) = (quad)((quad_mask)old & ~fresh);
+        for (u32 k = 0; k < 4; k++)
+            unseen |= (u32)(fresh[k] & 1) << (r + k);
+    }
+    return unseen & t->live;
+}
+
+/* ---- products ---- */
+
+/* A group under way: its panels and where its scores go. */
+struct flow_ahead {
+    const struct group *g; /* null: there is none */
+    const float *panels;
+    float *to;
+};
+
+static struct flow_ahead flow_begin(const struct strip *t, const struct block *b, u32 k,
+                                    float *score)
+{
+    const struct group *g = k < b->groups ? &b->group[k] : 0;
+    struct flow_ahead ret = {.g = g, .to = score + k % 2 * TILE};
+    if (g && g->kind == GROUP_COLUMNS)
+        ret.panels = gathered_panels(t, g, 0);
+    else if (g)
+        ret.panels = t->operand[0].panels + (u64)g->first * (DEPTH / 2);
+    return ret;
+}
+
+/* Its first or second 16 columns. */
+INLINE void flow_half(const struct strip *t, const struct flow_ahead *x, u32 half)
+{
+    if (x->g && x->g->width > half * MATRIX_COLS)
+        flow_panel(strip_rows(t, 0), x->panels, half, x->g->width, x->g->live, x->to);
+}
+
+/* ---- weights ---- */
+
+/* Scores of a row block to weights from column `at`. */
+INLINE void flow_weigh(const struct strip *t, struct block *b, const float *score,
+                       const u32 *word, u32 at, u32 k, const float *base, u32 expect, vec *sum)
+{
+    const vec gain = splat(t->gain);
+    if (word)
+        for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+            expect_rows(t->expected, expect);
+            sum[r] += pair_weigh_seen(score + r * SCORE_STRIDE, &b->weight[0][r][at],
+                                      splat(base[r]), gain, word[r]);
+        }
+    else
+        for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+            expect_rows(t->expected, expect);
+            sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
+                                 splat(base[r]), gain, 0);
+        }
+}
+
+/* False where some row's sum is too large, or not a number; l is as before then. */
+static int flow_close(const struct strip *t, const vec *sum)
+{
+    float total[STRIP_ROWS] = {0};
+    u32 safe = 0;
+    for (u32 r = 0; r < t->rows; r += 4)
+        *(quad_at *)(total + r) = sum4(sum[r], sum[r + 1], sum[r + 2], sum[r + 3]);
+    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+        vec l = load(t->m->total + r) + load(total + r);
+        store(total + r, l);
+        safe |= lanes_larger(splat(FLOW_MOST), l) << r;
+    }
+    if (~safe)
+        return 0;
+    for (u32 r = 0; r < STRIP_ROWS; r += LANES)
+        store(t->m->total + r, load(total + r));
+    return 1;
+}
+
+static int softmax_flow(const struct strip *t, struct block *b)
+{
+    float base[STRIP_ROWS];
+    vec sum[STRIP_ROWS];
+    u32 unseen = 0xffffffff, room[STRIP_ROWS];
+    const u32 expect = expect_share(t->expected, b->groups * t->rows);
+    if (!panels_alone(t, b))
+        return 0;
+    for (u32 r = 0; r < t->rows; r++)
+        sum[r] = splat(0);
+    flow_rows(strip_rows(t, 0));
+    struct flow_ahead now, next = flow_begin(t, b, 0, b->score[0]);
+    flow_half(t, &next, 0);
+    flow_half(t, &next, 1);
+    for (u32 k = 0; k < b->groups; k++) {
+        now = next;
+        const u32 *word = group_words(t, now.g, room);
+        next = flow_begin(t, b, k + 1, b->score[0]);
+        flow_half(t, &next, 0);
+        if (unseen)
+            unseen = flow_bases(t, now.to, word, now.g->live, base);
+        if (now.g->live & 1)
+            flow_weigh(t, b, now.to, word, now.g->at, 0, base, expect, sum);
+        flow_half(t, &next, 1);
+        if (now.g->live & 2)
+            flow_weigh(t, b, now.to, word, now.g->at, 1, base, expect, sum);
+    }
+    return flow_close(t, sum);
+}
+
+#endif

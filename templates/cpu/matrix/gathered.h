@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gathered columns for a matrix unit: in bf16 as they came, packed as matrix/pack.h packs a head's, but
+   for the columns of a group alone. Neighbouring strips often share them (global columns, those of
+   Fixed), so the last few groups are kept. */
+#ifndef MASKC_CPU_MATRIX_GATHERED_H
+#define MASKC_CPU_MATRIX_GATHERED_H
+
+/* At the entry of a phase: what lies in the scratch is from another. */
+static void gathered_forget(u8 *scratch)
+{
+    struct strip_memory *m = (struct strip_memory *)(void *)scratch;
+    for (u32 k = 0; k < GATHERED; k++)
+        m->gathered[k].width = m->gathered[k].used = 0;
+    m->gathered_used = 0;
+}
+
+static struct gathered *gathered_find(const struct strip *t, const struct group *g)
+{
+    struct strip_memory *m = t->m;
+    struct gathered *ret = gathered_held(t, t->plan->columns + g->first, g->width);
+    const u32 now = ++m->gathered_used;
+    if (ret) {
+        ret->used = now;
+        return ret;
+    }
+    ret = m->gathered;
+    for (u32 k = 1; k < GATHERED; k++)
+        ret = m->gathered[k].used < ret->used ? &m->gathered[k] : ret;
+    ret->used = now;
+    ret->b = t->s.b;
+    ret->h = t->s.h;
+    ret->width = g->width;
+    ret->panels = ret->pairs = 0;
+    for (u32 k = 0; k < g->width; k++)
+        ret->column[k] = t->plan->columns[g->first + k];
+    return ret;
+}
+
+static enum operand_kind gathered_operand(const struct strip *t, u32 operand)
+{
+    if (t->transposed)
+        return operand ? OPERAND_GRADIENT : OPERAND_QUERY;
+    return operand ? OPERAND_VALUE : OPERAND_KEY;
+}
+
+/* Row k of the group, zeros beyond its width. */
+INLINE const u16 *gathered_row(const struct half_rows *from, const struct gathered *x, u32 k)
+{
+    return half_row(from, k < x->width ? x->column[k] : 0xffffffff);
+}
+
+/* Its columns as panels of 16 columns, for scores. */
+static const float *gathered_panels(const struct strip *t, const struct group *g, u32 operand)
+{
+    struct gathered *x = gathered_find(t, g);
+    const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
+    for (u32 k = 0; !(x->panels >> operand & 1) && k < TILE; k += MATRIX_COLS) {
+        const float *row[MATRIX_COLS];
+        for (u32 i = 0; i < MATRIX_COLS; i++)
+            row[i] = (const float *)(const void *)gathered_row(&from, x, k + i);
+        panel_of_rows(row, x->panel[operand] + k * (DEPTH / 2));
+    }
+    x->panels |= 1u << operand;
+    return x->panel[operand];
+}
+
+/* As pairs of rows, for sums. */
+static const u32 *gathered_pairs(const struct strip *t, const struct group *g, u32 operand)
+{
+    struct gathered *x = gathered_find(t, g);
+    const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
+    for (u32 k = 0; !(x->pairs >> operand & 1) && k < TILE; k += 2)
+        pair_of_rows(gathered_row(&from, x, k), gathered_row(&from, x, k + 1),
+                     x->pair[operand] + k / 2 * WIDTH);
+    x->pairs |= 1u << operand;
+    return x->pair[operand];
+}
+
+static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+{
+    panels_product(c, strip_rows(t, operand), gathered_panels(t, g, operand), g->live,
+                   g->width > MATRIX_COLS ? 2 : 1);
+}
+
+#endif

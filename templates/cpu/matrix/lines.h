@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dot products along lines by a matrix unit, of 16 rows with their columns: a line's 16 columns follow each
+   other, so the product of their rows, as they lie, with the 16 rows, transposed, has what is asked for in
+   its diagonal. One entry in 16 counts, and that is still faster than vectors, which would have to bring
+   bf16 to floats and to add across lanes. (Sums along lines by the unit are not: they take twice the
+   products, and matrices that are all but empty have to be written for them.) */
+#ifndef MASKC_CPU_MATRIX_LINES_H
+#define MASKC_CPU_MATRIX_LINES_H
+
+#if DOTS
+#include "cpu/matrix/lines_dots.h"
+#elif MATRIX
+enum { AT_ONCE = 4, PAIRS = 2 * LANES }; /* lines; features of a tile's row */
+
+typedef u16 window_rows[ABREAST][HEAD_DIM];
+
+/* Rows of an operand, `stride` bytes apart. */
+struct line_window {
+    const u16 *first;
+    i64 stride;
+};
+
+/* With zeros for columns that are not there. */
+INLINE void window_copy(const struct operand *o, const struct line_at *x, window_rows to)
+{
+    const float *from = o->rows + x->column * o->stride;
+    const i64 by = x->step ? o->stride : 0;
+    for (u32 r = 0; r < ABREAST; r++) {
+        const float *row = x->rows >> r & 1 ? from + r * by : no_row;
+        for (u32 d = 0; d < HEAD_DIM / 2; d += LANES)
+            store((float *)(void *)to[r] + d, load(row + d));
+    }
+}
+
+INLINE struct line_window line_window(const struct operand *o, const struct line_at *x,
+                                      window_rows copy)
+{
+    const float *from = o->rows + x->column * o->stride;
+    if (x->rows == ALL_ABREAST)
+        return (struct line_window){(const u16 *)(const void *)from,
+                                    x->step ? 4 * o->stride : 0};
+    window_copy(o, x, copy);
+    return (struct line_window){copy[0], 2 * HEAD_DIM};
+}
+
+/* Entry (r, r) of a block of 16 x 16, for each r. */
+INLINE vec block_diagonal(const float *block)
+{
+    static const ivec at = {0,   17,  34,  51,  68,  85,  102, 119,
+                            136, 153, 170, 187, 204, 221, 238, 255};
+    vec ret = {0};
+    __asm__("kxnorw %%k1, %%k1, %%k1\n\tvgatherdps (%1,%2,4), %0%{%%k1%}"
+            : "+v"(ret)
+            : "r"(block), "v"(at)
+            : "k1", "memory");
+    return ret;
+}
+
+/* The rows from i on, transposed by pairs of features; zeros for those that are not live. */
+INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
+                         float to[DEPTH / 2][MATRIX_COLS])
+{
+    const float *row[MATRIX_COLS];
+    for (u32 r = 0; r < MATRIX_COLS; r++) {
+        const u16 *from = (const u16 *)t->data + element_at(s, t, i + r);
+        row[r] = live >> r & 1 ? (const float *)(const void *)from : no_row;
+    }
+    panel_of_rows(row, to[0]);
+}
+
+/* A line's part of the product: features d .., all of a row at a time, as it is not in the nearest cache. */
+#define LINE_PRODUCT(k)                                                  \
+    {                                                                    \
+        TILE_LOAD(6, window[k].first + d, window[k].stride);             \
+        TILE_PRODUCT(k, 6, 4);                                           \
+        if (d + PAIRS < HEAD_DIM) {                                      \
+            TILE_LOAD(7, window[k].first + d + PAIRS, window[k].stride); \
+            TILE_PRODUCT(k, 7, 5);                                       \
+        }                                                                \
+    }
+
+typedef float line_blocks[AT_ONCE][LANES * MATRIX_COLS];
+
+/* Four lines' products with the rows; the first line's instead of those that are not there. */
+INLINE void lines_products(line_blocks to, float rows[DEPTH / 2][MATRIX_COLS],
+                           const struct operand *o, const struct line_at *line, u32 some)
+{
+    window_rows copy[AT_ONCE];
+    struct line_window window[AT_ONCE];
+    for (u32 x = 0; x < AT_ONCE; x++)
+        window[x] = line_window(o, &line[x < some ? x : 0], copy[x]);
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    for (u32 d = 0; d < HEAD_DIM; d += 2 * PAIRS) {
+        TILE_LOAD(4, rows[d / 2], 4 * MATRIX_COLS);
+        if (d + PAIRS < HEAD_DIM)
+            TILE_LOAD(5, rows[d / 2 + LANES], 4 * MATRIX_COLS);
+        LINE_PRODUCT(0);
+        LINE_PRODUCT(1);
+        LINE_PRODUCT(2);
+        LINE_PRODUCT(3);
+    }
+    TILE_STORE(0, to[0], 4 * MATRIX_COLS);
+    TILE_STORE(1, to[1], 4 * MATRIX_COLS);
+    TILE_STORE(2, to[2], 4 * MATRIX_COLS);
+    TILE_STORE(3, to[3], 4 * MATRIX_COLS);
+}
+
+INLINE void lines_diagonals(line_numbers to, line_blocks from, const struct line_at *line,
+                            u32 some, float factor, float missing)
+{
+    for (u32 x = 0; x < some; x++) {
+        vec sum = block_diagonal(from[x]) * splat(factor);
+        if (line[x].rows != ALL_ABREAST)
+            sum = pick(mask_of_bits(line[x].rows), sum, splat(missing));
+        store(to[x], sum);
+    }
+}
+
+/* The unit's blocks are read when those of the next lines are under way: what it has just stored would have
+   to be waited for. */
+static void lines_dots_matrix(line_numbers to, const struct sequence *s,
+                              const struct abi_tensor *t, u32 i, u32 live,
+                              const struct operand *o, const struct lines_here *lines,
+                              float factor, float missing)
+{
+    float rows[DEPTH / 2][MATRIX_COLS];
+    line_blocks block[2];
+    const struct line_at *line = lines->at;
+    abreast_read(s, t, i, live, rows);
+    for (u32 k = 0; k < lines->count + AT_ONCE; k += AT_ONCE) {
+        const u32 before = k - AT_ONCE, left = lines->count - before;
+        if (k < lines->count)
+            lines_products(block[k / AT_ONCE % 2], rows, o, line + k, lines->count - k);
+        if (k)
+            lines_diagonals(to + before, block[before / AT_ONCE % 2], line + before,
+                            left < AT_ONCE ? left : AT_ONCE, factor, missing);
+    }
+}
+#endif
+
+INLINE void lines_dots(line_numbers to, const struct sequence *s, const struct abi_tensor *t,
+                       u32 i, u32 live, const struct operand *o, const struct lines_here *lines,
+                       float factor, float missing)
+{
+#if MATRIX
+    if (WALKS_SPLIT) {
+        lines_dots_matrix(to, s, t, i, live, o, lines, factor, missing);
+        return;
+    }
+#endif
+    lines_dots_four(to, s, t, i, live, o, lines, factor, missing);
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dot products along lines by those of bf16 pairs, four rows at a time: rows and columns as they lie. */
+#ifndef MASKC_CPU_MATRIX_LINES_DOTS_H
+#define MASKC_CPU_MATRIX_LINES_DOTS_H
+
+enum { HALF_VECS = (ROW_VECS + 1) / 2 };
+
+struct four_halves {
+    vec at[FOUR][HALF_VECS];
+};
+
+/* Rows i .. i + 3; zeros for those that are not live. */
+INLINE void four_halves_read(const struct sequence *s, const struct abi_tensor *t, u32 i,
+                             u32 live, struct four_halves *to)
+{
+    for (u32 r = 0; r < FOUR; r++) {
+        const u16 *from = (const u16 *)t->data + element_at(s, t, i + r);
+        const float *row = live >> r & 1 ? (const float *)(const void *)from : no_row;
+        for (u32 v = 0; v < HALF_VECS; v++)
+            to->at[r][v] = load(row + v * LANES);
+    }
+}
+
+INLINE void four_halves_dots(line_numbers to, u32 first, const struct four_halves *x,
+                             const struct operand *o, const struct lines_here *lines,
+                             float factor, float missing)
+{
+    const struct four_halves rows = *x;
+    const quad none = {missing, missing, missing, missing};
+    for (u32 k = 0; k < lines->count; k++) {
+        const u32 some = lines->at[k].rows >> first & ALL_FOUR;
+        const float *row[FOUR];
+        vec sum[FOUR] = {{0}};
+        if (!some) {
+            *(quad_at *)(to[k] + first) = none;
+            continue;
+        }
+        line_rows(o, &lines->at[k], first, some, row);
+        for (u32 v = 0; v < HALF_VECS; v++)
+            for (u32 r = 0; r < FOUR; r++)
+                DOT(sum[r], rows.at[r][v], load(row[r] + v * LANES));
+        line_put(to[k] + first, some, sum, factor, missing);
+    }
+}
+
+static void lines_dots_matrix(line_numbers to, const struct sequence *s,
+                              const struct abi_tensor *t, u32 i, u32 live,
+                              const struct operand *o, const struct lines_here *lines,
+                              float factor, float missing)
+{
+    for (u32 first = 0; first < ABREAST; first += FOUR) {
+        struct four_halves rows;
+        four_halves_read(s, t, i + first, live >> first, &rows);
+        four_halves_dots(to, first, &rows, o, lines, factor, missing);
+    }
+}
+
+#endif

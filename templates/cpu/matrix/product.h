@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two products on a matrix unit: scores from the strip's rows in bf16 and a panel of pairs, sums
+   from weights in bf16 and pairs of rows. */
+#ifndef MASKC_CPU_MATRIX_PRODUCT_H
+#define MASKC_CPU_MATRIX_PRODUCT_H
+
+enum { BLOCK_ROWS = 16, BLOCKS = STRIP_ROWS / BLOCK_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
+typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
+
+/* Of a row of weights: an odd number of cache lines. */
+enum { WEIGHT_STRIDE = CHUNK_COLS + TILE };
+
+/* Weights from column `at` on, and what they are multiplied with: 32 rows in pairs. */
+struct sums_step {
+    u32 at;
+    const u32 *pairs;
+};
+
+#if DOTS
+#include "cpu/matrix/product_dots.h"
+#else
+#include "cpu/matrix/product_amx.h"
+#endif
+
+/* Scores of a strip with 32 columns from j. */
+static void scores_product(float *scores, const u16 *a, const struct operand *o, u32 j,
+                           u32 live)
+{
+    panels_product(scores, a, o->panels + (u64)j * (DEPTH / 2), live, 2);
+}
+
+/* blank: nothing is in the sums yet. */
+static void sums_product(float *sums, const u16 *weights, const struct sums_step *step,
+                         u32 steps, u32 live, u32 blank)
+{
+    u32 d = 0;
+    for (; d + 32 <= WIDTH; d += 32)
+        sums_columns(sums, weights, d, step, steps, live, 2, blank);
+    if (d < WIDTH)
+        sums_columns(sums, weights, d, step, steps, live, 1, blank);
+}
+
+#endif

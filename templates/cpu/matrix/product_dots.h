@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by dot products of pairs: 8 rows x 32 columns of C stay in registers, A is read one pair at a
+   time, B a vector of pairs. */
+#ifndef MASKC_CPU_MATRIX_PRODUCT_DOTS_H
+#define MASKC_CPU_MATRIX_PRODUCT_DOTS_H
+
+enum { DOT_ROWS = 8 };
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+
+/* B of a product: `depth` rows of pairs, `stride` words apart, and how far the second 16 columns are
+   from the first. */
+struct dots_shape {
+    u32 depth, stride, second;
+};
+
+/* C (8 rows, `stride_c` apart, x 1 or 2 times 16 columns) += rows of A, `stride_a` apart, from column `at` x
+   B, for each step; of nothing where `blank`. */
+INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
+                         const struct sums_step *step, u32 steps, struct dots_shape b,
+                         u32 columns, u32 blank)
+{
+#define BEGIN(r)                                      \
+    vec c##r##0 = splat(0), c##r##1 = splat(0);       \
+    if (!blank) {                                     \
+        c##r##0 = load(c + r * stride_c);             \
+        if (columns > 1)                              \
+            c##r##1 = load(c + r * stride_c + LANES); \
+    }
+    EACH_ROW(BEGIN)
+    for (u32 s = 0; s < steps; s++) {
+        const u16 *x = a + step[s].at;
+        const float *y = (const float *)(const void *)step[s].pairs;
+        for (u32 k = 0; k < b.depth; k++, x += 2, y += b.stride) {
+            vec y0 = load(y), y1 = columns > 1 ? load(y + b.second) : y0;
+#define STEP(r)                                  \
+    {                                            \
+        vec pair = pair_splat(x + r * stride_a); \
+        DOT(c##r##0, pair, y0);                  \
+        if (columns > 1)                         \
+            DOT(c##r##1, pair, y1);              \
+    }
+            EACH_ROW(STEP)
+        }
+    }
+#define PUT(r)                        \
+    store(c + r * stride_c, c##r##0); \
+    if (columns > 1)                  \
+        store(c + r * stride_c + LANES, c##r##1);
+    EACH_ROW(PUT)
+#undef BEGIN
+#undef STEP
+#undef PUT
+}
+
+/* Scores of a strip with two panels of 16 columns, in the row blocks whose bit of `live` is set; `panels` 1:
+   the second one's are zero. */
+INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
+{
+    const struct dots_shape shape = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS};
+    const struct sums_step all = {0, (const u32 *)(const void *)b};
+    for (u32 r = 0; r < STRIP_ROWS; r += DOT_ROWS, a += DOT_ROWS * DEPTH) {
+        float *c = scores + r * SCORE_STRIDE;
+        if (!(live >> (r / BLOCK_ROWS) & 1))
+            continue;
+        if (panels > 1) {
+            rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, shape, 2, 1);
+            continue;
+        }
+        rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, shape, 1, 1);
+        for (u32 k = 0; k < DOT_ROWS; k++)
+            store(c + k * SCORE_STRIDE + LANES, splat(0));
+    }
+}
+
+/* sums[.. columns x 16] += weights x rows in pairs, for each step. */
+INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct sums_step *step,
+                         u32 steps, u32 live, u32 columns, u32 blank)
+{
+    const struct dots_shape shape = {TILE / 2, WIDTH, LANES};
+    struct sums_step here[WEIGHT_STRIDE / TILE];
+    for (u32 k = 0; k < steps; k++)
+        here[k] = (struct sums_step){step[k].at, step[k].pairs + d};
+    for (u32 r = 0; r < STRIP_ROWS; r += DOT_ROWS)
+        if (live >> (r / BLOCK_ROWS) & 1)
+            rows_product(sums + d + r * WIDTH, WIDTH, weights + r * WEIGHT_STRIDE,
+                         WEIGHT_STRIDE, here, steps, shape, columns, blank);
+}
+
+INLINE void flow_rows(const u16 *a)
+{
+    (void)a;
+}
+
+/* Scores of the rows with two panels, when the first is asked for. */
+INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
+                       float *to)
+{
+    if (!half)
+        panels_product(to, a, panels, live, width > MATRIX_COLS ? 2 : 1);
+}
+
+/* ---- of one row ---- */
+
+/* to[.. 16 x panels] = row x columns. */
+INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
+{
+    enum { PANEL = MATRIX_COLS * DEPTH / 2, MOST = 4 };
+    vec sum[MOST] = {{0}};
+    for (u32 d = 0; d < DEPTH; d += 2, b += MATRIX_COLS) {
+        const vec pair = pair_splat(row + d);
+        for (u32 k = 0; k < MOST && k < panels; k++)
+            DOT(sum[k], pair, load(b + k * PANEL));
+    }
+    for (u32 k = 0; k < MOST && k < panels; k++)
+        store(to + k * MATRIX_COLS, sum[k]);
+}
+
+/* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
+INLINE void wide_sums(float *sums, const u16 *weight, const u32 *pairs, u32 cols)
+{
+    enum { VECS = WIDTH / LANES };
+    const float *b = (const float *)(const void *)pairs;
+    vec sum[VECS] = {{0}};
+    for (u32 c = 0; c < cols; c += 2, b += WIDTH) {
+        const vec pair = pair_splat(weight + c);
+        for (u32 k = 0; k < VECS; k++)
+            DOT(sum[k], pair, load(b + k * LANES));
+    }
+    for (u32 k = 0; k < VECS; k++)
+        store(sums + k * LANES, sum[k]);
+}
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row alone that sees one long range of columns, on a matrix unit: its products with packed
+   operands, all columns at once. */
+#ifndef MASKC_CPU_MATRIX_ROW_H
+#define MASKC_CPU_MATRIX_ROW_H
+
+#if MATRIX
+
+enum {
+    WIDE_LEAST = 128, /* columns; fewer are walked */
+    WIDE_MOST = STRIP_ROWS * WEIGHT_STRIDE - 2 * TILE
+};
+
+struct wide_row {
+    const struct sequence *s;
+    u32 i; /* the row */
+    u32 first,
+        cols; /* columns that are worked on: from a multiple of 16, a multiple of 32 of them */
+    u32 begin, end; /* of those, the ones that count */
+    float gain;     /* |scale|, in base 2 */
+    u16 sign;       /* that of the scale goes into the row */
+    float *score, *slope;
+    u16 *weight[2]; /* scores and slopes, rounded */
+};
+
+static int wide_alone(const struct sequence *s, const struct abi_plan *p,
+                      const struct abi_item *item)
+{
+    const struct abi_piece *piece = &p->pieces[item->piece];
+    return plain_softmax(s) && item->pieces == 1 && piece->kind == ABI_ROWS &&
+           piece->count == 1 && item->cols >= WIDE_LEAST && item->cols <= WIDE_MOST &&
+           p->uses & PRODUCTS && !item->resume[0] && !item->partial;
+}
+
+/* False where the row sees nothing. */
+static int wide_open(struct wide_row *w, const struct sequence *s, const struct abi_plan *p,
+                     const struct abi_item *item, u8 *scratch)
+{
+    const struct row_range at = row_range_of(s, p, item);
+    struct block *b = (struct block *)(void *)(scratch + STRIP_BYTES);
+    const float factor = s->a->scale * LOG2_E;
+    w->s = s;
+    w->i = item->row0;
+    w->first = at.first / MATRIX_COLS * MATRIX_COLS;
+    w->begin = at.first - w->first;
+    w->end = w->begin + at.count;
+    w->cols = (w->end + TILE - 1) / TILE * TILE;
+    w->sign = factor < 0 ? 0x8000 : 0;
+    w->gain = factor < 0 ? -factor : factor;
+    w->score = b->score[0];
+    w->slope = b->slope[0];
+    w->weight[0] = b->weight[0][0];
+    w->weight[1] = b->weight[BACKWARD][0];
+    return w->i < s->length && at.count;
+}
+
+/* Products of the row of a tensor with the operand's columns; `missing` for those that do not count. */
+static void wide_products(const struct wide_row *w, const struct abi_tensor *t, u16 sign,
+                          enum operand_kind k, float missing, float *to)
+{
+    u16 row[DEPTH] = {0};
+    const u16 *from = (const u16 *)t->data + element_at(w->s, t, w->i);
+    const float *panels = pack_panels(w->s, k) + (u64)w->first * (DEPTH / 2);
+    for (u32 d = 0; d < HEAD_DIM; d++)
+        row[d] = from[d] ^ sign;
+    u32 c = 0;
+    for (; c + 2 * TILE <= w->cols; c += 2 * TILE)
+        wide_panels(to + c, row, panels + (u64)c * (DEPTH / 2), 4);
+    if (c < w->cols)
+        wide_panels(to + c, row, panels + (u64)c * (DEPTH / 2), 2);
+    for (c = 0; c < w->begin; c++)
+        to[c] = missing;
+    for (c = w->end; c < w->cols; c++)
+        to[c] = missing;
+}
+
+/* Row i of a tensor = factor x sum of weight x the operand's rows. */
+static void wide_put(const struct wide_row *w, const struct abi_tensor *t, float factor,
+                     const u16 *weight, enum operand_kind k)
+{
+    float sums[WIDTH];
+    wide_sums(sums, weight, pack_pairs(w->s, k) + (u64)w->first / 2 * WIDTH, w->cols);
+    row_write(w->s, t, w->i, factor, sums);
+}
+
+static void wide_forward(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    struct wide_row w;
+    if (item->row0 >= s->rows)
+        return;
+    if (!wide_open(&w, s, &s->a->forward, item, scratch)) {
+        row_clear(s, &s->a->o, item->row0);
+        *lse_at(s, item->row0) = -INFINITY_F;
+        return;
+    }
+    wide_products(&w, &s->a->q, w.sign, OPERAND_KEY, -INFINITY_F, w.score);
+    float m = largest_lane(row_largest(w.score, w.cols)) * w.gain;
+    vec sum = {0};
+    for (u32 c = 0; c < w.cols; c += 2 * LANES) {
+        vec low = exp2_half(load(w.score + c) * w.gain - splat(m));
+        vec high = exp2_half(load(w.score + c + LANES) * w.gain - splat(m));
+        half_store2(w.weight[0] + c, low, high);
+        sum += low + high;
+    }
+    float l = sum_lanes(sum);
+    wide_put(&w, &s->a->o, 1 / l, w.weight[0], OPERAND_VALUE);
+    *lse_at(s, w.i) = m * LN_2 + natural_log(splat(l))[0];
+}
+
+#if BACKWARD
+static void wide_dq(const struct wide_row *w)
+{
+    const struct sequence *s = w->s;
+    const vec offset = splat(score_offset(*lse_at(s, w->i)));
+    vec sum = {0};
+    wide_products(w, &s->a->q, w->sign, OPERAND_KEY, -INFINITY_F, w->score);
+    wide_products(w, &s->a->d_o, 0, OPERAND_VALUE, 0, w->slope);
+    for (u32 c = 0; c < w->cols; c += LANES) {
+        vec p = exp2_half(load(w->score + c) * w->gain - offset);
+        store(w->score + c, p);
+        sum += p * load(w->slope + c);
+    }
+    float delta = *state_at(s, w->i) = sum_lanes(sum);
+    for (u32 c = 0; c < w->cols; c += LANES)
+        half_store(w->weight[1] + c, load(w->score + c) * (load(w->slope + c) - splat(delta)));
+    wide_put(w, &s->a->d_q, s->a->scale, w->weight[1], OPERAND_KEY);
+}
+
+static void wide_dkv(const struct wide_row *w)
+{
+    const struct sequence *s = w->s;
+    const float *lse = lse_at(s, w->first), *delta = state_at(s, w->first);
+    wide_products(w, &s->a->k, w->sign, OPERAND_QUERY, -INFINITY_F, w->score);
+    wide_products(w, &s->a->v, 0, OPERAND_GRADIENT, 0, w->slope);
+    for (u32 c = w->begin; c < w->end; c++) {
+        w->score[c] = w->score[c] * w->gain - score_offset(lse[c]);
+        w->slope[c] -= delta[c];
+    }
+    for (u32 c = 0; c < w->cols; c += LANES) {
+        vec p = exp2_half(load(w->score + c));
+        half_store(w->weight[0] + c, p);
+        half_store(w->weight[1] + c, p * load(w->slope + c));
+    }
+    wide_put(w, &s->a->d_k, s->a->scale, w->weight[1], OPERAND_QUERY);
+    wide_put(w, &s->a->d_v, 1, w->weight[0], OPERAND_GRADIENT);
+}
+
+static void wide_backward(const struct sequence *s, const struct abi_plan *p,
+                          const struct abi_item *item, u8 *scratch)
+{
+    const int transposed = p == &s->a->transposed;
+    struct wide_row w;
+    if (item->row0 >= s->rows)
+        return;
+    if (wide_open(&w, s, p, item, scratch)) {
+        (transposed ? wide_dkv : wide_dq)(&w);
+        return;
+    }
+    row_without_entries(s, item->row0, transposed);
+}
+#endif
+#else
+
+INLINE int wide_alone(const struct sequence *s, const struct abi_plan *p,
+                      const struct abi_item *item)
+{
+    (void)s, (void)p, (void)item;
+    return 0;
+}
+
+INLINE void wide_forward(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    (void)s, (void)item, (void)scratch;
+}
+
+INLINE void wide_backward(const struct sequence *s, const struct abi_plan *p,
+                          const struct abi_item *item, u8 *scratch)
+{
+    (void)s, (void)p, (void)item, (void)scratch;
+}
+
+#endif
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole block's softmax beside a matrix unit, largest scores first: of blocks with walks, dropout
+   or a soft mask, and of those whose scores matrix/flow.h found too steep. */
+#ifndef MASKC_CPU_MATRIX_SOFTMAX_H
+#define MASKC_CPU_MATRIX_SOFTMAX_H
+
+/* Largest scores of all rows first: then what a row waits for is there when its weights' turn comes. */
+static void softmax_block(struct strip *t, struct block *b, int first_block)
+{
+    struct strip_memory *m = t->m;
+    const u32 rows = t->rows, cols = b->cols, expect = expect_share(t->expected, rows);
+    const int floats = b->walks || dropping(t) || SOFT == ABI_SOFT_SCALE;
+    float base[STRIP_ROWS], shrink[STRIP_ROWS];
+    vec sum[STRIP_ROWS];
+    u32 grown = 0;
+    for (u32 first = 0; first < STRIP_ROWS; first += 4) {
+        quad now = *(quad_at *)(m->largest + first);
+        if (first < rows) {
+            vec x[4];
+            for (u32 k = 0; k < 4; k++)
+                x[k] = row_largest(b->score[first + k < rows ? first + k : rows - 1], cols);
+            now = larger_quad(largest4(x[0], x[1], x[2], x[3]) * t->gain, now);
+        }
+        *(quad_at *)(base + first) = now;
+    }
+    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+        vec old = load(m->largest + r), now = load(base + r);
+        ivec some = (ivec)(now != splat(-INFINITY_F));
+        vec x = pick_or_zero(some, now), factor = exp2_half(old - x);
+        store(m->largest + r, now);
+        store(base + r, x);
+        store(shrink + r, factor);
+        store(m->total + r, load(m->total + r) * factor);
+        grown |= lanes_larger(now, old) << r;
+    }
+    if (!first_block)
+        for (; grown; grown &= grown - 1) {
+            u32 r = (u32)__builtin_ctz(grown);
+            sums_scale(m->sums[0][r], shrink[r]);
+        }
+    for (u32 r = 0; r < rows; r++) {
+        expect_rows(t->expected, expect);
+        sum[r] = row_weigh(b, r, base[r], t->gain, floats);
+    }
+    for (u32 r = rows; r % 4; r++)
+        sum[r] = splat(0);
+    for (u32 first = 0; first < rows; first += 4)
+        *(quad_at *)(m->total + first) +=
+            sum4(sum[first], sum[first + 1], sum[first + 2], sum[first + 3]);
+}
+
+#endif

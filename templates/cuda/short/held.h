@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slopes of a strip kept in registers from the first turn to the second, in 16 bits of a unit: all that
+   the lane has of a row, at what is held together, shares a power of two. Of softmax these are f16,
+   whose 11 bits go down to 2^-28 of the largest: a key that gets little attention has its gradient
+   too, and a small correction is not lost as it would be in bf16. Of sparsegen, where no entry is
+   weighed, they are whole numbers of 14 bits and a sign, exact to 2^-14 of the largest. */
+#ifndef MASKC_CUDA_SHORT_HELD_H
+#define MASKC_CUDA_SHORT_HELD_H
+#include "cuda/short/softmax.h"
+#include "cuda/short/square.h"
+
+enum {
+    SHORT_UNIT_BITS = 14,
+    SHORT_UNIT_NONE = 0x8000, /* sparsegen: not of the support */
+};
+
+/* 1.5 2^23 and 2^23 + 2^15: a whole number added to these stands in their last bits. */
+#define SHORT_WHOLE_NUMBER  float_of(0x4b400000u)
+#define SHORT_WHOLE_SHIFTED float_of(0x4b008000u)
+
+/* Scores that are there at a time: of a tile, or where all that is held leaves no room, half of it. */
+enum {
+    SHORT_SPAN = SHORT_TILES > 4 ? 2 : 4, /* fragments */
+    SHORT_PAIRS = 2 * SHORT_SPAN,         /* of neighbouring entries, of a lane */
+    SHORT_PARTS = 4 / SHORT_SPAN,         /* of a tile */
+    SHORT_SLOPES = SHORT_PARTS * SHORT_TILES,
+};
+
+/* One of these: pair k has entries 2 k and 2 k + 1 of the lane; a byte for each row, the unit's exponent. */
+struct short_slope {
+    u32 pair[SHORT_PAIRS], units;
+};
+
+/* A strip's; two times two units in a word. `missing`: what delta is more than c was. */
+struct short_held {
+    u32 pair[SHORT_SLOPES][SHORT_PAIRS], units[(SHORT_SLOPES + 1) / 2];
+    float missing[2];
+};
+
+/* 2^(x - 127). */
+DEVICE float short_power(u32 x)
+{
+    return float_of(x << 23);
+}
+
+/* The exponent of a row's largest entry, but no smaller than a unit can be told with. */
+DEVICE u32 short_exponent(const struct short_scores *w, u32 row)
+{
+    float most = 0;
+    UNROLL
+    for (u32 k = 0; k < SHORT_PAIRS; k++) {
+        float x = w->at[k / 2].x[2 * row + k % 2];
+        most = short_larger(most, float_of(bits_of(x) & 0x7fffffffu));
+    }
+    u32 exponent = bits_of(most) >> 23;
+    return exponent > SHORT_UNIT_BITS ? exponent : SHORT_UNIT_BITS;
+}
+
+/* Two entries of sparsegen; where P is 0 there is nothing. What is not finite is lost here, not in the
+   sum of the row, by which the second turn finds it again. */
+DEVICE u32 short_hold_whole(const float *w, const float *p, float by)
+{
+    u32 bits[2];
+    UNROLL
+    for (u32 e = 0; e < 2; e++)
+        bits[e] = p[e] == 0 ? SHORT_UNIT_NONE : bits_of(w[e] * by + SHORT_WHOLE_NUMBER);
+    return (bits[0] & 0xffffu) | bits[1] << 16;
+}
+
+DEVICE void short_hold(struct short_slope *ret, const struct short_scores *w,
+                       const struct short_scores *p)
+{
+    u32 exponent[2] = {short_exponent(w, 0), short_exponent(w, 1)};
+    ret->units = exponent[0] | exponent[1] << 8;
+    UNROLL
+    for (u32 k = 0; k < SHORT_PAIRS; k++) {
+        const float by = short_power(253 + SHORT_UNIT_BITS - exponent[k % 2]);
+        const float *x = &w->at[k / 2].x[2 * (k % 2)];
+        ret->pair[k] = TRANSFORM == ABI_SPARSEGEN
+                           ? short_hold_whole(x, &p->at[k / 2].x[2 * (k % 2)], by)
+                           : f16_pack(x[0] * by, x[1] * by);
+    }
+}
+
+DEVICE float short_release_whole(u32 number, float unit, float missing)
+{
+    return number ? (float_of(0x4b000000u | number) - SHORT_WHOLE_SHIFTED) * unit - missing : 0;
+}
+
+/* dS of pair k, P of which is `p`, rounded: of softmax, what is held less missing P; of sparsegen less
+   `missing`, on the support. */
+DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float missing)
+{
+    const u32 pair = held->pair[k], shifted = pair ^ 0x80008000u;
+    const u32 exponent = held->units >> 8 * (k % 2) & 0xff;
+    const float unit = short_power(exponent - (SHORT_UNIT_BITS - 1));
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return half_pack(short_release_whole(shifted & 0xffffu, unit, missing),
+                         short_release_whole(shifted >> 16, unit, missing));
+    return half_pack(f16_low(pair) * unit - missing * half_low(p & 0x7fff7fffu),
+                     f16_high(pair) * unit - missing * half_high(p & 0x7fff7fffu));
+}
+
+/* ---- by strip, and by number: no index picks a register ---- */
+
+DEVICE void short_keep_one(struct short_held *held, u32 at, const struct short_slope *one)
+{
+    UNROLL
+    for (u32 k = 0; k < SHORT_SLOPES; k++) {
+        u32 low = held->units[k / 2] & 0xffffu;
+        u32 units = k % 2 ? low | one->units << 16 : one->units; /* even numbers come first */
+        UNROLL
+        for (u32 x = 0; x < SHORT_PAIRS; x++)
+            held->pair[k][x] = k == at ? one->pair[x] : held->pair[k][x];
+        held->units[k / 2] = k == at ? units : held->units[k / 2];
+    }
+}
+
+DEVICE struct short_slope short_kept_one(const struct short_held *held, u32 at)
+{
+    struct short_slope one;
+    UNROLL
+    for (u32 k = 0; k < SHORT_SLOPES; k++) {
+        if (k && k != at)
+            continue;
+        UNROLL
+        for (u32 x = 0; x < SHORT_PAIRS; x++)
+            one.pair[x] = held->pair[k][x];
+        one.units = held->units[k / 2] >> 16 * (k % 2) & 0xffffu;
+    }
+    return one;
+}
+
+DEVICE void short_keep(struct short_held held[SHORT_STRIPS], u32 strip, u32 at,
+                       const struct short_slope *one)
+{
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++)
+        if (m == strip)
+            short_keep_one(&held[m], at, one);
+}
+
+DEVICE struct short_slope short_kept_slope(const struct short_held held[SHORT_STRIPS],
+                                           u32 strip, u32 at)
+{
+    return strip ? short_kept_one(&held[SHORT_STRIPS - 1], at) : short_kept_one(&held[0], at);
+}
+
+DEVICE void short_keep_missing(struct short_held held[SHORT_STRIPS], u32 strip,
+                               const float missing[2])
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * SHORT_STRIPS; k++)
+        if (k / 2 == strip)
+            held[k / 2].missing[k % 2] = missing[k % 2];
+}
+
+DEVICE float short_missing(const struct short_held held[SHORT_STRIPS], u32 strip, u32 row)
+{
+    return strip ? held[SHORT_STRIPS - 1].missing[row] : held[0].missing[row];
+}
+
+#endif

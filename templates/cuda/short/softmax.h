@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scores in registers to weights: softmax in base 2 (exact where all scores of a row are held, else
+   with a running maximum), and sparsegen-lin, whose threshold is found by Newton's method from
+   below. A lane holds parts of two rows; the four lanes of a row hold all of it. */
+#ifndef MASKC_CUDA_SHORT_SOFTMAX_H
+#define MASKC_CUDA_SHORT_SOFTMAX_H
+#include "cuda/short/tiles.h"
+#include "cuda/slopes.h"
+
+/* Tiles whose scores are held at a time: all that heads of up to 128 rows can have. */
+enum {
+    SHORT_ALL = SHORT_ROWS <= 128,
+    SHORT_HELD = SHORT_ALL ? (SHORT_ROWS + 31) / 32 : 2,
+};
+
+#define SHORT_NOTHING float_of(0xff800000u) /* minus infinity */
+#define SHORT_LOG2_E  1.44269504f
+#define SHORT_LN_2    0.693147181f
+
+DEVICE float short_larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+DEVICE float short_quad_max(float x)
+{
+    x = short_larger(x, SHUFFLE_XOR(x, 1));
+    return short_larger(x, SHUFFLE_XOR(x, 2));
+}
+
+DEVICE float short_quad_sum(float x)
+{
+    x += SHUFFLE_XOR(x, 1);
+    return x + SHUFFLE_XOR(x, 2);
+}
+
+/* What the rows' weights are counted from; by row: the lane's, and the one 8 below. */
+struct short_rows {
+    float top[2], sum[2];
+};
+
+/* Times `scale`; minus infinity where an entry is not seen. */
+DEVICE void short_mask(struct short_scores *s, const struct short_tile *t, float scale)
+{
+    UNROLL
+    for (u32 k = 0; k < 16; k++) {
+        float *x = &s->at[k / 4].x[k % 4];
+        *x = short_sees(t, k / 4, k % 4) ? *x * scale : SHORT_NOTHING;
+    }
+}
+
+DEVICE void short_tops(const struct short_scores s[SHORT_HELD], float top[2])
+{
+    UNROLL
+    for (u32 k = 0; k < 16 * SHORT_HELD; k++)
+        top[k / 2 % 2] = short_larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
+    top[0] = short_quad_max(top[0]);
+    top[1] = short_quad_max(top[1]);
+}
+
+/* Masked scores to weights. *shrink is what older sums are to be multiplied by. */
+DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
+                          const struct short_tile t[SHORT_HELD], struct short_rows *r,
+                          float shrink[2])
+{
+    float top[2] = {r->top[0], r->top[1]}, origin[2];
+    short_tops(s, top);
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        origin[k] = top[k] == SHORT_NOTHING ? 0 : top[k];
+        shrink[k] = exp2_of(r->top[k] - origin[k]);
+        r->top[k] = top[k];
+        r->sum[k] *= shrink[k];
+    }
+    UNROLL
+    for (u32 f = 0; f < 4 * SHORT_HELD; f++) {
+        struct frag_c *c = &s[f / 4].at[f % 4];
+        u32 live = short_live(&t[f / 4], f % 4, 1);
+        UNROLL
+        for (u32 e = 0; e < 4; e++) {
+            c->x[e] = live ? exp2_of(c->x[e] - origin[e / 2]) : 0;
+            r->sum[e / 2] += c->x[e];
+        }
+    }
+}
+
+/* ---- sparsegen ---- */
+
+/* Sum and count of the rows' scores above the thresholds, counted from the maxima. */
+DEVICE void short_support(const struct short_scores s[SHORT_HELD], const float top[2],
+                          const float threshold[2], float sum[2], float count[2])
+{
+    sum[0] = sum[1] = count[0] = count[1] = 0;
+    UNROLL
+    for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
+        u32 row = k / 2 % 2;
+        float z = s[k / 16].at[k / 4 % 4].x[k % 4] - top[row];
+        sum[row] += z > threshold[row] ? z : 0;
+        count[row] += z > threshold[row] ? 1 : 0;
+    }
+    UNROLL
+    for (u32 row = 0; row < 2; row++) {
+        sum[row] = short_quad_sum(sum[row]);
+        count[row] = short_quad_sum(count[row]);
+    }
+}
+
+/* tau of both rows; minus infinity where a row sees nothing. */
+DEVICE void short_tau(const struct short_scores s[SHORT_HELD], float lambda, float tau[2])
+{
+    float room = 1 - lambda, top[2] = {SHORT_NOTHING, SHORT_NOTHING};
+    float threshold[2] = {-room, -room}, before[2] = {-1, -1};
+    u32 going = 1;
+    short_tops(s, top);
+    while (ANY(going)) {
+        float sum[2], count[2];
+        short_support(s, top, threshold, sum, count);
+        going = 0;
+        UNROLL
+        for (u32 row = 0; row < 2; row++) {
+            u32 goes = count[row] > 0 && count[row] != before[row];
+            float next = goes ? (sum[row] - room) / count[row] : threshold[row];
+            threshold[row] = short_larger(threshold[row], next);
+            before[row] = count[row];
+            going |= goes;
+        }
+    }
+    tau[0] = top[0] == SHORT_NOTHING ? top[0] : top[0] + threshold[0];
+    tau[1] = top[1] == SHORT_NOTHING ? top[1] : top[1] + threshold[1];
+}
+
+#endif

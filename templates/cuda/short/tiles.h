@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiles that 16 rows of a head visit: mask words, which of a tile's four 16 x 8 fragments are
+   live (the same for the whole warp), scores, and the bits of dropout. */
+#ifndef MASKC_CUDA_SHORT_TILES_H
+#define MASKC_CUDA_SHORT_TILES_H
+#include "cuda/short/head.h"
+#include "philox.h"
+
+/* 16 x 32 entries. */
+struct short_scores {
+    struct frag_c at[4];
+};
+
+struct short_tile {
+    u32 col0;
+    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds */
+    u32 any;  /* of all lanes together: 0 where nothing is to be done */
+};
+
+struct short_walk {
+    const struct abi_plan *plan;
+    u32 row0;  /* of the warp's 16 rows */
+    u32 strip; /* the lane's first row within its strip */
+    u32 piece, pieces_end, element;
+};
+
+/* The visit of 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
+DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct short_job *j,
+                                       u32 row0)
+{
+    struct short_walk w;
+    struct abi_head head = plan->heads[j->h];
+    u32 item = row0 / STRIP_ROWS;
+    w.plan = plan;
+    w.row0 = row0;
+    w.strip = row0 % STRIP_ROWS + short_row();
+    w.piece = w.pieces_end = w.element = 0;
+    if (row0 < j->length && item < head.items) {
+        const struct abi_item *at = plan->items + head.item + item;
+        w.piece = at->piece;
+        w.pieces_end = at->piece + at->pieces;
+    }
+    return w;
+}
+
+/* The word of a row; rows and columns at or beyond the length are off. */
+DEVICE u32 short_word(const struct abi_plan *p, struct abi_tile t, u32 strip_row, u32 row,
+                      u32 length)
+{
+    u32 left = length - t.col0, word = left < 32 ? (1u << left) - 1 : 0xffffffffu;
+    if (row >= length)
+        return 0;
+    return t.pattern ? word & p->patterns[(u64)(t.pattern - 1) * STRIP_ROWS + strip_row] : word;
+}
+
+/* The next tile with a live fragment, as each of `strips` strips of 16 rows sees it; 0 at the end. */
+DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct short_tile *ret,
+                      u32 strips)
+{
+    while (w->piece < w->pieces_end) {
+        struct abi_piece p = w->plan->pieces[w->piece];
+        if (p.kind != ABI_TILES || w->element >= p.count) {
+            w->piece++;
+            w->element = 0;
+            continue;
+        }
+        struct abi_tile t = w->plan->tiles[p.first + w->element++];
+        if (t.col0 >= j->length)
+            continue;
+        u32 any = 0;
+        UNROLL
+        for (u32 m = 0; m < strips; m++) {
+            u32 row = w->row0 + 16 * m + short_row(), at = w->strip + 16 * m;
+            u32 upper = short_word(w->plan, t, at, row, j->length) >> 2 * short_pair();
+            u32 lower = short_word(w->plan, t, at + 8, row + 8, j->length) >> 2 * short_pair();
+            ret[m].col0 = t.col0;
+            ret[m].seen = (upper & 0x03030303u) | (lower & 0x03030303u) << 2;
+            ret[m].any = warp_or(ret[m].seen);
+            any |= ret[m].any;
+        }
+        if (any)
+            return 1;
+    }
+    return 0;
+}
+
+/* The tile's second half, where the first one was. */
+DEVICE void short_next_half(struct short_tile *t)
+{
+    t->col0 += 16;
+    t->seen >>= 16;
+    t->any >>= 16;
+}
+
+/* Whether the lane's entry e of fragment f is seen. */
+DEVICE u32 short_sees(const struct short_tile *t, u32 f, u32 e)
+{
+    return t->seen >> (8 * f + e) & 1;
+}
+
+/* Whether any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
+DEVICE u32 short_live(const struct short_tile *t, u32 f, u32 count)
+{
+    return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
+}
+
+DEVICE void short_scores_clear(struct short_scores *s)
+{
+    UNROLL
+    for (u32 k = 0; k < 16; k++)
+        s->at[k / 4].x[k % 4] = 0;
+}
+
+/* Bytes of fragments in which some strip has an entry, and whether all four have one. */
+DEVICE u32 short_any(const struct short_tile *t, u32 strips)
+{
+    return t[0].any | t[strips - 1].any;
+}
+
+/* Of `fragments` bytes. */
+DEVICE u32 short_all_live(u32 any, u32 fragments)
+{
+    any |= fragments == 4 ? 0 : 0xffff0000u;
+    return ((any - 0x01010101u) & ~any & 0x80808080u) == 0;
+}
+
+DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, const u32 r[4])
+{
+    mma_16816(s, rows, r[0], r[1]);
+    if (step + 1 < SHORT_STEPS)
+        mma_16816(s, rows + 1, r[2], r[3]);
+}
+
+/* s += rows . columns over two steps of the head, in those of the first `fragments` (2 or 4) where one of
+   `strips` strips of 16 rows is live. rows[m * pitch] is the first operand of strip m, the next one that of the second
+   step; `columns` an operand in shared memory. Without branches where all are live: loads and
+   products then overlap. */
+DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
+                       const half_t *columns, const struct short_tile *t, u32 strips,
+                       u32 fragments)
+{
+    u32 r[4][4], any = short_any(t, strips);
+    if (short_all_live(any, fragments)) {
+        UNROLL
+        for (u32 f = 0; f < fragments; f++)
+            short_load_keys(r[f], columns, t->col0 + 8 * f, 2 * step);
+        UNROLL
+        for (u32 k = 0; k < fragments * strips; k++)
+            short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
+                      r[k % fragments]);
+        return;
+    }
+    UNROLL
+    for (u32 f = 0; f < fragments; f++) {
+        if (!(any >> 8 * f & 0xff))
+            continue;
+        short_load_keys(r[0], columns, t->col0 + 8 * f, 2 * step);
+        UNROLL
+        for (u32 m = 0; m < strips; m++)
+            short_dot(&s[m].at[f], rows + m * pitch, step, r[0]);
+    }
+}
+
+/* Fragments 2 half and 2 half + 1 as the first operand of a product over their 16 columns. */
+DEVICE struct frag_a short_weights(const struct short_scores *s, u32 half)
+{
+    struct frag_a a;
+    UNROLL
+    for (u32 k = 0; k < 4; k++) {
+        const struct frag_c *c = &s->at[2 * half + k / 2];
+        a.x[k] = half_pack(c->x[2 * (k % 2)], c->x[2 * (k % 2) + 1]);
+    }
+    return a;
+}
+
+DEVICE void short_apply(struct frag_c sums[SHORT_CHUNKS], const struct frag_a *a, u32 chunk,
+                        const u32 r[4])
+{
+    mma_16816(&sums[chunk], a, r[0], r[1]);
+    mma_16816(&sums[chunk + 1], a, r[2], r[3]);
+}
+
+/* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each strip. */
+DEVICE void short_apply_part(struct frag_c (*sums)[SHORT_CHUNKS], u32 first, u32 chunks,
+                             const struct frag_a *a, u32 strips, const half_t *operand, u32 row)
+{
+    u32 r[4];
+    UNROLL
+    for (u32 chunk = 0; chunk < chunks; chunk += 2) {
+        if (SHORT_CHUNKS % chunks && first + chunk >= SHORT_CHUNKS)
+            break;
+        short_load_values(r, operand, row, first + chunk);
+        UNROLL
+        for (u32 m = 0; m < strips; m++)
+            short_apply(sums[m], &a[m], chunk, r);
+    }
+}
+
+DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
+                             u32 strips, const half_t *operand, u32 row)
+{
+    short_apply_part(sums, 0, SHORT_CHUNKS, a, strips, operand, row);
+}
+
+/* sums += weights times rows of `operand` over the tile's columns, for each strip. */
+DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct short_scores *s,
+                             const half_t *operand, const struct short_tile *t, u32 strips)
+{
+    u32 any = short_any(t, strips);
+    UNROLL
+    for (u32 half = 0; half < 2; half++) {
+        struct frag_a a[2];
+        if (!(any >> 16 * half & 0xffff))
+            continue;
+        UNROLL
+        for (u32 m = 0; m < strips; m++)
+            a[m] = short_weights(&s[m], half);
+        short_apply_rows(sums, a, strips, operand, t->col0 + 16 * half);
+    }
+}
+
+DEVICE void short_move(struct frag_c to[SHORT_CHUNKS], const struct frag_c from[SHORT_CHUNKS])
+{
+    UNROLL
+    for (u32 k = 0; k < SHORT_CHUNKS; k++)
+        to[k] = from[k];
+}
+
+DEVICE void short_clear(struct frag_c sums[SHORT_CHUNKS])
+{
+    UNROLL
+    for (u32 k = 0; k < SHORT_CHUNKS; k++)
+        sums[k].x[0] = sums[k].x[1] = sums[k].x[2] = sums[k].x[3] = 0;
+}
+
+/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of strip m is kept. One call for each of `halves`
+   16 columns, by one text for `strips` strips, whose tiles are at the same columns. */
+DEVICE u32 short_kept(const struct abi_args *a, const struct short_job *j, u32 row0,
+                      const struct short_tile *t, u32 halves, u32 strips)
+{
+    u32 below = a->keep_below, calls = DROPOUT && below ? halves * strips : 0;
+    u32 kept = calls ? 0 : 0xffffffffu;
+    NO_UNROLL
+    for (u32 call = 0; call < calls; call++) {
+        u32 half = call % halves, m = call / halves;
+        u32 column = t->col0 + 16 * half + 2 * short_pair();
+        struct philox r =
+            philox_4x32(dropout_counter(afresh(j->b), afresh(j->h),
+                                        afresh(row0) + 16 * m + short_row(), column),
+                        a->seed);
+        u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |
+                    (r.x >> 16 >= below) << 2 | (r.z >> 16 >= below) << 3;
+        u32 second = ((r.y & 0xffff) >= below) | ((r.w & 0xffff) >= below) << 1 |
+                     (r.y >> 16 >= below) << 2 | (r.w >> 16 >= below) << 3;
+        kept |= (first | second << 4) << (16 * m + 8 * half);
+    }
+    return kept;
+}
+
+/* The factor of kept entries, applied to sums of them. */
+DEVICE float short_kept_scale(const struct abi_args *a)
+{
+    return DROPOUT ? a->keep_scale : 1;
+}
+
+/* Dropped entries become 0. */
+DEVICE void short_drop(struct short_scores *s, u32 kept)
+{
+    if (DROPOUT) {
+        UNROLL
+        for (u32 k = 0; k < 16; k++)
+            s->at[k / 4].x[k % 4] = kept >> k & 1 ? s->at[k / 4].x[k % 4] : 0;
+    }
+}
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward, short sequences, the first turn of queries: P to the square, P (dP - c) to registers, and
+   what delta is more than c = dO . O. See short/backward.h. */
+#ifndef MASKC_CUDA_SHORT_WEIGH_H
+#define MASKC_CUDA_SHORT_WEIGH_H
+#include "cuda/short/held.h"
+#include "cuda/slopes.h"
+
+enum {
+    /* Strips of queries at a time: one where all that is held leaves no room for two. */
+    SHORT_TOGETHER = SHORT_TILES > 4 ? 1 : SHORT_STRIPS,
+    /* Wide heads of many tiles: steps in a loop, and nothing is read before it is used. */
+    SHORT_TIGHT = SHORT_TILES > 4 && SHORT_STEPS > 4,
+    SHORT_AHEAD =
+        SHORT_TOGETHER == SHORT_STRIPS && !SHORT_TIGHT, /* O is read while operands arrive */
+};
+
+typedef char short_halves_are_of_one_strip[SHORT_PARTS == 1 || SHORT_TOGETHER == 1 ? 1 : -1];
+
+/* What the lane's two queries of a strip begin with: base 2 LSE (or tau), and c. */
+struct short_state {
+    float lse[2], centre[2];
+};
+
+/* ---- c ---- */
+
+/* Of two halves each of O and dO. An O that f16 could not hold: any number near it will do. */
+DEVICE float short_centre_of(u32 o, u32 d_o)
+{
+    return output_finite(half_low(o)) * half_low(d_o) +
+           output_finite(half_high(o)) * half_high(d_o);
+}
+
+/* LSE of the lane's queries, and their O. */
+DEVICE void short_read_rows(struct short_state *state, struct frag_a o[SHORT_STEPS],
+                            const struct abi_args *a, const struct short_job *j, u32 row0)
+{
+    const float base = TRANSFORM == ABI_SPARSEGEN ? 1 : SHORT_LOG2_E;
+    u32 row = row0 + short_row();
+    short_rows_of(o, 0, SHORT_STEPS, &a->o, j, row0);
+    state->lse[0] = row < j->length ? short_lse(a, j)[row] * base : 0;
+    state->lse[1] = row + 8 < j->length ? short_lse(a, j)[row + 8] * base : 0;
+}
+
+/* O's rows times dO's, of kept entries, whose factor is left to what is stored. */
+DEVICE void short_centres(struct short_state *state, const struct frag_a o[SHORT_STEPS],
+                          const struct abi_args *a, const struct short_job *j, u32 row0)
+{
+    const float by = reciprocal_of(short_kept_scale(a));
+    float sum[2] = {0, 0};
+    UNROLL
+    for (u32 step = 0; step < SHORT_STEPS; step++) {
+        struct frag_a d_o;
+        if (row0 >= j->length) /* the same for the whole warp: nothing was fetched */
+            break;
+        short_load_rows(&d_o, short_operand(j, SHORT_D_O), row0, 2 * step);
+        UNROLL
+        for (u32 k = 0; k < 4; k++)
+            sum[k % 2] += short_centre_of(o[step].x[k], d_o.x[k]);
+    }
+    state->centre[0] = short_quad_sum(sum[0]) * by;
+    state->centre[1] = short_quad_sum(sum[1]) * by;
+}
+
+/* ---- products ---- */
+
+/* Two steps of strips' rows of one operand times the tile's columns of another. A strip that sees
+   nothing of the tile may lie beyond the operand: any rows do for it. */
+DEVICE void short_product(struct short_scores *s, const struct short_job *j,
+                          enum short_operand rows, u32 row0, enum short_operand columns,
+                          u32 step, const struct short_tile *t)
+{
+    struct frag_a two[2 * SHORT_TOGETHER];
+    u32 first =
+        SHORT_TIGHT ? afresh(row0) : row0; /* no register holds what is worked out from it */
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++) {
+        u32 row = SHORT_TOGETHER == 1 || t[m].any ? first + 16 * m : 0;
+        short_load_rows(&two[2 * m], short_operand(j, rows), row, 2 * step);
+        if (step + 1 < SHORT_STEPS)
+            short_load_rows(&two[2 * m + 1], short_operand(j, rows), row, 2 * step + 2);
+    }
+    short_dots(s, two, 2, step, short_operand(j, columns), t, SHORT_TOGETHER, SHORT_SPAN);
+}
+
+DEVICE void short_products(struct short_scores *s, const struct short_job *j,
+                           enum short_operand rows, u32 row0, enum short_operand columns,
+                           const struct short_tile *t)
+{
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++)
+        short_scores_clear(&s[m]);
+    if (SHORT_ROLLED || SHORT_TIGHT) {
+        NO_UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += 2)
+            short_product(s, j, rows, row0, columns, step, t);
+    } else {
+        UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += 2)
+            short_product(s, j, rows, row0, columns, step, t);
+    }
+}
+
+/* ---- the turn ---- */
+
+/* What the turn collects beside the square: sums of what is held, entries of sparsegen's support, and which
+   16 x 16 parts of the square there are. */
+struct short_sums {
+    float slope[2], count[2];
+    u32 map;
+};
+
+/* From products to P, with a minus where an entry is dropped, and P (dP - c), or dP - c on the
+   support, of one strip. */
+DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
+                         const struct abi_args *a, const struct short_tile *t,
+                         const struct short_state *state, u32 kept, struct short_sums *sums)
+{
+    const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
+    const float slope = sparsegen_slope(a);
+    UNROLL
+    for (u32 k = 0; k < 2 * SHORT_PAIRS; k++) {
+        float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
+        u32 row = k / 2 % 2, seen = short_sees(t, k / 4, k % 4), keep = kept >> k & 1;
+        float score = *x * scale, lse = state->lse[row], w = 0;
+        if (TRANSFORM == ABI_SPARSEGEN)
+            w = seen ? sparsegen_weight(score, lse, slope) : 0;
+        else
+            w = seen ? exp2_of(score - lse) : 0;
+        *y = score_gradient(w, DROPOUT && !keep ? 0 : *y, state->centre[row]);
+        *x = DROPOUT && !keep ? -w : w;
+        sums->slope[row] += *y;
+        sums->count[row] += TRANSFORM == ABI_SPARSEGEN && w > 0 ? 1 : 0;
+    }
+}
+
+/* One strip, from S and dP to what is left of them. */
+DEVICE void short_leave(struct short_scores *p, struct short_scores *dp,
+                        const struct abi_args *a, const struct short_job *j, u32 row0,
+                        const struct short_tile *t, const struct short_state *state, u32 kept,
+                        struct short_sums *sums, struct short_held *held, u32 strip, u32 at)
+{
+    struct short_slope one;
+    short_slopes(p, dp, a, t, state, kept, sums);
+    short_hold(&one, dp, p);
+    short_keep(held, strip, at, &one);
+    UNROLL
+    for (u32 half = 0; half < SHORT_SPAN / 2; half++) {
+        if (!short_live(t, 2 * half, 2))
+            continue;
+        UNROLL
+        for (u32 k = 4 * half; k < 4 * half + 4; k++) {
+            const float *x = &p->at[k / 2].x[2 * (k % 2)];
+            short_put(j, row0, t, k, half_pack(x[0], x[1]));
+        }
+    }
+    sums->map |= (short_live(t, 0, 2) | short_live(t, 2, 2) << 1) << t->col0 / 16;
+}
+
+/* Strips at a tile or half of it: S and dP by one text. */
+DEVICE void short_first(const struct abi_args *a, const struct short_job *j, u32 row0,
+                        const struct short_tile *t, const struct short_state *state,
+                        struct short_sums *sums, struct short_held *held, u32 strip, u32 at)
+{
+    struct short_scores p[SHORT_TOGETHER], dp[SHORT_TOGETHER];
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++)
+        short_scores_clear(&dp[m]);
+    NO_UNROLL
+    for (u32 which = 0; which < 2; which++) {
+        UNROLL
+        for (u32 m = 0; m < SHORT_TOGETHER; m++)
+            p[m] = dp[m];
+        short_products(dp, j, which ? SHORT_D_O : SHORT_Q, row0, which ? SHORT_V : SHORT_K, t);
+    }
+    const u32 kept = short_kept(a, j, row0, t, SHORT_SPAN / 2, SHORT_TOGETHER);
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++)
+        short_leave(&p[m], &dp[m], a, j, row0 + 16 * m, &t[m], &state[m], kept >> 16 * m,
+                    &sums[m], held, strip + m, at);
+}
+
+DEVICE float short_mean(float sum, float count)
+{
+    sum = short_quad_sum(sum);
+    if (TRANSFORM != ABI_SPARSEGEN)
+        return sum;
+    count = short_quad_sum(count);
+    return count > 0 ? sum / count : 0;
+}
+
+DEVICE void short_end_turn(const struct short_sums *sums, const struct short_job *j, u32 row0,
+                           struct short_held *held, u32 strip)
+{
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++) {
+        const float missing[2] = {short_mean(sums[m].slope[0], sums[m].count[0]),
+                                  short_mean(sums[m].slope[1], sums[m].count[1])};
+        short_keep_missing(held, strip + m, missing);
+        if (short_lane() == 0)
+            shared_put_u32(short_map(j, row0 / 16 + m), sums[m].map);
+    }
+}
+
+/* P to the square; what is held of strips from `strip` on. */
+DEVICE void short_weigh(const struct abi_args *a, const struct short_job *j, u32 row0,
+                        const struct short_state *state, struct short_held *held, u32 strip)
+{
+    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_tile t[SHORT_TOGETHER];
+    struct short_sums sums[SHORT_TOGETHER];
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++) {
+        sums[m].slope[0] = sums[m].slope[1] = sums[m].count[0] = sums[m].count[1] = 0;
+        sums[m].map = 0;
+    }
+    NO_UNROLL
+    for (u32 at = 0; short_next(&w, j, t, SHORT_TOGETHER); at++) {
+        NO_UNROLL
+        for (u32 part = 0; part < SHORT_PARTS; part++) {
+            if (part)
+                short_next_half(t); /* then strips come one by one */
+            if (short_any(t, SHORT_TOGETHER) & (SHORT_PARTS > 1 ? 0xffffu : 0xffffffffu))
+                short_first(a, j, row0, t, state, sums, held, strip, SHORT_PARTS * at + part);
+        }
+    }
+    short_end_turn(sums, j, row0, held, strip);
+}
+
+/* One strip, whose O is read only now. */
+DEVICE void short_weigh_alone(const struct abi_args *a, const struct short_job *j, u32 row0,
+                              struct short_held *held, u32 strip)
+{
+    struct short_state state;
+    struct frag_a o[SHORT_STEPS];
+    short_read_rows(&state, o, a, j, row0);
+    short_centres(&state, o, a, j, row0);
+    short_weigh(a, j, row0, &state, held, strip);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a block does now: one item of the work list for one sequence. And the reductions over a
+   row, which is a quad's in a strip, and everybody's in the row pass. */
+#ifndef MASKC_CUDA_SIMT_JOB_H
+#define MASKC_CUDA_SIMT_JOB_H
+#include "cuda/simt/layout.h"
+
+struct job {
+    u32 b, h;
+    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length; /* positions that take part */
+    u32 exist;  /* positions that are written */
+    u32 single; /* row pass: the item is one row, and quads share its keys */
+    u32 row0;
+    u32 row;    /* the thread's */
+    u32 writes; /* the thread's row is this item's, and is there */
+    u32 active; /* and takes part */
+    const struct abi_item *item;
+};
+
+DEVICE u32 smaller(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
+
+DEVICE u32 clamp_length(i32 length, u32 n)
+{
+    return length < 0 ? 0 : smaller((u32)length, n);
+}
+
+DEVICE void job_sequence(struct job *j, const struct abi_args *a)
+{
+    j->first = 0;
+    j->length = j->exist = a->n;
+    if (a->offsets) {
+        j->first = a->offsets[j->b];
+        j->length = j->exist = clamp_length(a->offsets[j->b + 1] - a->offsets[j->b], a->n);
+    } else if (a->length) {
+        j->length = clamp_length(a->length[j->b], a->n);
+    }
+}
+
+DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
+{
+    struct job j;
+    struct abi_work work = plan->work[index / a->slice_batch];
+    j.b = a->first_batch + index % a->slice_batch;
+    j.h = work.head;
+    j.item = plan->items + work.item;
+    job_sequence(&j, a);
+    j.single = j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS;
+    j.row0 = j.item->row0;
+    u32 r = j.single ? 0 : quad();
+    j.row = j.row0 + r;
+    u32 owned = r < j.item->rows && (j.item->own[r / 32] >> (r % 32) & 1);
+    j.writes = owned && j.row < j.exist;
+    j.active = owned && j.row < j.length;
+    return j;
+}
+
+DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
+{
+    return plan->works * a->slice_batch;
+}
+
+/* Whether this thread writes what there is one of for each row. */
+DEVICE u32 job_speaks(const struct job *j)
+{
+    return j->writes && (j->single ? THREAD == 0 : lane() == 0);
+}
+
+/* Sum (or maximum) of the quads' values over the block, in a fixed order. */
+DEVICE float block_reduce(float x, u32 maximum)
+{
+    float *sums = SHARED() + SHARED_SUMS;
+    SYNC();
+    if (lane() == 0)
+        shared_put(sums + quad(), x);
+    SYNC();
+    x = shared_get(sums);
+    NO_UNROLL
+    for (u32 r = 1; r < STRIP_ROWS; r++) {
+        float y = shared_get(sums + r);
+        x = maximum ? larger(x, y) : x + y;
+    }
+    return x;
+}
+
+/* The same over all threads that work on the thread's row. */
+DEVICE float row_sum(const struct job *j, float x)
+{
+    x = quad_sum(x);
+    return j->single ? block_reduce(x, 0) : x;
+}
+
+DEVICE float row_max(const struct job *j, float x)
+{
+    x = quad_max(x);
+    return j->single ? block_reduce(x, 1) : x;
+}
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who holds what. A block of 128 threads works on a strip of 32 rows, a quad of 4 neighbouring
+   threads on each. Score columns come in groups of 32 slots; a thread holds 8 of them for its
+   row. Positions of the head come in chunks of 16; a thread holds 4 of each. Operands of 32
+   rows lie in shared memory as float, three of them at a time. */
+#ifndef MASKC_CUDA_SIMT_LAYOUT_H
+#define MASKC_CUDA_SIMT_LAYOUT_H
+#include "abi.h"
+#include "cuda/device.h"
+#include "plan.h"
+
+enum {
+    QUAD = 4,
+    SLOTS = 8,                     /* of a thread, in a group of 32 */
+    CHUNKS = (HEAD_DIM + 15) / 16, /* of a head */
+    SLOTS_ABREAST = CHUNKS <= 8
+                        ? SLOTS
+                        : 1, /* that stand side by side in the text: it takes long to compile */
+    PITCH = HEAD_DIM + 4,    /* floats from row to row: no bank conflicts */
+    TILE_FLOATS = STRIP_ROWS * PITCH,
+    SHARED_SUMS = 3 * TILE_FLOATS, /* then 32 floats, one per quad */
+};
+
+typedef char strip_of_32_rows[STRIP_ROWS == 32 && THREADS == 128 ? 1 : -1];
+typedef char shared_is_enough[SHARED_BYTES >= (SHARED_SUMS + STRIP_ROWS) * 4 ? 1 : -1];
+
+#define NEGATIVE_INFINITY float_of(0xff800000u)
+#define LOG2_E            1.44269504f
+#define LN_2              0.693147181f
+
+DEVICE u32 quad(void)
+{
+    return THREAD / QUAD;
+}
+
+DEVICE u32 lane(void)
+{
+    return THREAD % QUAD;
+}
+
+/* Slot of a group that lane u of a quad holds at place k: columns 2u, 2u + 1, 2u + 8, 2u + 9 of
+   each 16, as one dropout call serves them; reading rows in this order has no bank conflict. */
+DEVICE u32 slot_of(u32 k, u32 u)
+{
+    return 2 * u + (k & 1) + 8 * (k >> 1);
+}
+
+DEVICE u32 chunk_of(u32 k)
+{
+    return 16 * k + 4 * lane();
+}
+
+DEVICE float *shared_tile(u32 which)
+{
+    return SHARED() + which * TILE_FLOATS;
+}
+
+DEVICE float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+DEVICE float quad_sum(float x)
+{
+    x += SHUFFLE_XOR(x, 1);
+    return x + SHUFFLE_XOR(x, 2);
+}
+
+DEVICE float quad_max(float x)
+{
+    x = larger(x, SHUFFLE_XOR(x, 1));
+    return larger(x, SHUFFLE_XOR(x, 2));
+}
+
+/* Lane u's value, in all lanes of its quad. */
+DEVICE float quad_from(float x, u32 u)
+{
+    return SHUFFLE_FROM(x, (THREAD & 28) + u);
+}
+
+#endif

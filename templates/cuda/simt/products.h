@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two products of attention over one group: scores (a row times columns) and sums (weights
+   times columns). Columns of a tile are read from shared memory, those of lines from the
+   tensor. */
+#ifndef MASKC_CUDA_SIMT_PRODUCTS_H
+#define MASKC_CUDA_SIMT_PRODUCTS_H
+#include "cuda/simt/tensor.h"
+#include "cuda/simt/tf32.h"
+#include "cuda/simt/walk.h"
+
+DEVICE void slots_clear(struct slots *s)
+{
+    UNROLL
+    for (u32 k = 0; k < SLOTS; k++)
+        s->at[k] = 0;
+}
+
+/* Whether the column that the quad loads is there. */
+DEVICE u32 tile_has_row(const struct group *g, const struct job *j)
+{
+    return g->columns ? quad() < g->end : (u32)g->column + quad() < j->length;
+}
+
+/* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between
+   the loading of the job's own rows and their use. */
+DEVICE void fetch(float *tile, const struct view *v, const struct group *g, const struct job *j)
+{
+    if (!g->tile)
+        return;
+    u32 there = tile_has_row(g, j), column = there ? group_column(g, quad()) : 0;
+    SYNC();
+    load_row(tile, v, column, there);
+    SYNC();
+}
+
+/* Both operands of a group at once. */
+DEVICE void fetch_two(float *to_a, const struct view *a, float *to_b, const struct view *b,
+                      const struct group *g, const struct job *j)
+{
+    if (!g->tile)
+        return;
+    u32 there = tile_has_row(g, j), column = there ? group_column(g, quad()) : 0;
+    SYNC();
+    load_row(to_a, a, column, there);
+    load_row(to_b, b, column, there);
+    SYNC();
+}
+
+DEVICE void dots_of_tile(struct slots *ret, const float *row, const float *tile)
+{
+    const float *own = row + quad() * PITCH;
+    const float *columns = tile + 2 * lane() * PITCH;
+    slots_clear(ret);
+    NO_UNROLL
+    for (u32 d = 0; d < HEAD_DIM; d += 4) {
+        struct f4 x = shared_get4(own + d);
+        UNROLL
+        for (u32 k = 0; k < SLOTS; k++)
+            ret->at[k] = dot4(ret->at[k], x, shared_get4(columns + slot_of(k, 0) * PITCH + d));
+    }
+}
+
+/* One dot product by a quad; the same in all its lanes. */
+DEVICE float dot_of_line(const float *row, const struct view *v, u32 column, u32 there)
+{
+    const float *own = row + quad() * PITCH;
+    float sum = 0;
+    UNROLL_4
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (there && d < HEAD_DIM)
+            sum = dot4(sum, shared_get4(own + d), load4(v, column, d));
+    }
+    return quad_sum(sum);
+}
+
+DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct group *g,
+                          const struct view *v)
+{
+    slots_clear(ret);
+    NO_UNROLL
+    for (u32 s = 0; s < g->end; s++) {
+        u32 there = g->bits >> s & 1;
+        float x = dot_of_line(row, v, there ? group_column(g, s) : 0, there);
+        UNROLL
+        for (u32 k = 0; k < SLOTS; k++)
+            ret->at[k] = slot_of(k, lane()) == s ? x : ret->at[k];
+    }
+}
+
+/* ret = row . column for each slot; `row` is a tile of rows, `tile` holds fetched columns.
+   Slots that the row does not see hold anything finite. */
+DEVICE void dots(struct slots *ret, const float *row, const float *tile, const struct group *g,
+                 const struct view *v)
+{
+    if (g->tile && TF32)
+        dots_by_tf32(ret, row, tile);
+    else if (g->tile)
+        dots_of_tile(ret, row, tile);
+    else
+        dots_of_lines(ret, row, g, v);
+}
+
+/* The first slot becomes the last: no index of a loop picks a register. */
+DEVICE void slots_turn(struct slots *s)
+{
+    const float first = s->at[0];
+    UNROLL
+    for (u32 k = 1; k < SLOTS; k++)
+        s->at[k - 1] = s->at[k];
+    s->at[SLOTS - 1] = first;
+}
+
+/* sums += weight * column over the columns of a tile; weights are 0 where the row does not see.
+   */
+DEVICE void accumulate_tile(struct sums *sums, const struct slots *weight, const float *tile)
+{
+    struct slots turning = *weight;
+    UNROLL_BY(SLOTS_ABREAST)
+    for (u32 k = 0; k < SLOTS; k++, slots_turn(&turning)) {
+        NO_UNROLL
+        for (u32 u = 0; u < QUAD; u++) {
+            float w = quad_from(turning.at[0], u);
+            const float *column = tile + slot_of(k, u) * PITCH;
+            UNROLL
+            for (u32 c = 0; c < CHUNKS; c++) {
+                if (chunk_of(c) < HEAD_DIM)
+                    sums->at[c] = fma4(sums->at[c], shared_get4(column + chunk_of(c)), w);
+            }
+        }
+    }
+}
+
+/* The weight of slot s, in all lanes of the quad. */
+DEVICE float slot_weight(const struct slots *weight, u32 s)
+{
+    u32 place = (s & 1) + 2 * (s >> 3);
+    float w = 0;
+    UNROLL
+    for (u32 k = 0; k < SLOTS; k++)
+        w = place == k ? weight->at[k] : w;
+    return quad_from(w, s >> 1 & 3);
+}
+
+DEVICE void accumulate_lines(struct sums *sums, const struct slots *weight,
+                             const struct group *g, const struct view *v)
+{
+    NO_UNROLL
+    for (u32 s = 0; s < g->end; s++) {
+        float w = slot_weight(weight, s);
+        u32 there = g->bits >> s & 1, column = there ? group_column(g, s) : 0;
+        UNROLL
+        for (u32 c = 0; c < CHUNKS; c++) {
+            if (there && chunk_of(c) < HEAD_DIM)
+                sums->at[c] = fma4(sums->at[c], load4(v, column, chunk_of(c)), w);
+        }
+    }
+}
+
+DEVICE void accumulate(struct sums *sums, const struct slots *weight, const float *tile,
+                       const struct group *g, const struct view *v)
+{
+    if (g->tile && TF32_SUMS)
+        accumulate_by_tf32(sums, weight, tile);
+    else if (g->tile)
+        accumulate_tile(sums, weight, tile);
+    else
+        accumulate_lines(sums, weight, g, v);
+}
+
+/* Whether the thread's row sees the slot that it holds at place k. */
+DEVICE u32 sees(const struct group *g, u32 k)
+{
+    return g->bits >> slot_of(k, lane()) & 1;
+}
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading and writing the caller's tensors, four elements at a time, as float. */
+#ifndef MASKC_CUDA_SIMT_TENSOR_H
+#define MASKC_CUDA_SIMT_TENSOR_H
+#include "cuda/matrix.h"
+#include "cuda/simt/job.h"
+
+enum { TF32 = DTYPE == ABI_TF32, FLOATS = DTYPE == ABI_F32 || TF32, ELEMENT = FLOATS ? 4 : 2 };
+
+/* One sequence and head of a tensor; bytes. */
+struct view {
+    u8 *data;
+    i64 row;
+};
+
+DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
+{
+    struct view v;
+    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    v.data = (u8 *)t->data + element * ELEMENT;
+    v.row = t->row * ELEMENT;
+    return v;
+}
+
+/* The same; where registers are few none holds it from one use to the next. */
+DEVICE struct view view_again(const struct abi_tensor *t, const struct job *j)
+{
+    struct job here = *j;
+    if (HEAD_DIM > 128) {
+        here.b = afresh(j->b);
+        here.h = afresh(j->h);
+    }
+    return view_of(t, &here);
+}
+
+DEVICE struct f4 zero4(void)
+{
+    struct f4 x;
+    x.x = x.y = x.z = x.w = 0;
+    return x;
+}
+
+DEVICE struct f4 tf32_of4(struct f4 x)
+{
+    x.x = float_of(tf32_of(x.x));
+    x.y = float_of(tf32_of(x.y));
+    x.z = float_of(tf32_of(x.z));
+    x.w = float_of(tf32_of(x.w));
+    return x;
+}
+
+/* Operands of products: for tf32 they are rounded here, for tiles and lines alike, so that both passes
+   find the same scores whatever pieces their plans have. */
+DEVICE struct f4 load4(const struct view *v, u32 row, u32 d)
+{
+    const u8 *at = v->data + row * v->row + d * ELEMENT;
+    if (TF32)
+        return tf32_of4(*(const struct f4 *)at);
+    if (FLOATS)
+        return *(const struct f4 *)at;
+    u32 low = ((const u32 *)at)[0], high = ((const u32 *)at)[1];
+    struct f4 x;
+    x.x = half_low(low);
+    x.y = half_high(low);
+    x.z = half_low(high);
+    x.w = half_high(high);
+    return x;
+}
+
+DEVICE void store4(const struct view *v, u32 row, u32 d, struct f4 x)
+{
+    u8 *at = v->data + row * v->row + d * ELEMENT;
+    if (FLOATS) {
+        *(struct f4 *)at = x;
+        return;
+    }
+    ((u32 *)at)[0] = half_pack(x.x, x.y);
+    ((u32 *)at)[1] = half_pack(x.z, x.w);
+}
+
+DEVICE struct f4 scaled4(struct f4 x, float by)
+{
+    x.x *= by;
+    x.y *= by;
+    x.z *= by;
+    x.w *= by;
+    return x;
+}
+
+DEVICE struct f4 fma4(struct f4 sum, struct f4 x, float by)
+{
+    sum.x += by * x.x;
+    sum.y += by * x.y;
+    sum.z += by * x.z;
+    sum.w += by * x.w;
+    return sum;
+}
+
+DEVICE float dot4(float sum, struct f4 a, struct f4 b)
+{
+    sum += a.x * b.x;
+    sum += a.y * b.y;
+    sum += a.z * b.z;
+    sum += a.w * b.w;
+    return sum;
+}
+
+/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts a
+   barrier before it, and one after it unless each thread reads back its own part alone, as
+   lines do. */
+DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
+{
+    float *to = tile + quad() * PITCH;
+    UNROLL_4 /* not all: registers */
+        for (u32 k = 0; k < CHUNKS; k++)
+    {
+        u32 d = chunk_of(k);
+        if (d < HEAD_DIM)
+            shared_put4(to + d, there ? load4(v, row, d) : zero4());
+    }
+}
+
+/* One row of sums, held by a quad. */
+struct sums {
+    struct f4 at[CHUNKS];
+};
+
+DEVICE void sums_clear(struct sums *s)
+{
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++)
+        s->at[k] = zero4();
+}
+
+DEVICE void sums_scale(struct sums *s, float by)
+{
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++)
+        s->at[k] = scaled4(s->at[k], by);
+}
+
+DEVICE void store_quads(const struct sums *s, const struct job *j, const struct view *to)
+{
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (j->writes && d < HEAD_DIM)
+            store4(to, j->row, d, s->at[k]);
+    }
+}
+
+/* Row pass: each quad holds a part of the one row's sums. */
+DEVICE void store_shared(const struct sums *s, const struct job *j, const struct view *to)
+{
+    float *parts = shared_tile(2);
+    SYNC();
+    UNROLL
+    for (u32 k = 0; k < CHUNKS; k++) {
+        u32 d = chunk_of(k);
+        if (d < HEAD_DIM)
+            shared_put4(parts + quad() * PITCH + d, s->at[k]);
+    }
+    SYNC();
+    u32 d = 4 * THREAD;
+    if (d < HEAD_DIM && j->writes) {
+        struct f4 sum = zero4();
+        NO_UNROLL
+        for (u32 r = 0; r < STRIP_ROWS; r++)
+            sum = fma4(sum, shared_get4(parts + r * PITCH + d), 1);
+        store4(to, j->row, d, sum);
+    }
+}
+
+/* Writes the row's sums, times the thread's factor. */
+DEVICE void sums_store(struct sums *s, const struct job *j, const struct abi_tensor *t,
+                       float by)
+{
+    struct view to = view_of(t, j);
+    sums_scale(s, by);
+    if (j->single)
+        store_shared(s, j, &to);
+    else
+        store_quads(s, j, &to);
+}
+
+#endif

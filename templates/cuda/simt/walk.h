@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The visit of an item's pieces, as a sequence of groups of up to 32 score columns. Two kinds
+   of group are all that the arithmetic knows: a tile, whose 32 columns are the same for every
+   row, and lines, where each row has its own. Walking is the same for all threads of the block
+   but for `bits`. A new kind of piece is one more file like tiles.h. */
+#ifndef MASKC_CUDA_SIMT_WALK_H
+#define MASKC_CUDA_SIMT_WALK_H
+#include "cuda/simt/job.h"
+
+struct group {
+    u32 tile;       /* 1: slot s is column `column` + s; 0: lines */
+    u32 bits;       /* bit s: the thread's row sees slot s */
+    u32 begin, end; /* slots that count */
+    i32 column;     /* tile without `columns`: column of slot 0, a multiple of 32 */
+    i32 stored;     /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
+    const u32 *columns; /* tile: of slot 0, 1, ...; null: column, column + 1, ... */
+    const struct abi_line
+        *line; /* lines of a strip; null in the row pass: column + 32 s + quad */
+};
+
+struct walk {
+    const struct abi_plan *plan;
+    const struct job *job;
+    u32 piece, pieces_end;
+    u32 element; /* within the piece */
+    u32 column;  /* within the range: where the next group begins; 0: at its start */
+    u32 stored;  /* score columns so far */
+};
+
+DEVICE struct walk walk_start(const struct abi_plan *plan, const struct job *j)
+{
+    struct walk w;
+    w.plan = plan;
+    w.job = j;
+    w.piece = j->item->piece;
+    w.pieces_end = j->row0 < j->length ? w.piece + j->item->pieces : w.piece;
+    w.element = w.column = w.stored = 0;
+    return w;
+}
+
+/* Bits begin .. end - 1, end <= 32. */
+DEVICE u32 bits_between(u32 begin, u32 end)
+{
+    u32 below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
+    return below_end & ~((1u << begin) - 1);
+}
+
+/* Sets the slots of *g to begin .. end - 1 and takes score columns for them. */
+DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)
+{
+    g->begin = begin;
+    g->end = end;
+    g->stored = (i32)(w->stored - begin);
+    w->stored += end - begin;
+}
+
+/* The column that slot s is for the thread's row. */
+DEVICE u32 group_column(const struct group *g, u32 s)
+{
+    if (g->columns)
+        return g->columns[s];
+    if (g->tile)
+        return (u32)g->column + s;
+    if (!g->line)
+        return (u32)g->column + 32 * s + quad();
+    return (u32)(g->line[s].col0 + (i32)(g->line[s].step * quad()));
+}
+
+/* Where the scratch keeps the score of slot s for the thread's row. */
+DEVICE u64 group_scratch(const struct group *g, u32 s)
+{
+    return (u64)(g->stored + (i32)s) * STRIP_ROWS + quad();
+}
+
+#endif

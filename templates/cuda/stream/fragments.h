@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products on fragments: a warp holds 16 rows, and columns come 32 at a time, as four fragments of
+   16 x 8. A fragment in which no row sees a column is left out: `live` has a bit for each. Lane l
+   holds rows g = l / 4 and g + 8, and columns 2t, 2t + 1 of each fragment, t = l % 4. */
+#ifndef MASKC_CUDA_STREAM_FRAGMENTS_H
+#define MASKC_CUDA_STREAM_FRAGMENTS_H
+#include "cuda/matrix.h"
+
+enum {
+    STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
+    CHUNKS = 2 * STEPS,           /* of 8 positions, 16 bytes */
+    HEAD_CHUNKS = HEAD_DIM / 8,   /* of them in the tensors; the rest is zeros */
+    PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
+                                         eight rows lie in different banks */
+    FRAGMENTS = 4,                /* of a group of 32 columns */
+    SHARED_STEPS =
+        STEPS < 7 ? 4 : 2, /* pairs of steps side by side where rows are in shared memory */
+    GROUP = 8 * FRAGMENTS,
+    WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
+    ALL_LIVE = (1 << FRAGMENTS) - 1,
+};
+
+#define NEGATIVE_INFINITY float_of(0xff800000u)
+#define LOG2_E            1.44269504f
+#define LN_2              0.693147181f
+
+/* One number for each of the lane's entries of a group. */
+struct scores {
+    struct frag_c at[FRAGMENTS];
+};
+
+/* Sums over the head: 16 rows, two fragments for each step. */
+struct sums {
+    struct frag_c at[2 * STEPS];
+};
+
+/* The warp's rows as first operand, held in registers. */
+struct rows {
+    struct frag_a at[STEPS];
+};
+
+DEVICE u32 lane_of_warp(void)
+{
+    return THREAD % 32;
+}
+
+/* Rows g (which 0) and g + 8 (which 1) of the warp's 16. */
+DEVICE u32 lane_row(u32 which)
+{
+    return lane_of_warp() / 4 + 8 * which;
+}
+
+DEVICE u32 lane_pair(void)
+{
+    return 2 * (THREAD % 4);
+}
+
+DEVICE float larger(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+DEVICE u32 smaller(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
+
+DEVICE float quad_sum(float x)
+{
+    x += SHUFFLE_XOR(x, 1);
+    return x + SHUFFLE_XOR(x, 2);
+}
+
+DEVICE float quad_max(float x)
+{
+    x = larger(x, SHUFFLE_XOR(x, 1));
+    return larger(x, SHUFFLE_XOR(x, 2));
+}
+
+/* ---- loads ---- */
+
+/* What is known when this is compiled (`row`, the group's first, and `step`) is added last, to an address
+   that is one register: then it is part of the instruction. */
+
+/* 16 rows, one step: as first operand. */
+DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
+{
+    u32 lane = lane_of_warp();
+    matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 16 * step);
+}
+
+/* 8 columns, two steps: as second operand of two products that sum along the head. Where there is
+   one step left its chunks come twice. */
+DEVICE void load_columns(u32 r[4], const half_t *columns, u32 row, u32 step)
+{
+    u32 lane = lane_of_warp(), chunk = step + 1 == STEPS ? lane / 8 % 2 : lane / 8;
+    matrix_load4(r,
+                 one_address(columns + lane % 8 * PITCH + 8 * chunk) + row * PITCH + 16 * step);
+}
+
+/* 16 columns, one step: as second operand of two products that sum over columns. */
+DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
+{
+    u32 lane = lane_of_warp();
+    matrix_load4_transposed(r, one_address(columns + lane % 16 * PITCH + 8 * (lane / 16)) +
+                                   row * PITCH + 16 * step);
+}
+
+/* ---- products ---- */
+
+DEVICE void scores_clear(struct scores *s)
+{
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++)
+        s->at[f].x[0] = s->at[f].x[1] = s->at[f].x[2] = s->at[f].x[3] = 0;
+}
+
+DEVICE void sums_clear(struct sums *s)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++)
+        s->at[k].x[0] = s->at[k].x[1] = s->at[k].x[2] = s->at[k].x[3] = 0;
+}
+
+/* Two steps of the live fragments. */
+DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t *columns,
+                       u32 step, u32 live)
+{
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        u32 b[4];
+        if (!(live >> f & 1))
+            continue;
+        load_columns(b, columns, 8 * f, step);
+        mma_16816(&s->at[f], &a[0], b[0], b[1]);
+        if (step + 1 < STEPS)
+            mma_16816(&s->at[f], &a[1], b[2], b[3]);
+    }
+}
+
+/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. Written twice: there is
+   no branch where all are. */
+DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
+                      u32 live)
+{
+    scores_clear(ret);
+    if (live == ALL_LIVE) {
+        UNROLL
+        for (u32 step = 0; step < STEPS; step += 2)
+            add_scores(ret, rows->at + step, columns, step, ALL_LIVE);
+        return;
+    }
+    UNROLL
+    for (u32 step = 0; step < STEPS; step += 2)
+        add_scores(ret, rows->at + step, columns, step, live);
+}
+
+/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. Few steps stand
+   side by side in the text, which takes long to compile for wide heads. */
+DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
+                             const half_t *columns, u32 live)
+{
+    scores_clear(ret);
+    UNROLL_BY(SHARED_STEPS)
+    for (u32 step = 0; step < STEPS; step += 2) {
+        struct frag_a a[2];
+        load_rows(&a[0], rows, step);
+        if (step + 1 < STEPS)
+            load_rows(&a[1], rows, step + 1);
+        UNROLL
+        for (u32 k = 0; k < 8; k++)
+            a[k / 4].x[k % 4] ^= flip;
+        add_scores(ret, a, columns, step, live);
+    }
+}
+
+/* Two such products at once, of other rows and other columns at the same places. */
+DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
+                           const half_t *const columns[2], u32 live)
+{
+    scores_clear(&ret[0]);
+    scores_clear(&ret[1]);
+    UNROLL_BY(SHARED_STEPS)
+    for (u32 step = 0; step < STEPS; step += 2) {
+        struct frag_a a[2][2];
+        UNROLL
+        for (u32 k = 0; k < 2; k++) {
+            load_rows(&a[k][0], rows[k], step);
+            if (step + 1 < STEPS)
+                load_rows(&a[k][1], rows[k], step + 1);
+        }
+        UNROLL
+        for (u32 f = 0; f < FRAGMENTS; f++) {
+            if (!(live >> f & 1))
+                continue;
+            UNROLL
+            for (u32 k = 0; k < 2; k++) {
+                u32 b[4];
+                load_columns(b, columns[k], 8 * f, step);
+                mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
+                if (step + 1 < STEPS)
+                    mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);
+            }
+        }
+    }
+}
+
+/* Weights of 16 columns as first operand. */
+DEVICE void weights_of(struct frag_a *a, const struct frag_c *left, const struct frag_c *right)
+{
+    a->x[0] = half_pack(left->x[0], left->x[1]);
+    a->x[1] = half_pack(left->x[2], left->x[3]);
+    a->x[2] = half_pack(right->x[0], right->x[1]);
+    a->x[3] = half_pack(right->x[2], right->x[3]);
+}
+
+/* sums += weights . columns; weights are 0 in fragments that are not live. */
+DEVICE void accumulate(struct sums *sums, const struct scores *weights, const half_t *columns,
+                       u32 live)
+{
+    UNROLL
+    for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
+        struct frag_a a;
+        if (!(live >> (2 * pair) & 3))
+            continue;
+        weights_of(&a, &weights->at[2 * pair], &weights->at[2 * pair + 1]);
+        UNROLL
+        for (u32 step = 0; step < STEPS; step++) {
+            u32 b[4];
+            load_values(b, columns, 16 * pair, step);
+            mma_16816(&sums->at[2 * step], &a, b[0], b[1]);
+            mma_16816(&sums->at[2 * step + 1], &a, b[2], b[3]);
+        }
+    }
+}
+
+/* The same for two weights of the same columns. */
+DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct sums *b,
+                            const struct scores *of_b, const half_t *columns, u32 live)
+{
+    UNROLL
+    for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
+        struct frag_a x, y;
+        if (!(live >> (2 * pair) & 3))
+            continue;
+        weights_of(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
+        weights_of(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
+        UNROLL
+        for (u32 step = 0; step < STEPS; step++) {
+            u32 c[4];
+            load_values(c, columns, 16 * pair, step);
+            mma_16816(&a->at[2 * step], &x, c[0], c[1]);
+            mma_16816(&b->at[2 * step], &y, c[0], c[1]);
+            mma_16816(&a->at[2 * step + 1], &x, c[2], c[3]);
+            mma_16816(&b->at[2 * step + 1], &y, c[2], c[3]);
+        }
+    }
+}
+
+/* from -= what, times `low` and `high` for rows g and g + 8. */
+DEVICE void sums_subtract(struct sums *from, const struct sums *what, float low, float high)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        from->at[k].x[0] -= low * what->at[k].x[0];
+        from->at[k].x[1] -= low * what->at[k].x[1];
+        from->at[k].x[2] -= high * what->at[k].x[2];
+        from->at[k].x[3] -= high * what->at[k].x[3];
+    }
+}
+
+/* Multiplies the sums of rows g and g + 8. */
+DEVICE void sums_scale(struct sums *s, float low, float high)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        s->at[k].x[0] *= low;
+        s->at[k].x[1] *= low;
+        s->at[k].x[2] *= high;
+        s->at[k].x[3] *= high;
+    }
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long sequences: what a block does now, one item of the work list for one sequence. A strip has 16
+   rows for each warp; its rows lie in shared memory, columns stream past them. An item of
+   one row (the row pass) is for the whole block. */
+#ifndef MASKC_CUDA_STREAM_JOB_H
+#define MASKC_CUDA_STREAM_JOB_H
+#include "cuda/slopes.h"
+#include "cuda/soft.h"
+#include "cuda/stream/fragments.h"
+
+/* Some rows of the plan are left by one item and taken up by another. */
+enum { LATE_WORKS = SHARED_ROWS || CUT_ROWS };
+
+typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];
+
+struct job {
+    u32 b, h;
+    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length; /* positions that take part */
+    u32 exist;  /* positions that are written */
+    u32 single; /* row pass */
+    const struct abi_plan *plan;
+    const struct abi_item *item;
+};
+
+/* One sequence and head of a tensor; bytes. */
+struct view {
+    u8 *data;
+    i64 row;
+};
+
+DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
+{
+    struct view v;
+    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    v.data = (u8 *)t->data + element * 2;
+    v.row = t->row * 2;
+    return v;
+}
+
+/* Where registers are fewest: beside wide sums, and where four blocks are to fit. */
+enum { REGISTERS_ARE_FEW = WIDE || FORWARD_BLOCKS > 3 };
+
+/* The job, to find a place of its sequence in a loop, which no register then holds from turn to turn. */
+DEVICE struct job job_again(const struct job *j)
+{
+    struct job here = *j;
+    if (REGISTERS_ARE_FEW)
+        here.b = afresh(j->b);
+    return here;
+}
+
+DEVICE u32 clamp_length(i32 length, u32 n)
+{
+    return length < 0 ? 0 : smaller((u32)length, n);
+}
+
+/* Works that wait for others are last, and a phase of their own. */
+DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
+{
+    u32 late = LATE_WORKS ? plan->late : 0;
+    return (LATE_WORKS && a->late ? late : plan->works - late) * a->slice_batch;
+}
+
+DEVICE void job_sequence(struct job *j, const struct abi_args *a)
+{
+    j->first = 0;
+    j->length = j->exist = a->n;
+    if (a->offsets) {
+        j->first = a->offsets[j->b];
+        j->length = j->exist = clamp_length(a->offsets[j->b + 1] - a->offsets[j->b], a->n);
+    } else if (a->length) {
+        j->length = clamp_length(a->length[j->b], a->n);
+    }
+}
+
+DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
+{
+    struct job j;
+    u32 first = LATE_WORKS && a->late ? plan->works - plan->late : 0;
+    struct abi_work work = plan->work[first + index / a->slice_batch];
+    j.b = a->first_batch + index % a->slice_batch;
+    j.h = work.head;
+    j.plan = plan;
+    j.item = plan->items + work.item;
+    job_sequence(&j, a);
+    j.single = (CUT_ROWS && j.item->seats > 0) ||
+               (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS);
+    return j;
+}
+
+/* ---- rows of a strip ---- */
+
+DEVICE u32 job_position(const struct job *j, u32 r)
+{
+    return j->item->row0 + j->item->step * r;
+}
+
+/* Whether row r of the strip is the item's and below `end`. */
+DEVICE u32 job_has(const struct job *j, u32 r, u32 end)
+{
+    return r < j->item->rows && (j->item->own[r / 32] >> (r % 32) & 1) &&
+           job_position(j, r) < end;
+}
+
+/* The lane's row of the strip: which = 0, 1. */
+DEVICE u32 strip_row(u32 which)
+{
+    return THREAD / 32 * 16 + lane_row(which);
+}
+
+DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
+{
+    return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
+}
+
+/* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its
+   probabilities are to be 0. */
+DEVICE float lse_in_units(float lse)
+{
+    if (BIAS && TRANSFORM == ABI_SOFTMAX && lse == NEGATIVE_INFINITY)
+        return -lse;
+    return TRANSFORM == ABI_SPARSEGEN ? lse : lse * LOG2_E;
+}
+
+DEVICE float *state_of(const struct abi_args *a, const struct job *j)
+{
+    return a->state + ((u64)j->b * a->heads + j->h) * a->state_rows;
+}
+
+/* The state of a row as a sum of two. */
+DEVICE void state_put(const struct abi_args *a, const struct job *j, u32 row, float x,
+                      float rest)
+{
+    float *to = state_of(a, j) + row, sum = x + rest, back = sum - x;
+    *to = sum;
+    if (BIAS)
+        *soft_rest(a, to) = (x - (sum - back)) + (rest - back);
+}
+
+DEVICE float *scratch_of(const struct abi_args *a)
+{
+    return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
+}
+
+/* ---- strips from and to the tensors ---- */
+
+/* Starts copying the strip's rows; zeros where they take no part. */
+DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
+{
+    NO_UNROLL
+    for (u32 k = THREAD; k < STRIP_ROWS * CHUNKS; k += THREADS) {
+        u32 r = k / CHUNKS, chunk = k % CHUNKS;
+        u32 there = chunk < HEAD_CHUNKS && job_has(j, r, j->length);
+        const u8 *from = v->data + job_position(j, r) * v->row + 16 * chunk;
+        copy_async_16(to + r * PITCH + 8 * chunk, there ? from : v->data, there);
+    }
+}
+
+/* Writes the warp's 16 rows, times `low` and `high`; `staging` holds the strip's rows for
+   nobody else: the warp writes and reads its own, and until now read them by matrix loads alone, which
+   all its lanes do together. */
+DEVICE void store_strip(const struct sums *s, float low, float high, half_t *staging,
+                        const struct view *to, const struct job *j)
+{
+    half_t *own = staging + THREAD / 32 * 16 * PITCH;
+    half_t *at = own + lane_row(0) * PITCH + lane_pair();
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
+        shared_put_u32(at + 8 * k + 8 * PITCH,
+                       half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
+    }
+    SYNC_WARP();
+    NO_UNROLL
+    for (u32 k = lane_of_warp(); k < 16 * HEAD_CHUNKS; k += 32) {
+        u32 row = k / HEAD_CHUNKS, chunk = k % HEAD_CHUNKS, r = THREAD / 32 * 16 + row;
+        if (job_has(j, r, j->exist))
+            *(struct u32x4 *)(to->data + job_position(j, r) * to->row + 16 * chunk) =
+                shared_get_u32x4(own + row * PITCH + 8 * chunk);
+    }
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dK and dV of a strip of keys, over the transposed plan: rows are keys, columns are queries. */
+#ifndef MASKC_CUDA_STREAM_KEYS_H
+#define MASKC_CUDA_STREAM_KEYS_H
+#include "cuda/stream/end.h"
+
+/* P or dP of an entry, times X where that is a scale, after dropout. */
+DEVICE float entry_dropped(const struct abi_args *a, float p, float soft, u32 kept)
+{
+    if (SCALED)
+        p *= soft;
+    if (!DROPOUT || !a->keep_below)
+        return p;
+    return kept ? p * a->keep_scale : 0;
+}
+
+/* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
+   LSE and state lie with them. `kept` has a bit for each entry. */
+DEVICE void key_fragment(const struct backward *b, u32 f, u32 kept, struct frag_c *s,
+                         struct frag_c *dp)
+{
+    const half_t *columns = stream_operand(&b->stream, 0);
+    const float slope = sparsegen_slope(b->a);
+    struct frag_c soft = {{0, 0, 0, 0}};
+    backward_soft(b, f, 1, s, &soft);
+    UNROLL
+    for (u32 x = 0; x < 4; x++) {
+        const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
+        float p = probability(b, s->x[x], shared_get(numbers), slope);
+        const u32 keeps = kept >> x & 1;
+        p = sees(b->stream.now.word, f, x) ? p : 0;
+        dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], soft.x[x], keeps),
+                                  shared_get(numbers + 1));
+        s->x[x] = entry_dropped(b->a, p, soft.x[x], keeps);
+    }
+}
+
+DEVICE void key_entries(const struct backward *b, u32 kept, struct scores s[2])
+{
+    UNROLL_BY(ENTRIES_ABREAST)
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        struct frag_c first = s[0].at[0], second = s[1].at[0];
+        key_fragment(b, f, kept >> (4 * f), &first, &second);
+        scores_turn(&s[0], &first);
+        scores_turn(&s[1], &second);
+    }
+}
+
+/* Sums of a walk: dK and dV together, or dK by the first and dV by the second. */
+enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_WALKS = 3 - KEY_SUMS };
+
+DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
+{
+    struct scores s[2]; /* P and dP */
+    u32 live = live_fragments(b->stream.now.word);
+    if (!live)
+        return;
+    u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
+    backward_scores(b, s, walk == 0, live);
+    key_entries(b, kept, s);
+    if (BOTH_AT_ONCE)
+        accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
+    else if (walk)
+        s[1] = s[0];
+    accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : walk), live);
+}
+
+/* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
+DEVICE void key_end(struct backward *b, struct sums *s, u32 sum)
+{
+    const float by = sum ? 1 : slope_scale(b->a), rest[2] = {0, 0};
+    half_t *staging = sum ? b->rows : b->rows_grad;
+    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, b->job);
+    struct strip_end e = {b->a, b->job, to, by, sum, 0};
+    if (SHARED_ROWS)
+        end_strip(&e, s, rest, staging);
+    else
+        store_strip(s, by, by, staging, &to, b->job);
+}
+
+DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
+{
+    struct backward b;
+    struct sums sums[KEY_SUMS];
+    backward_start(&b, a, j, &a->k, &a->v);
+    b.drop.rows_are_keys = 1;
+    b.stream.a = a;
+    b.stream.first = &a->q;
+    b.stream.second = &a->d_o;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_NUMBERS;
+    NO_UNROLL
+    for (u32 walk = 0; walk < KEY_WALKS; walk++) {
+        UNROLL
+        for (u32 k = 0; k < KEY_SUMS; k++)
+            sums_clear(&sums[k]);
+        stream_start(&b.stream, j);
+        NO_UNROLL
+        while (stream_step(&b.stream))
+            add_key_group(&b, walk, sums);
+        NO_UNROLL
+        for (u32 k = 0; k < KEY_SUMS; k++) { /* no index picks a register */
+            key_end(&b, &sums[0], BOTH_AT_ONCE ? k : walk);
+            sums[0] = sums[KEY_SUMS - 1];
+        }
+    }
+}
+
+#endif

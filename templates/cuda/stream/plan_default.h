@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan header of the streaming family (stream/forward.cu, stream/queries.cu, stream/keys.cu) for one case: bf16,
+   sequences of any length. See simt/plan_default.h. */
+#ifndef MASKC_CUDA_STREAM_PLAN_DEFAULT_H
+#define MASKC_CUDA_STREAM_PLAN_DEFAULT_H
+enum {
+    FORWARD_SHARED = 27648,  /* of a block: 192 rows of 2 (64 + 8) bytes */
+    BACKWARD_SHARED = 36864, /* 256 of them */
+    SOFT_SHARED = 36864,     /* the same, for the gradient of a soft mask */
+    FORWARD_BLOCKS = 3,      /* that are to fit a processor, of each entry */
+    QUERY_BLOCKS = 3,
+    KEY_BLOCKS = 2,
+    SOFT_BLOCKS = 3,
+    SHARED_ROWS = 0, /* 1: items leave parts of their rows to others */
+    CUT_ROWS = 0,    /* 1: the row pass is cut along its columns */
+    BACKWARD = 1,
+    THREADS = 128, /* of a block: 16 rows a warp */
+    SHARED_BYTES = 26240,
+    SOFT = 0,
+    HEAD_DIM = 64,
+    STRIP_ROWS = 64,
+    DTYPE = ABI_BF16,
+    TRANSFORM = ABI_SOFTMAX,
+    DROPOUT = 1,
+    SCRATCH_FIXED_BYTES = 0,
+    SCRATCH_COL_BYTES = 0,
+};
+#endif
