@@ -181,8 +181,12 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
     }
 }
 
-/* Turning slots costs the registers that tensor cores' fragments have need of. */
-enum { KEY_SLOTS_ABREAST = TF32_SUMS ? SLOTS : SLOTS_ABREAST };
+enum {
+    /* Turning slots costs the registers that tensor cores' fragments have need of. */
+    KEY_SLOTS_ABREAST = TF32_SUMS ? SLOTS : SLOTS_ABREAST,
+    /* Draws are made before the products, where a bit for each entry can wait beside the sums. */
+    DRAWS_FIRST = CHUNKS <= 8,
+};
 
 /* P of a group, rows being keys, from its products. */
 DEVICE void key_weights(const struct abi_args *a, const struct job *j, const struct group *g,
@@ -201,9 +205,8 @@ DEVICE void key_weights(const struct abi_args *a, const struct job *j, const str
 
 /* P to the weights of dO, dP to dS: both have the factor of dropout and of a soft mask. */
 DEVICE void key_slopes(const struct abi_args *a, const struct job *j, const struct group *g,
-                       struct slots *p, struct slots *dp)
+                       u32 kept, struct slots *p, struct slots *dp)
 {
-    const u32 kept = dropout_kept(a, j, g, 1);
     UNROLL_BY(KEY_SLOTS_ABREAST)
     for (u32 k = 0; k < SLOTS; k++, slots_turn(p), slots_turn(dp)) {
         const u32 seen = sees(g, k), i = seen ? group_column(g, slot_of(k, lane())) : 0;
@@ -229,9 +232,11 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     struct group g;
     struct slots p, dp;
     while (walk_next(&w, &g)) {
+        u32 kept = DRAWS_FIRST ? dropout_kept(a, j, &g, 1) : 0;
         both_dots(&p, &dp, &a->q, &a->d_o, 1, &g, j);
         key_weights(a, j, &g, &p);
-        key_slopes(a, j, &g, &p, &dp);
+        kept = DRAWS_FIRST ? kept : dropout_kept(a, j, &g, 1);
+        key_slopes(a, j, &g, kept, &p, &dp);
         NO_UNROLL
         for (u32 turn = 0; turn < 2; turn++) {
             struct view v = view_again(turn ? &a->q : &a->d_o, j);
