@@ -45,12 +45,18 @@ void covering_start(struct covering *c, uint32_t factors)
 void covering_full(struct covering *c, void *context,
                    void (*run)(void *context, const struct pairs_row *r))
 {
-    const uint64_t count = pairs_product(&c->pairs), end = count * (c->part + 1) / c->parts;
-    for (uint64_t at = count * c->part / c->parts; at < end; at++) {
+    const uint64_t count = pairs_product(&c->pairs);
+    uint64_t rows = 0;
+    for (uint64_t at = c->part; at < count; at += c->parts) {
         struct pairs_row r = pairs_at(&c->pairs, at);
-        if (!c->pairs.allows || c->pairs.allows(&r))
-            run(context, &r);
+        if (c->pairs.allows && !c->pairs.allows(&r))
+            continue;
+        run(context, &r);
+        rows++;
     }
+    print_message("%llu rows of %llu\n", (unsigned long long)rows, (unsigned long long)count);
+    if (!rows)
+        fail_msg("a slice without a row that may be: choose N smaller");
 }
 
 static struct pattern *make_pattern(const char *name, uint32_t n)

@@ -33,7 +33,7 @@ struct covering {
 int covering_options(struct covering *c, const char *name, int argc, char **argv);
 /* `factors` with two values each, or the numbers above. */
 void covering_start(struct covering *c, uint32_t factors);
-/* `run`s each row of this part of the full product that is allowed. */
+/* `run`s each row of this part of the full product that is allowed, every `parts`-th of all; there must be one. */
 void covering_full(struct covering *c, void *context,
                    void (*run)(void *context, const struct pairs_row *r));
 

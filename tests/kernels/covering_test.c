@@ -77,7 +77,6 @@ static void test_full(void **state)
 {
     struct state *s = *state;
     covering_full(&s->covering, s, run_row);
-    print_message("%llu rows\n", (unsigned long long)s->runs);
     assert_int_equal(s->wrong, 0);
 }
 
