@@ -210,7 +210,7 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
     }
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        float sum = short_quad_sum(r.sum[k]);
+        float sum = quad_sum(r.sum[k]);
         by[k] = sum > 0 ? 1 / sum : 0;
         lse[k] = sum > 0 ? (r.top[k] + log2_of(sum)) * SHORT_LN_2 : SHORT_NOTHING;
     }

@@ -5,6 +5,7 @@
 #ifndef MASKC_CUDA_SHORT_HEAD_H
 #define MASKC_CUDA_SHORT_HEAD_H
 #include "cuda/matrix.h"
+#include "cuda/quads.h"
 #include "plan.h"
 
 enum {
@@ -43,16 +44,6 @@ DEVICE u32 short_pair(void)
     return THREAD % 4;
 }
 
-DEVICE u32 short_smaller(u32 a, u32 b)
-{
-    return a < b ? a : b;
-}
-
-DEVICE u32 short_clamp(i32 length, u32 n)
-{
-    return length < 0 ? 0 : short_smaller((u32)length, n);
-}
-
 /* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
 DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 warps, u32 halves)
 {
@@ -61,14 +52,14 @@ DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 wa
     j.b = a->first_batch + (there ? at / a->heads : 0);
     j.h = there ? at % a->heads : 0;
     j.first = 0;
-    j.length = j.exist = there ? short_smaller(a->n, SHORT_ROWS) : 0;
+    j.length = j.exist = there ? smaller(a->n, SHORT_ROWS) : 0;
     j.warp = THREAD / 32 % warps;
     j.shared = SHARED_HALF() + team * halves;
     if (a->offsets && there) {
         j.first = a->offsets[j.b];
-        j.length = j.exist = short_clamp(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
+        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
     } else if (a->length && there) {
-        j.length = short_clamp(a->length[j.b], j.exist);
+        j.length = clamp_length(a->length[j.b], j.exist);
     }
     return j;
 }
@@ -110,7 +101,7 @@ DEVICE void short_fetch(half_t *to, const struct abi_tensor *t, const struct sho
                         u32 warps)
 {
     const u8 *from = short_data(t, j);
-    u32 chunks = short_smaller((j->length + 15) / 16 * 16, SHORT_ROWS) * SHORT_CHUNKS;
+    u32 chunks = smaller((j->length + 15) / 16 * 16, SHORT_ROWS) * SHORT_CHUNKS;
     NO_UNROLL
     for (u32 k = 32 * j->warp + short_lane(); k < chunks; k += 32 * warps) {
         u32 row = k / SHORT_CHUNKS, chunk = k % SHORT_CHUNKS;

@@ -50,7 +50,7 @@ DEVICE u32 short_exponent(const struct short_scores *w, u32 row)
     UNROLL
     for (u32 k = 0; k < SHORT_PAIRS; k++) {
         float x = w->at[k / 2].x[2 * row + k % 2];
-        most = short_larger(most, float_of(bits_of(x) & 0x7fffffffu));
+        most = larger(most, float_of(bits_of(x) & 0x7fffffffu));
     }
     u32 exponent = bits_of(most) >> 23;
     return exponent > SHORT_UNIT_BITS ? exponent : SHORT_UNIT_BITS;

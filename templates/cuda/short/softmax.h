@@ -17,23 +17,6 @@ enum {
 #define SHORT_LOG2_E  1.44269504f
 #define SHORT_LN_2    0.693147181f
 
-DEVICE float short_larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-DEVICE float short_quad_max(float x)
-{
-    x = short_larger(x, SHUFFLE_XOR(x, 1));
-    return short_larger(x, SHUFFLE_XOR(x, 2));
-}
-
-DEVICE float short_quad_sum(float x)
-{
-    x += SHUFFLE_XOR(x, 1);
-    return x + SHUFFLE_XOR(x, 2);
-}
-
 /* What the rows' weights are counted from; by row: the lane's, and the one 8 below. */
 struct short_rows {
     float top[2], sum[2];
@@ -53,9 +36,9 @@ DEVICE void short_tops(const struct short_scores s[SHORT_HELD], float top[2])
 {
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++)
-        top[k / 2 % 2] = short_larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
-    top[0] = short_quad_max(top[0]);
-    top[1] = short_quad_max(top[1]);
+        top[k / 2 % 2] = larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
+    top[0] = quad_max(top[0]);
+    top[1] = quad_max(top[1]);
 }
 
 /* Masked scores to weights. *shrink is what older sums are to be multiplied by. */
@@ -100,8 +83,8 @@ DEVICE void short_support(const struct short_scores s[SHORT_HELD], const float t
     }
     UNROLL
     for (u32 row = 0; row < 2; row++) {
-        sum[row] = short_quad_sum(sum[row]);
-        count[row] = short_quad_sum(count[row]);
+        sum[row] = quad_sum(sum[row]);
+        count[row] = quad_sum(count[row]);
     }
 }
 
@@ -120,7 +103,7 @@ DEVICE void short_tau(const struct short_scores s[SHORT_HELD], float lambda, flo
         for (u32 row = 0; row < 2; row++) {
             u32 goes = count[row] > 0 && count[row] != before[row];
             float next = goes ? (sum[row] - room) / count[row] : threshold[row];
-            threshold[row] = short_larger(threshold[row], next);
+            threshold[row] = larger(threshold[row], next);
             before[row] = count[row];
             going |= goes;
         }

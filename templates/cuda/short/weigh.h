@@ -58,8 +58,8 @@ DEVICE void short_centres(struct short_state *state, const struct frag_a o[SHORT
         for (u32 k = 0; k < 4; k++)
             sum[k % 2] += short_centre_of(o[step].x[k], d_o.x[k]);
     }
-    state->centre[0] = short_quad_sum(sum[0]) * by;
-    state->centre[1] = short_quad_sum(sum[1]) * by;
+    state->centre[0] = quad_sum(sum[0]) * by;
+    state->centre[1] = quad_sum(sum[1]) * by;
 }
 
 /* ---- products ---- */
@@ -182,10 +182,10 @@ DEVICE void short_first(const struct abi_args *a, const struct short_job *j, u32
 
 DEVICE float short_mean(float sum, float count)
 {
-    sum = short_quad_sum(sum);
+    sum = quad_sum(sum);
     if (TRANSFORM != ABI_SPARSEGEN)
         return sum;
-    count = short_quad_sum(count);
+    count = quad_sum(count);
     return count > 0 ? sum / count : 0;
 }
 

@@ -72,7 +72,7 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
 {
     both_dots(dp, p, &a->v, &a->k, 0, g, j);
     dropout(dp, a, dropout_kept(a, j, g, 0));
-    soft_scale(dp, a, j, g, 0);
+    soft_scale(dp, a, j, g);
     UNROLL_BY(SLOTS_ABREAST)
     for (u32 at = 0; at < SLOTS; at++, slots_turn(p)) {
         float score = p->at[0] * a->scale;

@@ -18,16 +18,6 @@ struct job {
     const struct abi_item *item;
 };
 
-DEVICE u32 smaller(u32 a, u32 b)
-{
-    return a < b ? a : b;
-}
-
-DEVICE u32 clamp_length(i32 length, u32 n)
-{
-    return length < 0 ? 0 : smaller((u32)length, n);
-}
-
 DEVICE void job_sequence(struct job *j, const struct abi_args *a)
 {
     j->first = 0;

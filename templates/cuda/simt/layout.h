@@ -6,7 +6,7 @@
 #ifndef MASKC_CUDA_SIMT_LAYOUT_H
 #define MASKC_CUDA_SIMT_LAYOUT_H
 #include "abi.h"
-#include "cuda/device.h"
+#include "cuda/quads.h"
 #include "plan.h"
 
 enum {
@@ -53,23 +53,6 @@ DEVICE u32 chunk_of(u32 k)
 DEVICE float *shared_tile(u32 which)
 {
     return SHARED() + which * TILE_FLOATS;
-}
-
-DEVICE float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-DEVICE float quad_sum(float x)
-{
-    x += SHUFFLE_XOR(x, 1);
-    return x + SHUFFLE_XOR(x, 2);
-}
-
-DEVICE float quad_max(float x)
-{
-    x = larger(x, SHUFFLE_XOR(x, 1));
-    return larger(x, SHUFFLE_XOR(x, 2));
 }
 
 /* Lane u's value, in all lanes of its quad. */

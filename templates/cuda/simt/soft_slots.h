@@ -21,13 +21,13 @@ DEVICE float soft_score(float score, float unit, const struct abi_args *a, const
     return BIAS ? score + unit * soft_slot(a, j, g, k, rows_are_keys) : score;
 }
 
-/* Probabilities, or their slopes, times X; slots that the row does not see become 0. */
+/* Probabilities of queries, or their slopes, times X; slots that the row does not see become 0. */
 DEVICE void soft_scale(struct slots *x, const struct abi_args *a, const struct job *j,
-                       const struct group *g, u32 rows_are_keys)
+                       const struct group *g)
 {
     UNROLL_BY(SLOTS_ABREAST)
     for (u32 k = 0; SCALED && k < SLOTS; k++, slots_turn(x))
-        x->at[0] = sees(g, k) ? x->at[0] * soft_slot(a, j, g, k, rows_are_keys) : 0;
+        x->at[0] = sees(g, k) ? x->at[0] * soft_slot(a, j, g, k, 0) : 0;
 }
 
 #endif

@@ -72,7 +72,7 @@ DEVICE void forward_softmax(const struct abi_args *a, const struct job *j)
         fetch_two(keys, &k, values, &v, &g, j);
         dots(&s, rows, keys, &g, &k);
         softmax_add(&state, &s, &o, a, j, &g);
-        soft_scale(&s, a, j, &g, 0);
+        soft_scale(&s, a, j, &g);
         dropout(&s, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &s, values, &g, &v);
     }

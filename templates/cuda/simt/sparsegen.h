@@ -120,7 +120,7 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
             p.at[k] = sees(&g, k) ? sparsegen_weight(p.at[k], tau, slope) : 0;
-        soft_scale(&p, a, j, &g, 0);
+        soft_scale(&p, a, j, &g);
         dropout(&p, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &p, values, &g, &v);
     }

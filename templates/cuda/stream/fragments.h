@@ -5,6 +5,7 @@
 #ifndef MASKC_CUDA_STREAM_FRAGMENTS_H
 #define MASKC_CUDA_STREAM_FRAGMENTS_H
 #include "cuda/matrix.h"
+#include "cuda/quads.h"
 
 enum {
     STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
@@ -53,28 +54,6 @@ DEVICE u32 lane_row(u32 which)
 DEVICE u32 lane_pair(void)
 {
     return 2 * (THREAD % 4);
-}
-
-DEVICE float larger(float a, float b)
-{
-    return a > b ? a : b;
-}
-
-DEVICE u32 smaller(u32 a, u32 b)
-{
-    return a < b ? a : b;
-}
-
-DEVICE float quad_sum(float x)
-{
-    x += SHUFFLE_XOR(x, 1);
-    return x + SHUFFLE_XOR(x, 2);
-}
-
-DEVICE float quad_max(float x)
-{
-    x = larger(x, SHUFFLE_XOR(x, 1));
-    return larger(x, SHUFFLE_XOR(x, 2));
 }
 
 /* ---- loads ---- */

@@ -50,11 +50,6 @@ DEVICE struct job job_again(const struct job *j)
     return here;
 }
 
-DEVICE u32 clamp_length(i32 length, u32 n)
-{
-    return length < 0 ? 0 : smaller((u32)length, n);
-}
-
 /* Works that wait for others are last, and a phase of their own. */
 DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
