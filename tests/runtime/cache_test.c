@@ -4,6 +4,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
+#include "runtime/compile/compile.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -321,6 +322,37 @@ static void one_thread_makes_an_entry(void **state)
     remove_folder(folder);
 }
 
+/* ---- compiled code ---- */
+
+static void compile_for(const char *target, struct cache *c)
+{
+    const struct features f = {.head_dim = 16};
+    struct error e = {0};
+    struct binary b;
+    const struct target *t = target_find(target, &e);
+    struct source *s = emit_source(t, &f);
+    if (compile_source(s, t, c, &b, &e))
+        fail_msg("%s", e.text);
+    binary_finish(&b);
+    source_destroy(s);
+}
+
+/* In floats a level with a matrix unit has the text and the flags of the one without. */
+static void levels_of_one_architecture_share_code(void **state)
+{
+    (void)state;
+    char *folder = new_folder();
+    struct cache *c = cache_open(folder);
+    compile_for("x86-64-v4", c);
+    compile_for("x86-64-bf16", c);
+    compile_for("x86-64-amx", c);
+    assert_int_equal(entries(c), 1);
+    compile_for("x86-64-v3", c);
+    assert_int_equal(entries(c), 2);
+    cache_close(c);
+    remove_folder(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_cache_without_a_folder_is_empty),
         cmocka_unit_test(the_folder_is_where_xdg_says),
         cmocka_unit_test(one_thread_makes_an_entry),
+        cmocka_unit_test(levels_of_one_architecture_share_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
