@@ -26,16 +26,6 @@ DEVICE float score_gradient(float p, float dp, float state)
     return p * (dp - state);
 }
 
-/* Of an O that f16 could not hold, which delta is first taken from: any number near it will do, infinity
-   would not. */
-DEVICE float output_finite(float o)
-{
-    const float most = 65504;
-    if (DTYPE != ABI_F16)
-        return o;
-    return o > most ? most : o < -most ? -most : o;
-}
-
 /* What sums of score gradients are multiplied by. */
 DEVICE float slope_scale(const struct abi_args *a)
 {

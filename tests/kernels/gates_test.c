@@ -42,7 +42,13 @@ static const struct family {
     {"short", ABI_BF16, 168, false}, /* of D = 128, */
     {"short", ABI_BF16, 192, false}, /* of D = 80 and 96, backward too on 227 KiB */
     {"short", ABI_BF16, 256, false}, /* of all, backward */
+    {"short", ABI_F16, 64, false},
+    {"short", ABI_F16, 96, false},
     {"short", ABI_F16, 128, false},
+    {"short", ABI_F16, 168, false},
+    {"short", ABI_F16, 186, false},
+    {"short", ABI_F16, 192, false},
+    {"short", ABI_F16, 234, false},
     {"stream", ABI_BF16, 0, true},
     {"stream", ABI_F16, 0, false},
     {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true},
@@ -291,7 +297,7 @@ static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
         return chip < USUAL_CHIPS && dim == 128;
     if (!f->usual)
         return chip == 0 && f->dtype != ABI_BF16 && !f->soft && dim == 64 &&
-               transform == ABI_SOFTMAX;
+               transform == ABI_SOFTMAX && (!f->length || f->length == 128);
     if (f->soft)
         return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
     if (dim == 64)

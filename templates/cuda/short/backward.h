@@ -122,7 +122,7 @@ DEVICE void short_start(const struct abi_args *a, const struct short_job *j, u32
 
 /* A turn of all strips of the warp. */
 DEVICE void short_queries(const struct abi_args *a, const struct short_job *j, u32 row0,
-                          u32 turn, const struct short_state *state, struct short_held *held)
+                          u32 turn, struct short_state *state, struct short_held *held)
 {
     NO_UNROLL
     for (u32 m = 0; m < SHORT_STRIPS; m += SHORT_TOGETHER) {

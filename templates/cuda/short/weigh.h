@@ -17,18 +17,18 @@ enum {
 
 typedef char short_halves_are_of_one_strip[SHORT_PARTS == 1 || SHORT_TOGETHER == 1 ? 1 : -1];
 
-/* What the lane's two queries of a strip begin with: base 2 LSE (or tau), and c. */
+/* What the lane's two queries of a strip begin with: base 2 LSE (or tau), and c. Of an O that f16 could not
+   hold c is infinity, or no number. */
 struct short_state {
     float lse[2], centre[2];
 };
 
 /* ---- c ---- */
 
-/* Of two halves each of O and dO. An O that f16 could not hold: any number near it will do. */
+/* Of two halves each of O and dO. */
 DEVICE float short_centre_of(u32 o, u32 d_o)
 {
-    return output_finite(half_low(o)) * half_low(d_o) +
-           output_finite(half_high(o)) * half_high(d_o);
+    return half_low(o) * half_low(d_o) + half_high(o) * half_high(d_o);
 }
 
 /* LSE of the lane's queries, and their O. */
@@ -203,8 +203,9 @@ DEVICE void short_end_turn(const struct short_sums *sums, const struct short_job
 }
 
 /* P to the square; what is held of strips from `strip` on. */
-DEVICE void short_weigh(const struct abi_args *a, const struct short_job *j, u32 row0,
-                        const struct short_state *state, struct short_held *held, u32 strip)
+DEVICE void short_weigh_once(const struct abi_args *a, const struct short_job *j, u32 row0,
+                             const struct short_state *state, struct short_held *held,
+                             u32 strip)
 {
     struct short_walk w = short_walk_at(&a->forward, j, row0);
     struct short_tile t[SHORT_TOGETHER];
@@ -225,6 +226,35 @@ DEVICE void short_weigh(const struct abi_args *a, const struct short_job *j, u32
         }
     }
     short_end_turn(sums, j, row0, held, strip);
+}
+
+/* Where c is not finite it becomes 0; whether there is one in the warp. */
+DEVICE u32 short_lacks_centre(struct short_state *state)
+{
+    u32 lacks = 0;
+    UNROLL
+    for (u32 k = 0; DTYPE == ABI_F16 && k < 2 * SHORT_TOGETHER; k++) {
+        float *centre = &state[k / 2].centre[k % 2];
+        u32 infinite = (bits_of(*centre) & 0x7f800000u) == 0x7f800000u;
+        lacks |= infinite;
+        *centre = infinite ? 0 : *centre;
+    }
+    return DTYPE == ABI_F16 && ANY(lacks);
+}
+
+/* The turn; twice where a c is lacking, the first time only for the sums that tell it. */
+DEVICE void short_weigh(const struct abi_args *a, const struct short_job *j, u32 row0,
+                        struct short_state *state, struct short_held *held, u32 strip)
+{
+    NO_UNROLL
+    for (u32 more = short_lacks_centre(state);; more = 0) {
+        short_weigh_once(a, j, row0, state, held, strip);
+        if (!more)
+            break;
+        UNROLL
+        for (u32 k = 0; k < 2 * SHORT_TOGETHER; k++)
+            state[k / 2].centre[k % 2] += short_missing(held, strip + k / 2, k % 2);
+    }
 }
 
 /* One strip, whose O is read only now. */

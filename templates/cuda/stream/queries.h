@@ -56,6 +56,16 @@ DEVICE void finish_state(struct query_rows *r)
     }
 }
 
+/* Of an O that f16 could not hold, which delta is first taken from: any number near it will do, infinity
+   would not. */
+DEVICE float output_finite(float o)
+{
+    const float most = 65504;
+    if (DTYPE != ABI_F16)
+        return o;
+    return o > most ? most : o < -most ? -most : o;
+}
+
 /* dO . O of the lane's rows, O as it was rounded. */
 DEVICE float rounded_state(const struct backward *b, u32 row, u32 there)
 {
