@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/kernels/gate_plans.h"
+#include "gen/emit/emit.h"
+#include "gen/emit/stream.h"
+#include "masks/base/memory.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- families ---- */
+
+/* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
+   streaming family with what plans with partial items need (as are others that say so), "tall" with strips of
+   128 rows. */
+static const struct family {
+    const char *name;
+    enum abi_dtype dtype;
+    uint32_t length;
+    bool usual;
+    enum abi_soft soft;
+    bool parts;
+} families[] = {
+    {"float", ABI_F32, 0, true},
+    {"short", ABI_BF16, 64, false},
+    {"short", ABI_BF16, 128, true},
+    {"short", ABI_BF16, 186, false},
+    {"short", ABI_BF16, 234, false},
+    {"short", ABI_BF16, 396, false},
+    {"short", ABI_BF16, 96, false},  /* the longest of D = 256, */
+    {"short", ABI_BF16, 168, false}, /* of D = 128, */
+    {"short", ABI_BF16, 192, false}, /* of D = 80 and 96, backward too on 227 KiB */
+    {"short", ABI_BF16, 256, false}, /* of all, backward */
+    {"short", ABI_F16, 64, false},
+    {"short", ABI_F16, 96, false},
+    {"short", ABI_F16, 128, false},
+    {"short", ABI_F16, 168, false},
+    {"short", ABI_F16, 186, false},
+    {"short", ABI_F16, 192, false},
+    {"short", ABI_F16, 234, false},
+    {"stream", ABI_BF16, 0, true},
+    {"stream", ABI_F16, 0, false},
+    {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true},
+    {"tall", ABI_F16, 0, false},
+    {"tall", ABI_F16, 0, false, ABI_SOFT_NONE, true},
+    {"soft float", ABI_F32, 0, true, ABI_SOFT_BIAS},
+    {"soft float", ABI_F32, 0, true, ABI_SOFT_SCALE},
+    {"soft stream", ABI_BF16, 0, true, ABI_SOFT_BIAS},
+    {"soft stream", ABI_BF16, 0, true, ABI_SOFT_SCALE},
+    {"soft stream", ABI_F16, 0, false, ABI_SOFT_SCALE},
+    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_BIAS, true},
+    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_SCALE, true},
+    {"tf32", ABI_TF32, 0, false},
+    {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_BIAS},
+    {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_SCALE},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+const char *gate_family_of(const char *entry, const struct features *f)
+{
+    if (f->soft)
+        return f->dtype == ABI_TF32         ? "soft tf32"
+               : dtype_bytes(f->dtype) == 4 ? "soft float"
+                                            : "soft stream";
+    if (f->shared_rows || f->tall)
+        return f->tall ? "tall" : "parts";
+    if (dtype_bytes(f->dtype) == 4)
+        return f->dtype == ABI_F32 ? "float" : "tf32";
+    return strstr(entry, "_short_") ? "short" : "stream";
+}
+
+uint32_t gate_dim_index(uint32_t dim)
+{
+    uint32_t k = 0;
+    while (k < DIMS && dims[k] != dim)
+        k++;
+    return k;
+}
+
+static bool is_slow(const struct family *f, uint32_t dim, enum abi_transform transform)
+{
+    for (uint32_t k = 0; k < SLOW; k++)
+        if (!strcmp(slow[k].family, f->name) && slow[k].soft == f->soft && slow[k].dim == dim &&
+            slow[k].transform == transform)
+            return true;
+    return false;
+}
+
+/* ---- which ---- */
+
+static bool is_tall(const struct family *f)
+{
+    return !strcmp(f->name, "tall");
+}
+
+/* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
+   64 with softmax at all other targets; tensor cores' D = 32 and 96 at one. With a soft mask, one of each. */
+static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
+                           enum abi_transform transform)
+{
+    if (is_tall(f))
+        return chip < USUAL_CHIPS && dim == 128;
+    if (!f->usual)
+        return chip == 0 && f->dtype != ABI_BF16 && !f->soft && dim == 64 &&
+               transform == ABI_SOFTMAX && (!f->length || f->length == 128);
+    if (f->soft)
+        return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
+    if (dim == 64)
+        return chip < USUAL_CHIPS || transform == ABI_SOFTMAX;
+    if (dim == 32 || dim == 96)
+        return chip == 0 && f->dtype == ABI_BF16 && transform == ABI_SOFTMAX;
+    return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
+}
+
+static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
+                     enum abi_transform transform)
+{
+    for (uint32_t k = 0; k < TIGHT; k++)
+        if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
+            tight[k].soft == f->soft && tight[k].length == f->length && tight[k].dim == dim &&
+            tight[k].transform == transform)
+            return f->dtype == ABI_BF16;
+    return false;
+}
+
+/* Half of these without dropout. At D = 256, where registers are fewest, those that take longest, and the
+   others of the usual families without dropout. */
+static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
+                     enum abi_transform transform, bool dropout)
+{
+    const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
+    if (is_tight(chip, f, dim, transform))
+        return dropout;
+    if (gate_dim_index(dim) == DIMS)
+        return false;
+    if (chip == 0 && is_slow(f, dim, transform) &&
+        (f->usual || f->dtype != ABI_F16 || f->parts))
+        return dropout;
+    if (chip == 0 && dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
+        return !dropout && transform == ABI_SOFTMAX;
+    return is_usual_shape(chip, f, dim, transform) && dropout != plain;
+}
+
+enum kind { KIND_TARGET, KIND_FAMILY, KIND_DIM };
+
+static enum kind kind_of(const char *name)
+{
+    for (uint32_t c = 0; c < CHIPS; c++)
+        if (!strcmp(chips[c].target, name))
+            return KIND_TARGET;
+    return name[0] >= '0' && name[0] <= '9' ? KIND_DIM : KIND_FAMILY;
+}
+
+static bool is_named(const char *const *named, const char *what)
+{
+    bool others = false;
+    for (const char *const *name = named; *name; name++) {
+        if (!strcmp(*name, what))
+            return true;
+        others |= kind_of(*name) == kind_of(what);
+    }
+    return !others;
+}
+
+static bool is_asked(bool all, const char *const *named, uint32_t chip, const struct family *f,
+                     uint32_t dim, enum abi_transform transform, bool dropout)
+{
+    if ((is_tall(f) || f->parts) && transform == ABI_SPARSEGEN)
+        return false;
+    char number[16];
+    snprintf(number, sizeof number, "%u", dim);
+    return is_named(named, chips[chip].target) && is_named(named, f->name) &&
+           is_named(named, number) && (all || is_usual(chip, f, dim, transform, dropout));
+}
+
+/* Whether the family is what such features bring about. */
+static bool is_family(const struct chip *c, const struct family *f, const struct features *x)
+{
+    struct error e;
+    struct source *s = emit_source(target_find(c->target, &e), x);
+    bool same = !strcmp(gate_family_of(s->launch.forward[0].entry, x), f->name);
+    source_destroy(s);
+    return same;
+}
+
+static void add(struct gate_plan **plan, uint32_t *count, uint32_t *room, uint32_t chip,
+                const struct family *f, uint32_t dim, enum abi_transform transform,
+                bool dropout)
+{
+    struct features x = {.dtype = f->dtype,
+                         .transform = transform,
+                         .lambda = transform == ABI_SPARSEGEN ? -4 : 0,
+                         .head_dim = dim,
+                         .dropout = dropout,
+                         .backward = true,
+                         .soft = f->soft,
+                         .length = f->length};
+    x.shared_rows = x.cut_rows = f->parts;
+    x.tall = is_tall(f);
+    if (x.tall && !stream_takes_tall(target_find(chips[chip].target, NULL), &x))
+        return;
+    if (is_family(&chips[chip], f, &x))
+        *MEMORY_PUSH(*plan, *count, *room) =
+            (struct gate_plan){.chip = &chips[chip], .features = x};
+}
+
+struct gate_plan *gate_plans(bool all, const char *const *named, uint32_t *ret_count)
+{
+    struct gate_plan *plan = NULL;
+    uint32_t count = 0, room = 0;
+    for (uint32_t c = 0; c < CHIPS; c++)
+        for (uint32_t f = 0; f < FAMILIES; f++)
+            for (uint32_t d = 0; d < 4 * (DIMS + OTHER_DIMS); d++) {
+                const uint32_t dim = d / 4 < DIMS ? dims[d / 4] : other_dims[d / 4 - DIMS];
+                if (is_asked(all, named, c, &families[f], dim, d / 2 % 2, d % 2))
+                    add(&plan, &count, &room, c, &families[f], dim, d / 2 % 2, d % 2);
+            }
+    *ret_count = count;
+    return plan;
+}
