@@ -11,6 +11,9 @@
 #ifndef NO_UNROLL
 #define NO_UNROLL
 #endif
+#ifndef PHILOX_UNROLL
+#define PHILOX_UNROLL
+#endif
 
 struct philox {
     u32 x, y, z, w;
@@ -31,6 +34,7 @@ DEVICE struct philox philox_round(struct philox c, u32 key0, u32 key1)
 DEVICE struct philox philox_4x32(struct philox counter, u64 seed)
 {
     u32 key0 = (u32)seed, key1 = (u32)(seed >> 32);
+    PHILOX_UNROLL
     for (int round = 0; round < 10; round++) {
         counter = philox_round(counter, key0, key1);
         key0 += 0x9E3779B9u;

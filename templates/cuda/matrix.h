@@ -26,11 +26,19 @@ struct ALIGNED_16 u32x4 {
     u32 x, y, z, w;
 };
 
+/* Where in shared memory loads of matrices are to begin, in bytes. Not a pointer: 64 bits of arithmetic for
+   each load take long to compile. */
+#ifdef MASKC_EMULATION
+typedef const u8 *shared_at;
+#else
+typedef u32 shared_at;
+#endif
+
 #ifndef MASKC_EMULATION
 
 #define SHARED_HALF() ((half_t *)shared_memory)
 
-DEVICE u32 shared_address(const void *p)
+DEVICE shared_at shared_address(const void *p)
 {
     return (u32)__cvta_generic_to_shared(p);
 }
@@ -105,29 +113,29 @@ DEVICE void mma_1688(struct frag_c *c, const struct frag_a *a, u32 b0, u32 b1)
                  : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b0), "r"(b1));
 }
 
-/* An address in shared memory that many are counted from. */
-DEVICE const half_t *one_address(const half_t *p)
+/* An address that many are counted from. */
+DEVICE shared_at one_address(const half_t *p)
 {
-    return (const half_t *)__cvta_shared_to_generic(one_value(shared_address(p)));
+    return one_value(shared_address(p));
 }
 
 /* ---- 8 x 8 matrices of halves from shared memory (collective) ---- */
 
 /* Lane l gives the address of row l % 8 of matrix l / 8, 16 bytes, aligned. It gets, of each
    matrix m, (g, 2t) and (g, 2t + 1) in r[m]; transposed, (2t, g) and (2t + 1, g). */
-DEVICE void matrix_load4(u32 r[4], const half_t *row)
+DEVICE void matrix_load4(u32 r[4], shared_at row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_address(row))
+                 : "r"(row)
                  : "memory");
 }
 
-DEVICE void matrix_load4_transposed(u32 r[4], const half_t *row)
+DEVICE void matrix_load4_transposed(u32 r[4], shared_at row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_address(row))
+                 : "r"(row)
                  : "memory");
 }
 

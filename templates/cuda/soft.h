@@ -9,6 +9,9 @@
 
 enum { BIAS = SOFT == ABI_SOFT_BIAS, SCALED = SOFT == ABI_SOFT_SCALE };
 
+/* Rounds of a draw that stand side by side in the text: with a soft mask it is long without them. */
+enum { PHILOX_ROUNDS_ABREAST = SOFT && HEAD_DIM <= 128 ? 2 : 10 };
+
 /* Query i, key j: [heads][n][n], n being the mask's, whatever the sequence's length. */
 DEVICE u64 soft_at(const struct abi_args *a, u32 h, u32 i, u32 j)
 {

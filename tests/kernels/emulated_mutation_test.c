@@ -25,7 +25,8 @@ static const struct rule {
     {"mask test",       "= sees(",                   "= 1 || sees("},
     {"mask test",       "= short_sees(",             "= 1 || short_sees("},
     {"mask test",       "if (!short_sees(",          "if (0 && !short_sees("},
-    {"mask test",       "g->bits &= w->plan->patterns", "g->bits & w->plan->patterns"},
+    {"mask test",       "bits &= w->plan->patterns", "bits & w->plan->patterns"},
+    {"mask test",       "bits &= j->plan->patterns", "bits & j->plan->patterns"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -68,10 +69,10 @@ static const struct spared {
     const char *function, *line, *why;
 } spared[] = {
     {"kept_on_lines", "if (!sees(", "saves the draws of entries that have no weight"},
-    {"key_weights", "= sees(g, k) ? group_column(", "keeps an index within the tensor"},
-    {"key_slopes", "= sees(", "the probability beside it is 0 already"},
+    {"key_place", "= sees(g, k) ? group_column(", "keeps an index within the tensor"},
+    {"key_slope", "= sees(g, k) ? slope", "the probability beside it is 0 already"},
     {"forward_sparsegen", "= sees(&g, k) ? sparsegen_weight(", "the score in the scratch is -inf already"},
-    {"add_kept", "= sees(g->word", "the score in the scratch is -inf already"},
+    {"add_kept", "= sees(&seen", "the score in the scratch is -inf already"},
     {"soft_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
     {"soft_entries", "= sees(", "the same"},
     {"soft_tile_bias", "= sees(", "the same"},

@@ -19,11 +19,8 @@ static const struct {
     uint32_t n, dim, seeds;
 } shapes[] = {
     /* on CUDA n = 260 is backward for the streaming family, the others are for the short one */
-    {"dense", 40, 40, 8},
-    {"window(3)", 40, 40, 8},
-    {"random(0.2)", 40, 40, 8},
-    {"random(0.2)", 40, 16, 4},
-    {"random(0.2)", 260, 16, 1},
+    {"dense", 40, 40, 8},       {"window(3)", 40, 40, 8},    {"random(0.2)", 40, 40, 8},
+    {"random(0.2)", 40, 16, 4}, {"random(0.2)", 260, 16, 1},
 };
 
 static void check_gradient(const double *got, const double *truth, const double *plain,

@@ -121,7 +121,8 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
     u32 at = chunk + short_lane() / 8;
     if (SHORT_CHUNKS % 4 && at >= SHORT_CHUNKS)
         at -= 2;
-    matrix_load4(r, operand + short_place_there(row, short_lane() % 8, at, SHORT_CHUNKS));
+    matrix_load4(r, shared_address(operand +
+                                   short_place_there(row, short_lane() % 8, at, SHORT_CHUNKS)));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
@@ -129,16 +130,16 @@ DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 DEVICE void short_load_values(u32 r[4], const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4_transposed(r, operand + short_place_there(row + (lane & 8), lane % 8,
-                                                           chunk + lane / 16, SHORT_CHUNKS));
+    u32 place = short_place_there(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS);
+    matrix_load4_transposed(r, shared_address(operand + place));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
 DEVICE void short_load_rows(struct frag_a *a, const half_t *operand, u32 row, u32 chunk)
 {
     u32 lane = short_lane();
-    matrix_load4(a->x, operand + short_place_there(row + (lane & 8), lane % 8,
-                                                   chunk + lane / 16, SHORT_CHUNKS));
+    u32 place = short_place_there(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS);
+    matrix_load4(a->x, shared_address(operand + place));
 }
 
 #endif

@@ -118,7 +118,7 @@ DEVICE void short_gather_chunks(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
                                        SHORT_SQUARE_CHUNKS);
             rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
             if (SHORT_STRIPS == 1 || on >> m & 1)
-                matrix_load4_transposed(rows[m].x, short_square(j) + at);
+                matrix_load4_transposed(rows[m].x, shared_address(short_square(j) + at));
             short_cut_queries(&rows[m], strip);
             if (DROPOUT && which == SHORT_D_O)
                 short_cut_dropped(&rows[m]);

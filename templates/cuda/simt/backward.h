@@ -128,26 +128,25 @@ DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
     return DELTA_WALK ? 0 : row_delta(a, j);
 }
 
-/* What a bias is told of the row (soft.h). The walk reads tables alone. */
-DEVICE float row_rest(const struct abi_args *a, const struct job *j)
+/* For the keys' gradients: the state of a row that sees `keys`, and what a bias is told of it (soft.h). */
+DEVICE void put_state(const struct abi_args *a, const struct job *j, float state, float keys)
 {
-    struct walk w = walk_start(&a->forward, j);
-    struct group g;
-    float keys = 0;
-    while (walk_next(&w, &g)) {
-        for (u32 bits = g.bits; bits; bits &= bits - 1)
-            keys += 1;
-    }
-    return (j->single ? block_reduce(keys, 0) : keys) == 1 ? -NEGATIVE_INFINITY : 0;
+    if (BIAS && j->single)
+        keys = block_reduce(keys, 0);
+    if (!job_speaks(j))
+        return;
+    float *to = state_of(a, j) + j->row;
+    *to = state;
+    if (BIAS)
+        *soft_rest(a, to) = keys == 1 ? -NEGATIVE_INFINITY : 0;
 }
 
 DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
 {
     struct view q = view_of(&a->q, j), d_o = view_of(&a->d_o, j), k = view_of(&a->k, j);
     SYNC();
-    load_row(shared_tile(0), &q, j->row, j->active);
-    load_row(shared_tile(1), &d_o, j->row, j->active);
-    float lse = j->active ? lse_of(a, j)[j->row] : 0, sum = 0;
+    load_own_rows(&q, &d_o, j);
+    float lse = j->active ? lse_of(a, j)[j->row] : 0, sum = 0, keys = 0;
     float state = row_state(a, j, lse);
     struct sums d_q;
     sums_clear(&d_q);
@@ -168,17 +167,13 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
             }
             if (walk)
                 accumulate(&d_q, &ds, shared_tile(2), &g, &k);
+            for (u32 bits = BIAS && walk ? g.bits : 0; bits; bits &= bits - 1)
+                keys += 1;
         }
         state = walk ? state : row_sum(j, sum);
     }
     sums_store(&d_q, j, &a->d_q, slope_scale(a));
-    float rest = BIAS ? row_rest(a, j) : 0;
-    if (job_speaks(j)) {
-        float *to = state_of(a, j) + j->row;
-        *to = state;
-        if (BIAS)
-            *soft_rest(a, to) = rest;
-    }
+    put_state(a, j, state, keys);
 }
 
 enum {
@@ -188,34 +183,77 @@ enum {
     DRAWS_FIRST = CHUNKS <= 8,
 };
 
-/* P of a group, rows being keys, from its products. */
-DEVICE void key_weights(const struct abi_args *a, const struct job *j, const struct group *g,
-                        struct slots *p)
+/* Of place k of a group, rows being keys: its query and what X has of it. */
+struct key_place {
+    u32 i;
+    float soft;
+};
+
+DEVICE struct key_place key_place(const struct abi_args *a, const struct job *j,
+                                  const struct group *g, u32 k)
+{
+    struct key_place at;
+    at.i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
+    at.soft = SOFT && sees(g, k) ? a->soft[soft_at(a, j->h, at.i, j->row)] : 0;
+    return at;
+}
+
+/* A product to P. */
+DEVICE void key_weight(const struct abi_args *a, const struct job *j, const struct group *g,
+                       u32 k, const struct key_place *at, float slope, float *p)
+{
+    float score = BIAS ? *p * a->scale + at->soft : *p * a->scale;
+    *p = sees(g, k) ? probability(score, lse_of(a, j)[at->i], slope) : 0;
+}
+
+/* P to the weight of dO, dP to dS: both have the factor of dropout and of a soft mask. */
+DEVICE void key_slope(const struct abi_args *a, const struct job *j, const struct group *g,
+                      u32 k, const struct key_place *at, u32 kept, float *p, float *dp)
+{
+    float factor = dropout_factor(a, kept >> k & 1) * (SCALED ? at->soft : 1);
+    float slope = score_gradient(*p, *dp * factor, state_of(a, j)[at->i]);
+    *dp = sees(g, k) ? slope : 0;
+    *p *= factor;
+}
+
+/* Place by place, since what finds a query is much text; or where heads are wide, and draws come only now, all
+   weights first. */
+DEVICE void key_slots(const struct abi_args *a, const struct job *j, const struct group *g,
+                      u32 kept, struct slots *p, struct slots *dp)
 {
     const float slope = sparsegen_slope(a);
     UNROLL_BY(KEY_SLOTS_ABREAST)
     for (u32 k = 0; k < SLOTS; k++, slots_turn(p)) {
-        u32 i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-        float score = p->at[0] * a->scale;
-        p->at[0] = sees(g, k) ? probability(soft_score(score, 1, a, j, g, k, 1),
-                                            lse_of(a, j)[i], slope)
-                              : 0;
+        const struct key_place at = key_place(a, j, g, k);
+        key_weight(a, j, g, k, &at, slope, &p->at[0]);
+        if (DRAWS_FIRST) {
+            key_slope(a, j, g, k, &at, kept, &p->at[0], &dp->at[0]);
+            slots_turn(dp);
+        }
+    }
+    if (DRAWS_FIRST)
+        return;
+    kept = dropout_kept(a, j, g, 1);
+    UNROLL_BY(KEY_SLOTS_ABREAST)
+    for (u32 k = 0; k < SLOTS; k++, slots_turn(p), slots_turn(dp)) {
+        const struct key_place at = key_place(a, j, g, k);
+        key_slope(a, j, g, k, &at, kept, &p->at[0], &dp->at[0]);
     }
 }
 
-/* P to the weights of dO, dP to dS: both have the factor of dropout and of a soft mask. */
-DEVICE void key_slopes(const struct abi_args *a, const struct job *j, const struct group *g,
-                       u32 kept, struct slots *p, struct slots *dp)
+/* To the tensors. A loop, but two wide sums leave it no registers. */
+DEVICE void store_key_sums(struct sums *d_k, struct sums *d_v, const struct abi_args *a,
+                           const struct job *j)
 {
-    UNROLL_BY(KEY_SLOTS_ABREAST)
-    for (u32 k = 0; k < SLOTS; k++, slots_turn(p), slots_turn(dp)) {
-        const u32 seen = sees(g, k), i = seen ? group_column(g, slot_of(k, lane())) : 0;
-        float factor = dropout_factor(a, kept >> k & 1);
-        if (SCALED)
-            factor *= seen ? soft_slot(a, j, g, k, 1) : 0;
-        float slope = score_gradient(p->at[0], dp->at[0] * factor, state_of(a, j)[i]);
-        dp->at[0] = seen ? slope : 0;
-        p->at[0] *= factor;
+    if (CHUNKS > 8) {
+        sums_store(d_k, j, &a->d_k, slope_scale(a));
+        sums_store(d_v, j, &a->d_v, 1);
+        return;
+    }
+    NO_UNROLL
+    for (u32 second = 0; second < 2; second++) { /* no index picks a register */
+        sums_store(d_k, j, second ? &a->d_v : &a->d_k, second ? 1 : slope_scale(a));
+        *d_k = *d_v;
     }
 }
 
@@ -226,17 +264,14 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
     sums_clear(&d_k);
     sums_clear(&d_v);
     /* No barrier: the job before had one (the last fetch) after the last use of these rows. */
-    load_row(shared_tile(0), &key, j->row, j->active);
-    load_row(shared_tile(1), &value, j->row, j->active);
+    load_own_rows(&key, &value, j);
     struct walk w = walk_start(&a->transposed, j);
     struct group g;
     struct slots p, dp;
     while (walk_next(&w, &g)) {
         u32 kept = DRAWS_FIRST ? dropout_kept(a, j, &g, 1) : 0;
         both_dots(&p, &dp, &a->q, &a->d_o, 1, &g, j);
-        key_weights(a, j, &g, &p);
-        kept = DRAWS_FIRST ? kept : dropout_kept(a, j, &g, 1);
-        key_slopes(a, j, &g, kept, &p, &dp);
+        key_slots(a, j, &g, kept, &p, &dp);
         NO_UNROLL
         for (u32 turn = 0; turn < 2; turn++) {
             struct view v = view_again(turn ? &a->q : &a->d_o, j);
@@ -249,8 +284,7 @@ DEVICE void gradient_of_keys(const struct abi_args *a, const struct job *j)
             p = dp;
         }
     }
-    sums_store(&d_k, j, &a->d_k, slope_scale(a));
-    sums_store(&d_v, j, &a->d_v, 1);
+    store_key_sums(&d_k, &d_v, a, j);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #define MASKC_CUDA_SIMT_DROPOUT_H
 #include "cuda/simt/products.h"
 #include "cuda/simt/soft_slots.h"
+#define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_ABREAST)
 #include "philox.h"
 
 DEVICE u32 is_kept(const struct abi_args *a, u32 draw)

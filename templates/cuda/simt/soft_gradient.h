@@ -37,8 +37,7 @@ DEVICE void soft_add_sequence(const struct abi_args *a, struct job *j, struct gr
     g->end = smaller(32, j->length - (u32)g->column);
     g->bits = j->active ? word & bits_between(0, g->end) : 0;
     SYNC();
-    load_row(shared_tile(0), &q, j->row, j->active);
-    load_row(shared_tile(1), &d_o, j->row, j->active);
+    load_own_rows(&q, &d_o, j);
     fetch(shared_tile(2), &key, g, j);
     dots(&s, shared_tile(0), shared_tile(2), g, &key);
     fetch(shared_tile(2), &value, g, j);
@@ -89,11 +88,11 @@ DEVICE void soft_tile(const struct abi_args *a, u32 h, u32 row0, u32 column, u32
         if (row0 < j.length && column < j.length)
             soft_add_sequence(a, &j, &g, word, &sum);
     }
-    UNROLL
-    for (u32 k = 0; k < SLOTS; k++) {
+    NO_UNROLL
+    for (u32 k = 0; k < SLOTS; k++, slots_turn(&sum)) {
         u32 key = column + slot_of(k, lane());
         if (row < n && key < n)
-            part[soft_at(a, h, row, key)] = sum.at[k];
+            part[soft_at(a, h, row, key)] = sum.at[0];
     }
 }
 

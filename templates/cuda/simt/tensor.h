@@ -120,6 +120,24 @@ DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
     }
 }
 
+/* The job's rows of two tensors to tiles 0 and 1. Once for each job, so in a loop, since the text of a row is
+   long; wide heads have no registers for it. */
+DEVICE void load_own_rows(const struct view *first, const struct view *second,
+                          const struct job *j)
+{
+    struct view v = *first;
+    if (CHUNKS > 8) {
+        load_row(shared_tile(0), first, j->row, j->active);
+        load_row(shared_tile(1), second, j->row, j->active);
+        return;
+    }
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        load_row(shared_tile(k), &v, j->row, j->active);
+        v = *second;
+    }
+}
+
 /* One row of sums, held by a quad. */
 struct sums {
     struct f4 at[CHUNKS];

@@ -77,14 +77,13 @@ enum { ENTRIES_ABREAST = SOFT ? SOFT_ABREAST : FRAGMENTS };
 
 /* X of the lane's entries of fragment f of the stage's group. A bias is added to their scores, in whose units
    they are then. */
-DEVICE void backward_soft(const struct backward *b, u32 f, u32 rows_are_keys,
-                          struct frag_c *scores, struct frag_c *soft)
+DEVICE void backward_soft(const struct backward *b, const struct seen *seen, u32 f,
+                          u32 rows_are_keys, struct frag_c *scores, struct frag_c *soft)
 {
     const float unit = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     if (!SOFT)
         return;
-    soft_entries(soft, b->a, b->job, &b->stream.now.group, b->stream.now.word, rows_are_keys,
-                 f);
+    soft_entries(soft, b->a, b->job, &b->stream.now.group, seen, rows_are_keys, f);
     UNROLL
     for (u32 k = 0; BIAS && k < 4; k++)
         scores->x[k] = scores->x[k] * b->scale + soft->x[k] * unit;

@@ -5,6 +5,7 @@
 #ifndef MASKC_CUDA_STREAM_DROPOUT_H
 #define MASKC_CUDA_STREAM_DROPOUT_H
 #include "cuda/stream/soft_scores.h"
+#define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_ABREAST)
 #include "philox.h"
 
 struct drop {
@@ -87,7 +88,7 @@ DEVICE u32 dropout_kept(const struct drop *d, const struct group *g, u32 live)
 /* Multiplies by 0 or keep_scale. */
 DEVICE void dropout(struct scores *s, const struct abi_args *a, u32 kept)
 {
-    if (!DROPOUT || !a->keep_below)
+    if (!DROPOUT)
         return;
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {

@@ -85,11 +85,11 @@ DEVICE void forward_scores(const struct forward *f, struct scores *s, u32 live)
 }
 
 /* -inf where the lane's row does not see. */
-DEVICE void scores_hide(struct scores *s, const u32 word[2])
+DEVICE void scores_hide(struct scores *s, const struct seen *seen)
 {
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++)
-        if (!sees(word, k / 4, k % 4))
+        if (!sees(seen, k / 4, k % 4))
             s->at[k / 4].x[k % 4] = NEGATIVE_INFINITY;
 }
 
@@ -210,11 +210,12 @@ DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums 
     if (!live)
         return;
     forward_scores(f, &s, live);
-    soft_bias(&s, f->scale, LOG2_E, f->a, f->job, &g->group, g->word, 0);
+    const struct seen seen = seen_of(g->word);
+    soft_bias(&s, f->scale, LOG2_E, f->a, f->job, &g->group, &seen, 0);
     if (!g->whole)
-        scores_hide(&s, g->word);
+        scores_hide(&s, &seen);
     softmax_add(state, &s, live, f->unit, o);
-    soft_scale(&s, f->a, f->job, &g->group, g->word, 0);
+    soft_scale(&s, f->a, f->job, &g->group, &seen, 0);
     dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }

@@ -14,11 +14,14 @@ enum {
     PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
                                          eight rows lie in different banks */
     FRAGMENTS = 4,                /* of a group of 32 columns */
-    SHARED_STEPS =
-        STEPS < 7 ? 4 : 2, /* pairs of steps side by side where rows are in shared memory */
+    /* pairs of steps side by side where rows are in shared memory; few where there is much other text */
+    SHARED_STEPS = STEPS < 7 ? 4
+                   : SOFT    ? 1
+                             : 2,
     GROUP = 8 * FRAGMENTS,
     WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
     ALL_LIVE = (1 << FRAGMENTS) - 1,
+    ALL_APART = !SOFT && TRANSFORM == ABI_SOFTMAX,
 };
 
 #define NEGATIVE_INFINITY float_of(0xff800000u)
@@ -58,14 +61,14 @@ DEVICE u32 lane_pair(void)
 
 /* ---- loads ---- */
 
-/* What is known when this is compiled (`row`, the group's first, and `step`) is added last, to an address
-   that is one register: then it is part of the instruction. */
+/* What is known when this is compiled (`row`, the group's first, and `step`) is added last, in bytes, to an
+   address that is one register: then it is part of the instruction. */
 
 /* 16 rows, one step: as first operand. */
 DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
 {
     u32 lane = lane_of_warp();
-    matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 16 * step);
+    matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 32 * step);
 }
 
 /* 8 columns, two steps: as second operand of two products that sum along the head. Where there is
@@ -73,8 +76,8 @@ DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
 DEVICE void load_columns(u32 r[4], const half_t *columns, u32 row, u32 step)
 {
     u32 lane = lane_of_warp(), chunk = step + 1 == STEPS ? lane / 8 % 2 : lane / 8;
-    matrix_load4(r,
-                 one_address(columns + lane % 8 * PITCH + 8 * chunk) + row * PITCH + 16 * step);
+    matrix_load4(r, one_address(columns + lane % 8 * PITCH + 8 * chunk) + 2 * row * PITCH +
+                        32 * step);
 }
 
 /* 16 columns, one step: as second operand of two products that sum over columns. */
@@ -82,7 +85,7 @@ DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
 {
     u32 lane = lane_of_warp();
     matrix_load4_transposed(r, one_address(columns + lane % 16 * PITCH + 8 * (lane / 16)) +
-                                   row * PITCH + 16 * step);
+                                   2 * row * PITCH + 32 * step);
 }
 
 /* ---- products ---- */
@@ -117,13 +120,13 @@ DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t 
     }
 }
 
-/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. Written twice: there is
-   no branch where all are. */
+/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. Where little else takes long to
+   compile it is written twice: there is no branch where all are. */
 DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
                       u32 live)
 {
     scores_clear(ret);
-    if (live == ALL_LIVE) {
+    if (ALL_APART && live == ALL_LIVE) {
         UNROLL
         for (u32 step = 0; step < STEPS; step += 2)
             add_scores(ret, rows->at + step, columns, step, ALL_LIVE);

@@ -9,26 +9,26 @@ DEVICE float entry_dropped(const struct abi_args *a, float p, float soft, u32 ke
 {
     if (SCALED)
         p *= soft;
-    if (!DROPOUT || !a->keep_below)
+    if (!DROPOUT)
         return p;
     return kept ? p * a->keep_scale : 0;
 }
 
 /* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
    LSE and state lie with them. `kept` has a bit for each entry. */
-DEVICE void key_fragment(const struct backward *b, u32 f, u32 kept, struct frag_c *s,
-                         struct frag_c *dp)
+DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 f, u32 kept,
+                         struct frag_c *s, struct frag_c *dp)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     const float slope = sparsegen_slope(b->a);
     struct frag_c soft = {{0, 0, 0, 0}};
-    backward_soft(b, f, 1, s, &soft);
+    backward_soft(b, seen, f, 1, s, &soft);
     UNROLL
     for (u32 x = 0; x < 4; x++) {
         const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
         float p = probability(b, s->x[x], shared_get(numbers), slope);
         const u32 keeps = kept >> x & 1;
-        p = sees(b->stream.now.word, f, x) ? p : 0;
+        p = sees(seen, f, x) ? p : 0;
         dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], soft.x[x], keeps),
                                   shared_get(numbers + 1));
         s->x[x] = entry_dropped(b->a, p, soft.x[x], keeps);
@@ -37,10 +37,11 @@ DEVICE void key_fragment(const struct backward *b, u32 f, u32 kept, struct frag_
 
 DEVICE void key_entries(const struct backward *b, u32 kept, struct scores s[2])
 {
+    const struct seen seen = seen_of(b->stream.now.word);
     UNROLL_BY(ENTRIES_ABREAST)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        key_fragment(b, f, kept >> (4 * f), &first, &second);
+        key_fragment(b, &seen, f, kept >> (4 * f), &first, &second);
         scores_turn(&s[0], &first);
         scores_turn(&s[1], &second);
     }

@@ -15,11 +15,11 @@ struct query_rows {
 
 /* S and dP, after dropout, of the lane's entries of fragment f of the stage's group to weights w of dP and to
    w (dP - state). */
-DEVICE void query_fragment(const struct backward *b, struct query_rows *r, u32 f,
-                           struct frag_c *s, struct frag_c *dp)
+DEVICE void query_fragment(const struct backward *b, struct query_rows *r,
+                           const struct seen *seen, u32 f, struct frag_c *s, struct frag_c *dp)
 {
     struct frag_c soft = {{0, 0, 0, 0}};
-    backward_soft(b, f, 0, s, &soft);
+    backward_soft(b, seen, f, 0, s, &soft);
     UNROLL
     for (u32 x = 0; SCALED && x < 4; x++)
         dp->x[x] *= soft.x[x];
@@ -27,7 +27,7 @@ DEVICE void query_fragment(const struct backward *b, struct query_rows *r, u32 f
     for (u32 x = 0; x < 4; x++) {
         const u32 row = x >> 1;
         float w = query_weight(b, s->x[x], r->lse[row]);
-        w = sees(b->stream.now.word, f, x) ? w : 0;
+        w = sees(seen, f, x) ? w : 0;
         s->x[x] = w;
         dp->x[x] = w * (dp->x[x] - r->state[row]);
         r->sum[row] += dp->x[x];
@@ -37,10 +37,11 @@ DEVICE void query_fragment(const struct backward *b, struct query_rows *r, u32 f
 
 DEVICE void query_entries(const struct backward *b, struct query_rows *r, struct scores s[2])
 {
+    const struct seen seen = seen_of(b->stream.now.word);
     UNROLL_BY(ENTRIES_ABREAST)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        query_fragment(b, r, f, &first, &second);
+        query_fragment(b, r, &seen, f, &first, &second);
         scores_turn(&s[0], &first);
         scores_turn(&s[1], &second);
     }

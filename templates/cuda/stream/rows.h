@@ -284,7 +284,7 @@ DEVICE u32 row_draws(const struct row_walk *w)
 /* 0 or the factor of column k's entry. */
 DEVICE float row_factor(const struct row_walk *w, u32 kept, u32 k)
 {
-    float scale = DROPOUT && w->a->keep_below ? w->a->keep_scale : 1;
+    float scale = DROPOUT ? w->a->keep_scale : 1;
     return kept ? scale * (SCALED ? row_soft(w, k) : 1) : 0;
 }
 

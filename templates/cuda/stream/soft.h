@@ -82,7 +82,7 @@ DEVICE u32 soft_kept(const struct soft_tile *t, u32 column, u32 live)
 
 /* X where it is a bias; `column` is the group's first. */
 DEVICE void soft_tile_bias(const struct soft_tile *t, struct scores *s, u32 column,
-                           const u32 word[2])
+                           const struct seen *seen)
 {
     const u64 below = 8 * (u64)t->b.a->forward.n;
     const float *at =
@@ -91,7 +91,7 @@ DEVICE void soft_tile_bias(const struct soft_tile *t, struct scores *s, u32 colu
     for (u32 k = 0; BIAS && k < 4 * FRAGMENTS; k++) {
         float *x = &s->at[k / 4].x[k % 4];
         const float *from = at + (k >> 1 & 1 ? below : 0) + 8 * (k / 4) + (k & 1);
-        float soft = sees(word, k / 4, k % 4) ? *from : 0;
+        float soft = sees(seen, k / 4, k % 4) ? *from : 0;
         *x = *x * t->b.scale + soft * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
     }
 }
@@ -117,7 +117,8 @@ DEVICE void soft_add_group(const struct soft_tile *t, u32 group, const float lse
         return;
     scores_of_both(s, rows, columns, live);
     dropout(&s[1], t->b.a, soft_kept(t, column, live));
-    soft_tile_bias(t, &s[0], column, word);
+    const struct seen seen = seen_of(word);
+    soft_tile_bias(t, &s[0], column, &seen);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         u32 which = k >> 1 & 1;
@@ -126,21 +127,24 @@ DEVICE void soft_add_group(const struct soft_tile *t, u32 group, const float lse
         float x = SCALED ? p * dp : score_gradient(p, dp - state[which], rest[which]);
         if (BIAS && TRANSFORM == ABI_SPARSEGEN)
             x *= slope;
-        sum->at[k / 4].x[k % 4] += sees(word, k / 4, k % 4) ? x : 0;
+        sum->at[k / 4].x[k % 4] += sees(&seen, k / 4, k % 4) ? x : 0;
     }
 }
 
-/* One group, the tile's first column of which is `column`. */
-DEVICE void soft_store(const struct soft_tile *t, float *part, u32 column,
-                       const struct scores *sum)
+/* One group, the tile's first column of which is `column`; a loop, since nobody waits for it. */
+DEVICE void soft_store(const struct soft_tile *t, float *part, u32 column, struct scores *sum)
 {
-    const u32 n = t->b.a->forward.n, row = t->row0 + strip_row(0), key = column + lane_pair();
-    float *to = part + soft_at(t->b.a, t->job->h, row, key);
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        u32 below = k >> 1 & 1, right = 8 * (k / 4) + (k & 1);
-        if (row + 8 * below < n && key + right < n)
-            to[(below ? 8 * (u64)n : 0) + right] = sum->at[k / 4].x[k % 4];
+    const u32 n = t->b.a->forward.n, row = t->row0 + strip_row(0);
+    NO_UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        const u32 key = column + 8 * f + lane_pair();
+        float *to = part + soft_at(t->b.a, t->job->h, row, key);
+        const struct frag_c first = sum->at[0];
+        UNROLL
+        for (u32 x = 0; x < 4; x++)
+            if (row + 8 * (x >> 1) < n && key + (x & 1) < n)
+                to[(x >> 1 ? 8 * (u64)n : 0) + (x & 1)] = first.x[x];
+        scores_turn(sum, &first);
     }
 }
 

@@ -15,18 +15,19 @@ enum {
 
 /* X of the lane's entries of fragment f of a group, 0 where its row does not see. */
 DEVICE void soft_entries(struct frag_c *ret, const struct abi_args *a, const struct job *j,
-                         const struct group *g, const u32 word[2], u32 rows_are_keys, u32 f)
+                         const struct group *g, const struct seen *seen, u32 rows_are_keys,
+                         u32 f)
 {
     const u32 row = job_position(j, strip_row(0));
     const u64 below = (u64)(8 * j->item->step) * (rows_are_keys ? 1 : a->forward.n);
     UNROLL
     for (u32 u = 0; u < 2; u++) {
-        u32 slot = 8 * f + lane_pair() + u, seen = (word[0] | word[1]) >> slot & 1;
-        u32 column = seen ? group_column(g, j, slot) : 0;
+        u32 any = sees(seen, f, u) | sees(seen, f, u + 2);
+        u32 column = any ? group_column(g, j, 8 * f + lane_pair() + u) : 0;
         const float *at = a->soft + (rows_are_keys ? soft_at(a, j->h, column, row)
                                                    : soft_at(a, j->h, row, column));
-        ret->x[u] = sees(word, f, u) ? *at : 0;
-        ret->x[u + 2] = sees(word, f, u + 2) ? at[below] : 0;
+        ret->x[u] = sees(seen, f, u) ? *at : 0;
+        ret->x[u + 2] = sees(seen, f, u + 2) ? at[below] : 0;
     }
 }
 
@@ -41,13 +42,13 @@ DEVICE void scores_turn(struct scores *s, const struct frag_c *first)
 
 /* Scores times `scale`, plus X times `unit` where it is a bias; else scores stay as they are. */
 DEVICE void soft_bias(struct scores *s, float scale, float unit, const struct abi_args *a,
-                      const struct job *j, const struct group *g, const u32 word[2],
+                      const struct job *j, const struct group *g, const struct seen *seen,
                       u32 rows_are_keys)
 {
     UNROLL_BY(SOFT_ABREAST)
     for (u32 f = 0; BIAS && f < FRAGMENTS; f++) {
         struct frag_c soft, first = s->at[0];
-        soft_entries(&soft, a, j, g, word, rows_are_keys, f);
+        soft_entries(&soft, a, j, g, seen, rows_are_keys, f);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             first.x[k] = first.x[k] * scale + soft.x[k] * unit;
@@ -57,12 +58,12 @@ DEVICE void soft_bias(struct scores *s, float scale, float unit, const struct ab
 
 /* Probabilities, or their slopes, times X. */
 DEVICE void soft_scale(struct scores *s, const struct abi_args *a, const struct job *j,
-                       const struct group *g, const u32 word[2], u32 rows_are_keys)
+                       const struct group *g, const struct seen *seen, u32 rows_are_keys)
 {
     UNROLL_BY(SOFT_ABREAST)
     for (u32 f = 0; SCALED && f < FRAGMENTS; f++) {
         struct frag_c soft, first = s->at[0];
-        soft_entries(&soft, a, j, g, word, rows_are_keys, f);
+        soft_entries(&soft, a, j, g, seen, rows_are_keys, f);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             first.x[k] *= soft.x[k];

@@ -20,6 +20,22 @@ DEVICE u32 slot_counts(const struct group *g, u32 fragment, u32 x)
     return slot >= group_begin(g) && slot < group_end(g);
 }
 
+/* Fragments that stand side by side in the text: with a soft mask it is long without them. */
+enum { KEPT_ABREAST = SOFT ? 1 : FRAGMENTS };
+
+DEVICE void keep_fragment(const struct forward *f, const struct seen *seen, u32 at,
+                          float *scratch, struct frag_c *s, float top[2])
+{
+    const struct group *g = &f->stream.now.group;
+    UNROLL
+    for (u32 x = 0; x < 4; x++) {
+        s->x[x] = sees(seen, at, x) ? s->x[x] * f->unit : NEGATIVE_INFINITY;
+        if (slot_counts(g, at, x))
+            global_put(scratch + scratch_at(g, at, x), s->x[x]);
+        top[x >> 1] = larger(top[x >> 1], s->x[x]);
+    }
+}
+
 /* Scores of a group to the scratch, -inf where a row does not see. */
 DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
 {
@@ -31,14 +47,13 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
         forward_scores(f, &s, live);
     else
         scores_clear(&s);
-    soft_bias(&s, f->scale, 1, f->a, f->job, &g->group, g->word, 0);
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float *x = &s.at[k / 4].x[k % 4];
-        *x = sees(g->word, k / 4, k % 4) ? *x * f->unit : NEGATIVE_INFINITY;
-        if (slot_counts(&g->group, k / 4, k % 4))
-            global_put(scratch + scratch_at(&g->group, k / 4, k % 4), *x);
-        top[k >> 1 & 1] = larger(top[k >> 1 & 1], *x);
+    const struct seen seen = seen_of(g->word);
+    soft_bias(&s, f->scale, 1, f->a, f->job, &g->group, &seen, 0);
+    UNROLL_BY(KEPT_ABREAST)
+    for (u32 at = 0; at < FRAGMENTS; at++) {
+        struct frag_c first = s.at[0];
+        keep_fragment(f, &seen, at, scratch, &first, top);
+        scores_turn(&s, &first);
     }
 }
 
@@ -94,18 +109,25 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
 {
     const struct stage *g = &f->stream.now;
     const float slope = sparsegen_slope(f->a);
+    const struct seen seen = seen_of(g->word);
     struct scores s;
     u32 live = live_fragments(g->word);
     if (!live)
         return;
-    UNROLL
-    for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
-        float x = sees(g->word, k / 4, k % 4)
-                      ? global_get(scratch + scratch_at(&g->group, k / 4, k % 4))
-                      : NEGATIVE_INFINITY;
-        s.at[k / 4].x[k % 4] = sparsegen_weight(x, tau[k >> 1 & 1], slope);
+    scores_clear(&s);
+    UNROLL_BY(KEPT_ABREAST)
+    for (u32 at = 0; at < FRAGMENTS; at++) {
+        struct frag_c first;
+        UNROLL
+        for (u32 x = 0; x < 4; x++) {
+            float score = sees(&seen, at, x)
+                              ? global_get(scratch + scratch_at(&g->group, at, x))
+                              : NEGATIVE_INFINITY;
+            first.x[x] = sparsegen_weight(score, tau[x >> 1], slope);
+        }
+        scores_turn(&s, &first);
     }
-    soft_scale(&s, f->a, f->job, &g->group, g->word, 0);
+    soft_scale(&s, f->a, f->job, &g->group, &seen, 0);
     dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }

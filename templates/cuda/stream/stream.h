@@ -168,10 +168,21 @@ DEVICE u32 live_fragments(const u32 word[2])
     return live;
 }
 
-/* Whether the lane's row sees the entry at place x of fragment f. */
-DEVICE u32 sees(const u32 word[2], u32 f, u32 x)
+/* Words as the lane's entries have them: bit 8 f + x % 2 of word x / 2 is place x of fragment f. */
+struct seen {
+    u32 row[2];
+};
+
+DEVICE struct seen seen_of(const u32 word[2])
 {
-    return one_value(word[x >> 1] >> lane_pair()) >> (8 * f + (x & 1)) & 1;
+    struct seen s = {{one_value(word[0] >> lane_pair()), one_value(word[1] >> lane_pair())}};
+    return s;
+}
+
+/* Whether the lane's row sees the entry at place x of fragment f. */
+DEVICE u32 sees(const struct seen *s, u32 f, u32 x)
+{
+    return s->row[x >> 1] >> (8 * f + (x & 1)) & 1;
 }
 
 #endif
