@@ -34,18 +34,20 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
 }
 
-/* Chips where the draws of dropout take more registers than the blocks below would leave: the most that fit, 0
-   for any number. */
+/* Chips where dropout, a soft mask, or both take more registers than the blocks below would leave: the most
+   that fit, 0 for any number. */
 static const struct few {
     const char *target;
     uint32_t steps;
     enum abi_transform transform;
+    bool dropout, soft; /* what it takes */
     struct stream_blocks most;
-    bool soft; /* ... and a soft mask, without dropout too */
 } few[] = {
-    {"sm_100a", 5, ABI_SOFTMAX, {.forward = 2}, true},
-    {"sm_120", 4, ABI_SOFTMAX, {.soft = 2}, false},
-    {"sm_120", 4, ABI_SPARSEGEN, {.query = 2, .soft = 2}, false},
+    {"sm_80", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
+    {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
+    {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, true, false, {.soft = 2}},
+    {"sm_120", 4, ABI_SPARSEGEN, true, false, {.query = 2, .soft = 2}},
 };
 
 static void cap(uint32_t *blocks, uint32_t most)
@@ -58,8 +60,8 @@ static void cap_all(struct stream_blocks *b, const struct target *t, const struc
 {
     for (size_t k = 0; k < sizeof few / sizeof *few; k++) {
         const struct few *w = &few[k];
-        if ((!f->dropout && !(w->soft && f->soft)) || strcmp(w->target, t->name) ||
-            w->steps != steps(f) || w->transform != f->transform)
+        if ((w->dropout && !f->dropout) || (w->soft && !f->soft) ||
+            strcmp(w->target, t->name) || w->steps != steps(f) || w->transform != f->transform)
             continue;
         cap(&b->forward, w->most.forward);
         cap(&b->query, w->most.query);
