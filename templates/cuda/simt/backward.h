@@ -176,12 +176,8 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
     put_state(a, j, state, keys);
 }
 
-enum {
-    /* Turning slots costs the registers that tensor cores' fragments have need of. */
-    KEY_SLOTS_ABREAST = TF32_SUMS ? SLOTS : SLOTS_ABREAST,
-    /* Draws are made before the products, where a bit for each entry can wait beside the sums. */
-    DRAWS_FIRST = CHUNKS <= 8,
-};
+/* Draws are made before the products, where a bit for each entry can wait beside the sums. */
+enum { DRAWS_FIRST = CHUNKS <= 8 };
 
 /* Of place k of a group, rows being keys: its query and what X has of it. */
 struct key_place {
@@ -222,7 +218,7 @@ DEVICE void key_slots(const struct abi_args *a, const struct job *j, const struc
                       u32 kept, struct slots *p, struct slots *dp)
 {
     const float slope = sparsegen_slope(a);
-    UNROLL_BY(KEY_SLOTS_ABREAST)
+    UNROLL_BY(SLOTS_ABREAST)
     for (u32 k = 0; k < SLOTS; k++, slots_turn(p)) {
         const struct key_place at = key_place(a, j, g, k);
         key_weight(a, j, g, k, &at, slope, &p->at[0]);
@@ -234,7 +230,7 @@ DEVICE void key_slots(const struct abi_args *a, const struct job *j, const struc
     if (DRAWS_FIRST)
         return;
     kept = dropout_kept(a, j, g, 1);
-    UNROLL_BY(KEY_SLOTS_ABREAST)
+    UNROLL_BY(SLOTS_ABREAST)
     for (u32 k = 0; k < SLOTS; k++, slots_turn(p), slots_turn(dp)) {
         const struct key_place at = key_place(a, j, g, k);
         key_slope(a, j, g, k, &at, kept, &p->at[0], &dp->at[0]);
