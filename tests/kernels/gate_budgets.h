@@ -98,6 +98,7 @@ static const struct tight {
     enum abi_soft soft;
     uint32_t length, dim;
     enum abi_transform transform;
+    bool f16; /* else bf16 */
 } tight[] = {
     {"sm_100a", "stream", ABI_SOFT_NONE, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "stream", ABI_SOFT_NONE, 0, 112, ABI_SOFTMAX},
@@ -105,6 +106,7 @@ static const struct tight {
     {"sm_120", "soft stream", ABI_SOFT_SCALE, 0, 64, ABI_SOFTMAX},
     {"sm_80", "soft stream", ABI_SOFT_BIAS, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "soft stream", ABI_SOFT_SCALE, 0, 80, ABI_SOFTMAX},
+    {"sm_80", "short", ABI_SOFT_NONE, 128, 48, ABI_SPARSEGEN, true},
     {"sm_80", "short", ABI_SOFT_NONE, 168, 80, ABI_SOFTMAX},
     {"sm_90a", "short", ABI_SOFT_NONE, 234, 64, ABI_SOFTMAX},
     {"sm_90a", "short", ABI_SOFT_NONE, 168, 128, ABI_SOFTMAX},

@@ -116,8 +116,8 @@ static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
     for (uint32_t k = 0; k < TIGHT; k++)
         if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
             tight[k].soft == f->soft && tight[k].length == f->length && tight[k].dim == dim &&
-            tight[k].transform == transform)
-            return f->dtype == ABI_BF16;
+            tight[k].transform == transform && f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
+            return true;
     return false;
 }
 

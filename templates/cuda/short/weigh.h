@@ -11,6 +11,8 @@ enum {
     SHORT_TOGETHER = SHORT_TILES > 4 ? 1 : SHORT_STRIPS,
     /* Wide heads of many tiles: steps in a loop, and nothing is read before it is used. */
     SHORT_TIGHT = SHORT_TILES > 4 && SHORT_STEPS > 4,
+    /* No register holds what is worked out from a strip's place. */
+    SHORT_AFRESH = SHORT_TIGHT || (SHORT_STEPS == 3 && DTYPE == ABI_F16),
     SHORT_AHEAD =
         SHORT_TOGETHER == SHORT_STRIPS && !SHORT_TIGHT, /* O is read while operands arrive */
 };
@@ -71,8 +73,7 @@ DEVICE void short_product(struct short_scores *s, const struct short_job *j,
                           u32 step, const struct short_tile *t)
 {
     struct frag_a two[2 * SHORT_TOGETHER];
-    u32 first =
-        SHORT_TIGHT ? afresh(row0) : row0; /* no register holds what is worked out from it */
+    u32 first = SHORT_AFRESH ? afresh(row0) : row0;
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++) {
         u32 row = SHORT_TOGETHER == 1 || t[m].any ? first + 16 * m : 0;
@@ -103,11 +104,11 @@ DEVICE void short_products(struct short_scores *s, const struct short_job *j,
 
 /* ---- the turn ---- */
 
-/* What the turn collects beside the square: sums of what is held, entries of sparsegen's support, and which
-   16 x 16 parts of the square there are. */
+/* What the turn collects beside the square: sums of what is held, entries of sparsegen's support (the second
+   row's in the upper half), and which 16 x 16 parts of the square there are. */
 struct short_sums {
-    float slope[2], count[2];
-    u32 map;
+    float slope[2];
+    u32 count, map;
 };
 
 /* From products to P, with a minus where an entry is dropped, and P (dP - c), or dP - c on the
@@ -130,7 +131,7 @@ DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
         *y = score_gradient(w, DROPOUT && !keep ? 0 : *y, state->centre[row]);
         *x = DROPOUT && !keep ? -w : w;
         sums->slope[row] += *y;
-        sums->count[row] += TRANSFORM == ABI_SPARSEGEN && w > 0 ? 1 : 0;
+        sums->count += TRANSFORM == ABI_SPARSEGEN && w > 0 ? 1u << 16 * row : 0;
     }
 }
 
@@ -194,8 +195,8 @@ DEVICE void short_end_turn(const struct short_sums *sums, const struct short_job
 {
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++) {
-        const float missing[2] = {short_mean(sums[m].slope[0], sums[m].count[0]),
-                                  short_mean(sums[m].slope[1], sums[m].count[1])};
+        const float missing[2] = {short_mean(sums[m].slope[0], (float)(sums[m].count & 0xffff)),
+                                  short_mean(sums[m].slope[1], (float)(sums[m].count >> 16))};
         short_keep_missing(held, strip + m, missing);
         if (short_lane() == 0)
             shared_put_u32(short_map(j, row0 / 16 + m), sums[m].map);
@@ -212,8 +213,8 @@ DEVICE void short_weigh_once(const struct abi_args *a, const struct short_job *j
     struct short_sums sums[SHORT_TOGETHER];
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++) {
-        sums[m].slope[0] = sums[m].slope[1] = sums[m].count[0] = sums[m].count[1] = 0;
-        sums[m].map = 0;
+        sums[m].slope[0] = sums[m].slope[1] = 0;
+        sums[m].count = sums[m].map = 0;
     }
     NO_UNROLL
     for (u32 at = 0; short_next(&w, j, t, SHORT_TOGETHER); at++) {
