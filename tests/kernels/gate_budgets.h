@@ -77,7 +77,7 @@ static const struct budget {
     {"soft stream", "attention_dq",        ABI_SPARSEGEN, {168, 200, 216, 224, 255, 255},   68,  76},
     {"soft stream", "attention_dx",        ABI_SPARSEGEN, {168, 168, 168, 168, 168, 136},   76,  48},
     {"soft tf32",   "attention_forward",   ABI_SOFTMAX,   {120, 160, 136, 136, 152, 216},   44,  52},
-    {"soft tf32",   "attention_dkv",       ABI_SOFTMAX,   {128, 168, 168, 184, 216, 255},   52,  84},
+    {"soft tf32",   "attention_dkv",       ABI_SOFTMAX,   {128, 168, 168, 184, 208, 255},   52,  84},
     {"soft tf32",   "attention_dq",        ABI_SOFTMAX,   {128, 152, 152, 144, 176, 216},   46,  56},
     {"soft tf32",   "attention_dx",        ABI_SOFTMAX,   {104, 104, 104, 104, 104, 136},   28,  28},
     {"soft tf32",   "attention_forward",   ABI_SPARSEGEN, {112, 152, 136, 136, 168, 255},   52,  60},
@@ -91,22 +91,22 @@ static const struct budget {
 };
 /* clang-format on */
 
-/* Plans that have fewest registers to spare, all with dropout, which are in the usual run: without what
-   gen/emit/stream.c, gen/short.c or a template does for them they spill. */
+/* Plans that have fewest registers to spare, with dropout unless `plain`, which are in the usual run: without
+   what gen/emit/stream.c, gen/short.c or a template does for them they spill. */
 static const struct tight {
     const char *target, *family;
     enum abi_soft soft;
     uint32_t length, dim;
     enum abi_transform transform;
-    bool f16; /* else bf16 */
+    bool f16, plain; /* else bf16; no dropout */
 } tight[] = {
     {"sm_100a", "stream", ABI_SOFT_NONE, 0, 80, ABI_SOFTMAX},
     {"sm_100a", "stream", ABI_SOFT_NONE, 0, 112, ABI_SOFTMAX},
     {"sm_120", "stream", ABI_SOFT_NONE, 0, 64, ABI_SPARSEGEN},
     {"sm_120", "soft stream", ABI_SOFT_SCALE, 0, 64, ABI_SOFTMAX},
     {"sm_80", "soft stream", ABI_SOFT_BIAS, 0, 80, ABI_SOFTMAX},
-    {"sm_100a", "soft stream", ABI_SOFT_SCALE, 0, 80, ABI_SOFTMAX},
-    {"sm_80", "short", ABI_SOFT_NONE, 128, 48, ABI_SPARSEGEN, true},
+    {"sm_100a", "soft stream", ABI_SOFT_SCALE, 0, 80, ABI_SOFTMAX, .plain = true},
+    {"sm_80", "short", ABI_SOFT_NONE, 128, 48, ABI_SPARSEGEN, .f16 = true},
     {"sm_80", "short", ABI_SOFT_NONE, 168, 80, ABI_SOFTMAX},
     {"sm_90a", "short", ABI_SOFT_NONE, 234, 64, ABI_SOFTMAX},
     {"sm_90a", "short", ABI_SOFT_NONE, 168, 128, ABI_SOFTMAX},

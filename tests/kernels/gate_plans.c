@@ -111,12 +111,13 @@ static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
 }
 
 static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
-                     enum abi_transform transform)
+                     enum abi_transform transform, bool dropout)
 {
     for (uint32_t k = 0; k < TIGHT; k++)
         if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
             tight[k].soft == f->soft && tight[k].length == f->length && tight[k].dim == dim &&
-            tight[k].transform == transform && f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
+            tight[k].transform == transform && tight[k].plain != dropout &&
+            f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
             return true;
     return false;
 }
@@ -127,8 +128,8 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform, bool dropout)
 {
     const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
-    if (is_tight(chip, f, dim, transform))
-        return dropout;
+    if (is_tight(chip, f, dim, transform, dropout))
+        return true;
     if (gate_dim_index(dim) == DIMS)
         return false;
     if (chip == 0 && is_slow(f, dim, transform) &&

@@ -11,7 +11,7 @@ enum {
     SHORT_TOGETHER = SHORT_TILES > 4 ? 1 : SHORT_STRIPS,
     /* Wide heads of many tiles: steps in a loop, and nothing is read before it is used. */
     SHORT_TIGHT = SHORT_TILES > 4 && SHORT_STEPS > 4,
-    /* No register holds what is worked out from a strip's place. */
+    /* Where registers are fewest none holds what is worked out from a strip's place. */
     SHORT_AFRESH = SHORT_TIGHT || (SHORT_STEPS == 3 && DTYPE == ABI_F16),
     SHORT_AHEAD =
         SHORT_TOGETHER == SHORT_STRIPS && !SHORT_TIGHT, /* O is read while operands arrive */

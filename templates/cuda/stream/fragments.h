@@ -15,10 +15,9 @@ enum {
                                          eight rows lie in different banks */
     FRAGMENTS = 4,                /* of a group of 32 columns */
     /* pairs of steps side by side where rows are in shared memory; few where there is much other text */
-    SHARED_STEPS = STEPS <= 4   ? 4
-                   : SOFT       ? 1
-                   : STEPS <= 6 ? 4
-                                : 2,
+    SHARED_STEPS = STEPS <= (SOFT ? 4 : 6) ? 4
+                   : SOFT                  ? 1
+                                           : 2,
     GROUP = 8 * FRAGMENTS,
     WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
     ALL_LIVE = (1 << FRAGMENTS) - 1,
