@@ -39,8 +39,9 @@ struct features {
     uint32_t length; /* of the mask; 0: unknown, and no kernel is made for it (gen/short.h) */
     enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
     /* What a plan for CUDA chooses (plan_build): whether strips leave rows to others and take them up,
-       whether rows alone are cut into parts, and whether strips are of 128 rows and not of 64. */
-    bool shared_rows, cut_rows, tall;
+       whether there are rows alone, whether they are cut into parts, and whether strips are of 128 rows and
+       not of 64. */
+    bool shared_rows, lone_rows, cut_rows, tall;
     /* And for a CPU's matrix unit: groups of gathered columns that a thread keeps, 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };

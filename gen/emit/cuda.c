@@ -66,10 +66,10 @@ void cuda_add_stream(const struct target *t, const struct features *f, struct te
                  ",\n    SOFT_SHARED = %" PRIu32 ",\n    FORWARD_BLOCKS = %" PRIu32
                  ",\n    QUERY_BLOCKS = %" PRIu32 ",\n    KEY_BLOCKS = %" PRIu32
                  ",\n    SOFT_BLOCKS = %" PRIu32
-                 ",\n    SHARED_ROWS = %d,\n    CUT_ROWS = %d,\n};\n",
+                 ",\n    SHARED_ROWS = %d,\n    ROW_PASS = %d,\n    CUT_ROWS = %d,\n};\n",
                  stream_forward_bytes(t, f), stream_backward_bytes(t, f),
                  stream_soft_bytes(t, f), b.forward, b.query, b.key, b.soft, f->shared_rows,
-                 f->cut_rows);
+                 stream_has_row_pass(f), f->cut_rows);
 }
 
 /* ---- files ---- */

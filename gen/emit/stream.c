@@ -104,6 +104,11 @@ bool stream_takes_tall(const struct target *t, const struct features *f)
     return stream_forward_bytes(t, &tall) <= t->shared_bytes;
 }
 
+bool stream_has_row_pass(const struct features *f)
+{
+    return f->lone_rows || steps(f) < 8;
+}
+
 bool stream_leaves_sums(const struct target *t, const struct features *f)
 {
     return target_matrix(t, f) && (f->shared_rows || f->cut_rows);

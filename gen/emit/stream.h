@@ -19,6 +19,9 @@ struct stream_blocks stream_blocks(const struct target *t, const struct features
 /* Whether strips may be tall: then a processor still holds as many warps, and a block fits it. */
 bool stream_takes_tall(const struct target *t, const struct features *f);
 
+/* Whether the text has the row pass: where compiling takes long, only if the plan has rows alone. */
+bool stream_has_row_pass(const struct features *f);
+
 /* Whether items are partial there, and what one leaves of a row (templates/cuda/stream/partial.h). */
 bool stream_leaves_sums(const struct target *t, const struct features *f);
 uint64_t stream_partial_row(const struct target *t, const struct features *f);

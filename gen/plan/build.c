@@ -130,6 +130,12 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     return failed;
 }
 
+/* Whether the item is one row, or a part of it, for the row pass. */
+static bool is_lone(const struct plan_pass *t, const struct abi_item *item)
+{
+    return item->seats || (item->pieces && t->pieces[item->piece].kind == ABI_ROWS);
+}
+
 /* What kernels must be able to do: for CUDA; the rest a CPU's are. */
 static void note_features(struct plan *p, const struct plan_pass *t)
 {
@@ -137,6 +143,7 @@ static void note_features(struct plan *p, const struct plan_pass *t)
     if (t->gathers_kept > GATHERS_KEPT && t->gathers_kept > p->features.gathers_kept)
         p->features.gathers_kept = (t->gathers_kept + STEP - 1) / STEP * STEP;
     for (uint64_t k = 0; k < t->n_items && p->target->kind == TARGET_CUDA; k++) {
+        p->features.lone_rows |= is_lone(t, &t->items[k]);
         p->features.cut_rows |= t->items[k].seats > 0;
         p->features.shared_rows |= t->items[k].partial && !t->items[k].seats;
     }

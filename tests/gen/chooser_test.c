@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the chooser must find: masks whose best lowering is known, and on CUDA cut rows, residue classes
    and tall strips; these plans hold their mask as all do. */
+#include "gen/emit/stream.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "tests/gen/plain_plan.h"
@@ -166,7 +167,8 @@ static void test_cut_rows(void **state)
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *p = cuda_plan(m, 64);
     struct plan_pass *t = &p->forward;
-    assert_true(p->features.cut_rows && !p->features.shared_rows && !p->features.tall);
+    assert_true(p->features.lone_rows && p->features.cut_rows);
+    assert_true(!p->features.shared_rows && !p->features.tall);
     assert_true(t->seats >= 2);
     assert_int_equal(t->layer_work[0][2], 1);
     assert_int_equal(count_late(t), 1);
@@ -186,6 +188,33 @@ static void test_cut_rows(void **state)
     assert_int_equal(plan_check(p, m, &e), 0);
     plan_destroy(p);
     mask_destroy(m);
+}
+
+static bool long_column(uint32_t n, uint32_t i, uint32_t j)
+{
+    return long_row(n, j, i);
+}
+
+/* The row pass is asked for by a row alone, of queries or of keys, and left out without one; small heads
+   always have it. */
+static void test_row_pass(void **state)
+{
+    (void)state;
+    static const struct {
+        bool (*on)(uint32_t n, uint32_t i, uint32_t j);
+        bool lone;
+    } rows[] = {{long_row, true}, {long_column, true}, {causal, false}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct pattern *pattern = made(512, rows[k].on);
+        struct mask *m = mask_new(1, 1, &pattern, "test");
+        struct plan *p = cuda_plan(m, 128), *small = cuda_plan(m, 112);
+        assert_int_equal(p->features.lone_rows, rows[k].lone);
+        assert_int_equal(stream_has_row_pass(&p->features), rows[k].lone);
+        assert_true(stream_has_row_pass(&small->features));
+        plan_destroy(p);
+        plan_destroy(small);
+        mask_destroy(m);
+    }
 }
 
 /* At D = 64 the band goes on where the classes left it; at 256 classes have all or there are none. */
@@ -324,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_strips),
         cmocka_unit_test(test_long_band),      cmocka_unit_test(test_rows_apart),
         cmocka_unit_test(test_shared_columns), cmocka_unit_test(test_lines_alone),
+        cmocka_unit_test(test_row_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

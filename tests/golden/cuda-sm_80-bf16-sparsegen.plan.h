@@ -10,6 +10,7 @@ enum {
     KEY_BLOCKS = 2,
     SOFT_BLOCKS = 2,
     SHARED_ROWS = 0,
+    ROW_PASS = 1,
     CUT_ROWS = 0,
 };
 enum {

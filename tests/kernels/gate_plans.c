@@ -10,14 +10,14 @@
 
 /* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
    streaming family with what plans with partial items need (as are others that say so), "tall" with strips of
-   128 rows. */
+   128 rows; those that are `bare` are without rows alone. */
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
     uint32_t length;
     bool usual;
     enum abi_soft soft;
-    bool parts;
+    bool parts, bare;
 } families[] = {
     {"float", ABI_F32, 0, true},
     {"short", ABI_BF16, 64, false},
@@ -41,6 +41,10 @@ static const struct family {
     {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true},
     {"tall", ABI_F16, 0, false},
     {"tall", ABI_F16, 0, false, ABI_SOFT_NONE, true},
+    {"stream", ABI_BF16, 0, false, .bare = true},
+    {"stream", ABI_F16, 0, false, .bare = true},
+    {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true, true},
+    {"tall", ABI_F16, 0, false, .bare = true},
     {"soft float", ABI_F32, 0, true, ABI_SOFT_BIAS},
     {"soft float", ABI_F32, 0, true, ABI_SOFT_SCALE},
     {"soft stream", ABI_BF16, 0, true, ABI_SOFT_BIAS},
@@ -48,6 +52,8 @@ static const struct family {
     {"soft stream", ABI_F16, 0, false, ABI_SOFT_SCALE},
     {"soft stream", ABI_BF16, 0, false, ABI_SOFT_BIAS, true},
     {"soft stream", ABI_BF16, 0, false, ABI_SOFT_SCALE, true},
+    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_BIAS, .bare = true},
+    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_SCALE, .bare = true},
     {"tf32", ABI_TF32, 0, false},
     {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_BIAS},
     {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_SCALE},
@@ -115,9 +121,9 @@ static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
 {
     for (uint32_t k = 0; k < TIGHT; k++)
         if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
-            tight[k].soft == f->soft && tight[k].length == f->length && tight[k].dim == dim &&
-            tight[k].transform == transform && tight[k].plain != dropout &&
-            f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
+            !f->bare && tight[k].soft == f->soft && tight[k].length == f->length &&
+            tight[k].dim == dim && tight[k].transform == transform &&
+            tight[k].plain != dropout && f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
             return true;
     return false;
 }
@@ -133,7 +139,7 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
     if (gate_dim_index(dim) == DIMS)
         return false;
     if (chip == 0 && is_slow(f, dim, transform) &&
-        (f->usual || f->dtype != ABI_F16 || f->parts))
+        (f->usual || f->dtype != ABI_F16 || f->parts) && !f->bare)
         return dropout;
     if (chip == 0 && dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
         return !dropout && transform == ABI_SOFTMAX;
@@ -194,7 +200,11 @@ static void add(struct gate_plan **plan, uint32_t *count, uint32_t *room, uint32
                          .backward = true,
                          .soft = f->soft,
                          .length = f->length};
-    x.shared_rows = x.cut_rows = f->parts;
+    x.shared_rows = f->parts;
+    x.lone_rows = !f->bare;
+    x.cut_rows = f->parts && !f->bare;
+    if (f->bare && stream_has_row_pass(&x))
+        return;
     x.tall = is_tall(f);
     if (x.tall && !stream_takes_tall(target_find(chips[chip].target, NULL), &x))
         return;

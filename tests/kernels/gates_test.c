@@ -6,6 +6,7 @@
    compilation to its limit (no run without it fails by what else the machine does); `--list` prints what it
    finds, with `--times` the time by the clock too. */
 #include "gen/emit/emit.h"
+#include "gen/emit/stream.h"
 #include "tests/kernels/gate_budgets.h"
 #include "tests/kernels/gate_clock.h"
 #include "tests/kernels/gate_plans.h"
@@ -92,13 +93,18 @@ static const char *soft_word(const struct made *m)
     return words[m->features.soft];
 }
 
+static const char *rows_word(const struct made *m)
+{
+    return stream_has_row_pass(&m->features) ? "" : ", no row pass";
+}
+
 static void complain(const struct made *m, const char *entry, const char *what, uint32_t found,
                      uint32_t allowed)
 {
-    print_error("%s, %s, D %u, %s n=%u%s%s: %s: %u %s, at most %u\n", m->chip->target,
+    print_error("%s, %s, D %u, %s n=%u%s%s%s: %s: %u %s, at most %u\n", m->chip->target,
                 dtype_name(m->features.dtype), m->features.head_dim,
                 m->features.transform ? "sparsegen" : "softmax", m->features.length,
-                dropout_word(m), soft_word(m), entry, found, what, allowed);
+                dropout_word(m), soft_word(m), rows_word(m), entry, found, what, allowed);
     violations++;
 }
 
@@ -123,12 +129,12 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
     if (listing)
         print_message(
             "%-11s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
-            "%6u shared %4u threads%s%s\n",
+            "%6u shared %4u threads%s%s%s\n",
             gate_family_of(r->entry, &m->features), m->chip->target,
             dtype_name(m->features.dtype), m->features.transform ? "sparsegen" : "softmax",
             m->features.head_dim, m->features.length, r->entry, r->registers, r->spill_bytes,
             r->code_bytes, p ? p->shared_bytes : 0, p ? p->threads : 0, dropout_word(m),
-            soft_word(m));
+            soft_word(m), rows_word(m));
     if (!p || !b) {
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
@@ -152,11 +158,11 @@ static uint32_t pass_ms(const struct made *m, bool forward)
 
 static void list_times(const struct made *m)
 {
-    print_message("%-10s %-5s %-9s D %3u n %3u%s%s: forward %.0f ms, backward %.0f ms; units",
+    print_message("%-10s %-5s %-9s D %3u n %3u%s%s%s: forward %.0f ms, backward %.0f ms; units",
                   m->chip->target, dtype_name(m->features.dtype),
                   m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
-                  m->features.length, dropout_word(m), soft_word(m), 1000 * m->wall[1],
-                  1000 * m->wall[0]);
+                  m->features.length, dropout_word(m), soft_word(m), rows_word(m),
+                  1000 * m->wall[1], 1000 * m->wall[0]);
     for (uint32_t k = 0; k < m->units.count; k++)
         print_message(" %.0f", 1000 * m->units.unit[k].seconds);
     print_message("\n");

@@ -8,7 +8,7 @@ ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
     NO_UNROLL
     for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
         struct job j = job_at(&a, &a.forward, at);
-        if (j.single)
+        if (ROW_PASS && j.single)
             row_forward(&a, &j);
         else if (TRANSFORM == ABI_SPARSEGEN)
             strip_sparsegen(&a, &j);

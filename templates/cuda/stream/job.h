@@ -79,8 +79,9 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
     j.plan = plan;
     j.item = plan->items + work.item;
     job_sequence(&j, a);
-    j.single = (CUT_ROWS && j.item->seats > 0) ||
-               (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS);
+    j.single =
+        ROW_PASS && ((CUT_ROWS && j.item->seats > 0) ||
+                     (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS));
     return j;
 }
 

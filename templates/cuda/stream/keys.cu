@@ -8,7 +8,7 @@ ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
     NO_UNROLL
     for (u32 at = BLOCK; at < job_count(&a, &a.transposed); at += BLOCKS) {
         struct job j = job_at(&a, &a.transposed, at);
-        if (j.single)
+        if (ROW_PASS && j.single)
             row_key_gradients(&a, &j);
         else
             strip_key_gradients(&a, &j);

@@ -12,7 +12,8 @@ enum {
     KEY_BLOCKS = 2,
     SOFT_BLOCKS = 3,
     SHARED_ROWS = 0, /* 1: items leave parts of their rows to others */
-    CUT_ROWS = 0,    /* 1: the row pass is cut along its columns */
+    ROW_PASS = 1,    /* 1: an item of one row takes the row pass, */
+    CUT_ROWS = 0,    /* 1: which is cut along its columns */
     BACKWARD = 1,
     THREADS = 128, /* of a block: 16 rows a warp */
     SHARED_BYTES = 26240,

@@ -9,7 +9,7 @@ ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
     NO_UNROLL
     for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
         struct job j = job_at(&a, &a.forward, at);
-        if (j.single)
+        if (ROW_PASS && j.single)
             row_query_gradient(&a, &j);
         else
             strip_query_gradient(&a, &j);
