@@ -19,7 +19,8 @@ struct stream_blocks stream_blocks(const struct target *t, const struct features
 /* Whether strips may be tall: then a processor still holds as many warps, and a block fits it. */
 bool stream_takes_tall(const struct target *t, const struct features *f);
 
-/* Whether the text has the row pass: where compiling takes long, only if the plan has rows alone. */
+/* Whether the text has the row pass: where compiling takes long, which is above D = 112, only if the plan has
+   rows alone. */
 bool stream_has_row_pass(const struct features *f);
 
 /* Whether items are partial there, and what one leaves of a row (templates/cuda/stream/partial.h). */
