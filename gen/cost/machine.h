@@ -26,7 +26,7 @@ enum rate {
     RATE_PACK,         /* per element of two operands packed, once a head */
     RATE_STREAM,       /* per byte of a launch's tensors that no cache holds */
     RATE_TILE_FAR,     /* per byte of keys and values that tiles bring from behind that cache */
-    RATE_MIXED,        /* per entry more of lines in a strip that has other pieces, and ... */
+    RATE_MIXED,        /* per entry more of lines that do not go rows abreast, and ... */
     RATE_MIXED_ROW,    /* ... per row of it */
     RATE_SOFT, /* per entry more beside a soft mask, that is read and given its gradient, ... */
     RATE_SOFT_FLOP, /* ... and per FLOP, as RATE_TILE_FLOP: where dX is a pass of its own */

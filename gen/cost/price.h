@@ -20,7 +20,7 @@ enum unit {
     UNIT_ROW_RANGE, /* and ranges of their keys after the first */
     UNIT_ITEM,      /* strips */
     UNIT_ITEM_ROW,  /* and their rows */
-    UNIT_MIXED,     /* entries of lines in strips that have other pieces too, */
+    UNIT_MIXED, /* entries of lines in strips that have other pieces too, or scattered ones, */
     UNIT_MIXED_ROW, /* and their rows */
     UNIT_PACK,      /* rows of two operands packed */
     UNIT_STREAM,    /* bytes of a launch's tensors that no cache holds */

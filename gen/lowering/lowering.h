@@ -114,6 +114,10 @@ void residue_build(const struct pattern *classes, const struct abi_item *item, b
 enum { RESUME_OUTPUTS = 3, RESUME_OUTPUTS_FAR = 18 };
 double residue_resume_price(const struct price *p, bool far);
 
+/* Lines that cover too little of the rows that are taken with theirs, `abreast` at a time: CPU kernels then
+   go row by row, as beside other pieces (lines_whole_enough() of templates/cpu/lines/lines.h). */
+bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t abreast);
+
 uint32_t item_owned_rows(const struct abi_item *item);
 
 /* "1 line", "3 lines". */

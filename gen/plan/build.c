@@ -87,6 +87,14 @@ static double late_seconds(const struct plan *p, uint32_t passes)
     return p->target->kind == TARGET_CUDA ? passes * LATE_LAUNCH * p->machine->launch : 0;
 }
 
+/* As TAKEN of templates/cpu/lines/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
+static uint32_t lines_abreast(const struct target *t, const struct features *f)
+{
+    enum { TILE_ROWS = 16, WHOLE = 32 };
+    const bool tiles = t->kind == TARGET_CPU && target_matrix(t, f) && !t->dots;
+    return tiles && f->head_dim % WHOLE == 0 ? TILE_ROWS : LINE_GRAIN;
+}
+
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       bool transposed, struct error *e)
 {
@@ -109,6 +117,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
                        target_matrix(p->target, &p->features);
     pass->strip_rows = p->strip_rows;
     pass->mixed = p->features.soft != ABI_SOFT_NONE;
+    pass->abreast = lines_abreast(p->target, &p->features);
     pass->halves = b.strip->halves =
         p->target->kind == TARGET_CPU && target_matrix(p->target, &p->features);
     pass->fragments = b.strip->fragments =

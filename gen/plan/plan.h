@@ -57,6 +57,7 @@ struct plan_pass {
     uint32_t
         gathers_kept; /* groups of gathered columns that kernels keep from strip to strip */
     bool mixed;       /* lines cost what they cost beside other pieces: there is a soft mask */
+    uint32_t abreast; /* rows of lines that kernels take together */
     struct plan_summary *summary; /* [mask patterns] */
 };
 

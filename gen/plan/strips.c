@@ -11,7 +11,13 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
-/* Lines go a faster way where they are alone. */
+/* Lines go a faster way where they are alone and cover most of the rows that they are walked with. */
+static bool lines_mixed(const struct builder *b, const struct draft *d)
+{
+    return d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed ||
+                          lines_scattered(d->lines, d->n_lines, b->pass->abreast));
+}
+
 static double mixed_price(const struct builder *b, const struct draft *d)
 {
     double cells = 0;
@@ -47,7 +53,7 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
         if (set >> k & 1)
             lowerings[k]->build(b->strip, &p, d);
     lowering_tiles.build(b->strip, &p, d);
-    if (d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed))
+    if (lines_mixed(b, d))
         d->cost += mixed_price(b, d);
 }
 

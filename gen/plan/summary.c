@@ -128,6 +128,14 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     }
 }
 
+/* Lines alone, of few rows each. */
+static bool is_scattered(const struct plan_pass *t, const struct abi_item *item)
+{
+    const struct abi_piece *piece = &t->pieces[item->piece];
+    return item->pieces == 1 && piece->kind == ABI_DIAGONAL &&
+           lines_scattered(t->lines + piece->first, piece->count, t->abreast);
+}
+
 struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
 {
     struct effort e = {{0}};
@@ -143,7 +151,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
     bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or resumes */
-    mixed |= t->mixed;
+    mixed |= t->mixed || is_scattered(t, item);
     if (e.count[UNIT_LINE] > 0 && mixed) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
         e.count[UNIT_MIXED_ROW] = item->rows;

@@ -2,8 +2,10 @@
 /* What the chooser must find: masks whose best lowering is known, and on CUDA cut rows, residue classes
    and tall strips; these plans hold their mask as all do. */
 #include "gen/emit/stream.h"
+#include "gen/lowering/lowering.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
+#include "masks/load.h"
 #include "tests/gen/plain_plan.h"
 #include "tests/gen/random_mask.h"
 #include <setjmp.h>
@@ -346,6 +348,47 @@ static void test_lines_alone(void **state)
     }
 }
 
+/* Rows of a line that CPU kernels take together: entries that are alone there are priced as beside other
+   pieces, by whatever a kernel takes four or sixteen at a time. */
+static void test_scattered_lines(void **state)
+{
+    (void)state;
+    static const struct abi_line whole = {0, 1, 0, 32}, eight = {0, 1, 8, 16},
+                                 across = {0, 1, 14, 19}, one = {3, 1, 5, 6};
+    const struct abi_line mixed[] = {whole, one, one, one, one};
+    assert_false(lines_scattered(&whole, 1, 4) || lines_scattered(&whole, 1, 16));
+    assert_false(lines_scattered(&eight, 1, 4) || lines_scattered(&eight, 1, 16));
+    assert_false(lines_scattered(&across, 1, 4));
+    assert_true(lines_scattered(&across, 1, 16));
+    assert_true(lines_scattered(&one, 1, 4) && lines_scattered(&one, 1, 16));
+    assert_false(lines_scattered(mixed, 5, 4) || lines_scattered(mixed, 5, 16));
+    assert_true(lines_scattered(mixed + 1, 4, 4));
+}
+
+static double mixed_rows(const char *mask)
+{
+    struct error e = {0};
+    struct mask_request request = {.name = mask, .n = 512, MASK_REQUEST_DEFAULTS};
+    struct mask *m = mask_load(&request, NULL, &e);
+    struct features f = {.head_dim = 64, .backward = true};
+    assert_non_null(m);
+    struct plan *p =
+        plan_build(m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), &e);
+    assert_non_null(p);
+    struct effort effort = plan_effort(p, PASS_FORWARD, 0, 1, 1);
+    assert_true(effort.count[UNIT_LINE] > 0);
+    plan_destroy(p);
+    mask_destroy(m);
+    return effort.count[UNIT_MIXED_ROW];
+}
+
+static void test_scattered_plan(void **state)
+{
+    (void)state;
+    assert_true(mixed_rows("random(0.004)") >= 32);
+    assert_true(mixed_rows("distance(1,2,4,7,12)") == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,7 +396,8 @@ int main(void)
         cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_strips),
         cmocka_unit_test(test_long_band),      cmocka_unit_test(test_rows_apart),
         cmocka_unit_test(test_shared_columns), cmocka_unit_test(test_lines_alone),
-        cmocka_unit_test(test_row_pass),
+        cmocka_unit_test(test_row_pass),       cmocka_unit_test(test_scattered_lines),
+        cmocka_unit_test(test_scattered_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

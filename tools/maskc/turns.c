@@ -5,6 +5,7 @@
 
 enum { MIN_TURNS = 5, MAX_LAUNCHES = 1000 };
 static const double seconds_per_turn = 0.002;
+static const double seconds_settled = 0.05; /* of a launch whose beginning does not count */
 
 double turns_now(void)
 {
@@ -19,10 +20,22 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One turn: `launches` of them, the mean of which is *ret. */
-static int time_turn(struct contender *c, bool backward, uint32_t launches, double *ret,
+/* A launch of some microseconds is timed many at a time, as a training step would run it. */
+uint32_t turns_launches(double seconds)
+{
+    double launches = seconds_per_turn / seconds;
+    return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
+}
+
+/* One turn of launches that take about `seconds` each; *ret is their mean. One before it is not timed: what
+   another contender left, its data in the caches and the clock of its instructions, would count for much in
+   a short launch and for little in a long one. */
+static int time_turn(struct contender *c, bool backward, double seconds, double *ret,
                      struct error *e)
 {
+    const uint32_t launches = turns_launches(seconds);
+    if (seconds < seconds_settled && trial_run(c->trial, backward, e))
+        return -1;
     double start = turns_now();
     for (uint32_t k = 0; k < launches; k++)
         if (trial_run(c->trial, backward, e))
@@ -31,27 +44,17 @@ static int time_turn(struct contender *c, bool backward, uint32_t launches, doub
     return 0;
 }
 
-/* A launch of some microseconds is timed many at a time, as a training step would run it. */
-uint32_t turns_launches(double seconds)
-{
-    double launches = seconds_per_turn / seconds;
-    return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
-}
-
 uint32_t turns_measure(struct contender *all, uint32_t n, bool backward, double seconds,
                        struct error *e)
 {
-    double warm, start = turns_now();
-    uint32_t count = 0, launches[TURNS_CONTENDERS];
-    for (uint32_t k = 0; k < 2 * n;
-         k++) { /* the first brings code and tables into the caches */
-        if (time_turn(&all[k % n], backward, 1, &warm, e))
+    double launch[TURNS_CONTENDERS] = {0}, start = turns_now();
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < n; k++) /* the first also brings code and tables into the caches */
+        if (time_turn(&all[k], backward, seconds_per_turn, &launch[k], e))
             return 0;
-        launches[k % n] = turns_launches(warm);
-    }
     while (count < MIN_TURNS || (count < TURNS_MOST && turns_now() - start < seconds)) {
         for (uint32_t k = 0; k < n; k++)
-            if (time_turn(&all[k], backward, launches[k], &all[k].seconds[count], e))
+            if (time_turn(&all[k], backward, launch[k], &all[k].seconds[count], e))
                 return 0;
         count++;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches by turns (A B A B), so that whatever slows the machine slows all contenders; a turn is as
-   many launches as last two milliseconds. */
+   many launches as last two milliseconds, after one that is not timed. */
 #pragma once
 #include "tools/check/check.h"
 

@@ -48,16 +48,24 @@ INLINE int plain_softmax(const struct sequence *s)
     return IS_SOFTMAX && !SOFT && !(DROPOUT && s->a->keep_below);
 }
 
-/* Whether lines cover most of the rows that are taken with theirs: four at a time cost as much as one, which
-   scattered entries do not pay for. */
+/* Rows that are taken with one of them: tiles make dot products of 16 rows, for one as for all, vectors of
+   four; and of so many one must be a line's for that to pay. */
+enum {
+    BY_TILES = MATRIX && !DOTS && WALKS_SPLIT,
+    TAKEN = BY_TILES ? ABREAST : FOUR,
+    ONE_IN = BY_TILES ? 3 : 2,
+};
+
+/* Whether lines cover enough of the rows that are taken with theirs, which scattered entries do not;
+   lines_scattered() of gen/lowering/diagonal.c says the same. */
 static int lines_whole_enough(const struct abi_line *line, u32 lines)
 {
-    u32 rows = 0, fours = 0;
+    u32 rows = 0, taken = 0;
     for (u32 k = 0; k < lines; k++, line++) {
         rows += line->row_end - line->row_begin;
-        fours += (line->row_end + FOUR - 1) / FOUR - line->row_begin / FOUR;
+        taken += (line->row_end + TAKEN - 1) / TAKEN - line->row_begin / TAKEN;
     }
-    return 2 * rows >= FOUR * fours;
+    return ONE_IN * rows >= TAKEN * taken;
 }
 
 /* Lines alone, in one block. */

@@ -20,7 +20,7 @@ struct line_window {
     i64 stride;
 };
 
-/* With zeros for columns that are not there. */
+/* With zeros for columns that the line does not have. */
 INLINE void window_copy(const struct operand *o, const struct line_at *x, window_rows to)
 {
     const float *from = o->rows + x->column * o->stride;
@@ -32,11 +32,14 @@ INLINE void window_copy(const struct operand *o, const struct line_at *x, window
     }
 }
 
-INLINE struct line_window line_window(const struct operand *o, const struct line_at *x,
-                                      window_rows copy)
+/* Rows of 16 that a line does not cover are taken where there are such columns: each goes into an entry of
+   the diagonal of its own, which nobody looks at. */
+INLINE struct line_window line_window(const struct sequence *s, const struct operand *o,
+                                      const struct line_at *x, window_rows copy)
 {
     const float *from = o->rows + x->column * o->stride;
-    if (x->rows == ALL_ABREAST)
+    const u32 last = x->step ? ABREAST : 1;
+    if (x->column >= 0 && x->column + last <= s->length)
         return (struct line_window){(const u16 *)(const void *)from,
                                     x->step ? 4 * o->stride : 0};
     window_copy(o, x, copy);
@@ -83,12 +86,13 @@ typedef float line_blocks[AT_ONCE][LANES * MATRIX_COLS];
 
 /* Four lines' products with the rows; the first line's instead of those that are not there. */
 INLINE void lines_products(line_blocks to, float rows[DEPTH / 2][MATRIX_COLS],
-                           const struct operand *o, const struct line_at *line, u32 some)
+                           const struct sequence *s, const struct operand *o,
+                           const struct line_at *line, u32 some)
 {
     window_rows copy[AT_ONCE];
     struct line_window window[AT_ONCE];
     for (u32 x = 0; x < AT_ONCE; x++)
-        window[x] = line_window(o, &line[x < some ? x : 0], copy[x]);
+        window[x] = line_window(s, o, &line[x < some ? x : 0], copy[x]);
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
@@ -133,7 +137,7 @@ static void lines_dots_matrix(line_numbers to, const struct sequence *s,
     for (u32 k = 0; k < lines->count + AT_ONCE; k += AT_ONCE) {
         const u32 before = k - AT_ONCE, left = lines->count - before;
         if (k < lines->count)
-            lines_products(block[k / AT_ONCE % 2], rows, o, line + k, lines->count - k);
+            lines_products(block[k / AT_ONCE % 2], rows, s, o, line + k, lines->count - k);
         if (k)
             lines_diagonals(to + before, block[before / AT_ONCE % 2], line + before,
                             left < AT_ONCE ? left : AT_ONCE, factor, missing);
