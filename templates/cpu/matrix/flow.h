@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax of a block that is all panels and gathered columns, on a matrix unit: each group goes from
-   the unit's stores to rounded weights while it lies in L1, the next one's products under way.
+   the unit's stores to rounded weights while it lies in L1, two groups at a time.
    A row's scores are taken relative to its largest in the first group that it sees, not to its largest
    so far: nothing shrinks later, and floats bear weights above 1. Where a sum of them leaves
    what is safe, matrix/softmax.h takes the block again. A tile product keeps a port busy that half of the
-   vector instructions want, so the two overlap little; what counts is how few of these there are and
-   how seldom they wait. */
+   vector instructions want, so the two together take as long as one after the other, or longer where an
+   instruction that others wait for is behind a product: products of two groups come first, then their weights. */
 #ifndef MASKC_CPU_MATRIX_FLOW_H
 #define MASKC_CPU_MATRIX_FLOW_H
+
+enum { TOGETHER = 2 }; /* groups */
 
 /* Largest l: values up to 2^97 do not overflow when weighed. */
 #define FLOW_MOST 0x1p30f
@@ -56,30 +58,22 @@ static u32 flow_bases(const struct strip *t, const float *score, const u32 *word
 
 /* ---- products ---- */
 
-/* A group under way: its panels and where its scores go. */
-struct flow_ahead {
-    const struct group *g; /* null: there is none */
-    const float *panels;
-    float *to;
+/* A group and where its scores are. */
+struct scored {
+    const struct group *g;
+    const float *score;
 };
 
-static struct flow_ahead flow_begin(const struct strip *t, const struct block *b, u32 k,
-                                    float *score)
+/* Of the rows with the group's columns, in halves of 16, as far as there are some. */
+static struct scored flow_products(const struct strip *t, const struct group *g, float *score)
 {
-    const struct group *g = k < b->groups ? &b->group[k] : 0;
-    struct flow_ahead ret = {.g = g, .to = score + k % 2 * TILE};
-    if (g && g->kind == GROUP_COLUMNS)
-        ret.panels = gathered_panels(t, g, 0);
-    else if (g)
-        ret.panels = t->operand[0].panels + (u64)g->first * (DEPTH / 2);
-    return ret;
-}
-
-/* Its first or second 16 columns. */
-INLINE void flow_half(const struct strip *t, const struct flow_ahead *x, u32 half)
-{
-    if (x->g && x->g->width > half * MATRIX_COLS)
-        flow_panel(strip_rows(t, 0), x->panels, half, x->g->width, x->g->live, x->to);
+    const float *panels = g->kind == GROUP_COLUMNS
+                              ? gathered_panels(t, g, 0)
+                              : t->operand[0].panels + (u64)g->first * (DEPTH / 2);
+    for (u32 half = 0; half < TILE / MATRIX_COLS; half++)
+        if (g->width > half * MATRIX_COLS)
+            flow_panel(strip_rows(t, 0), panels, half, g->width, g->live, score);
+    return (struct scored){g, score};
 }
 
 /* ---- weights ---- */
@@ -133,21 +127,20 @@ static int softmax_flow(const struct strip *t, struct block *b)
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);
     flow_rows(strip_rows(t, 0));
-    struct flow_ahead now, next = flow_begin(t, b, 0, b->score[0]);
-    flow_half(t, &next, 0);
-    flow_half(t, &next, 1);
-    for (u32 k = 0; k < b->groups; k++) {
-        now = next;
-        const u32 *word = group_words(t, now.g, room);
-        next = flow_begin(t, b, k + 1, b->score[0]);
-        flow_half(t, &next, 0);
-        if (unseen)
-            unseen = flow_bases(t, now.to, word, now.g->live, base);
-        if (now.g->live & 1)
-            flow_weigh(t, b, now.to, word, now.g->at, 0, base, expect, sum);
-        flow_half(t, &next, 1);
-        if (now.g->live & 2)
-            flow_weigh(t, b, now.to, word, now.g->at, 1, base, expect, sum);
+    for (u32 first = 0; first < b->groups; first += TOGETHER) {
+        const u32 left = b->groups - first, count = left < TOGETHER ? left : TOGETHER;
+        struct scored now[TOGETHER];
+        for (u32 k = 0; k < count; k++)
+            now[k] = flow_products(t, &b->group[first + k], b->score[0] + k * TILE);
+        for (u32 k = 0; k < count; k++) {
+            const struct group *g = now[k].g;
+            const u32 *word = group_words(t, g, room);
+            if (unseen)
+                unseen = flow_bases(t, now[k].score, word, g->live, base);
+            for (u32 half = 0; half < BLOCKS; half++)
+                if (g->live >> half & 1)
+                    flow_weigh(t, b, now[k].score, word, g->at, half, base, expect, sum);
+        }
     }
     return flow_close(t, sum);
 }
