@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { MIN_RUNS = 1, MAX_RUNS = 50 };
-static const double seconds_per_pass = 0.005;
+static const double seconds_per_pass = 0.005, seconds_per_turn = 0.002;
 
 /* ---- buffers ---- */
 
@@ -159,7 +159,7 @@ static int find_launches(const struct lab *l, const struct maskc_kernel *k,
     for (int turn = 0; l->owner && turn < 2; turn++) {
         if (time_turn(l, k, m, 1, &warm, e))
             return -1;
-        *ret = turns_launches(warm);
+        *ret = turns_launches(warm, seconds_per_turn);
     }
     return 0;
 }

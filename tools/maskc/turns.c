@@ -4,7 +4,7 @@
 #include <time.h>
 
 enum { MIN_TURNS = 5, MAX_LAUNCHES = 1000 };
-static const double seconds_per_turn = 0.002;
+static const double seconds_per_turn = 0.01;
 static const double seconds_settled = 0.05; /* of a launch whose beginning does not count */
 
 double turns_now(void)
@@ -20,10 +20,9 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* A launch of some microseconds is timed many at a time, as a training step would run it. */
-uint32_t turns_launches(double seconds)
+uint32_t turns_launches(double seconds, double turn)
 {
-    double launches = seconds_per_turn / seconds;
+    double launches = turn / seconds;
     return launches < 1 ? 1 : launches > MAX_LAUNCHES ? MAX_LAUNCHES : (uint32_t)launches;
 }
 
@@ -33,7 +32,7 @@ uint32_t turns_launches(double seconds)
 static int time_turn(struct contender *c, bool backward, double seconds, double *ret,
                      struct error *e)
 {
-    const uint32_t launches = turns_launches(seconds);
+    const uint32_t launches = turns_launches(seconds, seconds_per_turn);
     if (seconds < seconds_settled && trial_run(c->trial, backward, e))
         return -1;
     double start = turns_now();
