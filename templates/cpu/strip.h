@@ -276,6 +276,8 @@ static struct gathered *gathered_held(const struct strip *t, const u32 *column, 
         u32 k = 0;
         if (x->width != width || x->b != t->s.b || x->h != t->s.h)
             continue;
+        while (k + LANES <= width && words_equal(x->column + k, column + k))
+            k += LANES;
         while (k < width && x->column[k] == column[k])
             k++;
         if (k == width)

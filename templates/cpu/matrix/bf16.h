@@ -65,6 +65,17 @@ INLINE u32 lanes_larger(vec a, vec b)
     return bits;
 }
 
+/* Whether all lanes of these words are equal. */
+INLINE int words_equal(const u32 *a, const u32 *b)
+{
+    u32 bits;
+    __asm__("vpcmpneqd %1, %2, %%k1; kmovw %%k1, %0"
+            : "=r"(bits)
+            : "v"(*(const uvec_at *)a), "v"(*(const uvec_at *)b)
+            : "k1");
+    return !bits;
+}
+
 INLINE vec half_load(const u16 *from)
 {
     return (vec)(__builtin_convertvector(*(const half_at *)from, uvec) << 16);
