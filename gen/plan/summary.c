@@ -131,9 +131,10 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
 /* Lines alone, of few rows each. */
 static bool is_scattered(const struct plan_pass *t, const struct abi_item *item)
 {
+    if (item->pieces != 1 || t->pieces[item->piece].kind != ABI_DIAGONAL)
+        return false;
     const struct abi_piece *piece = &t->pieces[item->piece];
-    return item->pieces == 1 && piece->kind == ABI_DIAGONAL &&
-           lines_scattered(t->lines + piece->first, piece->count, t->abreast);
+    return lines_scattered(t->lines + piece->first, piece->count, t->abreast);
 }
 
 struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
