@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -297,10 +298,58 @@ static int teardown(void **state)
     return rmdir(cache);
 }
 
+/* ---- launch ---- */
+
+enum { SHORE_BYTES = 128 * 64 * 2 }; /* whole pages */
+
+/* Memory with none before it or behind it; all ones, as bf16 or f32. */
+static void *shore(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *map =
+        mmap(NULL, SHORE_BYTES + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED && SHORE_BYTES % page == 0);
+    assert_int_equal(mprotect(map + page, SHORE_BYTES, PROT_READ | PROT_WRITE), 0);
+    memset(map + page, 0x3f, SHORE_BYTES);
+    return map + page;
+}
+
+/* Lines that leave the mask at either end: kernels take 16 rows of them at a time. */
+static void lines_end_where_tensors_do(void **state)
+{
+    (void)state;
+    const struct maskc_options o = {.length = 128, .dtype = MASKC_BF16};
+    struct maskc_bytes bytes = compile("distance(1,3)", o);
+    struct maskc_kernel *kernel;
+    struct maskc_launch l = {.threads = 1};
+    struct maskc_tensor *const all[] = {&l.query,    &l.key,        &l.value,    &l.out,
+                                        &l.grad_out, &l.grad_query, &l.grad_key, &l.grad_value};
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        all[k]->data = shore();
+    l.lse = memory_new(128, sizeof *l.lse);
+    for (int pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
+        struct maskc_error error;
+        l.pass = (enum maskc_pass)pass;
+        l.workspace_bytes = maskc_workspace_bytes(kernel, &l);
+        l.workspace = memory_aligned(l.workspace_bytes, 1);
+        if (maskc_run(kernel, &l, &error))
+            fail_msg("%s", error.text);
+        free(l.workspace);
+    }
+    assert_memory_equal(l.out.data, l.value.data, SHORE_BYTES); /* a mean of equal numbers */
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        munmap(all[k]->data, SHORE_BYTES);
+    free(l.lse);
+    maskc_kernel_destroy(kernel);
+    maskc_bytes_free(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zeroed_options_are_defaults),
+        cmocka_unit_test(lines_end_where_tensors_do),
         cmocka_unit_test(options_reach_the_kernel),
         cmocka_unit_test(a_dense_array_is_a_mask),
         cmocka_unit_test(kernel_files_are_deterministic),
