@@ -11,7 +11,7 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
-/* Lines go a faster way where they are alone and cover most of the rows that they are walked with. */
+/* Lines go a faster way where they are alone and cover enough of the rows that are taken with theirs. */
 static bool lines_mixed(const struct builder *b, const struct draft *d)
 {
     return d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed ||

@@ -5,6 +5,7 @@
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/kernel.h"
+#include "tests/runtime/launches.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,49 @@ static void target_lists_are_resolved(void **state)
                 machine_rank("x86-64-amx") > machine_rank("x86-64-bf16"));
 }
 
+/* ---- launch ---- */
+
+enum { SHORE_BYTES = 128 * 64 * 2 }; /* whole pages */
+
+/* Memory with none before it or behind it, of equal numbers. */
+static void *shore(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *map =
+        mmap(NULL, SHORE_BYTES + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED && SHORE_BYTES % page == 0);
+    assert_int_equal(mprotect(map + page, SHORE_BYTES, PROT_READ | PROT_WRITE), 0);
+    memset(map + page, 0x3f, SHORE_BYTES);
+    return map + page;
+}
+
+static void shore_free(void *x)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    munmap((char *)x - page, SHORE_BYTES + 2 * page);
+}
+
+/* Lines that leave the mask at either end: kernels take 16 rows of them at a time. */
+static void lines_end_where_tensors_do(void **state)
+{
+    (void)state;
+    const struct maskc_options o = {.length = 128, .dtype = MASKC_BF16};
+    struct maskc_bytes bytes = compile("distance(1,3)", o);
+    struct maskc_kernel *kernel;
+    struct maskc_tensor t[TENSORS] = {{0}};
+    float lse[128];
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
+    for (size_t k = 0; k < TENSORS; k++)
+        t[k].data = shore();
+    memset(t[T_O].data, 0xff, SHORE_BYTES);
+    launch_both(kernel, launch_over(t, lse));
+    assert_memory_equal(t[T_O].data, t[T_V].data, SHORE_BYTES); /* a mean of equal numbers */
+    for (size_t k = 0; k < TENSORS; k++)
+        shore_free(t[k].data);
+    maskc_kernel_destroy(kernel);
+    maskc_bytes_free(&bytes);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -298,58 +342,10 @@ static int teardown(void **state)
     return rmdir(cache);
 }
 
-/* ---- launch ---- */
-
-enum { SHORE_BYTES = 128 * 64 * 2 }; /* whole pages */
-
-/* Memory with none before it or behind it; all ones, as bf16 or f32. */
-static void *shore(void)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *map =
-        mmap(NULL, SHORE_BYTES + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_true(map != MAP_FAILED && SHORE_BYTES % page == 0);
-    assert_int_equal(mprotect(map + page, SHORE_BYTES, PROT_READ | PROT_WRITE), 0);
-    memset(map + page, 0x3f, SHORE_BYTES);
-    return map + page;
-}
-
-/* Lines that leave the mask at either end: kernels take 16 rows of them at a time. */
-static void lines_end_where_tensors_do(void **state)
-{
-    (void)state;
-    const struct maskc_options o = {.length = 128, .dtype = MASKC_BF16};
-    struct maskc_bytes bytes = compile("distance(1,3)", o);
-    struct maskc_kernel *kernel;
-    struct maskc_launch l = {.threads = 1};
-    struct maskc_tensor *const all[] = {&l.query,    &l.key,        &l.value,    &l.out,
-                                        &l.grad_out, &l.grad_query, &l.grad_key, &l.grad_value};
-    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        all[k]->data = shore();
-    l.lse = memory_new(128, sizeof *l.lse);
-    for (int pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
-        struct maskc_error error;
-        l.pass = (enum maskc_pass)pass;
-        l.workspace_bytes = maskc_workspace_bytes(kernel, &l);
-        l.workspace = memory_aligned(l.workspace_bytes, 1);
-        if (maskc_run(kernel, &l, &error))
-            fail_msg("%s", error.text);
-        free(l.workspace);
-    }
-    assert_memory_equal(l.out.data, l.value.data, SHORE_BYTES); /* a mean of equal numbers */
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        munmap(all[k]->data, SHORE_BYTES);
-    free(l.lse);
-    maskc_kernel_destroy(kernel);
-    maskc_bytes_free(&bytes);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(zeroed_options_are_defaults),
-        cmocka_unit_test(lines_end_where_tensors_do),
         cmocka_unit_test(options_reach_the_kernel),
         cmocka_unit_test(a_dense_array_is_a_mask),
         cmocka_unit_test(kernel_files_are_deterministic),
@@ -358,6 +354,7 @@ int main(void)
         cmocka_unit_test(code_that_cannot_be_loaded_is_an_error),
         cmocka_unit_test(files_are_saved_whole),
         cmocka_unit_test(target_lists_are_resolved),
+        cmocka_unit_test(lines_end_where_tensors_do),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
