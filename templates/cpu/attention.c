@@ -97,6 +97,19 @@ INLINE int item_beyond(const struct sequence *s, const struct abi_item *item)
     return item->row0 >= s->rows;
 }
 
+/* How many of the indices k .. end - 1 are neighbouring items of one sequence. */
+static u32 neighbours_at(const struct abi_args *a, const struct abi_plan *p, u64 k, u64 end)
+{
+    const struct abi_work *w = p->work + k;
+    u32 ret = 1;
+    if (a->slice_batch > 1)
+        return 1;
+    while (ret < RUN_ITEMS && k + ret < end && w[ret].head == w->head &&
+           w[ret].item == w->item + ret)
+        ret++;
+    return ret;
+}
+
 ENTRY(attention_pack)
 {
     (void)scratch;
@@ -110,12 +123,12 @@ ENTRY(attention_pack)
 ENTRY(attention_forward)
 {
     phase_begin(scratch);
-    for (u64 k = begin; k < end; k++) {
+    for (u64 k = begin; k < end;) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
         const struct abi_item *item = &a->forward.items[w.item];
-        if (!item_beyond(&s, item))
-            forward_item(&s, item, scratch);
+        const u32 some = neighbours_at(a, &a->forward, k, end);
+        k += item_beyond(&s, item) ? 1 : forward_items(&s, item, some, scratch);
     }
     matrix_end();
 }
@@ -177,12 +190,12 @@ ENTRY(attention_diagonals)
 ENTRY(attention_dq)
 {
     phase_begin(scratch);
-    for (u64 k = begin; k < end; k++) {
+    for (u64 k = begin; k < end;) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->forward, k, &s);
         const struct abi_item *item = &a->forward.items[w.item];
-        if (!item_beyond(&s, item))
-            dq_item(&s, item, scratch);
+        const u32 some = neighbours_at(a, &a->forward, k, end);
+        k += item_beyond(&s, item) ? 1 : backward_items(&s, &a->forward, item, some, scratch);
     }
     matrix_end();
 }
@@ -191,12 +204,13 @@ ENTRY(attention_dq)
 ENTRY(attention_dkv)
 {
     phase_begin(scratch);
-    for (u64 k = begin; k < end; k++) {
+    for (u64 k = begin; k < end;) {
         struct sequence s;
         struct abi_work w = work_at(a, &a->transposed, k, &s);
         const struct abi_item *item = &a->transposed.items[w.item];
-        if (!item_beyond(&s, item))
-            dkv_item(&s, item, scratch);
+        const u32 some = neighbours_at(a, &a->transposed, k, end);
+        k +=
+            item_beyond(&s, item) ? 1 : backward_items(&s, &a->transposed, item, some, scratch);
     }
     matrix_end();
 }

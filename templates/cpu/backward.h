@@ -149,12 +149,8 @@ static int backward_alone(const struct sequence *s, const struct abi_plan *p,
         wide_backward(s, p, item, scratch);
         return 1;
     }
-    if (lines_alone(p, item)) {
-        lines_backward(s, p, item, scratch);
-        return 1;
-    }
     if (row_alone(p, item)) {
-        row_backward(s, p, item);
+        row_backward(s, p, item, scratch);
         return 1;
     }
     return 0;
@@ -210,6 +206,20 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
         return;
     backward_write(&t, &s->a->d_k, s->a->scale, 0);
     backward_write(&t, &s->a->d_v, dropping(&t) ? s->a->keep_scale : 1, 1);
+}
+
+/* An item of a plan, or as many of its neighbours as go together; how many. */
+static u32 backward_items(const struct sequence *s, const struct abi_plan *p,
+                          const struct abi_item *item, u32 neighbours, u8 *scratch)
+{
+    const u32 lines = lines_together(s, p, item, neighbours);
+    if (lines)
+        lines_backward(s, p, item, lines);
+    else if (p == &s->a->transposed)
+        dkv_item(s, item, scratch);
+    else
+        dq_item(s, item, scratch);
+    return lines ? lines : 1;
 }
 
 #endif

@@ -30,15 +30,9 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         wide_forward(s, item, scratch);
         return;
     }
-    if (plain_softmax(s)) {
-        if (lines_alone(p, item)) {
-            lines_forward(s, item, scratch);
-            return;
-        }
-        if (row_alone(p, item)) {
-            row_forward(s, item);
-            return;
-        }
+    if (plain_softmax(s) && row_alone(p, item)) {
+        row_forward(s, item, scratch);
+        return;
     }
     strip_open(&t, s, &s->a->forward, item, 0, &x, scratch);
     if (t.live) {
@@ -57,6 +51,18 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         partial_leave(&t, 1, t.m->largest, t.m->total);
     else
         forward_write(&t);
+}
+
+/* An item, or as many of its neighbours as go together; how many. */
+static u32 forward_items(const struct sequence *s, const struct abi_item *item, u32 neighbours,
+                         u8 *scratch)
+{
+    const u32 lines = lines_together(s, &s->a->forward, item, neighbours);
+    if (lines)
+        lines_forward(s, item, lines);
+    else
+        forward_item(s, item, scratch);
+    return lines ? lines : 1;
 }
 
 #endif

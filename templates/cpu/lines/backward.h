@@ -7,11 +7,11 @@
 
 /* Takes the numbers of the lines' columns, one for each position of the sequence, from those of the lines.
    Minus infinity, which stands for a row without entries, counts as 0: there is no entry to harm. */
-INLINE void lines_subtract(line_numbers x, const struct lines_here *lines, const float *from,
-                           float factor)
+INLINE void lines_subtract(float (*x)[ABREAST], const struct line_at *line, u32 lines,
+                           const float *from, float factor)
 {
-    for (u32 k = 0; k < lines->count; k++) {
-        const struct line_at *at = &lines->at[k];
+    for (u32 k = 0; k < lines; k++) {
+        const struct line_at *at = &line[k];
         float some[ABREAST] = {0};
         const float *number = from + at->column;
         if (at->rows != ALL_ABREAST || !at->step) {
@@ -29,14 +29,14 @@ INLINE void lines_subtract(line_numbers x, const struct lines_here *lines, const
 }
 
 /* Scores less the rows' offsets (base 2) to P, slopes to dS; the rows' deltas. */
-INLINE void lines_slopes(line_numbers score, line_numbers slope, u32 lines, const float *offset,
-                         float *delta)
+INLINE void lines_slopes(float (*score)[ABREAST], float (*slope)[ABREAST], u32 lines,
+                         const float *offset, float *delta)
 {
     for (u32 r = 0; r < ABREAST; r += LANES) {
         const vec base = load(offset + r);
         vec sum = {0}, weights = {0};
         for (u32 k = 0; k < lines; k++) {
-            vec p = exp2_vec(load(score[k] + r) - base);
+            vec p = exp2_weight(load(score[k] + r) - base);
             store(score[k] + r, p);
             sum += p * load(slope[k] + r);
             weights += p;
@@ -49,78 +49,84 @@ INLINE void lines_slopes(line_numbers score, line_numbers slope, u32 lines, cons
     }
 }
 
-static void lines_dq(const struct lines_item *w, u32 first, u32 live)
+static void lines_put_dq(struct lines_run *w, const struct abreast *x, line_numbers score,
+                         line_numbers slope)
 {
     const struct sequence *s = w->s;
-    const struct abi_args *a = s->a;
-    const u32 i = w->item->row0 + first;
     float offset[ABREAST] = {0}, delta[ABREAST], factor[ABREAST];
-    struct lines_here lines;
-    line_numbers score, slope;
-    lines_at(w, first, live, &lines);
-    for (u32 r = 0; r < ABREAST; r++)
-        if (live >> r & 1)
-            offset[r] = score_offset(*lse_at(s, i + r));
-    lines_dots(score, s, &a->q, i, live, &w->operand[0], &lines, a->scale * LOG2_E,
-               -INFINITY_F);
-    lines_dots(slope, s, &a->d_o, i, live, &w->operand[1], &lines, 1, 0);
-    lines_slopes(score, slope, lines.count, offset, delta);
     for (u32 r = 0; r < ABREAST; r++) {
-        if (live >> r & 1)
-            *state_at(s, i + r) = delta[r];
-        factor[r] = a->scale;
+        if (x->live >> r & 1)
+            offset[r] = score_offset(*lse_at(s, x->i + r));
+        factor[r] = s->a->scale;
     }
-    lines_sums(s, &a->d_q, i, live, factor, slope, &w->operand[0], &lines);
+    lines_slopes(score + x->first, slope + x->first, x->count, offset, delta);
+    for (u32 r = 0; r < ABREAST; r++)
+        if (x->live >> r & 1)
+            *state_at(s, x->i + r) = delta[r];
+    lines_sums(w, x, &s->a->d_q, factor, slope, &w->operand[0]);
 }
 
-static void lines_dkv(const struct lines_item *w, u32 first, u32 live)
+static void lines_dq(struct lines_run *w)
+{
+    const struct abi_args *a = w->s->a;
+    line_numbers score, slope;
+    lines_expect(w, &a->q);
+    lines_expect(w, &a->d_o);
+    lines_dots(score, w, &a->q, &w->operand[0], a->scale * LOG2_E, -INFINITY_F);
+    lines_dots(slope, w, &a->d_o, &w->operand[1], 1, 0);
+    for (u32 b = 0; b < w->blocks; b++)
+        lines_put_dq(w, &w->rows[b], score, slope);
+}
+
+static void lines_put_dkv(struct lines_run *w, const struct abreast *x, line_numbers score,
+                          line_numbers slope)
 {
     const struct sequence *s = w->s;
-    const struct abi_args *a = s->a;
-    const u32 i = w->item->row0 + first;
-    struct lines_here lines;
-    line_numbers score, slope;
+    const struct line_at *line = w->line + x->first;
+    float(*p)[ABREAST] = score + x->first, (*ds)[ABREAST] = slope + x->first;
     float scale[ABREAST], one[ABREAST];
-    lines_at(w, first, live, &lines);
-    lines_dots(score, s, &a->k, i, live, &w->operand[0], &lines, a->scale * LOG2_E,
-               -INFINITY_F);
-    lines_dots(slope, s, &a->v, i, live, &w->operand[1], &lines, 1, 0);
-    lines_subtract(score, &lines, lse_at(s, 0), LOG2_E);
-    lines_subtract(slope, &lines, state_at(s, 0), 1);
-    for (u32 k = 0; k < lines.count; k++)
+    lines_subtract(p, line, x->count, lse_at(s, 0), LOG2_E);
+    lines_subtract(ds, line, x->count, state_at(s, 0), 1);
+    for (u32 k = 0; k < x->count; k++)
         for (u32 r = 0; r < ABREAST; r += LANES) {
-            vec p = exp2_vec(load(score[k] + r));
-            store(score[k] + r, p);
-            store(slope[k] + r, p * load(slope[k] + r));
+            vec y = exp2_weight(load(p[k] + r));
+            store(p[k] + r, y);
+            store(ds[k] + r, y * load(ds[k] + r));
         }
     for (u32 r = 0; r < ABREAST; r++) {
-        scale[r] = a->scale;
+        scale[r] = s->a->scale;
         one[r] = 1;
     }
-    lines_sums(s, &a->d_k, i, live, scale, slope, &w->operand[0], &lines);
-    lines_sums(s, &a->d_v, i, live, one, score, &w->operand[1], &lines);
+    lines_sums(w, x, &s->a->d_k, scale, slope, &w->operand[0]);
+    lines_sums(w, x, &s->a->d_v, one, score, &w->operand[1]);
+}
+
+static void lines_dkv(struct lines_run *w)
+{
+    const struct abi_args *a = w->s->a;
+    line_numbers score, slope;
+    lines_expect(w, &a->k);
+    lines_expect(w, &a->v);
+    lines_dots(score, w, &a->k, &w->operand[0], a->scale * LOG2_E, -INFINITY_F);
+    lines_dots(slope, w, &a->v, &w->operand[1], 1, 0);
+    for (u32 b = 0; b < w->blocks; b++)
+        lines_put_dkv(w, &w->rows[b], score, slope);
 }
 
 static void lines_backward(const struct sequence *s, const struct abi_plan *p,
-                           const struct abi_item *item, u8 *scratch)
+                           const struct abi_item *item, u32 items)
 {
-    struct lines_item w = lines_open(s, p, item, scratch);
     const int transposed = p == &s->a->transposed;
-    lines_expect(&w, transposed ? &s->a->k : &s->a->q);
-    lines_expect(&w, transposed ? &s->a->v : &s->a->d_o);
-    for (u32 r = 0; r < item->rows; r += ABREAST)
-        if (w.live >> r & ALL_ABREAST) {
-            expect_rows(&w.expected, ABREAST);
-            (transposed ? lines_dkv : lines_dq)(&w, r, w.live >> r & ALL_ABREAST);
-        }
+    struct lines_run w;
+    lines_open(&w, s, p, item, items);
+    (transposed ? lines_dkv : lines_dq)(&w);
     expect_rows(&w.expected, w.expected.rows);
-    for (u32 r = 0; r < item->rows; r++) {
-        u32 i = item->row0 + r;
-        if (!row_owned(item, r) || i >= s->rows || w.live >> r & 1)
+    for (u32 r = lines_end(&w); r < items * STRIP_ROWS; r++) {
+        if (!lines_beyond(&w, r))
             continue;
-        row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, i);
+        row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, item->row0 + r);
         if (transposed)
-            row_clear(s, &s->a->d_v, i);
+            row_clear(s, &s->a->d_v, item->row0 + r);
     }
 }
 

@@ -6,7 +6,7 @@
 #define MASKC_CPU_LINES_FORWARD_H
 
 /* Scores of rows to their weights 2^(s - m); m and l of each. */
-INLINE void lines_weigh(line_numbers score, u32 lines, float *m, float *l)
+INLINE void lines_weigh(float (*score)[ABREAST], u32 lines, float *m, float *l)
 {
     for (u32 r = 0; r < ABREAST; r += LANES) {
         vec largest = splat(-INFINITY_F), sum = {0};
@@ -14,7 +14,7 @@ INLINE void lines_weigh(line_numbers score, u32 lines, float *m, float *l)
             largest = larger(load(score[k] + r), largest);
         vec base = pick_or_zero((ivec)(largest != splat(-INFINITY_F)), largest);
         for (u32 k = 0; k < lines; k++) {
-            vec p = exp2_vec(load(score[k] + r) - base);
+            vec p = exp2_weight(load(score[k] + r) - base);
             store(score[k] + r, p);
             sum += p;
         }
@@ -23,44 +23,61 @@ INLINE void lines_weigh(line_numbers score, u32 lines, float *m, float *l)
     }
 }
 
-/* The rows of the strip from `first` on; `live` has their bits. */
-static void lines_forward_abreast(const struct lines_item *w, u32 first, u32 live)
+/* m and l to LSE, and to what weights are taken with; both for rows without an active entry too. */
+INLINE void lines_finish(const float *m, const float *l, float *lse, float *factor)
 {
-    const struct abi_args *a = w->s->a;
-    const u32 i = w->item->row0 + first;
-    float *l = w->m->total + first, factor[ABREAST];
-    struct lines_here lines;
-    line_numbers score;
-    lines_at(w, first, live, &lines);
-    lines_dots(score, w->s, &a->q, i, live, &w->operand[0], &lines, a->scale * LOG2_E,
-               -INFINITY_F);
-    lines_weigh(score, lines.count, w->m->largest + first, l);
-    for (u32 r = 0; r < ABREAST; r++)
-        factor[r] = 1.0f / l[r];
-    lines_sums(w->s, &a->o, i, live, factor, score, &w->operand[1], &lines);
+    for (u32 r = 0; r < ABREAST; r += LANES) {
+        vec sum = load(l + r), one = splat(1);
+        ivec some = ~(ivec)(sum <= 0.0f); /* NaN is not nothing */
+        vec log = load(m + r) * LN_2 + natural_log(pick(some, sum, one));
+        store(lse + r, pick(some, log, splat(-INFINITY_F)));
+        store(factor + r, pick_or_zero(some, one / pick(some, sum, one)));
+    }
 }
 
-static void lines_forward(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+/* LSE of rows, and zeros for those that see nothing. */
+static void lines_leave(const struct lines_run *w, const struct abreast *x, const float *lse,
+                        const float *factor)
 {
-    struct lines_item w = lines_open(s, &s->a->forward, item, scratch);
-    for (u32 r = 0; r < STRIP_ROWS; r += LANES)
-        store(w.m->total + r, splat(0));
-    lines_expect(&w, &s->a->q);
-    for (u32 r = 0; r < item->rows; r += ABREAST)
-        if (w.live >> r & ALL_ABREAST) {
-            expect_rows(&w.expected, ABREAST / 2);
-            lines_forward_abreast(&w, r, w.live >> r & ALL_ABREAST);
-        }
+    float *to = lse_at(w->s, x->i);
+    u32 empty = 0;
+    for (u32 r = 0; r < ABREAST; r++)
+        empty |= (u32) !(factor[r] != 0.0f) << r;
+    for (u32 r = 0; r < ABREAST; r += LANES)
+        if (x->live == ALL_ABREAST)
+            store(to + r, load(lse + r));
+    for (u32 r = 0; x->live != ALL_ABREAST && r < ABREAST; r++)
+        if (x->live >> r & 1)
+            to[r] = lse[r];
+    for (empty &= x->live; empty; empty &= empty - 1)
+        row_clear(w->s, &w->s->a->o, x->i + (u32)__builtin_ctz(empty));
+}
+
+static void lines_put(struct lines_run *w, const struct abreast *x, line_numbers score)
+{
+    float m[ABREAST], l[ABREAST], lse[ABREAST], factor[ABREAST];
+    lines_weigh(score + x->first, x->count, m, l);
+    lines_finish(m, l, lse, factor);
+    lines_sums(w, x, &w->s->a->o, factor, score, &w->operand[1]);
+    lines_leave(w, x, lse, factor);
+}
+
+static void lines_forward(const struct sequence *s, const struct abi_item *item, u32 items)
+{
+    const struct abi_args *a = s->a;
+    struct lines_run w;
+    line_numbers score;
+    lines_open(&w, s, &a->forward, item, items);
+    lines_expect(&w, &a->q);
+    lines_dots(score, &w, &a->q, &w.operand[0], a->scale * LOG2_E, -INFINITY_F);
+    for (u32 b = 0; b < w.blocks; b++)
+        lines_put(&w, &w.rows[b], score);
     expect_rows(&w.expected, w.expected.rows);
-    softmax_finish(w.m);
-    for (u32 r = 0; r < item->rows; r++) {
-        u32 i = item->row0 + r;
-        if (!row_owned(item, r) || i >= s->rows)
-            continue;
-        *lse_at(s, i) = w.m->offset[r];
-        if (!(w.m->total[r] != 0.0f))
-            row_clear(s, &s->a->o, i);
-    }
+    for (u32 r = lines_end(&w); r < items * STRIP_ROWS; r++)
+        if (lines_beyond(&w, r)) {
+            row_clear(s, &a->o, item->row0 + r);
+            *lse_at(s, item->row0 + r) = -INFINITY_F;
+        }
 }
 
 #endif

@@ -15,30 +15,42 @@ enum {
     ROW_SUM_VECS = 4,                      /* of one row */
 };
 
-/* A line at the rows abreast: row k of them, if bit k of `rows` is set, sees column + step k. */
+/* A line at rows abreast: row k of them, if bit k of `rows` is set, sees column + step k. */
 struct line_at {
-    i64 column, step;
-    u32 rows;
+    i32 column;
+    u16 step, rows;
 };
 
-/* Those that some of the rows see. */
-struct lines_here {
-    struct line_at at[CHUNK_COLS];
-    u32 count;
+/* Items go through a pass several at a time: phases of a matrix unit's and of vectors' work change less
+   often then, and where one line leaves a column's row in the nearest cache the next line finds it. */
+enum {
+    RUN_ITEMS = 4,
+    RUN_ROWS = RUN_ITEMS * STRIP_ROWS,
+    RUN_BLOCKS = RUN_ROWS / ABREAST,
+    RUN_LINES = 2 * CHUNK_COLS, /* of an item there may be as many */
+};
+typedef char an_item_fits[STRIP_ROWS == 2 * ABREAST ? 1 : -1];
+
+/* Rows abreast, some of them live, and the lines that those see. */
+struct abreast {
+    u32 i, live;      /* row i + k of the sequence, if bit k is set */
+    u32 first, count; /* in the run's list of lines, and of their numbers */
+    u32 plain,
+        special; /* of those, from `plain` to before `special`: diagonals that cover all the rows */
 };
 
-/* A number for each line and row. */
-typedef float line_numbers[CHUNK_COLS][ABREAST];
+/* A number for each line of the run and row. */
+typedef float line_numbers[RUN_LINES][ABREAST];
 
-struct lines_item {
+struct lines_run {
     const struct sequence *s;
-    const struct abi_item *item;
-    const struct abi_line *line;
-    u32 lines;
-    struct whole whole;
-    u32 live;                  /* as struct strip's */
+    const struct abi_item *item; /* neighbours */
+    u32 items;
     struct operand operand[2]; /* columns: for S, for dP (forward: for O) */
-    struct strip_memory *m;
+    struct abreast rows[RUN_BLOCKS];
+    u32 blocks;
+    struct line_at line[RUN_LINES + 1];
+    u32 lines;
     struct expected expected;
 };
 
@@ -46,6 +58,16 @@ struct lines_item {
 INLINE int plain_softmax(const struct sequence *s)
 {
     return IS_SOFTMAX && !SOFT && !(DROPOUT && s->a->keep_below);
+}
+
+/* 2^x for weights, which beside a matrix unit are of numbers with few digits. */
+INLINE vec exp2_weight(vec x)
+{
+#if MATRIX
+    return exp2_half(x);
+#else
+    return exp2_vec(x);
+#endif
 }
 
 /* Rows that are taken with one of them: tiles make dot products of 16 rows, for one as for all, vectors of
@@ -77,42 +99,50 @@ static int lines_alone(const struct abi_plan *p, const struct abi_item *item)
            lines_whole_enough(p->lines + piece->first, piece->count);
 }
 
-static struct lines_item lines_open(const struct sequence *s, const struct abi_plan *p,
-                                    const struct abi_item *item, u8 *scratch)
+/* How many of so many neighbours, from this item on, a run takes; 0: not even this one. */
+static u32 lines_together(const struct sequence *s, const struct abi_plan *p,
+                          const struct abi_item *item, u32 neighbours)
 {
-    const int transposed = p == &s->a->transposed;
-    const struct abi_piece *piece = &p->pieces[item->piece];
-    struct lines_item w = {.s = s, .item = item, .lines = piece->count};
-    w.line = p->lines + piece->first;
-    w.whole = lines_whole(w.line, w.lines, s->length, item->rows);
-    w.live = rows_live(s, item);
-    w.operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
-    w.operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
-    w.m = (struct strip_memory *)(void *)scratch;
-    return w;
-}
-
-/* The rows of the next strip will be wanted. */
-static void lines_expect(struct lines_item *w, const struct abi_tensor *t)
-{
-    expect_add(&w->expected, w->s, t, w->item->row0 + STRIP_ROWS, 1, STRIP_ROWS);
+    u32 lines = 0, items = 0;
+    if (!plain_softmax(s))
+        return 0;
+    for (; items < neighbours && items < RUN_ITEMS && lines_alone(p, item + items); items++) {
+        lines += 2 * p->pieces[item[items].piece].count;
+        if (lines > RUN_LINES || item[items].row0 != item->row0 + items * STRIP_ROWS)
+            break;
+    }
+    return items;
 }
 
 static const float no_row[WIDTH]; /* zeros, in any format */
 
-/* Lines at the rows from `first` on, of whom `live` has the bits. */
-static void lines_at(const struct lines_item *w, u32 first, u32 live, struct lines_here *to)
+/* Neighbours among the lines that need no second look, from the first of them on. */
+static void lines_part(const struct line_at *line, struct abreast *rows)
 {
-    const struct abi_line *line = w->line;
-    to->count = 0;
-    if (live == ALL_ABREAST && first >= w->whole.first && first + ABREAST <= w->whole.end) {
-        for (u32 k = 0; k < w->lines; k++, line++)
-            to->at[k] =
-                (struct line_at){line->col0 + line->step * (i64)first, line->step, live};
-        to->count = w->lines;
+    u32 k = 0;
+    while (k < rows->count && !(line[k].step && line[k].rows == ALL_ABREAST))
+        k++;
+    rows->plain = k;
+    while (k < rows->count && line[k].step && line[k].rows == ALL_ABREAST)
+        k++;
+    rows->special = k;
+}
+
+/* Lines of an item at rows abreast, which are its rows from `first` on. */
+static void lines_at(struct lines_run *w, const struct abi_line *line, u32 lines,
+                     struct whole whole, u32 first, struct abreast *rows)
+{
+    struct line_at *to = w->line + w->lines;
+    rows->first = w->lines;
+    if (rows->live == ALL_ABREAST && first >= whole.first && first + ABREAST <= whole.end) {
+        for (u32 k = 0; k < lines; k++, line++)
+            to[k] = (struct line_at){line->col0 + (i32)(line->step * first), (u16)line->step,
+                                     ALL_ABREAST};
+        rows->count = lines;
         return;
     }
-    for (u32 k = 0; k < w->lines; k++, line++) {
+    rows->count = 0;
+    for (u32 k = 0; k < lines; k++, line++) {
         i64 column = (i64)line->col0 + (i64)line->step * first;
         i64 begin = (i64)line->row_begin - first, end = (i64)line->row_end - first;
         i64 left = w->s->length - column;
@@ -120,10 +150,66 @@ static void lines_at(const struct lines_item *w, u32 first, u32 live, struct lin
             end = left < end ? left : end;
         begin = begin < 0 ? 0 : begin;
         end = end < ABREAST ? end : ABREAST;
-        u32 rows = begin < end ? (1u << end) - (1u << begin) : 0;
-        to->at[to->count] = (struct line_at){column, line->step, rows & live};
-        to->count += to->at[to->count].rows != 0;
+        u32 covered = begin < end ? (1u << end) - (1u << begin) : 0;
+        to[rows->count] =
+            (struct line_at){(i32)column, (u16)line->step, (u16)(covered & rows->live)};
+        rows->count += to[rows->count].rows != 0;
     }
+}
+
+static void lines_add(struct lines_run *w, const struct abi_plan *p,
+                      const struct abi_item *item)
+{
+    const struct abi_piece *piece = &p->pieces[item->piece];
+    const struct abi_line *line = p->lines + piece->first;
+    const u32 live = rows_live(w->s, item);
+    struct whole whole = lines_whole(line, piece->count, w->s->length, item->rows);
+    for (u32 r = 0; r < item->rows; r += ABREAST) {
+        struct abreast *rows = &w->rows[w->blocks];
+        *rows = (struct abreast){.i = item->row0 + r, .live = live >> r & ALL_ABREAST};
+        if (!rows->live)
+            continue;
+        lines_at(w, line, piece->count, whole, r, rows);
+        lines_part(w->line + w->lines, rows);
+        w->lines += rows->count;
+        w->blocks++;
+    }
+}
+
+static void lines_open(struct lines_run *w, const struct sequence *s, const struct abi_plan *p,
+                       const struct abi_item *item, u32 items)
+{
+    const int transposed = p == &s->a->transposed;
+    w->s = s;
+    w->item = item;
+    w->items = items;
+    w->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
+    w->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
+    w->blocks = w->lines = 0;
+    w->expected.count = w->expected.next = w->expected.rows = 0;
+    for (u32 k = 0; k < items; k++)
+        lines_add(w, p, item + k);
+}
+
+/* Row r of the run: is it to be written, although beyond the length? */
+INLINE int lines_beyond(const struct lines_run *w, u32 r)
+{
+    const struct abi_item *item = &w->item[r / STRIP_ROWS];
+    return r % STRIP_ROWS < item->rows && row_owned(item, r % STRIP_ROWS) &&
+           w->item->row0 + r < w->s->rows;
+}
+
+/* From which on that may be. */
+INLINE u32 lines_end(const struct lines_run *w)
+{
+    return w->s->length > w->item->row0 ? w->s->length - w->item->row0 : 0;
+}
+
+/* The rows of the next run will be wanted. */
+static void lines_expect(struct lines_run *w, const struct abi_tensor *t)
+{
+    const u32 rows = w->items * STRIP_ROWS;
+    expect_add(&w->expected, w->s, t, w->item->row0 + rows, 1, rows);
 }
 
 #endif

@@ -12,7 +12,7 @@ struct four_rows {
 INLINE void line_rows(const struct operand *o, const struct line_at *x, u32 first, u32 rows,
                       const float *row[FOUR])
 {
-    const float *from = o->rows + (x->column + x->step * first) * o->stride;
+    const float *from = o->rows + (x->column + (i32)(x->step * first)) * o->stride;
     i64 by = x->step ? o->stride : 0;
     for (u32 k = 0; k < FOUR; k++)
         row[k] = from + k * by;
@@ -53,21 +53,21 @@ INLINE void line_put(float *to, u32 rows, const vec sum[FOUR], float factor, flo
             to[r] = rows >> r & 1 ? to[r] : missing;
 }
 
-static void four_dots(line_numbers to, u32 first, const struct four_rows *x,
-                      const struct operand *o, const struct lines_here *lines, float factor,
-                      float missing)
+static void four_dots(float (*to)[ABREAST], u32 first, const struct four_rows *x,
+                      const struct operand *o, const struct line_at *line, u32 lines,
+                      float factor, float missing)
 {
     const struct four_rows rows = *x;
     const quad none = {missing, missing, missing, missing};
-    for (u32 k = 0; k < lines->count; k++) {
-        const u32 some = lines->at[k].rows >> first & ALL_FOUR;
+    for (u32 k = 0; k < lines; k++) {
+        const u32 some = (u32)line[k].rows >> first & ALL_FOUR;
         const float *row[FOUR];
         vec sum[FOUR] = {{0}};
         if (!some) {
             *(quad_at *)(to[k] + first) = none;
             continue;
         }
-        line_rows(o, &lines->at[k], first, some, row);
+        line_rows(o, &line[k], first, some, row);
         for (u32 v = 0; v < ROW_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 sum[r] += rows.at[r][v] * row_load(row[r], v * LANES);
@@ -75,77 +75,118 @@ static void four_dots(line_numbers to, u32 first, const struct four_rows *x,
     }
 }
 
-/* Dot products of the rows from i on of a tensor, `live` their bits, with the lines' columns, times a factor;
-   `missing` where a line does not cover a row. */
-static void lines_dots_four(line_numbers to, const struct sequence *s,
-                            const struct abi_tensor *t, u32 i, u32 live,
-                            const struct operand *o, const struct lines_here *lines,
-                            float factor, float missing)
+/* Dot products of rows of a tensor with their lines' columns, times a factor; `missing` where a line does not
+   cover a row. */
+static void lines_dots_four(line_numbers to, const struct lines_run *w,
+                            const struct abi_tensor *t, const struct operand *o, float factor,
+                            float missing)
 {
-    for (u32 first = 0; first < ABREAST; first += FOUR) {
-        struct four_rows rows;
-        four_read(s, t, i + first, live >> first, &rows);
-        four_dots(to, first, &rows, o, lines, factor, missing);
+    for (u32 b = 0; b < w->blocks; b++) {
+        const struct abreast *x = &w->rows[b];
+        for (u32 first = 0; first < ABREAST; first += FOUR) {
+            struct four_rows rows;
+            four_read(w->s, t, x->i + first, x->live >> first, &rows);
+            four_dots(to + x->first, first, &rows, o, w->line + x->first, x->count, factor,
+                      missing);
+        }
     }
 }
 
-/* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d, of the four
-   rows from `first` on. */
-INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor, u32 first,
-                     const line_numbers weight, const struct operand *o,
-                     const struct lines_here *lines)
+/* What four of the rows abreast, from `first` on, take their sums from. */
+struct lines_four {
+    const struct operand *o;
+    const struct line_at *line;
+    const float (*weight)[ABREAST];
+    u32 first;
+};
+
+/* sum += weight x row, `vecs` vectors from feature d. */
+INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], const float *weight,
+                     u32 d, u32 vecs)
 {
-    vec sum[FOUR][SUM_VECS] = {{{0}}};
-    for (u32 k = 0; k < lines->count; k++) {
-        const u32 some = lines->at[k].rows >> first & ALL_FOUR;
+    for (u32 r = 0; r < FOUR; r++) {
+        vec w = splat(weight[r]);
+        for (u32 v = 0; v < vecs; v++)
+            sum[r][v] += w * row_load(row[r], d + v * LANES);
+    }
+}
+
+/* Lines first .. end - 1, which may be of any kind. */
+INLINE void four_add_some(vec sum[FOUR][SUM_VECS], const struct lines_four *f, u32 begin,
+                          u32 end, u32 d, u32 vecs)
+{
+    for (u32 k = begin; k < end; k++) {
+        const u32 some = (u32)f->line[k].rows >> f->first & ALL_FOUR;
         const float *row[FOUR];
         if (!some)
             continue;
-        line_rows(o, &lines->at[k], first, some, row);
-        for (u32 r = 0; r < FOUR; r++) {
-            vec w = splat(weight[k][first + r]);
-            for (u32 v = 0; v < vecs; v++)
-                sum[r][v] += w * row_load(row[r], d + v * LANES);
-        }
+        line_rows(f->o, &f->line[k], f->first, some, row);
+        four_add(sum, row, f->weight[k] + f->first, d, vecs);
     }
+}
+
+/* Lines of which nothing is to be asked: the less there is besides vectors' work the better. */
+INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct lines_four *f, u32 begin,
+                           u32 end, u32 d, u32 vecs)
+{
+    const i64 stride = f->o->stride;
+    const float *from[FOUR];
+    for (u32 r = 0; r < FOUR; r++)
+        from[r] = f->o->rows + (f->first + r) * stride;
+    for (u32 k = begin; k < end; k++) {
+        const i64 at = f->line[k].column * stride;
+        const float *const row[FOUR] = {from[0] + at, from[1] + at, from[2] + at, from[3] + at};
+        four_add(sum, row, f->weight[k] + f->first, d, vecs);
+    }
+}
+
+/* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d. */
+INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor,
+                     const struct lines_four *f, const struct abreast *x)
+{
+    vec sum[FOUR][SUM_VECS] = {{{0}}};
+    four_add_some(sum, f, 0, x->plain, d, vecs);
+    four_add_plain(sum, f, x->plain, x->special, d, vecs);
+    four_add_some(sum, f, x->special, x->count, d, vecs);
     for (u32 r = 0; r < FOUR; r++) {
         for (u32 v = 0; v + 2 <= vecs; v += 2)
             vecs_join(&sum[r][v]);
         for (u32 v = 0; v < vecs; v++)
-            store(to[r] + d + v * LANES, sum[r][v] * splat(factor[first + r]));
+            store(to[r] + d + v * LANES, sum[r][v] * splat(factor[f->first + r]));
     }
 }
 
-static void four_sums(float *const to[FOUR], const float *factor, u32 first,
-                      const line_numbers weight, const struct operand *o,
-                      const struct lines_here *lines)
+static void four_sums(float *const to[FOUR], const float *factor, const struct lines_four *f,
+                      const struct abreast *x)
 {
     enum { REST = ROW_VECS % SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + SUM_VECS * LANES <= WIDTH; d += SUM_VECS * LANES)
-        four_sum(to, d, SUM_VECS, factor, first, weight, o, lines);
+        four_sum(to, d, SUM_VECS, factor, f, x);
     if (REST)
-        four_sum(to, WHOLE, REST, factor, first, weight, o, lines);
+        four_sum(to, WHOLE, REST, factor, f, x);
 }
 
-/* Those sums to the rows from i on of a tensor, as far as they are live. */
-static void lines_sums(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
-                       const float *factor, const line_numbers weight, const struct operand *o,
-                       const struct lines_here *lines)
+/* Those sums to rows of a tensor, as far as they are live. */
+static void lines_sums(struct lines_run *w, const struct abreast *x, const struct abi_tensor *t,
+                       const float *factor, const line_numbers weights, const struct operand *o)
 {
+    struct lines_four f = {.o = o, .line = w->line + x->first, .weight = weights + x->first};
     float buffer[FOUR][WIDTH];
     for (u32 first = 0; first < ABREAST; first += FOUR) {
-        const u32 some = live >> first & ALL_FOUR;
+        const u32 some = x->live >> first & ALL_FOUR;
         float *to[FOUR];
+        f.first = first;
         for (u32 r = 0; r < FOUR; r++) {
             to[r] = buffer[r];
             if (!ROWS_PACKED && some >> r & 1)
-                to[r] = (float *)t->data + element_at(s, t, i + first + r);
+                to[r] = (float *)t->data + element_at(w->s, t, x->i + first + r);
         }
+        expect_rows(&w->expected, FOUR);
         if (some)
-            four_sums(to, factor, first, weight, o, lines);
+            four_sums(to, factor, &f, x);
         for (u32 r = 0; ROWS_PACKED && r < FOUR; r++)
             if (some >> r & 1)
-                row_write(s, t, i + first + r, 1, buffer[r]);
+                row_write(w->s, t, x->i + first + r, 1, buffer[r]);
     }
 }
 

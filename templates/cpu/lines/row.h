@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row alone that sees one range of columns, as global rows do: their rows of the operands follow
-   each other, so no list of columns is needed. */
+   each other, so no list of columns is needed. Its numbers take the room of a block's. */
 #ifndef MASKC_CPU_LINES_ROW_H
 #define MASKC_CPU_LINES_ROW_H
+
+enum { ROW_MOST = STRIP_ROWS * SCORE_STRIDE - LANES }; /* columns */
 
 static int row_alone(const struct abi_plan *p, const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
     return item->pieces == 1 && piece->kind == ABI_ROWS && piece->count == 1 &&
-           item->cols <= CHUNK_COLS && !item->resume[0] && !item->partial;
+           item->cols <= ROW_MOST && !item->resume[0] && !item->partial;
+}
+
+INLINE struct block *row_block(u8 *scratch)
+{
+    return (struct block *)(void *)(scratch + STRIP_BYTES);
 }
 
 /* Where the row's range lies, below the length. */

@@ -13,17 +13,17 @@ static void row_put(const struct sequence *s, const struct abi_tensor *t, u32 i,
         row_write(s, t, i, 1, buffer);
 }
 
-static void row_dq(const struct sequence *s, u32 i, struct row_range at)
+static void row_dq(const struct sequence *s, u32 i, struct row_range at, struct block *b)
 {
     struct operand key = operand_of(s, OPERAND_KEY), value = operand_of(s, OPERAND_VALUE);
-    float score[CHUNK_COLS + LANES], slope[CHUNK_COLS + LANES], buffer[WIDTH];
+    float *score = b->score[0], *slope = b->slope[0], buffer[WIDTH];
     const vec offset = splat(score_offset(*lse_at(s, i)));
     vec sum = {0}, weights = {0};
     row_dots(score, row_floats(s, &s->a->q, i, buffer), &key, at, s->a->scale * LOG2_E,
              -INFINITY_F);
     row_dots(slope, row_floats(s, &s->a->d_o, i, buffer), &value, at, 1, 0);
     for (u32 c = 0; c < at.count; c += LANES) {
-        vec p = exp2_vec(load(score + c) - offset);
+        vec p = exp2_weight(load(score + c) - offset);
         store(score + c, p);
         sum += p * load(slope + c);
         weights += p;
@@ -34,11 +34,11 @@ static void row_dq(const struct sequence *s, u32 i, struct row_range at)
     row_put(s, &s->a->d_q, i, s->a->scale, slope, &key, at);
 }
 
-static void row_dkv(const struct sequence *s, u32 i, struct row_range at)
+static void row_dkv(const struct sequence *s, u32 i, struct row_range at, struct block *b)
 {
     struct operand query = operand_of(s, OPERAND_QUERY);
     struct operand gradient = operand_of(s, OPERAND_GRADIENT);
-    float score[CHUNK_COLS + LANES], slope[CHUNK_COLS + LANES], buffer[WIDTH];
+    float *score = b->score[0], *slope = b->slope[0], buffer[WIDTH];
     const float *lse = lse_at(s, at.first), *delta = state_at(s, at.first);
     row_dots(score, row_floats(s, &s->a->k, i, buffer), &query, at, s->a->scale * LOG2_E,
              -INFINITY_F);
@@ -48,7 +48,7 @@ static void row_dkv(const struct sequence *s, u32 i, struct row_range at)
         slope[c] -= delta[c];
     }
     for (u32 c = 0; c < at.count; c += LANES) {
-        vec p = exp2_vec(load(score + c));
+        vec p = exp2_weight(load(score + c));
         store(score + c, p);
         store(slope + c, p * load(slope + c));
     }
@@ -57,7 +57,7 @@ static void row_dkv(const struct sequence *s, u32 i, struct row_range at)
 }
 
 static void row_backward(const struct sequence *s, const struct abi_plan *p,
-                         const struct abi_item *item)
+                         const struct abi_item *item, u8 *scratch)
 {
     struct row_range at = row_range_of(s, p, item);
     const int transposed = p == &s->a->transposed;
@@ -65,7 +65,7 @@ static void row_backward(const struct sequence *s, const struct abi_plan *p,
     if (i >= s->rows)
         return;
     if (i < s->length && at.count) {
-        (transposed ? row_dkv : row_dq)(s, i, at);
+        (transposed ? row_dkv : row_dq)(s, i, at, row_block(scratch));
         return;
     }
     row_without_entries(s, i, transposed);

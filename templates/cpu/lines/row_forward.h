@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of a row alone that sees one range of columns. Softmax alone, no dropout; one
-   block of columns. */
+/* The forward pass of a row alone that sees one range of columns. Softmax alone, no dropout. */
 #ifndef MASKC_CPU_LINES_ROW_FORWARD_H
 #define MASKC_CPU_LINES_ROW_FORWARD_H
 
@@ -12,11 +11,11 @@ static float row_weigh_all(float *score, u32 count, float *m)
     return sum_lanes(row_exp2(score, count, *m == -INFINITY_F ? 0 : *m));
 }
 
-static void row_forward(const struct sequence *s, const struct abi_item *item)
+static void row_forward(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct row_range at = row_range_of(s, &s->a->forward, item);
     struct operand key = operand_of(s, OPERAND_KEY), value = operand_of(s, OPERAND_VALUE);
-    float score[CHUNK_COLS + LANES], buffer[WIDTH], m = 0, l = 0;
+    float *score = row_block(scratch)->score[0], buffer[WIDTH], m = 0, l = 0;
     u32 i = item->row0;
     if (i >= s->rows)
         return;

@@ -112,7 +112,7 @@ INLINE void lines_products(line_blocks to, float rows[DEPTH / 2][MATRIX_COLS],
     TILE_STORE(3, to[3], 4 * MATRIX_COLS);
 }
 
-INLINE void lines_diagonals(line_numbers to, line_blocks from, const struct line_at *line,
+INLINE void lines_diagonals(float (*to)[ABREAST], line_blocks from, const struct line_at *line,
                             u32 some, float factor, float missing)
 {
     for (u32 x = 0; x < some; x++) {
@@ -123,43 +123,55 @@ INLINE void lines_diagonals(line_numbers to, line_blocks from, const struct line
     }
 }
 
-/* The unit's blocks are read when those of the next lines are under way: what it has just stored would have
+/* Lines of rows abreast whose products are under way. */
+struct lines_begun {
+    u32 first, some; /* in the run's list */
+};
+
+/* Four lines of all rows, then the next four: neighbours among lines want much the same columns.
+   The unit's blocks are read when those of the next lines are under way: what it has just stored would have
    to be waited for. */
-static void lines_dots_matrix(line_numbers to, const struct sequence *s,
-                              const struct abi_tensor *t, u32 i, u32 live,
-                              const struct operand *o, const struct lines_here *lines,
-                              float factor, float missing)
+static void lines_dots_matrix(line_numbers to, const struct lines_run *w,
+                              const struct abi_tensor *t, const struct operand *o, float factor,
+                              float missing)
 {
-    float rows[DEPTH / 2][MATRIX_COLS];
+    float rows[RUN_BLOCKS][DEPTH / 2][MATRIX_COLS];
     line_blocks block[2];
-    const struct line_at *line = lines->at;
-    abreast_read(s, t, i, live, rows);
-    for (u32 k = 0; k < lines->count + AT_ONCE; k += AT_ONCE) {
-        const u32 before = k - AT_ONCE, left = lines->count - before;
-        if (k < lines->count)
-            lines_products(block[k / AT_ONCE % 2], rows, s, o, line + k, lines->count - k);
-        if (k)
-            lines_diagonals(to + before, block[before / AT_ONCE % 2], line + before,
-                            left < AT_ONCE ? left : AT_ONCE, factor, missing);
+    struct lines_begun before = {0, 0};
+    u32 most = 0, turn = 0;
+    for (u32 b = 0; b < w->blocks; b++) {
+        const struct abreast *x = &w->rows[b];
+        abreast_read(w->s, t, x->i, x->live, rows[b]);
+        most = x->count > most ? x->count : most;
     }
+    for (u32 k = 0; k < most; k += AT_ONCE)
+        for (u32 b = 0; b < w->blocks; b++) {
+            const struct abreast *x = &w->rows[b];
+            if (k >= x->count)
+                continue;
+            const u32 left = x->count - k;
+            const struct lines_begun now = {x->first + k, left < AT_ONCE ? left : AT_ONCE};
+            lines_products(block[turn], rows[b], w->s, o, w->line + now.first, now.some);
+            turn = !turn;
+            lines_diagonals(to + before.first, block[turn], w->line + before.first, before.some,
+                            factor, missing);
+            before = now;
+        }
+    lines_diagonals(to + before.first, block[!turn], w->line + before.first, before.some,
+                    factor, missing);
 }
 #endif
 
-/* Lines whose dot products tiles make sooner than vectors do. By vectors a forward pass took 1.0 to 1.1 times
-   as long with 4 to 15 lines, 0.84 to 0.93 with 18 to 40, whose columns' rows come from the second cache. */
-enum { FEW = 12 };
-
-INLINE void lines_dots(line_numbers to, const struct sequence *s, const struct abi_tensor *t,
-                       u32 i, u32 live, const struct operand *o, const struct lines_here *lines,
-                       float factor, float missing)
+INLINE void lines_dots(line_numbers to, const struct lines_run *w, const struct abi_tensor *t,
+                       const struct operand *o, float factor, float missing)
 {
 #if MATRIX
-    if (WALKS_SPLIT && (DOTS || lines->count <= FEW)) {
-        lines_dots_matrix(to, s, t, i, live, o, lines, factor, missing);
+    if (WALKS_SPLIT) {
+        lines_dots_matrix(to, w, t, o, factor, missing);
         return;
     }
 #endif
-    lines_dots_four(to, s, t, i, live, o, lines, factor, missing);
+    lines_dots_four(to, w, t, o, factor, missing);
 }
 
 #endif

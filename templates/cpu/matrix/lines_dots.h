@@ -21,21 +21,21 @@ INLINE void four_halves_read(const struct sequence *s, const struct abi_tensor *
     }
 }
 
-INLINE void four_halves_dots(line_numbers to, u32 first, const struct four_halves *x,
-                             const struct operand *o, const struct lines_here *lines,
+INLINE void four_halves_dots(float (*to)[ABREAST], u32 first, const struct four_halves *x,
+                             const struct operand *o, const struct line_at *line, u32 lines,
                              float factor, float missing)
 {
     const struct four_halves rows = *x;
     const quad none = {missing, missing, missing, missing};
-    for (u32 k = 0; k < lines->count; k++) {
-        const u32 some = lines->at[k].rows >> first & ALL_FOUR;
+    for (u32 k = 0; k < lines; k++) {
+        const u32 some = line[k].rows >> first & ALL_FOUR;
         const float *row[FOUR];
         vec sum[FOUR] = {{0}};
         if (!some) {
             *(quad_at *)(to[k] + first) = none;
             continue;
         }
-        line_rows(o, &lines->at[k], first, some, row);
+        line_rows(o, &line[k], first, some, row);
         for (u32 v = 0; v < HALF_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 DOT(sum[r], rows.at[r][v], load(row[r] + v * LANES));
@@ -43,15 +43,18 @@ INLINE void four_halves_dots(line_numbers to, u32 first, const struct four_halve
     }
 }
 
-static void lines_dots_matrix(line_numbers to, const struct sequence *s,
-                              const struct abi_tensor *t, u32 i, u32 live,
-                              const struct operand *o, const struct lines_here *lines,
-                              float factor, float missing)
+static void lines_dots_matrix(line_numbers to, const struct lines_run *w,
+                              const struct abi_tensor *t, const struct operand *o, float factor,
+                              float missing)
 {
-    for (u32 first = 0; first < ABREAST; first += FOUR) {
-        struct four_halves rows;
-        four_halves_read(s, t, i + first, live >> first, &rows);
-        four_halves_dots(to, first, &rows, o, lines, factor, missing);
+    for (u32 b = 0; b < w->blocks; b++) {
+        const struct abreast *x = &w->rows[b];
+        for (u32 first = 0; first < ABREAST; first += FOUR) {
+            struct four_halves rows;
+            four_halves_read(w->s, t, x->i + first, x->live >> first, &rows);
+            four_halves_dots(to + x->first, first, &rows, o, w->line + x->first, x->count,
+                             factor, missing);
+        }
     }
 }
 
