@@ -168,7 +168,6 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
         strip_take(&t, &s->a->d_o, 1, 1);
         strip_expect(&t, &s->a->q, &s->a->d_q);
         strip_expect(&t, &s->a->d_o, 0);
-        gathers_expect(&t, item_after(&t));
         strip_open_sums(&t, 0);
         if (DELTA_LATE)
             strip_open_sums(&t, 1);
@@ -196,7 +195,6 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
         strip_take(&t, &s->a->v, 1, 1);
         strip_expect(&t, &s->a->k, &s->a->d_k);
         strip_expect(&t, &s->a->v, &s->a->d_v);
-        gathers_expect(&t, item_after(&t));
         strip_open_sums(&t, 0);
         strip_open_sums(&t, 1);
         strip_backward(&t);

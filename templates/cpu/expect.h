@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the caller's tensors that will be wanted soon: the next strip's, with the columns that it
-   gathers, and this one's of an output.
+/* Rows of the caller's tensors that will be wanted soon: the next strip's, and this one's of an output.
+   (Not the columns that a strip gathers: they were packed, and are in the second cache from then.)
    They are a page or so apart, where no hardware looks ahead, and only a dozen cache lines can be
    on their way to a core at once. So they are asked for one by one while something is computed:
    all at once would stop the core until most have come. */
@@ -9,16 +9,14 @@
 
 struct expected_rows {
     const u8 *at;
-    i64 stride;        /* bytes */
-    const u32 *column; /* null: neighbours */
+    i64 stride; /* bytes */
     u32 rows;
 };
 
-enum { EXPECTED_TENSORS = 4, EXPECTED_GATHERS = 4 };
+enum { EXPECTED_TENSORS = 4 };
 
 struct expected {
-    struct expected_rows
-        list[EXPECTED_TENSORS + 2 * EXPECTED_GATHERS + 1]; /* the last: no rows */
+    struct expected_rows list[EXPECTED_TENSORS + 1]; /* the last: no rows */
     u32 count, next;
     u32 rows; /* left in all */
 };
@@ -39,21 +37,6 @@ static void expect_add(struct expected *x, const struct sequence *s, const struc
     x->rows += rows;
 }
 
-/* Rows column[0 .. rows - 1]. */
-static void expect_columns(struct expected *x, const struct sequence *s,
-                           const struct abi_tensor *t, const u32 *column, u32 rows)
-{
-    if (!tensors_far(s) || !rows)
-        return;
-    x->list[x->count++] = (struct expected_rows){
-        .at = (const u8 *)t->data + element_at(s, t, 0) * ELEMENT_BYTES,
-        .stride = t->row * ELEMENT_BYTES,
-        .column = column,
-        .rows = rows,
-    };
-    x->rows += rows;
-}
-
 /* How many to ask for at each of so many occasions. */
 INLINE u32 expect_share(const struct expected *x, u32 occasions)
 {
@@ -64,10 +47,9 @@ INLINE void expect_rows(struct expected *x, u32 count)
 {
     for (; count && x->rows; count--) {
         struct expected_rows *y = &x->list[x->next];
-        const u8 *row = y->column ? y->at + *y->column++ * y->stride : y->at;
         for (u32 at = 0; at < HEAD_DIM * ELEMENT_BYTES; at += 64)
-            __builtin_prefetch(row + at);
-        y->at += y->column ? 0 : y->stride;
+            __builtin_prefetch(y->at + at);
+        y->at += y->stride;
         x->rows--;
         if (!--y->rows)
             x->next++;

@@ -38,7 +38,6 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
     if (t.live) {
         strip_take(&t, &s->a->q, t.factor, 0);
         strip_expect(&t, &s->a->q, &s->a->o);
-        gathers_expect(&t, item_after(&t));
         strip_open_sums(&t, 0);
         if (IS_SOFTMAX)
             softmax_forward(&t);

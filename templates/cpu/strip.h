@@ -267,51 +267,6 @@ INLINE const struct abi_item *item_after(const struct strip *t)
     return next < t->plan->items + head->item + head->items ? next : 0;
 }
 
-#if MATRIX
-/* Those columns where they lie from before, or null. */
-static struct gathered *gathered_held(const struct strip *t, const u32 *column, u32 width)
-{
-    for (u32 i = 0; i < GATHERED; i++) {
-        struct gathered *x = &t->m->gathered[i];
-        u32 k = 0;
-        if (x->width != width || x->b != t->s.b || x->h != t->s.h)
-            continue;
-        while (k + LANES <= width && words_equal(x->column + k, column + k))
-            k += LANES;
-        while (k < width && x->column[k] == column[k])
-            k++;
-        if (k == width)
-            return x;
-    }
-    return 0;
-}
-#else
-INLINE int gathered_held(const struct strip *t, const u32 *column, u32 width)
-{
-    (void)t, (void)column, (void)width;
-    return 0;
-}
-#endif
-
-/* Will want the scattered columns that the next item gathers, but for those that it finds gathered. */
-static void gathers_expect(const struct strip *t, const struct abi_item *next)
-{
-    for (u32 k = 0; next && k < next->pieces; k++) {
-        const struct abi_piece *piece = &t->plan->pieces[next->piece + k];
-        if (piece->kind != ABI_COLUMNS)
-            continue;
-        for (u32 i = 0; i < piece->count && i < EXPECTED_GATHERS; i++) {
-            const struct abi_gather *g = &t->plan->gathers[piece->first + i];
-            if (gathered_held(t, t->plan->columns + g->first, g->count))
-                continue;
-            for (u32 which = 0; which < 2; which++)
-                expect_columns(t->expected, &t->s, strip_tensor(t, which),
-                               t->plan->columns + g->first, g->count);
-        }
-        return;
-    }
-}
-
 /* Will want the next strip's rows of `from`, and its own of an output (null: none), where it writes
    them. */
 static void strip_expect(const struct strip *t, const struct abi_tensor *from,

@@ -14,6 +14,24 @@ static void gathered_forget(u8 *scratch)
     m->gathered_used = 0;
 }
 
+/* Those columns where they lie from before, or null. */
+static struct gathered *gathered_held(const struct strip *t, const u32 *column, u32 width)
+{
+    for (u32 i = 0; i < GATHERED; i++) {
+        struct gathered *x = &t->m->gathered[i];
+        u32 k = 0;
+        if (x->width != width || x->b != t->s.b || x->h != t->s.h)
+            continue;
+        while (k + LANES <= width && words_equal(x->column + k, column + k))
+            k += LANES;
+        while (k < width && x->column[k] == column[k])
+            k++;
+        if (k == width)
+            return x;
+    }
+    return 0;
+}
+
 static struct gathered *gathered_find(const struct strip *t, const struct group *g)
 {
     struct strip_memory *m = t->m;
