@@ -40,14 +40,18 @@ static void partial_expect(const struct strip *t, u32 sums)
 static void partial_leave(const struct strip *t, u32 sums, const float *first,
                           const float *second)
 {
-    for (u32 r = 0; r < t->item->rows; r++) {
-        if (!row_live(t, r))
-            continue;
-        for (u32 k = 0; k < sums; k++)
-            for (u32 d = 0; d < WIDTH; d += LANES)
-                store(partial_sums(t, k, r) + d, load(t->m->sums[k][r] + d));
-        partial_numbers(t, r)[0] = first[r];
-        partial_numbers(t, r)[1] = second[r];
+    const i64 step = t->item->step;
+    float *numbers = partial_numbers(t, 0);
+    for (u32 r = 0; r < t->item->rows; r++, numbers += 2 * step)
+        if (row_live(t, r)) {
+            numbers[0] = first[r];
+            numbers[1] = second[r];
+        }
+    for (u32 k = 0; k < sums; k++) {
+        float *to = partial_sums(t, k, 0);
+        for (u32 r = 0; r < t->item->rows; r++, to += step * WIDTH)
+            for (u32 d = 0; row_live(t, r) && d < WIDTH; d += LANES)
+                store(to + d, load(t->m->sums[k][r] + d));
     }
 }
 
@@ -56,12 +60,13 @@ static void partial_leave(const struct strip *t, u32 sums, const float *first,
 static void strip_open_sums(const struct strip *t, u32 which)
 {
     float *to = t->m->sums[which][0];
+    const float *from = partial_sums(t, which, 0);
     t->m->blank[which] = MATRIX && !t->item->resume[0];
     for (u32 r = 0; r < t->rows && !t->m->blank[which]; r++, to += WIDTH) {
-        const float *from = partial_sums(t, which, r);
         const int resumed = row_resumed(t, r);
         for (u32 d = 0; d < WIDTH; d += LANES)
             store(to + d, resumed ? load(from + d) : splat(0));
+        from += (i64)t->item->step * WIDTH;
     }
 }
 
