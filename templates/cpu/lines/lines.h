@@ -205,11 +205,13 @@ INLINE u32 lines_end(const struct lines_run *w)
     return w->s->length > w->item->row0 ? w->s->length - w->item->row0 : 0;
 }
 
-/* The rows of the next run will be wanted. */
+/* The rows of the next run will be wanted. Not so where tiles take them: read 16 at a time, all at the run's
+   beginning, they come no sooner for having been asked for, and star took 0.95 of the time without. */
 static void lines_expect(struct lines_run *w, const struct abi_tensor *t)
 {
     const u32 rows = w->items * STRIP_ROWS;
-    expect_add(&w->expected, w->s, t, w->item->row0 + rows, 1, rows);
+    if (!BY_TILES)
+        expect_add(&w->expected, w->s, t, w->item->row0 + rows, 1, rows);
 }
 
 #endif
