@@ -2,49 +2,12 @@
 /* How a launch is shared: threads take whole heads, or the items of each phase, by the work list's predicted
    costs. Every item writes outputs of its own in an order of its own, so results do not depend on who
    takes it. */
-#include "runtime/device/cpu_code.h"
+#include "runtime/device/cpu_share.h"
 #include <omp.h>
-#include <stdatomic.h>
 
-/* Indices that a team takes one by one, whoever is free. OpenMP's own dynamic loops take 2 to 4 us each, a
-   twentieth of a launch at n=128. */
-struct queue {
-    _Alignas(64) _Atomic(u64) next;
-};
-
-enum { MOST_OWNERS = 64, MOST_QUEUES = MOST_OWNERS };
+/* Of threads for heads, and two for each phase. */
+enum { MOST_QUEUES = MOST_OWNERS };
 typedef char queues_for_phases[MOST_QUEUES >= 2 * EMIT_MAX_PHASES ? 1 : -1];
-
-static u64 queue_take(struct queue *q)
-{
-    return atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
-}
-
-static entry_fn *entry_of(const struct device_code *c, const struct phase *phase)
-{
-    const struct launch_record *r = c->record;
-    if (phase >= r->forward && phase < r->forward + r->n_forward)
-        return c->forward[phase - r->forward];
-    return c->backward[phase - r->backward];
-}
-
-static const struct abi_plan *plan_of(const struct abi_args *a, enum abi_over over)
-{
-    return over_transposed(over) ? &a->transposed : &a->forward;
-}
-
-/* Indices of one work. */
-static u64 indices_each(const struct abi_args *a, enum abi_over over)
-{
-    return over == ABI_OVER_WORK ? 1 : a->slice_batch;
-}
-
-static u64 indices(const struct abi_args *a, enum abi_over over)
-{
-    if (over == ABI_OVER_HEADS)
-        return (u64)a->heads * a->slice_batch;
-    return plan_of(a, over)->works * indices_each(a, over);
-}
 
 /* How a team divides a phase: the first indices, most of the cost, in one range for each thread, the
    same from launch to launch, so that a core finds in its cache what it used before, and neighbours,
@@ -85,11 +48,6 @@ static struct share share_of(const struct abi_args *a, enum abi_over over, u64 t
 
 /* ---- plans with partial items ---- */
 
-static bool has_partials(const struct abi_args *a, enum abi_over over)
-{
-    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_PARTIAL;
-}
-
 /* A head's works that others resume, or the other ones: first .. first + count - 1. */
 static u64 part_of(const struct abi_plan *p, u32 h, u64 each, bool partial, u64 *first)
 {
@@ -121,154 +79,6 @@ static void run_partials(const struct abi_args *a, entry_fn *entry, enum abi_ove
     run_part(a, entry, over, true, &q[0], scratch);
 #pragma omp barrier
     run_part(a, entry, over, false, &q[1], scratch);
-}
-
-/* ---- heads as a whole ---- */
-
-/* Rows of sequence b, as the kernel sees it. */
-static u32 rows_of(const struct abi_args *a, u32 b)
-{
-    if (!a->offsets)
-        return a->n;
-    i32 rows = a->offsets[b + 1] - a->offsets[b];
-    return rows < 0 ? 0 : (u32)rows < a->n ? (u32)rows : a->n;
-}
-
-/* The works first .. end that reach into `rows` rows: a plan is for the mask's length. */
-static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_fn *entry,
-                      u64 first, u64 end, u32 rows, u8 *scratch)
-{
-    for (u64 k = first; k < end; k = first) {
-        while (k < end && p->items[p->work[k].item].row0 < rows)
-            k++;
-        if (first < k)
-            entry(a, first, k, scratch);
-        for (first = k; first < end && p->items[p->work[first].item].row0 >= rows;)
-            first++;
-    }
-}
-
-/* All of a head's work, in one thread, which packs each of its heads at the same place. */
-static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
-                     u64 thread)
-{
-    struct abi_args own = l->args;
-    u8 *scratch = own.scratch + thread * own.scratch_stride;
-    own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
-    own.first_batch += b;
-    own.slice_batch = 1;
-    u32 rows = rows_of(&own, own.first_batch);
-    for (uint32_t k = 0; k < l->n_phases; k++) {
-        enum abi_over over = l->phases[k].over;
-        entry_fn *entry = entry_of(c, &l->phases[k]);
-        if (over == ABI_OVER_HEADS) {
-            entry(&own, h, h + 1, scratch);
-            continue;
-        }
-        const struct abi_plan *p = plan_of(&own, over);
-        u64 first = 0;
-        for (u32 i = 0; i < h; i++)
-            first += p->heads[i].items;
-        run_works(p, &own, entry, first, first + p->heads[h].items, rows, scratch);
-    }
-}
-
-enum { MOST_HEADS = 256 };
-
-/* The heads, dearest first, by costs over all phases. */
-struct heads {
-    u32 order[MOST_HEADS];
-    u64 cost[MOST_HEADS]; /* of head h, to be compared with others' */
-    u64 sum;
-};
-
-static void add_costs(const struct device_launch *l, struct heads *ret)
-{
-    for (uint32_t k = 0; k < l->n_phases; k++) {
-        if (l->phases[k].over == ABI_OVER_HEADS)
-            continue;
-        const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
-        for (u32 w = 0; w < p->works; w++)
-            ret->cost[p->work[w].head] += p->items[p->work[w].item].cost;
-    }
-}
-
-static void order_heads(const struct device_launch *l, struct heads *ret)
-{
-    for (u32 h = 0; h < l->args.heads; h++)
-        ret->cost[h] = 0;
-    add_costs(l, ret);
-    ret->sum = 0;
-    for (u32 h = 0; h < l->args.heads; h++) {
-        u32 at = h;
-        for (; at > 0 && ret->cost[ret->order[at - 1]] < ret->cost[h]; at--)
-            ret->order[at] = ret->order[at - 1];
-        ret->order[at] = h;
-        ret->sum += ret->cost[h];
-    }
-}
-
-/* Would a team that takes whole heads, dearest first and whoever is free the next, end nearly together? What
-   the phases of a shared head lose is more than an eighth where heads are short. */
-static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 team)
-{
-    enum { MOST_TEAM = 64, LOSS = 8 }; /* an eighth of the time at most */
-    const u64 count = indices(&l->args, ABI_OVER_HEADS);
-    const u64 even = heads->sum * l->args.slice_batch / team;
-    u64 busy[MOST_TEAM] = {0}, last = 0;
-    if (team > MOST_TEAM || team > count)
-        return false;
-    if (heads->cost[heads->order[0]] <= even / LOSS)
-        return true;
-    for (u64 k = 0; k < count; k++) {
-        u64 free = 0;
-        for (u64 t = 1; t < team; t++)
-            free = busy[t] < busy[free] ? t : free;
-        busy[free] += heads->cost[heads->order[k / l->args.slice_batch]];
-        last = busy[free] > last ? busy[free] : last;
-    }
-    return last <= even + even / LOSS;
-}
-
-/* Does what a phase or an item leaves to another stay in a core's cache anyway? Not so where most items of
-   a phase are beyond the batch's longest sequence: a head's are passed over together. */
-static bool leaves_little(const struct device_launch *l, u64 team)
-{
-    enum { LITTLE = 1 << 20 };
-    if (l->args.n <= l->args.forward.n / 2)
-        return false;
-    for (uint32_t k = 0; k < l->n_phases; k++)
-        if (has_partials(&l->args, l->phases[k].over))
-            return false;
-    return l->args.pack_stride * indices(&l->args, ABI_OVER_HEADS) <= LITTLE * team;
-}
-
-/* A head is best one thread's: what it leaves to itself is in its cache then, and no thread waits for
-   others between phases. */
-static bool takes_heads(const struct device_launch *l, u64 team, struct heads *heads)
-{
-    for (uint32_t k = 0; k < l->n_phases; k++)
-        if (l->phases[k].over == ABI_OVER_WORK)
-            return false;
-    if (l->args.heads > MOST_HEADS || leaves_little(l, team))
-        return false;
-    order_heads(l, heads);
-    return team == 1 || heads_balance(l, heads, team);
-}
-
-/* Every team-th head of the order is a thread's own, the same from launch to launch: what it read and wrote
-   before is in its core's cache, and in another's it would have to be fetched from there (at n=128 a launch
-   took a quarter longer). Then it takes what others have not come to. */
-static void run_heads(const struct device_code *c, const struct device_launch *l,
-                      const struct heads *heads, u64 team, u64 thread, struct queue *queue)
-{
-    const u64 count = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
-    const u64 owners = team < MOST_OWNERS ? team : MOST_OWNERS;
-    for (u64 turn = 0; turn < owners; turn++) {
-        const u64 owner = (thread + turn) % owners;
-        for (u64 k; (k = owner + owners * queue_take(&queue[owner])) < count;)
-            run_head(c, l, (u32)(k % slice), heads->order[k / slice], thread);
-    }
 }
 
 /* ---- teams ---- */
@@ -305,13 +115,13 @@ static void run_team(const struct device_code *c, const struct device_launch *l,
 {
     struct queue queue[MOST_QUEUES] = {{0}};
     struct heads by_cost;
-    const bool whole = takes_heads(l, team, &by_cost);
+    const bool whole = heads_whole(l, team, &by_cost);
 #pragma omp parallel num_threads((int)team)
     {
         u64 thread = (u64)omp_get_thread_num();
         u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
         if (whole)
-            run_heads(c, l, &by_cost, team, thread, queue);
+            heads_run(c, l, &by_cost, team, thread, queue);
         else
             run_phases(c, l, thread, queue, scratch);
     }
@@ -321,8 +131,8 @@ static void run_alone(const struct device_code *c, const struct device_launch *l
 {
     struct queue queue = {0};
     struct heads by_cost;
-    if (takes_heads(l, 1, &by_cost)) {
-        run_heads(c, l, &by_cost, 1, 0, &queue);
+    if (heads_whole(l, 1, &by_cost)) {
+        heads_run(c, l, &by_cost, 1, 0, &queue);
         return;
     }
     for (uint32_t p = 0; p < l->n_phases; p++)
@@ -343,7 +153,7 @@ static u64 team_of(const struct device_launch *l)
 bool cpu_whole(const struct device_launch *l)
 {
     struct heads by_cost;
-    return takes_heads(l, team_of(l), &by_cost);
+    return heads_whole(l, team_of(l), &by_cost);
 }
 
 int cpu_run(const struct device_code *c, const struct device_launch *l, struct error *e)

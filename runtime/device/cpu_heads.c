@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads as a whole: each is packed and worked through by one thread. */
+#include "runtime/device/cpu_share.h"
+
+/* Rows of sequence b, as the kernel sees it. */
+static u32 rows_of(const struct abi_args *a, u32 b)
+{
+    if (!a->offsets)
+        return a->n;
+    i32 rows = a->offsets[b + 1] - a->offsets[b];
+    return rows < 0 ? 0 : (u32)rows < a->n ? (u32)rows : a->n;
+}
+
+/* The works first .. end that reach into `rows` rows: a plan is for the mask's length. */
+static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_fn *entry,
+                      u64 first, u64 end, u32 rows, u8 *scratch)
+{
+    for (u64 k = first; k < end; k = first) {
+        while (k < end && p->items[p->work[k].item].row0 < rows)
+            k++;
+        if (first < k)
+            entry(a, first, k, scratch);
+        for (first = k; first < end && p->items[p->work[first].item].row0 >= rows;)
+            first++;
+    }
+}
+
+/* All of a head's work, in one thread, which packs each of its heads at the same place. */
+static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
+                     u64 thread)
+{
+    struct abi_args own = l->args;
+    u8 *scratch = own.scratch + thread * own.scratch_stride;
+    own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
+    own.first_batch += b;
+    own.slice_batch = 1;
+    u32 rows = rows_of(&own, own.first_batch);
+    for (uint32_t k = 0; k < l->n_phases; k++) {
+        enum abi_over over = l->phases[k].over;
+        entry_fn *entry = entry_of(c, &l->phases[k]);
+        if (over == ABI_OVER_HEADS) {
+            entry(&own, h, h + 1, scratch);
+            continue;
+        }
+        const struct abi_plan *p = plan_of(&own, over);
+        u64 first = 0;
+        for (u32 i = 0; i < h; i++)
+            first += p->heads[i].items;
+        run_works(p, &own, entry, first, first + p->heads[h].items, rows, scratch);
+    }
+}
+
+static void add_costs(const struct device_launch *l, struct heads *ret)
+{
+    for (uint32_t k = 0; k < l->n_phases; k++) {
+        if (l->phases[k].over == ABI_OVER_HEADS)
+            continue;
+        const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
+        for (u32 w = 0; w < p->works; w++)
+            ret->cost[p->work[w].head] += p->items[p->work[w].item].cost;
+    }
+}
+
+static void order_heads(const struct device_launch *l, struct heads *ret)
+{
+    for (u32 h = 0; h < l->args.heads; h++)
+        ret->cost[h] = 0;
+    add_costs(l, ret);
+    ret->sum = 0;
+    for (u32 h = 0; h < l->args.heads; h++) {
+        u32 at = h;
+        for (; at > 0 && ret->cost[ret->order[at - 1]] < ret->cost[h]; at--)
+            ret->order[at] = ret->order[at - 1];
+        ret->order[at] = h;
+        ret->sum += ret->cost[h];
+    }
+}
+
+/* Would a team that takes whole heads, dearest first and whoever is free the next, end nearly together? What
+   the phases of a shared head lose is more than an eighth where heads are short. */
+static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 team)
+{
+    enum { MOST_TEAM = 64, LOSS = 8 }; /* an eighth of the time at most */
+    const u64 count = indices(&l->args, ABI_OVER_HEADS);
+    const u64 even = heads->sum * l->args.slice_batch / team;
+    u64 busy[MOST_TEAM] = {0}, last = 0;
+    if (team > MOST_TEAM || team > count)
+        return false;
+    if (heads->cost[heads->order[0]] <= even / LOSS)
+        return true;
+    for (u64 k = 0; k < count; k++) {
+        u64 free = 0;
+        for (u64 t = 1; t < team; t++)
+            free = busy[t] < busy[free] ? t : free;
+        busy[free] += heads->cost[heads->order[k / l->args.slice_batch]];
+        last = busy[free] > last ? busy[free] : last;
+    }
+    return last <= even + even / LOSS;
+}
+
+/* Does what a phase or an item leaves to another stay in a core's cache anyway? Not so where most items of
+   a phase are beyond the batch's longest sequence: a head's are passed over together. */
+static bool leaves_little(const struct device_launch *l, u64 team)
+{
+    enum { LITTLE = 1 << 20 };
+    if (l->args.n <= l->args.forward.n / 2)
+        return false;
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (has_partials(&l->args, l->phases[k].over))
+            return false;
+    return l->args.pack_stride * indices(&l->args, ABI_OVER_HEADS) <= LITTLE * team;
+}
+
+bool heads_whole(const struct device_launch *l, u64 team, struct heads *heads)
+{
+    for (uint32_t k = 0; k < l->n_phases; k++)
+        if (l->phases[k].over == ABI_OVER_WORK)
+            return false;
+    if (l->args.heads > MOST_HEADS || leaves_little(l, team))
+        return false;
+    order_heads(l, heads);
+    return team == 1 || heads_balance(l, heads, team);
+}
+
+/* Every team-th head of the order is a thread's own, the same from launch to launch: what it read and wrote
+   before is in its core's cache, and in another's it would have to be fetched from there (at n=128 a launch
+   took a quarter longer). Then it takes what others have not come to. */
+void heads_run(const struct device_code *c, const struct device_launch *l,
+               const struct heads *heads, u64 team, u64 thread, struct queue *queue)
+{
+    const u64 count = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    const u64 owners = team < MOST_OWNERS ? team : MOST_OWNERS;
+    for (u64 turn = 0; turn < owners; turn++) {
+        const u64 owner = (thread + turn) % owners;
+        for (u64 k; (k = owner + owners * queue_take(&queue[owner])) < count;)
+            run_head(c, l, (u32)(k % slice), heads->order[k / slice], thread);
+    }
+}

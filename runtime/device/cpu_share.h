@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the device "cpu": what a launch consists of, for those who share it out. */
+#pragma once
+#include "runtime/device/cpu_code.h"
+#include <stdatomic.h>
+
+/* Indices that a team takes one by one, whoever is free. OpenMP's own dynamic loops take 2 to 4 us each, a
+   twentieth of a launch at n=128. */
+struct queue {
+    _Alignas(64) _Atomic(u64) next;
+};
+
+static inline u64 queue_take(struct queue *q)
+{
+    return atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
+}
+
+static inline entry_fn *entry_of(const struct device_code *c, const struct phase *phase)
+{
+    const struct launch_record *r = c->record;
+    if (phase >= r->forward && phase < r->forward + r->n_forward)
+        return c->forward[phase - r->forward];
+    return c->backward[phase - r->backward];
+}
+
+static inline const struct abi_plan *plan_of(const struct abi_args *a, enum abi_over over)
+{
+    return over_transposed(over) ? &a->transposed : &a->forward;
+}
+
+/* Indices of one work. */
+static inline u64 indices_each(const struct abi_args *a, enum abi_over over)
+{
+    return over == ABI_OVER_WORK ? 1 : a->slice_batch;
+}
+
+static inline u64 indices(const struct abi_args *a, enum abi_over over)
+{
+    if (over == ABI_OVER_HEADS)
+        return (u64)a->heads * a->slice_batch;
+    return plan_of(a, over)->works * indices_each(a, over);
+}
+
+static inline bool has_partials(const struct abi_args *a, enum abi_over over)
+{
+    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_PARTIAL;
+}
+
+/* ---- cpu_heads.c: heads as a whole ---- */
+
+enum { MOST_HEADS = 256, MOST_OWNERS = 64 };
+
+/* The heads, dearest first, by costs over all phases. */
+struct heads {
+    u32 order[MOST_HEADS];
+    u64 cost[MOST_HEADS]; /* of head h, to be compared with others' */
+    u64 sum;
+};
+
+/* Are heads best taken as a whole by a team of that size? A head is best one thread's: what it leaves to
+   itself is in its cache then, and no thread waits for others between phases. *ret is set where it says so. */
+bool heads_whole(const struct device_launch *l, u64 team, struct heads *ret);
+
+/* What thread `thread` does of them, with one queue for each thread, MOST_OWNERS at most. */
+void heads_run(const struct device_code *c, const struct device_launch *l,
+               const struct heads *heads, u64 team, u64 thread, struct queue *queue);
