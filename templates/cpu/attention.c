@@ -34,6 +34,7 @@
 #include "cpu/strip.h"
 #include "cpu/groups.h"
 #include "cpu/partial.h"
+#include "cpu/write.h"
 #include "cpu/dropout.h"
 #if MATRIX
 #include "cpu/matrix/gathered.h"

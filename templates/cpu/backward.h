@@ -128,15 +128,10 @@ static void strip_backward(struct strip *t)
 static void backward_write(const struct strip *t, const struct abi_tensor *to, float factor,
                            u32 which)
 {
-    for (u32 r = 0; r < t->item->rows; r++) {
-        u32 i = row_of(t->item, r);
-        if (!row_owned(t->item, r) || i >= t->s.rows)
-            continue;
-        if (row_live(t, r))
-            row_write(&t->s, to, i, factor, t->m->sums[which][r]);
-        else
-            row_clear(&t->s, to, i);
-    }
+    float each[STRIP_ROWS];
+    for (u32 r = 0; r < STRIP_ROWS; r++)
+        each[r] = factor;
+    strip_write(t, to, which, each);
 }
 
 /* Items of one kind go from rows to gradients in registers and L1. */

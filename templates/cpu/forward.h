@@ -6,19 +6,14 @@
 static void forward_write(const struct strip *t)
 {
     const struct abi_args *a = t->s.a;
-    float kept = dropping(t) ? a->keep_scale : 1;
-    for (u32 r = 0; r < t->item->rows; r++) {
-        u32 i = row_of(t->item, r);
-        if (!row_owned(t->item, r) || i >= t->s.rows)
-            continue;
-        if (row_live(t, r)) {
-            row_write(&t->s, &a->o, i, t->m->total[r] * kept, t->m->sums[0][r]);
-            *lse_at(&t->s, i) = t->m->offset[r];
-        } else {
-            row_clear(&t->s, &a->o, i);
-            *lse_at(&t->s, i) = -INFINITY_F;
-        }
-    }
+    const float kept = dropping(t) ? a->keep_scale : 1;
+    float factor[STRIP_ROWS], *lse = lse_at(&t->s, t->item->row0);
+    for (u32 r = 0; r < STRIP_ROWS; r++)
+        factor[r] = t->m->total[r] * kept;
+    strip_write(t, &a->o, 0, factor);
+    for (u32 r = 0; r < t->item->rows; r++, lse += t->item->step)
+        if (row_owned(t->item, r) && row_of(t->item, r) < t->s.rows)
+            *lse = row_live(t, r) ? t->m->offset[r] : -INFINITY_F;
 }
 
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)

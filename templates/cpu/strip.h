@@ -213,6 +213,13 @@ INLINE void half_copy(const u16 *from, u16 *to)
         *(quad_at *)(void *)(to + d) = (quad){0};
 }
 
+static void strip_copy(const struct strip *t, const struct abi_tensor *from, u16 (*to)[DEPTH])
+{
+    const u16 *at = (const u16 *)from->data + element_at(&t->s, from, t->item->row0);
+    for (u32 r = 0; r < t->rows; r++, at += (i64)t->item->step * from->row)
+        half_copy(row_live(t, r) ? at : 0, to[r]);
+}
+
 INLINE const u16 *strip_rows(const struct strip *t, u32 which)
 {
     return t->m->half_row[which][0];
@@ -245,11 +252,7 @@ static void strip_take(const struct strip *t, const struct abi_tensor *from, flo
 {
 #if MATRIX
     if (factor == 1 && !t->walks) {
-        for (u32 r = 0; r < t->rows; r++)
-            half_copy(row_live(t, r) ? (const u16 *)from->data +
-                                           element_at(&t->s, from, row_of(t->item, r))
-                                     : 0,
-                      t->m->half_row[which][r]);
+        strip_copy(t, from, t->m->half_row[which]);
         return;
     }
 #endif

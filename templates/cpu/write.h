@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a strip writes of its rows, forward and backward. */
+#ifndef MASKC_CPU_WRITE_H
+#define MASKC_CPU_WRITE_H
+
+/* bf16 where a row is a number of whole vectors: then what rows have in common is found out once. */
+enum { WRITES_WHOLE = MATRIX && !IS_F32 && !IS_F16 && HEAD_DIM % (2 * LANES) == 0 };
+
+#if MATRIX
+static void strip_write_whole(const struct strip *t, const struct abi_tensor *to, u32 which,
+                              const float *factor)
+{
+    const int streamed = rows_streamed(&t->s, to);
+    const float *from = t->m->sums[which][0];
+    u16 *at = (u16 *)to->data + element_at(&t->s, to, t->item->row0);
+    for (u32 r = 0; r < STRIP_ROWS; r++, from += WIDTH) {
+        for (u32 d = 0; d < HEAD_DIM; d += 2 * LANES) {
+            vec low = load(from + d) * splat(factor[r]);
+            vec high = load(from + d + LANES) * splat(factor[r]);
+            if (streamed)
+                half_stream2(at + d, low, high);
+            else
+                half_store2(at + d, low, high);
+        }
+        at += (i64)t->item->step * to->row;
+    }
+}
+#else
+INLINE void strip_write_whole(const struct strip *t, const struct abi_tensor *to, u32 which,
+                              const float *factor)
+{
+    (void)t, (void)to, (void)which, (void)factor;
+}
+#endif
+
+/* Sums times each row's factor to the rows of a tensor that the item owns; zeros beyond the length. */
+static void strip_write(const struct strip *t, const struct abi_tensor *to, u32 which,
+                        const float *factor)
+{
+    if (WRITES_WHOLE && t->live == 0xffffffff) {
+        strip_write_whole(t, to, which, factor);
+        return;
+    }
+    for (u32 r = 0; r < t->item->rows; r++) {
+        u32 i = row_of(t->item, r);
+        if (!row_owned(t->item, r) || i >= t->s.rows)
+            continue;
+        if (row_live(t, r))
+            row_write(&t->s, to, i, factor[r], t->m->sums[which][r]);
+        else
+            row_clear(&t->s, to, i);
+    }
+}
+
+#endif
