@@ -14,14 +14,9 @@ static void strip_write_whole(const struct strip *t, const struct abi_tensor *to
     const float *from = t->m->sums[which][0];
     u16 *at = (u16 *)to->data + element_at(&t->s, to, t->item->row0);
     for (u32 r = 0; r < STRIP_ROWS; r++, from += WIDTH) {
-        for (u32 d = 0; d < HEAD_DIM; d += 2 * LANES) {
-            vec low = load(from + d) * splat(factor[r]);
-            vec high = load(from + d + LANES) * splat(factor[r]);
-            if (streamed)
-                half_stream2(at + d, low, high);
-            else
-                half_store2(at + d, low, high);
-        }
+        const vec f = splat(factor[r]);
+        for (u32 d = 0; d < HEAD_DIM; d += 2 * LANES)
+            half_put2(at + d, load(from + d) * f, load(from + d + LANES) * f, streamed);
         at += (i64)t->item->step * to->row;
     }
 }

@@ -92,13 +92,29 @@ static void lines_dots_four(line_numbers to, const struct lines_run *w,
     }
 }
 
-/* What four of the rows abreast, from `first` on, take their sums from. */
+/* What four of the rows abreast, from `first` on, take their sums from, and where to. */
 struct lines_four {
     const struct operand *o;
     const struct line_at *line;
     const float (*weight)[ABREAST];
     u32 first;
+    u16 *halves; /* where they go as bf16, `stride` from row to row; null: as floats */
+    i64 stride;
+    int streamed; /* past the caches */
 };
+
+#if MATRIX
+INLINE void halves_put(u16 *to, const vec *sum, u32 vecs, int streamed)
+{
+    for (u32 v = 0; v < vecs; v += 2)
+        half_put2(to + v * LANES, sum[v], sum[v + 1], streamed);
+}
+#else
+INLINE void halves_put(u16 *to, const vec *sum, u32 vecs, int streamed)
+{
+    (void)to, (void)sum, (void)vecs, (void)streamed;
+}
+#endif
 
 /* sum += weight x row, `vecs` vectors from feature d. */
 INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], const float *weight,
@@ -152,7 +168,12 @@ INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor
         for (u32 v = 0; v + 2 <= vecs; v += 2)
             vecs_join(&sum[r][v]);
         for (u32 v = 0; v < vecs; v++)
-            store(to[r] + d + v * LANES, sum[r][v] * splat(factor[f->first + r]));
+            sum[r][v] *= splat(factor[f->first + r]);
+        if (f->halves)
+            halves_put(f->halves + r * f->stride + d, sum[r], vecs, f->streamed);
+        else
+            for (u32 v = 0; v < vecs; v++)
+                store(to[r] + d + v * LANES, sum[r][v]);
     }
 }
 
@@ -172,10 +193,14 @@ static void lines_sums(struct lines_run *w, const struct abreast *x, const struc
 {
     struct lines_four f = {.o = o, .line = w->line + x->first, .weight = weights + x->first};
     float buffer[FOUR][WIDTH];
+    u16 *halves = (u16 *)t->data + element_at(w->s, t, x->i);
+    f.stride = t->row;
+    f.streamed = rows_streamed(w->s, t);
     for (u32 first = 0; first < ABREAST; first += FOUR) {
         const u32 some = x->live >> first & ALL_FOUR;
         float *to[FOUR];
         f.first = first;
+        f.halves = WRITES_WHOLE && some == ALL_FOUR ? halves + (i64)first * t->row : 0;
         for (u32 r = 0; r < FOUR; r++) {
             to[r] = buffer[r];
             if (!ROWS_PACKED && some >> r & 1)
@@ -184,7 +209,7 @@ static void lines_sums(struct lines_run *w, const struct abreast *x, const struc
         expect_rows(&w->expected, FOUR);
         if (some)
             four_sums(to, factor, &f, x);
-        for (u32 r = 0; ROWS_PACKED && r < FOUR; r++)
+        for (u32 r = 0; ROWS_PACKED && !f.halves && r < FOUR; r++)
             if (some >> r & 1)
                 row_write(w->s, t, x->i + first + r, 1, buffer[r]);
     }

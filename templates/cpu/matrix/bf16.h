@@ -104,4 +104,12 @@ INLINE void half_stream2(u16 *to, vec first, vec second)
     __asm__ volatile("vmovntdq %1, %0" : "=m"(*(half_pair *)to) : "v"(y));
 }
 
+INLINE void half_put2(u16 *to, vec first, vec second, int streamed)
+{
+    if (streamed)
+        half_stream2(to, first, second);
+    else
+        half_store2(to, first, second);
+}
+
 #endif
