@@ -43,17 +43,31 @@ INLINE u32 expect_share(const struct expected *x, u32 occasions)
     return occasions ? (x->rows + occasions - 1) / occasions : 0;
 }
 
-INLINE void expect_rows(struct expected *x, u32 count)
+/* `nearest`: into the nearest cache; else into the next one. */
+INLINE void expect_some(struct expected *x, u32 count, int nearest)
 {
     for (; count && x->rows; count--) {
         struct expected_rows *y = &x->list[x->next];
         for (u32 at = 0; at < HEAD_DIM * ELEMENT_BYTES; at += 64)
-            __builtin_prefetch(y->at + at);
+            if (nearest)
+                __builtin_prefetch(y->at + at, 0, 3);
+            else
+                __builtin_prefetch(y->at + at, 0, 2);
         y->at += y->stride;
         x->rows--;
         if (!--y->rows)
             x->next++;
     }
+}
+
+INLINE void expect_rows(struct expected *x, u32 count)
+{
+    expect_some(x, count, 1);
+}
+
+INLINE void expect_rows_far(struct expected *x, u32 count)
+{
+    expect_some(x, count, 0);
 }
 
 #endif

@@ -28,21 +28,38 @@ INLINE void lines_subtract(float (*x)[ABREAST], const struct line_at *line, u32 
     }
 }
 
-/* Scores less the rows' offsets (base 2) to P, slopes to dS; the rows' deltas. */
+/* Sums of rows over their lines; two chains, as one would wait for itself. */
+struct slope_sums {
+    vec slope[2], weight[2];
+};
+
+/* A score less the row's offset (base 2) to P; its part of the sums of P dP and of P. */
+INLINE void slope_weigh(float *score, const float *slope, vec base, struct slope_sums *x,
+                        u32 chain)
+{
+    vec p = exp2_weight(load(score) - base);
+    store(score, p);
+    x->slope[chain] += p * load(slope);
+    x->weight[chain] += p;
+}
+
+/* Scores to P, slopes to dS; the rows' deltas. */
 INLINE void lines_slopes(float (*score)[ABREAST], float (*slope)[ABREAST], u32 lines,
                          const float *offset, float *delta)
 {
+    const u32 even = lines & ~1u;
     for (u32 r = 0; r < ABREAST; r += LANES) {
         const vec base = load(offset + r);
-        vec sum = {0}, weights = {0};
-        for (u32 k = 0; k < lines; k++) {
-            vec p = exp2_weight(load(score[k] + r) - base);
-            store(score[k] + r, p);
-            sum += p * load(slope[k] + r);
-            weights += p;
+        struct slope_sums x = {{{0}}, {{0}}};
+        for (u32 k = 0; k < even; k += 2) {
+            slope_weigh(score[k] + r, slope[k] + r, base, &x, 0);
+            slope_weigh(score[k + 1] + r, slope[k + 1] + r, base, &x, 1);
         }
+        if (even < lines)
+            slope_weigh(score[even] + r, slope[even] + r, base, &x, 0);
+        vec sum = x.slope[0] + x.slope[1];
         if (IS_F32) /* delta_of; where there is no weight there is no sum */
-            sum /= larger(weights, splat(0x1p-100f));
+            sum /= larger(x.weight[0] + x.weight[1], splat(0x1p-100f));
         store(delta + r, sum);
         for (u32 k = 0; k < lines; k++)
             store(slope[k] + r, load(score[k] + r) * (load(slope[k] + r) - sum));

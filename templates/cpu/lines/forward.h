@@ -5,21 +5,35 @@
 #ifndef MASKC_CPU_LINES_FORWARD_H
 #define MASKC_CPU_LINES_FORWARD_H
 
-/* Scores of rows to their weights 2^(s - m); m and l of each. */
+INLINE vec score_weigh(float *score, vec base)
+{
+    vec p = exp2_weight(load(score) - base);
+    store(score, p);
+    return p;
+}
+
+/* Scores of rows to their weights 2^(s - m); m and l of each. Two chains, as one would wait for itself. */
 INLINE void lines_weigh(float (*score)[ABREAST], u32 lines, float *m, float *l)
 {
+    const u32 even = lines & ~1u;
     for (u32 r = 0; r < ABREAST; r += LANES) {
-        vec largest = splat(-INFINITY_F), sum = {0};
-        for (u32 k = 0; k < lines; k++)
+        vec largest = splat(-INFINITY_F), second = largest, sum = {0}, other = {0};
+        for (u32 k = 0; k < even; k += 2) {
             largest = larger(load(score[k] + r), largest);
-        vec base = pick_or_zero((ivec)(largest != splat(-INFINITY_F)), largest);
-        for (u32 k = 0; k < lines; k++) {
-            vec p = exp2_weight(load(score[k] + r) - base);
-            store(score[k] + r, p);
-            sum += p;
+            second = larger(load(score[k + 1] + r), second);
         }
+        if (even < lines)
+            second = larger(load(score[even] + r), second);
+        largest = larger(second, largest);
+        vec base = pick_or_zero((ivec)(largest != splat(-INFINITY_F)), largest);
+        for (u32 k = 0; k < even; k += 2) {
+            sum += score_weigh(score[k] + r, base);
+            other += score_weigh(score[k + 1] + r, base);
+        }
+        if (even < lines)
+            sum += score_weigh(score[even] + r, base);
         store(m + r, largest);
-        store(l + r, sum);
+        store(l + r, sum + other);
     }
 }
 

@@ -40,7 +40,7 @@ struct abreast {
 };
 
 /* A number for each line of the run and row. */
-typedef float line_numbers[RUN_LINES][ABREAST];
+typedef __attribute__((aligned(64))) float line_numbers[RUN_LINES][ABREAST];
 
 struct lines_run {
     const struct sequence *s;
@@ -128,48 +128,47 @@ static void lines_part(const struct line_at *line, struct abreast *rows)
     rows->special = k;
 }
 
+/* Of 16 rows of an item, from `first` on, those that a line covers. */
+INLINE u32 line_covers(const struct abi_line *line, i32 first, i32 left)
+{
+    i32 begin = (i32)line->row_begin - first, end = (i32)line->row_end - first;
+    if (line->step || left <= 0)
+        end = left < end ? left : end;
+    if (begin <= 0 && end >= ABREAST)
+        return ALL_ABREAST;
+    begin = begin < 0 ? 0 : begin;
+    end = end < ABREAST ? end : ABREAST;
+    return begin < end ? (1u << end) - (1u << begin) : 0;
+}
+
 /* Lines of an item at rows abreast, which are its rows from `first` on. */
-static void lines_at(struct lines_run *w, const struct abi_line *line, u32 lines,
-                     struct whole whole, u32 first, struct abreast *rows)
+static void lines_at(struct lines_run *w, const struct abi_line *line, u32 lines, u32 first,
+                     struct abreast *rows)
 {
     struct line_at *to = w->line + w->lines;
-    rows->first = w->lines;
-    if (rows->live == ALL_ABREAST && first >= whole.first && first + ABREAST <= whole.end) {
-        for (u32 k = 0; k < lines; k++, line++)
-            to[k] = (struct line_at){line->col0 + (i32)(line->step * first), (u16)line->step,
-                                     ALL_ABREAST};
-        rows->count = lines;
-        return;
-    }
-    rows->count = 0;
+    const i32 length = (i32)w->s->length;
+    u32 count = 0;
     for (u32 k = 0; k < lines; k++, line++) {
-        i64 column = (i64)line->col0 + (i64)line->step * first;
-        i64 begin = (i64)line->row_begin - first, end = (i64)line->row_end - first;
-        i64 left = w->s->length - column;
-        if (line->step || left <= 0)
-            end = left < end ? left : end;
-        begin = begin < 0 ? 0 : begin;
-        end = end < ABREAST ? end : ABREAST;
-        u32 covered = begin < end ? (1u << end) - (1u << begin) : 0;
-        to[rows->count] =
-            (struct line_at){(i32)column, (u16)line->step, (u16)(covered & rows->live)};
-        rows->count += to[rows->count].rows != 0;
+        const i32 column = line->col0 + (i32)(line->step * first);
+        const u32 covered = line_covers(line, (i32)first, length - column) & rows->live;
+        to[count] = (struct line_at){column, (u16)line->step, (u16)covered};
+        count += covered != 0;
     }
+    rows->first = w->lines;
+    rows->count = count;
 }
 
 static void lines_add(struct lines_run *w, const struct abi_plan *p,
                       const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
-    const struct abi_line *line = p->lines + piece->first;
     const u32 live = rows_live(w->s, item);
-    struct whole whole = lines_whole(line, piece->count, w->s->length, item->rows);
     for (u32 r = 0; r < item->rows; r += ABREAST) {
         struct abreast *rows = &w->rows[w->blocks];
         *rows = (struct abreast){.i = item->row0 + r, .live = live >> r & ALL_ABREAST};
         if (!rows->live)
             continue;
-        lines_at(w, line, piece->count, whole, r, rows);
+        lines_at(w, p->lines + piece->first, piece->count, r, rows);
         lines_part(w->line + w->lines, rows);
         w->lines += rows->count;
         w->blocks++;
@@ -205,13 +204,11 @@ INLINE u32 lines_end(const struct lines_run *w)
     return w->s->length > w->item->row0 ? w->s->length - w->item->row0 : 0;
 }
 
-/* The rows of the next run will be wanted. Not so where tiles take them: read 16 at a time, all at the run's
-   beginning, they come no sooner for having been asked for, and star took 0.95 of the time without. */
+/* The rows of the next run will be wanted. */
 static void lines_expect(struct lines_run *w, const struct abi_tensor *t)
 {
     const u32 rows = w->items * STRIP_ROWS;
-    if (!BY_TILES)
-        expect_add(&w->expected, w->s, t, w->item->row0 + rows, 1, rows);
+    expect_add(&w->expected, w->s, t, w->item->row0 + rows, 1, rows);
 }
 
 #endif

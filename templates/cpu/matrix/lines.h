@@ -82,87 +82,119 @@ INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u
         }                                                                \
     }
 
-typedef float line_blocks[AT_ONCE][LANES * MATRIX_COLS];
-
-/* Four lines' products with the rows; the first line's instead of those that are not there. */
-INLINE void lines_products(line_blocks to, float rows[DEPTH / 2][MATRIX_COLS],
-                           const struct sequence *s, const struct operand *o,
-                           const struct line_at *line, u32 some)
-{
-    window_rows copy[AT_ONCE];
-    struct line_window window[AT_ONCE];
-    for (u32 x = 0; x < AT_ONCE; x++)
-        window[x] = line_window(s, o, &line[x < some ? x : 0], copy[x]);
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    TILE_ZERO(2);
-    TILE_ZERO(3);
-    for (u32 d = 0; d < HEAD_DIM; d += 2 * PAIRS) {
-        TILE_LOAD(4, rows[d / 2], 4 * MATRIX_COLS);
-        if (d + PAIRS < HEAD_DIM)
-            TILE_LOAD(5, rows[d / 2 + LANES], 4 * MATRIX_COLS);
-        LINE_PRODUCT(0);
-        LINE_PRODUCT(1);
-        LINE_PRODUCT(2);
-        LINE_PRODUCT(3);
+/* Two lines'; the rows' tiles stay for the next two where they are all that there is of the rows. */
+#define PAIR_PRODUCT(k, l)                                              \
+    {                                                                   \
+        TILE_ZERO(k);                                                   \
+        TILE_ZERO(l);                                                   \
+        for (u32 d = 0; d < HEAD_DIM; d += 2 * PAIRS) {                 \
+            if (HEAD_DIM > 2 * PAIRS || (k) == 0) {                     \
+                TILE_LOAD(4, rows[d / 2], 4 * MATRIX_COLS);             \
+                if (d + PAIRS < HEAD_DIM)                               \
+                    TILE_LOAD(5, rows[d / 2 + LANES], 4 * MATRIX_COLS); \
+            }                                                           \
+            LINE_PRODUCT(k);                                            \
+            LINE_PRODUCT(l);                                            \
+        }                                                               \
     }
-    TILE_STORE(0, to[0], 4 * MATRIX_COLS);
-    TILE_STORE(1, to[1], 4 * MATRIX_COLS);
-    TILE_STORE(2, to[2], 4 * MATRIX_COLS);
-    TILE_STORE(3, to[3], 4 * MATRIX_COLS);
-}
 
-INLINE void lines_diagonals(float (*to)[ABREAST], line_blocks from, const struct line_at *line,
-                            u32 some, float factor, float missing)
-{
-    for (u32 x = 0; x < some; x++) {
-        vec sum = block_diagonal(from[x]) * splat(factor);
-        if (line[x].rows != ALL_ABREAST)
-            sum = pick(mask_of_bits(line[x].rows), sum, splat(missing));
-        store(to[x], sum);
+#define PAIR_STORE(k, l, to)                     \
+    {                                            \
+        TILE_STORE(k, (to)[k], 4 * MATRIX_COLS); \
+        TILE_STORE(l, (to)[l], 4 * MATRIX_COLS); \
     }
-}
 
-/* Lines of rows abreast whose products are under way. */
+/* Neighbours in the run's list, all of the same rows abreast. */
 struct lines_begun {
-    u32 first, some; /* in the run's list */
+    u32 first, some;
 };
 
-/* Four lines of all rows, then the next four: neighbours among lines want much the same columns.
-   The unit's blocks are read when those of the next lines are under way: what it has just stored would have
-   to be waited for. */
-static void lines_dots_matrix(line_numbers to, const struct lines_run *w,
-                              const struct abi_tensor *t, const struct operand *o, float factor,
-                              float missing)
+typedef float line_blocks[AT_ONCE][LANES * MATRIX_COLS];
+
+/* The last two fours of lines and their products; where their numbers go, times a factor, and what stands for
+   rows that a line does not cover. */
+struct lines_flow {
+    __attribute__((aligned(64))) line_blocks block[2];
+    struct lines_begun begun[2];
+    u32 turn;
+    float (*to)[ABREAST];
+    float factor, missing;
+};
+
+INLINE void lines_diagonals(const struct lines_flow *f, const struct lines_run *w, u32 turn)
 {
-    float rows[RUN_BLOCKS][DEPTH / 2][MATRIX_COLS];
-    line_blocks block[2];
-    struct lines_begun before = {0, 0};
-    u32 most = 0, turn = 0;
-    for (u32 b = 0; b < w->blocks; b++) {
-        const struct abreast *x = &w->rows[b];
-        abreast_read(w->s, t, x->i, x->live, rows[b]);
-        most = x->count > most ? x->count : most;
+    const struct lines_begun x = f->begun[turn];
+    const struct line_at *line = w->line + x.first;
+    for (u32 k = 0; k < x.some; k++) {
+        vec sum = block_diagonal(f->block[turn][k]) * splat(f->factor);
+        if (line[k].rows != ALL_ABREAST)
+            sum = pick(mask_of_bits(line[k].rows), sum, splat(f->missing));
+        store(f->to[x.first + k], sum);
     }
+}
+
+/* Four lines' products with the rows; the first line's instead of those that are not there.
+   A block is stored when the next two lines' products are under way, and read when the next four's are: what
+   waits for the unit holds up what comes after it. */
+INLINE void lines_products(struct lines_flow *f, float rows[DEPTH / 2][MATRIX_COLS],
+                           const struct lines_run *w, const struct operand *o,
+                           struct lines_begun x)
+{
+    const u32 turn = f->turn;
+    window_rows copy[AT_ONCE];
+    struct line_window window[AT_ONCE];
+    for (u32 k = 0; k < AT_ONCE; k++)
+        window[k] = line_window(w->s, o, &w->line[x.first + (k < x.some ? k : 0)], copy[k]);
+    PAIR_PRODUCT(0, 1);
+    PAIR_STORE(2, 3, f->block[!turn]);
+    lines_diagonals(f, w, turn);
+    f->begun[turn] = x;
+    if (x.some > 2)
+        PAIR_PRODUCT(2, 3);
+    PAIR_STORE(0, 1, f->block[turn]);
+    f->turn = !turn;
+}
+
+static void lines_flow_end(const struct lines_flow *f, const struct lines_run *w)
+{
+    const u32 turn = f->turn;
+    PAIR_STORE(2, 3, f->block[!turn]);
+    lines_diagonals(f, w, turn);
+    lines_diagonals(f, w, !turn);
+}
+
+/* Four lines of all rows, then the next four: neighbours among lines want much the same columns. Meanwhile
+   the next run's rows are asked for, not into the nearest cache, which is full. */
+static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct abi_tensor *t,
+                              const struct operand *o, float factor, float missing)
+{
+    __attribute__((aligned(64))) float rows[RUN_BLOCKS][DEPTH / 2][MATRIX_COLS];
+    struct lines_flow f;
+    const u32 share = expect_share(&w->expected, (w->lines + AT_ONCE - 1) / AT_ONCE);
+    u32 most = 0;
+    f.turn = f.begun[0].some = f.begun[1].some = 0;
+    f.to = to;
+    f.factor = factor;
+    f.missing = missing;
+    for (u32 b = 0; b < w->blocks; b++)
+        most = w->rows[b].count > most ? w->rows[b].count : most;
     for (u32 k = 0; k < most; k += AT_ONCE)
         for (u32 b = 0; b < w->blocks; b++) {
             const struct abreast *x = &w->rows[b];
+            const u32 left = x->count - k;
             if (k >= x->count)
                 continue;
-            const u32 left = x->count - k;
-            const struct lines_begun now = {x->first + k, left < AT_ONCE ? left : AT_ONCE};
-            lines_products(block[turn], rows[b], w->s, o, w->line + now.first, now.some);
-            turn = !turn;
-            lines_diagonals(to + before.first, block[turn], w->line + before.first, before.some,
-                            factor, missing);
-            before = now;
+            if (!k)
+                abreast_read(w->s, t, x->i, x->live, rows[b]);
+            expect_rows_far(&w->expected, share);
+            lines_products(&f, rows[b], w, o,
+                           (struct lines_begun){x->first + k, left < AT_ONCE ? left : AT_ONCE});
         }
-    lines_diagonals(to + before.first, block[!turn], w->line + before.first, before.some,
-                    factor, missing);
+    lines_flow_end(&f, w);
 }
 #endif
 
-INLINE void lines_dots(line_numbers to, const struct lines_run *w, const struct abi_tensor *t,
+INLINE void lines_dots(line_numbers to, struct lines_run *w, const struct abi_tensor *t,
                        const struct operand *o, float factor, float missing)
 {
 #if MATRIX

@@ -43,9 +43,8 @@ INLINE void four_halves_dots(float (*to)[ABREAST], u32 first, const struct four_
     }
 }
 
-static void lines_dots_matrix(line_numbers to, const struct lines_run *w,
-                              const struct abi_tensor *t, const struct operand *o, float factor,
-                              float missing)
+static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct abi_tensor *t,
+                              const struct operand *o, float factor, float missing)
 {
     for (u32 b = 0; b < w->blocks; b++) {
         const struct abreast *x = &w->rows[b];
