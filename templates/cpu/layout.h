@@ -189,6 +189,7 @@ struct operand {
     const float *panels; /* transposed; valid where the plan has tiles or ranges */
     const u32 *pairs;    /* matrix units: see pack_pairs(); valid there too */
     u32 padded;          /* length of the padded layout, to a multiple of 32 */
+    int roomy; /* 15 rows before the first and after the last may be read too, whatever they are */
 };
 
 static inline u32 padded_rows(const struct abi_args *a)
@@ -269,8 +270,9 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     if (MATRIX)
         o.pairs = pack_pairs(s, k);
     if (rows_copied(s, k)) {
-        o.rows = pack_rows(s, k);
+        o.rows = pack_rows(s, k); /* of half the room, after the panels' */
         o.stride = HEAD_DIM / 2;
+        o.roomy = 1;
     } else if (WALKS_HALF) {
         o.rows = (const float *)(const void *)((const u16 *)t->data + element_at(s, t, 0));
         o.stride = t->row / 2;

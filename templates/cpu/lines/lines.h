@@ -141,21 +141,31 @@ INLINE u32 line_covers(const struct abi_line *line, i32 first, i32 left)
     return begin < end ? (1u << end) - (1u << begin) : 0;
 }
 
-/* Lines of an item at rows abreast, which are its rows from `first` on. */
-static void lines_at(struct lines_run *w, const struct abi_line *line, u32 lines, u32 first,
-                     struct abreast *rows)
+/* A line at rows abreast, if it covers some of them that are live. */
+INLINE void line_add(struct line_at *to, struct abreast *rows, i32 column, u32 step,
+                     u32 covered)
 {
-    struct line_at *to = w->line + w->lines;
-    const i32 length = (i32)w->s->length;
-    u32 count = 0;
+    covered &= rows->live;
+    to[rows->count] = (struct line_at){column, (u16)step, (u16)covered};
+    rows->count += covered != 0;
+}
+
+/* The lines of an item, at its first and at its last 16 rows. */
+static void lines_at(struct line_at *to, const struct abi_line *line, u32 lines, u32 length,
+                     struct abreast *first, struct abreast *last)
+{
+    const i32 end = (i32)length;
     for (u32 k = 0; k < lines; k++, line++) {
-        const i32 column = line->col0 + (i32)(line->step * first);
-        const u32 covered = line_covers(line, (i32)first, length - column) & rows->live;
-        to[count] = (struct line_at){column, (u16)line->step, (u16)covered};
-        count += covered != 0;
+        const i32 column = line->col0, next = column + (i32)line->step * ABREAST;
+        const int whole = !line->row_begin && line->row_end == STRIP_ROWS;
+        if (whole && next + ABREAST <= end) {
+            line_add(to, first, column, line->step, ALL_ABREAST);
+            line_add(to + lines, last, next, line->step, ALL_ABREAST);
+            continue;
+        }
+        line_add(to, first, column, line->step, line_covers(line, 0, end - column));
+        line_add(to + lines, last, next, line->step, line_covers(line, ABREAST, end - next));
     }
-    rows->first = w->lines;
-    rows->count = count;
 }
 
 static void lines_add(struct lines_run *w, const struct abi_plan *p,
@@ -163,16 +173,19 @@ static void lines_add(struct lines_run *w, const struct abi_plan *p,
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
     const u32 live = rows_live(w->s, item);
-    for (u32 r = 0; r < item->rows; r += ABREAST) {
-        struct abreast *rows = &w->rows[w->blocks];
-        *rows = (struct abreast){.i = item->row0 + r, .live = live >> r & ALL_ABREAST};
-        if (!rows->live)
-            continue;
-        lines_at(w, p->lines + piece->first, piece->count, r, rows);
-        lines_part(w->line + w->lines, rows);
-        w->lines += rows->count;
-        w->blocks++;
-    }
+    struct abreast rows[2];
+    for (u32 b = 0; b < 2; b++)
+        rows[b] = (struct abreast){.i = item->row0 + b * ABREAST,
+                                   .live = live >> b * ABREAST & ALL_ABREAST,
+                                   .first = w->lines + b * piece->count};
+    lines_at(w->line + w->lines, p->lines + piece->first, piece->count, w->s->length, &rows[0],
+             &rows[1]);
+    for (u32 b = 0; b < 2; b++)
+        if (rows[b].live) {
+            lines_part(w->line + rows[b].first, &rows[b]);
+            w->rows[w->blocks++] = rows[b];
+        }
+    w->lines += 2 * piece->count;
 }
 
 static void lines_open(struct lines_run *w, const struct sequence *s, const struct abi_plan *p,

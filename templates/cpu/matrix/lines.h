@@ -39,7 +39,7 @@ INLINE struct line_window line_window(const struct sequence *s, const struct ope
 {
     const float *from = o->rows + x->column * o->stride;
     const u32 last = x->step ? ABREAST : 1;
-    if (x->column >= 0 && x->column + last <= s->length)
+    if (o->roomy || (x->column >= 0 && x->column + last <= s->length))
         return (struct line_window){(const u16 *)(const void *)from,
                                     x->step ? 4 * o->stride : 0};
     window_copy(o, x, copy);
