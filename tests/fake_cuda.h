@@ -10,6 +10,13 @@
 
 enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
 
+#ifndef FAKE_ERROR_NAME
+#define FAKE_ERROR_NAME(result) \
+    ((result) == INJECTED ? "CUDA_ERROR_INJECTED" : "CUDA_ERROR_OTHER")
+#define FAKE_ERROR_TEXT(result) \
+    ((result) == INJECTED ? "asked for by the test" : "another error")
+#endif
+
 static int count_call(const char *name);
 
 #define FAKE(name, ...)                                           \
@@ -36,13 +43,13 @@ FAKE(cuDriverGetVersion, int *version)
 
 FAKE(cuGetErrorName, int result, const char **name)
 {
-    *name = result == INJECTED ? "CUDA_ERROR_INJECTED" : "CUDA_ERROR_OTHER";
+    *name = FAKE_ERROR_NAME(result);
     return 0;
 }
 
 FAKE(cuGetErrorString, int result, const char **text)
 {
-    *text = result == INJECTED ? "asked for by the test" : "another error";
+    *text = FAKE_ERROR_TEXT(result);
     return 0;
 }
 

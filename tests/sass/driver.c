@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A libcuda.so.1 that runs a kernel's machine code on this CPU, so that whatever launches on the device "cuda"
+   (maskc verify, the tests) is judged by what ptxas made. A fault of the machine is the launch's error.
+
+   Environment: NVDISASM, where it is; MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
+   warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often
+   each instruction was issued; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
+   warp << 24 | instruction. */
+#include "tests/sass/image.h"
+#include "tests/sass/memory.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MODULES = 64, FAULTED = 719, BLOCK_INSTRUCTIONS = 400000000 };
+
+struct cu_module {
+    struct image image;
+};
+
+struct cu_function {
+    struct program *program;
+};
+
+static struct {
+    int contexts, pushed;
+    struct memory memory;
+    char fault[FAULT_TEXT];
+    struct cu_function function[MODULES * IMAGE_ENTRIES];
+    uint32_t functions;
+    uint32_t launches;
+} gpu;
+
+static int number(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+static int processors(void)
+{
+    return 1 + number("MASKC_SASS_SEED", 1) % 3;
+}
+
+#define FAKE_GPU                gpu
+#define FAKE_CAPABILITY(device) ((void)(device), number("MASKC_SASS_CAPABILITY", 80))
+#define FAKE_PROCESSORS         processors()
+#define FAKE_ERROR_TEXT(result) ((result) == FAULTED ? gpu.fault : "not there")
+#define FAKE_ERROR_NAME(result) ((result) == FAULTED ? "SASS_FAULT" : "CUDA_ERROR_OTHER")
+#include "tests/fake_cuda.h"
+
+static int count_call(const char *name)
+{
+    (void)name;
+    return 0;
+}
+
+/* ---- modules ---- */
+
+FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *cubin, unsigned count,
+     int *options, void **values)
+{
+    INSIDE;
+    struct cu_module *m = calloc(1, sizeof *m);
+    const uint8_t *bytes = cubin;
+    const uint64_t size =
+        image_bytes(bytes); /* nothing tells the driver how long an image is */
+    if (image_load(&m->image, bytes, size, gpu.fault, sizeof gpu.fault) < 0) {
+        for (unsigned k = 0; k < count; k++)
+            if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
+                strcpy(values[k], gpu.fault);
+        image_finish(&m->image);
+        free(m);
+        return FAULTED;
+    }
+    *module = m;
+    return 0;
+}
+
+FAKE(cuModuleUnload, struct cu_module *module)
+{
+    image_finish(&module->image);
+    free(module);
+    return 0;
+}
+
+FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *module,
+     const char *name)
+{
+    INSIDE;
+    for (uint32_t k = 0; k < module->image.entries; k++) {
+        if (strcmp(module->image.entry[k].entry, name))
+            continue;
+        *function = &gpu.function[gpu.functions++ % (MODULES * IMAGE_ENTRIES)];
+        (*function)->program = &module->image.entry[k];
+        return 0;
+    }
+    return NOT_FOUND;
+}
+
+FAKE(cuFuncSetAttribute, struct cu_function *function, int attribute, int value)
+{
+    INSIDE;
+    return function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 ? 0
+                                                                                   : NOT_FOUND;
+}
+
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_function *function,
+     int threads, size_t shared)
+{
+    INSIDE;
+    (void)shared;
+    *blocks = 1 + number("MASKC_SASS_SEED", 1) % 2;
+    return function && threads % 32 == 0 && threads <= 1024 ? 0 : NOT_FOUND;
+}
+
+/* ---- launches ---- */
+
+static void put(struct program *p, uint32_t at, uint32_t word)
+{
+    memcpy(p->bank[0] + at, &word, sizeof word);
+}
+
+/* Bank 0: the sizes of block and grid, the stack pointer, and the parameters. */
+static void fill_constants(struct program *p, uint32_t threads, uint32_t blocks,
+                           const void *arguments)
+{
+    const bool newest = p->parameters >= 0x380;
+    const uint32_t sizes = newest ? 0x360 : 0;
+    memset(p->bank[0], 0, p->parameters);
+    for (uint32_t k = 0; k < 3; k++) {
+        put(p, sizes + 4 * k, k ? 1 : threads);
+        put(p, sizes + (newest ? 16 : 12) + 4 * k, k ? 1 : blocks);
+    }
+    put(p, 0x28, LOCAL_WORDS * 4);
+    put(p, 0x37c < p->parameters ? 0x37c : 0x28, LOCAL_WORDS * 4);
+    memcpy(p->bank[0] + p->parameters, arguments, p->parameter_bytes);
+}
+
+static void trace_to_file(void *to, uint32_t warp, uint32_t pc)
+{
+    const uint32_t word = warp << 24 | pc;
+    fwrite(&word, sizeof word, 1, to);
+}
+
+static int run_block(struct program *p, uint32_t index, uint32_t threads, uint32_t blocks,
+                     uint32_t shared, uint64_t *counts)
+{
+    const char *trace = getenv("MASKC_SASS_TRACE");
+    FILE *to = trace && index == 0 ? fopen(trace, "wb") : NULL;
+    struct block b = {.program = p,
+                      .memory = &gpu.memory,
+                      .warps = threads / 32,
+                      .index = index,
+                      .grid = blocks,
+                      .shared_bytes = p->shared_base + p->shared_static + shared,
+                      .counts = counts,
+                      .trace = to ? trace_to_file : NULL,
+                      .trace_to = to,
+                      .left = BLOCK_INSTRUCTIONS,
+                      .random =
+                          (uint64_t)number("MASKC_SASS_SEED", 1) * 0x9e3779b97f4a7c15u + index,
+                      .fault = gpu.fault};
+    const int r = block_run(&b);
+    if (to)
+        fclose(to);
+    return r;
+}
+
+/* A line of JSON for the launch. */
+static void report(const struct program *p, uint32_t threads, uint32_t blocks, uint32_t shared,
+                   const uint64_t *counts)
+{
+    const char *path = getenv("MASKC_SASS_COUNTS");
+    FILE *to = path ? fopen(path, "a") : NULL;
+    uint64_t all = 0;
+    if (!to)
+        return;
+    for (uint32_t k = 0; k < p->count; k++)
+        all += counts[k];
+    fprintf(to,
+            "{\"entry\":\"%s\",\"target\":\"sm_%d\",\"threads\":%u,\"shared\":%u,\"blocks\":%u,"
+            "\"issued\":%llu,\"counts\":[",
+            p->entry, number("MASKC_SASS_CAPABILITY", 80), threads, shared, blocks,
+            (unsigned long long)all);
+    for (uint32_t k = 0; k < p->count; k++)
+        fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)counts[k]);
+    fprintf(to, "]}\n");
+    fclose(to);
+}
+
+FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned grid_y,
+     unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+     struct cu_stream *stream, void **arguments, void **extra)
+{
+    INSIDE;
+    (void)stream;
+    struct program *p = function->program;
+    uint64_t *counts = calloc(p->count, sizeof *counts);
+    int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
+    fill_constants(p, block_x, grid_x, arguments[0]);
+    for (uint32_t k = 0; k < grid_x && r == 0; k++)
+        r = run_block(p, k, block_x, grid_x, shared, counts) < 0 ? FAULTED : 0;
+    report(p, block_x, grid_x, shared, counts);
+    free(counts);
+    return r;
+}
+
+/* ---- memory ---- */
+
+FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
+{
+    INSIDE;
+    void *p = memory_allocate(&gpu.memory, bytes);
+    *pointer = (cu_pointer)(size_t)p;
+    return p ? 0 : OUT_OF_MEMORY;
+}
+
+FAKE(cuMemFree_v2, cu_pointer pointer)
+{
+    return !pointer || memory_free(&gpu.memory, (void *)(size_t)pointer) ? 0 : NOT_FOUND;
+}
+
+FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
+{
+    INSIDE;
+    if (!memory_find(&gpu.memory, to, bytes))
+        return NOT_FOUND;
+    memcpy((void *)(size_t)to, from, bytes);
+    memory_wrote(&gpu.memory, to, bytes);
+    return 0;
+}
+
+FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
+{
+    INSIDE;
+    if (!memory_find(&gpu.memory, from, bytes))
+        return NOT_FOUND;
+    memcpy(to, (const void *)(size_t)from, bytes);
+    return 0;
+}
+
+/* ---- what only models ask for; a driver has them all ---- */
+
+#define UNUSED(name)                                       \
+    __attribute__((visibility("default"))) int name(void); \
+    int name(void)                                         \
+    {                                                      \
+        return NOT_FOUND;                                  \
+    }
+
+UNUSED(cuMemcpyHtoDAsync_v2)
+UNUSED(cuMemcpyDtoHAsync_v2)
+UNUSED(cuMemsetD8Async)
+UNUSED(cuStreamCreate)
+UNUSED(cuStreamDestroy_v2)
+UNUSED(cuStreamSynchronize)
+UNUSED(cuStreamBeginCapture_v2)
+UNUSED(cuStreamEndCapture)
+UNUSED(cuGraphInstantiateWithFlags)
+UNUSED(cuGraphLaunch)
+UNUSED(cuGraphExecDestroy)
+UNUSED(cuGraphDestroy)

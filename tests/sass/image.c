@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sections of a cubin: .nv.constantK.NAME are its constant banks (bank 0 has the parameters at its end),
+   .nv.info.NAME says where those begin, .nv.shared.NAME is static shared memory. */
+#include "tests/sass/image.h"
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ATTRIBUTE_PARAMETERS = 0x0a, /* {symbol, u16 offset, u16 size} */
+    FORMAT_SIZED = 4,
+    BANK_0_BYTES = 65536,
+    SYSTEM_SHARED = 1024, /* of sm_90 and later: the first bytes are the system's */
+};
+
+struct cubin {
+    const uint8_t *bytes;
+    uint64_t size;
+    Elf64_Ehdr head;
+};
+
+static bool section(const struct cubin *c, uint32_t k, Elf64_Shdr *ret)
+{
+    const uint64_t at = c->head.e_shoff + (uint64_t)k * sizeof *ret;
+    if (k >= c->head.e_shnum || at + sizeof *ret > c->size)
+        return false;
+    memcpy(ret, c->bytes + at, sizeof *ret);
+    return ret->sh_type == SHT_NOBITS || ret->sh_offset + ret->sh_size <= c->size;
+}
+
+static const char *section_name(const struct cubin *c, const Elf64_Shdr *s)
+{
+    Elf64_Shdr names;
+    return section(c, c->head.e_shstrndx, &names) && s->sh_name < names.sh_size
+               ? (const char *)c->bytes + names.sh_offset + s->sh_name
+               : "";
+}
+
+/* The section called prefix + entry. */
+static bool find_section(const struct cubin *c, const char *prefix, const char *entry,
+                         Elf64_Shdr *ret)
+{
+    const size_t n = strlen(prefix);
+    for (uint32_t k = 0; section(c, k, ret); k++) {
+        const char *name = section_name(c, ret);
+        if (!strncmp(name, prefix, n) && !strcmp(name + n, entry))
+            return true;
+    }
+    return false;
+}
+
+static uint32_t parameters_at(const struct cubin *c, const char *entry)
+{
+    Elf64_Shdr s;
+    if (!find_section(c, ".nv.info.", entry, &s))
+        return 0;
+    const uint8_t *at = c->bytes + s.sh_offset, *end = at + s.sh_size;
+    while (end - at >= 4) {
+        const uint32_t size = at[0] == FORMAT_SIZED ? at[2] | (uint32_t)at[3] << 8 : 0;
+        if (at[0] == FORMAT_SIZED && at[1] == ATTRIBUTE_PARAMETERS && size == 8)
+            return at[8] | (uint32_t)at[9] << 8;
+        at += 4 + size;
+    }
+    return 0;
+}
+
+static void take_bank(const struct cubin *c, struct program *p, uint32_t bank)
+{
+    char prefix[] = ".nv.constant0.";
+    Elf64_Shdr s;
+    prefix[12] = (char)('0' + bank);
+    if (!find_section(c, prefix, p->entry, &s))
+        return;
+    p->bank_bytes[bank] = (uint32_t)s.sh_size + 16;
+    p->bank[bank] = calloc(p->bank_bytes[bank], 1);
+    memcpy(p->bank[bank], c->bytes + s.sh_offset, s.sh_size);
+}
+
+static void take_constants(const struct cubin *c, struct program *p)
+{
+    Elf64_Shdr s;
+    for (uint32_t k = 1; k < BANKS; k++)
+        take_bank(c, p, k);
+    p->bank[0] = calloc(BANK_0_BYTES, 1);
+    p->bank_bytes[0] = BANK_0_BYTES;
+    p->parameters = parameters_at(c, p->entry);
+    if (find_section(c, ".nv.constant0.", p->entry, &s) && s.sh_size > p->parameters)
+        p->parameter_bytes = (uint32_t)s.sh_size - p->parameters;
+    p->shared_base = p->parameters > 0x160 ? SYSTEM_SHARED : 0;
+    p->shared_static = find_section(c, ".nv.shared.", p->entry, &s) ? (uint32_t)s.sh_size : 0;
+}
+
+/* The part of nvdisasm's text that is one entry's. */
+static char *entry_text(const char *text, const char *entry)
+{
+    char begin[80];
+    snprintf(begin, sizeof begin, "\n.text.%s:", entry);
+    const char *from = strstr(text, begin);
+    if (!from)
+        return NULL;
+    const char *to = strstr(from, "\n//-----");
+    return strndup(from + 1, to ? (size_t)(to - from) : strlen(from));
+}
+
+static int take_entry(struct image *i, const struct cubin *c, const char *name,
+                      const char *text, char *why, size_t room)
+{
+    struct program *p = &i->entry[i->entries];
+    char *own = entry_text(text, name);
+    if (i->entries == IMAGE_ENTRIES || strlen(name) >= sizeof p->entry || !own) {
+        snprintf(why, room, "nvdisasm's text has no entry %s", name);
+        free(own);
+        return -1;
+    }
+    i->entries++;
+    strcpy(p->entry, name);
+    take_constants(c, p);
+    const int r = program_parse(p, own, why, room);
+    free(own);
+    return r;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t image_bytes(const uint8_t *cubin)
+{
+    Elf64_Ehdr h;
+    Elf64_Shdr s;
+    memcpy(&h, cubin, sizeof h);
+    uint64_t end = larger(h.e_shoff + (uint64_t)h.e_shnum * h.e_shentsize,
+                          h.e_phoff + (uint64_t)h.e_phnum * h.e_phentsize);
+    for (uint32_t k = 0; k < h.e_shnum; k++) {
+        memcpy(&s, cubin + h.e_shoff + k * sizeof s, sizeof s);
+        end = larger(end, s.sh_type == SHT_NOBITS ? 0 : s.sh_offset + s.sh_size);
+    }
+    return end;
+}
+
+int image_load(struct image *ret, const uint8_t *bytes, uint64_t size, char *why, size_t room)
+{
+    struct cubin c = {.bytes = bytes, .size = size};
+    Elf64_Shdr s;
+    int r = 0;
+    memcpy(&c.head, bytes, sizeof c.head);
+    char *text = image_disassemble(bytes, size, why, room);
+    if (!text)
+        return -1;
+    for (uint32_t k = 0; r == 0 && section(&c, k, &s); k++) {
+        const char *name = section_name(&c, &s);
+        if (!strncmp(name, ".text.", 6))
+            r = take_entry(ret, &c, name + 6, text, why, room);
+    }
+    free(text);
+    return r;
+}
+
+void image_finish(struct image *i)
+{
+    for (uint32_t k = 0; k < i->entries; k++)
+        program_finish(&i->entry[k]);
+    i->entries = 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cubin as the machine wants it: each entry's instructions, constants and sizes. */
+#pragma once
+#include "tests/sass/machine.h"
+
+enum { IMAGE_ENTRIES = 16 };
+
+struct image {
+    struct program entry[IMAGE_ENTRIES];
+    uint32_t entries;
+};
+
+/* How long the cubin is, as its tables say. */
+uint64_t image_bytes(const uint8_t *cubin);
+
+/* Disassembles and parses: 0, or -1 with a line in `why`. */
+int image_load(struct image *ret, const uint8_t *cubin, uint64_t bytes, char *why, size_t room);
+void image_finish(struct image *i);
+
+/* nvdisasm's text of a cubin, or null with a line in `why`; free() it. The environment's
+   MASKC_SASS_TEXT names a file to take instead, which a test has changed. */
+char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t room);

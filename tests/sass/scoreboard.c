@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions whose time is not known (loads, special functions) set a scoreboard when they have ended;
+   whoever uses their results must name it in his control code. Forgetting one is a fault here. */
+#include "tests/sass/handlers.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+static void add(uint16_t *list, uint8_t *count, uint32_t base, uint32_t index, uint32_t words)
+{
+    for (uint32_t k = 0; k < words && index != ZERO_REGISTER && *count < MAX_SCORED; k++)
+        list[(*count)++] = (uint16_t)(base + index + k);
+}
+
+static void add_operand(const struct operand *o, uint32_t words, uint16_t *list, uint8_t *count)
+{
+    const bool uniform = o->kind == OPERAND_UNIFORM;
+    if (o->kind == OPERAND_PREDICATE) {
+        if (o->index != TRUE_PREDICATE)
+            list[(*count)++] =
+                (uint16_t)(SCORED_PREDICATE + o->index + (o->is_uniform ? 8 : 0));
+        return;
+    }
+    if (o->kind == OPERAND_REGISTER || uniform)
+        add(list, count, uniform ? SCORED_UNIFORM : 0, o->index, words);
+    if (o->kind == OPERAND_ADDRESS || o->kind == OPERAND_CONSTANT) {
+        add(list, count, 0, o->index, o->wide ? 2 : 1);
+        add(list, count, SCORED_UNIFORM, o->uniform, 1);
+    }
+}
+
+void scoreboard_list(struct instruction *i)
+{
+    if (i->guard.kind == OPERAND_PREDICATE)
+        add_operand(&i->guard, 1, i->source, &i->n_sources);
+    for (uint32_t k = 0; k < i->operands; k++) {
+        const uint32_t words = k < 4 ? i->words[k] : 1;
+        const bool second = i->run == run_lop3 || i->run == run_shuffle; /* P, R, ... */
+        const bool is_result =
+            !i->stores && (k == 0 || k <= i->outputs ||
+                           (k == 1 && second && i->op[0].kind == OPERAND_PREDICATE));
+        if (is_result)
+            add_operand(&i->op[k], words, i->result, &i->n_results);
+        else if (i->n_sources + 4 < MAX_SCORED)
+            add_operand(&i->op[k], words, i->source, &i->n_sources);
+    }
+}
+
+static void clear_all(struct warp *w, uint32_t scoreboard)
+{
+    for (uint32_t k = 0; k < SCORED; k++) {
+        if (w->written[k].scoreboard == scoreboard)
+            w->written[k].mask = 0;
+        if (w->read[k].scoreboard == scoreboard)
+            w->read[k].mask = 0;
+    }
+}
+
+static void clear(struct warp *w, uint32_t scoreboard)
+{
+    struct started *s = &w->started[scoreboard];
+    if (s->count > LENGTH(s->pending))
+        clear_all(w, scoreboard);
+    else
+        for (uint32_t k = 0; k < s->count; k++)
+            if (s->pending[k]->scoreboard == scoreboard)
+                s->pending[k]->mask = 0;
+    s->count = 0;
+}
+
+static void arrived(struct warp *w, uint32_t scoreboards)
+{
+    for (uint32_t k = 0; k < SCOREBOARDS; k++)
+        if (scoreboards & w->outstanding & 1u << k)
+            clear(w, k);
+    w->outstanding &= ~scoreboards;
+}
+
+static void check(const struct warp *w, const struct pending *p, const uint16_t *list,
+                  uint32_t count, uint32_t mask, const char *what)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (p[list[k]].mask & mask)
+            fault(w, "%s%u %s: nobody waited for SB%u",
+                  list[k] < SCORED_UNIFORM     ? "R"
+                  : list[k] < SCORED_PREDICATE ? "UR"
+                                               : "P",
+                  list[k] % SCORED_UNIFORM, what, p[list[k]].scoreboard);
+}
+
+static void begin(struct warp *w, struct pending *p, const uint16_t *list, uint32_t count,
+                  uint32_t mask, uint32_t scoreboard)
+{
+    if (scoreboard >= SCOREBOARDS)
+        return;
+    struct started *s = &w->started[scoreboard];
+    for (uint32_t k = 0; k < count; k++) {
+        p[list[k]] = (struct pending){p[list[k]].mask | mask, (uint8_t)scoreboard};
+        if (s->count < LENGTH(s->pending))
+            s->pending[s->count] = &p[list[k]];
+        s->count++;
+    }
+    w->outstanding |= 1u << scoreboard;
+}
+
+void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    if (i->waits & w->outstanding)
+        arrived(w, i->waits);
+    if (i->op[0].kind == OPERAND_SCOREBOARD && i->op[1].value == 0)
+        arrived(w, 1u << i->op[0].index);
+    if (!mask)
+        return;
+    if (w->outstanding) {
+        check(w, w->written, i->source, i->n_sources, mask, "is read before it is there");
+        check(w, w->written, i->result, i->n_results, mask,
+              "is written while an older result is on its way");
+        check(w, w->read, i->result, i->n_results, mask,
+              "is written before an older instruction has read it");
+    }
+    begin(w, w->written, i->result, i->n_results, mask, i->writes);
+    begin(w, w->read, i->source, i->n_sources, mask, i->reads);
+}
