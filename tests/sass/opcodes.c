@@ -85,7 +85,7 @@ static const struct opcode opcodes[] = {
     {"MUFU", run_mufu, 0, "EX2 LG2 RCP RSQ", {0}, 0},
     {"FCHK", run_fchk, 0, "", {0}, 0},
     {"I2F.U64", run_i2f_wide, 0, "RP", {1, 2}, 0},
-    {"I2F", run_i2f, 0, "U32 RP", {0}, 0},
+    {"I2F", run_i2f, 0, "U16 U32 RP", {0}, 0},
     {"UI2F", run_i2f, 0, "U32 RP", {0}, 0},
     {"I2FP.F32", run_i2f, 0, "U32", {0}, 0},
     {"F2I.U64", run_f2i_wide, 0, "[TRUNC] [FTZ]", {2}, 0},

@@ -68,7 +68,7 @@ static bool read_suffixes(const char **at, struct operand *o)
             o->wide = true;
         else if (skip_text(at, ".H0_H0"))
             o->half = 1;
-        else if (skip_text(at, ".H1_H1"))
+        else if (skip_text(at, ".H1_H1") || skip_text(at, ".H1"))
             o->half = 2;
         else if ((*at)[1] == 'B' && (*at)[2] >= '0' && (*at)[2] <= '3')
             o->half = (uint8_t)(1 + (*at)[2] - '0'), *at += 3;

@@ -135,8 +135,10 @@ static float round_up(double x, float nearest)
 
 void run_i2f(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    const lanes a = word_of(w, &i->op[1]);
-    const bool up = has(i, MODIFIER_RP), is_signed = !has(i, MODIFIER_U32);
+    const bool short_word = has(i, MODIFIER_U16);
+    const lanes word = word_of(w, &i->op[1]) >> (i->op[1].half == 2 ? 16 : 0);
+    const lanes a = word & (short_word ? 0xffff : ALL_LANES);
+    const bool up = has(i, MODIFIER_RP), is_signed = !has(i, MODIFIER_U32) && !short_word;
     float_lanes x;
     FOR_LANES
     {

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels as ptxas made them, run instruction by instruction and judged against float64: each entry of each family,
+   each feature at least once, for one target: `sample_test FOLDER sm_80`. With --all the whole array: the gallery x
+   lengths x head dimensions x dtypes; `--all K/N` every N-th of it from the K-th on. */
+#include "tests/kernels/cuda_fixture.h"
+#include "tests/sass/setup.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define PAIR(...)   \
+    {               \
+        __VA_ARGS__ \
+    }
+
+static const char *target = "sm_80";
+static struct cache *cache;
+
+/* ---- the sample ---- */
+
+#define F(type, dim, ...)                                                   \
+    {                                                                       \
+        .dtype = ABI_##type, .head_dim = dim, .backward = true, __VA_ARGS__ \
+    }
+static const struct sass_case cases[] = {
+    /* float and tf32 */
+    {PAIR("window(4)|global(0)-diagonal(0)"), 61, F(F32, 32)},
+    {PAIR("rows(5,40)|columns(7)|distance(2,9)", "blocks(2)"), 45,
+     F(F32, 16, .transform = ABI_SPARSEGEN, .lambda = 0.3f, .dropout = true)},
+    {PAIR("summary(4, 1) - random(0.15, seed=4) | diagonal(0)"), 70,
+     F(F32, 40, .soft = ABI_SOFT_BIAS)},
+    {PAIR("blocks(2)"), 64, F(TF32, 64, .dropout = true)},
+    {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 45,
+     F(TF32, 32, .soft = ABI_SOFT_SCALE, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
+    /* short sequences */
+    {PAIR("longformer(20,2)"), 128, F(BF16, 64)},
+    {PAIR("window(4)|global(0)-diagonal(0)", "dense"), 61, F(F16, 80, .dropout = true)},
+    {PAIR("blocks(2)"), 64, F(BF16, 32, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
+    /* streaming: partial groups that whole ones follow, tall strips, columns, rows alone */
+    {PAIR("window(100)"), 300, F(BF16, 64)},
+    {PAIR("longformer(40,2)"), 260, F(F16, 32, .dropout = true)},
+    {PAIR("rows(3)", "dense"), 256, F(F16, 128)},
+    {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 141, F(BF16, 40, .soft = ABI_SOFT_BIAS)},
+    {PAIR("local(24) & ~window(1) - rows(0)"), 137,
+     F(F16, 64, .soft = ABI_SOFT_SCALE, .dropout = true)},
+    {PAIR("summary(4, 1) - random(0.15, seed=4) | diagonal(0)"), 150,
+     F(BF16, 64, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
+    /* residue classes that strips resume, long rows in parts */
+    {PAIR("strided(16)"), 449, F(BF16, 32)},
+    {PAIR("stride(8)|diagonal(1)|rows(30)"), 141, F(F16, 256)},
+    {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 16)},
+};
+
+/* What the sample has run: entries by family, and what plans have. */
+static struct seen {
+    char entry[40][48];
+    uint32_t entries;
+    uint32_t uses; /* bits of enum abi_kind */
+    bool cut, resumed, tall;
+} seen;
+
+static void see_entry(const struct phase *p, const char *family)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s %.30s", family, p->entry);
+    for (uint32_t k = 0; k < seen.entries; k++)
+        if (!strcmp(seen.entry[k], name))
+            return;
+    assert_true(seen.entries < COUNT(seen.entry));
+    strcpy(seen.entry[seen.entries++], name);
+}
+
+static void see_pass(const struct plan_pass *p)
+{
+    seen.uses |= p->uses;
+    seen.cut |= p->seats != 0;
+    for (uint64_t k = 0; k < p->n_items; k++)
+        for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+            seen.resumed |= p->items[k].resume[w] && !p->items[k].seats;
+}
+
+static void see(const struct maskc_kernel *k)
+{
+    const struct launch_record *l = &k->target->launch;
+    const char *family = dtype_name(k->artifact->features.dtype);
+    for (uint32_t x = 0; x < l->n_forward; x++)
+        see_entry(&l->forward[x], family);
+    for (uint32_t x = 0; x < l->n_backward; x++)
+        see_entry(&l->backward[x], family);
+    see_pass(&k->artifact->plan[0].forward);
+    see_pass(&k->artifact->plan[0].transposed);
+    seen.tall |= k->artifact->plan[0].strip_rows == 128;
+}
+
+/* The whole mask, then lengths, packed, shorter; long ones as they are alone. */
+static void run_case(void **state)
+{
+    const struct sass_case *c = *state;
+    struct maskc_kernel *k = setup_load(c, target, cache);
+    struct problem p = fixture_problem(k);
+    p.dropout = c->features.dropout ? 0.2 : 0;
+    must_hold(k, &p, c->mask[0]);
+    if (c->n < 1000)
+        must_launch(k, 7, c->mask[0]);
+    see(k);
+    kernel_unload(k);
+}
+
+static void test_all_was_seen(void **state)
+{
+    static const char *const entries[] = {"f32 attention_forward",
+                                          "f32 attention_dq",
+                                          "f32 attention_dkv",
+                                          "f32 attention_dx",
+                                          "tf32 attention_forward",
+                                          "tf32 attention_dq",
+                                          "tf32 attention_dkv",
+                                          "tf32 attention_dx",
+                                          "bf16 attention_forward",
+                                          "bf16 attention_dq",
+                                          "bf16 attention_dkv",
+                                          "bf16 attention_dx",
+                                          "f16 attention_forward",
+                                          "f16 attention_dq",
+                                          "f16 attention_dkv",
+                                          "f16 attention_dx",
+                                          "bf16 attention_short_forward",
+                                          "bf16 attention_short_backward",
+                                          "f16 attention_short_forward",
+                                          "f16 attention_short_backward"};
+    static const uint32_t kinds[] = {ABI_TILES,  ABI_COLUMNS,  ABI_ROWS,
+                                     ABI_BLOCKS, ABI_DIAGONAL, ABI_RESIDUE};
+    (void)state;
+    for (size_t e = 0; e < COUNT(entries); e++) {
+        bool found = false;
+        for (uint32_t k = 0; k < seen.entries; k++)
+            found |= !strcmp(seen.entry[k], entries[e]);
+        if (!found)
+            fail_msg("%s was never run", entries[e]);
+    }
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        if (!(seen.uses >> kinds[k] & 1))
+            fail_msg("no plan has pieces of kind %u", kinds[k]);
+    assert_true(seen.cut && seen.resumed && seen.tall);
+}
+
+static int run_sample(void)
+{
+    struct CMUnitTest tests[COUNT(cases) + 1] = {{0}};
+    static char names[COUNT(cases)][80];
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        const struct features *f = &cases[k].features;
+        snprintf(names[k], sizeof names[k], "%s %s d %u n %u %.30s", target,
+                 dtype_name(f->dtype), f->head_dim, cases[k].n, cases[k].mask[0]);
+        tests[k] = (struct CMUnitTest){.name = names[k],
+                                       .test_func = run_case,
+                                       .initial_state = (void *)(uintptr_t)&cases[k]};
+    }
+    tests[COUNT(cases)] = (struct CMUnitTest)cmocka_unit_test(test_all_was_seen);
+    return cmocka_run_group_tests_name("machine code", tests, NULL, NULL);
+}
+
+/* ---- the whole array ---- */
+
+static const char *const gallery[] = {
+    "dense",   "star",        "logsparse",   "strided",       "fixed",       "longformer(64,2)",
+    "bigbird", "blockbert-2", "blockbert-3", "dam-s-example", "window(100)", "causal"};
+static const uint32_t lengths[] = {64, 128, 512, 2048}, dims[] = {32, 64, 80, 128};
+static const enum abi_dtype dtypes[] = {ABI_BF16, ABI_F16, ABI_F32};
+
+static void run_one_of_all(uint32_t number)
+{
+    struct sass_case c = {.n = lengths[number % 4],
+                          .features = {.dtype = dtypes[number / 16 % 3],
+                                       .head_dim = dims[number / 4 % 4],
+                                       .backward = true}};
+    c.mask[0] = gallery[number / 48];
+    char name[80];
+    snprintf(name, sizeof name, "%s %s n %u", target, c.mask[0], c.n);
+    struct maskc_kernel *k = setup_load(&c, target, cache);
+    struct problem p = fixture_problem(k);
+    must_hold(k, &p, name);
+    kernel_unload(k);
+    print_message("ok %s %s d %u\n", name, dtype_name(c.features.dtype), c.features.head_dim);
+}
+
+static uint32_t part, parts;
+
+static void test_all(void **state)
+{
+    const uint32_t count = COUNT(gallery) * COUNT(lengths) * COUNT(dims) * COUNT(dtypes);
+    uint32_t run = 0;
+    (void)state;
+    for (uint32_t k = part; k < count; k += parts, run++)
+        run_one_of_all(k);
+    print_message("%u of %u kernels, forward and backward, hold on %s\n", run, count, target);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest all[] = {cmocka_unit_test(test_all)};
+    if (argc < 3) {
+        print_error("usage: sample_test FOLDER TARGET [--all [K/N]], FOLDER where this "
+                    "libcuda.so.1 is\n");
+        return 2;
+    }
+    target = argv[2];
+    const char *missing = setup_machine(argv, argv[1], target);
+    if (missing) {
+        print_message("skipped: %s\n", missing);
+        return 77;
+    }
+    cache = subject_start();
+    parts = 1;
+    if (argc > 4 && sscanf(argv[4], "%u/%u", &part, &parts) != 2)
+        return 2;
+    const int r =
+        argc > 3 ? cmocka_run_group_tests_name("array", all, NULL, NULL) : run_sample();
+    subject_finish(cache);
+    return r;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See setup.h. */
+#include "tests/sass/setup.h"
+#include "masks/load.h"
+#include "runtime/compile/compile.h"
+#include "tests/kernels/covering.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+void setup_target(const char *target)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", atoi(target + strlen("sm_")));
+    setenv("MASKC_SASS_CAPABILITY", digits, 1);
+}
+
+/* Where tools/find_nvdisasm says that it is. */
+static bool find_nvdisasm(void)
+{
+    char line[512] = "";
+    FILE *f = getenv("NVDISASM")
+                  ? NULL
+                  : popen("\"$MASKC_SOURCE/tools/find_nvdisasm\" 2>/dev/null", "r");
+    if (!f)
+        return getenv("NVDISASM") != NULL;
+    const bool found = fgets(line, sizeof line, f) != NULL;
+    line[strcspn(line, "\n")] = 0;
+    if (pclose(f) || !found)
+        return false;
+    setenv("NVDISASM", line, 1);
+    return true;
+}
+
+const char *setup_machine(char **argv, const char *folder, const char *target)
+{
+    static char missing[600];
+    struct error e = {0};
+    if (!nvrtc_version(&e)[0]) {
+        snprintf(missing, sizeof missing, "%s", e.text);
+        return missing;
+    }
+    if (!find_nvdisasm())
+        return "no nvdisasm: pip install nvidia-cuda-nvdisasm";
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return "this CPU has no AVX2";
+    setup_target(target);
+    if (getenv("MASKC_TEST_MACHINE"))
+        return NULL;
+    setenv("MASKC_TEST_MACHINE", "1", 1);
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    execv("/proc/self/exe", argv);
+    return "the test could not start itself again";
+}
+
+static struct mask *load_mask(const struct sass_case *c)
+{
+    const struct pairs_row one_layer = {.value = {0}};
+    return covering_mask(&one_layer, c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0], c->n);
+}
+
+struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
+                                struct cache *cache)
+{
+    struct error e = {0};
+    struct maskc_kernel *k = NULL;
+    const struct target *t = target_find(target, &e);
+    struct mask *m = load_mask(c);
+    const struct compile_request r = {
+        .mask = m, .targets = &t, .n_targets = 1, .features = c->features, .cache = cache};
+    uint8_t *bytes = NULL;
+    uint64_t size = 0;
+    if (kernel_compile(&r, &bytes, &size, &e) ||
+        kernel_load(bytes, size, c->mask[0], "cuda", &k, &e))
+        fail_msg("%s: %s", c->mask[0], e.text);
+    free(bytes);
+    mask_destroy(m);
+    return k;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of machine code share: the driver of this folder in the loader's path, nvdisasm found, kernels
+   compiled by NVRTC for one target and loaded on it. */
+#pragma once
+#include "tests/kernels/subject.h"
+#include "tools/check/check.h"
+
+/* Runs the program again with the driver of `folder` in the loader's path, a GPU of `target`'s kind; returns once that
+   is so. Null where NVRTC and nvdisasm are there, else what is missing. */
+const char *setup_machine(char **argv, const char *folder, const char *target);
+
+/* The GPU that kernels are for: "sm_90a" is 90. */
+void setup_target(const char *target);
+
+struct sass_case {
+    const char *mask[2]; /* of heads 0 and 1; the second null: one head */
+    uint32_t n;
+    struct features features;
+};
+
+/* A kernel of the case on the device "cuda"; fails the test on an error. */
+struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
+                                struct cache *cache);
