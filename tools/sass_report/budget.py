@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Most issue slots per score entry that kernels may take: lines of kernel, target, dtype, D, slots."""
+"""Most issue slots per score entry that kernels may take: lines of kernel, target, dtype, D, and the slots of
+whole and of partial groups."""
 import dataclasses
 import pathlib
 
 from disassembly import Fatal
 
 SLACK = 0.0005  # the file has three digits
+KINDS = {"slots_per_entry": "whole", "partial_per_entry": "partial"}
 
 
 @dataclasses.dataclass
@@ -15,7 +17,7 @@ class Line:
     target: str
     dtype: str
     head_dim: int
-    most: float
+    most: dict  # of a kernel's summary
 
     def is_for(self, kernel):
         return ((self.kernel, self.target, self.head_dim) == (kernel["kernel"], kernel["target"], kernel["head_dim"])
@@ -25,10 +27,11 @@ class Line:
 def line_of(path, number, text):
     words = text.split()
     try:
-        kernel, target, dtype, head_dim, most = words
-        return Line(number, kernel, target, dtype, int(head_dim), float(most))
+        kernel, target, dtype, head_dim, *most = words
+        most = dict(zip(KINDS, map(float, most), strict=True))
+        return Line(number, kernel, target, dtype, int(head_dim), most)
     except ValueError:
-        raise Fatal(2, f"{path}:{number}: expected kernel, target, dtype, head dimension, slots per entry") from None
+        raise Fatal(2, f"{path}:{number}: expected kernel, target, dtype, D, slots of whole, of partial groups") from None
 
 
 def read(path):
@@ -40,14 +43,16 @@ def read(path):
     return [line_of(path, k, x) for k, x in lines if x]
 
 
+def overruns(line, kernel):
+    found = kernel["summary"]
+    where = f"{line.kernel} {line.target} {line.dtype} D={line.head_dim}"
+    if not found:
+        return [f"{where}: no main loop was found"]
+    return [f"{where}: {found[key]:.3f} slots per entry of {KINDS[key]} groups, at most {most:g}"
+            for key, most in line.most.items() if found[key] > most + SLACK]
+
+
 def check(lines, kernels):
     """(lines of the budget that were compared, what to say of each overrun)."""
-    compared, said = 0, []
-    for line in lines:
-        for kernel in filter(line.is_for, kernels):
-            found = (kernel["together"] or {}).get("slots_per_entry")
-            compared += 1
-            if found is None or found > line.most + SLACK:
-                slots = "no main loop" if found is None else f"{found:.3f} slots per entry"
-                said.append(f"{line.kernel} {line.target} {line.dtype} D={line.head_dim}: {slots}, at most {line.most:g}")
-    return compared, said
+    pairs = [(line, kernel) for line in lines for kernel in kernels if line.is_for(kernel)]
+    return len(pairs), [said for line, kernel in pairs for said in overruns(line, kernel)]

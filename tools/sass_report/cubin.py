@@ -80,5 +80,5 @@ def kernels_of(data, path):
         return {kernel: {"registers": registers, "threads": threads_of(found, kernel),
                          "static_bytes": static_bytes(found, kernel)}
                 for kernel, registers in registers_of(found).items() if f".text.{kernel}" in found}
-    except (struct.error, IndexError, KeyError, ValueError):
+    except (struct.error, IndexError, KeyError, ValueError, OverflowError):
         raise Fatal(2, f"{path}: not a cubin, or a damaged one") from None

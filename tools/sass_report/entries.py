@@ -21,17 +21,19 @@ MOST_PRODUCTS = 8
 PRODUCTS = {"attention_forward": 2, "attention_dq": 3, "attention_dkv": 4, "attention_short_forward": 2,
             "attention_short_backward": 5, "flash_fwd": 2, "flash_bwd": 5}
 PHASED = ("attention_short_backward",)  # several main loops, one after another
+STREAMS = ("attention_forward", "attention_dq", "attention_dkv")  # copy columns in their main loops
 
 
 @dataclasses.dataclass
 class Turn:
     """One turn of a main loop by a warp: the instructions of a full group, in order."""
     address: int     # of the loop's first instruction, bytes
-    code: list
-    shortest: int    # slots of the shortest way with as many products
-    longest: int     # slots of the longest
-    products: int = 0
-    entries: int = 0
+    code: list       # of a whole group: all rows see all columns
+    partial: int     # slots of a group of which some entries are hidden
+    longest: int     # slots of the longest way: with a new maximum, or a row's first group
+    products: int
+    entries: int
+    body: list       # (first, end) of the instructions of its blocks
     repeats: int = 1  # how often the kernel runs the loop over the same entries
 
     @property
@@ -49,38 +51,56 @@ def has(code, blocks, loop, test):
     return sum(map(test, flow.instructions(code, blocks, loop.body)))
 
 
-def main_loops(code, blocks, loops):
-    """The innermost loops with products; where one has no exp2 and the loop around it adds exp2 and no
-    products (a loop over the head dimension), that one."""
-    def products(loop):
-        return has(code, blocks, loop, lambda i: i.base == "HMMA")
-
-    cores = [x for x in loops if products(x) and not any(products(y) for y in flow.inner_loops(loops, x))]
-    made = []
-    for core in cores:
-        while (core.parent and not has(code, blocks, core, classes.is_exp2) and products(core.parent) == products(core)
-               and has(code, blocks, core.parent, classes.is_exp2)):
-            core = core.parent
-        made.append(core)
-    return sorted(made, key=lambda loop: blocks[loop.header].first)
+def with_products(code, blocks, loop):
+    return has(code, blocks, loop, lambda i: i.base == "HMMA")
 
 
-# ---- the way of a full group ----
+def marked(code, blocks, loop, streams):
+    """It has products, and what a turn over a group has beside them: copies of the next one, or exp2."""
+    return with_products(code, blocks, loop) and has(
+        code, blocks, loop, (lambda i: i.base == "LDGSTS") if streams else classes.is_exp2)
 
-def value_of(code, rare, length):
-    """What a way is worth: products, copies and barriers; then little of what few groups need (the exp2 of a
-    new maximum, the rows' own fragments); then its length, as `length` says."""
+
+def innermost(loops, chosen):
+    return [x for x in chosen if not any(y in chosen for y in flow.inner_loops(loops, x))]
+
+
+def bare_loops(code, blocks, loops, turns):
+    """Loops with products outside of `turns`, each with the loops around it that have no exp2 either."""
+    free = [x for x in loops if with_products(code, blocks, x) and not has(code, blocks, x, classes.is_exp2)
+            and not any(x.body <= t.body for t in turns)]
+    return [x for x in free if x.parent not in free]
+
+
+def main_loops(code, blocks, loops, streams):
+    """The innermost loops that are marked; in kernels of several phases also those without exp2."""
+    turns = innermost(loops, [x for x in loops if marked(code, blocks, x, streams)])
+    if not streams:
+        turns += bare_loops(code, blocks, loops, turns)
+    return sorted(turns, key=lambda loop: blocks[loop.header].first)
+
+
+# ---- ways ----
+
+# What a way is chosen by, after its products, copies and barriers: the sign of what few groups need (the exp2 of
+# a new maximum, a row's own fragments), of floating-point instructions (hiding takes some; streaming kernels
+# have a text without), and of its length.
+WHOLE, PARTIAL, LONGEST = (-1, -1, 1), (-1, 0, 1), (0, 0, 1)
+
+
+def value_of(code, signs):
     def value(block):
         inside = code[block.first:block.end]
         wanted = [sum(map(classes.depth, inside)), sum(i.base == "LDGSTS" for i in inside),
                   sum(i.base == "BAR" for i in inside)]
-        seldom = -sum(classes.is_exp2(i) or i.base == "LDSM" for i in inside)
-        return (*wanted, rare * seldom, length * len(inside))
+        others = (sum(classes.is_exp2(i) or i.base == "LDSM" for i in inside),
+                  sum(classes.class_of(i) == "float" for i in inside), len(inside))
+        return (*wanted, *(sign * x for sign, x in zip(signs, others)))
     return value
 
 
-def way(code, blocks, loop, loops, rare, length):
-    found = flow.best_way(code, blocks, loop, loops, value_of(code, rare, length))
+def way(code, blocks, loop, loops, signs):
+    found = flow.best_way(code, blocks, loop, loops, value_of(code, signs))
     order = flow.unrolled(found, flow.inner_loops(loops, loop))
     return [i for k in order for i in code[blocks[k].first:blocks[k].end]]
 
@@ -98,12 +118,16 @@ def fragments(depth, head_dim, exp2, nominal):
     return 0, 0
 
 
-def set_entries(turn, name, head_dim):
+def exp2_of(code):
+    return sum(map(classes.is_exp2, code))
+
+
+def entries_of(code, name, head_dim):
+    """(products, entries) of a way."""
     family = family_of(name)
     nominal = 1 if family in PHASED else PRODUCTS.get(family, 1)
-    depth, exp2 = sum(map(classes.depth, turn.code)), sum(map(classes.is_exp2, turn.code))
-    turn.products, found = fragments(depth, head_dim, exp2, nominal)
-    turn.entries = found * FRAGMENT
+    products, found = fragments(sum(map(classes.depth, code)), head_dim, exp2_of(code), nominal)
+    return products, found * FRAGMENT
 
 
 def set_repeats(turns, name):
@@ -113,16 +137,27 @@ def set_repeats(turns, name):
         turns[-1].repeats += max(0, missing) // max(1, turns[-1].products)
 
 
+def turn_of(kernel, blocks, loop, loops, head_dim):
+    """A loop as a Turn; a way is one of all its entries only if it has their exp2."""
+    code, streams = kernel.code, family_of(kernel.name) in STREAMS
+    longest = way(code, blocks, loop, loops, LONGEST)
+    products, found = entries_of(longest, kernel.name, head_dim)
+    least = EXP2_OF_FRAGMENT * found // FRAGMENT if exp2_of(longest) else 0
+
+    def chosen(signs):
+        made = way(code, blocks, loop, loops, signs)
+        return made if exp2_of(made) >= least else longest
+
+    partial = chosen(PARTIAL)
+    return Turn(code[blocks[loop.header].first].address, chosen(WHOLE) if streams else partial, len(partial),
+                len(longest), products, found, [(blocks[k].first, blocks[k].end) for k in sorted(loop.body)])
+
+
 def turns_of(kernel, head_dim):
     """The main loops of a kernel, each as a Turn."""
-    code, made = kernel.code, []
-    blocks = flow.blocks_of(code)
-    loops = flow.loops_of(code, blocks)
-    for loop in main_loops(code, blocks, loops):
-        full, shortest, longest = (way(code, blocks, loop, loops, *how) for how in ((1, 1), (1, -1), (0, 1)))
-        if full:
-            turn = Turn(code[blocks[loop.header].first].address, full, len(shortest), len(longest))
-            set_entries(turn, kernel.name, head_dim)
-            made.append(turn)
+    blocks = flow.blocks_of(kernel.code)
+    loops = flow.loops_of(kernel.code, blocks)
+    found = main_loops(kernel.code, blocks, loops, family_of(kernel.name) in STREAMS)
+    made = [turn_of(kernel, blocks, loop, loops, head_dim) for loop in found]
     set_repeats(made, kernel.name)
-    return made
+    return [t for t in made if t.code]

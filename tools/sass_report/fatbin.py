@@ -85,5 +85,5 @@ def cubins(path, arch):
                 for entry in entries(data, s.offset, s.offset + s.size):
                     if entry.kind == CUBIN and entry.arch == arch:
                         yield unpack(data, entry, path)
-        except (struct.error, IndexError, ValueError):
+        except (struct.error, IndexError, KeyError, ValueError, OverflowError):
             raise Fatal(2, f"{path}: not a shared library, or a damaged one") from None

@@ -10,6 +10,7 @@ import model
 from disassembly import Fatal, disassemble
 
 TURNS = 12  # of a main loop that a warp runs in the model: more change a share by less than a point
+RUNS_AS = {"sm_80": ("sm_80", "sm_90"), "sm_90": ("sm_90",)}  # target: machines
 
 
 def disassembled(launches):
@@ -30,9 +31,9 @@ def disassembled(launches):
 
 
 def machines_for(target):
-    """Machines that run its code: that of sm_80 also runs on an H100."""
-    number = int("".join(c for c in target if c.isdigit()) or 0)
-    return [m for name, m in model.MACHINES.items() if number <= int(name.removeprefix("sm_"))]
+    """Machines of the model for its code. An H100 does not load code of sm_80, but what it is given for the same
+    source is much like it."""
+    return [model.MACHINES[name] for name in RUNS_AS.get(target.rstrip("a"), ())]
 
 
 def modelled(launch, traces):
@@ -40,7 +41,7 @@ def modelled(launch, traces):
     made = {}
     for machine in machines_for(launch.target):
         blocks = model.resident_blocks(machine, launch)
-        if not blocks:
+        if not blocks or not all(traces):
             continue
         share, by = model.bound([i for t in traces for i in t], machine)
         run = model.simulate(traces, machine, blocks)
@@ -55,30 +56,38 @@ def per(number, of):
 
 def loop_figures(turn):
     tensor = sum(map(classes.depth, turn.code)) / 16
-    return {"address": turn.address, "products": turn.products, "repeats": turn.repeats, "entries": turn.entries,
-            "slots": turn.slots, "slots_shortest": turn.shortest, "slots_longest": turn.longest, "tensor": tensor,
+    return {"address": turn.address, "body": turn.body, "products": turn.products, "repeats": turn.repeats, "entries": turn.entries,
+            "slots": turn.slots, "slots_partial": turn.partial, "slots_longest": turn.longest, "tensor": tensor,
             "classes": classes.count(turn.code), "slots_per_tensor": per(turn.slots, tensor),
-            "slots_per_entry": per(turn.slots, turn.entries),
+            "slots_per_entry": per(turn.slots, turn.entries), "partial_per_entry": per(turn.partial, turn.entries),
             "exp2_per_entry": per(classes.WARP * sum(map(classes.is_exp2, turn.code)), turn.entries),
             "shared_bytes_per_entry": per(sum(map(classes.shared_bytes, turn.code)), turn.entries)}
 
 
-SUMMED = ("slots_per_entry", "exp2_per_entry", "shared_bytes_per_entry")
+SUMMED = ("slots_per_entry", "partial_per_entry", "exp2_per_entry", "shared_bytes_per_entry")
 
 
 def together(loops):
-    """All main loops over the same entries: sums per entry, and shares of the time that they take together."""
-    if not loops or not all(x["entries"] for x in loops):
-        return None
+    """Loops one after another over the same entries: sums per entry, and shares of the time that they take."""
     made = {key: sum(x["repeats"] * x[key] for x in loops) for key in SUMMED}
     tensor = sum(x["repeats"] * x["tensor"] / x["entries"] for x in loops)
     made |= {"products": sum(x["repeats"] * x["products"] for x in loops),
              "slots_per_tensor": per(made["slots_per_entry"], tensor), "machines": {}}
     for name in loops[0]["machines"]:
         each = [(x["repeats"] * x["tensor"] / x["entries"], x["machines"][name]) for x in loops]
-        made["machines"][name] = each[0][1] | {
+        made["machines"][name] = {"warps": each[0][1]["warps"]} | {
             key: tensor / sum(t / m[key] for t, m in each) for key in ("bound", "tensor")}
     return made
+
+
+def summary(kernel, loops):
+    """Of all main loops: one after another in phased kernels, else each for other groups."""
+    if not loops or not all(x["entries"] for x in loops):
+        return None
+    if entries.family_of(kernel) in entries.PHASED:
+        return together(loops)
+    best = min(loops, key=lambda x: x["slots_per_entry"])
+    return best | {"partial_per_entry": max(x["partial_per_entry"] for x in loops)}
 
 
 def kernel_figures(launch, kernel, turns=TURNS):
@@ -88,27 +97,44 @@ def kernel_figures(launch, kernel, turns=TURNS):
             "shared_bytes": launch.shared_bytes, "instructions": len(kernel.code), "loops": []}
     for turn in entries.turns_of(kernel, launch.head_dim):
         made["loops"].append(loop_figures(turn) | {"machines": modelled(launch, [turn.code * turns] * warps)})
-    made["together"] = together(made["loops"])
+    made["summary"] = summary(launch.name, made["loops"])
     return made
 
 
 # ---- launches that an emulator counted ----
 
-def launch_figures(record, kernel, active):
+def counted(code, counts, active):
+    """Figures of instructions that were issued `counts` times over `active` entries (or None)."""
+    found = dict.fromkeys(classes.CLASSES, 0)
+    for i, n in zip(code, counts):
+        found[classes.class_of(i)] += n
+
+    def total(of):
+        return sum(n * of(i) for i, n in zip(code, counts) if n)
+
+    slots, tensor = sum(counts), total(classes.depth) / 16
+    return {"slots": slots, "entries": active, "tensor": tensor, "classes": found,
+            "slots_per_tensor": per(slots, tensor), "slots_per_entry": per(slots, active),
+            "exp2_per_entry": per(classes.WARP * total(classes.is_exp2), active),
+            "shared_bytes_per_entry": per(total(classes.shared_bytes), active)}
+
+
+def loop_counted(loop, code, counts):
+    """What a launch issued in a main loop, over the entries that it computed there."""
+    inside = [k for first, end in loop["body"] for k in range(first, end)]
+    made = counted([code[k] for k in inside], [counts[k] for k in inside], None)
+    turns = per(made["tensor"], loop["tensor"])
+    area = turns * loop["entries"] if loop["entries"] else None
+    return counted([code[k] for k in inside], [counts[k] for k in inside], area) | {"address": loop["address"]}
+
+
+def launch_figures(record, kernel, active, loops):
     """Of a line of MASKC_SASS_COUNTS; `active` entries that the launch works on, or None."""
     counts = record["counts"]
     if len(counts) != len(kernel.code):
         raise Fatal(2, f"counts of {kernel.name}: {len(counts)} instructions, its code has {len(kernel.code)}")
-    found = dict.fromkeys(classes.CLASSES, 0)
-    for i, n in zip(kernel.code, counts):
-        found[classes.class_of(i)] += n
-    tensor = sum(n * classes.depth(i) for i, n in zip(kernel.code, counts)) / 16
-    exp2 = sum(n for i, n in zip(kernel.code, counts) if classes.is_exp2(i))
-    moved = sum(n * classes.shared_bytes(i) for i, n in zip(kernel.code, counts))
-    slots = sum(counts)
-    return {"slots": slots, "entries": active, "tensor": tensor, "classes": found, "blocks": record.get("blocks"),
-            "slots_per_tensor": per(slots, tensor), "slots_per_entry": per(slots, active),
-            "exp2_per_entry": per(classes.WARP * exp2, active), "shared_bytes_per_entry": per(moved, active)}
+    return counted(kernel.code, counts, active) | {
+        "blocks": record.get("blocks"), "loops": [loop_counted(x, kernel.code, counts) for x in loops]}
 
 
 def traces_of(data, kernel):
@@ -119,3 +145,10 @@ def traces_of(data, kernel):
     if not warps or max(map(max, warps.values())) >= len(kernel.code):
         raise Fatal(2, f"the trace is not of {kernel.name}")
     return [[kernel.code[k] for k in warps[w]] for w in sorted(warps)]
+
+
+def trace_figures(launch, traces):
+    slots = sum(map(len, traces))
+    tensor = sum(classes.depth(i) for t in traces for i in t) / 16
+    return {"slots": slots, "tensor": tensor, "slots_per_tensor": per(slots, tensor),
+            "machines": modelled(launch, traces)}

@@ -165,13 +165,13 @@ class Processor:
         if i.kind == "arrive" and w.copied > at:
             at = w.copied
         if i.pipe == "memory":
-            return max(at, self.memory - QUEUE)
-        return max(at, w.pipes[i.pipe]) if i.pipe else at
+            return max(at, int(self.memory) - QUEUE)
+        return max(at, int(w.pipes[i.pipe])) if i.pipe else at
 
     def issue(self, w, now):
         i = w.trace[w.at]
         if i.busy:
-            w.pipes[i.pipe] = now + i.busy
+            w.pipes[i.pipe] = max(w.pipes[i.pipe], now) + i.busy  # a part of a cycle is not lost
         ends = now + i.latency
         if i.memory:
             self.memory = max(self.memory, now) + i.memory
@@ -220,7 +220,7 @@ class Processor:
             soon = min(self.cycle(warps, now) for warps in self.partitions)
             if soon == float("inf"):
                 return now + 1
-            now = max(now + 1, -int(-soon // 1))
+            now = max(now + 1, int(soon))
 
 
 def simulate(traces, machine, blocks):

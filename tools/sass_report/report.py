@@ -2,17 +2,18 @@
 """The tables of tools/sass."""
 import classes
 
-DIGITS = {"slots_per_tensor": 1, "slots_per_entry": 2, "exp2_per_entry": 2, "shared_bytes_per_entry": 1}
-HEAD = ("kernel", "target", "D", "part", "slots", "entries", "products", "per HMMA", "per entry", "exp2", "bytes", "regs",
+DIGITS = {"slots_per_tensor": 1, "slots_per_entry": 2, "partial_per_entry": 2, "exp2_per_entry": 2,
+          "shared_bytes_per_entry": 1}
+HEAD = ("kernel", "target", "D", "part", "slots", "entries", "products", "per HMMA", "per entry", "partial", "exp2", "bytes", "regs",
         "KB", "A100 warps", "bound", "model", "H100 warps", "bound", "model")
 LEFT = 4  # columns that are set to the left
 SHORT_NAMES = {"flash_fwd": "FlashAttention-2 forward", "flash_bwd": "FlashAttention-2 backward"}
 
 NOTES = """
-part: the address of a main loop, `loops` all of them over the same entries, `launch` a counted launch, `trace` a replayed
-one. slots: issue slots (warp instructions) of one turn of a full group; entries: (query, key) pairs of it; products: of
-matrices over the head dimension. per HMMA, per entry: slots; exp2: per entry; bytes: of shared memory that
-LDSM, LDS, STS and copies move, per entry. KB: shared memory of a block. warps: of a processor at a time; bound: share of the
+part: the address of a main loop, `loops` all of them over the same entries, `launch` a counted launch over the mask's
+active entries, `run` what it issued in a loop over the entries computed there, `trace` a replayed block. slots: issue slots (warp instructions) of one turn over a whole group; entries: (query, key) pairs of it; products: of
+matrices over the head dimension. per HMMA, per entry: slots; partial: per entry where some are hidden; exp2: per entry;
+bytes: of shared memory that LDSM, LDS, STS and copies move, per entry. KB: shared memory of a block. warps: of a processor at a time; bound: share of the
 tensor peak at most, by the busiest resource alone; model: share by the model of one processor, not a measurement."""
 
 
@@ -47,8 +48,11 @@ def parts_of(kernel):
     """(part, figures) in the order of the table."""
     for x in kernel["loops"]:
         yield f"{x['address']:05x}" + (f" x {x['repeats']}" if x["repeats"] > 1 else ""), x
-    if len(kernel["loops"]) > 1 and kernel["together"]:
-        yield "loops", kernel["together"]
+    if len(kernel["loops"]) > 1 and kernel["summary"] and "address" not in kernel["summary"]:
+        yield "loops", kernel["summary"]
+    launch = kernel.get("launch", {})
+    for x in launch.get("loops", ()):
+        yield f"{x['address']:05x} run", x
     for key in ("launch", "trace"):
         if kernel.get(key):
             yield key, kernel[key]
