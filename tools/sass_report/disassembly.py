@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The instructions of a cubin, as nvdisasm prints them, with what the control codes in the hex words say."""
 import dataclasses
+import functools
 import pathlib
 import re
 import subprocess
@@ -136,6 +137,7 @@ def parse(text):
     return parser.kernels
 
 
+@functools.cache
 def find_nvdisasm():
     made = subprocess.run([sys.executable, str(FINDER)], capture_output=True, text=True, check=False)
     if made.returncode:
