@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Basic blocks, dominators, natural loops, and the way through a loop that a full group takes."""
 import dataclasses
-import functools
 import re
 
 LEAVES = ("EXIT", "RET")                       # nothing follows
@@ -201,27 +200,15 @@ def calls(code, block):
 def best_way(code, blocks, loop, loops, value):
     """Blocks from the header back to it, each inner loop's once; the way of the largest sum of value(block),
     a tuple of numbers. Slow ways are left out."""
-    inner = inner_loops(loops, loop)
-    heads = {x.header: x for x in inner}
-
-    @functools.cache
-    def rest(k):
-        options = []
-        for t in blocks[k].to:
-            back = t == loop.header or t in heads and k in heads[t].body
-            if t == loop.header:
-                options.append((None, ()))
-            elif not back and t in loop.body and not calls(code, blocks[t]) and rest(t):
-                options.append(rest(t))
-        if not options:
-            return None
-        best = max(options, key=lambda o: o[0] or ())
+    inner, best = inner_loops(loops, loop), {}  # block: (sum, blocks from it to the end)
+    for k in reversed([k for k in reachable(blocks) if k in loop.body]):
+        after = [((), ()) if t == loop.header else best[t] for t in blocks[k].to if t == loop.header or t in best]
+        if not after or calls(code, blocks[k]):
+            continue
+        total, rest = max(after, key=lambda way: way[0])
         own = tuple(times(inner, k) * x for x in value(blocks[k]))
-        total = own if best[0] is None else tuple(a + b for a, b in zip(own, best[0]))
-        return total, (k,) + best[1]
-
-    found = rest(loop.header)
-    return list(found[1]) if found else []
+        best[k] = tuple(map(sum, zip(own, total))) if total else own, (k, *rest)
+    return list(best.get(loop.header, ((), ()))[1])
 
 
 def unrolled(way, inner):
