@@ -41,11 +41,9 @@ static char *run_nvdisasm(const char *cubin, const char *to)
 
 char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t room)
 {
-    const char *given = getenv("MASKC_SASS_TEXT"), *folder = getenv("MASKC_SASS_CACHE");
+    const char *folder = getenv("MASKC_SASS_CACHE");
     const XXH128_hash_t hash = XXH3_128bits(cubin, bytes);
     char path[512], copy[560];
-    if (given)
-        return read_file(given);
     snprintf(path, sizeof path, "%s/%016llx%016llx.sass", folder ? folder : "/tmp",
              (unsigned long long)hash.high64, (unsigned long long)hash.low64);
     char *text = read_file(path);

@@ -4,7 +4,7 @@
 
    Environment: NVDISASM, where it is; MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
    warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often
-   each instruction was issued; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
+   each instruction was issued; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
    warp << 24 | instruction. */
 #include "tests/sass/image.h"
 #include "tests/sass/memory.h"
@@ -144,7 +144,7 @@ static void trace_to_file(void *to, uint32_t warp, uint32_t pc)
 }
 
 static int run_block(struct program *p, uint32_t index, uint32_t threads, uint32_t blocks,
-                     uint32_t shared, uint64_t *counts)
+                     uint32_t shared, uint64_t *counts, uint8_t *needed)
 {
     const char *trace = getenv("MASKC_SASS_TRACE");
     FILE *to = trace && index == 0 ? fopen(trace, "wb") : NULL;
@@ -155,9 +155,10 @@ static int run_block(struct program *p, uint32_t index, uint32_t threads, uint32
                       .grid = blocks,
                       .shared_bytes = p->shared_base + p->shared_static + shared,
                       .counts = counts,
+                      .needed = needed,
                       .trace = to ? trace_to_file : NULL,
                       .trace_to = to,
-                      .left = BLOCK_INSTRUCTIONS,
+                      .left = (uint64_t)number("MASKC_SASS_LIMIT", BLOCK_INSTRUCTIONS),
                       .random =
                           (uint64_t)number("MASKC_SASS_SEED", 1) * 0x9e3779b97f4a7c15u + index,
                       .fault = gpu.fault};
@@ -169,7 +170,7 @@ static int run_block(struct program *p, uint32_t index, uint32_t threads, uint32
 
 /* A line of JSON for the launch. */
 static void report(const struct program *p, uint32_t threads, uint32_t blocks, uint32_t shared,
-                   const uint64_t *counts)
+                   const uint64_t *counts, const uint8_t *needed)
 {
     const char *path = getenv("MASKC_SASS_COUNTS");
     FILE *to = path ? fopen(path, "a") : NULL;
@@ -185,6 +186,9 @@ static void report(const struct program *p, uint32_t threads, uint32_t blocks, u
             (unsigned long long)all);
     for (uint32_t k = 0; k < p->count; k++)
         fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)counts[k]);
+    fprintf(to, "],\"needed\":[");
+    for (uint32_t k = 0; k < p->count; k++)
+        fprintf(to, "%s%d", k ? "," : "", needed[k]);
     fprintf(to, "]}\n");
     fclose(to);
 }
@@ -197,12 +201,14 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     (void)stream;
     struct program *p = function->program;
     uint64_t *counts = calloc(p->count, sizeof *counts);
+    uint8_t *needed = calloc(p->count, 1);
     int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
     fill_constants(p, block_x, grid_x, arguments[0]);
     for (uint32_t k = 0; k < grid_x && r == 0; k++)
-        r = run_block(p, k, block_x, grid_x, shared, counts) < 0 ? FAULTED : 0;
-    report(p, block_x, grid_x, shared, counts);
+        r = run_block(p, k, block_x, grid_x, shared, counts, needed) < 0 ? FAULTED : 0;
+    report(p, block_x, grid_x, shared, counts, needed);
     free(counts);
+    free(needed);
     return r;
 }
 

@@ -9,8 +9,9 @@
     /* integer.c */                                                                            \
     H(iadd3)                                                                                   \
     H(iadd_wide)                                                                               \
-    H(viadd) H(imad) H(imad_wide) H(imad_hi) H(lea) H(lop3) H(shf) H(prmt) H(imnmx)            \
-        H(viaddmnmx) H(popc) /* predicate.c */                                                 \
+    H(viadd)                                                                                   \
+    H(imad) H(imad_wide) H(imad_hi) H(lea) H(lop3) H(shf) H(prmt) H(imnmx) H(viaddmnmx)        \
+        H(popc) /* predicate.c */                                                              \
         H(isetp) H(fsetp) H(fset) H(plop3) H(p2r) H(r2p) H(sel) H(sel_wide)                    \
             H(fsel)                                                           /* move.c */     \
         H(nothing) H(mov) H(mov_wide) H(constant) H(special) H(zero) H(first) /* real.c */     \

@@ -17,6 +17,6 @@ uint64_t image_bytes(const uint8_t *cubin);
 int image_load(struct image *ret, const uint8_t *cubin, uint64_t bytes, char *why, size_t room);
 void image_finish(struct image *i);
 
-/* nvdisasm's text of a cubin, or null with a line in `why`; free() it. The environment's
-   MASKC_SASS_TEXT names a file to take instead, which a test has changed. */
+/* nvdisasm's text of a cubin, or null with a line in `why`; free() it. It is kept in $MASKC_SASS_CACHE under the cubin's
+   hash, and taken from there: so a test can change it. */
 char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t room);

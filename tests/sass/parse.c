@@ -283,8 +283,8 @@ static bool line_address(const char *line, uint32_t *ret)
 
 static bool line_hex(const char *line, uint64_t *ret)
 {
-    const char *hex = strstr(line, "/* 0x");
-    return hex && sscanf(hex, "/* %lx", (unsigned long *)ret) == 1;
+    const char *hex = line + strspn(line, " ");
+    return sscanf(hex, "/* %lx", (unsigned long *)ret) == 1;
 }
 
 static bool line_label(const char *line, char *ret)
@@ -334,7 +334,10 @@ static int read_instruction(struct parser *p, const char *line, struct instructi
     n = strcspn(at, " ;");
     if (!opcode_find(i, at, n, p->why, p->why_room))
         return -1;
-    return read_operands(p, at + n, i);
+    if (read_operands(p, at + n, i) < 0)
+        return -1;
+    scoreboard_list(i);
+    return 0;
 }
 
 /* Bits 41.. of the encoding's second word: stall 4, yield 1, scoreboard set when done 3, when read 3,

@@ -94,6 +94,8 @@ static void begin(struct warp *w, struct pending *p, const uint16_t *list, uint3
         return;
     struct started *s = &w->started[scoreboard];
     for (uint32_t k = 0; k < count; k++) {
+        if (p == w->read && list[k] >= SCORED_PREDICATE)
+            continue; /* predicates are read at once */
         p[list[k]] = (struct pending){p[list[k]].mask | mask, (uint8_t)scoreboard};
         if (s->count < LENGTH(s->pending))
             s->pending[s->count] = &p[list[k]];
@@ -102,10 +104,29 @@ static void begin(struct warp *w, struct pending *p, const uint16_t *list, uint3
     w->outstanding |= 1u << scoreboard;
 }
 
+static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t count, uint32_t mask)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (p[list[k]].mask & mask)
+            return true;
+    return false;
+}
+
+/* Without the wait it would be a fault. */
+static void note_need(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    if (w->block->needed && (is_pending(w->written, i->source, i->n_sources, mask) ||
+                             is_pending(w->written, i->result, i->n_results, mask) ||
+                             is_pending(w->read, i->result, i->n_results, mask)))
+        w->block->needed[i - w->block->program->code] = 1;
+}
+
 void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    if (i->waits & w->outstanding)
+    if (i->waits & w->outstanding) {
+        note_need(w, i, mask);
         arrived(w, i->waits);
+    }
     if (i->op[0].kind == OPERAND_SCOREBOARD && i->op[1].value == 0)
         arrived(w, 1u << i->op[0].index);
     if (!mask)

@@ -64,21 +64,30 @@ static struct mask *load_mask(const struct sass_case *c)
     return covering_mask(&one_layer, c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0], c->n);
 }
 
-struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
-                                struct cache *cache)
+struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
+                               struct cache *cache, struct error *e)
 {
-    struct error e = {0};
     struct maskc_kernel *k = NULL;
-    const struct target *t = target_find(target, &e);
+    const struct target *t = target_find(target, e);
     struct mask *m = load_mask(c);
     const struct compile_request r = {
         .mask = m, .targets = &t, .n_targets = 1, .features = c->features, .cache = cache};
     uint8_t *bytes = NULL;
     uint64_t size = 0;
-    if (kernel_compile(&r, &bytes, &size, &e) ||
-        kernel_load(bytes, size, c->mask[0], "cuda", &k, &e))
-        fail_msg("%s: %s", c->mask[0], e.text);
+    if (kernel_compile(&r, &bytes, &size, e) ||
+        kernel_load(bytes, size, c->mask[0], "cuda", &k, e))
+        k = NULL;
     free(bytes);
     mask_destroy(m);
+    return k;
+}
+
+struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
+                                struct cache *cache)
+{
+    struct error e = {0};
+    struct maskc_kernel *k = setup_try(c, target, cache, &e);
+    if (!k)
+        fail_msg("%s: %s", c->mask[0], e.text);
     return k;
 }

@@ -21,3 +21,7 @@ struct sass_case {
 /* A kernel of the case on the device "cuda"; fails the test on an error. */
 struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
                                 struct cache *cache);
+
+/* The same; null with *e set where it does not compile or load. */
+struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
+                               struct cache *cache, struct error *e);
