@@ -69,8 +69,8 @@ DEVICE void short_turn_part(struct frag_c (*d_q)[SHORT_CHUNKS], u32 first,
             for (u32 m = 0; m < SHORT_TOGETHER; m++)
                 short_second(&ds[m], held, strip + m, at, j, row0 + 16 * m, &t[m], half,
                              SHORT_QUERIES_HALVED && first);
-            short_apply_part(d_q, first, SHORT_QUERY_CHUNKS, ds, SHORT_TOGETHER,
-                             short_operand(j, SHORT_K), t[0].col0 + 16 * half);
+            short_apply_part(d_q, first, SHORT_QUERY_CHUNKS, ds, SHORT_TOGETHER, j, SHORT_K,
+                             t[0].col0 + 16 * half);
         }
     }
 }
@@ -96,10 +96,10 @@ DEVICE void short_turn(const struct abi_args *a, const struct short_job *j, u32 
 
 DEVICE void short_fetch_all(const struct abi_args *a, const struct short_job *j)
 {
-    short_fetch(short_operand(j, SHORT_Q), &a->q, j, SHORT_BACKWARD_WARPS);
-    short_fetch(short_operand(j, SHORT_K), &a->k, j, SHORT_BACKWARD_WARPS);
-    short_fetch(short_operand(j, SHORT_V), &a->v, j, SHORT_BACKWARD_WARPS);
-    short_fetch(short_operand(j, SHORT_D_O), &a->d_o, j, SHORT_BACKWARD_WARPS);
+    short_fetch(SHORT_Q, &a->q, j, SHORT_BACKWARD_WARPS);
+    short_fetch(SHORT_K, &a->k, j, SHORT_BACKWARD_WARPS);
+    short_fetch(SHORT_V, &a->v, j, SHORT_BACKWARD_WARPS);
+    short_fetch(SHORT_D_O, &a->d_o, j, SHORT_BACKWARD_WARPS);
     copy_async_commit();
 }
 

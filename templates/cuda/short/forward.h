@@ -11,15 +11,7 @@ typedef char short_forward_fits
     [SHORT_FORWARD_SHARED >= SHORT_FORWARD_HEADS * 2 * SHORT_OPERAND * 2 ? 1 : -1];
 typedef char short_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || SHORT_ALL ? 1 : -1];
 
-DEVICE half_t *short_keys(const struct short_job *j)
-{
-    return j->shared;
-}
-
-DEVICE half_t *short_values(const struct short_job *j)
-{
-    return j->shared + SHORT_OPERAND;
-}
+enum { SHORT_KEYS, SHORT_VALUES }; /* operands */
 
 /* The next tiles, and whether there are any. Where all are held, each is in its place. */
 DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
@@ -46,12 +38,24 @@ DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
     return count > 0;
 }
 
+/* Q, where the scale is negative with the other sign: so it may be taken for a positive one, and the largest
+   score is that of the largest product. */
+DEVICE void short_query_rows(struct frag_a *rows, u32 step, u32 count, const struct abi_args *a,
+                             const struct short_job *j, u32 row0)
+{
+    const u32 flip = a->scale < 0 ? 0x80008000u : 0;
+    short_rows_of(rows, step, count, &a->q, j, row0);
+    UNROLL
+    for (u32 k = 0; k < 4 * count; k++)
+        rows[k / 4].x[k % 4] ^= flip;
+}
+
 /* Q of the warp's rows: held where registers allow it, else read again for each chunk of tiles. */
 DEVICE void short_hold_rows(struct frag_a q[SHORT_STEPS], const struct abi_args *a,
                             const struct short_job *j, u32 row0)
 {
     if (!SHORT_ROLLED)
-        short_rows_of(q, 0, SHORT_STEPS, &a->q, j, row0);
+        short_query_rows(q, 0, SHORT_STEPS, a, j, row0);
 }
 
 /* Products over the steps of a wide head in a loop, which is text for the compiler saved: then Q's steps
@@ -71,7 +75,7 @@ DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
 {
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)
-        short_dots(&s[u], two, 0, step, short_keys(j), &t[u], 1, 4);
+        short_dots(&s[u], two, 0, step, j, SHORT_KEYS, &t[u], 1, 4);
 }
 
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
@@ -79,7 +83,6 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
                        const struct short_job *j, struct frag_a q[SHORT_STEPS],
                        struct short_tile t[SHORT_HELD], struct short_scores s[SHORT_HELD])
 {
-    float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
     u32 any = short_tiles(w, j, t);
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)
@@ -88,7 +91,7 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
         NO_UNROLL
         for (u32 step = 0; step < SHORT_STEPS; step += 2) {
             struct frag_a two[2];
-            short_rows_of(two, step, 2, &a->q, j, w->row0);
+            short_query_rows(two, step, 2, a, j, w->row0);
             short_chunk_dots(s, t, two, step, j);
         }
     } else {
@@ -98,9 +101,7 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
             short_next_steps(q);
         }
     }
-    UNROLL
-    for (u32 u = 0; u < SHORT_HELD; u++)
-        short_mask(&s[u], &t[u], scale);
+    short_mask(s, t);
     return any;
 }
 
@@ -129,7 +130,7 @@ DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
         now.col0 = SHORT_ALL ? 32 * u : now.col0; /* no register holds it from tile to tile */
         if (now.any) {
             short_drop(&s[at], short_kept(a, j, row0, &now, 2, 1));
-            short_accumulate(o, &s[at], short_values(j), &now, 1);
+            short_accumulate(o, &s[at], j, SHORT_VALUES, &now, 1);
         }
         short_next_tile(s, t);
     }
@@ -169,7 +170,10 @@ DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_j
     const float by[2] = {1, 1};
     short_hold_rows(q, a, j, row0);
     short_chunk(&w, a, j, q, t, s);
-    short_tau(s, a->lambda, tau);
+    UNROLL
+    for (u32 k = 0; k < 16 * SHORT_HELD; k++)
+        s[k / 16].at[k / 4 % 4].x[k % 4] *= a->scale < 0 ? -a->scale : a->scale;
+    short_tau(s, t, a->lambda, tau);
     const float slope = sparsegen_slope(a);
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
@@ -190,18 +194,19 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
     struct short_tile t[SHORT_HELD];
     struct short_scores s[SHORT_HELD];
     struct frag_c o[SHORT_CHUNKS];
+    const float unit = (a->scale < 0 ? -a->scale : a->scale) * SHORT_LOG2_E;
     float shrink[2], by[2], lse[2];
     short_hold_rows(q, a, j, row0);
     if (SHORT_ALL) {
         short_chunk(&w, a, j, q, t, s);
-        short_softmax(s, t, &r, shrink);
+        short_softmax(s, t, unit, &r, shrink);
         short_values_arrive();
         short_clear(o);
         short_add_values(&o, s, t, a, j, row0);
     } else {
         short_clear(o);
         while (short_chunk(&w, a, j, q, t, s)) {
-            short_softmax(s, t, &r, shrink);
+            short_softmax(s, t, unit, &r, shrink);
             UNROLL
             for (u32 k = 0; k < 4 * SHORT_CHUNKS; k++)
                 o[k / 4].x[k % 4] *= shrink[k / 2 % 2];
@@ -212,7 +217,7 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(r.sum[k]);
         by[k] = sum > 0 ? 1 / sum : 0;
-        lse[k] = sum > 0 ? (r.top[k] + log2_of(sum)) * SHORT_LN_2 : SHORT_NOTHING;
+        lse[k] = sum > 0 ? (r.top[k] * unit + log2_of(sum)) * SHORT_LN_2 : SHORT_NOTHING;
     }
     short_finish(o, by, lse, a, j, row0);
 }
@@ -223,9 +228,9 @@ DEVICE void short_forward(const struct abi_args *a, const struct short_job *j)
 {
     enum { STRIDE = 16 * SHORT_FORWARD_WARPS };
     SYNC(); /* the head before is no longer read */
-    short_fetch(short_keys(j), &a->k, j, SHORT_FORWARD_WARPS);
+    short_fetch(SHORT_KEYS, &a->k, j, SHORT_FORWARD_WARPS);
     copy_async_commit();
-    short_fetch(short_values(j), &a->v, j, SHORT_FORWARD_WARPS);
+    short_fetch(SHORT_VALUES, &a->v, j, SHORT_FORWARD_WARPS);
     copy_async_commit();
     COPY_ASYNC_WAIT(SHORT_ALL ? 1 : 0);
     SYNC();

@@ -29,11 +29,6 @@ typedef char short_strips_share_an_item[STRIP_ROWS % (16 * SHORT_STRIPS) == 0 ? 
 
 enum short_operand { SHORT_Q, SHORT_K, SHORT_V, SHORT_D_O };
 
-DEVICE half_t *short_operand(const struct short_job *j, enum short_operand which)
-{
-    return j->shared + which * SHORT_OPERAND;
-}
-
 DEVICE half_t *short_square(const struct short_job *j)
 {
     return j->shared + 4 * SHORT_OPERAND;
@@ -123,8 +118,8 @@ DEVICE void short_gather_chunks(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
             if (DROPOUT && which == SHORT_D_O)
                 short_cut_dropped(&rows[m]);
         }
-        short_apply_part(sums, first, SHORT_KEY_CHUNKS, rows, SHORT_STRIPS,
-                         short_operand(j, which), 16 * strip);
+        short_apply_part(sums, first, SHORT_KEY_CHUNKS, rows, SHORT_STRIPS, j, which,
+                         16 * strip);
     }
 }
 

@@ -13,9 +13,12 @@ struct short_scores {
 
 struct short_tile {
     u32 col0;
-    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds */
+    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds; SHORT_HIDES */
     u32 any;  /* of all lanes together: 0 where nothing is to be done */
 };
+
+/* In `seen`, the same for the whole warp: some lane does not see some entry. In either half of a tile. */
+enum { SHORT_HIDES = 0x00100010 };
 
 struct short_walk {
     const struct abi_plan *plan;
@@ -43,14 +46,20 @@ DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct
     return w;
 }
 
-/* The word of a row; rows and columns at or beyond the length are off. */
-DEVICE u32 short_word(const struct abi_plan *p, struct abi_tile t, u32 strip_row, u32 row,
+/* The lane's bits of a tile, of row `row` and the one 8 below; rows and columns at or beyond the length are
+   off. */
+DEVICE u32 short_bits(const struct abi_plan *p, struct abi_tile t, u32 strip_row, u32 row,
                       u32 length)
 {
     u32 left = length - t.col0, word = left < 32 ? (1u << left) - 1 : 0xffffffffu;
-    if (row >= length)
-        return 0;
-    return t.pattern ? word & p->patterns[(u64)(t.pattern - 1) * STRIP_ROWS + strip_row] : word;
+    u32 upper = row < length ? word : 0, lower = row + 8 < length ? word : 0;
+    if (t.pattern) { /* the same for the whole warp */
+        const u32 *at = p->patterns + (u64)(t.pattern - 1) * STRIP_ROWS + strip_row;
+        upper &= at[0];
+        lower &= at[8];
+    }
+    return (upper >> 2 * short_pair() & 0x03030303u) | (lower >> 2 * short_pair() & 0x03030303u)
+                                                           << 2;
 }
 
 /* The next tile with a live fragment, as each of `strips` strips of 16 rows sees it; 0 at the end. */
@@ -71,11 +80,10 @@ DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct sh
         UNROLL
         for (u32 m = 0; m < strips; m++) {
             u32 row = w->row0 + 16 * m + short_row(), at = w->strip + 16 * m;
-            u32 upper = short_word(w->plan, t, at, row, j->length) >> 2 * short_pair();
-            u32 lower = short_word(w->plan, t, at + 8, row + 8, j->length) >> 2 * short_pair();
             ret[m].col0 = t.col0;
-            ret[m].seen = (upper & 0x03030303u) | (lower & 0x03030303u) << 2;
+            ret[m].seen = short_bits(w->plan, t, at, row, j->length);
             ret[m].any = warp_or(ret[m].seen);
+            ret[m].seen |= ANY(ret[m].seen != 0x0f0f0f0fu) ? SHORT_HIDES : 0;
             any |= ret[m].any;
         }
         if (any)
@@ -96,6 +104,11 @@ DEVICE void short_next_half(struct short_tile *t)
 DEVICE u32 short_sees(const struct short_tile *t, u32 f, u32 e)
 {
     return t->seen >> (8 * f + e) & 1;
+}
+
+DEVICE u32 short_hides(const struct short_tile *t)
+{
+    return t->seen & SHORT_HIDES;
 }
 
 /* Whether any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
@@ -136,14 +149,14 @@ DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, con
    step; `columns` an operand in shared memory. Without branches where all are live: loads and
    products then overlap. */
 DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
-                       const half_t *columns, const struct short_tile *t, u32 strips,
-                       u32 fragments)
+                       const struct short_job *j, u32 columns, const struct short_tile *t,
+                       u32 strips, u32 fragments)
 {
     u32 r[4][4], any = short_any(t, strips);
     if (short_all_live(any, fragments)) {
         UNROLL
         for (u32 f = 0; f < fragments; f++)
-            short_load_keys(r[f], columns, t->col0 + 8 * f, 2 * step);
+            short_load_keys(r[f], j, columns, t->col0 + 8 * f, 2 * step);
         UNROLL
         for (u32 k = 0; k < fragments * strips; k++)
             short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
@@ -154,7 +167,7 @@ DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pi
     for (u32 f = 0; f < fragments; f++) {
         if (!(any >> 8 * f & 0xff))
             continue;
-        short_load_keys(r[0], columns, t->col0 + 8 * f, 2 * step);
+        short_load_keys(r[0], j, columns, t->col0 + 8 * f, 2 * step);
         UNROLL
         for (u32 m = 0; m < strips; m++)
             short_dot(&s[m].at[f], rows + m * pitch, step, r[0]);
@@ -182,14 +195,15 @@ DEVICE void short_apply(struct frag_c sums[SHORT_CHUNKS], const struct frag_a *a
 
 /* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each strip. */
 DEVICE void short_apply_part(struct frag_c (*sums)[SHORT_CHUNKS], u32 first, u32 chunks,
-                             const struct frag_a *a, u32 strips, const half_t *operand, u32 row)
+                             const struct frag_a *a, u32 strips, const struct short_job *j,
+                             u32 operand, u32 row)
 {
     u32 r[4];
     UNROLL
     for (u32 chunk = 0; chunk < chunks; chunk += 2) {
         if (SHORT_CHUNKS % chunks && first + chunk >= SHORT_CHUNKS)
             break;
-        short_load_values(r, operand, row, first + chunk);
+        short_load_values(r, j, operand, row, first + chunk);
         UNROLL
         for (u32 m = 0; m < strips; m++)
             short_apply(sums[m], &a[m], chunk, r);
@@ -197,14 +211,15 @@ DEVICE void short_apply_part(struct frag_c (*sums)[SHORT_CHUNKS], u32 first, u32
 }
 
 DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
-                             u32 strips, const half_t *operand, u32 row)
+                             u32 strips, const struct short_job *j, u32 operand, u32 row)
 {
-    short_apply_part(sums, 0, SHORT_CHUNKS, a, strips, operand, row);
+    short_apply_part(sums, 0, SHORT_CHUNKS, a, strips, j, operand, row);
 }
 
 /* sums += weights times rows of `operand` over the tile's columns, for each strip. */
 DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct short_scores *s,
-                             const half_t *operand, const struct short_tile *t, u32 strips)
+                             const struct short_job *j, u32 operand, const struct short_tile *t,
+                             u32 strips)
 {
     u32 any = short_any(t, strips);
     UNROLL
@@ -215,7 +230,7 @@ DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct s
         UNROLL
         for (u32 m = 0; m < strips; m++)
             a[m] = short_weights(&s[m], half);
-        short_apply_rows(sums, a, strips, operand, t->col0 + 16 * half);
+        short_apply_rows(sums, a, strips, j, operand, t->col0 + 16 * half);
     }
 }
 

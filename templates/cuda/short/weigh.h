@@ -55,7 +55,7 @@ DEVICE void short_centres(struct short_state *state, const struct frag_a o[SHORT
         struct frag_a d_o;
         if (row0 >= j->length) /* the same for the whole warp: nothing was fetched */
             break;
-        short_load_rows(&d_o, short_operand(j, SHORT_D_O), row0, 2 * step);
+        short_load_rows(&d_o, j, SHORT_D_O, row0, 2 * step);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             sum[k % 2] += short_centre_of(o[step].x[k], d_o.x[k]);
@@ -77,11 +77,11 @@ DEVICE void short_product(struct short_scores *s, const struct short_job *j,
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++) {
         u32 row = SHORT_TOGETHER == 1 || t[m].any ? first + 16 * m : 0;
-        short_load_rows(&two[2 * m], short_operand(j, rows), row, 2 * step);
+        short_load_rows(&two[2 * m], j, rows, row, 2 * step);
         if (step + 1 < SHORT_STEPS)
-            short_load_rows(&two[2 * m + 1], short_operand(j, rows), row, 2 * step + 2);
+            short_load_rows(&two[2 * m + 1], j, rows, row, 2 * step + 2);
     }
-    short_dots(s, two, 2, step, short_operand(j, columns), t, SHORT_TOGETHER, SHORT_SPAN);
+    short_dots(s, two, 2, step, j, columns, t, SHORT_TOGETHER, SHORT_SPAN);
 }
 
 DEVICE void short_products(struct short_scores *s, const struct short_job *j,
