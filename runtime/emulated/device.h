@@ -119,3 +119,8 @@ DEVICE float float_of(unsigned bits)
     memcpy(&x, &bits, 4);
     return x;
 }
+
+DEVICE float magnitude_of(float x)
+{
+    return float_of(bits_of(x) & 0x7fffffffu);
+}

@@ -124,6 +124,14 @@ DEVICE float max_of(float a, float b)
     return y;
 }
 
+/* |x|, free where an instruction takes it. */
+DEVICE float magnitude_of(float x)
+{
+    float y;
+    asm("abs.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 DEVICE u32 bits_of(float x)
 {
     return __float_as_uint(x);

@@ -80,16 +80,18 @@ DEVICE void short_places_of(struct short_places *p, const half_t *shared)
 }
 
 /* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
-DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 warps, u32 halves)
+DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 heads, u32 warps,
+                                     u32 halves)
 {
     struct short_job j;
-    u32 team = THREAD / 32 / warps, at = index + team, there = at < a->slice_batch * a->heads;
+    u32 team = heads > 1 ? THREAD / 32 / warps : 0, at = index + team,
+        there = at < a->slice_batch * a->heads;
     u32 sequence = there ? at / a->heads : 0;
     j.b = a->first_batch + sequence;
     j.h = there ? at - sequence * a->heads : 0;
     j.first = 0;
     j.length = j.exist = there ? smaller(a->n, SHORT_ROWS) : 0;
-    j.warp = THREAD / 32 % warps;
+    j.warp = heads > 1 ? THREAD / 32 % warps : THREAD / 32;
     j.shared = SHARED_HALF() + team * halves;
     if (a->offsets && there) {
         j.first = a->offsets[j.b];

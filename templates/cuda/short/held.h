@@ -49,8 +49,7 @@ DEVICE u32 short_exponent(const struct short_scores *w, u32 row)
     float most = 0;
     UNROLL
     for (u32 k = 0; k < SHORT_PAIRS; k++) {
-        float x = w->at[k / 2].x[2 * row + k % 2];
-        most = larger(most, float_of(bits_of(x) & 0x7fffffffu));
+        most = larger(most, magnitude_of(w->at[k / 2].x[2 * row + k % 2]));
     }
     u32 exponent = bits_of(most) >> 23;
     return exponent > SHORT_UNIT_BITS ? exponent : SHORT_UNIT_BITS;
@@ -97,8 +96,9 @@ DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float mis
     if (TRANSFORM == ABI_SPARSEGEN)
         return half_pack(short_release_whole(shifted & 0xffffu, unit, missing),
                          short_release_whole(shifted >> 16, unit, missing));
-    return half_pack(f16_low(pair) * unit - missing * half_low(p & 0x7fff7fffu),
-                     f16_high(pair) * unit - missing * half_high(p & 0x7fff7fffu));
+    p &= DROPOUT ? 0x7fff7fffu : 0xffffffffu; /* of a dropped entry the square has -P */
+    return half_pack(f16_low(pair) * unit - missing * half_low(p),
+                     f16_high(pair) * unit - missing * half_high(p));
 }
 
 /* ---- by strip, and by number: no index picks a register ---- */

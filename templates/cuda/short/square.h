@@ -42,15 +42,23 @@ DEVICE half_t *short_map(const struct short_job *j, u32 strip)
 
 /* ---- by queries ---- */
 
-/* Pair k of a lane at a tile: entries 2 k and 2 k + 1, of fragment k / 2, in the lane's first row or the
-   one 8 below. */
-DEVICE half_t *short_square_pair(const struct short_job *j, u32 row0,
-                                 const struct short_tile *t, u32 k)
+/* Bytes from the square's start to the lane's first pair at a tile: the others are worked out from it. */
+DEVICE u32 short_square_place(u32 row0, const struct short_tile *t)
 {
     /* with a step left over registers are few, and none holds what is worked out from it */
     u32 row = SHORT_STEPS % 2 && SHORT_STEPS < 7 ? afresh(row0) : row0;
-    return short_square(j) + 2 * short_pair() + 8 * (k % 2) * SHORT_WHOLE +
-           short_place(row, short_row(), t->col0 / 8 + k / 2, SHORT_SQUARE_CHUNKS);
+    return one_value(4 * short_pair() +
+                     2 * short_place(row, short_row(), t->col0 / 8, SHORT_SQUARE_CHUNKS));
+}
+
+/* Pair k of a lane at a tile: entries 2 k and 2 k + 1, of fragment k / 2, in the lane's first row or the
+   one 8 below. */
+DEVICE void *short_square_pair(const struct short_job *j, u32 row0, const struct short_tile *t,
+                               u32 k)
+{
+    const u32 mixed = SHORT_SQUARE_CHUNKS % 4 == 0 ? 4 : 2, f = k / 2;
+    const u32 place = short_square_place(row0, t) ^ 16 * (f % mixed);
+    return (u8 *)short_square(j) + place + 16 * (f / mixed * mixed + k % 2 * SHORT_WHOLE);
 }
 
 /* Whether the square has the row of a pair. 16 x 16 parts without an entry are neither written nor read. */
