@@ -70,12 +70,12 @@ DEVICE void short_next_steps(struct frag_a q[SHORT_STEPS])
 }
 
 DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
-                             const struct short_tile t[SHORT_HELD], const struct frag_a *two,
-                             u32 step, const struct short_job *j)
+                             const struct short_tile t[SHORT_HELD], const struct frag_a *rows,
+                             u32 step, u32 steps, const struct short_job *j)
 {
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)
-        short_dots(&s[u], two, 0, step, j, SHORT_KEYS, &t[u], 1, 4);
+        short_dots(&s[u], rows, 0, step, steps, j, SHORT_KEYS, &t[u], 1, 4);
 }
 
 /* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
@@ -92,12 +92,12 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
         for (u32 step = 0; step < SHORT_STEPS; step += 2) {
             struct frag_a two[2];
             short_query_rows(two, step, 2, a, j, w->row0);
-            short_chunk_dots(s, t, two, step, j);
+            short_chunk_dots(s, t, two, step, 2, j);
         }
     } else {
-        UNROLL_BY(SHORT_TURNS ? 1 : SHORT_STEPS)
-        for (u32 step = 0; step < SHORT_STEPS; step += 2) {
-            short_chunk_dots(s, t, q + (SHORT_TURNS ? 0 : step), step, j);
+        NO_UNROLL
+        for (u32 step = 0; step < SHORT_STEPS; step += SHORT_TURNS ? 2 : SHORT_STEPS) {
+            short_chunk_dots(s, t, q, step, SHORT_TURNS ? 2 : SHORT_STEPS, j);
             short_next_steps(q);
         }
     }
@@ -110,7 +110,7 @@ DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
 enum { SHORT_TILES_ROLLED = SHORT_ROLLED && SHORT_STEPS < 16 };
 
 /* The next tile where the first was: no index of the loop picks a register. */
-DEVICE void short_next_tile(struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD])
+DEVICE void short_move_tiles(struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD])
 {
     UNROLL
     for (u32 u = 0; SHORT_TILES_ROLLED && u + 1 < SHORT_HELD; u++) {
@@ -132,7 +132,7 @@ DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
             short_drop(&s[at], short_kept(a, j, row0, &now, 2, 1));
             short_accumulate(o, &s[at], j, SHORT_VALUES, &now, 1);
         }
-        short_next_tile(s, t);
+        short_move_tiles(s, t);
     }
 }
 
@@ -227,10 +227,11 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
 DEVICE void short_forward(const struct abi_args *a, const struct short_job *j)
 {
     enum { STRIDE = 16 * SHORT_FORWARD_WARPS };
+    const struct abi_tensor *const keys[] = {&a->k}, *const values[] = {&a->v};
     SYNC(); /* the head before is no longer read */
-    short_fetch(SHORT_KEYS, &a->k, j, SHORT_FORWARD_WARPS);
+    short_fetch(SHORT_KEYS, 1, keys, j, SHORT_FORWARD_WARPS);
     copy_async_commit();
-    short_fetch(SHORT_VALUES, &a->v, j, SHORT_FORWARD_WARPS);
+    short_fetch(SHORT_VALUES, 1, values, j, SHORT_FORWARD_WARPS);
     copy_async_commit();
     COPY_ASYNC_WAIT(SHORT_ALL ? 1 : 0);
     SYNC();

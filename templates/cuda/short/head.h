@@ -124,30 +124,38 @@ DEVICE u32 short_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
                      : short_place(row, low, chunk, chunks);
 }
 
-/* Starts copying the sequence's rows of an operand; rows up to the next 16 (as far as they are stored),
-   and positions beyond the head dimension, become zeros. */
-DEVICE void short_fetch(u32 operand, const struct abi_tensor *t, const struct short_job *j,
-                        u32 warps)
+/* Starts copying the sequence's rows of `count` operands from one on; rows up to the next 16 (as far as they
+   are stored), and positions beyond the head dimension, become zeros, for which nothing is read. */
+DEVICE void short_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
+                        const struct short_job *j, u32 warps)
 {
+    enum { MOST = 4 };
     const u32 rows = smaller((j->length + 15) / 16 * 16, SHORT_ROWS), step = 32 * warps;
+    const u32 straight =
+        step % SHORT_CHUNKS == 0; /* a thread stays in its column of chunks ... */
     const u32 whole =
-        step % (8 * SHORT_CHUNKS) == 0; /* then a thread stays in its column of chunks */
-    const u32 first = 32 * j->warp + short_lane(), chunk0 = first % SHORT_CHUNKS;
-    const i64 stride = t->row * 2;
-    const u8 *from = short_data(t, j),
-             *ahead = from + first / SHORT_CHUNKS * stride + 16 * chunk0;
-    half_t *to = j->shared + operand * SHORT_OPERAND;
-    half_t *place = to + short_place(first / SHORT_CHUNKS & ~7u, first / SHORT_CHUNKS & 7,
-                                     chunk0, SHORT_CHUNKS);
+        step % (8 * SHORT_CHUNKS) == 0; /* ... which the permutation leaves alone */
+    const u32 begin = 32 * j->warp + short_lane(), row0 = begin / SHORT_CHUNKS;
+    const u8 *from[MOST], *ahead[MOST];
+    u32 ahead_place = short_place(row0 & ~7u, row0 & 7, begin % SHORT_CHUNKS, SHORT_CHUNKS);
+    UNROLL
+    for (u32 x = 0; x < count; x++) {
+        from[x] = short_data(t[x], j);
+        ahead[x] = from[x] + (i64)row0 * t[x]->row * 2 + 16 * (begin % SHORT_CHUNKS);
+    }
     NO_UNROLL
-    for (u32 k = first; k < rows * SHORT_CHUNKS; k += step) {
-        u32 row = k / SHORT_CHUNKS, chunk = k % SHORT_CHUNKS;
+    for (u32 k = begin; k < rows * SHORT_CHUNKS; k += step) {
+        u32 row = k / SHORT_CHUNKS, chunk = straight ? begin % SHORT_CHUNKS : k % SHORT_CHUNKS;
         u32 there = row < j->length && 8 * chunk < HEAD_DIM;
-        const u8 *at = whole ? ahead : from + row * stride + 16 * chunk;
-        copy_async_16(whole ? place : to + short_place(row & ~7u, row & 7, chunk, SHORT_CHUNKS),
-                      there ? at : t->data, there);
-        ahead += step / SHORT_CHUNKS * stride;
-        place += step * 8;
+        u32 place = whole ? ahead_place : short_place(row & ~7u, row & 7, chunk, SHORT_CHUNKS);
+        UNROLL
+        for (u32 x = 0; x < count; x++) {
+            const u8 *at = from[x] + (i64)row * t[x]->row * 2 + 16 * chunk;
+            copy_async_16(j->shared + (operand + x) * SHORT_OPERAND + place,
+                          straight ? ahead[x] : at, there);
+            ahead[x] += (i64)(step / SHORT_CHUNKS) * t[x]->row * 2;
+        }
+        ahead_place += step * 8;
     }
 }
 

@@ -8,6 +8,7 @@
 #define MASKC_CUDA_SHORT_HELD_H
 #include "cuda/short/softmax.h"
 #include "cuda/short/square.h"
+#include "cuda/slopes.h"
 
 enum {
     SHORT_UNIT_BITS = 14,
@@ -25,6 +26,15 @@ enum {
     SHORT_PARTS = 4 / SHORT_SPAN,         /* of a tile */
     SHORT_SLOPES = SHORT_PARTS * SHORT_TILES,
 };
+
+/* dS is held times the scale that dQ and dK have, but not in f16, whose range is small. */
+enum { SHORT_SCALED = DTYPE != ABI_F16 };
+
+/* What sums of slopes are yet to be multiplied by. */
+DEVICE float short_slope_scale(const struct abi_args *a)
+{
+    return (SHORT_SCALED ? 1 : slope_scale(a)) * short_kept_scale(a);
+}
 
 /* One of these: pair k has entries 2 k and 2 k + 1 of the lane; a byte for each row, the unit's exponent. */
 struct short_slope {
@@ -86,13 +96,14 @@ DEVICE float short_release_whole(u32 number, float unit, float missing)
     return number ? (float_of(0x4b000000u | number) - SHORT_WHOLE_SHIFTED) * unit - missing : 0;
 }
 
-/* dS of pair k, P of which is `p`, rounded: of softmax, what is held less missing P; of sparsegen less
+/* dS of pair k, P of which is `p`, rounded, times `by`: of softmax, what is held less missing P; of sparsegen less
    `missing`, on the support. */
-DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float missing)
+DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float missing, float by)
 {
     const u32 pair = held->pair[k], shifted = pair ^ 0x80008000u;
     const u32 exponent = held->units >> 8 * (k % 2) & 0xff;
-    const float unit = short_power(exponent - (SHORT_UNIT_BITS - 1));
+    const float unit = short_power(exponent - (SHORT_UNIT_BITS - 1)) * by;
+    missing *= by;
     if (TRANSFORM == ABI_SPARSEGEN)
         return half_pack(short_release_whole(shifted & 0xffffu, unit, missing),
                          short_release_whole(shifted >> 16, unit, missing));

@@ -15,6 +15,8 @@ enum {
     SHORT_TILES = (SHORT_WHOLE + 31) / 32,              /* that a strip of queries can have */
     /* Chunks of dV and dK at a time: where the others would leave no registers, half of them. */
     SHORT_KEYS_HALVED = SHORT_STEPS > 8 || (SHORT_TILES > 4 && SHORT_STEPS * SHORT_STRIPS > 4),
+    /* Two strips of queries at a time, where there are registers. */
+    SHORT_KEYS_PAIRED = SHORT_STRIPS == 1 && !SHORT_KEYS_HALVED && SHORT_WHOLE % 32 == 0,
     SHORT_KEY_CHUNKS = SHORT_KEYS_HALVED ? (SHORT_CHUNKS / 2 + 3) / 4 * 4 : SHORT_CHUNKS,
 };
 
@@ -99,36 +101,76 @@ DEVICE void short_cut_dropped(struct frag_a *a)
         a->x[k] &= ~((a->x[k] >> 15 & 0x00010001u) * 0xffffu);
 }
 
-/* The square's columns of the warp's keys, transposed, times chunks of the rows of an operand: P times
-   dO, dS times Q. */
+/* Bits SHORT_STRIPS q ..: which of the warp's strips of keys have entries with strip q of queries. */
+DEVICE u32 short_strips_on(const struct short_job *j, u32 key0)
+{
+    const u32 lane = short_lane(), mine = (1u << SHORT_STRIPS) - 1;
+    u32 on =
+        lane < SHORT_WHOLE / 16 ? shared_get_u32(short_map(j, lane)) >> key0 / 16 & mine : 0;
+    return warp_or(on << SHORT_STRIPS * lane % 32);
+}
+
+/* The square's columns of the warp's keys, transposed, at a strip of queries: first operands, those that
+   are `on`. */
+DEVICE void short_square_columns(struct frag_a rows[SHORT_STRIPS], const struct short_job *j,
+                                 u32 key0, u32 strip, u32 on, u32 signs)
+{
+    const u32 lane = short_lane();
+    UNROLL
+    for (u32 m = 0; m < SHORT_STRIPS; m++) {
+        u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
+        u32 at = short_place_there(16 * strip + 8 * (lane / 16), lane % 8, chunk,
+                                   SHORT_SQUARE_CHUNKS);
+        shared_at from =
+            one_address(short_square(j) +
+                        short_place(8 * (lane / 16), lane % 8, chunk, SHORT_SQUARE_CHUNKS)) +
+            256 * SHORT_SQUARE_CHUNKS * strip;
+        rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
+        if (SHORT_STRIPS == 1 || on >> m & 1)
+            matrix_load4_transposed(rows[m].x,
+                                    SHORT_CUT ? shared_address(short_square(j) + at) : from);
+        short_cut_queries(&rows[m], strip);
+        if (DROPOUT && signs)
+            short_cut_dropped(&rows[m]);
+    }
+}
+
+/* These times chunks of the rows of an operand: P times dO, dS times Q. */
+DEVICE void short_gather_strip(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
+                               const struct short_job *j, u32 key0, u32 strip, u32 on,
+                               enum short_operand which)
+{
+    struct frag_a rows[SHORT_STRIPS];
+    short_square_columns(rows, j, key0, strip, on, which == SHORT_D_O);
+    short_apply_part(sums, first, SHORT_KEY_CHUNKS, rows, SHORT_STRIPS, j, which, 16 * strip);
+}
+
+/* Over the strips of queries. Where all are on loads overlap with the products before. */
 DEVICE void short_gather_chunks(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
                                 const struct short_job *j, u32 key0, enum short_operand which)
 {
-    u32 lane = short_lane();
+    enum {
+        QUERIES = SHORT_WHOLE / 16,
+        MINE = (1 << SHORT_STRIPS) - 1,
+        PAIRED = SHORT_KEYS_PAIRED
+    };
+    const u32 all = 0xffffffffu >> (31 - (QUERIES * SHORT_STRIPS - 1) % 32);
+    u32 strips = short_strips_on(j, key0);
     UNROLL
     for (u32 m = 0; m < SHORT_STRIPS; m++)
         short_clear(sums[m]);
-    NO_UNROLL
-    for (u32 strip = 0; strip < SHORT_WHOLE / 16; strip++) {
-        struct frag_a rows[SHORT_STRIPS];
-        u32 on = shared_get_u32(short_map(j, strip)) >> key0 / 16 & ((1u << SHORT_STRIPS) - 1);
-        if (!on)
-            continue;
-        UNROLL
-        for (u32 m = 0; m < SHORT_STRIPS; m++) {
-            u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
-            u32 at = short_place_there(16 * strip + 8 * (lane / 16), lane % 8, chunk,
-                                       SHORT_SQUARE_CHUNKS);
-            rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
-            if (SHORT_STRIPS == 1 || on >> m & 1)
-                matrix_load4_transposed(rows[m].x, shared_address(short_square(j) + at));
-            short_cut_queries(&rows[m], strip);
-            if (DROPOUT && which == SHORT_D_O)
-                short_cut_dropped(&rows[m]);
+    if (PAIRED && strips == all) {
+        NO_UNROLL
+        for (u32 strip = 0; strip < QUERIES; strip += 2) {
+            short_gather_strip(sums, first, j, key0, strip, MINE, which);
+            short_gather_strip(sums, first, j, key0, strip + 1, MINE, which);
         }
-        short_apply_part(sums, first, SHORT_KEY_CHUNKS, rows, SHORT_STRIPS, j, which,
-                         16 * strip);
+        return;
     }
+    NO_UNROLL
+    for (u32 strip = 0; strips; strip++, strips >>= SHORT_STRIPS)
+        if (strips & MINE)
+            short_gather_strip(sums, first, j, key0, strip, strips & MINE, which);
 }
 
 /* dV or dK of the warp's keys. */

@@ -24,7 +24,8 @@ struct short_walk {
     const struct abi_plan *plan;
     u32 row0;  /* of the warp's 16 rows */
     u32 strip; /* the lane's first row within its strip */
-    u32 piece, pieces_end, element;
+    u32 piece, pieces_end, tile, tiles_end;
+    struct abi_tile ahead; /* tile `tile`, where there is one: read before it is asked for */
 };
 
 /* The visit of 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
@@ -37,7 +38,7 @@ DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct
     w.plan = plan;
     w.row0 = row0;
     w.strip = row0 % STRIP_ROWS + short_row();
-    w.piece = w.pieces_end = w.element = 0;
+    w.piece = w.pieces_end = w.tile = w.tiles_end = 0;
     if (row0 < j->length && item < head.items) {
         const struct abi_item *at = plan->items + head.item + item;
         w.piece = at->piece;
@@ -58,25 +59,38 @@ DEVICE u32 short_bits(const struct abi_plan *p, struct abi_tile t, u32 strip_row
         upper &= at[0];
         lower &= at[8];
     }
-    return (upper >> 2 * short_pair() & 0x03030303u) | (lower >> 2 * short_pair() & 0x03030303u)
-                                                           << 2;
+    upper = upper >> 2 * short_pair() & 0x03030303u;
+    lower = lower >> 2 * short_pair() & 0x03030303u;
+    return upper | lower << 2;
+}
+
+/* The next tile of the item in *t; 0 at the end. */
+DEVICE u32 short_next_tile(struct short_walk *w, struct abi_tile *t)
+{
+    while (w->tile >= w->tiles_end) {
+        if (w->piece >= w->pieces_end)
+            return 0;
+        const struct abi_piece p = w->plan->pieces[w->piece++];
+        w->tile = p.first;
+        w->tiles_end = p.kind == ABI_TILES ? p.first + p.count : 0;
+        if (w->tile < w->tiles_end)
+            w->ahead = w->plan->tiles[w->tile];
+    }
+    *t = w->ahead;
+    if (++w->tile < w->tiles_end)
+        w->ahead = w->plan->tiles[w->tile];
+    return 1;
 }
 
 /* The next tile with a live fragment, as each of `strips` strips of 16 rows sees it; 0 at the end. */
 DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct short_tile *ret,
                       u32 strips)
 {
-    while (w->piece < w->pieces_end) {
-        struct abi_piece p = w->plan->pieces[w->piece];
-        if (p.kind != ABI_TILES || w->element >= p.count) {
-            w->piece++;
-            w->element = 0;
-            continue;
-        }
-        struct abi_tile t = w->plan->tiles[p.first + w->element++];
+    struct abi_tile t;
+    while (short_next_tile(w, &t)) {
+        u32 any = 0;
         if (t.col0 >= j->length)
             continue;
-        u32 any = 0;
         UNROLL
         for (u32 m = 0; m < strips; m++) {
             u32 row = w->row0 + 16 * m + short_row(), at = w->strip + 16 * m;
@@ -144,33 +158,47 @@ DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, con
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
-/* s += rows . columns over two steps of the head, in those of the first `fragments` (2 or 4) where one of
-   `strips` strips of 16 rows is live. rows[m * pitch] is the first operand of strip m, the next one that of the second
-   step; `columns` an operand in shared memory. Without branches where all are live: loads and
-   products then overlap. */
-DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
-                       const struct short_job *j, u32 columns, const struct short_tile *t,
-                       u32 strips, u32 fragments)
+/* Two steps of short_dots where all fragments are live: no branches, loads and products overlap. */
+DEVICE void short_dots_live(struct short_scores *s, const struct frag_a *rows, u32 pitch,
+                            u32 step, const struct short_job *j, u32 columns, u32 col0,
+                            u32 strips, u32 fragments)
 {
-    u32 r[4][4], any = short_any(t, strips);
+    u32 r[4][4];
+    UNROLL
+    for (u32 f = 0; f < fragments; f++)
+        short_load_keys(r[f], j, columns, col0 + 8 * f, 2 * step);
+    UNROLL
+    for (u32 k = 0; k < fragments * strips; k++)
+        short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
+                  r[k % fragments]);
+}
+
+/* s += rows . columns over `steps` steps of the head from `step` on, in those of the first `fragments` (2 or 4)
+   where one of `strips` strips of 16 rows is live. rows[m * pitch] is the first operand of strip m, the next ones those
+   of the next steps; `columns` an operand in shared memory. */
+DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
+                       u32 steps, const struct short_job *j, u32 columns,
+                       const struct short_tile *t, u32 strips, u32 fragments)
+{
+    u32 r[4], any = short_any(t, strips);
     if (short_all_live(any, fragments)) {
         UNROLL
-        for (u32 f = 0; f < fragments; f++)
-            short_load_keys(r[f], j, columns, t->col0 + 8 * f, 2 * step);
-        UNROLL
-        for (u32 k = 0; k < fragments * strips; k++)
-            short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
-                      r[k % fragments]);
+        for (u32 k = 0; k < steps; k += 2)
+            short_dots_live(s, rows + k, pitch, step + k, j, columns, t->col0, strips,
+                            fragments);
         return;
     }
     UNROLL
     for (u32 f = 0; f < fragments; f++) {
         if (!(any >> 8 * f & 0xff))
             continue;
-        short_load_keys(r[0], j, columns, t->col0 + 8 * f, 2 * step);
         UNROLL
-        for (u32 m = 0; m < strips; m++)
-            short_dot(&s[m].at[f], rows + m * pitch, step, r[0]);
+        for (u32 k = 0; k < steps; k += 2) {
+            short_load_keys(r, j, columns, t->col0 + 8 * f, 2 * (step + k));
+            UNROLL
+            for (u32 m = 0; m < strips; m++)
+                short_dot(&s[m].at[f], rows + m * pitch + k, step + k, r);
+        }
     }
 }
 

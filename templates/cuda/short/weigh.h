@@ -101,7 +101,7 @@ DEVICE void short_product(struct short_scores *s, const struct short_job *j,
         if (step + 1 < SHORT_STEPS)
             short_load_rows(&two[2 * m + 1], j, rows, row, 2 * step + 2);
     }
-    short_dots(s, two, 2, step, j, columns, t, SHORT_TOGETHER, SHORT_SPAN);
+    short_dots(s, two, 2, step, 2, j, columns, t, SHORT_TOGETHER, SHORT_SPAN);
 }
 
 /* s += products, of S or of dP. */
@@ -112,9 +112,7 @@ DEVICE void short_products(struct short_scores *s, const struct short_own *own,
     const enum short_operand rows = which ? SHORT_D_O : SHORT_Q;
     const enum short_operand columns = which ? SHORT_V : SHORT_K;
     if (SHORT_ROWS_HELD) {
-        UNROLL
-        for (u32 step = 0; step < SHORT_STEPS; step += 2)
-            short_dots(s, &own->rows[which][step], 2, step, j, columns, t, 1, SHORT_SPAN);
+        short_dots(s, own->rows[which], 0, 0, SHORT_STEPS, j, columns, t, 1, SHORT_SPAN);
     } else if (SHORT_ROLLED || SHORT_TIGHT) {
         NO_UNROLL
         for (u32 step = 0; step < SHORT_STEPS; step += 2)
