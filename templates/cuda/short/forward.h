@@ -13,12 +13,12 @@ typedef char short_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || SHORT_ALL ? 1 : 
 
 enum { SHORT_KEYS, SHORT_VALUES }; /* operands */
 
-/* The next tiles, and whether there are any. Where all are held, each is in its place. */
+/* The next tiles, and which of their halves live: 0 at the end. Where all are held, each is in its place. */
 DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
                        struct short_tile t[SHORT_HELD])
 {
     struct short_tile next;
-    u32 count = 0;
+    u32 count = 0, lives = 0;
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++) {
         t[u].col0 = SHORT_ALL ? 32 * u : 0;
@@ -33,9 +33,10 @@ DEVICE u32 short_tiles(struct short_walk *w, const struct short_job *j,
             t[u].seen = here ? next.seen : t[u].seen;
             t[u].any = here ? next.any : t[u].any;
         }
+        lives |= short_halves(&next) << 2 * (SHORT_ALL ? next.col0 / 32 : count);
         count++;
     }
-    return count > 0;
+    return lives;
 }
 
 /* Q, where the scale is negative with the other sign: so it may be taken for a positive one, and the largest
@@ -60,7 +61,10 @@ DEVICE void short_hold_rows(struct frag_a q[SHORT_STEPS], const struct abi_args 
 
 /* Products over the steps of a wide head in a loop, which is text for the compiler saved: then Q's steps
    take turns in the registers of the first. Only where no tiles come after these. */
-enum { SHORT_TURNS = SHORT_ALL && SHORT_STEPS > 6 && !SHORT_ROLLED };
+enum {
+    SHORT_TURNS = SHORT_ALL && SHORT_STEPS > 6 && !SHORT_ROLLED,
+    SHORT_PIECES = SHORT_TURNS || SHORT_ROLLED ? 2 : 1, /* or more: of the steps of the head */
+};
 
 DEVICE void short_next_steps(struct frag_a q[SHORT_STEPS])
 {
@@ -69,40 +73,42 @@ DEVICE void short_next_steps(struct frag_a q[SHORT_STEPS])
         q[k] = q[k + 2];
 }
 
+/* `last`: no steps follow, scores are masked. */
 DEVICE void short_chunk_dots(struct short_scores s[SHORT_HELD],
                              const struct short_tile t[SHORT_HELD], const struct frag_a *rows,
-                             u32 step, u32 steps, const struct short_job *j)
+                             u32 step, u32 steps, const struct short_job *j, u32 last)
 {
     UNROLL
-    for (u32 u = 0; u < SHORT_HELD; u++)
+    for (u32 u = 0; u < SHORT_HELD; u++) {
         short_dots(&s[u], rows, 0, step, steps, j, SHORT_KEYS, &t[u], 1, 4);
+        if (last)
+            short_mask(&s[u], &t[u]);
+    }
 }
 
-/* Masked scores of the next tiles; what is not there is not seen. Returns whether any is. */
+/* Masked scores of the next tiles; what is not there is not seen. Returns which halves of them live. */
 DEVICE u32 short_chunk(struct short_walk *w, const struct abi_args *a,
                        const struct short_job *j, struct frag_a q[SHORT_STEPS],
                        struct short_tile t[SHORT_HELD], struct short_scores s[SHORT_HELD])
 {
-    u32 any = short_tiles(w, j, t);
+    u32 lives = short_tiles(w, j, t);
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++)
         short_scores_clear(&s[u]);
-    if (SHORT_ROLLED) {
-        NO_UNROLL
-        for (u32 step = 0; step < SHORT_STEPS; step += 2) {
-            struct frag_a two[2];
+    NO_UNROLL
+    for (u32 step = 0; step < SHORT_STEPS && SHORT_PIECES > 1; step += 2) {
+        struct frag_a two[2];
+        if (SHORT_ROLLED)
             short_query_rows(two, step, 2, a, j, w->row0);
-            short_chunk_dots(s, t, two, step, 2, j);
-        }
-    } else {
-        NO_UNROLL
-        for (u32 step = 0; step < SHORT_STEPS; step += SHORT_TURNS ? 2 : SHORT_STEPS) {
-            short_chunk_dots(s, t, q, step, SHORT_TURNS ? 2 : SHORT_STEPS, j);
-            short_next_steps(q);
-        }
+        short_chunk_dots(s, t, SHORT_ROLLED ? two : q, step, 2, j, 0);
+        short_next_steps(q);
     }
-    short_mask(s, t);
-    return any;
+    if (SHORT_PIECES == 1)
+        short_chunk_dots(s, t, q, 0, SHORT_STEPS, j, 1);
+    UNROLL
+    for (u32 u = 0; u < SHORT_HELD && SHORT_PIECES > 1; u++)
+        short_mask(&s[u], &t[u]);
+    return lives;
 }
 
 /* Tiles of wide heads are weighed in a loop, which is text for the compiler saved; the widest have no
@@ -115,22 +121,23 @@ DEVICE void short_move_tiles(struct short_scores s[SHORT_HELD], struct short_til
     UNROLL
     for (u32 u = 0; SHORT_TILES_ROLLED && u + 1 < SHORT_HELD; u++) {
         s[u] = s[u + 1];
-        t[u] = t[u + 1];
+        t[u].col0 = t[u + 1].col0;
     }
 }
 
 DEVICE void short_add_values(struct frag_c (*o)[SHORT_CHUNKS],
                              struct short_scores s[SHORT_HELD], struct short_tile t[SHORT_HELD],
-                             const struct abi_args *a, const struct short_job *j, u32 row0)
+                             u32 lives, const struct abi_args *a, const struct short_job *j,
+                             u32 row0)
 {
     UNROLL_BY(SHORT_TILES_ROLLED ? 1 : SHORT_HELD)
     for (u32 u = 0; u < SHORT_HELD; u++) {
         const u32 at = SHORT_TILES_ROLLED ? 0 : u;
         struct short_tile now = t[at];
         now.col0 = SHORT_ALL ? 32 * u : now.col0; /* no register holds it from tile to tile */
-        if (now.any) {
+        if (short_lives(lives, u)) {
             short_drop(&s[at], short_kept(a, j, row0, &now, 2, 1));
-            short_accumulate(o, &s[at], j, SHORT_VALUES, &now, 1);
+            short_accumulate(o, &s[at], j, SHORT_VALUES, now.col0, short_lives(lives, u));
         }
         short_move_tiles(s, t);
     }
@@ -169,11 +176,11 @@ DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_j
     float tau[2];
     const float by[2] = {1, 1};
     short_hold_rows(q, a, j, row0);
-    short_chunk(&w, a, j, q, t, s);
+    const u32 lives = short_chunk(&w, a, j, q, t, s);
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++)
         s[k / 16].at[k / 4 % 4].x[k % 4] *= a->scale < 0 ? -a->scale : a->scale;
-    short_tau(s, t, a->lambda, tau);
+    short_tau(s, lives, a->lambda, tau);
     const float slope = sparsegen_slope(a);
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
@@ -182,8 +189,15 @@ DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_j
     }
     short_values_arrive();
     short_clear(o);
-    short_add_values(&o, s, t, a, j, row0);
+    short_add_values(&o, s, t, lives, a, j, row0);
     short_finish(o, by, tau, a, j, row0);
+}
+
+/* What products of Q, whose signs are flipped where the scale is negative, are multiplied by: worked out where
+   it is wanted, no register holds it before. */
+DEVICE float short_unit(const struct abi_args *a)
+{
+    return magnitude_of(float_of(afresh(bits_of(a->scale)))) * SHORT_LOG2_E;
 }
 
 DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job *j, u32 row0)
@@ -194,23 +208,25 @@ DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job
     struct short_tile t[SHORT_HELD];
     struct short_scores s[SHORT_HELD];
     struct frag_c o[SHORT_CHUNKS];
-    const float unit = (a->scale < 0 ? -a->scale : a->scale) * SHORT_LOG2_E;
-    float shrink[2], by[2], lse[2];
+    float unit, shrink[2], by[2], lse[2];
     short_hold_rows(q, a, j, row0);
     if (SHORT_ALL) {
-        short_chunk(&w, a, j, q, t, s);
-        short_softmax(s, t, unit, &r, shrink);
+        const u32 lives = short_chunk(&w, a, j, q, t, s);
+        unit = short_unit(a);
+        short_softmax(s, lives, unit, &r, shrink);
         short_values_arrive();
         short_clear(o);
-        short_add_values(&o, s, t, a, j, row0);
+        short_add_values(&o, s, t, lives, a, j, row0);
     } else {
+        unit = short_unit(a);
         short_clear(o);
-        while (short_chunk(&w, a, j, q, t, s)) {
-            short_softmax(s, t, unit, &r, shrink);
+        NO_UNROLL
+        for (u32 lives; (lives = short_chunk(&w, a, j, q, t, s));) {
+            short_softmax(s, lives, unit, &r, shrink);
             UNROLL
             for (u32 k = 0; k < 4 * SHORT_CHUNKS; k++)
                 o[k / 4].x[k % 4] *= shrink[k / 2 % 2];
-            short_add_values(&o, s, t, a, j, row0);
+            short_add_values(&o, s, t, lives, a, j, row0);
         }
     }
     UNROLL

@@ -23,10 +23,10 @@ enum {
 
 typedef char short_rows_are_pairs[SHORT_ROWS % 2 == 0 && STRIP_ROWS % 16 == 0 ? 1 : -1];
 
-/* Where the lane's loads of fragments begin in the first operand, by what the permutation of chunks does:
-   all others are a constant away, so that no load works out its own. */
+/* Where the lane's loads of fragments begin, in bytes from the start of an operand: all others are a bit pattern
+   and a constant away, so that no load works out its own. */
 struct short_places {
-    shared_at keys[2], tail, values[4];
+    u32 keys, tail, values;
 };
 
 struct short_job {
@@ -66,17 +66,12 @@ DEVICE u32 short_place(u32 eight, u32 row, u32 chunk, u32 chunks)
 }
 
 /* Not where a last tile is cut: its rows are looked at one by one. */
-DEVICE void short_places_of(struct short_places *p, const half_t *shared)
+DEVICE void short_places_of(struct short_places *p)
 {
-    const u32 lane = short_lane(), row = lane % 8, eight = lane & 8;
-    UNROLL
-    for (u32 k = 0; k < 2; k++)
-        p->keys[k] = one_address(shared + short_place(0, row, 4 * k + lane / 8, SHORT_CHUNKS));
-    p->tail = one_address(shared + short_place(0, row, lane / 8 % 2, SHORT_CHUNKS));
-    UNROLL
-    for (u32 k = 0; k < 4; k++)
-        p->values[k] =
-            one_address(shared + short_place(eight, row, 2 * k + lane / 16, SHORT_CHUNKS));
+    const u32 lane = short_lane(), row = lane % 8;
+    p->keys = one_value(2 * short_place(0, row, lane / 8, SHORT_CHUNKS));
+    p->tail = one_value(2 * short_place(0, row, lane / 8 % 2, SHORT_CHUNKS));
+    p->values = one_value(2 * short_place(lane & 8, row, lane / 16, SHORT_CHUNKS));
 }
 
 /* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
@@ -99,7 +94,7 @@ DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 he
     } else if (a->length && there) {
         j.length = clamp_length(a->length[j.b], j.exist);
     }
-    short_places_of(&j.places, j.shared);
+    short_places_of(&j.places);
     return j;
 }
 
@@ -167,25 +162,10 @@ DEVICE u32 short_bytes(u32 operand, u32 row)
     return 2 * (operand * SHORT_OPERAND + row * SHORT_CHUNKS * 8);
 }
 
-/* Of a chunk, from the first of those that its like are counted from. */
-DEVICE u32 short_chunk_bytes(u32 chunk)
+/* The place of a chunk from that of chunk 0, both in the lane's row. */
+DEVICE u32 short_at_chunk(u32 place, u32 chunk)
 {
-    return chunk / SHORT_MIXED * SHORT_MIXED * 16;
-}
-
-/* Chunks 4 k .. of rows, or the last two, twice. */
-DEVICE shared_at short_keys_place(const struct short_places *p, u32 chunk)
-{
-    if (SHORT_CHUNKS % 4 && chunk + 4 > SHORT_CHUNKS)
-        return p->tail;
-    return chunk % SHORT_MIXED / 4 ? p->keys[1] : p->keys[0];
-}
-
-/* Chunks 2 k and 2 k + 1. No index picks a register. */
-DEVICE shared_at short_values_place(const struct short_places *p, u32 chunk)
-{
-    const u32 k = chunk % SHORT_MIXED / 2;
-    return k / 2 ? k % 2 ? p->values[3] : p->values[2] : k % 2 ? p->values[1] : p->values[0];
+    return (place ^ 16 * (chunk % SHORT_MIXED)) + 16 * (chunk / SHORT_MIXED * SHORT_MIXED);
 }
 
 /* Rows row .. row + 7, chunks chunk .. chunk + 3: as the second operand of two products that sum
@@ -194,8 +174,9 @@ DEVICE void short_load_keys(u32 r[4], const struct short_job *j, u32 operand, u3
                             u32 chunk)
 {
     u32 at = chunk + short_lane() / 8;
-    shared_at place = short_keys_place(&j->places, chunk) + short_chunk_bytes(chunk) +
-                      short_bytes(operand, row);
+    u32 first = SHORT_CHUNKS % 4 && chunk + 4 > SHORT_CHUNKS ? j->places.tail : j->places.keys;
+    shared_at place =
+        shared_address(j->shared) + short_at_chunk(first, chunk) + short_bytes(operand, row);
     if (SHORT_CHUNKS % 4 && at >= SHORT_CHUNKS)
         at -= 2;
     if (SHORT_CUT)
@@ -212,7 +193,7 @@ DEVICE shared_at short_rows_place(const struct short_job *j, u32 operand, u32 ro
         return shared_address(
             j->shared + operand * SHORT_OPERAND +
             short_place_there(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS));
-    return short_values_place(&j->places, chunk) + short_chunk_bytes(chunk) +
+    return shared_address(j->shared) + short_at_chunk(j->places.values, chunk) +
            short_bytes(operand, row);
 }
 

@@ -23,38 +23,39 @@ struct short_rows {
 };
 
 /* Minus infinity where an entry is not seen. Of a tile that nobody sees nothing is asked. */
-DEVICE void short_mask(struct short_scores s[SHORT_HELD], const struct short_tile t[SHORT_HELD])
+DEVICE void short_mask(struct short_scores *s, const struct short_tile *t)
 {
+    if (!t->any || !short_hides(t))
+        return;
     UNROLL
-    for (u32 u = 0; u < SHORT_HELD; u++) {
-        if (!t[u].any || !short_hides(&t[u]))
-            continue;
-        UNROLL
-        for (u32 k = 0; k < 16; k++) {
-            float *x = &s[u].at[k / 4].x[k % 4];
-            *x = short_sees(&t[u], k / 4, k % 4) ? *x : SHORT_NOTHING;
-        }
+    for (u32 k = 0; k < 16; k++) {
+        float *x = &s->at[k / 4].x[k % 4];
+        *x = short_sees(t, k / 4, k % 4) ? *x : SHORT_NOTHING;
     }
 }
 
-DEVICE void short_tops(const struct short_scores s[SHORT_HELD],
-                       const struct short_tile t[SHORT_HELD], float top[2])
+/* Bits 2 u and 2 u + 1 of `lives`: whether the halves of tile u have an entry that someone sees. */
+DEVICE u32 short_lives(u32 lives, u32 u)
+{
+    return lives >> 2 * u & 3;
+}
+
+DEVICE void short_tops(const struct short_scores s[SHORT_HELD], u32 lives, float top[2])
 {
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++)
-        if (t[k / 16].any)
+        if (short_lives(lives, k / 16))
             top[k / 2 % 2] = larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
     top[0] = quad_max(top[0]);
     top[1] = quad_max(top[1]);
 }
 
 /* Masked scores, each times `unit` in base 2, to weights. *shrink is what older sums are to be multiplied by. */
-DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
-                          const struct short_tile t[SHORT_HELD], float unit,
+DEVICE void short_softmax(struct short_scores s[SHORT_HELD], u32 lives, float unit,
                           struct short_rows *r, float shrink[2])
 {
     float top[2] = {r->top[0], r->top[1]}, origin[2];
-    short_tops(s, t, top);
+    short_tops(s, lives, top);
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         origin[k] = top[k] == SHORT_NOTHING ? 0 : top[k] * unit;
@@ -64,7 +65,7 @@ DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
     }
     UNROLL
     for (u32 u = 0; u < SHORT_HELD; u++) {
-        if (!t[u].any)
+        if (!short_lives(lives, u))
             continue;
         UNROLL
         for (u32 k = 0; k < 16; k++) {
@@ -78,15 +79,15 @@ DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
 /* ---- sparsegen ---- */
 
 /* Sum and count of the rows' scores above the thresholds, counted from the maxima. */
-DEVICE void short_support(const struct short_scores s[SHORT_HELD],
-                          const struct short_tile t[SHORT_HELD], const float top[2],
-                          const float threshold[2], float sum[2], float count[2])
+DEVICE void short_support(const struct short_scores s[SHORT_HELD], u32 lives,
+                          const float top[2], const float threshold[2], float sum[2],
+                          float count[2])
 {
     sum[0] = sum[1] = count[0] = count[1] = 0;
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
         u32 row = k / 2 % 2;
-        if (!t[k / 16].any)
+        if (!short_lives(lives, k / 16))
             continue;
         float z = s[k / 16].at[k / 4 % 4].x[k % 4] - top[row];
         sum[row] += z > threshold[row] ? z : 0;
@@ -100,16 +101,16 @@ DEVICE void short_support(const struct short_scores s[SHORT_HELD],
 }
 
 /* tau of both rows; minus infinity where a row sees nothing. */
-DEVICE void short_tau(const struct short_scores s[SHORT_HELD],
-                      const struct short_tile t[SHORT_HELD], float lambda, float tau[2])
+DEVICE void short_tau(const struct short_scores s[SHORT_HELD], u32 lives, float lambda,
+                      float tau[2])
 {
     float room = 1 - lambda, top[2] = {SHORT_NOTHING, SHORT_NOTHING};
     float threshold[2] = {-room, -room}, before[2] = {-1, -1};
     u32 going = 1;
-    short_tops(s, t, top);
+    short_tops(s, lives, top);
     while (ANY(going)) {
         float sum[2], count[2];
-        short_support(s, t, top, threshold, sum, count);
+        short_support(s, lives, top, threshold, sum, count);
         going = 0;
         UNROLL
         for (u32 row = 0; row < 2; row++) {

@@ -168,9 +168,12 @@ DEVICE void short_gather_chunks(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
         return;
     }
     NO_UNROLL
-    for (u32 strip = 0; strips; strip++, strips >>= SHORT_STRIPS)
-        if (strips & MINE)
-            short_gather_strip(sums, first, j, key0, strip, strips & MINE, which);
+    for (u32 strip = 0; strips; strip++, strips >>= SHORT_STRIPS) {
+        u32 on = strips & MINE;
+        if (!on)
+            continue;
+        short_gather_strip(sums, first, j, key0, strip, on, which);
+    }
 }
 
 /* dV or dK of the warp's keys. */

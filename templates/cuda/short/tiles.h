@@ -131,6 +131,12 @@ DEVICE u32 short_live(const struct short_tile *t, u32 f, u32 count)
     return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
 }
 
+/* Bits 0 and 1: whether the halves are. */
+DEVICE u32 short_halves(const struct short_tile *t)
+{
+    return short_live(t, 0, 2) | short_live(t, 2, 2) << 1;
+}
+
 DEVICE void short_scores_clear(struct short_scores *s)
 {
     UNROLL
@@ -238,27 +244,16 @@ DEVICE void short_apply_part(struct frag_c (*sums)[SHORT_CHUNKS], u32 first, u32
     }
 }
 
-DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
-                             u32 strips, const struct short_job *j, u32 operand, u32 row)
-{
-    short_apply_part(sums, 0, SHORT_CHUNKS, a, strips, j, operand, row);
-}
-
-/* sums += weights times rows of `operand` over the tile's columns, for each strip. */
+/* sums += weights times rows of an operand, over the halves of a tile's columns that live (bits 0 and 1). */
 DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct short_scores *s,
-                             const struct short_job *j, u32 operand, const struct short_tile *t,
-                             u32 strips)
+                             const struct short_job *j, u32 operand, u32 col0, u32 lives)
 {
-    u32 any = short_any(t, strips);
     UNROLL
     for (u32 half = 0; half < 2; half++) {
-        struct frag_a a[2];
-        if (!(any >> 16 * half & 0xffff))
+        if (!(lives >> half & 1))
             continue;
-        UNROLL
-        for (u32 m = 0; m < strips; m++)
-            a[m] = short_weights(&s[m], half);
-        short_apply_rows(sums, a, strips, j, operand, t->col0 + 16 * half);
+        struct frag_a a = short_weights(s, half);
+        short_apply_part(sums, 0, SHORT_CHUNKS, &a, 1, j, operand, col0 + 16 * half);
     }
 }
 

@@ -194,7 +194,7 @@ DEVICE void short_leave(struct short_scores *p, struct short_scores *dp,
             short_put(j, row0, t, k, half_pack(x[0], x[1]));
         }
     }
-    sums->map |= (short_live(t, 0, 2) | short_live(t, 2, 2) << 1) << t->col0 / 16;
+    sums->map |= short_halves(t) << t->col0 / 16;
 }
 
 /* Sums of dP begin with what is taken from it: -c, held once for all tiles. */
