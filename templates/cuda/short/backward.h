@@ -32,7 +32,7 @@ DEVICE void short_second(struct frag_a *ds, const struct short_held *held, u32 s
                          const struct abi_args *a, const struct short_job *j, u32 row0,
                          const struct short_tile *t, u32 half, u32 again)
 {
-    const float unit = SHORT_SCALED ? slope_scale(a) : 1;
+    const float scale = short_scale_held(a);
     const u32 parted = SHORT_PARTS > 1, at_part = SHORT_PARTS * at + (parted ? half : 0);
     const struct short_slope one = short_kept_slope(held, strip, at_part);
     const u32 live = short_live(t, 2 * half, 2);
@@ -43,8 +43,8 @@ DEVICE void short_second(struct frag_a *ds, const struct short_held *held, u32 s
         ds->x[k % 4] = p;
         if (again)
             continue;
-        ds->x[k % 4] =
-            short_release(&one, parted ? k % 4 : k, p, short_missing(held, strip, k % 2), unit);
+        ds->x[k % 4] = short_release(&one, parted ? k % 4 : k, p,
+                                     short_missing(held, strip, k % 2), scale);
         short_put(j, row0, t, k, ds->x[k % 4]);
     }
 }
@@ -80,13 +80,14 @@ DEVICE void short_turn_part(struct frag_c (*d_q)[SHORT_CHUNKS], u32 first,
 DEVICE void short_turn(const struct abi_args *a, const struct short_job *j, u32 row0,
                        const struct short_held *held, u32 strip)
 {
-    const float scale = short_slope_scale(a), by[2] = {scale, scale};
+    const float left = short_scale_left(a) * short_kept_scale(a), by[2] = {1, 1};
     NO_UNROLL
     for (u32 first = 0; first < SHORT_CHUNKS; first += SHORT_QUERY_CHUNKS) {
         struct frag_c d_q[SHORT_TOGETHER][SHORT_CHUNKS];
         short_turn_part(d_q, first, a, j, row0, held, strip);
         NO_UNROLL
         for (u32 m = 0; m < SHORT_TOGETHER; m++) { /* by one text; no index picks a register */
+            short_scale(d_q[0], left);
             short_store_part(d_q[0], first, SHORT_QUERY_CHUNKS, by, &a->d_q, j, row0 + 16 * m);
             short_move(d_q[0], d_q[SHORT_TOGETHER - 1]);
         }
@@ -147,9 +148,7 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
         short_queries(a, j, row0, turn, state, held);
         SYNC(); /* the square is whole */
         short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
-                          SHORT_SCALED ? short_kept_scale(a)
-                          : turn       ? short_slope_scale(a)
-                                       : short_kept_scale(a));
+                          (turn ? short_scale_left(a) : 1) * short_kept_scale(a));
         if (!turn)
             SYNC(); /* it is no longer read */
     }

@@ -27,13 +27,18 @@ enum {
     SHORT_SLOPES = SHORT_PARTS * SHORT_TILES,
 };
 
-/* dS is held times the scale that dQ and dK have, but not in f16, whose range is small. */
-enum { SHORT_SCALED = DTYPE != ABI_F16 };
-
-/* What sums of slopes are yet to be multiplied by. */
-DEVICE float short_slope_scale(const struct abi_args *a)
+/* The scale of dQ and dK is a power of two, by which dS is multiplied, exactly, and what is left for their sums,
+   often 1. In f16, whose range is small, that is all of it. */
+DEVICE float short_scale_held(const struct abi_args *a)
 {
-    return (SHORT_SCALED ? 1 : slope_scale(a)) * short_kept_scale(a);
+    const u32 power = bits_of(slope_scale(a)) & 0xff800000u;
+    return DTYPE == ABI_F16 || !(power << 1) ? 1 : float_of(power);
+}
+
+DEVICE float short_scale_left(const struct abi_args *a)
+{
+    const u32 bits = bits_of(slope_scale(a)), mantissa = (bits & 0x007fffffu) | 0x3f800000u;
+    return DTYPE == ABI_F16 || !(bits << 1 >> 24) ? slope_scale(a) : float_of(mantissa);
 }
 
 /* One of these: pair k has entries 2 k and 2 k + 1 of the lane; a byte for each row, the unit's exponent. */

@@ -180,13 +180,14 @@ DEVICE void short_gather_chunks(struct frag_c (*sums)[SHORT_CHUNKS], u32 first,
 DEVICE void short_gather_keys(const struct short_job *j, u32 key0, enum short_operand which,
                               const struct abi_tensor *to, float scale)
 {
-    const float by[2] = {scale, scale};
+    const float by[2] = {1, 1};
     NO_UNROLL
     for (u32 first = 0; first < SHORT_CHUNKS; first += SHORT_KEY_CHUNKS) {
         struct frag_c sums[SHORT_STRIPS][SHORT_CHUNKS];
         short_gather_chunks(sums, first, j, key0, which);
         NO_UNROLL
         for (u32 m = 0; m < SHORT_STRIPS; m++) { /* by one text; no index picks a register */
+            short_scale(sums[0], scale);
             short_store_part(sums[0], first, SHORT_KEY_CHUNKS, by, to, j, key0 + 16 * m);
             short_move(sums[0], sums[SHORT_STRIPS - 1]);
         }

@@ -20,6 +20,10 @@ struct short_tile {
 /* In `seen`, the same for the whole warp: some lane does not see some entry. In either half of a tile. */
 enum { SHORT_HIDES = 0x00100010 };
 
+enum {
+    SHORT_LOOKS_AHEAD = !SHORT_CUT
+}; /* where rows are looked at one by one registers are few */
+
 struct short_walk {
     const struct abi_plan *plan;
     u32 row0;  /* of the warp's 16 rows */
@@ -73,11 +77,13 @@ DEVICE u32 short_next_tile(struct short_walk *w, struct abi_tile *t)
         const struct abi_piece p = w->plan->pieces[w->piece++];
         w->tile = p.first;
         w->tiles_end = p.kind == ABI_TILES ? p.first + p.count : 0;
-        if (w->tile < w->tiles_end)
+        if (w->tile < w->tiles_end && SHORT_LOOKS_AHEAD)
             w->ahead = w->plan->tiles[w->tile];
     }
     *t = w->ahead;
-    if (++w->tile < w->tiles_end)
+    if (!SHORT_LOOKS_AHEAD)
+        *t = w->plan->tiles[w->tile];
+    if (++w->tile < w->tiles_end && SHORT_LOOKS_AHEAD)
         w->ahead = w->plan->tiles[w->tile];
     return 1;
 }
@@ -262,6 +268,16 @@ DEVICE void short_move(struct frag_c to[SHORT_CHUNKS], const struct frag_c from[
     UNROLL
     for (u32 k = 0; k < SHORT_CHUNKS; k++)
         to[k] = from[k];
+}
+
+/* Sums times what is often 1 and the same for the whole warp. */
+DEVICE void short_scale(struct frag_c sums[SHORT_CHUNKS], float by)
+{
+    if (by == 1)
+        return;
+    UNROLL
+    for (u32 k = 0; k < 4 * SHORT_CHUNKS; k++)
+        sums[k / 4].x[k % 4] *= by;
 }
 
 DEVICE void short_clear(struct frag_c sums[SHORT_CHUNKS])
