@@ -87,12 +87,12 @@ static uint32_t stored_rows(const struct target *t, const struct features *f)
 }
 
 /* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). Where all scores of a
-   query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more where the head is no
-   power of two, and so does a last tile that is cut. */
+   query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
+   that is cut. */
 static uint32_t forward_registers(const struct features *f, uint32_t rows)
 {
     const bool cut = rows % ROWS && f->dropout && f->head_dim > 64;
-    const bool draws = f->dropout && f->head_dim > 32 && f->head_dim < 64;
+    const bool draws = f->dropout && f->head_dim > 32;
     if (f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut)
         return MOST_REGISTERS;
     return rows <= ALL_ROWS && f->head_dim <= 64 && !draws ? 128 : 168;

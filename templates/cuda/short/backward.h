@@ -54,7 +54,7 @@ DEVICE void short_turn_part(struct frag_c (*d_q)[SHORT_CHUNKS], u32 first,
                             const struct abi_args *a, const struct short_job *j, u32 row0,
                             const struct short_held *held, u32 strip)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_walk w = short_walk_at(&a->forward, j, row0, SHORT_TOGETHER);
     struct short_tile t[SHORT_TOGETHER];
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++)

@@ -168,7 +168,7 @@ DEVICE void short_values_arrive(void)
 
 DEVICE void short_strip_sparsegen(const struct abi_args *a, const struct short_job *j, u32 row0)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_walk w = short_walk_at(&a->forward, j, row0, 1);
     struct frag_a q[SHORT_STEPS];
     struct short_tile t[SHORT_HELD];
     struct short_scores s[SHORT_HELD];
@@ -202,7 +202,7 @@ DEVICE float short_unit(const struct abi_args *a)
 
 DEVICE void short_strip_softmax(const struct abi_args *a, const struct short_job *j, u32 row0)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_walk w = short_walk_at(&a->forward, j, row0, 1);
     struct short_rows r = {{SHORT_NOTHING, SHORT_NOTHING}, {0, 0}};
     struct frag_a q[SHORT_STEPS];
     struct short_tile t[SHORT_HELD];

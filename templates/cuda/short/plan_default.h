@@ -9,7 +9,7 @@ enum {
     SHORT_FORWARD_WARPS = 4,  /* of a head */
     SHORT_FORWARD_HEADS = 1,  /* of a block */
     SHORT_FORWARD_THREADS = 128,
-    SHORT_FORWARD_BLOCKS = 4,     /* that are to fit a processor */
+    SHORT_FORWARD_BLOCKS = 3,     /* that are to fit a processor */
     SHORT_FORWARD_SHARED = 32768, /* K and V */
     SHORT_BACKWARD_STRIPS = 1,
     SHORT_BACKWARD_WARPS = 8,

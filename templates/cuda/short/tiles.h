@@ -20,26 +20,24 @@ struct short_tile {
 /* In `seen`, the same for the whole warp: some lane does not see some entry. In either half of a tile. */
 enum { SHORT_HIDES = 0x00100010 };
 
-enum {
-    SHORT_LOOKS_AHEAD = !SHORT_CUT
-}; /* where rows are looked at one by one registers are few */
-
 struct short_walk {
     const struct abi_plan *plan;
     u32 row0;  /* of the warp's 16 rows */
     u32 strip; /* the lane's first row within its strip */
     u32 piece, pieces_end, tile, tiles_end;
-    struct abi_tile ahead; /* tile `tile`, where there is one: read before it is asked for */
+    struct abi_tile ahead; /* the next one, where the walk looks ahead */
+    u32 looks;             /* a constant: not where registers are few */
 };
 
-/* The visit of 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
+/* The visit of `strips` times 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
 DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct short_job *j,
-                                       u32 row0)
+                                       u32 row0, u32 strips)
 {
     struct short_walk w;
     struct abi_head head = plan->heads[j->h];
     u32 item = row0 / STRIP_ROWS;
     w.plan = plan;
+    w.looks = !SHORT_CUT && strips == 1;
     w.row0 = row0;
     w.strip = row0 % STRIP_ROWS + short_row();
     w.piece = w.pieces_end = w.tile = w.tiles_end = 0;
@@ -77,13 +75,13 @@ DEVICE u32 short_next_tile(struct short_walk *w, struct abi_tile *t)
         const struct abi_piece p = w->plan->pieces[w->piece++];
         w->tile = p.first;
         w->tiles_end = p.kind == ABI_TILES ? p.first + p.count : 0;
-        if (w->tile < w->tiles_end && SHORT_LOOKS_AHEAD)
+        if (w->tile < w->tiles_end && w->looks)
             w->ahead = w->plan->tiles[w->tile];
     }
     *t = w->ahead;
-    if (!SHORT_LOOKS_AHEAD)
+    if (!w->looks)
         *t = w->plan->tiles[w->tile];
-    if (++w->tile < w->tiles_end && SHORT_LOOKS_AHEAD)
+    if (++w->tile < w->tiles_end && w->looks)
         w->ahead = w->plan->tiles[w->tile];
     return 1;
 }

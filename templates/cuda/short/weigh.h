@@ -273,7 +273,7 @@ DEVICE void short_weigh_once(const struct abi_args *a, const struct short_job *j
                              const struct short_state *state, struct short_held *held,
                              u32 strip)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_walk w = short_walk_at(&a->forward, j, row0, SHORT_TOGETHER);
     struct short_tile t[SHORT_TOGETHER];
     struct short_sums sums[SHORT_TOGETHER];
     struct short_own own;
