@@ -14,8 +14,8 @@ enum {
     FORWARD_BYTES = 99 * 1024,
     REGISTERS = 64 * 1024, /* of a processor */
     MOST_REGISTERS = 255,  /* of a thread */
-    SPARSEGEN_ROWS = 128,
-    WIDEST_ROWS = 96, /* D > 240: scores of three tiles, beside sums of D / 2 registers */
+    ALL_ROWS = 128,        /* whose scores a warp holds, all of a query */
+    WIDEST_ROWS = 96,      /* D > 240: scores of three tiles, beside sums of D / 2 registers */
     /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
        strip of 16 alone take D / 2, and the slopes that it holds n / 4 and a few. */
     BACKWARD_WARPS = 12,
@@ -49,7 +49,7 @@ static bool fits_forward(const struct target *t, const struct features *f, uint3
 {
     const uint32_t bytes = forward_bytes(f, rows);
     return bytes <= FORWARD_BYTES && bytes <= t->shared_bytes &&
-           (f->transform != ABI_SPARSEGEN || rows <= SPARSEGEN_ROWS) &&
+           (f->transform != ABI_SPARSEGEN || rows <= ALL_ROWS) &&
            (f->head_dim <= 240 || rows <= WIDEST_ROWS);
 }
 
@@ -86,12 +86,16 @@ static uint32_t stored_rows(const struct target *t, const struct features *f)
                                        : pairs;
 }
 
-/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). A last tile that
-   is cut takes a few more, and so do draws. */
+/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). Where all scores of a
+   query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
+   that is cut. */
 static uint32_t forward_registers(const struct features *f, uint32_t rows)
 {
     const bool cut = rows % ROWS && f->dropout && f->head_dim > 64;
-    return f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut ? MOST_REGISTERS : 168;
+    const bool draws = f->dropout && f->head_dim > 32;
+    if (f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut)
+        return MOST_REGISTERS;
+    return rows <= ALL_ROWS && f->head_dim <= 64 && !draws ? 128 : 168;
 }
 
 static uint32_t backward_registers(const struct features *f, uint32_t strips)

@@ -91,6 +91,11 @@ DEVICE float reciprocal_of(float x)
     return 1 / x;
 }
 
+DEVICE float max_of(float a, float b)
+{
+    return a > b || a != a ? a : b;
+}
+
 DEVICE unsigned one_value(unsigned x)
 {
     return x;
@@ -113,4 +118,9 @@ DEVICE float float_of(unsigned bits)
     float x;
     memcpy(&x, &bits, 4);
     return x;
+}
+
+DEVICE float magnitude_of(float x)
+{
+    return float_of(bits_of(x) & 0x7fffffffu);
 }

@@ -33,7 +33,7 @@ static const struct edit {
                                 "        struct frag_a x, y;\n", true, ABI_SOFTMAX},
     {"columns of one operand",  "if (s->use & USE_FIRST)", "if (1)", true, ABI_SPARSEGEN},
     {"short scores",            "        if (!(any >> 8 * f & 0xff))\n            continue;\n", "", false, ABI_SOFTMAX},
-    {"short sums",              "        if (!(any >> 16 * half & 0xffff))\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"short sums",              "        if (!(lives >> half & 1))\n            continue;\n", "", false, ABI_SOFTMAX},
     {"short sums by key",       "        if (!on)\n            continue;\n", "", false, ABI_SOFTMAX},
 };
 enum { AS_IT_IS = 3, EDITS = sizeof edits / sizeof *edits };

@@ -29,9 +29,10 @@ enum {
 /* dS in place of P at 16 columns of a tile, and as the first operand of a product over them; `again`:
    it is there already. */
 DEVICE void short_second(struct frag_a *ds, const struct short_held *held, u32 strip, u32 at,
-                         const struct short_job *j, u32 row0, const struct short_tile *t,
-                         u32 half, u32 again)
+                         const struct abi_args *a, const struct short_job *j, u32 row0,
+                         const struct short_tile *t, u32 half, u32 again)
 {
+    const float scale = short_scale_held(a);
     const u32 parted = SHORT_PARTS > 1, at_part = SHORT_PARTS * at + (parted ? half : 0);
     const struct short_slope one = short_kept_slope(held, strip, at_part);
     const u32 live = short_live(t, 2 * half, 2);
@@ -42,8 +43,8 @@ DEVICE void short_second(struct frag_a *ds, const struct short_held *held, u32 s
         ds->x[k % 4] = p;
         if (again)
             continue;
-        ds->x[k % 4] =
-            short_release(&one, parted ? k % 4 : k, p, short_missing(held, strip, k % 2));
+        ds->x[k % 4] = short_release(&one, parted ? k % 4 : k, p,
+                                     short_missing(held, strip, k % 2), scale);
         short_put(j, row0, t, k, ds->x[k % 4]);
     }
 }
@@ -53,7 +54,7 @@ DEVICE void short_turn_part(struct frag_c (*d_q)[SHORT_CHUNKS], u32 first,
                             const struct abi_args *a, const struct short_job *j, u32 row0,
                             const struct short_held *held, u32 strip)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_walk w = short_walk_at(&a->forward, j, row0, SHORT_TOGETHER);
     struct short_tile t[SHORT_TOGETHER];
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++)
@@ -67,10 +68,10 @@ DEVICE void short_turn_part(struct frag_c (*d_q)[SHORT_CHUNKS], u32 first,
                 continue;
             UNROLL
             for (u32 m = 0; m < SHORT_TOGETHER; m++)
-                short_second(&ds[m], held, strip + m, at, j, row0 + 16 * m, &t[m], half,
+                short_second(&ds[m], held, strip + m, at, a, j, row0 + 16 * m, &t[m], half,
                              SHORT_QUERIES_HALVED && first);
-            short_apply_part(d_q, first, SHORT_QUERY_CHUNKS, ds, SHORT_TOGETHER,
-                             short_operand(j, SHORT_K), t[0].col0 + 16 * half);
+            short_apply_part(d_q, first, SHORT_QUERY_CHUNKS, ds, SHORT_TOGETHER, j, SHORT_K,
+                             t[0].col0 + 16 * half);
         }
     }
 }
@@ -79,13 +80,14 @@ DEVICE void short_turn_part(struct frag_c (*d_q)[SHORT_CHUNKS], u32 first,
 DEVICE void short_turn(const struct abi_args *a, const struct short_job *j, u32 row0,
                        const struct short_held *held, u32 strip)
 {
-    const float scale = slope_scale(a) * short_kept_scale(a), by[2] = {scale, scale};
+    const float left = short_scale_left(a) * short_kept_scale(a), by[2] = {1, 1};
     NO_UNROLL
     for (u32 first = 0; first < SHORT_CHUNKS; first += SHORT_QUERY_CHUNKS) {
         struct frag_c d_q[SHORT_TOGETHER][SHORT_CHUNKS];
         short_turn_part(d_q, first, a, j, row0, held, strip);
         NO_UNROLL
         for (u32 m = 0; m < SHORT_TOGETHER; m++) { /* by one text; no index picks a register */
+            short_scale(d_q[0], left);
             short_store_part(d_q[0], first, SHORT_QUERY_CHUNKS, by, &a->d_q, j, row0 + 16 * m);
             short_move(d_q[0], d_q[SHORT_TOGETHER - 1]);
         }
@@ -96,10 +98,8 @@ DEVICE void short_turn(const struct abi_args *a, const struct short_job *j, u32 
 
 DEVICE void short_fetch_all(const struct abi_args *a, const struct short_job *j)
 {
-    short_fetch(short_operand(j, SHORT_Q), &a->q, j, SHORT_BACKWARD_WARPS);
-    short_fetch(short_operand(j, SHORT_K), &a->k, j, SHORT_BACKWARD_WARPS);
-    short_fetch(short_operand(j, SHORT_V), &a->v, j, SHORT_BACKWARD_WARPS);
-    short_fetch(short_operand(j, SHORT_D_O), &a->d_o, j, SHORT_BACKWARD_WARPS);
+    const struct abi_tensor *const all[] = {&a->q, &a->k, &a->v, &a->d_o};
+    short_fetch(SHORT_Q, 4, all, j, SHORT_BACKWARD_WARPS);
     copy_async_commit();
 }
 
@@ -141,7 +141,6 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
     struct short_state state[SHORT_STRIPS];
     struct short_held held[SHORT_STRIPS];
     const u32 row0 = 16 * SHORT_STRIPS * j->warp;
-    const float kept = short_kept_scale(a);
     SYNC(); /* the head before is no longer read */
     short_start(a, j, row0, state);
     NO_UNROLL
@@ -149,7 +148,7 @@ DEVICE void short_backward(const struct abi_args *a, const struct short_job *j)
         short_queries(a, j, row0, turn, state, held);
         SYNC(); /* the square is whole */
         short_gather_keys(j, row0, turn ? SHORT_Q : SHORT_D_O, turn ? &a->d_k : &a->d_v,
-                          turn ? slope_scale(a) * kept : kept);
+                          (turn ? short_scale_left(a) : 1) * short_kept_scale(a));
         if (!turn)
             SYNC(); /* it is no longer read */
     }

@@ -15,9 +15,19 @@ enum {
     SHORT_OPERAND = SHORT_ROWS * SHORT_CHUNKS * 8, /* halves of one operand */
     SHORT_WHOLE = (SHORT_ROWS + 15) / 16 * 16,     /* rows of whole tiles ... */
     SHORT_CUT = SHORT_WHOLE > SHORT_ROWS,          /* ... the last of which are not there */
+    /* Chunks that trade places; each such group is a constant from the next. */
+    SHORT_MIXED = SHORT_CHUNKS % 8 == 0   ? 8
+                  : SHORT_CHUNKS % 4 == 0 ? 4
+                                          : 2,
 };
 
 typedef char short_rows_are_pairs[SHORT_ROWS % 2 == 0 && STRIP_ROWS % 16 == 0 ? 1 : -1];
+
+/* Where the lane's loads of fragments begin, in bytes from the start of an operand: all others are a bit pattern
+   and a constant away, so that no load works out its own. */
+struct short_places {
+    u32 keys, tail, values;
+};
 
 struct short_job {
     u32 b, h;
@@ -26,6 +36,7 @@ struct short_job {
     u32 exist;  /* positions that are written */
     u32 warp;   /* within the team */
     half_t *shared;
+    struct short_places places;
 };
 
 DEVICE u32 short_lane(void)
@@ -44,33 +55,6 @@ DEVICE u32 short_pair(void)
     return THREAD % 4;
 }
 
-/* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
-DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 warps, u32 halves)
-{
-    struct short_job j;
-    u32 team = THREAD / 32 / warps, at = index + team, there = at < a->slice_batch * a->heads;
-    j.b = a->first_batch + (there ? at / a->heads : 0);
-    j.h = there ? at % a->heads : 0;
-    j.first = 0;
-    j.length = j.exist = there ? smaller(a->n, SHORT_ROWS) : 0;
-    j.warp = THREAD / 32 % warps;
-    j.shared = SHARED_HALF() + team * halves;
-    if (a->offsets && there) {
-        j.first = a->offsets[j.b];
-        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
-    } else if (a->length && there) {
-        j.length = clamp_length(a->length[j.b], j.exist);
-    }
-    return j;
-}
-
-/* Bytes of position 0 of the job's head; no register holds what is worked out on the way. */
-DEVICE u8 *short_data(const struct abi_tensor *t, const struct short_job *j)
-{
-    i64 element = afresh(j->b) * t->batch + (i64)j->first * t->row + afresh(j->h) * t->head;
-    return (u8 *)t->data + element * 2;
-}
-
 /* ---- operands in shared memory ---- */
 
 /* Halves from the start of an operand to a chunk of row eight + row, where `eight` is a multiple of 8
@@ -79,6 +63,46 @@ DEVICE u32 short_place(u32 eight, u32 row, u32 chunk, u32 chunks)
 {
     u32 bits = chunks % 8 == 0 ? 3 : chunks % 4 == 0 ? 2 : 1;
     return 8 * eight * chunks + 8 * (row * chunks + (chunk ^ row >> (3 - bits)));
+}
+
+/* Not where a last tile is cut: its rows are looked at one by one. */
+DEVICE void short_places_of(struct short_places *p)
+{
+    const u32 lane = short_lane(), row = lane % 8;
+    p->keys = one_value(2 * short_place(0, row, lane / 8, SHORT_CHUNKS));
+    p->tail = one_value(2 * short_place(0, row, lane / 8 % 2, SHORT_CHUNKS));
+    p->values = one_value(2 * short_place(lane & 8, row, lane / 16, SHORT_CHUNKS));
+}
+
+/* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
+DEVICE struct short_job short_job_at(const struct abi_args *a, u32 index, u32 heads, u32 warps,
+                                     u32 halves)
+{
+    struct short_job j;
+    u32 team = heads > 1 ? THREAD / 32 / warps : 0, at = index + team,
+        there = at < a->slice_batch * a->heads;
+    u32 sequence = there ? at / a->heads : 0;
+    j.b = a->first_batch + sequence;
+    j.h = there ? at - sequence * a->heads : 0;
+    j.first = 0;
+    j.length = j.exist = there ? smaller(a->n, SHORT_ROWS) : 0;
+    j.warp = heads > 1 ? THREAD / 32 % warps : THREAD / 32;
+    j.shared = SHARED_HALF() + team * halves;
+    if (a->offsets && there) {
+        j.first = a->offsets[j.b];
+        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
+    } else if (a->length && there) {
+        j.length = clamp_length(a->length[j.b], j.exist);
+    }
+    short_places_of(&j.places);
+    return j;
+}
+
+/* Bytes of position 0 of the job's head; no register holds what is worked out on the way. */
+DEVICE u8 *short_data(const struct abi_tensor *t, const struct short_job *j)
+{
+    i64 element = afresh(j->b) * t->batch + (i64)j->first * t->row + afresh(j->h) * t->head;
+    return (u8 *)t->data + element * 2;
 }
 
 /* A row to load: the last one again where there are no more, for what is not seen or not kept. */
@@ -95,51 +119,97 @@ DEVICE u32 short_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
                      : short_place(row, low, chunk, chunks);
 }
 
-/* Starts copying the sequence's rows of an operand; rows up to the next 16 (as far as they are stored),
-   and positions beyond the head dimension, become zeros. */
-DEVICE void short_fetch(half_t *to, const struct abi_tensor *t, const struct short_job *j,
-                        u32 warps)
+/* Starts copying the sequence's rows of `count` operands from one on; rows up to the next 16 (as far as they
+   are stored), and positions beyond the head dimension, become zeros, for which nothing is read. */
+DEVICE void short_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
+                        const struct short_job *j, u32 warps)
 {
-    const u8 *from = short_data(t, j);
-    u32 chunks = smaller((j->length + 15) / 16 * 16, SHORT_ROWS) * SHORT_CHUNKS;
+    enum { MOST = 4 };
+    const u32 rows = smaller((j->length + 15) / 16 * 16, SHORT_ROWS), step = 32 * warps;
+    const u32 straight =
+        step % SHORT_CHUNKS == 0; /* a thread stays in its column of chunks ... */
+    const u32 whole =
+        step % (8 * SHORT_CHUNKS) == 0; /* ... which the permutation leaves alone */
+    const u32 begin = 32 * j->warp + short_lane(), row0 = begin / SHORT_CHUNKS;
+    const u8 *from[MOST], *ahead[MOST];
+    u32 ahead_place = short_place(row0 & ~7u, row0 & 7, begin % SHORT_CHUNKS, SHORT_CHUNKS);
+    UNROLL
+    for (u32 x = 0; x < count; x++) {
+        from[x] = short_data(t[x], j);
+        ahead[x] = from[x] + (i64)row0 * t[x]->row * 2 + 16 * (begin % SHORT_CHUNKS);
+    }
     NO_UNROLL
-    for (u32 k = 32 * j->warp + short_lane(); k < chunks; k += 32 * warps) {
-        u32 row = k / SHORT_CHUNKS, chunk = k % SHORT_CHUNKS;
+    for (u32 k = begin; k < rows * SHORT_CHUNKS; k += step) {
+        u32 row = k / SHORT_CHUNKS, chunk = straight ? begin % SHORT_CHUNKS : k % SHORT_CHUNKS;
         u32 there = row < j->length && 8 * chunk < HEAD_DIM;
-        const u8 *at = from + (i64)row * t->row * 2 + 16 * chunk;
-        copy_async_16(to + short_place(row & ~7u, row & 7, chunk, SHORT_CHUNKS),
-                      there ? at : t->data, there);
+        u32 place = whole ? ahead_place : short_place(row & ~7u, row & 7, chunk, SHORT_CHUNKS);
+        UNROLL
+        for (u32 x = 0; x < count; x++) {
+            const u8 *at = from[x] + (i64)row * t[x]->row * 2 + 16 * chunk;
+            copy_async_16(j->shared + (operand + x) * SHORT_OPERAND + place,
+                          straight ? ahead[x] : at, there);
+            ahead[x] += (i64)(step / SHORT_CHUNKS) * t[x]->row * 2;
+        }
+        ahead_place += step * 8;
     }
 }
 
 /* ---- fragments from shared memory ---- */
 
+/* Bytes from row 0 of the first operand to a row of another. */
+DEVICE u32 short_bytes(u32 operand, u32 row)
+{
+    return 2 * (operand * SHORT_OPERAND + row * SHORT_CHUNKS * 8);
+}
+
+/* The place of a chunk from that of chunk 0, both in the lane's row. */
+DEVICE u32 short_at_chunk(u32 place, u32 chunk)
+{
+    return (place ^ 16 * (chunk % SHORT_MIXED)) + 16 * (chunk / SHORT_MIXED * SHORT_MIXED);
+}
+
 /* Rows row .. row + 7, chunks chunk .. chunk + 3: as the second operand of two products that sum
    along the row. Chunks that are not there repeat others, for the caller to leave out. */
-DEVICE void short_load_keys(u32 r[4], const half_t *operand, u32 row, u32 chunk)
+DEVICE void short_load_keys(u32 r[4], const struct short_job *j, u32 operand, u32 row,
+                            u32 chunk)
 {
     u32 at = chunk + short_lane() / 8;
+    u32 first = SHORT_CHUNKS % 4 && chunk + 4 > SHORT_CHUNKS ? j->places.tail : j->places.keys;
+    shared_at place =
+        shared_address(j->shared) + short_at_chunk(first, chunk) + short_bytes(operand, row);
     if (SHORT_CHUNKS % 4 && at >= SHORT_CHUNKS)
         at -= 2;
-    matrix_load4(r, shared_address(operand +
-                                   short_place_there(row, short_lane() % 8, at, SHORT_CHUNKS)));
+    if (SHORT_CUT)
+        place = shared_address(j->shared + operand * SHORT_OPERAND +
+                               short_place_there(row, short_lane() % 8, at, SHORT_CHUNKS));
+    matrix_load4(r, place);
+}
+
+/* Where the lane's part of rows row .. row + 15, chunks chunk and chunk + 1, begins. */
+DEVICE shared_at short_rows_place(const struct short_job *j, u32 operand, u32 row, u32 chunk)
+{
+    const u32 lane = short_lane();
+    if (SHORT_CUT)
+        return shared_address(
+            j->shared + operand * SHORT_OPERAND +
+            short_place_there(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS));
+    return shared_address(j->shared) + short_at_chunk(j->places.values, chunk) +
+           short_bytes(operand, row);
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
    over rows, for the columns of either chunk. */
-DEVICE void short_load_values(u32 r[4], const half_t *operand, u32 row, u32 chunk)
+DEVICE void short_load_values(u32 r[4], const struct short_job *j, u32 operand, u32 row,
+                              u32 chunk)
 {
-    u32 lane = short_lane();
-    u32 place = short_place_there(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS);
-    matrix_load4_transposed(r, shared_address(operand + place));
+    matrix_load4_transposed(r, short_rows_place(j, operand, row, chunk));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
-DEVICE void short_load_rows(struct frag_a *a, const half_t *operand, u32 row, u32 chunk)
+DEVICE void short_load_rows(struct frag_a *a, const struct short_job *j, u32 operand, u32 row,
+                            u32 chunk)
 {
-    u32 lane = short_lane();
-    u32 place = short_place_there(row + (lane & 8), lane % 8, chunk + lane / 16, SHORT_CHUNKS);
-    matrix_load4(a->x, shared_address(operand + place));
+    matrix_load4(a->x, short_rows_place(j, operand, row, chunk));
 }
 
 #endif

@@ -8,6 +8,7 @@
 #define MASKC_CUDA_SHORT_HELD_H
 #include "cuda/short/softmax.h"
 #include "cuda/short/square.h"
+#include "cuda/slopes.h"
 
 enum {
     SHORT_UNIT_BITS = 14,
@@ -25,6 +26,20 @@ enum {
     SHORT_PARTS = 4 / SHORT_SPAN,         /* of a tile */
     SHORT_SLOPES = SHORT_PARTS * SHORT_TILES,
 };
+
+/* The scale of dQ and dK is a power of two, by which dS is multiplied, exactly, and what is left for their sums,
+   often 1. In f16, whose range is small, that is all of it. */
+DEVICE float short_scale_held(const struct abi_args *a)
+{
+    const u32 power = bits_of(slope_scale(a)) & 0xff800000u;
+    return DTYPE == ABI_F16 || !(power << 1) ? 1 : float_of(power);
+}
+
+DEVICE float short_scale_left(const struct abi_args *a)
+{
+    const u32 bits = bits_of(slope_scale(a)), mantissa = (bits & 0x007fffffu) | 0x3f800000u;
+    return DTYPE == ABI_F16 || !(bits << 1 >> 24) ? slope_scale(a) : float_of(mantissa);
+}
 
 /* One of these: pair k has entries 2 k and 2 k + 1 of the lane; a byte for each row, the unit's exponent. */
 struct short_slope {
@@ -49,8 +64,7 @@ DEVICE u32 short_exponent(const struct short_scores *w, u32 row)
     float most = 0;
     UNROLL
     for (u32 k = 0; k < SHORT_PAIRS; k++) {
-        float x = w->at[k / 2].x[2 * row + k % 2];
-        most = larger(most, float_of(bits_of(x) & 0x7fffffffu));
+        most = larger(most, magnitude_of(w->at[k / 2].x[2 * row + k % 2]));
     }
     u32 exponent = bits_of(most) >> 23;
     return exponent > SHORT_UNIT_BITS ? exponent : SHORT_UNIT_BITS;
@@ -87,18 +101,20 @@ DEVICE float short_release_whole(u32 number, float unit, float missing)
     return number ? (float_of(0x4b000000u | number) - SHORT_WHOLE_SHIFTED) * unit - missing : 0;
 }
 
-/* dS of pair k, P of which is `p`, rounded: of softmax, what is held less missing P; of sparsegen less
+/* dS of pair k, P of which is `p`, rounded, times `by`: of softmax, what is held less missing P; of sparsegen less
    `missing`, on the support. */
-DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float missing)
+DEVICE u32 short_release(const struct short_slope *held, u32 k, u32 p, float missing, float by)
 {
     const u32 pair = held->pair[k], shifted = pair ^ 0x80008000u;
     const u32 exponent = held->units >> 8 * (k % 2) & 0xff;
-    const float unit = short_power(exponent - (SHORT_UNIT_BITS - 1));
+    const float unit = short_power(exponent - (SHORT_UNIT_BITS - 1)) * by;
+    missing *= by;
     if (TRANSFORM == ABI_SPARSEGEN)
         return half_pack(short_release_whole(shifted & 0xffffu, unit, missing),
                          short_release_whole(shifted >> 16, unit, missing));
-    return half_pack(f16_low(pair) * unit - missing * half_low(p & 0x7fff7fffu),
-                     f16_high(pair) * unit - missing * half_high(p & 0x7fff7fffu));
+    p &= DROPOUT ? 0x7fff7fffu : 0xffffffffu; /* of a dropped entry the square has -P */
+    return half_pack(f16_low(pair) * unit - missing * half_low(p),
+                     f16_high(pair) * unit - missing * half_high(p));
 }
 
 /* ---- by strip, and by number: no index picks a register ---- */

@@ -22,47 +22,56 @@ struct short_rows {
     float top[2], sum[2];
 };
 
-/* Times `scale`; minus infinity where an entry is not seen. */
-DEVICE void short_mask(struct short_scores *s, const struct short_tile *t, float scale)
+/* Minus infinity where an entry is not seen. Of a tile that nobody sees nothing is asked. */
+DEVICE void short_mask(struct short_scores *s, const struct short_tile *t)
 {
+    if (!t->any || !short_hides(t))
+        return;
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &s->at[k / 4].x[k % 4];
-        *x = short_sees(t, k / 4, k % 4) ? *x * scale : SHORT_NOTHING;
+        *x = short_sees(t, k / 4, k % 4) ? *x : SHORT_NOTHING;
     }
 }
 
-DEVICE void short_tops(const struct short_scores s[SHORT_HELD], float top[2])
+/* Bits 2 u and 2 u + 1 of `lives`: whether the halves of tile u have an entry that someone sees. */
+DEVICE u32 short_lives(u32 lives, u32 u)
+{
+    return lives >> 2 * u & 3;
+}
+
+DEVICE void short_tops(const struct short_scores s[SHORT_HELD], u32 lives, float top[2])
 {
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++)
-        top[k / 2 % 2] = larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
+        if (short_lives(lives, k / 16))
+            top[k / 2 % 2] = larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
     top[0] = quad_max(top[0]);
     top[1] = quad_max(top[1]);
 }
 
-/* Masked scores to weights. *shrink is what older sums are to be multiplied by. */
-DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
-                          const struct short_tile t[SHORT_HELD], struct short_rows *r,
-                          float shrink[2])
+/* Masked scores, each times `unit` in base 2, to weights. *shrink is what older sums are to be multiplied by. */
+DEVICE void short_softmax(struct short_scores s[SHORT_HELD], u32 lives, float unit,
+                          struct short_rows *r, float shrink[2])
 {
     float top[2] = {r->top[0], r->top[1]}, origin[2];
-    short_tops(s, top);
+    short_tops(s, lives, top);
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        origin[k] = top[k] == SHORT_NOTHING ? 0 : top[k];
-        shrink[k] = exp2_of(r->top[k] - origin[k]);
+        origin[k] = top[k] == SHORT_NOTHING ? 0 : top[k] * unit;
+        shrink[k] = exp2_of(r->top[k] * unit - origin[k]);
         r->top[k] = top[k];
         r->sum[k] *= shrink[k];
     }
     UNROLL
-    for (u32 f = 0; f < 4 * SHORT_HELD; f++) {
-        struct frag_c *c = &s[f / 4].at[f % 4];
-        u32 live = short_live(&t[f / 4], f % 4, 1);
+    for (u32 u = 0; u < SHORT_HELD; u++) {
+        if (!short_lives(lives, u))
+            continue;
         UNROLL
-        for (u32 e = 0; e < 4; e++) {
-            c->x[e] = live ? exp2_of(c->x[e] - origin[e / 2]) : 0;
-            r->sum[e / 2] += c->x[e];
+        for (u32 k = 0; k < 16; k++) {
+            float *x = &s[u].at[k / 4].x[k % 4];
+            *x = exp2_of(*x * unit - origin[k / 2 % 2]);
+            r->sum[k / 2 % 2] += *x;
         }
     }
 }
@@ -70,13 +79,16 @@ DEVICE void short_softmax(struct short_scores s[SHORT_HELD],
 /* ---- sparsegen ---- */
 
 /* Sum and count of the rows' scores above the thresholds, counted from the maxima. */
-DEVICE void short_support(const struct short_scores s[SHORT_HELD], const float top[2],
-                          const float threshold[2], float sum[2], float count[2])
+DEVICE void short_support(const struct short_scores s[SHORT_HELD], u32 lives,
+                          const float top[2], const float threshold[2], float sum[2],
+                          float count[2])
 {
     sum[0] = sum[1] = count[0] = count[1] = 0;
     UNROLL
     for (u32 k = 0; k < 16 * SHORT_HELD; k++) {
         u32 row = k / 2 % 2;
+        if (!short_lives(lives, k / 16))
+            continue;
         float z = s[k / 16].at[k / 4 % 4].x[k % 4] - top[row];
         sum[row] += z > threshold[row] ? z : 0;
         count[row] += z > threshold[row] ? 1 : 0;
@@ -89,15 +101,16 @@ DEVICE void short_support(const struct short_scores s[SHORT_HELD], const float t
 }
 
 /* tau of both rows; minus infinity where a row sees nothing. */
-DEVICE void short_tau(const struct short_scores s[SHORT_HELD], float lambda, float tau[2])
+DEVICE void short_tau(const struct short_scores s[SHORT_HELD], u32 lives, float lambda,
+                      float tau[2])
 {
     float room = 1 - lambda, top[2] = {SHORT_NOTHING, SHORT_NOTHING};
     float threshold[2] = {-room, -room}, before[2] = {-1, -1};
     u32 going = 1;
-    short_tops(s, top);
+    short_tops(s, lives, top);
     while (ANY(going)) {
         float sum[2], count[2];
-        short_support(s, top, threshold, sum, count);
+        short_support(s, lives, top, threshold, sum, count);
         going = 0;
         UNROLL
         for (u32 row = 0; row < 2; row++) {

@@ -13,28 +13,34 @@ struct short_scores {
 
 struct short_tile {
     u32 col0;
-    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds */
+    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds; SHORT_HIDES */
     u32 any;  /* of all lanes together: 0 where nothing is to be done */
 };
+
+/* In `seen`, the same for the whole warp: some lane does not see some entry. In either half of a tile. */
+enum { SHORT_HIDES = 0x00100010 };
 
 struct short_walk {
     const struct abi_plan *plan;
     u32 row0;  /* of the warp's 16 rows */
     u32 strip; /* the lane's first row within its strip */
-    u32 piece, pieces_end, element;
+    u32 piece, pieces_end, tile, tiles_end;
+    struct abi_tile ahead; /* the next one, where the walk looks ahead */
+    u32 looks;             /* a constant: not where registers are few */
 };
 
-/* The visit of 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
+/* The visit of `strips` times 16 rows. Plans of short sequences have whole strips alone, and only tiles. */
 DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct short_job *j,
-                                       u32 row0)
+                                       u32 row0, u32 strips)
 {
     struct short_walk w;
     struct abi_head head = plan->heads[j->h];
     u32 item = row0 / STRIP_ROWS;
     w.plan = plan;
+    w.looks = !SHORT_CUT && strips == 1;
     w.row0 = row0;
     w.strip = row0 % STRIP_ROWS + short_row();
-    w.piece = w.pieces_end = w.element = 0;
+    w.piece = w.pieces_end = w.tile = w.tiles_end = 0;
     if (row0 < j->length && item < head.items) {
         const struct abi_item *at = plan->items + head.item + item;
         w.piece = at->piece;
@@ -43,39 +49,59 @@ DEVICE struct short_walk short_walk_at(const struct abi_plan *plan, const struct
     return w;
 }
 
-/* The word of a row; rows and columns at or beyond the length are off. */
-DEVICE u32 short_word(const struct abi_plan *p, struct abi_tile t, u32 strip_row, u32 row,
+/* The lane's bits of a tile, of row `row` and the one 8 below; rows and columns at or beyond the length are
+   off. */
+DEVICE u32 short_bits(const struct abi_plan *p, struct abi_tile t, u32 strip_row, u32 row,
                       u32 length)
 {
     u32 left = length - t.col0, word = left < 32 ? (1u << left) - 1 : 0xffffffffu;
-    if (row >= length)
-        return 0;
-    return t.pattern ? word & p->patterns[(u64)(t.pattern - 1) * STRIP_ROWS + strip_row] : word;
+    u32 upper = row < length ? word : 0, lower = row + 8 < length ? word : 0;
+    if (t.pattern) { /* the same for the whole warp */
+        const u32 *at = p->patterns + (u64)(t.pattern - 1) * STRIP_ROWS + strip_row;
+        upper &= at[0];
+        lower &= at[8];
+    }
+    upper = upper >> 2 * short_pair() & 0x03030303u;
+    lower = lower >> 2 * short_pair() & 0x03030303u;
+    return upper | lower << 2;
+}
+
+/* The next tile of the item in *t; 0 at the end. */
+DEVICE u32 short_next_tile(struct short_walk *w, struct abi_tile *t)
+{
+    while (w->tile >= w->tiles_end) {
+        if (w->piece >= w->pieces_end)
+            return 0;
+        const struct abi_piece p = w->plan->pieces[w->piece++];
+        w->tile = p.first;
+        w->tiles_end = p.kind == ABI_TILES ? p.first + p.count : 0;
+        if (w->tile < w->tiles_end && w->looks)
+            w->ahead = w->plan->tiles[w->tile];
+    }
+    *t = w->ahead;
+    if (!w->looks)
+        *t = w->plan->tiles[w->tile];
+    if (++w->tile < w->tiles_end && w->looks)
+        w->ahead = w->plan->tiles[w->tile];
+    return 1;
 }
 
 /* The next tile with a live fragment, as each of `strips` strips of 16 rows sees it; 0 at the end. */
 DEVICE u32 short_next(struct short_walk *w, const struct short_job *j, struct short_tile *ret,
                       u32 strips)
 {
-    while (w->piece < w->pieces_end) {
-        struct abi_piece p = w->plan->pieces[w->piece];
-        if (p.kind != ABI_TILES || w->element >= p.count) {
-            w->piece++;
-            w->element = 0;
-            continue;
-        }
-        struct abi_tile t = w->plan->tiles[p.first + w->element++];
+    struct abi_tile t;
+    while (short_next_tile(w, &t)) {
+        u32 any = 0;
         if (t.col0 >= j->length)
             continue;
-        u32 any = 0;
         UNROLL
         for (u32 m = 0; m < strips; m++) {
             u32 row = w->row0 + 16 * m + short_row(), at = w->strip + 16 * m;
-            u32 upper = short_word(w->plan, t, at, row, j->length) >> 2 * short_pair();
-            u32 lower = short_word(w->plan, t, at + 8, row + 8, j->length) >> 2 * short_pair();
             ret[m].col0 = t.col0;
-            ret[m].seen = (upper & 0x03030303u) | (lower & 0x03030303u) << 2;
+            ret[m].seen = short_bits(w->plan, t, at, row, j->length);
             ret[m].any = warp_or(ret[m].seen);
+            ret[m].seen |= ANY(ret[m].seen != 0x0f0f0f0fu) ? SHORT_HIDES : 0;
             any |= ret[m].any;
         }
         if (any)
@@ -98,10 +124,21 @@ DEVICE u32 short_sees(const struct short_tile *t, u32 f, u32 e)
     return t->seen >> (8 * f + e) & 1;
 }
 
+DEVICE u32 short_hides(const struct short_tile *t)
+{
+    return t->seen & SHORT_HIDES;
+}
+
 /* Whether any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
 DEVICE u32 short_live(const struct short_tile *t, u32 f, u32 count)
 {
     return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
+}
+
+/* Bits 0 and 1: whether the halves are. */
+DEVICE u32 short_halves(const struct short_tile *t)
+{
+    return short_live(t, 0, 2) | short_live(t, 2, 2) << 1;
 }
 
 DEVICE void short_scores_clear(struct short_scores *s)
@@ -131,33 +168,47 @@ DEVICE void short_dot(struct frag_c *s, const struct frag_a *rows, u32 step, con
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
-/* s += rows . columns over two steps of the head, in those of the first `fragments` (2 or 4) where one of
-   `strips` strips of 16 rows is live. rows[m * pitch] is the first operand of strip m, the next one that of the second
-   step; `columns` an operand in shared memory. Without branches where all are live: loads and
-   products then overlap. */
-DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
-                       const half_t *columns, const struct short_tile *t, u32 strips,
-                       u32 fragments)
+/* Two steps of short_dots where all fragments are live: no branches, loads and products overlap. */
+DEVICE void short_dots_live(struct short_scores *s, const struct frag_a *rows, u32 pitch,
+                            u32 step, const struct short_job *j, u32 columns, u32 col0,
+                            u32 strips, u32 fragments)
 {
-    u32 r[4][4], any = short_any(t, strips);
+    u32 r[4][4];
+    UNROLL
+    for (u32 f = 0; f < fragments; f++)
+        short_load_keys(r[f], j, columns, col0 + 8 * f, 2 * step);
+    UNROLL
+    for (u32 k = 0; k < fragments * strips; k++)
+        short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
+                  r[k % fragments]);
+}
+
+/* s += rows . columns over `steps` steps of the head from `step` on, in those of the first `fragments` (2 or 4)
+   where one of `strips` strips of 16 rows is live. rows[m * pitch] is the first operand of strip m, the next ones those
+   of the next steps; `columns` an operand in shared memory. */
+DEVICE void short_dots(struct short_scores *s, const struct frag_a *rows, u32 pitch, u32 step,
+                       u32 steps, const struct short_job *j, u32 columns,
+                       const struct short_tile *t, u32 strips, u32 fragments)
+{
+    u32 r[4], any = short_any(t, strips);
     if (short_all_live(any, fragments)) {
         UNROLL
-        for (u32 f = 0; f < fragments; f++)
-            short_load_keys(r[f], columns, t->col0 + 8 * f, 2 * step);
-        UNROLL
-        for (u32 k = 0; k < fragments * strips; k++)
-            short_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
-                      r[k % fragments]);
+        for (u32 k = 0; k < steps; k += 2)
+            short_dots_live(s, rows + k, pitch, step + k, j, columns, t->col0, strips,
+                            fragments);
         return;
     }
     UNROLL
     for (u32 f = 0; f < fragments; f++) {
         if (!(any >> 8 * f & 0xff))
             continue;
-        short_load_keys(r[0], columns, t->col0 + 8 * f, 2 * step);
         UNROLL
-        for (u32 m = 0; m < strips; m++)
-            short_dot(&s[m].at[f], rows + m * pitch, step, r[0]);
+        for (u32 k = 0; k < steps; k += 2) {
+            short_load_keys(r, j, columns, t->col0 + 8 * f, 2 * (step + k));
+            UNROLL
+            for (u32 m = 0; m < strips; m++)
+                short_dot(&s[m].at[f], rows + m * pitch + k, step + k, r);
+        }
     }
 }
 
@@ -182,40 +233,31 @@ DEVICE void short_apply(struct frag_c sums[SHORT_CHUNKS], const struct frag_a *a
 
 /* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each strip. */
 DEVICE void short_apply_part(struct frag_c (*sums)[SHORT_CHUNKS], u32 first, u32 chunks,
-                             const struct frag_a *a, u32 strips, const half_t *operand, u32 row)
+                             const struct frag_a *a, u32 strips, const struct short_job *j,
+                             u32 operand, u32 row)
 {
     u32 r[4];
     UNROLL
     for (u32 chunk = 0; chunk < chunks; chunk += 2) {
         if (SHORT_CHUNKS % chunks && first + chunk >= SHORT_CHUNKS)
             break;
-        short_load_values(r, operand, row, first + chunk);
+        short_load_values(r, j, operand, row, first + chunk);
         UNROLL
         for (u32 m = 0; m < strips; m++)
             short_apply(sums[m], &a[m], chunk, r);
     }
 }
 
-DEVICE void short_apply_rows(struct frag_c (*sums)[SHORT_CHUNKS], const struct frag_a *a,
-                             u32 strips, const half_t *operand, u32 row)
-{
-    short_apply_part(sums, 0, SHORT_CHUNKS, a, strips, operand, row);
-}
-
-/* sums += weights times rows of `operand` over the tile's columns, for each strip. */
+/* sums += weights times rows of an operand, over the halves of a tile's columns that live (bits 0 and 1). */
 DEVICE void short_accumulate(struct frag_c (*sums)[SHORT_CHUNKS], const struct short_scores *s,
-                             const half_t *operand, const struct short_tile *t, u32 strips)
+                             const struct short_job *j, u32 operand, u32 col0, u32 lives)
 {
-    u32 any = short_any(t, strips);
     UNROLL
     for (u32 half = 0; half < 2; half++) {
-        struct frag_a a[2];
-        if (!(any >> 16 * half & 0xffff))
+        if (!(lives >> half & 1))
             continue;
-        UNROLL
-        for (u32 m = 0; m < strips; m++)
-            a[m] = short_weights(&s[m], half);
-        short_apply_rows(sums, a, strips, operand, t->col0 + 16 * half);
+        struct frag_a a = short_weights(s, half);
+        short_apply_part(sums, 0, SHORT_CHUNKS, &a, 1, j, operand, col0 + 16 * half);
     }
 }
 
@@ -224,6 +266,16 @@ DEVICE void short_move(struct frag_c to[SHORT_CHUNKS], const struct frag_c from[
     UNROLL
     for (u32 k = 0; k < SHORT_CHUNKS; k++)
         to[k] = from[k];
+}
+
+/* Sums times what is often 1 and the same for the whole warp. */
+DEVICE void short_scale(struct frag_c sums[SHORT_CHUNKS], float by)
+{
+    if (by == 1)
+        return;
+    UNROLL
+    for (u32 k = 0; k < 4 * SHORT_CHUNKS; k++)
+        sums[k / 4].x[k % 4] *= by;
 }
 
 DEVICE void short_clear(struct frag_c sums[SHORT_CHUNKS])

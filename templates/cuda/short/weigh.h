@@ -13,9 +13,15 @@ enum {
     SHORT_TIGHT = SHORT_TILES > 4 && SHORT_STEPS > 4,
     /* Where registers are fewest none holds what is worked out from a strip's place. */
     SHORT_AFRESH = SHORT_TIGHT || (SHORT_STEPS == 3 && DTYPE == ABI_F16),
+    /* Where registers allow it, rows of Q and dO are read once, not for each tile. */
+    SHORT_ROWS_HELD = SHORT_TOGETHER == 1 && SHORT_TILES <= 4 && SHORT_STEPS <= 4 &&
+                      SHORT_BACKWARD_THREADS * SHORT_BACKWARD_BLOCKS <= 256,
     SHORT_AHEAD =
         SHORT_TOGETHER == SHORT_STRIPS && !SHORT_TIGHT, /* O is read while operands arrive */
 };
+
+/* Sums of dP begin with -c. Where S and dP take turns in one text they begin alike. */
+enum { SHORT_CENTRED = SHORT_ROWS_HELD };
 
 typedef char short_halves_are_of_one_strip[SHORT_PARTS == 1 || SHORT_TOGETHER == 1 ? 1 : -1];
 
@@ -55,7 +61,7 @@ DEVICE void short_centres(struct short_state *state, const struct frag_a o[SHORT
         struct frag_a d_o;
         if (row0 >= j->length) /* the same for the whole warp: nothing was fetched */
             break;
-        short_load_rows(&d_o, short_operand(j, SHORT_D_O), row0, 2 * step);
+        short_load_rows(&d_o, j, SHORT_D_O, row0, 2 * step);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             sum[k % 2] += short_centre_of(o[step].x[k], d_o.x[k]);
@@ -65,6 +71,20 @@ DEVICE void short_centres(struct short_state *state, const struct frag_a o[SHORT
 }
 
 /* ---- products ---- */
+
+/* Rows of Q and dO, of the one strip. */
+struct short_own {
+    struct frag_a rows[2][SHORT_STEPS];
+};
+
+DEVICE void short_own_rows(struct short_own *own, const struct short_job *j, u32 row0)
+{
+    UNROLL
+    for (u32 step = 0; SHORT_ROWS_HELD && step < SHORT_STEPS; step++) {
+        short_load_rows(&own->rows[0][step], j, SHORT_Q, row0, 2 * step);
+        short_load_rows(&own->rows[1][step], j, SHORT_D_O, row0, 2 * step);
+    }
+}
 
 /* Two steps of strips' rows of one operand times the tile's columns of another. A strip that sees
    nothing of the tile may lie beyond the operand: any rows do for it. */
@@ -77,21 +97,23 @@ DEVICE void short_product(struct short_scores *s, const struct short_job *j,
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++) {
         u32 row = SHORT_TOGETHER == 1 || t[m].any ? first + 16 * m : 0;
-        short_load_rows(&two[2 * m], short_operand(j, rows), row, 2 * step);
+        short_load_rows(&two[2 * m], j, rows, row, 2 * step);
         if (step + 1 < SHORT_STEPS)
-            short_load_rows(&two[2 * m + 1], short_operand(j, rows), row, 2 * step + 2);
+            short_load_rows(&two[2 * m + 1], j, rows, row, 2 * step + 2);
     }
-    short_dots(s, two, 2, step, short_operand(j, columns), t, SHORT_TOGETHER, SHORT_SPAN);
+    short_dots(s, two, 2, step, 2, j, columns, t, SHORT_TOGETHER, SHORT_SPAN);
 }
 
-DEVICE void short_products(struct short_scores *s, const struct short_job *j,
-                           enum short_operand rows, u32 row0, enum short_operand columns,
+/* s += products, of S or of dP. */
+DEVICE void short_products(struct short_scores *s, const struct short_own *own,
+                           const struct short_job *j, u32 which, u32 row0,
                            const struct short_tile *t)
 {
-    UNROLL
-    for (u32 m = 0; m < SHORT_TOGETHER; m++)
-        short_scores_clear(&s[m]);
-    if (SHORT_ROLLED || SHORT_TIGHT) {
+    const enum short_operand rows = which ? SHORT_D_O : SHORT_Q;
+    const enum short_operand columns = which ? SHORT_V : SHORT_K;
+    if (SHORT_ROWS_HELD) {
+        short_dots(s, own->rows[which], 0, 0, SHORT_STEPS, j, columns, t, 1, SHORT_SPAN);
+    } else if (SHORT_ROLLED || SHORT_TIGHT) {
         NO_UNROLL
         for (u32 step = 0; step < SHORT_STEPS; step += 2)
             short_product(s, j, rows, row0, columns, step, t);
@@ -111,24 +133,40 @@ struct short_sums {
     u32 count, map;
 };
 
-/* From products to P, with a minus where an entry is dropped, and P (dP - c), or dP - c on the
-   support, of one strip. */
-DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
-                         const struct abi_args *a, const struct short_tile *t,
-                         const struct short_state *state, u32 kept, struct short_sums *sums)
+/* From products to P, of one strip. Where all is seen nothing is masked. */
+DEVICE void short_weigh_scores(struct short_scores *p, const struct abi_args *a,
+                               const struct short_tile *t, const struct short_state *state)
 {
     const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * SHORT_LOG2_E;
     const float slope = sparsegen_slope(a);
     UNROLL
     for (u32 k = 0; k < 2 * SHORT_PAIRS; k++) {
+        float *x = &p->at[k / 4].x[k % 4], lse = state->lse[k / 2 % 2];
+        *x = TRANSFORM == ABI_SPARSEGEN ? sparsegen_weight(*x * scale, lse, slope)
+                                        : exp2_of(*x * scale - lse);
+    }
+    if (!short_hides(t))
+        return;
+    UNROLL
+    for (u32 k = 0; k < 2 * SHORT_PAIRS; k++) {
+        float *x = &p->at[k / 4].x[k % 4];
+        *x = short_sees(t, k / 4, k % 4) ? *x : 0;
+    }
+}
+
+/* From P and products to P, with a minus where an entry is dropped, and P (dP - c), or dP - c on the
+   support, of one strip. */
+DEVICE void short_slopes(struct short_scores *p, struct short_scores *dp,
+                         const struct short_state *state, u32 kept, struct short_sums *sums)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * SHORT_PAIRS; k++) {
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
-        u32 row = k / 2 % 2, seen = short_sees(t, k / 4, k % 4), keep = kept >> k & 1;
-        float score = *x * scale, lse = state->lse[row], w = 0;
-        if (TRANSFORM == ABI_SPARSEGEN)
-            w = seen ? sparsegen_weight(score, lse, slope) : 0;
-        else
-            w = seen ? exp2_of(score - lse) : 0;
-        *y = score_gradient(w, DROPOUT && !keep ? 0 : *y, state->centre[row]);
+        u32 row = k / 2 % 2, keep = kept >> k & 1;
+        float w = *x, centre = state->centre[row];
+        *y = SHORT_CENTRED ? DROPOUT && !keep ? -centre : *y
+                           : (DROPOUT && !keep ? 0 : *y) - centre;
+        *y = score_gradient(w, *y, 0);
         *x = DROPOUT && !keep ? -w : w;
         sums->slope[row] += *y;
         sums->count += TRANSFORM == ABI_SPARSEGEN && w > 0 ? 1u << 16 * row : 0;
@@ -142,7 +180,8 @@ DEVICE void short_leave(struct short_scores *p, struct short_scores *dp,
                         struct short_sums *sums, struct short_held *held, u32 strip, u32 at)
 {
     struct short_slope one;
-    short_slopes(p, dp, a, t, state, kept, sums);
+    short_weigh_scores(p, a, t, state);
+    short_slopes(p, dp, state, kept, sums);
     short_hold(&one, dp, p);
     short_keep(held, strip, at, &one);
     UNROLL
@@ -155,25 +194,51 @@ DEVICE void short_leave(struct short_scores *p, struct short_scores *dp,
             short_put(j, row0, t, k, half_pack(x[0], x[1]));
         }
     }
-    sums->map |= (short_live(t, 0, 2) | short_live(t, 2, 2) << 1) << t->col0 / 16;
+    sums->map |= short_halves(t) << t->col0 / 16;
 }
 
-/* Strips at a tile or half of it: S and dP by one text. */
+/* Sums of dP begin with what is taken from it: -c, held once for all tiles. */
+DEVICE void short_begin_dp(struct short_scores *dp, const struct short_state *state)
+{
+    UNROLL
+    for (u32 k = 0; k < 16; k++)
+        dp->at[k / 4].x[k % 4] = SHORT_CENTRED ? -state->centre[k / 2 % 2] : 0;
+}
+
+/* S and dP of strips at a tile or half of it. */
+DEVICE void short_both(struct short_scores *p, struct short_scores *dp,
+                       const struct short_own *own, const struct short_job *j, u32 row0,
+                       const struct short_tile *t, const struct short_state *state)
+{
+    UNROLL
+    for (u32 m = 0; m < SHORT_TOGETHER; m++) {
+        short_scores_clear(&p[m]);
+        short_begin_dp(&dp[m], &state[m]);
+    }
+    if (SHORT_ROWS_HELD) {
+        short_products(p, own, j, 0, row0, t);
+        short_products(dp, own, j, 1, row0, t);
+        return;
+    }
+    NO_UNROLL
+    for (u32 which = 0; which < 2; which++) { /* by one text */
+        UNROLL
+        for (u32 m = 0; m < SHORT_TOGETHER; m++) {
+            p[m] = dp[m];
+            short_scores_clear(&dp[m]);
+        }
+        short_products(dp, own, j, which, row0, t);
+    }
+}
+
+/* Strips at a tile or half of it. */
 DEVICE void short_first(const struct abi_args *a, const struct short_job *j, u32 row0,
                         const struct short_tile *t, const struct short_state *state,
-                        struct short_sums *sums, struct short_held *held, u32 strip, u32 at)
+                        const struct short_own *own, struct short_sums *sums,
+                        struct short_held *held, u32 strip, u32 at)
 {
     struct short_scores p[SHORT_TOGETHER], dp[SHORT_TOGETHER];
-    UNROLL
-    for (u32 m = 0; m < SHORT_TOGETHER; m++)
-        short_scores_clear(&dp[m]);
-    NO_UNROLL
-    for (u32 which = 0; which < 2; which++) {
-        UNROLL
-        for (u32 m = 0; m < SHORT_TOGETHER; m++)
-            p[m] = dp[m];
-        short_products(dp, j, which ? SHORT_D_O : SHORT_Q, row0, which ? SHORT_V : SHORT_K, t);
-    }
+    short_both(p, dp, own, j, row0, t, state);
     const u32 kept = short_kept(a, j, row0, t, SHORT_SPAN / 2, SHORT_TOGETHER);
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++)
@@ -208,9 +273,12 @@ DEVICE void short_weigh_once(const struct abi_args *a, const struct short_job *j
                              const struct short_state *state, struct short_held *held,
                              u32 strip)
 {
-    struct short_walk w = short_walk_at(&a->forward, j, row0);
+    struct short_walk w = short_walk_at(&a->forward, j, row0, SHORT_TOGETHER);
     struct short_tile t[SHORT_TOGETHER];
     struct short_sums sums[SHORT_TOGETHER];
+    struct short_own own;
+    if (row0 < j->length) /* the same for the whole warp: nothing was fetched */
+        short_own_rows(&own, j, row0);
     UNROLL
     for (u32 m = 0; m < SHORT_TOGETHER; m++) {
         sums[m].slope[0] = sums[m].slope[1] = 0;
@@ -223,7 +291,8 @@ DEVICE void short_weigh_once(const struct abi_args *a, const struct short_job *j
             if (part)
                 short_next_half(t); /* then strips come one by one */
             if (short_any(t, SHORT_TOGETHER) & (SHORT_PARTS > 1 ? 0xffffu : 0xffffffffu))
-                short_first(a, j, row0, t, state, sums, held, strip, SHORT_PARTS * at + part);
+                short_first(a, j, row0, t, state, &own, sums, held, strip,
+                            SHORT_PARTS * at + part);
         }
     }
     short_end_turn(sums, j, row0, held, strip);
