@@ -212,7 +212,7 @@ DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums 
     forward_scores(f, &s, live);
     const struct seen seen = seen_of(g->word);
     soft_bias(&s, f->scale, LOG2_E, f->a, f->job, &g->group, &seen, 0);
-    if (!g->whole)
+    if (!stage_is_whole(&f->stream))
         scores_hide(&s, &seen);
     softmax_add(state, &s, live, f->unit, o);
     soft_scale(&s, f->a, f->job, &g->group, &seen, 0);

@@ -18,7 +18,6 @@ enum {
 struct stage {
     struct group group;
     u32 word[2]; /* slots that they see */
-    u32 whole;   /* every row of the warp sees all 32 */
 };
 
 struct stream {
@@ -105,7 +104,6 @@ DEVICE void stream_advance(struct stream *s)
     for (u32 which = 0; which < 2; which++)
         s->next.word[which] =
             group_word(g, s->walk.job, strip_row(which), s->part >> which & 1);
-    s->next.whole = s->part >> 2 && !g->pattern && g->slots == SLOT_END * GROUP;
     walk_next(&s->walk, &s->after);
 }
 
@@ -156,6 +154,14 @@ DEVICE u32 stream_step(struct stream *s)
         s->ahead = ahead ? ahead - 1 : 0;
     } while (ahead);
     return s->now.group.slots;
+}
+
+/* Does every row of the warp see all 32 columns? Asked of the group as it is worked on: kept with the stage as a
+   flag, ptxas (12.9 to 13.4) holds it in predicates that the next group's overwrites before it is tested. */
+DEVICE u32 stage_is_whole(const struct stream *s)
+{
+    const struct group *g = &s->now.group;
+    return s->part >> 2 && !g->pattern && g->slots == SLOT_END * GROUP;
 }
 
 /* A bit for each fragment in which some row of the warp sees a column. */
