@@ -91,6 +91,11 @@ DEVICE float reciprocal_of(float x)
     return 1 / x;
 }
 
+DEVICE float max_of(float a, float b)
+{
+    return a > b || a != a ? a : b;
+}
+
 DEVICE unsigned one_value(unsigned x)
 {
     return x;

@@ -12,7 +12,7 @@ DEVICE u32 smaller(u32 a, u32 b)
 
 DEVICE float larger(float a, float b)
 {
-    return a > b ? a : b;
+    return max_of(a, b);
 }
 
 /* A length of the device's memory, which no host has checked. */
