@@ -26,7 +26,8 @@ static const struct rule {
     {"mask test",       "= short_sees(",             "= 1 || short_sees("},
     {"mask test",       "if (!short_sees(",          "if (0 && !short_sees("},
     {"mask test",       "bits &= w->plan->patterns", "bits & w->plan->patterns"},
-    {"mask test",       "bits &= j->plan->patterns", "bits & j->plan->patterns"},
+    {"mask test",       "to->word[which] = rows[", "to->word[which] = 0xffffffffu | rows["},
+    {"mask test",       "w = {{g->word[0] & bits, g->word[1] & bits}}", "w = {{g->word[0], g->word[1]}}"},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

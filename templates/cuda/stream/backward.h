@@ -31,7 +31,8 @@ struct backward {
 
 DEVICE void backward_units(struct backward *b, const struct abi_args *a)
 {
-    b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
+    const float scale = float_of(afresh(bits_of(a->scale)));
+    b->scale = TRANSFORM == ABI_SPARSEGEN ? scale : scale * LOG2_E;
     b->unit = BIAS ? 1 : b->scale;
 }
 
@@ -50,6 +51,7 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     b->stream.buffers = BACKWARD_BUFFERS;
     backward_units(b, a);
     SYNC();
+    job_keep(j, b->stream.buffer);
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         struct view v = {k ? second.data : first.data, k ? second.row : first.row};

@@ -11,9 +11,15 @@
 /* Some rows of the plan are left by one item and taken up by another. */
 enum { LATE_WORKS = SHARED_ROWS || CUT_ROWS };
 
+enum {
+    OPERAND = GROUP * PITCH,    /* halves: one operand of a group */
+    STRIP = STRIP_ROWS * PITCH, /* of a strip */
+};
+
 typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];
 
 struct job {
+    u32 index; /* among the launch's works */
     u32 b, h;
     i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
     u32 length; /* positions that take part */
@@ -36,18 +42,6 @@ DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
     v.data = (u8 *)t->data + element * 2;
     v.row = t->row * 2;
     return v;
-}
-
-/* Where registers are fewest: beside wide sums, and where four blocks are to fit. */
-enum { REGISTERS_ARE_FEW = WIDE || FORWARD_BLOCKS > 3 };
-
-/* The job, to find a place of its sequence in a loop, which no register then holds from turn to turn. */
-DEVICE struct job job_again(const struct job *j)
-{
-    struct job here = *j;
-    if (REGISTERS_ARE_FEW)
-        here.b = afresh(j->b);
-    return here;
 }
 
 /* Works that wait for others are last, and a phase of their own. */
@@ -74,6 +68,7 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
     struct job j;
     u32 first = LATE_WORKS && a->late ? plan->works - plan->late : 0;
     struct abi_work work = plan->work[first + index / a->slice_batch];
+    j.index = index;
     j.b = a->first_batch + index % a->slice_batch;
     j.h = work.head;
     j.plan = plan;
@@ -83,6 +78,19 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
         ROW_PASS && ((CUT_ROWS && j.item->seats > 0) ||
                      (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS));
     return j;
+}
+
+/* While a strip's walk goes on hardly anybody asks for its job, and registers are few: its index is kept behind
+   a row of the columns, and then the job is found again. A barrier stands before each of the two. */
+DEVICE void job_keep(const struct job *j, half_t *buffer)
+{
+    if (THREAD == 0)
+        shared_put_u32(buffer + OPERAND + 8 * CHUNKS, j->index);
+}
+
+DEVICE void job_recall(struct job *j, const struct abi_args *a, const half_t *buffer)
+{
+    *j = job_at(a, j->plan, shared_get_u32(buffer + OPERAND + 8 * CHUNKS));
 }
 
 /* ---- rows of a strip ---- */
@@ -99,10 +107,11 @@ DEVICE u32 job_has(const struct job *j, u32 r, u32 end)
            job_position(j, r) < end;
 }
 
-/* The lane's row of the strip: which = 0, 1. */
+/* The lane's row of the strip: which = 0, 1. Asked for seldom: no register holds it meanwhile. */
 DEVICE u32 strip_row(u32 which)
 {
-    return THREAD / 32 * 16 + lane_row(which);
+    const u32 thread = afresh(THREAD);
+    return thread / 32 * 16 + thread % 32 / 4 + 8 * which;
 }
 
 DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
@@ -145,7 +154,7 @@ DEVICE float *scratch_of(const struct abi_args *a)
 DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
 {
     NO_UNROLL
-    for (u32 k = THREAD; k < STRIP_ROWS * CHUNKS; k += THREADS) {
+    for (u32 k = afresh(THREAD); k < STRIP_ROWS * CHUNKS; k += THREADS) {
         u32 r = k / CHUNKS, chunk = k % CHUNKS;
         u32 there = chunk < HEAD_CHUNKS && job_has(j, r, j->length);
         const u8 *from = v->data + job_position(j, r) * v->row + 16 * chunk;
@@ -159,8 +168,9 @@ DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
 DEVICE void store_strip(const struct sums *s, float low, float high, half_t *staging,
                         const struct view *to, const struct job *j)
 {
-    half_t *own = staging + THREAD / 32 * 16 * PITCH;
-    half_t *at = own + lane_row(0) * PITCH + lane_pair();
+    const u32 thread = afresh(THREAD), lane = thread % 32, first = thread / 32 * 16;
+    half_t *own = staging + first * PITCH;
+    half_t *at = own + lane / 4 * PITCH + 2 * (lane % 4);
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
         shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
@@ -169,8 +179,8 @@ DEVICE void store_strip(const struct sums *s, float low, float high, half_t *sta
     }
     SYNC_WARP();
     NO_UNROLL
-    for (u32 k = lane_of_warp(); k < 16 * HEAD_CHUNKS; k += 32) {
-        u32 row = k / HEAD_CHUNKS, chunk = k % HEAD_CHUNKS, r = THREAD / 32 * 16 + row;
+    for (u32 k = lane; k < 16 * HEAD_CHUNKS; k += 32) {
+        u32 row = k / HEAD_CHUNKS, chunk = k % HEAD_CHUNKS, r = first + row;
         if (job_has(j, r, j->exist))
             *(struct u32x4 *)(to->data + job_position(j, r) * to->row + 16 * chunk) =
                 shared_get_u32x4(own + row * PITCH + 8 * chunk);

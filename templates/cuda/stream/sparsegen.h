@@ -41,13 +41,14 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
 {
     const struct stage *g = &f->stream.now;
     struct scores s;
-    u32 live = live_fragments(g->word);
+    const struct words words = stage_words(g);
+    const u32 live = live_slots(&words);
     hold_rows(f);
     if (live)
         forward_scores(f, &s, live);
     else
         scores_clear(&s);
-    const struct seen seen = seen_of(g->word);
+    const struct seen seen = seen_of(&words);
     soft_bias(&s, f->scale, 1, f->a, f->job, &g->group, &seen, 0);
     UNROLL_BY(KEPT_ABREAST)
     for (u32 at = 0; at < FRAGMENTS; at++) {
@@ -109,9 +110,10 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
 {
     const struct stage *g = &f->stream.now;
     const float slope = sparsegen_slope(f->a);
-    const struct seen seen = seen_of(g->word);
+    const struct words words = stage_words(g);
+    const struct seen seen = seen_of(&words);
+    const u32 live = live_slots(&words);
     struct scores s;
-    u32 live = live_fragments(g->word);
     if (!live)
         return;
     scores_clear(&s);
@@ -154,8 +156,8 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
     NO_UNROLL
     while (stream_step(&f.stream))
         add_kept(&f, scratch, tau, &o);
-    store_lse(&f, 0, tau[0]);
-    store_lse(&f, 1, tau[1]);
+    store_lse(a, j, 0, tau[0]);
+    store_lse(a, j, 1, tau[1]);
     store_strip(&o, 1, 1, SHARED_HALF(), &to, j);
 }
 
