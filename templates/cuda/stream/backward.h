@@ -85,7 +85,7 @@ DEVICE void backward_soft(const struct backward *b, const struct seen *seen, u32
     const float unit = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     if (!SOFT)
         return;
-    soft_entries(soft, b->a, b->job, &b->stream.now.group, seen, rows_are_keys, f);
+    soft_entries(soft, b->a, b->job, &b->stream.now, seen, rows_are_keys, f);
     UNROLL
     for (u32 k = 0; BIAS && k < 4; k++)
         scores->x[k] = scores->x[k] * b->scale + soft->x[k] * unit;

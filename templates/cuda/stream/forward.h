@@ -143,24 +143,25 @@ DEVICE void softmax_add(struct softmax *state, struct scores *s, u32 live, float
     }
 }
 
-/* lse[row] of the lane's rows, by one lane of each quad. */
-DEVICE void store_lse(const struct abi_args *a, const struct job *j, u32 which, float x)
+/* lse[row] of the lane's rows, by one lane of each quad; `rows` are those of the warp that are written. */
+DEVICE void store_lse(const struct abi_args *a, const struct job *j, u32 rows, u32 which,
+                      float x)
 {
-    u32 r = strip_row(which);
-    if (THREAD % 4 == 0 && job_has(j, r, j->exist))
-        ((float *)lse_of(a, j))[job_position(j, r)] = x;
+    if (THREAD % 4 == 0 && rows >> lane_row(which) & 1)
+        ((float *)lse_of(a, j))[job_position(j, strip_row(which))] = x;
 }
 
 /* A row that saw nothing gets 0 and -inf. */
 DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct sums *o)
 {
     struct view to = view_of(&f->a->o, f->job);
+    const u32 rows = warp_rows(f->job, f->job->exist);
     float weight[2];
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(state->sum[k]);
         weight[k] = sum > 0 ? 1 / sum : 0;
-        store_lse(f->a, f->job, k,
+        store_lse(f->a, f->job, rows, k,
                   sum > 0 ? (state->top[k] * f->unit + log2_of(sum)) * LN_2
                           : NEGATIVE_INFINITY);
     }
@@ -205,7 +206,7 @@ DEVICE void softmax_resume(const struct abi_args *a, const struct job *j, struct
 DEVICE void forward_add(struct forward *f, struct softmax *state, struct sums *o, u32 live,
                         const struct seen *seen, u32 kept)
 {
-    const struct group *g = &f->stream.now.group;
+    const struct group *g = &f->stream.now;
     struct scores s;
     forward_scores(f, &s, live);
     if (seen) {
@@ -222,18 +223,18 @@ DEVICE void forward_add(struct forward *f, struct softmax *state, struct sums *o
 /* Where little else takes long to compile the text is there twice: it has no tests where all is seen. */
 DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums *o)
 {
-    const struct stage *g = &f->stream.now;
+    const struct group *g = &f->stream.now;
     hold_rows(f);
-    if (ALL_APART && stage_is_whole(g)) {
-        forward_add(f, state, o, ALL_LIVE, 0, dropout_kept(&f->drop, &g->group, ALL_LIVE));
+    const struct words words = stage_words(&f->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        forward_add(f, state, o, ALL_LIVE, 0, dropout_kept(&f->drop, g, ALL_LIVE));
         return;
     }
-    const struct words words = stage_words(g);
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    forward_add(f, state, o, live, &seen, dropout_kept(&f->drop, &g->group, live));
+    forward_add(f, state, o, live, &seen, dropout_kept(&f->drop, g, live));
 }
 
 DEVICE void strip_forward(const struct abi_args *a, struct job *j)

@@ -14,13 +14,14 @@ enum {
     PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
                                          eight rows lie in different banks */
     FRAGMENTS = 4,                /* of a group of 32 columns */
-    /* pairs of steps side by side where rows are in shared memory; few where there is much other text */
-    SHARED_STEPS = STEPS <= (SOFT ? 4 : 6) ? 4
-                   : SOFT                  ? 1
-                                           : 2,
+    /* pairs of steps side by side where rows are in shared memory; few where there is much other text, and where
+       dropout takes registers */
+    SHARED_STEPS = DROPOUT                   ? 1
+                   : STEPS <= (SOFT ? 4 : 6) ? 4
+                   : SOFT                    ? 1
+                                             : 2,
     GROUP = 8 * FRAGMENTS,
-    WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
-    ALL_APART = !SOFT && TRANSFORM == ABI_SOFTMAX,
+    ALL_APART = !SOFT && !DROPOUT && TRANSFORM == ABI_SOFTMAX,
 };
 
 #define ALL_LIVE          0xffffffffu
@@ -82,13 +83,17 @@ DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
     matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 32 * step);
 }
 
-/* 8 columns, two steps: as second operand of two products that sum along the head. Where there is
-   one step left its chunks come twice. */
-DEVICE void load_columns(u32 r[4], const half_t *columns, u32 row, u32 step)
+/* Where loads of columns begin, or where there is one step left: its chunks come twice. */
+DEVICE shared_at columns_at(const half_t *columns, u32 left)
 {
-    u32 lane = lane_of_warp(), chunk = step + 1 == STEPS ? lane / 8 % 2 : lane / 8;
-    matrix_load4(r, one_address(columns + lane % 8 * PITCH + 8 * chunk) + 2 * row * PITCH +
-                        32 * step);
+    u32 lane = lane_of_warp(), chunk = left == 1 ? lane / 8 % 2 : lane / 8;
+    return one_address(columns + lane % 8 * PITCH + 8 * chunk);
+}
+
+/* 8 columns, two steps: as second operand of two products that sum along the head. */
+DEVICE void load_columns(u32 r[4], shared_at at, u32 row, u32 step)
+{
+    matrix_load4(r, at + 2 * row * PITCH + 32 * step);
 }
 
 /* 16 columns, one step: as second operand of two products that sum over columns. */
@@ -119,12 +124,13 @@ DEVICE void sums_clear(struct sums *s)
 DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t *columns,
                        u32 step, u32 live)
 {
+    const shared_at at = columns_at(columns, STEPS - step);
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         u32 b[4];
         if (!is_live(live, f))
             continue;
-        load_columns(b, columns, 8 * f, step);
+        load_columns(b, at, 8 * f, step);
         mma_16816(&s->at[f], &a[0], b[0], b[1]);
         if (step + 1 < STEPS)
             mma_16816(&s->at[f], &a[1], b[2], b[3]);
@@ -168,6 +174,8 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
     scores_clear(&ret[1]);
     UNROLL_BY(SHARED_STEPS)
     for (u32 step = 0; step < STEPS; step += 2) {
+        const shared_at at[2] = {columns_at(columns[0], STEPS - step),
+                                 columns_at(columns[1], STEPS - step)};
         struct frag_a a[2][2];
         UNROLL
         for (u32 k = 0; k < 2; k++) {
@@ -182,7 +190,7 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
             UNROLL
             for (u32 k = 0; k < 2; k++) {
                 u32 b[4];
-                load_columns(b, columns[k], 8 * f, step);
+                load_columns(b, at[k], 8 * f, step);
                 mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
                 if (step + 1 < STEPS)
                     mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);

@@ -48,7 +48,7 @@ DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
 DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
     u32 late = LATE_WORKS ? plan->late : 0;
-    return (LATE_WORKS && a->late ? late : plan->works - late) * a->slice_batch;
+    return (LATE_WORKS && afresh(a->late) ? late : plan->works - late) * a->slice_batch;
 }
 
 DEVICE void job_sequence(struct job *j, const struct abi_args *a)
@@ -66,10 +66,11 @@ DEVICE void job_sequence(struct job *j, const struct abi_args *a)
 DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
 {
     struct job j;
-    u32 first = LATE_WORKS && a->late ? plan->works - plan->late : 0;
-    struct abi_work work = plan->work[first + index / a->slice_batch];
+    u32 first = LATE_WORKS && afresh(a->late) ? plan->works - plan->late : 0;
+    u32 each = a->slice_batch, place = each == 1 ? index : index / each;
+    struct abi_work work = plan->work[first + place];
     j.index = index;
-    j.b = a->first_batch + index % a->slice_batch;
+    j.b = a->first_batch + (index - place * each);
     j.h = work.head;
     j.plan = plan;
     j.item = plan->items + work.item;
@@ -85,12 +86,12 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
 DEVICE void job_keep(const struct job *j, half_t *buffer)
 {
     if (THREAD == 0)
-        shared_put_u32(buffer + OPERAND + 8 * CHUNKS, j->index);
+        shared_put_u32(buffer + 8 * CHUNKS + 4, j->index);
 }
 
 DEVICE void job_recall(struct job *j, const struct abi_args *a, const half_t *buffer)
 {
-    *j = job_at(a, j->plan, shared_get_u32(buffer + OPERAND + 8 * CHUNKS));
+    *j = job_at(a, j->plan, shared_get_u32(buffer + 8 * CHUNKS + 4));
 }
 
 /* ---- rows of a strip ---- */
@@ -148,26 +149,40 @@ DEVICE float *scratch_of(const struct abi_args *a)
     return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
 }
 
-/* ---- strips from and to the tensors ---- */
+/* ---- strips from and to the tensors: each warp its own 16 rows ---- */
 
-/* Starts copying the strip's rows; zeros where they take no part. */
+/* A bit for each of them that is the item's and below `end`. */
+DEVICE u32 warp_rows(const struct job *j, u32 end)
+{
+    const u32 thread = afresh(THREAD), row = thread % 16;
+    return warp_or(job_has(j, thread / 32 * 16 + row, end) << row);
+}
+
+/* Starts copying the rows; zeros where they take no part. A lane has the same chunk of a row in every turn. */
 DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
 {
-    NO_UNROLL
-    for (u32 k = afresh(THREAD); k < STRIP_ROWS * CHUNKS; k += THREADS) {
-        u32 r = k / CHUNKS, chunk = k % CHUNKS;
-        u32 there = chunk < HEAD_CHUNKS && job_has(j, r, j->length);
-        const u8 *from = v->data + job_position(j, r) * v->row + 16 * chunk;
-        copy_async_16(to + r * PITCH + 8 * chunk, there ? from : v->data, there);
+    enum { ROWS = 32 / CHUNKS }; /* of a turn */
+    const u32 thread = afresh(THREAD), lane = thread % 32, first = thread / 32 * 16;
+    const u32 rows = warp_rows(j, j->length), chunk = lane % CHUNKS, r = lane / CHUNKS;
+    const i64 step = j->item->step * v->row;
+    const u8 *from = v->data + job_position(j, first + r) * v->row + 16 * chunk;
+    to += (first + r) * PITCH + 8 * chunk;
+    UNROLL_4
+    for (u32 k = 0; k < 16; k += ROWS) {
+        const u32 there = chunk < HEAD_CHUNKS && rows >> (k + r) & 1;
+        if (r < ROWS && k + r < 16)
+            copy_async_16(to, there ? from : v->data, there);
+        from += ROWS * step;
+        to += ROWS * PITCH;
     }
 }
 
-/* Writes the warp's 16 rows, times `low` and `high`; `staging` holds the strip's rows for
-   nobody else: the warp writes and reads its own, and until now read them by matrix loads alone, which
-   all its lanes do together. */
+/* Writes the rows, times `low` and `high`; `staging` holds the strip's rows for nobody else: the warp writes and
+   reads its own, and until now read them by matrix loads alone, which all its lanes do together. */
 DEVICE void store_strip(const struct sums *s, float low, float high, half_t *staging,
                         const struct view *to, const struct job *j)
 {
+    enum { ROWS = 32 / HEAD_CHUNKS }; /* of a turn */
     const u32 thread = afresh(THREAD), lane = thread % 32, first = thread / 32 * 16;
     half_t *own = staging + first * PITCH;
     half_t *at = own + lane / 4 * PITCH + 2 * (lane % 4);
@@ -178,12 +193,16 @@ DEVICE void store_strip(const struct sums *s, float low, float high, half_t *sta
                        half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
     }
     SYNC_WARP();
-    NO_UNROLL
-    for (u32 k = lane; k < 16 * HEAD_CHUNKS; k += 32) {
-        u32 row = k / HEAD_CHUNKS, chunk = k % HEAD_CHUNKS, r = first + row;
-        if (job_has(j, r, j->exist))
-            *(struct u32x4 *)(to->data + job_position(j, r) * to->row + 16 * chunk) =
-                shared_get_u32x4(own + row * PITCH + 8 * chunk);
+    const u32 rows = warp_rows(j, j->exist), chunk = lane % HEAD_CHUNKS, r = lane / HEAD_CHUNKS;
+    const i64 step = j->item->step * to->row;
+    u8 *there = to->data + job_position(j, first + r) * to->row + 16 * chunk;
+    own += r * PITCH + 8 * chunk;
+    UNROLL_4
+    for (u32 k = 0; k < 16; k += ROWS) {
+        if (r < ROWS && k + r < 16 && rows >> (k + r) & 1)
+            *(struct u32x4 *)there = shared_get_u32x4(own);
+        there += ROWS * step;
+        own += ROWS * PITCH;
     }
 }
 

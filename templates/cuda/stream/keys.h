@@ -55,7 +55,7 @@ DEVICE void key_add(const struct backward *b, u32 walk, u32 live, const struct s
                     struct sums sums[KEY_SUMS])
 {
     struct scores s[2]; /* P and dP */
-    u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
+    u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
     backward_scores(b, s, walk == 0, live);
     key_entries(b, seen, kept, s);
     if (BOTH_AT_ONCE)
@@ -68,12 +68,11 @@ DEVICE void key_add(const struct backward *b, u32 walk, u32 live, const struct s
 /* The text is there twice, as forward. */
 DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
 {
-    const struct stage *g = &b->stream.now;
-    if (ALL_APART && stage_is_whole(g)) {
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
         key_add(b, walk, ALL_LIVE, 0, sums);
         return;
     }
-    const struct words words = stage_words(g);
     const u32 live = live_slots(&words);
     if (!live)
         return;

@@ -123,8 +123,10 @@ DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 walk, 
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     struct scores s[2]; /* weights and dP */
-    backward_scores(b, s, 1, live);
-    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group, live));
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    scores_of_shared(&s[0], b->rows + at, 0, columns, live); /* one by one: fewer registers */
+    scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
     query_entries(b, r, seen, s);
     if (ONE_WALK)
         accumulate_both(slopes, &s[1], weights, &s[0], columns, live);
@@ -136,12 +138,11 @@ DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 walk, 
 DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 walk,
                             struct sums *slopes, struct sums *weights)
 {
-    const struct stage *g = &b->stream.now;
-    if (ALL_APART && stage_is_whole(g)) {
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
         query_add(b, r, walk, ALL_LIVE, 0, slopes, weights);
         return;
     }
-    const struct words words = stage_words(g);
     const u32 live = live_slots(&words);
     if (!live)
         return;

@@ -13,12 +13,6 @@ enum {
     USE_PADDING = 8, /* of two strips, for what a thread copies from */
 };
 
-/* A group, and what the lane's rows see of it. */
-struct stage {
-    struct group group;
-    u32 word[2]; /* slots that they see, where these count (stage_words) */
-};
-
 /* Of both operands: the thread's chunk of the column that it copies first, were the group the sequence's first. */
 struct places {
     const u8 *at[2];
@@ -29,14 +23,14 @@ struct stream {
     const struct abi_args *a;
     const struct abi_tensor *first, *second; /* operands, whose rows are columns here */
     struct places from;                      /* not with USE_PADDING */
-    float number;     /* USE_NUMBERS: LSE or state of a column, which this thread brings next */
+    u32 brought; /* what this thread brings of the next group: LSE or state of a column, a word */
     half_t *buffer;   /* shared: group, operand, slot */
     u32 buffers, use; /* constants: groups that the buffer holds (1 or 2) */
     u32 part;         /* bits 0, 1: the lane's rows take part */
+    u32 seat;         /* pattern_seat of its first row; not with USE_PADDING */
     u32 turn;         /* where in the buffer `now` is */
-    u32 ahead;        /* steps to look ahead before there is a group for `now` */
-    struct stage now, next;
-    struct group after; /* known early, so that nobody waits for the tables */
+    u32 ahead;        /* there is no group for `now` yet */
+    struct group now, next;
 };
 
 DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
@@ -134,6 +128,13 @@ DEVICE void copy_gathered(const struct stream *s, const struct group *g, half_t 
     }
 }
 
+/* Where the pattern's word of row r of the strip is, from the first operand on: four words behind each row of
+   the second. */
+DEVICE u32 pattern_seat(u32 r)
+{
+    return OPERAND + r / 4 * PITCH + 8 * CHUNKS + r % 4 * 2;
+}
+
 /* Starts bringing a group's columns. */
 DEVICE void copy_group(const struct stream *s, const struct group *g, half_t *to)
 {
@@ -145,10 +146,11 @@ DEVICE void copy_group(const struct stream *s, const struct group *g, half_t *to
         copy_range(s, g, to);
 }
 
-/* Where the sequence's LSE are, for the first warp, and its states, for the second: behind a row of columns. */
+/* Where the sequence's LSE are, for the first warp, and its states, for the second: behind a number of a
+   column. */
 DEVICE half_t *numbers_place(const struct stream *s)
 {
-    return s->buffer + OPERAND + (1 + THREAD / 32) * PITCH + 8 * CHUNKS;
+    return s->buffer + (1 + THREAD / 32) * PITCH + 8 * CHUNKS + 4;
 }
 
 DEVICE void numbers_put(const struct stream *s, const struct job *j)
@@ -166,16 +168,26 @@ DEVICE const float *numbers_get(const struct stream *s)
     return (const float *)(x.x | (u64)x.y << 32);
 }
 
-/* The first 32 threads bring LSE, the next 32 the state, one column each. */
+/* The first 32 threads bring LSE, the next 32 the state, one column each; */
 DEVICE void read_number(struct stream *s, const struct group *g)
 {
     u32 slot = THREAD % GROUP;
-    s->number = 0;
+    s->brought = 0;
     if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= group_end(g))
         return;
     const float number = numbers_get(s)[group_column(g, s->walk.job, slot)];
-    s->number = THREAD < GROUP ? lse_in_units(number) : number;
+    s->brought = bits_of(THREAD < GROUP ? lse_in_units(number) : number);
 }
+
+/* the last ones, as many as the strip has rows, words of the pattern. */
+DEVICE void read_pattern(struct stream *s, const struct group *g)
+{
+    if (g->pattern && THREAD >= STRIP_ROWS)
+        s->brought = (s->walk.job->plan->patterns +
+                      (u64)(g->pattern - 1) * STRIP_ROWS)[THREAD - STRIP_ROWS];
+}
+
+typedef char who_brings_numbers_brings_no_word[STRIP_ROWS >= 2 * GROUP ? 1 : -1];
 
 /* They lie behind the column's first operand, where rows are padded. */
 DEVICE float *column_numbers(const half_t *first, u32 slot)
@@ -183,41 +195,24 @@ DEVICE float *column_numbers(const half_t *first, u32 slot)
     return (float *)(first + slot * PITCH + 8 * CHUNKS);
 }
 
-DEVICE void put_number(struct stream *s, u32 turn)
+/* To the group at `turn`, which is the next. */
+DEVICE void put_brought(const struct stream *s, u32 turn)
 {
-    float *to = column_numbers(s->buffer + turn * 2 * OPERAND, THREAD % GROUP);
-    if (s->use & USE_NUMBERS && THREAD < 2 * GROUP)
-        shared_put(to + THREAD / GROUP, s->number);
+    const u32 thread = s->use & USE_NUMBERS ? afresh(THREAD) : THREAD; /* fewer registers */
+    half_t *first = s->buffer + turn * 2 * OPERAND;
+    if (s->use & USE_NUMBERS && thread < 2 * GROUP)
+        shared_put(column_numbers(first, thread % GROUP) + thread / GROUP,
+                   float_of(s->brought));
+    if (s->next.pattern && thread >= STRIP_ROWS)
+        shared_put_u32(first + pattern_seat(thread - STRIP_ROWS), s->brought);
 }
 
 DEVICE void stream_issue(struct stream *s, u32 turn)
 {
-    copy_group(s, &s->next.group, s->buffer + turn * 2 * OPERAND);
+    copy_group(s, &s->next, s->buffer + turn * 2 * OPERAND);
     copy_async_commit();
-    read_number(s, &s->next.group);
-}
-
-/* What the pattern lets the lane's rows see; nobody waits for it here. */
-DEVICE void read_words(struct stage *to, const struct stream *s)
-{
-    const u32 pattern = to->group.pattern;
-    to->word[0] = 0 - (s->part & 1);
-    to->word[1] = 0 - (s->part >> 1);
-    if (!pattern)
-        return;
-    const u32 row = strip_row(0);
-    const u32 *rows = s->walk.job->plan->patterns + (u64)(pattern - 1) * STRIP_ROWS + row;
-    UNROLL
-    for (u32 which = 0; which < 2; which++)
-        if (s->part >> which & 1)
-            to->word[which] = rows[8 * which];
-}
-
-DEVICE void stream_advance(struct stream *s)
-{
-    s->next.group = s->after;
-    read_words(&s->next, s);
-    walk_next(&s->walk, &s->after);
+    read_number(s, &s->next);
+    read_pattern(s, &s->next);
 }
 
 /* ---- the stream ---- */
@@ -229,14 +224,14 @@ DEVICE void stream_start(struct stream *s, const struct job *j)
 {
     s->walk = walk_start(j);
     s->turn = s->buffers - 1;
-    s->ahead = 2;
-    s->part = one_value(job_has(j, strip_row(0), j->length) |
-                        job_has(j, strip_row(1), j->length) << 1);
+    s->ahead = 1;
+    const u32 rows = warp_rows(j, j->length) >> lane_row(0);
+    s->part = one_value((rows & 1) | (rows >> 7 & 2));
+    s->seat = one_value(pattern_seat(strip_row(0)));
     const struct places places = {{copy_from(s->first, j), copy_from(s->second, j)}};
     places_put(s, &places);
     if (s->use & USE_NUMBERS)
         numbers_put(s, j);
-    s->after.column = s->after.slots = s->after.pattern = 0;
 }
 
 /* What is on its way is there for all. */
@@ -244,11 +239,11 @@ DEVICE void stream_arrive(struct stream *s)
 {
     if (s->buffers > 1) {
         s->turn ^= 1;
-        put_number(s, s->turn);
+        put_brought(s, s->turn);
     } else {
         SYNC();
         stream_issue(s, 0);
-        put_number(s, 0);
+        put_brought(s, 0);
     }
     COPY_ASYNC_WAIT(0);
     SYNC();
@@ -265,12 +260,12 @@ DEVICE u32 stream_step(struct stream *s)
         if (!ahead)
             stream_arrive(s);
         s->now = s->next;
-        stream_advance(s);
+        walk_next(&s->walk, &s->next);
         if (s->buffers > 1)
             stream_issue(s, s->turn ^ 1);
-        s->ahead = ahead ? ahead - 1 : 0;
+        s->ahead = 0;
     } while (ahead);
-    return s->now.group.slots;
+    return s->now.slots;
 }
 
 /* The slots that the lane's rows see of the group that is worked on. */
@@ -278,18 +273,24 @@ struct words {
     u32 row[2];
 };
 
-DEVICE struct words stage_words(const struct stage *g)
+DEVICE struct words stage_words(const struct stream *s)
 {
-    const u32 bits = group_bits(&g->group);
-    const struct words w = {{g->word[0] & bits, g->word[1] & bits}};
+    const u32 bits = s->now.slots == SLOT_END * GROUP ? 0xffffffffu : group_bits(&s->now);
+    struct words w = {{bits & (0 - (s->part & 1)), bits & (0 - (s->part >> 1))}};
+    if (s->now.pattern) {
+        const half_t *at = stream_operand(s, 0) +
+                           (s->use & USE_PADDING ? pattern_seat(strip_row(0)) : s->seat);
+        w.row[0] &= shared_get_u32(at);
+        w.row[1] &= shared_get_u32(at + 2 * PITCH);
+    }
     return w;
 }
 
-/* Does every row of the warp see all 32 columns? Asked of the group as it is worked on: kept with the stage as a
-   flag, ptxas (12.9 to 13.4) holds it in predicates that the next group's overwrites before it is tested. */
-DEVICE u32 stage_is_whole(const struct stage *g)
+/* Does every row of the warp see all 32 columns? Asked of the group as it is worked on: kept with the group as a
+   flag, ptxas (12.9 to 13.4) holds it in predicates that the next one's overwrites before it is tested. */
+DEVICE u32 words_are_whole(const struct words *w)
 {
-    return g->group.slots == SLOT_END * GROUP && !ANY((g->word[0] & g->word[1]) != 0xffffffffu);
+    return !ANY((w->row[0] & w->row[1]) != 0xffffffffu);
 }
 
 /* The slots that some row of the warp sees. */
