@@ -29,7 +29,7 @@ static const struct allowed {
     {"copy_range", 2, "the same"},
     {"copy_gathered", 2, "the same"},
     {"store_strip", 2, "the same"},
-    {"put_number", 4, "two numbers a column lie in the padding of its row"},
+    {"put_brought", 4, "two numbers a column lie in the padding of its row"},
     {"soft_copy", 2, "as copy_strip"},
     /* stream, the row pass: rare, and bound by global memory */
     {"store_row", 8, "8 floats a lane"},

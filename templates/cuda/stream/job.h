@@ -85,8 +85,9 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
    a row of the columns, and then the job is found again. A barrier stands before each of the two. */
 DEVICE void job_keep(const struct job *j, half_t *buffer)
 {
+    /* afresh: no uniform register holds the address, which ptxas would write again without a wait */
     if (THREAD == 0)
-        shared_put_u32(buffer + 8 * CHUNKS + 4, j->index);
+        shared_put_u32(buffer + afresh(8 * CHUNKS + 4), j->index);
 }
 
 DEVICE void job_recall(struct job *j, const struct abi_args *a, const half_t *buffer)
