@@ -26,9 +26,10 @@ static const struct allowed {
     {"store_shared", 2, "the same"},
     /* stream: rows of D + 8 halves, so that matrix loads have none */
     {"copy_strip", 2, "chunks of two rows in a quarter warp where D is no multiple of 64"},
-    {"copy_group", 2, "the same"},
+    {"copy_range", 2, "the same"},
+    {"copy_gathered", 2, "the same"},
     {"store_strip", 2, "the same"},
-    {"put_number", 4, "two numbers a column lie in the padding of its row"},
+    {"put_brought", 4, "two numbers a column lie in the padding of its row"},
     {"soft_copy", 2, "as copy_strip"},
     /* stream, the row pass: rare, and bound by global memory */
     {"store_row", 8, "8 floats a lane"},

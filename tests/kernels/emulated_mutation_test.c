@@ -26,7 +26,8 @@ static const struct rule {
     {"mask test",       "= short_sees(",             "= 1 || short_sees("},
     {"mask test",       "if (!short_sees(",          "if (0 && !short_sees("},
     {"mask test",       "bits &= w->plan->patterns", "bits & w->plan->patterns"},
-    {"mask test",       "bits &= j->plan->patterns", "bits & j->plan->patterns"},
+    {"mask test",       "w.row[0] &= shared_get_u32(", "(void)shared_get_u32("},
+    {"mask test",       "w = {{bits & ", "w = {{0xffffffffu | "},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

@@ -94,8 +94,8 @@ static void begin(struct warp *w, struct pending *p, const uint16_t *list, uint3
         return;
     struct started *s = &w->started[scoreboard];
     for (uint32_t k = 0; k < count; k++) {
-        if (p == w->read && list[k] >= SCORED_PREDICATE)
-            continue; /* predicates are read at once */
+        if (p == w->read && list[k] >= SCORED_UNIFORM)
+            continue; /* predicates and uniform registers are read at once: ptxas relies on it */
         p[list[k]] = (struct pending){p[list[k]].mask | mask, (uint8_t)scoreboard};
         if (s->count < LENGTH(s->pending))
             s->pending[s->count] = &p[list[k]];

@@ -31,7 +31,8 @@ struct backward {
 
 DEVICE void backward_units(struct backward *b, const struct abi_args *a)
 {
-    b->scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
+    const float scale = float_of(afresh(bits_of(a->scale)));
+    b->scale = TRANSFORM == ABI_SPARSEGEN ? scale : scale * LOG2_E;
     b->unit = BIAS ? 1 : b->scale;
 }
 
@@ -50,6 +51,7 @@ DEVICE void backward_start(struct backward *b, const struct abi_args *a, const s
     b->stream.buffers = BACKWARD_BUFFERS;
     backward_units(b, a);
     SYNC();
+    job_keep(j, b->stream.buffer);
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         struct view v = {k ? second.data : first.data, k ? second.row : first.row};
@@ -83,7 +85,7 @@ DEVICE void backward_soft(const struct backward *b, const struct seen *seen, u32
     const float unit = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     if (!SOFT)
         return;
-    soft_entries(soft, b->a, b->job, &b->stream.now.group, seen, rows_are_keys, f);
+    soft_entries(soft, b->a, b->job, &b->stream.now, seen, rows_are_keys, f);
     UNROLL
     for (u32 k = 0; BIAS && k < 4; k++)
         scores->x[k] = scores->x[k] * b->scale + soft->x[k] * unit;

@@ -77,7 +77,7 @@ DEVICE u32 dropout_kept(const struct drop *d, const struct group *g, u32 live)
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
         u32 column = g->column + 16 * pair;
-        if (live >> (2 * pair) & 3)
+        if (is_pair_live(live, pair))
             kept |= (d->rows_are_keys ? kept_of_keys(d, row, column)
                                       : kept_of_queries(d, row, column))
                     << (8 * pair);

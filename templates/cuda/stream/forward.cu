@@ -14,5 +14,6 @@ ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
             strip_sparsegen(&a, &j);
         else
             strip_forward(&a, &j);
+        at = j.index; /* the same; no register held it */
     }
 }

@@ -56,6 +56,7 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     SYNC();
     copy_strip(shared, &q, j);
     copy_async_commit();
+    job_keep(j, f->stream.buffer);
     stream_start(&f->stream, j);
     f->held = !ROWS_HELD;
 }
@@ -133,34 +134,34 @@ DEVICE void softmax_add(struct softmax *state, struct scores *s, u32 live, float
     float origin[2] = {softmax_origin(top[0], scale), softmax_origin(top[1], scale)};
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
-        u32 is_live = live >> f & 1;
         UNROLL
         for (u32 x = 0; x < 4; x++) {
             float *at = &s->at[f].x[x];
-            *at = is_live ? exp2_of(*at * scale - origin[x >> 1]) : 0;
+            *at = is_live(live, f) ? exp2_of(*at * scale - origin[x >> 1]) : 0;
             state->sum[x >> 1] += *at;
         }
     }
 }
 
-/* lse[row] of the lane's rows, by one lane of each quad. */
-DEVICE void store_lse(const struct forward *f, u32 which, float x)
+/* lse[row] of the lane's rows, by one lane of each quad; `rows` are those of the warp that are written. */
+DEVICE void store_lse(const struct abi_args *a, const struct job *j, u32 rows, u32 which,
+                      float x)
 {
-    u32 r = strip_row(which);
-    if (THREAD % 4 == 0 && job_has(f->job, r, f->job->exist))
-        ((float *)lse_of(f->a, f->job))[job_position(f->job, r)] = x;
+    if (THREAD % 4 == 0 && rows >> lane_row(which) & 1)
+        ((float *)lse_of(a, j))[job_position(j, strip_row(which))] = x;
 }
 
 /* A row that saw nothing gets 0 and -inf. */
 DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct sums *o)
 {
     struct view to = view_of(&f->a->o, f->job);
+    const u32 rows = warp_rows(f->job, f->job->exist);
     float weight[2];
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(state->sum[k]);
         weight[k] = sum > 0 ? 1 / sum : 0;
-        store_lse(f, k,
+        store_lse(f->a, f->job, rows, k,
                   sum > 0 ? (state->top[k] * f->unit + log2_of(sum)) * LN_2
                           : NEGATIVE_INFINITY);
     }
@@ -201,26 +202,42 @@ DEVICE void softmax_resume(const struct abi_args *a, const struct job *j, struct
     }
 }
 
-DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums *o)
+/* A group's part, of which `live` slots are seen; where not by all of the warp's rows, `seen` says who sees. */
+DEVICE void forward_add(struct forward *f, struct softmax *state, struct sums *o, u32 live,
+                        const struct seen *seen, u32 kept)
 {
-    const struct stage *g = &f->stream.now;
+    const struct group *g = &f->stream.now;
     struct scores s;
-    u32 live = live_fragments(g->word);
-    hold_rows(f);
-    if (!live)
-        return;
     forward_scores(f, &s, live);
-    const struct seen seen = seen_of(g->word);
-    soft_bias(&s, f->scale, LOG2_E, f->a, f->job, &g->group, &seen, 0);
-    if (!stage_is_whole(&f->stream))
-        scores_hide(&s, &seen);
+    if (seen) {
+        soft_bias(&s, f->scale, LOG2_E, f->a, f->job, g, seen, 0);
+        scores_hide(&s, seen);
+    }
     softmax_add(state, &s, live, f->unit, o);
-    soft_scale(&s, f->a, f->job, &g->group, &seen, 0);
-    dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
+    if (seen)
+        soft_scale(&s, f->a, f->job, g, seen, 0);
+    dropout(&s, f->a, kept);
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
-DEVICE void strip_forward(const struct abi_args *a, const struct job *j)
+/* Where little else takes long to compile the text is there twice: it has no tests where all is seen. */
+DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums *o)
+{
+    const struct group *g = &f->stream.now;
+    hold_rows(f);
+    const struct words words = stage_words(&f->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        forward_add(f, state, o, ALL_LIVE, 0, dropout_kept(&f->drop, g, ALL_LIVE));
+        return;
+    }
+    const u32 live = live_slots(&words);
+    if (!live)
+        return;
+    const struct seen seen = seen_of(&words);
+    forward_add(f, state, o, live, &seen, dropout_kept(&f->drop, g, live));
+}
+
+DEVICE void strip_forward(const struct abi_args *a, struct job *j)
 {
     struct forward f;
     struct softmax state = {{NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
@@ -230,6 +247,7 @@ DEVICE void strip_forward(const struct abi_args *a, const struct job *j)
     NO_UNROLL
     while (stream_step(&f.stream))
         forward_group(&f, &state, &o);
+    job_recall(j, a, f.stream.buffer);
     if (SHARED_ROWS && a->late)
         softmax_resume(a, j, &state, f.unit, &o);
     if (SHARED_ROWS && j->item->partial)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products on fragments: a warp holds 16 rows, and columns come 32 at a time, as four fragments of
-   16 x 8. A fragment in which no row sees a column is left out: `live` has a bit for each. Lane l
+   16 x 8. A fragment in which no row sees a column is left out: `live` has the columns that are seen. Lane l
    holds rows g = l / 4 and g + 8, and columns 2t, 2t + 1 of each fragment, t = l % 4. */
 #ifndef MASKC_CUDA_STREAM_FRAGMENTS_H
 #define MASKC_CUDA_STREAM_FRAGMENTS_H
@@ -14,16 +14,17 @@ enum {
     PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
                                          eight rows lie in different banks */
     FRAGMENTS = 4,                /* of a group of 32 columns */
-    /* pairs of steps side by side where rows are in shared memory; few where there is much other text */
-    SHARED_STEPS = STEPS <= (SOFT ? 4 : 6) ? 4
-                   : SOFT                  ? 1
-                                           : 2,
+    /* pairs of steps side by side where rows are in shared memory; few where there is much other text, and where
+       dropout takes registers */
+    SHARED_STEPS = DROPOUT                   ? 1
+                   : STEPS <= (SOFT ? 4 : 6) ? 4
+                   : SOFT                    ? 1
+                                             : 2,
     GROUP = 8 * FRAGMENTS,
-    WIDE = STEPS > 8, /* sums of a head are half of a thread's registers, or more */
-    ALL_LIVE = (1 << FRAGMENTS) - 1,
-    ALL_APART = !SOFT && TRANSFORM == ABI_SOFTMAX,
+    ALL_APART = !SOFT && !DROPOUT && TRANSFORM == ABI_SOFTMAX,
 };
 
+#define ALL_LIVE          0xffffffffu
 #define NEGATIVE_INFINITY float_of(0xff800000u)
 #define LOG2_E            1.44269504f
 #define LN_2              0.693147181f
@@ -42,6 +43,17 @@ struct sums {
 struct rows {
     struct frag_a at[STEPS];
 };
+
+/* Does some row of the warp see a column of fragment f; of the 16 columns of a pair? */
+DEVICE u32 is_live(u32 live, u32 f)
+{
+    return live >> (8 * f) & 0xff;
+}
+
+DEVICE u32 is_pair_live(u32 live, u32 pair)
+{
+    return live >> (16 * pair) & 0xffff;
+}
 
 DEVICE u32 lane_of_warp(void)
 {
@@ -71,13 +83,17 @@ DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
     matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 32 * step);
 }
 
-/* 8 columns, two steps: as second operand of two products that sum along the head. Where there is
-   one step left its chunks come twice. */
-DEVICE void load_columns(u32 r[4], const half_t *columns, u32 row, u32 step)
+/* Where loads of columns begin, or where there is one step left: its chunks come twice. */
+DEVICE shared_at columns_at(const half_t *columns, u32 left)
 {
-    u32 lane = lane_of_warp(), chunk = step + 1 == STEPS ? lane / 8 % 2 : lane / 8;
-    matrix_load4(r, one_address(columns + lane % 8 * PITCH + 8 * chunk) + 2 * row * PITCH +
-                        32 * step);
+    u32 lane = lane_of_warp(), chunk = left == 1 ? lane / 8 % 2 : lane / 8;
+    return one_address(columns + lane % 8 * PITCH + 8 * chunk);
+}
+
+/* 8 columns, two steps: as second operand of two products that sum along the head. */
+DEVICE void load_columns(u32 r[4], shared_at at, u32 row, u32 step)
+{
+    matrix_load4(r, at + 2 * row * PITCH + 32 * step);
 }
 
 /* 16 columns, one step: as second operand of two products that sum over columns. */
@@ -108,30 +124,24 @@ DEVICE void sums_clear(struct sums *s)
 DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t *columns,
                        u32 step, u32 live)
 {
+    const shared_at at = columns_at(columns, STEPS - step);
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         u32 b[4];
-        if (!(live >> f & 1))
+        if (!is_live(live, f))
             continue;
-        load_columns(b, columns, 8 * f, step);
+        load_columns(b, at, 8 * f, step);
         mma_16816(&s->at[f], &a[0], b[0], b[1]);
         if (step + 1 < STEPS)
             mma_16816(&s->at[f], &a[1], b[2], b[3]);
     }
 }
 
-/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. Where little else takes long to
-   compile it is written twice: there is no branch where all are. */
+/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. */
 DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
                       u32 live)
 {
     scores_clear(ret);
-    if (ALL_APART && live == ALL_LIVE) {
-        UNROLL
-        for (u32 step = 0; step < STEPS; step += 2)
-            add_scores(ret, rows->at + step, columns, step, ALL_LIVE);
-        return;
-    }
     UNROLL
     for (u32 step = 0; step < STEPS; step += 2)
         add_scores(ret, rows->at + step, columns, step, live);
@@ -164,6 +174,8 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
     scores_clear(&ret[1]);
     UNROLL_BY(SHARED_STEPS)
     for (u32 step = 0; step < STEPS; step += 2) {
+        const shared_at at[2] = {columns_at(columns[0], STEPS - step),
+                                 columns_at(columns[1], STEPS - step)};
         struct frag_a a[2][2];
         UNROLL
         for (u32 k = 0; k < 2; k++) {
@@ -173,12 +185,12 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
         }
         UNROLL
         for (u32 f = 0; f < FRAGMENTS; f++) {
-            if (!(live >> f & 1))
+            if (!is_live(live, f))
                 continue;
             UNROLL
             for (u32 k = 0; k < 2; k++) {
                 u32 b[4];
-                load_columns(b, columns[k], 8 * f, step);
+                load_columns(b, at[k], 8 * f, step);
                 mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
                 if (step + 1 < STEPS)
                     mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);
@@ -203,7 +215,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *weights, const ha
     UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
         struct frag_a a;
-        if (!(live >> (2 * pair) & 3))
+        if (!is_pair_live(live, pair))
             continue;
         weights_of(&a, &weights->at[2 * pair], &weights->at[2 * pair + 1]);
         UNROLL
@@ -223,7 +235,7 @@ DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct su
     UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
         struct frag_a x, y;
-        if (!(live >> (2 * pair) & 3))
+        if (!is_pair_live(live, pair))
             continue;
         weights_of(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
         weights_of(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);

@@ -11,9 +11,15 @@
 /* Some rows of the plan are left by one item and taken up by another. */
 enum { LATE_WORKS = SHARED_ROWS || CUT_ROWS };
 
+enum {
+    OPERAND = GROUP * PITCH,    /* halves: one operand of a group */
+    STRIP = STRIP_ROWS * PITCH, /* of a strip */
+};
+
 typedef char strip_of_16_rows_a_warp[2 * STRIP_ROWS == THREADS ? 1 : -1];
 
 struct job {
+    u32 index; /* among the launch's works */
     u32 b, h;
     i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
     u32 length; /* positions that take part */
@@ -38,23 +44,11 @@ DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
     return v;
 }
 
-/* Where registers are fewest: beside wide sums, and where four blocks are to fit. */
-enum { REGISTERS_ARE_FEW = WIDE || FORWARD_BLOCKS > 3 };
-
-/* The job, to find a place of its sequence in a loop, which no register then holds from turn to turn. */
-DEVICE struct job job_again(const struct job *j)
-{
-    struct job here = *j;
-    if (REGISTERS_ARE_FEW)
-        here.b = afresh(j->b);
-    return here;
-}
-
 /* Works that wait for others are last, and a phase of their own. */
 DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
     u32 late = LATE_WORKS ? plan->late : 0;
-    return (LATE_WORKS && a->late ? late : plan->works - late) * a->slice_batch;
+    return (LATE_WORKS && afresh(a->late) ? late : plan->works - late) * a->slice_batch;
 }
 
 DEVICE void job_sequence(struct job *j, const struct abi_args *a)
@@ -72,9 +66,11 @@ DEVICE void job_sequence(struct job *j, const struct abi_args *a)
 DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
 {
     struct job j;
-    u32 first = LATE_WORKS && a->late ? plan->works - plan->late : 0;
-    struct abi_work work = plan->work[first + index / a->slice_batch];
-    j.b = a->first_batch + index % a->slice_batch;
+    u32 first = LATE_WORKS && afresh(a->late) ? plan->works - plan->late : 0;
+    u32 each = a->slice_batch, place = each == 1 ? index : index / each;
+    struct abi_work work = plan->work[first + place];
+    j.index = index;
+    j.b = a->first_batch + (index - place * each);
     j.h = work.head;
     j.plan = plan;
     j.item = plan->items + work.item;
@@ -83,6 +79,20 @@ DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, 
         ROW_PASS && ((CUT_ROWS && j.item->seats > 0) ||
                      (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS));
     return j;
+}
+
+/* While a strip's walk goes on hardly anybody asks for its job, and registers are few: its index is kept behind
+   a row of the columns, and then the job is found again. A barrier stands before each of the two. */
+DEVICE void job_keep(const struct job *j, half_t *buffer)
+{
+    /* afresh: no uniform register holds the address, which ptxas would write again without a wait */
+    if (THREAD == 0)
+        shared_put_u32(buffer + afresh(8 * CHUNKS + 4), j->index);
+}
+
+DEVICE void job_recall(struct job *j, const struct abi_args *a, const half_t *buffer)
+{
+    *j = job_at(a, j->plan, shared_get_u32(buffer + 8 * CHUNKS + 4));
 }
 
 /* ---- rows of a strip ---- */
@@ -99,10 +109,11 @@ DEVICE u32 job_has(const struct job *j, u32 r, u32 end)
            job_position(j, r) < end;
 }
 
-/* The lane's row of the strip: which = 0, 1. */
+/* The lane's row of the strip: which = 0, 1. Asked for seldom: no register holds it meanwhile. */
 DEVICE u32 strip_row(u32 which)
 {
-    return THREAD / 32 * 16 + lane_row(which);
+    const u32 thread = afresh(THREAD);
+    return thread / 32 * 16 + thread % 32 / 4 + 8 * which;
 }
 
 DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
@@ -139,28 +150,43 @@ DEVICE float *scratch_of(const struct abi_args *a)
     return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
 }
 
-/* ---- strips from and to the tensors ---- */
+/* ---- strips from and to the tensors: each warp its own 16 rows ---- */
 
-/* Starts copying the strip's rows; zeros where they take no part. */
+/* A bit for each of them that is the item's and below `end`. */
+DEVICE u32 warp_rows(const struct job *j, u32 end)
+{
+    const u32 thread = afresh(THREAD), row = thread % 16;
+    return warp_or(job_has(j, thread / 32 * 16 + row, end) << row);
+}
+
+/* Starts copying the rows; zeros where they take no part. A lane has the same chunk of a row in every turn. */
 DEVICE void copy_strip(half_t *to, const struct view *v, const struct job *j)
 {
-    NO_UNROLL
-    for (u32 k = THREAD; k < STRIP_ROWS * CHUNKS; k += THREADS) {
-        u32 r = k / CHUNKS, chunk = k % CHUNKS;
-        u32 there = chunk < HEAD_CHUNKS && job_has(j, r, j->length);
-        const u8 *from = v->data + job_position(j, r) * v->row + 16 * chunk;
-        copy_async_16(to + r * PITCH + 8 * chunk, there ? from : v->data, there);
+    enum { ROWS = 32 / CHUNKS }; /* of a turn */
+    const u32 thread = afresh(THREAD), lane = thread % 32, first = thread / 32 * 16;
+    const u32 rows = warp_rows(j, j->length), chunk = lane % CHUNKS, r = lane / CHUNKS;
+    const i64 step = j->item->step * v->row;
+    const u8 *from = v->data + job_position(j, first + r) * v->row + 16 * chunk;
+    to += (first + r) * PITCH + 8 * chunk;
+    UNROLL_4
+    for (u32 k = 0; k < 16; k += ROWS) {
+        const u32 there = chunk < HEAD_CHUNKS && rows >> (k + r) & 1;
+        if (r < ROWS && k + r < 16)
+            copy_async_16(to, there ? from : v->data, there);
+        from += ROWS * step;
+        to += ROWS * PITCH;
     }
 }
 
-/* Writes the warp's 16 rows, times `low` and `high`; `staging` holds the strip's rows for
-   nobody else: the warp writes and reads its own, and until now read them by matrix loads alone, which
-   all its lanes do together. */
+/* Writes the rows, times `low` and `high`; `staging` holds the strip's rows for nobody else: the warp writes and
+   reads its own, and until now read them by matrix loads alone, which all its lanes do together. */
 DEVICE void store_strip(const struct sums *s, float low, float high, half_t *staging,
                         const struct view *to, const struct job *j)
 {
-    half_t *own = staging + THREAD / 32 * 16 * PITCH;
-    half_t *at = own + lane_row(0) * PITCH + lane_pair();
+    enum { ROWS = 32 / HEAD_CHUNKS }; /* of a turn */
+    const u32 thread = afresh(THREAD), lane = thread % 32, first = thread / 32 * 16;
+    half_t *own = staging + first * PITCH;
+    half_t *at = own + lane / 4 * PITCH + 2 * (lane % 4);
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
         shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
@@ -168,12 +194,16 @@ DEVICE void store_strip(const struct sums *s, float low, float high, half_t *sta
                        half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
     }
     SYNC_WARP();
-    NO_UNROLL
-    for (u32 k = lane_of_warp(); k < 16 * HEAD_CHUNKS; k += 32) {
-        u32 row = k / HEAD_CHUNKS, chunk = k % HEAD_CHUNKS, r = THREAD / 32 * 16 + row;
-        if (job_has(j, r, j->exist))
-            *(struct u32x4 *)(to->data + job_position(j, r) * to->row + 16 * chunk) =
-                shared_get_u32x4(own + row * PITCH + 8 * chunk);
+    const u32 rows = warp_rows(j, j->exist), chunk = lane % HEAD_CHUNKS, r = lane / HEAD_CHUNKS;
+    const i64 step = j->item->step * to->row;
+    u8 *there = to->data + job_position(j, first + r) * to->row + 16 * chunk;
+    own += r * PITCH + 8 * chunk;
+    UNROLL_4
+    for (u32 k = 0; k < 16; k += ROWS) {
+        if (r < ROWS && k + r < 16 && rows >> (k + r) & 1)
+            *(struct u32x4 *)there = shared_get_u32x4(own);
+        there += ROWS * step;
+        own += ROWS * PITCH;
     }
 }
 

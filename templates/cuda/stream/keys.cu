@@ -12,5 +12,6 @@ ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
             row_key_gradients(&a, &j);
         else
             strip_key_gradients(&a, &j);
+        at = j.index; /* the same; no register held it */
     }
 }

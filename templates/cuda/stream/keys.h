@@ -35,13 +35,13 @@ DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 
     }
 }
 
-DEVICE void key_entries(const struct backward *b, u32 kept, struct scores s[2])
+DEVICE void key_entries(const struct backward *b, const struct seen *seen, u32 kept,
+                        struct scores s[2])
 {
-    const struct seen seen = seen_of(b->stream.now.word);
     UNROLL_BY(ENTRIES_ABREAST)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        key_fragment(b, &seen, f, kept >> (4 * f), &first, &second);
+        key_fragment(b, seen, f, kept >> (4 * f), &first, &second);
         scores_turn(&s[0], &first);
         scores_turn(&s[1], &second);
     }
@@ -50,15 +50,14 @@ DEVICE void key_entries(const struct backward *b, u32 kept, struct scores s[2])
 /* Sums of a walk: dK and dV together, or dK by the first and dV by the second. */
 enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_WALKS = 3 - KEY_SUMS };
 
-DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
+/* A group, of which `live` slots are seen. */
+DEVICE void key_add(const struct backward *b, u32 walk, u32 live, const struct seen *seen,
+                    struct sums sums[KEY_SUMS])
 {
     struct scores s[2]; /* P and dP */
-    u32 live = live_fragments(b->stream.now.word);
-    if (!live)
-        return;
-    u32 kept = dropout_kept(&b->drop, &b->stream.now.group, live);
+    u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
     backward_scores(b, s, walk == 0, live);
-    key_entries(b, kept, s);
+    key_entries(b, seen, kept, s);
     if (BOTH_AT_ONCE)
         accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
     else if (walk)
@@ -66,20 +65,36 @@ DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[K
     accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : walk), live);
 }
 
-/* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
-DEVICE void key_end(struct backward *b, struct sums *s, u32 sum)
+/* The text is there twice, as forward. */
+DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
 {
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        key_add(b, walk, ALL_LIVE, 0, sums);
+        return;
+    }
+    const u32 live = live_slots(&words);
+    if (!live)
+        return;
+    const struct seen seen = seen_of(&words);
+    key_add(b, walk, live, &seen, sums);
+}
+
+/* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
+DEVICE void key_end(const struct backward *b, struct sums *s, u32 sum)
+{
+    const struct job *j = b->job;
     const float by = sum ? 1 : slope_scale(b->a), rest[2] = {0, 0};
     half_t *staging = sum ? b->rows : b->rows_grad;
-    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, b->job);
-    struct strip_end e = {b->a, b->job, to, by, sum, 0};
+    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, j);
+    struct strip_end e = {b->a, j, to, by, sum, 0};
     if (SHARED_ROWS)
         end_strip(&e, s, rest, staging);
     else
-        store_strip(s, by, by, staging, &to, b->job);
+        store_strip(s, by, by, staging, &to, j);
 }
 
-DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
+DEVICE void strip_key_gradients(const struct abi_args *a, struct job *j)
 {
     struct backward b;
     struct sums sums[KEY_SUMS];
@@ -88,7 +103,7 @@ DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
     b.stream.a = a;
     b.stream.first = &a->q;
     b.stream.second = &a->d_o;
-    b.stream.use = USE_FIRST | USE_SECOND | USE_NUMBERS;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING | USE_NUMBERS;
     NO_UNROLL
     for (u32 walk = 0; walk < KEY_WALKS; walk++) {
         UNROLL
@@ -98,6 +113,7 @@ DEVICE void strip_key_gradients(const struct abi_args *a, const struct job *j)
         NO_UNROLL
         while (stream_step(&b.stream))
             add_key_group(&b, walk, sums);
+        job_recall(j, a, b.stream.buffer);
         NO_UNROLL
         for (u32 k = 0; k < KEY_SUMS; k++) { /* no index picks a register */
             key_end(&b, &sums[0], BOTH_AT_ONCE ? k : walk);

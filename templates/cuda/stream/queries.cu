@@ -13,5 +13,6 @@ ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
             row_query_gradient(&a, &j);
         else
             strip_query_gradient(&a, &j);
+        at = j.index; /* the same; no register held it */
     }
 }

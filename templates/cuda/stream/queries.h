@@ -35,13 +35,15 @@ DEVICE void query_fragment(const struct backward *b, struct query_rows *r,
     }
 }
 
-DEVICE void query_entries(const struct backward *b, struct query_rows *r, struct scores s[2])
+DEVICE void query_entries(const struct backward *b, struct query_rows *r,
+                          const struct seen *seen, struct scores s[2])
 {
-    const struct seen seen = seen_of(b->stream.now.word);
+    struct backward here = *b; /* its units are in no register for long */
+    backward_units(&here, b->a);
     UNROLL_BY(ENTRIES_ABREAST)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        query_fragment(b, r, &seen, f, &first, &second);
+        query_fragment(&here, r, seen, f, &first, &second);
         scores_turn(&s[0], &first);
         scores_turn(&s[1], &second);
     }
@@ -104,32 +106,48 @@ DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 /* To the tensor; from now on it has the rest. */
 DEVICE void store_state(const struct backward *b, struct query_rows *r)
 {
+    const struct job *j = b->job;
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 row = strip_row(k);
-        if (THREAD % 4 == 0 && job_has(b->job, row, b->job->exist))
-            state_put(b->a, b->job, job_position(b->job, row), r->state[k], r->rest[k]);
+        if (THREAD % 4 == 0 && job_has(j, row, j->exist))
+            state_put(b->a, j, job_position(j, row), r->state[k], r->rest[k]);
         r->state[k] += r->rest[k];
     }
 }
 
-/* One group: with slopes from a state that is right but for `rest`, and the sums that rest is taken
-   from; or a walk for each. */
-DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 walk,
-                            struct sums *slopes, struct sums *weights)
+/* A group, of which `live` slots are seen: with slopes from a state that is right but for `rest`, and the sums
+   that rest is taken from; or a walk for each. */
+DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 walk, u32 live,
+                      const struct seen *seen, struct sums *slopes, struct sums *weights)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     struct scores s[2]; /* weights and dP */
-    u32 live = live_fragments(b->stream.now.word);
-    if (!live)
-        return;
-    backward_scores(b, s, 1, live);
-    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now.group, live));
-    query_entries(b, r, s);
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    scores_of_shared(&s[0], b->rows + at, 0, columns, live); /* one by one: fewer registers */
+    scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
+    query_entries(b, r, seen, s);
     if (ONE_WALK)
         accumulate_both(slopes, &s[1], weights, &s[0], columns, live);
     else if (walk)
         accumulate(slopes, &s[1], columns, live);
+}
+
+/* The text is there twice, as forward. */
+DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 walk,
+                            struct sums *slopes, struct sums *weights)
+{
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        query_add(b, r, walk, ALL_LIVE, 0, slopes, weights);
+        return;
+    }
+    const u32 live = live_slots(&words);
+    if (!live)
+        return;
+    const struct seen seen = seen_of(&words);
+    query_add(b, r, walk, live, &seen, slopes, weights);
 }
 
 /* Is the item's row another's to finish? It leaves both sums (ONE_WALK), ... */
@@ -163,22 +181,23 @@ DEVICE void query_resume(const struct backward *b, struct query_rows *r)
 DEVICE void query_end(const struct backward *b, const struct query_rows *r, struct sums *slopes,
                       const struct sums *weights)
 {
+    const struct job *j = b->job;
     const float by = slope_scale(b->a);
-    struct view to = view_of(&b->a->d_q, b->job);
-    struct strip_end e = {b->a, b->job, to, by, 0, ONE_WALK};
-    if (ONE_WALK && !query_leaves(b->job))
+    struct view to = view_of(&b->a->d_q, j);
+    struct strip_end e = {b->a, j, to, by, 0, ONE_WALK};
+    if (ONE_WALK && !query_leaves(j))
         sums_subtract(slopes, weights, r->rest[0], r->rest[1]);
     if (!SHARED_ROWS)
-        store_strip(slopes, by, by, b->rows, &to, b->job);
+        store_strip(slopes, by, by, b->rows, &to, j);
     NO_UNROLL
-    for (; SHARED_ROWS && e.sum <= query_leaves(b->job); e.sum++) {
+    for (; SHARED_ROWS && e.sum <= query_leaves(j); e.sum++) {
         end_strip(&e, slopes, r->rest, b->rows);
         if (ONE_WALK)
             *slopes = *weights;
     }
 }
 
-DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
+DEVICE void strip_query_gradient(const struct abi_args *a, struct job *j)
 {
     struct backward b;
     struct query_rows r;
@@ -188,7 +207,7 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
     b.stream.a = a;
     b.stream.first = &a->k;
     b.stream.second = &a->v;
-    b.stream.use = USE_FIRST | USE_SECOND;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING;
     load_query_rows(&b, &r);
     sums_clear(&d_q);
     if (ONE_WALK)
@@ -199,6 +218,7 @@ DEVICE void strip_query_gradient(const struct abi_args *a, const struct job *j)
         NO_UNROLL
         while (stream_step(&b.stream))
             add_query_group(&b, &r, walk, &d_q, &weights);
+        job_recall(j, a, b.stream.buffer);
         if (walk)
             continue;
         if (query_leaves(j)) {

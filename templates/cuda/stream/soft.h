@@ -75,7 +75,7 @@ DEVICE u32 soft_kept(const struct soft_tile *t, u32 column, u32 live)
         return 0xffff;
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++)
-        if (live >> (2 * pair) & 3)
+        if (is_pair_live(live, pair))
             kept |= kept_of_queries(&t->b.drop, row, column + 16 * pair) << (8 * pair);
     return kept;
 }
@@ -105,19 +105,19 @@ DEVICE void soft_add_group(const struct soft_tile *t, u32 group, const float lse
     const half_t *columns[2] = {t->keys + group * OPERAND, t->values + group * OPERAND};
     const float slope = sparsegen_slope(t->b.a);
     struct scores s[2]; /* S and dP */
-    u32 word[2];
+    struct words words;
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 end = column < t->job->length ? smaller(GROUP, t->job->length - column) : 0;
         u32 there = t->row0 + strip_row(k) < t->job->length;
-        word[k] = there ? t->word[0][k] & bits_between(0, end) : 0;
+        words.row[k] = there ? t->word[0][k] & bits_between(0, end) : 0;
     }
-    u32 live = live_fragments(word);
+    u32 live = live_slots(&words);
     if (!live)
         return;
     scores_of_both(s, rows, columns, live);
     dropout(&s[1], t->b.a, soft_kept(t, column, live));
-    const struct seen seen = seen_of(word);
+    const struct seen seen = seen_of(&words);
     soft_tile_bias(t, &s[0], column, &seen);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {

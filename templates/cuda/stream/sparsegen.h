@@ -26,7 +26,7 @@ enum { KEPT_ABREAST = SOFT ? 1 : FRAGMENTS };
 DEVICE void keep_fragment(const struct forward *f, const struct seen *seen, u32 at,
                           float *scratch, struct frag_c *s, float top[2])
 {
-    const struct group *g = &f->stream.now.group;
+    const struct group *g = &f->stream.now;
     UNROLL
     for (u32 x = 0; x < 4; x++) {
         s->x[x] = sees(seen, at, x) ? s->x[x] * f->unit : NEGATIVE_INFINITY;
@@ -39,16 +39,17 @@ DEVICE void keep_fragment(const struct forward *f, const struct seen *seen, u32 
 /* Scores of a group to the scratch, -inf where a row does not see. */
 DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
 {
-    const struct stage *g = &f->stream.now;
+    const struct group *g = &f->stream.now;
     struct scores s;
-    u32 live = live_fragments(g->word);
+    const struct words words = stage_words(&f->stream);
+    const u32 live = live_slots(&words);
     hold_rows(f);
     if (live)
         forward_scores(f, &s, live);
     else
         scores_clear(&s);
-    const struct seen seen = seen_of(g->word);
-    soft_bias(&s, f->scale, 1, f->a, f->job, &g->group, &seen, 0);
+    const struct seen seen = seen_of(&words);
+    soft_bias(&s, f->scale, 1, f->a, f->job, g, &seen, 0);
     UNROLL_BY(KEPT_ABREAST)
     for (u32 at = 0; at < FRAGMENTS; at++) {
         struct frag_c first = s.at[0];
@@ -107,11 +108,12 @@ DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const floa
 DEVICE void add_kept(const struct forward *f, const float *scratch, const float tau[2],
                      struct sums *o)
 {
-    const struct stage *g = &f->stream.now;
+    const struct group *g = &f->stream.now;
     const float slope = sparsegen_slope(f->a);
-    const struct seen seen = seen_of(g->word);
+    const struct words words = stage_words(&f->stream);
+    const struct seen seen = seen_of(&words);
+    const u32 live = live_slots(&words);
     struct scores s;
-    u32 live = live_fragments(g->word);
     if (!live)
         return;
     scores_clear(&s);
@@ -120,15 +122,14 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
         struct frag_c first;
         UNROLL
         for (u32 x = 0; x < 4; x++) {
-            float score = sees(&seen, at, x)
-                              ? global_get(scratch + scratch_at(&g->group, at, x))
-                              : NEGATIVE_INFINITY;
+            float score = sees(&seen, at, x) ? global_get(scratch + scratch_at(g, at, x))
+                                             : NEGATIVE_INFINITY;
             first.x[x] = sparsegen_weight(score, tau[x >> 1], slope);
         }
         scores_turn(&s, &first);
     }
-    soft_scale(&s, f->a, f->job, &g->group, &seen, 0);
-    dropout(&s, f->a, dropout_kept(&f->drop, &g->group, live));
+    soft_scale(&s, f->a, f->job, g, &seen, 0);
+    dropout(&s, f->a, dropout_kept(&f->drop, g, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
@@ -154,8 +155,8 @@ DEVICE void strip_sparsegen(const struct abi_args *a, const struct job *j)
     NO_UNROLL
     while (stream_step(&f.stream))
         add_kept(&f, scratch, tau, &o);
-    store_lse(&f, 0, tau[0]);
-    store_lse(&f, 1, tau[1]);
+    store_lse(a, j, warp_rows(j, j->exist), 0, tau[0]);
+    store_lse(a, j, warp_rows(j, j->exist), 1, tau[1]);
     store_strip(&o, 1, 1, SHARED_HALF(), &to, j);
 }
 

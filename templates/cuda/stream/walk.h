@@ -35,9 +35,11 @@ DEVICE u32 is_gathered(const struct group *g)
 struct walk {
     const struct job *job;
     u32 piece, pieces_end;
-    u32 element; /* within the piece */
-    u32 column;  /* within the range: where the next group begins; 0: at its start */
-    u32 stored;  /* score columns so far */
+    u32 element; /* within the piece: the next one */
+    u32 column,
+        end; /* of the range: where the next group begins, and where that ends; nothing is left
+                        of it where column >= end */
+    u32 stored; /* score columns so far */
 };
 
 DEVICE struct walk walk_start(const struct job *j)
@@ -46,7 +48,7 @@ DEVICE struct walk walk_start(const struct job *j)
     w.job = j;
     w.piece = j->item->piece;
     w.pieces_end = j->item->row0 < j->length ? w.piece + j->item->pieces : w.piece;
-    w.element = w.column = w.stored = 0;
+    w.element = w.column = w.end = w.stored = 0;
     return w;
 }
 
@@ -66,43 +68,53 @@ DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)
 
 DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct group *g)
 {
+    const u32 length = w->job->length;
     while (w->element < p->count) {
         const struct abi_tile *t = w->job->plan->tiles + p->first + w->element++;
-        if (t->col0 >= w->job->length)
+        if (t->col0 >= length)
             continue;
         g->column = t->col0;
         g->pattern = t->pattern;
-        group_slots(g, w, 0, smaller(GROUP, w->job->length - t->col0));
+        group_slots(g, w, 0, smaller(GROUP, length - t->col0));
         return 1;
     }
     return 0;
 }
 
+/* The range's next group; `begin`: its first slot that counts. */
+DEVICE void range_group(struct walk *w, struct group *g, u32 begin)
+{
+    g->column = w->column;
+    g->pattern = 0;
+    group_slots(g, w, begin, smaller(GROUP, w->end - w->column));
+    w->column += GROUP;
+}
+
 /* Groups of a range are aligned to 16 columns, so that dropout needs few calls. */
 DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct group *g)
 {
-    for (; w->element < p->count; w->element++, w->column = 0) {
-        struct abi_range r = w->job->plan->ranges[p->first + w->element];
-        u32 end = smaller(r.end, w->job->length);
-        u32 at = w->column ? w->column : r.begin;
-        if (at >= end)
-            continue;
-        g->column = at & ~15u;
-        g->pattern = 0;
-        w->column = g->column + GROUP;
-        group_slots(g, w, at & 15u, smaller(GROUP, end - g->column));
-        return 1;
+    const u32 length = w->job->length;
+    while (w->element < p->count) {
+        struct abi_range r = w->job->plan->ranges[p->first + w->element++];
+        w->end = smaller(r.end, length);
+        w->column = r.begin & ~15u;
+        if (r.begin < w->end) {
+            range_group(w, g, r.begin & 15u);
+            return 1;
+        }
+        w->end = 0;
     }
     return 0;
 }
 
 DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct group *g)
 {
+    const u32 length = w->job->length;
     while (w->element < p->count) {
         const struct abi_gather *t = w->job->plan->gathers + p->first + w->element++;
         const u32 *columns = w->job->plan->columns + t->first;
         u32 count = t->count;
-        while (count && columns[count - 1] >= w->job->length)
+        while (count && columns[count - 1] >= length)
             count--;
         if (!count)
             continue;
@@ -114,8 +126,13 @@ DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct group *
     return 0;
 }
 
+/* Within a range no table is read. */
 DEVICE void walk_next(struct walk *w, struct group *g)
 {
+    if (w->column < w->end) {
+        range_group(w, g, 0);
+        return;
+    }
     while (w->piece < w->pieces_end) {
         const struct abi_piece *p = w->job->plan->pieces + w->piece;
         u32 found = p->kind == ABI_TILES    ? next_tile(w, p, g)
@@ -124,18 +141,15 @@ DEVICE void walk_next(struct walk *w, struct group *g)
         if (found)
             return;
         w->piece++;
-        w->element = w->column = 0;
+        w->element = 0;
     }
-    g->slots = g->pattern = 0;
+    g->column = g->slots = g->pattern = 0;
 }
 
-/* The slots that row r of the strip sees; `takes_part`: the row does. */
-DEVICE u32 group_word(const struct group *g, const struct job *j, u32 r, u32 takes_part)
+/* The slots that count. */
+DEVICE u32 group_bits(const struct group *g)
 {
-    u32 bits = takes_part ? bits_between(group_begin(g), group_end(g)) : 0;
-    if (g->pattern && bits)
-        bits &= j->plan->patterns[(u64)(g->pattern - 1) * STRIP_ROWS + r];
-    return bits;
+    return bits_between(group_begin(g), group_end(g));
 }
 
 DEVICE u32 group_column(const struct group *g, const struct job *j, u32 slot)
