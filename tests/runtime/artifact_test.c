@@ -183,7 +183,7 @@ static void a_kernel_file_is_a_safetensors_file(void **state)
     assert_non_null(safetensors_find(&s, "sm_80/code"));
     assert_non_null(safetensors_find(&s, "sm_80/code2"));
     assert_null(safetensors_find(&s, "x86-64-v3/code1"));
-    assert_string_equal(safetensors_metadata(&s, "version"), "2");
+    assert_string_equal(safetensors_metadata(&s, "version"), "3");
     safetensors_finish(&s);
     fixture_free(f);
 }

@@ -10,8 +10,14 @@
     H(iadd3)                                                                                   \
     H(iadd_wide)                                                                               \
     H(viadd)                                                                                   \
-    H(imad) H(imad_wide) H(imad_hi) H(lea) H(lop3) H(shf) H(prmt) H(imnmx) H(viaddmnmx)        \
-        H(popc) /* predicate.c */                                                              \
+    H(imad)                                                                                    \
+    H(imad_wide)                                                                               \
+    H(imad_hi)                                                                                 \
+    H(lea)                                                                                     \
+    H(lop3)                                                                                    \
+    H(shf)                                                                                     \
+    H(prmt)                                                                                    \
+    H(imnmx) H(viaddmnmx) H(popc) /* predicate.c */                                            \
         H(isetp) H(fsetp) H(fset) H(plop3) H(p2r) H(r2p) H(sel) H(sel_wide)                    \
             H(fsel)                                                           /* move.c */     \
         H(nothing) H(mov) H(mov_wide) H(constant) H(special) H(zero) H(first) /* real.c */     \

@@ -86,12 +86,18 @@ struct instruction {
     M(X)                                                                                       \
     M(EX)                                                                                      \
     M(U32)                                                                                     \
-    M(S32) M(U64) M(S64) M(U16) M(S16) M(U8) M(S8) M(AND) M(OR) M(XOR) M(LT) M(LE) M(GT) M(GE) \
-        M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU) M(WIDE) M(HI) M(L) M(R) M(W)     \
-            M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(F32) M(F16) M(BF16) M(TF32) M(BF) M(TRUNC)      \
-                M(BFLY) M(IDX) M(UP) M(DOWN) M(ANY) M(ALL) M(MT88) M(M88) M(DIV) M(CONV)       \
-                    M(COLLECTIVE) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(ZFILL) M(LUT) M(MOV)   \
-                        M(NAN)
+    M(S32)                                                                                     \
+    M(U64)                                                                                     \
+    M(S64)                                                                                     \
+    M(U16)                                                                                     \
+    M(S16)                                                                                     \
+    M(U8)                                                                                      \
+    M(S8)                                                                                      \
+    M(AND) M(OR) M(XOR) M(LT) M(LE) M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) \
+        M(NEU) M(WIDE) M(HI) M(L) M(R) M(W) M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(F32) M(F16)     \
+            M(BF16) M(TF32) M(BF) M(TRUNC) M(BFLY) M(IDX) M(UP) M(DOWN) M(ANY) M(ALL) M(MT88)  \
+                M(M88) M(DIV) M(CONV) M(COLLECTIVE) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ)        \
+                    M(ZFILL) M(LUT) M(MOV) M(NAN)
 enum modifier {
 #define M(name) MODIFIER_##name,
     MODIFIERS(M)
@@ -155,6 +161,7 @@ struct copy {
 struct pending {
     uint32_t mask;      /* lanes */
     uint8_t scoreboard; /* that says when */
+    uint8_t also;       /* a result's scoreboard says that sources were read too */
 };
 
 struct started {
@@ -195,7 +202,8 @@ struct block {
     struct shadow *shadow;
     uint32_t epoch;   /* barriers of the block so far */
     uint64_t *counts; /* [program->count] times issued, or null */
-    uint8_t *needed;  /* [program->count] 1: it waited for a scoreboard that it had to wait for; or null */
+    uint8_t *needed;  /* [program->count] 1: a wait or a barrier that was needed; or null */
+    uint32_t opened;  /* the barrier that began this epoch: its instruction */
     void (*trace)(void *to, uint32_t warp, uint32_t pc);
     void *trace_to;
     uint64_t left; /* instructions until it counts as hanging */

@@ -90,7 +90,7 @@ bool mutate_can(const struct line *l, enum mutation kind)
     const char *at[MAX_REGISTERS];
     switch (kind) {
     case MUTATE_BARRIER:
-        return contains(l, "BAR.SYNC");
+        return l->needed && contains(l, "BAR.SYNC");
     case MUTATE_COPY_WAIT:
         return contains(l, "DEPBAR");
     case MUTATE_SCOREBOARD:

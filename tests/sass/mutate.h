@@ -18,7 +18,7 @@ struct line {
     const char *code; /* the 16 hexadecimal digits of its control code */
     uint32_t length;  /* of the instruction, up to its ; */
     bool ran;
-    bool needed; /* its wait for a scoreboard */
+    bool needed; /* its wait for a scoreboard, or the barrier that it is */
 };
 
 struct listing {

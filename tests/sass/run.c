@@ -116,8 +116,10 @@ static bool open_barrier(struct block *b)
     bool more = false;
     for (uint32_t k = 0; k < b->warps; k++) {
         more |= b->warp[k].paths > 0;
-        if (b->warp[k].paths)
-            b->warp[k].path[0].waits = 0;
+        if (!b->warp[k].paths)
+            continue;
+        b->opened = b->warp[k].path[0].pc - 1;
+        b->warp[k].path[0].waits = 0;
     }
     b->epoch++;
     return more;

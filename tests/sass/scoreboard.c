@@ -45,25 +45,21 @@ void scoreboard_list(struct instruction *i)
     }
 }
 
-static void clear_all(struct warp *w, uint32_t scoreboard)
+static void clear_one(struct pending *p, uint32_t scoreboard)
 {
-    for (uint32_t k = 0; k < SCORED; k++) {
-        if (w->written[k].scoreboard == scoreboard)
-            w->written[k].mask = 0;
-        if (w->read[k].scoreboard == scoreboard)
-            w->read[k].mask = 0;
-    }
+    if (p->scoreboard == scoreboard || p->also == scoreboard)
+        p->mask = 0;
 }
 
 static void clear(struct warp *w, uint32_t scoreboard)
 {
     struct started *s = &w->started[scoreboard];
-    if (s->count > LENGTH(s->pending))
-        clear_all(w, scoreboard);
-    else
-        for (uint32_t k = 0; k < s->count; k++)
-            if (s->pending[k]->scoreboard == scoreboard)
-                s->pending[k]->mask = 0;
+    for (uint32_t k = 0; k < SCORED && s->count > LENGTH(s->pending); k++) {
+        clear_one(&w->written[k], scoreboard);
+        clear_one(&w->read[k], scoreboard);
+    }
+    for (uint32_t k = 0; k < s->count && s->count <= LENGTH(s->pending); k++)
+        clear_one(s->pending[k], scoreboard);
     s->count = 0;
 }
 
@@ -87,24 +83,40 @@ static void check(const struct warp *w, const struct pending *p, const uint16_t 
                   list[k] % SCORED_UNIFORM, what, p[list[k]].scoreboard);
 }
 
-static void begin(struct warp *w, struct pending *p, const uint16_t *list, uint32_t count,
-                  uint32_t mask, uint32_t scoreboard)
+static void start(struct warp *w, struct pending *p, uint32_t scoreboard)
 {
-    if (scoreboard >= SCOREBOARDS)
-        return;
     struct started *s = &w->started[scoreboard];
-    for (uint32_t k = 0; k < count; k++) {
-        if (p == w->read && list[k] >= SCORED_UNIFORM)
-            continue; /* predicates and uniform registers are read at once: ptxas relies on it */
-        p[list[k]] = (struct pending){p[list[k]].mask | mask, (uint8_t)scoreboard};
-        if (s->count < LENGTH(s->pending))
-            s->pending[s->count] = &p[list[k]];
-        s->count++;
-    }
+    if (s->count < LENGTH(s->pending))
+        s->pending[s->count] = p;
+    s->count++;
     w->outstanding |= 1u << scoreboard;
 }
 
-static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t count, uint32_t mask)
+static void begin_results(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    for (uint32_t k = 0; k < i->n_results && i->writes < SCOREBOARDS; k++) {
+        struct pending *p = &w->written[i->result[k]];
+        *p = (struct pending){p->mask | mask, i->writes, i->writes};
+        start(w, p, i->writes);
+    }
+}
+
+/* Predicates and uniform registers are read at once: ptxas relies on it. */
+static void begin_sources(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    for (uint32_t k = 0; k < i->n_sources && i->reads < SCOREBOARDS; k++) {
+        struct pending *p = &w->read[i->source[k]];
+        if (i->source[k] >= SCORED_UNIFORM)
+            continue;
+        *p = (struct pending){p->mask | mask, i->reads, i->writes};
+        start(w, p, i->reads);
+        if (i->writes < SCOREBOARDS)
+            start(w, p, i->writes);
+    }
+}
+
+static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t count,
+                       uint32_t mask)
 {
     for (uint32_t k = 0; k < count; k++)
         if (p[list[k]].mask & mask)
@@ -115,9 +127,10 @@ static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t c
 /* Without the wait it would be a fault. */
 static void note_need(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    if (w->block->needed && (is_pending(w->written, i->source, i->n_sources, mask) ||
-                             is_pending(w->written, i->result, i->n_results, mask) ||
-                             is_pending(w->read, i->result, i->n_results, mask)))
+    if (w->block->needed &&
+        (is_pending(w->written, i->source, i->n_sources, mask) ||
+         is_pending(w->written, i->result, i->n_results, mask) ||
+         (i->writes >= SCOREBOARDS && is_pending(w->read, i->result, i->n_results, mask))))
         w->block->needed[i - w->block->program->code] = 1;
 }
 
@@ -135,9 +148,10 @@ void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask
         check(w, w->written, i->source, i->n_sources, mask, "is read before it is there");
         check(w, w->written, i->result, i->n_results, mask,
               "is written while an older result is on its way");
-        check(w, w->read, i->result, i->n_results, mask,
-              "is written before an older instruction has read it");
+        if (i->writes >= SCOREBOARDS) /* others queue behind what has yet to read */
+            check(w, w->read, i->result, i->n_results, mask,
+                  "is written before an older instruction has read it");
     }
-    begin(w, w->written, i->result, i->n_results, mask, i->writes);
-    begin(w, w->read, i->source, i->n_sources, mask, i->reads);
+    begin_results(w, i, mask);
+    begin_sources(w, i, mask);
 }

@@ -4,12 +4,14 @@
 #include "masks/load.h"
 #include "runtime/compile/compile.h"
 #include "tests/kernels/covering.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 /* after the standard ones */
 #include <cmocka.h>
 
@@ -64,8 +66,8 @@ static struct mask *load_mask(const struct sass_case *c)
     return covering_mask(&one_layer, c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0], c->n);
 }
 
-struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
-                               struct cache *cache, struct error *e)
+struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
+                                  const char *target, struct cache *cache, struct error *e)
 {
     struct maskc_kernel *k = NULL;
     const struct target *t = target_find(target, e);
@@ -75,7 +77,7 @@ struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
     uint8_t *bytes = NULL;
     uint64_t size = 0;
     if (kernel_compile(&r, &bytes, &size, e) ||
-        kernel_load(bytes, size, c->mask[0], "cuda", &k, e))
+        kernel_load(bytes, size, c->mask[0], device, &k, e))
         k = NULL;
     free(bytes);
     mask_destroy(m);
@@ -90,4 +92,38 @@ struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
     if (!k)
         fail_msg("%s: %s", c->mask[0], e.text);
     return k;
+}
+
+struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
+                               struct cache *cache, struct error *e)
+{
+    return setup_try_on("cuda", c, target, cache, e);
+}
+
+static double larger(double a, double b)
+{
+    return a > b || a != a ? a : b;
+}
+
+double setup_distance(const struct maskc_kernel *machine, const struct maskc_kernel *text,
+                      const struct problem *p, uint64_t *ret_hash, struct error *e)
+{
+    const bool backward = machine->artifact->features.backward;
+    const uint64_t size = problem_elements(p);
+    struct problem_data *a = problem_inputs(p), *b = problem_inputs(p);
+    double distance = INFINITY;
+    if (!kernel_run_problem(machine, p, a, backward, 0, e) &&
+        !kernel_run_problem(text, p, b, backward, 0, e)) {
+        const double *const of_a[] = {a->o, a->d_q, a->d_k, a->d_v}, *const of_b[] = {
+                                                                         b->o, b->d_q, b->d_k,
+                                                                         b->d_v};
+        distance = error_measure(a->lse, b->lse, size / p->head_dim);
+        for (uint32_t k = 0; k < (backward ? 4 : 1); k++)
+            distance = larger(distance, error_measure(of_a[k], of_b[k], size));
+        for (uint32_t k = 0; k < (backward ? 4 : 1) && ret_hash; k++)
+            *ret_hash = XXH3_64bits_withSeed(of_a[k], size * sizeof(double), *ret_hash);
+    }
+    problem_data_destroy(a);
+    problem_data_destroy(b);
+    return distance;
 }

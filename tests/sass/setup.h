@@ -25,3 +25,13 @@ struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
 /* The same; null with *e set where it does not compile or load. */
 struct maskc_kernel *setup_try(const struct sass_case *c, const char *target,
                                struct cache *cache, struct error *e);
+
+/* The case on `device`: "cuda" is the machine code, "emulated" the text that it was made from. Null with *e set. */
+struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
+                                  const char *target, struct cache *cache, struct error *e);
+
+/* Machine code beside the text it was made from, which the emulation runs: sums have the same order but within a product,
+   so that few roundings differ. The largest error_measure of the results; infinite with *e set where one does not
+   run. `ret_hash` (null: none) is of every bit of the machine code's. */
+double setup_distance(const struct maskc_kernel *machine, const struct maskc_kernel *text,
+                      const struct problem *p, uint64_t *ret_hash, struct error *e);

@@ -34,6 +34,13 @@ static struct shadow *shadow_at(const struct warp *w, uint32_t at, uint32_t byte
     return &b->shadow[at / 4];
 }
 
+/* Nothing but the last barrier stands between this access and another warp's. */
+static void need_barrier(const struct warp *w)
+{
+    if (w->block->needed && w->block->epoch)
+        w->block->needed[w->block->opened] = 1;
+}
+
 static void note_read(const struct warp *w, uint32_t at, uint32_t bytes)
 {
     struct shadow *s = shadow_at(w, at, bytes);
@@ -49,6 +56,8 @@ static void note_read(const struct warp *w, uint32_t at, uint32_t bytes)
                 w,
                 "race: shared memory at 0x%x is read, warp %u wrote it since the last barrier",
                 at + 4 * k, s->writer);
+        if (s->epoch + 1 == now && s->writer != w->index)
+            need_barrier(w);
         s->readers = (s->read == now ? s->readers : 0) | 1u << w->index;
         s->read = now;
     }
@@ -72,6 +81,9 @@ static void note_write(const struct warp *w, uint32_t at, uint32_t bytes)
                   "race: shared memory at 0x%x is written, another warp read it since the last "
                   "barrier",
                   at + 4 * k);
+        if ((s->epoch && s->epoch + 1 == now && s->writer != w->index) ||
+            (s->read && s->read + 1 == now && s->readers & ~(1u << w->index)))
+            need_barrier(w);
         s->epoch = now;
         s->writer = (uint8_t)w->index;
     }
