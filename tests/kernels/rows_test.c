@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row kernels (templates/rows): each entry in the emulation against its definition in float64, for
    rows of many lengths, and what NVRTC makes of them without a GPU. `rows_test --list` prints what it
-   finds. */
+   finds; `rows_test --machine TARGET` runs what ptxas made in place of the text (tests/sass). */
 #include "gen/emit/cuda.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
@@ -9,6 +9,10 @@
 #include "templates/abi.h"
 /* after abi.h */
 #include "templates/rows/args.h"
+#include "tests/sass/setup.h"
+/* after setup.h */
+#include "tests/sass/image.h"
+#include "tests/sass/memory.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,6 +70,9 @@ static double read_one(const struct matrix *m, uint64_t k)
     return (double)x;
 }
 
+static const char *machine;          /* the target whose machine code runs; null: the text */
+static struct memory machine_memory; /* its kernels' matrices */
+
 static struct matrix new_matrix(uint64_t count, bool wide, float offset)
 {
     struct matrix m = {memory_new(count, wide ? 4 : 2), memory_new(count, sizeof(double)),
@@ -75,11 +82,13 @@ static struct matrix new_matrix(uint64_t count, bool wide, float offset)
         write_one(&m, k, wide ? x : round_half(x));
         m.value[k] = read_one(&m, k);
     }
+    memory_lend(&machine_memory, m.bytes, count * (wide ? 4 : 2));
     return m;
 }
 
 static void matrix_finish(struct matrix *m)
 {
+    memory_unlend(&machine_memory, m->bytes);
     free(m->bytes);
     free(m->value);
 }
@@ -110,6 +119,7 @@ struct shape {
 struct bench {
     struct shape s;
     struct emulated_text *text;
+    struct image code; /* of the machine */
     struct matrix gain, shift, bias;
 };
 
@@ -119,16 +129,37 @@ static struct source *source_of(const struct shape *s)
     return rows_source(&f);
 }
 
-static void open_bench(struct bench *b, struct shape s)
+static void open_text(struct bench *b, const struct source *source)
 {
     struct error e = {0};
-    struct source *source = source_of(&s);
     struct text flat = {0};
     source_flatten(source, &flat);
-    *b = (struct bench){.s = s, .text = emulated_open(text_get(&flat), "rows", &e)};
+    b->text = emulated_open(text_get(&flat), "rows", &e);
     if (!b->text)
         fail_msg("%s", e.text);
     text_finish(&flat);
+}
+
+static void open_machine(struct bench *b, const struct source *source)
+{
+    struct error e = {0};
+    struct binary made = {0};
+    char why[400];
+    if (nvrtc_compile(source, target_find(machine, &e), &made, &e) < 0)
+        fail_msg("%s", e.text);
+    if (image_load(&b->code, made.image[0].bytes, made.image[0].size, why, sizeof why) < 0)
+        fail_msg("%s", why);
+    binary_finish(&made);
+}
+
+static void open_bench(struct bench *b, struct shape s)
+{
+    struct source *source = source_of(&s);
+    *b = (struct bench){.s = s};
+    if (machine)
+        open_machine(b, source);
+    else
+        open_text(b, source);
     source_destroy(source);
     b->gain = new_matrix(s.hidden, true, 1);
     b->shift = new_matrix(s.hidden, true, 0);
@@ -140,15 +171,51 @@ static void close_bench(struct bench *b)
     matrix_finish(&b->gain);
     matrix_finish(&b->shift);
     matrix_finish(&b->bias);
+    image_finish(&b->code);
     emulated_close(b->text);
 }
 
+enum { BLOCKS = 2 }; /* rows are more than the warps */
+
+static void launch_machine(struct bench *b, const char *entry, const struct rows_args *a)
+{
+    char why[FAULT_TEXT];
+    struct program *p = b->code.entry;
+    while (strcmp(p->entry, entry))
+        p++;
+    program_arguments(p, ROWS_THREADS, BLOCKS, a);
+    for (uint32_t k = 0; k < BLOCKS; k++) {
+        struct block one = {.program = p,
+                            .memory = &machine_memory,
+                            .warps = ROWS_THREADS / 32,
+                            .index = k,
+                            .grid = BLOCKS,
+                            .shared_bytes = p->shared_base + p->shared_static,
+                            .left = 10000000,
+                            .fault = why};
+        if (block_run(&one))
+            fail_msg("%s", why);
+    }
+}
+
+/* Lists of words are on the stack. */
 static void launch(const struct bench *b, const char *entry, const struct rows_args *a)
 {
     struct error e = {0};
-    struct emulated_grid grid = {2, ROWS_THREADS, 0}; /* rows are more than the warps */
-    if (emulated_run(b->text, entry, a, &grid, &e) < 0)
-        fail_msg("%s", e.text);
+    struct emulated_grid grid = {BLOCKS, ROWS_THREADS, 0};
+    const void *const lists[] = {a->number, a->position, a->type, a->offsets};
+    if (!machine) {
+        if (emulated_run(b->text, entry, a, &grid, &e) < 0)
+            fail_msg("%s", e.text);
+        return;
+    }
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        if (lists[k])
+            memory_lend(&machine_memory, lists[k], (a->rows + (k == 3)) * sizeof(uint32_t));
+    launch_machine((struct bench *)(uintptr_t)b, entry, a);
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+        if (lists[k])
+            memory_unlend(&machine_memory, lists[k]);
 }
 
 static const float eps = 1e-5f;
@@ -394,6 +461,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(entries_do_what_they_say),
         cmocka_unit_test(they_stay_within_their_budgets),
     };
+    const struct CMUnitTest run[] = {cmocka_unit_test(entries_do_what_they_say)};
     listing = argc > 1 && !strcmp(argv[1], "--list");
-    return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+    if (argc < 3 || strcmp(argv[1], "--machine"))
+        return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+    const char *missing = setup_missing();
+    if (missing) {
+        print_message("skipped: %s\n", missing);
+        return 77;
+    }
+    machine = argv[2];
+    return cmocka_run_group_tests_name("rows, machine code", run, NULL, NULL);
 }

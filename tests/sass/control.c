@@ -140,7 +140,7 @@ static void branch(struct warp *w, struct path *p, const struct instruction *i, 
 static void jump_to_registers(struct warp *w, struct path *p, const struct instruction *i,
                               uint32_t mask)
 {
-    const lanes at = register_at(w, i->op[0].index, 0);
+    const lanes at = word_of(w, &i->op[0]);
     const bool relative = i->control == CONTROL_INDIRECT;
     const uint32_t base = relative ? i->address + 16 + i->op[1].value : 0;
     p->pc++;

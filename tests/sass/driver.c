@@ -116,27 +116,6 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
 
 /* ---- launches ---- */
 
-static void put(struct program *p, uint32_t at, uint32_t word)
-{
-    memcpy(p->bank[0] + at, &word, sizeof word);
-}
-
-/* Bank 0: the sizes of block and grid, the stack pointer, and the parameters. */
-static void fill_constants(struct program *p, uint32_t threads, uint32_t blocks,
-                           const void *arguments)
-{
-    const bool newest = p->parameters >= 0x380;
-    const uint32_t sizes = newest ? 0x360 : 0;
-    memset(p->bank[0], 0, p->parameters);
-    for (uint32_t k = 0; k < 3; k++) {
-        put(p, sizes + 4 * k, k ? 1 : threads);
-        put(p, sizes + (newest ? 16 : 12) + 4 * k, k ? 1 : blocks);
-    }
-    put(p, 0x28, LOCAL_WORDS * 4);
-    put(p, 0x37c < p->parameters ? 0x37c : 0x28, LOCAL_WORDS * 4);
-    memcpy(p->bank[0] + p->parameters, arguments, p->parameter_bytes);
-}
-
 static void trace_to_file(void *to, uint32_t warp, uint32_t pc)
 {
     const uint32_t word = warp << 24 | pc;
@@ -203,7 +182,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     uint64_t *counts = calloc(p->count, sizeof *counts);
     uint8_t *needed = calloc(p->count, 1);
     int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
-    fill_constants(p, block_x, grid_x, arguments[0]);
+    program_arguments(p, block_x, grid_x, arguments[0]);
     for (uint32_t k = 0; k < grid_x && r == 0; k++)
         r = run_block(p, k, block_x, grid_x, shared, counts, needed) < 0 ? FAULTED : 0;
     report(p, block_x, grid_x, shared, counts, needed);

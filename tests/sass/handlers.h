@@ -17,7 +17,9 @@
     H(lop3)                                                                                    \
     H(shf)                                                                                     \
     H(prmt)                                                                                    \
-    H(imnmx) H(viaddmnmx) H(popc) /* predicate.c */                                            \
+    H(imnmx)                                                                                   \
+    H(viaddmnmx)                                                                               \
+    H(popc) /* predicate.c */                                                                  \
         H(isetp) H(fsetp) H(fset) H(plop3) H(p2r) H(r2p) H(sel) H(sel_wide)                    \
             H(fsel)                                                           /* move.c */     \
         H(nothing) H(mov) H(mov_wide) H(constant) H(special) H(zero) H(first) /* real.c */     \

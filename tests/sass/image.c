@@ -163,3 +163,23 @@ void image_finish(struct image *i)
         program_finish(&i->entry[k]);
     i->entries = 0;
 }
+
+static void put(struct program *p, uint32_t at, uint32_t word)
+{
+    memcpy(p->bank[0] + at, &word, sizeof word);
+}
+
+void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
+                       const void *arguments)
+{
+    const bool newest = p->parameters >= 0x380;
+    const uint32_t sizes = newest ? 0x360 : 0;
+    memset(p->bank[0], 0, p->parameters);
+    for (uint32_t k = 0; k < 3; k++) {
+        put(p, sizes + 4 * k, k ? 1 : threads);
+        put(p, sizes + (newest ? 16 : 12) + 4 * k, k ? 1 : blocks);
+    }
+    put(p, 0x28, LOCAL_WORDS * 4);
+    put(p, 0x37c < p->parameters ? 0x37c : 0x28, LOCAL_WORDS * 4);
+    memcpy(p->bank[0] + p->parameters, arguments, p->parameter_bytes);
+}

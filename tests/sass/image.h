@@ -20,3 +20,8 @@ void image_finish(struct image *i);
 /* nvdisasm's text of a cubin, or null with a line in `why`; free() it. It is kept in $MASKC_SASS_CACHE under the cubin's
    hash, and taken from there: so a test can change it. */
 char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t room);
+
+/* Fills constant bank 0: the sizes of block and grid, the stack pointer, and the parameters, as many bytes as the entry
+   takes. */
+void program_arguments(struct program *p, uint32_t threads, uint32_t blocks,
+                       const void *arguments);

@@ -17,6 +17,27 @@ void *memory_allocate(struct memory *m, uint64_t bytes)
     return a.bytes;
 }
 
+void memory_lend(struct memory *m, const void *bytes, uint64_t size)
+{
+    if (m->count == MAX_ALLOCATIONS)
+        abort();
+    struct allocation a = {
+        .bytes = (uint8_t *)(uintptr_t)bytes, .size = size, .written = malloc(size ? size : 1)};
+    memset(a.written, 1, size);
+    m->allocation[m->count++] = a;
+}
+
+void memory_unlend(struct memory *m, const void *bytes)
+{
+    for (uint32_t k = 0; k < m->count; k++) {
+        if (m->allocation[k].bytes != bytes)
+            continue;
+        free(m->allocation[k].written);
+        m->allocation[k] = m->allocation[--m->count];
+        return;
+    }
+}
+
 bool memory_free(struct memory *m, void *p)
 {
     for (uint32_t k = 0; k < m->count; k++) {

@@ -20,6 +20,9 @@ struct memory {
 
 /* Aligned to 256 bytes; null when there are too many. */
 void *memory_allocate(struct memory *m, uint64_t bytes);
+/* Host memory, all of it written, that kernels may use until memory_unlend. */
+void memory_lend(struct memory *m, const void *bytes, uint64_t size);
+void memory_unlend(struct memory *m, const void *bytes);
 /* False: no such allocation. */
 bool memory_free(struct memory *m, void *p);
 /* The allocation that [address, address + bytes) lies in, or null. */

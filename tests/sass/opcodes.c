@@ -119,6 +119,7 @@ static const struct opcode opcodes[] = {
     {"BREAK", run_barrier_leave, 0, "[RELIABLE]", {0}, 1},
     {"BSYNC", run_nothing, CONTROL_SYNC, "[RELIABLE] [RECONVERGENT]", {0}, 1},
     {"BRA", run_nothing, CONTROL_BRANCH, "DIV CONV [U]", {0}, 1},
+    {"BRXU", run_nothing, CONTROL_INDIRECT, "", {0}, 1},
     {"BRX", run_nothing, CONTROL_INDIRECT, "", {0}, 1},
     {"CALL.REL", run_nothing, CONTROL_BRANCH, "[NOINC]", {0}, 1},
     {"RET.REL", run_nothing, CONTROL_RETURN, "[NODEC]", {2}, 1},

@@ -39,7 +39,7 @@ static bool find_nvdisasm(void)
     return true;
 }
 
-const char *setup_machine(char **argv, const char *folder, const char *target)
+const char *setup_missing(void)
 {
     static char missing[600];
     struct error e = {0};
@@ -51,9 +51,15 @@ const char *setup_machine(char **argv, const char *folder, const char *target)
         return "no nvdisasm: pip install nvidia-cuda-nvdisasm";
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
         return "this CPU has no AVX2";
+    return NULL;
+}
+
+const char *setup_machine(char **argv, const char *folder, const char *target)
+{
+    const char *missing = setup_missing();
     setup_target(target);
-    if (getenv("MASKC_TEST_MACHINE"))
-        return NULL;
+    if (missing || getenv("MASKC_TEST_MACHINE"))
+        return missing;
     setenv("MASKC_TEST_MACHINE", "1", 1);
     setenv("LD_LIBRARY_PATH", folder, 1);
     execv("/proc/self/exe", argv);

@@ -9,6 +9,9 @@
    is so. Null where NVRTC and nvdisasm are there, else what is missing. */
 const char *setup_machine(char **argv, const char *folder, const char *target);
 
+/* The same without a driver: null, or what is missing. */
+const char *setup_missing(void);
+
 /* The GPU that kernels are for: "sm_90a" is 90. */
 void setup_target(const char *target);
 
