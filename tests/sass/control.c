@@ -47,6 +47,12 @@ void run_barrier_leave(struct warp *w, const struct instruction *i, uint32_t mas
     *b &= ~(lanes_of_mask(meet) & mask);
 }
 
+void run_trap(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    (void)i, (void)mask;
+    fault(w, "the kernel gave up");
+}
+
 /* Of the lanes that path p waits with: those that wait at the same barrier, or BSYNC's mask is complete. */
 static bool release_barrier(struct warp *w, struct path *p)
 {

@@ -17,9 +17,8 @@
     H(lop3)                                                                                    \
     H(shf)                                                                                     \
     H(prmt)                                                                                    \
-    H(imnmx)                                                                                   \
-    H(viaddmnmx)                                                                               \
-    H(popc) /* predicate.c */                                                                  \
+    H(bmsk)                                                                                    \
+    H(imnmx) H(viaddmnmx) H(popc) /* predicate.c */                                            \
         H(isetp) H(fsetp) H(fset) H(plop3) H(p2r) H(r2p) H(sel) H(sel_wide)                    \
             H(fsel)                                                           /* move.c */     \
         H(nothing) H(mov) H(mov_wide) H(constant) H(special) H(zero) H(first) /* real.c */     \
@@ -28,5 +27,5 @@
         H(load) H(store) H(load_local) H(store_local) H(load_shared) H(store_shared)           \
             H(load_matrix) H(copy) H(copy_commit) H(copy_wait) /* collective.c, matrix.c */    \
         H(shuffle) H(vote) H(redux) H(mma_16816) H(mma_1688)   /* control.c */                 \
-        H(barrier_set) H(barrier_leave)
+        H(barrier_set) H(barrier_leave) H(trap)
 HANDLERS(HANDLER)

@@ -76,11 +76,12 @@ static wide_lanes product(const struct warp *w, const struct instruction *i)
 void run_imad_wide(struct warp *w, const struct instruction *i, uint32_t mask)
 {
     const wide_lanes x = product(w, i), sum = x + wide_of(w, source(i, 2));
-    if (has(i, MODIFIER_X))
-        fault(w, "IMAD.WIDE.X is not known");
+    const wide_lanes carry = has(i, MODIFIER_X) ? carry_in(w, source(i, 3)) : (wide_lanes){0};
+    if (i->outputs && has(i, MODIFIER_X))
+        fault(w, "IMAD.WIDE.X with a carry out is not known");
     if (i->outputs)
         put_predicate(w, &i->op[1], mask_of(narrow((wide_lanes)(sum < x) & 1)), mask);
-    put_wide(w, &i->op[0], sum, mask);
+    put_wide(w, &i->op[0], sum + carry, mask);
 }
 
 void run_imad_hi(struct warp *w, const struct instruction *i, uint32_t mask)
@@ -157,6 +158,16 @@ void run_shf(struct warp *w, const struct instruction *i, uint32_t mask)
                          : sign ? (wide_lanes)((signed_wide_lanes)both >> (signed_wide_lanes)s)
                                 : both >> s;
     put_word(w, &i->op[0], narrow(has(i, MODIFIER_HI) ? x >> 32 : x), mask);
+}
+
+/* `width` ones from bit `at` on. */
+void run_bmsk(struct warp *w, const struct instruction *i, uint32_t mask)
+{
+    const lanes at = word_of(w, source(i, 0)), width = word_of(w, source(i, 1));
+    lanes x;
+    FOR_LANES x[l] =
+        at[l] > 31 ? 0 : (width[l] > 31 ? UINT32_MAX : (1u << width[l]) - 1) << at[l];
+    put_word(w, &i->op[0], x, mask);
 }
 
 /* Bytes of a and b by the selector's digits; 8 in a digit: the byte's sign. */

@@ -82,24 +82,26 @@ struct instruction {
 };
 
 /* What an instruction is called after its first dot; .U32 and its kind say how operands are read. */
-#define MODIFIERS(M)                                                                         \
-    M(X)                                                                                     \
-    M(EX)                                                                                    \
-    M(U32)                                                                                   \
-    M(S32)                                                                                   \
-    M(U64)                                                                                   \
-    M(S64)                                                                                   \
-    M(U16)                                                                                   \
-    M(S16)                                                                                   \
-    M(U8)                                                                                    \
-    M(S8)                                                                                    \
-    M(AND)                                                                                   \
-    M(OR)                                                                                    \
-    M(XOR) M(LT) M(LE) M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU)     \
-        M(WIDE) M(HI) M(L) M(R) M(W) M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(F32) M(F16) M(BF16)  \
-            M(TF32) M(BF) M(TRUNC) M(BFLY) M(IDX) M(UP) M(DOWN) M(ANY) M(ALL) M(MT88) M(M88) \
-                M(DIV) M(CONV) M(COLLECTIVE) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(ZFILL)    \
-                    M(LUT) M(MOV) M(NAN)
+#define MODIFIERS(M)                                                                           \
+    M(X)                                                                                       \
+    M(EX)                                                                                      \
+    M(U32)                                                                                     \
+    M(S32)                                                                                     \
+    M(U64)                                                                                     \
+    M(S64)                                                                                     \
+    M(U16)                                                                                     \
+    M(S16)                                                                                     \
+    M(U8)                                                                                      \
+    M(S8)                                                                                      \
+    M(AND)                                                                                     \
+    M(OR)                                                                                      \
+    M(XOR)                                                                                     \
+    M(LT)                                                                                      \
+    M(LE) M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU) M(WIDE) M(HI) M(L) \
+        M(R) M(W) M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(F32) M(F16) M(BF16) M(TF32) M(BF)         \
+            M(TRUNC) M(BFLY) M(IDX) M(UP) M(DOWN) M(ANY) M(ALL) M(MT88) M(M88) M(DIV) M(CONV)  \
+                M(COLLECTIVE) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(ZFILL) M(LUT) M(MOV)       \
+                    M(NAN)
 enum modifier {
 #define M(name) MODIFIER_##name,
     MODIFIERS(M)

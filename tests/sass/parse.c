@@ -141,10 +141,10 @@ static bool read_special(const char **at, struct operand *o)
     static const struct {
         const char *name;
         enum special what;
-    } table[] = {{"SRZ", SPECIAL_ZERO},         {"SR_TID.X", SPECIAL_THREAD},
-                 {"SR_CTAID.X", SPECIAL_BLOCK}, {"SR_LANEID", SPECIAL_LANE},
-                 {"SR_CgaCtaId", SPECIAL_ZERO}, {"SR_TID.Y", SPECIAL_ZERO},
-                 {"SR_CTAID.Y", SPECIAL_ZERO}};
+    } table[] = {{"SRZ", SPECIAL_ZERO},          {"SR_TID.X", SPECIAL_THREAD},
+                 {"SR_CTAID.X", SPECIAL_BLOCK},  {"SR_LANEID", SPECIAL_LANE},
+                 {"SR_CgaCtaId", SPECIAL_ZERO},  {"SR_TID.Y", SPECIAL_ZERO},
+                 {"SR_LMEMHIOFF", SPECIAL_ZERO}, {"SR_CTAID.Y", SPECIAL_ZERO}};
     o->kind = OPERAND_SPECIAL;
     for (size_t k = 0; k < sizeof table / sizeof *table; k++)
         if (skip_text(at, table[k].name)) {
