@@ -5,6 +5,7 @@
 #include "tests/sass/machine.h"
 
 #define HANDLER(name) run_instruction run_##name;
+/* clang-format off */
 #define HANDLERS(H)                                                                            \
     /* integer.c */                                                                            \
     H(iadd3)                                                                                   \
@@ -28,4 +29,5 @@
             H(load_matrix) H(copy) H(copy_commit) H(copy_wait) /* collective.c, matrix.c */    \
         H(shuffle) H(vote) H(redux) H(mma_16816) H(mma_1688)   /* control.c */                 \
         H(barrier_set) H(barrier_leave) H(trap)
+/* clang-format on */
 HANDLERS(HANDLER)

@@ -67,21 +67,23 @@ struct instruction {
     struct operand guard; /* @P0; of kind NONE without one */
     struct operand op[MAX_OPERANDS];
     uint8_t operands;
-    uint8_t outputs;    /* predicates that follow operand 0 */
-    uint64_t modifiers; /* a bit each of enum modifier, after the opcode's name */
-    uint8_t control;    /* enum control_kind; 0: goes on to the next */
-    uint8_t bytes;      /* of an access to memory: 1, 2, 4, 8, 16 */
-    uint8_t words[4];   /* registers that operands 0 to 3 are */
-    bool stores;        /* operand 0 is no result */
-    uint32_t address;   /* in the function */
-    uint8_t stall, writes, reads,
-        waits; /* the control code: cycles, scoreboards set (7: none), waited for */
+    uint8_t outputs;       /* predicates that follow operand 0 */
+    uint64_t modifiers;    /* a bit each of enum modifier, after the opcode's name */
+    uint8_t control;       /* enum control_kind; 0: goes on to the next */
+    uint8_t bytes;         /* of an access to memory: 1, 2, 4, 8, 16 */
+    uint8_t words[4];      /* registers that operands 0 to 3 are */
+    bool stores;           /* operand 0 is no result */
+    uint32_t address;      /* in the function */
+    uint8_t stall;         /* of the control code: cycles */
+    uint8_t writes, reads; /* scoreboards that it sets (7: none) */
+    uint8_t waits;         /* those that it waits for, a bit each */
     uint8_t n_results, n_sources;
     uint16_t result[MAX_SCORED], source[MAX_SCORED]; /* registers, as scoreboards count them */
     const char *text;                                /* as disassembled */
 };
 
 /* What an instruction is called after its first dot; .U32 and its kind say how operands are read. */
+/* clang-format off */
 #define MODIFIERS(M)                                                                           \
     M(X)                                                                                       \
     M(EX)                                                                                      \
@@ -102,6 +104,7 @@ struct instruction {
             M(TRUNC) M(BFLY) M(IDX) M(UP) M(DOWN) M(ANY) M(ALL) M(MT88) M(M88) M(DIV) M(CONV)  \
                 M(COLLECTIVE) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(ZFILL) M(LUT) M(MOV)       \
                     M(NAN)
+/* clang-format on */
 enum modifier {
 #define M(name) MODIFIER_##name,
     MODIFIERS(M)

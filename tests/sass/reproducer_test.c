@@ -13,7 +13,7 @@
 /* after the standard ones */
 #include <cmocka.h>
 
-enum { REPRODUCER_ABI = 4 };
+static const int reproducer_abi = 4;
 
 static const struct sass_case window = {
     {"window(100)"}, 1100, {.dtype = ABI_BF16, .head_dim = 32}};
@@ -80,7 +80,7 @@ static void test_ptxas(void **state)
 {
     const char *ptxas = find_ptxas();
     (void)state;
-    if (!ptxas || ABI_VERSION != REPRODUCER_ABI) {
+    if (!ptxas || (int)ABI_VERSION != reproducer_abi) {
         print_message("skipped: %s\n", ptxas ? "the reproducer is of another ABI" : "no ptxas");
         skip();
     }
