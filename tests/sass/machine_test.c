@@ -220,10 +220,10 @@ static void test_values(void **state)
 static void test_paths_meet(void **state)
 {
     static const struct text t = {
-        {"S2R R6, SR_LANEID", "ISETP.GE.AND P0, PT, R6, 0x10, PT", "BSSY B0, `(.L_x_1)",
-         "@P0 BRA `(.L_x_0)", "MOV R1, 0x5", ".L_x_0:", "BSYNC B0",
-         ".L_x_1:", "SHFL.IDX PT, R1, R1, RZ, 0x1f", "IMAD.WIDE.U32 R2, R6, 0x4, c[0x0][0x160]",
-         "STG.E [R2.64], R1", "EXIT"}};
+        .line = {"S2R R6, SR_LANEID", "ISETP.GE.AND P0, PT, R6, 0x10, PT", "BSSY B0, `(.L_x_1)",
+                 "@P0 BRA `(.L_x_0)", "MOV R1, 0x5", ".L_x_0:", "BSYNC B0",
+                 ".L_x_1:", "SHFL.IDX PT, R1, R1, RZ, 0x1f",
+                 "IMAD.WIDE.U32 R2, R6, 0x4, c[0x0][0x160]", "STG.E [R2.64], R1", "EXIT"}};
     struct run r;
     (void)state;
     run(&t, 1, &r);

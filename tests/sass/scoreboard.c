@@ -115,6 +115,14 @@ static void begin_sources(struct warp *w, const struct instruction *i, uint32_t 
     }
 }
 
+/* Its result comes behind those of older instructions of its kind: a load may have no scoreboard of its own where a later
+   one's is waited for. */
+static bool queues(const struct instruction *i)
+{
+    return i->writes < SCOREBOARDS || i->run == run_load || i->run == run_load_shared ||
+           i->run == run_load_matrix || i->run == run_load_local || i->run == run_shuffle;
+}
+
 static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t count,
                        uint32_t mask)
 {
@@ -127,11 +135,10 @@ static bool is_pending(const struct pending *p, const uint16_t *list, uint32_t c
 /* Without the wait it would be a fault. */
 static void note_need(struct warp *w, const struct instruction *i, uint32_t mask)
 {
-    const bool queues = i->writes < SCOREBOARDS;
     if (w->block->needed &&
         (is_pending(w->written, i->source, i->n_sources, mask) ||
-         (!queues && (is_pending(w->written, i->result, i->n_results, mask) ||
-                      is_pending(w->read, i->result, i->n_results, mask)))))
+         (!queues(i) && (is_pending(w->written, i->result, i->n_results, mask) ||
+                         is_pending(w->read, i->result, i->n_results, mask)))))
         w->block->needed[i - w->block->program->code] = 1;
 }
 
@@ -147,7 +154,7 @@ void scoreboard_issue(struct warp *w, const struct instruction *i, uint32_t mask
         return;
     if (w->outstanding) {
         check(w, w->written, i->source, i->n_sources, mask, "is read before it is there");
-        if (i->writes >= SCOREBOARDS) { /* others queue behind older ones */
+        if (!queues(i)) {
             check(w, w->written, i->result, i->n_results, mask,
                   "is written while an older result is on its way");
             check(w, w->read, i->result, i->n_results, mask,
