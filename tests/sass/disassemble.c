@@ -33,7 +33,7 @@ static bool write_file(const char *path, const uint8_t *bytes, uint64_t size)
 static char *run_nvdisasm(const char *cubin, const char *to)
 {
     const char *program = getenv("NVDISASM");
-    char command[1024];
+    char command[2400];
     snprintf(command, sizeof command, "'%s' -c -hex '%s' > '%s.part' 2>&1 && mv '%s.part' '%s'",
              program ? program : "nvdisasm", cubin, to, to, to);
     return system(command) ? NULL : read_file(to);

@@ -14,6 +14,7 @@ typedef int64_t signed_wide_lanes __attribute__((vector_size(256)));
 union each {
     lanes all;
     uint32_t lane[32];
+    float real[32];
 };
 
 #define ALL_LANES 0xffffffffu

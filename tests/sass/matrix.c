@@ -43,8 +43,7 @@ static void read_sums(const struct warp *w, const struct operand *o, struct prod
 {
     for (uint32_t k = 0; k < 4; k++) {
         const union each x = {register_at(w, o->index, k)};
-        const float *c = (const float *)&x.all;
-        FOR_LANES p->c[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2] = c[l];
+        FOR_LANES p->c[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2] = x.real[l];
     }
 }
 
@@ -52,8 +51,7 @@ static void put_sums(struct warp *w, const struct operand *o, const struct produ
 {
     for (uint32_t k = 0; k < 4; k++) {
         union each x;
-        float *c = (float *)&x.all;
-        FOR_LANES c[l] = p->c[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2];
+        FOR_LANES x.real[l] = p->c[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2];
         put_register(w, o->index + k, x.all, ALL_LANES);
     }
 }

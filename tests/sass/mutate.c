@@ -123,7 +123,7 @@ static char *turn_guard(const char *text, const struct line *l)
 static char *next_register(const char *text, const struct line *l, uint32_t which)
 {
     const char *at[MAX_REGISTERS];
-    char *end, number[8];
+    char *end, number[32];
     const uint32_t count = registers(l, at);
     const char *one = at[which % count];
     const unsigned long value = strtoul(one, &end, 10);

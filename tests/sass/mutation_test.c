@@ -90,7 +90,7 @@ static int judge_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, s
     struct maskc_kernel *k = setup_try(&c, "sm_80", cache, &e);
     if (!texts[number][m])
         texts[number][m] = setup_try_on("emulated", &c, "sm_80", cache, &e);
-    snprintf(what, room, "%s", k && texts[number][m] ? "" : e.text);
+    snprintf(what, room, "%.300s", k && texts[number][m] ? "" : e.text);
     if (what[0])
         return -1;
     struct problem p = fixture_problem(k);
@@ -100,7 +100,7 @@ static int judge_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, s
     kernel_unload(k);
     if (distance <= most_distance(c.features.dtype))
         return 0;
-    snprintf(what, room, "%s: off by %g from its text %s", c.mask[0], distance, e.text);
+    snprintf(what, room, "%s: off by %g from its text %.300s", c.mask[0], distance, e.text);
     return -1;
 }
 

@@ -44,7 +44,7 @@ const char *setup_missing(void)
     static char missing[600];
     struct error e = {0};
     if (!nvrtc_version(&e)[0]) {
-        snprintf(missing, sizeof missing, "%s", e.text);
+        snprintf(missing, sizeof missing, "%.500s", e.text);
         return missing;
     }
     if (!find_nvdisasm())
