@@ -34,8 +34,8 @@ uint32_t stream_soft_bytes(const struct target *t, const struct features *f)
     return rows_bytes(f, 2 * target_strip_rows(t, f) + groups * 2 * COLUMNS);
 }
 
-/* Chips where dropout, a soft mask, or both take more registers than the blocks below would leave: the most
-   that fit, 0 for any number. */
+/* Chips where a kernel, or one with dropout, a soft mask, or both, takes more registers than the blocks below would leave:
+   the most that fit, 0 for any number. */
 static const struct few {
     const char *target;
     uint32_t steps;
@@ -44,8 +44,10 @@ static const struct few {
     struct stream_blocks most;
 } few[] = {
     {"sm_80", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
+    {"sm_100a", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
+    {"sm_120", 4, ABI_SOFTMAX, false, false, {.query = 2}},
     {"sm_120", 4, ABI_SOFTMAX, true, false, {.soft = 2}},
     {"sm_120", 4, ABI_SPARSEGEN, true, false, {.query = 2, .soft = 2}},
 };
@@ -65,6 +67,7 @@ static void cap_all(struct stream_blocks *b, const struct target *t, const struc
             continue;
         cap(&b->forward, w->most.forward);
         cap(&b->query, w->most.query);
+        cap(&b->key, w->most.key);
         cap(&b->soft, w->most.soft);
     }
 }

@@ -24,6 +24,8 @@ __attribute__((constructor)) static void read_capability(void)
     (device && fake_driver.second ? fake_driver.second : fake_driver.capability)
 enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/fake_cuda.h"
+/* after it */
+#include "tests/fake_cuda_models.h"
 
 /* Every call counts, and may be the one that fails. */
 static int count_call(const char *name)
@@ -146,25 +148,3 @@ FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
     memcpy(to, (const void *)(size_t)from, bytes);
     return 0;
 }
-
-/* ---- what the attention kernels' device never asks for; a driver has them all ---- */
-
-#define UNUSED(name)                                       \
-    __attribute__((visibility("default"))) int name(void); \
-    int name(void)                                         \
-    {                                                      \
-        return NOT_FOUND;                                  \
-    }
-
-UNUSED(cuMemcpyHtoDAsync_v2)
-UNUSED(cuMemcpyDtoHAsync_v2)
-UNUSED(cuMemsetD8Async)
-UNUSED(cuStreamCreate)
-UNUSED(cuStreamDestroy_v2)
-UNUSED(cuStreamSynchronize)
-UNUSED(cuStreamBeginCapture_v2)
-UNUSED(cuStreamEndCapture)
-UNUSED(cuGraphInstantiateWithFlags)
-UNUSED(cuGraphLaunch)
-UNUSED(cuGraphExecDestroy)
-UNUSED(cuGraphDestroy)

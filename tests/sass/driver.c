@@ -2,13 +2,12 @@
 /* A libcuda.so.1 that runs a kernel's machine code on this CPU, so that whatever launches on the device "cuda"
    (maskc verify, the tests) is judged by what ptxas made. A fault of the machine is the launch's error.
 
-   Environment: NVDISASM, where it is; MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
+   Environment: NVDISASM, where it is; MASKC_SASS_CACHE, a folder for its texts (default /tmp); MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
    warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often
    each instruction was issued; MASKC_SASS_LIMIT, instructions of a block until it counts as hanging; MASKC_SASS_TRACE, a file for what block 0 of the launch issued, u32 words of
    warp << 24 | instruction. */
 #include "tests/sass/image.h"
 #include "tests/sass/memory.h"
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,7 +27,6 @@ static struct {
     char fault[FAULT_TEXT];
     struct cu_function function[MODULES * IMAGE_ENTRIES];
     uint32_t functions;
-    uint32_t launches;
 } gpu;
 
 static int number(const char *name, int otherwise)
@@ -48,6 +46,8 @@ static int processors(void)
 #define FAKE_ERROR_TEXT(result) ((result) == FAULTED ? gpu.fault : "not there")
 #define FAKE_ERROR_NAME(result) ((result) == FAULTED ? "SASS_FAULT" : "CUDA_ERROR_OTHER")
 #include "tests/fake_cuda.h"
+/* after it */
+#include "tests/fake_cuda_models.h"
 
 static int count_call(const char *name)
 {
@@ -57,14 +57,17 @@ static int count_call(const char *name)
 
 /* ---- modules ---- */
 
-/* The file's bytes in place of the image, or the image; *ret_owned is to be freed. */
+/* The file's bytes in place of the image, or the image; *ret_owned is to be freed. A file that is named must be there: the
+   image would pass for it. */
 static const uint8_t *replaced(const void *image, uint8_t **ret_owned)
 {
     const char *path = getenv("MASKC_SASS_REPLACE");
     FILE *f = path ? fopen(path, "rb") : NULL;
     *ret_owned = NULL;
-    if (!f)
+    if (!path)
         return image;
+    if (!f)
+        abort();
     fseek(f, 0, SEEK_END);
     const long size = ftell(f);
     rewind(f);
@@ -251,25 +254,3 @@ FAKE(cuGetExportTable, const void **table, const void *id)
     *table = NULL;
     return NOT_FOUND;
 }
-
-/* ---- what only models ask for; a driver has them all ---- */
-
-#define UNUSED(name)                                       \
-    __attribute__((visibility("default"))) int name(void); \
-    int name(void)                                         \
-    {                                                      \
-        return NOT_FOUND;                                  \
-    }
-
-UNUSED(cuMemcpyHtoDAsync_v2)
-UNUSED(cuMemcpyDtoHAsync_v2)
-UNUSED(cuMemsetD8Async)
-UNUSED(cuStreamCreate)
-UNUSED(cuStreamDestroy_v2)
-UNUSED(cuStreamSynchronize)
-UNUSED(cuStreamBeginCapture_v2)
-UNUSED(cuStreamEndCapture)
-UNUSED(cuGraphInstantiateWithFlags)
-UNUSED(cuGraphLaunch)
-UNUSED(cuGraphExecDestroy)
-UNUSED(cuGraphDestroy)

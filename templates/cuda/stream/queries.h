@@ -116,6 +116,18 @@ DEVICE void store_state(const struct backward *b, struct query_rows *r)
     }
 }
 
+/* S and dP: one after the other takes fewer registers, but not beside a soft mask and large heads. */
+DEVICE void query_scores(const struct backward *b, struct scores s[2], u32 live)
+{
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    if (SOFT || STEPS > 6) {
+        backward_scores(b, s, 1, live);
+        return;
+    }
+    scores_of_shared(&s[0], b->rows + at, 0, stream_operand(&b->stream, 0), live);
+    scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
+}
+
 /* A group, of which `live` slots are seen: with slopes from a state that is right but for `rest`, and the sums
    that rest is taken from; or a walk for each. */
 DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 walk, u32 live,
@@ -123,9 +135,7 @@ DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 walk, 
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     struct scores s[2]; /* weights and dP */
-    const u32 at = THREAD / 32 * 16 * PITCH;
-    scores_of_shared(&s[0], b->rows + at, 0, columns, live); /* one by one: fewer registers */
-    scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
+    query_scores(b, s, live);
     dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
     query_entries(b, r, seen, s);
     if (ONE_WALK)

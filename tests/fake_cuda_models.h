@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only models ask of a driver, for a libcuda.so.1 that runs none: a driver has them all. After fake_cuda.h. */
+#pragma once
+
+#define UNUSED(name)                                       \
+    __attribute__((visibility("default"))) int name(void); \
+    int name(void)                                         \
+    {                                                      \
+        return NOT_FOUND;                                  \
+    }
+
+UNUSED(cuMemcpyHtoDAsync_v2)
+UNUSED(cuMemcpyDtoHAsync_v2)
+UNUSED(cuMemsetD8Async)
+UNUSED(cuStreamCreate)
+UNUSED(cuStreamDestroy_v2)
+UNUSED(cuStreamSynchronize)
+UNUSED(cuStreamBeginCapture_v2)
+UNUSED(cuStreamEndCapture)
+UNUSED(cuGraphInstantiateWithFlags)
+UNUSED(cuGraphLaunch)
+UNUSED(cuGraphExecDestroy)
+UNUSED(cuGraphDestroy)
