@@ -48,6 +48,9 @@ static const struct few {
     {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},
     {"sm_120", 4, ABI_SOFTMAX, false, false, {.query = 2}},
+    {"sm_100a", 3, ABI_SPARSEGEN, false, true, {.soft = 2}},
+    {"sm_100a", 4, ABI_SPARSEGEN, false, true, {.soft = 2}},
+    {"sm_120", 4, ABI_SPARSEGEN, false, true, {.soft = 2}},
     {"sm_120", 4, ABI_SOFTMAX, true, false, {.soft = 2}},
     {"sm_120", 4, ABI_SPARSEGEN, true, false, {.query = 2, .soft = 2}},
 };
@@ -84,7 +87,7 @@ struct stream_blocks stream_blocks(const struct target *t, const struct features
                     : s <= 6 ? 3
                              : 2) /
                    times,
-        .query = (s <= 2 || (s <= 4 && !f->soft) ? 3 : 2) / times,
+        .query = (s <= 2 || s == 4 || (s == 3 && !f->soft) ? 3 : 2) / times,
         .key = (s <= 2 || (s <= 4 && plain) ? 3 : 2) / times,
         .soft = s <= 4 ? 3 : 2,
     };
