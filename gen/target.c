@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows below are all that is known of a target; whoever adds one adds a row. The templates'
-   shape on it (rows of a strip, vector width, threads of a block) stands beside its name, so that
+   shape on it (rows of a row block, vector width, threads of a block) stands beside its name, so that
    planner, emission and compiler cannot disagree. */
 #include "gen/target.h"
 #include <math.h>
@@ -81,10 +81,10 @@ uint32_t target_threads(const struct target *t, const struct features *f)
     return f->tall ? 2 * t->threads : t->threads;
 }
 
-uint32_t target_strip_rows(const struct target *t, const struct features *f)
+uint32_t target_block_rows(const struct target *t, const struct features *f)
 {
     return t->kind == TARGET_CUDA && target_matrix(t, f) ? target_threads(t, f) / 2
-                                                         : t->strip_rows;
+                                                         : t->block_rows;
 }
 
 const char *target_machine(const struct target *t, const struct features *f)
@@ -126,22 +126,22 @@ unknown:
                      text);
 }
 
-static const char *const soft_names[] = {
-    [ABI_SOFT_NONE] = "none",
-    [ABI_SOFT_BIAS] = "bias",
-    [ABI_SOFT_SCALE] = "scale",
+static const char *const bias_names[] = {
+    [ABI_BIAS_NONE] = "none",
+    [ABI_BIAS_ADD] = "bias",
+    [ABI_BIAS_SCALE] = "scale",
 };
 
-const char *soft_name(enum abi_soft soft)
+const char *bias_name(enum abi_bias bias)
 {
-    return soft_names[soft];
+    return bias_names[bias];
 }
 
-int soft_parse(const char *name, enum abi_soft *ret, struct error *e)
+int bias_parse(const char *name, enum abi_bias *ret, struct error *e)
 {
-    for (uint32_t k = 0; k < sizeof soft_names / sizeof *soft_names; k++) {
-        if (!strcmp(soft_names[k], name)) {
-            *ret = (enum abi_soft)k;
+    for (uint32_t k = 0; k < sizeof bias_names / sizeof *bias_names; k++) {
+        if (!strcmp(bias_names[k], name)) {
+            *ret = (enum abi_bias)k;
             return 0;
         }
     }

@@ -16,7 +16,7 @@ struct target {
     const char
         *matrix_machine;   /* ... and where its matrix unit does the work; null: it has none */
     bool dots;             /* CPU: which is bf16 dot products of vectors, not tiles */
-    uint32_t strip_rows;   /* where no matrix unit works: see target_strip_rows() */
+    uint32_t block_rows;   /* where no matrix unit works: see target_block_rows() */
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */
     uint32_t shared_bytes; /* CUDA: shared memory that a block may ask for */
@@ -36,27 +36,28 @@ struct features {
     float lambda; /* sparsegen */
     uint32_t head_dim;
     bool dropout, backward;
-    uint32_t length; /* of the mask; 0: unknown, and no kernel is made for it (gen/short.h) */
-    enum abi_soft soft; /* an array X beside the mask: learnt, not compiled in */
-    /* What a plan for CUDA chooses (plan_build): whether strips leave rows to others and take them up,
-       whether there are rows alone, whether they are cut into parts, and whether strips are of 128 rows and
+    uint32_t
+        length; /* of the mask; 0: unknown, and no kernel is made for it (gen/family/cuda_resident.h) */
+    enum abi_bias bias; /* an array X beside the mask: learnt, not compiled in */
+    /* What a plan for CUDA chooses (plan_build): whether row blocks leave rows to others and take them up,
+       whether there are rows alone, whether they are cut into parts, and whether row blocks are of 128 rows and
        not of 64. */
-    bool shared_rows, lone_rows, cut_rows, tall;
+    bool shared_rows, global_rows, cut_rows, tall;
     /* And for a CPU's matrix unit: groups of gathered columns that a thread keeps, 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };
 
-/* Those that come and go, beside what strips share. */
+/* Those that come and go, beside what row blocks share. */
 enum { GATHERS_KEPT = 4 };
 
 /* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
    on a GPU the half dtypes (tf32 is the f32 kernels' own way to multiply). */
 bool target_matrix(const struct target *t, const struct features *f);
-/* Rows of a strip: a GPU's matrix unit takes 16 for each warp of a block, of which tall strips have
+/* Rows of a row block: a GPU's matrix unit takes 16 for each warp of a block, of which tall row blocks have
    twice as many. */
 uint32_t target_threads(const struct target *t,
                         const struct features *f); /* CUDA: of a block */
-uint32_t target_strip_rows(const struct target *t, const struct features *f);
+uint32_t target_block_rows(const struct target *t, const struct features *f);
 /* The machine that plans assume by default. */
 const char *target_machine(const struct target *t, const struct features *f);
 
@@ -67,5 +68,5 @@ uint32_t dtype_bytes(enum abi_dtype dtype);
 int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e);
 /* "softmax" or "sparsegen=L"; sets transform and lambda. */
 int transform_parse(const char *text, struct features *f, struct error *e);
-const char *soft_name(enum abi_soft soft); /* "none", "bias", "scale" */
-int soft_parse(const char *name, enum abi_soft *ret, struct error *e);
+const char *bias_name(enum abi_bias bias); /* "none", "bias", "scale" */
+int bias_parse(const char *name, enum abi_bias *ret, struct error *e);

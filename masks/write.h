@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A mask as dense bytes in a file: .npy and .safetensors ([n,n], [H,n,n] or [L,H,n,n] booleans;
-   the smallest rank that holds it). The .mask writer is gen/analysis/state.h: it needs analysis. */
+   the smallest rank that holds it). The .mask writer is masks/analysis/state.h: it needs analysis. */
 #pragma once
 #include "masks/mask.h"
 

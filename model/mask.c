@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/mask.h"
-#include "gen/analysis/state.h"
+#include "masks/analysis/state.h"
 #include "masks/base/file.h"
 #include "masks/load.h"
 #include "masks/write.h"

@@ -17,8 +17,8 @@ _Static_assert(sizeof(struct error) == sizeof(struct maskc_error), "texts of equ
 _Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F16 &&
                    (int)ABI_TF32 == (int)MASKC_TF32 &&
                    (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN &&
-                   (int)ABI_SOFT_BIAS == (int)MASKC_SOFT_BIAS &&
-                   (int)ABI_SOFT_SCALE == (int)MASKC_SOFT_SCALE,
+                   (int)ABI_BIAS_ADD == (int)MASKC_SOFT_BIAS &&
+                   (int)ABI_BIAS_SCALE == (int)MASKC_SOFT_SCALE,
                "one number for one feature");
 
 /* The code of a result, and the text where the caller wants it. */
@@ -48,7 +48,7 @@ static int read_features(const struct maskc_options *o, struct features *ret, st
         .head_dim = o->head_dim ? o->head_dim : 64,
         .dropout = o->dropout != 0,
         .backward = !o->forward_only,
-        .soft = (enum abi_soft)o->soft,
+        .bias = (enum abi_bias)o->soft,
     };
     return 0;
 }
@@ -229,7 +229,7 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
         .backward = a->features.backward,
         .target = kernel->target->name,
         .device = kernel->device->name,
-        .soft = (enum maskc_soft)a->features.soft,
+        .soft = (enum maskc_soft)a->features.bias,
     };
 }
 

@@ -54,9 +54,9 @@ char *calibration_identity(int whose)
 
 uint32_t calibration_workers(int gpu)
 {
-    enum { STRIPS = 4 }; /* of a processor at a time */
+    enum { ROW_BLOCKS = 4 }; /* of a processor at a time */
     struct cuda_gpu g;
-    return cuda_describe(gpu, &g, NULL) ? 0 : STRIPS * (uint32_t)g.processors;
+    return cuda_describe(gpu, &g, NULL) ? 0 : ROW_BLOCKS * (uint32_t)g.processors;
 }
 
 char *calibration_path(int whose)

@@ -3,11 +3,11 @@
    side by side; everything else takes milliseconds. */
 #include "runtime/kernel.h"
 #include "gen/emit/cuda.h"
-#include "gen/short.h"
+#include "gen/family/cuda_resident.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
-#include "runtime/crew.h"
+#include "runtime/thread_pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
         return -1;
     struct artifact_plan *a = &p->artifact.plan[p->artifact.n_plans];
     p->plan[p->artifact.n_plans++] = plan;
-    a->strip_rows = plan->strip_rows;
+    a->block_rows = plan->block_rows;
     a->forward = plan->forward;
     a->transposed = plan->transposed;
     snprintf(a->machine, sizeof a->machine, "%s", machine->name);
@@ -140,7 +140,7 @@ static int compile_all(struct pipeline *p, struct error *e)
         p->source[k] = emit_source(r->targets[k], &plan->features);
     }
     interrupts_hold(&c->held);
-    crew_run(r->n_targets, compile_target, c);
+    thread_pool_run(r->n_targets, compile_target, c);
     interrupts_release(&c->held);
     int result = 0;
     for (uint32_t k = 0; k < r->n_targets && result == 0; k++)

@@ -4,7 +4,7 @@
    Changing anything here means a new ABI_VERSION; kernel files of another version are refused.
 
    Words: i is a query, j a key, b a sequence of the batch, h a head, d a position in the head.
-   In the transposed plan the strip's rows are keys and its columns are queries. */
+   In the transposed plan the row block's rows are keys and its columns are queries. */
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
@@ -22,14 +22,14 @@ typedef long long i64;
 /* ---- plan tables (mask content; built by gen/plan, checked bit for bit) ---- */
 
 enum { ABI_TILE_COLS = 32 };  /* keys of a tile: one mask word per row */
-enum { ABI_MAX_STRIP = 128 }; /* rows of the tallest strip */
+enum { ABI_MAX_BLOCK_ROWS = 128 }; /* rows of the tallest row block */
 
-/* A piece visits part of a strip by one lowering. Its `first` and `count` index the table that
+/* A piece visits part of a row block by one lowering. Its `first` and `count` index the table that
    belongs to its kind. */
 enum abi_piece_kind {
     ABI_BLOCKS,   /* ranges: every owned row sees every key of the range; no mask test. CPU: the rows
                      may be a step > 1 apart */
-    ABI_TILES,    /* tiles: STRIP_ROWS x 32 entries, full (pattern 0) or under a pattern */
+    ABI_TILES,    /* tiles: BLOCK_ROWS x 32 entries, full (pattern 0) or under a pattern */
     ABI_DIAGONAL, /* lines: one key per row, along a diagonal (step 1) or down a column (step 0) */
     ABI_ROWS,     /* ranges of the keys of one row; only in items with rows = 1 */
     ABI_COLUMNS,  /* gathers: scattered columns that rows share, brought together */
@@ -37,7 +37,7 @@ enum abi_piece_kind {
     ABI_KINDS
 };
 
-enum { ABI_PARTIAL = 1 << 30 }; /* in `uses`: some item's rows go on in another item */
+enum { ABI_SPLIT = 1 << 30 }; /* in `uses`: some item's rows go on in another item */
 
 struct abi_range {
     u32 begin, end; /* columns begin .. end - 1 */
@@ -46,11 +46,11 @@ struct abi_range {
 struct abi_tile {
     u32 col0;    /* first column, a multiple of 32; the last tile may reach past n: its pattern
                     is then never 0, and those bits are off */
-    u32 pattern; /* 0: full; else 1 + index into patterns: STRIP_ROWS words, bit c = column col0+c */
+    u32 pattern; /* 0: full; else 1 + index into patterns: BLOCK_ROWS words, bit c = column col0+c */
 };
 
 struct abi_line {
-    i32 col0;       /* row r of the strip, row_begin <= r < row_end, sees column col0 + step * r */
+    i32 col0;       /* row r of the row block, row_begin <= r < row_end, sees column col0 + step * r */
     u32 step;       /* 0 or 1 */
     u32 row_begin, row_end;
 };
@@ -67,8 +67,8 @@ struct abi_piece {
                  count of a gather */
 };
 
-/* One strip of rows, or one row alone (the row pass). Rows whose `own` bit is off are left to
-   another item: they are neither visited nor written here. A strip without pieces still writes its
+/* One row block of rows, or one row alone (the row pass). Rows whose `own` bit is off are left to
+   another item: they are neither visited nor written here. A row block without pieces still writes its
    owned rows (0, -inf). No (row, column) is visited by two pieces.
 
    Rows of a residue class may have entries elsewhere too. Then the item is `partial`: it writes no
@@ -76,15 +76,15 @@ struct abi_piece {
    owns the row resumes from there. All partial items of a launch are done before.
 
    A row alone that sees very much may be cut: partial items, each with a part of its columns and a
-   `seat` of its own for what it leaves, and an item without pieces that joins all of its seats in
+   `partial slot` of its own for what it leaves, and an item without pieces that joins all of its partial slots in
    order. */
 struct abi_item {
-    u32 row0, rows, step;        /* row0 + step * r for 0 <= r < rows <= STRIP_ROWS; step >= 1 */
-    u32 partial;                 /* 0 or 1 */
-    u32 own[ABI_MAX_STRIP / 32]; /* bit r % 32 of word r / 32 */
-    u32 resume[ABI_MAX_STRIP / 32]; /* of its own rows those that a partial item began */
-    u32 seat, seats;            /* a part of a row, or what joins them: seats seat .. seat + seats - 1
-                                   of the head, behind its rows' own places; 0 seats: those */
+    u32 row0, rows, step;        /* row0 + step * r for 0 <= r < rows <= BLOCK_ROWS; step >= 1 */
+    u32 split;                   /* 0 or 1 */
+    u32 own[ABI_MAX_BLOCK_ROWS / 32]; /* bit r % 32 of word r / 32 */
+    u32 merge[ABI_MAX_BLOCK_ROWS / 32]; /* of its own rows those that a partial item began */
+    u32 partial_slot, partial_slots;            /* a part of a row, or what joins them: partial slots partial slot .. partial slot + partial slots - 1
+                                   of the head, behind its rows' own places; 0 partial slots: those */
     u32 piece, pieces;          /* pieces[piece .. piece + pieces - 1], in order */
     u32 cols;                   /* sum of the pieces' cols */
     u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
@@ -97,11 +97,11 @@ struct abi_work {
     u32 head, item;
 };
 
-/* All items of one head of a layer, partial ones first, then strips ascending: for kernels and
+/* All items of one head of a layer, partial ones first, then row blocks ascending: for kernels and
    launches that take a head at a time. */
 struct abi_head {
     u32 item, items; /* items[item .. item + items - 1] */
-    u32 partials;    /* of these, the first ones */
+    u32 splits;    /* of these, the first ones */
 };
 
 struct abi_plan {
@@ -114,11 +114,11 @@ struct abi_plan {
     const struct abi_line *lines;
     const struct abi_gather *gathers;
     const u32 *columns;  /* the index lists of the gathers */
-    const u32 *patterns; /* [n_patterns][STRIP_ROWS] */
+    const u32 *patterns; /* [n_patterns][BLOCK_ROWS] */
     u32 works;
-    u32 late;     /* CUDA: of the works the last ones, whose items resume: a phase of their own */
+    u32 merge;    /* CUDA: of the works the last ones, whose items resume: a phase of their own */
     u32 max_cols; /* largest item.cols */
-    u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_PARTIAL */
+    u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_SPLIT */
     u32 n;        /* length of the mask */
 };
 
@@ -142,30 +142,30 @@ struct abi_args {
     u32 batch, heads;
     u32 n;                        /* rows of the padded layout; packed: longest sequence; <= plan n */
     u32 first_batch, slice_batch; /* this launch works on sequences first .. first + slice - 1 */
-    u32 late;                     /* CUDA: this phase is for the late works */
+    u32 merge;                    /* CUDA: this phase is for the late works */
     float scale;                  /* never 0 here */
     float lambda;                 /* of sparsegen-lin, < 1 */
     u32 keep_below;    /* dropout: dropped iff the 16-bit draw < this (round(65536 p)); 0: none */
     float keep_scale;  /* 65536 / (65536 - keep_below) */
     u64 seed;
     struct abi_plan forward, transposed;
-    /* Kernels with a soft mask, n being the mask's (forward.n): X[h][i][j] at (h * n + i) * n + j. The
-       backward pass writes its gradient, summed over the batch, into d_soft alike, and the sums of that
+    /* Kernels with a bias, n being the mask's (forward.n): X[h][i][j] at (h * n + i) * n + j. The
+       backward pass writes its gradient, summed over the batch, into d_bias alike, and the sums of that
        along diagonals into d_diagonal, [heads][2 n - 1], offset j - i = o at o + n - 1; either may
        be null. */
-    const float *soft;
-    float *d_soft, *d_diagonal;
-    float *soft_part; /* CPU: [forward.works][n + ABI_TILE_COLS], what each item adds to d_diagonal.
-                         CUDA: [soft_chunks][heads][n][n], dX of each chunk of the batch (of one chunk
-                         maybe d_soft itself) */
-    u32 soft_chunks;  /* CUDA: 1 .. batch, the same for every launch of this size; 0: no dX asked for */
-    float *state; /* [batch][heads][state_rows]: per query, sum over keys of P dP (softmax) or its
+    const float *bias;
+    float *d_bias, *d_diagonal;
+    float *bias_part; /* CPU: [forward.works][n + ABI_TILE_COLS], what each item adds to d_diagonal.
+                         CUDA: [bias_chunks][heads][n][n], dX of each chunk of the batch (of one chunk
+                         maybe d_bias itself) */
+    u32 bias_chunks;  /* CUDA: 1 .. batch, the same for every launch of this size; 0: no dX asked for */
+    float *delta; /* [batch][heads][delta_rows]: per query, sum over keys of P dP (softmax) or its
                      mean over the support (sparsegen); written by dq, read by dkv */
-    u64 state_rows;
+    u64 delta_rows;
     u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. At partial_at
-                     of each, where the plan has partial items: what they leave of state_rows rows
-                     and of `seats` seats */
-    u64 pack_stride, partial_at, seats;
+                     of each, where the plan has partial items: what they leave of delta_rows rows
+                     and of `partial slots` partial slots */
+    u64 pack_stride, partial_at, partial_slots;
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
 };
@@ -179,24 +179,24 @@ struct abi_args {
             ABI_OVER_FORWARD / _TRANSPOSED: work * slice_batch + (b - first_batch).
             ABI_OVER_WORK: work of the forward plan; the entry itself takes the slice's sequences,
             in order, as what sums over the batch must.
-            ABI_OVER_SOFT: parts of dX, as the entry divides it: at most soft_chunks of them for every
+            ABI_OVER_BIAS: parts of dX, as the entry divides it: at most bias_chunks of them for every
             32 x 32 entries of a head. CUDA alone.
    CUDA, where a plan has late works: the first two go over the others. Those have phases of their
-   own, with the same entry: ABI_OVER_FORWARD_LATE, _TRANSPOSED_LATE, and args.late is 1. */
+   own, with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_LATE, and args.merge is 1. */
 enum abi_over {
     ABI_OVER_HEADS,
     ABI_OVER_FORWARD,
     ABI_OVER_TRANSPOSED,
     ABI_OVER_WORK,
-    ABI_OVER_FORWARD_LATE,
-    ABI_OVER_TRANSPOSED_LATE,
-    ABI_OVER_SOFT,
+    ABI_OVER_FORWARD_MERGE,
+    ABI_OVER_TRANSPOSED_MERGE,
+    ABI_OVER_BIAS,
     ABI_OVERS
 };
 
 /* ABI_TF32: f32 in memory; a GPU's products of tiles round their operands to 11 bits. */
 enum abi_dtype { ABI_F32, ABI_BF16, ABI_F16, ABI_TF32 };
 enum abi_transform { ABI_SOFTMAX, ABI_SPARSEGEN };
-enum abi_soft { ABI_SOFT_NONE, ABI_SOFT_BIAS, ABI_SOFT_SCALE }; /* scores + X; probabilities * X */
+enum abi_bias { ABI_BIAS_NONE, ABI_BIAS_ADD, ABI_BIAS_SCALE }; /* scores + X; probabilities * X */
 
 #endif

@@ -18,17 +18,17 @@ HEAD_DIMS = (16, 32, 40, 72, 80, 96, 128, 200, 256)
 
 
 # Whole variants of the kernels: mask, n, dtype, head dimension, options, and what the plan for sm_90a then holds.
-TALL, CUT, RESUMED = ({"STRIP_ROWS": 128}, {"CUT_ROWS": 1}, {"SHARED_ROWS": 1})
+TALL, CUT, RESUMED = ({"BLOCK_ROWS": 128}, {"CUT_ROWS": 1}, {"SHARED_ROWS": 1})
 DROPOUT, SPARSEGEN = ("--dropout",), ("--transform", "sparsegen=-4")
 ROW_PASS = "rows(5,2047)|columns(7)|diagonal(0)"
 VARIANTS = (
     ("dense", 1000, "bf16", 128, (), TALL),
     ("causal", 1000, "bf16", 128, (), TALL),
     ("window(128)", 1000, "bf16", 128, (), TALL),
-    ("longformer", 1000, "bf16", 128, (), {"STRIP_ROWS": 64}),
+    ("longformer", 1000, "bf16", 128, (), {"BLOCK_ROWS": 64}),
     ("dense", 1000, "bf16", 256, (), TALL),
     ("causal", 1000, "bf16", 256, (), TALL),
-    ("longformer", 1000, "bf16", 256, (), {"STRIP_ROWS": 64}),
+    ("longformer", 1000, "bf16", 256, (), {"BLOCK_ROWS": 64}),
     ("strided(45)", 2048, "bf16", 64, (), RESUMED),
     (ROW_PASS, 2048, "bf16", 64, (), CUT),
     ("star", 512, "bf16", 64, DROPOUT, {"DROPOUT": 1}),
@@ -37,8 +37,8 @@ VARIANTS = (
     ("longformer", 512, "f32", 64, SPARSEGEN, {"TRANSFORM": "ABI_SPARSEGEN"}),
     ("longformer", 512, "tf32", 64, SPARSEGEN, {"TRANSFORM": "ABI_SPARSEGEN"}),
     ("bigbird", 512, "f16", 64, DROPOUT, {"DTYPE": "ABI_F16"}),
-    ("star", 512, "bf16", 64, ("--soft", "bias"), {"SOFT": 1}),
-    ("star", 512, "bf16", 64, ("--soft", "scale"), {"SOFT": 2}),
+    ("star", 512, "bf16", 64, ("--soft", "bias"), {"BIAS": 1}),
+    ("star", 512, "bf16", 64, ("--soft", "scale"), {"BIAS": 2}),
 )
 # Of these, under the sanitizer: tall, cut, with dropout, with sparsegen, f16.
 SANITIZED = (1, 8, 9, 11, 14)

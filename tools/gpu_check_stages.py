@@ -39,7 +39,7 @@ def device_name(device):
     return made.stdout.splitlines()[0].strip()
 
 
-SOURCES = ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/check", "tools/maskbert", "tools/compare")
+SOURCES = ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/reference", "tools/maskbert", "tools/compare")
 METHOD = ("tools/peers", "tools/maskc_ctypes.py", "tools/gpu_check_stages.py", "tools/gpu_check_cases.py",
           "tools/gpu_check_bert.py")
 

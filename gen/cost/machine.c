@@ -23,8 +23,8 @@ const char *const rate_names[RATES] = {
     [RATE_TILE_FAR] = "tile_far",
     [RATE_MIXED] = "mixed",
     [RATE_MIXED_ROW] = "mixed_row",
-    [RATE_SOFT] = "soft",
-    [RATE_SOFT_FLOP] = "soft_flop",
+    [RATE_BIAS] = "soft",
+    [RATE_BIAS_FLOP] = "soft_flop",
 };
 
 const char *const pass_names[PASSES] = {"forward", "dq", "dkv"};

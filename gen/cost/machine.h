@@ -15,21 +15,21 @@ enum rate {
     RATE_LINE_ENTRY, /* per entry of a line (0: the templates have none), plus ... */
     RATE_LINE_FLOP,  /* ... per FLOP of its dot product and its update, plus ... */
     RATE_LINE,       /* ... per line: its set-up and its column of scores, plus ... */
-    RATE_LINE_ROW,   /* ... per row of a strip that has lines */
+    RATE_LINE_ROW,   /* ... per row of a row block that has lines */
     RATE_ROW_ENTRY,  /* of the row pass, as RATE_LINE_ENTRY and ... */
     RATE_ROW_FLOP,   /* ... RATE_LINE_FLOP */
     RATE_ROW_ITEM,   /* per row of the row pass, and ... */
     RATE_ROW_RANGE,  /* ... per range of its keys after the first */
     RATE_FAR, /* per byte of keys and values that walks and gathers bring from behind the second cache */
-    RATE_ITEM,         /* per strip, and ... */
+    RATE_ITEM,         /* per row block, and ... */
     RATE_ITEM_ELEMENT, /* ... per element of its output (rows x D) */
     RATE_PACK,         /* per element of two operands packed, once a head */
     RATE_STREAM,       /* per byte of a launch's tensors that no cache holds */
     RATE_TILE_FAR,     /* per byte of keys and values that tiles bring from behind that cache */
-    RATE_MIXED,        /* per entry more of lines that do not go rows abreast, and ... */
+    RATE_MIXED,        /* per entry more of lines that do not go rows diagonal_rows, and ... */
     RATE_MIXED_ROW,    /* ... per row of it */
-    RATE_SOFT, /* per entry more beside a soft mask, that is read and given its gradient, ... */
-    RATE_SOFT_FLOP, /* ... and per FLOP, as RATE_TILE_FLOP: where dX is a pass of its own */
+    RATE_BIAS,      /* per entry more beside a bias, that is read and given its gradient, ... */
+    RATE_BIAS_FLOP, /* ... and per FLOP, as RATE_TILE_FLOP: where dX is a pass of its own */
     RATES
 };
 extern const char *const rate_names[RATES]; /* "tile_flop", ... */
@@ -48,7 +48,7 @@ struct machine {
     double cache_bytes; /* ... or where a head's tensors are smaller than `cache`, B/s */
     double cache;       /* bytes of a core's second cache; 0: nothing is far */
     double launch;      /* seconds a pass */
-    uint32_t workers;   /* CUDA: strips in flight; CPU: 1, the threads are the caller's */
+    uint32_t workers;   /* CUDA: row blocks in flight; CPU: 1, the threads are the caller's */
     double rate[PASSES][RATES];
 };
 

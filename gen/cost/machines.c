@@ -14,7 +14,7 @@ const struct machine machines[] = {
        dK and dV (rates that are left out are 0):
         tile_flop tile_entry tile_mask  gather   line_entry line_flop   line    line_row  row_entry  row_flop
         row_item   row_range  far      item   item_element  pack   stream   tile_far   mixed   mixed_row
-        soft       soft_flop */
+        bias       bias_flop */
     {"x86-amx", TARGET_CPU, 2.89e+12, 7.81e+09, 1.21e+10, 1.34e+11, 2e+06, 1.5e-06, 1, {
         { 5.33e-13, 1.65e-10,    2e-11, 2.98e-10, 3.53e-10, 1.35e-11,  2.2e-08, 2.37e-09,  1.5e-09, 7.97e-12,
              4e-07, 4.75e-08,  1.6e-11, 2.82e-07, 3.49e-11, 2.31e-11, 3.79e-11, 1.08e-10,    1e-10,    5e-08,

@@ -10,9 +10,9 @@ enum scale {
     DIM,       /* elements of a row of a head */
     FLOP,      /* two products of D multiply-adds */
     FAR,       /* bytes of a key and a value that the cache lacks, as walks read them ... */
-    TILE_FAR,  /* ... and as tiles do, shared by the rows of a strip */
-    SOFT_ONE,  /* one, and ... */
-    SOFT_FLOP, /* ... two products, where there is a soft mask */
+    TILE_FAR,  /* ... and as tiles do, shared by the rows of a row block */
+    BIAS_ONE,  /* one, and ... */
+    BIAS_FLOP, /* ... two products, where there is a bias */
     SCALES
 };
 
@@ -46,14 +46,14 @@ static const struct {
     {UNIT_MIXED_ROW, RATE_MIXED_ROW, ONE},
     {UNIT_PACK, RATE_PACK, DIM},
     {UNIT_STREAM, RATE_STREAM, ONE},
-    {UNIT_FULL, RATE_SOFT, SOFT_ONE},
-    {UNIT_FULL, RATE_SOFT_FLOP, SOFT_FLOP},
-    {UNIT_PARTIAL, RATE_SOFT, SOFT_ONE},
-    {UNIT_PARTIAL, RATE_SOFT_FLOP, SOFT_FLOP},
-    {UNIT_WALK, RATE_SOFT, SOFT_ONE},
-    {UNIT_WALK, RATE_SOFT_FLOP, SOFT_FLOP},
-    {UNIT_ROW, RATE_SOFT, SOFT_ONE},
-    {UNIT_ROW, RATE_SOFT_FLOP, SOFT_FLOP},
+    {UNIT_FULL, RATE_BIAS, BIAS_ONE},
+    {UNIT_FULL, RATE_BIAS_FLOP, BIAS_FLOP},
+    {UNIT_PARTIAL, RATE_BIAS, BIAS_ONE},
+    {UNIT_PARTIAL, RATE_BIAS_FLOP, BIAS_FLOP},
+    {UNIT_WALK, RATE_BIAS, BIAS_ONE},
+    {UNIT_WALK, RATE_BIAS_FLOP, BIAS_FLOP},
+    {UNIT_ROW, RATE_BIAS, BIAS_ONE},
+    {UNIT_ROW, RATE_BIAS_FLOP, BIAS_FLOP},
 };
 
 enum { TERMS = sizeof terms / sizeof *terms };
@@ -89,15 +89,15 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
     ret[ONE] = 1;
     ret[DIM] = f->head_dim;
     ret[FLOP] = 4.0 * f->head_dim;
-    ret[SOFT_ONE] = f->soft != ABI_SOFT_NONE;
-    ret[SOFT_FLOP] = ret[SOFT_ONE] * ret[FLOP];
+    ret[BIAS_ONE] = f->bias != ABI_BIAS_NONE;
+    ret[BIAS_FLOP] = ret[BIAS_ONE] * ret[FLOP];
     ret[FAR] = walk * cache_miss(walk * s.n, m->cache * (matrix || floats ? share : 1));
     ret[TILE_FAR] = tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) /
-                    target_strip_rows(s.target, f);
+                    target_block_rows(s.target, f);
 }
 
-/* A block of tall strips has the share of two in what a processor does, but begins no sooner. What is
-   brought for a strip so serves twice the rows: of bytes from the second cache R rows do R FLOP each. */
+/* A block of tall row blocks has the share of two in what a processor does, but begins no sooner. What is
+   brought for a row block so serves twice the rows: of bytes from the second cache R rows do R FLOP each. */
 static double tall_share(const struct features *f, int unit)
 {
     return !f->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM ? 1 : 0.5;

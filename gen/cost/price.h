@@ -12,15 +12,15 @@ enum unit {
     UNIT_PARTIAL,   /* entries of tiles under a pattern */
     UNIT_GATHER,    /* gathered columns; where a block brings all that it visits, all */
     UNIT_WALK,      /* entries of lines */
-    UNIT_COLUMN,    /* columns that the lines of a strip see, each once */
+    UNIT_COLUMN,    /* columns that the lines of a row block see, each once */
     UNIT_LINE,      /* lines */
-    UNIT_LINE_ROW,  /* rows of strips that have lines */
+    UNIT_LINE_ROW,  /* rows of row blocks that have lines */
     UNIT_ROW,       /* keys of the row pass */
     UNIT_ROW_ITEM,  /* rows of the row pass */
     UNIT_ROW_RANGE, /* and ranges of their keys after the first */
-    UNIT_ITEM,      /* strips */
+    UNIT_ITEM,      /* row blocks */
     UNIT_ITEM_ROW,  /* and their rows */
-    UNIT_MIXED, /* entries of lines in strips that have other pieces too, or scattered ones, */
+    UNIT_MIXED, /* entries of lines in row blocks that have other pieces too, or scattered ones, */
     UNIT_MIXED_ROW, /* and their rows */
     UNIT_PACK,      /* rows of two operands packed */
     UNIT_STREAM,    /* bytes of a launch's tensors that no cache holds */
@@ -58,7 +58,7 @@ void effort_terms(const struct machine *m, struct price_shape s, const struct ef
 double cache_miss(double size, double cache);
 
 /* Lines are walked LINE_GRAIN rows at a time: the entries that `lines` lines of `cells` entries make in
-   a strip of that many rows, if each begins and ends anywhere. Infinite where lines are never planned. */
+   a row block of that many rows, if each begins and ends anywhere. Infinite where lines are never planned. */
 enum { LINE_GRAIN = 4 };
 /* Of more lines than this the columns do not stay in a cache from one such group of rows to the next. */
 enum { LINES_KEPT = 256 };

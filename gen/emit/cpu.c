@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 enum {
-    ROWS = 32,         /* of a strip */
+    ROWS = 32,         /* of a row block */
     GATHER_STRIDE = 48 /* of gathered columns, transposed */
 };
 
@@ -45,9 +45,9 @@ static uint64_t gathered_bytes(const struct target *t, const struct features *f)
     return cpu_gathers_kept(f) * (HEADER + 4 * ROWS * (row_depth(f) + row_width(t, f))) + 64;
 }
 
-/* Two operands and two sums of the strip's rows, five numbers a row; gathered columns; for a matrix
+/* Two operands and two sums of the row block's rows, five numbers a row; gathered columns; for a matrix
    unit the operands rounded. */
-static uint64_t strip_bytes(const struct target *t, const struct features *f)
+static uint64_t row_block_bytes(const struct target *t, const struct features *f)
 {
     uint64_t rows = 4 * (4 * ROWS * row_width(t, f) + 5 * ROWS);
     if (target_matrix(t, f))
@@ -56,15 +56,15 @@ static uint64_t strip_bytes(const struct target *t, const struct features *f)
 }
 
 /* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, a
-   soft mask's entries, and the groups. */
+   bias's entries, and the groups. */
 static uint64_t block_bytes(const struct target *t, const struct features *f)
 {
     uint64_t cols = cpu_chunk_cols(t, f), scores = ROWS * (cols + 48);
     uint64_t slopes = f->backward ? scores : cols + 48, keep = ROWS * ((cols + 48) / 32 + 2);
     uint64_t groups = 8 * cols + 16;
-    uint64_t soft = f->soft ? scores : 0;
+    uint64_t bias = f->bias ? scores : 0;
     uint64_t weights = target_matrix(t, f) ? 2 * ROWS * (cols + 32) * (1 + f->backward) : 0;
-    return round_64(4 * (2 * scores + slopes + soft + keep + groups) + weights);
+    return round_64(4 * (2 * scores + slopes + bias + keep + groups) + weights);
 }
 
 /* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
@@ -93,24 +93,24 @@ static struct phase phase_of(const char *entry, enum abi_over over)
 
 void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret)
 {
-    *ret = (struct launch_record){.strip_rows = t->strip_rows, .pack_row = pack_row(t, f)};
+    *ret = (struct launch_record){.block_rows = t->block_rows, .pack_row = pack_row(t, f)};
     ret->partial_row = partial_row(t, f);
     ret->forward[ret->n_forward++] = phase_of("attention_pack", ABI_OVER_HEADS);
     ret->forward[ret->n_forward++] = phase_of("attention_forward", ABI_OVER_FORWARD);
     if (f->backward) {
         ret->backward[ret->n_backward++] = phase_of("attention_pack_backward", ABI_OVER_HEADS);
         ret->backward[ret->n_backward++] =
-            phase_of("attention_dq", f->soft ? ABI_OVER_WORK : ABI_OVER_FORWARD);
+            phase_of("attention_dq", f->bias ? ABI_OVER_WORK : ABI_OVER_FORWARD);
         ret->backward[ret->n_backward++] =
             phase_of("attention_pack_transposed", ABI_OVER_HEADS);
         ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
-        if (f->soft)
+        if (f->bias)
             ret->backward[ret->n_backward++] = phase_of("attention_diagonals", ABI_OVER_HEADS);
-        ret->state_row = sizeof(float);
+        ret->delta_row = sizeof(float);
     }
     /* Softmax needs one block. Where a row needs all its columns: those of its columns, one begun,
        and one to find that no more come. */
-    ret->scratch_fixed = strip_bytes(t, f) + block_bytes(t, f);
+    ret->scratch_fixed = row_block_bytes(t, f) + block_bytes(t, f);
     if (f->transform == ABI_SPARSEGEN) {
         ret->scratch_fixed += block_bytes(t, f);
         ret->scratch_col =

@@ -4,8 +4,8 @@
    forward pass is one phase, the backward pass two: dQ, then dK and dV, which read what dQ leaves in
    args.state. Where the plan has partial items each has a second phase, for the late works. */
 #include "gen/emit/cuda.h"
-#include "gen/emit/stream.h"
-#include "gen/short.h"
+#include "gen/family/cuda_resident.h"
+#include "gen/family/cuda_tiled.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,52 +24,52 @@ static struct phase phase_of(const char *entry, enum abi_over over, uint32_t thr
 
 /* ---- whole heads ---- */
 
-static uint32_t short_threads(const struct short_shape *s)
+static uint32_t resident_threads(const struct resident_shape *s)
 {
     return 32 * s->warps * s->heads;
 }
 
-static struct phase short_phase(const char *entry, const struct short_shape *s)
+static struct phase resident_phase(const char *entry, const struct resident_shape *s)
 {
-    return phase_of(entry, ABI_OVER_HEADS, short_threads(s), s->shared_bytes);
+    return phase_of(entry, ABI_OVER_HEADS, resident_threads(s), s->shared_bytes);
 }
 
-static void add_shape(const char *pass, const struct short_shape *s, struct text *out)
+static void add_shape(const char *pass, const struct resident_shape *s, struct text *out)
 {
-    text_add(out, "    SHORT_%s_STRIPS = %" PRIu32 ",\n", pass, s->strips);
+    text_add(out, "    RESIDENT_%s_ROW_BLOCKS = %" PRIu32 ",\n", pass, s->row_blocks);
     text_add(out,
-             "    SHORT_%s_WARPS = %" PRIu32 ",\n    SHORT_%s_HEADS = %" PRIu32
-             ",\n    SHORT_%s_THREADS = %" PRIu32 ",\n    SHORT_%s_BLOCKS = %" PRIu32
-             ",\n    SHORT_%s_SHARED = %" PRIu32 ",\n",
-             pass, s->warps, pass, s->heads, pass, short_threads(s), pass, s->blocks, pass,
+             "    RESIDENT_%s_WARPS = %" PRIu32 ",\n    RESIDENT_%s_HEADS = %" PRIu32
+             ",\n    RESIDENT_%s_THREADS = %" PRIu32 ",\n    RESIDENT_%s_BLOCKS = %" PRIu32
+             ",\n    RESIDENT_%s_SHARED = %" PRIu32 ",\n",
+             pass, s->warps, pass, s->heads, pass, resident_threads(s), pass, s->blocks, pass,
              s->shared_bytes);
 }
 
-void cuda_add_short(const struct target *t, const struct features *f, struct text *out)
+void cuda_add_resident(const struct target *t, const struct features *f, struct text *out)
 {
-    struct short_shape forward, backward;
-    if (!short_forward(t, f, &forward))
+    struct resident_shape forward, backward;
+    if (!resident_forward(t, f, &forward))
         return;
-    text_add(out, "enum {\n    SHORT_ROWS = %" PRIu32 ",\n", forward.rows);
+    text_add(out, "enum {\n    RESIDENT_ROWS = %" PRIu32 ",\n", forward.rows);
     add_shape("FORWARD", &forward, out);
-    if (short_backward(t, f, &backward))
+    if (resident_backward(t, f, &backward))
         add_shape("BACKWARD", &backward, out);
     text_add(out, "};\n");
 }
 
-void cuda_add_stream(const struct target *t, const struct features *f, struct text *out)
+void cuda_add_tiled(const struct target *t, const struct features *f, struct text *out)
 {
-    const struct stream_blocks b = stream_blocks(t, f);
+    const struct tiled_blocks b = tiled_blocks(t, f);
     if (target_matrix(t, f))
         text_add(out,
                  "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
-                 ",\n    SOFT_SHARED = %" PRIu32 ",\n    FORWARD_BLOCKS = %" PRIu32
+                 ",\n    BIAS_SHARED = %" PRIu32 ",\n    FORWARD_BLOCKS = %" PRIu32
                  ",\n    QUERY_BLOCKS = %" PRIu32 ",\n    KEY_BLOCKS = %" PRIu32
-                 ",\n    SOFT_BLOCKS = %" PRIu32
+                 ",\n    BIAS_BLOCKS = %" PRIu32
                  ",\n    SHARED_ROWS = %d,\n    ROW_PASS = %d,\n    CUT_ROWS = %d,\n};\n",
-                 stream_forward_bytes(t, f), stream_backward_bytes(t, f),
-                 stream_soft_bytes(t, f), b.forward, b.query, b.key, b.soft, f->shared_rows,
-                 stream_has_row_pass(f), f->cut_rows);
+                 tiled_forward_bytes(t, f), tiled_backward_bytes(t, f), tiled_bias_bytes(t, f),
+                 b.forward, b.query, b.key, b.bias, f->shared_rows, tiled_has_row_pass(f),
+                 f->cut_rows);
 }
 
 /* ---- files ---- */
@@ -79,47 +79,47 @@ uint32_t cuda_entry_files(const struct target *t, const struct features *f,
 {
     const bool matrix = target_matrix(t, f);
     uint32_t count = 0;
-    if (short_backward(t, f, NULL)) {
-        ret[count++] = "cuda/short/backward.cu";
+    if (resident_backward(t, f, NULL)) {
+        ret[count++] = "cuda/resident/backward.cu";
     } else if (f->backward) {
-        ret[count++] = matrix ? "cuda/stream/keys.cu" : "cuda/simt/keys.cu";
-        ret[count++] = matrix ? "cuda/stream/queries.cu" : "cuda/simt/queries.cu";
+        ret[count++] = matrix ? "cuda/tiled/keys.cu" : "cuda/simt/keys.cu";
+        ret[count++] = matrix ? "cuda/tiled/queries.cu" : "cuda/simt/queries.cu";
     }
-    ret[count++] = short_forward(t, f, NULL) ? "cuda/short/forward.cu"
-                   : matrix                  ? "cuda/stream/forward.cu"
-                                             : "cuda/simt/forward.cu";
-    if (f->soft && f->backward)
-        ret[count++] = matrix ? "cuda/stream/soft.cu" : "cuda/simt/soft.cu";
+    ret[count++] = resident_forward(t, f, NULL) ? "cuda/resident/forward.cu"
+                   : matrix                     ? "cuda/tiled/forward.cu"
+                                                : "cuda/simt/forward.cu";
+    if (f->bias && f->backward)
+        ret[count++] = matrix ? "cuda/tiled/bias.cu" : "cuda/simt/bias.cu";
     return count;
 }
 
 /* ---- launch ---- */
 
 /* After the gradient of the queries, which leaves the state. */
-static void add_soft(const struct target *t, const struct features *f,
+static void add_bias(const struct target *t, const struct features *f,
                      struct launch_record *ret)
 {
     const uint32_t shared =
-        target_matrix(t, f) ? stream_soft_bytes(t, f) : cuda_shared_bytes(f->head_dim);
+        target_matrix(t, f) ? tiled_bias_bytes(t, f) : cuda_shared_bytes(f->head_dim);
     const uint32_t sums = target_threads(t, f) * (uint32_t)sizeof(float);
     ret->backward[ret->n_backward++] =
-        phase_of("attention_dx", ABI_OVER_SOFT, target_threads(t, f), shared);
+        phase_of("attention_dx", ABI_OVER_BIAS, target_threads(t, f), shared);
     ret->backward[ret->n_backward++] =
-        phase_of("attention_dx_sum", ABI_OVER_SOFT, target_threads(t, f), 0);
+        phase_of("attention_dx_sum", ABI_OVER_BIAS, target_threads(t, f), 0);
     ret->backward[ret->n_backward++] =
-        phase_of("attention_dx_lines", ABI_OVER_SOFT, target_threads(t, f), sums);
+        phase_of("attention_dx_lines", ABI_OVER_BIAS, target_threads(t, f), sums);
 }
 
 /* Over the plan, and over its late works. */
-static void add_stream_phases(const char *entry, bool transposed, const struct target *t,
-                              const struct features *f, uint32_t shared, struct phase *list,
-                              uint32_t *count)
+static void add_tiled_phases(const char *entry, bool transposed, const struct target *t,
+                             const struct features *f, uint32_t shared, struct phase *list,
+                             uint32_t *count)
 {
     list[(*count)++] = phase_of(entry, transposed ? ABI_OVER_TRANSPOSED : ABI_OVER_FORWARD,
                                 target_threads(t, f), shared);
-    if (stream_leaves_sums(t, f))
+    if (tiled_leaves_sums(t, f))
         list[(*count)++] =
-            phase_of(entry, transposed ? ABI_OVER_TRANSPOSED_LATE : ABI_OVER_FORWARD_LATE,
+            phase_of(entry, transposed ? ABI_OVER_TRANSPOSED_MERGE : ABI_OVER_FORWARD_MERGE,
                      target_threads(t, f), shared);
 }
 
@@ -127,27 +127,27 @@ void cuda_launch(const struct target *t, const struct features *f, struct launch
 {
     const bool matrix = target_matrix(t, f);
     const uint32_t simple = cuda_shared_bytes(f->head_dim);
-    const uint32_t forward = matrix ? stream_forward_bytes(t, f) : simple;
-    const uint32_t backward = matrix ? stream_backward_bytes(t, f) : simple;
-    struct short_shape s;
-    *ret = (struct launch_record){.strip_rows = target_strip_rows(t, f)};
-    if (short_forward(t, f, &s))
-        ret->forward[ret->n_forward++] = short_phase("attention_short_forward", &s);
+    const uint32_t forward = matrix ? tiled_forward_bytes(t, f) : simple;
+    const uint32_t backward = matrix ? tiled_backward_bytes(t, f) : simple;
+    struct resident_shape s;
+    *ret = (struct launch_record){.block_rows = target_block_rows(t, f)};
+    if (resident_forward(t, f, &s))
+        ret->forward[ret->n_forward++] = resident_phase("attention_short_forward", &s);
     else
-        add_stream_phases("attention_forward", false, t, f, forward, ret->forward,
-                          &ret->n_forward);
-    if (short_backward(t, f, &s)) {
-        ret->backward[ret->n_backward++] = short_phase("attention_short_backward", &s);
+        add_tiled_phases("attention_forward", false, t, f, forward, ret->forward,
+                         &ret->n_forward);
+    if (resident_backward(t, f, &s)) {
+        ret->backward[ret->n_backward++] = resident_phase("attention_short_backward", &s);
     } else if (f->backward) {
-        add_stream_phases("attention_dq", false, t, f, backward, ret->backward,
-                          &ret->n_backward);
-        add_stream_phases("attention_dkv", true, t, f, backward, ret->backward,
-                          &ret->n_backward);
-        ret->state_row = sizeof(float) * (f->soft ? 2 : 1); /* and what it lacks */
-        if (f->soft)
-            add_soft(t, f, ret);
+        add_tiled_phases("attention_dq", false, t, f, backward, ret->backward,
+                         &ret->n_backward);
+        add_tiled_phases("attention_dkv", true, t, f, backward, ret->backward,
+                         &ret->n_backward);
+        ret->delta_row = sizeof(float) * (f->bias ? 2 : 1); /* and what it lacks */
+        if (f->bias)
+            add_bias(t, f, ret);
     }
-    ret->partial_row = stream_partial_row(t, f);
-    if (f->transform == ABI_SPARSEGEN) /* scores, a column of the strip each */
-        ret->scratch_col = ret->strip_rows * sizeof(float);
+    ret->partial_row = tiled_partial_row(t, f);
+    if (f->transform == ABI_SPARSEGEN) /* scores, a column of the row block each */
+        ret->scratch_col = ret->block_rows * sizeof(float);
 }

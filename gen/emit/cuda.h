@@ -8,10 +8,10 @@
 uint32_t cuda_shared_bytes(uint32_t head_dim);
 
 /* The lines of plan.h for the short-sequence kernels; none where they take no pass. */
-void cuda_add_short(const struct target *t, const struct features *f, struct text *out);
+void cuda_add_resident(const struct target *t, const struct features *f, struct text *out);
 
 /* The lines of plan.h for the streaming kernels of the half dtypes. */
-void cuda_add_stream(const struct target *t, const struct features *f, struct text *out);
+void cuda_add_tiled(const struct target *t, const struct features *f, struct text *out);
 
 /* The files that hold the entries of both passes, a kernel each; those that take longest to compile come
    first. */

@@ -25,8 +25,8 @@ static void add_cpu(const struct target *t, const struct features *f,
 {
     text_add(out, "#define VECTOR_BYTES %" PRIu32 "\n#define BACKWARD %d\n", t->vector_bytes,
              f->backward);
-    if (f->soft)
-        text_add(out, "#define SOFT %d /* %s */\n", (int)f->soft, soft_name(f->soft));
+    if (f->bias)
+        text_add(out, "#define BIAS %d /* %s */\n", (int)f->bias, bias_name(f->bias));
     text_add(out, "%senum {\n",
              !target_matrix(t, f) ? ""
              : t->dots            ? "#define MATRIX 1\n#define DOTS 1\n"
@@ -41,13 +41,13 @@ static void add_cuda(const struct target *t, const struct features *f,
                      const struct launch_record *r, struct text *out)
 {
     (void)r;
-    cuda_add_short(t, f, out);
-    cuda_add_stream(t, f, out);
+    cuda_add_resident(t, f, out);
+    cuda_add_tiled(t, f, out);
     text_add(out,
              "enum {\n    BACKWARD = %d,\n    THREADS = %" PRIu32
-             ",\n    SHARED_BYTES = %" PRIu32 ",\n    SOFT = %d, /* %s */\n",
-             f->backward, target_threads(t, f), cuda_shared_bytes(f->head_dim), (int)f->soft,
-             soft_name(f->soft));
+             ",\n    SHARED_BYTES = %" PRIu32 ",\n    BIAS = %d, /* %s */\n",
+             f->backward, target_threads(t, f), cuda_shared_bytes(f->head_dim), (int)f->bias,
+             bias_name(f->bias));
 }
 
 void emit_plan_header(const struct target *t, const struct features *f, struct text *out)
@@ -60,9 +60,9 @@ void emit_plan_header(const struct target *t, const struct features *f, struct t
                   "#ifndef MASKC_PLAN_H\n#define MASKC_PLAN_H\n");
     (t->kind == TARGET_CPU ? add_cpu : add_cuda)(t, f, &r, out);
     text_add(out,
-             "    HEAD_DIM = %" PRIu32 ",\n    STRIP_ROWS = %" PRIu32 ",\n    DTYPE = %s,\n"
+             "    HEAD_DIM = %" PRIu32 ",\n    BLOCK_ROWS = %" PRIu32 ",\n    DTYPE = %s,\n"
              "    TRANSFORM = %s,\n    DROPOUT = %d,\n",
-             f->head_dim, target_strip_rows(t, f), dtype[f->dtype], transform[f->transform],
+             f->head_dim, target_block_rows(t, f), dtype[f->dtype], transform[f->transform],
              f->dropout);
     text_add(out,
              "    SCRATCH_FIXED_BYTES = %" PRIu64 ",\n    SCRATCH_COL_BYTES = %" PRIu64
@@ -156,7 +156,7 @@ static bool has_file(const struct emitted *s, const char *name)
     return false;
 }
 
-/* Families stand in folders ("cuda/short/"): files of those that have no entry here stay away. */
+/* Families stand in folders ("cuda/resident/"): files of those that have no entry here stay away. */
 static bool has_family(const struct emitted *s, const char *name)
 {
     const char *slash = strchr(name, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
@@ -177,7 +177,7 @@ struct source *emit_source(const struct target *t, const struct features *f)
     s->source.plan_header = text_take(&header);
     launch_of(t, f, &s->source.launch);
     add_entries(s, entries, count);
-    add_file(s, "plan.h", s->source.plan_header);
+    add_file(s, "kernel_config.h", s->source.plan_header);
     for (const struct source_file *k = templates_embedded; k->name; k++)
         if (!has_file(s, k->name) && belongs(k->name, cpu ? "cpu/" : "cuda/") &&
             (cpu || has_family(s, k->name)))
@@ -189,7 +189,7 @@ struct source *emit_source(const struct target *t, const struct features *f)
 struct source *rows_source(const struct rows_features *f)
 {
     static const char *const shared[] = {"abi.h", "cuda/device.h"};
-    const char *entry = "rows/rows.cu";
+    const char *entry = "encoder_ops/encoder_ops.cu";
     struct emitted *s = memory_new(1, sizeof *s);
     struct text header = {0};
     text_add(&header,
@@ -198,11 +198,11 @@ struct source *rows_source(const struct rows_features *f)
              f->hidden, f->dtype == ABI_BF16 ? "ABI_BF16" : "ABI_F32");
     s->source.plan_header = text_take(&header);
     add_template(s, find_template(entry));
-    add_file(s, "plan.h", s->source.plan_header);
+    add_file(s, "kernel_config.h", s->source.plan_header);
     for (size_t k = 0; k < sizeof shared / sizeof *shared; k++)
         add_template(s, find_template(shared[k]));
     for (const struct source_file *k = templates_embedded; k->name; k++)
-        if (!strncmp(k->name, "rows/", 5) && strcmp(k->name, entry))
+        if (!strncmp(k->name, "encoder_ops/", strlen("encoder_ops/")) && strcmp(k->name, entry))
             add_template(s, k);
     s->source.files = s->files;
     return &s->source;

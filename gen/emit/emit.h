@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From features and target to source: template files as they are, plus one small generated header
-   "plan.h", plus the record of how to launch it. The mask is not in here: its content is the
+   "kernel_config.h", plus the record of how to launch it. The mask is not in here: its content is the
    plan's tables, so the same source serves every mask of the same shape. */
 #pragma once
 #include "gen/target.h"
@@ -19,16 +19,17 @@ struct phase {
 struct launch_record {
     struct phase forward[EMIT_MAX_PHASES], backward[EMIT_MAX_PHASES];
     uint32_t n_forward, n_backward;
-    uint32_t strip_rows;
-    /* Workspace of a launch: state_row * batch * heads * rows(n)
-         + (pack_row * rows(n) + partial_row * (rows(n) + seats), where the plan has partial items) * slice * heads
+    uint32_t block_rows;
+    /* Workspace of a launch: delta_row * batch * heads * rows(n)
+         + (pack_row * rows(n) + partial_row * (rows(n) + partial slots), where the plan has partial items) * slice * heads
          + workers * (scratch_fixed + scratch_col * max_cols),
        each part rounded up to 64 bytes, rows(n) = n rounded up to 32, plus 32. */
-    uint64_t state_row, pack_row, partial_row, scratch_fixed, scratch_col;
+    uint64_t delta_row, pack_row, partial_row, scratch_fixed, scratch_col;
 };
 
 struct source_file {
-    const char *name; /* "attention.c", "plan.h", "cpu/tiles.h": the path that #include uses */
+    const char *
+        name; /* "attention.c", "kernel_config.h", "cpu/tiles.h": the path that #include uses */
     const char *text;
 };
 
@@ -48,8 +49,8 @@ struct source {
 /* features_check must have passed. */
 struct source *emit_source(const struct target *t, const struct features *f);
 
-/* The row kernels of a model (templates/rows): what its matrix products leave to do, for CUDA targets. The
-   launch record is empty; templates/rows/args.h says how they are launched. */
+/* The row kernels of a model (templates/encoder_ops): what its matrix products leave to do, for CUDA targets. The
+   launch record is empty; templates/encoder_ops/args.h says how they are launched. */
 struct rows_features {
     enum abi_dtype dtype; /* ABI_F32 or ABI_BF16 */
     uint32_t hidden;      /* length of a row, 1 or more */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of keys that every owned row sees: no mask test and no tile list. Takes a strip whose
-   rows are all alike as a whole, at any alignment (BlockBERT, local attention); of other strips it
+/* Ranges of keys that every owned row sees: no mask test and no tile list. Takes a row block whose
+   rows are all alike as a whole, at any alignment (BlockBERT, local attention); of other row blocks it
    takes the long runs of full tiles (bands, causal). Never dearer than tiles of the same entries;
    narrow ranges are left to the column walk where that is cheaper. */
 #include "gen/lowering/fragments.h"
@@ -16,7 +16,7 @@ static bool is_long(struct abi_range range)
     return range.end - range.begin >= LONG_RANGE;
 }
 
-static bool applies(const struct strip *s, const struct price *p)
+static bool applies(const struct row_block *s, const struct price *p)
 {
     (void)p;
     if (s->equal && s->n_common)
@@ -28,11 +28,12 @@ static bool applies(const struct strip *s, const struct price *p)
 }
 
 /* A range against the same columns gathered, and walked one by one. */
-static bool pays(const struct strip *s, const struct price *p, struct abi_range range)
+static bool pays(const struct row_block *s, const struct price *p, struct abi_range range)
 {
     uint32_t columns = range.end - range.begin;
     if (s->fragments)
-        return strip_range_price(s, p, range) <= columns * (p->gather + s->rows * p->partial);
+        return row_block_range_price(s, p, range) <=
+               columns * (p->gather + s->rows * p->partial);
     if (p->gather > 0 &&
         price_range(p, s->rows, columns) > columns * (p->gather + s->rows * p->partial))
         return false;
@@ -40,25 +41,25 @@ static bool pays(const struct strip *s, const struct price *p, struct abi_range 
            price_lines(p, s->rows, (double)columns * s->owned, columns, columns);
 }
 
-static double cost(struct strip *s, const struct price *p)
+static double cost(struct row_block *s, const struct price *p)
 {
     if (!s->equal)
         return lowering_of(ABI_TILES)->cost(s, p);
-    double sum = strip_price(s, p);
+    double sum = row_block_price(s, p);
     for (uint32_t k = 0; k < s->n_common; k++)
-        sum += strip_range_price(s, p, s->common[k]);
+        sum += row_block_range_price(s, p, s->common[k]);
     return sum;
 }
 
-static void close_bits(struct strip *s, uint32_t tile, u32 word)
+static void close_bits(struct row_block *s, uint32_t tile, u32 word)
 {
-    u32 *open = strip_tile(s, s->open, tile);
+    u32 *open = row_block_tile(s, s->open, tile);
     for (uint32_t r = 0; r < s->rows; r++)
         open[r] &= ~word;
 }
 
 /* The ends of a range that are not whole tiles: the tiles between them are solid. */
-static void close_ends(struct strip *s, struct abi_range range)
+static void close_ends(struct row_block *s, struct abi_range range)
 {
     uint32_t first = range.begin / 32, last = (range.end - 1) / 32;
     u32 from = ~(u32)0 << (range.begin % 32), until = ~(u32)0 >> (31 - (range.end - 1) % 32);
@@ -70,20 +71,21 @@ static void close_ends(struct strip *s, struct abi_range range)
     close_bits(s, last, until);
 }
 
-static void add(struct strip *s, const struct price *p, struct draft *d, struct abi_range range)
+static void add(struct row_block *s, const struct price *p, struct draft *d,
+                struct abi_range range)
 {
     *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_room) = range;
-    d->cost += strip_range_price(s, p, range);
+    d->cost += row_block_range_price(s, p, range);
 }
 
-static void close_solid(struct strip *s, struct abi_range range)
+static void close_solid(struct row_block *s, struct abi_range range)
 {
     for (uint32_t k = 0; k < s->n_solid; k++)
         if (range.begin <= s->solid[k].begin && s->solid[k].end <= range.end)
             s->solid_open[k] = 0;
 }
 
-static void take_equal(struct strip *s, const struct price *p, struct draft *d)
+static void take_equal(struct row_block *s, const struct price *p, struct draft *d)
 {
     for (uint32_t k = 0; k < s->n_common; k++) {
         if (!pays(s, p, s->common[k]))
@@ -94,7 +96,7 @@ static void take_equal(struct strip *s, const struct price *p, struct draft *d)
     }
 }
 
-static void take_long(struct strip *s, const struct price *p, struct draft *d)
+static void take_long(struct row_block *s, const struct price *p, struct draft *d)
 {
     for (uint32_t k = 0; k < s->n_solid; k++) {
         if (!is_long(s->solid[k]))
@@ -106,26 +108,26 @@ static void take_long(struct strip *s, const struct price *p, struct draft *d)
 
 /* Ranges that do not pay stay open, and may share tiles with ranges that do: then plain tiles can be
    the cheaper way for all of them. */
-static bool equal_pays(const struct strip *s, const struct price *p)
+static bool equal_pays(const struct row_block *s, const struct price *p)
 {
-    double ranges = 0, tiles = strip_solid_tiles(s) * tile_price(s, p, NULL);
+    double ranges = 0, tiles = row_block_solid_tiles(s) * tile_price(s, p, NULL);
     uint32_t left = 0, last = UINT32_MAX;
     for (uint32_t k = 0; k < s->n_common; k++) {
         struct abi_range range = s->common[k];
         if (pays(s, p, range)) {
-            ranges += strip_range_price(s, p, range);
+            ranges += row_block_range_price(s, p, range);
             continue;
         }
         left += (range.end - 1) / 32 - range.begin / 32 + (range.begin / 32 != last);
         last = (range.end - 1) / 32;
     }
     for (uint32_t k = 0; k < s->n_touched; k++)
-        tiles += tile_price(s, p, strip_tile(s, s->bits, s->touched[k]));
+        tiles += tile_price(s, p, row_block_tile(s, s->bits, s->touched[k]));
     double tile = 32.0 * (s->rows * p->partial + (s->fragments ? p->gather : 0));
     return ranges + left * tile <= tiles * (1 + 1e-9); /* ranges are the shorter plan */
 }
 
-static void build(struct strip *s, const struct price *p, struct draft *d)
+static void build(struct row_block *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_ranges;
     uint64_t cols = 0;
@@ -139,10 +141,10 @@ static void build(struct strip *s, const struct price *p, struct draft *d)
         draft_piece(d, ABI_BLOCKS, first, d->n_ranges - first, cols);
 }
 
-static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static bool decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, const struct visitor *v)
 {
-    (void)strip_rows;
+    (void)block_rows;
     if (piece->first > t->n_ranges || piece->count > t->n_ranges - piece->first)
         return false;
     for (uint32_t k = 0; k < piece->count; k++) {
@@ -181,10 +183,10 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
     }
 }
 
-static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
-    (void)strip_rows, (void)item;
+    (void)block_rows, (void)item;
     count_print(out, piece->count, "range");
     text_add(out, ", %u columns:", piece->cols);
     for (uint32_t k = 0; k < piece->count && k < 8; k++)

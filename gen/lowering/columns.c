@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Column gather: columns that most rows of a strip see but that stand alone (globals, the summary
+/* Column gather: columns that most rows of a row block see but that stand alone (globals, the summary
    columns of fixed masks) are brought together, 32 at a time, and then cost what a tile costs and
    the bringing, where tiles would visit 32 columns for one and lines each entry by itself.
-   Columns that many strips gather are grouped alike in each of them, whichever of them it sees: kernels
+   Columns that many row blocks gather are grouped alike in each of them, whichever of them it sees: kernels
    that keep the last groups bring these together once. */
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/gathers.h"
@@ -15,13 +15,13 @@ extern const struct lowering lowering_columns;
 #define LEAST_GAIN 0.1
 
 /* One column of a whole group. */
-static double column_price(const struct strip *s, const struct price *p)
+static double column_price(const struct row_block *s, const struct price *p)
 {
     return p->gather + s->rows * p->partial;
 }
 
 /* Where it stands among the shared columns; n_shared: it is none. */
-static uint32_t find_shared(const struct strip *s, u32 column)
+static uint32_t find_shared(const struct row_block *s, u32 column)
 {
     uint32_t low = 0, high = s->n_shared;
     while (low < high) {
@@ -39,8 +39,8 @@ double columns_group_price(const struct price *p, uint32_t rows, uint32_t count,
     return count * p->gather + gathers_entries(rows, count) * (full ? p->full : p->partial);
 }
 
-/* The same for the words of a strip's group. */
-static double group_price(const struct strip *s, const struct price *p, const u32 *word,
+/* The same for the words of a row block's group. */
+static double group_price(const struct row_block *s, const struct price *p, const u32 *word,
                           uint32_t count, bool full)
 {
     if (!s->fragments)
@@ -74,7 +74,7 @@ static double walk_price(const struct price *p, const u32 *word, uint32_t rows, 
 /* Where a tile's price is that of its fragments: all its columns, so that the tile is gone, or those of
    fragments that are dearer than their columns alone. A gathered column is taken for an eighth of a
    fragment in each band of rows. */
-static u32 choose_by_fragment(const struct strip *s, const struct price *p, const u32 *word)
+static u32 choose_by_fragment(const struct row_block *s, const struct price *p, const u32 *word)
 {
     const double column = column_price(s, p);
     u32 any = 0, chosen = 0;
@@ -83,7 +83,7 @@ static u32 choose_by_fragment(const struct strip *s, const struct price *p, cons
     if (__builtin_popcount(any) * column < (1 - LEAST_GAIN) * tile_price(s, p, word))
         return any;
     for (u32 eight = 0xff; eight; eight <<= FRAGMENT_COLS) {
-        u32 alone[ABI_MAX_STRIP];
+        u32 alone[ABI_MAX_BLOCK_ROWS];
         for (uint32_t r = 0; r < s->rows; r++)
             alone[r] = word[r] & eight;
         double fragments = fragment_entries(alone, s->rows) * p->partial;
@@ -94,7 +94,7 @@ static u32 choose_by_fragment(const struct strip *s, const struct price *p, cons
 }
 
 /* Bit k: column k of the tile is a shared one, which others have brought. */
-static u32 shared_bits(const struct strip *s, uint32_t tile)
+static u32 shared_bits(const struct row_block *s, uint32_t tile)
 {
     u32 ret = 0;
     for (uint32_t k = 0; k < ABI_TILE_COLS && s->n_shared; k++)
@@ -103,7 +103,7 @@ static u32 shared_bits(const struct strip *s, uint32_t tile)
 }
 
 /* The columns of a tile that are worth gathering. */
-static u32 choose(const struct strip *s, const struct price *p, const u32 *word,
+static u32 choose(const struct row_block *s, const struct price *p, const u32 *word,
                   uint32_t tile_at)
 {
     if (s->fragments)
@@ -125,28 +125,28 @@ static u32 choose(const struct strip *s, const struct price *p, const u32 *word,
     return ours + walk_price(p, word, s->rows, heavy) < (1 - LEAST_GAIN) * best ? heavy : 0;
 }
 
-static bool applies(const struct strip *s, const struct price *p)
+static bool applies(const struct row_block *s, const struct price *p)
 {
     if (p->gather <= 0)
         return false;
     for (uint32_t k = 0; k < s->n_touched; k++)
-        if (choose(s, p, strip_tile(s, s->bits, s->touched[k]), s->touched[k]))
+        if (choose(s, p, row_block_tile(s, s->bits, s->touched[k]), s->touched[k]))
             return true;
     return false;
 }
 
-static double cost(struct strip *s, const struct price *p)
+static double cost(struct row_block *s, const struct price *p)
 {
-    uint64_t columns = (uint64_t)ABI_TILE_COLS * strip_solid_tiles(s);
+    uint64_t columns = (uint64_t)ABI_TILE_COLS * row_block_solid_tiles(s);
     for (uint32_t k = 0; k < s->n_touched; k++) {
-        const u32 *word = strip_tile(s, s->bits, s->touched[k]);
+        const u32 *word = row_block_tile(s, s->bits, s->touched[k]);
         u32 any = 0;
         for (uint32_t r = 0; r < s->rows; r++)
             any |= word[r];
         columns += (uint32_t)__builtin_popcount(any);
     }
     uint64_t whole = columns / ABI_TILE_COLS, rest = columns % ABI_TILE_COLS;
-    return strip_price(s, p) +
+    return row_block_price(s, p) +
            (double)whole * columns_group_price(p, s->rows, ABI_TILE_COLS, false) +
            (rest ? columns_group_price(p, s->rows, (uint32_t)rest, false) : 0);
 }
@@ -154,21 +154,21 @@ static double cost(struct strip *s, const struct price *p)
 /* The group that is being filled. */
 struct group {
     u32 column[ABI_TILE_COLS];
-    u32 word[ABI_MAX_STRIP]; /* bit k: the row sees column[k] */
+    u32 word[ABI_MAX_BLOCK_ROWS]; /* bit k: the row sees column[k] */
     uint32_t count;
 };
 
-static bool is_full(const struct strip *s, const struct group *g)
+static bool is_full(const struct row_block *s, const struct group *g)
 {
     u32 all = ~(u32)0 >> (ABI_TILE_COLS - g->count);
     for (uint32_t r = 0; r < s->rows; r++)
-        if (strip_owns(s, r) && g->word[r] != all)
+        if (row_block_owns(s, r) && g->word[r] != all)
             return false;
     return true;
 }
 
-/* `kept`: it lies there from another strip. */
-static void close_group(const struct strip *s, const struct price *p, struct draft *d,
+/* `kept`: it lies there from another row_block. */
+static void close_group(const struct row_block *s, const struct price *p, struct draft *d,
                         struct group *g, bool kept)
 {
     if (!g->count)
@@ -176,8 +176,8 @@ static void close_group(const struct strip *s, const struct price *p, struct dra
     bool full = is_full(s, g);
     struct abi_gather gather = {(u32)d->n_columns, g->count, 0};
     if (!full) {
-        gather.pattern = (u32)(d->n_words / s->strip_rows) + 1;
-        memcpy(draft_pattern(d, s->strip_rows), g->word, s->strip_rows * sizeof *g->word);
+        gather.pattern = (u32)(d->n_words / s->block_rows) + 1;
+        memcpy(draft_pattern(d, s->block_rows), g->word, s->block_rows * sizeof *g->word);
     }
     for (uint32_t k = 0; k < g->count; k++)
         *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = g->column[k];
@@ -187,7 +187,7 @@ static void close_group(const struct strip *s, const struct price *p, struct dra
 }
 
 /* Moves one column of a tile to a group's place. */
-static void take_column(const struct strip *s, u32 *word, uint32_t bit, struct group *g,
+static void take_column(const struct row_block *s, u32 *word, uint32_t bit, struct group *g,
                         uint32_t at)
 {
     for (uint32_t r = 0; r < s->rows; r++) {
@@ -196,17 +196,18 @@ static void take_column(const struct strip *s, u32 *word, uint32_t bit, struct g
     }
 }
 
-/* The shared columns, 32 a group, and how many of each group's the strip takes; 0: they go with its own. */
+/* The shared columns, 32 a group, and how many of each group's the row block takes; 0: they go with its own. */
 struct shared_groups {
     struct group group[COLUMNS_SHARED / ABI_TILE_COLS];
     uint32_t used[COLUMNS_SHARED / ABI_TILE_COLS];
     uint32_t own; /* the others that it takes */
 };
 
-static void count_taken(const struct strip *s, const struct price *p, struct shared_groups *ret)
+static void count_taken(const struct row_block *s, const struct price *p,
+                        struct shared_groups *ret)
 {
     for (uint32_t k = 0; k < s->n_touched && s->n_shared; k++) {
-        const u32 *word = strip_tile(s, s->open, s->touched[k]);
+        const u32 *word = row_block_tile(s, s->open, s->touched[k]);
         for (u32 left = choose(s, p, word, s->touched[k]); left; left &= left - 1) {
             u32 column = s->touched[k] * ABI_TILE_COLS + (uint32_t)__builtin_ctz(left);
             uint32_t at = find_shared(s, column);
@@ -218,9 +219,10 @@ static void count_taken(const struct strip *s, const struct price *p, struct sha
     }
 }
 
-/* A group of which the strip takes little is not worth a product; nor is one that brings so little that it
-   costs less to bring it again with the strip's own, which need a group anyway. */
-static void join_shared(const struct strip *s, const struct price *p, struct shared_groups *x)
+/* A group of which the row block takes little is not worth a product; nor is one that brings so little that it
+   costs less to bring it again with the row block's own, which need a group anyway. */
+static void join_shared(const struct row_block *s, const struct price *p,
+                        struct shared_groups *x)
 {
     const double product = gathers_entries(s->rows, 0) * p->partial;
     for (uint32_t k = COLUMNS_SHARED / ABI_TILE_COLS; k-- > 0;) {
@@ -233,7 +235,8 @@ static void join_shared(const struct strip *s, const struct price *p, struct sha
     }
 }
 
-static void open_shared(const struct strip *s, const struct price *p, struct shared_groups *ret)
+static void open_shared(const struct row_block *s, const struct price *p,
+                        struct shared_groups *ret)
 {
     memset(ret, 0, sizeof *ret);
     count_taken(s, p, ret);
@@ -244,9 +247,9 @@ static void open_shared(const struct strip *s, const struct price *p, struct sha
     join_shared(s, p, ret);
 }
 
-/* Where a column goes: to its place in a group that the strip shares, or to the end of its own. Returns the
+/* Where a column goes: to its place in a group that the row block shares, or to the end of its own. Returns the
    group, *ret_at the place. */
-static struct group *find_group(const struct strip *s, struct shared_groups *shared,
+static struct group *find_group(const struct row_block *s, struct shared_groups *shared,
                                 struct group *own, u32 column, uint32_t *ret_at)
 {
     uint32_t at = find_shared(s, column), k = at / ABI_TILE_COLS;
@@ -259,14 +262,14 @@ static struct group *find_group(const struct strip *s, struct shared_groups *sha
     return own;
 }
 
-static void build(struct strip *s, const struct price *p, struct draft *d)
+static void build(struct row_block *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_gathers, columns = d->n_columns;
     struct group own = {.count = 0};
     struct shared_groups shared;
     open_shared(s, p, &shared);
     for (uint32_t k = 0; k < s->n_touched; k++) {
-        u32 *word = strip_tile(s, s->open, s->touched[k]);
+        u32 *word = row_block_tile(s, s->open, s->touched[k]);
         for (u32 left = choose(s, p, word, s->touched[k]); left; left &= left - 1) {
             uint32_t bit = (uint32_t)__builtin_ctz(left), at;
             u32 column = s->touched[k] * ABI_TILE_COLS + bit;

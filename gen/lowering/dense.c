@@ -5,12 +5,12 @@
 
 extern const struct lowering lowering_dense;
 
-static double cost(struct strip *s, const struct price *p)
+static double cost(struct row_block *s, const struct price *p)
 {
-    uint32_t solid = strip_solid_tiles(s);
+    uint32_t solid = row_block_solid_tiles(s);
     double entries = 32.0 * s->rows,
            columns = s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
-    return strip_price(s, p) + columns * p->gather +
+    return row_block_price(s, p) + columns * p->gather +
            entries * (solid * p->full + (s->tiles - solid) * p->partial);
 }
 

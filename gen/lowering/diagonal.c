@@ -17,16 +17,16 @@ enum { ROUNDS = 3 }; /* of giving tiles back */
    error, and a tile is the shorter plan. */
 #define LEAST_GAIN 0.1
 
-/* What is being cut: the entries still to be covered, as in strip.open, of the chosen tiles. */
+/* What is being cut: the entries still to be covered, as in row_block.open, of the chosen tiles. */
 struct cut {
-    const struct strip *s;
-    u32 *bits;        /* [n_touched + 1][strip_rows], by place in strip.touched */
+    const struct row_block *s;
+    u32 *bits;        /* [n_touched + 1][block_rows], by place in row_block.touched */
     bool *chosen;     /* [n_touched] */
     uint32_t *starts; /* [n_touched] lines that begin there */
 };
 
 /* Columns of a tile that have an entry: each is brought once, however many lines see it. */
-static uint32_t tile_columns(const struct strip *s, const u32 *word)
+static uint32_t tile_columns(const struct row_block *s, const u32 *word)
 {
     u32 any = 0;
     for (uint32_t r = 0; r < s->rows; r++)
@@ -34,44 +34,45 @@ static uint32_t tile_columns(const struct strip *s, const u32 *word)
     return (uint32_t)__builtin_popcount(any);
 }
 
-static bool tile_pays(const struct strip *s, const struct price *p, const u32 *word,
+static bool tile_pays(const struct row_block *s, const struct price *p, const u32 *word,
                       uint32_t cells, uint32_t lines)
 {
     return s->lines_alone || price_lines(p, s->rows, cells, lines, tile_columns(s, word)) <
                                  (1 - LEAST_GAIN) * tile_price(s, p, word);
 }
 
-static bool applies(const struct strip *s, const struct price *p)
+static bool applies(const struct row_block *s, const struct price *p)
 {
     if (p->walk <= 0)
         return false;
     for (uint32_t k = 0; k < s->n_touched; k++)
-        if (tile_pays(s, p, strip_tile(s, s->bits, s->touched[k]), s->count[k], s->starts[k]))
+        if (tile_pays(s, p, row_block_tile(s, s->bits, s->touched[k]), s->count[k],
+                      s->starts[k]))
             return true;
     return false;
 }
 
 /* A bound from below: an entry without a neighbour above or upper left begins a line. */
-static double cost(struct strip *s, const struct price *p)
+static double cost(struct row_block *s, const struct price *p)
 {
-    uint64_t lines = (uint64_t)ABI_TILE_COLS * strip_solid_tiles(s), columns = lines;
+    uint64_t lines = (uint64_t)ABI_TILE_COLS * row_block_solid_tiles(s), columns = lines;
     for (uint32_t k = 0; k < s->n_touched; k++) {
         lines += s->starts[k];
-        columns += tile_columns(s, strip_tile(s, s->bits, s->touched[k]));
+        columns += tile_columns(s, row_block_tile(s, s->bits, s->touched[k]));
     }
-    return strip_price(s, p) + s->rows * p->line_row +
+    return row_block_price(s, p) + s->rows * p->line_row +
            price_lines(p, s->rows, (double)s->cells, (double)lines, (double)columns);
 }
 
 static u32 *cut_word(const struct cut *c, uint32_t at, uint32_t r)
 {
-    return &c->bits[(size_t)at * c->s->strip_rows + r];
+    return &c->bits[(size_t)at * c->s->block_rows + r];
 }
 
 /* Place of the tile right of place `at`, or n_touched, where all bits are off. */
 static uint32_t next_place(const struct cut *c, uint32_t at)
 {
-    const struct strip *s = c->s;
+    const struct row_block *s = c->s;
     bool there = at + 1 < s->n_touched && s->touched[at + 1] == s->touched[at] + 1;
     return there ? at + 1 : s->n_touched;
 }
@@ -129,7 +130,7 @@ static u32 long_enough(const struct cut *c, uint32_t at, uint32_t r, uint32_t le
    is followed again before it is taken. */
 static void cut_lines(struct cut *c, struct draft *d, uint32_t least)
 {
-    const struct strip *s = c->s;
+    const struct row_block *s = c->s;
     for (uint32_t at = 0; at < s->n_touched; at++) {
         for (uint32_t r = 0; c->chosen[at] && r + least <= s->rows; r++) {
             u32 left = *cut_word(c, at, r) ? long_enough(c, at, r, least) : 0;
@@ -147,11 +148,11 @@ static void cut_lines(struct cut *c, struct draft *d, uint32_t least)
 
 static void cut_all(struct cut *c, struct draft *d)
 {
-    const struct strip *s = c->s;
+    const struct row_block *s = c->s;
     for (uint32_t at = 0; at < s->n_touched; at++) {
         c->starts[at] = 0;
-        const u32 *open = strip_tile(s, s->open, s->touched[at]);
-        size_t bytes = s->strip_rows * sizeof *open;
+        const u32 *open = row_block_tile(s, s->open, s->touched[at]);
+        size_t bytes = s->block_rows * sizeof *open;
         if (c->chosen[at])
             memcpy(cut_word(c, at, 0), open, bytes);
         else
@@ -162,16 +163,16 @@ static void cut_all(struct cut *c, struct draft *d)
     cut_lines(c, d, 1);
 }
 
-static const u32 *open_word(const struct strip *s, uint32_t at)
+static const u32 *open_word(const struct row_block *s, uint32_t at)
 {
-    return strip_tile(s, s->open, s->touched[at]);
+    return row_block_tile(s, s->open, s->touched[at]);
 }
 
 static uint32_t choose(struct cut *c, const struct price *p)
 {
     uint32_t chosen = 0;
     for (uint32_t at = 0; at < c->s->n_touched; at++) {
-        uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
+        uint32_t cells = row_block_open_cells(c->s, c->s->touched[at]);
         uint32_t starts = c->s->starts[at] < cells ? c->s->starts[at] : cells;
         c->chosen[at] = cells && tile_pays(c->s, p, open_word(c->s, at), cells, starts);
         chosen += c->chosen[at];
@@ -185,7 +186,7 @@ static bool give_back(struct cut *c, const struct price *p)
     for (uint32_t at = 0; at < c->s->n_touched; at++) {
         if (!c->chosen[at])
             continue;
-        uint32_t cells = strip_open_cells(c->s, c->s->touched[at]);
+        uint32_t cells = row_block_open_cells(c->s, c->s->touched[at]);
         if (tile_pays(c->s, p, open_word(c->s, at), cells, c->starts[at]))
             continue;
         c->chosen[at] = false;
@@ -204,7 +205,7 @@ static int by_place(const void *x, const void *y)
     return a->row_begin < b->row_begin ? -1 : a->row_begin > b->row_begin;
 }
 
-static void take(struct cut *c, struct strip *s, const struct price *p, struct draft *d,
+static void take(struct cut *c, struct row_block *s, const struct price *p, struct draft *d,
                  uint64_t first)
 {
     uint64_t count = d->n_lines - first, cells = 0, columns = 0;
@@ -218,15 +219,15 @@ static void take(struct cut *c, struct strip *s, const struct price *p, struct d
     draft_piece(d, ABI_DIAGONAL, first, count, count);
     for (uint32_t at = 0; at < s->n_touched; at++)
         if (c->chosen[at])
-            strip_close(s, s->touched[at]);
+            row_block_close(s, s->touched[at]);
 }
 
-static void build(struct strip *s, const struct price *p, struct draft *d)
+static void build(struct row_block *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_lines;
     struct cut c = {
         .s = s,
-        .bits = memory_new(((size_t)s->n_touched + 1) * s->strip_rows, sizeof *c.bits),
+        .bits = memory_new(((size_t)s->n_touched + 1) * s->block_rows, sizeof *c.bits),
         .chosen = memory_new(s->n_touched, sizeof *c.chosen),
         .starts = memory_new(s->n_touched, sizeof *c.starts),
     };
@@ -244,10 +245,10 @@ static void build(struct strip *s, const struct price *p, struct draft *d)
     free(c.starts);
 }
 
-static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static bool decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, const struct visitor *v)
 {
-    (void)strip_rows;
+    (void)block_rows;
     if (piece->first > t->n_lines || piece->count > t->n_lines - piece->first)
         return false;
     for (uint32_t k = 0; k < piece->count; k++) {
@@ -290,15 +291,15 @@ static uint32_t grains(const struct abi_line *l, uint32_t rows)
     return (l->row_end + rows - 1) / rows - l->row_begin / rows;
 }
 
-bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t abreast)
+bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows)
 {
-    const uint32_t one_in = abreast == LINE_GRAIN ? 2 : 3;
+    const uint32_t one_in = diagonal_rows == LINE_GRAIN ? 2 : 3;
     uint64_t rows = 0, taken = 0;
     for (uint64_t k = 0; k < count; k++) {
         rows += line[k].row_end - line[k].row_begin;
-        taken += grains(&line[k], abreast);
+        taken += grains(&line[k], diagonal_rows);
     }
-    return one_in * rows < abreast * taken;
+    return one_in * rows < diagonal_rows * taken;
 }
 
 static void count(const struct plan_pass *t, const struct abi_item *item,
@@ -318,10 +319,10 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
     ret->count[UNIT_LINE_ROW] += item->rows;
 }
 
-static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
-    (void)strip_rows;
+    (void)block_rows;
     uint64_t cells = executed(t, item, piece, 0);
     count_print(out, piece->count, "line");
     text_add(out, ", %llu entries:", (unsigned long long)cells);

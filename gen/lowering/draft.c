@@ -21,14 +21,14 @@ void draft_finish(struct draft *d)
     free(d->words);
 }
 
-u32 *draft_pattern(struct draft *d, uint32_t strip_rows)
+u32 *draft_pattern(struct draft *d, uint32_t block_rows)
 {
-    if (d->n_words + strip_rows > d->words_room) {
-        d->words_room = 2 * d->words_room + 16 * strip_rows;
+    if (d->n_words + block_rows > d->words_room) {
+        d->words_room = 2 * d->words_room + 16 * block_rows;
         d->words = memory_resize(d->words, d->words_room, sizeof *d->words);
     }
-    d->n_words += strip_rows;
-    return d->words + d->n_words - strip_rows;
+    d->n_words += block_rows;
+    return d->words + d->n_words - block_rows;
 }
 
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,

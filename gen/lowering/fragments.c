@@ -49,7 +49,7 @@ double halves_entries(const u32 *word, uint32_t rows)
     return (half ? ABI_TILE_COLS / 2.0 : ABI_TILE_COLS) * rows;
 }
 
-double tile_price(const struct strip *s, const struct price *p, const u32 *word)
+double tile_price(const struct row_block *s, const struct price *p, const u32 *word)
 {
     double entry = word ? p->partial : p->full;
     if (s->halves)
@@ -74,7 +74,8 @@ void fragments_count_range(struct abi_range range, uint32_t rows, struct effort 
     ret->count[UNIT_FULL] += (double)columns * rounded(rows, FRAGMENT_ROWS);
 }
 
-double strip_range_price(const struct strip *s, const struct price *p, struct abi_range range)
+double row_block_range_price(const struct row_block *s, const struct price *p,
+                             struct abi_range range)
 {
     struct effort e = {{0}};
     if (!s->fragments)

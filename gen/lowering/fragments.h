@@ -3,7 +3,7 @@
    are left out; columns, of whatever piece, are first brought to shared memory, 32 at a time. */
 #pragma once
 #include "gen/cost/price.h"
-#include "gen/lowering/strip.h"
+#include "gen/lowering/row_block.h"
 
 enum { FRAGMENT_ROWS = 16, FRAGMENT_COLS = 8 };
 
@@ -18,11 +18,12 @@ uint64_t fragment_cells(const u32 *word, uint32_t rows, uint32_t columns);
    half of one tile and the neighbouring half of the next are a panel. */
 double halves_entries(const u32 *word, uint32_t rows);
 
-/* What a strip pays for a tile with these words; null: a full one. */
-double tile_price(const struct strip *s, const struct price *p, const u32 *word);
+/* What a row block pays for a tile with these words; null: a full one. */
+double tile_price(const struct row_block *s, const struct price *p, const u32 *word);
 
 /* ... and for a range without mask test. */
-double strip_range_price(const struct strip *s, const struct price *p, struct abi_range range);
+double row_block_range_price(const struct row_block *s, const struct price *p,
+                             struct abi_range range);
 
 /* What the kernels do for such a tile, or range, of an item of `rows` rows. */
 void fragments_count(const u32 *word, uint32_t rows, struct effort *ret);

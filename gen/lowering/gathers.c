@@ -10,11 +10,11 @@ double gathers_entries(uint32_t rows, uint32_t count)
     return rows * (ABI_TILE_COLS + count) / 2.0;
 }
 
-static u32 gather_word(const struct plan_pass *t, uint32_t strip_rows,
+static u32 gather_word(const struct plan_pass *t, uint32_t block_rows,
                        const struct abi_item *item, struct abi_gather g, uint32_t r)
 {
     if (g.pattern)
-        return t->patterns[(size_t)(g.pattern - 1) * strip_rows + r];
+        return t->patterns[(size_t)(g.pattern - 1) * block_rows + r];
     return r < item->rows && item_owns(item, r) ? ~(u32)0 >> (ABI_TILE_COLS - g.count) : 0;
 }
 
@@ -29,7 +29,7 @@ static bool is_sound(const struct plan_pass *t, struct abi_gather g)
     return true;
 }
 
-bool gathers_decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+bool gathers_decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                     const struct abi_piece *piece, const struct visitor *v)
 {
     if (piece->first > t->n_gathers || piece->count > t->n_gathers - piece->first)
@@ -38,8 +38,8 @@ bool gathers_decode(const struct plan_pass *t, uint32_t strip_rows, const struct
         struct abi_gather g = t->gathers[piece->first + k];
         if (!is_sound(t, g))
             return false;
-        for (uint32_t r = 0; r < strip_rows; r++)
-            for (u32 left = gather_word(t, strip_rows, item, g, r); left; left &= left - 1) {
+        for (uint32_t r = 0; r < block_rows; r++)
+            for (u32 left = gather_word(t, block_rows, item, g, r); left; left &= left - 1) {
                 uint32_t bit = (uint32_t)__builtin_ctz(left);
                 u32 column = bit < g.count ? t->columns[g.first + bit] : UINT32_MAX;
                 if (column == UINT32_MAX || !v->range(v->context, r, column, column + 1))
@@ -71,14 +71,14 @@ uint64_t gathers_executed(const struct plan_pass *t, const struct abi_item *item
     return cells;
 }
 
-uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
+uint64_t columns_active(const struct plan_pass *t, uint32_t block_rows,
                         const struct abi_item *item, const struct abi_piece *piece)
 {
     uint64_t sum = 0;
     for (u32 k = piece->first; k < piece->first + piece->count; k++)
         for (uint32_t r = 0; r < item->rows; r++)
             sum += (uint32_t)__builtin_popcount(
-                gather_word(t, strip_rows, item, t->gathers[k], r));
+                gather_word(t, block_rows, item, t->gathers[k], r));
     return sum;
 }
 
@@ -116,14 +116,14 @@ void gathers_count(const struct plan_pass *t, const struct abi_item *item,
     }
 }
 
-void gathers_print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+void gathers_print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, struct text *out)
 {
     uint64_t count = gathers_columns(t, piece);
     count_print(out, piece->count, "group");
     text_add(out, " of %llu scattered column%s, %llu entries:", (unsigned long long)count,
              count == 1 ? "" : "s",
-             (unsigned long long)columns_active(t, strip_rows, item, piece));
+             (unsigned long long)columns_active(t, block_rows, item, piece));
     u32 first = t->gathers[piece->first].first; /* a piece's lists stand end to end */
     for (uint32_t k = 0; k < count && k < 12; k++)
         text_add(out, " %u", t->columns[first + k]);

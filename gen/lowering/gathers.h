@@ -4,18 +4,18 @@
 #pragma once
 #include "gen/lowering/lowering.h"
 
-/* Most columns that strips of a head share: what is kept of them stays in a core's cache. */
+/* Most columns that row blocks of a head share: what is kept of them stays in a core's cache. */
 enum { COLUMNS_SHARED = 20 * ABI_TILE_COLS };
 
 /* Entries that a group's products come to. */
 double gathers_entries(uint32_t rows, uint32_t count);
 
-bool gathers_decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+bool gathers_decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                     const struct abi_piece *piece, const struct visitor *v);
 uint64_t gathers_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t gathers_executed(const struct plan_pass *t, const struct abi_item *item,
                           const struct abi_piece *piece, uint32_t n);
 void gathers_count(const struct plan_pass *t, const struct abi_item *item,
                    const struct abi_piece *piece, struct effort *ret);
-void gathers_print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+void gathers_print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, struct text *out);

@@ -28,7 +28,7 @@ void count_print(struct text *out, uint64_t count, const char *noun)
 uint32_t item_owned_rows(const struct abi_item *item)
 {
     uint32_t rows = 0;
-    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+    for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
         rows += (uint32_t)__builtin_popcount(item->own[w]);
     return rows;
 }

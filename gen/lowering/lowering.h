@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lowering is one way of visiting entries of a strip: one file, one row in the table. Building
-   works on a draft: each lowering in turn takes from the strip's open entries those that it visits
+/* A lowering is one way of visiting entries of a row block: one file, one row in the table. Building
+   works on a draft: each lowering in turn takes from the row block's open entries those that it visits
    at a lower price than tiles would, and tiles take the rest; the planner compares drafts. */
 #pragma once
 #include "gen/cost/price.h"
-#include "gen/lowering/strip.h"
+#include "gen/lowering/row_block.h"
 #include "gen/plan/plan.h"
 #include "masks/base/text.h"
 
@@ -14,19 +14,19 @@ struct draft {
     struct abi_piece piece[ABI_KINDS];
     uint32_t pieces;
     struct abi_range *ranges;
-    struct abi_tile *tiles; /* pattern: 0 full, else 1 + index into words / strip_rows */
+    struct abi_tile *tiles; /* pattern: 0 full, else 1 + index into words / block_rows */
     struct abi_line *lines;
     struct abi_gather *gathers; /* pattern as in tiles */
     u32 *columns;
-    u32 *words; /* patterns, strip_rows words each */
+    u32 *words; /* patterns, block_rows words each */
     uint64_t n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_words;
     uint64_t ranges_room, tiles_room, lines_room, gathers_room, columns_room, words_room;
 };
 
 void draft_clear(struct draft *d);
 void draft_finish(struct draft *d);
-/* Room for one pattern of strip_rows words at the end of `words`: the caller fills it. */
-u32 *draft_pattern(struct draft *d, uint32_t strip_rows);
+/* Room for one pattern of block_rows words at the end of `words`: the caller fills it. */
+u32 *draft_pattern(struct draft *d, uint32_t block_rows);
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
                  uint64_t cols);
 
@@ -48,15 +48,16 @@ struct lowering {
     enum abi_piece_kind kind;
     enum lowering_table table;
     bool optional; /* what it takes may turn out dearer: a draft without it is tried as well */
-    /* Could it take open entries of this strip? Quick, never false where build would. */
-    bool (*applies)(const struct strip *s, const struct price *p);
-    /* Seconds if the whole strip were visited by this lowering, wherever it can do that alone. */
-    double (*cost)(struct strip *s, const struct price *p); /* null: not made of strips */
+    /* Could it take open entries of this row block? Quick, never false where build would. */
+    bool (*applies)(const struct row_block *s, const struct price *p);
+    /* Seconds if the whole row block were visited by this lowering, wherever it can do that alone. */
+    double (*cost)(struct row_block *s,
+                   const struct price *p); /* null: not made of row blocks */
     /* Takes open entries and adds a piece; null: the planner makes its pieces. */
-    void (*build)(struct strip *s, const struct price *p, struct draft *d);
+    void (*build)(struct row_block *s, const struct price *p, struct draft *d);
     /* Null where another row of the table decodes this kind. False: an index out of its table, or
        the visitor stopped. */
-    bool (*decode)(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+    bool (*decode)(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, const struct visitor *v);
     /* Score columns of a decoded piece (abi_piece.cols). */
     uint64_t (*columns)(const struct plan_pass *t, const struct abi_piece *piece);
@@ -67,7 +68,7 @@ struct lowering {
     uint64_t (*executed)(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
     /* One line of text on a piece: "3 lines, 96 entries: diagonals -1 0 1". */
-    void (*print)(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+    void (*print)(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out);
 };
 
@@ -76,22 +77,22 @@ extern const struct lowering *const lowerings[];
 extern const struct lowering lowering_tiles;
 const struct lowering *lowering_of(enum abi_piece_kind kind);
 
-/* The row pass: which rows of a loaded strip stand out so much that an item of their own is worth
-   trying. Sets `own` to the strip's rows without them; false where there are none. */
-bool rows_stand_out(const struct strip *s, u32 *own);
+/* The row pass: which rows of a loaded row block stand out so much that an item of their own is worth
+   trying. Sets `own` to the row block's rows without them; false where there are none. */
+bool rows_stand_out(const struct row_block *s, u32 *own);
 /* Entries of a piece's tiles, whether they are visited or not, in the item's own rows. */
 uint64_t tiles_area(const struct plan_pass *t, const struct abi_item *item,
                     const struct abi_piece *piece, uint32_t n);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
-double rows_price(const struct price *p, const struct strip *s,
+double rows_price(const struct price *p, const struct row_block *s,
                   uint32_t r); /* of row r alone */
 
-/* Seconds of `count` <= 32 columns that a strip of so many rows gathers. */
+/* Seconds of `count` <= 32 columns that a row block of so many rows gathers. */
 double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full);
 /* Active entries of a decoded piece of gathered columns, of a residue class or not. */
-uint64_t columns_active(const struct plan_pass *t, uint32_t strip_rows,
+uint64_t columns_active(const struct plan_pass *t, uint32_t block_rows,
                         const struct abi_item *item, const struct abi_piece *piece);
 
 /* Whether kernels can do a row in parts, each by an item of its own. */
@@ -99,7 +100,7 @@ bool rows_are_cut(const struct target *t, const struct features *f);
 /* Or rows a stride apart that see the same keys as one item of ranges. */
 bool rows_are_joined(const struct target *t, const struct features *f);
 
-/* Residue classes, which are planned for a pattern and not for a strip. Whether kernels can do it with
+/* Residue classes, which are planned for a pattern and not for a row_block. Whether kernels can do it with
    items that leave their rows to others: */
 bool residue_applies(const struct target *t, const struct features *f);
 /* ... with items that have all entries of their rows. */
@@ -107,24 +108,24 @@ bool residue_is_whole(const struct target *t, const struct features *f);
 /* A draft of all entries that the item's owned rows have in `classes`; but for whole items these are
    columns of their own class alone. place: [n] zeros, and zeros again after. */
 void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
-                   uint32_t strip_rows, const struct price *p, uint32_t *place,
+                   uint32_t block_rows, const struct price *p, uint32_t *place,
                    struct draft *d);
 /* A row that goes on in another item: sums are written and read again, and its operand is read twice,
    as so many outputs; more where sums wait for the next launch in memory (`far`). */
 enum { RESUME_OUTPUTS = 3, RESUME_OUTPUTS_FAR = 18 };
 double residue_resume_price(const struct price *p, bool far);
 
-/* Lines that cover too little of the rows that are taken with theirs, `abreast` at a time: CPU kernels then
-   go row by row, as beside other pieces (lines_whole_enough() of templates/cpu/lines/lines.h). */
-bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t abreast);
+/* Lines that cover too little of the rows that are taken with theirs, `diagonal_rows` at a time: CPU kernels then
+   go row by row, as beside other pieces (lines_whole_enough() of templates/cpu/diagonal/lines.h). */
+bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows);
 
 uint32_t item_owned_rows(const struct abi_item *item);
 
 /* "1 line", "3 lines". */
 void count_print(struct text *out, uint64_t count, const char *noun);
 
-/* What a strip costs before it visits anything. */
-static inline double strip_price(const struct strip *s, const struct price *p)
+/* What a row block costs before it visits anything. */
+static inline double row_block_price(const struct row_block *s, const struct price *p)
 {
     return p->item + s->rows * p->item_row;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Residue classes: rows row0, row0 + step, .. of a mask with strides see the same columns, those of
-   their class. Brought together, rows and columns through index lists, they are tiles, where strips
+   their class. Brought together, rows and columns through index lists, they are tiles, where row blocks
    of neighbours see each such column by one row alone. The planner makes these items
    (gen/plan/build.c); what else their rows see is left to items of neighbours, which resume: softmax
    alone, as sparsegen needs all of a row. Where fragments of 16 x 8 are left out items may be whole, too:
@@ -25,7 +25,7 @@ bool residue_applies(const struct target *t, const struct features *f)
 {
     if (f->transform != ABI_SOFTMAX)
         return false;
-    return t->kind == TARGET_CPU ? f->soft == ABI_SOFT_NONE
+    return t->kind == TARGET_CPU ? f->bias == ABI_BIAS_NONE
                                  : target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM;
 }
 
@@ -88,18 +88,18 @@ static struct columns list_columns(const struct pattern *p, const struct abi_ite
     return c;
 }
 
-/* The words of all groups' patterns: [groups][strip_rows]. */
+/* The words of all groups' patterns: [groups][block_rows]. */
 static u32 *fill_words(const struct pattern *p, const struct abi_item *item,
-                       const struct columns *c, uint32_t strip_rows)
+                       const struct columns *c, uint32_t block_rows)
 {
     uint32_t groups = groups_of(c->many) + groups_of(c->all - c->many);
-    u32 *words = memory_new((size_t)groups * strip_rows, sizeof *words);
+    u32 *words = memory_new((size_t)groups * block_rows, sizeof *words);
     for (uint32_t r = 0; r < item->rows; r++) {
         uint32_t row = item->row0 + item->step * r;
         for (uint64_t k = p->row[row]; item_owns(item, r) && k < p->row[row + 1]; k++)
             for (uint32_t j = p->run[k].begin; j < p->run[k].end; j++) {
                 uint32_t at = c->place[j] - 1;
-                words[(size_t)(at / ABI_TILE_COLS) * strip_rows + r] |= (u32)1
+                words[(size_t)(at / ABI_TILE_COLS) * block_rows + r] |= (u32)1
                                                                         << at % ABI_TILE_COLS;
             }
     }
@@ -114,13 +114,13 @@ static bool is_full(const struct abi_item *item, const u32 *word, uint32_t count
     return true;
 }
 
-static void add_group(const struct price *p, const struct abi_item *item, uint32_t strip_rows,
+static void add_group(const struct price *p, const struct abi_item *item, uint32_t block_rows,
                       struct abi_gather g, const u32 *word, bool whole, struct draft *d)
 {
     bool full = is_full(item, word, g.count);
     if (!full) {
-        memcpy(draft_pattern(d, strip_rows), word, strip_rows * sizeof *word);
-        g.pattern = (u32)(d->n_words / strip_rows);
+        memcpy(draft_pattern(d, block_rows), word, block_rows * sizeof *word);
+        g.pattern = (u32)(d->n_words / block_rows);
     }
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = g;
     d->cost += whole ? g.count * p->gather +
@@ -129,17 +129,17 @@ static void add_group(const struct price *p, const struct abi_item *item, uint32
 }
 
 void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
-                   uint32_t strip_rows, const struct price *p, uint32_t *place, struct draft *d)
+                   uint32_t block_rows, const struct price *p, uint32_t *place, struct draft *d)
 {
     draft_clear(d);
     d->cost = p->item + item->rows * p->item_row;
     struct columns c = list_columns(classes, item, whole, d, place);
-    u32 *words = fill_words(classes, item, &c, strip_rows);
+    u32 *words = fill_words(classes, item, &c, block_rows);
     const u32 *word = words;
-    for (uint32_t first = 0, end; first < c.all; first = end, word += strip_rows) {
+    for (uint32_t first = 0, end; first < c.all; first = end, word += block_rows) {
         uint32_t limit = first < c.many ? c.many : c.all;
         end = limit - first < ABI_TILE_COLS ? limit : first + ABI_TILE_COLS;
-        add_group(p, item, strip_rows, (struct abi_gather){first, end - first, 0}, word, whole,
+        add_group(p, item, block_rows, (struct abi_gather){first, end - first, 0}, word, whole,
                   d);
     }
     free(words);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row pass: a row that sees far more keys than its neighbours (a global token) leaves its
-   strip and becomes an item of its own, one query over ranges of keys. Left in the strip it would
+   row block and becomes an item of its own, one query over ranges of keys. Left in the row block it would
    make every tile there active for the sake of one row. */
 #include "gen/lowering/lowering.h"
 
@@ -15,18 +15,18 @@ bool rows_are_cut(const struct target *t, const struct features *f)
 
 bool rows_are_joined(const struct target *t, const struct features *f)
 {
-    return t->kind == TARGET_CPU && f->transform == ABI_SOFTMAX && f->soft == ABI_SOFT_NONE;
+    return t->kind == TARGET_CPU && f->transform == ABI_SOFTMAX && f->bias == ABI_BIAS_NONE;
 }
 
-double rows_price(const struct price *p, const struct strip *s, uint32_t r)
+double rows_price(const struct price *p, const struct row_block *s, uint32_t r)
 {
-    const uint64_t *row = s->pattern->row + strip_row(s, r);
+    const uint64_t *row = s->pattern->row + block_row(s, r);
     double more = row[1] > row[0] ? (double)(row[1] - row[0] - 1) : 0;
     return p->row_item + more * p->row_range + (double)s->active[r] * p->row;
 }
 
 /* The most loaded row that is left, and its keys. */
-static uint32_t heaviest(const struct strip *s, const u32 *own, uint32_t *keys)
+static uint32_t heaviest(const struct row_block *s, const u32 *own, uint32_t *keys)
 {
     uint32_t best = s->rows;
     *keys = 0;
@@ -41,10 +41,10 @@ static uint32_t heaviest(const struct strip *s, const u32 *own, uint32_t *keys)
     return best;
 }
 
-bool rows_stand_out(const struct strip *s, u32 *own)
+bool rows_stand_out(const struct row_block *s, u32 *own)
 {
-    u32 left[ABI_MAX_STRIP / 32];
-    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+    u32 left[ABI_MAX_BLOCK_ROWS / 32];
+    for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
         left[w] = s->own[w];
     uint32_t keys, next;
     uint32_t r = heaviest(s, left, &keys);
@@ -52,7 +52,7 @@ bool rows_stand_out(const struct strip *s, u32 *own)
         left[r / 32] &= ~((u32)1 << (r % 32));
         r = heaviest(s, left, &next);
         if (r == s->rows || (uint64_t)keys >= STANDS_OUT * (uint64_t)next) {
-            for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
+            for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
                 own[w] = left[w];
             return true;
         }
@@ -61,18 +61,18 @@ bool rows_stand_out(const struct strip *s, u32 *own)
     return false;
 }
 
-static double cost(struct strip *s, const struct price *p)
+static double cost(struct row_block *s, const struct price *p)
 {
     double sum = 0;
     for (uint32_t r = 0; r < s->rows; r++)
-        sum += strip_owns(s, r) ? rows_price(p, s, r) : 0;
+        sum += row_block_owns(s, r) ? rows_price(p, s, r) : 0;
     return sum;
 }
 
-static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static bool decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, const struct visitor *v)
 {
-    (void)strip_rows;
+    (void)block_rows;
     if (item->rows != 1 || piece->first > t->n_ranges ||
         piece->count > t->n_ranges - piece->first)
         return false;
@@ -92,10 +92,10 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
     ret->count[UNIT_ROW_RANGE] += piece->count - 1;
 }
 
-static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
-    lowering_of(ABI_BLOCKS)->print(t, strip_rows, item, piece, out);
+    lowering_of(ABI_BLOCKS)->print(t, block_rows, item, piece, out);
 }
 
 const struct lowering lowering_rows = {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles of STRIP_ROWS x 32: those without an active entry are skipped, full ones take no mask
+/* Tiles of BLOCK_ROWS x 32: those without an active entry are skipped, full ones take no mask
    test, the others test a pattern of one word a row. Whatever no other lowering took ends here. */
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 #include <string.h>
 
-static double cost(struct strip *s, const struct price *p)
+static double cost(struct row_block *s, const struct price *p)
 {
-    double sum = strip_price(s, p) + strip_solid_tiles(s) * tile_price(s, p, NULL);
+    double sum = row_block_price(s, p) + row_block_solid_tiles(s) * tile_price(s, p, NULL);
     for (uint32_t k = 0; k < s->n_touched; k++)
-        sum += tile_price(s, p, strip_tile(s, s->bits, s->touched[k]));
+        sum += tile_price(s, p, row_block_tile(s, s->bits, s->touched[k]));
     return sum;
 }
 
-static void add_full(struct strip *s, const struct price *p, struct draft *d)
+static void add_full(struct row_block *s, const struct price *p, struct draft *d)
 {
     for (uint32_t k = 0; k < s->n_solid; k++) {
         if (!s->solid_open[k])
@@ -26,32 +26,32 @@ static void add_full(struct strip *s, const struct price *p, struct draft *d)
     }
 }
 
-static void add_pattern(struct strip *s, uint32_t tile, struct draft *d)
+static void add_pattern(struct row_block *s, uint32_t tile, struct draft *d)
 {
-    u32 index = (u32)(d->n_words / s->strip_rows) + 1;
+    u32 index = (u32)(d->n_words / s->block_rows) + 1;
     *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) =
         (struct abi_tile){tile * ABI_TILE_COLS, index};
-    memcpy(draft_pattern(d, s->strip_rows), strip_tile(s, s->open, tile),
-           s->strip_rows * sizeof *d->words);
+    memcpy(draft_pattern(d, s->block_rows), row_block_tile(s, s->open, tile),
+           s->block_rows * sizeof *d->words);
 }
 
-static void build(struct strip *s, const struct price *p, struct draft *d)
+static void build(struct row_block *s, const struct price *p, struct draft *d)
 {
     uint64_t first = d->n_tiles;
     add_full(s, p, d);
     for (uint32_t k = 0; k < s->n_touched; k++) {
-        if (!strip_is_open(s, s->touched[k]))
+        if (!row_block_is_open(s, s->touched[k]))
             continue;
         add_pattern(s, s->touched[k], d);
-        d->cost += tile_price(s, p, strip_tile(s, s->open, s->touched[k]));
-        strip_close(s, s->touched[k]);
+        d->cost += tile_price(s, p, row_block_tile(s, s->open, s->touched[k]));
+        row_block_close(s, s->touched[k]);
     }
     if (d->n_tiles > first)
         draft_piece(d, ABI_TILES, first, d->n_tiles - first,
                     ABI_TILE_COLS * (d->n_tiles - first));
 }
 
-static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static bool decode(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                    const struct abi_piece *piece, const struct visitor *v)
 {
     if (piece->first > t->n_tiles || piece->count > t->n_tiles - piece->first)
@@ -61,8 +61,8 @@ static bool decode(const struct plan_pass *t, uint32_t strip_rows, const struct 
         if (tile.pattern > t->n_patterns || tile.col0 % ABI_TILE_COLS)
             return false;
         const u32 *word =
-            tile.pattern ? t->patterns + (size_t)(tile.pattern - 1) * strip_rows : NULL;
-        for (uint32_t r = 0; r < strip_rows; r++) {
+            tile.pattern ? t->patterns + (size_t)(tile.pattern - 1) * block_rows : NULL;
+        for (uint32_t r = 0; r < block_rows; r++) {
             bool seen = r < item->rows && item_owns(item, r);
             u32 bits = word ? word[r] : seen ? ~(u32)0 : 0;
             if (bits && !v->word(v->context, r, tile.col0, bits))
@@ -119,10 +119,10 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
     }
 }
 
-static void print(const struct plan_pass *t, uint32_t strip_rows, const struct abi_item *item,
+static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
-    (void)strip_rows, (void)item;
+    (void)block_rows, (void)item;
     uint32_t full = 0;
     for (uint32_t k = 0; k < piece->count; k++)
         full += !t->tiles[piece->first + k].pattern;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mask to plan, in each direction: each distinct pattern once, strip by strip (strips.c) or as residue
+/* Mask to plan, in each direction: each distinct pattern once, row block by row block (row_blocks.c) or as residue
    classes and the rest (classes.c), whichever is cheaper; heads and layers only share the work lists. */
+#include "gen/family/cuda_resident.h"
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
-#include "gen/short.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>
@@ -53,11 +53,11 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (!b->lines_only)
         classes_choose(b, p, pattern, &split);
     b->total = 0;
-    b->n_long = b->seats = 0;
+    b->n_long = b->partial_slots = 0;
     if (split.step)
         builder_note(b, p, pattern);
-    int failed =
-        split.step ? classes_build(b, p, &split, e) : builder_strips(b, p, pattern, true, e);
+    int failed = split.step ? classes_build(b, p, &split, e)
+                            : builder_row_blocks(b, p, pattern, true, e);
     if (!failed)
         cuts_build(b, p, b->pass->item_first[which]);
     split_finish(&split);
@@ -78,16 +78,16 @@ static void finish_builder(struct builder *b)
     free(b->long_rows);
     free(b->index.slot);
     free(b->place);
-    strip_destroy(b->strip);
+    row_block_destroy(b->row_block);
 }
 
 /* Of each pass over these tables one more launch, if some items resume what others leave. */
 static double late_seconds(const struct plan *p, uint32_t passes)
 {
-    return p->target->kind == TARGET_CUDA ? passes * LATE_LAUNCH * p->machine->launch : 0;
+    return p->target->kind == TARGET_CUDA ? passes * MERGE_LAUNCH * p->machine->launch : 0;
 }
 
-/* As TAKEN of templates/cpu/lines/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
+/* As TAKEN of templates/cpu/diagonal/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
 static uint32_t lines_abreast(const struct target *t, const struct features *f)
 {
     enum { TILE_ROWS = 16, WHOLE = 32 };
@@ -107,20 +107,20 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
         b.price = price_add(b.price, p->price[PASS_DQ]);
     b.whole_classes = !p->tiles_only && residue_is_whole(p->target, &p->features);
     b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->features);
-    b.strips_resume = p->target->kind == TARGET_CUDA;
+    b.row_blocks_resume = p->target->kind == TARGET_CUDA;
     b.cuts_rows = rows_are_cut(p->target, &p->features);
     b.joins_rows = !p->tiles_only && rows_are_joined(p->target, &p->features);
-    b.late = late_seconds(p, !transposed && p->features.backward ? 2 : 1);
+    b.merge_launch = late_seconds(p, !transposed && p->features.backward ? 2 : 1);
     int failed = 0;
-    b.strip = strip_new(p->n, p->strip_rows);
+    b.row_block = row_block_new(p->n, p->block_rows);
     b.shares_columns = !p->tiles_only && p->target->kind == TARGET_CPU &&
                        target_matrix(p->target, &p->features);
-    pass->strip_rows = p->strip_rows;
-    pass->mixed = p->features.soft != ABI_SOFT_NONE;
-    pass->abreast = lines_abreast(p->target, &p->features);
-    pass->halves = b.strip->halves =
+    pass->block_rows = p->block_rows;
+    pass->mixed = p->features.bias != ABI_BIAS_NONE;
+    pass->diagonal_rows = lines_abreast(p->target, &p->features);
+    pass->halves = b.row_block->halves =
         p->target->kind == TARGET_CPU && target_matrix(p->target, &p->features);
-    pass->fragments = b.strip->fragments =
+    pass->fragments = b.row_block->fragments =
         p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->features);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
@@ -140,9 +140,9 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
 }
 
 /* Whether the item is one row, or a part of it, for the row pass. */
-static bool is_lone(const struct plan_pass *t, const struct abi_item *item)
+static bool is_global(const struct plan_pass *t, const struct abi_item *item)
 {
-    return item->seats || (item->pieces && t->pieces[item->piece].kind == ABI_ROWS);
+    return item->partial_slots || (item->pieces && t->pieces[item->piece].kind == ABI_ROWS);
 }
 
 /* What kernels must be able to do: for CUDA; the rest a CPU's are. */
@@ -152,9 +152,9 @@ static void note_features(struct plan *p, const struct plan_pass *t)
     if (t->gathers_kept > GATHERS_KEPT && t->gathers_kept > p->features.gathers_kept)
         p->features.gathers_kept = (t->gathers_kept + STEP - 1) / STEP * STEP;
     for (uint64_t k = 0; k < t->n_items && p->target->kind == TARGET_CUDA; k++) {
-        p->features.lone_rows |= is_lone(t, &t->items[k]);
-        p->features.cut_rows |= t->items[k].seats > 0;
-        p->features.shared_rows |= t->items[k].partial && !t->items[k].seats;
+        p->features.global_rows |= is_global(t, &t->items[k]);
+        p->features.cut_rows |= t->items[k].partial_slots > 0;
+        p->features.shared_rows |= t->items[k].split && !t->items[k].partial_slots;
     }
 }
 
@@ -173,8 +173,8 @@ struct plan *build_plan(const struct mask *m, const struct target *t, const stru
         .layers = m->layers,
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
-        .strip_rows = target_strip_rows(t, f),
-        .tiles_only = short_forward(t, f, NULL),
+        .block_rows = target_block_rows(t, f),
+        .tiles_only = resident_forward(t, f, NULL),
         .target = t,
         .machine = machine,
         .features = *f,

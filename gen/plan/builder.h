@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass over one pattern while it is planned. Between build.c, strips.c, which goes strip by strip,
+/* A pass over one pattern while it is planned. Between build.c, row_blocks.c, which goes row block by row block,
    classes.c, which parts strides from the rest first, and cuts.c, which cuts long rows. */
 #pragma once
 #include "gen/lowering/gathers.h"
 #include "gen/plan/split.h"
 #include "gen/plan/tables.h"
 
-/* What an optional lowering must save of a strip to be worth having: the simpler plan wins ties. */
+/* What an optional lowering must save of a row block to be worth having: the simpler plan wins ties. */
 #define LEAST_GAIN 0.02
 
 struct long_row {
@@ -18,41 +18,42 @@ struct builder {
     struct plan_pass *pass;
     struct price price;  /* that the choice is made by: of all passes over these tables */
     struct price report; /* of the first of them, which costs are told for */
-    struct strip *strip;
+    struct row_block *row_block;
     struct draft draft[3]; /* best of this ownership, being built, best so far */
     struct pattern_index index;
     double
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
     struct effort dense;        /* of every tile */
-    bool shared_classes;        /* classes may leave their rows to strips, ... */
+    bool shared_classes;        /* classes may leave their rows to row blocks, ... */
     bool whole_classes;         /* ... or have all of their entries */
     bool cuts_rows, joins_rows; /* rows alone may be cut in parts, or be one item with others */
-    double late;                /* seconds that a launch of what resumes costs */
+    double merge_launch;        /* seconds that a launch of what resumes costs */
     const struct pattern
-        *begun;         /* null, or rows of strips go on where these classes' items left them */
-    bool strips_resume; /* alone: what classes began is not for the row pass */
+        *begun; /* null, or rows of row blocks go on where these classes' items left them */
+    bool row_blocks_resume; /* alone: what classes began is not for the row pass */
     struct long_row
-        *long_rows; /* that wait until all else is built, and seats of their parts */
+        *long_rows; /* that wait until all else is built, and partial slots of their parts */
     uint64_t n_long, long_room;
-    uint32_t seats;
-    bool shares_columns; /* kernels keep gathered columns from strip to strip */
+    uint32_t partial_slots;
+    bool shares_columns; /* kernels keep gathered columns from row block to row block */
     u32 shared[COLUMNS_SHARED];
-    uint32_t *gathered; /* null, or how many strips gather each column */
+    uint32_t *gathered; /* null, or how many row blocks gather each column */
     bool dry;           /* prices alone, nothing goes to the tables */
     double total;       /* of the pattern, so far */
     uint32_t *place;    /* [n] zeros, for residue_build */
     bool tiles_only;
-    bool lines_only; /* lines take each strip as a whole ... */
+    bool lines_only; /* lines take each row block as a whole ... */
     bool others;     /* ... but for some */
 };
 
-/* All strips of the pattern; `note`: what each lowering would cost alone, too. */
-int builder_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                   bool note, struct error *e);
-/* Strip row0 of it. */
-void builder_strip(struct builder *b, const struct pattern *pattern, uint32_t row0, bool note);
-/* The columns that its strips should gather alike, to b->strip. */
+/* All row blocks of the pattern; `note`: what each lowering would cost alone, too. */
+int builder_row_blocks(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                       bool note, struct error *e);
+/* Row block row0 of it. */
+void builder_row_block(struct builder *b, const struct pattern *pattern, uint32_t row0,
+                       bool note);
+/* The columns that its row blocks should gather alike, to b->row_block. */
 void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* What each lowering would cost alone, which is of interest even where the plan is another. */
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
@@ -68,7 +69,7 @@ void cuts_build(struct builder *b, const struct plan *p, uint64_t first);
 void joins_build(struct builder *b, const struct plan *p);
 int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
 
-/* The split that is worth having; empty where strips alone are as good. */
+/* The split that is worth having; empty where row blocks alone are as good. */
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret);
 int classes_build(struct builder *b, const struct plan *p, const struct split *s,

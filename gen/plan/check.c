@@ -2,7 +2,7 @@
 /* The plan's binary tables, decoded and held against the mask. An item's entries are set in a
    bitmap of its rows, where a second visit shows at once; then each owned row must have all of the
    mask's runs and as many entries as the mask. A row that a partial item began is decoded from there
-   as well. Memory is strip_rows x n bits; time follows runs. */
+   as well. Memory is block_rows x n bits; time follows runs. */
 #include "gen/plan/checker.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -42,16 +42,18 @@ static uint32_t first_on(const struct checker *c, const u64 *row)
 /* All parts of a row. */
 static int join_row(struct checker *c, const struct abi_item *item, uint32_t row)
 {
-    if (item->rows != 1 || item->step != 1 || !item->resume[0] || item->pieces ||
-        item->seat > c->pass->seats || item->seats > c->pass->seats - item->seat)
+    if (item->rows != 1 || item->step != 1 || !item->merge[0] || item->pieces ||
+        item->partial_slot > c->pass->partial_slots ||
+        item->partial_slots > c->pass->partial_slots - item->partial_slot)
         return checker_fail(c, "parts joined by what is not a row alone", row, 0);
-    for (uint32_t k = item->seat; k < item->seat + item->seats; k++) {
-        const struct abi_item *part = c->seat[k] ? &c->pass->items[c->seat[k] - 1] : NULL;
+    for (uint32_t k = item->partial_slot; k < item->partial_slot + item->partial_slots; k++) {
+        const struct abi_item *part =
+            c->partial_slot[k] ? &c->pass->items[c->partial_slot[k] - 1] : NULL;
         if (!part || part->row0 != row)
             return checker_fail(c, "a seat without a part of the row", row, k);
         if (check_begun(c, part, 0, row))
             return -1;
-        c->seat[k] = 0;
+        c->partial_slot[k] = 0;
     }
     return 0;
 }
@@ -59,10 +61,10 @@ static int join_row(struct checker *c, const struct abi_item *item, uint32_t row
 /* Adds what partial items visited of a row, where they did. */
 static int resume_row(struct checker *c, const struct abi_item *item, uint32_t r, uint32_t row)
 {
-    bool resumes = item->resume[r / 32] >> (r % 32) & 1;
-    if ((resumes && !item->seats) != (c->began[row] != 0))
+    bool resumes = item->merge[r / 32] >> (r % 32) & 1;
+    if ((resumes && !item->partial_slots) != (c->began[row] != 0))
         return checker_fail(c, "a row that is not resumed where it was begun", row, 0);
-    if (item->seats)
+    if (item->partial_slots)
         return join_row(c, item, row);
     return resumes ? check_begun(c, &c->pass->items[c->began[row] - 1], r, row) : 0;
 }
@@ -91,7 +93,7 @@ static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
 
 static bool rows_fit(const struct checker *c, const struct abi_item *item)
 {
-    uint32_t limit = c->plan->strip_rows, n = c->plan->n;
+    uint32_t limit = c->plan->block_rows, n = c->plan->n;
     if (item->rows < 1 || item->rows > limit || item->row0 >= n || item->step < 1 ||
         (uint64_t)item->step * (item->rows - 1) >= n - item->row0)
         return false;
@@ -99,22 +101,23 @@ static bool rows_fit(const struct checker *c, const struct abi_item *item)
 }
 
 /* A part is of a row alone. */
-static bool seats_fit(const struct plan_pass *t, const struct abi_item *item)
+static bool partial_slots_fit(const struct plan_pass *t, const struct abi_item *item)
 {
-    if (!item->seats)
-        return !item->seat;
-    return item->rows == 1 && item->step == 1 && item->seat < t->seats &&
-           (!item->partial || item->seats == 1);
+    if (!item->partial_slots)
+        return !item->partial_slot;
+    return item->rows == 1 && item->step == 1 && item->partial_slot < t->partial_slots &&
+           (!item->split || item->partial_slots == 1);
 }
 
 /* A partial item's rows are marked; what it visits counts where the row is resumed. */
 static int begin_row(struct checker *c, const struct abi_item *item, uint32_t r)
 {
     uint32_t row = item->row0 + item->step * r;
-    uint32_t *mark = item->seats ? &c->seat[item->seat] : &c->began[row];
+    uint32_t *mark =
+        item->partial_slots ? &c->partial_slot[item->partial_slot] : &c->began[row];
     if (*mark)
         return checker_fail(c, "a row that another item begins too", row, 0);
-    if (item->resume[r / 32] >> (r % 32) & 1)
+    if (item->merge[r / 32] >> (r % 32) & 1)
         return checker_fail(c, "a partial item that resumes", row, 0);
     *mark = c->item + 1;
     memset(c->bits + r * c->words, 0, c->words * sizeof *c->bits);
@@ -126,22 +129,22 @@ static int check_item(struct checker *c, const struct abi_item *item)
     if (!rows_fit(c, item))
         return checker_fail(c, "rows outside of the mask or of the strip's grid", item->row0,
                             0);
-    if (!seats_fit(c->pass, item))
+    if (!partial_slots_fit(c->pass, item))
         return checker_fail(c, "seats that are not there", item->row0, 0);
     memset(c->visited, 0, sizeof c->visited);
     if (check_pieces(c, item))
         return -1;
-    c->uses |= item->partial ? (u32)ABI_PARTIAL : 0;
-    for (uint32_t r = 0; r < ABI_MAX_STRIP; r++) {
+    c->uses |= item->split ? (u32)ABI_SPLIT : 0;
+    for (uint32_t r = 0; r < ABI_MAX_BLOCK_ROWS; r++) {
         if (!item_owns(item, r)) {
-            if (item->resume[r / 32] >> (r % 32) & 1)
+            if (item->merge[r / 32] >> (r % 32) & 1)
                 return checker_fail(c, "a row that is resumed and not owned", item->row0 + r,
                                     0);
             continue;
         }
         if (r >= item->rows)
             return checker_fail(c, "an owned row beyond the item's", item->row0 + r, 0);
-        if (item->partial ? begin_row(c, item, r) : check_row(c, item, r))
+        if (item->split ? begin_row(c, item, r) : check_row(c, item, r))
             return -1;
     }
     return item->cost ? 0 : checker_fail(c, "a cost of 0", item->row0, 0);
@@ -152,9 +155,9 @@ static int check_items(struct checker *c, u32 first, u32 end, bool partial)
 {
     for (c->item = first; c->item < end; c->item++) {
         const struct abi_item *item = &c->pass->items[c->item];
-        if (item->partial > 1)
+        if (item->split > 1)
             return checker_fail(c, "neither partial nor whole", item->row0, 0);
-        if (item->partial == partial && check_item(c, item))
+        if (item->split == partial && check_item(c, item))
             return -1;
     }
     return 0;
@@ -166,7 +169,7 @@ static int check_mask(struct checker *c)
     u32 first = t->item_first[c->which], end = t->item_first[c->which + 1];
     memset(c->owned, 0, c->plan->n * sizeof *c->owned);
     memset(c->began, 0, c->plan->n * sizeof *c->began);
-    memset(c->seat, 0, t->seats * sizeof *c->seat);
+    memset(c->partial_slot, 0, t->partial_slots * sizeof *c->partial_slot);
     c->item = first;
     if (first > end || end > t->n_items)
         return checker_fail(c, "items outside of their table", 0, 0);
@@ -175,10 +178,10 @@ static int check_mask(struct checker *c)
     for (uint32_t row = 0; row < c->plan->n; row++)
         if (!c->owned[row])
             return checker_fail(c, "a row that no item owns", row, 0);
-    for (uint32_t k = 0; k < t->seats; k++)
-        if (c->seat[k])
-            return checker_fail(c, "a part that is not joined", t->items[c->seat[k] - 1].row0,
-                                k);
+    for (uint32_t k = 0; k < t->partial_slots; k++)
+        if (c->partial_slot[k])
+            return checker_fail(c, "a part that is not joined",
+                                t->items[c->partial_slot[k] - 1].row0, k);
     return 0;
 }
 
@@ -188,10 +191,10 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     struct checker c = {.plan = p, .pass = t, .e = e};
     c.direction = transposed ? "transposed" : "forward";
     c.words = (p->n + 63) / 64;
-    c.bits = memory_new(c.words * p->strip_rows, sizeof *c.bits);
+    c.bits = memory_new(c.words * p->block_rows, sizeof *c.bits);
     c.owned = memory_new(p->n, sizeof *c.owned);
     c.began = memory_new(p->n, sizeof *c.began);
-    c.seat = memory_new(t->seats, sizeof *c.seat);
+    c.partial_slot = memory_new(t->partial_slots, sizeof *c.partial_slot);
     int failed = 0;
     for (c.which = 0; c.which < p->n_masks && !failed; c.which++) {
         struct pattern *turned = transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
@@ -206,7 +209,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     free(c.bits);
     free(c.owned);
     free(c.began);
-    free(c.seat);
+    free(c.partial_slot);
     return failed;
 }
 

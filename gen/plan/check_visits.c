@@ -101,7 +101,7 @@ int check_pieces(struct checker *c, const struct abi_item *item)
                                 item->row0, 0);
         if (c->e)
             c->e->kind = ERROR_NONE;
-        if (!l->decode(t, c->plan->strip_rows, item, piece, &v)) {
+        if (!l->decode(t, c->plan->block_rows, item, piece, &v)) {
             if (!c->e || c->e->kind == ERROR_NONE)
                 checker_fail(c, "a table's row is out of range", item->row0, 0);
             return -1;
@@ -124,7 +124,7 @@ int check_begun(struct checker *c, const struct abi_item *from, uint32_t r, uint
     c->as = r;
     for (u32 k = from->piece; k < from->piece + from->pieces; k++) {
         const struct abi_piece *piece = &c->pass->pieces[k];
-        if (!lowering_of(piece->kind)->decode(c->pass, c->plan->strip_rows, from, piece, &v))
+        if (!lowering_of(piece->kind)->decode(c->pass, c->plan->block_rows, from, piece, &v))
             return -1;
     }
     return 0;

@@ -12,10 +12,10 @@ static bool in_order(const struct plan_pass *t, uint64_t k, u32 largest, enum wo
     const struct abi_item *x = &t->items[a.item], *y = &t->items[b.item];
     if (order == WORK_BY_HEAD && a.head != b.head)
         return a.head < b.head;
-    if (order == WORK_BY_HEAD && x->partial != y->partial)
-        return x->partial;
-    if (order == WORK_LATE && item_resumes(x) != item_resumes(y))
-        return item_resumes(y);
+    if (order == WORK_BY_HEAD && x->split != y->split)
+        return x->split;
+    if (order == WORK_MERGE_LAST && item_merges(x) != item_merges(y))
+        return item_merges(y);
     u32 before = work_class(x->cost, largest);
     u32 here = work_class(y->cost, largest);
     if (before != here)
@@ -52,7 +52,7 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
     for (uint64_t k = first; k < first + count; k++) {
         if (k > first && !in_order(t, k, largest, order))
             return checker_fail(c, "work out of order", t->work[k].head, t->work[k].item);
-        late += order == WORK_LATE && item_resumes(&t->items[t->work[k].item]);
+        late += order == WORK_MERGE_LAST && item_merges(&t->items[t->work[k].item]);
     }
     return late == t->layer_work[layer][2] ? 0
                                            : checker_fail(c, "late work miscounted", layer, 0);

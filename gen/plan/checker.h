@@ -15,12 +15,13 @@ struct checker {
         *decoding;     /* the item, or the partial one that began its row `as`: ... */
     uint32_t only, as; /* ... then its row `only` is of interest, else UINT32_MAX */
     uint64_t words;    /* of a row of the bitmap */
-    u64 *bits;         /* [strip_rows][words] */
-    uint32_t visited[ABI_MAX_STRIP];
+    u64 *bits;         /* [block_rows][words] */
+    uint32_t visited[ABI_MAX_BLOCK_ROWS];
     uint32_t uses, max_cols; /* as found */
     bool *owned;             /* [n] */
     uint32_t *began;         /* [n] 1 + the partial item that has the row, or 0 */
-    uint32_t *seat; /* [pass->seats] 1 + the part that sits there, until it is joined */
+    uint32_t *
+        partial_slot; /* [pass->partial_slots] 1 + the part that sits there, until it is joined */
     struct error *e;
 };
 

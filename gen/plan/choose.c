@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several whole plans is taken: on CUDA strips of 64 rows, or of 128 where they are less work,
+/* Which of several whole plans is taken: on CUDA row blocks of 64 rows, or of 128 where they are less work,
    since what a block brings to its shared memory then serves twice as many rows. */
-#include "gen/emit/stream.h"
+#include "gen/family/cuda_resident.h"
+#include "gen/family/cuda_tiled.h"
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
-#include "gen/short.h"
 
 /* Work of all heads and layers of a pass, and the entries that are visited. */
 struct amount {
@@ -49,7 +49,7 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
                         const struct machine *machine, struct error *e)
 {
     struct plan *p = build_plan(m, t, f, machine, e);
-    if (!p || !stream_takes_tall(t, f))
+    if (!p || !tiled_takes_tall(t, f))
         return p;
     struct features other = *f;
     other.tall = true;
@@ -61,7 +61,7 @@ struct plan *plan_build(const struct mask *m, const struct target *t, const stru
 
 bool plan_suits(const struct plan *p, const struct target *t, const struct features *f)
 {
-    return target_strip_rows(p->target, f) == target_strip_rows(t, f) &&
-           stream_takes_tall(p->target, f) == stream_takes_tall(t, f) &&
-           p->tiles_only == short_forward(t, f, NULL) && p->target->kind == t->kind;
+    return target_block_rows(p->target, f) == target_block_rows(t, f) &&
+           tiled_takes_tall(p->target, f) == tiled_takes_tall(t, f) &&
+           p->tiles_only == resident_forward(t, f, NULL) && p->target->kind == t->kind;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Residue classes in a plan: an item for every 32 rows or so of each class, the rest in strips of
+/* Residue classes in a plan: an item for every 32 rows or so of each class, the rest in row blocks of
    neighbours whose rows go on where the classes' items left them; taken where that is cheaper than
-   strips alone. */
+   row blocks alone. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include <math.h>
@@ -17,19 +17,19 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
 {
     bool alone = s->whole || !s->rest->active;
     uint32_t left = (p->n - row0 + s->step - 1) / s->step;
-    struct abi_item item = {.row0 = row0, .step = s->step, .partial = !alone};
-    item.rows = left < p->strip_rows ? left : p->strip_rows;
+    struct abi_item item = {.row0 = row0, .step = s->step, .split = !alone};
+    item.rows = left < p->block_rows ? left : p->block_rows;
     for (uint32_t r = 0; r < item.rows; r++)
         if (alone ? !has_entries(s->rest, row0 + r * s->step)
                   : has_entries(s->classes, row0 + r * s->step))
             item.own[r / 32] |= (u32)1 << (r % 32);
     if (!item_owned_rows(&item))
         return;
-    residue_build(s->classes, &item, s->whole, p->strip_rows, &b->price, b->place,
+    residue_build(s->classes, &item, s->whole, p->block_rows, &b->price, b->place,
                   &b->draft[0]);
     b->total += b->draft[0].cost;
     if (!b->dry)
-        tables_add_item(b->pass, &b->index, p->strip_rows, item, &b->draft[0]);
+        tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
 }
 
 /* Where classes are whole the rows that take no part are items of their own. */
@@ -38,8 +38,8 @@ static void add_rows_apart(struct builder *b, const struct split *s)
     for (uint32_t i = 0; i < s->rest->n; i++) {
         if (!has_entries(s->rest, i))
             continue;
-        strip_load(b->strip, s->rest, i, NULL);
-        b->total += rows_price(&b->price, b->strip, 0);
+        row_block_load(b->row_block, s->rest, i, NULL);
+        b->total += rows_price(&b->price, b->row_block, 0);
         if (!b->dry)
             cuts_add_row(b, s->rest, i);
     }
@@ -52,7 +52,7 @@ static void resume_rows(struct builder *b, const struct split *s, uint64_t first
         struct abi_item *item = &b->pass->items[first];
         for (uint32_t r = 0; r < item->rows; r++)
             if (item_owns(item, r) && has_entries(s->classes, item->row0 + r))
-                item->resume[r / 32] |= (u32)1 << (r % 32);
+                item->merge[r / 32] |= (u32)1 << (r % 32);
     }
 }
 
@@ -60,14 +60,15 @@ static void resume_rows(struct builder *b, const struct split *s, uint64_t first
 static double late_share(const struct builder *b, const struct plan *p)
 {
     enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
-    return b->late * predict_workers(p, 0) / (p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS);
+    return b->merge_launch * predict_workers(p, 0) /
+           (p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS);
 }
 
 int classes_build(struct builder *b, const struct plan *p, const struct split *s,
                   struct error *e)
 {
     for (uint32_t c = 0; c < s->step; c++) {
-        for (uint32_t row0 = c; row0 < p->n; row0 += p->strip_rows * s->step)
+        for (uint32_t row0 = c; row0 < p->n; row0 += p->block_rows * s->step)
             build_class(b, p, s, row0);
         if (builder_check_room(b->pass, e))
             return -1;
@@ -83,7 +84,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
                         ? residue_resume_price(&b->price, b->pass->fragments)
                         : 0;
     b->begun = s->classes;
-    int failed = builder_strips(b, p, s->rest, false, e);
+    int failed = builder_row_blocks(b, p, s->rest, false, e);
     b->begun = NULL;
     if (failed)
         return -1;
@@ -91,7 +92,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     return 0;
 }
 
-/* The price of a pattern in strips alone, or split. */
+/* The price of a pattern in row blocks alone, or split. */
 static double try_split(struct builder *b, const struct plan *p, const struct pattern *pattern,
                         const struct split *s)
 {
@@ -100,15 +101,15 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
     if (s)
         classes_build(b, p, s, NULL);
     else
-        builder_strips(b, p, pattern, false, NULL);
+        builder_row_blocks(b, p, pattern, false, NULL);
     b->dry = false;
     return b->total;
 }
 
-/* The row that is a strip by itself, and so the row pass's: where that cannot resume, apart. */
-static uint32_t lone_row(const struct builder *b, const struct plan *p)
+/* The row that is a row block by itself, and so the row pass's: where that cannot resume, apart. */
+static uint32_t global_row(const struct builder *b, const struct plan *p)
 {
-    return b->strips_resume && p->n % p->strip_rows == 1 ? p->n - 1 : p->n;
+    return b->row_blocks_resume && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
 }
 
 /* Takes the split in the place of *ret if its price is below *best. */
@@ -116,7 +117,7 @@ static void take_cheaper(struct builder *b, const struct plan *p, const struct p
                          uint32_t step, bool whole, double *best, struct split *ret)
 {
     struct split s;
-    if (!split_make(pattern, step, whole, lone_row(b, p), &s))
+    if (!split_make(pattern, step, whole, global_row(b, p), &s))
         return;
     double price = try_split(b, p, pattern, &s);
     if (price < *best) {
@@ -146,7 +147,7 @@ static double cheapest_split(struct builder *b, const struct plan *p,
     return best;
 }
 
-/* The split that is worth having; empty where strips alone are as good. */
+/* The split that is worth having; empty where row blocks alone are as good. */
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret)
 {

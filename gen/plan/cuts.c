@@ -66,8 +66,8 @@ static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t 
     double even = larger(b->total * p->heads / predict_workers(p, 0), l.item);
     bool late = false;
     for (uint64_t k = first; k < b->pass->n_items; k++)
-        late |= b->pass->items[k].partial;
-    double join = price_of_parts(&b->price, 0, 1) + (late ? 0 : b->late);
+        late |= b->pass->items[k].split;
+    double join = price_of_parts(&b->price, 0, 1) + (late ? 0 : b->merge_launch);
     return larger(l.part, even) + join < larger(l.row, even) * (1 - CUT_GAIN);
 }
 
@@ -80,9 +80,9 @@ void cuts_build(struct builder *b, const struct plan *p, uint64_t first)
         struct long_row r = b->long_rows[k];
         uint32_t parts = parts_of(r.pattern, r.row);
         if (cut)
-            tables_add_parts(b->pass, r.pattern, r.row, parts, b->seats);
+            tables_add_parts(b->pass, r.pattern, r.row, parts, b->partial_slots);
         else
             tables_add_row(b->pass, r.pattern, r.row);
-        b->seats += cut ? parts : 0;
+        b->partial_slots += cut ? parts : 0;
     }
 }

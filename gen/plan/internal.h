@@ -9,7 +9,7 @@ void work_build(const struct plan *p, struct plan_pass *pass);
 
 /* Dearer classes first, within a class by head, then item. Where there are partial items: heads one
    by one, of each the partial items first (CPU); or items that resume last (CUDA). */
-enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_LATE };
+enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_MERGE_LAST };
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 
 /* 16: at least a quarter of the list's largest cost, 15: at least a sixteenth, ... */
@@ -20,7 +20,7 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied);
 
-/* plan_build() for strips as the features say. */
+/* plan_build() for row blocks as the features say. */
 struct plan *build_plan(const struct mask *m, const struct target *t, const struct features *f,
                         const struct machine *machine, struct error *e);
 
@@ -28,7 +28,7 @@ struct plan *build_plan(const struct mask *m, const struct target *t, const stru
 uint32_t predict_workers(const struct plan *p, uint32_t threads);
 
 /* A launch right after another, over the first. */
-#define LATE_LAUNCH 0.5
+#define MERGE_LAUNCH 0.5
 
 /* FLOP of the least backward pass over those of the forward: 5 products for 2. */
 #define BACKWARD_FLOOR 2.5

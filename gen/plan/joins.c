@@ -21,7 +21,7 @@ static uint32_t find_alike(const struct builder *b, const struct plan *p, uint64
     const struct long_row *r = b->long_rows + first;
     uint32_t count = 1;
     *step = first + 1 < b->n_long ? r[1].row - r[0].row : 1;
-    while (first + count < b->n_long && count < p->strip_rows &&
+    while (first + count < b->n_long && count < p->block_rows &&
            r[count].row - r[count - 1].row == *step &&
            see_the_same(r->pattern, r->row, r[count].row))
         count++;
@@ -61,7 +61,7 @@ void joins_build(struct builder *b, const struct plan *p)
         }
         for (uint32_t i = 0; i < item.rows; i++)
             item.own[i / 32] |= (u32)1 << (i % 32);
-        tables_add_item(b->pass, &b->index, p->strip_rows, item, &b->draft[0]);
+        tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
         k += item.rows;
     }
     b->n_long = 0;

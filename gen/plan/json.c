@@ -86,7 +86,7 @@ json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads)
     json_object_set_new(j, "layers", json_integer(p->layers));
     json_object_set_new(j, "head_dim", json_integer(p->features.head_dim));
     json_object_set_new(j, "dtype", json_string(dtype_name(p->features.dtype)));
-    json_object_set_new(j, "soft", json_string(soft_name(p->features.soft)));
+    json_object_set_new(j, "soft", json_string(bias_name(p->features.bias)));
     json_object_set_new(j, "batch", json_integer(batch));
     json_object_set_new(j, "threads", json_integer(threads));
     json_object_set_new(j, "forward", launch(p, false, batch, threads));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines for all strips: then nobody needs packed operands, which no strip can weigh by itself. All heads
+/* Lines for all row blocks: then nobody needs packed operands, which no row block can weigh by itself. All heads
    of a pass or none, because operands are packed for all of them. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
@@ -11,15 +11,15 @@ static bool too_dense(const struct builder *b, const struct pattern *p)
     return (double)p->active * b->price.walk > b->price.full * (double)p->n * p->n;
 }
 
-/* The price of a pattern in strips, of lines alone or of whatever is cheapest. */
-static double try_strips(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                         bool lines)
+/* The price of a pattern in row blocks, of lines alone or of whatever is cheapest. */
+static double try_row_blocks(struct builder *b, const struct plan *p,
+                             const struct pattern *pattern, bool lines)
 {
     b->dry = true;
     b->lines_only = lines;
     b->others = false;
     b->total = 0;
-    builder_strips(b, p, pattern, false, NULL);
+    builder_row_blocks(b, p, pattern, false, NULL);
     b->dry = b->lines_only = false;
     return lines && b->others ? INFINITY : b->total;
 }
@@ -35,7 +35,7 @@ static double pack_seconds(const struct plan *p, bool transposed)
 
 /* Adds the prices of pattern `which` for all heads that have it. */
 static int add_prices(struct builder *b, const struct plan *p, const struct mask *m,
-                      uint32_t which, bool transposed, double *lines, double *strips)
+                      uint32_t which, bool transposed, double *lines, double *row_blocks)
 {
     uint64_t heads = 0;
     for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++)
@@ -44,10 +44,10 @@ static int add_prices(struct builder *b, const struct plan *p, const struct mask
     const struct pattern *pattern = transposed ? turned : m->pattern[which];
     if (!pattern)
         return -1;
-    *lines += (double)heads * try_strips(b, p, pattern, true);
+    *lines += (double)heads * try_row_blocks(b, p, pattern, true);
     if (*lines < INFINITY)
-        *strips +=
-            (double)heads * (try_strips(b, p, pattern, false) + pack_seconds(p, transposed));
+        *row_blocks += (double)heads *
+                       (try_row_blocks(b, p, pattern, false) + pack_seconds(p, transposed));
     pattern_destroy(turned);
     return *lines < INFINITY ? 0 : -1;
 }
@@ -55,14 +55,14 @@ static int add_prices(struct builder *b, const struct plan *p, const struct mask
 bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
                   bool transposed)
 {
-    double lines = 0, strips = 0;
-    if (!b->strip->halves || b->tiles_only || b->pass->mixed || b->price.walk <= 0)
+    double lines = 0, row_blocks = 0;
+    if (!b->row_block->halves || b->tiles_only || b->pass->mixed || b->price.walk <= 0)
         return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
         if (too_dense(b, m->pattern[k]))
             return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
-        if (add_prices(b, p, m, k, transposed, &lines, &strips) < 0)
+        if (add_prices(b, p, m, k, transposed, &lines, &row_blocks) < 0)
             return false;
-    return lines < strips * (1 - LEAST_GAIN);
+    return lines < row_blocks * (1 - LEAST_GAIN);
 }

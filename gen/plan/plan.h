@@ -13,8 +13,9 @@
 enum { PLAN_MAX_LOWERINGS = 12 };
 
 struct plan_rejected {
-    const char *lowering; /* the strip lowering taken everywhere that it applies, or "dense" */
-    double predicted;     /* seconds for one sequence and one head */
+    const char
+        *lowering;    /* the row block lowering taken everywhere that it applies, or "dense" */
+    double predicted; /* seconds for one sequence and one head */
 };
 
 /* What one pattern costs in one direction. Seconds are for one sequence, one head, one worker. */
@@ -40,7 +41,7 @@ struct plan_pass {
     struct abi_line *lines;
     struct abi_gather *gathers;
     u32 *columns;  /* index lists of the gathers */
-    u32 *patterns; /* [n_patterns][strip_rows] */
+    u32 *patterns; /* [n_patterns][block_rows] */
     struct abi_work *work;
     struct abi_head *heads; /* [layers][heads] */
     uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_patterns,
@@ -50,37 +51,37 @@ struct plan_pass {
     uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)[3]; /* [layers]: first and count in `work`, and how many are late */
     uint32_t max_cols, uses;
-    uint32_t seats;      /* that a head needs: the end of the furthest item's */
-    uint32_t strip_rows; /* words of a pattern */
-    bool fragments;      /* kernels leave out what is empty of a tile by 16 x 8, ... */
-    bool halves;         /* ... by 16 columns */
+    uint32_t partial_slots; /* that a head needs: the end of the furthest item's */
+    uint32_t block_rows;    /* words of a pattern */
+    bool fragments;         /* kernels leave out what is empty of a tile by 16 x 8, ... */
+    bool halves;            /* ... by 16 columns */
     uint32_t
-        gathers_kept; /* groups of gathered columns that kernels keep from strip to strip */
-    bool mixed;       /* lines cost what they cost beside other pieces: there is a soft mask */
-    uint32_t abreast; /* rows of lines that kernels take together */
+        gathers_kept; /* groups of gathered columns that kernels keep from row block to row block */
+    bool mixed;       /* lines cost what they cost beside other pieces: there is a bias */
+    uint32_t diagonal_rows;       /* rows of lines that kernels take together */
     struct plan_summary *summary; /* [mask patterns] */
 };
 
 /* The words of a tile's or a group's pattern; null for 0, the full one. */
 static inline const u32 *pass_pattern(const struct plan_pass *t, u32 pattern)
 {
-    return pattern ? t->patterns + (size_t)(pattern - 1) * t->strip_rows : NULL;
+    return pattern ? t->patterns + (size_t)(pattern - 1) * t->block_rows : NULL;
 }
 
 /* Does the item take up what another left of some row? */
-static inline bool item_resumes(const struct abi_item *item)
+static inline bool item_merges(const struct abi_item *item)
 {
     u32 any = 0;
-    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
-        any |= item->resume[w];
+    for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
+        any |= item->merge[w];
     return any;
 }
 
 struct plan {
     uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */
     uint32_t *at;                       /* [layers * heads], as in struct mask */
-    uint32_t strip_rows;
-    bool tiles_only; /* whole strips, and tiles alone: for kernels that take heads whole */
+    uint32_t block_rows;
+    bool tiles_only; /* whole row blocks, and tiles alone: for kernels that take heads whole */
     const struct target *target;
     const struct machine *machine;
     struct features features;

@@ -66,7 +66,7 @@ static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, ui
     return span_of(t, part[0], late, batch, workers) + span_of(t, late, end, batch, workers);
 }
 
-/* A tall strip's block takes the room of two. */
+/* A tall row block's block takes the room of two. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads)
 {
     uint32_t most = p->features.tall ? p->machine->workers / 2 : p->machine->workers;
@@ -77,7 +77,7 @@ uint32_t predict_workers(const struct plan *p, uint32_t threads)
 /* One pass of a launch: which plan it goes over, and its tensors. */
 static const struct {
     uint32_t tensors, packed; /* that it reads or writes; operands packed for it */
-    uint32_t soft;            /* times that it goes over a soft mask, or over its gradient */
+    uint32_t bias;            /* times that it goes over a bias, or over its gradient */
 } passes[PASSES] = {
     [PASS_FORWARD] = {4, 2, 1},
     [PASS_DQ] = {6, 3, 3},
@@ -112,12 +112,12 @@ static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32
     return sum;
 }
 
-/* Of a soft mask, whose entries stay at hand from one sequence to the next: `share` is what of n x n the
+/* Of a bias, whose entries stay at hand from one sequence to the next: `share` is what of n x n the
    plan visits. The gradient is cleared as a whole, which brings it first. */
-static double soft_bytes(const struct plan *p, enum machine_pass pass, double share)
+static double bias_bytes(const struct plan *p, enum machine_pass pass, double share)
 {
-    double all = p->features.soft ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
-    return all * (share * passes[pass].soft + (pass == PASS_DQ ? 2 : 0));
+    double all = p->features.bias ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
+    return all * (share * passes[pass].bias + (pass == PASS_DQ ? 2 : 0));
 }
 
 /* What a plan visits of all entries. */
@@ -129,12 +129,12 @@ static double visited(const struct plan *p, const struct effort *e, double heads
 }
 
 /* Bytes that all heads together stream, beside what each head does with what it finds in its cache. */
-static double stream_bytes(const struct plan *p, enum machine_pass pass, double heads,
-                           uint32_t workers, bool packs, double share)
+static double tiled_bytes(const struct plan *p, enum machine_pass pass, double heads,
+                          uint32_t workers, bool packs, double share)
 {
     double rows = heads * p->n * p->features.head_dim * dtype_bytes(p->features.dtype);
     double bytes = rows * (passes[pass].tensors + (packs ? passes[pass].packed : 0)) +
-                   soft_bytes(p, pass, share);
+                   bias_bytes(p, pass, share);
     return bytes * cache_miss(bytes, p->machine->cache * workers);
 }
 
@@ -146,8 +146,8 @@ static bool packs(const struct plan *p, enum machine_pass pass)
 double predict_pack(const struct plan *p, enum machine_pass pass)
 {
     struct effort e = pack_effort(p, 1u << ABI_TILES);
-    e.count[UNIT_STREAM] = (stream_bytes(p, pass, p->heads, 1, true, 1) -
-                            stream_bytes(p, pass, p->heads, 1, false, 1)) /
+    e.count[UNIT_STREAM] = (tiled_bytes(p, pass, p->heads, 1, true, 1) -
+                            tiled_bytes(p, pass, p->heads, 1, false, 1)) /
                            p->heads;
     return price_of(&p->price[pass], &e);
 }
@@ -161,7 +161,7 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
                    batch);
     double heads = (double)p->heads * batch;
     e.count[UNIT_STREAM] =
-        stream_bytes(p, pass, heads, workers, packs(p, pass), visited(p, &e, heads));
+        tiled_bytes(p, pass, heads, workers, packs(p, pass), visited(p, &e, heads));
     return e;
 }
 
@@ -178,7 +178,7 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
 
 double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t layer)
 {
-    return pass_of(p, pass)->layer_work[layer][2] ? 1 + LATE_LAUNCH : 1;
+    return pass_of(p, pass)->layer_work[layer][2] ? 1 + MERGE_LAUNCH : 1;
 }
 
 static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
@@ -198,10 +198,10 @@ static bool is_backward(const struct plan *p, bool backward)
 }
 
 /* On a GPU dX has launches of its own: its tiles, the sums of chunks and those along diagonals. */
-static double soft_launches(const struct plan *p)
+static double bias_launches(const struct plan *p)
 {
     enum { DX = 3 };
-    return p->features.soft && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch : 0;
+    return p->features.bias && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch : 0;
 }
 
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
@@ -210,7 +210,7 @@ static double model(const struct plan *p, bool backward, uint32_t layer, uint32_
     if (!is_backward(p, backward))
         return pass_seconds(p, PASS_FORWARD, layer, batch, threads);
     return pass_seconds(p, PASS_DQ, layer, batch, threads) +
-           pass_seconds(p, PASS_DKV, layer, batch, threads) + soft_launches(p);
+           pass_seconds(p, PASS_DKV, layer, batch, threads) + bias_launches(p);
 }
 
 /* No plan beats the roofline, whatever the model says of a very sparse one. */
@@ -222,11 +222,11 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
     return modelled > floor ? modelled : floor;
 }
 
-/* Strips of one price: as many rounds of them as it takes. */
+/* Row blocks of one price: as many rounds of them as it takes. */
 static double rounds(const struct plan *p, double head, double heads, uint32_t workers)
 {
-    double strips = ceil((double)p->n / p->strip_rows);
-    return ceil(strips * heads / workers) * head / strips;
+    double row_blocks = ceil((double)p->n / p->block_rows);
+    return ceil(row_blocks * heads / workers) * head / row_blocks;
 }
 
 /* A launch of `heads` heads that take `seconds[pass]` each on one worker. */
@@ -239,8 +239,8 @@ static double even_launch(const struct plan *p, bool backward, const double seco
         if ((k != PASS_FORWARD) == is_backward(p, backward))
             sum += rounds(p, seconds[k], heads, workers) + p->machine->launch +
                    p->price[k].stream / workers *
-                       stream_bytes(p, (enum machine_pass)k, heads, workers, true, 1);
-    return sum + (is_backward(p, backward) ? soft_launches(p) : 0);
+                       tiled_bytes(p, (enum machine_pass)k, heads, workers, true, 1);
+    return sum + (is_backward(p, backward) ? bias_launches(p) : 0);
 }
 
 double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,

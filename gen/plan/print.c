@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan as people read it: what is visited how, why, and what else it would have cost. Strips
+/* The plan as people read it: what is visited how, why, and what else it would have cost. Row blocks
    that are alike follow each other as one. Nothing here depends on more than the plan. */
+#include "gen/family/cuda_resident.h"
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
-#include "gen/short.h"
 #include <string.h>
 
-enum { MAX_GROUPS = 40 }; /* of strips; a longer plan is cut short, and says so */
+enum { MAX_GROUPS = 40 }; /* of row blocks; a longer plan is cut short, and says so */
 
 static void add_seconds(struct text *out, double s)
 {
@@ -80,9 +80,9 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
     text_add(out, "\n");
 }
 
-static const char *family(bool is_short)
+static const char *family(bool is_resident)
 {
-    return is_short ? "whole heads in a block" : "streaming";
+    return is_resident ? "whole heads in a block" : "streaming";
 }
 
 /* Which CUDA kernels do the passes. */
@@ -91,10 +91,10 @@ static void add_families(const struct plan *p, struct text *out)
     const struct features *f = &p->features;
     if (p->target->kind != TARGET_CUDA || dtype_bytes(f->dtype) == 4)
         return;
-    text_add(out, "  forward by %s", family(short_forward(p->target, f, NULL)));
+    text_add(out, "  forward by %s", family(resident_forward(p->target, f, NULL)));
     if (f->backward)
-        text_add(out, ", backward by %s", family(short_backward(p->target, f, NULL)));
-    text_add(out, f->tall ? ", strips of %u rows\n" : "\n", p->strip_rows);
+        text_add(out, ", backward by %s", family(resident_backward(p->target, f, NULL)));
+    text_add(out, f->tall ? ", strips of %u rows\n" : "\n", p->block_rows);
 }
 
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
@@ -112,8 +112,8 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
         text_add(out, "sparsegen=%g", (double)f->lambda);
     else
         text_add(out, "softmax");
-    if (f->soft)
-        text_add(out, ", soft mask: %s", soft_name(f->soft));
+    if (f->bias)
+        text_add(out, ", soft mask: %s", bias_name(f->bias));
     text_add(out, ", batch %u", batch);
     if (p->machine->kind == TARGET_CPU) {
         text_add(out, ", ");
@@ -147,10 +147,11 @@ static void add_figures(const struct plan_summary *s, struct text *out)
 /* What is visited how, over all items of the mask. */
 static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
 {
-    uint64_t strips = 0, rows = 0, joined = 0, classes = 0, count[ABI_KINDS] = {0}, full = 0;
+    uint64_t row_blocks = 0, rows = 0, joined = 0, classes = 0, count[ABI_KINDS] = {0},
+             full = 0;
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
-        strips += item->step == 1 && item->rows > 1;
+        row_blocks += item->step == 1 && item->rows > 1;
         rows += item->step == 1 && item->rows == 1;
         classes += item->step > 1;
         joined += item->step > 1 && t->pieces[item->piece].kind == ABI_BLOCKS;
@@ -162,7 +163,7 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
         }
     }
     text_add(out, "    visits    ");
-    count_print(out, strips, "strip");
+    count_print(out, row_blocks, "strip");
     text_add(out, ", ");
     count_print(out, rows, "single row");
     if (joined) {
@@ -216,21 +217,21 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
     uint32_t missing = 0, resumed = 0;
     for (uint32_t r = 0; r < item->rows; r++) {
         missing += !item_owns(item, r);
-        resumed += item->resume[r / 32] >> (r % 32) & 1;
+        resumed += item->merge[r / 32] >> (r % 32) & 1;
     }
     if (missing)
         text_add(out, ", without %u", missing);
-    if (item->partial)
-        text_add(out, item->seats ? ", a part" : ", left to others");
-    if (item->seats && !item->partial)
-        text_add(out, ", %u parts", item->seats);
+    if (item->split)
+        text_add(out, item->partial_slots ? ", a part" : ", left to others");
+    if (item->partial_slots && !item->split)
+        text_add(out, ", %u parts", item->partial_slots);
     if (resumed)
         text_add(out, resumed == item->rows ? ", all resumed" : ", %u resumed", resumed);
     text_add(out, item->pieces ? ":\n" : ": nothing\n");
     for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
         const struct lowering *l = lowering_of(t->pieces[k].kind);
         text_add(out, "      %-9s ", l->name);
-        l->print(t, p->strip_rows, item, &t->pieces[k], out);
+        l->print(t, p->block_rows, item, &t->pieces[k], out);
     }
 }
 

@@ -29,10 +29,10 @@ static struct tally count(const struct plan *p, const struct plan_pass *t, uint3
                 sum.tiles += tiles_area(t, item, piece, p->n);
             sum.lines += piece->kind == ABI_DIAGONAL ? piece->count : 0;
             if (piece->kind == ABI_COLUMNS)
-                sum.gathered += columns_active(t, p->strip_rows, item, piece);
+                sum.gathered += columns_active(t, p->block_rows, item, piece);
             if (piece->kind != ABI_RESIDUE)
                 continue;
-            sum.shared += columns_active(t, p->strip_rows, item, piece);
+            sum.shared += columns_active(t, p->block_rows, item, piece);
             sum.step = item->step;
         }
     }
@@ -134,7 +134,7 @@ static bool is_scattered(const struct plan_pass *t, const struct abi_item *item)
     if (item->pieces != 1 || t->pieces[item->piece].kind != ABI_DIAGONAL)
         return false;
     const struct abi_piece *piece = &t->pieces[item->piece];
-    return lines_scattered(t->lines + piece->first, piece->count, t->abreast);
+    return lines_scattered(t->lines + piece->first, piece->count, t->diagonal_rows);
 }
 
 struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
@@ -147,7 +147,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
         e.count[UNIT_ITEM_ROW] = item->rows;
     }
     for (uint32_t r = 0; r < item->rows; r++)
-        if (item->resume[r / 32] >> (r % 32) & 1)
+        if (item->merge[r / 32] >> (r % 32) & 1)
             e.count[UNIT_ITEM_ROW] += t->fragments ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);

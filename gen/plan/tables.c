@@ -6,41 +6,41 @@
 #include <xxhash.h>
 
 static uint64_t find_slot(const struct plan_pass *t, const struct pattern_index *index,
-                          const u32 *words, uint32_t strip_rows)
+                          const u32 *words, uint32_t block_rows)
 {
-    size_t bytes = strip_rows * sizeof *words;
+    size_t bytes = block_rows * sizeof *words;
     uint64_t at = XXH3_64bits(words, bytes) & (index->room - 1);
     while (index->slot[at] &&
-           memcmp(t->patterns + (size_t)(index->slot[at] - 1) * strip_rows, words, bytes))
+           memcmp(t->patterns + (size_t)(index->slot[at] - 1) * block_rows, words, bytes))
         at = (at + 1) & (index->room - 1);
     return at;
 }
 
 static void grow_index(const struct plan_pass *t, struct pattern_index *index,
-                       uint32_t strip_rows)
+                       uint32_t block_rows)
 {
     index->room = index->room ? 2 * index->room : 256;
     free(index->slot);
     index->slot = memory_new(index->room, sizeof *index->slot);
     for (uint64_t k = 0; k < t->n_patterns; k++)
-        index->slot[find_slot(t, index, t->patterns + k * strip_rows, strip_rows)] =
+        index->slot[find_slot(t, index, t->patterns + k * block_rows, block_rows)] =
             (u32)(k + 1);
 }
 
 /* 1 + index of these words among the pass's patterns. */
 static u32 intern(struct plan_pass *t, struct pattern_index *index, const u32 *words,
-                  uint32_t strip_rows)
+                  uint32_t block_rows)
 {
     if (2 * (t->n_patterns + 1) > index->room)
-        grow_index(t, index, strip_rows);
-    uint64_t at = find_slot(t, index, words, strip_rows);
+        grow_index(t, index, block_rows);
+    uint64_t at = find_slot(t, index, words, block_rows);
     if (index->slot[at])
         return index->slot[at];
     if (t->n_patterns == t->patterns_room) {
         t->patterns_room = t->patterns_room ? 2 * t->patterns_room : 16;
-        t->patterns = memory_resize(t->patterns, t->patterns_room, strip_rows * sizeof *words);
+        t->patterns = memory_resize(t->patterns, t->patterns_room, block_rows * sizeof *words);
     }
-    memcpy(t->patterns + t->n_patterns * strip_rows, words, strip_rows * sizeof *words);
+    memcpy(t->patterns + t->n_patterns * block_rows, words, block_rows * sizeof *words);
     return index->slot[at] = (u32)++t->n_patterns;
 }
 
@@ -54,34 +54,36 @@ static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_pie
 
 static void add_item(struct plan_pass *t, struct abi_item item)
 {
-    t->uses |= item.partial ? (u32)ABI_PARTIAL : 0;
-    t->seats = item.seat + item.seats > t->seats ? item.seat + item.seats : t->seats;
+    t->uses |= item.split ? (u32)ABI_SPLIT : 0;
+    t->partial_slots = item.partial_slot + item.partial_slots > t->partial_slots
+                           ? item.partial_slot + item.partial_slots
+                           : t->partial_slots;
     if (item.cols > t->max_cols)
         t->max_cols = item.cols;
     *MEMORY_PUSH(t->items, t->n_items, t->items_room) = item;
 }
 
 static u32 intern_of_draft(struct plan_pass *t, struct pattern_index *index,
-                           uint32_t strip_rows, const struct draft *d, u32 pattern)
+                           uint32_t block_rows, const struct draft *d, u32 pattern)
 {
     if (!pattern)
         return 0;
-    return intern(t, index, d->words + (size_t)(pattern - 1) * strip_rows, strip_rows);
+    return intern(t, index, d->words + (size_t)(pattern - 1) * block_rows, block_rows);
 }
 
-static void add_gather(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
+static void add_gather(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,
                        const struct draft *d, struct abi_gather gather)
 {
     u32 from = gather.first;
     gather.first = (u32)t->n_columns;
-    gather.pattern = intern_of_draft(t, index, strip_rows, d, gather.pattern);
+    gather.pattern = intern_of_draft(t, index, block_rows, d, gather.pattern);
     for (u32 k = 0; k < gather.count; k++)
         *MEMORY_PUSH(t->columns, t->n_columns, t->columns_room) = d->columns[from + k];
     *MEMORY_PUSH(t->gathers, t->n_gathers, t->gathers_room) = gather;
 }
 
 /* Copies a piece's rows of the draft's tables; returns where they begin in the plan's. */
-static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
+static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,
                         const struct draft *d, const struct abi_piece *piece)
 {
     enum lowering_table table = lowering_of(piece->kind)->table;
@@ -98,35 +100,35 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32
     }
     if (table == TABLE_GATHERS) {
         for (u32 k = piece->first; k < end; k++)
-            add_gather(t, index, strip_rows, d, d->gathers[k]);
+            add_gather(t, index, block_rows, d, d->gathers[k]);
         return (u32)t->n_gathers - piece->count;
     }
     for (u32 k = piece->first; k < end; k++) {
         struct abi_tile tile = d->tiles[k];
-        tile.pattern = intern_of_draft(t, index, strip_rows, d, tile.pattern);
+        tile.pattern = intern_of_draft(t, index, block_rows, d, tile.pattern);
         *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
     }
     return (u32)t->n_tiles - piece->count;
 }
 
-void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
+void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,
                      struct abi_item item, const struct draft *d)
 {
     item.piece = (u32)t->n_pieces;
     for (uint32_t k = 0; k < d->pieces; k++) {
         struct abi_piece piece = d->piece[k];
-        piece.first = add_contents(t, index, strip_rows, d, &d->piece[k]);
+        piece.first = add_contents(t, index, block_rows, d, &d->piece[k]);
         add_piece(t, &item, piece);
     }
     add_item(t, item);
 }
 
-void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
-                      const struct draft *d)
+void tables_add_row_block(struct plan_pass *t, struct pattern_index *index,
+                          const struct row_block *s, const struct draft *d)
 {
     struct abi_item item = {.row0 = s->row0, .rows = s->rows, .step = 1};
     memcpy(item.own, s->own, sizeof item.own);
-    tables_add_item(t, index, s->strip_rows, item, d);
+    tables_add_item(t, index, s->block_rows, item, d);
 }
 
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row)
@@ -171,13 +173,13 @@ static void add_part(struct plan_pass *t, const struct pattern *p, struct abi_it
 }
 
 void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
-                      uint32_t parts, uint32_t seat)
+                      uint32_t parts, uint32_t partial_slot)
 {
     uint32_t keys = pattern_row_active(p, row);
-    struct abi_item item = {.row0 = row, .rows = 1, .step = 1, .own = {1}, .partial = 1};
-    item.seats = 1;
+    struct abi_item item = {.row0 = row, .rows = 1, .step = 1, .own = {1}, .split = 1};
+    item.partial_slots = 1;
     for (uint32_t k = 0; k < parts; k++) {
-        item.seat = seat + k;
+        item.partial_slot = partial_slot + k;
         add_part(t, p, item, (uint32_t)((uint64_t)keys * k / parts),
                  (uint32_t)((uint64_t)keys * (k + 1) / parts));
     }
@@ -185,21 +187,21 @@ void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row
                                   .rows = 1,
                                   .step = 1,
                                   .own = {1},
-                                  .resume = {1},
-                                  .seat = seat,
-                                  .seats = parts,
+                                  .merge = {1},
+                                  .partial_slot = partial_slot,
+                                  .partial_slots = parts,
                                   .piece = (u32)t->n_pieces});
 }
 
 void tables_partials_first(struct plan_pass *t, uint64_t first)
 {
     uint64_t count = t->n_items - first, at = first;
-    if (!(t->uses & ABI_PARTIAL))
+    if (!(t->uses & ABI_SPLIT))
         return;
     struct abi_item *items = memory_copy(t->items + first, count * sizeof *items);
     for (u32 partial = 2; partial--;)
         for (uint64_t k = 0; k < count; k++)
-            if (items[k].partial == partial)
+            if (items[k].split == partial)
                 t->items[at++] = items[k];
     free(items);
 }

@@ -9,17 +9,17 @@ struct pattern_index {
     uint64_t room;
 };
 
-/* Writes a draft (pieces of the strip's owned rows) as one item. */
-void tables_add_strip(struct plan_pass *t, struct pattern_index *index, const struct strip *s,
-                      const struct draft *d);
+/* Writes a draft (pieces of the row block's owned rows) as one item. */
+void tables_add_row_block(struct plan_pass *t, struct pattern_index *index,
+                          const struct row_block *s, const struct draft *d);
 /* The same for any item; its piece, pieces and cols are set here, its cost is not. */
-void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t strip_rows,
+void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,
                      struct abi_item item, const struct draft *d);
 /* One row alone, by the row pass. */
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
-/* The same by `parts` partial items, in the seats from `seat` on, and one that joins them. */
+/* The same by `parts` partial items, in the partial slots from `partial slot` on, and one that joins them. */
 void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
-                      uint32_t parts, uint32_t seat);
+                      uint32_t parts, uint32_t partial_slot);
 /* Of the items from `first` on, partial ones first, else in their order. */
 void tables_partials_first(struct plan_pass *t, uint64_t first);
 void tables_finish(struct plan_pass *t); /* frees everything; a zeroed one is fine */

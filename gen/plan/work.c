@@ -5,12 +5,12 @@
 #include <string.h>
 
 /* The most expensive first, so that the last to finish is small; but items within a factor of four,
-   which end nearly together in any order, go head by head and strip by strip. On a CPU each head is a
-   list of its own, so that a core finds what it packed of the head, the keys and values of the strip
+   which end nearly together in any order, go head by head and row block by row_block. On a CPU each head is a
+   list of its own, so that a core finds what it packed of the head, the keys and values of the row block
    before and the sums that one item leaves to another in its cache. CUDA waits between launches alone:
    there what resumes, of all heads, is a launch of its own. */
 struct entry {
-    u32 list, late, partial, class, cost;
+    u32 list, merge, partial, class, cost;
     struct abi_work work;
 };
 
@@ -24,7 +24,7 @@ static int by_class_and_head(const void *x, const void *y)
     const struct entry *a = x, *b = y;
     int order = descending(b->list, a->list);
     if (!order)
-        order = descending(b->late, a->late);
+        order = descending(b->merge, a->merge);
     if (!order)
         order = descending(a->partial, b->partial);
     if (!order)
@@ -58,7 +58,7 @@ enum work_order work_order(const struct plan *p, const struct plan_pass *pass)
 {
     if (p->target->kind == TARGET_CPU)
         return WORK_BY_HEAD;
-    return pass->uses & ABI_PARTIAL ? WORK_LATE : WORK_BY_COST;
+    return pass->uses & ABI_SPLIT ? WORK_MERGE_LAST : WORK_BY_COST;
 }
 
 static uint64_t count_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at)
@@ -74,8 +74,8 @@ static struct entry entry_of(const struct abi_item *item, enum work_order order,
 {
     return (struct entry){
         .list = order == WORK_BY_HEAD ? work.head : 0,
-        .late = order == WORK_LATE && item_resumes(item),
-        .partial = order == WORK_BY_HEAD && item->partial,
+        .merge = order == WORK_MERGE_LAST && item_merges(item),
+        .partial = order == WORK_BY_HEAD && item->split,
         .cost = item->cost,
         .work = work,
     };
@@ -91,7 +91,7 @@ static uint64_t sort_layer(const struct plan *p, const struct plan_pass *t, cons
     for (uint32_t h = 0; h < p->heads; h++)
         for (u32 i = t->item_first[at[h]]; i < t->item_first[at[h] + 1]; i++) {
             list[k] = entry_of(&t->items[i], order, (struct abi_work){h, i});
-            late += list[k++].late;
+            late += list[k++].merge;
         }
     u32 largest = 0;
     for (k = 0; k < count; k++)
@@ -122,8 +122,8 @@ static void list_heads(const struct plan *p, struct plan_pass *t)
     for (uint64_t k = 0; k < t->n_heads; k++) {
         u32 first = t->item_first[p->at[k]], count = t->item_first[p->at[k] + 1] - first;
         t->heads[k] = (struct abi_head){first, count, 0};
-        while (t->heads[k].partials < count && t->items[first + t->heads[k].partials].partial)
-            t->heads[k].partials++;
+        while (t->heads[k].splits < count && t->items[first + t->heads[k].splits].split)
+            t->heads[k].splits++;
     }
 }
 

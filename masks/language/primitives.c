@@ -116,7 +116,7 @@ static int64_t block_size(const struct call *c)
     return (c->n + c->whole[0] - 1) / c->whole[0];
 }
 
-static void row_blocks(const struct call *c, uint32_t i, struct clip clip, struct runs *ret)
+static void blocks_row(const struct call *c, uint32_t i, struct clip clip, struct runs *ret)
 {
     int64_t size = block_size(c), block = i / size;
     int64_t to = c->target ? c->target[block] : (block + c->whole[1]) % c->whole[0];
@@ -314,7 +314,7 @@ const struct primitive primitives[] = {
     {"global",   {{"i", POSITIONS}},                NULL, row_global},
     {"blocks",   {{"k", UP_TO_N(1)},
                   {"shift", PARAMETER_WHOLE, {0, -MAX_LIMIT}, {0, MAX_LIMIT}, .optional = true},
-                  {"perm", PARAMETER_LIST, .optional = true}}, prepare_blocks, row_blocks},
+                  {"perm", PARAMETER_LIST, .optional = true}}, prepare_blocks, blocks_row},
     {"random",        {{"p", PARAMETER_REAL}, SEED(1)}, prepare_random, row_random},
     {"random_keys",   {{"k", UP_TO_N(0)}, SEED(1)},     prepare_random_keys, row_random_keys},
     {"random_global", {{"k", UP_TO_N(0)}, SEED(1)},     prepare_random_global, row_global},

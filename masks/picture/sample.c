@@ -17,14 +17,14 @@ static uint32_t cell_begin(uint32_t n, uint32_t size, uint32_t cell)
     return (uint32_t)(((uint64_t)cell * n + size - 1) / size);
 }
 
-struct strip { /* one row of cells while its rows are added up */
+struct row_block { /* one row of cells while its rows are added up */
     uint32_t n, size;
     uint64_t *part; /* [size] entries counted one by one */
     int64_t
         *whole; /* [size + 1] differences: rows in which the cell is covered from end to end */
 };
 
-static void add_run(struct strip *s, struct run run)
+static void add_run(struct row_block *s, struct run run)
 {
     uint32_t first = cell_of(s->n, s->size, run.begin),
              last = cell_of(s->n, s->size, run.end - 1);
@@ -38,7 +38,7 @@ static void add_run(struct strip *s, struct run run)
     s->whole[last]--;
 }
 
-static void finish_strip(struct strip *s, uint32_t rows, float *ret)
+static void finish_row_block(struct row_block *s, uint32_t rows, float *ret)
 {
     int64_t whole = 0;
     for (uint32_t x = 0; x < s->size; x++) {
@@ -53,14 +53,14 @@ static void finish_strip(struct strip *s, uint32_t rows, float *ret)
 
 float *pattern_sample(const struct pattern *p, uint32_t size)
 {
-    struct strip s = {p->n, size, memory_new(size, sizeof *s.part),
-                      memory_new((size_t)size + 1, sizeof *s.whole)};
+    struct row_block s = {p->n, size, memory_new(size, sizeof *s.part),
+                          memory_new((size_t)size + 1, sizeof *s.whole)};
     float *level = memory_new((size_t)size * size, sizeof *level);
     for (uint32_t y = 0; y < size; y++) {
         uint32_t begin = cell_begin(p->n, size, y), end = cell_begin(p->n, size, y + 1);
         for (uint64_t r = p->row[begin]; r < p->row[end]; r++)
             add_run(&s, p->run[r]);
-        finish_strip(&s, end - begin, level + (size_t)y * size);
+        finish_row_block(&s, end - begin, level + (size_t)y * size);
     }
     free(s.part);
     free(s.whole);

@@ -11,7 +11,7 @@
 #include "model/cpu/rows.h"
 #include "model/linear.h"
 #include "templates/abi.h"
-#include "templates/rows/args.h"
+#include "templates/encoder_ops/args.h"
 
 enum rows_entry { ROWS_EMBED, ROWS_NORM, ROWS_FINISH, ROWS_GATHER, ROWS_MEAN, ROWS_ENTRIES };
 

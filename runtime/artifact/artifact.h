@@ -28,14 +28,14 @@ struct artifact_target {
     struct code_image image[SOURCE_MAX_UNITS];
     uint32_t n_images;
     char *source;  /* CUDA: the emitted text in one piece, for the emulation; or null */
-    uint32_t plan; /* index into plans: targets with the same strip height share one */
+    uint32_t plan; /* index into plans: targets with the same row block height share one */
     struct launch_record launch;
     struct kernel_resources kernel[ARTIFACT_MAX_KERNELS];
     uint32_t n_kernels;
 };
 
 struct artifact_plan {
-    uint32_t strip_rows;
+    uint32_t block_rows;
     char machine[32];
     char *text;                           /* plan_print's */
     char *json;                           /* plan_json's, compact */

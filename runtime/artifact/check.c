@@ -10,7 +10,7 @@
 struct check {
     const struct plan_pass *p;
     const struct mask *m;
-    uint32_t strip_rows;
+    uint32_t block_rows;
     const char *where;
     struct error *e;
 };
@@ -43,9 +43,9 @@ static bool tail_is_off(const struct check *c, struct abi_tile t)
         return true;
     if (t.pattern == 0)
         return false;
-    const u32 *word = c->p->patterns + (size_t)(t.pattern - 1) * c->strip_rows;
+    const u32 *word = c->p->patterns + (size_t)(t.pattern - 1) * c->block_rows;
     u32 beyond = ~UINT32_C(0) << (c->m->n - t.col0);
-    for (uint32_t r = 0; r < c->strip_rows; r++)
+    for (uint32_t r = 0; r < c->block_rows; r++)
         if (word[r] & beyond)
             return false;
     return true;
@@ -69,7 +69,7 @@ static int check_lines(const struct check *c)
 {
     for (uint64_t k = 0; k < c->p->n_lines; k++) {
         struct abi_line l = c->p->lines[k];
-        if (l.step > 1 || l.row_begin >= l.row_end || l.row_end > c->strip_rows)
+        if (l.step > 1 || l.row_begin >= l.row_end || l.row_end > c->block_rows)
             return refuse(c, "lines has no proper rows", k);
         int64_t first = (int64_t)l.col0 + (int64_t)l.step * l.row_begin;
         int64_t last = (int64_t)l.col0 + (int64_t)l.step * (l.row_end - 1);
@@ -92,8 +92,8 @@ static int check_gather(const struct check *c, uint64_t k)
         if (column[i] >= c->m->n || (i && column[i] <= column[i - 1]))
             return refuse(c, "gathers has no ascending columns of the mask", k);
     u32 beyond = g.pattern && g.count < ABI_TILE_COLS ? ~UINT32_C(0) << g.count : 0;
-    for (uint32_t r = 0; beyond && r < c->strip_rows; r++)
-        if (c->p->patterns[(size_t)(g.pattern - 1) * c->strip_rows + r] & beyond)
+    for (uint32_t r = 0; beyond && r < c->block_rows; r++)
+        if (c->p->patterns[(size_t)(g.pattern - 1) * c->block_rows + r] & beyond)
             return refuse(c, "gathers is on beyond its columns", k);
     return 0;
 }
@@ -148,7 +148,7 @@ static bool fits_rows(const struct plan_pass *p, struct abi_piece piece,
 {
     uint32_t rows = item->rows;
     if (item->step > 1 && piece.kind == ABI_BLOCKS)
-        return !item->partial && !item_resumes(item);
+        return !item->split && !item_merges(item);
     if (item->step > 1 || piece.kind == ABI_RESIDUE)
         return item->step > 1 && piece.kind == ABI_RESIDUE;
     if (piece.kind == ABI_ROWS)
@@ -163,31 +163,31 @@ static bool fits_rows(const struct plan_pass *p, struct abi_piece piece,
 
 static bool own_is_inside(struct abi_item item)
 {
-    for (uint32_t r = item.rows; r < ABI_MAX_STRIP; r++)
+    for (uint32_t r = item.rows; r < ABI_MAX_BLOCK_ROWS; r++)
         if (item.own[r / 32] >> (r % 32) & 1)
             return false;
-    for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
-        if (item.resume[w] & (item.partial ? ~(u32)0 : ~item.own[w]))
+    for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
+        if (item.merge[w] & (item.split ? ~(u32)0 : ~item.own[w]))
             return false;
     return true;
 }
 
-/* Parts of a row alone have one seat each, what joins them has no pieces. */
-static bool seats_fit(const struct check *c, const struct abi_item *item)
+/* Parts of a row alone have one partial slot each, what joins them has no pieces. */
+static bool partial_slots_fit(const struct check *c, const struct abi_item *item)
 {
-    if (!item->seats)
-        return !item->seat;
+    if (!item->partial_slots)
+        return !item->partial_slot;
     return item->rows == 1 && item->step == 1 && item->own[0] == 1 &&
-           inside(item->seat, item->seats, c->p->seats) &&
-           (item->partial ? item->seats == 1 : item->resume[0] == 1 && !item->pieces);
+           inside(item->partial_slot, item->partial_slots, c->p->partial_slots) &&
+           (item->split ? item->partial_slots == 1 : item->merge[0] == 1 && !item->pieces);
 }
 
 static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
 {
     struct abi_item item = c->p->items[k];
     uint64_t cols = 0;
-    if (item.rows == 0 || item.rows > c->strip_rows || item.row0 >= c->m->n || item.step == 0 ||
-        (uint64_t)item.step * (item.rows - 1) >= c->m->n - item.row0 || item.partial > 1)
+    if (item.rows == 0 || item.rows > c->block_rows || item.row0 >= c->m->n || item.step == 0 ||
+        (uint64_t)item.step * (item.rows - 1) >= c->m->n - item.row0 || item.split > 1)
         return refuse(c, "items leaves the mask", k);
     if (!own_is_inside(item))
         return refuse(c, "items owns rows that it does not have", k);
@@ -199,8 +199,8 @@ static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
         cols += c->p->pieces[i].cols;
         *uses |= 1u << c->p->pieces[i].kind;
     }
-    *uses |= item.partial ? (u32)ABI_PARTIAL : 0;
-    if (!seats_fit(c, &item))
+    *uses |= item.split ? (u32)ABI_SPLIT : 0;
+    if (!partial_slots_fit(c, &item))
         return refuse(c, "items has no such seats", k);
     if (cols != item.cols || item.cost == 0)
         return refuse(c, "items has wrong sums", k);
@@ -209,21 +209,22 @@ static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
 
 static int check_items(const struct check *c)
 {
-    uint32_t uses = 0, max_cols = 0, seats = 0;
+    uint32_t uses = 0, max_cols = 0, partial_slots = 0;
     for (uint64_t k = 0; k < c->p->n_items; k++) {
         if (check_item(c, k, &uses) < 0)
             return -1;
-        if (c->p->items[k].seat + c->p->items[k].seats > seats)
-            seats = c->p->items[k].seat + c->p->items[k].seats;
+        if (c->p->items[k].partial_slot + c->p->items[k].partial_slots > partial_slots)
+            partial_slots = c->p->items[k].partial_slot + c->p->items[k].partial_slots;
         if (c->p->items[k].cols > max_cols)
             max_cols = c->p->items[k].cols;
     }
-    if (uses != c->p->uses || max_cols != c->p->max_cols || seats != c->p->seats)
+    if (uses != c->p->uses || max_cols != c->p->max_cols ||
+        partial_slots != c->p->partial_slots)
         return error_set(c->e, ERROR_INPUT, "%s: the sums over all items are wrong", c->where);
     return 0;
 }
 
-/* What the items of a mask do to one of its rows; `parts` are those with a seat. 2 stands for more. */
+/* What the items of a mask do to one of its rows; `parts` are those with a partial_slot. 2 stands for more. */
 struct owners {
     uint8_t whole, partial, resumes;
     uint32_t parts, joined;
@@ -240,12 +241,12 @@ static void count_rows(const struct abi_item *item, struct owners *row)
         struct owners *o = &row[item->row0 + item->step * r];
         if (!(item->own[r / 32] >> (r % 32) & 1))
             continue;
-        o->parts += item->partial ? item->seats : 0;
-        o->joined += item->partial ? 0 : item->seats;
-        if (item->partial && item->seats)
+        o->parts += item->split ? item->partial_slots : 0;
+        o->joined += item->split ? 0 : item->partial_slots;
+        if (item->split && item->partial_slots)
             continue;
-        count_once(item->partial ? &o->partial : &o->whole);
-        if (item->resume[r / 32] >> (r % 32) & 1 && !item->seats)
+        count_once(item->split ? &o->partial : &o->whole);
+        if (item->merge[r / 32] >> (r % 32) & 1 && !item->partial_slots)
             count_once(&o->resumes);
     }
 }
@@ -257,7 +258,7 @@ static bool is_owned(const struct owners *o)
 }
 
 /* Each row of the mask has one owner, so that each output is written once, and one more at most that
-   is partial, whose results are taken up; or as many as have seats that are joined. */
+   is partial, whose results are taken up; or as many as have partial slots that are joined. */
 static int check_owners(const struct check *c)
 {
     const uint32_t *first = c->p->item_first;
@@ -328,8 +329,8 @@ static uint32_t count_partials(const struct check *c, struct abi_head h)
 {
     uint32_t leading = 0, all = 0;
     for (uint32_t k = 0; k < h.items; k++) {
-        all += c->p->items[h.item + k].partial;
-        leading += leading == k && c->p->items[h.item + k].partial;
+        all += c->p->items[h.item + k].split;
+        leading += leading == k && c->p->items[h.item + k].split;
     }
     return leading == all ? all : UINT32_MAX;
 }
@@ -339,7 +340,7 @@ static int check_late(const struct check *c, const uint64_t *part)
 {
     for (uint64_t k = 0; k < part[1]; k++)
         if (part[2] > part[1] ||
-            (part[2] && item_resumes(&c->p->items[c->p->work[part[0] + k].item]) !=
+            (part[2] && item_merges(&c->p->items[c->p->work[part[0] + k].item]) !=
                             (k >= part[1] - part[2])))
             return refuse(c, "work is out of order", part[0] + k);
     return 0;
@@ -351,7 +352,7 @@ static int check_order(const struct check *c)
     for (uint32_t l = 0; l < c->m->layers; l++)
         if (check_late(c, c->p->layer_work[l]) < 0)
             return -1;
-    for (uint32_t l = 0; l < c->m->layers && c->p->uses & ABI_PARTIAL; l++) {
+    for (uint32_t l = 0; l < c->m->layers && c->p->uses & ABI_SPLIT; l++) {
         const uint64_t *part = c->p->layer_work[l];
         const struct abi_head *head = c->p->heads + (size_t)l * c->m->heads;
         uint64_t k = part[0];
@@ -360,7 +361,7 @@ static int check_order(const struct check *c)
         for (uint32_t h = 0; h < c->m->heads; h++)
             for (uint32_t i = 0; i < head[h].items; i++, k++)
                 if (c->p->work[k].head != h ||
-                    c->p->items[c->p->work[k].item].partial != (i < head[h].partials))
+                    c->p->items[c->p->work[k].item].split != (i < head[h].splits))
                     return refuse(c, "work is out of order", k);
     }
     return 0;
@@ -374,20 +375,20 @@ static int check_heads(const struct check *c)
         struct abi_head h = c->p->heads[k];
         uint32_t at = c->m->at[k];
         if (h.item != first[at] || h.items != first[at + 1] - first[at] ||
-            h.partials != count_partials(c, h))
+            h.splits != count_partials(c, h))
             return refuse(c, "heads names items of another mask", k);
     }
     return c->p->n_heads == count ? 0 : refuse(c, "heads does not list every head", count);
 }
 
-int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows,
+int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
                const char *where, struct error *e)
 {
     static int (*const steps[])(const struct check *) = {
         check_ranges,     check_tiles,  check_lines, check_gathers, check_pieces, check_items,
         check_item_first, check_owners, check_work,  check_heads,   check_order,
     };
-    struct check c = {p, m, strip_rows, where, e};
+    struct check c = {p, m, block_rows, where, e};
     for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
         if (steps[k](&c) < 0)
             return -1;

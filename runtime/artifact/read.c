@@ -51,11 +51,11 @@ static int read_identity(struct reader *r, const uint8_t *bytes, uint64_t size)
 /* ---- plans ---- */
 
 static int take_tables(struct reader *r, const char *prefix, const struct mask *m,
-                       uint32_t strip_rows, struct plan_pass *ret)
+                       uint32_t block_rows, struct plan_pass *ret)
 {
     struct plan_extent extent = {0};
     struct plan_table table[PLAN_TABLES];
-    plan_tables(ret, &extent, strip_rows, table);
+    plan_tables(ret, &extent, block_rows, table);
     for (int k = 0; k < PLAN_TABLES; k++) {
         char name[64];
         snprintf(name, sizeof name, "%s/%s", prefix, table[k].name);
@@ -69,21 +69,21 @@ static int take_tables(struct reader *r, const char *prefix, const struct mask *
 }
 
 static int read_pass(struct reader *r, const json_t *j, const char *prefix,
-                     const struct mask *m, uint32_t strip_rows, struct plan_pass *ret)
+                     const struct mask *m, uint32_t block_rows, struct plan_pass *ret)
 {
     char where[512];
     json_int_t max_cols = json_integer_value(json_object_get(j, "max_cols"));
     json_int_t uses = json_integer_value(json_object_get(j, "uses"));
-    json_int_t seats = json_integer_value(json_object_get(j, "seats"));
+    json_int_t partial_slots = json_integer_value(json_object_get(j, "seats"));
     snprintf(where, sizeof where, "%.400s: %s", r->path, prefix);
-    if (take_tables(r, prefix, m, strip_rows, ret) < 0)
+    if (take_tables(r, prefix, m, block_rows, ret) < 0)
         return -1;
     ret->max_cols = (uint32_t)max_cols;
     ret->uses = (uint32_t)uses;
-    ret->seats = (uint32_t)seats;
-    if (max_cols != ret->max_cols || uses != ret->uses || seats != ret->seats)
+    ret->partial_slots = (uint32_t)partial_slots;
+    if (max_cols != ret->max_cols || uses != ret->uses || partial_slots != ret->partial_slots)
         return error_set(r->e, ERROR_INPUT, "%s: sums are out of range", where);
-    return pass_check(ret, m, strip_rows, where, r->e);
+    return pass_check(ret, m, block_rows, where, r->e);
 }
 
 static int read_plan_texts(struct reader *r, uint32_t k, struct artifact_plan *ret)
@@ -105,18 +105,18 @@ static int read_plan(struct reader *r, const json_t *j, uint32_t k, const struct
     const char *machine = json_string_value(json_object_get(j, "machine"));
     json_int_t rows = json_integer_value(json_object_get(j, "strip_rows"));
     if (!machine || strlen(machine) >= sizeof ret->machine || rows < 32 ||
-        rows > ABI_MAX_STRIP || rows % 32)
+        rows > ABI_MAX_BLOCK_ROWS || rows % 32)
         return error_set(r->e, ERROR_INPUT, "%s: plan %u is of an unknown shape", r->path, k);
     strcpy(ret->machine, machine);
-    ret->strip_rows = (uint32_t)rows;
+    ret->block_rows = (uint32_t)rows;
     snprintf(name, sizeof name, "plan%u/forward", k);
     if (read_plan_texts(r, k, ret) < 0 ||
-        read_pass(r, json_object_get(j, "forward"), name, a->mask, ret->strip_rows,
+        read_pass(r, json_object_get(j, "forward"), name, a->mask, ret->block_rows,
                   &ret->forward) < 0)
         return -1;
     snprintf(name, sizeof name, "plan%u/transposed", k);
     return a->features.backward ? read_pass(r, json_object_get(j, "transposed"), name, a->mask,
-                                            ret->strip_rows, &ret->transposed)
+                                            ret->block_rows, &ret->transposed)
                                 : 0;
 }
 
@@ -189,11 +189,11 @@ static int read_target(struct reader *r, const json_t *j, struct artifact *a, ui
     for (uint32_t other = 0; other < k; other++)
         if (!strcmp(a->target[other].name, t->name))
             return error_set(r->e, ERROR_INPUT, "%s: %s is there twice", where, t->name);
-    if (t->plan >= a->n_plans || t->launch.strip_rows != a->plan[t->plan].strip_rows)
+    if (t->plan >= a->n_plans || t->launch.block_rows != a->plan[t->plan].block_rows)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no plan of its strip height", where,
                          t->name);
     const struct artifact_plan *p = &a->plan[t->plan];
-    if ((p->forward.uses | p->transposed.uses) & ABI_PARTIAL && !t->launch.partial_row)
+    if ((p->forward.uses | p->transposed.uses) & ABI_SPLIT && !t->launch.partial_row)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no room for what partial items leave",
                          where, t->name);
     return take_code(r, t);

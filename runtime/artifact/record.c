@@ -33,12 +33,12 @@ json_t *features_json(const struct features *f)
     return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b, s:s}", "dtype", dtype_name(f->dtype),
                      "transform", transform_names[f->transform], "lambda", (double)f->lambda,
                      "head_dim", (json_int_t)f->head_dim, "dropout", f->dropout, "backward",
-                     f->backward, "soft", soft_name(f->soft));
+                     f->backward, "soft", bias_name(f->bias));
 }
 
 int features_read(const json_t *j, struct features *ret, const char *where, struct error *e)
 {
-    const char *dtype, *transform, *soft;
+    const char *dtype, *transform, *bias;
     double lambda;
     json_int_t head_dim;
     int dropout, backward;
@@ -46,7 +46,7 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
     if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:s, s:F, s:I, s:b, s:b, s:s}", "dtype",
                        &dtype, "transform", &transform, "lambda", &lambda, "head_dim",
                        &head_dim, "dropout", &dropout, "backward", &backward, "soft",
-                       &soft) < 0)
+                       &bias) < 0)
         return error_set(e, ERROR_INPUT, "%s: features: %s", where, why.text);
     int which = find_name(transform_names, 2, transform);
     if (which == NAMES_END)
@@ -57,8 +57,8 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
         return error_set(e, ERROR_INPUT, "%s: head_dim %lld is not a multiple of 8 in 16..256",
                          where, (long long)head_dim);
     enum abi_dtype type;
-    enum abi_soft kind;
-    if (dtype_parse(dtype, &type, e) < 0 || soft_parse(soft, &kind, e) < 0)
+    enum abi_bias kind;
+    if (dtype_parse(dtype, &type, e) < 0 || bias_parse(bias, &kind, e) < 0)
         return error_prefix(e, "%s", where);
     *ret = (struct features){.dtype = type,
                              .transform = (enum abi_transform)which,
@@ -66,7 +66,7 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
                              .head_dim = (uint32_t)head_dim,
                              .dropout = dropout,
                              .backward = backward,
-                             .soft = kind};
+                             .bias = kind};
     return 0;
 }
 
@@ -103,8 +103,8 @@ json_t *target_json(const struct artifact_target *t)
     return json_pack(
         "{s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name", t->name,
         "compiler", t->compiler, "plan", (json_int_t)t->plan, "strip_rows",
-        (json_int_t)l->strip_rows, "forward", phases_json(l->forward, l->n_forward), "backward",
-        phases_json(l->backward, l->n_backward), "state_row", (json_int_t)l->state_row,
+        (json_int_t)l->block_rows, "forward", phases_json(l->forward, l->n_forward), "backward",
+        phases_json(l->backward, l->n_backward), "state_row", (json_int_t)l->delta_row,
         "pack_row", (json_int_t)l->pack_row, "partial_row", (json_int_t)l->partial_row,
         "scratch_fixed", (json_int_t)l->scratch_fixed, "scratch_col",
         (json_int_t)l->scratch_col, "kernels", kernels_json(t));
@@ -173,7 +173,7 @@ static int read_phase(const json_t *j, bool backward, struct phase *ret, const c
         read_number32(j, "shared_bytes", max_shared_bytes, &ret->shared_bytes, where, e) < 0)
         return -1;
     int which = find_name(over_names, ABI_OVERS, over);
-    bool turned = which == ABI_OVER_TRANSPOSED || which == ABI_OVER_TRANSPOSED_LATE;
+    bool turned = which == ABI_OVER_TRANSPOSED || which == ABI_OVER_TRANSPOSED_MERGE;
     if (which == NAMES_END || (turned && !backward))
         return error_set(e, ERROR_INPUT, "%s: a phase cannot go over '%s'", where, over);
     ret->over = (enum abi_over)which;
@@ -208,8 +208,8 @@ static int read_launch(const json_t *j, const struct features *f, struct launch_
                        const char *where, struct error *e)
 {
     const json_t *backward = json_object_get(j, "backward");
-    if (read_number32(j, "strip_rows", ABI_MAX_STRIP, &ret->strip_rows, where, e) < 0 ||
-        read_number(j, "state_row", max_row_bytes, &ret->state_row, where, e) < 0 ||
+    if (read_number32(j, "strip_rows", ABI_MAX_BLOCK_ROWS, &ret->block_rows, where, e) < 0 ||
+        read_number(j, "state_row", max_row_bytes, &ret->delta_row, where, e) < 0 ||
         read_number(j, "pack_row", max_row_bytes, &ret->pack_row, where, e) < 0 ||
         read_number(j, "partial_row", max_row_bytes, &ret->partial_row, where, e) < 0 ||
         read_number(j, "scratch_fixed", max_fixed_bytes, &ret->scratch_fixed, where, e) < 0 ||
@@ -219,7 +219,7 @@ static int read_launch(const json_t *j, const struct features *f, struct launch_
         read_phases(backward, f->backward ? EMIT_MAX_PHASES : 0, true, ret->backward,
                     &ret->n_backward, where, e) < 0)
         return -1;
-    if (passes_state(ret) && ret->state_row < sizeof(float))
+    if (passes_state(ret) && ret->delta_row < sizeof(float))
         return error_set(e, ERROR_INPUT, "%s: no room for the state of the backward pass",
                          where);
     return 0;

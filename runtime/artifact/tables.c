@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* clang-format off */
-void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows,
+void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows,
                  struct plan_table ret[PLAN_TABLES])
 {
     const struct plan_table tables[PLAN_TABLES] = {
@@ -18,7 +18,7 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows
         {"lines",      "I32", sizeof *p->lines / 4,  &p->lines,      &p->n_lines},
         {"gathers",    "U32", sizeof *p->gathers / 4, &p->gathers,   &p->n_gathers},
         {"columns",    "U32", 1,                     &p->columns,    &p->n_columns},
-        {"patterns",   "U32", strip_rows,            &p->patterns,   &p->n_patterns},
+        {"patterns",   "U32", block_rows,            &p->patterns,   &p->n_patterns},
         {"work",       "U32", sizeof *p->work / 4,   &p->work,       &p->n_work},
         {"heads",      "U32", sizeof *p->heads / 4,  &p->heads,      &p->n_heads},
         {"item_first", "U32", 1,                     &p->item_first, &x->item_first},

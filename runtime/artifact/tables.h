@@ -22,12 +22,12 @@ struct plan_table {
     uint64_t *count;
 };
 
-void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t strip_rows,
+void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows,
                  struct plan_table ret[PLAN_TABLES]);
 
 /* Every index of every table stays inside what it points into, and the sums agree. `where` names
    the file and the direction in messages. */
-int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows,
+int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
                const char *where, struct error *e);
 
 /* The structured metadata values. */

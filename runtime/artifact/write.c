@@ -84,12 +84,12 @@ static void add_mask(struct writer *w, const struct mask *m)
 }
 
 static void add_pass(struct writer *w, const char *prefix, const struct plan_pass *p,
-                     uint32_t strip_rows, const struct mask *m)
+                     uint32_t block_rows, const struct mask *m)
 {
     struct plan_pass copy = *p;
     struct plan_extent extent = {(uint64_t)m->n_patterns + 1, m->layers};
     struct plan_table table[PLAN_TABLES];
-    plan_tables(&copy, &extent, strip_rows, table);
+    plan_tables(&copy, &extent, block_rows, table);
     for (int k = 0; k < PLAN_TABLES; k++) {
         char name[64];
         void *data;
@@ -102,7 +102,7 @@ static void add_pass(struct writer *w, const char *prefix, const struct plan_pas
 static json_t *pass_json(const struct plan_pass *p)
 {
     return json_pack("{s:I, s:I, s:I}", "max_cols", (json_int_t)p->max_cols, "uses",
-                     (json_int_t)p->uses, "seats", (json_int_t)p->seats);
+                     (json_int_t)p->uses, "seats", (json_int_t)p->partial_slots);
 }
 
 static void add_plans(struct writer *w, const struct artifact *a)
@@ -116,12 +116,12 @@ static void add_plans(struct writer *w, const struct artifact *a)
         snprintf(name, sizeof name, "plan%u/json", k);
         safetensors_add_metadata(&w->file, name, p->json ? p->json : "");
         snprintf(name, sizeof name, "plan%u/forward", k);
-        add_pass(w, name, &p->forward, p->strip_rows, a->mask);
+        add_pass(w, name, &p->forward, p->block_rows, a->mask);
         snprintf(name, sizeof name, "plan%u/transposed", k);
         if (a->features.backward)
-            add_pass(w, name, &p->transposed, p->strip_rows, a->mask);
+            add_pass(w, name, &p->transposed, p->block_rows, a->mask);
         json_array_append_new(list, json_pack("{s:I, s:s, s:o, s:o}", "strip_rows",
-                                              (json_int_t)p->strip_rows, "machine", p->machine,
+                                              (json_int_t)p->block_rows, "machine", p->machine,
                                               "forward", pass_json(&p->forward), "transposed",
                                               pass_json(&p->transposed)));
     }

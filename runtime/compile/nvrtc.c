@@ -6,7 +6,7 @@
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/cubin.h"
-#include "runtime/crew.h"
+#include "runtime/thread_pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +153,7 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
     struct compilation *c = memory_new(1, sizeof *c);
     *c = (struct compilation){.n = nvrtc_library(), .s = s, .t = t};
     snprintf(made.compiler, sizeof made.compiler, "nvrtc %s", c->n->version);
-    crew_share(units, compile_unit, c);
+    pool_share(units, compile_unit, c);
     int r = collect(c, units, &made, e);
     free(c);
     if (r < 0)

@@ -51,9 +51,9 @@ static struct share share_of(const struct abi_args *a, enum abi_over over, u64 t
 /* A head's works that others resume, or the other ones: first .. first + count - 1. */
 static u64 part_of(const struct abi_plan *p, u32 h, u64 each, bool partial, u64 *first)
 {
-    const u64 items = p->heads[h].items * each, partials = p->heads[h].partials * each;
-    *first += partial ? 0 : partials;
-    return partial ? partials : items - partials;
+    const u64 items = p->heads[h].items * each, splits = p->heads[h].splits * each;
+    *first += partial ? 0 : splits;
+    return partial ? splits : items - splits;
 }
 
 /* Those of all heads, head by head. */

@@ -43,7 +43,7 @@ static inline u64 indices(const struct abi_args *a, enum abi_over over)
 
 static inline bool has_partials(const struct abi_args *a, enum abi_over over)
 {
-    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_PARTIAL;
+    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_SPLIT;
 }
 
 /* ---- cpu_heads.c: heads as a whole ---- */

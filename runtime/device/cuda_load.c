@@ -160,7 +160,7 @@ static void place_pass(struct device_code *c, const struct plan_pass *p, struct 
     PLACE(lines, n_lines);
     PLACE(gathers, n_gathers);
     PLACE(columns, n_columns);
-    s->patterns = place(c, image, at, p->patterns, p->n_patterns * c->target->launch.strip_rows,
+    s->patterns = place(c, image, at, p->patterns, p->n_patterns * c->target->launch.block_rows,
                         sizeof *p->patterns);
     s->max_cols = p->max_cols;
     s->uses = p->uses;
@@ -196,7 +196,7 @@ void cuda_tables(const struct device_code *c, bool transposed, uint32_t layer,
     *ret = c->plan[transposed];
     ret->work += pass->layer_work[layer][0];
     ret->works = (u32)pass->layer_work[layer][1];
-    ret->late = (u32)pass->layer_work[layer][2];
+    ret->merge = (u32)pass->layer_work[layer][2];
     ret->heads += (size_t)layer * c->artifact->mask->heads;
 }
 

@@ -31,21 +31,21 @@ static bool parse_ordinal(const char *text, int *ret)
 
 bool over_transposed(enum abi_over over)
 {
-    return over == ABI_OVER_TRANSPOSED || over == ABI_OVER_TRANSPOSED_LATE;
+    return over == ABI_OVER_TRANSPOSED || over == ABI_OVER_TRANSPOSED_MERGE;
 }
 
 struct abi_args phase_args(enum abi_over over, const struct abi_args *a)
 {
     struct abi_args ret = *a;
-    ret.late = over == ABI_OVER_FORWARD_LATE || over == ABI_OVER_TRANSPOSED_LATE;
+    ret.merge = over == ABI_OVER_FORWARD_MERGE || over == ABI_OVER_TRANSPOSED_MERGE;
     return ret;
 }
 
 /* Parts of dX at most. */
-static uint64_t count_soft(const struct abi_args *a)
+static uint64_t count_bias(const struct abi_args *a)
 {
     uint64_t tiles = (a->forward.n + 31) / 32;
-    return a->heads * tiles * tiles * a->soft_chunks;
+    return a->heads * tiles * tiles * a->bias_chunks;
 }
 
 uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
@@ -56,13 +56,13 @@ uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
         return (uint64_t)a->heads * a->slice_batch;
     case ABI_OVER_WORK:
         return p->works;
-    case ABI_OVER_SOFT:
-        return count_soft(a);
-    case ABI_OVER_FORWARD_LATE:
-    case ABI_OVER_TRANSPOSED_LATE:
-        return (uint64_t)p->late * a->slice_batch;
+    case ABI_OVER_BIAS:
+        return count_bias(a);
+    case ABI_OVER_FORWARD_MERGE:
+    case ABI_OVER_TRANSPOSED_MERGE:
+        return (uint64_t)p->merge * a->slice_batch;
     default:
-        return (uint64_t)(p->works - p->late) * a->slice_batch;
+        return (uint64_t)(p->works - p->merge) * a->slice_batch;
     }
 }
 

@@ -60,7 +60,7 @@ void host_tables(const struct artifact_plan *p, const struct mask *m, bool trans
     *ret = (struct abi_plan){
         .work = s->work + s->layer_work[layer][0],
         .works = (u32)s->layer_work[layer][1],
-        .late = (u32)s->layer_work[layer][2],
+        .merge = (u32)s->layer_work[layer][2],
         .heads = s->heads + (size_t)layer * m->heads,
         .items = s->items,
         .pieces = s->pieces,

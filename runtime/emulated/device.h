@@ -106,7 +106,7 @@ DEVICE const unsigned char *one_place(const unsigned char *p)
     return p;
 }
 
-DEVICE unsigned afresh(unsigned x)
+DEVICE unsigned opt_barrier(unsigned x)
 {
     return x;
 }

@@ -3,7 +3,7 @@
 #include "runtime/launch/launch.h"
 #include <math.h>
 
-static int fill_soft(const struct launch *c, struct abi_args *a)
+static int fill_bias(const struct launch *c, struct abi_args *a)
 {
     const struct maskc_launch *l = c->l;
     const bool backward = l->pass == MASKC_BACKWARD;
@@ -11,17 +11,17 @@ static int fill_soft(const struct launch *c, struct abi_args *a)
     for (int k = 0; k < 3; k++)
         if ((uintptr_t)given[k] % sizeof(float))
             return launch_refuse(c, "soft or its gradient is not aligned to 4 bytes");
-    if (!c->k->artifact->features.soft) {
+    if (!c->k->artifact->features.bias) {
         return given[0] || given[1] || given[2]
                    ? launch_refuse(c, "a soft mask, but the kernel was compiled without one")
                    : 0;
     }
     if (!l->soft)
         return launch_refuse(c, "soft is null, but the kernel was compiled with a soft mask");
-    a->soft = l->soft;
-    a->d_soft = backward ? l->grad_soft : NULL;
+    a->bias = l->soft;
+    a->d_bias = backward ? l->grad_soft : NULL;
     a->d_diagonal = backward ? l->grad_soft_diagonals : NULL;
-    a->soft_chunks = a->d_soft || a->d_diagonal ? c->shape.soft_chunks : 0;
+    a->bias_chunks = a->d_bias || a->d_diagonal ? c->shape.bias_chunks : 0;
     return 0;
 }
 
@@ -35,17 +35,17 @@ static void fill_lse(const struct launch *c, struct abi_args *a)
 static void fill_workspace(const struct launch *c, struct abi_args *a)
 {
     u8 *at = c->l->workspace;
-    a->state_rows = c->shape.state_rows;
+    a->delta_rows = c->shape.delta_rows;
     a->pack_stride = c->shape.pack_stride;
     a->partial_at = c->shape.partial_at;
-    a->seats = c->shape.seats;
+    a->partial_slots = c->shape.partial_slots;
     a->scratch_stride = c->shape.scratch_stride;
     if (!c->shape.total)
         return;
-    a->state = c->shape.state ? (float *)(void *)at : NULL;
+    a->delta = c->shape.state ? (float *)(void *)at : NULL;
     at += c->shape.state;
-    a->soft_part = c->shape.soft ? (float *)(void *)at : a->d_soft;
-    at += c->shape.soft;
+    a->bias_part = c->shape.bias ? (float *)(void *)at : a->d_bias;
+    at += c->shape.bias;
     a->pack = c->shape.pack ? at : NULL;
     at += c->shape.pack;
     a->scratch = c->shape.scratch ? at : NULL;
@@ -70,7 +70,7 @@ int launch_fill(const struct launch *c, struct abi_args *a)
         .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->features.head_dim),
         .lambda = f->features.lambda,
     };
-    if (launch_fill_tensors(c, a) < 0 || fill_soft(c, a) < 0)
+    if (launch_fill_tensors(c, a) < 0 || fill_bias(c, a) < 0)
         return -1;
     fill_lse(c, a);
     fill_workspace(c, a);

@@ -8,9 +8,9 @@ __extension__ typedef unsigned __int128
 
 /* What is worked on together, and the workspace for it. */
 struct shape {
-    uint32_t batch, n, slice, workers, soft_chunks;
-    uint64_t state_rows, seats, pack_stride, partial_at, scratch_stride;
-    uint64_t state, soft, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
+    uint32_t batch, n, slice, workers, bias_chunks;
+    uint64_t delta_rows, partial_slots, pack_stride, partial_at, scratch_stride;
+    uint64_t state, bias, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
     uint64_t total;
 };
 

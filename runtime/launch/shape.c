@@ -47,13 +47,13 @@ static uint64_t most_items(const struct maskc_kernel *k)
 static bool has_partials(const struct maskc_kernel *k)
 {
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
-    return (p->forward.uses | p->transposed.uses) & ABI_PARTIAL;
+    return (p->forward.uses | p->transposed.uses) & ABI_SPLIT;
 }
 
-static uint64_t most_seats(const struct maskc_kernel *k)
+static uint64_t most_partial_slots(const struct maskc_kernel *k)
 {
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
-    uint32_t forward = p->forward.seats, transposed = p->transposed.seats;
+    uint32_t forward = p->forward.partial_slots, transposed = p->transposed.partial_slots;
     return transposed > forward ? transposed : forward;
 }
 
@@ -67,20 +67,20 @@ static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, uint32_t 
     return fit < 1 ? 1 : fit < batch ? (uint32_t)fit : batch;
 }
 
-/* ---- the gradient of a soft mask ---- */
+/* ---- the gradient of a bias ---- */
 
 /* A GPU's blocks each own a tile of dX and a chunk of the batch, and add up the chunks later. */
 static bool has_tiles(const struct launch_record *r)
 {
     for (uint32_t k = 0; k < r->n_backward; k++)
-        if (r->backward[k].over == ABI_OVER_SOFT)
+        if (r->backward[k].over == ABI_OVER_BIAS)
             return true;
     return false;
 }
 
 /* As many chunks as give every processor tiles, of two sequences at least: the same for all GPUs and any
    number of blocks, since sums are to be the same. At most 32 MiB then, or dX itself. */
-static uint32_t soft_chunks(const struct mask *m, uint32_t batch)
+static uint32_t bias_chunks(const struct mask *m, uint32_t batch)
 {
     enum { TILE = 64, TILES = 1024 };
     uint64_t side = (m->n + TILE - 1) / TILE, tiles = side * side * m->heads;
@@ -90,11 +90,11 @@ static uint32_t soft_chunks(const struct mask *m, uint32_t batch)
 }
 
 /* Bytes for what is to be added up; dX itself is such room where it is asked for and not divided. */
-static uint64_t soft_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
+static uint64_t bias_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
                            uint32_t chunks)
 {
     const struct mask *m = k->artifact->mask;
-    if (!k->artifact->features.soft || l->pass != MASKC_BACKWARD)
+    if (!k->artifact->features.bias || l->pass != MASKC_BACKWARD)
         return 0;
     if (!has_tiles(&k->target->launch))
         return narrow((wide)most_works(k, &k->artifact->plan[k->target->plan].forward) *
@@ -112,20 +112,20 @@ struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l
         .n = l->length ? l->length : k->artifact->mask->n,
         .workers = k->device->workers(k->code, l->threads),
     };
-    s.state_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
-    s.pack_stride = s.partial_at = r->pack_row * s.state_rows;
-    s.seats = most_seats(k);
+    s.delta_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
+    s.pack_stride = s.partial_at = r->pack_row * s.delta_rows;
+    s.partial_slots = most_partial_slots(k);
     if (has_partials(k))
-        s.pack_stride += (r->partial_row * (s.state_rows + s.seats) + 63) / 64 * 64;
+        s.pack_stride += (r->partial_row * (s.delta_rows + s.partial_slots) + 63) / 64 * 64;
     s.scratch_stride =
         narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));
     s.slice = slice_of(k, s.batch, s.workers, (wide)s.pack_stride * heads);
-    s.state = backward ? narrow((wide)r->state_row * s.batch * heads * s.state_rows) : 0;
-    s.soft_chunks = soft_chunks(k->artifact->mask, s.batch);
-    s.soft = soft_bytes(k, l, s.soft_chunks);
+    s.state = backward ? narrow((wide)r->delta_row * s.batch * heads * s.delta_rows) : 0;
+    s.bias_chunks = bias_chunks(k->artifact->mask, s.batch);
+    s.bias = bias_bytes(k, l, s.bias_chunks);
     s.pack = narrow((wide)s.pack_stride * larger((uint64_t)s.slice * heads, s.workers));
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
-    s.total = narrow((wide)s.state + s.soft + s.pack + s.scratch);
+    s.total = narrow((wide)s.state + s.bias + s.pack + s.scratch);
     /* kernels count heads and items in 32 bits */
     if ((wide)s.batch * larger(heads, most_items(k)) > INT32_MAX)
         s.total = UINT64_MAX;

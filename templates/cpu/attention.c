@@ -2,8 +2,8 @@
 /* The CPU kernels: one file to compile, one entry point for each phase (templates/abi.h). The code
    is specialised on plan.h; the mask is data, in the plan's tables. */
 #include "abi.h"
-#ifndef PLAN_HEADER /* set to "cpu/plan_default.h" to look at this text alone */
-#define PLAN_HEADER "plan.h"
+#ifndef PLAN_HEADER /* set to "cpu/kernel_config_default.h" to look at this text alone */
+#define PLAN_HEADER "kernel_config.h"
 #endif
 #include PLAN_HEADER
 #ifndef MATRIX /* 1: this kernel's dense work is the matrix unit's */
@@ -12,8 +12,8 @@
 #ifndef DOTS /* 1: which makes dot products of vectors, and has no tiles */
 #define DOTS 0
 #endif
-#ifndef SOFT /* enum abi_soft: an array X beside the mask, learnt */
-#define SOFT 0
+#ifndef BIAS /* enum abi_bias: an array X beside the mask, learnt */
+#define BIAS 0
 #endif
 /* clang-format off */
 #include "cpu/freestanding.h"
@@ -31,7 +31,7 @@
 #endif
 #include "cpu/split.h"
 #include "cpu/expect.h"
-#include "cpu/strip.h"
+#include "cpu/row_block.h"
 #include "cpu/groups.h"
 #include "cpu/partial.h"
 #include "cpu/write.h"
@@ -42,22 +42,22 @@
 #include "cpu/walk.h"
 #include "cpu/columns.h"
 #include "cpu/panels.h"
-#include "cpu/soft.h"
+#include "cpu/bias.h"
 #include "cpu/scores.h"
 #include "cpu/weights.h"
 #include "cpu/softmax.h"
 #include "cpu/sparsegen.h"
-#include "cpu/lines/lines.h"
-#include "cpu/lines/product.h"
+#include "cpu/diagonal/lines.h"
+#include "cpu/diagonal/product.h"
 #include "cpu/matrix/lines.h"
-#include "cpu/lines/forward.h"
-#include "cpu/lines/row.h"
-#include "cpu/lines/row_forward.h"
+#include "cpu/diagonal/forward.h"
+#include "cpu/diagonal/row.h"
+#include "cpu/diagonal/row_forward.h"
 #include "cpu/matrix/row.h"
 #include "cpu/forward.h"
 #if BACKWARD
-#include "cpu/lines/backward.h"
-#include "cpu/lines/row_backward.h"
+#include "cpu/diagonal/backward.h"
+#include "cpu/diagonal/row_backward.h"
 #include "cpu/slopes.h"
 #include "cpu/delta.h"
 #include "cpu/backward.h"
@@ -140,9 +140,9 @@ ENTRY(attention_pack_backward)
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
         struct sequence s = head_at(a, k);
-#if SOFT
+#if BIAS
         if (s.b == 0)
-            soft_clear(a, s.h);
+            bias_clear(a, s.h);
 #endif
         operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES | FOR_SUMS);
         operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SCORES);
@@ -160,17 +160,17 @@ ENTRY(attention_pack_transposed)
     }
 }
 
-#if SOFT
+#if BIAS
 ENTRY(attention_dq)
 {
     phase_begin(scratch);
     for (u64 k = begin; k < end; k++) {
         struct abi_work w = a->forward.work[k];
         if (a->first_batch == 0)
-            soft_part_clear(a, k);
+            bias_part_clear(a, k);
         for (u32 b = 0; b < a->slice_batch; b++) {
             struct sequence s = sequence_at(a, a->first_batch + b, w.head);
-            s.part = soft_part(a, k);
+            s.part = bias_part(a, k);
             dq_item(&s, &a->forward.items[w.item], scratch);
         }
     }
@@ -184,7 +184,7 @@ ENTRY(attention_diagonals)
     for (u64 k = begin; k < end; k++) {
         struct sequence s = head_at(a, k);
         if (a->d_diagonal && s.b == a->batch - 1)
-            soft_diagonals(a, s.h);
+            bias_diagonals(a, s.h);
     }
 }
 #else

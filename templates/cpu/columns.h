@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathered columns: up to 32 from anywhere, which rows of the strip share. They are brought to the
-   strip's scratch, transposed for scores and as rows for sums, and then multiplied as a panel's
+/* Gathered columns: up to 32 from anywhere, which rows of the row block share. They are brought to the
+   row block's scratch, transposed for scores and as rows for sums, and then multiplied as a panel's
    columns are; for a matrix unit in bf16 as they came. */
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
 
 #if !MATRIX
 /* c = rows x gathered columns, for whole vectors of columns. */
-static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+static void columns_product(const struct row_block *t, const struct group *g, u32 operand,
+                            float *c)
 {
     static const float zero[HEAD_DIM];
     const struct operand *o = &t->operand[operand];
@@ -24,13 +25,14 @@ static void columns_product(const struct strip *t, const struct group *g, u32 op
     for (u32 from = 0; from < width; from += 2 * LANES)
         for (u32 k = 0; k < BLOCKS; k++)
             if (g->live >> k & 1)
-                product_2(c + k * BLOCK_ROWS * SCORE_STRIDE + from, SCORE_STRIDE,
-                          t->m->row[operand][k * BLOCK_ROWS], WIDTH, panel + from,
+                product_2(c + k * MICRO_ROWS * SCORE_STRIDE + from, SCORE_STRIDE,
+                          t->m->row[operand][k * MICRO_ROWS], WIDTH, panel + from,
                           GATHER_STRIDE, HEAD_DIM, 0);
 }
 
-static void columns_sums(const struct strip *t, const struct block *b, const struct group *g,
-                         const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
+static void columns_sums(const struct row_block *t, const struct block *b,
+                         const struct group *g, const float (*weight)[SCORE_STRIDE],
+                         u32 operand, float (*sums)[WIDTH])
 {
     const u32 *column = t->plan->columns + g->first;
     float *rows = t->m->gather[0];
@@ -41,8 +43,8 @@ static void columns_sums(const struct strip *t, const struct block *b, const str
     for (u32 k = 0; k < BLOCKS; k++) {
         if (!(g->live >> k & 1))
             continue;
-        const float *a = weight[k * BLOCK_ROWS] + g->at;
-        float *c = sums[k * BLOCK_ROWS];
+        const float *a = weight[k * MICRO_ROWS] + g->at;
+        float *c = sums[k * MICRO_ROWS];
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
             product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, g->width, 1);
@@ -53,7 +55,7 @@ static void columns_sums(const struct strip *t, const struct block *b, const str
 #endif
 
 /* Also of a panel whose rows are not neighbours. */
-static void columns_keep(const struct strip *t, struct block *b, const struct group *g)
+static void columns_keep(const struct row_block *t, struct block *b, const struct group *g)
 {
     for (u32 r = 0; r < t->rows; r++) {
         u32 keep = 0;

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delta of a strip's rows, the sum of P dP, which dS = P (dP - delta) waits for: from a block that has
+/* Delta of a row block's rows, the sum of P dP, which dS = P (dP - delta) waits for: from a block that has
    all columns, or from O and, where O was rounded, taken off at the end. A row that sees one key has
    no gradient: dP less dO . O leaves what the order of additions does, P dP of f32 next to nothing. */
 #ifndef MASKC_CPU_DELTA_H
 #define MASKC_CPU_DELTA_H
 
-/* The gradient of a soft mask is dS itself: where O was rounded to 16 bits, delta is summed up from
+/* The gradient of a bias is dS itself: where O was rounded to 16 bits, delta is summed up from
    P dP before anything else. */
-enum { DELTA_FIRST = SOFT && IS_SOFTMAX && !IS_F32 };
+enum { DELTA_FIRST = BIAS && IS_SOFTMAX && !IS_F32 };
 
-static void block_delta(const struct strip *t, const struct block *b)
+static void block_delta(const struct row_block *t, const struct block *b)
 {
     const float gain = MATRIX ? t->gain : 1;
     for (u32 r = 0; r < t->rows; r++) {
         vec sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(t->m->offset[r]));
-            sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
+            sum += p * bias_scaled(b, r, c, load(&b->slope[r][c]));
         }
         t->m->mean[r] += sum_lanes(sum);
     }
 }
 
-/* Of a block that has all columns, beside a soft mask. */
-static void whole_deltas(const struct strip *t, struct block *b)
+/* Of a block that has all columns, beside a bias. */
+static void whole_deltas(const struct row_block *t, struct block *b)
 {
     block_slopes(t, b);
     for (u32 r = 0; r < t->rows; r++) {
         vec sum = {0}, weights = {0};
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec p = exp2_vec(load(&b->score[r][c]) - splat(t->m->offset[r]));
-            sum += p * soft_scaled(b, r, c, load(&b->slope[r][c]));
+            sum += p * bias_scaled(b, r, c, load(&b->slope[r][c]));
             weights += p;
         }
         t->m->mean[r] = delta_of(sum_lanes(sum), sum_lanes(weights));
@@ -38,7 +38,7 @@ static void whole_deltas(const struct strip *t, struct block *b)
 }
 
 /* True where one block has all columns: its slopes are there still. Else they are to come again. */
-static int strip_deltas_first(struct strip *t)
+static int row_block_deltas_first(struct row_block *t)
 {
     struct block *b = t->blocks;
     u32 groups = 0, cols = 0, walks = 0, blocks = 0;
@@ -62,9 +62,9 @@ static int strip_deltas_first(struct strip *t)
 
 /* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
    as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
-enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 && !SOFT };
+enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 && !BIAS };
 
-static void late_block(const struct strip *t, struct block *b, float *missing)
+static void late_block(const struct row_block *t, struct block *b, float *missing)
 {
     for (u32 r = 0; r < t->rows && !panels_alone(t, b); r++) {
         vec sum = {0};
@@ -75,7 +75,7 @@ static void late_block(const struct strip *t, struct block *b, float *missing)
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, 1);
 }
 
-static void late_finish(const struct strip *t, const float *missing)
+static void late_finish(const struct row_block *t, const float *missing)
 {
     for (u32 r = 0; r < t->rows; r++) {
         t->m->mean[r] += missing[r];
@@ -93,13 +93,13 @@ INLINE vec output_finite(vec o)
 }
 
 /* Row sums of dO O, which are those of P dP; not where that is summed up. */
-static void strip_deltas(const struct strip *t)
+static void row_block_deltas(const struct row_block *t)
 {
     if (!IS_SOFTMAX || t->transposed || DELTA_FIRST)
         return;
-    strip_expect(t, &t->s.a->o, 0);
+    row_block_expect(t, &t->s.a->o, 0);
     if (MATRIX && !t->walks)
-        strip_read(t, &t->s.a->d_o, 1, t->m->row[1]);
+        row_block_read(t, &t->s.a->d_o, 1, t->m->row[1]);
     for (u32 r = 0; r < t->rows; r++) {
         t->m->mean[r] = 0;
         if (!row_live(t, r))
@@ -115,7 +115,7 @@ static void strip_deltas(const struct strip *t)
     }
 }
 
-/* A strip whose columns are all in one block needs neither O nor anything late: delta is the sum of
+/* A row block whose columns are all in one block needs neither O nor anything late: delta is the sum of
    P dP, which are there. P in floats first, and that sum, lane by lane; of f32 P's, too. `word`: of each
    32 columns, as group_words has it; null: inactive scores are -inf. */
 INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *const *word,
@@ -159,10 +159,10 @@ enum { SLOTS = WEIGHT_STRIDE / TILE };
 /* Of a block that is all panels: which scores count is said beside them. */
 struct whole_words {
     const u32 *word[SLOTS];
-    u32 room[SLOTS][STRIP_ROWS];
+    u32 room[SLOTS][BLOCK_ROWS];
 };
 
-static const u32 *const *whole_slopes(const struct strip *t, struct block *b,
+static const u32 *const *whole_slopes(const struct row_block *t, struct block *b,
                                       struct whole_words *w)
 {
     if (!panels_alone(t, b)) {
@@ -182,7 +182,7 @@ struct whole_words {
     int none;
 };
 
-INLINE const u32 *const *whole_slopes(const struct strip *t, struct block *b,
+INLINE const u32 *const *whole_slopes(const struct row_block *t, struct block *b,
                                       struct whole_words *w)
 {
     (void)w;
@@ -191,7 +191,7 @@ INLINE const u32 *const *whole_slopes(const struct strip *t, struct block *b,
 }
 #endif
 
-static void whole_backward(const struct strip *t, struct block *b)
+static void whole_backward(const struct row_block *t, struct block *b)
 {
     struct whole_words room;
     const vec gain = splat(MATRIX ? t->gain : 1);
@@ -218,10 +218,10 @@ static void whole_backward(const struct strip *t, struct block *b)
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, 0);
 }
 
-static int strip_whole(const struct strip *t)
+static int row_block_whole(const struct row_block *t)
 {
     const struct abi_item *item = t->item;
-    return IS_SOFTMAX && !t->transposed && !item->partial && !item->resume[0] &&
+    return IS_SOFTMAX && !t->transposed && !item->split && !item->merge[0] &&
            (t->piece == item->pieces ||
             (t->piece + 1 == item->pieces &&
              t->entry == t->plan->pieces[item->piece + t->piece].count));

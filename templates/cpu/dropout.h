@@ -4,18 +4,18 @@
 #ifndef MASKC_CPU_DROPOUT_H
 #define MASKC_CPU_DROPOUT_H
 
-INLINE int dropping(const struct strip *t)
+INLINE int dropping(const struct row_block *t)
 {
     return DROPOUT && t->s.a->keep_below != 0;
 }
 
-/* Bits of an aligned 32 x 32 tile of the strip: word r, bit c. Drawn by calls, 8 entries each. */
-static void keep_tile(const struct strip *t, u32 col0, u32 keep[STRIP_ROWS])
+/* Bits of an aligned 32 x 32 tile of the row block: word r, bit c. Drawn by calls, 8 entries each. */
+static void keep_tile(const struct row_block *t, u32 col0, u32 keep[BLOCK_ROWS])
 {
     const struct abi_args *a = t->s.a;
     u32 row0 = t->item->row0, i0 = t->transposed ? col0 : row0,
         j0 = t->transposed ? row0 : col0;
-    for (u32 r = 0; r < STRIP_ROWS; r++)
+    for (u32 r = 0; r < BLOCK_ROWS; r++)
         keep[r] = 0;
     for (u32 call = 0; call < TILE * TILE / 8; call++) {
         u32 i = (call >> 6) * 16 + (call >> 2) % 8, j = (call >> 5) % 2 * 16 + 2 * (call % 4);
@@ -36,18 +36,18 @@ static void keep_tile(const struct strip *t, u32 col0, u32 keep[STRIP_ROWS])
 }
 
 /* Bits of 32 columns from `col`, wherever they begin. */
-static void keep_columns(const struct strip *t, u32 col, u32 keep[STRIP_ROWS])
+static void keep_columns(const struct row_block *t, u32 col, u32 keep[BLOCK_ROWS])
 {
-    u32 next[STRIP_ROWS], shift = col % TILE;
+    u32 next[BLOCK_ROWS], shift = col % TILE;
     keep_tile(t, col - shift, keep);
     if (!shift)
         return;
     keep_tile(t, col - shift + TILE, next);
-    for (u32 r = 0; r < STRIP_ROWS; r++)
+    for (u32 r = 0; r < BLOCK_ROWS; r++)
         keep[r] = keep[r] >> shift | next[r] << (TILE - shift);
 }
 
-INLINE int keep_entry(const struct strip *t, u32 row, u32 col)
+INLINE int keep_entry(const struct row_block *t, u32 row, u32 col)
 {
     const struct abi_args *a = t->s.a;
     u32 i = t->transposed ? col : row, j = t->transposed ? row : col;
@@ -68,7 +68,7 @@ INLINE ivec keep_mask(const struct block *b, u32 r, u32 c)
     return mask_of_bits(b->keep[r][c / 32] >> (c % 32));
 }
 
-static void keep_clear(const struct strip *t, struct block *b)
+static void keep_clear(const struct row_block *t, struct block *b)
 {
     for (u32 r = 0; r < t->rows; r++)
         for (u32 k = 0; k < KEEP_WORDS; k++)
@@ -76,7 +76,7 @@ static void keep_clear(const struct strip *t, struct block *b)
 }
 
 /* Dropped scores (probabilities) become 0; the factor of the kept ones is applied to the sums. */
-static void block_drop(const struct strip *t, struct block *b)
+static void block_drop(const struct row_block *t, struct block *b)
 {
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = 0; c < b->cols; c += LANES)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the caller's tensors that will be wanted soon: the next strip's, and this one's of an output.
-   (Not the columns that a strip gathers: they were packed, and are in the second cache from then.)
+/* Rows of the caller's tensors that will be wanted soon: the next row block's, and this one's of an output.
+   (Not the columns that a row block gathers: they were packed, and are in the second cache from then.)
    They are a page or so apart, where no hardware looks ahead, and only a dozen cache lines can be
    on their way to a core at once. So they are asked for one by one while something is computed:
    all at once would stop the core until most have come. */

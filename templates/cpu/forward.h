@@ -3,14 +3,14 @@
 #ifndef MASKC_CPU_FORWARD_H
 #define MASKC_CPU_FORWARD_H
 
-static void forward_write(const struct strip *t)
+static void forward_write(const struct row_block *t)
 {
     const struct abi_args *a = t->s.a;
     const float kept = dropping(t) ? a->keep_scale : 1;
-    float factor[STRIP_ROWS], *lse = lse_at(&t->s, t->item->row0);
-    for (u32 r = 0; r < STRIP_ROWS; r++)
+    float factor[BLOCK_ROWS], *lse = lse_at(&t->s, t->item->row0);
+    for (u32 r = 0; r < BLOCK_ROWS; r++)
         factor[r] = t->m->total[r] * kept;
-    strip_write(t, &a->o, 0, factor);
+    row_block_write(t, &a->o, 0, factor);
     for (u32 r = 0; r < t->item->rows; r++, lse += t->item->step)
         if (row_owned(t->item, r) && row_of(t->item, r) < t->s.rows)
             *lse = row_live(t, r) ? t->m->offset[r] : -INFINITY_F;
@@ -18,7 +18,7 @@ static void forward_write(const struct strip *t)
 
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
-    struct strip t;
+    struct row_block t;
     struct expected x;
     const struct abi_plan *p = &s->a->forward;
     if (wide_alone(s, p, item)) {
@@ -29,19 +29,19 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         row_forward(s, item, scratch);
         return;
     }
-    strip_open(&t, s, &s->a->forward, item, 0, &x, scratch);
+    row_block_open(&t, s, &s->a->forward, item, 0, &x, scratch);
     if (t.live) {
-        strip_take(&t, &s->a->q, t.factor, 0);
-        strip_expect(&t, &s->a->q, &s->a->o);
-        strip_open_sums(&t, 0);
+        row_block_take(&t, &s->a->q, t.factor, 0);
+        row_block_expect(&t, &s->a->q, &s->a->o);
+        row_block_open_sums(&t, 0);
         if (IS_SOFTMAX)
             softmax_forward(&t);
         else
             sparsegen_forward(&t);
-        strip_begin_sums(&t, 0);
+        row_block_begin_sums(&t, 0);
     }
     expect_rows(&x, x.rows);
-    if (item->partial)
+    if (item->split)
         partial_leave(&t, 1, t.m->largest, t.m->total);
     else
         forward_write(&t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of the plan become groups of columns, groups become blocks: see strip.h. */
+/* Pieces of the plan become groups of columns, groups become blocks: see row_block.h. */
 #ifndef MASKC_CPU_GROUPS_H
 #define MASKC_CPU_GROUPS_H
 
@@ -8,15 +8,15 @@ static u32 pattern_live(const u32 *pattern)
     u32 live = 0;
     for (u32 k = 0; k < BLOCKS; k++) {
         u32 any = 0;
-        for (u32 r = 0; r < BLOCK_ROWS; r++)
-            any |= pattern[k * BLOCK_ROWS + r];
+        for (u32 r = 0; r < MICRO_ROWS; r++)
+            any |= pattern[k * MICRO_ROWS + r];
         live |= (u32)(any != 0) << k;
     }
     return live;
 }
 
 /* Those of a gather below the length, which come first. */
-static void gather_group(const struct strip *t, const struct abi_gather *gather,
+static void gather_group(const struct row_block *t, const struct abi_gather *gather,
                          struct group *g)
 {
     const u32 *column = t->plan->columns + gather->first;
@@ -27,15 +27,15 @@ static void gather_group(const struct strip *t, const struct abi_gather *gather,
         g->width--;
     g->pattern = gather->pattern;
     if (g->pattern)
-        g->live &= pattern_live(t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS);
+        g->live &= pattern_live(t->plan->patterns + (u64)(g->pattern - 1) * BLOCK_ROWS);
 }
 
 /* Bit k: row r sees column k of a gathered group. */
-INLINE u32 columns_seen(const struct strip *t, const struct group *g, u32 r)
+INLINE u32 columns_seen(const struct row_block *t, const struct group *g, u32 r)
 {
     u32 all = g->width < TILE ? (1u << g->width) - 1 : 0xffffffff;
     if (g->pattern)
-        all &= t->plan->patterns[(u64)(g->pattern - 1) * STRIP_ROWS + r];
+        all &= t->plan->patterns[(u64)(g->pattern - 1) * BLOCK_ROWS + r];
     return row_live(t, r) ? all : 0;
 }
 
@@ -45,7 +45,7 @@ INLINE int group_is_panel(const struct group *g)
     return g->kind == GROUP_PANEL || g->kind == GROUP_COLUMNS;
 }
 
-INLINE u32 group_column(const struct strip *t, const struct group *g, u32 c)
+INLINE u32 group_column(const struct row_block *t, const struct group *g, u32 c)
 {
     return g->kind == GROUP_COLUMNS ? t->plan->columns[g->first + c] : g->first + c;
 }
@@ -56,12 +56,12 @@ static u32 half_live(const struct abi_plan *p, struct abi_tile tile, u32 h)
 {
     if (!tile.pattern)
         return BLOCKS_ALL;
-    const u32 *pattern = p->patterns + (u64)(tile.pattern - 1) * STRIP_ROWS;
+    const u32 *pattern = p->patterns + (u64)(tile.pattern - 1) * BLOCK_ROWS;
     u32 live = 0;
     for (u32 k = 0; k < BLOCKS; k++) {
         uvec any = {0};
-        for (u32 r = 0; r < BLOCK_ROWS; r += LANES)
-            any |= (uvec)load((const float *)(const void *)(pattern + k * BLOCK_ROWS + r));
+        for (u32 r = 0; r < MICRO_ROWS; r += LANES)
+            any |= (uvec)load((const float *)(const void *)(pattern + k * MICRO_ROWS + r));
         u32 words = 0;
         for (u32 r = 0; r < LANES; r++)
             words |= any[r];
@@ -71,7 +71,7 @@ static u32 half_live(const struct abi_plan *p, struct abi_tile tile, u32 h)
 }
 
 /* From tile `entry` of the piece, whose first half may be used up (`offset`). */
-static void halves_group(struct strip *t, const struct abi_piece *piece, struct group *g)
+static void halves_group(struct row_block *t, const struct abi_piece *piece, struct group *g)
 {
     const struct abi_tile *tile = t->plan->tiles + piece->first + t->entry;
     u32 first = t->offset ? 0 : half_live(t->plan, tile[0], 0);
@@ -97,7 +97,7 @@ static void halves_group(struct strip *t, const struct abi_piece *piece, struct 
 }
 
 /* Takes the next group of `piece`; its width is 0 where nothing of it is below the length. */
-static struct group group_next(struct strip *t, const struct abi_piece *piece, u32 room)
+static struct group group_next(struct row_block *t, const struct abi_piece *piece, u32 room)
 {
     const struct abi_plan *p = t->plan;
     struct group g = {.live = t->live_blocks, .columns = 0xffffffff};
@@ -110,7 +110,7 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
         g.width = left < TILE ? left : TILE;
         g.pattern = tile.pattern;
         if (g.pattern)
-            g.live &= pattern_live(p->patterns + (u64)(g.pattern - 1) * STRIP_ROWS);
+            g.live &= pattern_live(p->patterns + (u64)(g.pattern - 1) * BLOCK_ROWS);
     } else if (piece_gathers(piece->kind)) {
         gather_group(t, &p->gathers[piece->first + t->entry++], &g);
     } else if (piece->kind == ABI_DIAGONAL) {
@@ -144,7 +144,7 @@ static struct group group_next(struct strip *t, const struct abi_piece *piece, u
 }
 
 /* The next block of groups; false where the pieces are used up and it stays empty. */
-static int block_next(struct strip *t, struct block *b)
+static int block_next(struct row_block *t, struct block *b)
 {
     b->groups = b->cols = b->walks = 0;
     while (t->piece < t->item->pieces && b->cols < CHUNK_COLS) {

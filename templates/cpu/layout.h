@@ -15,7 +15,7 @@ enum {
     /* Whether an item's score columns are all held at once. */
     BLOCKS_KEPT = !IS_SOFTMAX,
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
-    /* Scores of a strip: CHUNK_COLS columns, room for a group that begins at the last one, and an
+    /* Scores of a row block: CHUNK_COLS columns, room for a group that begins at the last one, and an
        odd number of cache lines from row to row. */
     SCORE_STRIDE = CHUNK_COLS + TILE + 16,
     KEEP_WORDS = SCORE_STRIDE / 32 + 2,
@@ -43,8 +43,8 @@ struct sequence {
     u32 rows;   /* to be written */
     i64 first;  /* row of position 0 in the tensors */
     i64 batch;  /* b, or 0 where sequences stand end to end */
-#if SOFT
-    float *part; /* the item's sums of dX along diagonals, or null: see soft.h */
+#if BIAS
+    float *part; /* the item's sums of dX along diagonals, or null: see bias.h */
 #endif
 };
 
@@ -89,7 +89,7 @@ INLINE float score_offset(float lse)
 
 INLINE float *state_at(const struct sequence *s, u32 i)
 {
-    return s->a->state + ((u64)s->b * s->a->heads + s->h) * s->a->state_rows + i;
+    return s->a->delta + ((u64)s->b * s->a->heads + s->h) * s->a->delta_rows + i;
 }
 
 /* Of so many sequences of one tensor. */

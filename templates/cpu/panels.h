@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles, ranges and gathered columns: up to 32 columns that all rows of the strip share, by matrix
+/* Tiles, ranges and gathered columns: up to 32 columns that all rows of the row block share, by matrix
    products. Stores are 32 columns wide; what they leave beyond the group's width the next group, or
    the end of the block, overwrites. */
 #ifndef MASKC_CPU_PANELS_H
@@ -8,7 +8,7 @@
 static void panel_fill(float *to, u32 blocks, float value)
 {
     for (u32 k = 0; k < BLOCKS; k++)
-        for (u32 r = k * BLOCK_ROWS; (blocks >> k & 1) && r < (k + 1) * BLOCK_ROWS; r++)
+        for (u32 r = k * MICRO_ROWS; (blocks >> k & 1) && r < (k + 1) * MICRO_ROWS; r++)
             for (u32 c = 0; c < TILE; c += LANES)
                 store(to + r * SCORE_STRIDE + c, splat(value));
 }
@@ -24,16 +24,16 @@ INLINE void bits_keep(float *at, u32 bits)
 }
 
 /* Inactive scores become -inf. */
-static void panel_mask(const struct strip *t, float *to, const struct group *g)
+static void panel_mask(const struct row_block *t, float *to, const struct group *g)
 {
-    const u32 *pattern = t->plan->patterns + (u64)(g->pattern - 1) * STRIP_ROWS;
-    const u32 *next = g->next ? t->plan->patterns + (u64)(g->next - 1) * STRIP_ROWS : 0;
+    const u32 *pattern = t->plan->patterns + (u64)(g->pattern - 1) * BLOCK_ROWS;
+    const u32 *next = g->next ? t->plan->patterns + (u64)(g->next - 1) * BLOCK_ROWS : 0;
     const u32 live = g->live;
-    for (u32 r = 0; r < STRIP_ROWS; r++) {
+    for (u32 r = 0; r < BLOCK_ROWS; r++) {
         u32 word = pattern[r] >> g->shift;
         if (next)
             word |= next[r] << (TILE - g->shift);
-        if (!(live >> (r / BLOCK_ROWS) & 1) || word == 0xffffffff)
+        if (!(live >> (r / MICRO_ROWS) & 1) || word == 0xffffffff)
             continue;
         for (u32 c = 0; c < TILE; c += LANES)
             bits_keep(to + r * SCORE_STRIDE + c, word >> c);
@@ -48,7 +48,7 @@ static void panel_cut(float *to, u32 columns, u32 rows)
             bits_keep(to + r * SCORE_STRIDE + c, columns >> c);
 }
 
-static void panel_skip(const struct strip *t, struct block *b, const struct group *g)
+static void panel_skip(const struct row_block *t, struct block *b, const struct group *g)
 {
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = g->at - g->gap; c < g->at; c++) {
@@ -59,16 +59,17 @@ static void panel_skip(const struct strip *t, struct block *b, const struct grou
 }
 
 /* c = rows of operand 0 or 1 x the group's columns, in the row blocks that are live. */
-static void panel_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+static void panel_product(const struct row_block *t, const struct group *g, u32 operand,
+                          float *c)
 {
     if (g->kind == GROUP_COLUMNS)
         columns_product(t, g, operand, c);
     else
-        scores_product(c, strip_rows(t, operand), &t->operand[operand], g->first, g->live);
+        scores_product(c, block_rows(t, operand), &t->operand[operand], g->first, g->live);
 }
 
 /* Its inactive scores become -inf. */
-static void panel_exclude(const struct strip *t, const struct group *g, float *to)
+static void panel_exclude(const struct row_block *t, const struct group *g, float *to)
 {
     if (g->pattern)
         panel_mask(t, to, g);
@@ -79,16 +80,16 @@ static void panel_exclude(const struct strip *t, const struct group *g, float *t
 #if MATRIX
 /* A word for each row, bit c: it sees column c of the group; null where all rows see all. Some are put
    together in `room`. Inactive scores stay what they are: they are left out where they are read. */
-static const u32 *group_words(const struct strip *t, const struct group *g, u32 *room)
+static const u32 *group_words(const struct row_block *t, const struct group *g, u32 *room)
 {
     const u32 *words = t->plan->patterns;
-    const u32 *pattern = g->pattern ? words + (u64)(g->pattern - 1) * STRIP_ROWS : 0;
-    const u32 *next = g->next ? words + (u64)(g->next - 1) * STRIP_ROWS : 0;
+    const u32 *pattern = g->pattern ? words + (u64)(g->pattern - 1) * BLOCK_ROWS : 0;
+    const u32 *next = g->next ? words + (u64)(g->next - 1) * BLOCK_ROWS : 0;
     if (!pattern && g->columns == 0xffffffff)
         return 0;
     if (pattern && !g->shift && g->columns == 0xffffffff)
         return pattern;
-    for (u32 r = 0; r < STRIP_ROWS; r++) {
+    for (u32 r = 0; r < BLOCK_ROWS; r++) {
         u32 word = pattern ? pattern[r] >> g->shift : 0xffffffff;
         word |= next ? next[r] << (TILE - g->shift) : 0;
         room[r] = word & g->columns;
@@ -97,12 +98,12 @@ static const u32 *group_words(const struct strip *t, const struct group *g, u32 
 }
 #endif
 
-INLINE u32 blocks_idle(const struct strip *t, const struct group *g)
+INLINE u32 blocks_idle(const struct row_block *t, const struct group *g)
 {
-    return ((1u << (t->rows / BLOCK_ROWS)) - 1) & ~g->live;
+    return ((1u << (t->rows / MICRO_ROWS)) - 1) & ~g->live;
 }
 
-static void panel_scores(const struct strip *t, struct block *b, const struct group *g)
+static void panel_scores(const struct row_block *t, struct block *b, const struct group *g)
 {
     float *to = &b->score[0][g->at];
     panel_product(t, g, 0, to);
@@ -112,9 +113,9 @@ static void panel_scores(const struct strip *t, struct block *b, const struct gr
         panel_skip(t, b, g);
 }
 
-static void panel_keep(const struct strip *t, struct block *b, const struct group *g)
+static void panel_keep(const struct row_block *t, struct block *b, const struct group *g)
 {
-    u32 keep[STRIP_ROWS];
+    u32 keep[BLOCK_ROWS];
     keep_columns(t, g->first, keep);
     for (u32 r = 0; r < t->rows; r++)
         keep_put(b, r, g->at, g->width, keep[r]);
@@ -122,7 +123,7 @@ static void panel_keep(const struct strip *t, struct block *b, const struct grou
 
 /* Sums over the columns of groups from `k` that belong together; returns the next group. */
 #if MATRIX
-static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
+static u32 panel_sums(const struct row_block *t, const struct block *b, u32 k,
                       const float (*weight)[SCORE_STRIDE], u32 operand, u32 which)
 {
     struct sums_step step[WEIGHT_STRIDE / TILE];
@@ -143,7 +144,7 @@ static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
     return k;
 }
 #else
-static u32 panel_sums(const struct strip *t, const struct block *b, u32 k,
+static u32 panel_sums(const struct row_block *t, const struct block *b, u32 k,
                       const float (*weight)[SCORE_STRIDE], u32 operand, u32 which)
 {
     enum { MOST = 256 };

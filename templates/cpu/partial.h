@@ -5,29 +5,29 @@
 #ifndef MASKC_CPU_PARTIAL_H
 #define MASKC_CPU_PARTIAL_H
 
-INLINE float *partial_sums(const struct strip *t, u32 which, u32 r)
+INLINE float *partial_sums(const struct row_block *t, u32 which, u32 r)
 {
     float *first = (float *)(void *)((u8 *)pack_of_head(&t->s) + t->s.a->partial_at);
     return first + ((u64)which * padded_rows(t->s.a) + row_of(t->item, r)) * WIDTH;
 }
 
 /* Two of them. */
-INLINE float *partial_numbers(const struct strip *t, u32 r)
+INLINE float *partial_numbers(const struct row_block *t, u32 r)
 {
     float *first = (float *)(void *)((u8 *)pack_of_head(&t->s) + t->s.a->partial_at);
     return first + (u64)(1 + BACKWARD) * padded_rows(t->s.a) * WIDTH + 2 * row_of(t->item, r);
 }
 
-INLINE int row_resumed(const struct strip *t, u32 r)
+INLINE int row_resumed(const struct row_block *t, u32 r)
 {
-    return row_live(t, r) && t->item->resume[0] >> r & 1;
+    return row_live(t, r) && t->item->merge[0] >> r & 1;
 }
 
 /* Rows of a class lie far apart: asked for before there is work to do, they are there after. */
-static void partial_expect(const struct strip *t, u32 sums)
+static void partial_expect(const struct row_block *t, u32 sums)
 {
     enum { LINE = 16 };
-    if (!t->item->partial)
+    if (!t->item->split)
         return;
     for (u32 k = 0; k < sums; k++) {
         const float *row = partial_sums(t, k, 0);
@@ -37,7 +37,7 @@ static void partial_expect(const struct strip *t, u32 sums)
     }
 }
 
-static void partial_leave(const struct strip *t, u32 sums, const float *first,
+static void partial_leave(const struct row_block *t, u32 sums, const float *first,
                           const float *second)
 {
     const i64 step = t->item->step;
@@ -57,11 +57,11 @@ static void partial_leave(const struct strip *t, u32 sums, const float *first,
 
 /* Sums begin with what a partial item left, with 0 in other rows; with nothing where a product will begin them
    (block_sums()). */
-static void strip_open_sums(const struct strip *t, u32 which)
+static void row_block_open_sums(const struct row_block *t, u32 which)
 {
     float *to = t->m->sums[which][0];
     const float *from = partial_sums(t, which, 0);
-    t->m->blank[which] = MATRIX && !t->item->resume[0];
+    t->m->blank[which] = MATRIX && !t->item->merge[0];
     for (u32 r = 0; r < t->rows && !t->m->blank[which]; r++, to += WIDTH) {
         const int resumed = row_resumed(t, r);
         for (u32 d = 0; d < WIDTH; d += LANES)
@@ -71,7 +71,7 @@ static void strip_open_sums(const struct strip *t, u32 which)
 }
 
 /* For who needs them now. */
-static void strip_begin_sums(const struct strip *t, u32 which)
+static void row_block_begin_sums(const struct row_block *t, u32 which)
 {
     float *to = t->m->sums[which][0];
     for (u32 k = 0; k < t->rows * WIDTH && t->m->blank[which]; k += LANES)

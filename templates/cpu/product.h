@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one matrix product, C (+)= A B, that all dense work comes down to: a block of BLOCK_ROWS x 2
+/* The one matrix product, C (+)= A B, that all dense work comes down to: a block of MICRO_ROWS x 2
    vectors (at the edge of a head: 1) stays in registers, A is read one float at a time, B one
-   vector at a time. Scores: A is the strip's rows, B a panel. Sums: A is the scores, B the rows. */
+   vector at a time. Scores: A is the row block's rows, B a panel. Sums: A is the scores, B the rows. */
 #ifndef MASKC_CPU_PRODUCT_H
 #define MASKC_CPU_PRODUCT_H
 
 #if VECTOR_BYTES == 64 /* 32 vector registers */
-enum { BLOCK_ROWS = 8 };
+enum { MICRO_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #else
-enum { BLOCK_ROWS = 4 };
+enum { MICRO_ROWS = 4 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3)
 #endif
 
-enum { BLOCKS = STRIP_ROWS / BLOCK_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
+enum { BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
 
 /* C is stride_c apart from row to row, A stride_a, B stride_b; `add`: C is added to. */
 INLINE void product_2(float *c, u32 stride_c, const float *a, u32 stride_a, const float *b,
@@ -60,7 +60,7 @@ INLINE void product_1(float *c, u32 stride_c, const float *a, u32 stride_a, cons
 #undef PUT
 }
 
-/* Scores of a strip with 32 columns from j, in the row blocks whose bit of `live` is set. */
+/* Scores of a row block with 32 columns from j, in the row blocks whose bit of `live` is set. */
 static void scores_product(float *scores, const float *a, const struct operand *o, u32 j,
                            u32 live)
 {
@@ -69,8 +69,8 @@ static void scores_product(float *scores, const float *a, const struct operand *
     for (u32 c = 0; c < TILE; c += 2 * LANES)
         for (u32 k = 0; k < BLOCKS; k++)
             if (live >> k & 1)
-                product_2(scores + k * BLOCK_ROWS * SCORE_STRIDE + c, SCORE_STRIDE,
-                          a + k * BLOCK_ROWS * WIDTH, WIDTH, b + c, stride, HEAD_DIM, 0);
+                product_2(scores + k * MICRO_ROWS * SCORE_STRIDE + c, SCORE_STRIDE,
+                          a + k * MICRO_ROWS * WIDTH, WIDTH, b + c, stride, HEAD_DIM, 0);
 }
 
 /* sums += weights x rows j .. j + depth - 1 of the operand. */
@@ -81,8 +81,8 @@ static void sums_product(float *sums, const float *weights, const struct operand
     for (u32 k = 0; k < BLOCKS; k++) {
         if (!(live >> k & 1))
             continue;
-        const float *a = weights + k * BLOCK_ROWS * SCORE_STRIDE;
-        float *c = sums + k * BLOCK_ROWS * WIDTH;
+        const float *a = weights + k * MICRO_ROWS * SCORE_STRIDE;
+        float *c = sums + k * MICRO_ROWS * WIDTH;
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
             product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, o->stride, depth, 1);

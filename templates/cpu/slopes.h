@@ -7,20 +7,20 @@
 #if MATRIX
 #include "cpu/matrix/gradient.h"
 #else
-INLINE void panels_gradient(const struct strip *t, struct block *b, float *missing)
+INLINE void panels_gradient(const struct row_block *t, struct block *b, float *missing)
 {
     (void)t, (void)b, (void)missing;
 }
 #endif
 
-static void panel_slopes(const struct strip *t, struct block *b, const struct group *g)
+static void panel_slopes(const struct row_block *t, struct block *b, const struct group *g)
 {
     float *to = &b->slope[0][g->at];
     panel_product(t, g, 1, to);
     panel_fill(to, blocks_idle(t, g), 0);
 }
 
-static void walk_slopes(const struct strip *t, struct block *b, const struct group *g)
+static void walk_slopes(const struct row_block *t, struct block *b, const struct group *g)
 {
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at];
@@ -31,7 +31,7 @@ static void walk_slopes(const struct strip *t, struct block *b, const struct gro
     }
 }
 
-static void group_drop_slopes(const struct strip *t, struct block *b, const struct group *g)
+static void group_drop_slopes(const struct row_block *t, struct block *b, const struct group *g)
 {
     float kept = t->s.a->keep_scale;
     for (u32 r = 0; r < t->rows; r++)
@@ -40,7 +40,7 @@ static void group_drop_slopes(const struct strip *t, struct block *b, const stru
 }
 
 /* The transposed plan: offsets and means of the columns, from every row. */
-static void panel_subtract(const struct strip *t, struct block *b, const struct group *g)
+static void panel_subtract(const struct row_block *t, struct block *b, const struct group *g)
 {
     const float gain = MATRIX ? t->gain : 1;
     float offset[TILE], mean[TILE];
@@ -57,7 +57,7 @@ static void panel_subtract(const struct strip *t, struct block *b, const struct 
         }
 }
 
-static void walk_subtract(const struct strip *t, struct block *b, const struct group *g)
+static void walk_subtract(const struct row_block *t, struct block *b, const struct group *g)
 {
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][g->at];
@@ -70,7 +70,7 @@ static void walk_subtract(const struct strip *t, struct block *b, const struct g
     }
 }
 
-static void block_slopes(const struct strip *t, struct block *b)
+static void block_slopes(const struct row_block *t, struct block *b)
 {
     if (dropping(t))
         keep_clear(t, b);

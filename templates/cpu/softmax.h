@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax in base 2, online over the blocks of a strip: rows carry their largest score m and
+/* Softmax in base 2, online over the blocks of a row block: rows carry their largest score m and
    l = sum of 2^(s - m). A row that has seen no active entry has m = -inf and only zeros. */
 #ifndef MASKC_CPU_SOFTMAX_H
 #define MASKC_CPU_SOFTMAX_H
@@ -34,35 +34,35 @@ static void sums_scale(float *sums, float factor)
 #include "cpu/matrix/flow.h"
 #include "cpu/matrix/softmax.h"
 #else
-INLINE int panels_alone(const struct strip *t, const struct block *b)
+INLINE int panels_alone(const struct row_block *t, const struct block *b)
 {
     (void)t, (void)b;
     return 0;
 }
 
-INLINE int softmax_flow(const struct strip *t, struct block *b)
+INLINE int softmax_flow(const struct row_block *t, struct block *b)
 {
     (void)t, (void)b;
     return 0;
 }
 
 /* Rows first .. first + 3 have a larger largest score now: what was summed so far shrinks. */
-static void rows_rescale(struct strip_memory *m, u32 first, quad old, quad now)
+static void rows_rescale(struct row_block_memory *m, u32 first, quad old, quad now)
 {
     for (u32 k = 0; k < 4; k++) {
         if (!(now[k] > old[k]))
             continue;
-        float shrink = exp2_one(old[k] - now[k]);
-        m->total[first + k] *= shrink;
-        sums_scale(m->sums[0][first + k], shrink);
+        float alpha = exp2_one(old[k] - now[k]);
+        m->total[first + k] *= alpha;
+        sums_scale(m->sums[0][first + k], alpha);
     }
 }
 
 /* Four rows at a time, as they share what goes across lanes. Where rows end the last one stands in
    for those that are not there; their numbers are never used. */
-static void softmax_block(struct strip *t, struct block *b, int first_block)
+static void softmax_block(struct row_block *t, struct block *b, int first_block)
 {
-    struct strip_memory *m = t->m;
+    struct row_block_memory *m = t->m;
     const u32 rows = t->rows, cols = b->cols, expect = expect_share(t->expected, rows);
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
@@ -85,9 +85,9 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
 #endif
 
 /* m and l to LSE (in `offset`) and 1 / l, both for rows without an active entry too. */
-static void softmax_finish(struct strip_memory *m)
+static void softmax_finish(struct row_block_memory *m)
 {
-    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+    for (u32 r = 0; r < BLOCK_ROWS; r += LANES) {
         vec l = load(m->total + r), one = splat(1);
         ivec some = ~(ivec)(l <= 0.0f); /* NaN is not nothing */
         vec lse = load(m->largest + r) * LN_2 + natural_log(pick(some, l, one));
@@ -97,9 +97,9 @@ static void softmax_finish(struct strip_memory *m)
 }
 
 /* Rows that are resumed go on from where they were left. */
-static void softmax_begin(const struct strip *t)
+static void softmax_begin(const struct row_block *t)
 {
-    for (u32 r = 0; r < STRIP_ROWS; r++) {
+    for (u32 r = 0; r < BLOCK_ROWS; r++) {
         const float *left = row_resumed(t, r) ? partial_numbers(t, r) : 0;
         t->m->largest[r] = left ? left[0] : -INFINITY_F;
         t->m->total[r] = left ? left[1] : 0;
@@ -107,28 +107,28 @@ static void softmax_begin(const struct strip *t)
 }
 
 /* Scores of a block to weights, all of them before the first weight. */
-static void softmax_whole(struct strip *t, struct block *b, int first)
+static void softmax_whole(struct row_block *t, struct block *b, int first)
 {
     block_scores(t, b);
     softmax_block(t, b, first);
     block_scale(t, b);
     if (dropping(t))
         block_drop(t, b);
-    if (dropping(t) || SOFT == ABI_SOFT_SCALE)
+    if (dropping(t) || BIAS == ABI_BIAS_SCALE)
         weights_round(t, b);
 }
 
-static void softmax_forward(struct strip *t)
+static void softmax_forward(struct row_block *t)
 {
     struct block *b = t->blocks;
     softmax_begin(t);
     partial_expect(t, 1);
-    for (int first = !t->item->resume[0]; block_next(t, b); first = 0) {
+    for (int first = !t->item->merge[0]; block_next(t, b); first = 0) {
         if (!softmax_flow(t, b))
             softmax_whole(t, b, first);
         block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 0);
     }
-    if (!t->item->partial)
+    if (!t->item->split)
         softmax_finish(t->m);
 }
 

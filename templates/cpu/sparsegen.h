@@ -7,13 +7,13 @@
 #define MASKC_CPU_SPARSEGEN_H
 
 /* Sum and count of what lies above tau, relative to `base`, which keeps the sum exact. */
-static u32 row_support(const struct strip *t, u32 blocks, u32 r, float base, float tau,
+static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
                        float *sum)
 {
     vec total = {0};
     ivec count = {0};
     for (u32 k = 0; k < blocks; k++) {
-        const struct block *b = strip_block(t, k);
+        const struct block *b = row_block_block(t, k);
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec z = load(&b->score[r][c]) - splat(base);
             ivec above = (ivec)(z > splat(tau));
@@ -30,7 +30,7 @@ static u32 row_support(const struct strip *t, u32 blocks, u32 r, float base, flo
 
 /* tau - base: starts below (the largest entry is in every support) and rises until the support stands, or
    until what was rounded off tau lets entries in again: those are at tau, and would come and go for ever. */
-static float row_threshold(const struct strip *t, u32 blocks, u32 r, float base, float mass)
+static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float base, float mass)
 {
     float tau = -mass, sum;
     u32 last = ~0u;
@@ -43,10 +43,10 @@ static float row_threshold(const struct strip *t, u32 blocks, u32 r, float base,
     }
 }
 
-static void row_sparsegen(const struct strip *t, u32 blocks, u32 r, float tau, float scale)
+static void row_sparsegen(const struct row_block *t, u32 blocks, u32 r, float tau, float scale)
 {
     for (u32 k = 0; k < blocks; k++) {
-        struct block *b = strip_block(t, k);
+        struct block *b = row_block_block(t, k);
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec z = load(&b->score[r][c]) - splat(tau);
             store(&b->score[r][c], pick_or_zero((ivec)(z > 0.0f), z * splat(scale)));
@@ -54,15 +54,15 @@ static void row_sparsegen(const struct strip *t, u32 blocks, u32 r, float tau, f
     }
 }
 
-static u32 blocks_scores(struct strip *t)
+static u32 blocks_scores(struct row_block *t)
 {
     u32 blocks = 0;
-    for (; block_next(t, strip_block(t, blocks)); blocks++)
-        block_scores(t, strip_block(t, blocks));
+    for (; block_next(t, row_block_block(t, blocks)); blocks++)
+        block_scores(t, row_block_block(t, blocks));
     return blocks;
 }
 
-static void sparsegen_forward(struct strip *t)
+static void sparsegen_forward(struct row_block *t)
 {
     float mass = 1 - t->s.a->lambda;
     u32 blocks = blocks_scores(t);
@@ -71,7 +71,8 @@ static void sparsegen_forward(struct strip *t)
         t->m->total[r] = 1;
         vec m = splat(-INFINITY_F);
         for (u32 k = 0; k < blocks; k++)
-            m = larger(m, row_largest(strip_block(t, k)->score[r], strip_block(t, k)->cols));
+            m = larger(
+                m, row_largest(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
         float base = largest_lane(m);
         if (!row_live(t, r) || !(base > -INFINITY_F))
             base = 0;
@@ -81,7 +82,7 @@ static void sparsegen_forward(struct strip *t)
                       1 / mass);
     }
     for (u32 k = 0; k < blocks; k++) {
-        struct block *b = strip_block(t, k);
+        struct block *b = row_block_block(t, k);
         block_scale(t, b);
         if (dropping(t))
             block_drop(t, b);

@@ -67,9 +67,9 @@ static void whole_columns(struct block *b, const struct abi_line *line, const st
 }
 
 /* The active columns of each row in this group, in order. */
-static void walk_columns(const struct strip *t, struct block *b, const struct group *g)
+static void walk_columns(const struct row_block *t, struct block *b, const struct group *g)
 {
-    u32 count[STRIP_ROWS] = {0};
+    u32 count[BLOCK_ROWS] = {0};
     struct whole w = {0, 0};
     if (g->kind == GROUP_RANGE) {
         for (u32 k = 0; k < g->width; k++)
@@ -140,7 +140,7 @@ static void walk_dots(const float *a, const struct operand *o, const u32 *column
                                  operand_row(o, column[last]), operand_row(o, column[last]));
 }
 
-static void walk_keep(const struct strip *t, struct block *b, const struct group *g, u32 r)
+static void walk_keep(const struct row_block *t, struct block *b, const struct group *g, u32 r)
 {
     const u32 *column = &b->column[r][g->at];
     u32 count = walk_count(column, g->width);
@@ -149,7 +149,7 @@ static void walk_keep(const struct strip *t, struct block *b, const struct group
 }
 
 /* Columns and scores of a group, -inf for what a row does not have. */
-static void walk_scores(const struct strip *t, struct block *b, const struct group *g)
+static void walk_scores(const struct row_block *t, struct block *b, const struct group *g)
 {
     walk_columns(t, b, g);
     for (u32 r = 0; r < t->rows; r++) {
@@ -241,7 +241,7 @@ INLINE void walk_product(float *to, int add, float factor, const float *weight,
         walk_product1(to + d, add, factor, weight, o, column, count, d);
 }
 
-static void walk_sums(const struct strip *t, const struct block *b, const struct group *g,
+static void walk_sums(const struct row_block *t, const struct block *b, const struct group *g,
                       const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
 {
     const struct operand *o = &t->operand[operand];

@@ -53,7 +53,7 @@ INLINE vec row_weigh(struct block *b, u32 r, float m, float gain, int floats)
 }
 
 /* All of the scores, where they changed since. */
-static void weights_round(const struct strip *t, struct block *b)
+static void weights_round(const struct row_block *t, struct block *b)
 {
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = 0; c < b->cols; c += LANES)
@@ -67,7 +67,7 @@ INLINE void weight_put(struct block *b, u32 which, u32 r, u32 c, vec x)
     (void)b, (void)which, (void)r, (void)c, (void)x;
 }
 
-INLINE void weights_round(const struct strip *t, struct block *b)
+INLINE void weights_round(const struct row_block *t, struct block *b)
 {
     (void)t, (void)b;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a strip writes of its rows, forward and backward. */
+/* What a row block writes of its rows, forward and backward. */
 #ifndef MASKC_CPU_WRITE_H
 #define MASKC_CPU_WRITE_H
 
@@ -7,13 +7,13 @@
 enum { WRITES_WHOLE = MATRIX && !IS_F32 && !IS_F16 && HEAD_DIM % (2 * LANES) == 0 };
 
 #if MATRIX
-static void strip_write_whole(const struct strip *t, const struct abi_tensor *to, u32 which,
-                              const float *factor)
+static void row_block_write_whole(const struct row_block *t, const struct abi_tensor *to,
+                                  u32 which, const float *factor)
 {
     const int streamed = rows_streamed(&t->s, to);
     const float *from = t->m->sums[which][0];
     u16 *at = (u16 *)to->data + element_at(&t->s, to, t->item->row0);
-    for (u32 r = 0; r < STRIP_ROWS; r++, from += WIDTH) {
+    for (u32 r = 0; r < BLOCK_ROWS; r++, from += WIDTH) {
         const vec f = splat(factor[r]);
         for (u32 d = 0; d < HEAD_DIM; d += 2 * LANES)
             half_put2(at + d, load(from + d) * f, load(from + d + LANES) * f, streamed);
@@ -21,19 +21,19 @@ static void strip_write_whole(const struct strip *t, const struct abi_tensor *to
     }
 }
 #else
-INLINE void strip_write_whole(const struct strip *t, const struct abi_tensor *to, u32 which,
-                              const float *factor)
+INLINE void row_block_write_whole(const struct row_block *t, const struct abi_tensor *to,
+                                  u32 which, const float *factor)
 {
     (void)t, (void)to, (void)which, (void)factor;
 }
 #endif
 
 /* Sums times each row's factor to the rows of a tensor that the item owns; zeros beyond the length. */
-static void strip_write(const struct strip *t, const struct abi_tensor *to, u32 which,
-                        const float *factor)
+static void row_block_write(const struct row_block *t, const struct abi_tensor *to, u32 which,
+                            const float *factor)
 {
     if (WRITES_WHOLE && t->live == 0xffffffff) {
-        strip_write_whole(t, to, which, factor);
+        row_block_write_whole(t, to, which, factor);
         return;
     }
     for (u32 r = 0; r < t->item->rows; r++) {

@@ -117,7 +117,7 @@ DEVICE const u8 *one_place(const u8 *p)
 }
 
 /* x, but what is worked out from it is worked out where it is written: no register holds it for long. */
-DEVICE u32 afresh(u32 x)
+DEVICE u32 opt_barrier(u32 x)
 {
     asm volatile("" : "+r"(x));
     return x;

@@ -5,7 +5,7 @@
 #ifndef MASKC_CUDA_MATRIX_H
 #define MASKC_CUDA_MATRIX_H
 #include "cuda/device.h"
-#include "plan.h"
+#include "kernel_config.h"
 
 typedef u16 half_t; /* bf16 or f16, as DTYPE says */
 

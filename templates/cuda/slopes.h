@@ -4,7 +4,7 @@
 #ifndef MASKC_CUDA_SLOPES_H
 #define MASKC_CUDA_SLOPES_H
 #include "cuda/device.h"
-#include "plan.h"
+#include "kernel_config.h"
 
 /* What a probability on sparsegen's support grows by with its score; 1 for softmax. */
 DEVICE float sparsegen_slope(const struct abi_args *a)

@@ -154,8 +154,8 @@ static void test_run(void **state)
     free(e);
 }
 
-/* The gradient of the soft mask, whole and along diagonals: the same sums. */
-static void test_soft(void **state)
+/* The gradient of the bias, whole and along diagonals: the same sums. */
+static void test_bias(void **state)
 {
     (void)state;
     enum { N = 32 };
@@ -232,7 +232,7 @@ static void test_emit(void **state)
     command[strcspn(command, "\n")] = 0;
     assert_int_equal(system(command), 0);
     outcome_finish(&o);
-    free(fixture_read("emitted/plan.h", &size));
+    free(fixture_read("emitted/kernel_config.h", &size));
     free(fixture_read("emitted/plan.txt", &size));
     free(fixture_read("emitted/tables.safetensors", &size));
 }
@@ -279,7 +279,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_emit),
         cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_soft),
+        cmocka_unit_test(test_bias),
         cmocka_unit_test(test_wrong_kernel),
     };
     if (argc != 2) {

@@ -118,10 +118,10 @@ static void make_tensors(void)
     fixture_npy("packed.npy", "<f4", "(32, 1, 16)", value, sizeof value);
     fixture_npy("wide.npy", "<f4", "(1, 16, 1, 32)", value, sizeof value);
     fixture_npy("long.npy", "<f4", "(1, 33, 1, 16)", value, sizeof value);
-    float soft[32 * 32];
+    float bias[32 * 32];
     for (int k = 0; k < 32 * 32; k++)
-        soft[k] = (float)(k * 5 % 13) / 8;
-    fixture_npy("soft.npy", "<f4", "(1, 32, 32)", soft, sizeof soft);
+        bias[k] = (float)(k * 5 % 13) / 8;
+    fixture_npy("soft.npy", "<f4", "(1, 32, 32)", bias, sizeof bias);
     static const int32_t bad[] = {33}, negative[] = {-1}, good[] = {20};
     static const int64_t offsets[] = {0, 20, 20, 32}, backwards[] = {0, 20, 12, 32};
     fixture_npy("bad-length.npy", "<i4", "(1,)", bad, sizeof bad);

@@ -18,6 +18,6 @@ void fixtures_make(void);
 void fixtures_break_kernel(void);
 enum { FIXTURE_FLIPS = 12 };
 
-/* All of these, and good.mkb, forward.mkb (forward only) and soft.mkb (--soft scale) of star at n = 32: a
+/* All of these, and good.mkb, forward.mkb (forward only) and bias.mkb (--bias scale) of star at n = 32: a
    group's setup. */
 int fixtures_set_up(void **state);

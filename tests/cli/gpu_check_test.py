@@ -200,8 +200,8 @@ class StagesTest(unittest.TestCase):
                                        str(head_dim), *options, "--target", "sm_90a", "-o", f"{folder}/k"],
                                       capture_output=True, text=True, check=False)
                 self.assertEqual(made.returncode, 0, made.stderr)
-                text = (pathlib.Path(folder) / "k/plan.h").read_text(encoding="utf-8")
-            self.assertNotIn("SHORT_ROWS", text, mask)
+                text = (pathlib.Path(folder) / "k/kernel_config.h").read_text(encoding="utf-8")
+            self.assertNotIn("RESIDENT_ROWS", text, mask)
             for name, value in wanted.items():
                 self.assertRegex(text, rf"\b{name} = {value}\b", (mask, n, dtype, head_dim, options))
 

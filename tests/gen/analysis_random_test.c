@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever the analysis finds is never wrong, on random unions of structures and on noise. */
-#include "gen/analysis/analysis.h"
+#include "masks/analysis/analysis.h"
 #include "tests/masks/help.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The analysis against the language: what a mask was stated as is found again in its dense entries. */
-#include "gen/analysis/analysis.h"
+#include "masks/analysis/analysis.h"
 #include "tests/masks/help.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the chooser must find: masks whose best lowering is known, and on CUDA cut rows, residue classes
-   and tall strips; these plans hold their mask as all do. */
-#include "gen/emit/stream.h"
+   and tall row blocks; these plans hold their mask as all do. */
+#include "gen/family/cuda_tiled.h"
 #include "gen/lowering/lowering.h"
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
@@ -140,7 +140,7 @@ static void test_long_band(void **state)
     mask_destroy(m);
 }
 
-/* What kernels for CUDA do in two launches, and in strips of 128 rows. */
+/* What kernels for CUDA do in two launches, and in row blocks of 128 rows. */
 static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
 {
     struct error e = {0};
@@ -156,11 +156,11 @@ static u32 count_late(const struct plan_pass *t)
 {
     u32 late = 0;
     for (u64 k = 0; k < t->n_items; k++)
-        late += item_resumes(&t->items[k]);
+        late += item_merges(&t->items[k]);
     return late;
 }
 
-/* The row is cut into parts with a seat each; each lie about them is found. */
+/* The row is cut into parts with a partial slot each; each lie about them is found. */
 static void test_cut_rows(void **state)
 {
     (void)state;
@@ -169,16 +169,16 @@ static void test_cut_rows(void **state)
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *p = cuda_plan(m, 64);
     struct plan_pass *t = &p->forward;
-    assert_true(p->features.lone_rows && p->features.cut_rows);
+    assert_true(p->features.global_rows && p->features.cut_rows);
     assert_true(!p->features.shared_rows && !p->features.tall);
-    assert_true(t->seats >= 2);
+    assert_true(t->partial_slots >= 2);
     assert_int_equal(t->layer_work[0][2], 1);
     assert_int_equal(count_late(t), 1);
     struct abi_item *join = &t->items[t->work[t->layer_work[0][1] - 1].item];
-    assert_true(join->seats == t->seats && !join->pieces && join->row0 == 5);
-    assert_true(t->items[0].partial && t->items[1].partial);
-    u32 *const fields[] = {&join->seats, &join->resume[0], &t->items[0].seat, &t->items[1].row0,
-                           &t->items[1].seats};
+    assert_true(join->partial_slots == t->partial_slots && !join->pieces && join->row0 == 5);
+    assert_true(t->items[0].split && t->items[1].split);
+    u32 *const fields[] = {&join->partial_slots, &join->merge[0], &t->items[0].partial_slot,
+                           &t->items[1].row0, &t->items[1].partial_slots};
     for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) {
         *fields[k] ^= 1;
         assert_int_not_equal(plan_check(p, m, &e), 0);
@@ -204,15 +204,15 @@ static void test_row_pass(void **state)
     (void)state;
     static const struct {
         bool (*on)(uint32_t n, uint32_t i, uint32_t j);
-        bool lone;
+        bool global;
     } rows[] = {{long_row, true}, {long_column, true}, {causal, false}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct pattern *pattern = made(512, rows[k].on);
         struct mask *m = mask_new(1, 1, &pattern, "test");
         struct plan *p = cuda_plan(m, 128), *small = cuda_plan(m, 112);
-        assert_int_equal(p->features.lone_rows, rows[k].lone);
-        assert_int_equal(stream_has_row_pass(&p->features), rows[k].lone);
-        assert_true(stream_has_row_pass(&small->features));
+        assert_int_equal(p->features.global_rows, rows[k].global);
+        assert_int_equal(tiled_has_row_pass(&p->features), rows[k].global);
+        assert_true(tiled_has_row_pass(&small->features));
         plan_destroy(p);
         plan_destroy(small);
         mask_destroy(m);
@@ -227,8 +227,8 @@ static void test_strides(void **state)
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *shared = cuda_plan(m, 64), *whole = cuda_plan(m, 256);
     assert_true(shared->features.shared_rows && !whole->features.shared_rows);
-    assert_true(shared->forward.uses & ABI_PARTIAL && shared->transposed.uses & ABI_PARTIAL);
-    assert_false((whole->forward.uses | whole->transposed.uses) & ABI_PARTIAL);
+    assert_true(shared->forward.uses & ABI_SPLIT && shared->transposed.uses & ABI_SPLIT);
+    assert_false((whole->forward.uses | whole->transposed.uses) & ABI_SPLIT);
     assert_int_equal(shared->forward.layer_work[0][2], count_late(&shared->forward));
     assert_true(shared->forward.summary[0].executed_fraction < 0.13);
     plan_destroy(shared);
@@ -242,7 +242,7 @@ static bool summary_columns(uint32_t n, uint32_t i, uint32_t j)
 }
 
 /* The keys that all queries see are 45 apart, 22 of them: nearly all of these rows over keys are
-   together, but for one or another that its strip can bear. */
+   together, but for one or another that its row block can bear. */
 static void test_rows_apart(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static uint32_t count_kept(const struct plan_pass *t, uint32_t *ret_all)
     return kept;
 }
 
-/* 32 of them come together once, and strips take the rest with what else they gather. */
+/* 32 of them come together once, and row blocks take the rest with what else they gather. */
 static void test_shared_columns(void **state)
 {
     (void)state;
@@ -300,14 +300,14 @@ static void test_shared_columns(void **state)
     mask_destroy(m);
 }
 
-static void test_tall_strips(void **state)
+static void test_tall_row_blocks(void **state)
 {
     (void)state;
     struct pattern *pattern = made(700, dense);
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *tall = cuda_plan(m, 128), *low = cuda_plan(m, 64);
-    assert_true(tall->features.tall && tall->strip_rows == 128);
-    assert_true(!low->features.tall && low->strip_rows == 64);
+    assert_true(tall->features.tall && tall->block_rows == 128);
+    assert_true(!low->features.tall && low->block_rows == 64);
     plan_destroy(tall);
     plan_destroy(low);
     mask_destroy(m);
@@ -325,7 +325,7 @@ static bool few_distances(uint32_t n, uint32_t i, uint32_t j)
     return (d == 0 || (d & (d - 1)) == 0) && i < n;
 }
 
-/* Beside a matrix unit: lines for all strips, since nobody then needs packed operands. */
+/* Beside a matrix unit: lines for all row blocks, since nobody then needs packed operands. */
 static void test_lines_alone(void **state)
 {
     (void)state;
@@ -393,7 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chooser),        cmocka_unit_test(test_cut_rows),
-        cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_strips),
+        cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_row_blocks),
         cmocka_unit_test(test_long_band),      cmocka_unit_test(test_rows_apart),
         cmocka_unit_test(test_shared_columns), cmocka_unit_test(test_lines_alone),
         cmocka_unit_test(test_row_pass),       cmocka_unit_test(test_scattered_lines),

@@ -46,7 +46,7 @@ static void check_terms(struct price_shape s)
         }
 }
 
-/* Also in tall strips, whose blocks share otherwise in what a processor does. */
+/* Also in tall row blocks, whose blocks share otherwise in what a processor does. */
 static void test_terms(void **state)
 {
     (void)state;
@@ -57,17 +57,17 @@ static void test_terms(void **state)
     check_terms(tall);
 }
 
-/* A soft mask costs on every machine and in each pass, but brings no lines where there are none. */
-static void test_soft(void **state)
+/* A bias costs on every machine and in each pass, but brings no lines where there are none. */
+static void test_bias(void **state)
 {
     (void)state;
     struct features f = features;
-    const struct price_shape soft = {&f, &targets[0], 2048, 12};
-    f.soft = ABI_SOFT_BIAS;
+    const struct price_shape bias = {&f, &targets[0], 2048, 12};
+    f.bias = ABI_BIAS_ADD;
     for (const struct machine *m = machines; m->name; m++)
         for (int pass = 0; pass < PASSES; pass++) {
             struct price without = price_make(m, (enum machine_pass)pass, shape);
-            struct price with = price_make(m, (enum machine_pass)pass, soft);
+            struct price with = price_make(m, (enum machine_pass)pass, bias);
             assert_true(with.full > without.full && with.partial > without.partial);
             assert_true(with.row > without.row && with.item == without.item);
             assert_true(without.walk > 0 ? with.walk > without.walk : with.walk == 0);
@@ -187,7 +187,7 @@ static void test_lines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_soft),     cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_bias),     cmocka_unit_test(test_terms),
         cmocka_unit_test(test_recovery), cmocka_unit_test(test_outliers),
         cmocka_unit_test(test_prior),    cmocka_unit_test(test_caches),
         cmocka_unit_test(test_lines),

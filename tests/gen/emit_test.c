@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Emission: the generated headers against tests/golden/NAME.plan.h (`emit_test DIR --update`
+/* Emission: the generated headers against tests/golden/NAME.kernel_config.h (`emit_test DIR --update`
    rewrites them: read the diff), the files of a source, and the folder in MASKC_TEMPLATES. */
 #include "gen/emit/emit.h"
 #include "masks/base/file.h"
@@ -38,7 +38,7 @@ static void test_golden(void **state)
         struct error e;
         struct text text = {0};
         emit_plan_header(target_find(row[k].target, &e), &row[k].features, &text);
-        snprintf(path, sizeof path, "%s/%s.plan.h", golden_dir, row[k].name);
+        snprintf(path, sizeof path, "%s/%s.kernel_config.h", golden_dir, row[k].name);
         golden_compare(path, &text);
         text_finish(&text);
     }
@@ -49,10 +49,10 @@ static const struct {
     const char *file;
     struct features features;
 } written[] = {
-    {"simt/plan_default.h", {.head_dim = 64, .dropout = true, .backward = true}},
-    {"stream/plan_default.h",
+    {"simt/kernel_config_default.h", {.head_dim = 64, .dropout = true, .backward = true}},
+    {"tiled/kernel_config_default.h",
      {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true}},
-    {"short/plan_default.h",
+    {"resident/kernel_config_default.h",
      {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true, .length = 128}},
 };
 
@@ -116,14 +116,14 @@ static void test_files(void **state)
     assert_int_equal(cuda->n_units, 3);
     for (uint32_t k = 1; k <= cuda->n_units; k++)
         assert_non_null(strstr(cuda->files[0].text, cuda->files[k].name));
-    assert_ptr_equal(text_of(cpu, "plan.h"), cpu->plan_header);
+    assert_ptr_equal(text_of(cpu, "kernel_config.h"), cpu->plan_header);
     assert_non_null(text_of(cpu, "abi.h"));
     assert_non_null(text_of(cuda, "philox.h"));
     assert_null(text_of(cpu, "cuda/device.h"));
     assert_null(text_of(cuda, "cpu/vector.h"));
     assert_non_null(text_of(cuda, "cuda/simt/walk.h"));
-    assert_null(text_of(cuda, "cuda/stream/walk.h"));
-    assert_null(text_of(cpu, "cpu/plan_default.h"));
+    assert_null(text_of(cuda, "cuda/tiled/walk.h"));
+    assert_null(text_of(cpu, "cpu/kernel_config_default.h"));
     assert_int_equal(cpu->launch.n_forward, 2);
     assert_int_equal(cpu->launch.n_backward, 4);
     source_destroy(cpu);

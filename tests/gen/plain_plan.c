@@ -26,7 +26,7 @@ static void visit(struct plain *d, const struct abi_item *item, u32 r, i64 col)
 static void visit_tile(struct plain *d, const struct abi_item *item,
                        const struct abi_tile *tile)
 {
-    u32 rows = d->plan->strip_rows;
+    u32 rows = d->plan->block_rows;
     if (tile->pattern > d->pass->n_patterns || tile->col0 % 32) {
         d->ok = false;
         return;
@@ -74,11 +74,11 @@ static u32 visit_gather(struct plain *d, const struct abi_item *item,
         d->ok = false;
         return 0;
     }
-    for (u32 r = 0; r < d->plan->strip_rows; r++)
+    for (u32 r = 0; r < d->plan->block_rows; r++)
         for (u32 k = 0; k < 32; k++) {
             bool on =
                 g->pattern
-                    ? d->pass->patterns[(u64)(g->pattern - 1) * d->plan->strip_rows + r] >> k &
+                    ? d->pass->patterns[(u64)(g->pattern - 1) * d->plan->block_rows + r] >> k &
                           1
                     : k < g->count && r < item->rows && item->own[r / 32] >> (r % 32) & 1;
             if (on && k < g->count)
@@ -112,7 +112,7 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
     }
     d->ok &= item->step > 1 ? piece->kind == ABI_RESIDUE ||
                                   (piece->kind == ABI_BLOCKS &&
-                                   d->plan->target->kind == TARGET_CPU && !item->partial)
+                                   d->plan->target->kind == TARGET_CPU && !item->split)
                             : piece->kind != ABI_RESIDUE;
     d->ok &= item->step > 1 || (piece->kind == ABI_ROWS) == (item->rows == 1);
     return cols;
@@ -121,14 +121,14 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
 static void visit_item(struct plain *d, const struct abi_item *item)
 {
     u32 n = d->plan->n, cols = 0;
-    if (item->rows < 1 || item->rows > d->plan->strip_rows || item->step < 1 ||
+    if (item->rows < 1 || item->rows > d->plan->block_rows || item->step < 1 ||
         item->row0 + (u64)item->step * (item->rows - 1) >= n ||
         (u64)item->piece + item->pieces > d->pass->n_pieces) {
         d->ok = false;
         return;
     }
-    d->ok &= item->rows == 1 || item->step > 1 || item->row0 % d->plan->strip_rows == 0;
-    for (u32 r = 0; r < ABI_MAX_STRIP; r++) {
+    d->ok &= item->rows == 1 || item->step > 1 || item->row0 % d->plan->block_rows == 0;
+    for (u32 r = 0; r < ABI_MAX_BLOCK_ROWS; r++) {
         if (!(item->own[r / 32] >> (r % 32) & 1))
             continue;
         u32 row = item->row0 + item->step * r;
@@ -136,8 +136,8 @@ static void visit_item(struct plain *d, const struct abi_item *item)
             d->ok = false;
             continue;
         }
-        (item->partial ? d->begun : d->owned)[row]++;
-        d->resumed[row] += item->resume[r / 32] >> (r % 32) & 1;
+        (item->split ? d->begun : d->owned)[row]++;
+        d->resumed[row] += item->merge[r / 32] >> (r % 32) & 1;
     }
     for (u32 k = 0; d->ok && k < item->pieces; k++) {
         const struct abi_piece *piece = &d->pass->pieces[item->piece + k];

@@ -55,13 +55,13 @@ struct setting {
 static struct plan *random_plan(struct random *r, const struct mask *m, struct setting *s)
 {
     struct target *t = &s->target;
-    static const uint32_t strips[] = {32, 32, 64, 128};
+    static const uint32_t row_blocks[] = {32, 32, 64, 128};
     static const uint32_t dims[] = {16, 64, 136, 256};
     struct error e = {0};
     const struct target *found = target_find(target_names[random_below(r, 6)], &e);
     assert_non_null(found);
     *t = *found;
-    t->strip_rows = strips[random_below(r, 4)];
+    t->block_rows = row_blocks[random_below(r, 4)];
     struct features f = {.head_dim = dims[random_below(r, 4)], .backward = true};
     f.dtype = random_below(r, 2) ? ABI_F32 : ABI_BF16;
     s->machine = random_machine(r, t, &f);
@@ -118,18 +118,18 @@ static void check_order(const struct plan *p, const struct plan_pass *t, u64 fir
     for (u64 k = first + 1; k < first + count; k++) {
         u32 before = quarterings(t->items[t->work[k - 1].item].cost, largest);
         u32 here = quarterings(t->items[t->work[k].item].cost, largest);
-        bool late = item_resumes(&t->items[t->work[k].item]);
-        if (t->uses & ABI_PARTIAL && p->target->kind == TARGET_CUDA &&
-            late != item_resumes(&t->items[t->work[k - 1].item])) {
+        bool late = item_merges(&t->items[t->work[k].item]);
+        if (t->uses & ABI_SPLIT && p->target->kind == TARGET_CUDA &&
+            late != item_merges(&t->items[t->work[k - 1].item])) {
             assert_true(late);
             continue;
         }
         if (p->target->kind == TARGET_CPU) {
             u32 head = t->work[k - 1].head, next = t->work[k].head;
-            u32 done = t->items[t->work[k - 1].item].partial;
+            u32 done = t->items[t->work[k - 1].item].split;
             assert_true(head <= next);
-            assert_true(head < next || done >= t->items[t->work[k].item].partial);
-            assert_true(head < next || done > t->items[t->work[k].item].partial ||
+            assert_true(head < next || done >= t->items[t->work[k].item].split);
+            assert_true(head < next || done > t->items[t->work[k].item].split ||
                         before <= here);
             continue;
         }
@@ -183,7 +183,7 @@ static void test_random_masks(void **state)
         if (p->target->kind == TARGET_CUDA)
             check_parts(p);
         classes += p->forward.uses >> ABI_RESIDUE & 1;
-        resumed += (p->forward.uses & ABI_PARTIAL) != 0;
+        resumed += (p->forward.uses & ABI_SPLIT) != 0;
         plan_destroy(p);
         mask_destroy(m);
     }
@@ -213,7 +213,7 @@ static u32 tables_of(struct plan *p, struct plan_pass *t, struct table *ret)
         {"lines", t->lines, t->n_lines, sizeof *t->lines, 0, 0},
         {"gathers", t->gathers, t->n_gathers, sizeof *t->gathers, 0, 0},
         {"columns", t->columns, t->n_columns, sizeof *t->columns, 0, 0},
-        {"patterns", t->patterns, t->n_patterns, p->strip_rows * sizeof(u32), 0, 0},
+        {"patterns", t->patterns, t->n_patterns, p->block_rows * sizeof(u32), 0, 0},
     };
     memcpy(ret, all, sizeof all);
     return sizeof all / sizeof *all;

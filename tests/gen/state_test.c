@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mask -> text -> mask: equal in every layer and head, and the text is the one a person would
    write. */
-#include "gen/analysis/state.h"
+#include "masks/analysis/state.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"

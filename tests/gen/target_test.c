@@ -20,8 +20,8 @@ static void test_tables(void **state)
         const struct machine *m = machine_find(t->machine, &e);
         assert_non_null(m);
         assert_int_equal(m->kind, t->kind);
-        assert_int_equal(t->strip_rows % 32, 0);
-        assert_in_range(t->strip_rows, 32, ABI_MAX_STRIP);
+        assert_int_equal(t->block_rows % 32, 0);
+        assert_in_range(t->block_rows, 32, ABI_MAX_BLOCK_ROWS);
         assert_int_equal(t->kind == TARGET_CPU, t->vector_bytes > 0);
         assert_int_equal(t->kind == TARGET_CUDA, t->threads > 0);
     }
@@ -111,7 +111,7 @@ static void test_features(void **state)
         }
         f = (struct features){.head_dim = 64, .dtype = ABI_F16};
         assert_int_equal(features_check(&f, t, &e), 0);
-        f = (struct features){.head_dim = 64, .soft = ABI_SOFT_SCALE};
+        f = (struct features){.head_dim = 64, .bias = ABI_BIAS_SCALE};
         assert_int_equal(features_check(&f, t, &e), 0);
         f = (struct features){.head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = 1};
         assert_int_not_equal(features_check(&f, t, &e), 0);
@@ -132,14 +132,14 @@ static void test_matrix(void **state)
                                     .transform = ABI_SPARSEGEN,
                                     .lambda = -4,
                                     .head_dim = 64},
-                          soft = {.dtype = ABI_BF16, .soft = ABI_SOFT_BIAS, .head_dim = 64};
-    enum abi_soft kind = ABI_SOFT_NONE;
-    assert_int_equal(soft_parse("scale", &kind, &e), 0);
-    assert_int_equal(kind, ABI_SOFT_SCALE);
-    assert_int_not_equal(soft_parse("softly", &kind, &e), 0);
-    assert_int_equal(kind, ABI_SOFT_SCALE);
+                          bias = {.dtype = ABI_BF16, .bias = ABI_BIAS_ADD, .head_dim = 64};
+    enum abi_bias kind = ABI_BIAS_NONE;
+    assert_int_equal(bias_parse("scale", &kind, &e), 0);
+    assert_int_equal(kind, ABI_BIAS_SCALE);
+    assert_int_not_equal(bias_parse("softly", &kind, &e), 0);
+    assert_int_equal(kind, ABI_BIAS_SCALE);
     assert_non_null(strstr(e.text, "softly"));
-    assert_true(target_matrix(amx, &soft));
+    assert_true(target_matrix(amx, &bias));
     assert_true(target_matrix(amx, &half));
     assert_string_equal(target_machine(amx, &half), "x86-amx");
     assert_false(target_matrix(amx, &whole));

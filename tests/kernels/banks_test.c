@@ -25,12 +25,12 @@ static const struct allowed {
     {"dot_of_line", 2, "the same"},
     {"store_shared", 2, "the same"},
     /* stream: rows of D + 8 halves, so that matrix loads have none */
-    {"copy_strip", 2, "chunks of two rows in a quarter warp where D is no multiple of 64"},
+    {"copy_row_block", 2, "chunks of two rows in a quarter warp where D is no multiple of 64"},
     {"copy_range", 2, "the same"},
     {"copy_gathered", 2, "the same"},
-    {"store_strip", 2, "the same"},
+    {"store_row_block", 2, "the same"},
     {"put_brought", 4, "two numbers a column lie in the padding of its row"},
-    {"soft_copy", 2, "as copy_strip"},
+    {"bias_copy", 2, "as copy_row_block"},
     /* stream, the row pass: rare, and bound by global memory */
     {"store_row", 8, "8 floats a lane"},
 };
@@ -43,12 +43,12 @@ static const struct family {
     bool streamed;
     uint32_t n;
     bool once; /* one mask and one transform show all that is its own */
-    enum abi_soft soft;
+    enum abi_bias bias;
 } families[] = {
     {"float", ABI_F32, false, 70, false}, {"tf32", ABI_TF32, false, 70, true},
-    {"short", ABI_BF16, false, 64, false}, {"stream", ABI_BF16, true, 150, false},
-    {"soft float", ABI_F32, false, 70, true, ABI_SOFT_SCALE},
-    {"soft stream", ABI_BF16, true, 150, true, ABI_SOFT_BIAS},
+    {"resident", ABI_BF16, false, 64, false}, {"tiled", ABI_BF16, true, 150, false},
+    {"bias float", ABI_F32, false, 70, true, ABI_BIAS_SCALE},
+    {"bias tiled", ABI_BF16, true, 150, true, ABI_BIAS_ADD},
 };
 static const uint32_t dims[] = {32, 48, 64, 80, 128, 256};
 static const char *const masks[] = {"dense", "window(2)|rows(5,40)|columns(7)", "random(0.2, seed=4)"};
@@ -73,7 +73,7 @@ static void run(const struct family *f, uint32_t dim, enum abi_transform transfo
                                                .head_dim = dim,
                                                .dropout = true,
                                                .backward = true,
-                                               .soft = f->soft},
+                                               .bias = f->bias},
                                   .streamed = f->streamed};
     struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
     if (!k)

@@ -38,7 +38,7 @@ void covering_start(struct covering *c, uint32_t factors)
     p->random = c->seed;
     for (uint32_t k = 0; k < factors; k++)
         p->values[k] = 2;
-    p->values[SOFT] = p->values[LAYOUT] = 3;
+    p->values[BIAS] = p->values[LAYOUT] = 3;
     p->values[BATCH] = sizeof batch_names / sizeof *batch_names;
 }
 
@@ -91,7 +91,7 @@ struct features covering_features(const struct pairs_row *r, enum abi_dtype dtyp
         .head_dim = head_dim,
         .dropout = r->value[DROPOUT] != 0,
         .backward = r->value[PASS] == 0,
-        .soft = (enum abi_soft)r->value[SOFT],
+        .bias = (enum abi_bias)r->value[BIAS],
     };
 }
 
@@ -116,7 +116,7 @@ struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
         .lambda = (double)f->lambda,
         .scale = r->value[SCALE] ? -0.4 : 0,
         .dropout = r->value[DROPOUT] ? 0.2 : 0,
-        .soft = f->soft,
+        .bias = f->bias,
         .seed = UINT64_C(0x123456789abcdef),
         .layout = r->value[LAYOUT],
         .random_seed = 7,
@@ -128,7 +128,7 @@ void covering_name(const struct pairs_row *r, const struct features *f, uint32_t
 {
     snprintf(ret, room, "%s %s%s soft %s D=%u %s n=%u%s %s%s layout %u layers %u%s", kernel,
              f->transform ? "sparsegen" : "softmax", f->dropout ? " dropout" : "",
-             soft_name(f->soft), f->head_dim, masks, n, r->value[CROP] ? " cropped" : "",
+             bias_name(f->bias), f->head_dim, masks, n, r->value[CROP] ? " cropped" : "",
              batch_names[r->value[BATCH]], r->value[SCALE] ? " scale -0.4" : "",
              r->value[LAYOUT], 1 + r->value[LAYERS], f->backward ? "" : " forward alone");
 }

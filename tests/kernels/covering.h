@@ -3,13 +3,13 @@
    values as masks, features and problems, and the tests' options. */
 #pragma once
 #include "tests/kernels/pairs.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 
 /* Two values each but where it is said; a test adds factors of its own from OWN on. */
 enum covering_factor {
     KERNEL, /* the test's: a family, or a target */
     TRANSFORM,
-    SOFT, /* 3: enum abi_soft */
+    BIAS, /* 3: enum abi_bias */
     DROPOUT,
     PASS,   /* 1: forward alone */
     BATCH,  /* 4: whole, ragged, packed, packed ragged */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every pair of features of the CUDA templates at least once, emulated, against float64, and with equal
    bits in two orders of threads: families with their dtypes, what a caller chooses, and what a plan
-   turns out to have (a row pass, strides taken up by strips, long rows cut, ..), which no option asks
+   turns out to have (a row pass, strides taken up by row blocks, long rows cut, ..), which no option asks
    for. Pairs that cannot be are in a table, and one that is there nonetheless is an error too. The full
    product: `covering_cuda_test --full` (weeks: take a slice with --full K/N); --seed S draws other rows;
    --list names each. */
@@ -18,7 +18,7 @@
 /* What is chosen, then what plans have: a value of TRAIT is one of enum trait. */
 enum factor { FAMILY = KERNEL, OTHER = OWN, FACTORS, TRAIT = FACTORS };
 
-enum family { FLOAT, TF32, SHORT_BF16, SHORT_F16, STREAM_BF16, STREAM_F16, FAMILIES };
+enum family { FLOAT, TF32, RESIDENT_BF16, RESIDENT_F16, STREAM_BF16, STREAM_F16, FAMILIES };
 static const char *const family_names[] = {"float",     "tf32",        "short bf16",
                                            "short f16", "stream bf16", "stream f16"};
 static const enum abi_dtype dtypes[] = {ABI_F32, ABI_TF32, ABI_BF16,
@@ -57,7 +57,7 @@ static const struct shape {
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
 enum { PINNED = 3 };
 
-/* Rows that show what chance would seldom bring: strips of 128 rows beside all else. */
+/* Rows that show what chance would seldom bring: row blocks of 128 rows beside all else. */
 static const struct pairs_row pinned[] = {
     {{[FAMILY] = STREAM_BF16, [DROPOUT] = 1, [SCALE] = 1, [DIM] = 4, [MASK] = 1, [OTHER] = 3}},
     {{[FAMILY] = STREAM_F16, [PASS] = 1, [DIM] = 5, [MASK] = 2, [OTHER] = 3}},
@@ -74,9 +74,9 @@ enum trait {
     BLOCKS,
     DIAGONALS,
     CLASSES,  /* of strides */
-    TAKEN_UP, /* what these leave, by strips */
+    TAKEN_UP, /* what these leave, by row blocks */
     CUT,      /* long rows */
-    TALL,     /* strips of 128 rows */
+    TALL,     /* row blocks of 128 rows */
     TRAITS
 };
 static const char *const trait_names[] = {"tiles",           "columns",   "rows",
@@ -87,7 +87,7 @@ static const char *const trait_names[] = {"tiles",           "columns",   "rows"
 #define BIT(x) (1u << (x))
 enum {
     FLOATS = BIT(FLOAT) | BIT(TF32),
-    SHORTS = BIT(SHORT_BF16) | BIT(SHORT_F16),
+    SHORTS = BIT(RESIDENT_BF16) | BIT(RESIDENT_F16),
     STREAMS = BIT(STREAM_BF16) | BIT(STREAM_F16),
 };
 /* What a plan cannot have together, and why. Factor TRAIT: other traits. */
@@ -110,7 +110,7 @@ static const struct never {
     {CUT, TRANSFORM, BIT(1), "the same"},
     {TAKEN_UP, DIM, BIT(5) | BIT(9), "above 128 dQ walks twice, its state known before"},
     {CUT, DIM, BIT(6), "too little work at this length for a launch more"},
-    {TALL, SOFT, BIT(1) | BIT(2), "X of a tall strip is too many registers"},
+    {TALL, BIAS, BIT(1) | BIT(2), "X of a tall strip is too many registers"},
     {TALL, DIM, BIT(2) | BIT(3) | BIT(8), "three blocks of 64 rows fit a processor, but one of 128"},
     {CUT, OTHER, BIT(1) | BIT(3), "heads as dense as these would take long here"},
 };
@@ -124,9 +124,9 @@ struct state {
 
 /* ---- a row as a kernel ---- */
 
-static bool is_short(const struct pairs_row *r)
+static bool is_resident(const struct pairs_row *r)
 {
-    return r->value[FAMILY] == SHORT_BF16 || r->value[FAMILY] == SHORT_F16;
+    return r->value[FAMILY] == RESIDENT_BF16 || r->value[FAMILY] == RESIDENT_F16;
 }
 
 static bool is_streamed(const struct pairs_row *r)
@@ -137,9 +137,9 @@ static bool is_streamed(const struct pairs_row *r)
 static bool allows(const struct pairs_row *r)
 {
     const struct shape *s = &shapes[r->value[MASK]];
-    if (s->n > MANY && ((r->value[SOFT] && dims[r->value[DIM]] > 32) || r->value[OTHER] % 2))
+    if (s->n > MANY && ((r->value[BIAS] && dims[r->value[DIM]] > 32) || r->value[OTHER] % 2))
         return false; /* would take long: X is n x n, and other heads are dense */
-    return !(is_short(r) && r->value[SOFT]) && (is_streamed(r) || s->few);
+    return !(is_resident(r) && r->value[BIAS]) && (is_streamed(r) || s->few);
 }
 
 static uint32_t length_of(const struct pairs_row *r)
@@ -192,10 +192,10 @@ static void add_traits(const struct plan_pass *p, bool *has)
                  {ABI_BLOCKS, BLOCKS}, {ABI_DIAGONAL, DIAGONALS}, {ABI_RESIDUE, CLASSES}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         has[kinds[k].trait] |= (p->uses >> kinds[k].kind & 1) != 0;
-    has[CUT] |= p->seats != 0;
+    has[CUT] |= p->partial_slots != 0;
     for (uint64_t k = 0; k < p->n_items; k++)
-        for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
-            has[TAKEN_UP] |= p->items[k].resume[w] && !p->items[k].seats;
+        for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
+            has[TAKEN_UP] |= p->items[k].merge[w] && !p->items[k].partial_slots;
 }
 
 /* Of the plan that a row's kernel will have. */
@@ -213,7 +213,7 @@ static void find_traits(const struct pairs_row *r, bool *has)
     add_traits(&p->forward, has);
     if (f.backward)
         add_traits(&p->transposed, has);
-    has[TALL] = p->strip_rows == 128;
+    has[TALL] = p->block_rows == 128;
     plan_destroy(p);
     mask_destroy(m);
 }
@@ -233,11 +233,11 @@ static void mark_traits(struct state *s, const struct pairs_row *r, const bool *
 
 static void check_family(const struct pairs_row *r, const struct launch_record *l)
 {
-    const char *begin = is_short(r) ? "attention_short_" : "attention_";
+    const char *begin = is_resident(r) ? "attention_short_" : "attention_";
     assert_memory_equal(l->forward[0].entry, begin, strlen(begin));
-    assert_int_equal(!strncmp(l->forward[0].entry, "attention_short_", 16), is_short(r));
+    assert_int_equal(!strncmp(l->forward[0].entry, "attention_short_", 16), is_resident(r));
     assert_true(!l->n_backward ||
-                !strncmp(l->backward[0].entry, "attention_short_", 16) == is_short(r));
+                !strncmp(l->backward[0].entry, "attention_short_", 16) == is_resident(r));
 }
 
 static void run_row(void *context, const struct pairs_row *r)
@@ -257,7 +257,7 @@ static void run_row(void *context, const struct pairs_row *r)
     emulated_set_seed(1 + s->runs++);
     must_hold(k, &p, name);
     emulated_set_seed(0);
-    if (m->n < MANY) /* longer ones: stream_test */
+    if (m->n < MANY) /* longer ones: tiled_test */
         must_repeat(k, &p, 1);
     kernel_unload(k);
     mask_destroy(m);

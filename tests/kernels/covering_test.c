@@ -16,7 +16,7 @@ enum { MAX_TARGETS = 8 };
 
 static const uint32_t dims[] = {16, 24, 64, 80, 136, 256};
 static const uint32_t lengths[] = {1, 31, 32, 33, 100, 128};
-/* Heads 0 and 1. Empty rows, full strips, and everything between. */
+/* Heads 0 and 1. Empty rows, full row blocks, and everything between. */
 static const char *const masks[][2] = {
     {"window(4) | global(0) - diagonal(0)", "causal"},
     {"random(0.05, seed=3)", "dense"},

@@ -39,8 +39,8 @@ static const struct features shapes[] = {
     {.head_dim = 24, .backward = true, .dropout = true, .dtype = ABI_BF16},
     {.head_dim = 256, .transform = ABI_SPARSEGEN, .dropout = true, .backward = true},
     {.head_dim = 80, .transform = ABI_SPARSEGEN, .dtype = ABI_BF16},
-    {.head_dim = 72, .backward = true, .dropout = true, .soft = ABI_SOFT_SCALE},
-    {.head_dim = 64, .backward = true, .dtype = ABI_BF16, .soft = ABI_SOFT_BIAS},
+    {.head_dim = 72, .backward = true, .dropout = true, .bias = ABI_BIAS_SCALE},
+    {.head_dim = 64, .backward = true, .dtype = ABI_BF16, .bias = ABI_BIAS_ADD},
     {.head_dim = 40, .backward = true, .dropout = true, .dtype = ABI_F16},
     {.head_dim = 96, .backward = true, .dropout = true, .dtype = ABI_BF16},
 };

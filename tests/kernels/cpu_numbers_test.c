@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of the CPU templates against libm in double, at the vector width that the build
    gives (one executable a width): 2^x over its range and at its ends, ln x, rounding to bf16 and f16, sums
-   and maxima across lanes, and the dropout draw against the independent one of tools/check. */
+   and maxima across lanes, and the dropout draw against the independent one of tools/reference. */
 #ifndef VECTOR_BYTES
 #define VECTOR_BYTES 16
 #endif
@@ -13,7 +13,7 @@
 /* and then */
 #include "templates/cpu/half.h"
 #include "templates/philox.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

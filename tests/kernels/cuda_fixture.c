@@ -41,7 +41,7 @@ static char *make_text(const struct source *s, char *(*edit)(const char *text, v
 static void add_plan(struct artifact *a, const struct plan *p)
 {
     struct artifact_plan *to = &a->plan[a->n_plans++];
-    to->strip_rows = p->strip_rows;
+    to->block_rows = p->block_rows;
     strcpy(to->machine, p->machine->name);
     to->text = memory_text("text");
     to->json = memory_text("{}");
@@ -145,7 +145,7 @@ struct problem fixture_problem(const struct maskc_kernel *k)
         .dtype = a->features.dtype,
         .transform = a->features.transform,
         .lambda = (double)a->features.lambda,
-        .soft = a->features.soft,
+        .bias = a->features.bias,
         .seed = UINT64_C(0x123456789abcdef),
         .random_seed = 7,
     };
@@ -221,8 +221,8 @@ void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t
             assert_memory_equal(d->d_k, first->d_k, bytes);
             assert_memory_equal(d->d_v, first->d_v, bytes);
         }
-        if (backward && p->soft) {
-            assert_memory_equal(d->d_x, first->d_x, problem_soft_elements(p) * sizeof(double));
+        if (backward && p->bias) {
+            assert_memory_equal(d->d_x, first->d_x, problem_bias_elements(p) * sizeof(double));
             assert_memory_equal(d->d_diagonal, first->d_diagonal,
                                 problem_diagonal_elements(p) * sizeof(double));
         }

@@ -2,7 +2,7 @@
 /* What the tests of CUDA kernels share: a mask's name to a kernel file in memory without
    running a GPU compiler (the emulation needs the text alone), and that file changed. */
 #pragma once
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 
 struct kernel_case {
     const char *mask;

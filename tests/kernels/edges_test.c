@@ -36,8 +36,8 @@ static const struct edge_case {
     {"soft",
      "window(20)|columns(3)",
      77,
-     {.dtype = ABI_BF16, .head_dim = 16, .soft = ABI_SOFT_BIAS}},
-    {"soft floats", "causal", 45, {.dtype = ABI_F32, .head_dim = 24, .soft = ABI_SOFT_SCALE}},
+     {.dtype = ABI_BF16, .head_dim = 16, .bias = ABI_BIAS_ADD}},
+    {"soft floats", "causal", 45, {.dtype = ABI_F32, .head_dim = 24, .bias = ABI_BIAS_SCALE}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -114,10 +114,10 @@ static struct maskc_launch launch_of(struct shore *s, const struct edge_case *c,
     for (size_t t = 0; t < sizeof tensor / sizeof *tensor; t++)
         tensor[t]->data = shore_filled(s, bytes);
     l.lse = shore_new(s, rows * HEADS * sizeof *l.lse);
-    if (c->features.soft) {
-        const size_t soft = (size_t)HEADS * c->n * c->n * sizeof(float);
-        l.soft = shore_filled(s, soft);
-        l.grad_soft = shore_new(s, soft);
+    if (c->features.bias) {
+        const size_t bias = (size_t)HEADS * c->n * c->n * sizeof(float);
+        l.soft = shore_filled(s, bias);
+        l.grad_soft = shore_new(s, bias);
         l.grad_soft_diagonals = shore_new(s, HEADS * (2 * c->n - 1) * sizeof(float));
     }
     return l;

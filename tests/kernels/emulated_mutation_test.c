@@ -23,8 +23,8 @@ static const struct rule {
     {"wait for copies", "    COPY_ASYNC_WAIT(",      NULL},
     {"mask test",       "if (!sees(",                "if (0 && !sees("},
     {"mask test",       "= sees(",                   "= 1 || sees("},
-    {"mask test",       "= short_sees(",             "= 1 || short_sees("},
-    {"mask test",       "if (!short_sees(",          "if (0 && !short_sees("},
+    {"mask test",       "= resident_sees(",             "= 1 || resident_sees("},
+    {"mask test",       "if (!resident_sees(",          "if (0 && !resident_sees("},
     {"mask test",       "bits &= w->plan->patterns", "bits & w->plan->patterns"},
     {"mask test",       "w.row[0] &= shared_get_u32(", "(void)shared_get_u32("},
     {"mask test",       "w = {{bits & ", "w = {{0xffffffffu | "},
@@ -39,29 +39,29 @@ static const struct family {
     enum abi_dtype dtype;
     bool streamed;
     uint32_t n, dims[DIMS];
-    enum abi_soft soft;
+    enum abi_bias bias;
     const char *answers; /* for functions whose names begin so it answers, and for no others */
     const char *mask[MASKS];
     uint32_t forward, transposed; /* kinds of pieces that the masks' plans must have */
 } families[] = {
-    {"float", ABI_F32, false, 70, {64}, ABI_SOFT_NONE, NULL,
+    {"float", ABI_F32, false, 70, {64}, ABI_BIAS_NONE, NULL,
      {"dense", "window(1)|rows(3,4)", "distance(1,30)|columns(0)", "random(0.1, seed=4)|rows(5)"},
      1 << ABI_DIAGONAL | 1 << ABI_ROWS, 1 << ABI_DIAGONAL | 1 << ABI_ROWS},
-    {"short", ABI_BF16, false, 70, {64, 256}, ABI_SOFT_NONE, NULL,
+    {"resident", ABI_BF16, false, 70, {64, 256}, ABI_BIAS_NONE, NULL,
      {"dense", "random(0.1, seed=4)|diagonal(0)", "causal", NULL},
      1 << ABI_TILES, 1 << ABI_TILES},
-    {"stream", ABI_BF16, true, 200, {64, 256}, ABI_SOFT_NONE, NULL,
+    {"tiled", ABI_BF16, true, 200, {64, 256}, ABI_BIAS_NONE, NULL,
      {"dense", "window(1)|rows(3)", "random(0.05, seed=4)|rows(5)|columns(9)", "window(1)|columns(3)"},
      1 << ABI_TILES | 1 << ABI_COLUMNS | 1 << ABI_ROWS, 1 << ABI_TILES | 1 << ABI_ROWS},
-    {"soft float", ABI_F32, false, 70, {64}, ABI_SOFT_SCALE, "soft_",
+    {"bias float", ABI_F32, false, 70, {64}, ABI_BIAS_SCALE, "bias_",
      {"window(1)|rows(3,4)", NULL},
      1 << ABI_DIAGONAL | 1 << ABI_ROWS, 1 << ABI_DIAGONAL},
-    {"soft stream", ABI_BF16, true, 150, {64}, ABI_SOFT_BIAS, "soft_",
+    {"bias tiled", ABI_BF16, true, 150, {64}, ABI_BIAS_ADD, "bias_",
      {"window(1)|rows(3)", "random(0.3, seed=4)", NULL},
      1 << ABI_TILES | 1 << ABI_ROWS, 1 << ABI_TILES},
-    {"shared rows", ABI_BF16, true, 449, {64}, ABI_SOFT_NONE, "end_",
+    {"shared rows", ABI_BF16, true, 449, {64}, ABI_BIAS_NONE, "end_",
      {"strided(16)", NULL},
-     ABI_PARTIAL, ABI_PARTIAL},
+     ABI_SPLIT, ABI_SPLIT},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -74,9 +74,9 @@ static const struct spared {
     {"key_slope", "= sees(g, k) ? slope", "the probability beside it is 0 already"},
     {"forward_sparsegen", "= sees(&g, k) ? sparsegen_weight(", "the score in the scratch is -inf already"},
     {"add_kept", "= sees(&seen", "the score in the scratch is -inf already"},
-    {"soft_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
-    {"soft_entries", "= sees(", "the same"},
-    {"soft_tile_bias", "= sees(", "the same"},
+    {"bias_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
+    {"bias_entries", "= sees(", "the same"},
+    {"bias_tile_add", "= sees(", "the same"},
 };
 enum { SPARED = sizeof spared / sizeof *spared };
 /* clang-format on */
@@ -140,7 +140,7 @@ static struct kernel_case case_of(const struct family *f, const char *mask, uint
                                 .features = {.dtype = f->dtype,
                                              .head_dim = dim,
                                              .backward = true,
-                                             .soft = f->soft,
+                                             .bias = f->bias,
                                              .transform = transform,
                                              .lambda = transform ? -4 : 0},
                                 .streamed = f->streamed};
@@ -258,7 +258,7 @@ static void test_each_place(void **state)
                        : r < 3 ? &waits
                                : &tests,
                        &unnoticed);
-        const bool shared = families[f].forward & ABI_PARTIAL;
+        const bool shared = families[f].forward & ABI_SPLIT;
         assert_true(barriers >= (shared ? 2 : 3));
         assert_true(shared || tests >= 1);
         assert_true(shared || waits >= 1 || families[f].dtype == ABI_F32);

@@ -43,7 +43,7 @@ static char *text_of_body(const char *text, void *data)
                                         {"abi.h", template_of("abi.h")},
                                         {"cuda/device.h", template_of("cuda/device.h")},
                                         {"cuda/matrix.h", template_of("cuda/matrix.h")},
-                                        {"plan.h", plan[b->dtype]}};
+                                        {"kernel_config.h", plan[b->dtype]}};
     struct source s = {.files = files, .n_files = sizeof files / sizeof *files};
     source_flatten(&s, &out);
     text_finish(&entry);

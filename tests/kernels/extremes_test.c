@@ -4,7 +4,7 @@
    scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
    Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
 #include "tests/kernels/subject.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <setjmp.h>
 #include <stdarg.h>
 /* after the standard ones */
@@ -122,19 +122,19 @@ static void test_short(void **state)
 static void test_alone(void **state)
 {
     enum { SEEDS = 24 };
-    static const enum abi_soft soft[] = {ABI_SOFT_NONE, ABI_SOFT_SCALE};
+    static const enum abi_bias bias[] = {ABI_BIAS_NONE, ABI_BIAS_SCALE};
     const struct target *list[MAX_TARGETS];
     uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
     struct mask *m = subject_mask("dense", 1);
     for (uint32_t x = 2 * first_of(count); x < 2 * count; x++) {
-        const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .soft = soft[x % 2]};
+        const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .bias = bias[x % 2]};
         struct maskc_kernel *k = subject_load(m, list[x / 2], &f, *state);
         struct problem p = {.mask = m,
                             .batch = 1,
                             .length = 1,
                             .head_dim = f.head_dim,
                             .dtype = f.dtype,
-                            .soft = f.soft};
+                            .bias = f.bias};
         for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
             failed += subject_judge(k, &p, false, subject_name(list[x / 2]));
         maskc_kernel_destroy(k);
@@ -143,19 +143,19 @@ static void test_alone(void **state)
     assert_int_equal(failed, 0);
 }
 
-static uint32_t judge_alone(const struct mask *m, const struct target *t, enum abi_soft soft,
+static uint32_t judge_alone(const struct mask *m, const struct target *t, enum abi_bias bias,
                             struct cache *cache)
 {
     enum { SEEDS = 8 };
     const struct features f = {
-        .dtype = ABI_F32, .head_dim = 256, .backward = true, .soft = soft};
+        .dtype = ABI_F32, .head_dim = 256, .backward = true, .bias = bias};
     struct maskc_kernel *k = subject_load(m, t, &f, cache);
     struct problem p = {.mask = m,
                         .batch = 1,
                         .length = 1,
                         .head_dim = f.head_dim,
                         .dtype = f.dtype,
-                        .soft = f.soft,
+                        .bias = f.bias,
                         .scale = -1};
     uint32_t failed = 0;
     for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
@@ -167,13 +167,13 @@ static uint32_t judge_alone(const struct mask *m, const struct target *t, enum a
 /* Nor has one key a gradient by Q or K: delta is dP, whatever its rounded LSE makes of its weight. */
 static void test_alone_backward(void **state)
 {
-    static const enum abi_soft soft[] = {ABI_SOFT_NONE, ABI_SOFT_BIAS, ABI_SOFT_SCALE};
+    static const enum abi_bias bias[] = {ABI_BIAS_NONE, ABI_BIAS_ADD, ABI_BIAS_SCALE};
     const struct target *list[MAX_TARGETS];
     /* but the GPU: CUDA sums dO O in another order than dP */
     uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
     struct mask *m = subject_mask("dense", 1);
     for (uint32_t x = 0; x < 3 * count; x++)
-        failed += judge_alone(m, list[x / 3], soft[x % 3], *state);
+        failed += judge_alone(m, list[x / 3], bias[x % 3], *state);
     mask_destroy(m);
     assert_int_equal(failed, 0);
 }

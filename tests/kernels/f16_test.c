@@ -3,7 +3,7 @@
    There is then no NaN, and the gradients, which are small enough, are as exact as ever. */
 #include "masks/base/memory.h"
 #include "tests/kernels/subject.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
    that tiles divide and at one that they do not. */
 #include "masks/load.h"
 #include "tests/kernels/subject.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -43,90 +43,90 @@ static const struct budget {
     {"tf32",   "attention_forward",        ABI_SPARSEGEN, {120, 128, 128, 136, 160, 255},   50,  60},
     {"tf32",   "attention_dkv",            ABI_SPARSEGEN, {136, 160, 168, 176, 216, 255},   52,  92},
     {"tf32",   "attention_dq",             ABI_SPARSEGEN, {112, 136, 136, 128, 144, 200},   52,  68},
-    {"short",  "attention_short_forward",  ABI_SOFTMAX,   {144, 176, 192, 200, 240, 255},   64,  68},
-    {"short",  "attention_short_backward", ABI_SOFTMAX,   {255, 255, 255, 255, 255, 255},   70,  72},
-    {"short",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 240, 240, 248, 255},   80,  76},
-    {"short",  "attention_short_backward", ABI_SPARSEGEN, {255, 255, 255, 255, 255, 255},   84,  80},
-    {"stream", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   60,  68},
-    {"stream", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   64,  88},
-    {"stream", "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   60,  64},
+    {"resident",  "attention_short_forward",  ABI_SOFTMAX,   {144, 176, 192, 200, 240, 255},   64,  68},
+    {"resident",  "attention_short_backward", ABI_SOFTMAX,   {255, 255, 255, 255, 255, 255},   70,  72},
+    {"resident",  "attention_short_forward",  ABI_SPARSEGEN, {255, 248, 240, 240, 248, 255},   80,  76},
+    {"resident",  "attention_short_backward", ABI_SPARSEGEN, {255, 255, 255, 255, 255, 255},   84,  80},
+    {"tiled", "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   60,  68},
+    {"tiled", "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   64,  88},
+    {"tiled", "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   60,  64},
     {"parts",  "attention_forward",        ABI_SOFTMAX,   {120, 160, 168, 184, 224, 255},   60,  68},
     {"parts",  "attention_dkv",            ABI_SOFTMAX,   {176, 192, 224, 232, 255, 255},   64,  88},
     {"parts",  "attention_dq",             ABI_SOFTMAX,   {168, 176, 224, 232, 248, 255},   60,  64},
     {"tall",   "attention_forward",        ABI_SOFTMAX,   {  0,   0,   0,   0, 224, 255},   60,  68},
     {"tall",   "attention_dkv",            ABI_SOFTMAX,   {  0,   0,   0,   0, 255, 255},   64,  88},
     {"tall",   "attention_dq",             ABI_SOFTMAX,   {  0,   0,   0,   0, 248, 255},   60,  64},
-    {"stream", "attention_forward",        ABI_SPARSEGEN, {128, 136, 152, 168, 200, 255},   80,  88},
-    {"stream", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   80, 112},
-    {"stream", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   80,  84},
-    /* With a soft mask: of both kinds. */
-    {"soft float",  "attention_forward",   ABI_SOFTMAX,   {128, 136, 136, 136, 136, 216},   40,  52},
-    {"soft float",  "attention_dkv",       ABI_SOFTMAX,   {128, 152, 152, 160, 192, 255},   40,  84},
-    {"soft float",  "attention_dq",        ABI_SOFTMAX,   {128, 136, 136, 136, 152, 216},   36,  56},
-    {"soft float",  "attention_dx",        ABI_SOFTMAX,   {128, 128, 136, 128, 136, 136},   24,  24},
-    {"soft float",  "attention_forward",   ABI_SPARSEGEN, {128, 128, 128, 128, 136, 216},   50,  60},
-    {"soft float",  "attention_dkv",       ABI_SPARSEGEN, {128, 152, 152, 160, 192, 255},   40,  92},
-    {"soft float",  "attention_dq",        ABI_SPARSEGEN, {128, 136, 128, 136, 136, 216},   46,  68},
-    {"soft float",  "attention_dx",        ABI_SPARSEGEN, {128, 128, 136, 136, 136, 136},   26,  32},
-    {"soft stream", "attention_forward",   ABI_SOFTMAX,   {136, 160, 184, 176, 216, 255},   56,  64},
-    {"soft stream", "attention_dkv",       ABI_SOFTMAX,   {168, 200, 224, 240, 255, 255},   64,  88},
-    {"soft stream", "attention_dq",        ABI_SOFTMAX,   {160, 192, 208, 224, 255, 255},   60,  64},
-    {"soft stream", "attention_dx",        ABI_SOFTMAX,   {168, 168, 168, 168, 168, 136},   56,  36},
-    {"soft stream", "attention_forward",   ABI_SPARSEGEN, {136, 160, 176, 184, 216, 255},   76,  84},
-    {"soft stream", "attention_dkv",       ABI_SPARSEGEN, {168, 200, 224, 240, 255, 255},   80, 104},
-    {"soft stream", "attention_dq",        ABI_SPARSEGEN, {168, 200, 216, 224, 255, 255},   68,  76},
-    {"soft stream", "attention_dx",        ABI_SPARSEGEN, {168, 168, 168, 168, 168, 136},   76,  48},
-    {"soft tf32",   "attention_forward",   ABI_SOFTMAX,   {120, 160, 136, 136, 152, 216},   44,  52},
-    {"soft tf32",   "attention_dkv",       ABI_SOFTMAX,   {128, 168, 168, 184, 208, 255},   52,  84},
-    {"soft tf32",   "attention_dq",        ABI_SOFTMAX,   {128, 152, 152, 144, 176, 216},   46,  56},
-    {"soft tf32",   "attention_dx",        ABI_SOFTMAX,   {104, 104, 104, 104, 104, 136},   28,  28},
-    {"soft tf32",   "attention_forward",   ABI_SPARSEGEN, {112, 152, 136, 136, 168, 255},   52,  60},
-    {"soft tf32",   "attention_dkv",       ABI_SPARSEGEN, {128, 160, 168, 184, 216, 255},   52,  92},
-    {"soft tf32",   "attention_dq",        ABI_SPARSEGEN, {120, 136, 136, 128, 160, 216},   58,  68},
-    {"soft tf32",   "attention_dx",        ABI_SPARSEGEN, {104, 104, 104, 104, 104, 136},   30,  36},
-    {"soft", "attention_dx_sum",           ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},    4,   4},
-    {"soft", "attention_dx_lines",         ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},    4,   4},
-    {"soft", "attention_dx_sum",           ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},    4,   4},
-    {"soft", "attention_dx_lines",         ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},    4,   4},
+    {"tiled", "attention_forward",        ABI_SPARSEGEN, {128, 136, 152, 168, 200, 255},   80,  88},
+    {"tiled", "attention_dkv",            ABI_SPARSEGEN, {168, 192, 224, 232, 255, 255},   80, 112},
+    {"tiled", "attention_dq",             ABI_SPARSEGEN, {168, 184, 208, 224, 248, 255},   80,  84},
+    /* With a bias: of both kinds. */
+    {"bias float",  "attention_forward",   ABI_SOFTMAX,   {128, 136, 136, 136, 136, 216},   40,  52},
+    {"bias float",  "attention_dkv",       ABI_SOFTMAX,   {128, 152, 152, 160, 192, 255},   40,  84},
+    {"bias float",  "attention_dq",        ABI_SOFTMAX,   {128, 136, 136, 136, 152, 216},   36,  56},
+    {"bias float",  "attention_dx",        ABI_SOFTMAX,   {128, 128, 136, 128, 136, 136},   24,  24},
+    {"bias float",  "attention_forward",   ABI_SPARSEGEN, {128, 128, 128, 128, 136, 216},   50,  60},
+    {"bias float",  "attention_dkv",       ABI_SPARSEGEN, {128, 152, 152, 160, 192, 255},   40,  92},
+    {"bias float",  "attention_dq",        ABI_SPARSEGEN, {128, 136, 128, 136, 136, 216},   46,  68},
+    {"bias float",  "attention_dx",        ABI_SPARSEGEN, {128, 128, 136, 136, 136, 136},   26,  32},
+    {"bias tiled", "attention_forward",   ABI_SOFTMAX,   {136, 160, 184, 176, 216, 255},   56,  64},
+    {"bias tiled", "attention_dkv",       ABI_SOFTMAX,   {168, 200, 224, 240, 255, 255},   64,  88},
+    {"bias tiled", "attention_dq",        ABI_SOFTMAX,   {160, 192, 208, 224, 255, 255},   60,  64},
+    {"bias tiled", "attention_dx",        ABI_SOFTMAX,   {168, 168, 168, 168, 168, 136},   56,  36},
+    {"bias tiled", "attention_forward",   ABI_SPARSEGEN, {136, 160, 176, 184, 216, 255},   76,  84},
+    {"bias tiled", "attention_dkv",       ABI_SPARSEGEN, {168, 200, 224, 240, 255, 255},   80, 104},
+    {"bias tiled", "attention_dq",        ABI_SPARSEGEN, {168, 200, 216, 224, 255, 255},   68,  76},
+    {"bias tiled", "attention_dx",        ABI_SPARSEGEN, {168, 168, 168, 168, 168, 136},   76,  48},
+    {"bias tf32",   "attention_forward",   ABI_SOFTMAX,   {120, 160, 136, 136, 152, 216},   44,  52},
+    {"bias tf32",   "attention_dkv",       ABI_SOFTMAX,   {128, 168, 168, 184, 208, 255},   52,  84},
+    {"bias tf32",   "attention_dq",        ABI_SOFTMAX,   {128, 152, 152, 144, 176, 216},   46,  56},
+    {"bias tf32",   "attention_dx",        ABI_SOFTMAX,   {104, 104, 104, 104, 104, 136},   28,  28},
+    {"bias tf32",   "attention_forward",   ABI_SPARSEGEN, {112, 152, 136, 136, 168, 255},   52,  60},
+    {"bias tf32",   "attention_dkv",       ABI_SPARSEGEN, {128, 160, 168, 184, 216, 255},   52,  92},
+    {"bias tf32",   "attention_dq",        ABI_SPARSEGEN, {120, 136, 136, 128, 160, 216},   58,  68},
+    {"bias tf32",   "attention_dx",        ABI_SPARSEGEN, {104, 104, 104, 104, 104, 136},   30,  36},
+    {"bias", "attention_dx_sum",           ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},    4,   4},
+    {"bias", "attention_dx_lines",         ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},    4,   4},
+    {"bias", "attention_dx_sum",           ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},    4,   4},
+    {"bias", "attention_dx_lines",         ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},    4,   4},
 };
 /* clang-format on */
 
 /* Plans that have fewest registers to spare, with dropout unless `plain`, which are in the usual run: without
-   what gen/emit/stream.c, gen/short.c or a template does for them they spill. */
+   what gen/family/cuda_tiled.c, gen/family/cuda_resident.c or a template does for them they spill. */
 static const struct tight {
     const char *target, *family;
-    enum abi_soft soft;
+    enum abi_bias bias;
     uint32_t length, dim;
     enum abi_transform transform;
     bool f16, plain; /* else bf16; no dropout */
 } tight[] = {
-    {"sm_100a", "stream", ABI_SOFT_NONE, 0, 80, ABI_SOFTMAX},
-    {"sm_100a", "stream", ABI_SOFT_NONE, 0, 112, ABI_SOFTMAX},
-    {"sm_120", "stream", ABI_SOFT_NONE, 0, 64, ABI_SPARSEGEN},
-    {"sm_120", "soft stream", ABI_SOFT_SCALE, 0, 64, ABI_SOFTMAX},
-    {"sm_80", "soft stream", ABI_SOFT_BIAS, 0, 80, ABI_SOFTMAX},
-    {"sm_100a", "soft stream", ABI_SOFT_SCALE, 0, 80, ABI_SOFTMAX, .plain = true},
-    {"sm_80", "short", ABI_SOFT_NONE, 128, 48, ABI_SPARSEGEN, .f16 = true},
-    {"sm_80", "short", ABI_SOFT_NONE, 168, 80, ABI_SOFTMAX},
-    {"sm_90a", "short", ABI_SOFT_NONE, 234, 64, ABI_SOFTMAX},
-    {"sm_90a", "short", ABI_SOFT_NONE, 168, 128, ABI_SOFTMAX},
-    {"sm_100a", "short", ABI_SOFT_NONE, 168, 96, ABI_SOFTMAX},
-    {"sm_90a", "short", ABI_SOFT_NONE, 96, 256, ABI_SOFTMAX},
+    {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 80, ABI_SOFTMAX},
+    {"sm_100a", "tiled", ABI_BIAS_NONE, 0, 112, ABI_SOFTMAX},
+    {"sm_120", "tiled", ABI_BIAS_NONE, 0, 64, ABI_SPARSEGEN},
+    {"sm_120", "bias tiled", ABI_BIAS_SCALE, 0, 64, ABI_SOFTMAX},
+    {"sm_80", "bias tiled", ABI_BIAS_ADD, 0, 80, ABI_SOFTMAX},
+    {"sm_100a", "bias tiled", ABI_BIAS_SCALE, 0, 80, ABI_SOFTMAX, .plain = true},
+    {"sm_80", "resident", ABI_BIAS_NONE, 128, 48, ABI_SPARSEGEN, .f16 = true},
+    {"sm_80", "resident", ABI_BIAS_NONE, 168, 80, ABI_SOFTMAX},
+    {"sm_90a", "resident", ABI_BIAS_NONE, 234, 64, ABI_SOFTMAX},
+    {"sm_90a", "resident", ABI_BIAS_NONE, 168, 128, ABI_SOFTMAX},
+    {"sm_100a", "resident", ABI_BIAS_NONE, 168, 96, ABI_SOFTMAX},
+    {"sm_90a", "resident", ABI_BIAS_NONE, 96, 256, ABI_SOFTMAX},
 };
 enum { TIGHT = sizeof tight / sizeof *tight };
 
 /* Plans that take longest to compile: with dropout they are in the usual run. */
 static const struct slow {
     const char *family;
-    enum abi_soft soft;
+    enum abi_bias bias;
     uint32_t dim;
     enum abi_transform transform;
 } slow[] = {
-    {"stream", ABI_SOFT_NONE, 256, ABI_SPARSEGEN},
-    {"parts", ABI_SOFT_NONE, 128, ABI_SOFTMAX},
-    {"soft stream", ABI_SOFT_SCALE, 128, ABI_SPARSEGEN},
-    {"soft float", ABI_SOFT_SCALE, 256, ABI_SPARSEGEN},
-    {"tf32", ABI_SOFT_NONE, 256, ABI_SPARSEGEN},
-    {"soft tf32", ABI_SOFT_BIAS, 256, ABI_SOFTMAX},
+    {"tiled", ABI_BIAS_NONE, 256, ABI_SPARSEGEN},
+    {"parts", ABI_BIAS_NONE, 128, ABI_SOFTMAX},
+    {"bias tiled", ABI_BIAS_SCALE, 128, ABI_SPARSEGEN},
+    {"bias float", ABI_BIAS_SCALE, 256, ABI_SPARSEGEN},
+    {"tf32", ABI_BIAS_NONE, 256, ABI_SPARSEGEN},
+    {"bias tf32", ABI_BIAS_ADD, 256, ABI_SOFTMAX},
 };
 enum { SLOW = sizeof slow / sizeof *slow };

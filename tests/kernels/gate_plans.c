@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernels/gate_plans.h"
 #include "gen/emit/emit.h"
-#include "gen/emit/stream.h"
+#include "gen/family/cuda_tiled.h"
 #include "masks/base/memory.h"
 #include <stdio.h>
 #include <string.h>
@@ -9,68 +9,68 @@
 /* ---- families ---- */
 
 /* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
-   streaming family with what plans with partial items need (as are others that say so), "tall" with strips of
+   streaming family with what plans with partial items need (as are others that say so), "tall" with row blocks of
    128 rows; those that are `bare` are without rows alone. */
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
     uint32_t length;
     bool usual;
-    enum abi_soft soft;
+    enum abi_bias bias;
     bool parts, bare;
 } families[] = {
     {"float", ABI_F32, 0, true},
-    {"short", ABI_BF16, 64, false},
-    {"short", ABI_BF16, 128, true},
-    {"short", ABI_BF16, 186, false},
-    {"short", ABI_BF16, 234, false},
-    {"short", ABI_BF16, 396, false},
-    {"short", ABI_BF16, 96, false},  /* the longest of D = 256, */
-    {"short", ABI_BF16, 168, false}, /* of D = 128, */
-    {"short", ABI_BF16, 192, false}, /* of D = 80 and 96, backward too on 227 KiB */
-    {"short", ABI_BF16, 256, false}, /* of all, backward */
-    {"short", ABI_F16, 64, false},
-    {"short", ABI_F16, 96, false},
-    {"short", ABI_F16, 128, false},
-    {"short", ABI_F16, 168, false},
-    {"short", ABI_F16, 186, false},
-    {"short", ABI_F16, 192, false},
-    {"short", ABI_F16, 234, false},
-    {"stream", ABI_BF16, 0, true},
-    {"stream", ABI_F16, 0, false},
-    {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true},
+    {"resident", ABI_BF16, 64, false},
+    {"resident", ABI_BF16, 128, true},
+    {"resident", ABI_BF16, 186, false},
+    {"resident", ABI_BF16, 234, false},
+    {"resident", ABI_BF16, 396, false},
+    {"resident", ABI_BF16, 96, false},  /* the longest of D = 256, */
+    {"resident", ABI_BF16, 168, false}, /* of D = 128, */
+    {"resident", ABI_BF16, 192, false}, /* of D = 80 and 96, backward too on 227 KiB */
+    {"resident", ABI_BF16, 256, false}, /* of all, backward */
+    {"resident", ABI_F16, 64, false},
+    {"resident", ABI_F16, 96, false},
+    {"resident", ABI_F16, 128, false},
+    {"resident", ABI_F16, 168, false},
+    {"resident", ABI_F16, 186, false},
+    {"resident", ABI_F16, 192, false},
+    {"resident", ABI_F16, 234, false},
+    {"tiled", ABI_BF16, 0, true},
+    {"tiled", ABI_F16, 0, false},
+    {"parts", ABI_F16, 0, false, ABI_BIAS_NONE, true},
     {"tall", ABI_F16, 0, false},
-    {"tall", ABI_F16, 0, false, ABI_SOFT_NONE, true},
-    {"stream", ABI_BF16, 0, false, .bare = true},
-    {"stream", ABI_F16, 0, false, .bare = true},
-    {"parts", ABI_F16, 0, false, ABI_SOFT_NONE, true, true},
+    {"tall", ABI_F16, 0, false, ABI_BIAS_NONE, true},
+    {"tiled", ABI_BF16, 0, false, .bare = true},
+    {"tiled", ABI_F16, 0, false, .bare = true},
+    {"parts", ABI_F16, 0, false, ABI_BIAS_NONE, true, true},
     {"tall", ABI_F16, 0, false, .bare = true},
-    {"soft float", ABI_F32, 0, true, ABI_SOFT_BIAS},
-    {"soft float", ABI_F32, 0, true, ABI_SOFT_SCALE},
-    {"soft stream", ABI_BF16, 0, true, ABI_SOFT_BIAS},
-    {"soft stream", ABI_BF16, 0, true, ABI_SOFT_SCALE},
-    {"soft stream", ABI_F16, 0, false, ABI_SOFT_SCALE},
-    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_BIAS, true},
-    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_SCALE, true},
-    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_BIAS, .bare = true},
-    {"soft stream", ABI_BF16, 0, false, ABI_SOFT_SCALE, .bare = true},
+    {"bias float", ABI_F32, 0, true, ABI_BIAS_ADD},
+    {"bias float", ABI_F32, 0, true, ABI_BIAS_SCALE},
+    {"bias tiled", ABI_BF16, 0, true, ABI_BIAS_ADD},
+    {"bias tiled", ABI_BF16, 0, true, ABI_BIAS_SCALE},
+    {"bias tiled", ABI_F16, 0, false, ABI_BIAS_SCALE},
+    {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_ADD, true},
+    {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_SCALE, true},
+    {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_ADD, .bare = true},
+    {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_SCALE, .bare = true},
     {"tf32", ABI_TF32, 0, false},
-    {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_BIAS},
-    {"soft tf32", ABI_TF32, 0, false, ABI_SOFT_SCALE},
+    {"bias tf32", ABI_TF32, 0, false, ABI_BIAS_ADD},
+    {"bias tf32", ABI_TF32, 0, false, ABI_BIAS_SCALE},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const char *gate_family_of(const char *entry, const struct features *f)
 {
-    if (f->soft)
-        return f->dtype == ABI_TF32         ? "soft tf32"
-               : dtype_bytes(f->dtype) == 4 ? "soft float"
-                                            : "soft stream";
+    if (f->bias)
+        return f->dtype == ABI_TF32         ? "bias tf32"
+               : dtype_bytes(f->dtype) == 4 ? "bias float"
+                                            : "bias tiled";
     if (f->shared_rows || f->tall)
         return f->tall ? "tall" : "parts";
     if (dtype_bytes(f->dtype) == 4)
         return f->dtype == ABI_F32 ? "float" : "tf32";
-    return strstr(entry, "_short_") ? "short" : "stream";
+    return strstr(entry, "_short_") ? "resident" : "tiled";
 }
 
 uint32_t gate_dim_index(uint32_t dim)
@@ -84,7 +84,7 @@ uint32_t gate_dim_index(uint32_t dim)
 static bool is_slow(const struct family *f, uint32_t dim, enum abi_transform transform)
 {
     for (uint32_t k = 0; k < SLOW; k++)
-        if (!strcmp(slow[k].family, f->name) && slow[k].soft == f->soft && slow[k].dim == dim &&
+        if (!strcmp(slow[k].family, f->name) && slow[k].bias == f->bias && slow[k].dim == dim &&
             slow[k].transform == transform)
             return true;
     return false;
@@ -98,16 +98,16 @@ static bool is_tall(const struct family *f)
 }
 
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
-   64 with softmax at all other targets; tensor cores' D = 32 and 96 at one. With a soft mask, one of each. */
+   64 with softmax at all other targets; tensor cores' D = 32 and 96 at one. With a bias, one of each. */
 static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
                            enum abi_transform transform)
 {
     if (is_tall(f))
         return chip < USUAL_CHIPS && dim == 128;
     if (!f->usual)
-        return chip == 0 && f->dtype != ABI_BF16 && !f->soft && dim == 64 &&
+        return chip == 0 && f->dtype != ABI_BF16 && !f->bias && dim == 64 &&
                transform == ABI_SOFTMAX && (!f->length || f->length == 128);
-    if (f->soft)
+    if (f->bias)
         return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
     if (dim == 64)
         return chip < USUAL_CHIPS || transform == ABI_SOFTMAX;
@@ -121,7 +121,7 @@ static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
 {
     for (uint32_t k = 0; k < TIGHT; k++)
         if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
-            !f->bare && tight[k].soft == f->soft && tight[k].length == f->length &&
+            !f->bare && tight[k].bias == f->bias && tight[k].length == f->length &&
             tight[k].dim == dim && tight[k].transform == transform &&
             tight[k].plain != dropout && f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
             return true;
@@ -133,7 +133,7 @@ static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
 static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
                      enum abi_transform transform, bool dropout)
 {
-    const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->soft;
+    const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->bias;
     if (is_tight(chip, f, dim, transform, dropout))
         return true;
     if (gate_dim_index(dim) == DIMS)
@@ -198,15 +198,15 @@ static void add(struct gate_plan **plan, uint32_t *count, uint32_t *room, uint32
                          .head_dim = dim,
                          .dropout = dropout,
                          .backward = true,
-                         .soft = f->soft,
+                         .bias = f->bias,
                          .length = f->length};
     x.shared_rows = f->parts;
-    x.lone_rows = !f->bare;
+    x.global_rows = !f->bare;
     x.cut_rows = f->parts && !f->bare;
-    if (f->bare && stream_has_row_pass(&x))
+    if (f->bare && tiled_has_row_pass(&x))
         return;
     x.tall = is_tall(f);
-    if (x.tall && !stream_takes_tall(target_find(chips[chip].target, NULL), &x))
+    if (x.tall && !tiled_takes_tall(target_find(chips[chip].target, NULL), &x))
         return;
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*plan, *count, *room) =

@@ -3,7 +3,7 @@
    work of a program on the thread that asks for it. What takes too long so is held against gate_clock. */
 #include "tests/kernels/gate_units.h"
 #include "masks/base/memory.h"
-#include "runtime/crew.h"
+#include "runtime/thread_pool.h"
 #include "tests/kernels/gate_clock.h"
 #include <stdlib.h>
 #include <string.h>
@@ -87,13 +87,13 @@ int gate_units_compile(const struct source *s, const struct target *t, double en
     struct job *j = memory_new(1, sizeof *j);
     *ret = (struct gate_units){.count = s->n_units};
     *j = (struct job){.s = s, .t = t, .units = ret};
-    crew_run(s->n_units, compile_unit, j);
+    thread_pool_run(s->n_units, compile_unit, j);
     int r = 0;
     for (uint32_t k = 0; k < s->n_units && r == 0; k++)
         if (!ret->unit[k].binary.n_images)
             r = error_set(e, ERROR_FALSE, "%s", j->error[k].text);
     for (int time = 0; time < TRIES && r == 0 && takes_longer(j, enough); time++)
-        crew_run(s->n_units, time_again, j);
+        thread_pool_run(s->n_units, time_again, j);
     free(j);
     return r;
 }

@@ -6,7 +6,7 @@
    compilation to its limit (no run without it fails by what else the machine does); `--list` prints what it
    finds, with `--times` the time by the clock too. */
 #include "gen/emit/emit.h"
-#include "gen/emit/stream.h"
+#include "gen/family/cuda_tiled.h"
 #include "tests/kernels/gate_budgets.h"
 #include "tests/kernels/gate_clock.h"
 #include "tests/kernels/gate_plans.h"
@@ -87,15 +87,15 @@ static const char *dropout_word(const struct made *m)
     return m->features.dropout ? ", dropout" : "";
 }
 
-static const char *soft_word(const struct made *m)
+static const char *bias_word(const struct made *m)
 {
     static const char *const words[] = {"", ", bias", ", scale"};
-    return words[m->features.soft];
+    return words[m->features.bias];
 }
 
 static const char *rows_word(const struct made *m)
 {
-    return stream_has_row_pass(&m->features) ? "" : ", no row pass";
+    return tiled_has_row_pass(&m->features) ? "" : ", no row pass";
 }
 
 static void complain(const struct made *m, const char *entry, const char *what, uint32_t found,
@@ -104,7 +104,7 @@ static void complain(const struct made *m, const char *entry, const char *what, 
     print_error("%s, %s, D %u, %s n=%u%s%s%s: %s: %u %s, at most %u\n", m->chip->target,
                 dtype_name(m->features.dtype), m->features.head_dim,
                 m->features.transform ? "sparsegen" : "softmax", m->features.length,
-                dropout_word(m), soft_word(m), rows_word(m), entry, found, what, allowed);
+                dropout_word(m), bias_word(m), rows_word(m), entry, found, what, allowed);
     violations++;
 }
 
@@ -134,7 +134,7 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
             dtype_name(m->features.dtype), m->features.transform ? "sparsegen" : "softmax",
             m->features.head_dim, m->features.length, r->entry, r->registers, r->spill_bytes,
             r->code_bytes, p ? p->shared_bytes : 0, p ? p->threads : 0, dropout_word(m),
-            soft_word(m), rows_word(m));
+            bias_word(m), rows_word(m));
     if (!p || !b) {
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
@@ -161,7 +161,7 @@ static void list_times(const struct made *m)
     print_message("%-10s %-5s %-9s D %3u n %3u%s%s%s: forward %.0f ms, backward %.0f ms; units",
                   m->chip->target, dtype_name(m->features.dtype),
                   m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
-                  m->features.length, dropout_word(m), soft_word(m), rows_word(m),
+                  m->features.length, dropout_word(m), bias_word(m), rows_word(m),
                   1000 * m->wall[1], 1000 * m->wall[0]);
     for (uint32_t k = 0; k < m->units.count; k++)
         print_message(" %.0f", 1000 * m->units.unit[k].seconds);

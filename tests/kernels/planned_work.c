@@ -2,7 +2,7 @@
 /* See planned_work.h. Counts come from the tables (streaming), or straight from the mask (short), in
    plain loops over entries; then templates' steps say how many products each fragment takes. */
 #include "tests/kernels/planned_work.h"
-#include "gen/short.h"
+#include "gen/family/cuda_resident.h"
 #include "masks/base/memory.h"
 #include "tests/kernels/cuda_fixture.h"
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 enum { BAND = 16, FRAGMENT = 8, HALF = 16 };
 
 /* Of an entry's items: live 16 x 8 fragments, live 16 x 16 halves of tiles, columns that are brought,
-   rows of strips. */
+   rows of row_blocks. */
 struct work {
     uint64_t fragments, halves, columns, rows;
 };
@@ -26,18 +26,18 @@ struct work {
 struct entry {
     const char *name;
     const struct plan_pass *pass;
-    uint32_t scores, sums, operands, strips;
+    uint32_t scores, sums, operands, row_blocks;
 };
 
 /* ---- streaming: what stands in the tables ---- */
 
-struct strip {
+struct row_block {
     const struct plan_pass *pass;
     const struct abi_item *item;
     uint32_t height, length; /* rows of a pattern; positions that take part */
 };
 
-static bool takes_part(const struct strip *s, uint32_t r)
+static bool takes_part(const struct row_block *s, uint32_t r)
 {
     const struct abi_item *item = s->item;
     return r < item->rows && item->own[r / 32] >> (r % 32) & 1 &&
@@ -45,7 +45,7 @@ static bool takes_part(const struct strip *s, uint32_t r)
 }
 
 /* Slots of a group, under a pattern or not: its fragments and halves that some row of a band sees. */
-static void add_slots(struct work *w, const struct strip *s, u32 pattern, u32 slots)
+static void add_slots(struct work *w, const struct row_block *s, u32 pattern, u32 slots)
 {
     const u32 *word = pattern ? s->pass->patterns + (size_t)(pattern - 1) * s->height : NULL;
     for (uint32_t band = 0; band < s->height; band += BAND) {
@@ -68,7 +68,7 @@ static u32 slots_of(uint32_t first, uint32_t begin, uint32_t end)
     return slots;
 }
 
-static void add_tile(struct work *w, const struct strip *s, struct abi_tile t)
+static void add_tile(struct work *w, const struct row_block *s, struct abi_tile t)
 {
     if (t.col0 >= s->length)
         return;
@@ -78,7 +78,7 @@ static void add_tile(struct work *w, const struct strip *s, struct abi_tile t)
 }
 
 /* From a multiple of 16 on; halves are multiples of 16, too. */
-static void add_range(struct work *w, const struct strip *s, struct abi_range r)
+static void add_range(struct work *w, const struct row_block *s, struct abi_range r)
 {
     const uint32_t end = r.end < s->length ? r.end : s->length;
     if (r.begin >= end)
@@ -89,7 +89,7 @@ static void add_range(struct work *w, const struct strip *s, struct abi_range r)
         add_slots(w, s, 0, slots_of(c, r.begin, end < c + HALF ? end : c + HALF));
 }
 
-static void add_gather(struct work *w, const struct strip *s, struct abi_gather g)
+static void add_gather(struct work *w, const struct row_block *s, struct abi_gather g)
 {
     uint32_t count = 0; /* columns ascend */
     while (count < g.count && s->pass->columns[g.first + count] < s->length)
@@ -98,7 +98,7 @@ static void add_gather(struct work *w, const struct strip *s, struct abi_gather 
     add_slots(w, s, g.pattern, slots_of(0, 0, count));
 }
 
-static void add_piece(struct work *w, const struct strip *s, const struct abi_piece *p)
+static void add_piece(struct work *w, const struct row_block *s, const struct abi_piece *p)
 {
     for (u32 k = p->first; k < p->first + p->count; k++)
         if (p->kind == ABI_TILES)
@@ -110,10 +110,10 @@ static void add_piece(struct work *w, const struct strip *s, const struct abi_pi
 }
 
 /* Rows alone make no products. */
-static void add_item(struct work *w, const struct strip *s)
+static void add_item(struct work *w, const struct row_block *s)
 {
     const struct abi_item *item = s->item;
-    if (item->seats || (item->pieces && s->pass->pieces[item->piece].kind == ABI_ROWS))
+    if (item->partial_slots || (item->pieces && s->pass->pieces[item->piece].kind == ABI_ROWS))
         return;
     for (uint32_t r = 0; r < item->rows; r++)
         w->rows += takes_part(s, r);
@@ -128,8 +128,8 @@ static struct work streamed_work(const struct problem *p, const struct plan_pass
     const uint64_t first = t->layer_work[p->layer][0], count = t->layer_work[p->layer][1];
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint64_t k = first; k < first + count; k++)
-            add_item(
-                &w, &(struct strip){t, &t->items[t->work[k].item], height, problem_rows(p, b)});
+            add_item(&w, &(struct row_block){t, &t->items[t->work[k].item], height,
+                                             problem_rows(p, b)});
     return w;
 }
 
@@ -138,7 +138,7 @@ uint64_t planned_fragments(const struct plan *p, bool transposed)
     const struct plan_pass *t = transposed ? &p->transposed : &p->forward;
     struct work w = {0};
     for (uint64_t k = t->layer_work[0][0], end = k + t->layer_work[0][1]; k < end; k++)
-        add_item(&w, &(struct strip){t, &t->items[t->work[k].item], p->strip_rows, p->n});
+        add_item(&w, &(struct row_block){t, &t->items[t->work[k].item], p->block_rows, p->n});
     return w.fragments;
 }
 
@@ -156,11 +156,11 @@ static void expect_streamed(const struct maskc_kernel *k, const struct problem *
     };
     const uint64_t steps = (p->head_dim + 15) / 16;
     for (uint32_t e = 0; e < (k->artifact->features.backward ? 3 : 1); e++) {
-        struct work w = streamed_work(p, list[e].pass, plan->strip_rows);
+        struct work w = streamed_work(p, list[e].pass, plan->block_rows);
         snprintf(ret[e].name, sizeof ret[e].name, "%s", list[e].name);
         ret[e].products = steps * (list[e].scores * w.fragments + list[e].sums * w.halves);
         ret[e].copies =
-            p->head_dim / 8 * (list[e].operands * w.columns + list[e].strips * w.rows);
+            p->head_dim / 8 * (list[e].operands * w.columns + list[e].row_blocks * w.rows);
     }
 }
 
@@ -193,9 +193,9 @@ static uint64_t shared_cost(bool seen, bool next, uint32_t i, uint32_t of)
     return i % of == 0 && (seen || (of == 2 && next)) ? of : 0;
 }
 
-/* Forward a warp has a band; backward `strips` of keys (dV and dK) and `together` of queries (S and dP by
+/* Forward a warp has a band; backward `row blocks` of keys (dV and dK) and `together` of queries (S and dP by
    fragments, dQ by halves). */
-static void add_head(const struct head *d, uint32_t strips, uint32_t together,
+static void add_head(const struct head *d, uint32_t row_blocks, uint32_t together,
                      uint64_t *forward, uint64_t *backward)
 {
     for (uint32_t i = 0; i < d->bands; i++) {
@@ -206,24 +206,25 @@ static void add_head(const struct head *d, uint32_t strips, uint32_t together,
         for (uint32_t k = 0; k < d->bands; k++) {
             *forward += 2 * d->half[i][k];
             *backward += 2 * shared_cost(d->half[i][k], d->half[i + 1][k], i, together);
-            *backward += 4 * shared_cost(d->half[i][k], d->half[i][k + 1], k, strips);
+            *backward += 4 * shared_cost(d->half[i][k], d->half[i][k + 1], k, row_blocks);
         }
     }
 }
 
-/* Above n = 128 a warp holds the slopes of so many tiles that strips of queries come one by one. */
+/* Above n = 128 a warp holds the slopes of so many tiles that row blocks of queries come one by one. */
 static void expect_short(const struct maskc_kernel *k, const struct problem *p,
                          struct emulation_entry ret[2])
 {
     struct error e;
-    struct short_shape shape = {.strips = 1};
+    struct resident_shape shape = {.row_blocks = 1};
     struct head *d = memory_new(1, sizeof *d);
     uint64_t forward = 0, backward = 0, rows = 0;
-    short_backward(target_find(k->target->name, &e), &k->artifact->features, &shape);
+    resident_backward(target_find(k->target->name, &e), &k->artifact->features, &shape);
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint32_t h = 0; h < p->mask->heads; h++, rows += problem_rows(p, b)) {
             look_at_head(p, h, problem_rows(p, b), d);
-            add_head(d, shape.strips, shape.rows > 128 ? 1 : shape.strips, &forward, &backward);
+            add_head(d, shape.row_blocks, shape.rows > 128 ? 1 : shape.row_blocks, &forward,
+                     &backward);
         }
     const uint64_t steps = (p->head_dim + 15) / 16;
     ret[0] = (struct emulation_entry){"attention_short_forward", steps * forward,
@@ -249,7 +250,7 @@ static bool agrees(const struct emulation_work *done, const struct emulation_ent
     return e.products == planned->products && e.copies == planned->copies;
 }
 
-static bool is_short(const struct phase *p)
+static bool is_resident(const struct phase *p)
 {
     return !strncmp(p->entry, "attention_short_", 16);
 }
@@ -259,7 +260,7 @@ bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
 {
     struct emulation_entry streamed[3] = {{{0}}}, whole[2] = {{{0}}};
     const struct launch_record *l = &k->target->launch;
-    const bool forward = is_short(&l->forward[0]);
+    const bool forward = is_resident(&l->forward[0]);
     expect_streamed(k, p, streamed);
     if (forward)
         expect_short(k, p, whole);
@@ -267,7 +268,7 @@ bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
         return false;
     if (!l->n_backward)
         return true;
-    if (is_short(&l->backward[0]))
+    if (is_resident(&l->backward[0]))
         return agrees(done, &whole[1], ret, room);
     return agrees(done, &streamed[1], ret, room) && agrees(done, &streamed[2], ret, room);
 }

@@ -4,7 +4,7 @@
    nothing would have right results all the same. */
 #pragma once
 #include "runtime/emulated/launch.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 
 /* The problem of the whole mask: right results (must_hold), by the work that is planned. */
 void must_hold_as_planned(const struct maskc_kernel *k, const char *name);

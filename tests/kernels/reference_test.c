@@ -2,7 +2,7 @@
 /* The judge judged: the reference's gradients against finite differences, its random numbers against
    Random123's published vectors, and properties that hold for any right attention. */
 #include "masks/base/memory.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static void check_gradient(const struct problem *p, const struct problem_data *d
 /* One offset at a time. */
 static void check_diagonals(const struct problem *p, const struct problem_data *d)
 {
-    if (!p->soft)
+    if (!p->bias)
         return;
     for (uint32_t h = 0; h < HEADS; h++)
         for (int o = -(N - 1); o < N; o++) {
@@ -88,7 +88,7 @@ static void test_finite_differences(void **state)
             .dropout = variant & 2 ? 0.25 : 0,
             .lengths = variant & 4 ? lengths : NULL,
             .scale = variant & 4 ? 0.7 : 0,
-            .soft = (enum abi_soft)(variant / 8),
+            .bias = (enum abi_bias)(variant / 8),
             .seed = 7,
             .random_seed = 11,
         };
@@ -98,7 +98,7 @@ static void test_finite_differences(void **state)
         check_gradient(&p, d, d->q, d->d_q, size);
         check_gradient(&p, d, d->k, d->d_k, size);
         check_gradient(&p, d, d->v, d->d_v, size);
-        check_gradient(&p, d, d->x, d->d_x, problem_soft_elements(&p));
+        check_gradient(&p, d, d->x, d->d_x, problem_bias_elements(&p));
         check_diagonals(&p, d);
         problem_data_destroy(d);
     }
@@ -170,7 +170,7 @@ static void check_plain(const struct mask *m, enum abi_dtype dtype, double toler
                             .dropout = 0.1,
                             .transform = (enum abi_transform)(variant % 2),
                             .lambda = -4,
-                            .soft = (enum abi_soft)(variant / 2),
+                            .bias = (enum abi_bias)(variant / 2),
                             .random_seed = 5};
         struct problem_data *a = problem_inputs(&p), *b = problem_data_copy(&p, a);
         reference_run(&p, a, true);
@@ -181,8 +181,8 @@ static void check_plain(const struct mask *m, enum abi_dtype dtype, double toler
             double error = error_measure(pair[k][0], pair[k][1], problem_elements(&p));
             assert_true(error > 0 && error < tolerance);
         }
-        if (p.soft)
-            assert_true(error_measure(b->d_x, a->d_x, problem_soft_elements(&p)) < tolerance);
+        if (p.bias)
+            assert_true(error_measure(b->d_x, a->d_x, problem_bias_elements(&p)) < tolerance);
         problem_data_destroy(a);
         problem_data_destroy(b);
     }
@@ -256,7 +256,7 @@ static void test_difference_of_parts(void **state)
     struct pattern *one = pattern_from_bytes((const uint8_t[]){1}, 1, 1);
     struct mask *m = mask_new(1, 1, &one, "one");
     struct problem p = {
-        .mask = m, .batch = 2, .length = 1, .head_dim = 16, .soft = ABI_SOFT_BIAS};
+        .mask = m, .batch = 2, .length = 1, .head_dim = 16, .bias = ABI_BIAS_ADD};
     struct problem_data *d = problem_inputs(&p);
     double dp[2] = {0}, norm;
     for (uint32_t k = 0; k < 2 * p.head_dim; k++)

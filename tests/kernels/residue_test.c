@@ -7,7 +7,7 @@
 #include "runtime/artifact/artifact.h"
 #include "runtime/calibration.h"
 #include "tests/kernels/subject.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
     struct mask *m = make_mask(s);
     struct maskc_kernel *k = load(m, t, &f, s->rest, cache);
     const struct artifact_plan *plan = &k->artifact->plan[k->target->plan];
-    const u32 classes = 1u << ABI_RESIDUE | ABI_PARTIAL;
+    const u32 classes = 1u << ABI_RESIDUE | ABI_SPLIT;
     const u32 rest = 1u << (s->rest == REST_LINES ? ABI_DIAGONAL : ABI_TILES);
     assert_int_equal(plan->forward.uses & (classes | rest), classes | rest);
     assert_int_equal(plan->transposed.uses & (classes | rest), classes | rest);

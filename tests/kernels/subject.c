@@ -2,7 +2,7 @@
 #include "tests/kernels/subject.h"
 #include "masks/load.h"
 #include "runtime/compile/compile.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

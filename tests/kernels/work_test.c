@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work that no result tells of: kernels that multiplied fragments in which no row sees a column, or
    brought columns for nothing, would be right and slow. Each place that leaves something out is taken
-   away in turn, and what the emulation counts must then differ from what the plan says. stream_test and
-   short_test count over the gallery; and what prices are made of is counted here as well. */
+   away in turn, and what the emulation counts must then differ from what the plan says. tiled_test and
+   resident_test count over the gallery; and what prices are made of is counted here as well. */
 #include "masks/load.h"
 #include "tests/kernels/cuda_fixture.h"
 #include "tests/kernels/planned_work.h"

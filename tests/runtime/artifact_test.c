@@ -25,7 +25,7 @@ static void expect_pass(const struct plan_pass *a, const struct plan_pass *b,
     plan_tables(&left, &x, 32, l);
     plan_tables(&right, &y, 32, r);
     assert_int_equal(a->max_cols, b->max_cols);
-    assert_int_equal(a->seats, b->seats);
+    assert_int_equal(a->partial_slots, b->partial_slots);
     assert_int_equal(a->uses, b->uses);
     for (int k = 0; k < PLAN_TABLES; k++) {
         void *from, *to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole of maskc.h in one program, as a user would write it: compile a mask, save and load the
-   kernel file, run forward and backward on random data, print what came out; then learn a soft mask.
+   kernel file, run forward and backward on random data, print what came out; then learn a bias.
    Built by hand:
 
        cc example.c $(pkg-config --cflags --libs maskc) -o example && ./example          */

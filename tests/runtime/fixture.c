@@ -34,8 +34,8 @@ static void add_target(struct artifact *a, const char *name, const char *source,
         t->image[t->n_images] =
             (struct code_image){(const uint8_t *)code, sizeof code - t->n_images};
     t->source = (char *)source;
-    t->launch = (struct launch_record){.strip_rows = 32,
-                                       .state_row = 4,
+    t->launch = (struct launch_record){.block_rows = 32,
+                                       .delta_row = 4,
                                        .pack_row = 512,
                                        .partial_row = 520,
                                        .scratch_fixed = 1000,
@@ -54,7 +54,7 @@ static void add_target(struct artifact *a, const char *name, const char *source,
 static void add_plan(struct fixture *f)
 {
     struct artifact_plan *p = &f->artifact.plan[f->artifact.n_plans++];
-    p->strip_rows = 32;
+    p->block_rows = 32;
     snprintf(p->machine, sizeof p->machine, "x86-avx2");
     p->text = "a plan\n";
     p->json = "{}";

@@ -56,15 +56,15 @@ LIE(item_pieces,   p->items[0].pieces = UINT32_MAX)
 LIE(item_cols,     p->items[0].cols++)
 LIE(item_cost,     p->items[0].cost = 0)
 LIE(item_step_0,   p->items[0].step = 0)
-LIE(item_partial,  p->items[0].partial ^= 1)
-LIE(item_halves,   p->items[0].partial = 2)
-LIE(item_resume,   p->items[p->n_items - 1].resume[0] ^= 1)
-LIE(item_resume_3, p->items[p->n_items - 1].resume[3] ^= 1)
+LIE(item_partial,  p->items[0].split ^= 1)
+LIE(item_halves,   p->items[0].split = 2)
+LIE(item_resume,   p->items[p->n_items - 1].merge[0] ^= 1)
+LIE(item_resume_3, p->items[p->n_items - 1].merge[3] ^= 1)
 LIE_IF(class_step,    p->items[0].step > 1, p->items[0].step = 1)
 LIE_IF(class_leaves,  p->items[0].step > 1, p->items[0].step = a->mask->n)
-LIE_IF(class_partials, p->heads[0].partials, p->heads[0].partials--)
-LIE_IF(class_late,    p->heads[0].partials, swap_work(p, p->layer_work[0][0], p->layer_work[0][0] + p->heads[0].partials))
-LIE_IF(class_room,    p->uses & ABI_PARTIAL, a->target[0].launch.partial_row = 0)
+LIE_IF(class_partials, p->heads[0].splits, p->heads[0].splits--)
+LIE_IF(class_late,    p->heads[0].splits, swap_work(p, p->layer_work[0][0], p->layer_work[0][0] + p->heads[0].splits))
+LIE_IF(class_room,    p->uses & ABI_SPLIT, a->target[0].launch.partial_row = 0)
 LIE_IF(piece_kind,    p->n_pieces, p->pieces[0].kind = ABI_KINDS)
 LIE_IF(piece_first,   p->n_pieces, p->pieces[0].first = UINT32_MAX)
 LIE_IF(piece_count,   p->n_pieces, p->pieces[0].count = UINT32_MAX)
@@ -84,17 +84,17 @@ LIE(head_items,    p->heads[p->n_heads - 1].items++)
 LIE(first_order,   p->item_first[0] = 1)
 LIE(first_last,    p->item_first[a->mask->n_patterns]--)
 LIE(layer_late,    p->layer_work[0][2] = p->layer_work[0][1] + 1)
-LIE(item_seat,     p->items[0].seat = 1)
-LIE(item_seats,    p->items[0].seats = UINT32_MAX)
-LIE(seats,         p->seats++)
+LIE(item_partial_slot,     p->items[0].partial_slot = 1)
+LIE(item_partial_slots,    p->items[0].partial_slots = UINT32_MAX)
+LIE(partial_slots,         p->partial_slots++)
 LIE(max_cols,      p->max_cols--)
 LIE(uses,          p->uses ^= 1u << ABI_TILES)
-LIE_IF(strip_rows,    p->n_patterns == 0, a->plan[0].strip_rows = 64)
-LIE(launch_strip,  a->target[0].launch.strip_rows = 64)
+LIE_IF(block_rows,    p->n_patterns == 0, a->plan[0].block_rows = 64)
+LIE(launch_row_block,  a->target[0].launch.block_rows = 64)
 LIE(plan_index,    a->target[1].plan = 1)
 LIE(no_phases,     a->target[0].launch.n_forward = 0)
 LIE(no_backward,   a->target[0].launch.n_backward = 0)
-LIE(no_state,      a->target[0].launch.state_row = 0)
+LIE(no_state,      a->target[0].launch.delta_row = 0)
 LIE(huge_scratch,  a->target[0].launch.scratch_col = UINT64_C(1) << 40)
 LIE(bad_entry,     strcpy(a->target[0].launch.forward[0].entry, "a b"))
 LIE(over,          a->target[0].launch.forward[0].over = ABI_OVER_TRANSPOSED)
@@ -218,7 +218,7 @@ static bool range_order(struct artifact *a)
     return piece && (pass_of(a)->ranges[piece->first].begin = UINT32_MAX);
 }
 
-static bool rows_in_strip(struct artifact *a)
+static bool rows_in_row_block(struct artifact *a)
 {
     struct abi_piece *piece = piece_of(pass_of(a), ABI_BLOCKS);
     if (!piece)
@@ -261,12 +261,12 @@ static const struct {
     NAMED(piece_count), NAMED(piece_cols), NAMED(piece_more), NAMED(tile_col0),
     NAMED(tile_beyond), NAMED(tile_pattern), NAMED(tile_tail), NAMED(tile_full),
     NAMED(line_col0), NAMED(line_negative), NAMED(line_step), NAMED(line_rows),
-    NAMED(line_empty), NAMED(range_end), NAMED(range_order), NAMED(rows_in_strip),
+    NAMED(line_empty), NAMED(range_end), NAMED(range_order), NAMED(rows_in_row_block),
     NAMED(gather_first), NAMED(gather_none), NAMED(gather_many), NAMED(gather_pattern),
     NAMED(gather_column), NAMED(gather_order), NAMED(gather_beyond),
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
     NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
-    NAMED(max_cols), NAMED(layer_late), NAMED(item_seat), NAMED(item_seats), NAMED(seats), NAMED(uses), NAMED(strip_rows), NAMED(launch_strip), NAMED(plan_index),
+    NAMED(max_cols), NAMED(layer_late), NAMED(item_partial_slot), NAMED(item_partial_slots), NAMED(partial_slots), NAMED(uses), NAMED(block_rows), NAMED(launch_row_block), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(empty_code),
     NAMED(missing_code), NAMED(two_codes), NAMED(head_dim),

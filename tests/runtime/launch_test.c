@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a launch hands to a device, seen by a device that only writes it down: defaults, strides, workspace,
-   slices, soft masks. refused_test.c has what must not get there. */
+   slices, biass. refused_test.c has what must not get there. */
 #include "tests/runtime/paper.h"
 #include <math.h>
 
@@ -60,13 +60,13 @@ static void the_workspace_is_what_the_record_says(void **state)
         assert_int_equal(l->scratch_bytes, 2 * each);
         assert_int_equal(l->args.scratch_stride, each);
         assert_int_equal(l->args.pack_stride, 512 * rows);
-        assert_int_equal(l->args.state_rows, rows);
+        assert_int_equal(l->args.delta_rows, rows);
         assert_ptr_equal(l->args.pack, b->room + state_bytes);
         assert_ptr_equal(l->args.scratch, b->room + state_bytes + pack_bytes);
         if (backward)
-            assert_ptr_equal(l->args.state, b->room);
+            assert_ptr_equal(l->args.delta, b->room);
         else
-            assert_null(l->args.state);
+            assert_null(l->args.delta);
         paper_free(b);
     }
 }
@@ -124,14 +124,14 @@ static void dropout_is_a_sixteen_bit_threshold(void **state)
 }
 
 /* X goes to both passes, its gradient and the room for its sums to the backward one. */
-static void soft_masks_are_handed_on(void **state)
+static void bias_masks_are_handed_on(void **state)
 {
     (void)state;
     for (int backward = 0; backward < 2; backward++) {
         struct paper *b = paper_new(backward);
         uint64_t without = b->launch.workspace_bytes;
         float *x = (float *)(void *)b->room;
-        b->file->artifact.features.soft = ABI_SOFT_BIAS;
+        b->file->artifact.features.bias = ABI_BIAS_ADD;
         paper_more_workspace(b);
         b->launch.soft = x;
         b->launch.grad_soft = x + 1;
@@ -141,11 +141,11 @@ static void soft_masks_are_handed_on(void **state)
         uint64_t works = b->file->artifact.plan[0].forward.layer_work[0][1];
         uint64_t part = backward ? round64(works * (N + 32) * 4) : 0;
         assert_int_equal(b->launch.workspace_bytes, without + part);
-        assert_ptr_equal(a->soft, x);
-        assert_ptr_equal(a->d_soft, backward ? x + 1 : NULL);
+        assert_ptr_equal(a->bias, x);
+        assert_ptr_equal(a->d_bias, backward ? x + 1 : NULL);
         assert_ptr_equal(a->d_diagonal, backward ? x + 2 : NULL);
         if (backward)
-            assert_ptr_equal(a->pack, (uint8_t *)a->soft_part + part);
+            assert_ptr_equal(a->pack, (uint8_t *)a->bias_part + part);
         paper_free(b);
     }
 }
@@ -182,7 +182,7 @@ int main(void)
         cmocka_unit_test(large_batches_go_in_slices),
         cmocka_unit_test(packed_batches_have_no_batch_stride),
         cmocka_unit_test(dropout_is_a_sixteen_bit_threshold),
-        cmocka_unit_test(soft_masks_are_handed_on),
+        cmocka_unit_test(bias_masks_are_handed_on),
         cmocka_unit_test(unusual_arguments_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

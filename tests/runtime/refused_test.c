@@ -39,10 +39,10 @@ BREAK(huge_row,        l->key.row = INT64_MAX / 16 * 16, l->key.head = 64)
 BREAK(minus_row,       l->key.row = INT64_MIN, l->key.head = 64)
 BREAK(overlap_head,    l->out.row = 192, l->out.head = 16, l->out.batch = 192 * N)
 BREAK(overlap_row,     l->out.head = 64)
-BREAK(needless_soft,   l->soft = (float *)(void *)b->room)
+BREAK(needless_bias,   l->soft = (float *)(void *)b->room)
 BREAK(needless_dsoft,  l->grad_soft_diagonals = (float *)(void *)b->room)
-BREAK(no_soft,         b->file->artifact.features.soft = ABI_SOFT_BIAS, paper_more_workspace(b))
-BREAK(odd_soft,        b->file->artifact.features.soft = ABI_SOFT_SCALE, paper_more_workspace(b), l->soft = (float *)(void *)(b->room + 2))
+BREAK(no_bias,         b->file->artifact.features.bias = ABI_BIAS_ADD, paper_more_workspace(b))
+BREAK(odd_bias,        b->file->artifact.features.bias = ABI_BIAS_SCALE, paper_more_workspace(b), l->soft = (float *)(void *)(b->room + 2))
 BREAK(no_workspace,    l->workspace = NULL)
 BREAK(odd_workspace,   l->workspace = b->room + 32)
 BREAK(small_workspace, l->workspace_bytes--)
@@ -92,10 +92,10 @@ static const struct {
     {NAMED(minus_row), BOTH, "key has strides"},
     {NAMED(overlap_head), FORWARD, "out has strides"},
     {NAMED(overlap_row), FORWARD, "out has strides"},
-    {NAMED(needless_soft), BOTH, "compiled without one"},
+    {NAMED(needless_bias), BOTH, "compiled without one"},
     {NAMED(needless_dsoft), BOTH, "compiled without one"},
-    {NAMED(no_soft), BOTH, "soft is null"},
-    {NAMED(odd_soft), BOTH, "aligned to 4 bytes"},
+    {NAMED(no_bias), BOTH, "soft is null"},
+    {NAMED(odd_bias), BOTH, "aligned to 4 bytes"},
     {NAMED(no_workspace), BOTH, "workspace is null"},
     {NAMED(odd_workspace), BOTH, "workspace"},
     {NAMED(small_workspace), BOTH, "workspace_bytes"},
@@ -146,7 +146,7 @@ static void huge_workspaces_saturate(void **state)
     (void)state;
     struct paper *b = paper_new(true);
     b->launch.batch = UINT32_MAX;
-    b->file->artifact.target[0].launch.state_row = UINT64_C(1) << 60;
+    b->file->artifact.target[0].launch.delta_row = UINT64_C(1) << 60;
     assert_int_equal(maskc_workspace_bytes(&b->kernel, &b->launch), UINT64_MAX);
     b->launch.batch = INT32_MAX;
     b->launch.workspace_bytes = UINT64_MAX;

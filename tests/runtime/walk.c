@@ -13,11 +13,11 @@ static void must(bool holds, const char *what)
 
 struct walk {
     const struct plan_pass *p;
-    uint32_t n, strip_rows;
+    uint32_t n, block_rows;
     struct abi_item item;
 };
 
-/* An entry (row r of the strip, column) that a kernel would load a key for. */
+/* An entry (row r of the row block, column) that a kernel would load a key for. */
 static void visit(const struct walk *w, uint32_t r, int64_t col)
 {
     must(r < w->item.rows && (uint64_t)w->item.row0 + (uint64_t)w->item.step * r < w->n,
@@ -39,7 +39,7 @@ static void walk_tile(const struct walk *w, uint64_t index)
     must(t.pattern <= w->p->n_patterns, "leave the patterns");
     for (uint32_t r = 0; r < w->item.rows; r++) {
         uint32_t word = t.pattern
-                            ? w->p->patterns[(uint64_t)(t.pattern - 1) * w->strip_rows + r]
+                            ? w->p->patterns[(uint64_t)(t.pattern - 1) * w->block_rows + r]
                             : UINT32_MAX;
         for (uint32_t c = 0; c < 32; c++)
             if (word >> c & 1)
@@ -67,8 +67,8 @@ static void walk_gather(const struct walk *w, uint64_t index)
         must(!k || col > w->p->columns[g.first + k - 1], "take columns out of order");
         visit(w, w->item.rows - 1, col);
     }
-    for (uint32_t r = 0; r < w->strip_rows && g.pattern; r++)
-        must(!(w->p->patterns[(uint64_t)(g.pattern - 1) * w->strip_rows + r] &
+    for (uint32_t r = 0; r < w->block_rows && g.pattern; r++)
+        must(!(w->p->patterns[(uint64_t)(g.pattern - 1) * w->block_rows + r] &
                ~(UINT32_MAX >> (32 - g.count))),
              "see a column that is not gathered");
 }
@@ -87,26 +87,27 @@ static uint64_t walk_piece(const struct walk *w, uint64_t index)
     return p.cols;
 }
 
-static void walk_item(const struct plan_pass *p, uint32_t n, uint32_t strip_rows,
+static void walk_item(const struct plan_pass *p, uint32_t n, uint32_t block_rows,
                       uint64_t index)
 {
     must(index < p->n_items, "leave the items");
-    struct walk w = {p, n, strip_rows, p->items[index]};
+    struct walk w = {p, n, block_rows, p->items[index]};
     uint64_t cols = 0;
-    must(w.item.rows >= 1 && w.item.rows <= strip_rows, "take more rows than a strip has");
+    must(w.item.rows >= 1 && w.item.rows <= block_rows, "take more rows than a strip has");
     visit(&w, w.item.rows - 1, 0);
     for (uint32_t k = 0; k < w.item.pieces; k++)
         cols += walk_piece(&w, (uint64_t)w.item.piece + k);
     must(cols <= p->max_cols, "need more scratch than it is given");
-    must((uint64_t)w.item.seat + w.item.seats <= p->seats, "sit where there is no seat");
+    must((uint64_t)w.item.partial_slot + w.item.partial_slots <= p->partial_slots,
+         "sit where there is no seat");
 }
 
-static void walk_pass(const struct plan_pass *p, const struct mask *m, uint32_t strip_rows)
+static void walk_pass(const struct plan_pass *p, const struct mask *m, uint32_t block_rows)
 {
     for (uint64_t k = 0; k < (uint64_t)m->layers * m->heads; k++) {
         must(k < p->n_heads, "leave the heads");
         for (uint32_t i = 0; i < p->heads[k].items; i++)
-            walk_item(p, m->n, strip_rows, (uint64_t)p->heads[k].item + i);
+            walk_item(p, m->n, block_rows, (uint64_t)p->heads[k].item + i);
     }
     for (uint32_t l = 0; l < m->layers; l++)
         for (uint64_t k = 0; k < p->layer_work[l][1]; k++) {
@@ -114,7 +115,7 @@ static void walk_pass(const struct plan_pass *p, const struct mask *m, uint32_t 
             must(p->layer_work[l][0] + k < p->n_work, "leave the work");
             struct abi_work w = p->work[p->layer_work[l][0] + k];
             must(w.head < m->heads, "work on a head that is not there");
-            walk_item(p, m->n, strip_rows, w.item);
+            walk_item(p, m->n, block_rows, w.item);
         }
 }
 
@@ -123,8 +124,8 @@ void walk_artifact(const struct artifact *a)
     for (uint32_t k = 0; k < a->n_targets; k++) {
         must(a->target[k].plan < a->n_plans, "take a plan that is not there");
         const struct artifact_plan *p = &a->plan[a->target[k].plan];
-        walk_pass(&p->forward, a->mask, p->strip_rows);
+        walk_pass(&p->forward, a->mask, p->block_rows);
         if (a->features.backward)
-            walk_pass(&p->transposed, a->mask, p->strip_rows);
+            walk_pass(&p->transposed, a->mask, p->block_rows);
     }
 }

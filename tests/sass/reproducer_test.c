@@ -90,7 +90,7 @@ static void test_ptxas(void **state)
     assert_true(plain <= 1);
     if (optimised <= 1)
         print_message("this ptxas no longer has the fault: see words_are_whole in "
-                      "templates/cuda/stream/stream.h\n");
+                      "templates/cuda/tiled/stream.h\n");
 }
 
 int main(int argc, char **argv)

@@ -33,24 +33,24 @@ static const struct sass_case cases[] = {
     {PAIR("rows(5,40)|columns(7)|distance(2,9)", "blocks(2)"), 45,
      F(F32, 16, .transform = ABI_SPARSEGEN, .lambda = 0.3f, .dropout = true)},
     {PAIR("summary(4, 1) - random(0.15, seed=4) | diagonal(0)"), 70,
-     F(F32, 40, .soft = ABI_SOFT_BIAS)},
+     F(F32, 40, .bias = ABI_BIAS_ADD)},
     {PAIR("blocks(2)"), 64, F(TF32, 64, .dropout = true)},
     {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 45,
-     F(TF32, 32, .soft = ABI_SOFT_SCALE, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
+     F(TF32, 32, .bias = ABI_BIAS_SCALE, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
     /* short sequences */
     {PAIR("longformer(20,2)"), 128, F(BF16, 64)},
     {PAIR("window(4)|global(0)-diagonal(0)", "dense"), 61, F(F16, 80, .dropout = true)},
     {PAIR("blocks(2)"), 64, F(BF16, 32, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
-    /* streaming: partial groups that whole ones follow, tall strips, columns, rows alone */
+    /* streaming: partial groups that whole ones follow, tall row blocks, columns, rows alone */
     {PAIR("window(100)"), 300, F(BF16, 64)},
     {PAIR("longformer(40,2)"), 260, F(F16, 32, .dropout = true)},
     {PAIR("rows(3)", "dense"), 520, F(F16, 128)},
-    {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 141, F(BF16, 40, .soft = ABI_SOFT_BIAS)},
+    {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 141, F(BF16, 40, .bias = ABI_BIAS_ADD)},
     {PAIR("local(24) & ~window(1) - rows(0)"), 137,
-     F(F16, 64, .soft = ABI_SOFT_SCALE, .dropout = true)},
+     F(F16, 64, .bias = ABI_BIAS_SCALE, .dropout = true)},
     {PAIR("summary(4, 1) - random(0.15, seed=4) | diagonal(0)"), 150,
      F(BF16, 64, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
-    /* residue classes that strips resume, long rows in parts */
+    /* residue classes that row blocks resume, long rows in parts */
     {PAIR("strided(16)", "dense"), 512, F(BF16, 64)},
     {PAIR("stride(8)|diagonal(1)|rows(30)"), 141, F(F16, 256)},
     {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 32)},
@@ -78,10 +78,10 @@ static void see_entry(const struct phase *p, const char *family)
 static void see_pass(const struct plan_pass *p)
 {
     seen.uses |= p->uses;
-    seen.cut |= p->seats != 0;
+    seen.cut |= p->partial_slots != 0;
     for (uint64_t k = 0; k < p->n_items; k++)
-        for (uint32_t w = 0; w < ABI_MAX_STRIP / 32; w++)
-            seen.resumed |= p->items[k].resume[w] && !p->items[k].seats;
+        for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
+            seen.resumed |= p->items[k].merge[w] && !p->items[k].partial_slots;
 }
 
 static void see(const struct maskc_kernel *k)
@@ -94,7 +94,7 @@ static void see(const struct maskc_kernel *k)
         see_entry(&l->backward[x], family);
     see_pass(&k->artifact->plan[0].forward);
     see_pass(&k->artifact->plan[0].transposed);
-    seen.tall |= k->artifact->plan[0].strip_rows == 128;
+    seen.tall |= k->artifact->plan[0].block_rows == 128;
 }
 
 /* As the text that it was made from; roundings of a bias' gradient and of far scores are not the same everywhere. */
@@ -162,7 +162,7 @@ static void test_all_was_seen(void **state)
     for (size_t k = 0; k < COUNT(kinds); k++)
         if (!(seen.uses >> kinds[k] & 1))
             fail_msg("no plan has pieces of kind %u", kinds[k]);
-    /* sm_90a's plans leave no strip to resume at these lengths. */
+    /* sm_90a's plans leave no row block to resume at these lengths. */
     if (!seen.cut || (!seen.resumed && !strcmp(target, "sm_80")) || !seen.tall)
         fail_msg("plans have rows in parts: %d, resumed strips: %d, tall strips: %d", seen.cut,
                  seen.resumed, seen.tall);

@@ -3,7 +3,7 @@
    compiled by NVRTC for one target and loaded on it. */
 #pragma once
 #include "tests/kernels/subject.h"
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 
 /* Runs the program again with the driver of `folder` in the loader's path, a GPU of `target`'s kind; returns once that
    is so. Null where NVRTC and nvdisasm are there, else what is missing. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a soft mask the
+/* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a bias the
    same one without, launched by turns (turns.h); medians, beside what was predicted and the floor. */
 #include "tools/maskc/bench.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
-#include "tools/check/check.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/turns.h"
+#include "tools/reference/check.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,13 +156,13 @@ static int compile_dense(struct bench *b, const struct maskc_kernel *like,
     return code;
 }
 
-/* The same without its soft mask. */
+/* The same without its bias. */
 static int compile_hard(struct bench *b, const struct maskc_kernel *like,
                         struct maskc_kernel **ret, struct error *e)
 {
     struct features f = like->artifact->features;
     const struct target *target = target_find(like->target->name, e);
-    f.soft = ABI_SOFT_NONE;
+    f.bias = ABI_BIAS_NONE;
     return target ? compile(b, like->artifact->mask, target, &f, ret, e) : -1;
 }
 
@@ -178,7 +178,7 @@ static struct problem make_problem(const struct bench *b, const struct maskc_ker
                             .dtype = a->features.dtype,
                             .transform = a->features.transform,
                             .lambda = (double)a->features.lambda,
-                            .soft = a->features.soft,
+                            .bias = a->features.bias,
                             .random_seed = 1};
 }
 
@@ -188,7 +188,7 @@ static void describe_device(struct bench *b, const struct maskc_kernel *k)
     b->threads = k->device == &device_cpu ? k->device->workers(k->code, b->o->threads) : 1;
 }
 
-/* A trial for each: dense has a problem of its own mask, hard one without a soft mask. */
+/* A trial for each: dense has a problem of its own mask, hard one without a bias. */
 static int make_trials(struct contender *all, uint32_t n, const struct problem *p,
                        struct problem *each, const struct problem_data *d, bool backward,
                        uint32_t threads, struct error *e)
@@ -198,7 +198,7 @@ static int make_trials(struct contender *all, uint32_t n, const struct problem *
         if (k == DENSE)
             each[k].layer = 0;
         if (k == HARD)
-            each[k].soft = ABI_SOFT_NONE;
+            each[k].bias = ABI_BIAS_NONE;
         each[k].mask = all[k].kernel->artifact->mask;
         all[k].seconds = memory_new(TURNS_MOST, sizeof(double));
         all[k].trial = trial_new(all[k].kernel, &each[k], d, backward, threads, e);
@@ -214,10 +214,10 @@ static int bench_contenders(struct bench *b, struct contender *all, const struct
                             const char *name, bool backward, struct error *e)
 {
     struct maskc_kernel *k = all[OURS].kernel;
-    const uint32_t n = p->soft ? CONTENDERS : HARD;
+    const uint32_t n = p->bias ? CONTENDERS : HARD;
     struct problem each[CONTENDERS];
     if (problem_fits(p, e) || compile_dense(b, k, &all[DENSE].kernel, e) ||
-        (p->soft && compile_hard(b, k, &all[HARD].kernel, e)))
+        (p->bias && compile_hard(b, k, &all[HARD].kernel, e)))
         return -1;
     struct problem_data *d = problem_inputs(p);
     int code = make_trials(all, n, p, each, d, backward, b->o->threads, e);
@@ -262,7 +262,7 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             e, ERROR_INPUT,
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
-    if (o->heads || o->head_dim || o->transform || o->soft || o->machine || o->tensor ||
+    if (o->heads || o->head_dim || o->transform || o->bias || o->machine || o->tensor ||
         o->dam || o->border || o->has_threshold || o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",

@@ -13,7 +13,7 @@ struct bench_result {
     double sparsity;                                  /* percent, all heads of the layer */
     double median, p10, p90, dense, predicted, floor; /* seconds */
     double dense_predicted;
-    double hard;      /* without the soft mask; 0: there is none */
+    double hard;      /* without the bias; 0: there is none */
     char machine[32]; /* that the prediction is for */
 };
 

@@ -38,10 +38,10 @@ static int wider(int width, const char *text)
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count)
 {
-    bool soft = false;
+    bool bias = false;
     int wide = 4, lowering = 8;
     for (uint32_t k = 0; k < count; k++) {
-        soft = soft || result[k].hard > 0;
+        bias = bias || result[k].hard > 0;
         wide = wider(wide, result[k].mask);
         lowering = wider(lowering, result[k].lowering);
     }
@@ -49,7 +49,7 @@ void bench_print_table(const char *device, uint32_t threads, const struct bench_
     printf("%-*s %6s %5s %-8s %-*s %9s %9s %9s %9s %8s %9s %8s %9s", wide, "mask", "n", "dtype",
            "pass", lowering, "lowering", "median", "p10", "p90", "dense", "speed-up",
            "predicted", "speed-up", "floor");
-    printf(soft ? " %9s %8s\n" : "\n", "hard", "of hard");
+    printf(bias ? " %9s %8s\n" : "\n", "hard", "of hard");
     for (uint32_t k = 0; k < count; k++) {
         const struct bench_result *r = &result[k];
         printf("%-*s %6u %5s %-8s %-*s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %7.2fx %9.3f", wide,

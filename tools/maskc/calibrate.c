@@ -21,7 +21,7 @@
 struct subject {
     const char *device; /* "cpu", "cuda", "cuda:1" */
     int whose;          /* CALIBRATION_CPU, or the GPU's number */
-    enum abi_soft soft;
+    enum abi_bias bias;
     struct cache *cache;
 };
 
@@ -52,7 +52,7 @@ static void begin_row(struct fitted *f, const struct target *t, const struct sub
         f->machine.cache = bytes > 0 ? (double)bytes : f->row->cache;
     else
         f->machine.workers = calibration_workers(s->whose);
-    f->probes = probes_new(&f->machine, t, f->dtype, s->soft, s->device, s->cache);
+    f->probes = probes_new(&f->machine, t, f->dtype, s->bias, s->device, s->cache);
     f->count = probes_count(f->probes);
     f->time = probes_times(f->probes);
 }
@@ -283,7 +283,7 @@ static int measure(struct calibration *c, struct fitted *f, uint32_t count,
 static int find_gpu(struct subject *s, struct error *e)
 {
     struct cuda_gpu gpu;
-    if (s->soft)
+    if (s->bias)
         return error_set(e, ERROR_INPUT,
                          "--soft: kernels beside a soft mask are measured on the cpu alone");
     if (cuda_describe(s->whose, &gpu, e))
@@ -299,7 +299,7 @@ static int find_subject(const struct options *o, struct subject *s, struct error
     const struct device *device;
     int ordinal;
     s->device = o->device ? o->device : "cpu";
-    if ((o->soft && soft_parse(o->soft, &s->soft, e)) ||
+    if ((o->bias && bias_parse(o->bias, &s->bias, e)) ||
         device_find(s->device, &device, &ordinal, e))
         return -1;
     if (device == &device_emulated)

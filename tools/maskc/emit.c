@@ -34,7 +34,7 @@ static void add_pass(struct safetensors *file, const char *direction, struct pla
 {
     struct plan_extent extent = {(uint64_t)plan->n_masks + 1, plan->layers};
     struct plan_table table[PLAN_TABLES];
-    plan_tables(p, &extent, plan->strip_rows, table);
+    plan_tables(p, &extent, plan->block_rows, table);
     for (int k = 0; k < PLAN_TABLES; k++) {
         void *data;
         memcpy(&data, table[k].data, sizeof data);

@@ -19,7 +19,7 @@ static void print_features(const struct artifact *a)
     else
         printf("softmax");
     printf("%s%s", f->dropout ? ", dropout" : "", f->backward ? "" : ", forward only");
-    printf(f->soft ? ", soft mask: %s\n" : "\n", soft_name(f->soft));
+    printf(f->bias ? ", soft mask: %s\n" : "\n", bias_name(f->bias));
 }
 
 static uint64_t code_bytes(const struct artifact_target *t)
@@ -97,7 +97,7 @@ static json_t *info_json(const struct artifact *a, uint64_t size)
                      (int)a->mask->n_patterns, "dtype", dtype_name(f->dtype), "head_dim",
                      (int)f->head_dim, "transform", sparse ? "sparsegen" : "softmax", "lambda",
                      sparse ? json_real((double)f->lambda) : json_null(), "dropout", f->dropout,
-                     "backward", f->backward, "soft", soft_name(f->soft), "targets",
+                     "backward", f->backward, "soft", bias_name(f->bias), "targets",
                      targets_json(a), "plans", plans_json(a));
 }
 

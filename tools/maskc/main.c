@@ -33,19 +33,19 @@ static const struct command commands[] = {
      "folder of -o. "
      "A kernel file holds native code: running it is trusting it.",
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
-     O(SEED) | O(SOFT_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
+     O(SEED) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
      "Ours and dense are launched by turns, with --soft also the same kernel without. A one-head mask is repeated "
      "to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(SOFT) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(SECONDS_EACH) | O(JSON) | O(PLOT),
+     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(SECONDS_EACH) | O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
      "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
      "measured wherever this CPU runs the target; --machine NAME has a row of the table instead. With --soft kernels "
      "beside a soft mask are measured, too, which takes as long again; else their rates are the table's. --device cuda "
      "(or cuda:1) measures a GPU, in seconds once its kernels are compiled; plans for its own target then use that.",
-     O(SOFT) | O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
+     O(BIAS) | O(DEVICE) | O(SECONDS) | O(JSON) | O(TABLE), 0, 0, command_calibrate},
     {"cache", "list|clear", "compiled code that is kept", NULL, 0, 1, 1, command_cache},
     {"devices", "", "what this machine can run and compile for", NULL, 0, 0, 0, command_devices},
     {0},

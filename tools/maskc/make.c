@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc make: a mask into a file, as text where it can be stated exactly or as dense bytes. */
-#include "gen/analysis/state.h"
+#include "masks/analysis/state.h"
 #include "masks/base/file.h"
 #include "masks/write.h"
 #include "tools/maskc/command.h"

@@ -78,7 +78,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_TRANSFORM] = {"transform", 0, "T", "softmax (default) or sparsegen=LAMBDA, LAMBDA < 1", GROUP_KERNEL, VALUE_TEXT, AT(transform)},
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, VALUE_FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, VALUE_FLAG, AT(forward_only)},
-    [OPTION_SOFT]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, VALUE_TEXT, AT(soft)},
+    [OPTION_BIAS]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, VALUE_TEXT, AT(bias)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
 
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, VALUE_COUNT, AT(batch)},
@@ -94,7 +94,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_SCALE]     = {"scale", 0, "S", "Of the scores (default 1/sqrt(D))", GROUP_LAUNCH, VALUE_REAL, AT(scale)},
     [OPTION_DROPOUT]   = {"dropout", 0, "P", "Probability, 0 <= P < 1; needs a kernel compiled with --dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_SEED]      = {"seed", 0, "S", "Of the dropout", GROUP_LAUNCH, VALUE_WHOLE, AT(seed)},
-    [OPTION_SOFT_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(soft_array)},
+    [OPTION_BIAS_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(bias_array)},
     [OPTION_DIAGONALS] = {"diagonals", 0, 0, "With --soft and --grad: dsoft.npy is [H,2n-1], summed along diagonals, offset key - query = o at o + n - 1", GROUP_LAUNCH, VALUE_FLAG, AT(diagonals)},
 
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_OUTPUT, VALUE_TEXT, AT(output)},
@@ -141,7 +141,7 @@ int options_features(const struct options *o, const char *dtype, struct features
     dtype = dtype ? dtype : o->dtype;
     if (dtype && dtype_parse(dtype, &ret->dtype, e))
         return -1;
-    if (o->soft && soft_parse(o->soft, &ret->soft, e))
+    if (o->bias && bias_parse(o->bias, &ret->bias, e))
         return -1;
     return o->transform ? transform_parse(o->transform, ret, e) : 0;
 }

@@ -28,7 +28,7 @@ enum option_id {
     OPTION_TRANSFORM,
     OPTION_WITH_DROPOUT, /* --dropout, a flag */
     OPTION_FORWARD_ONLY,
-    OPTION_SOFT, /* --soft bias|scale */
+    OPTION_BIAS, /* --bias bias|scale */
     OPTION_MACHINE,
     /* the launch */
     OPTION_BATCH,
@@ -44,7 +44,7 @@ enum option_id {
     OPTION_SCALE,
     OPTION_DROPOUT, /* --dropout P */
     OPTION_SEED,
-    OPTION_SOFT_ARRAY, /* --soft FILE */
+    OPTION_BIAS_ARRAY, /* --bias FILE */
     OPTION_DIAGONALS,
     /* the output */
     OPTION_OUTPUT,
@@ -66,7 +66,7 @@ enum option_id {
 #define OPTIONS_KERNEL                                                                    \
     (OPTION_BIT(OPTION_TARGET) | OPTION_BIT(OPTION_DTYPE) | OPTION_BIT(OPTION_HEAD_DIM) | \
      OPTION_BIT(OPTION_TRANSFORM) | OPTION_BIT(OPTION_WITH_DROPOUT) |                     \
-     OPTION_BIT(OPTION_FORWARD_ONLY) | OPTION_BIT(OPTION_SOFT) | OPTION_BIT(OPTION_MACHINE))
+     OPTION_BIT(OPTION_FORWARD_ONLY) | OPTION_BIT(OPTION_BIAS) | OPTION_BIT(OPTION_MACHINE))
 
 enum { OPTIONS_MAX_LENGTHS = 32, OPTIONS_MAX_ARGUMENTS = 64 };
 
@@ -89,14 +89,14 @@ struct options {
     struct calibration *calibration; /* stored for this machine, or null; main's */
     uint32_t head_dim;
     bool with_dropout, forward_only;
-    const char *soft; /* bias or scale */
+    const char *bias; /* bias or scale */
 
     uint32_t batch, threads;
     const char *device, *pass;
     const char *query, *key, *value, *grad, *sequence_lengths, *offsets;
     double scale, dropout, seconds;
     uint64_t seed;
-    const char *soft_array;
+    const char *bias_array;
     bool diagonals;
 
     const char *output, *plot;
@@ -108,6 +108,6 @@ struct options {
 struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
                           uint32_t default_heads, struct error *e);
 
-/* dtype, head dim (64), transform, dropout, backward, soft; `dtype` null: --dtype, else f32. */
+/* dtype, head dim (64), transform, dropout, backward, bias; `dtype` null: --dtype, else f32. */
 int options_features(const struct options *o, const char *dtype, struct features *ret,
                      struct error *e);

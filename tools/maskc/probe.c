@@ -5,8 +5,8 @@
 #include "gen/plan/plan.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
-#include "runtime/crew.h"
-#include "tools/maskc/lab.h"
+#include "runtime/thread_pool.h"
+#include "tools/maskc/microbench.h"
 #include "tools/maskc/progress.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +112,7 @@ static void finish_probe(struct trial_kernel *k)
     plan_destroy(k->plan);
 }
 
-static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft soft,
+static int open_probe(struct lab *l, const struct probe *probe, enum abi_bias bias,
                       struct trial_kernel *k, struct probe_time *t, struct error *e)
 {
     static const char *const words[] = {"",          ", by tiles", ", by lines", ", by gathers",
@@ -121,12 +121,12 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft so
         .name = probe->mask, .n = probe->n, .heads = LAB_HEADS, MASK_REQUEST_DEFAULTS};
     struct machine m = probe_machine(l->row, probe->favour);
     struct features f = l->features;
-    f.soft = soft;
+    f.bias = bias;
     f.length = probe->n;
     k->probe = probe;
     calibration_add(&k->machine, l->row, l->target->kind == TARGET_CUDA ? l->target : NULL, &m);
     snprintf(t->name, sizeof t->name, "%s n=%u%s%s", probe->mask, probe->n,
-             words[probe->favour], soft ? ", soft" : "");
+             words[probe->favour], bias ? ", soft" : "");
     struct mask *mask = mask_load(&request, NULL, e);
     if (mask)
         k->plan = plan_build(mask, l->target, &f, &k->machine.row[0].machine, e);
@@ -141,7 +141,7 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_soft so
 struct probes {
     struct lab lab;
     const struct probe *all; /* [count] */
-    enum abi_soft soft;
+    enum abi_bias bias;
     double launch; /* seconds of a GPU's */
     uint32_t count;
     struct trial_kernel *kernel; /* [count] */
@@ -149,7 +149,7 @@ struct probes {
 };
 
 struct probes *probes_new(const struct machine *row, const struct target *t,
-                          enum abi_dtype dtype, enum abi_soft soft, const char *device,
+                          enum abi_dtype dtype, enum abi_bias bias, const char *device,
                           struct cache *cache)
 {
     const bool lines = row->rate[PASS_FORWARD][RATE_LINE_ENTRY] > 0;
@@ -160,8 +160,8 @@ struct probes *probes_new(const struct machine *row, const struct target *t,
         (struct features){.dtype = dtype, .head_dim = LAB_HEAD_DIM, .backward = true};
     p->lab.cache = cache;
     p->lab.device = device;
-    p->soft = soft;
-    p->all = probe_table(t->kind, lines, soft != ABI_SOFT_NONE, &p->count);
+    p->bias = bias;
+    p->all = probe_table(t->kind, lines, bias != ABI_BIAS_NONE, &p->count);
     p->kernel = memory_new(p->count, sizeof *p->kernel);
     p->times = memory_new(p->count, sizeof *p->times);
     return p;
@@ -209,7 +209,7 @@ static void open_one(void *context, uint32_t index)
     struct probes *p = o->list[index % o->lists];
     uint32_t k = index / o->lists;
     if (k < p->count)
-        open_probe(&p->lab, &p->all[k], p->all[k].soft ? p->soft : ABI_SOFT_NONE, &p->kernel[k],
+        open_probe(&p->lab, &p->all[k], p->all[k].bias ? p->bias : ABI_BIAS_NONE, &p->kernel[k],
                    &p->times[k], &o->error[index]);
 }
 
@@ -227,7 +227,7 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e)
     struct opening o = {list, lists, memory_new(lists * PROBES_MOST, sizeof *o.error)};
     int code = 0;
     progress_show("compiling");
-    crew_run(lists * PROBES_MOST, open_one, &o);
+    thread_pool_run(lists * PROBES_MOST, open_one, &o);
     for (uint32_t index = 0; index < lists * PROBES_MOST && !code; index++) {
         const struct probes *p = list[index % lists];
         if (index / lists < p->count && !p->kernel[index / lists].kernel) {

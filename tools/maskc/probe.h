@@ -13,10 +13,10 @@ struct probe_time {
 };
 
 /* The probes for kernels of one type. `row` is the machine that such kernels of the target are planned
-   for; with `soft` (on a CPU) some have such a mask as well. `device` is "cpu", "cuda", "cuda:1". What is
+   for; with `bias` (on a CPU) some have such a mask as well. `device` is "cpu", "cuda", "cuda:1". What is
    given must outlive it. */
 struct probes *probes_new(const struct machine *row, const struct target *t,
-                          enum abi_dtype dtype, enum abi_soft soft, const char *device,
+                          enum abi_dtype dtype, enum abi_bias bias, const char *device,
                           struct cache *cache);
 void probes_destroy(struct probes *p); /* null is fine */
 

@@ -45,7 +45,7 @@ static const struct probe cpu_probes[] = {
     {"logsparse", 1024, AS_IT_IS},
     {"longformer", 1024, AS_IT_IS},
     {"blockbert-3", 1024, AS_IT_IS},
-    /* beside a soft mask, where that is asked for */
+    /* beside a bias, where that is asked for */
     {"dense", 128, TILES, false, true},
     {"dense", 512, TILES, false, true},
     {"causal", 512, TILES, false, true},
@@ -93,20 +93,20 @@ static const struct probe gpu_probes[] = {
 enum {
     CPU_PROBES = sizeof cpu_probes / sizeof *cpu_probes,
     GPU_PROBES = sizeof gpu_probes / sizeof *gpu_probes,
-    CPU_SOFT = 4, /* the last */
+    CPU_BIAS = 4, /* the last */
     GPU_LINES = 8,
 };
 typedef char all_are_no_more
     [(int)CPU_PROBES <= (int)PROBES_MOST && (int)GPU_PROBES <= (int)PROBES_MOST ? 1 : -1];
 
-const struct probe *probe_table(enum target_kind kind, bool lines, bool soft,
+const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,
                                 uint32_t *ret_count)
 {
     if (kind == TARGET_CUDA) {
         *ret_count = lines ? GPU_PROBES : GPU_PROBES - GPU_LINES;
         return gpu_probes;
     }
-    *ret_count = soft ? CPU_PROBES : CPU_PROBES - CPU_SOFT;
+    *ret_count = bias ? CPU_PROBES : CPU_PROBES - CPU_BIAS;
     return cpu_probes;
 }
 

@@ -12,13 +12,13 @@ struct probe {
     uint32_t n;
     enum favour favour;
     bool single; /* a GPU's: one sequence, and not as many as fill it */
-    bool soft;   /* only where soft masks are asked for, and beside one */
+    bool bias;   /* only where biass are asked for, and beside one */
 };
 
-enum { PROBES_MOST = 46, SOFT_LONGEST = 512, PROBE_LONGEST = 4096 };
+enum { PROBES_MOST = 46, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
 
 /* The probes of a kind of machine, whose kernels may know no lines; a table of *ret_count. */
-const struct probe *probe_table(enum target_kind kind, bool lines, bool soft,
+const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,
                                 uint32_t *ret_count);
 
 /* The machine as a plan that favours something is to see it. */

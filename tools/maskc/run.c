@@ -5,8 +5,8 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/npy.h"
-#include "tools/check/check.h"
 #include "tools/maskc/command.h"
+#include "tools/reference/check.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct array {
 };
 
 struct inputs {
-    struct array query, key, value, grad, lengths, offsets, soft;
+    struct array query, key, value, grad, lengths, offsets, bias;
     int32_t *length; /* [batch], or null */
     struct problem p;
     uint64_t tokens; /* rows of the given arrays: packed T, else B N */
@@ -152,22 +152,22 @@ static int check_launch(const struct options *o, const struct maskc_kernel *k, s
     return 0;
 }
 
-static int check_soft_options(const struct options *o, const struct maskc_kernel *k,
+static int check_bias_options(const struct options *o, const struct maskc_kernel *k,
                               struct error *e)
 {
-    const bool soft = k->artifact->features.soft != ABI_SOFT_NONE;
-    if (o->soft_array && !soft)
+    const bool bias = k->artifact->features.bias != ABI_BIAS_NONE;
+    if (o->bias_array && !bias)
         return error_set(e, ERROR_INPUT, "--soft: the kernel was compiled without a soft mask");
-    if (!o->soft_array && soft)
+    if (!o->bias_array && bias)
         return error_set(e, ERROR_INPUT,
                          "the kernel was compiled with a soft mask: --soft X.npy is needed");
-    if (o->diagonals && !(o->soft_array && o->grad))
+    if (o->diagonals && !(o->bias_array && o->grad))
         return error_set(e, ERROR_INPUT, "--diagonals needs --soft and --grad");
     return 0;
 }
 
 /* [H, n, n], n the mask's length. */
-static int check_soft(const struct array *x, const struct mask *m, struct error *e)
+static int check_bias(const struct array *x, const struct mask *m, struct error *e)
 {
     const struct npy *a = &x->npy;
     if (check_number(x, e))
@@ -192,22 +192,22 @@ static int open_inputs(const struct options *o, const struct maskc_kernel *k, st
         .lambda = (double)a->features.lambda,
         .scale = o->scale,
         .dropout = o->dropout,
-        .soft = a->features.soft,
+        .bias = a->features.bias,
         .seed = o->seed,
     };
-    if (check_launch(o, k, e) || check_soft_options(o, k, e) ||
+    if (check_launch(o, k, e) || check_bias_options(o, k, e) ||
         open_array(o->query, &in->query, e) || open_array(o->key, &in->key, e) ||
         open_array(o->value, &in->value, e) || (o->grad && open_array(o->grad, &in->grad, e)) ||
         (o->sequence_lengths && open_array(o->sequence_lengths, &in->lengths, e)) ||
         (o->offsets && open_array(o->offsets, &in->offsets, e)) ||
-        (o->soft_array && open_array(o->soft_array, &in->soft, e)))
+        (o->bias_array && open_array(o->bias_array, &in->bias, e)))
         return -1;
     if (check_query(in, k, e) || check_like(&in->key, &in->query, e) ||
         check_like(&in->value, &in->query, e) ||
         (o->grad && check_like(&in->grad, &in->query, e)) ||
         (o->sequence_lengths && read_lengths(in, e)) ||
         (o->offsets && read_offsets(in, a->mask->n, e)) ||
-        (o->soft_array && check_soft(&in->soft, a->mask, e)))
+        (o->bias_array && check_bias(&in->bias, a->mask, e)))
         return -1;
     in->p.lengths = in->length;
     return problem_fits(&in->p, e);
@@ -227,9 +227,9 @@ static uint64_t *make_rows(const struct inputs *in)
     return row;
 }
 
-static double *read_soft(const struct inputs *in)
+static double *read_bias(const struct inputs *in)
 {
-    const struct npy *x = &in->soft.npy;
+    const struct npy *x = &in->bias.npy;
     double *ret = memory_new(x->count, sizeof *ret);
     for (uint64_t k = 0; k < x->count; k++) {
         const uint64_t position[] = {k / (x->shape[1] * x->shape[2]),
@@ -297,13 +297,13 @@ static int save_lse(const struct inputs *in, const char *folder, const double *f
     return code;
 }
 
-static int save_soft(const struct inputs *in, const char *folder, const struct problem_data *d,
+static int save_bias(const struct inputs *in, const char *folder, const struct problem_data *d,
                      bool diagonals, struct error *e)
 {
     const uint64_t H = in->p.mask->heads, n = in->p.mask->n, square[] = {H, n, n},
                    lines[] = {H, 2 * n - 1};
     const uint64_t count =
-        diagonals ? problem_diagonal_elements(&in->p) : problem_soft_elements(&in->p);
+        diagonals ? problem_diagonal_elements(&in->p) : problem_bias_elements(&in->p);
     const double *from = diagonals ? d->d_diagonal : d->d_x;
     float *to = memory_new(count, sizeof *to);
     for (uint64_t k = 0; k < count; k++)
@@ -325,7 +325,7 @@ static int save_all(const struct inputs *in, const char *folder, const struct pr
     return save_tensor(in, folder, "dq", d->d_q, row, e) ||
                    save_tensor(in, folder, "dk", d->d_k, row, e) ||
                    save_tensor(in, folder, "dv", d->d_v, row, e) ||
-                   (d->d_x && save_soft(in, folder, d, diagonals, e))
+                   (d->d_x && save_bias(in, folder, d, diagonals, e))
                ? -1
                : 0;
 }
@@ -339,7 +339,7 @@ static int launch(const struct options *o, const struct maskc_kernel *k,
     d->k = read_tensor(in, &in->key, row);
     d->v = read_tensor(in, &in->value, row);
     d->d_o = o->grad ? read_tensor(in, &in->grad, row) : NULL;
-    d->x = o->soft_array ? read_soft(in) : NULL;
+    d->x = o->bias_array ? read_bias(in) : NULL;
     int code = kernel_run_problem(k, &in->p, d, o->grad != NULL, o->threads, e);
     if (!code)
         code = save_all(in, o->output, d, row, o->diagonals, e);
@@ -362,7 +362,7 @@ static int run(const struct options *o, struct error *e)
     if (!code)
         code = launch(o, k, &in, e);
     struct array *all[] = {&in.query,   &in.key,     &in.value, &in.grad,
-                           &in.lengths, &in.offsets, &in.soft};
+                           &in.lengths, &in.offsets, &in.bias};
     for (unsigned a = 0; a < sizeof all / sizeof *all; a++)
         file_close(&all[a]->file);
     free(in.length);

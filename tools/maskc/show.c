@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc show: what a mask holds, for each group of places with the same mask, as text with a small
    picture, as JSON, as PNG or SVG. */
-#include "gen/analysis/analysis.h"
+#include "masks/analysis/analysis.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/picture.h"

@@ -2,7 +2,7 @@
 /* Launches by turns (A B A B), so that whatever slows the machine slows all contenders; a turn is as
    many launches as last ten milliseconds, after one that is not timed. */
 #pragma once
-#include "tools/check/check.h"
+#include "tools/reference/check.h"
 
 enum { TURNS_MOST = 1000, TURNS_CONTENDERS = 8 };
 

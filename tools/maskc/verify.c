@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc verify: a kernel file against the float64 reference. */
-#include "tools/check/check.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
+#include "tools/reference/check.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

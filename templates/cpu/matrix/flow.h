@@ -15,9 +15,9 @@ enum { TOGETHER = 2 }; /* groups */
 #define FLOW_MOST 0x1p30f
 
 /* Only panels and gathered columns, and nothing that needs their scores as floats? */
-INLINE int panels_alone(const struct strip *t, const struct block *b)
+INLINE int panels_alone(const struct row_block *t, const struct block *b)
 {
-    return !SOFT && !b->walks && !dropping(t);
+    return !BIAS && !b->walks && !dropping(t);
 }
 
 /* Of the group's scores of row r the largest, lane by lane. */
@@ -31,16 +31,16 @@ INLINE vec flow_larger(const float *score, const u32 *word, u32 r)
 
 /* Rows that have seen nothing yet take their largest score of this group; returns those that still
    have not. `base` is what is subtracted from scores. */
-static u32 flow_bases(const struct strip *t, const float *score, const u32 *word, u32 live,
+static u32 flow_bases(const struct row_block *t, const float *score, const u32 *word, u32 live,
                       float *base)
 {
-    struct strip_memory *m = t->m;
+    struct row_block_memory *m = t->m;
     const quad none = {-INFINITY_F, -INFINITY_F, -INFINITY_F, -INFINITY_F};
     u32 unseen = 0;
     for (u32 r = 0; r < t->rows; r += 4, score += 4 * SCORE_STRIDE) {
         quad old = *(quad_at *)(m->largest + r);
         quad_mask fresh = old == none;
-        if (live >> (r / BLOCK_ROWS) & 1) {
+        if (live >> (r / MICRO_ROWS) & 1) {
             vec x[4];
             for (u32 k = 0; k < 4; k++)
                 x[k] = flow_larger(score + k * SCORE_STRIDE, word, r + k);
@@ -65,32 +65,33 @@ struct scored {
 };
 
 /* Of the rows with the group's columns, in halves of 16, as far as there are some. */
-static struct scored flow_products(const struct strip *t, const struct group *g, float *score)
+static struct scored flow_products(const struct row_block *t, const struct group *g,
+                                   float *score)
 {
     const float *panels = g->kind == GROUP_COLUMNS
                               ? gathered_panels(t, g, 0)
                               : t->operand[0].panels + (u64)g->first * (DEPTH / 2);
     for (u32 half = 0; half < TILE / MATRIX_COLS; half++)
         if (g->width > half * MATRIX_COLS)
-            flow_panel(strip_rows(t, 0), panels, half, g->width, g->live, score);
+            flow_panel(block_rows(t, 0), panels, half, g->width, g->live, score);
     return (struct scored){g, score};
 }
 
 /* ---- weights ---- */
 
 /* Scores of a row block to weights from column `at`. */
-INLINE void flow_weigh(const struct strip *t, struct block *b, const float *score,
+INLINE void flow_weigh(const struct row_block *t, struct block *b, const float *score,
                        const u32 *word, u32 at, u32 k, const float *base, u32 expect, vec *sum)
 {
     const vec gain = splat(t->gain);
     if (word)
-        for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+        for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
             expect_rows(t->expected, expect);
             sum[r] += pair_weigh_seen(score + r * SCORE_STRIDE, &b->weight[0][r][at],
                                       splat(base[r]), gain, word[r]);
         }
     else
-        for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+        for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
             expect_rows(t->expected, expect);
             sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
                                  splat(base[r]), gain, 0);
@@ -98,35 +99,35 @@ INLINE void flow_weigh(const struct strip *t, struct block *b, const float *scor
 }
 
 /* False where some row's sum is too large, or not a number; l is as before then. */
-static int flow_close(const struct strip *t, const vec *sum)
+static int flow_close(const struct row_block *t, const vec *sum)
 {
-    float total[STRIP_ROWS] = {0};
+    float total[BLOCK_ROWS] = {0};
     u32 safe = 0;
     for (u32 r = 0; r < t->rows; r += 4)
         *(quad_at *)(total + r) = sum4(sum[r], sum[r + 1], sum[r + 2], sum[r + 3]);
-    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+    for (u32 r = 0; r < BLOCK_ROWS; r += LANES) {
         vec l = load(t->m->total + r) + load(total + r);
         store(total + r, l);
         safe |= lanes_larger(splat(FLOW_MOST), l) << r;
     }
     if (~safe)
         return 0;
-    for (u32 r = 0; r < STRIP_ROWS; r += LANES)
+    for (u32 r = 0; r < BLOCK_ROWS; r += LANES)
         store(t->m->total + r, load(total + r));
     return 1;
 }
 
-static int softmax_flow(const struct strip *t, struct block *b)
+static int softmax_flow(const struct row_block *t, struct block *b)
 {
-    float base[STRIP_ROWS];
-    vec sum[STRIP_ROWS];
-    u32 unseen = 0xffffffff, room[STRIP_ROWS];
+    float base[BLOCK_ROWS];
+    vec sum[BLOCK_ROWS];
+    u32 unseen = 0xffffffff, room[BLOCK_ROWS];
     const u32 expect = expect_share(t->expected, b->groups * t->rows);
     if (!panels_alone(t, b))
         return 0;
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);
-    flow_rows(strip_rows(t, 0));
+    flow_rows(block_rows(t, 0));
     for (u32 first = 0; first < b->groups; first += TOGETHER) {
         const u32 left = b->groups - first, count = left < TOGETHER ? left : TOGETHER;
         struct scored now[TOGETHER];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gathered columns for a matrix unit: in bf16 as they came, packed as matrix/pack.h packs a head's, but
-   for the columns of a group alone. Neighbouring strips often share them (global columns, those of
+   for the columns of a group alone. Neighbouring row blocks often share them (global columns, those of
    Fixed), so the last few groups are kept. */
 #ifndef MASKC_CPU_MATRIX_GATHERED_H
 #define MASKC_CPU_MATRIX_GATHERED_H
@@ -8,14 +8,14 @@
 /* At the entry of a phase: what lies in the scratch is from another. */
 static void gathered_forget(u8 *scratch)
 {
-    struct strip_memory *m = (struct strip_memory *)(void *)scratch;
+    struct row_block_memory *m = (struct row_block_memory *)(void *)scratch;
     for (u32 k = 0; k < GATHERED; k++)
         m->gathered[k].width = m->gathered[k].used = 0;
     m->gathered_used = 0;
 }
 
 /* Those columns where they lie from before, or null. */
-static struct gathered *gathered_held(const struct strip *t, const u32 *column, u32 width)
+static struct gathered *gathered_held(const struct row_block *t, const u32 *column, u32 width)
 {
     for (u32 i = 0; i < GATHERED; i++) {
         struct gathered *x = &t->m->gathered[i];
@@ -32,9 +32,9 @@ static struct gathered *gathered_held(const struct strip *t, const u32 *column, 
     return 0;
 }
 
-static struct gathered *gathered_find(const struct strip *t, const struct group *g)
+static struct gathered *gathered_find(const struct row_block *t, const struct group *g)
 {
-    struct strip_memory *m = t->m;
+    struct row_block_memory *m = t->m;
     struct gathered *ret = gathered_held(t, t->plan->columns + g->first, g->width);
     const u32 now = ++m->gathered_used;
     if (ret) {
@@ -54,7 +54,7 @@ static struct gathered *gathered_find(const struct strip *t, const struct group 
     return ret;
 }
 
-static enum operand_kind gathered_operand(const struct strip *t, u32 operand)
+static enum operand_kind gathered_operand(const struct row_block *t, u32 operand)
 {
     if (t->transposed)
         return operand ? OPERAND_GRADIENT : OPERAND_QUERY;
@@ -68,7 +68,8 @@ INLINE const u16 *gathered_row(const struct half_rows *from, const struct gather
 }
 
 /* Its columns as panels of 16 columns, for scores. */
-static const float *gathered_panels(const struct strip *t, const struct group *g, u32 operand)
+static const float *gathered_panels(const struct row_block *t, const struct group *g,
+                                    u32 operand)
 {
     struct gathered *x = gathered_find(t, g);
     const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
@@ -83,7 +84,7 @@ static const float *gathered_panels(const struct strip *t, const struct group *g
 }
 
 /* As pairs of rows, for sums. */
-static const u32 *gathered_pairs(const struct strip *t, const struct group *g, u32 operand)
+static const u32 *gathered_pairs(const struct row_block *t, const struct group *g, u32 operand)
 {
     struct gathered *x = gathered_find(t, g);
     const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
@@ -94,9 +95,10 @@ static const u32 *gathered_pairs(const struct strip *t, const struct group *g, u
     return x->pair[operand];
 }
 
-static void columns_product(const struct strip *t, const struct group *g, u32 operand, float *c)
+static void columns_product(const struct row_block *t, const struct group *g, u32 operand,
+                            float *c)
 {
-    panels_product(c, strip_rows(t, operand), gathered_panels(t, g, operand), g->live,
+    panels_product(c, block_rows(t, operand), gathered_panels(t, g, operand), g->live,
                    g->width > MATRIX_COLS ? 2 : 1);
 }
 

@@ -9,7 +9,8 @@ struct subtrahends {
     float offset[TILE], mean[TILE];
 };
 
-static void gathered_read(const struct strip *t, const struct group *g, struct subtrahends *ret)
+static void gathered_read(const struct row_block *t, const struct group *g,
+                          struct subtrahends *ret)
 {
     for (u32 c = 0; c < TILE; c++) {
         u32 column = group_column(t, g, c < g->width ? c : 0);
@@ -18,7 +19,8 @@ static void gathered_read(const struct strip *t, const struct group *g, struct s
     }
 }
 
-static void columns_read(const struct strip *t, const struct group *g, struct subtrahends *ret)
+static void columns_read(const struct row_block *t, const struct group *g,
+                         struct subtrahends *ret)
 {
     if (g->kind == GROUP_COLUMNS || g->width < TILE) {
         gathered_read(t, g, ret);
@@ -49,14 +51,14 @@ INLINE vec pair_gradient(const float *score, const float *slope, u16 *p, u16 *ds
 }
 
 /* Scores and slopes of a group, in row block `k`. */
-INLINE void gradient_weigh(const struct strip *t, struct block *b, const struct group *g,
+INLINE void gradient_weigh(const struct row_block *t, struct block *b, const struct group *g,
                            const float *score, const float *slope, const u32 *word, u32 k,
                            const struct subtrahends *column, u32 expect, vec *sum)
 {
     const vec gain = splat(t->gain);
     vec offset[2] = {load(column->offset), load(column->offset + LANES)};
     vec mean[2] = {load(column->mean), load(column->mean + LANES)};
-    for (u32 r = k * BLOCK_ROWS; r < (k + 1) * BLOCK_ROWS; r++) {
+    for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
         expect_rows(t->expected, expect);
         if (!t->transposed) {
             offset[0] = offset[1] = splat(t->m->offset[r]);
@@ -71,11 +73,11 @@ INLINE void gradient_weigh(const struct strip *t, struct block *b, const struct 
 }
 
 /* Group by group as matrix/flow.h does it; missing[r] += the sum of row r's dS. */
-static void panels_gradient(const struct strip *t, struct block *b, float *missing)
+static void panels_gradient(const struct row_block *t, struct block *b, float *missing)
 {
     struct subtrahends column = {{0}, {0}};
-    vec sum[STRIP_ROWS];
-    u32 room[STRIP_ROWS];
+    vec sum[BLOCK_ROWS];
+    u32 room[BLOCK_ROWS];
     const u32 expect = expect_share(t->expected, b->groups * t->rows);
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);

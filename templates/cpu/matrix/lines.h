@@ -12,7 +12,7 @@
 #elif MATRIX
 enum { AT_ONCE = 4, PAIRS = 2 * LANES }; /* lines; features of a tile's row */
 
-typedef u16 window_rows[ABREAST][HEAD_DIM];
+typedef u16 window_rows[DIAGONAL_ROWS][HEAD_DIM];
 
 /* Rows of an operand, `stride` bytes apart. */
 struct line_window {
@@ -25,7 +25,7 @@ INLINE void window_copy(const struct operand *o, const struct line_at *x, window
 {
     const float *from = o->rows + x->column * o->stride;
     const i64 by = x->step ? o->stride : 0;
-    for (u32 r = 0; r < ABREAST; r++) {
+    for (u32 r = 0; r < DIAGONAL_ROWS; r++) {
         const float *row = x->rows >> r & 1 ? from + r * by : no_row;
         for (u32 d = 0; d < HEAD_DIM / 2; d += LANES)
             store((float *)(void *)to[r] + d, load(row + d));
@@ -38,7 +38,7 @@ INLINE struct line_window line_window(const struct sequence *s, const struct ope
                                       const struct line_at *x, window_rows copy)
 {
     const float *from = o->rows + x->column * o->stride;
-    const u32 last = x->step ? ABREAST : 1;
+    const u32 last = x->step ? DIAGONAL_ROWS : 1;
     if (o->roomy || (x->column >= 0 && x->column + last <= s->length))
         return (struct line_window){(const u16 *)(const void *)from,
                                     x->step ? 4 * o->stride : 0};
@@ -104,7 +104,7 @@ INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u
         TILE_STORE(l, (to)[l], 4 * MATRIX_COLS); \
     }
 
-/* Neighbours in the run's list, all of the same rows abreast. */
+/* Neighbours in the run's list, all of the same rows diagonal_rows. */
 struct lines_begun {
     u32 first, some;
 };
@@ -117,7 +117,7 @@ struct lines_flow {
     __attribute__((aligned(64))) line_blocks block[2];
     struct lines_begun begun[2];
     u32 turn;
-    float (*to)[ABREAST];
+    float (*to)[DIAGONAL_ROWS];
     float factor, missing;
 };
 
@@ -180,7 +180,7 @@ static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct
         most = w->rows[b].count > most ? w->rows[b].count : most;
     for (u32 k = 0; k < most; k += AT_ONCE)
         for (u32 b = 0; b < w->blocks; b++) {
-            const struct abreast *x = &w->rows[b];
+            const struct diagonal_rows *x = &w->rows[b];
             const u32 left = x->count - k;
             if (k >= x->count)
                 continue;

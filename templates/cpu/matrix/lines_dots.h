@@ -21,7 +21,7 @@ INLINE void four_halves_read(const struct sequence *s, const struct abi_tensor *
     }
 }
 
-INLINE void four_halves_dots(float (*to)[ABREAST], u32 first, const struct four_halves *x,
+INLINE void four_halves_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_halves *x,
                              const struct operand *o, const struct line_at *line, u32 lines,
                              float factor, float missing)
 {
@@ -47,8 +47,8 @@ static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct
                               const struct operand *o, float factor, float missing)
 {
     for (u32 b = 0; b < w->blocks; b++) {
-        const struct abreast *x = &w->rows[b];
-        for (u32 first = 0; first < ABREAST; first += FOUR) {
+        const struct diagonal_rows *x = &w->rows[b];
+        for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
             struct four_halves rows;
             four_halves_read(w->s, t, x->i + first, x->live >> first, &rows);
             four_halves_dots(to + x->first, first, &rows, o, w->line + x->first, x->count,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two products on a matrix unit: scores from the strip's rows in bf16 and a panel of pairs, sums
+/* The two products on a matrix unit: scores from the row block's rows in bf16 and a panel of pairs, sums
    from weights in bf16 and pairs of rows. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_H
 #define MASKC_CPU_MATRIX_PRODUCT_H
 
-enum { BLOCK_ROWS = 16, BLOCKS = STRIP_ROWS / BLOCK_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
+enum { MICRO_ROWS = 16, BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
 typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
 
 /* Of a row of weights: an odd number of cache lines. */
@@ -22,7 +22,7 @@ struct sums_step {
 #include "cpu/matrix/product_amx.h"
 #endif
 
-/* Scores of a strip with 32 columns from j. */
+/* Scores of a row block with 32 columns from j. */
 static void scores_product(float *scores, const u16 *a, const struct operand *o, u32 j,
                            u32 live)
 {

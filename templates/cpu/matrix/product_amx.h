@@ -72,7 +72,7 @@ INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b
 
 /* ---- products of blocks ---- */
 
-/* Scores of a strip with two panels of 16 columns, in the row blocks whose bit of `live` is set;
+/* Scores of a row block with two panels of 16 columns, in the row blocks whose bit of `live` is set;
    `panels` 1: the second one's are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
@@ -147,7 +147,7 @@ INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u
 /* ---- of one row ---- */
 
 /* A tile of the row is the row sixteen times over, loaded from and stored to one place: the unit has time
-   for that, and operands come in as strips take them. to[.. 16 x panels] = row x columns. */
+   for that, and operands come in as row blocks take them. to[.. 16 x panels] = row x columns. */
 INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
 {
     enum { PANEL = MATRIX_COLS * DEPTH / 2 };

@@ -52,15 +52,15 @@ INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
 #undef PUT
 }
 
-/* Scores of a strip with two panels of 16 columns, in the row blocks whose bit of `live` is set; `panels` 1:
+/* Scores of a row block with two panels of 16 columns, in the row blocks whose bit of `live` is set; `panels` 1:
    the second one's are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
     const struct dots_shape shape = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS};
     const struct sums_step all = {0, (const u32 *)(const void *)b};
-    for (u32 r = 0; r < STRIP_ROWS; r += DOT_ROWS, a += DOT_ROWS * DEPTH) {
+    for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS, a += DOT_ROWS * DEPTH) {
         float *c = scores + r * SCORE_STRIDE;
-        if (!(live >> (r / BLOCK_ROWS) & 1))
+        if (!(live >> (r / MICRO_ROWS) & 1))
             continue;
         if (panels > 1) {
             rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, shape, 2, 1);
@@ -80,8 +80,8 @@ INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct su
     struct sums_step here[WEIGHT_STRIDE / TILE];
     for (u32 k = 0; k < steps; k++)
         here[k] = (struct sums_step){step[k].at, step[k].pairs + d};
-    for (u32 r = 0; r < STRIP_ROWS; r += DOT_ROWS)
-        if (live >> (r / BLOCK_ROWS) & 1)
+    for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS)
+        if (live >> (r / MICRO_ROWS) & 1)
             rows_product(sums + d + r * WIDTH, WIDTH, weights + r * WEIGHT_STRIDE,
                          WEIGHT_STRIDE, here, steps, shape, columns, blank);
 }

@@ -8,7 +8,7 @@
 
 enum {
     WIDE_LEAST = 128, /* columns; fewer are walked */
-    WIDE_MOST = STRIP_ROWS * WEIGHT_STRIDE - 2 * TILE
+    WIDE_MOST = BLOCK_ROWS * WEIGHT_STRIDE - 2 * TILE
 };
 
 struct wide_row {
@@ -29,7 +29,7 @@ static int wide_alone(const struct sequence *s, const struct abi_plan *p,
     const struct abi_piece *piece = &p->pieces[item->piece];
     return plain_softmax(s) && item->pieces == 1 && piece->kind == ABI_ROWS &&
            piece->count == 1 && item->cols >= WIDE_LEAST && item->cols <= WIDE_MOST &&
-           p->uses & PRODUCTS && !item->resume[0] && !item->partial;
+           p->uses & PRODUCTS && !item->merge[0] && !item->split;
 }
 
 /* False where the row sees nothing. */
@@ -37,7 +37,7 @@ static int wide_open(struct wide_row *w, const struct sequence *s, const struct 
                      const struct abi_item *item, u8 *scratch)
 {
     const struct row_range at = row_range_of(s, p, item);
-    struct block *b = (struct block *)(void *)(scratch + STRIP_BYTES);
+    struct block *b = (struct block *)(void *)(scratch + ROW_BLOCK_BYTES);
     const float factor = s->a->scale * LOG2_E;
     w->s = s;
     w->i = item->row0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole block's softmax beside a matrix unit, largest scores first: of blocks with walks, dropout
-   or a soft mask, and of those whose scores matrix/flow.h found too steep. */
+   or a bias, and of those whose scores matrix/flow.h found too steep. */
 #ifndef MASKC_CPU_MATRIX_SOFTMAX_H
 #define MASKC_CPU_MATRIX_SOFTMAX_H
 
 /* Largest scores of all rows first: then what a row waits for is there when its weights' turn comes. */
-static void softmax_block(struct strip *t, struct block *b, int first_block)
+static void softmax_block(struct row_block *t, struct block *b, int first_block)
 {
-    struct strip_memory *m = t->m;
+    struct row_block_memory *m = t->m;
     const u32 rows = t->rows, cols = b->cols, expect = expect_share(t->expected, rows);
-    const int floats = b->walks || dropping(t) || SOFT == ABI_SOFT_SCALE;
-    float base[STRIP_ROWS], shrink[STRIP_ROWS];
-    vec sum[STRIP_ROWS];
+    const int floats = b->walks || dropping(t) || BIAS == ABI_BIAS_SCALE;
+    float base[BLOCK_ROWS], alpha[BLOCK_ROWS];
+    vec sum[BLOCK_ROWS];
     u32 grown = 0;
-    for (u32 first = 0; first < STRIP_ROWS; first += 4) {
+    for (u32 first = 0; first < BLOCK_ROWS; first += 4) {
         quad now = *(quad_at *)(m->largest + first);
         if (first < rows) {
             vec x[4];
@@ -23,20 +23,20 @@ static void softmax_block(struct strip *t, struct block *b, int first_block)
         }
         *(quad_at *)(base + first) = now;
     }
-    for (u32 r = 0; r < STRIP_ROWS; r += LANES) {
+    for (u32 r = 0; r < BLOCK_ROWS; r += LANES) {
         vec old = load(m->largest + r), now = load(base + r);
         ivec some = (ivec)(now != splat(-INFINITY_F));
         vec x = pick_or_zero(some, now), factor = exp2_half(old - x);
         store(m->largest + r, now);
         store(base + r, x);
-        store(shrink + r, factor);
+        store(alpha + r, factor);
         store(m->total + r, load(m->total + r) * factor);
         grown |= lanes_larger(now, old) << r;
     }
     if (!first_block)
         for (; grown; grown &= grown - 1) {
             u32 r = (u32)__builtin_ctz(grown);
-            sums_scale(m->sums[0][r], shrink[r]);
+            sums_scale(m->sums[0][r], alpha[r]);
         }
     for (u32 r = 0; r < rows; r++) {
         expect_rows(t->expected, expect);

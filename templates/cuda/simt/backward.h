@@ -2,7 +2,7 @@
 /* The backward pass: dQ over the forward plan, then dK and dV over the transposed one. Both
    recompute P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is the
    sum of P dP, which is dO . O; for sparsegen dS = (dP - mean of dP over the support) / (1 -
-   lambda) on the support. dQ leaves delta, or the mean, in args.state for dK. */
+   lambda) on the support. dQ leaves delta, or the mean, in args.delta for dK. */
 #ifndef MASKC_CUDA_SIMT_BACKWARD_H
 #define MASKC_CUDA_SIMT_BACKWARD_H
 #include "cuda/simt/sparsegen.h"
@@ -12,7 +12,7 @@ DEVICE float probability(float score, float lse, float slope)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
         return sparsegen_weight(score, lse, slope);
-    if (BIAS && lse == NEGATIVE_INFINITY)
+    if (ADD_BIAS && lse == NEGATIVE_INFINITY)
         return 0;
     return exp2_of((score - lse) * LOG2_E);
 }
@@ -32,7 +32,7 @@ DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
 
 DEVICE float *state_of(const struct abi_args *a, const struct job *j)
 {
-    return a->state + ((u64)j->b * a->heads + j->h) * a->state_rows;
+    return a->delta + ((u64)j->b * a->heads + j->h) * a->delta_rows;
 }
 
 /* dO . O of the thread's row. */
@@ -72,11 +72,11 @@ DEVICE void query_group(const struct abi_args *a, const struct job *j, const str
 {
     both_dots(dp, p, &a->v, &a->k, 0, g, j);
     dropout(dp, a, dropout_kept(a, j, g, 0));
-    soft_scale(dp, a, j, g);
+    bias_scale(dp, a, j, g);
     UNROLL_BY(SLOTS_ABREAST)
     for (u32 at = 0; at < SLOTS; at++, slots_turn(p)) {
         float score = p->at[0] * a->scale;
-        p->at[0] = sees(g, at) ? query_weight(soft_score(score, 1, a, j, g, at, 0), lse) : 0;
+        p->at[0] = sees(g, at) ? query_weight(bias_score(score, 1, a, j, g, at, 0), lse) : 0;
     }
 }
 
@@ -128,17 +128,17 @@ DEVICE float row_state(const struct abi_args *a, const struct job *j, float lse)
     return DELTA_WALK ? 0 : row_delta(a, j);
 }
 
-/* For the keys' gradients: the state of a row that sees `keys`, and what a bias is told of it (soft.h). */
+/* For the keys' gradients: the state of a row that sees `keys`, and what a bias is told of it (bias.h). */
 DEVICE void put_state(const struct abi_args *a, const struct job *j, float state, float keys)
 {
-    if (BIAS && j->single)
+    if (ADD_BIAS && j->single)
         keys = block_reduce(keys, 0);
     if (!job_speaks(j))
         return;
     float *to = state_of(a, j) + j->row;
     *to = state;
-    if (BIAS)
-        *soft_rest(a, to) = keys == 1 ? -NEGATIVE_INFINITY : 0;
+    if (ADD_BIAS)
+        *bias_rest(a, to) = keys == 1 ? -NEGATIVE_INFINITY : 0;
 }
 
 DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
@@ -167,7 +167,7 @@ DEVICE void gradient_of_queries(const struct abi_args *a, const struct job *j)
             }
             if (walk)
                 accumulate(&d_q, &ds, shared_tile(2), &g, &k);
-            for (u32 bits = BIAS && walk ? g.bits : 0; bits; bits &= bits - 1)
+            for (u32 bits = ADD_BIAS && walk ? g.bits : 0; bits; bits &= bits - 1)
                 keys += 1;
         }
         state = walk ? state : row_sum(j, sum);
@@ -182,7 +182,7 @@ enum { DRAWS_FIRST = CHUNKS <= 8 };
 /* Of place k of a group, rows being keys: its query and what X has of it. */
 struct key_place {
     u32 i;
-    float soft;
+    float bias;
 };
 
 DEVICE struct key_place key_place(const struct abi_args *a, const struct job *j,
@@ -190,7 +190,7 @@ DEVICE struct key_place key_place(const struct abi_args *a, const struct job *j,
 {
     struct key_place at;
     at.i = sees(g, k) ? group_column(g, slot_of(k, lane())) : 0;
-    at.soft = SOFT && sees(g, k) ? a->soft[soft_at(a, j->h, at.i, j->row)] : 0;
+    at.bias = BIAS && sees(g, k) ? a->bias[bias_at(a, j->h, at.i, j->row)] : 0;
     return at;
 }
 
@@ -198,15 +198,15 @@ DEVICE struct key_place key_place(const struct abi_args *a, const struct job *j,
 DEVICE void key_weight(const struct abi_args *a, const struct job *j, const struct group *g,
                        u32 k, const struct key_place *at, float slope, float *p)
 {
-    float score = BIAS ? *p * a->scale + at->soft : *p * a->scale;
+    float score = ADD_BIAS ? *p * a->scale + at->bias : *p * a->scale;
     *p = sees(g, k) ? probability(score, lse_of(a, j)[at->i], slope) : 0;
 }
 
-/* P to the weight of dO, dP to dS: both have the factor of dropout and of a soft mask. */
+/* P to the weight of dO, dP to dS: both have the factor of dropout and of a bias. */
 DEVICE void key_slope(const struct abi_args *a, const struct job *j, const struct group *g,
                       u32 k, const struct key_place *at, u32 kept, float *p, float *dp)
 {
-    float factor = dropout_factor(a, kept >> k & 1) * (SCALED ? at->soft : 1);
+    float factor = dropout_factor(a, kept >> k & 1) * (SCALE_PROBS ? at->bias : 1);
     float slope = score_gradient(*p, *dp * factor, state_of(a, j)[at->i]);
     *dp = sees(g, k) ? slope : 0;
     *p *= factor;

@@ -18,7 +18,7 @@ DEVICE u32 next_columns(struct walk *w, const struct abi_piece *p, struct group 
         group_slots(g, w, 0, count);
         g->bits = bits_between(0, count);
         if (t->pattern)
-            g->bits &= w->plan->patterns[(u64)(t->pattern - 1) * STRIP_ROWS + quad()];
+            g->bits &= w->plan->patterns[(u64)(t->pattern - 1) * BLOCK_ROWS + quad()];
         return 1;
     }
     return 0;

@@ -4,8 +4,8 @@
    of gathered columns have their own. */
 #ifndef MASKC_CUDA_SIMT_DROPOUT_H
 #define MASKC_CUDA_SIMT_DROPOUT_H
+#include "cuda/simt/bias_slots.h"
 #include "cuda/simt/products.h"
-#include "cuda/simt/soft_slots.h"
 #define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_ABREAST)
 #include "philox.h"
 

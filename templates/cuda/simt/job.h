@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a block does now: one item of the work list for one sequence. And the reductions over a
-   row, which is a quad's in a strip, and everybody's in the row pass. */
+   row, which is a quad's in a row block, and everybody's in the row pass. */
 #ifndef MASKC_CUDA_SIMT_JOB_H
 #define MASKC_CUDA_SIMT_JOB_H
 #include "cuda/simt/layout.h"
@@ -69,7 +69,7 @@ DEVICE float block_reduce(float x, u32 maximum)
     SYNC();
     x = shared_get(sums);
     NO_UNROLL
-    for (u32 r = 1; r < STRIP_ROWS; r++) {
+    for (u32 r = 1; r < BLOCK_ROWS; r++) {
         float y = shared_get(sums + r);
         x = maximum ? larger(x, y) : x + y;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds what. A block of 128 threads works on a strip of 32 rows, a quad of 4 neighbouring
+/* Who holds what. A block of 128 threads works on a row block of 32 rows, a quad of 4 neighbouring
    threads on each. Score columns come in groups of 32 slots; a thread holds 8 of them for its
    row. Positions of the head come in chunks of 16; a thread holds 4 of each. Operands of 32
    rows lie in shared memory as float, three of them at a time. */
@@ -7,7 +7,7 @@
 #define MASKC_CUDA_SIMT_LAYOUT_H
 #include "abi.h"
 #include "cuda/quads.h"
-#include "plan.h"
+#include "kernel_config.h"
 
 enum {
     QUAD = 4,
@@ -16,12 +16,12 @@ enum {
     /* Slots that stand side by side in the text: more take longer to compile, and more registers. */
     SLOTS_ABREAST = CHUNKS <= 8 ? 4 : 1,
     PITCH = HEAD_DIM + 4, /* floats from row to row: no bank conflicts */
-    TILE_FLOATS = STRIP_ROWS * PITCH,
+    TILE_FLOATS = BLOCK_ROWS * PITCH,
     SHARED_SUMS = 3 * TILE_FLOATS, /* then 32 floats, one per quad */
 };
 
-typedef char strip_of_32_rows[STRIP_ROWS == 32 && THREADS == 128 ? 1 : -1];
-typedef char shared_is_enough[SHARED_BYTES >= (SHARED_SUMS + STRIP_ROWS) * 4 ? 1 : -1];
+typedef char row_block_of_32_rows[BLOCK_ROWS == 32 && THREADS == 128 ? 1 : -1];
+typedef char shared_is_enough[SHARED_BYTES >= (SHARED_SUMS + BLOCK_ROWS) * 4 ? 1 : -1];
 
 #define NEGATIVE_INFINITY float_of(0xff800000u)
 #define LOG2_E            1.44269504f

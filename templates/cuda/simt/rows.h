@@ -5,7 +5,7 @@
 #define MASKC_CUDA_SIMT_ROWS_H
 #include "cuda/simt/walk.h"
 
-enum { ROWS_STEP = 32 * STRIP_ROWS }; /* columns of a group */
+enum { ROWS_STEP = 32 * BLOCK_ROWS }; /* columns of a group */
 
 DEVICE u32 next_row_part(struct walk *w, const struct abi_piece *p, struct group *g)
 {
@@ -19,7 +19,7 @@ DEVICE u32 next_row_part(struct walk *w, const struct abi_piece *p, struct group
         g->line = 0;
         g->column = (i32)at;
         w->column = at + ROWS_STEP;
-        group_slots(g, w, 0, smaller(32, (end - at + STRIP_ROWS - 1) / STRIP_ROWS));
+        group_slots(g, w, 0, smaller(32, (end - at + BLOCK_ROWS - 1) / BLOCK_ROWS));
         g->bits = 0;
         NO_UNROLL
         for (u32 s = 0; s < g->end; s++)

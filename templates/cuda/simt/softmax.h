@@ -25,16 +25,16 @@ DEVICE void softmax_add(struct softmax *state, struct slots *s, struct sums *o,
     float scale = a->scale * LOG2_E, top = state->top;
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        s->at[k] = sees(g, k) ? soft_score(s->at[k] * scale, LOG2_E, a, j, g, k, 0)
+        s->at[k] = sees(g, k) ? bias_score(s->at[k] * scale, LOG2_E, a, j, g, k, 0)
                               : NEGATIVE_INFINITY;
         top = larger(top, s->at[k]);
     }
     top = quad_max(top);
     float origin = softmax_origin(top);
-    float shrink = exp2_of(state->top - origin);
+    float alpha = exp2_of(state->top - origin);
     state->top = top;
-    state->sum *= shrink;
-    sums_scale(o, shrink);
+    state->sum *= alpha;
+    sums_scale(o, alpha);
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         s->at[k] = exp2_of(s->at[k] - origin);
@@ -72,7 +72,7 @@ DEVICE void forward_softmax(const struct abi_args *a, const struct job *j)
         fetch_two(keys, &k, values, &v, &g, j);
         dots(&s, rows, keys, &g, &k);
         softmax_add(&state, &s, &o, a, j, &g);
-        soft_scale(&s, a, j, &g);
+        bias_scale(&s, a, j, &g);
         dropout(&s, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &s, values, &g, &v);
     }

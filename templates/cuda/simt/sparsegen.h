@@ -51,7 +51,7 @@ DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct job *j, float
         dots(&s, rows, keys, &g, &k);
         UNROLL
         for (u32 at = 0; at < SLOTS; at++) {
-            s.at[at] = sees(&g, at) ? soft_score(s.at[at] * a->scale, 1, a, j, &g, at, 0)
+            s.at[at] = sees(&g, at) ? bias_score(s.at[at] * a->scale, 1, a, j, &g, at, 0)
                                     : NEGATIVE_INFINITY;
             top = larger(top, s.at[at]);
         }
@@ -68,11 +68,11 @@ struct support {
 DEVICE struct support support_above(const struct job *j, const float *scratch, u32 columns,
                                     float top, float threshold)
 {
-    u32 step = j->single ? THREADS : QUAD * STRIP_ROWS;
-    u32 begin = j->single ? THREAD : lane() * STRIP_ROWS + quad();
+    u32 step = j->single ? THREADS : QUAD * BLOCK_ROWS;
+    u32 begin = j->single ? THREAD : lane() * BLOCK_ROWS + quad();
     struct support r = {0, 0};
     NO_UNROLL
-    for (u32 at = begin; at < columns * STRIP_ROWS; at += step) {
+    for (u32 at = begin; at < columns * BLOCK_ROWS; at += step) {
         float z = global_get(scratch + at) - top;
         r.sum += z > threshold ? z : 0;
         r.count += z > threshold ? 1 : 0;
@@ -120,7 +120,7 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
             p.at[k] = sees(&g, k) ? sparsegen_weight(p.at[k], tau, slope) : 0;
-        soft_scale(&p, a, j, &g);
+        bias_scale(&p, a, j, &g);
         dropout(&p, a, dropout_kept(a, j, &g, 0));
         accumulate(&o, &p, values, &g, &v);
     }

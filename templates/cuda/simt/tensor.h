@@ -27,8 +27,8 @@ DEVICE struct view view_again(const struct abi_tensor *t, const struct job *j)
 {
     struct job here = *j;
     if (HEAD_DIM > 128) {
-        here.b = afresh(j->b);
-        here.h = afresh(j->h);
+        here.b = opt_barrier(j->b);
+        here.h = opt_barrier(j->h);
     }
     return view_of(t, &here);
 }
@@ -183,7 +183,7 @@ DEVICE void store_shared(const struct sums *s, const struct job *j, const struct
     if (d < HEAD_DIM && j->writes) {
         struct f4 sum = zero4();
         NO_UNROLL
-        for (u32 r = 0; r < STRIP_ROWS; r++)
+        for (u32 r = 0; r < BLOCK_ROWS; r++)
             sum = fma4(sum, shared_get4(parts + r * PITCH + d), 1);
         store4(to, j->row, d, sum);
     }

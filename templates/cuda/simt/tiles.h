@@ -15,7 +15,7 @@ DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct group *g)
         group_slots(g, w, 0, smaller(32, w->job->length - t->col0));
         g->bits = bits_between(0, g->end);
         if (t->pattern)
-            g->bits &= w->plan->patterns[(u64)(t->pattern - 1) * STRIP_ROWS + quad()];
+            g->bits &= w->plan->patterns[(u64)(t->pattern - 1) * BLOCK_ROWS + quad()];
         return 1;
     }
     return 0;

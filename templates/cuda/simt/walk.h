@@ -15,7 +15,7 @@ struct group {
     i32 stored;     /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
     const u32 *columns; /* tile: of slot 0, 1, ...; null: column, column + 1, ... */
     const struct abi_line
-        *line; /* lines of a strip; null in the row pass: column + 32 s + quad */
+        *line; /* lines of a row block; null in the row pass: column + 32 s + quad */
 };
 
 struct walk {
@@ -69,7 +69,7 @@ DEVICE u32 group_column(const struct group *g, u32 s)
 /* Where the scratch keeps the score of slot s for the thread's row. */
 DEVICE u64 group_scratch(const struct group *g, u32 s)
 {
-    return (u64)(g->stored + (i32)s) * STRIP_ROWS + quad();
+    return (u64)(g->stored + (i32)s) * BLOCK_ROWS + quad();
 }
 
 #endif

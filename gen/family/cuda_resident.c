@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sizes below are those of templates/cuda/resident/forward.h and short/square.h, which check them at
+   compile time. */
+#include "gen/family/cuda_resident.h"
+#include <stddef.h>
+
+/* Heads are put together in a block until it has BLOCK_WARPS or BLOCK_BYTES of shared memory; one head
+   may be more. Up to FORWARD_BYTES two blocks fit the largest parts; longer heads are for streaming.
+   Sparsegen holds all scores of a row in registers. */
+enum {
+    ROWS = 16, /* of a warp */
+    BLOCK_WARPS = 4,
+    BLOCK_BYTES = 48 * 1024,
+    FORWARD_BYTES = 99 * 1024,
+    REGISTERS = 64 * 1024, /* of a processor */
+    MOST_REGISTERS = 255,  /* of a thread */
+    ALL_ROWS = 128,        /* whose scores a warp holds, all of a query */
+    WIDEST_ROWS = 96,      /* D > 240: scores of three tiles, beside sums of D / 2 registers */
+    /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
+       row block of 16 alone take D / 2, and the slopes that it holds n / 4 and a few. */
+    BACKWARD_WARPS = 12,
+    BACKWARD_WARPS_WIDE = 8, /* D > 128 */
+    BACKWARD_ROWS = 256,     /* a word for each of 16 row blocks */
+};
+
+static uint32_t rounded(uint32_t x)
+{
+    return (x + ROWS - 1) / ROWS * ROWS;
+}
+
+static uint32_t forward_bytes(const struct features *f, uint32_t rows)
+{
+    return 2 * rows * rounded(f->head_dim) * 2;
+}
+
+/* Q, K, V and dO, then P or dS of the whole head, and 16 words. */
+static uint32_t backward_bytes(const struct features *f, uint32_t rows)
+{
+    return 4 * rows * rounded(f->head_dim) * 2 + 2 * rows * rounded(rows) + 64;
+}
+
+static bool is_candidate(const struct target *t, const struct features *f)
+{
+    return t->kind == TARGET_CUDA && dtype_bytes(f->dtype) == 2 && f->bias == ABI_BIAS_NONE &&
+           f->length > 0 && f->length <= FORWARD_BYTES / 4 / ROWS;
+}
+
+static bool fits_forward(const struct target *t, const struct features *f, uint32_t rows)
+{
+    const uint32_t bytes = forward_bytes(f, rows);
+    return bytes <= FORWARD_BYTES && bytes <= t->shared_bytes &&
+           (f->transform != ABI_SPARSEGEN || rows <= ALL_ROWS) &&
+           (f->head_dim <= 240 || rows <= WIDEST_ROWS);
+}
+
+/* Two row blocks a warp halve the reads of shared memory, which bind the backward pass, and the number of
+   warps: where two blocks fit a processor, and where so many warps had too few registers. */
+static bool two_row_blocks(const struct target *t, const struct features *f, uint32_t rows)
+{
+    bool two_blocks = 2 * (backward_bytes(f, rows) + 1024) <= t->shared_bytes + 1024;
+    return f->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
+}
+
+/* A warp for every row block of 16, or for two. */
+static uint32_t backward_warps(const struct target *t, const struct features *f, uint32_t rows)
+{
+    const uint32_t row_blocks = rounded(rows) / ROWS;
+    return two_row_blocks(t, f, rows) ? (row_blocks + 1) / 2 : row_blocks;
+}
+
+static bool fits_backward(const struct target *t, const struct features *f, uint32_t rows)
+{
+    const uint32_t most = f->head_dim > 128 ? BACKWARD_WARPS_WIDE : BACKWARD_WARPS;
+    return fits_forward(t, f, rows) && backward_bytes(f, rows) <= t->shared_bytes &&
+           backward_warps(t, f, rows) <= most && rows <= BACKWARD_ROWS;
+}
+
+/* Whole row blocks, whose loads need no limit; the sequence's own rows, in pairs, where a pass fits the
+   target with those alone. */
+static uint32_t stored_rows(const struct target *t, const struct features *f)
+{
+    const uint32_t whole = rounded(f->length), pairs = (f->length + 1) / 2 * 2;
+    const bool backward = f->backward && fits_backward(t, f, pairs);
+    return backward                    ? fits_backward(t, f, whole) ? whole : pairs
+           : fits_forward(t, f, whole) ? whole
+                                       : pairs;
+}
+
+/* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). Where all scores of a
+   query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
+   that is cut. */
+static uint32_t forward_registers(const struct features *f, uint32_t rows)
+{
+    const bool cut = rows % ROWS && f->dropout && f->head_dim > 64;
+    const bool draws = f->dropout && f->head_dim > 32;
+    if (f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut)
+        return MOST_REGISTERS;
+    return rows <= ALL_ROWS && f->head_dim <= 64 && !draws ? 128 : 168;
+}
+
+static uint32_t backward_registers(const struct features *f, uint32_t row_blocks)
+{
+    return f->head_dim > 64 || row_blocks > 1 ? MOST_REGISTERS : 168;
+}
+
+/* Blocks that fit a processor at a time, which has a KiB more shared memory than a block may ask for
+   and takes a KiB for each. */
+static uint32_t fit_blocks(const struct target *t, const struct resident_shape *s,
+                           uint32_t registers)
+{
+    uint32_t by_registers = REGISTERS / registers / (32 * s->warps * s->heads);
+    uint32_t by_shared = (t->shared_bytes + 1024) / (s->shared_bytes + 1024);
+    uint32_t blocks = by_registers < by_shared ? by_registers : by_shared;
+    return blocks ? blocks : 1;
+}
+
+static void group_heads(const struct target *t, struct resident_shape *s, uint32_t head_bytes,
+                        uint32_t registers)
+{
+    s->heads = 1;
+    while ((s->heads + 1) * s->warps <= BLOCK_WARPS &&
+           (s->heads + 1) * head_bytes <= BLOCK_BYTES)
+        s->heads++;
+    s->shared_bytes = s->heads * head_bytes;
+    s->blocks = fit_blocks(t, s, registers);
+}
+
+/* K and V. Where a head has more row blocks of 16 than a block has warps, all warps do as many. */
+bool resident_forward(const struct target *t, const struct features *f,
+                      struct resident_shape *ret)
+{
+    if (!is_candidate(t, f))
+        return false;
+    uint32_t rows = stored_rows(t, f), row_blocks = rounded(rows) / ROWS;
+    uint32_t rounds = (row_blocks + BLOCK_WARPS - 1) / BLOCK_WARPS;
+    if (!fits_forward(t, f, rows))
+        return false;
+    if (ret) {
+        *ret = (struct resident_shape){
+            .rows = rows, .warps = (row_blocks + rounds - 1) / rounds, .row_blocks = 1};
+        group_heads(t, ret, forward_bytes(f, rows), forward_registers(f, rows));
+    }
+    return true;
+}
+
+bool resident_backward(const struct target *t, const struct features *f,
+                       struct resident_shape *ret)
+{
+    if (!f->backward || !resident_forward(t, f, NULL))
+        return false;
+    const uint32_t rows = stored_rows(t, f);
+    if (!fits_backward(t, f, rows))
+        return false;
+    if (ret) {
+        *ret = (struct resident_shape){.rows = rows,
+                                       .warps = backward_warps(t, f, rows),
+                                       .row_blocks = two_row_blocks(t, f, rows) ? 2 : 1};
+        group_heads(t, ret, backward_bytes(f, rows), backward_registers(f, ret->row_blocks));
+    }
+    return true;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pattern row block by row block: the cheapest draft of the row block as a whole, then the same without the rows that
+   stand out, as long as that is cheaper; the winner goes to the tables. */
+#include "gen/plan/builder.h"
+#include <string.h>
+
+static void swap_drafts(struct draft *a, struct draft *b)
+{
+    struct draft c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* Lines go a faster way where they are alone and cover enough of the rows that are taken with theirs. */
+static bool lines_mixed(const struct builder *b, const struct draft *d)
+{
+    return d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed ||
+                          lines_scattered(d->lines, d->n_lines, b->pass->diagonal_rows));
+}
+
+static double mixed_price(const struct builder *b, const struct draft *d)
+{
+    double cells = 0;
+    for (uint64_t k = 0; k < d->n_lines; k++)
+        cells += d->lines[k].row_end - d->lines[k].row_begin;
+    return cells * b->price.mixed + b->row_block->rows * b->price.mixed_row;
+}
+
+static uint32_t bit_of(enum abi_piece_kind kind)
+{
+    uint32_t k = 0;
+    while (lowerings[k]->kind != kind || !lowerings[k]->build)
+        k++;
+    return (uint32_t)1 << k;
+}
+
+/* Where lines are not to be had, nobody may count on them. */
+static struct price price_without_lines(const struct builder *b)
+{
+    struct price p = b->price;
+    p.walk = 0;
+    return p;
+}
+
+/* Builds a draft with the lowerings of `set` (bits by table row); tiles always close it. */
+static void build_draft(struct builder *b, uint32_t set, struct draft *d)
+{
+    struct price p = set & bit_of(ABI_DIAGONAL) ? b->price : price_without_lines(b);
+    row_block_reopen(b->row_block);
+    draft_clear(d);
+    d->cost = row_block_price(b->row_block, &p);
+    for (uint32_t k = 0; lowerings[k]; k++)
+        if (set >> k & 1)
+            lowerings[k]->build(b->row_block, &p, d);
+    lowering_tiles.build(b->row_block, &p, d);
+    if (lines_mixed(b, d))
+        d->cost += mixed_price(b, d);
+}
+
+/* Lines for the whole row block, in b->draft[1]; false where some of it is not theirs to take. */
+static bool lines_alone_draft(struct builder *b)
+{
+    struct row_block *s = b->row_block;
+    uint32_t diagonal = bit_of(ABI_DIAGONAL), k = (uint32_t)__builtin_ctz(diagonal);
+    if (!s->halves || b->price.walk <= 0 || row_block_solid_tiles(s) ||
+        lowerings[k]->cost(s, &b->price) > b->draft[0].cost)
+        return false;
+    s->lines_alone = true;
+    build_draft(b, diagonal, &b->draft[1]);
+    s->lines_alone = false;
+    return b->draft[1].pieces == 1;
+}
+
+/* The lowerings that could take something of the loaded row block, and of these the optional. */
+static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
+{
+    struct price other = price_without_lines(b);
+    uint32_t set = 0;
+    *ret_optional = 0;
+    for (uint32_t k = 0; lowerings[k] && !b->tiles_only; k++) {
+        const struct lowering *l = lowerings[k];
+        if (!l->applies ||
+            !(l->applies(b->row_block, &b->price) || l->applies(b->row_block, &other)))
+            continue;
+        set |= (uint32_t)1 << k;
+        *ret_optional |= (uint32_t)l->optional << k;
+    }
+    return set;
+}
+
+/* The row block's lines, in b->draft[0], whatever they cost. */
+static void only_lines_draft(struct builder *b)
+{
+    b->row_block->lines_alone = true;
+    build_draft(b, bit_of(ABI_DIAGONAL), &b->draft[0]);
+    b->row_block->lines_alone = false;
+    b->others |= b->draft[0].pieces > 1 || (b->draft[0].pieces && !b->draft[0].n_lines);
+}
+
+/* The cheapest draft of the loaded row block, in b->draft[0]. What is optional is tried in all ways. */
+static void best_draft(struct builder *b)
+{
+    uint32_t optional, set, some;
+    draft_clear(&b->draft[0]);
+    if (!b->row_block->owned)
+        return;
+    if (b->lines_only) {
+        only_lines_draft(b);
+        return;
+    }
+    row_block_reopen(b->row_block);
+    set = find_set(b, &optional);
+    some = optional;
+    build_draft(b, set, &b->draft[0]);
+    for (double best = b->draft[0].cost * (1 + LEAST_GAIN * __builtin_popcount(some)); some;) {
+        some = (some - 1) & optional;
+        build_draft(b, (set & ~optional) | some, &b->draft[1]);
+        double weighed = b->draft[1].cost * (1 + LEAST_GAIN * __builtin_popcount(some));
+        if (weighed > best)
+            continue;
+        best = weighed;
+        swap_drafts(&b->draft[0], &b->draft[1]);
+    }
+    if (!b->tiles_only && lines_alone_draft(b) &&
+        b->draft[1].cost < b->draft[0].cost * (1 - LEAST_GAIN))
+        swap_drafts(&b->draft[0], &b->draft[1]);
+}
+
+static void add_dense(struct builder *b)
+{
+    const struct row_block *s = b->row_block;
+    double solid = row_block_solid_tiles(s), entries = 32.0 * s->rows;
+    b->dense.count[UNIT_FULL] += entries * solid;
+    b->dense.count[UNIT_PARTIAL] += entries * (s->tiles - solid);
+    b->dense.count[UNIT_GATHER] += s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
+    b->dense.count[UNIT_ITEM]++;
+    b->dense.count[UNIT_ITEM_ROW] += s->rows;
+}
+
+/* What each lowering would cost if it had the row block for itself. */
+static void note_alone(struct builder *b)
+{
+    row_block_reopen(b->row_block);
+    add_dense(b);
+    for (uint32_t k = 0; lowerings[k]; k++) {
+        if (!lowerings[k]->cost)
+            continue;
+        b->alone[k] += lowerings[k]->cost(b->row_block, &b->report);
+        b->applied[k] |=
+            !lowerings[k]->applies || lowerings[k]->applies(b->row_block, &b->price);
+    }
+}
+
+/* Rows of the loaded row block that are not in `own`, one by one. */
+static double price_of_rows_without(const struct builder *b, const u32 *own)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < b->row_block->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1))
+            sum += rows_price(&b->price, b->row_block, r);
+    return sum;
+}
+
+static bool is_begun(const struct builder *b, uint32_t row)
+{
+    return b->begun && b->begun->row[row] < b->begun->row[row + 1];
+}
+
+static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
+{
+    for (uint32_t r = 0; r < b->row_block->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1))
+            cuts_add_row(b, p, block_row(b->row_block, r));
+}
+
+/* Whether the row pass can have the row block's rows that are not in `own`. */
+static bool may_leave(const struct builder *b, const u32 *own)
+{
+    for (uint32_t r = 0; b->begun && b->row_blocks_resume && r < b->row_block->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1) && is_begun(b, block_row(b->row_block, r)))
+            return false;
+    return true;
+}
+
+/* Of a row block's price what rows that leave it must save: less is the error of the prices. */
+#define LEAST_ROWS_GAIN 0.05
+
+/* Moves rows that stand out into items of their own while that is cheaper; `own` becomes the rows
+   that stay, and the draft for them is b->draft[2]. Returns the price of all. */
+static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row0, u32 *own)
+{
+    struct row_block *s = b->row_block;
+    u32 fewer[ABI_MAX_BLOCK_ROWS / 32];
+    best_draft(b);
+    swap_drafts(&b->draft[0], &b->draft[2]);
+    double best = b->draft[2].cost;
+    while (!b->tiles_only && rows_stand_out(s, fewer) && may_leave(b, fewer)) {
+        row_block_load(s, p, row0, fewer);
+        best_draft(b);
+        double total = b->draft[0].cost + price_of_rows_without(b, fewer);
+        if (total > best * (1 - LEAST_ROWS_GAIN))
+            break;
+        best = total;
+        memcpy(own, fewer, sizeof fewer);
+        swap_drafts(&b->draft[0], &b->draft[2]);
+    }
+    return best;
+}
+
+static void count_gathered(struct builder *b, const struct draft *d)
+{
+    for (uint64_t k = 0; k < d->n_columns; k++)
+        b->gathered[d->columns[k]]++;
+}
+
+void builder_row_block(struct builder *b, const struct pattern *p, uint32_t row0, bool note)
+{
+    static const u32 none[ABI_MAX_BLOCK_ROWS / 32];
+    struct row_block *s = b->row_block;
+    u32 own[ABI_MAX_BLOCK_ROWS / 32];
+    row_block_load(s, p, row0, NULL);
+    if (note)
+        note_alone(b);
+    memcpy(own, s->own, sizeof own);
+    double best = peel_rows(b, p, row0, own);
+    bool one = s->rows == 1; /* an item of one row is always the row pass */
+    double alone = price_of_rows_without(b, none);
+    if (!b->tiles_only && (one || (alone < best && may_leave(b, none)))) {
+        memcpy(own, none, sizeof own);
+        best = alone;
+    }
+    b->total += best;
+    if (b->gathered && memcmp(own, none, sizeof own))
+        count_gathered(b, &b->draft[2]);
+    if (b->dry)
+        return;
+    emit_rows_without(b, p, own);
+    memcpy(s->own, own, sizeof own);
+    if (memcmp(own, none, sizeof own))
+        tables_add_row_block(b->pass, &b->index, s, &b->draft[2]);
+}
+
+int builder_row_blocks(struct builder *b, const struct plan *p, const struct pattern *pattern,
+                       bool note, struct error *e)
+{
+    shared_choose(b, p, pattern);
+    for (uint32_t row0 = 0; row0 < p->n; row0 += p->block_rows) {
+        builder_row_block(b, pattern, row0, note);
+        if (builder_check_room(b->pass, e))
+            return -1;
+    }
+    return 0;
+}
+
+void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern)
+{
+    for (uint32_t row0 = 0; row0 < p->n; row0 += p->block_rows) {
+        row_block_load(b->row_block, pattern, row0, NULL);
+        note_alone(b);
+    }
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bias X, learnt beside the compiled one: added to the scores (bias) or multiplied to the
+   probabilities (scale). The entries of a group come to the block with its scores, zeros where a row
+   does not see the column, so that nothing else looks at what X holds there; from then on all is
+   vectors along rows. Over the forward plan dX is added to the caller's array by the one item that
+   owns the row, sequence after sequence. */
+#ifndef MASKC_CPU_BIAS_H
+#define MASKC_CPU_BIAS_H
+
+#if BIAS
+
+/* Of the scores, as the block has them. */
+INLINE float bias_unit(const struct row_block *t)
+{
+    return (IS_SOFTMAX ? LOG2_E : 1.0f) / (MATRIX ? t->gain : 1);
+}
+
+/* Where a group's score columns end: for a matrix unit a panel has 32, those beyond its width being
+   inactive. */
+INLINE u32 group_end(const struct group *g)
+{
+    return g->at + (MATRIX && group_is_panel(g) ? TILE : g->width);
+}
+
+/* Keys of query i. */
+INLINE u64 bias_at(const struct row_block *t, u32 i)
+{
+    u64 n = t->s.a->forward.n;
+    return ((u64)t->s.h * n + i) * n;
+}
+
+/* ---- X to the block ---- */
+
+/* Entries of row r from column c on: inactive ones are left as they are, or nothing. */
+INLINE void bias_vector(struct block *b, u32 r, u32 c, vec x, float unit)
+{
+    vec score = load(&b->score[r][c]);
+    ivec active = (ivec)(score > splat(-INFINITY_F));
+    if (BIAS == ABI_BIAS_ADD)
+        store(&b->score[r][c], pick(active, score + x * splat(unit), score));
+    else
+        store(&b->bias[r][c], pick_or_zero(active, x));
+}
+
+INLINE void bias_entry(struct block *b, u32 r, u32 c, float x, float unit)
+{
+    int active = b->score[r][c] > -INFINITY_F;
+    if (BIAS == ABI_BIAS_ADD)
+        b->score[r][c] += active ? x * unit : 0;
+    else
+        b->bias[r][c] = active ? x : 0;
+}
+
+/* A row's keys of a group, as they lie in X. */
+INLINE void bias_keys(const struct row_block *t, struct block *b, const struct group *g, u32 r,
+                      const float *x, float unit)
+{
+    const u32 *column = &b->column[r][g->at];
+    if (g->kind == GROUP_PANEL) {
+        u32 c = 0;
+        for (; c + LANES <= g->width; c += LANES)
+            bias_vector(b, r, g->at + c, load(x + g->first + c), unit);
+        for (; c < g->width; c++)
+            bias_entry(b, r, g->at + c, x[g->first + c], unit);
+        return;
+    }
+    u32 count = g->kind == GROUP_COLUMNS ? g->width : walk_count(column, g->width);
+    for (u32 c = 0; c < count; c++)
+        bias_entry(b, r, g->at + c,
+                   x[g->kind == GROUP_COLUMNS ? group_column(t, g, c) : column[c]], unit);
+    for (u32 c = count; c < g->width; c++)
+        bias_entry(b, r, g->at + c, 0, unit);
+}
+
+/* The forward plan, after the scores of all groups: a row of X is read from end to end. */
+static void block_bias(const struct row_block *t, struct block *b)
+{
+    const float unit = bias_unit(t);
+    for (u32 r = 0; r < t->rows && !t->transposed; r++) {
+        const float *x = t->s.a->bias + bias_at(t, t->item->row0 + r);
+        if (MATRIX || !row_live(t, r))
+            for (u32 c = 0; c < b->cols; c += LANES)
+                store(&b->bias[r][c], splat(0));
+        for (u32 k = 0; k < b->groups && row_live(t, r); k++)
+            bias_keys(t, b, &b->group[k], r, x, unit);
+    }
+}
+
+/* The transposed plan: rows are keys, columns queries, whose rows of X are far apart: those of the
+   next group are asked for before they are needed. */
+static void bias_ask(const struct row_block *t, const struct group *g)
+{
+    const u32 row0 = t->item->row0, n = t->s.a->forward.n;
+    for (u32 c = 0; c < TILE && g->kind == GROUP_PANEL; c++) {
+        u32 i = g->first + TILE + c;
+        if (i >= n)
+            return;
+        const float *x = t->s.a->bias + bias_at(t, i) + row0;
+        __builtin_prefetch(x);
+        __builtin_prefetch(x + 16);
+    }
+}
+
+/* Four queries and four keys at a time. */
+static void bias_queries(const struct row_block *t, struct block *b, const struct group *g)
+{
+    const u32 row0 = t->item->row0, n = t->s.a->forward.n;
+    const float unit = bias_unit(t);
+    bias_ask(t, g);
+    for (u32 c = 0; c < g->width; c += 4) {
+        const float *from[4];
+        for (u32 k = 0; k < 4; k++) {
+            u32 column = c + k < g->width ? c + k : g->width - 1;
+            from[k] = t->s.a->bias + bias_at(t, group_column(t, g, column)) + row0;
+        }
+        for (u32 r = 0; r < t->rows && row0 + r < n; r += 4) {
+            float *to = &b->bias[r][g->at + c];
+            if (row0 + r + 4 <= n)
+                transpose_quads(from, r, to, SCORE_STRIDE);
+            else
+                for (u32 x = 0; x < 4 && row0 + r + x < n; x++)
+                    for (u32 k = 0; k < 4; k++)
+                        to[x * SCORE_STRIDE + k] = from[k][r + x];
+        }
+    }
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = g->at - g->gap; c < group_end(g); c += LANES)
+            bias_vector(b, r, c, row_live(t, r) ? load(&b->bias[r][c]) : splat(0), unit);
+}
+
+/* After the group's scores. */
+static void group_bias(const struct row_block *t, struct block *b, const struct group *g)
+{
+    if (!t->transposed)
+        return;
+    if (group_is_panel(g)) {
+        bias_queries(t, b, g);
+        return;
+    }
+    for (u32 r = 0; r < t->rows; r++) {
+        const u32 *column = &b->column[r][g->at], row = t->item->row0 + r;
+        u32 count = walk_count(column, g->width);
+        for (u32 k = 0; k < g->width; k++)
+            bias_entry(b, r, g->at + k,
+                       k < count ? t->s.a->bias[bias_at(t, column[k]) + row] : 0, bias_unit(t));
+    }
+}
+
+INLINE void bias_close(struct block *b, u32 r, u32 c)
+{
+    b->bias[r][c] = 0;
+}
+
+/* ---- scale ---- */
+
+/* Of a vector of row r at column c. */
+INLINE vec bias_scaled(const struct block *b, u32 r, u32 c, vec x)
+{
+    return BIAS == ABI_BIAS_SCALE ? x * load(&b->bias[r][c]) : x;
+}
+
+/* Probabilities, as they go to the sums with the values. */
+static void block_scale(const struct row_block *t, struct block *b)
+{
+    if (BIAS == ABI_BIAS_SCALE)
+        for (u32 r = 0; r < t->rows; r++)
+            for (u32 c = 0; c < b->cols; c += LANES)
+                store(&b->score[r][c], bias_scaled(b, r, c, load(&b->score[r][c])));
+}
+
+/* Slopes of a group of the transposed plan, where they end as dP. */
+static void group_scale_slopes(const struct row_block *t, struct block *b,
+                               const struct group *g)
+{
+    if (BIAS == ABI_BIAS_SCALE)
+        for (u32 r = 0; r < t->rows; r++)
+            for (u32 c = g->at; c < g->at + g->width; c += LANES)
+                store(&b->slope[r][c], bias_scaled(b, r, c, load(&b->slope[r][c])));
+}
+
+/* ---- dX ---- */
+
+/* dX of an entry: P times the slope before X came to it. It takes the place of X. */
+INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec slope)
+{
+    if (BIAS == ABI_BIAS_SCALE)
+        store(&b->bias[r][c], p * slope);
+}
+
+INLINE void bias_add(float *to, const float *from, u32 width)
+{
+    u32 c = 0;
+    for (; c + LANES <= width; c += LANES)
+        store(to + c, load(to + c) + load(from + c));
+    for (; c < width; c++)
+        to[c] += from[c];
+}
+
+/* What row r adds to an array that has the row's key 0 at `to`. */
+static void bias_scatter(const struct row_block *t, const struct block *b,
+                         const struct group *g, u32 r, float *to)
+{
+    const float *from = BIAS == ABI_BIAS_SCALE ? &b->bias[r][g->at] : &b->slope[r][g->at];
+    const u32 *column = &b->column[r][g->at];
+    if (g->kind == GROUP_PANEL)
+        bias_add(to + g->first, from, g->width);
+    else if (g->kind == GROUP_COLUMNS)
+        for (u32 c = 0; c < g->width; c++)
+            to[group_column(t, g, c)] += from[c];
+    else
+        for (u32 k = 0, count = walk_count(column, g->width); k < count; k++)
+            to[column[k]] += from[k];
+}
+
+/* After block_gradient over the forward plan: dS is dX of a bias. */
+static void bias_gradient(const struct row_block *t, const struct block *b)
+{
+    const struct abi_args *a = t->s.a;
+    for (u32 k = 0; k < b->groups; k++)
+        for (u32 r = 0; r < t->rows; r++) {
+            if (!row_live(t, r))
+                continue;
+            if (a->d_bias)
+                bias_scatter(t, b, &b->group[k], r, a->d_bias + bias_at(t, t->item->row0 + r));
+            if (t->s.part)
+                bias_scatter(t, b, &b->group[k], r, t->s.part + TILE - 1 - r);
+        }
+}
+
+/* ---- the whole of dX ---- */
+
+static void bias_clear(const struct abi_args *a, u32 h)
+{
+    u64 size = (u64)a->forward.n * a->forward.n;
+    for (u64 k = 0; a->d_bias && k < size; k++)
+        a->d_bias[h * size + k] = 0;
+}
+
+/* Where item `work` collects its sums along diagonals: key j of row r at j - r + TILE - 1. */
+INLINE float *bias_part(const struct abi_args *a, u64 work)
+{
+    return a->d_diagonal ? a->bias_part + work * (a->forward.n + TILE) : 0;
+}
+
+static void bias_part_clear(const struct abi_args *a, u64 work)
+{
+    float *part = bias_part(a, work);
+    for (u64 k = 0; part && k < a->forward.n + TILE; k++)
+        part[k] = 0;
+}
+
+/* The items of a head, in the work list's order. */
+static void bias_diagonals(const struct abi_args *a, u32 h)
+{
+    const i64 n = a->forward.n;
+    float *to = a->d_diagonal + h * (2 * n - 1);
+    for (i64 o = 0; o < 2 * n - 1; o++)
+        to[o] = 0;
+    for (u32 w = 0; w < a->forward.works; w++) {
+        const struct abi_work *work = &a->forward.work[w];
+        if (work->head != h)
+            continue;
+        const float *part = bias_part(a, w);
+        i64 shift = n - TILE - (i64)a->forward.items[work->item].row0;
+        for (i64 k = shift < 0 ? -shift : 0; k < n + TILE - 1; k++)
+            to[k + shift] += part[k];
+    }
+}
+
+#else
+
+INLINE void group_bias(const struct row_block *t, struct block *b, const struct group *g)
+{
+    (void)t, (void)b, (void)g;
+}
+
+INLINE void bias_close(struct block *b, u32 r, u32 c)
+{
+    (void)b, (void)r, (void)c;
+}
+
+INLINE void block_bias(const struct row_block *t, struct block *b)
+{
+    (void)t, (void)b;
+}
+
+INLINE vec bias_scaled(const struct block *b, u32 r, u32 c, vec x)
+{
+    (void)b, (void)r, (void)c;
+    return x;
+}
+
+INLINE void block_scale(const struct row_block *t, struct block *b)
+{
+    (void)t, (void)b;
+}
+
+INLINE void group_scale_slopes(const struct row_block *t, struct block *b,
+                               const struct group *g)
+{
+    (void)t, (void)b, (void)g;
+}
+
+INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec slope)
+{
+    (void)b, (void)r, (void)c, (void)p, (void)slope;
+}
+
+INLINE void bias_gradient(const struct row_block *t, const struct block *b)
+{
+    (void)t, (void)b;
+}
+
+#endif
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products along lines, by vectors and four rows at a time. */
+#ifndef MASKC_CPU_LINES_PRODUCT_H
+#define MASKC_CPU_LINES_PRODUCT_H
+
+struct four_rows {
+    vec at[FOUR][ROW_VECS];
+};
+
+/* The columns' rows of an operand, of the four rows from row `first` of those diagonal_rows on, `rows` their bits;
+   zeros for those that the line does not cover. */
+INLINE void line_rows(const struct operand *o, const struct line_at *x, u32 first, u32 rows,
+                      const float *row[FOUR])
+{
+    const float *from = o->rows + (x->column + (i32)(x->step * first)) * o->stride;
+    i64 by = x->step ? o->stride : 0;
+    for (u32 k = 0; k < FOUR; k++)
+        row[k] = from + k * by;
+    if (rows != ALL_FOUR)
+        for (u32 k = 0; k < FOUR; k++)
+            row[k] = rows >> k & 1 ? row[k] : no_row;
+}
+
+/* The row's elements where they lie if they are floats, else as floats in `buffer`, split. */
+INLINE const float *row_floats(const struct sequence *s, const struct abi_tensor *t, u32 i,
+                               float *buffer)
+{
+    if (!ROWS_PACKED)
+        return (const float *)t->data + element_at(s, t, i);
+    row_read(s, t, i, 1, buffer);
+    row_split(buffer);
+    return buffer;
+}
+
+/* Rows i .. i + 3; zeros for those that are not live. */
+INLINE void four_read(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
+                      struct four_rows *to)
+{
+    float buffer[FOUR][WIDTH];
+    for (u32 r = 0; r < FOUR; r++) {
+        const float *row = live >> r & 1 ? row_floats(s, t, i + r, buffer[r]) : no_row;
+        for (u32 v = 0; v < ROW_VECS; v++)
+            to->at[r][v] = load(row + v * LANES);
+    }
+}
+
+/* Numbers of four rows, `rows` the bits of those that the line covers: their sums times a factor, or `missing`. */
+INLINE void line_put(float *to, u32 rows, const vec sum[FOUR], float factor, float missing)
+{
+    *(quad_at *)to = sum4(sum[0], sum[1], sum[2], sum[3]) * factor;
+    if (rows != ALL_FOUR)
+        for (u32 r = 0; r < FOUR; r++)
+            to[r] = rows >> r & 1 ? to[r] : missing;
+}
+
+static void four_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_rows *x,
+                      const struct operand *o, const struct line_at *line, u32 lines,
+                      float factor, float missing)
+{
+    const struct four_rows rows = *x;
+    const quad none = {missing, missing, missing, missing};
+    for (u32 k = 0; k < lines; k++) {
+        const u32 some = (u32)line[k].rows >> first & ALL_FOUR;
+        const float *row[FOUR];
+        vec sum[FOUR] = {{0}};
+        if (!some) {
+            *(quad_at *)(to[k] + first) = none;
+            continue;
+        }
+        line_rows(o, &line[k], first, some, row);
+        for (u32 v = 0; v < ROW_VECS; v++)
+            for (u32 r = 0; r < FOUR; r++)
+                sum[r] += rows.at[r][v] * row_load(row[r], v * LANES);
+        line_put(to[k] + first, some, sum, factor, missing);
+    }
+}
+
+/* Dot products of rows of a tensor with their lines' columns, times a factor; `missing` where a line does not
+   cover a row. */
+static void lines_dots_four(line_numbers to, const struct lines_run *w,
+                            const struct abi_tensor *t, const struct operand *o, float factor,
+                            float missing)
+{
+    for (u32 b = 0; b < w->blocks; b++) {
+        const struct diagonal_rows *x = &w->rows[b];
+        for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
+            struct four_rows rows;
+            four_read(w->s, t, x->i + first, x->live >> first, &rows);
+            four_dots(to + x->first, first, &rows, o, w->line + x->first, x->count, factor,
+                      missing);
+        }
+    }
+}
+
+/* What four of the rows diagonal_rows, from `first` on, take their sums from, and where to. */
+struct lines_four {
+    const struct operand *o;
+    const struct line_at *line;
+    const float (*weight)[DIAGONAL_ROWS];
+    u32 first;
+    u16 *halves; /* where they go as bf16, `stride` from row to row; null: as floats */
+    i64 stride;
+    int streamed; /* past the caches */
+};
+
+#if MATRIX
+INLINE void halves_put(u16 *to, const vec *sum, u32 vecs, int streamed)
+{
+    for (u32 v = 0; v < vecs; v += 2)
+        half_put2(to + v * LANES, sum[v], sum[v + 1], streamed);
+}
+#else
+INLINE void halves_put(u16 *to, const vec *sum, u32 vecs, int streamed)
+{
+    (void)to, (void)sum, (void)vecs, (void)streamed;
+}
+#endif
+
+/* sum += weight x row, `vecs` vectors from feature d. */
+INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], const float *weight,
+                     u32 d, u32 vecs)
+{
+    for (u32 r = 0; r < FOUR; r++) {
+        vec w = splat(weight[r]);
+        for (u32 v = 0; v < vecs; v++)
+            sum[r][v] += w * row_load(row[r], d + v * LANES);
+    }
+}
+
+/* Lines first .. end - 1, which may be of any kind. */
+INLINE void four_add_some(vec sum[FOUR][SUM_VECS], const struct lines_four *f, u32 begin,
+                          u32 end, u32 d, u32 vecs)
+{
+    for (u32 k = begin; k < end; k++) {
+        const u32 some = (u32)f->line[k].rows >> f->first & ALL_FOUR;
+        const float *row[FOUR];
+        if (!some)
+            continue;
+        line_rows(f->o, &f->line[k], f->first, some, row);
+        four_add(sum, row, f->weight[k] + f->first, d, vecs);
+    }
+}
+
+/* Lines of which nothing is to be asked: the less there is besides vectors' work the better. */
+INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct lines_four *f, u32 begin,
+                           u32 end, u32 d, u32 vecs)
+{
+    const i64 stride = f->o->stride;
+    const float *from[FOUR];
+    for (u32 r = 0; r < FOUR; r++)
+        from[r] = f->o->rows + (f->first + r) * stride;
+    for (u32 k = begin; k < end; k++) {
+        const i64 at = f->line[k].column * stride;
+        const float *const row[FOUR] = {from[0] + at, from[1] + at, from[2] + at, from[3] + at};
+        four_add(sum, row, f->weight[k] + f->first, d, vecs);
+    }
+}
+
+/* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d. */
+INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor,
+                     const struct lines_four *f, const struct diagonal_rows *x)
+{
+    vec sum[FOUR][SUM_VECS] = {{{0}}};
+    four_add_some(sum, f, 0, x->plain, d, vecs);
+    four_add_plain(sum, f, x->plain, x->special, d, vecs);
+    four_add_some(sum, f, x->special, x->count, d, vecs);
+    for (u32 r = 0; r < FOUR; r++) {
+        for (u32 v = 0; v + 2 <= vecs; v += 2)
+            vecs_join(&sum[r][v]);
+        for (u32 v = 0; v < vecs; v++)
+            sum[r][v] *= splat(factor[f->first + r]);
+        if (f->halves)
+            halves_put(f->halves + r * f->stride + d, sum[r], vecs, f->streamed);
+        else
+            for (u32 v = 0; v < vecs; v++)
+                store(to[r] + d + v * LANES, sum[r][v]);
+    }
+}
+
+static void four_sums(float *const to[FOUR], const float *factor, const struct lines_four *f,
+                      const struct diagonal_rows *x)
+{
+    enum { REST = ROW_VECS % SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
+    for (u32 d = 0; d + SUM_VECS * LANES <= WIDTH; d += SUM_VECS * LANES)
+        four_sum(to, d, SUM_VECS, factor, f, x);
+    if (REST)
+        four_sum(to, WHOLE, REST, factor, f, x);
+}
+
+/* Those sums to rows of a tensor, as far as they are live. */
+static void lines_sums(struct lines_run *w, const struct diagonal_rows *x,
+                       const struct abi_tensor *t, const float *factor,
+                       const line_numbers weights, const struct operand *o)
+{
+    struct lines_four f = {.o = o, .line = w->line + x->first, .weight = weights + x->first};
+    float buffer[FOUR][WIDTH];
+    u16 *halves = (u16 *)t->data + element_at(w->s, t, x->i);
+    f.stride = t->row;
+    f.streamed = rows_streamed(w->s, t);
+    for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
+        const u32 some = x->live >> first & ALL_FOUR;
+        float *to[FOUR];
+        f.first = first;
+        f.halves = WRITES_WHOLE && some == ALL_FOUR ? halves + (i64)first * t->row : 0;
+        for (u32 r = 0; r < FOUR; r++) {
+            to[r] = buffer[r];
+            if (!ROWS_PACKED && some >> r & 1)
+                to[r] = (float *)t->data + element_at(w->s, t, x->i + first + r);
+        }
+        expect_rows(&w->expected, FOUR);
+        if (some)
+            four_sums(to, factor, &f, x);
+        for (u32 r = 0; ROWS_PACKED && !f.halves && r < FOUR; r++)
+            if (some >> r & 1)
+                row_write(w->s, t, x->i + first + r, 1, buffer[r]);
+    }
+}
+
+#endif

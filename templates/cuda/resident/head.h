@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Short sequences: a head's operands lie whole in shared memory, as rows of halves whose 16-byte
+   chunks are permuted so that the eight rows that a matrix load takes at once are in different
+   banks. A block holds one head or several; the warps of a head are a team. */
+#ifndef MASKC_CUDA_RESIDENT_HEAD_H
+#define MASKC_CUDA_RESIDENT_HEAD_H
+#include "cuda/matrix.h"
+#include "cuda/quads.h"
+#include "kernel_config.h"
+
+enum {
+    RESIDENT_STEPS =
+        (HEAD_DIM + 15) / 16,             /* of 16 positions of the head: a product takes one */
+    RESIDENT_CHUNKS = 2 * RESIDENT_STEPS, /* of 8 positions, 16 bytes */
+    RESIDENT_ROLLED = RESIDENT_STEPS > 8, /* wide heads are taken in a loop: registers, code */
+    RESIDENT_OPERAND = RESIDENT_ROWS * RESIDENT_CHUNKS * 8, /* halves of one operand */
+    RESIDENT_WHOLE = (RESIDENT_ROWS + 15) / 16 * 16,        /* rows of whole tiles ... */
+    RESIDENT_CUT = RESIDENT_WHOLE > RESIDENT_ROWS, /* ... the last of which are not there */
+    /* Chunks that trade places; each such group is a constant from the next. */
+    RESIDENT_MIXED = RESIDENT_CHUNKS % 8 == 0   ? 8
+                     : RESIDENT_CHUNKS % 4 == 0 ? 4
+                                                : 2,
+};
+
+typedef char resident_rows_are_pairs[RESIDENT_ROWS % 2 == 0 && BLOCK_ROWS % 16 == 0 ? 1 : -1];
+
+/* Where the lane's loads of fragments begin, in bytes from the start of an operand: all others are a bit pattern
+   and a constant away, so that no load works out its own. */
+struct resident_places {
+    u32 keys, tail, values;
+};
+
+struct resident_job {
+    u32 b, h;
+    i32 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length; /* positions that take part; 0 where the team has no head */
+    u32 exist;  /* positions that are written */
+    u32 warp;   /* within the team */
+    half_t *shared;
+    struct resident_places places;
+};
+
+DEVICE u32 resident_lane(void)
+{
+    return THREAD % 32;
+}
+
+/* The row of a 16 x 8 fragment that the lane holds, and the pair of columns. */
+DEVICE u32 resident_row(void)
+{
+    return resident_lane() / 4;
+}
+
+DEVICE u32 resident_pair(void)
+{
+    return THREAD % 4;
+}
+
+/* ---- operands in shared memory ---- */
+
+/* Halves from the start of an operand to a chunk of row eight + row, where `eight` is a multiple of 8
+   and row < 8; `chunks` (even) in a row. */
+DEVICE u32 resident_place(u32 eight, u32 row, u32 chunk, u32 chunks)
+{
+    u32 bits = chunks % 8 == 0 ? 3 : chunks % 4 == 0 ? 2 : 1;
+    return 8 * eight * chunks + 8 * (row * chunks + (chunk ^ row >> (3 - bits)));
+}
+
+/* Not where a last tile is cut: its rows are looked at one by one. */
+DEVICE void resident_places_of(struct resident_places *p)
+{
+    const u32 lane = resident_lane(), row = lane % 8;
+    p->keys = one_value(2 * resident_place(0, row, lane / 8, RESIDENT_CHUNKS));
+    p->tail = one_value(2 * resident_place(0, row, lane / 8 % 2, RESIDENT_CHUNKS));
+    p->values = one_value(2 * resident_place(lane & 8, row, lane / 16, RESIDENT_CHUNKS));
+}
+
+/* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
+DEVICE struct resident_job resident_job_at(const struct abi_args *a, u32 index, u32 heads,
+                                           u32 warps, u32 halves)
+{
+    struct resident_job j;
+    u32 team = heads > 1 ? THREAD / 32 / warps : 0, at = index + team,
+        there = at < a->slice_batch * a->heads;
+    u32 sequence = there ? at / a->heads : 0;
+    j.b = a->first_batch + sequence;
+    j.h = there ? at - sequence * a->heads : 0;
+    j.first = 0;
+    j.length = j.exist = there ? smaller(a->n, RESIDENT_ROWS) : 0;
+    j.warp = heads > 1 ? THREAD / 32 % warps : THREAD / 32;
+    j.shared = SHARED_HALF() + team * halves;
+    if (a->offsets && there) {
+        j.first = a->offsets[j.b];
+        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
+    } else if (a->length && there) {
+        j.length = clamp_length(a->length[j.b], j.exist);
+    }
+    resident_places_of(&j.places);
+    return j;
+}
+
+/* Bytes of position 0 of the job's head; no register holds what is worked out on the way. */
+DEVICE u8 *resident_data(const struct abi_tensor *t, const struct resident_job *j)
+{
+    i64 element =
+        opt_barrier(j->b) * t->batch + (i64)j->first * t->row + opt_barrier(j->h) * t->head;
+    return (u8 *)t->data + element * 2;
+}
+
+/* A row to load: the last one again where there are no more, for what is not seen or not kept. */
+DEVICE u32 resident_there(u32 row)
+{
+    return RESIDENT_CUT && row >= RESIDENT_ROWS ? RESIDENT_ROWS - 1 : row;
+}
+
+/* Place of a chunk of row row + low, row a multiple of 8 and low < 8, or of the last row. */
+DEVICE u32 resident_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
+{
+    u32 at = resident_there(row + low);
+    return RESIDENT_CUT ? resident_place(at & ~7u, at & 7, chunk, chunks)
+                        : resident_place(row, low, chunk, chunks);
+}
+
+/* Starts copying the sequence's rows of `count` operands from one on; rows up to the next 16 (as far as they
+   are stored), and positions beyond the head dimension, become zeros, for which nothing is read. */
+DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
+                           const struct resident_job *j, u32 warps)
+{
+    enum { MOST = 4 };
+    const u32 rows = smaller((j->length + 15) / 16 * 16, RESIDENT_ROWS), step = 32 * warps;
+    const u32 straight =
+        step % RESIDENT_CHUNKS == 0; /* a thread stays in its column of chunks ... */
+    const u32 whole =
+        step % (8 * RESIDENT_CHUNKS) == 0; /* ... which the permutation leaves alone */
+    const u32 begin = 32 * j->warp + resident_lane(), row0 = begin / RESIDENT_CHUNKS;
+    const u8 *from[MOST], *ahead[MOST];
+    u32 ahead_place =
+        resident_place(row0 & ~7u, row0 & 7, begin % RESIDENT_CHUNKS, RESIDENT_CHUNKS);
+    UNROLL
+    for (u32 x = 0; x < count; x++) {
+        from[x] = resident_data(t[x], j);
+        ahead[x] = from[x] + (i64)row0 * t[x]->row * 2 + 16 * (begin % RESIDENT_CHUNKS);
+    }
+    NO_UNROLL
+    for (u32 k = begin; k < rows * RESIDENT_CHUNKS; k += step) {
+        u32 row = k / RESIDENT_CHUNKS,
+            chunk = straight ? begin % RESIDENT_CHUNKS : k % RESIDENT_CHUNKS;
+        u32 there = row < j->length && 8 * chunk < HEAD_DIM;
+        u32 place =
+            whole ? ahead_place : resident_place(row & ~7u, row & 7, chunk, RESIDENT_CHUNKS);
+        UNROLL
+        for (u32 x = 0; x < count; x++) {
+            const u8 *at = from[x] + (i64)row * t[x]->row * 2 + 16 * chunk;
+            copy_async_16(j->shared + (operand + x) * RESIDENT_OPERAND + place,
+                          straight ? ahead[x] : at, there);
+            ahead[x] += (i64)(step / RESIDENT_CHUNKS) * t[x]->row * 2;
+        }
+        ahead_place += step * 8;
+    }
+}
+
+/* ---- fragments from shared memory ---- */
+
+/* Bytes from row 0 of the first operand to a row of another. */
+DEVICE u32 resident_bytes(u32 operand, u32 row)
+{
+    return 2 * (operand * RESIDENT_OPERAND + row * RESIDENT_CHUNKS * 8);
+}
+
+/* The place of a chunk from that of chunk 0, both in the lane's row. */
+DEVICE u32 resident_at_chunk(u32 place, u32 chunk)
+{
+    return (place ^ 16 * (chunk % RESIDENT_MIXED)) +
+           16 * (chunk / RESIDENT_MIXED * RESIDENT_MIXED);
+}
+
+/* Rows row .. row + 7, chunks chunk .. chunk + 3: as the second operand of two products that sum
+   along the row. Chunks that are not there repeat others, for the caller to leave out. */
+DEVICE void resident_load_keys(u32 r[4], const struct resident_job *j, u32 operand, u32 row,
+                               u32 chunk)
+{
+    u32 at = chunk + resident_lane() / 8;
+    u32 first =
+        RESIDENT_CHUNKS % 4 && chunk + 4 > RESIDENT_CHUNKS ? j->places.tail : j->places.keys;
+    shared_at place = shared_address(j->shared) + resident_at_chunk(first, chunk) +
+                      resident_bytes(operand, row);
+    if (RESIDENT_CHUNKS % 4 && at >= RESIDENT_CHUNKS)
+        at -= 2;
+    if (RESIDENT_CUT)
+        place =
+            shared_address(j->shared + operand * RESIDENT_OPERAND +
+                           resident_place_there(row, resident_lane() % 8, at, RESIDENT_CHUNKS));
+    matrix_load4(r, place);
+}
+
+/* Where the lane's part of rows row .. row + 15, chunks chunk and chunk + 1, begins. */
+DEVICE shared_at resident_rows_place(const struct resident_job *j, u32 operand, u32 row,
+                                     u32 chunk)
+{
+    const u32 lane = resident_lane();
+    if (RESIDENT_CUT)
+        return shared_address(j->shared + operand * RESIDENT_OPERAND +
+                              resident_place_there(row + (lane & 8), lane % 8,
+                                                   chunk + lane / 16, RESIDENT_CHUNKS));
+    return shared_address(j->shared) + resident_at_chunk(j->places.values, chunk) +
+           resident_bytes(operand, row);
+}
+
+/* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
+   over rows, for the columns of either chunk. */
+DEVICE void resident_load_values(u32 r[4], const struct resident_job *j, u32 operand, u32 row,
+                                 u32 chunk)
+{
+    matrix_load4_transposed(r, resident_rows_place(j, operand, row, chunk));
+}
+
+/* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
+DEVICE void resident_load_rows(struct frag_a *a, const struct resident_job *j, u32 operand,
+                               u32 row, u32 chunk)
+{
+    matrix_load4(a->x, resident_rows_place(j, operand, row, chunk));
+}
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan header of short sequences (short/forward.cu, short/backward.cu) for one case: bf16, up to 128
+   positions, on sm_80. See simt/kernel_config_default.h. */
+#ifndef MASKC_CUDA_RESIDENT_PLAN_DEFAULT_H
+#define MASKC_CUDA_RESIDENT_PLAN_DEFAULT_H
+enum {
+    RESIDENT_ROWS = 128,             /* of a head in shared memory */
+    RESIDENT_FORWARD_ROW_BLOCKS = 1, /* of 16 rows that a warp works on together */
+    RESIDENT_FORWARD_WARPS = 4,      /* of a head */
+    RESIDENT_FORWARD_HEADS = 1,      /* of a block */
+    RESIDENT_FORWARD_THREADS = 128,
+    RESIDENT_FORWARD_BLOCKS = 3,     /* that are to fit a processor */
+    RESIDENT_FORWARD_SHARED = 32768, /* K and V */
+    RESIDENT_BACKWARD_ROW_BLOCKS = 1,
+    RESIDENT_BACKWARD_WARPS = 8,
+    RESIDENT_BACKWARD_HEADS = 1,
+    RESIDENT_BACKWARD_THREADS = 256,
+    RESIDENT_BACKWARD_BLOCKS = 1,
+    RESIDENT_BACKWARD_SHARED = 98368, /* Q, K, V, dO, a square of halves, 16 words */
+};
+/* where a pass is too long for that, it streams */
+enum {
+    FORWARD_SHARED = 27648,
+    BACKWARD_SHARED = 36864,
+    BIAS_SHARED = 36864,
+    FORWARD_BLOCKS = 3,
+    QUERY_BLOCKS = 3,
+    KEY_BLOCKS = 2,
+    BIAS_BLOCKS = 3,
+    SHARED_ROWS = 0,
+    ROW_PASS = 1,
+    CUT_ROWS = 0,
+};
+enum {
+    BACKWARD = 1,
+    THREADS = 128,
+    SHARED_BYTES = 26240,
+    BIAS = 0,
+    HEAD_DIM = 64,
+    BLOCK_ROWS = 64,
+    DTYPE = ABI_BF16,
+    TRANSFORM = ABI_SOFTMAX,
+    DROPOUT = 1,
+    SCRATCH_FIXED_BYTES = 0,
+    SCRATCH_COL_BYTES = 0,
+};
+#endif

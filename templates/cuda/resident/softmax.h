@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scores in registers to weights: softmax in base 2 (exact where all scores of a row are held, else
+   with a running maximum), and sparsegen-lin, whose threshold is found by Newton's method from
+   below. A lane holds parts of two rows; the four lanes of a row hold all of it. */
+#ifndef MASKC_CUDA_RESIDENT_SOFTMAX_H
+#define MASKC_CUDA_RESIDENT_SOFTMAX_H
+#include "cuda/resident/tiles.h"
+#include "cuda/slopes.h"
+
+/* Tiles whose scores are held at a time: all that heads of up to 128 rows can have. */
+enum {
+    RESIDENT_ALL = RESIDENT_ROWS <= 128,
+    RESIDENT_HELD = RESIDENT_ALL ? (RESIDENT_ROWS + 31) / 32 : 2,
+};
+
+#define RESIDENT_NOTHING float_of(0xff800000u) /* minus infinity */
+#define RESIDENT_LOG2_E  1.44269504f
+#define RESIDENT_LN_2    0.693147181f
+
+/* What the rows' weights are counted from; by row: the lane's, and the one 8 below. */
+struct resident_rows {
+    float top[2], sum[2];
+};
+
+/* Minus infinity where an entry is not seen. Of a tile that nobody sees nothing is asked. */
+DEVICE void resident_mask(struct resident_scores *s, const struct resident_tile *t)
+{
+    if (!t->any || !resident_hides(t))
+        return;
+    UNROLL
+    for (u32 k = 0; k < 16; k++) {
+        float *x = &s->at[k / 4].x[k % 4];
+        *x = resident_sees(t, k / 4, k % 4) ? *x : RESIDENT_NOTHING;
+    }
+}
+
+/* Bits 2 u and 2 u + 1 of `lives`: whether the halves of tile u have an entry that someone sees. */
+DEVICE u32 resident_lives(u32 lives, u32 u)
+{
+    return lives >> 2 * u & 3;
+}
+
+DEVICE void resident_tops(const struct resident_scores s[RESIDENT_HELD], u32 lives,
+                          float top[2])
+{
+    UNROLL
+    for (u32 k = 0; k < 16 * RESIDENT_HELD; k++)
+        if (resident_lives(lives, k / 16))
+            top[k / 2 % 2] = larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
+    top[0] = quad_max(top[0]);
+    top[1] = quad_max(top[1]);
+}
+
+/* Masked scores, each times `unit` in base 2, to weights. *alpha is what older sums are to be multiplied by. */
+DEVICE void resident_softmax(struct resident_scores s[RESIDENT_HELD], u32 lives, float unit,
+                             struct resident_rows *r, float alpha[2])
+{
+    float top[2] = {r->top[0], r->top[1]}, origin[2];
+    resident_tops(s, lives, top);
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        origin[k] = top[k] == RESIDENT_NOTHING ? 0 : top[k] * unit;
+        alpha[k] = exp2_of(r->top[k] * unit - origin[k]);
+        r->top[k] = top[k];
+        r->sum[k] *= alpha[k];
+    }
+    UNROLL
+    for (u32 u = 0; u < RESIDENT_HELD; u++) {
+        if (!resident_lives(lives, u))
+            continue;
+        UNROLL
+        for (u32 k = 0; k < 16; k++) {
+            float *x = &s[u].at[k / 4].x[k % 4];
+            *x = exp2_of(*x * unit - origin[k / 2 % 2]);
+            r->sum[k / 2 % 2] += *x;
+        }
+    }
+}
+
+/* ---- sparsegen ---- */
+
+/* Sum and count of the rows' scores above the thresholds, counted from the maxima. */
+DEVICE void resident_support(const struct resident_scores s[RESIDENT_HELD], u32 lives,
+                             const float top[2], const float threshold[2], float sum[2],
+                             float count[2])
+{
+    sum[0] = sum[1] = count[0] = count[1] = 0;
+    UNROLL
+    for (u32 k = 0; k < 16 * RESIDENT_HELD; k++) {
+        u32 row = k / 2 % 2;
+        if (!resident_lives(lives, k / 16))
+            continue;
+        float z = s[k / 16].at[k / 4 % 4].x[k % 4] - top[row];
+        sum[row] += z > threshold[row] ? z : 0;
+        count[row] += z > threshold[row] ? 1 : 0;
+    }
+    UNROLL
+    for (u32 row = 0; row < 2; row++) {
+        sum[row] = quad_sum(sum[row]);
+        count[row] = quad_sum(count[row]);
+    }
+}
+
+/* tau of both rows; minus infinity where a row sees nothing. */
+DEVICE void resident_tau(const struct resident_scores s[RESIDENT_HELD], u32 lives, float lambda,
+                         float tau[2])
+{
+    float room = 1 - lambda, top[2] = {RESIDENT_NOTHING, RESIDENT_NOTHING};
+    float threshold[2] = {-room, -room}, before[2] = {-1, -1};
+    u32 going = 1;
+    resident_tops(s, lives, top);
+    while (ANY(going)) {
+        float sum[2], count[2];
+        resident_support(s, lives, top, threshold, sum, count);
+        going = 0;
+        UNROLL
+        for (u32 row = 0; row < 2; row++) {
+            u32 goes = count[row] > 0 && count[row] != before[row];
+            float next = goes ? (sum[row] - room) / count[row] : threshold[row];
+            threshold[row] = larger(threshold[row], next);
+            before[row] = count[row];
+            going |= goes;
+        }
+    }
+    tau[0] = top[0] == RESIDENT_NOTHING ? top[0] : top[0] + threshold[0];
+    tau[1] = top[1] == RESIDENT_NOTHING ? top[1] : top[1] + threshold[1];
+}
+
+#endif

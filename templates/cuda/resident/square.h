@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward, short sequences: what a block has in shared memory, Q, K, V and dO and beside them one square
+   of halves that holds first P, then dS. It is written by row blocks of 16 queries, and read by row blocks
+   of 16 keys. Of a dropped entry it has -P: for dV that is 0, for dS it counts. */
+#ifndef MASKC_CUDA_RESIDENT_SQUARE_H
+#define MASKC_CUDA_RESIDENT_SQUARE_H
+#include "cuda/resident/store.h"
+#include "cuda/resident/tiles.h"
+
+enum {
+    RESIDENT_ROW_BLOCKS = RESIDENT_BACKWARD_ROW_BLOCKS, /* of a warp: 1 or 2 */
+    RESIDENT_SQUARE_CHUNKS = RESIDENT_WHOLE / 8,
+    RESIDENT_SQUARE = RESIDENT_ROWS * RESIDENT_WHOLE, /* halves */
+    RESIDENT_HEAD =
+        4 * RESIDENT_OPERAND + RESIDENT_SQUARE + 32, /* the last: a word for each row block */
+    RESIDENT_TILES = (RESIDENT_WHOLE + 31) / 32,     /* that a row block of queries can have */
+    /* Chunks of dV and dK at a time: where the others would leave no registers, half of them. */
+    RESIDENT_KEYS_HALVED =
+        RESIDENT_STEPS > 8 || (RESIDENT_TILES > 4 && RESIDENT_STEPS * RESIDENT_ROW_BLOCKS > 4),
+    /* Two row blocks of queries at a time, where there are registers. */
+    RESIDENT_KEYS_PAIRED =
+        RESIDENT_ROW_BLOCKS == 1 && !RESIDENT_KEYS_HALVED && RESIDENT_WHOLE % 32 == 0,
+    RESIDENT_KEY_CHUNKS =
+        RESIDENT_KEYS_HALVED ? (RESIDENT_CHUNKS / 2 + 3) / 4 * 4 : RESIDENT_CHUNKS,
+};
+
+typedef char resident_backward_fits
+    [RESIDENT_BACKWARD_SHARED >= RESIDENT_BACKWARD_HEADS * RESIDENT_HEAD * 2 ? 1 : -1];
+typedef char resident_warps_have_all[RESIDENT_BACKWARD_WARPS * 16 * RESIDENT_ROW_BLOCKS >=
+                                                 RESIDENT_WHOLE &&
+                                             RESIDENT_WHOLE / 16 <= 16
+                                         ? 1
+                                         : -1];
+typedef char
+    resident_row_blocks_share_an_item[BLOCK_ROWS % (16 * RESIDENT_ROW_BLOCKS) == 0 ? 1 : -1];
+
+enum resident_operand { RESIDENT_Q, RESIDENT_K, RESIDENT_V, RESIDENT_D_O };
+
+DEVICE half_t *resident_square(const struct resident_job *j)
+{
+    return j->shared + 4 * RESIDENT_OPERAND;
+}
+
+/* Bit k of the word of a row block of queries: its 16 x 16 entries with keys 16 k .. are in the square. */
+DEVICE half_t *resident_map(const struct resident_job *j, u32 row_block)
+{
+    return j->shared + 4 * RESIDENT_OPERAND + RESIDENT_SQUARE + 2 * row_block;
+}
+
+/* ---- by queries ---- */
+
+/* Bytes from the square's start to the lane's first pair at a tile: the others are worked out from it. */
+DEVICE u32 resident_square_place(u32 row0, const struct resident_tile *t)
+{
+    /* with a step left over registers are few, and none holds what is worked out from it */
+    u32 row = RESIDENT_STEPS % 2 && RESIDENT_STEPS < 7 ? opt_barrier(row0) : row0;
+    return one_value(4 * resident_pair() + 2 * resident_place(row, resident_row(), t->col0 / 8,
+                                                              RESIDENT_SQUARE_CHUNKS));
+}
+
+/* Pair k of a lane at a tile: entries 2 k and 2 k + 1, of fragment k / 2, in the lane's first row or the
+   one 8 below. */
+DEVICE void *resident_square_pair(const struct resident_job *j, u32 row0,
+                                  const struct resident_tile *t, u32 k)
+{
+    const u32 mixed = RESIDENT_SQUARE_CHUNKS % 4 == 0 ? 4 : 2, f = k / 2;
+    const u32 place = resident_square_place(row0, t) ^ 16 * (f % mixed);
+    return (u8 *)resident_square(j) + place + 16 * (f / mixed * mixed + k % 2 * RESIDENT_WHOLE);
+}
+
+/* Whether the square has the row of a pair. 16 x 16 parts without an entry are neither written nor read. */
+DEVICE u32 resident_square_has(u32 row0, u32 k)
+{
+    return !RESIDENT_CUT || row0 + resident_row() + 8 * (k % 2) < RESIDENT_ROWS;
+}
+
+DEVICE void resident_put(const struct resident_job *j, u32 row0, const struct resident_tile *t,
+                         u32 k, u32 halves)
+{
+    if (resident_square_has(row0, k))
+        shared_put_u32(resident_square_pair(j, row0, t, k), halves);
+}
+
+/* What the lane itself put there. */
+DEVICE u32 resident_get(const struct resident_job *j, u32 row0, const struct resident_tile *t,
+                        u32 k)
+{
+    return resident_square_has(row0, k) ? shared_get_u32(resident_square_pair(j, row0, t, k))
+                                        : 0;
+}
+
+/* ---- by keys ---- */
+
+/* Zero for queries that are not there, of 16: they were loaded as the last one. */
+DEVICE void resident_cut_queries(struct frag_a *a, u32 row_block)
+{
+    UNROLL
+    for (u32 k = 0; RESIDENT_CUT && k < 4; k++)
+        if (16 * row_block + 8 * (k / 2) + 2 * resident_pair() >= RESIDENT_ROWS)
+            a->x[k] = 0;
+}
+
+/* Zero for dropped entries, the negative ones. */
+DEVICE void resident_cut_dropped(struct frag_a *a)
+{
+    UNROLL
+    for (u32 k = 0; k < 4; k++)
+        a->x[k] &= ~((a->x[k] >> 15 & 0x00010001u) * 0xffffu);
+}
+
+/* Bits RESIDENT_ROW_BLOCKS q ..: which of the warp's row blocks of keys have entries with row block q of queries. */
+DEVICE u32 resident_row_blocks_on(const struct resident_job *j, u32 key0)
+{
+    const u32 lane = resident_lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;
+    u32 on = lane < RESIDENT_WHOLE / 16
+                 ? shared_get_u32(resident_map(j, lane)) >> key0 / 16 & mine
+                 : 0;
+    return warp_or(on << RESIDENT_ROW_BLOCKS * lane % 32);
+}
+
+/* The square's columns of the warp's keys, transposed, at a row block of queries: first operands, those that
+   are `on`. */
+DEVICE void resident_square_columns(struct frag_a rows[RESIDENT_ROW_BLOCKS],
+                                    const struct resident_job *j, u32 key0, u32 row_block,
+                                    u32 on, u32 signs)
+{
+    const u32 lane = resident_lane();
+    UNROLL
+    for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++) {
+        u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
+        u32 at = resident_place_there(16 * row_block + 8 * (lane / 16), lane % 8, chunk,
+                                      RESIDENT_SQUARE_CHUNKS);
+        shared_at from =
+            one_address(resident_square(j) + resident_place(8 * (lane / 16), lane % 8, chunk,
+                                                            RESIDENT_SQUARE_CHUNKS)) +
+            256 * RESIDENT_SQUARE_CHUNKS * row_block;
+        rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
+        if (RESIDENT_ROW_BLOCKS == 1 || on >> m & 1)
+            matrix_load4_transposed(
+                rows[m].x, RESIDENT_CUT ? shared_address(resident_square(j) + at) : from);
+        resident_cut_queries(&rows[m], row_block);
+        if (DROPOUT && signs)
+            resident_cut_dropped(&rows[m]);
+    }
+}
+
+/* These times chunks of the rows of an operand: P times dO, dS times Q. */
+DEVICE void resident_gather_row_block(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
+                                      const struct resident_job *j, u32 key0, u32 row_block,
+                                      u32 on, enum resident_operand which)
+{
+    struct frag_a rows[RESIDENT_ROW_BLOCKS];
+    resident_square_columns(rows, j, key0, row_block, on, which == RESIDENT_D_O);
+    resident_apply_part(sums, first, RESIDENT_KEY_CHUNKS, rows, RESIDENT_ROW_BLOCKS, j, which,
+                        16 * row_block);
+}
+
+/* Over the row blocks of queries. Where all are on loads overlap with the products before. */
+DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
+                                   const struct resident_job *j, u32 key0,
+                                   enum resident_operand which)
+{
+    enum {
+        QUERIES = RESIDENT_WHOLE / 16,
+        MINE = (1 << RESIDENT_ROW_BLOCKS) - 1,
+        PAIRED = RESIDENT_KEYS_PAIRED
+    };
+    const u32 all = 0xffffffffu >> (31 - (QUERIES * RESIDENT_ROW_BLOCKS - 1) % 32);
+    u32 row_blocks = resident_row_blocks_on(j, key0);
+    UNROLL
+    for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++)
+        resident_clear(sums[m]);
+    if (PAIRED && row_blocks == all) {
+        NO_UNROLL
+        for (u32 row_block = 0; row_block < QUERIES; row_block += 2) {
+            resident_gather_row_block(sums, first, j, key0, row_block, MINE, which);
+            resident_gather_row_block(sums, first, j, key0, row_block + 1, MINE, which);
+        }
+        return;
+    }
+    NO_UNROLL
+    for (u32 row_block = 0; row_blocks; row_block++, row_blocks >>= RESIDENT_ROW_BLOCKS) {
+        u32 on = row_blocks & MINE;
+        if (!on)
+            continue;
+        resident_gather_row_block(sums, first, j, key0, row_block, on, which);
+    }
+}
+
+/* dV or dK of the warp's keys. */
+DEVICE void resident_gather_keys(const struct resident_job *j, u32 key0,
+                                 enum resident_operand which, const struct abi_tensor *to,
+                                 float scale)
+{
+    const float by[2] = {1, 1};
+    NO_UNROLL
+    for (u32 first = 0; first < RESIDENT_CHUNKS; first += RESIDENT_KEY_CHUNKS) {
+        struct frag_c sums[RESIDENT_ROW_BLOCKS][RESIDENT_CHUNKS];
+        resident_gather_chunks(sums, first, j, key0, which);
+        NO_UNROLL
+        for (u32 m = 0; m < RESIDENT_ROW_BLOCKS;
+             m++) { /* by one text; no index picks a register */
+            resident_scale(sums[0], scale);
+            resident_store_part(sums[0], first, RESIDENT_KEY_CHUNKS, by, to, j, key0 + 16 * m);
+            resident_move(sums[0], sums[RESIDENT_ROW_BLOCKS - 1]);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tiles that 16 rows of a head visit: mask words, which of a tile's four 16 x 8 fragments are
+   live (the same for the whole warp), scores, and the bits of dropout. */
+#ifndef MASKC_CUDA_RESIDENT_TILES_H
+#define MASKC_CUDA_RESIDENT_TILES_H
+#include "cuda/resident/head.h"
+#include "philox.h"
+
+/* 16 x 32 entries. */
+struct resident_scores {
+    struct frag_c at[4];
+};
+
+struct resident_tile {
+    u32 col0;
+    u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds; RESIDENT_HIDES */
+    u32 any; /* of all lanes together: 0 where nothing is to be done */
+};
+
+/* In `seen`, the same for the whole warp: some lane does not see some entry. In either half of a tile. */
+enum { RESIDENT_HIDES = 0x00100010 };
+
+struct resident_walk {
+    const struct abi_plan *plan;
+    u32 row0;      /* of the warp's 16 rows */
+    u32 row_block; /* the lane's first row within its row block */
+    u32 piece, pieces_end, tile, tiles_end;
+    struct abi_tile ahead; /* the next one, where the walk looks ahead */
+    u32 looks;             /* a constant: not where registers are few */
+};
+
+/* The visit of `row blocks` times 16 rows. Plans of short sequences have whole row blocks alone, and only tiles. */
+DEVICE struct resident_walk resident_walk_at(const struct abi_plan *plan,
+                                             const struct resident_job *j, u32 row0,
+                                             u32 row_blocks)
+{
+    struct resident_walk w;
+    struct abi_head head = plan->heads[j->h];
+    u32 item = row0 / BLOCK_ROWS;
+    w.plan = plan;
+    w.looks = !RESIDENT_CUT && row_blocks == 1;
+    w.row0 = row0;
+    w.row_block = row0 % BLOCK_ROWS + resident_row();
+    w.piece = w.pieces_end = w.tile = w.tiles_end = 0;
+    if (row0 < j->length && item < head.items) {
+        const struct abi_item *at = plan->items + head.item + item;
+        w.piece = at->piece;
+        w.pieces_end = at->piece + at->pieces;
+    }
+    return w;
+}
+
+/* The lane's bits of a tile, of row `row` and the one 8 below; rows and columns at or beyond the length are
+   off. */
+DEVICE u32 resident_bits(const struct abi_plan *p, struct abi_tile t, u32 block_row, u32 row,
+                         u32 length)
+{
+    u32 left = length - t.col0, word = left < 32 ? (1u << left) - 1 : 0xffffffffu;
+    u32 upper = row < length ? word : 0, lower = row + 8 < length ? word : 0;
+    if (t.pattern) { /* the same for the whole warp */
+        const u32 *at = p->patterns + (u64)(t.pattern - 1) * BLOCK_ROWS + block_row;
+        upper &= at[0];
+        lower &= at[8];
+    }
+    upper = upper >> 2 * resident_pair() & 0x03030303u;
+    lower = lower >> 2 * resident_pair() & 0x03030303u;
+    return upper | lower << 2;
+}
+
+/* The next tile of the item in *t; 0 at the end. */
+DEVICE u32 resident_next_tile(struct resident_walk *w, struct abi_tile *t)
+{
+    while (w->tile >= w->tiles_end) {
+        if (w->piece >= w->pieces_end)
+            return 0;
+        const struct abi_piece p = w->plan->pieces[w->piece++];
+        w->tile = p.first;
+        w->tiles_end = p.kind == ABI_TILES ? p.first + p.count : 0;
+        if (w->tile < w->tiles_end && w->looks)
+            w->ahead = w->plan->tiles[w->tile];
+    }
+    *t = w->ahead;
+    if (!w->looks)
+        *t = w->plan->tiles[w->tile];
+    if (++w->tile < w->tiles_end && w->looks)
+        w->ahead = w->plan->tiles[w->tile];
+    return 1;
+}
+
+/* The next tile with a live fragment, as each of `row blocks` row blocks of 16 rows sees it; 0 at the end. */
+DEVICE u32 resident_next(struct resident_walk *w, const struct resident_job *j,
+                         struct resident_tile *ret, u32 row_blocks)
+{
+    struct abi_tile t;
+    while (resident_next_tile(w, &t)) {
+        u32 any = 0;
+        if (t.col0 >= j->length)
+            continue;
+        UNROLL
+        for (u32 m = 0; m < row_blocks; m++) {
+            u32 row = w->row0 + 16 * m + resident_row(), at = w->row_block + 16 * m;
+            ret[m].col0 = t.col0;
+            ret[m].seen = resident_bits(w->plan, t, at, row, j->length);
+            ret[m].any = warp_or(ret[m].seen);
+            ret[m].seen |= ANY(ret[m].seen != 0x0f0f0f0fu) ? RESIDENT_HIDES : 0;
+            any |= ret[m].any;
+        }
+        if (any)
+            return 1;
+    }
+    return 0;
+}
+
+/* The tile's second half, where the first one was. */
+DEVICE void resident_next_half(struct resident_tile *t)
+{
+    t->col0 += 16;
+    t->seen >>= 16;
+    t->any >>= 16;
+}
+
+/* Whether the lane's entry e of fragment f is seen. */
+DEVICE u32 resident_sees(const struct resident_tile *t, u32 f, u32 e)
+{
+    return t->seen >> (8 * f + e) & 1;
+}
+
+DEVICE u32 resident_hides(const struct resident_tile *t)
+{
+    return t->seen & RESIDENT_HIDES;
+}
+
+/* Whether any of `count` (1 or 2) fragments from f on has an entry; the same for the whole warp. */
+DEVICE u32 resident_live(const struct resident_tile *t, u32 f, u32 count)
+{
+    return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
+}
+
+/* Bits 0 and 1: whether the halves are. */
+DEVICE u32 resident_halves(const struct resident_tile *t)
+{
+    return resident_live(t, 0, 2) | resident_live(t, 2, 2) << 1;
+}
+
+DEVICE void resident_scores_clear(struct resident_scores *s)
+{
+    UNROLL
+    for (u32 k = 0; k < 16; k++)
+        s->at[k / 4].x[k % 4] = 0;
+}
+
+/* Bytes of fragments in which some row block has an entry, and whether all four have one. */
+DEVICE u32 resident_any(const struct resident_tile *t, u32 row_blocks)
+{
+    return t[0].any | t[row_blocks - 1].any;
+}
+
+/* Of `fragments` bytes. */
+DEVICE u32 resident_all_live(u32 any, u32 fragments)
+{
+    any |= fragments == 4 ? 0 : 0xffff0000u;
+    return ((any - 0x01010101u) & ~any & 0x80808080u) == 0;
+}
+
+DEVICE void resident_dot(struct frag_c *s, const struct frag_a *rows, u32 step, const u32 r[4])
+{
+    mma_16816(s, rows, r[0], r[1]);
+    if (step + 1 < RESIDENT_STEPS)
+        mma_16816(s, rows + 1, r[2], r[3]);
+}
+
+/* Two steps of resident_dots where all fragments are live: no branches, loads and products overlap. */
+DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
+                               u32 step, const struct resident_job *j, u32 columns, u32 col0,
+                               u32 row_blocks, u32 fragments)
+{
+    u32 r[4][4];
+    UNROLL
+    for (u32 f = 0; f < fragments; f++)
+        resident_load_keys(r[f], j, columns, col0 + 8 * f, 2 * step);
+    UNROLL
+    for (u32 k = 0; k < fragments * row_blocks; k++)
+        resident_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
+                     r[k % fragments]);
+}
+
+/* s += rows . columns over `steps` steps of the head from `step` on, in those of the first `fragments` (2 or 4)
+   where one of `row blocks` row blocks of 16 rows is live. rows[m * pitch] is the first operand of row block m, the next ones those
+   of the next steps; `columns` an operand in shared memory. */
+DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
+                          u32 step, u32 steps, const struct resident_job *j, u32 columns,
+                          const struct resident_tile *t, u32 row_blocks, u32 fragments)
+{
+    u32 r[4], any = resident_any(t, row_blocks);
+    if (resident_all_live(any, fragments)) {
+        UNROLL
+        for (u32 k = 0; k < steps; k += 2)
+            resident_dots_live(s, rows + k, pitch, step + k, j, columns, t->col0, row_blocks,
+                               fragments);
+        return;
+    }
+    UNROLL
+    for (u32 f = 0; f < fragments; f++) {
+        if (!(any >> 8 * f & 0xff))
+            continue;
+        UNROLL
+        for (u32 k = 0; k < steps; k += 2) {
+            resident_load_keys(r, j, columns, t->col0 + 8 * f, 2 * (step + k));
+            UNROLL
+            for (u32 m = 0; m < row_blocks; m++)
+                resident_dot(&s[m].at[f], rows + m * pitch + k, step + k, r);
+        }
+    }
+}
+
+/* Fragments 2 half and 2 half + 1 as the first operand of a product over their 16 columns. */
+DEVICE struct frag_a resident_weights(const struct resident_scores *s, u32 half)
+{
+    struct frag_a a;
+    UNROLL
+    for (u32 k = 0; k < 4; k++) {
+        const struct frag_c *c = &s->at[2 * half + k / 2];
+        a.x[k] = half_pack(c->x[2 * (k % 2)], c->x[2 * (k % 2) + 1]);
+    }
+    return a;
+}
+
+DEVICE void resident_apply(struct frag_c sums[RESIDENT_CHUNKS], const struct frag_a *a,
+                           u32 chunk, const u32 r[4])
+{
+    mma_16816(&sums[chunk], a, r[0], r[1]);
+    mma_16816(&sums[chunk + 1], a, r[2], r[3]);
+}
+
+/* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each row_block. */
+DEVICE void resident_apply_part(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first, u32 chunks,
+                                const struct frag_a *a, u32 row_blocks,
+                                const struct resident_job *j, u32 operand, u32 row)
+{
+    u32 r[4];
+    UNROLL
+    for (u32 chunk = 0; chunk < chunks; chunk += 2) {
+        if (RESIDENT_CHUNKS % chunks && first + chunk >= RESIDENT_CHUNKS)
+            break;
+        resident_load_values(r, j, operand, row, first + chunk);
+        UNROLL
+        for (u32 m = 0; m < row_blocks; m++)
+            resident_apply(sums[m], &a[m], chunk, r);
+    }
+}
+
+/* sums += weights times rows of an operand, over the halves of a tile's columns that live (bits 0 and 1). */
+DEVICE void resident_accumulate(struct frag_c (*sums)[RESIDENT_CHUNKS],
+                                const struct resident_scores *s, const struct resident_job *j,
+                                u32 operand, u32 col0, u32 lives)
+{
+    UNROLL
+    for (u32 half = 0; half < 2; half++) {
+        if (!(lives >> half & 1))
+            continue;
+        struct frag_a a = resident_weights(s, half);
+        resident_apply_part(sums, 0, RESIDENT_CHUNKS, &a, 1, j, operand, col0 + 16 * half);
+    }
+}
+
+DEVICE void resident_move(struct frag_c to[RESIDENT_CHUNKS],
+                          const struct frag_c from[RESIDENT_CHUNKS])
+{
+    UNROLL
+    for (u32 k = 0; k < RESIDENT_CHUNKS; k++)
+        to[k] = from[k];
+}
+
+/* Sums times what is often 1 and the same for the whole warp. */
+DEVICE void resident_scale(struct frag_c sums[RESIDENT_CHUNKS], float by)
+{
+    if (by == 1)
+        return;
+    UNROLL
+    for (u32 k = 0; k < 4 * RESIDENT_CHUNKS; k++)
+        sums[k / 4].x[k % 4] *= by;
+}
+
+DEVICE void resident_clear(struct frag_c sums[RESIDENT_CHUNKS])
+{
+    UNROLL
+    for (u32 k = 0; k < RESIDENT_CHUNKS; k++)
+        sums[k].x[0] = sums[k].x[1] = sums[k].x[2] = sums[k].x[3] = 0;
+}
+
+/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of row block m is kept. One call for each of `halves`
+   16 columns, by one text for `row blocks` row blocks, whose tiles are at the same columns. */
+DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_job *j, u32 row0,
+                         const struct resident_tile *t, u32 halves, u32 row_blocks)
+{
+    u32 below = a->keep_below, calls = DROPOUT && below ? halves * row_blocks : 0;
+    u32 kept = calls ? 0 : 0xffffffffu;
+    NO_UNROLL
+    for (u32 call = 0; call < calls; call++) {
+        u32 half = call % halves, m = call / halves;
+        u32 column = t->col0 + 16 * half + 2 * resident_pair();
+        struct philox r =
+            philox_4x32(dropout_counter(opt_barrier(j->b), opt_barrier(j->h),
+                                        opt_barrier(row0) + 16 * m + resident_row(), column),
+                        a->seed);
+        u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |
+                    (r.x >> 16 >= below) << 2 | (r.z >> 16 >= below) << 3;
+        u32 second = ((r.y & 0xffff) >= below) | ((r.w & 0xffff) >= below) << 1 |
+                     (r.y >> 16 >= below) << 2 | (r.w >> 16 >= below) << 3;
+        kept |= (first | second << 4) << (16 * m + 8 * half);
+    }
+    return kept;
+}
+
+/* The factor of kept entries, applied to sums of them. */
+DEVICE float resident_kept_scale(const struct abi_args *a)
+{
+    return DROPOUT ? a->keep_scale : 1;
+}
+
+/* Dropped entries become 0. */
+DEVICE void resident_drop(struct resident_scores *s, u32 kept)
+{
+    if (DROPOUT) {
+        UNROLL
+        for (u32 k = 0; k < 16; k++)
+            s->at[k / 4].x[k % 4] = kept >> k & 1 ? s->at[k / 4].x[k % 4] : 0;
+    }
+}
+
+#endif

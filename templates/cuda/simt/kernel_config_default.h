@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan header of the CUDA templates, written by hand for one case of the SIMT family; see
+   templates/cpu/kernel_config_default.h. Those of the others stand beside it; tests/gen/emit_test.c holds them to what
+   is emitted. To look at a text alone: copy one to a folder as plan.h, and name that with -I. */
+#ifndef MASKC_CUDA_SIMT_PLAN_DEFAULT_H
+#define MASKC_CUDA_SIMT_PLAN_DEFAULT_H
+enum {
+    HEAD_DIM = 64,
+    BLOCK_ROWS = 32,
+    DTYPE = ABI_F32,
+    TRANSFORM = ABI_SOFTMAX,
+    DROPOUT = 1,
+    BIAS = 0, /* enum abi_bias */
+    BACKWARD = 1,
+    THREADS = 128,        /* of a block */
+    SHARED_BYTES = 26240, /* dynamic, of every entry: 3 tiles of 32 rows, and 32 sums */
+    SCRATCH_FIXED_BYTES = 0,
+    SCRATCH_COL_BYTES = 0, /* sparsegen: a score for each row */
+};
+#endif

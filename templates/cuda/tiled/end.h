@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a row block of the backward pass where items share rows (SHARED_ROWS): sums go to shared memory as
+   floats, half of a warp's rows at a time, and from there in a loop over 16 bytes of a row, which adds what
+   other items left of it, to the tensor or to a place for others. On sums in registers all of that would be
+   text for each of them, which takes long to compile. */
+#ifndef MASKC_CUDA_TILED_END_H
+#define MASKC_CUDA_TILED_END_H
+#include "cuda/tiled/backward.h"
+
+enum { END_ROWS = 8 }; /* of a warp at a time: 16 of halves hold as many floats as 8 */
+
+struct row_block_end {
+    const struct abi_args *a;
+    const struct job *job;
+    struct view to; /* the tensor */
+    float by;       /* what goes there is multiplied by it */
+    u32 sum;        /* which of the sums of a place these are */
+    u32 less; /* 1: from what others left of them goes the row's `rest` times what they left of the next */
+};
+
+/* Rows g (which = 0) or g + 8 of the warp, and the row's number behind it, where rows are padded. */
+DEVICE void end_stage(const struct sums *s, u32 which, float rest, float *own)
+{
+    float *row = own + lane_row(0) * PITCH;
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        const struct frag_c *c = &s->at[k];
+        struct u32x2 both = {bits_of(which ? c->x[2] : c->x[0]),
+                             bits_of(which ? c->x[3] : c->x[1])};
+        shared_put_u32x2(row + 8 * k + lane_pair(), both);
+    }
+    if (THREAD % 4 == 0)
+        shared_put(row + 16 * STEPS, rest);
+}
+
+DEVICE void end_get(float x[8], const float *from)
+{
+    UNROLL
+    for (u32 k = 0; k < 8; k += 2) {
+        struct u32x2 both = shared_get_u32x2(from + k);
+        x[k] = float_of(both.x);
+        x[k + 1] = float_of(both.y);
+    }
+}
+
+DEVICE void end_join(float x[8], const float *left, u32 less, float rest)
+{
+    UNROLL
+    for (u32 k = 0; k < 8; k += 2) {
+        struct f2 own = get_two(left + k), next = {0, 0};
+        if (less)
+            next = get_two(left + PARTIAL_WIDTH + k);
+        x[k] += own.x - rest * next.x;
+        x[k + 1] += own.y - rest * next.y;
+    }
+}
+
+DEVICE void end_leave(const float x[8], float *to)
+{
+    UNROLL
+    for (u32 k = 0; k < 8; k += 2)
+        put_two(to + k, x[k], x[k + 1]);
+}
+
+/* 8 positions of row r of the row block, `row` being where it is in shared memory. */
+DEVICE void end_chunk(const struct row_block_end *e, u32 r, u32 chunk, const float *row)
+{
+    const struct job *j = e->job;
+    const u32 position = job_position(j, r);
+    float *place = partial_place(e->a, j, position) + e->sum * PARTIAL_WIDTH + 8 * chunk;
+    float x[8];
+    end_get(x, row + 8 * chunk);
+    if (j->item->merge[r / 32] >> (r % 32) & 1 && position < j->length)
+        end_join(x, place, e->less, shared_get(row + 16 * STEPS));
+    if (j->item->split) {
+        end_leave(x, place);
+        return;
+    }
+    struct u32x4 halves = {
+        half_pack(x[0] * e->by, x[1] * e->by), half_pack(x[2] * e->by, x[3] * e->by),
+        half_pack(x[4] * e->by, x[5] * e->by), half_pack(x[6] * e->by, x[7] * e->by)};
+    *(struct u32x4 *)(e->to.data + position * e->to.row + 16 * chunk) = halves;
+}
+
+/* All rows of the warp. `staging` holds the row block's rows for nobody else, as store_row_block has it; `rest` is of
+   the lane's two rows. */
+DEVICE void end_row_block(const struct row_block_end *e, const struct sums *s,
+                          const float rest[2], half_t *staging)
+{
+    float *own = (float *)(staging + THREAD / 32 * 16 * PITCH);
+    NO_UNROLL
+    for (u32 which = 0; which < 2; which++) {
+        end_stage(s, which, which ? rest[1] : rest[0], own);
+        SYNC_WARP();
+        NO_UNROLL
+        for (u32 k = lane_of_warp(); k < END_ROWS * HEAD_CHUNKS; k += 32) {
+            u32 row = k / HEAD_CHUNKS, r = THREAD / 32 * 16 + END_ROWS * which + row;
+            if (job_has(e->job, r, e->job->exist))
+                end_chunk(e, r, k % HEAD_CHUNKS, own + row * PITCH);
+        }
+        SYNC_WARP();
+    }
+}
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products on fragments: a warp holds 16 rows, and columns come 32 at a time, as four fragments of
+   16 x 8. A fragment in which no row sees a column is left out: `live` has the columns that are seen. Lane l
+   holds rows g = l / 4 and g + 8, and columns 2t, 2t + 1 of each fragment, t = l % 4. */
+#ifndef MASKC_CUDA_TILED_FRAGMENTS_H
+#define MASKC_CUDA_TILED_FRAGMENTS_H
+#include "cuda/matrix.h"
+#include "cuda/quads.h"
+
+enum {
+    STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
+    CHUNKS = 2 * STEPS,           /* of 8 positions, 16 bytes */
+    HEAD_CHUNKS = HEAD_DIM / 8,   /* of them in the tensors; the rest is zeros */
+    PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
+                                         eight rows lie in different banks */
+    FRAGMENTS = 4,                /* of a group of 32 columns */
+    /* pairs of steps side by side where rows are in shared memory; few where there is much other text, and where
+       dropout takes registers */
+    SHARED_STEPS = DROPOUT                   ? 1
+                   : STEPS <= (BIAS ? 4 : 6) ? 4
+                   : BIAS                    ? 1
+                                             : 2,
+    GROUP = 8 * FRAGMENTS,
+    ALL_APART = !BIAS && !DROPOUT && TRANSFORM == ABI_SOFTMAX,
+};
+
+#define ALL_LIVE          0xffffffffu
+#define NEGATIVE_INFINITY float_of(0xff800000u)
+#define LOG2_E            1.44269504f
+#define LN_2              0.693147181f
+
+/* One number for each of the lane's entries of a group. */
+struct scores {
+    struct frag_c at[FRAGMENTS];
+};
+
+/* Sums over the head: 16 rows, two fragments for each step. */
+struct sums {
+    struct frag_c at[2 * STEPS];
+};
+
+/* The warp's rows as first operand, held in registers. */
+struct rows {
+    struct frag_a at[STEPS];
+};
+
+/* Does some row of the warp see a column of fragment f; of the 16 columns of a pair? */
+DEVICE u32 is_live(u32 live, u32 f)
+{
+    return live >> (8 * f) & 0xff;
+}
+
+DEVICE u32 is_pair_live(u32 live, u32 pair)
+{
+    return live >> (16 * pair) & 0xffff;
+}
+
+DEVICE u32 lane_of_warp(void)
+{
+    return THREAD % 32;
+}
+
+/* Rows g (which 0) and g + 8 (which 1) of the warp's 16. */
+DEVICE u32 lane_row(u32 which)
+{
+    return lane_of_warp() / 4 + 8 * which;
+}
+
+DEVICE u32 lane_pair(void)
+{
+    return 2 * (THREAD % 4);
+}
+
+/* ---- loads ---- */
+
+/* What is known when this is compiled (`row`, the group's first, and `step`) is added last, in bytes, to an
+   address that is one register: then it is part of the instruction. */
+
+/* 16 rows, one step: as first operand. */
+DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
+{
+    u32 lane = lane_of_warp();
+    matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 32 * step);
+}
+
+/* Where loads of columns begin, or where there is one step left: its chunks come twice. */
+DEVICE shared_at columns_at(const half_t *columns, u32 left)
+{
+    u32 lane = lane_of_warp(), chunk = left == 1 ? lane / 8 % 2 : lane / 8;
+    return one_address(columns + lane % 8 * PITCH + 8 * chunk);
+}
+
+/* 8 columns, two steps: as second operand of two products that sum along the head. */
+DEVICE void load_columns(u32 r[4], shared_at at, u32 row, u32 step)
+{
+    matrix_load4(r, at + 2 * row * PITCH + 32 * step);
+}
+
+/* 16 columns, one step: as second operand of two products that sum over columns. */
+DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
+{
+    u32 lane = lane_of_warp();
+    matrix_load4_transposed(r, one_address(columns + lane % 16 * PITCH + 8 * (lane / 16)) +
+                                   2 * row * PITCH + 32 * step);
+}
+
+/* ---- products ---- */
+
+DEVICE void scores_clear(struct scores *s)
+{
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++)
+        s->at[f].x[0] = s->at[f].x[1] = s->at[f].x[2] = s->at[f].x[3] = 0;
+}
+
+DEVICE void sums_clear(struct sums *s)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++)
+        s->at[k].x[0] = s->at[k].x[1] = s->at[k].x[2] = s->at[k].x[3] = 0;
+}
+
+/* Two steps of the live fragments. */
+DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t *columns,
+                       u32 step, u32 live)
+{
+    const shared_at at = columns_at(columns, STEPS - step);
+    UNROLL
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        u32 b[4];
+        if (!is_live(live, f))
+            continue;
+        load_columns(b, at, 8 * f, step);
+        mma_16816(&s->at[f], &a[0], b[0], b[1]);
+        if (step + 1 < STEPS)
+            mma_16816(&s->at[f], &a[1], b[2], b[3]);
+    }
+}
+
+/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. */
+DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
+                      u32 live)
+{
+    scores_clear(ret);
+    UNROLL
+    for (u32 step = 0; step < STEPS; step += 2)
+        add_scores(ret, rows->at + step, columns, step, live);
+}
+
+/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. Few steps stand
+   side by side in the text, which takes long to compile for wide heads. */
+DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
+                             const half_t *columns, u32 live)
+{
+    scores_clear(ret);
+    UNROLL_BY(SHARED_STEPS)
+    for (u32 step = 0; step < STEPS; step += 2) {
+        struct frag_a a[2];
+        load_rows(&a[0], rows, step);
+        if (step + 1 < STEPS)
+            load_rows(&a[1], rows, step + 1);
+        UNROLL
+        for (u32 k = 0; k < 8; k++)
+            a[k / 4].x[k % 4] ^= flip;
+        add_scores(ret, a, columns, step, live);
+    }
+}
+
+/* Two such products at once, of other rows and other columns at the same places. */
+DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
+                           const half_t *const columns[2], u32 live)
+{
+    scores_clear(&ret[0]);
+    scores_clear(&ret[1]);
+    UNROLL_BY(SHARED_STEPS)
+    for (u32 step = 0; step < STEPS; step += 2) {
+        const shared_at at[2] = {columns_at(columns[0], STEPS - step),
+                                 columns_at(columns[1], STEPS - step)};
+        struct frag_a a[2][2];
+        UNROLL
+        for (u32 k = 0; k < 2; k++) {
+            load_rows(&a[k][0], rows[k], step);
+            if (step + 1 < STEPS)
+                load_rows(&a[k][1], rows[k], step + 1);
+        }
+        UNROLL
+        for (u32 f = 0; f < FRAGMENTS; f++) {
+            if (!is_live(live, f))
+                continue;
+            UNROLL
+            for (u32 k = 0; k < 2; k++) {
+                u32 b[4];
+                load_columns(b, at[k], 8 * f, step);
+                mma_16816(&ret[k].at[f], &a[k][0], b[0], b[1]);
+                if (step + 1 < STEPS)
+                    mma_16816(&ret[k].at[f], &a[k][1], b[2], b[3]);
+            }
+        }
+    }
+}
+
+/* Weights of 16 columns as first operand. */
+DEVICE void weights_of(struct frag_a *a, const struct frag_c *left, const struct frag_c *right)
+{
+    a->x[0] = half_pack(left->x[0], left->x[1]);
+    a->x[1] = half_pack(left->x[2], left->x[3]);
+    a->x[2] = half_pack(right->x[0], right->x[1]);
+    a->x[3] = half_pack(right->x[2], right->x[3]);
+}
+
+/* sums += weights . columns; weights are 0 in fragments that are not live. */
+DEVICE void accumulate(struct sums *sums, const struct scores *weights, const half_t *columns,
+                       u32 live)
+{
+    UNROLL
+    for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
+        struct frag_a a;
+        if (!is_pair_live(live, pair))
+            continue;
+        weights_of(&a, &weights->at[2 * pair], &weights->at[2 * pair + 1]);
+        UNROLL
+        for (u32 step = 0; step < STEPS; step++) {
+            u32 b[4];
+            load_values(b, columns, 16 * pair, step);
+            mma_16816(&sums->at[2 * step], &a, b[0], b[1]);
+            mma_16816(&sums->at[2 * step + 1], &a, b[2], b[3]);
+        }
+    }
+}
+
+/* The same for two weights of the same columns. */
+DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct sums *b,
+                            const struct scores *of_b, const half_t *columns, u32 live)
+{
+    UNROLL
+    for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
+        struct frag_a x, y;
+        if (!is_pair_live(live, pair))
+            continue;
+        weights_of(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
+        weights_of(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
+        UNROLL
+        for (u32 step = 0; step < STEPS; step++) {
+            u32 c[4];
+            load_values(c, columns, 16 * pair, step);
+            mma_16816(&a->at[2 * step], &x, c[0], c[1]);
+            mma_16816(&b->at[2 * step], &y, c[0], c[1]);
+            mma_16816(&a->at[2 * step + 1], &x, c[2], c[3]);
+            mma_16816(&b->at[2 * step + 1], &y, c[2], c[3]);
+        }
+    }
+}
+
+/* from -= what, times `low` and `high` for rows g and g + 8. */
+DEVICE void sums_subtract(struct sums *from, const struct sums *what, float low, float high)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        from->at[k].x[0] -= low * what->at[k].x[0];
+        from->at[k].x[1] -= low * what->at[k].x[1];
+        from->at[k].x[2] -= high * what->at[k].x[2];
+        from->at[k].x[3] -= high * what->at[k].x[3];
+    }
+}
+
+/* Multiplies the sums of rows g and g + 8. */
+DEVICE void sums_scale(struct sums *s, float low, float high)
+{
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        s->at[k].x[0] *= low;
+        s->at[k].x[1] *= low;
+        s->at[k].x[2] *= high;
+        s->at[k].x[3] *= high;
+    }
+}
+
+#endif

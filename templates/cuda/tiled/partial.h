@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows that several items share: what a partial item leaves of a row for the one that resumes. Sums as
+   they stand, unscaled, in floats, and with them two numbers: maximum and sum of softmax, or in the
+   backward pass the sum of slopes. A row block joins them with its own at its end; what resumes is a launch
+   of its own, which begins when all that is left lies there. */
+#ifndef MASKC_CUDA_TILED_PARTIAL_H
+#define MASKC_CUDA_TILED_PARTIAL_H
+#include "cuda/tiled/job.h"
+
+/* A place holds the sums (in the backward pass two), then the numbers, in whole 32 bytes. */
+enum {
+    PARTIAL_WIDTH = 16 * STEPS,
+    PARTIAL_NUMBERS = (1 + BACKWARD) * PARTIAL_WIDTH,
+    PARTIAL_FLOATS = PARTIAL_NUMBERS + 8,
+};
+
+struct __attribute__((aligned(8))) f2 {
+    float x, y;
+};
+
+DEVICE struct f2 get_two(const float *from)
+{
+    return *(const struct f2 *)from;
+}
+
+DEVICE void put_two(float *to, float x, float y)
+{
+    struct f2 both = {x, y};
+    *(struct f2 *)to = both;
+}
+
+/* Each row of a head has a place, and behind them, from delta_rows on, each partial_slot. */
+DEVICE float *partial_place(const struct abi_args *a, const struct job *j, u32 place)
+{
+    u64 head = (u64)(j->b - a->first_batch) * a->heads + j->h;
+    return (float *)(a->pack + head * a->pack_stride + a->partial_at) +
+           (u64)place * PARTIAL_FLOATS;
+}
+
+/* ---- row blocks ---- */
+
+/* Where the lane's row (which = 0, 1) is left, or null: it is not the item's. */
+DEVICE float *row_to_leave(const struct abi_args *a, const struct job *j, u32 which)
+{
+    u32 r = block_row(which);
+    return job_has(j, r, j->length) ? partial_place(a, j, job_position(j, r)) : 0;
+}
+
+/* ... and where what was left of it is, or null: nothing was. */
+DEVICE const float *row_to_resume(const struct abi_args *a, const struct job *j, u32 which)
+{
+    u32 r = block_row(which);
+    return j->item->merge[r / 32] >> (r % 32) & 1 ? row_to_leave(a, j, which) : 0;
+}
+
+/* The lane's part of sums 0 or 1 of such a row. */
+DEVICE void sums_leave(const struct sums *s, u32 which, float *place, u32 sum)
+{
+    float *to = place + sum * PARTIAL_WIDTH + lane_pair();
+    UNROLL
+    for (u32 f = 0; f < 2 * STEPS; f++)
+        put_two(to + 8 * f, which ? s->at[f].x[2] : s->at[f].x[0],
+                which ? s->at[f].x[3] : s->at[f].x[1]);
+}
+
+/* Own sums times `own`, and what was left times `theirs`. */
+DEVICE void sums_join(struct sums *s, u32 which, const float *place, u32 sum, float own,
+                      float theirs)
+{
+    const float *from = place + sum * PARTIAL_WIDTH + lane_pair();
+    UNROLL
+    for (u32 f = 0; f < 2 * STEPS; f++) {
+        struct f2 left = get_two(from + 8 * f);
+        float *x = &s->at[f].x[2 * which];
+        x[0] = x[0] * own + left.x * theirs;
+        x[1] = x[1] * own + left.y * theirs;
+    }
+}
+
+/* ---- parts of a row ---- */
+
+/* Does the item have no columns of its own, but join what is left in its partial slots? */
+DEVICE u32 job_joins(const struct job *j)
+{
+    return j->item->partial_slots && !j->item->split;
+}
+
+/* The item's first partial_slot. */
+DEVICE float *job_partial_slot(const struct abi_args *a, const struct job *j)
+{
+    return partial_place(a, j, (u32)a->delta_rows + j->item->partial_slot);
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row pass: one row that sees very many columns, by the whole block, in float. A team of lanes
+   takes a few columns at a time, each lane 16 bytes of them; teams keep states of their
+   own, which are put together in a fixed order at the end, in shared memory. Nothing is loaded by a
+   branch: where a team has no column left it takes the last one again, with a weight of 0. */
+#ifndef MASKC_CUDA_TILED_ROWS_H
+#define MASKC_CUDA_TILED_ROWS_H
+#include "cuda/tiled/dropout.h"
+
+enum {
+    TEAM = HEAD_CHUNKS <= 4    ? 4 /* lanes that share a column, at most 8 positions each */
+           : HEAD_CHUNKS <= 8  ? 8
+           : HEAD_CHUNKS <= 16 ? 16
+                               : 32,
+    TEAMS = THREADS / TEAM,
+    DIAGONAL_ROWS = 3,               /* columns that a team takes at once */
+    ROW_PITCH = HEAD_DIM + 4,        /* floats */
+    ROW_NUMBERS = TEAMS * ROW_PITCH, /* after the sums: one for each team */
+    ROW_FLOATS = ROW_NUMBERS + TEAMS,
+};
+
+/* A lane's part of a sum over columns. */
+struct part {
+    float at[8];
+};
+
+DEVICE u32 team(void)
+{
+    return THREAD / TEAM;
+}
+
+DEVICE float team_sum(float x)
+{
+    UNROLL
+    for (u32 step = 1; step < TEAM; step *= 2)
+        x += SHUFFLE_XOR(x, step);
+    return x;
+}
+
+/* The lane's 8 positions of a row, in chunks. */
+DEVICE u32 lane_chunk(void)
+{
+    return THREAD % TEAM;
+}
+
+DEVICE void part_clear(struct part *p)
+{
+    UNROLL
+    for (u32 k = 0; k < 8; k++)
+        p->at[k] = 0;
+}
+
+DEVICE void part_scale(struct part *p, float by)
+{
+    UNROLL
+    for (u32 k = 0; k < 8; k++)
+        p->at[k] *= by;
+}
+
+/* The lane's part of a column. */
+DEVICE struct u32x4 load_part(const struct view *v, u32 column)
+{
+    return *(const struct u32x4 *)(v->data + column * v->row);
+}
+
+DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
+{
+    ret[0] = half_low(x->x);
+    ret[1] = half_high(x->x);
+    ret[2] = half_low(x->y);
+    ret[3] = half_high(x->y);
+    ret[4] = half_low(x->z);
+    ret[5] = half_high(x->z);
+    ret[6] = half_low(x->w);
+    ret[7] = half_high(x->w);
+}
+
+/* operand . column, the same in the team. */
+DEVICE float part_dot(const struct part *operand, const struct u32x4 *column)
+{
+    float sum = 0, x[8];
+    unpack_chunk(x, column);
+    UNROLL
+    for (u32 k = 0; k < 8; k++)
+        sum += operand->at[k] * x[k];
+    return team_sum(lane_chunk() < HEAD_CHUNKS ? sum : 0);
+}
+
+DEVICE void part_add(struct part *sum, const struct u32x4 *column, float weight)
+{
+    float x[8];
+    unpack_chunk(x, column);
+    UNROLL
+    for (u32 k = 0; k < 8; k++)
+        sum->at[k] += weight * x[k];
+}
+
+/* ---- what teams do together ---- */
+
+/* Sum (or maximum) of the teams' values over the block, in a fixed order. */
+DEVICE float block_reduce(float x, u32 maximum)
+{
+    float *numbers = SHARED() + ROW_NUMBERS;
+    SYNC();
+    if (THREAD % TEAM == 0)
+        shared_put(numbers + team(), x);
+    SYNC();
+    x = shared_get(numbers);
+    NO_UNROLL
+    for (u32 r = 1; r < TEAMS; r++) {
+        float y = shared_get(numbers + r);
+        x = maximum ? larger(x, y) : x + y;
+    }
+    return x;
+}
+
+DEVICE void put_pair(const struct view *to, const struct job *j, u32 d, float low, float high)
+{
+    if (j->item->row0 < j->exist)
+        *(u32 *)(to->data + j->item->row0 * to->row + 2 * d) = half_pack(low, high);
+}
+
+/* Writes the teams' sums, each times the thread's factor, to the item's row; or, where that is
+   `left` to others, there. */
+DEVICE void store_row(struct part *p, float by, const struct view *to, float *left,
+                      const struct job *j)
+{
+    float *sums = SHARED();
+    SYNC();
+    UNROLL
+    for (u32 k = 0; k < 8; k++) {
+        if (lane_chunk() < HEAD_CHUNKS)
+            shared_put(sums + team() * ROW_PITCH + 8 * lane_chunk() + k, p->at[k] * by);
+    }
+    SYNC();
+    NO_UNROLL
+    for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
+        float low = 0, high = 0;
+        NO_UNROLL
+        for (u32 r = 0; r < TEAMS; r++) {
+            low += shared_get(sums + r * ROW_PITCH + d);
+            high += shared_get(sums + r * ROW_PITCH + d + 1);
+        }
+        if (left)
+            put_two(left + d, low, high);
+        else
+            put_pair(to, j, d, low, high);
+    }
+}
+
+/* ---- parts of a row ---- */
+
+/* Where the item leaves its sums 0 or 1, or null: it is not a part. */
+DEVICE float *row_left(const struct abi_args *a, const struct job *j, u32 sum)
+{
+    return CUT_ROWS && j->item->split ? job_partial_slot(a, j) + sum * PARTIAL_WIDTH : 0;
+}
+
+/* What such an item left, to the lane's part of the sum. */
+DEVICE void part_resume(struct part *sum, const float *left)
+{
+    UNROLL
+    for (u32 k = 0; lane_chunk() < HEAD_CHUNKS && k < 8; k += 2) {
+        struct f2 x = get_two(left + 8 * lane_chunk() + k);
+        sum->at[k] += x.x;
+        sum->at[k + 1] += x.y;
+    }
+}
+
+DEVICE void row_leave_numbers(const struct abi_args *a, const struct job *j, float first,
+                              float second)
+{
+    if (THREAD == 0)
+        put_two(job_partial_slot(a, j) + PARTIAL_NUMBERS, first, second);
+}
+
+/* A tensor as the lane sees it: its chunk of each row, or the first where the head has no such chunk. */
+DEVICE struct view lane_view(const struct abi_tensor *t, const struct job *j)
+{
+    struct view v = view_of(t, j);
+    v.data += lane_chunk() < HEAD_CHUNKS ? 16 * lane_chunk() : 0;
+    return v;
+}
+
+/* The lane's part of the item's row; zeros where it takes no part. */
+DEVICE void load_operand(struct part *ret, const struct abi_tensor *t, const struct job *j)
+{
+    struct view v = lane_view(t, j);
+    struct u32x4 x = {0, 0, 0, 0};
+    if (j->item->row0 < j->length)
+        x = load_part(&v, j->item->row0);
+    unpack_chunk(ret->at, &x);
+}
+
+/* ---- the walk ---- */
+
+struct row_walk {
+    const struct abi_args *a;
+    const struct job *job;
+    struct view first, second; /* columns of these */
+    u32 element, column; /* range, and where in it the next step begins; 0: at its start */
+    u32 stored;          /* score columns of the ranges before */
+    u32 rows_are_keys;
+    /* the step that the team is at: its first column, where its range ends, and what to add to a column
+       for its place among score columns in the scratch */
+    u32 at, end, place;
+};
+
+/* Column k of the step, or the last of its range; and whether it is there. */
+DEVICE u32 row_column(const struct row_walk *w, u32 k)
+{
+    return smaller(w->at + k * TEAMS, w->end - 1);
+}
+
+DEVICE u32 row_has(const struct row_walk *w, u32 k)
+{
+    return w->at + k * TEAMS < w->end;
+}
+
+DEVICE void row_restart(struct row_walk *w)
+{
+    w->element = w->column = w->stored = 0;
+}
+
+DEVICE u32 row_step(struct row_walk *w)
+{
+    const struct abi_piece *p = w->job->plan->pieces + w->job->item->piece;
+    u32 count = w->job->item->row0 < w->job->length ? p->count : 0;
+    for (; w->element < count; w->element++, w->column = 0) {
+        struct abi_range r = w->job->plan->ranges[p->first + w->element];
+        u32 end = smaller(r.end, w->job->length), begin = w->column ? w->column : r.begin;
+        if (begin < end) {
+            w->at = begin + team();
+            w->end = end;
+            w->place = w->stored - r.begin;
+            w->column = begin + DIAGONAL_ROWS * TEAMS;
+            return 1;
+        }
+        if (r.begin < end)
+            w->stored += end - r.begin;
+    }
+    return 0;
+}
+
+DEVICE void row_start(struct row_walk *w, const struct abi_args *a, const struct job *j,
+                      const struct abi_tensor *first, const struct abi_tensor *second)
+{
+    w->a = a;
+    w->job = j;
+    w->first = lane_view(first, j);
+    w->second = lane_view(second, j);
+    row_restart(w);
+}
+
+/* X of column k. */
+DEVICE float row_bias(const struct row_walk *w, u32 k)
+{
+    u32 row = w->job->item->row0, column = row_column(w, k);
+    u64 at = w->rows_are_keys ? bias_at(w->a, w->job->h, column, row)
+                              : bias_at(w->a, w->job->h, row, column);
+    return w->a->bias[at];
+}
+
+/* Whether dropout keeps column k's entry. */
+DEVICE u32 row_draw(const struct row_walk *w, u32 k)
+{
+    u32 row = w->job->item->row0, column = row_column(w, k);
+    u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
+    if (!DROPOUT || !w->a->keep_below)
+        return 1;
+    return is_kept(w->a, dropout_draw(w->a->seed, w->job->b, w->job->h, i, j));
+}
+
+/* Of all columns, a bit for each. A loop: the draw is much code. */
+DEVICE u32 row_draws(const struct row_walk *w)
+{
+    u32 kept = 0;
+    NO_UNROLL
+    for (u32 k = 0; k < DIAGONAL_ROWS; k++)
+        kept |= row_draw(w, k) << k;
+    return kept;
+}
+
+/* 0 or the factor of column k's entry. */
+DEVICE float row_factor(const struct row_walk *w, u32 kept, u32 k)
+{
+    float scale = DROPOUT ? w->a->keep_scale : 1;
+    return kept ? scale * (SCALE_PROBS ? row_bias(w, k) : 1) : 0;
+}
+
+#endif

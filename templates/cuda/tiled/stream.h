@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns on their way: both operands of a group of columns are copied to shared memory while the group
+   before is worked on. A stream goes over all groups of a row_block. */
+#ifndef MASKC_CUDA_TILED_STREAM_H
+#define MASKC_CUDA_TILED_STREAM_H
+#include "cuda/tiled/partial.h"
+#include "cuda/tiled/walk.h"
+
+enum {
+    USE_FIRST = 1,
+    USE_SECOND = 2,
+    USE_NUMBERS = 4,
+    USE_PADDING = 8, /* of two row blocks, for what a thread copies from */
+};
+
+/* Of both operands: the thread's chunk of the column that it copies first, were the group the sequence's first. */
+struct places {
+    const u8 *at[2];
+};
+
+struct stream {
+    struct walk walk;
+    const struct abi_args *a;
+    const struct abi_tensor *first, *second; /* operands, whose rows are columns here */
+    struct places from;                      /* not with USE_PADDING */
+    u32 brought; /* what this thread brings of the next group: LSE or state of a column, a word */
+    half_t *buffer;   /* shared: group, operand, slot */
+    u32 buffers, use; /* constants: groups that the buffer holds (1 or 2) */
+    u32 part;         /* bits 0, 1: the lane's rows take part */
+    u32 partial_slot; /* pattern_partial_slot of its first row; not with USE_PADDING */
+    u32 turn;         /* where in the buffer `now` is */
+    u32 ahead;        /* there is no group for `now` yet */
+    struct group now, next;
+};
+
+DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
+{
+    return s->buffer + (s->turn * 2 + operand) * OPERAND;
+}
+
+/* ---- one group ---- */
+
+/* A thread copies the same chunk of a column in every turn; where the threads are not a multiple of the
+   chunks the last ones copy none. */
+enum {
+    COPY_COLUMNS = THREADS / CHUNKS, /* of a turn */
+    COPY_TURNS = (GROUP + COPY_COLUMNS - 1) / COPY_COLUMNS,
+    COPY_ALL = COPY_COLUMNS * CHUNKS == THREADS, /* all threads do */
+};
+
+/* The first of the thread's slots; beyond all where it copies none. */
+DEVICE u32 copy_slot(void)
+{
+    return COPY_ALL || THREAD < COPY_COLUMNS * CHUNKS ? THREAD / CHUNKS : GROUP;
+}
+
+DEVICE const u8 *copy_from(const struct abi_tensor *t, const struct job *j)
+{
+    const struct view v = view_of(t, j);
+    return one_place(v.data + copy_slot() % GROUP * v.row + THREAD % CHUNKS % HEAD_CHUNKS * 16);
+}
+
+/* Where registers are few they lie behind the rows of the thread's own warp, 16 bytes each, where these are
+   padded. */
+DEVICE half_t *places_behind(void)
+{
+    const u32 thread = opt_barrier(THREAD), lane = thread % 32;
+    return SHARED_HALF() + lane / 16 * ROW_BLOCK + (thread / 32 * 16 + lane % 16) * PITCH +
+           8 * CHUNKS;
+}
+
+DEVICE void places_put(struct stream *s, const struct places *p)
+{
+    const u64 first = (u64)p->at[0], second = (u64)p->at[1];
+    const struct u32x4 x = {(u32)first, (u32)(first >> 32), (u32)second, (u32)(second >> 32)};
+    if (s->use & USE_PADDING)
+        shared_put_u32x4(places_behind(), x);
+    else
+        s->from = *p;
+}
+
+DEVICE struct places places_get(const struct stream *s)
+{
+    struct places p = s->from;
+    if (s->use & USE_PADDING) {
+        const struct u32x4 x = shared_get_u32x4(places_behind());
+        p.at[0] = (const u8 *)(x.x | (u64)x.y << 32);
+        p.at[1] = (const u8 *)(x.z | (u64)x.w << 32);
+    }
+    return p;
+}
+
+/* Neighbours: addresses are a constant apart. */
+DEVICE void copy_range(const struct stream *s, const struct group *g, half_t *to)
+{
+    const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? group_end(g) : 0, slot = copy_slot();
+    const struct places places = places_get(s);
+    UNROLL
+    for (u32 which = 0; which < 2; which++) {
+        const i64 row = which ? s->second->row : s->first->row;
+        const u8 *from = one_place(places.at[which] + row * (2 * g->column));
+        UNROLL
+        for (u32 k = 0; k < COPY_TURNS && s->use >> which & 1; k++)
+            if ((COPY_ALL && (k + 1) * COPY_COLUMNS <= GROUP) ||
+                slot + k * COPY_COLUMNS < GROUP)
+                copy_async_16(to + which * OPERAND + k * COPY_COLUMNS * PITCH,
+                              from + row * (2 * k * COPY_COLUMNS),
+                              slot + k * COPY_COLUMNS < there);
+    }
+}
+
+DEVICE void copy_gathered(const struct stream *s, const struct group *g, half_t *to)
+{
+    const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? group_end(g) : 0;
+    const struct places places = places_get(s);
+    NO_UNROLL
+    for (u32 slot = copy_slot(); slot < GROUP; slot += COPY_COLUMNS) {
+        const i64 column =
+            slot < there ? (i64)group_column(g, s->walk.job, slot) - copy_slot() : 0;
+        UNROLL
+        for (u32 which = 0; which < 2; which++) {
+            const i64 row = which ? s->second->row : s->first->row;
+            if (s->use >> which & 1)
+                copy_async_16(to + which * OPERAND, places.at[which] + 2 * column * row,
+                              slot < there);
+        }
+        to += COPY_COLUMNS * PITCH;
+    }
+}
+
+/* Where the pattern's word of row r of the row block is, from the first operand on: four words behind each row of
+   the second. */
+DEVICE u32 pattern_partial_slot(u32 r)
+{
+    return OPERAND + r / 4 * PITCH + 8 * CHUNKS + r % 4 * 2;
+}
+
+/* Starts bringing a group's columns. */
+DEVICE void copy_group(const struct stream *s, const struct group *g, half_t *to)
+{
+    const u32 thread = opt_barrier(THREAD);
+    to += thread / CHUNKS * PITCH + thread % CHUNKS * 8;
+    if (is_gathered(g))
+        copy_gathered(s, g, to);
+    else if (g->slots)
+        copy_range(s, g, to);
+}
+
+/* Where the sequence's LSE are, for the first warp, and its states, for the second: behind a number of a
+   column. */
+DEVICE half_t *numbers_place(const struct stream *s)
+{
+    return s->buffer + (1 + THREAD / 32) * PITCH + 8 * CHUNKS + 4;
+}
+
+DEVICE void numbers_put(const struct stream *s, const struct job *j)
+{
+    const u64 from = (u64)(THREAD < GROUP ? lse_of(s->a, j) : state_of(s->a, j));
+    const struct u32x2 x = {(u32)from, (u32)(from >> 32)};
+    if (THREAD < 2 * GROUP && THREAD % 32 == 0)
+        shared_put_u32x2(numbers_place(s), x);
+    SYNC_WARP();
+}
+
+DEVICE const float *numbers_get(const struct stream *s)
+{
+    const struct u32x2 x = shared_get_u32x2(numbers_place(s));
+    return (const float *)(x.x | (u64)x.y << 32);
+}
+
+/* The first 32 threads bring LSE, the next 32 the state, one column each; */
+DEVICE void read_number(struct stream *s, const struct group *g)
+{
+    u32 slot = THREAD % GROUP;
+    s->brought = 0;
+    if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= group_end(g))
+        return;
+    const float number = numbers_get(s)[group_column(g, s->walk.job, slot)];
+    s->brought = bits_of(THREAD < GROUP ? lse_in_units(number) : number);
+}
+
+/* the last ones, as many as the row block has rows, words of the pattern. */
+DEVICE void read_pattern(struct stream *s, const struct group *g)
+{
+    if (g->pattern && THREAD >= BLOCK_ROWS)
+        s->brought = (s->walk.job->plan->patterns +
+                      (u64)(g->pattern - 1) * BLOCK_ROWS)[THREAD - BLOCK_ROWS];
+}
+
+typedef char who_brings_numbers_brings_no_word[BLOCK_ROWS >= 2 * GROUP ? 1 : -1];
+
+/* They lie behind the column's first operand, where rows are padded. */
+DEVICE float *column_numbers(const half_t *first, u32 slot)
+{
+    return (float *)(first + slot * PITCH + 8 * CHUNKS);
+}
+
+/* To the group at `turn`, which is the next. */
+DEVICE void put_brought(const struct stream *s, u32 turn)
+{
+    const u32 thread =
+        s->use & USE_NUMBERS ? opt_barrier(THREAD) : THREAD; /* fewer registers */
+    half_t *first = s->buffer + turn * 2 * OPERAND;
+    if (s->use & USE_NUMBERS && thread < 2 * GROUP)
+        shared_put(column_numbers(first, thread % GROUP) + thread / GROUP,
+                   float_of(s->brought));
+    if (s->next.pattern && thread >= BLOCK_ROWS)
+        shared_put_u32(first + pattern_partial_slot(thread - BLOCK_ROWS), s->brought);
+}
+
+DEVICE void stream_issue(struct stream *s, u32 turn)
+{
+    copy_group(s, &s->next, s->buffer + turn * 2 * OPERAND);
+    copy_async_commit();
+    read_number(s, &s->next);
+    read_pattern(s, &s->next);
+}
+
+/* ---- the stream ---- */
+
+/* Begins at the item's first column. The buffer must be free when the first step is taken: a barrier
+   stands before that, or a stream that went to its end, since its last step has one and nothing of the
+   buffer is read after it. */
+DEVICE void stream_start(struct stream *s, const struct job *j)
+{
+    s->walk = walk_start(j);
+    s->turn = s->buffers - 1;
+    s->ahead = 1;
+    const u32 rows = warp_rows(j, j->length) >> lane_row(0);
+    s->part = one_value((rows & 1) | (rows >> 7 & 2));
+    s->partial_slot = one_value(pattern_partial_slot(block_row(0)));
+    const struct places places = {{copy_from(s->first, j), copy_from(s->second, j)}};
+    places_put(s, &places);
+    if (s->use & USE_NUMBERS)
+        numbers_put(s, j);
+}
+
+/* What is on its way is there for all. */
+DEVICE void stream_arrive(struct stream *s)
+{
+    if (s->buffers > 1) {
+        s->turn ^= 1;
+        put_brought(s, s->turn);
+    } else {
+        SYNC();
+        stream_issue(s, 0);
+        put_brought(s, 0);
+    }
+    COPY_ASYNC_WAIT(0);
+    SYNC();
+}
+
+/* Goes on to the next group, which is then in shared memory for all; 0 at the end. The first step looks
+   ahead in the same loop: the text of a walk is long, and so it stands once. */
+DEVICE u32 stream_step(struct stream *s)
+{
+    u32 ahead;
+    NO_UNROLL
+    do {
+        ahead = s->ahead;
+        if (!ahead)
+            stream_arrive(s);
+        s->now = s->next;
+        walk_next(&s->walk, &s->next);
+        if (s->buffers > 1)
+            stream_issue(s, s->turn ^ 1);
+        s->ahead = 0;
+    } while (ahead);
+    return s->now.slots;
+}
+
+/* The slots that the lane's rows see of the group that is worked on. */
+struct words {
+    u32 row[2];
+};
+
+DEVICE struct words stage_words(const struct stream *s)
+{
+    const u32 bits = s->now.slots == SLOT_END * GROUP ? 0xffffffffu : group_bits(&s->now);
+    struct words w = {{bits & (0 - (s->part & 1)), bits & (0 - (s->part >> 1))}};
+    if (s->now.pattern) {
+        const half_t *at =
+            stream_operand(s, 0) +
+            (s->use & USE_PADDING ? pattern_partial_slot(block_row(0)) : s->partial_slot);
+        w.row[0] &= shared_get_u32(at);
+        w.row[1] &= shared_get_u32(at + 2 * PITCH);
+    }
+    return w;
+}
+
+/* Does every row of the warp see all 32 columns? Asked of the group as it is worked on: kept with the group as a
+   flag, ptxas (12.9 to 13.4) holds it in predicates that the next one's overwrites before it is tested. */
+DEVICE u32 words_are_whole(const struct words *w)
+{
+    return !ANY((w->row[0] & w->row[1]) != 0xffffffffu);
+}
+
+/* The slots that some row of the warp sees. */
+DEVICE u32 live_slots(const struct words *w)
+{
+    return warp_or(w->row[0] | w->row[1]);
+}
+
+/* Words as the lane's entries have them: bit 8 f + x % 2 of word x / 2 is place x of fragment f. */
+struct seen {
+    u32 row[2];
+};
+
+DEVICE struct seen seen_of(const struct words *w)
+{
+    struct seen s = {
+        {one_value(w->row[0] >> lane_pair()), one_value(w->row[1] >> lane_pair())}};
+    return s;
+}
+
+/* Whether the lane's row sees the entry at place x of fragment f. Null: all rows see all. */
+DEVICE u32 sees(const struct seen *s, u32 f, u32 x)
+{
+    return s ? s->row[x >> 1] >> (8 * f + (x & 1)) & 1 : 1;
+}
+
+#endif

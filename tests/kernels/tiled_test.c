@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The streaming kernels of the half dtypes, run on the CPU by the emulation, against the float64
+   reference: the gallery, each kind of piece with each feature and each shape of head, a long
+   sequence, rows that items share, and equal bits whatever the order of threads and the number of blocks. `tiled_test
+   --all` takes the full product. */
+#include "masks/base/memory.h"
+#include "masks/load.h"
+#include "tests/kernels/cuda_fixture.h"
+#include "tests/kernels/planned_work.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the standard ones */
+#include <cmocka.h>
+
+static bool all; /* the full product */
+
+#define FEATURES(type, d, ...)                                      \
+    {                                                               \
+        .dtype = type, .head_dim = d, .backward = true, __VA_ARGS__ \
+    }
+#define SPARSEGEN(l) .transform = ABI_SPARSEGEN, .lambda = l
+
+static struct maskc_kernel *must_load(const struct kernel_case *c)
+{
+    struct maskc_kernel *k = must_load_text(c);
+    assert_string_equal(k->target->launch.forward[0].entry, "attention_forward");
+    const struct launch_record *l = &k->target->launch;
+    assert_true(l->block_rows == 64 || l->block_rows == 128);
+    assert_int_equal(l->forward[0].threads, 2 * l->block_rows);
+    return k;
+}
+
+static void test_gallery(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
+        struct kernel_case c = {*name, 150, 0, FEATURES(ABI_BF16, 64), .streamed = true};
+        if (count % 2)
+            c.features = (struct features)FEATURES(ABI_F16, 32, SPARSEGEN(-4));
+        struct maskc_kernel *k = must_load(&c);
+        must_hold_as_planned(k, *name);
+        kernel_unload(k);
+    }
+    assert_true(count >= 12);
+}
+
+/* Masks whose plans have, between them, all kinds of pieces in both directions. */
+static const char *const shapes[] = {"local(128)",
+                                     "rows(5,40)|columns(7)|window(2)",
+                                     "summary(64, 1)|diagonal(0)",
+                                     "causal - random(0.15, seed=4)",
+                                     "stride(8)|diagonal(1)|rows(30)",
+                                     "dam-s-example"};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+/* clang-format off */
+static const struct features feature_cases[] = {
+    FEATURES(ABI_BF16,  64, .dropout = true),
+    FEATURES(ABI_F16,   80, .dropout = true, SPARSEGEN(-4)),
+    FEATURES(ABI_F16,  128, .dropout = true),
+    FEATURES(ABI_BF16,  72),
+    FEATURES(ABI_BF16,  32, .dropout = true, SPARSEGEN(0.5f)),
+    FEATURES(ABI_BF16, 256, .dropout = true),
+    FEATURES(ABI_F16,  200, .dropout = true, SPARSEGEN(-1)),
+    FEATURES(ABI_F16,   16, .dropout = true),
+    FEATURES(ABI_BF16,  40),
+    FEATURES(ABI_BF16,  96),
+};
+/* clang-format on */
+enum { FEATURE_CASES = sizeof feature_cases / sizeof *feature_cases };
+
+/* Each mask with each feature case, or each case with two masks. */
+static void test_features(void **state)
+{
+    (void)state;
+    uint32_t uses = 0;
+    for (uint32_t f = 0; f < FEATURE_CASES; f++)
+        for (uint32_t s = 0; s < SHAPES; s++) {
+            struct kernel_case c = {shapes[s], 141, 0, feature_cases[f], .streamed = true};
+            if (!all && (s + f) % SHAPES > 1)
+                continue;
+            struct maskc_kernel *k = must_load(&c);
+            uses |= k->artifact->plan[0].forward.uses | k->artifact->plan[0].transposed.uses;
+            must_launch(k, 33, shapes[s]);
+            kernel_unload(k);
+        }
+    assert_true(uses & 1u << ABI_TILES && uses & 1u << ABI_BLOCKS && uses & 1u << ABI_ROWS &&
+                uses & 1u << ABI_COLUMNS && uses & 1u << ABI_RESIDUE);
+    assert_false(uses & 1u << ABI_DIAGONAL);
+}
+
+/* Many stages, and keys for several steps of the row pass. */
+static void test_long(void **state)
+{
+    (void)state;
+    static const char *const masks[] = {"longformer(20, 2)", "star", "fixed(32, 1)"};
+    for (uint32_t k = 0; k < 3; k++) {
+        struct kernel_case c = {masks[k], 1024, 1, FEATURES(ABI_BF16, 64), .streamed = true};
+        struct maskc_kernel *kernel = must_load(&c);
+        must_hold_as_planned(kernel, masks[k]);
+        kernel_unload(kernel);
+    }
+}
+
+/* Row blocks of 128 rows, where they are less work and no fewer warps find room. */
+static void test_tall_row_blocks(void **state)
+{
+    (void)state;
+    static const struct kernel_case cases[] = {
+        {"causal", 300, 1, FEATURES(ABI_BF16, 128, .dropout = true), .streamed = true},
+        {"dense", 257, 1, FEATURES(ABI_F16, 104, SPARSEGEN(-4)), .streamed = true},
+        {"rows(3)|causal", 500, 1, {.dtype = ABI_BF16, .head_dim = 64}, .streamed = true},
+    };
+    for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct maskc_kernel *k = must_load(&cases[c]);
+        assert_int_equal(k->target->launch.block_rows, 128);
+        struct problem p = fixture_problem(k);
+        must_hold_as_planned(k, cases[c].mask);
+        if (c == 0)
+            must_repeat(k, &p, 2);
+        kernel_unload(k);
+    }
+    /* No room for two operands of 128 rows there; too many registers. */
+    static const struct kernel_case low[] = {
+        {"causal", 300, 1, FEATURES(ABI_BF16, 128), .streamed = true, .target = "sm_86"},
+        {"causal", 300, 1, FEATURES(ABI_BF16, 64), .streamed = true},
+    };
+    for (uint32_t c = 0; c < sizeof low / sizeof *low; c++) {
+        struct maskc_kernel *k = must_load(&low[c]);
+        assert_int_equal(k->target->launch.block_rows, 64);
+        kernel_unload(k);
+    }
+}
+
+static void test_order_of_threads(void **state)
+{
+    (void)state;
+    for (uint32_t f = 0; f < 2; f++) {
+        const struct kernel_case c = {shapes[1], 141, 2, feature_cases[f], .streamed = true};
+        struct maskc_kernel *k = must_load(&c);
+        struct problem p = fixture_problem(k);
+        must_repeat(k, &p, 3);
+        kernel_unload(k);
+    }
+}
+
+/* ---- rows that items share ---- */
+
+/* Classes of strides before row blocks, the last row by itself; and rows long enough to be cut. */
+static const struct kernel_case shared_cases[] = {
+    {"strided(16)", 449, 1, FEATURES(ABI_BF16, 64, .dropout = true), .streamed = true},
+    {"strided(20) | columns(3)", 513, 2, FEATURES(ABI_F16, 72), .streamed = true},
+    {"strided(25)", 500, 1, FEATURES(ABI_BF16, 128), .streamed = true},
+    {"rows(5,2047) | columns(7) | diagonal(0)", 2100, 1, FEATURES(ABI_F16, 32, .dropout = true),
+     .streamed = true},
+    {"global(1) | diagonal(0)", 2113, 1, FEATURES(ABI_BF16, 256), .streamed = true},
+};
+enum { SHARED_CASES = sizeof shared_cases / sizeof *shared_cases };
+
+static void test_shared_rows(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < SHARED_CASES; c++) {
+        struct maskc_kernel *k = must_load(&shared_cases[c]);
+        const struct artifact_plan *p = &k->artifact->plan[0];
+        assert_true(p->forward.uses & ABI_SPLIT && p->transposed.uses & ABI_SPLIT);
+        assert_true(p->forward.layer_work[0][2] && p->transposed.layer_work[0][2]);
+        assert_int_equal(p->forward.partial_slots != 0,
+                         !strstr(shared_cases[c].mask, "strided"));
+        struct problem problem = fixture_problem(k);
+        if (c == 0 || all)
+            must_launch(k, 33, shared_cases[c].mask);
+        else
+            must_hold_as_planned(k, shared_cases[c].mask);
+        if (c % 3 == 0)
+            must_repeat(k, &problem, 2);
+        kernel_unload(k);
+    }
+}
+
+/* What others left is not taken up: a text and what stands there instead. (What dQ is put right by
+   at the end is too small to be missed.) */
+struct edit {
+    const char *from, *to;
+};
+
+static char *replace(const char *text, void *data)
+{
+    const struct edit *e = data;
+    struct text out = {0};
+    assert_non_null(strstr(text, e->from));
+    for (const char *at; (at = strstr(text, e->from)); text = at + strlen(e->from)) {
+        text_append(&out, text, (size_t)(at - text));
+        text_add(&out, "%s", e->to);
+    }
+    text_add(&out, "%s", text);
+    return text_take(&out);
+}
+
+static void test_what_is_left_counts(void **state)
+{
+    (void)state;
+    static const struct edit edits[] = {
+        {"sums_join(o, k, from, 0, own, theirs);", ";"},
+        {"state->top[k] = top;", ";"},
+        {"left.y * theirs", "0"},
+        {"x[k] += own.x - rest * next.x;", ";"},
+        {"e->sum * PARTIAL_WIDTH + 8 * chunk", "8 * chunk"},
+        {"*slopes = *weights;", ";"},
+    };
+    for (uint32_t k = 0; k < sizeof edits / sizeof *edits; k++) {
+        struct error e = {0};
+        struct check_result *r = NULL;
+        uint32_t count = 0;
+        struct edit edit = edits[k];
+        struct kernel_case c = shared_cases[0];
+        c.features.dropout = false;
+        struct maskc_kernel *kernel = fixture_load(&c, replace, &edit, &e);
+        if (!kernel)
+            fail_msg("%s", e.text);
+        struct problem p = fixture_problem(kernel);
+        bool red = check_problem(kernel, &p, true, 1, c.mask, &r, &count, &e) < 0;
+        for (uint32_t at = 0; at < count; at++)
+            red |= !r[at].ok;
+        if (!red)
+            fail_msg("without '%s' nothing is wrong", edit.from);
+        free(r);
+        kernel_unload(kernel);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gallery),
+        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_tall_row_blocks),
+        cmocka_unit_test(test_order_of_threads),
+        cmocka_unit_test(test_shared_rows),
+        cmocka_unit_test(test_what_is_left_counts),
+    };
+    all = argc > 1 && !strcmp(argv[1], "--all");
+    return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+}

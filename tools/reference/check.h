@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge: plain float64 attention, forward and backward, full loops over i, j and d, never
+   optimised; random problems; the error measure of the contract. Used by `maskc verify`, by the
+   tests and by the benchmarks, so that all hold kernels to the same truth. */
+#pragma once
+#include "gen/target.h"
+#include "masks/mask.h"
+#include "runtime/kernel.h"
+#include <jansson.h>
+
+/* One problem: sizes and features of a launch. */
+struct problem {
+    const struct mask *mask;
+    uint32_t layer, batch, length, head_dim; /* length: N of the padded layout */
+    const int32_t *lengths;                  /* [batch], or null */
+    bool packed;                             /* sequences of `lengths` stand end to end */
+    enum abi_dtype dtype;
+    enum abi_transform transform;
+    double lambda, scale;
+    double dropout;
+    enum abi_bias bias;
+    uint64_t seed;
+    enum {
+        LAYOUT_BNHD,
+        LAYOUT_BHND,
+        LAYOUT_QKV
+    } layout;             /* strides: plain, heads first, fused QKV */
+    uint64_t random_seed; /* of the inputs */
+    /* A sample: only rows i with sample[i] != 0 are judged. d_o is 0 elsewhere, so that the
+       gradients of all keys follow from these rows alone. Null: all. */
+    const uint8_t *sample; /* [length] */
+};
+
+/* Dense host tensors [B, N, H, D] in double, whatever the launch's layout (packed: B sequences
+   right-padded to N). Rounded to the dtype already, so that kernel and reference see equal inputs. */
+struct problem_data {
+    double *q, *k, *v, *d_o;
+    double *o, *lse, *d_q, *d_k, *d_v; /* outputs; lse [B, H, N]; null where not computed */
+    /* A bias, null where there is none: [H, n, n] with the mask's length n, rounded to f32. */
+    double *x, *d_x;
+    double *d_diagonal; /* [H, 2n - 1]: sums of d_x, offset j - i = o at o + n - 1 */
+    /* Reference alone. d_x of a bias is a difference, P dP - P delta, and so 0 where a query sees one
+       key, though neither part is: the norm of the larger part of each entry and sequence. */
+    double d_x_parts;
+};
+
+uint32_t problem_rows(const struct problem *p, uint32_t b); /* length of sequence b, <= N */
+uint64_t problem_elements(const struct problem *p);         /* B N H D */
+uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
+uint64_t problem_bias_elements(const struct problem *p);     /* H n n, or 0 without a bias */
+uint64_t problem_diagonal_elements(const struct problem *p); /* H (2 n - 1), or 0 */
+double problem_scale(const struct problem *p);
+/* Fails (unavailable) where the tensors alone would not fit in this machine's memory: sizes come
+   from the command line. */
+int problem_fits(const struct problem *p, struct error *e);
+
+/* One element, to nearest with ties to even; `to` and `from` need no alignment. */
+double dtype_round(enum abi_dtype dtype, double x);
+/* The same as a tensor of that type holds it: tf32 is f32 in memory. */
+double dtype_held(enum abi_dtype dtype, double x);
+void dtype_encode(enum abi_dtype dtype, double x, void *to);
+double dtype_decode(enum abi_dtype dtype, const void *from);
+
+struct problem_data *problem_inputs(const struct problem *p);
+/* The same inputs, shared copies of the outputs none: for a second way to compute them. */
+struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d);
+void problem_data_destroy(struct problem_data *d); /* null is fine */
+/* Moves the sample's rows of o, lse and d_q to the front and returns how many elements of o they are:
+   without a sample all. */
+uint64_t problem_keep_sample(const struct problem *p, struct problem_data *d);
+
+/* d_diagonal from d_x. */
+void problem_sum_diagonals(const struct problem *p, struct problem_data *d);
+
+/* Fills o, lse and with `backward` the gradients (those of the sample's rows where there is one). */
+void reference_run(const struct problem *p, struct problem_data *d, bool backward);
+
+/* The plain way in the dtype (contract: inputs in that type, scores f32, P and dS rounded, sums in
+   f32, outputs rounded): sets the tolerance of bf16 and f16. */
+void reference_plain(const struct problem *p, struct problem_data *d, bool backward);
+
+/* norm(a - b) / max(norm(b), 0.1 sqrt(size)); infinite where a NaN stands on either side or where
+   one is infinite and the other is not that. */
+double error_measure(const double *a, const double *b, uint64_t size);
+/* The same for a b that is a difference of parts with this norm, where that is larger: rounding is
+   relative to what is subtracted and not to what is left. */
+double error_of_difference(const double *a, const double *b, uint64_t size, double parts);
+
+/* Philox4x32-10 (Salmon et al. 2011), the reference's own. */
+void reference_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
+
+/* The 16-bit dropout draw of (seed, b, h, i, j), independent of the templates' code. */
+uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint32_t j);
+
+/* Runs a loaded kernel on the problem (layout, packing, guard bytes around every buffer) and fills
+   the outputs of *d. Outputs start as NaN; a write outside a buffer is an error. */
+int kernel_run_problem(const struct maskc_kernel *k, const struct problem *p,
+                       struct problem_data *d, bool backward, uint32_t threads,
+                       struct error *e);
+
+/* The same in steps, for who launches often: a problem laid out on the kernel's device (the problem
+   must outlive it), one pass launched and waited for, the outputs brought back. */
+struct trial;
+struct trial *trial_new(const struct maskc_kernel *k, const struct problem *p,
+                        const struct problem_data *d, bool backward, uint32_t threads,
+                        struct error *e); /* null with *e set */
+int trial_run(struct trial *t, bool backward, struct error *e);
+int trial_fetch(struct trial *t, struct problem_data *d, struct error *e);
+/* Lets go of the images on the host: it can be run but no longer fetched. */
+void trial_forget(struct trial *t);
+void trial_destroy(struct trial *t); /* null is fine */
+
+struct check_result {
+    char name[200];
+    double error, tolerance;
+    bool ok;
+};
+
+/* Appends to a growing array. */
+void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_count);
+
+/* Runs the kernel and judges it: one result each for o, lse and the gradients, named "NAME: o". f32
+   must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
+   the last place; lse within 1e-5; the gradient of a bias relative to its parts. Results are pushed to *ret (growing array, freed by the caller). */
+int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,
+                  uint32_t threads, const char *name, struct check_result **ret,
+                  uint32_t *ret_count, struct error *e);
+
+/* Everything `maskc verify` checks of a loaded kernel. Results go to `ret` (growing array, freed by
+   the caller); returns 0 where the checks could be run, even if some are not ok. */
+int verify_kernel(const struct maskc_kernel *k, uint32_t threads,
+                  void (*progress)(const char *what), struct check_result **ret,
+                  uint32_t *ret_count, struct error *e);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One problem judged: the kernel's outputs against float64, within what the contract allows. */
+#include "masks/base/memory.h"
+#include "tools/reference/check.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const double tolerance_f32 = 1e-5;
+
+/* Half a unit in the last place: below this an output cannot be rounded. */
+static double half_unit(enum abi_dtype dtype)
+{
+    return dtype == ABI_BF16 ? 0x1p-9 : 0x1p-12; /* f16 and tf32 have 11 bits */
+}
+
+struct judged {
+    const char *label;
+    const double *kernel, *truth, *plain;
+    uint64_t size;
+    bool floats;  /* an f32 array in every type: no output is rounded */
+    double parts; /* of a difference: their norm, else 0 */
+};
+
+static struct check_result judge(const struct judged *x, enum abi_dtype dtype, const char *name)
+{
+    struct check_result r = {.tolerance = tolerance_f32};
+    if (x->plain)
+        r.tolerance = fmax(1.5 * error_of_difference(x->plain, x->truth, x->size, x->parts),
+                           x->floats ? tolerance_f32 : half_unit(dtype));
+    r.error = error_of_difference(x->kernel, x->truth, x->size, x->parts);
+    r.ok = r.error <= r.tolerance;
+    snprintf(r.name, sizeof r.name, "%s: %s", name, x->label);
+    return r;
+}
+
+void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_count)
+{
+    *ret = memory_resize(*ret, *ret_count + 1, sizeof **ret);
+    (*ret)[(*ret_count)++] = r;
+}
+
+int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,
+                  uint32_t threads, const char *name, struct check_result **ret,
+                  uint32_t *ret_count, struct error *e)
+{
+    struct problem_data *a = problem_inputs(p), *b = problem_data_copy(p, a), *c = NULL;
+    int code = kernel_run_problem(k, p, a, backward, threads, e);
+    if (code) {
+        error_prefix(e, "%s", name);
+        goto out;
+    }
+    reference_run(p, b, backward);
+    if (p->dtype != ABI_F32) {
+        c = problem_data_copy(p, b);
+        reference_plain(p, c, backward);
+    }
+    uint64_t size = problem_elements(p), rows = problem_keep_sample(p, a);
+    problem_keep_sample(p, b);
+    if (c)
+        problem_keep_sample(p, c);
+    uint64_t bias = problem_bias_elements(p), diagonal = problem_diagonal_elements(p);
+    const struct judged all[] = {
+        {"o", a->o, b->o, c ? c->o : NULL, rows},
+        {"lse", a->lse, b->lse, p->dtype == ABI_TF32 ? c->lse : NULL, rows / p->head_dim},
+        {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
+        {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, size},
+        {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, size},
+        {"dsoft", a->d_x, b->d_x, c ? c->d_x : NULL, bias, true, b->d_x_parts},
+        {"dsoft by diagonals", a->d_diagonal, b->d_diagonal, c ? c->d_diagonal : NULL, diagonal,
+         true, b->d_x_parts},
+    };
+    for (int t = 0; t < (backward ? p->bias ? 7 : 5 : 2); t++)
+        check_push(judge(&all[t], p->dtype, name), ret, ret_count);
+out:
+    problem_data_destroy(a);
+    problem_data_destroy(b);
+    problem_data_destroy(c);
+    return code;
+}
