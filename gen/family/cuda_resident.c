@@ -3,6 +3,7 @@
    compile time. */
 #include "gen/family/cuda_resident.h"
 #include <stddef.h>
+#include <string.h>
 
 /* Heads are put together in a block until it has BLOCK_WARPS or BLOCK_BYTES of shared memory; one head
    may be more. Up to FORWARD_BYTES two blocks fit the largest parts; longer heads are for streaming.
@@ -88,10 +89,12 @@ static uint32_t stored_rows(const struct target *t, const struct features *f)
 
 /* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). Where all scores of a
    query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
-   that is cut. */
-static uint32_t forward_registers(const struct features *f, uint32_t rows)
+   that is cut, or sm_100a. */
+static uint32_t forward_registers(const struct target *t, const struct features *f,
+                                  uint32_t rows)
 {
-    const bool cut = rows % ROWS && f->dropout && f->head_dim > 64;
+    const bool tight = rows % ROWS || !strcmp(t->name, "sm_100a");
+    const bool cut = tight && f->dropout && f->head_dim > 64;
     const bool draws = f->dropout && f->head_dim > 32;
     if (f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut)
         return MOST_REGISTERS;
@@ -138,7 +141,7 @@ bool resident_forward(const struct target *t, const struct features *f,
     if (ret) {
         *ret = (struct resident_shape){
             .rows = rows, .warps = (row_blocks + rounds - 1) / rounds, .row_blocks = 1};
-        group_heads(t, ret, forward_bytes(f, rows), forward_registers(f, rows));
+        group_heads(t, ret, forward_bytes(f, rows), forward_registers(t, f, rows));
     }
     return true;
 }

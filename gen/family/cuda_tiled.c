@@ -44,6 +44,7 @@ static const struct few {
     struct tiled_blocks most;
 } few[] = {
     {"sm_80", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
+    {"sm_90a", 5, ABI_SOFTMAX, true, true, {.forward = 2}},
     {"sm_100a", 4, ABI_SOFTMAX, false, false, {.query = 2, .key = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, true, false, {.forward = 2}},
     {"sm_100a", 5, ABI_SOFTMAX, false, true, {.forward = 2}},

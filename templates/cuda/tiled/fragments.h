@@ -16,10 +16,10 @@ enum {
     FRAGMENTS = 4,                /* of a group of 32 columns */
     /* pairs of steps side by side where rows are in shared memory; few where there is much other text, and where
        dropout takes registers */
-    SHARED_STEPS = DROPOUT                   ? 1
-                   : STEPS <= (BIAS ? 4 : 6) ? 4
-                   : BIAS                    ? 1
-                                             : 2,
+    SHARED_STEPS = DROPOUT              ? 1
+                   : STEPS <= 4         ? 4
+                   : BIAS || STEPS == 6 ? 1
+                                        : 2,
     GROUP = 8 * FRAGMENTS,
     ALL_APART = !BIAS && !DROPOUT && TRANSFORM == ABI_SOFTMAX,
 };
