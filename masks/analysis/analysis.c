@@ -24,7 +24,7 @@ static bool is_symmetric(const struct pattern *p, const struct line_counts *c)
 
 static void collect_diagonals(struct analysis *a, const struct line_counts *c)
 {
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     int32_t zero = (int32_t)a->n - 1;
     for (int32_t d = 0; d <= 2 * zero; d++) {
         if ((uint32_t)c->diagonal[d] != diagonal_length(a->n, (uint32_t)d))
@@ -32,7 +32,7 @@ static void collect_diagonals(struct analysis *a, const struct line_counts *c)
         if (count && a->diagonals[count - 1].high == d - 1 - zero)
             a->diagonals[count - 1].high++;
         else
-            *MEMORY_PUSH(a->diagonals, count, room) = (struct offsets){d - zero, d - zero};
+            *MEMORY_PUSH(a->diagonals, count, capacity) = (struct offsets){d - zero, d - zero};
     }
     a->n_diagonals = (uint32_t)count;
 }
@@ -42,10 +42,10 @@ static uint32_t *collect_global(const struct pattern *p, const uint32_t *active,
                                 uint32_t *ret_n)
 {
     uint32_t *line = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     for (uint32_t i = 0; i < p->n; i++)
         if (active[i] == p->n || (p->n > 1 && active[i] == p->n - 1 && !pattern_test(p, i, i)))
-            *MEMORY_PUSH(line, count, room) = i;
+            *MEMORY_PUSH(line, count, capacity) = i;
     *ret_n = (uint32_t)count;
     return line;
 }

@@ -180,7 +180,7 @@ static void leave(struct leftovers *l, uint32_t row, uint32_t begin, uint32_t en
         return;
     }
     if (l->n_runs++ < LEFTOVER_MAX_RUNS)
-        *MEMORY_PUSH(l->run, l->kept, l->room) = (struct leftover){row, begin, end};
+        *MEMORY_PUSH(l->run, l->kept, l->capacity) = (struct leftover){row, begin, end};
 }
 
 static bool walk_run(struct cover *c, uint32_t i, struct run run, struct leftovers *ret)

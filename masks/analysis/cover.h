@@ -21,7 +21,7 @@ struct leftover { /* keys begin .. end - 1 of a row that nothing in the cover ex
 struct leftovers {
     uint64_t cells;
     struct leftover *run; /* the first LEFTOVER_MAX_RUNS of n_runs */
-    size_t kept, room;
+    size_t kept, capacity;
     uint64_t n_runs;
 };
 

@@ -7,7 +7,7 @@
 void phrase_add(struct phrase *p, char *text, char *structure)
 {
     p->bytes += strlen(text) + 1;
-    *MEMORY_PUSH(p->terms, p->n_terms, p->room) = (struct term){text, structure};
+    *MEMORY_PUSH(p->terms, p->n_terms, p->capacity) = (struct term){text, structure};
 }
 
 void phrase_finish(struct phrase *p)

@@ -13,7 +13,7 @@ enum {
 
 struct phrase {
     struct term *terms;
-    size_t n_terms, room;
+    size_t n_terms, capacity;
     size_t bytes; /* of the terms' text */
     uint32_t stride, summary_block, summary;
 };

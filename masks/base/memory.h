@@ -21,9 +21,10 @@ void *memory_large(size_t *bytes);
 /* *ret = a * b; false (and *ret untouched) where that does not fit. */
 bool size_multiply(size_t a, size_t b, size_t *ret);
 
-/* Makes room for one more element in a growing array: `ptr`, `count`, `room` are the usual three. */
-#define MEMORY_PUSH(ptr, count, room)                                                      \
-    ((ptr) = (count) < (room)                                                              \
-                 ? (ptr)                                                                   \
-                 : memory_resize((ptr), (room) = (room) ? 2 * (room) : 16, sizeof *(ptr)), \
+/* Makes space for one more element in a growing array: `ptr`, `count`, `capacity` are the usual three. */
+#define MEMORY_PUSH(ptr, count, capacity)                                              \
+    ((ptr) = (count) < (capacity)                                                      \
+                 ? (ptr)                                                               \
+                 : memory_resize((ptr), (capacity) = (capacity) ? 2 * (capacity) : 16, \
+                                 sizeof *(ptr)),                                       \
      &(ptr)[(count)++])

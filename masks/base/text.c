@@ -9,10 +9,10 @@
 static void reserve(struct text *t, size_t more)
 {
     size_t need = t->length + more + 1;
-    if (need <= t->room)
+    if (need <= t->capacity)
         return;
-    t->room = need > 2 * t->room ? need : 2 * t->room;
-    t->bytes = memory_resize(t->bytes, t->room, 1);
+    t->capacity = need > 2 * t->capacity ? need : 2 * t->capacity;
+    t->bytes = memory_resize(t->bytes, t->capacity, 1);
 }
 
 void text_append(struct text *t, const char *bytes, size_t length)

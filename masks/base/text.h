@@ -5,7 +5,7 @@
 
 struct text {
     char *bytes; /* always ends in a zero once something was added; null before */
-    size_t length, room;
+    size_t length, capacity;
 };
 
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

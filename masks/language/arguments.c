@@ -101,7 +101,7 @@ static int read_range(struct parser *p, struct argument *a)
 
 static int read_list(struct parser *p, struct argument *a)
 {
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     a->kind = ARGUMENT_LIST;
     do {
         bool whole;
@@ -112,7 +112,7 @@ static int read_list(struct parser *p, struct argument *a)
             return -1;
         if (!whole)
             return script_error(p->user, at, p->e, "a list holds whole numbers");
-        *MEMORY_PUSH(a->list, a->n_list, room) = value;
+        *MEMORY_PUSH(a->list, a->n_list, capacity) = value;
     } while (parser_accept(p, ','));
     return parser_accept(p, ']') ? 0 : parser_expected(p, "',' or ']'");
 }
@@ -167,11 +167,11 @@ static int read_argument(struct parser *p, struct argument *a)
 
 int arguments_parse(struct parser *p, struct node *call)
 {
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     if (parser_accept(p, ')'))
         return 0;
     do {
-        *MEMORY_PUSH(call->argument, call->n_arguments, room) = (struct argument){0};
+        *MEMORY_PUSH(call->argument, call->n_arguments, capacity) = (struct argument){0};
         if (read_argument(p, &call->argument[call->n_arguments - 1]) < 0)
             return -1;
     } while (parser_accept(p, ','));

@@ -40,7 +40,7 @@ static struct node *make(struct parser *p, enum node_kind kind)
 
 static void adopt(struct node *parent, struct node *child)
 {
-    *MEMORY_PUSH(parent->child, parent->n_children, parent->room) = child;
+    *MEMORY_PUSH(parent->child, parent->n_children, parent->capacity) = child;
 }
 
 static uint32_t smallest(uint32_t a, uint32_t b)

@@ -22,7 +22,8 @@ void runs_add(struct runs *r, struct clip clip, int64_t begin, int64_t end)
     if (last && last->end >= begin)
         last->end = last->end > end ? last->end : (uint32_t)end;
     else
-        *MEMORY_PUSH(r->run, r->count, r->room) = (struct run){(uint32_t)begin, (uint32_t)end};
+        *MEMORY_PUSH(r->run, r->count, r->capacity) =
+            (struct run){(uint32_t)begin, (uint32_t)end};
 }
 
 void runs_union(const struct runs *a, const struct runs *b, struct runs *ret)

@@ -7,7 +7,7 @@
 
 struct runs {
     struct run *run;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* The keys that a row is asked for: whatever lies outside is not produced. */

@@ -14,7 +14,7 @@
 struct list {
     bool any;
     struct span *span;
-    uint32_t n_spans, room;
+    uint32_t n_spans, capacity;
 };
 
 struct line {
@@ -42,7 +42,7 @@ struct reader {
     uint32_t header[N_HEADERS]; /* 0: not there */
     uint32_t header_at[N_HEADERS];
     struct line *line;
-    uint32_t n_lines, room;
+    uint32_t n_lines, capacity;
     bool bare; /* an expression without "head" was read */
     struct error *e;
 };
@@ -111,7 +111,7 @@ static int read_list(struct reader *r, const char *what, uint32_t count, struct 
             return script_error(&r->script, at, r->e,
                                 "the list ends before it begins: %lld-%lld", (long long)first,
                                 (long long)last);
-        *MEMORY_PUSH(ret->span, ret->n_spans, ret->room) = (struct span){first, last};
+        *MEMORY_PUSH(ret->span, ret->n_spans, ret->capacity) = (struct span){first, last};
         if (peek(r)->kind != ',')
             return 0;
         r->next++;
@@ -144,7 +144,7 @@ static int read_places(struct reader *r, struct line *line)
 
 static int read_line(struct reader *r)
 {
-    struct line *line = MEMORY_PUSH(r->line, r->n_lines, r->room);
+    struct line *line = MEMORY_PUSH(r->line, r->n_lines, r->capacity);
     *line = (struct line){.at = peek(r)->at, .layers.any = true, .heads.any = true};
     if (is_word(r, "layer") || is_word(r, "head")) {
         if (read_places(r, line) < 0)
@@ -200,7 +200,7 @@ static int read_statements(struct reader *r)
 static void cover(struct list *l, uint32_t count)
 {
     if (l->any)
-        *MEMORY_PUSH(l->span, l->n_spans, l->room) = (struct span){0, (int64_t)count - 1};
+        *MEMORY_PUSH(l->span, l->n_spans, l->capacity) = (struct span){0, (int64_t)count - 1};
 }
 
 /* Which line each place takes; UINT32_MAX: none. */

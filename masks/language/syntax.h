@@ -31,7 +31,7 @@ struct node {
     enum node_kind kind;
     uint32_t at;
     struct node **child; /* owned; of NODE_MINUS the first minus all others */
-    uint32_t n_children, room;
+    uint32_t n_children, capacity;
 
     /* NODE_CALL */
     const struct primitive *primitive;

@@ -21,7 +21,7 @@ static bool is_word(int c)
 
 struct lexer {
     struct script *script;
-    uint32_t at, room, open; /* open: brackets */
+    uint32_t at, capacity, open; /* open: brackets */
 };
 
 static int peek(const struct lexer *x, uint32_t ahead)
@@ -69,7 +69,7 @@ static uint32_t string_length(const struct lexer *x)
 static void push(struct lexer *x, int kind, uint32_t length)
 {
     struct token t = {.kind = kind, .at = x->at, .length = length};
-    *MEMORY_PUSH(x->script->token, x->script->n_tokens, x->room) = t;
+    *MEMORY_PUSH(x->script->token, x->script->n_tokens, x->capacity) = t;
     x->at += length;
 }
 

@@ -92,17 +92,17 @@ static cairo_surface_t *make_panel(const struct pattern *p, const struct sheet *
 }
 
 /* One line, set smaller and then shortened until it fits. */
-static void draw_line(cairo_t *c, struct text *line, double x, double y, double room)
+static void draw_line(cairo_t *c, struct text *line, double x, double y, double width)
 {
     cairo_text_extents_t extents;
     double size = FONT;
     cairo_set_font_size(c, size);
     cairo_text_extents(c, text_get(line), &extents);
-    while (extents.x_advance > room && size > SMALLEST_FONT) {
+    while (extents.x_advance > width && size > SMALLEST_FONT) {
         cairo_set_font_size(c, --size);
         cairo_text_extents(c, text_get(line), &extents);
     }
-    while (extents.x_advance > room && line->length > 4) {
+    while (extents.x_advance > width && line->length > 4) {
         line->length -= 4;
         memcpy(line->bytes + line->length, "...", 4);
         line->length += 3;
@@ -114,12 +114,12 @@ static void draw_line(cairo_t *c, struct text *line, double x, double y, double 
 }
 
 static void draw_title(cairo_t *c, const struct panel *panel, const struct pattern *p, double x,
-                       double y, double room)
+                       double y, double width)
 {
     struct text title = {0};
     text_add(&title, "%s, %.1f %% sparse", panel->title,
              100 - 100 * (double)p->active / ((double)p->n * p->n));
-    draw_line(c, &title, x, y, room);
+    draw_line(c, &title, x, y, width);
     text_finish(&title);
 }
 

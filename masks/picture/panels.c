@@ -32,12 +32,12 @@ static char *name_panel(const char *layers, bool several, uint32_t head)
 }
 
 static uint32_t add_layer(const struct mask *m, uint32_t layer, const uint8_t *alike,
-                          struct panel *panel, uint32_t room)
+                          struct panel *panel, uint32_t capacity)
 {
     bool all = !memchr(alike, 0, m->layers);
     char *layers = all ? NULL : places_list(alike, m->layers);
     bool several = layers && strpbrk(layers, ",-");
-    uint32_t n = m->heads < room ? m->heads : room;
+    uint32_t n = m->heads < capacity ? m->heads : capacity;
     for (uint32_t h = 0; h < n; h++)
         panel[h] = (struct panel){heads_of(m, layer)[h], name_panel(layers, several, h)};
     free(layers);

@@ -51,13 +51,13 @@ uint32_t mask_places(const struct mask *m, uint32_t pattern, struct place **ret)
     uint8_t *heads = memory_new(m->heads, 1), *layers = memory_new(m->layers, 1);
     uint8_t *done = memory_new(m->layers, 1);
     struct place *place = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     for (uint32_t l = 0; l < m->layers; l++) {
         if (done[l] || !mark_heads(m, pattern, l, heads))
             continue;
         mark_layers(m, pattern, l, heads, done, layers);
         bool all = !memchr(layers, 0, m->layers);
-        *MEMORY_PUSH(place, count, room) = (struct place){
+        *MEMORY_PUSH(place, count, capacity) = (struct place){
             all ? NULL : places_list(layers, m->layers), places_list(heads, m->heads)};
     }
     free(heads);

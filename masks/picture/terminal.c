@@ -57,10 +57,10 @@ static void draw_edge(uint32_t size, const char *left, const char *right, struct
 static void draw_beside(const struct panel *panel, uint32_t count, uint32_t size,
                         uint32_t columns, struct text *out)
 {
-    int width = (int)size + FRAME, room = (int)columns;
-    for (uint32_t k = 0; k + 1 < count; k++, room -= width + GAP)
+    int width = (int)size + FRAME, free_columns = (int)columns;
+    for (uint32_t k = 0; k + 1 < count; k++, free_columns -= width + GAP)
         text_add(out, "%-*.*s%*s", width, width, panel[k].title, GAP, "");
-    text_add(out, "%.*s\n", room, panel[count - 1].title);
+    text_add(out, "%.*s\n", free_columns, panel[count - 1].title);
     for (uint32_t k = 0; k < count; k++) {
         draw_edge(size, "\u250c", "\u2510", out);
         text_add(out, "%s", k + 1 < count ? " " : "\n");
@@ -79,9 +79,9 @@ static void draw_beside(const struct panel *panel, uint32_t count, uint32_t size
 void mask_draw_text(const struct mask *m, uint32_t columns, struct text *out)
 {
     uint32_t size = m->n_patterns == 1 ? ALONE : AMONG;
-    uint32_t room = columns > FRAME ? columns - FRAME : 1;
+    uint32_t free_columns = columns > FRAME ? columns - FRAME : 1;
     size = size < m->n ? size : m->n;
-    size = size < room ? size : room;
+    size = size < free_columns ? size : free_columns;
     uint32_t count = m->n_patterns < MOST_PANELS ? m->n_patterns : MOST_PANELS;
     uint32_t beside = (columns + GAP) / (size + FRAME + GAP);
     struct panel panel[MOST_PANELS];
