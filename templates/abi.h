@@ -4,7 +4,7 @@
    Changing anything here means a new ABI_VERSION; kernel files of another version are refused.
 
    Words: i is a query, j a key, b a sequence of the batch, h a head, d a position in the head.
-   In the transposed plan the row block's rows are keys and its columns are queries. */
+   In the transposed plan rows are keys and columns are queries. */
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
@@ -67,38 +67,37 @@ struct abi_piece {
                  count of a gather */
 };
 
-/* One row block of rows, or one row alone (the row pass). Rows whose `own` bit is off are left to
-   another item: they are neither visited nor written here. A row block without pieces still writes its
-   owned rows (0, -inf). No (row, column) is visited by two pieces.
+/* One row block, or one global row. Rows whose `own` bit is off belong to another item: this one neither visits
+   nor writes them. An item without pieces still writes its owned rows (0, -inf). No (row, column) is visited by
+   two pieces.
 
-   Rows of a residue class may have entries elsewhere too. Then the item is `partial`: it writes no
-   output, but leaves each row's sums in the workspace, and the one item that is not partial and
-   owns the row resumes from there. All partial items of a launch are done before.
+   Split items. A row of a residue class may have entries outside of its class. The class's item is then `split`: it writes
+   no output but leaves the partial sums of its rows in the workspace. The one item that owns the row and is not split
+   merges them (`merge`). All split items of a launch end before an item merges.
 
-   A row alone that sees very much may be cut: partial items, each with a part of its columns and a
-   `partial slot` of its own for what it leaves, and an item without pieces that joins all of its partial slots in
-   order. */
+   A global row with very many keys may be cut: split items, each with a part of its columns and a partial slot of its own,
+   and an item without pieces that merges its partial slots in order. */
 struct abi_item {
-    u32 row0, rows, step;        /* row0 + step * r for 0 <= r < rows <= BLOCK_ROWS; step >= 1 */
-    u32 split;                   /* 0 or 1 */
+    u32 row0, rows, step;             /* row0 + step * r for 0 <= r < rows <= BLOCK_ROWS; step >= 1 */
+    u32 split;                        /* 1: leaves partial sums, writes no output */
     u32 own[ABI_MAX_BLOCK_ROWS / 32]; /* bit r % 32 of word r / 32 */
-    u32 merge[ABI_MAX_BLOCK_ROWS / 32]; /* of its own rows those that a partial item began */
-    u32 partial_slot, partial_slots;            /* a part of a row, or what joins them: partial slots partial slot .. partial slot + partial slots - 1
-                                   of the head, behind its rows' own places; 0 partial slots: those */
-    u32 piece, pieces;          /* pieces[piece .. piece + pieces - 1], in order */
-    u32 cols;                   /* sum of the pieces' cols */
-    u32 cost;                   /* predicted, in nanoseconds for one sequence and one head, >= 1 */
+    u32 merge[ABI_MAX_BLOCK_ROWS / 32]; /* of its own rows those that a split item began */
+    u32 partial_slot, partial_slots;  /* of a cut row: the slots that this item fills or merges, partial_slot ..
+                                         partial_slot + partial_slots - 1 of the head; 0 slots: the rows' own places */
+    u32 piece, pieces;                /* pieces[piece .. piece + pieces - 1], in order */
+    u32 cols;                         /* sum of the pieces' cols */
+    u32 cost;                         /* predicted, in nanoseconds for one sequence and one head, >= 1 */
 };
 
-/* The work list of a layer: which head does which item. For a CPU: head by head, and of a head partial
-   items first; then, and for CUDA: most expensive first, to a factor of four, and within that head by
-   head; for CUDA items that resume come last (`late`). */
+/* The work list of a layer: which head does which item. CPU: head by head, split items of a head first, then the
+   dearest first. CUDA: the dearest first, to a factor of four, and within that head by head; items that merge come
+   last. */
 struct abi_work {
     u32 head, item;
 };
 
-/* All items of one head of a layer, partial ones first, then row blocks ascending: for kernels and
-   launches that take a head at a time. */
+/* All items of one head of a layer, split ones first, then row blocks ascending: for kernels and launches that take
+   a head at a time. */
 struct abi_head {
     u32 item, items; /* items[item .. item + items - 1] */
     u32 splits;    /* of these, the first ones */
@@ -116,7 +115,7 @@ struct abi_plan {
     const u32 *columns;  /* the index lists of the gathers */
     const u32 *patterns; /* [n_patterns][BLOCK_ROWS] */
     u32 works;
-    u32 merge;    /* CUDA: of the works the last ones, whose items resume: a phase of their own */
+    u32 merge;    /* CUDA: the last works of the list, whose items merge: a phase of their own */
     u32 max_cols; /* largest item.cols */
     u32 uses;     /* bit k: some item of the table has a piece of kind k; ABI_SPLIT */
     u32 n;        /* length of the mask */
@@ -142,7 +141,7 @@ struct abi_args {
     u32 batch, heads;
     u32 n;                        /* rows of the padded layout; packed: longest sequence; <= plan n */
     u32 first_batch, slice_batch; /* this launch works on sequences first .. first + slice - 1 */
-    u32 merge;                    /* CUDA: this phase is for the late works */
+    u32 merge;                    /* CUDA: 1 in the merge pass */
     float scale;                  /* never 0 here */
     float lambda;                 /* of sparsegen-lin, < 1 */
     u32 keep_below;    /* dropout: dropped iff the 16-bit draw < this (round(65536 p)); 0: none */
@@ -159,12 +158,11 @@ struct abi_args {
                          CUDA: [bias_chunks][heads][n][n], dX of each chunk of the batch (of one chunk
                          maybe d_bias itself) */
     u32 bias_chunks;  /* CUDA: 1 .. batch, the same for every launch of this size; 0: no dX asked for */
-    float *delta; /* [batch][heads][delta_rows]: per query, sum over keys of P dP (softmax) or its
-                     mean over the support (sparsegen); written by dq, read by dkv */
+    float *delta; /* [batch][heads][delta_rows]: per query, sum over keys of P dP (softmax) or the mean of dP
+                     over the support (sparsegen); written by dq, read by dkv */
     u64 delta_rows;
-    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. At partial_at
-                     of each, where the plan has partial items: what they leave of delta_rows rows
-                     and of `partial slots` partial slots */
+    u8 *pack;     /* per (sequence of the slice, head): packed operands; or null. Behind partial_at, where the
+                     plan has split items: partial sums of delta_rows rows and of `partial_slots` slots */
     u64 pack_stride, partial_at, partial_slots;
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
@@ -181,8 +179,8 @@ struct abi_args {
             in order, as what sums over the batch must.
             ABI_OVER_BIAS: parts of dX, as the entry divides it: at most bias_chunks of them for every
             32 x 32 entries of a head. CUDA alone.
-   CUDA, where a plan has late works: the first two go over the others. Those have phases of their
-   own, with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_LATE, and args.merge is 1. */
+   CUDA, where a plan has items that merge: the first two go over the others. The merge pass has phases of its
+   own with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_MERGE, and args.merge is 1. */
 enum abi_over {
     ABI_OVER_HEADS,
     ABI_OVER_FORWARD,
