@@ -69,27 +69,27 @@ int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
                      name);
 }
 
-bool target_matrix(const struct target *t, const struct features *f)
+bool target_matrix(const struct target *t, const struct kernel_request *r)
 {
     if (t->kind == TARGET_CUDA)
-        return t->matrix_machine && dtype_bytes(f->dtype) == 2;
-    return t->matrix_machine && f->dtype == ABI_BF16 && f->transform == ABI_SOFTMAX;
+        return t->matrix_machine && dtype_bytes(r->dtype) == 2;
+    return t->matrix_machine && r->dtype == ABI_BF16 && r->transform == ABI_SOFTMAX;
 }
 
-uint32_t target_threads(const struct target *t, const struct features *f)
+uint32_t target_threads(const struct target *t, const struct kernel_config *c)
 {
-    return f->tall ? 2 * t->threads : t->threads;
+    return c->tall ? 2 * t->threads : t->threads;
 }
 
-uint32_t target_block_rows(const struct target *t, const struct features *f)
+uint32_t target_block_rows(const struct target *t, const struct kernel_config *c)
 {
-    return t->kind == TARGET_CUDA && target_matrix(t, f) ? target_threads(t, f) / 2
-                                                         : t->block_rows;
+    return t->kind == TARGET_CUDA && target_matrix(t, &c->request) ? target_threads(t, c) / 2
+                                                                   : t->block_rows;
 }
 
-const char *target_machine(const struct target *t, const struct features *f)
+const char *target_machine(const struct target *t, const struct kernel_request *r)
 {
-    return target_matrix(t, f) ? t->matrix_machine : t->machine;
+    return target_matrix(t, r) ? t->matrix_machine : t->machine;
 }
 
 static int check_lambda(double lambda, struct error *e)
@@ -99,12 +99,12 @@ static int check_lambda(double lambda, struct error *e)
     return error_set(e, ERROR_INPUT, "sparsegen needs a finite lambda below 1, not %g", lambda);
 }
 
-int transform_parse(const char *text, struct features *f, struct error *e)
+int transform_parse(const char *text, struct kernel_request *r, struct error *e)
 {
     static const char sparsegen[] = "sparsegen=";
     if (!strcmp(text, "softmax")) {
-        f->transform = ABI_SOFTMAX;
-        f->lambda = 0;
+        r->transform = ABI_SOFTMAX;
+        r->lambda = 0;
         return 0;
     }
     const char *number = text + sizeof sparsegen - 1;
@@ -116,8 +116,8 @@ int transform_parse(const char *text, struct features *f, struct error *e)
         goto unknown;
     if (check_lambda(lambda, e))
         return -1;
-    f->transform = ABI_SPARSEGEN;
-    f->lambda = (float)lambda;
+    r->transform = ABI_SPARSEGEN;
+    r->lambda = (float)lambda;
     return 0;
 unknown:
     return error_set(e, ERROR_INPUT,
@@ -148,15 +148,16 @@ int bias_parse(const char *name, enum abi_bias *ret, struct error *e)
     return error_set(e, ERROR_INPUT, "unknown soft mask '%.64s'; expected bias or scale", name);
 }
 
-int features_check(const struct features *f, const struct target *t, struct error *e)
+int kernel_request_check(const struct kernel_request *r, const struct target *t,
+                         struct error *e)
 {
-    if (f->dtype == ABI_TF32 && t->kind == TARGET_CPU)
+    if (r->dtype == ABI_TF32 && t->kind == TARGET_CPU)
         return error_set(e, ERROR_INPUT,
                          "tf32 is a GPU's; expected f32, bf16 or f16 for target %s", t->name);
-    if (f->head_dim < 16 || f->head_dim > 256 || f->head_dim % 8)
+    if (r->head_dim < 16 || r->head_dim > 256 || r->head_dim % 8)
         return error_set(
             e, ERROR_INPUT,
             "head dimension %u is not supported; expected a multiple of 8 in 16..256",
-            f->head_dim);
-    return f->transform == ABI_SPARSEGEN ? check_lambda((double)f->lambda, e) : 0;
+            r->head_dim);
+    return r->transform == ABI_SPARSEGEN ? check_lambda((double)r->lambda, e) : 0;
 }

@@ -29,21 +29,24 @@ extern const struct target targets[]; /* ends with a null name */
    depend on the machine and are resolved by the runtime before this is called. */
 const struct target *target_find(const char *name, struct error *e);
 
-/* What the code of a kernel is specialised on, apart from the target. */
-struct features {
+/* What a user asks of a kernel, apart from the mask and the target. */
+struct kernel_request {
     enum abi_dtype dtype;
     enum abi_transform transform;
     float lambda; /* sparsegen */
     uint32_t head_dim;
     bool dropout, backward;
-    uint32_t
-        length; /* of the mask; 0: unknown, and no kernel is made for it (gen/family/cuda_resident.h) */
+    uint32_t length;    /* of the mask; 0: unknown, and no kernel is made for it */
     enum abi_bias bias; /* an array X beside the mask: learnt, not compiled in */
-    /* What a plan for CUDA chooses (plan_build): whether row blocks leave rows to others and take them up,
-       whether there are rows alone, whether they are cut into parts, and whether row blocks are of 128 rows and
-       not of 64. */
+};
+
+/* What code is specialised on: the request, and what a plan of some mask needs on top (plan_build). */
+struct kernel_config {
+    struct kernel_request request;
+    /* CUDA: row blocks leave rows to other items and take them up; there are global rows; these are cut into
+       parts; row blocks have 128 rows in the place of 64. */
     bool shared_rows, global_rows, cut_rows, tall;
-    /* And for a CPU's matrix unit: groups of gathered columns that a thread keeps, 0: GATHERS_KEPT. */
+    /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
     uint32_t gathers_kept;
 };
 
@@ -52,21 +55,22 @@ enum { GATHERS_KEPT = 4 };
 
 /* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
    on a GPU the half dtypes (tf32 is the f32 kernels' own way to multiply). */
-bool target_matrix(const struct target *t, const struct features *f);
+bool target_matrix(const struct target *t, const struct kernel_request *r);
 /* Rows of a row block: a GPU's matrix unit takes 16 for each warp of a block, of which tall row blocks have
    twice as many. */
 uint32_t target_threads(const struct target *t,
-                        const struct features *f); /* CUDA: of a block */
-uint32_t target_block_rows(const struct target *t, const struct features *f);
+                        const struct kernel_config *c); /* CUDA: of a block */
+uint32_t target_block_rows(const struct target *t, const struct kernel_config *c);
 /* The machine that plans assume by default. */
-const char *target_machine(const struct target *t, const struct features *f);
+const char *target_machine(const struct target *t, const struct kernel_request *r);
 
 /* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */
-int features_check(const struct features *f, const struct target *t, struct error *e);
+int kernel_request_check(const struct kernel_request *r, const struct target *t,
+                         struct error *e);
 const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16", "tf32" */
 uint32_t dtype_bytes(enum abi_dtype dtype);
 int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e);
 /* "softmax" or "sparsegen=L"; sets transform and lambda. */
-int transform_parse(const char *text, struct features *f, struct error *e);
+int transform_parse(const char *text, struct kernel_request *f, struct error *e);
 const char *bias_name(enum abi_bias bias); /* "none", "bias", "scale" */
 int bias_parse(const char *name, enum abi_bias *ret, struct error *e);

@@ -42,11 +42,11 @@ static struct mask *full_heads(struct mask *m, uint32_t heads, struct error *e)
     return full;
 }
 
-static int read_features(const struct model_config *c, const struct attention_options *o,
-                         struct features *f, struct error *e)
+static int read_request(const struct model_config *c, const struct attention_options *o,
+                        struct kernel_request *f, struct error *e)
 {
     const char *transform = o->transform ? o->transform : c->mask_transform;
-    *f = (struct features){
+    *f = (struct kernel_request){
         .dtype = o->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32,
         .head_dim = attention_padded_dim(c->hidden / c->heads),
     };
@@ -56,14 +56,14 @@ static int read_features(const struct model_config *c, const struct attention_op
     return transform ? transform_parse(transform, f, e) : 0;
 }
 
-static int compile(const struct mask *m, const struct features *f,
+static int compile(const struct mask *m, const struct kernel_request *f,
                    const struct attention_options *o, struct maskc_kernel **ret,
                    struct error *e)
 {
     const struct target *found[1];
     struct compile_request r = {.mask = m,
                                 .targets = found,
-                                .features = *f,
+                                .request = *f,
                                 .progress = o->progress,
                                 .text_only = o->text_only};
     uint8_t *bytes;
@@ -84,8 +84,8 @@ int attention_new(const struct model_config *c, const struct attention_options *
                   struct attention *ret, struct error *e)
 {
     struct attention a = {.heads = c->heads, .head_dim = c->hidden / c->heads};
-    struct features f;
-    if (read_features(c, o, &f, e) < 0)
+    struct kernel_request f;
+    if (read_request(c, o, &f, e) < 0)
         return -1;
     a.mask = load_mask(c, o, e);
     if (a.mask)
@@ -119,7 +119,7 @@ static struct maskc_launch make_launch(const struct attention *a,
                                        const struct attention_call *c)
 {
     int64_t columns = (int64_t)a->heads * a->padded_dim, dim = a->padded_dim;
-    size_t element = a->kernel->artifact->features.dtype == ABI_BF16 ? 2 : 4;
+    size_t element = a->kernel->artifact->request.dtype == ABI_BF16 ? 2 : 4;
     uint8_t *base = c->projection;
     struct maskc_tensor in = {base, 0, 3 * columns, dim};
     struct maskc_launch l = {

@@ -35,13 +35,14 @@ static int answer(int result, const struct error *from, struct maskc_error *to)
 
 /* ---- compile ---- */
 
-static int read_features(const struct maskc_options *o, struct features *ret, struct error *e)
+static int read_request(const struct maskc_options *o, struct kernel_request *ret,
+                        struct error *e)
 {
     if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
         (unsigned)o->soft > MASKC_SOFT_SCALE)
         return error_set(e, ERROR_INPUT,
                          "options: dtype, transform or soft is none of the known ones");
-    *ret = (struct features){
+    *ret = (struct kernel_request){
         .dtype = (enum abi_dtype)o->dtype,
         .transform = (enum abi_transform)o->transform,
         .lambda = o->transform == MASKC_SPARSEGEN ? o->lambda : 0,
@@ -73,8 +74,8 @@ static int compile_mask(const struct mask *m, const struct maskc_options *o,
     struct error unreadable;
     uint8_t *bytes;
     uint64_t size;
-    if (read_features(o, &r.features, e) < 0 ||
-        targets_resolve(o->targets ? o->targets : "cpu", &r.features, found,
+    if (read_request(o, &r.request, e) < 0 ||
+        targets_resolve(o->targets ? o->targets : "cpu", &r.request, found,
                         ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
         return -1;
     if (!o->machine || !strcmp(o->machine, CALIBRATED))
@@ -221,15 +222,15 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
         .length = a->mask->n,
         .heads = a->mask->heads,
         .layers = a->mask->layers,
-        .head_dim = a->features.head_dim,
-        .dtype = (enum maskc_dtype)a->features.dtype,
-        .transform = (enum maskc_transform)a->features.transform,
-        .lambda = a->features.lambda,
-        .dropout = a->features.dropout,
-        .backward = a->features.backward,
+        .head_dim = a->request.head_dim,
+        .dtype = (enum maskc_dtype)a->request.dtype,
+        .transform = (enum maskc_transform)a->request.transform,
+        .lambda = a->request.lambda,
+        .dropout = a->request.dropout,
+        .backward = a->request.backward,
         .target = kernel->target->name,
         .device = kernel->device->name,
-        .soft = (enum maskc_soft)a->features.bias,
+        .soft = (enum maskc_soft)a->request.bias,
     };
 }
 

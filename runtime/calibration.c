@@ -131,7 +131,7 @@ static bool is_here(const struct target *t)
 }
 
 const struct machine *machine_choose(const char *asked, const struct calibration *c,
-                                     const struct target *t, const struct features *f,
+                                     const struct target *t, const struct kernel_request *f,
                                      struct error *e)
 {
     const char *own = target_machine(t, f);

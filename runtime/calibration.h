@@ -72,5 +72,5 @@ const struct machine *machine_named(const char *name, const struct calibration *
    another kind than the target: the stored one (c may be null) where this CPU runs the target, or a GPU
    here has it for its own, else the target's own row. */
 const struct machine *machine_choose(const char *asked, const struct calibration *c,
-                                     const struct target *t, const struct features *f,
+                                     const struct target *t, const struct kernel_request *f,
                                      struct error *e);

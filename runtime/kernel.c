@@ -49,7 +49,7 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
 {
     const struct compile_request *r = p->request;
     tell(r, "plan", machine->name);
-    struct plan *plan = plan_build(r->mask, t, &r->features, machine, e);
+    struct plan *plan = plan_build(r->mask, t, &r->request, machine, e);
     if (!plan)
         return -1;
     struct artifact_plan *a = &p->artifact.plan[p->artifact.n_plans];
@@ -72,11 +72,11 @@ static int find_plan(struct pipeline *p, const struct target *t, uint32_t *ret, 
 {
     const struct compile_request *r = p->request;
     const struct machine *machine =
-        machine_choose(r->machine, r->calibration, t, &r->features, e);
+        machine_choose(r->machine, r->calibration, t, &r->request, e);
     if (!machine)
         return -1;
     uint32_t k = 0;
-    while (k < p->artifact.n_plans && (!plan_suits(p->plan[k], t, &p->request->features) ||
+    while (k < p->artifact.n_plans && (!plan_suits(p->plan[k], t, &p->request->request) ||
                                        strcmp(p->artifact.plan[k].machine, machine->name) != 0))
         k++;
     *ret = k;
@@ -87,7 +87,7 @@ static int plan_all(struct pipeline *p, struct error *e)
 {
     const struct compile_request *r = p->request;
     for (uint32_t k = 0; k < r->n_targets; k++)
-        if (features_check(&r->features, r->targets[k], e) < 0)
+        if (kernel_request_check(&r->request, r->targets[k], e) < 0)
             return -1;
     if (check_machine(r, e) < 0)
         return -1;
@@ -137,7 +137,7 @@ static int compile_all(struct pipeline *p, struct error *e)
     for (uint32_t k = 0; k < r->n_targets; k++) {
         tell(r, "compile", r->targets[k]->name);
         const struct plan *plan = p->plan[p->artifact.target[k].plan];
-        p->source[k] = emit_source(r->targets[k], &plan->features);
+        p->source[k] = emit_source(r->targets[k], &plan->config);
     }
     interrupts_hold(&c->held);
     thread_pool_run(r->n_targets, compile_target, c);
@@ -193,10 +193,10 @@ int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret
                          ARTIFACT_MAX_TARGETS);
     struct pipeline *p = memory_new(1, sizeof *p);
     struct compile_request request = *r; /* with what the mask adds to it */
-    request.features.length = r->mask->n;
+    request.request.length = r->mask->n;
     p->request = &request;
     p->artifact.mask = (struct mask *)r->mask;
-    p->artifact.features = request.features;
+    p->artifact.request = request.request;
     p->artifact.n_targets = r->n_targets;
     int result = plan_all(p, e);
     if (result == 0)

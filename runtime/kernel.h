@@ -20,7 +20,7 @@ struct compile_request {
     const struct mask *mask;
     const struct target *const *targets;
     uint32_t n_targets;
-    struct features features;
+    struct kernel_request request;
     const char *machine;                   /* as machine_choose has it, and ... */
     const struct calibration *calibration; /* ... null: none is stored */
     struct cache *cache;

@@ -72,7 +72,7 @@ double cache_miss(double size, double cache)
 static double used_share(struct price_shape s)
 {
     enum { PAGE = 4096 };
-    uint64_t row = (uint64_t)s.features->head_dim * dtype_bytes(s.features->dtype);
+    uint64_t row = (uint64_t)s.config->request.head_dim * dtype_bytes(s.config->request.dtype);
     uint64_t stride = row * s.heads, step = stride & -stride;
     step = step < PAGE ? step : PAGE;
     return row < step ? (double)row / (double)step : 1;
@@ -82,25 +82,25 @@ static double used_share(struct price_shape s)
    but for values that are floats. What is packed lies in one piece. */
 static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
 {
-    const struct features *f = s.features;
-    bool matrix = target_matrix(s.target, f), floats = dtype_bytes(f->dtype) == 4;
-    double walk = 2.0 * f->head_dim * (matrix ? dtype_bytes(f->dtype) : 4);
-    double tile = 2.0 * f->head_dim * (matrix ? 2 : 4), share = used_share(s);
+    const struct kernel_request *r = &s.config->request;
+    bool matrix = target_matrix(s.target, r), floats = dtype_bytes(r->dtype) == 4;
+    double walk = 2.0 * r->head_dim * (matrix ? dtype_bytes(r->dtype) : 4);
+    double tile = 2.0 * r->head_dim * (matrix ? 2 : 4), share = used_share(s);
     ret[ONE] = 1;
-    ret[DIM] = f->head_dim;
-    ret[FLOP] = 4.0 * f->head_dim;
-    ret[BIAS_ONE] = f->bias != ABI_BIAS_NONE;
+    ret[DIM] = r->head_dim;
+    ret[FLOP] = 4.0 * r->head_dim;
+    ret[BIAS_ONE] = r->bias != ABI_BIAS_NONE;
     ret[BIAS_FLOP] = ret[BIAS_ONE] * ret[FLOP];
     ret[FAR] = walk * cache_miss(walk * s.n, m->cache * (matrix || floats ? share : 1));
     ret[TILE_FAR] = tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) /
-                    target_block_rows(s.target, f);
+                    target_block_rows(s.target, s.config);
 }
 
 /* A block of tall row blocks has the share of two in what a processor does, but begins no sooner. What is
    brought for a row block so serves twice the rows: of bytes from the second cache R rows do R FLOP each. */
-static double tall_share(const struct features *f, int unit)
+static double tall_share(const struct kernel_config *c, int unit)
 {
-    return !f->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM ? 1 : 0.5;
+    return !c->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM ? 1 : 0.5;
 }
 
 struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s)
@@ -112,7 +112,7 @@ struct price price_make(const struct machine *m, enum machine_pass pass, struct 
     if (m->rate[pass][RATE_LINE_ENTRY] <= 0) /* no lines here, at any price */
         price[UNIT_WALK] = 0;
     for (int k = 0; k < UNITS; k++)
-        price[k] *= tall_share(s.features, k);
+        price[k] *= tall_share(s.config, k);
     struct price ret;
     memcpy(&ret, price, sizeof ret);
     return ret;
@@ -152,7 +152,7 @@ void effort_terms(const struct machine *m, struct price_shape s, const struct ef
     memset(ret, 0, RATES * sizeof *ret);
     for (int k = 0; k < TERMS; k++)
         ret[terms[k].rate] += e->count[terms[k].unit] * scale[terms[k].scale] *
-                              tall_share(s.features, terms[k].unit);
+                              tall_share(s.config, terms[k].unit);
 }
 
 double line_entries(uint32_t rows, double cells, double lines)

@@ -39,7 +39,7 @@ struct effort {
 
 /* What of a problem decides prices. */
 struct price_shape {
-    const struct features *features;
+    const struct kernel_config *config;
     const struct target *target;
     uint32_t n, heads; /* rows of a head; heads that lie side by side in a token's row */
 };

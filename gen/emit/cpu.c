@@ -10,9 +10,9 @@ enum {
     GATHER_STRIDE = 48 /* of gathered columns, transposed */
 };
 
-uint32_t cpu_chunk_cols(const struct target *t, const struct features *f)
+uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c)
 {
-    return target_matrix(t, f) ? 256 : 512;
+    return target_matrix(t, &c->request) ? 256 : 512;
 }
 
 static uint64_t round_64(uint64_t bytes)
@@ -20,68 +20,72 @@ static uint64_t round_64(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-static uint64_t row_width(const struct target *t, const struct features *f)
+static uint64_t row_width(const struct target *t, const struct kernel_config *c)
 {
     uint64_t lanes = t->vector_bytes / 4;
-    return (f->head_dim + lanes - 1) / lanes * lanes;
+    return (c->request.head_dim + lanes - 1) / lanes * lanes;
 }
 
 /* Elements of a row as a matrix unit takes them. */
-static uint64_t row_depth(const struct features *f)
+static uint64_t row_depth(const struct kernel_config *c)
 {
-    return (f->head_dim + 31) / 32 * 32;
+    return (c->request.head_dim + 31) / 32 * 32;
 }
 
-uint32_t cpu_gathers_kept(const struct features *f)
+uint32_t cpu_gathers_kept(const struct kernel_config *c)
 {
-    return f->gathers_kept ? f->gathers_kept : GATHERS_KEPT;
+    return c->gathers_kept ? c->gathers_kept : GATHERS_KEPT;
 }
 
 /* Gathered columns that a matrix unit's kernel keeps: whose they are, both operands as panels and as
    pairs of rows. */
-static uint64_t gathered_bytes(const struct target *t, const struct features *f)
+static uint64_t gathered_bytes(const struct target *t, const struct kernel_config *c)
 {
     enum { HEADER = 192 };
-    return cpu_gathers_kept(f) * (HEADER + 4 * ROWS * (row_depth(f) + row_width(t, f))) + 64;
+    return cpu_gathers_kept(c) * (HEADER + 4 * ROWS * (row_depth(c) + row_width(t, c))) + 64;
 }
 
 /* Two operands and two sums of the row block's rows, five numbers a row; gathered columns; for a matrix
    unit the operands rounded. */
-static uint64_t row_block_bytes(const struct target *t, const struct features *f)
+static uint64_t row_block_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t rows = 4 * (4 * ROWS * row_width(t, f) + 5 * ROWS);
-    if (target_matrix(t, f))
-        return round_64(rows + 2 * 2 * ROWS * row_depth(f) + gathered_bytes(t, f));
-    return round_64(rows + 4 * GATHER_STRIDE * row_width(t, f));
+    uint64_t rows = 4 * (4 * ROWS * row_width(t, c) + 5 * ROWS);
+    if (target_matrix(t, &c->request))
+        return round_64(rows + 2 * 2 * ROWS * row_depth(c) + gathered_bytes(t, c));
+    return round_64(rows + 4 * GATHER_STRIDE * row_width(t, c));
 }
 
 /* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, a
    bias's entries, and the groups. */
-static uint64_t block_bytes(const struct target *t, const struct features *f)
+static uint64_t block_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t cols = cpu_chunk_cols(t, f), scores = ROWS * (cols + 48);
-    uint64_t slopes = f->backward ? scores : cols + 48, keep = ROWS * ((cols + 48) / 32 + 2);
+    uint64_t cols = cpu_chunk_cols(t, c), scores = ROWS * (cols + 48);
+    uint64_t slopes = c->request.backward ? scores : cols + 48,
+             keep = ROWS * ((cols + 48) / 32 + 2);
     uint64_t groups = 8 * cols + 16;
-    uint64_t bias = f->bias ? scores : 0;
-    uint64_t weights = target_matrix(t, f) ? 2 * ROWS * (cols + 32) * (1 + f->backward) : 0;
+    uint64_t bias = c->request.bias ? scores : 0;
+    uint64_t weights =
+        target_matrix(t, &c->request) ? 2 * ROWS * (cols + 32) * (1 + c->request.backward) : 0;
     return round_64(4 * (2 * scores + slopes + bias + keep + groups) + weights);
 }
 
 /* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
    Keys and values; with a backward pass all four operands transposed, and as rows. For a matrix
    unit what is transposed is pairs of features, and there are pairs of rows too, half a row each. */
-static uint64_t pack_row(const struct target *t, const struct features *f)
+static uint64_t pack_row(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t panels = f->backward ? 4 : 1, rows = f->backward ? 4 : 2;
-    if (target_matrix(t, f))
-        return 4 * (panels * row_depth(f) / 2 + rows * row_width(t, f) * 3 / 2);
-    return 4 * (panels * f->head_dim * 3 / 2 + rows * row_width(t, f));
+    uint64_t panels = c->request.backward ? 4 : 1, rows = c->request.backward ? 4 : 2;
+    if (target_matrix(t, &c->request))
+        return 4 * (panels * row_depth(c) / 2 + rows * row_width(t, c) * 3 / 2);
+    return 4 * (panels * c->request.head_dim * 3 / 2 + rows * row_width(t, c));
 }
 
 /* The row's sums, in the backward pass two of them, and two numbers. */
-static uint64_t partial_row(const struct target *t, const struct features *f)
+static uint64_t partial_row(const struct target *t, const struct kernel_config *c)
 {
-    return residue_applies(t, f) ? 4 * ((1 + f->backward) * row_width(t, f) + 2) : 0;
+    return residue_applies(t, &c->request)
+               ? 4 * ((1 + c->request.backward) * row_width(t, c) + 2)
+               : 0;
 }
 
 static struct phase phase_of(const char *entry, enum abi_over over)
@@ -91,29 +95,30 @@ static struct phase phase_of(const char *entry, enum abi_over over)
     return p;
 }
 
-void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret)
+void cpu_launch(const struct target *t, const struct kernel_config *c,
+                struct launch_record *ret)
 {
-    *ret = (struct launch_record){.block_rows = t->block_rows, .pack_row = pack_row(t, f)};
-    ret->partial_row = partial_row(t, f);
+    *ret = (struct launch_record){.block_rows = t->block_rows, .pack_row = pack_row(t, c)};
+    ret->partial_row = partial_row(t, c);
     ret->forward[ret->n_forward++] = phase_of("attention_pack", ABI_OVER_HEADS);
     ret->forward[ret->n_forward++] = phase_of("attention_forward", ABI_OVER_FORWARD);
-    if (f->backward) {
+    if (c->request.backward) {
         ret->backward[ret->n_backward++] = phase_of("attention_pack_backward", ABI_OVER_HEADS);
         ret->backward[ret->n_backward++] =
-            phase_of("attention_dq", f->bias ? ABI_OVER_WORK : ABI_OVER_FORWARD);
+            phase_of("attention_dq", c->request.bias ? ABI_OVER_WORK : ABI_OVER_FORWARD);
         ret->backward[ret->n_backward++] =
             phase_of("attention_pack_transposed", ABI_OVER_HEADS);
         ret->backward[ret->n_backward++] = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
-        if (f->bias)
+        if (c->request.bias)
             ret->backward[ret->n_backward++] = phase_of("attention_diagonals", ABI_OVER_HEADS);
         ret->delta_row = sizeof(float);
     }
     /* Softmax needs one block. Where a row needs all its columns: those of its columns, one begun,
        and one to find that no more come. */
-    ret->scratch_fixed = row_block_bytes(t, f) + block_bytes(t, f);
-    if (f->transform == ABI_SPARSEGEN) {
-        ret->scratch_fixed += block_bytes(t, f);
+    ret->scratch_fixed = row_block_bytes(t, c) + block_bytes(t, c);
+    if (c->request.transform == ABI_SPARSEGEN) {
+        ret->scratch_fixed += block_bytes(t, c);
         ret->scratch_col =
-            (block_bytes(t, f) + cpu_chunk_cols(t, f) - 1) / cpu_chunk_cols(t, f);
+            (block_bytes(t, c) + cpu_chunk_cols(t, c) - 1) / cpu_chunk_cols(t, c);
     }
 }

@@ -9,9 +9,10 @@
 
 /* Score columns that the templates take at a time: with a matrix unit as many as the first-level
    cache holds, else enough that what each chunk costs is not seen. */
-uint32_t cpu_chunk_cols(const struct target *t, const struct features *f);
+uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c);
 
 /* Groups of gathered columns that a matrix unit's kernel keeps. */
-uint32_t cpu_gathers_kept(const struct features *f);
+uint32_t cpu_gathers_kept(const struct kernel_config *c);
 
-void cpu_launch(const struct target *t, const struct features *f, struct launch_record *ret);
+void cpu_launch(const struct target *t, const struct kernel_config *c,
+                struct launch_record *ret);

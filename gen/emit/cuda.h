@@ -8,17 +8,18 @@
 uint32_t cuda_shared_bytes(uint32_t head_dim);
 
 /* The lines of plan.h for the short-sequence kernels; none where they take no pass. */
-void cuda_add_resident(const struct target *t, const struct features *f, struct text *out);
+void cuda_add_resident(const struct target *t, const struct kernel_config *c, struct text *out);
 
 /* The lines of plan.h for the streaming kernels of the half dtypes. */
-void cuda_add_tiled(const struct target *t, const struct features *f, struct text *out);
+void cuda_add_tiled(const struct target *t, const struct kernel_config *c, struct text *out);
 
 /* The files that hold the entries of both passes, a kernel each; those that take longest to compile come
    first. */
-uint32_t cuda_entry_files(const struct target *t, const struct features *f,
+uint32_t cuda_entry_files(const struct target *t, const struct kernel_config *c,
                           const char *ret[SOURCE_MAX_UNITS]);
 
-void cuda_launch(const struct target *t, const struct features *f, struct launch_record *ret);
+void cuda_launch(const struct target *t, const struct kernel_config *c,
+                 struct launch_record *ret);
 
 /* files[0] with every #include "FILE" replaced by that file, the first time, and by nothing
    after; appended to out. Names that the source has no file for stay as they are. */

@@ -47,7 +47,7 @@ struct source {
 };
 
 /* features_check must have passed. */
-struct source *emit_source(const struct target *t, const struct features *f);
+struct source *emit_source(const struct target *t, const struct kernel_config *c);
 
 /* The row kernels of a model (templates/encoder_ops): what its matrix products leave to do, for CUDA targets. The
    launch record is empty; templates/encoder_ops/args.h says how they are launched. */
@@ -59,7 +59,7 @@ struct source *rows_source(const struct rows_features *f);
 void source_destroy(struct source *s);
 
 /* The generated header alone: for goldens. Deterministic: no date, path or pointer. */
-void emit_plan_header(const struct target *t, const struct features *f, struct text *out);
+void emit_plan_header(const struct target *t, const struct kernel_config *c, struct text *out);
 
 /* The template files, embedded at build time (generated: templates_embedded.c); the environment
    variable MASKC_TEMPLATES names a folder that is read in their place. Ended by a null name. */

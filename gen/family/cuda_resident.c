@@ -29,81 +29,83 @@ static uint32_t rounded(uint32_t x)
     return (x + ROWS - 1) / ROWS * ROWS;
 }
 
-static uint32_t forward_bytes(const struct features *f, uint32_t rows)
+static uint32_t forward_bytes(const struct kernel_request *r, uint32_t rows)
 {
-    return 2 * rows * rounded(f->head_dim) * 2;
+    return 2 * rows * rounded(r->head_dim) * 2;
 }
 
 /* Q, K, V and dO, then P or dS of the whole head, and 16 words. */
-static uint32_t backward_bytes(const struct features *f, uint32_t rows)
+static uint32_t backward_bytes(const struct kernel_request *r, uint32_t rows)
 {
-    return 4 * rows * rounded(f->head_dim) * 2 + 2 * rows * rounded(rows) + 64;
+    return 4 * rows * rounded(r->head_dim) * 2 + 2 * rows * rounded(rows) + 64;
 }
 
-static bool is_candidate(const struct target *t, const struct features *f)
+static bool is_candidate(const struct target *t, const struct kernel_request *r)
 {
-    return t->kind == TARGET_CUDA && dtype_bytes(f->dtype) == 2 && f->bias == ABI_BIAS_NONE &&
-           f->length > 0 && f->length <= FORWARD_BYTES / 4 / ROWS;
+    return t->kind == TARGET_CUDA && dtype_bytes(r->dtype) == 2 && r->bias == ABI_BIAS_NONE &&
+           r->length > 0 && r->length <= FORWARD_BYTES / 4 / ROWS;
 }
 
-static bool fits_forward(const struct target *t, const struct features *f, uint32_t rows)
+static bool fits_forward(const struct target *t, const struct kernel_request *r, uint32_t rows)
 {
-    const uint32_t bytes = forward_bytes(f, rows);
+    const uint32_t bytes = forward_bytes(r, rows);
     return bytes <= FORWARD_BYTES && bytes <= t->shared_bytes &&
-           (f->transform != ABI_SPARSEGEN || rows <= ALL_ROWS) &&
-           (f->head_dim <= 240 || rows <= WIDEST_ROWS);
+           (r->transform != ABI_SPARSEGEN || rows <= ALL_ROWS) &&
+           (r->head_dim <= 240 || rows <= WIDEST_ROWS);
 }
 
 /* Two row blocks a warp halve the reads of shared memory, which bind the backward pass, and the number of
    warps: where two blocks fit a processor, and where so many warps had too few registers. */
-static bool two_row_blocks(const struct target *t, const struct features *f, uint32_t rows)
+static bool two_row_blocks(const struct target *t, const struct kernel_request *r,
+                           uint32_t rows)
 {
-    bool two_blocks = 2 * (backward_bytes(f, rows) + 1024) <= t->shared_bytes + 1024;
-    return f->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
+    bool two_blocks = 2 * (backward_bytes(r, rows) + 1024) <= t->shared_bytes + 1024;
+    return r->head_dim <= 64 && rows >= 64 && (two_blocks || rows > 176);
 }
 
 /* A warp for every row block of 16, or for two. */
-static uint32_t backward_warps(const struct target *t, const struct features *f, uint32_t rows)
+static uint32_t backward_warps(const struct target *t, const struct kernel_request *r,
+                               uint32_t rows)
 {
     const uint32_t row_blocks = rounded(rows) / ROWS;
-    return two_row_blocks(t, f, rows) ? (row_blocks + 1) / 2 : row_blocks;
+    return two_row_blocks(t, r, rows) ? (row_blocks + 1) / 2 : row_blocks;
 }
 
-static bool fits_backward(const struct target *t, const struct features *f, uint32_t rows)
+static bool fits_backward(const struct target *t, const struct kernel_request *r, uint32_t rows)
 {
-    const uint32_t most = f->head_dim > 128 ? BACKWARD_WARPS_WIDE : BACKWARD_WARPS;
-    return fits_forward(t, f, rows) && backward_bytes(f, rows) <= t->shared_bytes &&
-           backward_warps(t, f, rows) <= most && rows <= BACKWARD_ROWS;
+    const uint32_t most = r->head_dim > 128 ? BACKWARD_WARPS_WIDE : BACKWARD_WARPS;
+    return fits_forward(t, r, rows) && backward_bytes(r, rows) <= t->shared_bytes &&
+           backward_warps(t, r, rows) <= most && rows <= BACKWARD_ROWS;
 }
 
 /* Whole row blocks, whose loads need no limit; the sequence's own rows, in pairs, where a pass fits the
    target with those alone. */
-static uint32_t stored_rows(const struct target *t, const struct features *f)
+static uint32_t stored_rows(const struct target *t, const struct kernel_request *r)
 {
-    const uint32_t whole = rounded(f->length), pairs = (f->length + 1) / 2 * 2;
-    const bool backward = f->backward && fits_backward(t, f, pairs);
-    return backward                    ? fits_backward(t, f, whole) ? whole : pairs
-           : fits_forward(t, f, whole) ? whole
+    const uint32_t whole = rounded(r->length), pairs = (r->length + 1) / 2 * 2;
+    const bool backward = r->backward && fits_backward(t, r, pairs);
+    return backward                    ? fits_backward(t, r, whole) ? whole : pairs
+           : fits_forward(t, r, whole) ? whole
                                        : pairs;
 }
 
 /* What a thread gets along with unspilled (tests/kernels/cubin_test.c holds it to that). Where all scores of a
    query are held and heads are small, 128: four blocks of 128 threads. Draws take a few more, and so does a last tile
    that is cut, or sm_100a. */
-static uint32_t forward_registers(const struct target *t, const struct features *f,
+static uint32_t forward_registers(const struct target *t, const struct kernel_request *r,
                                   uint32_t rows)
 {
     const bool tight = rows % ROWS || !strcmp(t->name, "sm_100a");
-    const bool cut = tight && f->dropout && f->head_dim > 64;
-    const bool draws = f->dropout && f->head_dim > 32;
-    if (f->head_dim > 80 || f->transform == ABI_SPARSEGEN || cut)
+    const bool cut = tight && r->dropout && r->head_dim > 64;
+    const bool draws = r->dropout && r->head_dim > 32;
+    if (r->head_dim > 80 || r->transform == ABI_SPARSEGEN || cut)
         return MOST_REGISTERS;
-    return rows <= ALL_ROWS && f->head_dim <= 64 && !draws ? 128 : 168;
+    return rows <= ALL_ROWS && r->head_dim <= 64 && !draws ? 128 : 168;
 }
 
-static uint32_t backward_registers(const struct features *f, uint32_t row_blocks)
+static uint32_t backward_registers(const struct kernel_request *r, uint32_t row_blocks)
 {
-    return f->head_dim > 64 || row_blocks > 1 ? MOST_REGISTERS : 168;
+    return r->head_dim > 64 || row_blocks > 1 ? MOST_REGISTERS : 168;
 }
 
 /* Blocks that fit a processor at a time, which has a KiB more shared memory than a block may ask for
@@ -129,36 +131,36 @@ static void group_heads(const struct target *t, struct resident_shape *s, uint32
 }
 
 /* K and V. Where a head has more row blocks of 16 than a block has warps, all warps do as many. */
-bool resident_forward(const struct target *t, const struct features *f,
+bool resident_forward(const struct target *t, const struct kernel_request *r,
                       struct resident_shape *ret)
 {
-    if (!is_candidate(t, f))
+    if (!is_candidate(t, r))
         return false;
-    uint32_t rows = stored_rows(t, f), row_blocks = rounded(rows) / ROWS;
+    uint32_t rows = stored_rows(t, r), row_blocks = rounded(rows) / ROWS;
     uint32_t rounds = (row_blocks + BLOCK_WARPS - 1) / BLOCK_WARPS;
-    if (!fits_forward(t, f, rows))
+    if (!fits_forward(t, r, rows))
         return false;
     if (ret) {
         *ret = (struct resident_shape){
             .rows = rows, .warps = (row_blocks + rounds - 1) / rounds, .row_blocks = 1};
-        group_heads(t, ret, forward_bytes(f, rows), forward_registers(t, f, rows));
+        group_heads(t, ret, forward_bytes(r, rows), forward_registers(t, r, rows));
     }
     return true;
 }
 
-bool resident_backward(const struct target *t, const struct features *f,
+bool resident_backward(const struct target *t, const struct kernel_request *r,
                        struct resident_shape *ret)
 {
-    if (!f->backward || !resident_forward(t, f, NULL))
+    if (!r->backward || !resident_forward(t, r, NULL))
         return false;
-    const uint32_t rows = stored_rows(t, f);
-    if (!fits_backward(t, f, rows))
+    const uint32_t rows = stored_rows(t, r);
+    if (!fits_backward(t, r, rows))
         return false;
     if (ret) {
         *ret = (struct resident_shape){.rows = rows,
-                                       .warps = backward_warps(t, f, rows),
-                                       .row_blocks = two_row_blocks(t, f, rows) ? 2 : 1};
-        group_heads(t, ret, backward_bytes(f, rows), backward_registers(f, ret->row_blocks));
+                                       .warps = backward_warps(t, r, rows),
+                                       .row_blocks = two_row_blocks(t, r, rows) ? 2 : 1};
+        group_heads(t, ret, backward_bytes(r, rows), backward_registers(r, ret->row_blocks));
     }
     return true;
 }

@@ -14,7 +14,7 @@ struct resident_shape {
 
 /* Whether a pass is for the short kernels: a half dtype on CUDA and a known length that fits the
    target. Backward only where forward. `ret` may be null; where false it is not filled. */
-bool resident_forward(const struct target *t, const struct features *f,
+bool resident_forward(const struct target *t, const struct kernel_request *r,
                       struct resident_shape *ret);
-bool resident_backward(const struct target *t, const struct features *f,
+bool resident_backward(const struct target *t, const struct kernel_request *r,
                        struct resident_shape *ret);

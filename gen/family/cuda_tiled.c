@@ -7,31 +7,31 @@
 
 enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
 
-static uint32_t steps(const struct features *f)
+static uint32_t steps(const struct kernel_config *c)
 {
-    return (f->head_dim + 15) / 16;
+    return (c->request.head_dim + 15) / 16;
 }
 
-static uint32_t rows_bytes(const struct features *f, uint32_t rows)
+static uint32_t rows_bytes(const struct kernel_config *c, uint32_t rows)
 {
-    return HALF * rows * (16 * steps(f) + ROW_PAD);
+    return HALF * rows * (16 * steps(c) + ROW_PAD);
 }
 
-uint32_t tiled_forward_bytes(const struct target *t, const struct features *f)
+uint32_t tiled_forward_bytes(const struct target *t, const struct kernel_config *c)
 {
-    return rows_bytes(f, target_block_rows(t, f) + 2 * 2 * COLUMNS);
+    return rows_bytes(c, target_block_rows(t, c) + 2 * 2 * COLUMNS);
 }
 
-uint32_t tiled_backward_bytes(const struct target *t, const struct features *f)
+uint32_t tiled_backward_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint32_t buffers = steps(f) <= 8 ? 2 : 1;
-    return rows_bytes(f, 2 * target_block_rows(t, f) + buffers * 2 * COLUMNS);
+    uint32_t buffers = steps(c) <= 8 ? 2 : 1;
+    return rows_bytes(c, 2 * target_block_rows(t, c) + buffers * 2 * COLUMNS);
 }
 
-uint32_t tiled_bias_bytes(const struct target *t, const struct features *f)
+uint32_t tiled_bias_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint32_t groups = steps(f) <= 8 ? 2 : 1;
-    return rows_bytes(f, 2 * target_block_rows(t, f) + groups * 2 * COLUMNS);
+    uint32_t groups = steps(c) <= 8 ? 2 : 1;
+    return rows_bytes(c, 2 * target_block_rows(t, c) + groups * 2 * COLUMNS);
 }
 
 /* Chips where a kernel, or one with dropout, a bias, or both, takes more registers than the blocks below would leave:
@@ -62,12 +62,14 @@ static void cap(uint32_t *blocks, uint32_t most)
         *blocks = most;
 }
 
-static void cap_all(struct tiled_blocks *b, const struct target *t, const struct features *f)
+static void cap_all(struct tiled_blocks *b, const struct target *t,
+                    const struct kernel_config *c)
 {
     for (size_t k = 0; k < sizeof few / sizeof *few; k++) {
         const struct few *w = &few[k];
-        if ((w->dropout && !f->dropout) || (w->bias && !f->bias) ||
-            strcmp(w->target, t->name) || w->steps != steps(f) || w->transform != f->transform)
+        if ((w->dropout && !c->request.dropout) || (w->bias && !c->request.bias) ||
+            strcmp(w->target, t->name) || w->steps != steps(c) ||
+            w->transform != c->request.transform)
             continue;
         cap(&b->forward, w->most.forward);
         cap(&b->query, w->most.query);
@@ -76,54 +78,54 @@ static void cap_all(struct tiled_blocks *b, const struct target *t, const struct
     }
 }
 
-struct tiled_blocks tiled_blocks(const struct target *t, const struct features *f)
+struct tiled_blocks tiled_blocks(const struct target *t, const struct kernel_config *c)
 {
-    const uint32_t s = steps(f), times = f->tall ? 2 : 1;
+    const uint32_t s = steps(c), times = c->tall ? 2 : 1;
     /* all else takes a few registers more */
-    const bool plain = f->transform == ABI_SOFTMAX && !f->dropout && !f->bias;
+    const bool plain =
+        c->request.transform == ABI_SOFTMAX && !c->request.dropout && !c->request.bias;
     /* four blocks leave 128 registers, which is enough but on the chip named */
-    const bool four = !f->dropout && !f->bias && (s <= 2 || strcmp(t->name, "sm_100a"));
+    const bool four =
+        !c->request.dropout && !c->request.bias && (s <= 2 || strcmp(t->name, "sm_100a"));
     struct tiled_blocks ret = {
         .forward = (s <= 4   ? 3 + four
                     : s <= 6 ? 3
                              : 2) /
                    times,
-        .query = (s <= 2 || s == 4 || (s == 3 && !f->bias) ? 3 : 2) / times,
+        .query = (s <= 2 || s == 4 || (s == 3 && !c->request.bias) ? 3 : 2) / times,
         .key = (s <= 2 || (s <= 4 && plain) ? 3 : 2) / times,
         .bias = s <= 4 ? 3 : 2,
     };
-    cap_all(&ret, t, f);
+    cap_all(&ret, t, c);
     return ret;
 }
 
-bool tiled_takes_tall(const struct target *t, const struct features *f)
+bool tiled_takes_tall(const struct target *t, const struct kernel_request *r)
 {
-    struct features tall = *f, low = *f;
-    low.tall = false;
-    tall.tall = true;
+    const struct kernel_config low = {.request = *r}, tall = {.request = *r, .tall = true};
     const struct tiled_blocks b = tiled_blocks(t, &low);
-    if (t->kind != TARGET_CUDA || !target_matrix(t, f) || f->bias ||
-        resident_forward(t, f, NULL) || b.forward % 2)
+    if (t->kind != TARGET_CUDA || !target_matrix(t, r) || r->bias ||
+        resident_forward(t, r, NULL) || b.forward % 2)
         return false;
-    if (f->backward && (b.query % 2 || b.key % 2 || resident_backward(t, f, NULL) ||
+    if (r->backward && (b.query % 2 || b.key % 2 || resident_backward(t, r, NULL) ||
                         tiled_backward_bytes(t, &tall) > t->shared_bytes))
         return false;
     return tiled_forward_bytes(t, &tall) <= t->shared_bytes;
 }
 
-bool tiled_has_row_pass(const struct features *f)
+bool tiled_has_row_pass(const struct kernel_config *c)
 {
-    return f->global_rows || steps(f) < 8;
+    return c->global_rows || steps(c) < 8;
 }
 
-bool tiled_leaves_sums(const struct target *t, const struct features *f)
+bool tiled_leaves_sums(const struct target *t, const struct kernel_config *c)
 {
-    return target_matrix(t, f) && (f->shared_rows || f->cut_rows);
+    return target_matrix(t, &c->request) && (c->shared_rows || c->cut_rows);
 }
 
-uint64_t tiled_partial_row(const struct target *t, const struct features *f)
+uint64_t tiled_partial_row(const struct target *t, const struct kernel_config *c)
 {
-    return tiled_leaves_sums(t, f)
-               ? sizeof(float) * ((1 + f->backward) * 16 * (uint64_t)steps(f) + 8)
+    return tiled_leaves_sums(t, c)
+               ? sizeof(float) * ((1 + c->request.backward) * 16 * (uint64_t)steps(c) + 8)
                : 0;
 }

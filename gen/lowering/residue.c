@@ -13,20 +13,20 @@
 
 extern const struct lowering lowering_residue;
 
-bool residue_is_whole(const struct target *t, const struct features *f)
+bool residue_is_whole(const struct target *t, const struct kernel_request *r)
 {
-    return t->kind == TARGET_CUDA && target_matrix(t, f);
+    return t->kind == TARGET_CUDA && target_matrix(t, r);
 }
 
 /* Beyond this the sums of dQ do not fit the registers together, and its state is found first. */
 enum { MOST_PARTIAL_DIM = 128 };
 
-bool residue_applies(const struct target *t, const struct features *f)
+bool residue_applies(const struct target *t, const struct kernel_request *r)
 {
-    if (f->transform != ABI_SOFTMAX)
+    if (r->transform != ABI_SOFTMAX)
         return false;
-    return t->kind == TARGET_CPU ? f->bias == ABI_BIAS_NONE
-                                 : target_matrix(t, f) && f->head_dim <= MOST_PARTIAL_DIM;
+    return t->kind == TARGET_CPU ? r->bias == ABI_BIAS_NONE
+                                 : target_matrix(t, r) && r->head_dim <= MOST_PARTIAL_DIM;
 }
 
 double residue_resume_price(const struct price *p, bool far)

@@ -88,11 +88,11 @@ static double late_seconds(const struct plan *p, uint32_t passes)
 }
 
 /* As TAKEN of templates/cpu/diagonal/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
-static uint32_t lines_abreast(const struct target *t, const struct features *f)
+static uint32_t lines_abreast(const struct target *t, const struct kernel_request *r)
 {
     enum { TILE_ROWS = 16, WHOLE = 32 };
-    const bool tiles = t->kind == TARGET_CPU && target_matrix(t, f) && !t->dots;
-    return tiles && f->head_dim % WHOLE == 0 ? TILE_ROWS : LINE_GRAIN;
+    const bool tiles = t->kind == TARGET_CPU && target_matrix(t, r) && !t->dots;
+    return tiles && r->head_dim % WHOLE == 0 ? TILE_ROWS : LINE_GRAIN;
 }
 
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
@@ -103,25 +103,25 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
                         .tiles_only = p->tiles_only,
                         .place = memory_new(p->n, sizeof *b.place)};
     b.price = b.report;
-    if (!transposed && p->features.backward)
+    if (!transposed && p->config.request.backward)
         b.price = price_add(b.price, p->price[PASS_DQ]);
-    b.whole_classes = !p->tiles_only && residue_is_whole(p->target, &p->features);
-    b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->features);
+    b.whole_classes = !p->tiles_only && residue_is_whole(p->target, &p->config.request);
+    b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->config.request);
     b.row_blocks_resume = p->target->kind == TARGET_CUDA;
-    b.cuts_rows = rows_are_cut(p->target, &p->features);
-    b.joins_rows = !p->tiles_only && rows_are_joined(p->target, &p->features);
-    b.merge_launch = late_seconds(p, !transposed && p->features.backward ? 2 : 1);
+    b.cuts_rows = rows_are_cut(p->target, &p->config.request);
+    b.joins_rows = !p->tiles_only && rows_are_joined(p->target, &p->config.request);
+    b.merge_launch = late_seconds(p, !transposed && p->config.request.backward ? 2 : 1);
     int failed = 0;
     b.row_block = row_block_new(p->n, p->block_rows);
     b.shares_columns = !p->tiles_only && p->target->kind == TARGET_CPU &&
-                       target_matrix(p->target, &p->features);
+                       target_matrix(p->target, &p->config.request);
     pass->block_rows = p->block_rows;
-    pass->mixed = p->features.bias != ABI_BIAS_NONE;
-    pass->diagonal_rows = lines_abreast(p->target, &p->features);
+    pass->mixed = p->config.request.bias != ABI_BIAS_NONE;
+    pass->diagonal_rows = lines_abreast(p->target, &p->config.request);
     pass->halves = b.row_block->halves =
-        p->target->kind == TARGET_CPU && target_matrix(p->target, &p->features);
+        p->target->kind == TARGET_CPU && target_matrix(p->target, &p->config.request);
     pass->fragments = b.row_block->fragments =
-        p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->features);
+        p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->config.request);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
     b.lines_only = lines_choose(&b, p, m, transposed);
@@ -149,17 +149,18 @@ static bool is_global(const struct plan_pass *t, const struct abi_item *item)
 static void note_features(struct plan *p, const struct plan_pass *t)
 {
     enum { STEP = 8 }; /* not a text for each mask */
-    if (t->gathers_kept > GATHERS_KEPT && t->gathers_kept > p->features.gathers_kept)
-        p->features.gathers_kept = (t->gathers_kept + STEP - 1) / STEP * STEP;
+    if (t->gathers_kept > GATHERS_KEPT && t->gathers_kept > p->config.gathers_kept)
+        p->config.gathers_kept = (t->gathers_kept + STEP - 1) / STEP * STEP;
     for (uint64_t k = 0; k < t->n_items && p->target->kind == TARGET_CUDA; k++) {
-        p->features.global_rows |= is_global(t, &t->items[k]);
-        p->features.cut_rows |= t->items[k].partial_slots > 0;
-        p->features.shared_rows |= t->items[k].split && !t->items[k].partial_slots;
+        p->config.global_rows |= is_global(t, &t->items[k]);
+        p->config.cut_rows |= t->items[k].partial_slots > 0;
+        p->config.shared_rows |= t->items[k].split && !t->items[k].partial_slots;
     }
 }
 
-struct plan *build_plan(const struct mask *m, const struct target *t, const struct features *f,
-                        const struct machine *machine, struct error *e)
+struct plan *plan_make(const struct mask *m, const struct target *t,
+                       const struct kernel_config *c, const struct machine *machine,
+                       struct error *e)
 {
     if (machine->kind != t->kind) {
         error_set(e, ERROR_INPUT, "machine %s does not run code for target %s", machine->name,
@@ -173,17 +174,17 @@ struct plan *build_plan(const struct mask *m, const struct target *t, const stru
         .layers = m->layers,
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
-        .block_rows = target_block_rows(t, f),
-        .tiles_only = resident_forward(t, f, NULL),
+        .block_rows = target_block_rows(t, c),
+        .tiles_only = resident_forward(t, &c->request, NULL),
         .target = t,
         .machine = machine,
-        .features = *f,
+        .config = *c,
     };
     for (int k = 0; k < PASSES; k++)
         p->price[k] = price_make(machine, (enum machine_pass)k,
-                                 (struct price_shape){&p->features, p->target, p->n, p->heads});
+                                 (struct price_shape){&p->config, p->target, p->n, p->heads});
     int failed = build_pass(p, &p->forward, m, false, e);
-    if (!failed && f->backward)
+    if (!failed && c->request.backward)
         failed = build_pass(p, &p->transposed, m, true, e);
     note_features(p, &p->forward);
     note_features(p, &p->transposed);

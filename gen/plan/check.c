@@ -221,5 +221,5 @@ int plan_check(const struct plan *p, const struct mask *m, struct error *e)
         return error_set(e, ERROR_FALSE, "the plan was made for another mask");
     if (check_pass(p, &p->forward, m, false, e))
         return -1;
-    return p->features.backward ? check_pass(p, &p->transposed, m, true, e) : 0;
+    return p->config.request.backward ? check_pass(p, &p->transposed, m, true, e) : 0;
 }

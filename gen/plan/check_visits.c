@@ -75,7 +75,7 @@ static bool fits_item(const struct plan *p, const struct abi_item *item,
     if (p->tiles_only)
         return piece->kind == ABI_TILES;
     if (item->step > 1 && piece->kind == ABI_BLOCKS)
-        return rows_are_joined(p->target, &p->features);
+        return rows_are_joined(p->target, &p->config.request);
     if (item->step > 1 || piece->kind == ABI_RESIDUE)
         return item->step > 1 && piece->kind == ABI_RESIDUE;
     return (item->rows == 1) == (piece->kind == ABI_ROWS);

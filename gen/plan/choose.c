@@ -28,7 +28,7 @@ static struct amount add_up(const struct plan *p, const struct plan_pass *t,
 static bool is_better(const struct plan *tall, const struct plan *p)
 {
     double work = 0, before = 0;
-    for (int k = 0; k < PASSES && (k == PASS_FORWARD || p->features.backward); k++) {
+    for (int k = 0; k < PASSES && (k == PASS_FORWARD || p->config.request.backward); k++) {
         const bool turned = k == PASS_DKV;
         struct amount a =
             add_up(tall, turned ? &tall->transposed : &tall->forward, (enum machine_pass)k);
@@ -39,29 +39,30 @@ static bool is_better(const struct plan *tall, const struct plan *p)
         work += a.seconds;
         before += b.seconds;
     }
-    for (int backward = 0; backward <= p->features.backward; backward++)
+    for (int backward = 0; backward <= p->config.request.backward; backward++)
         if (plan_predict(tall, backward, 0, 1, 0) > plan_predict(p, backward, 0, 1, 0))
             return false;
     return work < before * (1 - LEAST_GAIN);
 }
 
-struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
-                        const struct machine *machine, struct error *e)
+struct plan *plan_build(const struct mask *m, const struct target *t,
+                        const struct kernel_request *r, const struct machine *machine,
+                        struct error *e)
 {
-    struct plan *p = build_plan(m, t, f, machine, e);
-    if (!p || !tiled_takes_tall(t, f))
+    const struct kernel_config low = {.request = *r}, high = {.request = *r, .tall = true};
+    struct plan *p = plan_make(m, t, &low, machine, e);
+    if (!p || !tiled_takes_tall(t, r))
         return p;
-    struct features other = *f;
-    other.tall = true;
-    struct plan *tall = build_plan(m, t, &other, machine, e);
+    struct plan *tall = plan_make(m, t, &high, machine, e);
     bool better = tall && is_better(tall, p);
     plan_destroy(better ? p : tall);
     return better ? tall : p;
 }
 
-bool plan_suits(const struct plan *p, const struct target *t, const struct features *f)
+bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)
 {
-    return target_block_rows(p->target, f) == target_block_rows(t, f) &&
-           tiled_takes_tall(p->target, f) == tiled_takes_tall(t, f) &&
-           p->tiles_only == resident_forward(t, f, NULL) && p->target->kind == t->kind;
+    const struct kernel_config low = {.request = *r};
+    return target_block_rows(p->target, &low) == target_block_rows(t, &low) &&
+           tiled_takes_tall(p->target, r) == tiled_takes_tall(t, r) &&
+           p->tiles_only == resident_forward(t, r, NULL) && p->target->kind == t->kind;
 }

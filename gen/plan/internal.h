@@ -20,9 +20,10 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied);
 
-/* plan_build() for row blocks as the features say. */
-struct plan *build_plan(const struct mask *m, const struct target *t, const struct features *f,
-                        const struct machine *machine, struct error *e);
+/* A plan for kernels of this config, whose row blocks are tall or not; plan_build() chooses among such plans. */
+struct plan *plan_make(const struct mask *m, const struct target *t,
+                       const struct kernel_config *c, const struct machine *machine,
+                       struct error *e);
 
 /* Threads of a CPU, as asked for; blocks of a GPU. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads);

@@ -84,17 +84,17 @@ json_t *plan_json(const struct plan *p, uint32_t batch, uint32_t threads)
     json_object_set_new(j, "length", json_integer(p->n));
     json_object_set_new(j, "head_count", json_integer(p->heads));
     json_object_set_new(j, "layers", json_integer(p->layers));
-    json_object_set_new(j, "head_dim", json_integer(p->features.head_dim));
-    json_object_set_new(j, "dtype", json_string(dtype_name(p->features.dtype)));
-    json_object_set_new(j, "soft", json_string(bias_name(p->features.bias)));
+    json_object_set_new(j, "head_dim", json_integer(p->config.request.head_dim));
+    json_object_set_new(j, "dtype", json_string(dtype_name(p->config.request.dtype)));
+    json_object_set_new(j, "soft", json_string(bias_name(p->config.request.bias)));
     json_object_set_new(j, "batch", json_integer(batch));
     json_object_set_new(j, "threads", json_integer(threads));
     json_object_set_new(j, "forward", launch(p, false, batch, threads));
-    if (p->features.backward)
+    if (p->config.request.backward)
         json_object_set_new(j, "backward", launch(p, true, batch, threads));
     for (uint32_t k = 0; k < p->n_masks; k++) {
         json_array_append_new(masks, entry(p, k, false, batch, threads));
-        if (p->features.backward)
+        if (p->config.request.backward)
             json_array_append_new(masks, entry(p, k, true, batch, threads));
     }
     json_object_set_new(j, "masks", masks);

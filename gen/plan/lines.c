@@ -30,7 +30,7 @@ static double pack_seconds(const struct plan *p, bool transposed)
     if (transposed)
         return predict_pack(p, PASS_DKV);
     return predict_pack(p, PASS_FORWARD) +
-           (p->features.backward ? predict_pack(p, PASS_DQ) : 0);
+           (p->config.request.backward ? predict_pack(p, PASS_DQ) : 0);
 }
 
 /* Adds the prices of pattern `which` for all heads that have it. */

@@ -84,17 +84,18 @@ struct plan {
     bool tiles_only; /* whole row blocks, and tiles alone: for kernels that take heads whole */
     const struct target *target;
     const struct machine *machine;
-    struct features features;
+    struct kernel_config config;
     struct price price[PASSES];
-    struct plan_pass forward, transposed; /* transposed is empty without features.backward */
+    struct plan_pass forward, transposed; /* transposed is empty without request.backward */
 };
 
-/* A new plan, checked against the mask in debug builds, or null with *e set. Its features are *f and
-   what the plan chose: they are what code is emitted for. */
-struct plan *plan_build(const struct mask *m, const struct target *t, const struct features *f,
-                        const struct machine *machine, struct error *e);
-/* Would it be the same for another target, features as they were given and the machine the same? */
-bool plan_suits(const struct plan *p, const struct target *t, const struct features *f);
+/* A new plan, checked against the mask in debug builds, or null with *e set. Of several plans that kernels
+   could run it is the best. Code is emitted for its config. */
+struct plan *plan_build(const struct mask *m, const struct target *t,
+                        const struct kernel_request *r, const struct machine *machine,
+                        struct error *e);
+/* Would it be the same for another target, the request and the machine the same? */
+bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r);
 void plan_destroy(struct plan *p);
 
 /* Decodes the binary tables and compares them with the mask bit for bit, both directions; also that

@@ -69,7 +69,7 @@ static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, ui
 /* A tall row block's block takes the room of two. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads)
 {
-    uint32_t most = p->features.tall ? p->machine->workers / 2 : p->machine->workers;
+    uint32_t most = p->config.tall ? p->machine->workers / 2 : p->machine->workers;
     uint32_t workers = p->machine->kind == TARGET_CPU ? threads : most;
     return workers ? workers : 1;
 }
@@ -116,7 +116,7 @@ static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32
    plan visits. The gradient is cleared as a whole, which brings it first. */
 static double bias_bytes(const struct plan *p, enum machine_pass pass, double share)
 {
-    double all = p->features.bias ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
+    double all = p->config.request.bias ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
     return all * (share * passes[pass].bias + (pass == PASS_DQ ? 2 : 0));
 }
 
@@ -132,7 +132,8 @@ static double visited(const struct plan *p, const struct effort *e, double heads
 static double tiled_bytes(const struct plan *p, enum machine_pass pass, double heads,
                           uint32_t workers, bool packs, double share)
 {
-    double rows = heads * p->n * p->features.head_dim * dtype_bytes(p->features.dtype);
+    double rows =
+        heads * p->n * p->config.request.head_dim * dtype_bytes(p->config.request.dtype);
     double bytes = rows * (passes[pass].tensors + (packs ? passes[pass].packed : 0)) +
                    bias_bytes(p, pass, share);
     return bytes * cache_miss(bytes, p->machine->cache * workers);
@@ -194,14 +195,15 @@ static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_
 
 static bool is_backward(const struct plan *p, bool backward)
 {
-    return backward && p->features.backward;
+    return backward && p->config.request.backward;
 }
 
 /* On a GPU dX has launches of its own: its tiles, the sums of chunks and those along diagonals. */
 static double bias_launches(const struct plan *p)
 {
     enum { DX = 3 };
-    return p->features.bias && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch : 0;
+    return p->config.request.bias && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch
+                                                                     : 0;
 }
 
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
@@ -248,7 +250,7 @@ double plan_predict_dense(const struct plan *p, bool backward, uint32_t layer, u
 {
     double seconds[PASSES] = {0};
     for (int k = 0; k < PASSES; k++)
-        if (k != PASS_DKV || p->features.backward)
+        if (k != PASS_DKV || p->config.request.backward)
             seconds[k] = layer_seconds(p, (enum machine_pass)k, layer, true) / p->heads;
     double dense = even_launch(p, backward, seconds, (double)p->heads * batch, threads);
     return clamp_dense(dense, plan_predict(p, backward, layer, batch, threads));
@@ -284,7 +286,7 @@ struct mask_times mask_times(const struct plan *p, uint32_t which, bool backward
     }
     double ours[PASSES] = {0}, dense[PASSES] = {0};
     for (int k = 0; k < PASSES; k++)
-        if (k != PASS_DKV || p->features.backward) {
+        if (k != PASS_DKV || p->config.request.backward) {
             ours[k] = head_seconds(p, (enum machine_pass)k, which, false);
             dense[k] = head_seconds(p, (enum machine_pass)k, which, true);
         }

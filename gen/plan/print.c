@@ -88,18 +88,18 @@ static const char *family(bool is_resident)
 /* Which CUDA kernels do the passes. */
 static void add_families(const struct plan *p, struct text *out)
 {
-    const struct features *f = &p->features;
-    if (p->target->kind != TARGET_CUDA || dtype_bytes(f->dtype) == 4)
+    const struct kernel_request *r = &p->config.request;
+    if (p->target->kind != TARGET_CUDA || dtype_bytes(r->dtype) == 4)
         return;
-    text_add(out, "  forward by %s", family(resident_forward(p->target, f, NULL)));
-    if (f->backward)
-        text_add(out, ", backward by %s", family(resident_backward(p->target, f, NULL)));
-    text_add(out, f->tall ? ", strips of %u rows\n" : "\n", p->block_rows);
+    text_add(out, "  forward by %s", family(resident_forward(p->target, r, NULL)));
+    if (r->backward)
+        text_add(out, ", backward by %s", family(resident_backward(p->target, r, NULL)));
+    text_add(out, p->config.tall ? ", strips of %u rows\n" : "\n", p->block_rows);
 }
 
 static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, struct text *out)
 {
-    const struct features *f = &p->features;
+    const struct kernel_request *r = &p->config.request;
     text_add(out, "plan for %s on %s: length %u, ", p->target->name, p->machine->name, p->n);
     count_print(out, p->heads, "head");
     text_add(out, ", ");
@@ -107,13 +107,13 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
     text_add(out, ", ");
     count_print(out, p->n_masks, "distinct mask");
     text_add(out, "\n");
-    text_add(out, "  head dim %u, %s, ", f->head_dim, dtype_name(f->dtype));
-    if (f->transform == ABI_SPARSEGEN)
-        text_add(out, "sparsegen=%g", (double)f->lambda);
+    text_add(out, "  head dim %u, %s, ", r->head_dim, dtype_name(r->dtype));
+    if (r->transform == ABI_SPARSEGEN)
+        text_add(out, "sparsegen=%g", (double)r->lambda);
     else
         text_add(out, "softmax");
-    if (f->bias)
-        text_add(out, ", soft mask: %s", bias_name(f->bias));
+    if (r->bias)
+        text_add(out, ", soft mask: %s", bias_name(r->bias));
     text_add(out, ", batch %u", batch);
     if (p->machine->kind == TARGET_CPU) {
         text_add(out, ", ");
@@ -122,7 +122,7 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
     text_add(out, p->layers > 1 ? "; times of layer 0\n" : "\n");
     add_families(p, out);
     add_launch(p, false, batch, threads, out);
-    if (f->backward)
+    if (r->backward)
         add_launch(p, true, batch, threads, out);
 }
 
@@ -278,7 +278,7 @@ void plan_print(const struct plan *p, uint32_t batch, uint32_t threads, struct t
         add_places(p, k, out);
         text_add(out, "\n");
         add_pass(p, &p->forward, "forward, rows are queries", k, out);
-        if (p->features.backward)
+        if (p->config.request.backward)
             add_pass(p, &p->transposed, "transposed, rows are keys", k, out);
     }
 }

@@ -112,9 +112,10 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
                       struct plan_summary *s)
 {
     const struct machine *m = p->machine;
-    double cells = (double)pattern->active, rows = p->n, d = p->features.head_dim;
+    double cells = (double)pattern->active, rows = p->n, d = p->config.request.head_dim;
     double compute = cells * 4 * d / m->flops, exp = cells / m->exps;
-    double bytes = rows * (4 * d * dtype_bytes(p->features.dtype) + 4); /* Q, K, V, O and LSE */
+    double bytes =
+        rows * (4 * d * dtype_bytes(p->config.request.dtype) + 4); /* Q, K, V, O and LSE */
     double memory = bytes / (bytes <= m->cache ? m->cache_bytes : m->bytes);
     s->floor = memory;
     s->bound = "memory";
@@ -165,8 +166,8 @@ struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
     bool panels = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
-    bool rows =
-        uses && dtype_bytes(p->features.dtype) == 2 && !target_matrix(p->target, &p->features);
+    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 &&
+                !target_matrix(p->target, &p->config.request);
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
 }

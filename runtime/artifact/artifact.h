@@ -44,7 +44,7 @@ struct artifact_plan {
 
 struct artifact {
     struct mask *mask;
-    struct features features;
+    struct kernel_request request;
     struct artifact_plan plan[ARTIFACT_MAX_TARGETS];
     uint32_t n_plans;
     struct artifact_target target[ARTIFACT_MAX_TARGETS];

@@ -115,9 +115,9 @@ static int read_plan(struct reader *r, const json_t *j, uint32_t k, const struct
                   &ret->forward) < 0)
         return -1;
     snprintf(name, sizeof name, "plan%u/transposed", k);
-    return a->features.backward ? read_pass(r, json_object_get(j, "transposed"), name, a->mask,
-                                            ret->block_rows, &ret->transposed)
-                                : 0;
+    return a->request.backward ? read_pass(r, json_object_get(j, "transposed"), name, a->mask,
+                                           ret->block_rows, &ret->transposed)
+                               : 0;
 }
 
 /* The length of a metadata list of 1 .. ARTIFACT_MAX_TARGETS entries, or -1. */
@@ -184,7 +184,7 @@ static int read_target(struct reader *r, const json_t *j, struct artifact *a, ui
     struct artifact_target *t = &a->target[k];
     char where[512];
     snprintf(where, sizeof where, "%.400s: target %u", r->path, k);
-    if (target_read(j, &a->features, t, where, r->e) < 0)
+    if (target_read(j, &a->request, t, where, r->e) < 0)
         return -1;
     for (uint32_t other = 0; other < k; other++)
         if (!strcmp(a->target[other].name, t->name))
@@ -211,22 +211,22 @@ static int read_targets(struct reader *r, struct artifact *a)
 
 /* ---- the whole ---- */
 
-static int read_features(struct reader *r, struct artifact *a)
+static int read_request(struct reader *r, struct artifact *a)
 {
     json_t *j = artifact_take_json(r, "features");
-    int result = j ? features_read(j, &a->features, r->path, r->e) : -1;
+    int result = j ? kernel_request_read(j, &a->request, r->path, r->e) : -1;
     json_decref(j);
     return result;
 }
 
 static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, uint64_t size)
 {
-    if (read_identity(r, bytes, size) < 0 || read_features(r, a) < 0)
+    if (read_identity(r, bytes, size) < 0 || read_request(r, a) < 0)
         return -1;
     a->mask = artifact_take_mask(r);
     if (!a->mask)
         return -1;
-    a->features.length = a->mask->n;
+    a->request.length = a->mask->n;
     if (read_plans(r, a) < 0 || read_targets(r, a) < 0)
         return -1;
     if (r->taken != r->file->n_tensors)

@@ -28,7 +28,7 @@ static int find_name(const char *const *names, int count, const char *name)
 
 /* ---- features ---- */
 
-json_t *features_json(const struct features *f)
+json_t *kernel_request_json(const struct kernel_request *f)
 {
     return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b, s:s}", "dtype", dtype_name(f->dtype),
                      "transform", transform_names[f->transform], "lambda", (double)f->lambda,
@@ -36,7 +36,8 @@ json_t *features_json(const struct features *f)
                      f->backward, "soft", bias_name(f->bias));
 }
 
-int features_read(const json_t *j, struct features *ret, const char *where, struct error *e)
+int kernel_request_read(const json_t *j, struct kernel_request *ret, const char *where,
+                        struct error *e)
 {
     const char *dtype, *transform, *bias;
     double lambda;
@@ -60,13 +61,13 @@ int features_read(const json_t *j, struct features *ret, const char *where, stru
     enum abi_bias kind;
     if (dtype_parse(dtype, &type, e) < 0 || bias_parse(bias, &kind, e) < 0)
         return error_prefix(e, "%s", where);
-    *ret = (struct features){.dtype = type,
-                             .transform = (enum abi_transform)which,
-                             .lambda = (float)lambda,
-                             .head_dim = (uint32_t)head_dim,
-                             .dropout = dropout,
-                             .backward = backward,
-                             .bias = kind};
+    *ret = (struct kernel_request){.dtype = type,
+                                   .transform = (enum abi_transform)which,
+                                   .lambda = (float)lambda,
+                                   .head_dim = (uint32_t)head_dim,
+                                   .dropout = dropout,
+                                   .backward = backward,
+                                   .bias = kind};
     return 0;
 }
 
@@ -204,8 +205,8 @@ static bool passes_state(const struct launch_record *r)
     return false;
 }
 
-static int read_launch(const json_t *j, const struct features *f, struct launch_record *ret,
-                       const char *where, struct error *e)
+static int read_launch(const json_t *j, const struct kernel_request *f,
+                       struct launch_record *ret, const char *where, struct error *e)
 {
     const json_t *backward = json_object_get(j, "backward");
     if (read_number32(j, "strip_rows", ABI_MAX_BLOCK_ROWS, &ret->block_rows, where, e) < 0 ||
@@ -252,7 +253,7 @@ static int read_kernels(const json_t *list, struct artifact_target *ret, const c
     return 0;
 }
 
-int target_read(const json_t *j, const struct features *f, struct artifact_target *ret,
+int target_read(const json_t *j, const struct kernel_request *f, struct artifact_target *ret,
                 const char *where, struct error *e)
 {
     struct artifact_target t = {0};

@@ -31,11 +31,12 @@ int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_r
                const char *where, struct error *e);
 
 /* The structured metadata values. */
-json_t *features_json(const struct features *f);
-int features_read(const json_t *j, struct features *ret, const char *where, struct error *e);
+json_t *kernel_request_json(const struct kernel_request *f);
+int kernel_request_read(const json_t *j, struct kernel_request *ret, const char *where,
+                        struct error *e);
 json_t *target_json(const struct artifact_target *t);
 /* `features` decide whether there must be a backward pass. Fills all but code and source. */
-int target_read(const json_t *j, const struct features *f, struct artifact_target *ret,
+int target_read(const json_t *j, const struct kernel_request *f, struct artifact_target *ret,
                 const char *where, struct error *e);
 
 /* The tensor of a target's image: "sm_80/code", "sm_80/code1" .. */

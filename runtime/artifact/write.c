@@ -118,7 +118,7 @@ static void add_plans(struct writer *w, const struct artifact *a)
         snprintf(name, sizeof name, "plan%u/forward", k);
         add_pass(w, name, &p->forward, p->block_rows, a->mask);
         snprintf(name, sizeof name, "plan%u/transposed", k);
-        if (a->features.backward)
+        if (a->request.backward)
             add_pass(w, name, &p->transposed, p->block_rows, a->mask);
         json_array_append_new(list, json_pack("{s:I, s:s, s:o, s:o}", "strip_rows",
                                               (json_int_t)p->block_rows, "machine", p->machine,
@@ -153,7 +153,7 @@ uint8_t *artifact_write(const struct artifact *a, uint64_t *ret_size)
     add_number(&w, "version", ARTIFACT_VERSION);
     add_number(&w, "abi", ABI_VERSION);
     safetensors_add_metadata(&w.file, "checksum", "00000000000000000000000000000000");
-    add_json(&w, "features", features_json(&a->features));
+    add_json(&w, "features", kernel_request_json(&a->request));
     add_mask(&w, a->mask);
     add_plans(&w, a);
     add_targets(&w, a);

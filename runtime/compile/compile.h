@@ -55,7 +55,7 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
 
 /* "cpu" on this machine: the best x86-64 level for such a kernel (null: for any) by CPUID, the level
    that code may really use: also what the system saves, and grants. */
-const char *machine_cpu_target(const struct features *f);
+const char *machine_cpu_target(const struct kernel_request *f);
 /* A CPU target's name. Where it is true, code of that target may run in this process. */
 bool machine_runs(const char *target);
 /* ... and how much it is to be liked, above 0: of two the larger one is faster. 0: it cannot run. */
@@ -66,5 +66,5 @@ const char *machine_cuda_target(int ordinal);
 
 /* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the
    GPU here, "cuda:1" the second; without one "cuda" is sm_80, sm_90a and compute_80. */
-int targets_resolve(const char *list, const struct features *f, const struct target **ret,
+int targets_resolve(const char *list, const struct kernel_request *f, const struct target **ret,
                     uint32_t room, uint32_t *ret_count, struct error *e);

@@ -118,13 +118,13 @@ bool machine_runs(const char *target)
 }
 
 /* Without work for the matrix unit its target would be the next one under another name. */
-static bool suits(const char *target, const struct features *f)
+static bool suits(const char *target, const struct kernel_request *f)
 {
     const struct target *t = target_find(target, NULL);
     return !f || !t->matrix_machine || target_matrix(t, f);
 }
 
-const char *machine_cpu_target(const struct features *f)
+const char *machine_cpu_target(const struct kernel_request *f)
 {
     int best = LEVELS - 1;
     for (int k = 0; k < LEVELS; k++)

@@ -32,7 +32,7 @@ const char *machine_cuda_target(int ordinal)
 }
 
 struct list {
-    const struct features *features;
+    const struct kernel_request *request;
     const struct target **target;
     uint32_t room, count;
 };
@@ -71,12 +71,12 @@ static int add_cuda(struct list *list, const char *word, struct error *e)
 static int add_word(struct list *list, const char *word, struct error *e)
 {
     if (!strcmp(word, "cpu"))
-        return add(list, machine_cpu_target(list->features), e);
+        return add(list, machine_cpu_target(list->request), e);
     return !strcmp(word, "cuda") || !strncmp(word, "cuda:", 5) ? add_cuda(list, word, e)
                                                                : add(list, word, e);
 }
 
-int targets_resolve(const char *list, const struct features *f, const struct target **ret,
+int targets_resolve(const char *list, const struct kernel_request *f, const struct target **ret,
                     uint32_t room, uint32_t *ret_count, struct error *e)
 {
     struct list found = {f, ret, room, 0};

@@ -11,7 +11,7 @@ static int fill_bias(const struct launch *c, struct abi_args *a)
     for (int k = 0; k < 3; k++)
         if ((uintptr_t)given[k] % sizeof(float))
             return launch_refuse(c, "soft or its gradient is not aligned to 4 bytes");
-    if (!c->k->artifact->features.bias) {
+    if (!c->k->artifact->request.bias) {
         return given[0] || given[1] || given[2]
                    ? launch_refuse(c, "a soft mask, but the kernel was compiled without one")
                    : 0;
@@ -67,8 +67,8 @@ int launch_fill(const struct launch *c, struct abi_args *a)
         .batch = c->shape.batch,
         .heads = f->mask->heads,
         .n = c->shape.n,
-        .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->features.head_dim),
-        .lambda = f->features.lambda,
+        .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->request.head_dim),
+        .lambda = f->request.lambda,
     };
     if (launch_fill_tensors(c, a) < 0 || fill_bias(c, a) < 0)
         return -1;
@@ -76,7 +76,7 @@ int launch_fill(const struct launch *c, struct abi_args *a)
     fill_workspace(c, a);
     fill_dropout(c, a);
     c->k->device->tables(c->k->code, false, c->l->layer, &a->forward);
-    if (f->features.backward)
+    if (f->request.backward)
         c->k->device->tables(c->k->code, true, c->l->layer, &a->transposed);
     return 0;
 }

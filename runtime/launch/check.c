@@ -14,7 +14,7 @@ static int check_sizes(const struct launch *c)
     const struct maskc_launch *l = c->l;
     if (l->pass != MASKC_FORWARD && l->pass != MASKC_BACKWARD)
         return launch_refuse(c, "pass is neither MASKC_FORWARD nor MASKC_BACKWARD");
-    if (l->pass == MASKC_BACKWARD && !c->k->artifact->features.backward)
+    if (l->pass == MASKC_BACKWARD && !c->k->artifact->request.backward)
         return launch_refuse(c, "the kernel was compiled forward only");
     if (c->shape.n > m->n)
         return error_set(c->e, ERROR_INPUT, "launch: length %u is larger than the mask's %u",
@@ -67,7 +67,7 @@ static int check_numbers(const struct launch *c)
         return launch_refuse(c, "scale is not a finite number");
     if (!(c->l->dropout >= 0 && c->l->dropout < 1))
         return launch_refuse(c, "dropout is not in 0 <= p < 1");
-    if (c->l->dropout > 0 && !c->k->artifact->features.dropout)
+    if (c->l->dropout > 0 && !c->k->artifact->request.dropout)
         return launch_refuse(c, "dropout, but the kernel was compiled without it");
     if (c->l->dropout * 65536 >= 65535.5)
         return launch_refuse(c, "dropout would drop everything");

@@ -39,7 +39,7 @@ static uint64_t most_items(const struct maskc_kernel *k)
 {
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
     const uint64_t forward = most_works(k, &p->forward);
-    if (!k->artifact->features.backward)
+    if (!k->artifact->request.backward)
         return forward;
     return larger(forward, most_works(k, &p->transposed));
 }
@@ -94,7 +94,7 @@ static uint64_t bias_bytes(const struct maskc_kernel *k, const struct maskc_laun
                            uint32_t chunks)
 {
     const struct mask *m = k->artifact->mask;
-    if (!k->artifact->features.bias || l->pass != MASKC_BACKWARD)
+    if (!k->artifact->request.bias || l->pass != MASKC_BACKWARD)
         return 0;
     if (!has_tiles(&k->target->launch))
         return narrow((wide)most_works(k, &k->artifact->plan[k->target->plan].forward) *

@@ -33,7 +33,7 @@ static uint64_t magnitude(int64_t stride)
 
 static struct abi_tensor with_defaults(const struct launch *c, struct maskc_tensor t)
 {
-    const int64_t d = c->k->artifact->features.head_dim, heads = c->k->artifact->mask->heads;
+    const int64_t d = c->k->artifact->request.head_dim, heads = c->k->artifact->mask->heads;
     struct abi_tensor r = {t.data, t.batch, t.row, t.head};
     if (t.batch == 0 && t.row == 0 && t.head == 0) {
         r.head = d;
@@ -49,12 +49,12 @@ static struct abi_tensor with_defaults(const struct launch *c, struct maskc_tens
    written no two elements in one place. */
 static bool step_fits(const struct launch *c, int64_t stride, uint64_t count, bool written)
 {
-    const uint32_t bytes = dtype_bytes(c->k->artifact->features.dtype);
+    const uint32_t bytes = dtype_bytes(c->k->artifact->request.dtype);
     const uint64_t step = magnitude(stride);
     if (count < 2)
         return true;
     return (wide)step * bytes % 16 == 0 && (wide)step * bytes * count < (wide)1 << 60 &&
-           (!written || step >= c->k->artifact->features.head_dim);
+           (!written || step >= c->k->artifact->request.head_dim);
 }
 
 static int check_operand(const struct launch *c, const struct operand *o, struct abi_tensor t,

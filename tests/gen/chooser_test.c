@@ -19,7 +19,7 @@
 static struct plan *plan_of(struct pattern *pattern, struct mask **m)
 {
     struct error e = {0};
-    struct features f = {.head_dim = 64, .backward = true};
+    struct kernel_request f = {.head_dim = 64, .backward = true};
     *m = mask_new(1, 1, &pattern, "test");
     return plan_build(*m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), &e);
 }
@@ -144,7 +144,7 @@ static void test_long_band(void **state)
 static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
 {
     struct error e = {0};
-    struct features f = {.dtype = ABI_BF16, .head_dim = head_dim, .backward = true};
+    struct kernel_request f = {.dtype = ABI_BF16, .head_dim = head_dim, .backward = true};
     const struct target *t = target_find("sm_80", &e);
     struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
     if (!p || plan_check(p, m, &e))
@@ -169,8 +169,8 @@ static void test_cut_rows(void **state)
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *p = cuda_plan(m, 64);
     struct plan_pass *t = &p->forward;
-    assert_true(p->features.global_rows && p->features.cut_rows);
-    assert_true(!p->features.shared_rows && !p->features.tall);
+    assert_true(p->config.global_rows && p->config.cut_rows);
+    assert_true(!p->config.shared_rows && !p->config.tall);
     assert_true(t->partial_slots >= 2);
     assert_int_equal(t->layer_work[0][2], 1);
     assert_int_equal(count_late(t), 1);
@@ -210,9 +210,9 @@ static void test_row_pass(void **state)
         struct pattern *pattern = made(512, rows[k].on);
         struct mask *m = mask_new(1, 1, &pattern, "test");
         struct plan *p = cuda_plan(m, 128), *small = cuda_plan(m, 112);
-        assert_int_equal(p->features.global_rows, rows[k].global);
-        assert_int_equal(tiled_has_row_pass(&p->features), rows[k].global);
-        assert_true(tiled_has_row_pass(&small->features));
+        assert_int_equal(p->config.global_rows, rows[k].global);
+        assert_int_equal(tiled_has_row_pass(&p->config), rows[k].global);
+        assert_true(tiled_has_row_pass(&small->config));
         plan_destroy(p);
         plan_destroy(small);
         mask_destroy(m);
@@ -226,7 +226,7 @@ static void test_strides(void **state)
     struct pattern *pattern = made(1025, band_and_stride);
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *shared = cuda_plan(m, 64), *whole = cuda_plan(m, 256);
-    assert_true(shared->features.shared_rows && !whole->features.shared_rows);
+    assert_true(shared->config.shared_rows && !whole->config.shared_rows);
     assert_true(shared->forward.uses & ABI_SPLIT && shared->transposed.uses & ABI_SPLIT);
     assert_false((whole->forward.uses | whole->transposed.uses) & ABI_SPLIT);
     assert_int_equal(shared->forward.layer_work[0][2], count_late(&shared->forward));
@@ -289,11 +289,11 @@ static void test_shared_columns(void **state)
     struct error e = {0};
     struct pattern *pattern = made(2048, summary_columns);
     struct mask *m = mask_new(1, 1, &pattern, "test");
-    const struct features f = {.head_dim = 64, .dtype = ABI_BF16, .length = 2048};
+    const struct kernel_request f = {.head_dim = 64, .dtype = ABI_BF16, .length = 2048};
     const struct target *t = target_find("x86-64-amx", &e);
     struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
     uint32_t all, kept = count_kept(&p->forward, &all);
-    assert_true(p->features.gathers_kept > GATHERS_KEPT);
+    assert_true(p->config.gathers_kept > GATHERS_KEPT);
     assert_true(2 * kept > all);
     assert_int_equal(plan_check(p, m, &e), 0);
     plan_destroy(p);
@@ -306,8 +306,8 @@ static void test_tall_row_blocks(void **state)
     struct pattern *pattern = made(700, dense);
     struct mask *m = mask_new(1, 1, &pattern, "test");
     struct plan *tall = cuda_plan(m, 128), *low = cuda_plan(m, 64);
-    assert_true(tall->features.tall && tall->block_rows == 128);
-    assert_true(!low->features.tall && low->block_rows == 64);
+    assert_true(tall->config.tall && tall->block_rows == 128);
+    assert_true(!low->config.tall && low->block_rows == 64);
     plan_destroy(tall);
     plan_destroy(low);
     mask_destroy(m);
@@ -335,7 +335,7 @@ static void test_lines_alone(void **state)
         struct error e = {0};
         struct pattern *pattern = made(2048, on[k]);
         struct mask *m = mask_new(1, 1, &pattern, "test");
-        struct features f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+        struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
         struct plan *p =
             plan_build(m, target_find("x86-64-amx", &e), &f, machine_find("x86-amx", &e), &e);
         assert_non_null(p);
@@ -370,7 +370,7 @@ static double mixed_rows(const char *mask)
     struct error e = {0};
     struct mask_request request = {.name = mask, .n = 512, MASK_REQUEST_DEFAULTS};
     struct mask *m = mask_load(&request, NULL, &e);
-    struct features f = {.head_dim = 64, .backward = true};
+    struct kernel_request f = {.head_dim = 64, .backward = true};
     assert_non_null(m);
     struct plan *p =
         plan_build(m, target_find("x86-64-v4", &e), &f, machine_find("x86-avx512", &e), &e);

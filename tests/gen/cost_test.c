@@ -20,8 +20,9 @@ static double draw(uint32_t *state)
     return (*state >> 8) / (double)(1 << 24);
 }
 
-static const struct features features = {.dtype = ABI_F32, .head_dim = 64, .backward = true};
-static const struct price_shape shape = {&features, &targets[0], 2048, 12};
+static const struct kernel_config config = {
+    .request = {.dtype = ABI_F32, .head_dim = 64, .backward = true}};
+static const struct price_shape shape = {&config, &targets[0], 2048, 12};
 
 static struct effort some_effort(uint32_t *state)
 {
@@ -50,7 +51,7 @@ static void check_terms(struct price_shape s)
 static void test_terms(void **state)
 {
     (void)state;
-    struct features f = features;
+    struct kernel_config f = config;
     struct price_shape tall = {&f, &targets[0], 2048, 12};
     f.tall = true;
     check_terms(shape);
@@ -61,9 +62,9 @@ static void test_terms(void **state)
 static void test_bias(void **state)
 {
     (void)state;
-    struct features f = features;
+    struct kernel_config f = config;
     const struct price_shape bias = {&f, &targets[0], 2048, 12};
-    f.bias = ABI_BIAS_ADD;
+    f.request.bias = ABI_BIAS_ADD;
     for (const struct machine *m = machines; m->name; m++)
         for (int pass = 0; pass < PASSES; pass++) {
             struct price without = price_make(m, (enum machine_pass)pass, shape);

@@ -17,17 +17,17 @@ static const char *golden_dir;
 
 static const struct {
     const char *name, *target;
-    struct features features;
+    struct kernel_config config;
 } row[] = {
-    {"cpu-v4-f32", "x86-64-v4", {.head_dim = 64, .backward = true}},
-    {"cpu-amx-bf16", "x86-64-amx", {.dtype = ABI_BF16, .head_dim = 80, .backward = true}},
-    {"cpu-bf16", "x86-64-bf16", {.dtype = ABI_BF16, .head_dim = 80, .backward = true}},
+    {"cpu-v4-f32", "x86-64-v4", {{.head_dim = 64, .backward = true}}},
+    {"cpu-amx-bf16", "x86-64-amx", {{.dtype = ABI_BF16, .head_dim = 80, .backward = true}}},
+    {"cpu-bf16", "x86-64-bf16", {{.dtype = ABI_BF16, .head_dim = 80, .backward = true}}},
     {"cpu-v2-bf16-sparsegen",
      "x86-64-v2",
-     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .dropout = true}},
+     {{.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .dropout = true}}},
     {"cuda-sm_80-bf16-sparsegen",
      "sm_80",
-     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .backward = true}},
+     {{.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 80, .backward = true}}},
 };
 
 static void test_golden(void **state)
@@ -37,7 +37,7 @@ static void test_golden(void **state)
         char path[4096];
         struct error e;
         struct text text = {0};
-        emit_plan_header(target_find(row[k].target, &e), &row[k].features, &text);
+        emit_plan_header(target_find(row[k].target, &e), &row[k].config, &text);
         snprintf(path, sizeof path, "%s/%s.kernel_config.h", golden_dir, row[k].name);
         golden_compare(path, &text);
         text_finish(&text);
@@ -47,13 +47,13 @@ static void test_golden(void **state)
 /* Those that stand beside the CUDA templates, one for each family. */
 static const struct {
     const char *file;
-    struct features features;
+    struct kernel_config config;
 } written[] = {
-    {"simt/kernel_config_default.h", {.head_dim = 64, .dropout = true, .backward = true}},
+    {"simt/kernel_config_default.h", {{.head_dim = 64, .dropout = true, .backward = true}}},
     {"tiled/kernel_config_default.h",
-     {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true}},
+     {{.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true}}},
     {"resident/kernel_config_default.h",
-     {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true, .length = 128}},
+     {{.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true, .length = 128}}},
 };
 
 /* Every "    NAME = VALUE," of a header stands in the other; returns how many there are. */
@@ -85,7 +85,7 @@ static void test_written_by_hand(void **state)
             fail_msg("%s", e.text);
         text_append(&hand, (const char *)file.bytes, file.size);
         file_close(&file);
-        emit_plan_header(target_find("sm_80", &e), &written[k].features, &emitted);
+        emit_plan_header(target_find("sm_80", &e), &written[k].config, &emitted);
         uint32_t count = find_numbers(text_get(&emitted), text_get(&hand), written[k].file);
         assert_int_equal(find_numbers(text_get(&hand), text_get(&emitted), written[k].file),
                          count);
@@ -106,7 +106,7 @@ static const char *text_of(const struct source *s, const char *name)
 static void test_files(void **state)
 {
     (void)state;
-    const struct features f = {.head_dim = 64, .backward = true};
+    const struct kernel_config f = {.request = {.head_dim = 64, .backward = true}};
     struct error e;
     struct source *cpu = emit_source(target_find("x86-64-v3", &e), &f);
     struct source *cuda = emit_source(target_find("sm_80", &e), &f);
@@ -156,8 +156,8 @@ static void test_override(void **state)
     snprintf(path, sizeof path, "%s/abi.h", folder);
     assert_int_equal(file_write(path, "/* mine */\n", 11, &e), 0);
     setenv("MASKC_TEMPLATES", folder, 1);
-    struct source *s =
-        emit_source(target_find("x86-64-v3", &e), &(struct features){.head_dim = 64});
+    struct source *s = emit_source(target_find("x86-64-v3", &e),
+                                   &(struct kernel_config){.request = {.head_dim = 64}});
     unsetenv("MASKC_TEMPLATES");
     assert_string_equal(text_of(s, "abi.h"), "/* mine */\n");
     assert_true(strlen(text_of(s, "philox.h")) > 100); /* not in the folder: as built in */

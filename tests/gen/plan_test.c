@@ -33,7 +33,7 @@ static const char *const target_names[] = {
 /* The default machine, or one on which lines and single rows are never worth it, so that strides are
    taken by their classes. */
 static struct machine random_machine(struct random *r, const struct target *t,
-                                     const struct features *f)
+                                     const struct kernel_request *f)
 {
     static const enum rate dear[] = {RATE_LINE_ENTRY, RATE_ROW_ENTRY, RATE_TILE_MASK};
     struct error e = {0};
@@ -62,7 +62,7 @@ static struct plan *random_plan(struct random *r, const struct mask *m, struct s
     assert_non_null(found);
     *t = *found;
     t->block_rows = row_blocks[random_below(r, 4)];
-    struct features f = {.head_dim = dims[random_below(r, 4)], .backward = true};
+    struct kernel_request f = {.head_dim = dims[random_below(r, 4)], .backward = true};
     f.dtype = random_below(r, 2) ? ABI_F32 : ABI_BF16;
     s->machine = random_machine(r, t, &f);
     struct plan *p = plan_build(m, t, &f, &s->machine, &e);

@@ -20,7 +20,7 @@ static struct plan *plan_gallery(const char *name, const char *target, struct ma
 {
     struct error e = {0};
     struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = 128};
-    struct features f = {.head_dim = 64, .backward = true};
+    struct kernel_request f = {.head_dim = 64, .backward = true};
     const struct target *t = target_find(target, &e);
     f.dtype = t->matrix_machine ? ABI_BF16 : ABI_F32; /* what its matrix unit takes */
     *m = mask_load(&request, NULL, &e);

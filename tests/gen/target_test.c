@@ -80,7 +80,7 @@ static void test_transform(void **state)
                                         "sparsegen=0.5 ",
                                         "sparsegen=1e60",
                                         "sparsegen=0.99999999999"};
-    struct features f = {.head_dim = 64};
+    struct kernel_request f = {.head_dim = 64};
     struct error e = {0};
     assert_int_equal(transform_parse("sparsegen=-4", &f, &e), 0);
     assert_int_equal(f.transform, ABI_SPARSEGEN);
@@ -100,23 +100,23 @@ static void test_features(void **state)
     static const uint32_t wrong[] = {0, 8, 12, 17, 60, 264, 4294967288u};
     struct error e = {0};
     for (const struct target *t = targets; t->name; t++) {
-        struct features f = {.head_dim = 64};
+        struct kernel_request f = {.head_dim = 64};
         for (f.head_dim = 16; f.head_dim <= 256; f.head_dim += 8)
-            assert_int_equal(features_check(&f, t, &e), 0);
+            assert_int_equal(kernel_request_check(&f, t, &e), 0);
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             f.head_dim = wrong[k];
-            assert_int_not_equal(features_check(&f, t, &e), 0);
+            assert_int_not_equal(kernel_request_check(&f, t, &e), 0);
             assert_int_equal(e.kind, ERROR_INPUT);
             assert_non_null(strstr(e.text, "multiple of 8"));
         }
-        f = (struct features){.head_dim = 64, .dtype = ABI_F16};
-        assert_int_equal(features_check(&f, t, &e), 0);
-        f = (struct features){.head_dim = 64, .bias = ABI_BIAS_SCALE};
-        assert_int_equal(features_check(&f, t, &e), 0);
-        f = (struct features){.head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = 1};
-        assert_int_not_equal(features_check(&f, t, &e), 0);
+        f = (struct kernel_request){.head_dim = 64, .dtype = ABI_F16};
+        assert_int_equal(kernel_request_check(&f, t, &e), 0);
+        f = (struct kernel_request){.head_dim = 64, .bias = ABI_BIAS_SCALE};
+        assert_int_equal(kernel_request_check(&f, t, &e), 0);
+        f = (struct kernel_request){.head_dim = 64, .transform = ABI_SPARSEGEN, .lambda = 1};
+        assert_int_not_equal(kernel_request_check(&f, t, &e), 0);
         f.lambda = NAN;
-        assert_int_not_equal(features_check(&f, t, &e), 0);
+        assert_int_not_equal(kernel_request_check(&f, t, &e), 0);
     }
 }
 
@@ -127,12 +127,14 @@ static void test_matrix(void **state)
     struct error e = {0};
     const struct target *amx = target_find("x86-64-amx", &e),
                         *v4 = target_find("x86-64-v4", &e);
-    const struct features half = {.dtype = ABI_BF16, .head_dim = 64}, whole = {.head_dim = 64},
-                          sparse = {.dtype = ABI_BF16,
-                                    .transform = ABI_SPARSEGEN,
-                                    .lambda = -4,
-                                    .head_dim = 64},
-                          bias = {.dtype = ABI_BF16, .bias = ABI_BIAS_ADD, .head_dim = 64};
+    const struct kernel_request half = {.dtype = ABI_BF16, .head_dim = 64},
+                                whole = {.head_dim = 64},
+                                sparse = {.dtype = ABI_BF16,
+                                          .transform = ABI_SPARSEGEN,
+                                          .lambda = -4,
+                                          .head_dim = 64},
+                                bias = {
+                                    .dtype = ABI_BF16, .bias = ABI_BIAS_ADD, .head_dim = 64};
     enum abi_bias kind = ABI_BIAS_NONE;
     assert_int_equal(bias_parse("scale", &kind, &e), 0);
     assert_int_equal(kind, ABI_BIAS_SCALE);

@@ -67,13 +67,13 @@ static void run(const struct family *f, uint32_t dim, enum abi_transform transfo
     const struct kernel_case c = {.mask = mask,
                                   .n = f->n,
                                   .heads = 2,
-                                  .features = {.dtype = f->dtype,
-                                               .transform = transform,
-                                               .lambda = transform ? -4 : 0,
-                                               .head_dim = dim,
-                                               .dropout = true,
-                                               .backward = true,
-                                               .bias = f->bias},
+                                  .request = {.dtype = f->dtype,
+                                              .transform = transform,
+                                              .lambda = transform ? -4 : 0,
+                                              .head_dim = dim,
+                                              .dropout = true,
+                                              .backward = true,
+                                              .bias = f->bias},
                                   .streamed = f->streamed};
     struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
     if (!k)

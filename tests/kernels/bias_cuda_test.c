@@ -13,10 +13,10 @@
 #include <cmocka.h>
 
 /* What takes turns: dtype, kind and transform. */
-static struct features make_features(uint32_t variant, uint32_t dim)
+static struct kernel_request make_request(uint32_t variant, uint32_t dim)
 {
     static const enum abi_dtype dtype[] = {ABI_BF16, ABI_F32, ABI_F16};
-    return (struct features){
+    return (struct kernel_request){
         .dtype = dtype[variant % 3],
         .head_dim = dim,
         .backward = true,
@@ -48,8 +48,7 @@ static void test_gallery(void **state)
         for (uint32_t both = 0; both < 2; both++, turn++) {
             const struct kernel_case c = {.mask = *name,
                                           .n = LENGTH,
-                                          .features =
-                                              make_features(both + turn / 2 % 2 * 3, 64)};
+                                          .request = make_request(both + turn / 2 % 2 * 3, 64)};
             struct maskc_kernel *k = must_load_text(&c);
             struct problem p = many ? fixture_problem(k) : ragged_problem(k);
             p.packed = !many && turn % 4 < 2;
@@ -77,8 +76,8 @@ static void test_dims(void **state)
     for (size_t x = 0; x < sizeof row / sizeof *row; x++) {
         struct kernel_case c = {.mask = row[x].mask,
                                 .n = LENGTH,
-                                .features = make_features(row[x].variant, row[x].dim)};
-        c.features.dropout = row[x].dropout;
+                                .request = make_request(row[x].variant, row[x].dim)};
+        c.request.dropout = row[x].dropout;
         struct maskc_kernel *k = must_load_text(&c);
         struct problem p = ragged_problem(k);
         p.dropout = row[x].dropout ? 0.2 : 0;
@@ -98,7 +97,7 @@ static void test_one_key(void **state)
     for (uint32_t variant = 0; variant < 2; variant++)
         for (uint32_t n = 1; n <= 70; n += 69) {
             const struct kernel_case c = {
-                .mask = "diagonal(0)", .n = n, .features = make_features(variant, 256)};
+                .mask = "diagonal(0)", .n = n, .request = make_request(variant, 256)};
             struct maskc_kernel *k = must_load_text(&c);
             struct problem p = fixture_problem(k);
             p.batch = 3;
@@ -118,7 +117,7 @@ static void test_shared_rows(void **state)
     for (uint32_t k = 0; k < 3; k++) {
         struct kernel_case c = cases[k / 2];
         c.heads = 1;
-        c.features = make_features(3 * (k % 2), k < 2 ? 64 : 32); /* bf16 */
+        c.request = make_request(3 * (k % 2), k < 2 ? 64 : 32); /* bf16 */
         struct maskc_kernel *kernel = must_load_text(&c);
         assert_true(kernel->artifact->plan[0].forward.uses & ABI_SPLIT);
         struct problem p = fixture_problem(kernel);
@@ -134,7 +133,7 @@ static void test_orders(void **state)
         struct kernel_case c = {.mask = "window(3)|global(0)|random(0.02)",
                                 .n = LENGTH,
                                 .heads = 2,
-                                .features = make_features(variant, 64)};
+                                .request = make_request(variant, 64)};
         struct maskc_kernel *k = must_load_text(&c);
         struct problem p = ragged_problem(k);
         must_repeat(k, &p, 3);

@@ -15,7 +15,7 @@
 
 enum { MAX_TARGETS = 8, DIM = 16 };
 
-static struct problem make_problem(const struct mask *m, const struct features *f)
+static struct problem make_problem(const struct mask *m, const struct kernel_request *f)
 {
     return (struct problem){.mask = m,
                             .batch = 1,
@@ -28,9 +28,9 @@ static struct problem make_problem(const struct mask *m, const struct features *
                             .random_seed = 5};
 }
 
-static struct features make_features(uint32_t variant)
+static struct kernel_request make_request(uint32_t variant)
 {
-    return (struct features){
+    return (struct kernel_request){
         .head_dim = DIM,
         .backward = true,
         .dtype = (enum abi_dtype)(variant % 3),
@@ -49,7 +49,7 @@ static void test_long(void **state)
     const struct target *list[MAX_TARGETS];
     uint32_t count = subject_targets(list, MAX_TARGETS), wrong = 0;
     for (uint32_t k = 0; k < VARIANTS; k++) {
-        struct features f = make_features(k);
+        struct kernel_request f = make_request(k);
         struct mask *m = subject_mask(name[k % 4], 1100 + k);
         const struct target *t = list[k % (count - 1)]; /* the last is not a CPU */
         struct maskc_kernel *kernel = subject_load(m, t, &f, *state);
@@ -80,7 +80,7 @@ static void test_batch(void **state)
     struct mask *m = subject_mask("window(9) | global(0)", N);
     for (uint32_t k = 0; k < VARIANTS; k += 5) {
         struct error e = {0};
-        struct features f = make_features(k);
+        struct kernel_request f = make_request(k);
         struct maskc_kernel *kernel = subject_load(m, list[0], &f, *state);
         struct problem p = make_problem(m, &f);
         p.batch = BATCH;
@@ -150,7 +150,7 @@ static void run_spoiled(uint32_t variant, const struct target *t, struct cache *
     static const char *const name[] = {"window(4) | global(0)", "random(0.3)",
                                        "causal & random(0.95)", "local(24)"};
     struct mask *m = subject_mask(name[variant % 4], 75);
-    struct features f = make_features(variant);
+    struct kernel_request f = make_request(variant);
     struct maskc_kernel *kernel = subject_load(m, t, &f, cache);
     struct problem p = make_problem(m, &f);
     p.batch = 2;
@@ -175,7 +175,7 @@ static void run_parts(const struct target *target, struct cache *cache)
 {
     enum { N = 50, ELEMENTS = N * DIM, LINES = 2 * N - 1 };
     struct mask *m = subject_mask("window(6)", N);
-    struct features f = make_features(0);
+    struct kernel_request f = make_request(0);
     struct maskc_kernel *k = subject_load(m, target, &f, cache);
     float *room = memory_aligned(9 * ELEMENTS + N * N, sizeof *room);
     float whole[2][N * N], lines[2][LINES];

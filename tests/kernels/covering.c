@@ -81,10 +81,10 @@ struct mask *covering_mask(const struct pairs_row *r, const char *first, const c
     return mask_new(layers, 2, given, "covering");
 }
 
-struct features covering_features(const struct pairs_row *r, enum abi_dtype dtype,
-                                  uint32_t head_dim)
+struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,
+                                       uint32_t head_dim)
 {
-    return (struct features){
+    return (struct kernel_request){
         .dtype = dtype,
         .transform = r->value[TRANSFORM] ? ABI_SPARSEGEN : ABI_SOFTMAX,
         .lambda = r->value[TRANSFORM] ? -4 : 0,
@@ -96,7 +96,7 @@ struct features covering_features(const struct pairs_row *r, enum abi_dtype dtyp
 }
 
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
-                                const struct features *f, int32_t lengths[3])
+                                const struct kernel_request *f, int32_t lengths[3])
 {
     const uint32_t length = m->n - (r->value[CROP] ? m->n / 4 : 0);
     const bool ragged = r->value[BATCH] % 2;
@@ -123,7 +123,7 @@ struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
     };
 }
 
-void covering_name(const struct pairs_row *r, const struct features *f, uint32_t n,
+void covering_name(const struct pairs_row *r, const struct kernel_request *f, uint32_t n,
                    const char *kernel, const char *masks, char *ret, size_t room)
 {
     snprintf(ret, room, "%s %s%s soft %s D=%u %s n=%u%s %s%s layout %u layers %u%s", kernel,

@@ -40,11 +40,11 @@ void covering_full(struct covering *c, void *context,
 /* Heads 0 and 1 from expressions, the other way around on a second layer. */
 struct mask *covering_mask(const struct pairs_row *r, const char *first, const char *second,
                            uint32_t n);
-struct features covering_features(const struct pairs_row *r, enum abi_dtype dtype,
-                                  uint32_t head_dim);
+struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,
+                                       uint32_t head_dim);
 /* A batch of two; `lengths` are filled and used where it is ragged or packed, the third is 0. */
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
-                                const struct features *f, int32_t lengths[3]);
+                                const struct kernel_request *f, int32_t lengths[3]);
 /* What the row says, after the kernel's and the masks' names. */
-void covering_name(const struct pairs_row *r, const struct features *f, uint32_t n,
+void covering_name(const struct pairs_row *r, const struct kernel_request *f, uint32_t n,
                    const char *kernel, const char *masks, char *ret, size_t room);

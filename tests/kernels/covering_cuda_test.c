@@ -148,9 +148,9 @@ static uint32_t length_of(const struct pairs_row *r)
     return is_streamed(r) ? s->n : s->few;
 }
 
-static struct features make_features(const struct pairs_row *r)
+static struct kernel_request make_request(const struct pairs_row *r)
 {
-    return covering_features(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
+    return covering_request(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
 }
 
 static const char *other_of(const struct pairs_row *r)
@@ -169,13 +169,13 @@ static struct kernel_case make_case(const struct pairs_row *r, const struct mask
     return (struct kernel_case){.mask = shapes[r->value[MASK]].mask,
                                 .own = m,
                                 .n = m->n,
-                                .features = make_features(r),
+                                .request = make_request(r),
                                 .streamed = is_streamed(r)};
 }
 
 static void name_row(const struct pairs_row *r, char *ret, size_t room)
 {
-    const struct features f = make_features(r);
+    const struct kernel_request f = make_request(r);
     char masks[120];
     snprintf(masks, sizeof masks, "%s, %s", shapes[r->value[MASK]].mask, other_of(r));
     covering_name(r, &f, length_of(r), family_names[r->value[FAMILY]], masks, ret, room);
@@ -204,7 +204,7 @@ static void find_traits(const struct pairs_row *r, bool *has)
     struct error e = {0};
     struct mask *m = make_mask(r);
     const struct target *t = target_find("sm_80", &e);
-    struct features f = make_features(r);
+    struct kernel_request f = make_request(r);
     f.length = is_streamed(r) ? 0 : m->n;
     struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
     if (!p)
@@ -250,7 +250,7 @@ static void run_row(void *context, const struct pairs_row *r)
     const struct kernel_case c = make_case(r, m);
     struct maskc_kernel *k = must_load_text(&c);
     check_family(r, &k->artifact->target[0].launch);
-    struct problem p = covering_problem(r, k->artifact->mask, &c.features, lengths);
+    struct problem p = covering_problem(r, k->artifact->mask, &c.request, lengths);
     name_row(r, name, sizeof name);
     if (s->covering.list)
         print_message("%s\n", name);

@@ -43,8 +43,8 @@ static void run_row(void *context, const struct pairs_row *r)
     int32_t ragged[3];
     const struct target *t = s->target[r->value[KERNEL]];
     const char *const *mask = masks[r->value[MASK]];
-    struct features f =
-        covering_features(r, (enum abi_dtype)r->value[DTYPE], dims[r->value[DIM]]);
+    struct kernel_request f =
+        covering_request(r, (enum abi_dtype)r->value[DTYPE], dims[r->value[DIM]]);
     struct mask *m = covering_mask(r, mask[0], mask[1], lengths[r->value[LENGTH]]);
     struct maskc_kernel *k = subject_load(m, t, &f, s->cache);
     struct problem p = covering_problem(r, m, &f, ragged);

@@ -34,7 +34,7 @@ static int compile(const struct target *t, const struct source *s, const char *m
 }
 
 /* clang-format off */
-static const struct features shapes[] = {
+static const struct kernel_request shapes[] = {
     {.head_dim = 64, .backward = true},
     {.head_dim = 24, .backward = true, .dropout = true, .dtype = ABI_BF16},
     {.head_dim = 256, .transform = ABI_SPARSEGEN, .dropout = true, .backward = true},
@@ -51,7 +51,7 @@ static void must_compile(const struct target *t, uint32_t shape, const char *mor
 {
     struct error e = {0};
     struct binary b;
-    struct source *s = emit_source(t, &shapes[shape]);
+    struct source *s = emit_source(t, &(struct kernel_config){.request = shapes[shape]});
     if (compile(t, s, more, &b, &e) < 0)
         fail_msg("%s, shape %u %s: %s", t->name, shape, more ? more : "", e.text);
     binary_finish(&b);
@@ -91,7 +91,8 @@ static void test_same_bytes(void **state)
     (void)state;
     struct error e = {0};
     struct binary a, b;
-    struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
+    struct source *s =
+        emit_source(&targets[0], &(struct kernel_config){.request = {.head_dim = 64}});
     assert_int_equal(compile(&targets[0], s, NULL, &a, &e), 0);
     assert_int_equal(compile(&targets[0], s, NULL, &b, &e), 0);
     assert_int_equal(a.image[0].size, b.image[0].size);
@@ -120,7 +121,8 @@ static void test_no_compiler(void **state)
     (void)state;
     struct error e = {0};
     struct binary b;
-    struct source *s = emit_source(&targets[0], &(struct features){.head_dim = 64});
+    struct source *s =
+        emit_source(&targets[0], &(struct kernel_config){.request = {.head_dim = 64}});
     assert_string_equal(host_compiler_version(), "");
     assert_int_equal(compile(&targets[0], s, NULL, &b, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);

@@ -29,7 +29,8 @@ static void test_ptx(void **state)
         skip();
     const struct target *t = target_find("compute_80", &e);
     assert_non_null(t);
-    const struct features f = {.dtype = ABI_F32, .head_dim = 64, .backward = true};
+    const struct kernel_config f = {
+        .request = {.dtype = ABI_F32, .head_dim = 64, .backward = true}};
     struct source *s = emit_source(t, &f);
     struct binary b = {0};
     if (nvrtc_compile(s, t, &b, &e) < 0)

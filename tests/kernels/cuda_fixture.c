@@ -89,15 +89,15 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     struct error e = {0};
     const struct target *t = target_find(c->target ? c->target : "sm_80", &e);
     const struct mask *m = load_mask(c);
-    struct features f = c->features; /* with what the mask adds to them */
+    struct kernel_request f = c->request; /* with what the mask adds to them */
     f.length = c->streamed ? 0 : m->n;
     struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
-    struct source *s = emit_source(t, &p->features);
+    struct source *s = emit_source(t, &p->config);
     struct artifact *a = memory_new(1, sizeof *a);
     a->mask = memory_copy(m, sizeof *m); /* the same but for `const` */
-    a->features = f;
+    a->request = f;
     add_plan(a, p);
     uint8_t *code = NULL;
     if (c->all_chips)
@@ -141,11 +141,11 @@ struct problem fixture_problem(const struct maskc_kernel *k)
         .mask = a->mask,
         .batch = 1,
         .length = a->mask->n,
-        .head_dim = a->features.head_dim,
-        .dtype = a->features.dtype,
-        .transform = a->features.transform,
-        .lambda = (double)a->features.lambda,
-        .bias = a->features.bias,
+        .head_dim = a->request.head_dim,
+        .dtype = a->request.dtype,
+        .transform = a->request.transform,
+        .lambda = (double)a->request.lambda,
+        .bias = a->request.bias,
         .seed = UINT64_C(0x123456789abcdef),
         .random_seed = 7,
     };
@@ -165,7 +165,7 @@ void must_hold(const struct maskc_kernel *k, const struct problem *p, const char
     struct error e = {0};
     struct check_result *r = NULL;
     uint32_t count = 0;
-    const struct features *f = &k->artifact->features;
+    const struct kernel_request *f = &k->artifact->request;
     if (check_problem(k, p, f->backward, 0, name, &r, &count, &e) < 0)
         fail_msg("%s: %s", name, e.text);
     assert_true(count >= 2);
@@ -183,7 +183,7 @@ void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name)
     struct problem p = fixture_problem(k);
     p.batch = 3;
     p.lengths = lengths;
-    p.dropout = k->artifact->features.dropout ? 0.2 : 0;
+    p.dropout = k->artifact->request.dropout ? 0.2 : 0;
     p.layout = LAYOUT_BHND;
     must_hold(k, &p, name);
     p.packed = true;
@@ -201,7 +201,7 @@ struct problem_data *must_run(const struct maskc_kernel *k, const struct problem
     struct error e = {0};
     struct problem_data *d = problem_inputs(p);
     emulated_set_seed(seed);
-    if (kernel_run_problem(k, p, d, k->artifact->features.backward, threads, &e) < 0)
+    if (kernel_run_problem(k, p, d, k->artifact->request.backward, threads, &e) < 0)
         fail_msg("seed %llu: %s", (unsigned long long)seed, e.text);
     emulated_set_seed(0);
     return d;
@@ -210,7 +210,7 @@ struct problem_data *must_run(const struct maskc_kernel *k, const struct problem
 void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds)
 {
     const size_t bytes = problem_elements(p) * sizeof(double);
-    const bool backward = k->artifact->features.backward;
+    const bool backward = k->artifact->request.backward;
     struct problem_data *first = must_run(k, p, 0, 0);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct problem_data *d = must_run(k, p, seed, (uint32_t)seed);

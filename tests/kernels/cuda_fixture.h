@@ -7,7 +7,7 @@
 struct kernel_case {
     const char *mask;
     uint32_t n, heads; /* heads 0: the mask's own */
-    struct features features;
+    struct kernel_request request;
     const char *target;        /* null: sm_80 */
     bool streamed;             /* never by the short-sequence kernels */
     const struct mask *own;    /* not null: instead of `mask`, which then is a name alone */

@@ -201,9 +201,9 @@ static void test_phases_as_recorded(void **state)
         uint8_t *bytes = fixture_file(&cases[c], NULL, NULL, &size);
         if (kernel_load(bytes, size, "x.mkb", "cuda", &k, &e) < 0)
             fail_msg("%s: %s", cases[c].mask, e.text);
-        const int64_t row = (int64_t)cases[c].heads * cases[c].features.head_dim;
+        const int64_t row = (int64_t)cases[c].heads * cases[c].request.head_dim;
         const struct maskc_tensor t = {memory, cases[c].n * row, row,
-                                       cases[c].features.head_dim};
+                                       cases[c].request.head_dim};
         const struct launch_record *l = &k->target->launch;
         for (enum maskc_pass pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
             struct maskc_launch x = launch_over_one(t, memory);
@@ -364,7 +364,7 @@ static void test_each_gpu_its_own(void **state)
     (void)state;
     struct fake *f = fake();
     struct error e = {0};
-    const struct features plain = {.dtype = ABI_BF16, .head_dim = 64};
+    const struct kernel_request plain = {.dtype = ABI_BF16, .head_dim = 64};
     const struct target *found[4];
     uint32_t count;
     f->second = 90;

@@ -19,7 +19,7 @@ enum { MAX_TARGETS = 8, MAX_BUFFERS = 24, HEADS = 2, BATCH = 3 };
 static const struct edge_case {
     const char *name, *mask;
     uint32_t n;
-    struct features features;
+    struct kernel_request request;
 } cases[] = {
     {"short", "window(3)|global(0,-1)", 69, {.dtype = ABI_BF16, .head_dim = 64}},
     {"short, a cut tile", "random(0.3)", 185, {.dtype = ABI_F16, .head_dim = 32}},
@@ -108,13 +108,13 @@ static struct maskc_launch launch_of(struct shore *s, const struct edge_case *c,
 {
     struct maskc_launch l = {.batch = BATCH, .length = c->n, .dropout = 0.1f, .threads = 2};
     const uint64_t rows = set_lengths(s, &l, c->n, packed);
-    const size_t bytes = rows * HEADS * c->features.head_dim * dtype_bytes(c->features.dtype);
+    const size_t bytes = rows * HEADS * c->request.head_dim * dtype_bytes(c->request.dtype);
     struct maskc_tensor *tensor[] = {&l.query,    &l.key,        &l.value,    &l.out,
                                      &l.grad_out, &l.grad_query, &l.grad_key, &l.grad_value};
     for (size_t t = 0; t < sizeof tensor / sizeof *tensor; t++)
         tensor[t]->data = shore_filled(s, bytes);
     l.lse = shore_new(s, rows * HEADS * sizeof *l.lse);
-    if (c->features.bias) {
+    if (c->request.bias) {
         const size_t bias = (size_t)HEADS * c->n * c->n * sizeof(float);
         l.soft = shore_filled(s, bias);
         l.grad_soft = shore_new(s, bias);
@@ -139,7 +139,7 @@ static void run(const struct maskc_kernel *k, struct shore *s, struct maskc_laun
 static void check_case(const struct edge_case *c, const struct target *t, struct cache *cache)
 {
     struct error e = {0};
-    struct features f = c->features;
+    struct kernel_request f = c->request;
     f.backward = f.dropout = true;
     struct mask *one = subject_mask(c->mask, c->n), *m = mask_repeat_heads(one, HEADS, &e);
     struct maskc_kernel *k = subject_load(m, t, &f, cache);

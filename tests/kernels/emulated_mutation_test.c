@@ -137,12 +137,12 @@ static struct kernel_case case_of(const struct family *f, const char *mask, uint
     return (struct kernel_case){.mask = mask,
                                 .n = f->n,
                                 .heads = 2,
-                                .features = {.dtype = f->dtype,
-                                             .head_dim = dim,
-                                             .backward = true,
-                                             .bias = f->bias,
-                                             .transform = transform,
-                                             .lambda = transform ? -4 : 0},
+                                .request = {.dtype = f->dtype,
+                                            .head_dim = dim,
+                                            .backward = true,
+                                            .bias = f->bias,
+                                            .transform = transform,
+                                            .lambda = transform ? -4 : 0},
                                 .streamed = f->streamed};
 }
 

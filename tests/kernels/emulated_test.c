@@ -29,8 +29,8 @@ static void test_gallery(void **state)
         for (uint32_t k = 0; k < 2; k++, count++) {
             struct kernel_case c = {*name, 77, 0, FEATURES(dtypes[k], 16)};
             if ((count / 2 + k) % 2) {
-                c.features.transform = ABI_SPARSEGEN;
-                c.features.lambda = -4;
+                c.request.transform = ABI_SPARSEGEN;
+                c.request.lambda = -4;
             }
             struct maskc_kernel *kernel = must_load_text(&c);
             struct problem p = fixture_problem(kernel);
@@ -50,8 +50,8 @@ static void test_lengths(void **state)
     for (uint32_t k = 0; k < 8; k++) {
         struct kernel_case c = {"causal", lengths[k / 2], 2, FEATURES(ABI_F32, 24)};
         if (k % 2)
-            c.features = (struct features)FEATURES(ABI_TF32, 40, .transform = ABI_SPARSEGEN,
-                                                   .lambda = -4);
+            c.request = (struct kernel_request)FEATURES(
+                ABI_TF32, 40, .transform = ABI_SPARSEGEN, .lambda = -4);
         struct maskc_kernel *kernel = must_load_text(&c);
         struct problem p = fixture_problem(kernel);
         must_hold(kernel, &p, c.mask);
@@ -66,7 +66,7 @@ static const char *const shapes[] = {"dam-s-example", "blocks(2)|diagonal(-3)",
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* clang-format off */
-static const struct features feature_cases[] = {
+static const struct kernel_request feature_cases[] = {
     FEATURES(ABI_F32,   64, .dropout = true),
     FEATURES(ABI_F32,   24, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -4),
     FEATURES(ABI_BF16,  80, .dropout = true),

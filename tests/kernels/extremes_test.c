@@ -12,8 +12,8 @@
 
 enum { MAX_TARGETS = 8, N = 300 };
 
-static uint32_t judge(const struct mask *m, const struct target *t, const struct features *f,
-                      struct cache *cache)
+static uint32_t judge(const struct mask *m, const struct target *t,
+                      const struct kernel_request *f, struct cache *cache)
 {
     static const double scale[] = {4, -40};
     struct maskc_kernel *k = subject_load(m, t, f, cache);
@@ -36,7 +36,7 @@ static void test_steep(void **state)
 {
     static const char *const name[] = {"dense", "window(20)|global(0,-1)"};
     /* with a backward pass: the kernels of tests below */
-    static const struct features feature[] = {
+    static const struct kernel_request feature[] = {
         {.dtype = ABI_BF16, .head_dim = 64, .backward = true},
         {.dtype = ABI_F32, .head_dim = 64, .backward = true}};
     const struct target *list[MAX_TARGETS];
@@ -59,7 +59,7 @@ static uint32_t judge_far(const char *name, struct cache *cache)
     struct mask *one = subject_mask(name, N);
     struct mask *m = mask_repeat_heads(one, 16, &e);
     assert_non_null(m);
-    const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+    const struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
     for (uint32_t t = 0; t < count; t++) {
         struct maskc_kernel *k = subject_load(m, list[t], &f, cache);
         struct problem p = {.mask = m,
@@ -102,7 +102,8 @@ static void test_short(void **state)
     uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
     struct mask *m = subject_mask("distance(1,2,4,7,12)|global(0,-1)-diagonal(0)", 128);
     for (uint32_t x = 2 * first_of(count); x < 2 * count; x++) {
-        const struct features f = {.dtype = dtype[x % 2], .head_dim = 64, .backward = true};
+        const struct kernel_request f = {
+            .dtype = dtype[x % 2], .head_dim = 64, .backward = true};
         struct maskc_kernel *k = subject_load(m, list[x / 2], &f, *state);
         struct problem p = {.mask = m,
                             .batch = sizeof lengths / sizeof *lengths,
@@ -127,7 +128,8 @@ static void test_alone(void **state)
     uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
     struct mask *m = subject_mask("dense", 1);
     for (uint32_t x = 2 * first_of(count); x < 2 * count; x++) {
-        const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .bias = bias[x % 2]};
+        const struct kernel_request f = {
+            .dtype = ABI_BF16, .head_dim = 64, .bias = bias[x % 2]};
         struct maskc_kernel *k = subject_load(m, list[x / 2], &f, *state);
         struct problem p = {.mask = m,
                             .batch = 1,
@@ -147,7 +149,7 @@ static uint32_t judge_alone(const struct mask *m, const struct target *t, enum a
                             struct cache *cache)
 {
     enum { SEEDS = 8 };
-    const struct features f = {
+    const struct kernel_request f = {
         .dtype = ABI_F32, .head_dim = 256, .backward = true, .bias = bias};
     struct maskc_kernel *k = subject_load(m, t, &f, cache);
     struct problem p = {.mask = m,

@@ -99,7 +99,7 @@ static void offsets_are_kept_within_the_mask(void **state)
     for (uint32_t f = 0; f < FAMILIES; f++) {
         struct device far;
         struct maskc_kernel *k = load_far(&families[f], &far);
-        const uint32_t row = HEADS * DIM * (families[f].features.dtype == ABI_F32 ? 4 : 2);
+        const uint32_t row = HEADS * DIM * (families[f].request.dtype == ABI_F32 ? 4 : 2);
         struct batch one = fill(), two = fill(), before = fill();
         run(k, &one, NULL, wrong);
         run(k, &two, NULL, right);

@@ -18,8 +18,9 @@ static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
     char what[80];
     struct error e = {0};
     /* Dropout is there and not asked for: the same kernels as residue_test's and f16_test's. */
-    struct features f = {.dtype = dtype, .head_dim = DIM, .backward = true, .dropout = true};
-    if (features_check(&f, t, &e))
+    struct kernel_request f = {
+        .dtype = dtype, .head_dim = DIM, .backward = true, .dropout = true};
+    if (kernel_request_check(&f, t, &e))
         return 0;
     struct mask *m = subject_mask(name, n);
     struct maskc_kernel *k = subject_load(m, t, &f, cache);

@@ -60,16 +60,16 @@ static const struct family {
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
-const char *gate_family_of(const char *entry, const struct features *f)
+const char *gate_family_of(const char *entry, const struct kernel_config *f)
 {
-    if (f->bias)
-        return f->dtype == ABI_TF32         ? "bias tf32"
-               : dtype_bytes(f->dtype) == 4 ? "bias float"
-                                            : "bias tiled";
+    if (f->request.bias)
+        return f->request.dtype == ABI_TF32         ? "bias tf32"
+               : dtype_bytes(f->request.dtype) == 4 ? "bias float"
+                                                    : "bias tiled";
     if (f->shared_rows || f->tall)
         return f->tall ? "tall" : "parts";
-    if (dtype_bytes(f->dtype) == 4)
-        return f->dtype == ABI_F32 ? "float" : "tf32";
+    if (dtype_bytes(f->request.dtype) == 4)
+        return f->request.dtype == ABI_F32 ? "float" : "tf32";
     return strstr(entry, "_short_") ? "resident" : "tiled";
 }
 
@@ -179,7 +179,8 @@ static bool is_asked(bool all, const char *const *named, uint32_t chip, const st
 }
 
 /* Whether the family is what such features bring about. */
-static bool is_family(const struct chip *c, const struct family *f, const struct features *x)
+static bool is_family(const struct chip *c, const struct family *f,
+                      const struct kernel_config *x)
 {
     struct error e;
     struct source *s = emit_source(target_find(c->target, &e), x);
@@ -192,25 +193,25 @@ static void add(struct gate_plan **plan, uint32_t *count, uint32_t *room, uint32
                 const struct family *f, uint32_t dim, enum abi_transform transform,
                 bool dropout)
 {
-    struct features x = {.dtype = f->dtype,
-                         .transform = transform,
-                         .lambda = transform == ABI_SPARSEGEN ? -4 : 0,
-                         .head_dim = dim,
-                         .dropout = dropout,
-                         .backward = true,
-                         .bias = f->bias,
-                         .length = f->length};
+    struct kernel_config x = {.request = {.dtype = f->dtype,
+                                          .transform = transform,
+                                          .lambda = transform == ABI_SPARSEGEN ? -4 : 0,
+                                          .head_dim = dim,
+                                          .dropout = dropout,
+                                          .backward = true,
+                                          .bias = f->bias,
+                                          .length = f->length}};
     x.shared_rows = f->parts;
     x.global_rows = !f->bare;
     x.cut_rows = f->parts && !f->bare;
     if (f->bare && tiled_has_row_pass(&x))
         return;
     x.tall = is_tall(f);
-    if (x.tall && !tiled_takes_tall(target_find(chips[chip].target, NULL), &x))
+    if (x.tall && !tiled_takes_tall(target_find(chips[chip].target, NULL), &x.request))
         return;
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*plan, *count, *room) =
-            (struct gate_plan){.chip = &chips[chip], .features = x};
+            (struct gate_plan){.chip = &chips[chip], .config = x};
 }
 
 struct gate_plan *gate_plans(bool all, const char *const *named, uint32_t *ret_count)

@@ -23,7 +23,7 @@
 
 struct made {
     const struct chip *chip;
-    struct features features;
+    struct kernel_config config;
     struct launch_record launch;
     struct gate_units units;
     double wall[2]; /* seconds of backward, forward by the clock; --list --times alone */
@@ -48,7 +48,7 @@ static void compile(struct made *m)
 {
     const struct target *t = target_find(m->chip->target, &m->error);
     const double enough = (listing && timing ? PASS_MS : most_ms()) / 1000.0;
-    struct source *s = emit_source(t, &m->features);
+    struct source *s = emit_source(t, &m->config);
     m->launch = s->launch;
     m->failed = gate_units_compile(s, t, enough, &m->units, &m->error) < 0;
     for (int forward = 0; forward < 2 && listing && timing && !m->failed; forward++)
@@ -84,26 +84,26 @@ static uint32_t violations;
 
 static const char *dropout_word(const struct made *m)
 {
-    return m->features.dropout ? ", dropout" : "";
+    return m->config.request.dropout ? ", dropout" : "";
 }
 
 static const char *bias_word(const struct made *m)
 {
     static const char *const words[] = {"", ", bias", ", scale"};
-    return words[m->features.bias];
+    return words[m->config.request.bias];
 }
 
 static const char *rows_word(const struct made *m)
 {
-    return tiled_has_row_pass(&m->features) ? "" : ", no row pass";
+    return tiled_has_row_pass(&m->config) ? "" : ", no row pass";
 }
 
 static void complain(const struct made *m, const char *entry, const char *what, uint32_t found,
                      uint32_t allowed)
 {
     print_error("%s, %s, D %u, %s n=%u%s%s%s: %s: %u %s, at most %u\n", m->chip->target,
-                dtype_name(m->features.dtype), m->features.head_dim,
-                m->features.transform ? "sparsegen" : "softmax", m->features.length,
+                dtype_name(m->config.request.dtype), m->config.request.head_dim,
+                m->config.request.transform ? "sparsegen" : "softmax", m->config.request.length,
                 dropout_word(m), bias_word(m), rows_word(m), entry, found, what, allowed);
     violations++;
 }
@@ -124,23 +124,24 @@ static bool is_newest(const struct chip *c)
 static void judge_kernel(const struct made *m, const struct kernel_resources *r)
 {
     const struct phase *p = find_phase(&m->launch, r->entry);
-    const struct budget *b =
-        find_budget(gate_family_of(r->entry, &m->features), r->entry, m->features.transform);
+    const struct budget *b = find_budget(gate_family_of(r->entry, &m->config), r->entry,
+                                         m->config.request.transform);
     if (listing)
         print_message(
             "%-11s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
             "%6u shared %4u threads%s%s%s\n",
-            gate_family_of(r->entry, &m->features), m->chip->target,
-            dtype_name(m->features.dtype), m->features.transform ? "sparsegen" : "softmax",
-            m->features.head_dim, m->features.length, r->entry, r->registers, r->spill_bytes,
-            r->code_bytes, p ? p->shared_bytes : 0, p ? p->threads : 0, dropout_word(m),
-            bias_word(m), rows_word(m));
+            gate_family_of(r->entry, &m->config), m->chip->target,
+            dtype_name(m->config.request.dtype),
+            m->config.request.transform ? "sparsegen" : "softmax", m->config.request.head_dim,
+            m->config.request.length, r->entry, r->registers, r->spill_bytes, r->code_bytes,
+            p ? p->shared_bytes : 0, p ? p->threads : 0, dropout_word(m), bias_word(m),
+            rows_word(m));
     if (!p || !b) {
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
     }
-    const bool large = m->features.head_dim > 128;
-    const uint32_t dim = gate_dim_index(m->features.head_dim);
+    const bool large = m->config.request.head_dim > 128;
+    const uint32_t dim = gate_dim_index(m->config.request.head_dim);
     if (!is_newest(m->chip) && dim < DIMS)
         hold(m, r->entry, "registers", r->registers, b->registers[dim]);
     hold(m, r->entry, "bytes spilled", r->spill_bytes, 0);
@@ -159,10 +160,10 @@ static uint32_t pass_ms(const struct made *m, bool forward)
 static void list_times(const struct made *m)
 {
     print_message("%-10s %-5s %-9s D %3u n %3u%s%s%s: forward %.0f ms, backward %.0f ms; units",
-                  m->chip->target, dtype_name(m->features.dtype),
-                  m->features.transform ? "sparsegen" : "softmax", m->features.head_dim,
-                  m->features.length, dropout_word(m), bias_word(m), rows_word(m),
-                  1000 * m->wall[1], 1000 * m->wall[0]);
+                  m->chip->target, dtype_name(m->config.request.dtype),
+                  m->config.request.transform ? "sparsegen" : "softmax",
+                  m->config.request.head_dim, m->config.request.length, dropout_word(m),
+                  bias_word(m), rows_word(m), 1000 * m->wall[1], 1000 * m->wall[0]);
     for (uint32_t k = 0; k < m->units.count; k++)
         print_message(" %.0f", 1000 * m->units.unit[k].seconds);
     print_message("\n");
@@ -220,7 +221,7 @@ static void test_gates(void **state)
     assert_true(gate_clock_slowness() > 0);
     struct gate_plan *plan = gate_plans(*state != NULL, named, &count);
     for (uint32_t k = 0; k < count; k++) {
-        struct made made = {.chip = plan[k].chip, .features = plan[k].features};
+        struct made made = {.chip = plan[k].chip, .config = plan[k].config};
         compile(&made);
         judge(&made);
         gate_units_finish(&made.units);

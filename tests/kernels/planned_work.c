@@ -155,7 +155,7 @@ static void expect_streamed(const struct maskc_kernel *k, const struct problem *
         {"attention_dkv", &plan->transposed, wide ? 3 : 2, 4, wide ? 4 : 2, 2},
     };
     const uint64_t steps = (p->head_dim + 15) / 16;
-    for (uint32_t e = 0; e < (k->artifact->features.backward ? 3 : 1); e++) {
+    for (uint32_t e = 0; e < (k->artifact->request.backward ? 3 : 1); e++) {
         struct work w = streamed_work(p, list[e].pass, plan->block_rows);
         snprintf(ret[e].name, sizeof ret[e].name, "%s", list[e].name);
         ret[e].products = steps * (list[e].scores * w.fragments + list[e].sums * w.halves);
@@ -219,7 +219,7 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
     struct resident_shape shape = {.row_blocks = 1};
     struct head *d = memory_new(1, sizeof *d);
     uint64_t forward = 0, backward = 0, rows = 0;
-    resident_backward(target_find(k->target->name, &e), &k->artifact->features, &shape);
+    resident_backward(target_find(k->target->name, &e), &k->artifact->request, &shape);
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint32_t h = 0; h < p->mask->heads; h++, rows += problem_rows(p, b)) {
             look_at_head(p, h, problem_rows(p, b), d);

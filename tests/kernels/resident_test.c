@@ -54,8 +54,8 @@ static void test_gallery(void **state)
     for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
         struct kernel_case c = {*name, 128, 0, FEATURES(ABI_BF16, 32)};
         check_case(&c, true);
-        c.features =
-            (struct features)FEATURES(ABI_F16, 32, .transform = ABI_SPARSEGEN, .lambda = -4);
+        c.request = (struct kernel_request)FEATURES(ABI_F16, 32, .transform = ABI_SPARSEGEN,
+                                                    .lambda = -4);
         check_case(&c, true);
     }
     assert_true(count >= 12);
@@ -92,7 +92,7 @@ static void test_shapes(void **state)
 }
 
 /* clang-format off */
-static const struct features feature_cases[] = {
+static const struct kernel_request feature_cases[] = {
     FEATURES(ABI_BF16,  64, .dropout = true),
     FEATURES(ABI_BF16,  24, .dropout = true, .transform = ABI_SPARSEGEN, .lambda = -4),
     FEATURES(ABI_F16,   80, .dropout = true),
@@ -153,8 +153,8 @@ static void test_common(void **state)
     (void)state;
     for (uint32_t x = 0; x < 2; x++) {
         struct kernel_case c = {masks[1], 70, 2, FEATURES(ABI_BF16, 32, .dropout = true)};
-        c.features.transform = x ? ABI_SPARSEGEN : ABI_SOFTMAX;
-        c.features.lambda = x ? -4 : 0;
+        c.request.transform = x ? ABI_SPARSEGEN : ABI_SOFTMAX;
+        c.request.lambda = x ? -4 : 0;
         struct maskc_kernel *k = must_load(&c, true);
         struct problem p = fixture_problem(k);
         p.dropout = 0.3;
@@ -210,7 +210,7 @@ static void test_faint(void **state)
         const double most = 1.5 * error_of_odd_rows(plain->d_k, truth->d_k, size, DIM);
         const double error = error_of_odd_rows(got->d_k, truth->d_k, size, DIM);
         if (!(error <= most))
-            fail_msg("%s: error %g, at most %g", dtype_name(c.features.dtype), error, most);
+            fail_msg("%s: error %g, at most %g", dtype_name(c.request.dtype), error, most);
         problem_data_destroy(got);
         problem_data_destroy(truth);
         problem_data_destroy(plain);
@@ -309,7 +309,7 @@ static void test_limits(void **state)
         struct error e;
         const struct target *t = target_find(limit[k].target, &e);
         uint32_t forward = 0, backward = 0;
-        struct features f = FEATURES(ABI_BF16, limit[k].dim);
+        struct kernel_request f = FEATURES(ABI_BF16, limit[k].dim);
         for (f.length = 1; f.length < 4096; f.length++) {
             struct resident_shape s;
             if (resident_forward(t, &f, &s)) {

@@ -72,14 +72,15 @@ static void bend_all(struct calibration *c, enum rest rest)
 }
 
 static struct maskc_kernel *load(const struct mask *m, const struct target *t,
-                                 const struct features *f, enum rest rest, struct cache *cache)
+                                 const struct kernel_request *f, enum rest rest,
+                                 struct cache *cache)
 {
     struct calibration calibration;
     bend_all(&calibration, rest);
     const struct compile_request r = {.mask = m,
                                       .targets = &t,
                                       .n_targets = 1,
-                                      .features = *f,
+                                      .request = *f,
                                       .calibration = &calibration,
                                       .cache = cache};
     return subject_load_request(&r);
@@ -128,10 +129,10 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
     char what[80];
     uint32_t wrong = 0;
     const int32_t ragged[BATCH] = {(int32_t)s->length, 7, (int32_t)s->length - 30};
-    struct features f = {.dtype = dtype,
-                         .head_dim = DIM,
-                         .backward = true,
-                         .dropout = true}; /* one source for all shapes */
+    struct kernel_request f = {.dtype = dtype,
+                               .head_dim = DIM,
+                               .backward = true,
+                               .dropout = true}; /* one source for all shapes */
     struct mask *m = make_mask(s);
     struct maskc_kernel *k = load(m, t, &f, s->rest, cache);
     const struct artifact_plan *plan = &k->artifact->plan[k->target->plan];

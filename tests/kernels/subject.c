@@ -94,12 +94,12 @@ struct maskc_kernel *subject_load_request(const struct compile_request *r)
 }
 
 struct maskc_kernel *subject_load(const struct mask *m, const struct target *t,
-                                  const struct features *f, struct cache *cache)
+                                  const struct kernel_request *f, struct cache *cache)
 {
     return subject_load_request(&(struct compile_request){.mask = m,
                                                           .targets = &t,
                                                           .n_targets = 1,
-                                                          .features = *f,
+                                                          .request = *f,
                                                           .cache = cache,
                                                           .text_only = true});
 }

@@ -19,7 +19,7 @@ const char *subject_name(const struct target *t);
 
 /* A loaded kernel, or the test fails. */
 struct maskc_kernel *subject_load(const struct mask *m, const struct target *t,
-                                  const struct features *f, struct cache *cache);
+                                  const struct kernel_request *f, struct cache *cache);
 /* The same of a request for one target. */
 struct compile_request;
 struct maskc_kernel *subject_load_request(const struct compile_request *r);

@@ -39,7 +39,7 @@ static void test_gallery(void **state)
     for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
         struct kernel_case c = {*name, 150, 0, FEATURES(ABI_BF16, 64), .streamed = true};
         if (count % 2)
-            c.features = (struct features)FEATURES(ABI_F16, 32, SPARSEGEN(-4));
+            c.request = (struct kernel_request)FEATURES(ABI_F16, 32, SPARSEGEN(-4));
         struct maskc_kernel *k = must_load(&c);
         must_hold_as_planned(k, *name);
         kernel_unload(k);
@@ -57,7 +57,7 @@ static const char *const shapes[] = {"local(128)",
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* clang-format off */
-static const struct features feature_cases[] = {
+static const struct kernel_request feature_cases[] = {
     FEATURES(ABI_BF16,  64, .dropout = true),
     FEATURES(ABI_F16,   80, .dropout = true, SPARSEGEN(-4)),
     FEATURES(ABI_F16,  128, .dropout = true),
@@ -217,7 +217,7 @@ static void test_what_is_left_counts(void **state)
         uint32_t count = 0;
         struct edit edit = edits[k];
         struct kernel_case c = shared_cases[0];
-        c.features.dropout = false;
+        c.request.dropout = false;
         struct maskc_kernel *kernel = fixture_load(&c, replace, &edit, &e);
         if (!kernel)
             fail_msg("%s", e.text);

@@ -57,11 +57,11 @@ static struct kernel_case case_of(const struct edit *e)
     return (struct kernel_case){.mask = "window(2)|columns(70)|distance(40)",
                                 .n = 128,
                                 .heads = 1,
-                                .features = {.dtype = ABI_BF16,
-                                             .head_dim = 32,
-                                             .backward = true,
-                                             .transform = e->transform,
-                                             .lambda = e->transform ? -4 : 0},
+                                .request = {.dtype = ABI_BF16,
+                                            .head_dim = 32,
+                                            .backward = true,
+                                            .transform = e->transform,
+                                            .lambda = e->transform ? -4 : 0},
                                 .streamed = e->streamed};
 }
 
@@ -105,7 +105,7 @@ static void test_prices_are_for_this_work(void **state)
     (void)state;
     struct error e = {0};
     const struct target *t = target_find("sm_80", &e);
-    const struct features f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
+    const struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
     uint32_t count = 0;
     for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
         struct mask_request request = {.name = *name, .n = 400, MASK_REQUEST_DEFAULTS};

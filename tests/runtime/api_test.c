@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-static const struct features plain = {.head_dim = 64};
+static const struct kernel_request plain = {.head_dim = 64};
 static char cache[] = "/tmp/maskc-api-test-XXXXXX";
 
 /* ---- compile ---- */
@@ -275,7 +275,7 @@ static void target_lists_are_resolved(void **state)
     assert_int_equal(targets_resolve("sm_80,sm_86", &plain, found, 1, &count, &e), -1);
     assert_false(machine_runs("sm_80"));
     assert_true(machine_runs(machine_cpu_target(&plain)));
-    const struct features half = {.dtype = ABI_BF16, .head_dim = 64};
+    const struct kernel_request half = {.dtype = ABI_BF16, .head_dim = 64};
     assert_true(machine_rank(machine_cpu_target(&half)) >=
                 machine_rank(machine_cpu_target(&plain)));
     assert_true(machine_rank("x86-64-v4") == 0 ||

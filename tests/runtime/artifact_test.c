@@ -38,7 +38,7 @@ static void expect_pass(const struct plan_pass *a, const struct plan_pass *b,
     }
 }
 
-static void expect_features(const struct features *a, const struct features *b)
+static void expect_request(const struct kernel_request *a, const struct kernel_request *b)
 {
     assert_int_equal(a->dtype, b->dtype);
     assert_int_equal(a->transform, b->transform);
@@ -54,12 +54,12 @@ static void expect_same(const struct artifact *a, const struct artifact *b)
     assert_string_equal(a->mask->source, b->mask->source);
     assert_int_equal(a->n_plans, b->n_plans);
     assert_int_equal(a->n_targets, b->n_targets);
-    expect_features(&a->features, &b->features);
+    expect_request(&a->request, &b->request);
     for (uint32_t k = 0; k < a->n_plans; k++) {
         assert_string_equal(a->plan[k].text, b->plan[k].text);
         assert_string_equal(a->plan[k].machine, b->plan[k].machine);
         expect_pass(&a->plan[k].forward, &b->plan[k].forward, a->mask);
-        if (a->features.backward)
+        if (a->request.backward)
             expect_pass(&a->plan[k].transposed, &b->plan[k].transposed, a->mask);
     }
     for (uint32_t k = 0; k < a->n_targets; k++) {

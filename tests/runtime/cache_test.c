@@ -326,7 +326,7 @@ static void one_thread_makes_an_entry(void **state)
 
 static void compile_for(const char *target, struct cache *c)
 {
-    const struct features f = {.head_dim = 16};
+    const struct kernel_config f = {.request = {.head_dim = 16}};
     struct error e = {0};
     struct binary b;
     const struct target *t = target_find(target, &e);

@@ -68,12 +68,12 @@ static struct fixture *make(struct mask *m, bool backward, enum abi_transform tr
     struct fixture *f = memory_new(1, sizeof *f);
     f->mask = m;
     f->artifact = (struct artifact){.mask = f->mask};
-    f->artifact.features = (struct features){.transform = transform,
-                                             .lambda = transform ? -0.3f : 0,
-                                             .head_dim = 64,
-                                             .dropout = true,
-                                             .backward = backward};
-    f->plan = plan_build(f->mask, target_find("x86-64-v3", &e), &f->artifact.features,
+    f->artifact.request = (struct kernel_request){.transform = transform,
+                                                  .lambda = transform ? -0.3f : 0,
+                                                  .head_dim = 64,
+                                                  .dropout = true,
+                                                  .backward = backward};
+    f->plan = plan_build(f->mask, target_find("x86-64-v3", &e), &f->artifact.request,
                          machine_find("x86-avx2", &e), &e);
     must(f->plan, &e);
     add_plan(f);

@@ -131,7 +131,7 @@ static void bias_masks_are_handed_on(void **state)
         struct paper *b = paper_new(backward);
         uint64_t without = b->launch.workspace_bytes;
         float *x = (float *)(void *)b->room;
-        b->file->artifact.features.bias = ABI_BIAS_ADD;
+        b->file->artifact.request.bias = ABI_BIAS_ADD;
         paper_more_workspace(b);
         b->launch.soft = x;
         b->launch.grad_soft = x + 1;

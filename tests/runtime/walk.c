@@ -125,7 +125,7 @@ void walk_artifact(const struct artifact *a)
         must(a->target[k].plan < a->n_plans, "take a plan that is not there");
         const struct artifact_plan *p = &a->plan[a->target[k].plan];
         walk_pass(&p->forward, a->mask, p->block_rows);
-        if (a->features.backward)
+        if (a->request.backward)
             walk_pass(&p->transposed, a->mask, p->block_rows);
     }
 }

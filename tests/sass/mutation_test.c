@@ -24,7 +24,7 @@
 enum { MASKS = 4 };
 static const struct {
     uint32_t n;
-    struct features features;
+    struct kernel_request request;
     const char *mask[MASKS];
 } cases[] = {
     {150,
@@ -84,7 +84,7 @@ static double most_distance(enum abi_dtype dtype)
 static int judge_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, size_t room)
 {
     const struct sass_case c = {
-        {cases[number].mask[m]}, cases[number].n, cases[number].features};
+        {cases[number].mask[m]}, cases[number].n, cases[number].request};
     const int32_t lengths[] = {31, 0, (int32_t)c.n};
     struct error e = {0};
     struct maskc_kernel *k = setup_try(&c, "sm_80", cache, &e);
@@ -98,7 +98,7 @@ static int judge_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, s
     p.lengths = lengths;
     const double distance = setup_distance(k, texts[number][m], &p, hash, &e);
     kernel_unload(k);
-    if (distance <= most_distance(c.features.dtype))
+    if (distance <= most_distance(c.request.dtype))
         return 0;
     snprintf(what, room, "%s: off by %g from its text %.300s", c.mask[0], distance, e.text);
     return -1;

@@ -87,7 +87,7 @@ static void see_pass(const struct plan_pass *p)
 static void see(const struct maskc_kernel *k)
 {
     const struct launch_record *l = &k->target->launch;
-    const char *family = dtype_name(k->artifact->features.dtype);
+    const char *family = dtype_name(k->artifact->request.dtype);
     for (uint32_t x = 0; x < l->n_forward; x++)
         see_entry(&l->forward[x], family);
     for (uint32_t x = 0; x < l->n_backward; x++)
@@ -103,7 +103,7 @@ static void must_follow_text(const struct sass_case *c, const struct maskc_kerne
 {
     struct error e = {0};
     struct maskc_kernel *text = setup_try_on("emulated", c, target, cache, &e);
-    const double most = c->features.dtype == ABI_F32 ? 2e-6 : 4e-4;
+    const double most = c->request.dtype == ABI_F32 ? 2e-6 : 4e-4;
     const double distance = text ? setup_distance(machine, text, p, NULL, &e) : 1;
     kernel_unload(text);
     if (!(distance <= most))
@@ -117,7 +117,7 @@ static void run_case(void **state)
     const struct sass_case *c = *state;
     struct maskc_kernel *k = setup_load(c, target, cache);
     struct problem p = fixture_problem(k);
-    p.dropout = c->features.dropout ? 0.2 : 0;
+    p.dropout = c->request.dropout ? 0.2 : 0;
     must_hold(k, &p, c->mask[0]);
     if (c->n < 1000) {
         must_follow_text(c, k, &p);
@@ -173,7 +173,7 @@ static int run_sample(void)
     struct CMUnitTest tests[COUNT(cases) + 1] = {{0}};
     static char names[COUNT(cases)][80];
     for (size_t k = 0; k < COUNT(cases); k++) {
-        const struct features *f = &cases[k].features;
+        const struct kernel_request *f = &cases[k].request;
         snprintf(names[k], sizeof names[k], "%s %s d %u n %u %.30s", target,
                  dtype_name(f->dtype), f->head_dim, cases[k].n, cases[k].mask[0]);
         tests[k] = (struct CMUnitTest){.name = names[k],
@@ -197,9 +197,9 @@ enum { ALL = COUNT(gallery) * COUNT(lengths) * COUNT(dims) * COUNT(dtypes) };
 static struct sass_case case_of_all(uint32_t number)
 {
     struct sass_case c = {.n = lengths[number % COUNT(lengths)],
-                          .features = {.dtype = dtypes[number / 16 % COUNT(dtypes)],
-                                       .head_dim = dims[number / 4 % COUNT(dims)],
-                                       .backward = true}};
+                          .request = {.dtype = dtypes[number / 16 % COUNT(dtypes)],
+                                      .head_dim = dims[number / 4 % COUNT(dims)],
+                                      .backward = true}};
     c.mask[0] = gallery[number / 48];
     return c;
 }
@@ -227,7 +227,7 @@ static int run_array(uint32_t part, uint32_t parts)
     for (uint32_t k = part; k < ALL; k += parts, count++) {
         c[count] = case_of_all(k);
         snprintf(names[count], sizeof names[count], "%s %s d %u n %u %.30s", target,
-                 dtype_name(c[count].features.dtype), c[count].features.head_dim, c[count].n,
+                 dtype_name(c[count].request.dtype), c[count].request.head_dim, c[count].n,
                  c[count].mask[0]);
         tests[count] = (struct CMUnitTest){
             .name = names[count], .test_func = run_one_of_all, .initial_state = &c[count]};

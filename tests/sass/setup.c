@@ -79,7 +79,7 @@ struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
     const struct target *t = target_find(target, e);
     struct mask *m = load_mask(c);
     const struct compile_request r = {
-        .mask = m, .targets = &t, .n_targets = 1, .features = c->features, .cache = cache};
+        .mask = m, .targets = &t, .n_targets = 1, .request = c->request, .cache = cache};
     uint8_t *bytes = NULL;
     uint64_t size = 0;
     if (kernel_compile(&r, &bytes, &size, e) ||
@@ -114,7 +114,7 @@ static double larger(double a, double b)
 double setup_distance(const struct maskc_kernel *machine, const struct maskc_kernel *text,
                       const struct problem *p, uint64_t *ret_hash, struct error *e)
 {
-    const bool backward = machine->artifact->features.backward;
+    const bool backward = machine->artifact->request.backward;
     const uint64_t size = problem_elements(p);
     struct problem_data *a = problem_inputs(p), *b = problem_inputs(p);
     double distance = INFINITY;

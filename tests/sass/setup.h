@@ -18,7 +18,7 @@ void setup_target(const char *target);
 struct sass_case {
     const char *mask[2]; /* of heads 0 and 1; the second null: one head */
     uint32_t n;
-    struct features features;
+    struct kernel_request request;
 };
 
 /* A kernel of the case on the device "cuda"; fails the test on an error. */

@@ -27,7 +27,7 @@ static bool is_same_folder(const char *a, const char *b)
 
 static int check_options(const struct options *o, struct error *e)
 {
-    struct features ignored = {0};
+    struct kernel_request ignored = {0};
     if (!o->output)
         return error_set(e, ERROR_INPUT, "convert: -o DIR is expected");
     if (is_same_folder(o->argument, o->output))

@@ -63,7 +63,7 @@ static struct plan *plan_again(const struct maskc_kernel *k,
     const struct target *target = target_find(k->target->name, e);
     const struct machine *machine =
         target ? machine_named(a->plan[k->target->plan].machine, calibration, target, e) : NULL;
-    return machine ? plan_build(a->mask, target, &a->features, machine, e) : NULL;
+    return machine ? plan_build(a->mask, target, &a->request, machine, e) : NULL;
 }
 
 static int predict(const struct contender *all, const struct problem *p, uint32_t threads,
@@ -122,12 +122,12 @@ static int load_bytes(const uint8_t *bytes, uint64_t size, const char *device,
 }
 
 static int compile(struct bench *b, const struct mask *m, const struct target *target,
-                   const struct features *f, struct maskc_kernel **ret, struct error *e)
+                   const struct kernel_request *f, struct maskc_kernel **ret, struct error *e)
 {
     struct compile_request r = {.mask = m,
                                 .targets = &target,
                                 .n_targets = 1,
-                                .features = *f,
+                                .request = *f,
                                 .machine = b->o->machine,
                                 .calibration = b->o->calibration,
                                 .cache = b->cache,
@@ -151,7 +151,7 @@ static int compile_dense(struct bench *b, const struct maskc_kernel *like,
     struct mask *dense = mask_load(&request, NULL, e);
     const struct target *target = target_find(like->target->name, e);
     int code =
-        dense && target ? compile(b, dense, target, &like->artifact->features, ret, e) : -1;
+        dense && target ? compile(b, dense, target, &like->artifact->request, ret, e) : -1;
     mask_destroy(dense);
     return code;
 }
@@ -160,7 +160,7 @@ static int compile_dense(struct bench *b, const struct maskc_kernel *like,
 static int compile_hard(struct bench *b, const struct maskc_kernel *like,
                         struct maskc_kernel **ret, struct error *e)
 {
-    struct features f = like->artifact->features;
+    struct kernel_request f = like->artifact->request;
     const struct target *target = target_find(like->target->name, e);
     f.bias = ABI_BIAS_NONE;
     return target ? compile(b, like->artifact->mask, target, &f, ret, e) : -1;
@@ -174,11 +174,11 @@ static struct problem make_problem(const struct bench *b, const struct maskc_ker
                             .layer = layer,
                             .batch = b->o->batch ? b->o->batch : 1,
                             .length = a->mask->n,
-                            .head_dim = a->features.head_dim,
-                            .dtype = a->features.dtype,
-                            .transform = a->features.transform,
-                            .lambda = (double)a->features.lambda,
-                            .bias = a->features.bias,
+                            .head_dim = a->request.head_dim,
+                            .dtype = a->request.dtype,
+                            .transform = a->request.transform,
+                            .lambda = (double)a->request.lambda,
+                            .bias = a->request.bias,
                             .random_seed = 1};
 }
 
@@ -234,7 +234,7 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
                         struct error *e)
 {
     struct contender all[CONTENDERS] = {[OURS].kernel = k};
-    bool backward = b->backward && k->artifact->features.backward;
+    bool backward = b->backward && k->artifact->request.backward;
     uint32_t layer =
         b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
     struct problem p = make_problem(b, k, layer);
@@ -289,7 +289,7 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     if (command_request(&o, default_target(&o), target, &r, e))
         return -1;
     struct mask *m = options_mask(&o, name, n, 12, e);
-    int code = m ? compile(b, m, target[0], &r.features, &k, e) : -1;
+    int code = m ? compile(b, m, target[0], &r.request, &k, e) : -1;
     mask_destroy(m);
     return code ? -1 : bench_kernel(b, k, name, e);
 }

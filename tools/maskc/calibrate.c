@@ -217,7 +217,7 @@ static void set_ceilings(struct machine *m, const struct ceilings *c, bool matri
 
 enum { ROWS = 2 };
 
-static const struct target *target_of(const struct subject *s, const struct features *f)
+static const struct target *target_of(const struct subject *s, const struct kernel_request *f)
 {
     return target_find(s->whose == CALIBRATION_CPU ? machine_cpu_target(f)
                                                    : machine_cuda_target(s->whose),
@@ -230,11 +230,11 @@ static uint32_t begin_rows(struct fitted f[ROWS], const struct subject *s, struc
     static const enum abi_dtype dtypes[ROWS] = {ABI_F32, ABI_BF16};
     uint32_t count = 0;
     for (int k = 0; k < ROWS; k++) {
-        struct features features = {.dtype = dtypes[k], .head_dim = 64, .backward = true};
-        const struct target *t = target_of(s, &features);
-        if (k && !target_matrix(t, &features))
+        struct kernel_request request = {.dtype = dtypes[k], .head_dim = 64, .backward = true};
+        const struct target *t = target_of(s, &request);
+        if (k && !target_matrix(t, &request))
             break;
-        f[count].row = machine_find(target_machine(t, &features), e);
+        f[count].row = machine_find(target_machine(t, &request), e);
         f[count].dtype = dtypes[k];
         begin_row(&f[count++], t, s);
     }

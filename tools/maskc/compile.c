@@ -16,13 +16,13 @@ int command_request(const struct options *o, const char *default_targets,
                                     .calibration = o->calibration,
                                     .progress = progress_show};
     const char *list = o->target ? o->target : default_targets;
-    if (options_features(o, NULL, &ret->features, e) ||
-        targets_resolve(list, &ret->features, target, ARTIFACT_MAX_TARGETS, &ret->n_targets,
+    if (options_request(o, NULL, &ret->request, e) ||
+        targets_resolve(list, &ret->request, target, ARTIFACT_MAX_TARGETS, &ret->n_targets,
                         e) ||
         (o->machine && strcmp(o->machine, CALIBRATED) && !machine_find(o->machine, e)))
         return -1;
     for (uint32_t t = 0; t < ret->n_targets; t++)
-        if (features_check(&ret->features, target[t], e))
+        if (kernel_request_check(&ret->request, target[t], e))
             return -1;
     return 0;
 }

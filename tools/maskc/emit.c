@@ -52,7 +52,7 @@ static int write_tables(const char *folder, struct plan *p, struct error *e)
     uint64_t shape[] = {p->layers, p->heads}, size = 0;
     safetensors_add(&file, "at", "U32", 2, shape, p->at);
     add_pass(&file, "forward", &p->forward, p, name[0]);
-    if (p->features.backward)
+    if (p->config.request.backward)
         add_pass(&file, "transposed", &p->transposed, p, name[1]);
     uint8_t *bytes = safetensors_write(&file, &size);
     int code = write_file(folder, "tables.safetensors", bytes, size, e);
@@ -104,12 +104,12 @@ static int emit(const struct options *o, struct error *e)
                          r.n_targets);
     struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
     const struct machine *machine =
-        machine_choose(r.machine, r.calibration, target[0], &r.features, e);
-    r.features.length = m ? m->n : 0;
-    struct plan *p = m && machine ? plan_build(m, target[0], &r.features, machine, e) : NULL;
+        machine_choose(r.machine, r.calibration, target[0], &r.request, e);
+    r.request.length = m ? m->n : 0;
+    struct plan *p = m && machine ? plan_build(m, target[0], &r.request, machine, e) : NULL;
     int code = -1;
     if (p) {
-        struct source *s = emit_source(target[0], &p->features);
+        struct source *s = emit_source(target[0], &p->config);
         code = write_all(o->output, p, s, e);
         source_destroy(s);
     }

@@ -8,7 +8,7 @@
 
 static void print_features(const struct artifact *a)
 {
-    const struct features *f = &a->features;
+    const struct kernel_request *f = &a->request;
     printf("  %u x %u, %u head%s, %u layer%s, %u distinct mask%s\n", a->mask->n, a->mask->n,
            a->mask->heads, a->mask->heads == 1 ? "" : "s", a->mask->layers,
            a->mask->layers == 1 ? "" : "s", a->mask->n_patterns,
@@ -89,7 +89,7 @@ static json_t *plans_json(const struct artifact *a)
 
 static json_t *info_json(const struct artifact *a, uint64_t size)
 {
-    const struct features *f = &a->features;
+    const struct kernel_request *f = &a->request;
     bool sparse = f->transform == ABI_SPARSEGEN;
     return json_pack("{s:I, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:o}",
                      "bytes", (json_int_t)size, "length", (int)a->mask->n, "heads",

@@ -55,10 +55,10 @@ static void *take_filled(const struct lab *l, const uint8_t *image, uint64_t ima
 static int open_tensors(struct lab *l, uint64_t tokens, struct error *e)
 {
     const uint64_t count = (uint64_t)PROBE_LONGEST * LAB_HEADS * LAB_HEAD_DIM;
-    const uint64_t image_bytes = count * dtype_bytes(l->features.dtype);
+    const uint64_t image_bytes = count * dtype_bytes(l->request.dtype);
     uint8_t *image = memory_aligned(image_bytes, 1);
     bool ok = true;
-    fill(l->features.dtype, image, count);
+    fill(l->request.dtype, image, count);
     for (int k = 0; k < 8 && ok; k++) {
         uint64_t bytes = image_bytes / PROBE_LONGEST * tokens;
         l->tensor[k] = k < 4 ? take_filled(l, image, image_bytes, bytes, e) : take(l, bytes, e);
@@ -120,7 +120,7 @@ static struct maskc_launch launch_of(const struct lab *l, const struct maskc_ker
         .lse = l->lse,
         .threads = 1,
     };
-    if (k->artifact->features.bias) {
+    if (k->artifact->request.bias) {
         m.soft = l->bias;
         m.grad_soft = pass == MASKC_BACKWARD ? l->grad_soft : NULL;
     }

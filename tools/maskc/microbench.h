@@ -17,7 +17,7 @@ enum {
 struct lab {
     const struct machine *row;
     const struct target *target;
-    struct features features;
+    struct kernel_request request;
     struct cache *cache;
     const char *device;
     const struct maskc_kernel

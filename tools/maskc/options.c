@@ -130,10 +130,10 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
     return repeated;
 }
 
-int options_features(const struct options *o, const char *dtype, struct features *ret,
-                     struct error *e)
+int options_request(const struct options *o, const char *dtype, struct kernel_request *ret,
+                    struct error *e)
 {
-    *ret = (struct features){
+    *ret = (struct kernel_request){
         .head_dim = o->head_dim ? o->head_dim : 64,
         .dropout = o->with_dropout,
         .backward = !o->forward_only,

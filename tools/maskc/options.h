@@ -109,5 +109,5 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
                           uint32_t default_heads, struct error *e);
 
 /* dtype, head dim (64), transform, dropout, backward, bias; `dtype` null: --dtype, else f32. */
-int options_features(const struct options *o, const char *dtype, struct features *ret,
-                     struct error *e);
+int options_request(const struct options *o, const char *dtype, struct kernel_request *ret,
+                    struct error *e);

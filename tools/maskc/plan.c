@@ -36,14 +36,14 @@ int command_plan(const struct options *o)
     if (command_request(o, "cpu", target, &request, &e))
         return command_fail(&e);
     const struct machine *machine =
-        machine_choose(request.machine, request.calibration, target[0], &request.features, &e);
+        machine_choose(request.machine, request.calibration, target[0], &request.request, &e);
     if (!machine)
         return command_fail(&e);
     struct mask *mask = options_mask(o, o->argument[0], o->length[0], PLAN_HEADS, &e);
     if (!mask)
         return command_fail(&e);
-    request.features.length = mask->n;
-    struct plan *plan = plan_build(mask, target[0], &request.features, machine, &e);
+    request.request.length = mask->n;
+    struct plan *plan = plan_build(mask, target[0], &request.request, machine, &e);
     if (plan)
         print(plan, o);
     plan_destroy(plan);

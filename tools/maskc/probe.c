@@ -17,13 +17,13 @@ enum { MAX_ROUNDS = 20 };
 /* ---- one probe ---- */
 
 static struct maskc_kernel *compile(struct lab *l, const struct mask *m,
-                                    const struct features *f, const struct calibration *c,
+                                    const struct kernel_request *f, const struct calibration *c,
                                     struct error *e)
 {
     struct compile_request r = {.mask = m,
                                 .targets = &l->target,
                                 .n_targets = 1,
-                                .features = *f,
+                                .request = *f,
                                 .calibration = c,
                                 .cache = l->cache};
     struct maskc_kernel *k = NULL;
@@ -73,7 +73,7 @@ static void share_gradients(const struct plan *p, struct probe_time *t)
 static void fill_row(const struct plan *p, enum machine_pass pass, uint32_t batch,
                      double launch, struct probe_time *t)
 {
-    struct price_shape shape = {&p->features, p->target, p->n, p->heads};
+    struct price_shape shape = {&p->config, p->target, p->n, p->heads};
     struct effort e = plan_effort(p, pass, 0, batch, 1);
     double left = t->seconds[pass] - launch;
     effort_terms(p->machine, shape, &e, t->row[pass].term);
@@ -120,7 +120,7 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_bias bi
     struct mask_request request = {
         .name = probe->mask, .n = probe->n, .heads = LAB_HEADS, MASK_REQUEST_DEFAULTS};
     struct machine m = probe_machine(l->row, probe->favour);
-    struct features f = l->features;
+    struct kernel_request f = l->request;
     f.bias = bias;
     f.length = probe->n;
     k->probe = probe;
@@ -156,8 +156,8 @@ struct probes *probes_new(const struct machine *row, const struct target *t,
     struct probes *p = memory_new(1, sizeof *p);
     p->lab.row = row;
     p->lab.target = t;
-    p->lab.features =
-        (struct features){.dtype = dtype, .head_dim = LAB_HEAD_DIM, .backward = true};
+    p->lab.request =
+        (struct kernel_request){.dtype = dtype, .head_dim = LAB_HEAD_DIM, .backward = true};
     p->lab.cache = cache;
     p->lab.device = device;
     p->bias = bias;

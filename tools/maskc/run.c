@@ -63,10 +63,10 @@ static int check_query(struct inputs *in, const struct maskc_kernel *k, struct e
         return error_set(e, ERROR_INPUT, "%s: rank %u, %s is expected", in->query.path, q->rank,
                          packed ? "[T, H, D] with --offsets" : "[B, N, H, D]");
     const uint64_t *last = q->shape + q->rank - 2;
-    if (last[0] != a->mask->heads || last[1] != a->features.head_dim)
+    if (last[0] != a->mask->heads || last[1] != a->request.head_dim)
         return error_set(e, ERROR_INPUT, "%s: %llu heads of dim %llu, the kernel has %u of %u",
                          in->query.path, (unsigned long long)last[0],
-                         (unsigned long long)last[1], a->mask->heads, a->features.head_dim);
+                         (unsigned long long)last[1], a->mask->heads, a->request.head_dim);
     in->tokens = packed ? q->shape[0] : q->shape[0] * q->shape[1];
     if (packed)
         return in->tokens <= INT32_MAX
@@ -145,9 +145,9 @@ static int check_launch(const struct options *o, const struct maskc_kernel *k, s
                          (long long)o->layer, a->mask->layers - 1);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
-    if (o->dropout > 0 && !a->features.dropout)
+    if (o->dropout > 0 && !a->request.dropout)
         return error_set(e, ERROR_INPUT, "--dropout: the kernel was compiled without it");
-    if (o->grad && !a->features.backward)
+    if (o->grad && !a->request.backward)
         return error_set(e, ERROR_INPUT, "--grad: the kernel was compiled with --forward-only");
     return 0;
 }
@@ -155,7 +155,7 @@ static int check_launch(const struct options *o, const struct maskc_kernel *k, s
 static int check_bias_options(const struct options *o, const struct maskc_kernel *k,
                               struct error *e)
 {
-    const bool bias = k->artifact->features.bias != ABI_BIAS_NONE;
+    const bool bias = k->artifact->request.bias != ABI_BIAS_NONE;
     if (o->bias_array && !bias)
         return error_set(e, ERROR_INPUT, "--soft: the kernel was compiled without a soft mask");
     if (!o->bias_array && bias)
@@ -185,14 +185,14 @@ static int open_inputs(const struct options *o, const struct maskc_kernel *k, st
     in->p = (struct problem){
         .mask = a->mask,
         .layer = o->layer < 0 ? 0 : (uint32_t)o->layer,
-        .head_dim = a->features.head_dim,
+        .head_dim = a->request.head_dim,
         .packed = o->offsets != NULL,
-        .dtype = a->features.dtype,
-        .transform = a->features.transform,
-        .lambda = (double)a->features.lambda,
+        .dtype = a->request.dtype,
+        .transform = a->request.transform,
+        .lambda = (double)a->request.lambda,
         .scale = o->scale,
         .dropout = o->dropout,
-        .bias = a->features.bias,
+        .bias = a->request.bias,
         .seed = o->seed,
     };
     if (check_launch(o, k, e) || check_bias_options(o, k, e) ||

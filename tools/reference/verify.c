@@ -31,11 +31,11 @@ static struct problem make_problem(const struct verify *r, uint32_t length)
         .mask = a->mask,
         .batch = 1,
         .length = length,
-        .head_dim = a->features.head_dim,
-        .dtype = a->features.dtype,
-        .transform = a->features.transform,
-        .lambda = (double)a->features.lambda,
-        .bias = a->features.bias,
+        .head_dim = a->request.head_dim,
+        .dtype = a->request.dtype,
+        .transform = a->request.transform,
+        .lambda = (double)a->request.lambda,
+        .bias = a->request.bias,
         .seed = UINT64_C(0x9E3779B97F4A7C15),
         .random_seed = SEED,
     };
@@ -125,7 +125,7 @@ static int check_further(const struct verify *r, uint32_t corner)
         check(r, &packed, budget_further, "packed, fused qkv") ||
         (corner > 1 && check(r, &shorter, budget_further, "shorter than the mask")))
         return -1;
-    if (!a->features.dropout)
+    if (!a->request.dropout)
         return 0;
     packed.dropout = ragged.dropout = 0.1;
     return check(r, &ragged, budget_further, "dropout 0.1") ||
@@ -156,7 +156,7 @@ static int check_bits(const struct verify *r, uint32_t corner)
     struct problem p = make_problem(r, corner);
     p.batch = 2;
     p.lengths = lengths;
-    p.dropout = r->k->artifact->features.dropout ? 0.1 : 0;
+    p.dropout = r->k->artifact->request.dropout ? 0.1 : 0;
     struct problem_data *first = problem_inputs(&p), *again = problem_data_copy(&p, first);
     struct check_result result = {.name = "equal bits from run to run, 1 and 3 threads",
                                   .ok = true};
@@ -185,7 +185,7 @@ int verify_kernel(const struct maskc_kernel *k, uint32_t threads,
 {
     *ret = NULL;
     *ret_count = 0;
-    struct verify r = {k, threads, k->artifact->features.backward, progress, ret, ret_count, e};
+    struct verify r = {k, threads, k->artifact->request.backward, progress, ret, ret_count, e};
     uint32_t corner = k->device == &device_emulated ? CORNER_EMULATED : CORNER;
     if (corner > k->artifact->mask->n)
         corner = k->artifact->mask->n;
