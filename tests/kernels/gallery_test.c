@@ -2,13 +2,10 @@
 /* Every gallery mask on every target that runs here, every dtype, forward and backward, at a length
    that tiles divide and at one that they do not. */
 #include "masks/load.h"
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { MAX_TARGETS = 8, DIM = 40 };
 
