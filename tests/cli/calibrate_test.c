@@ -3,16 +3,13 @@
    takes; of a GPU with a driver and a compiler that only seem to be ones. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
+#include "tests/support/test.h"
 #include <dlfcn.h>
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static char path[4096];  /* of the stored calibration */
 static char fakes[4096]; /* the folder of the driver and the compiler */

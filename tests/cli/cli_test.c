@@ -3,15 +3,12 @@
    so. failures_test.c has what goes wrong. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
+#include "tests/support/test.h"
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static void test_help(void **state)
 {

@@ -2,14 +2,11 @@
 /* Bad input of every kind: the exit code, one line that says what is wrong, and no trace left behind. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/test.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 struct bad {
     const char *line; /* after "maskc" */

@@ -16,7 +16,8 @@ import unittest.mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare"), str(ROOT / "tests/support")]
+import cmocka_count  # noqa: E402
 import gpu_check_bert as bert  # noqa: E402
 import gpu_check_results as results  # noqa: E402
 import gpu_check_stages as stages  # noqa: E402
@@ -364,14 +365,5 @@ class BertTest(unittest.TestCase):
             self.assertRegex(text, r"\| tiny \| [0-9.]+ \| [0-9]+ \|")
 
 
-def main():
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
-    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"[  PASSED  ] {result.testsRun - bad - skipped} test(s).")
-    print(f"[  SKIPPED ] {skipped} test(s).")
-    print(f"[  FAILED  ] {bad} test(s).")
-    sys.exit(bad != 0)
-
-
 if __name__ == "__main__":
-    main()
+    cmocka_count.run_cases()

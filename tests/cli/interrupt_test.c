@@ -2,16 +2,12 @@
 /* Interrupted while a compiler runs, maskc ends, and leaves neither its temporary folder nor a
    half-written file. The compiler here is a script that sends the signal to its parent. */
 #include "tests/cli/shell.h"
-#include <setjmp.h>
+#include "tests/support/test.h"
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* Which also leaves a file of its own where such files go. */
 static void compiler_write(const char *signal)

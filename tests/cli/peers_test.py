@@ -21,7 +21,8 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare")]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare"), str(ROOT / "tests/support")]
+import cmocka_count  # noqa: E402
 import maskc_ctypes  # noqa: E402
 import peers_mma  # noqa: E402
 import peers_plan  # noqa: E402
@@ -310,14 +311,5 @@ class TorchTest(unittest.TestCase):
         self.assertTrue(torch.allclose(maskc_ctypes.attention(kernel, q, k, v), theirs, atol=1e-5))
 
 
-def main():
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
-    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"[  PASSED  ] {result.testsRun - bad - skipped} test(s).")
-    print(f"[  SKIPPED ] {skipped} test(s).")
-    print(f"[  FAILED  ] {bad} test(s).")
-    sys.exit(bad != 0)
-
-
 if __name__ == "__main__":
-    main()
+    cmocka_count.run_cases()

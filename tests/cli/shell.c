@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/cli/shell.h"
 #include "tests/cli/fixtures.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static char folder[] = "/tmp/maskc-cli-XXXXXX";
 

@@ -3,15 +3,12 @@
    dense file of the same mask, the structure found in it, and the way back to text. */
 #include "tests/cli/fixtures.h"
 #include "tests/cli/shell.h"
+#include "tests/support/test.h"
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static void run_ok(const char *line)
 {

@@ -4,14 +4,11 @@
    prints every place of the text that was reached. */
 #include "masks/base/memory.h"
 #include "runtime/emulated/launch.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* clang-format off */
 /* Functions that may have conflicts: turns for each that would do, at most, and why. */

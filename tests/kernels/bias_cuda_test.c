@@ -4,13 +4,10 @@
    bits whatever order threads run in. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* What takes turns: dtype, kind and transform. */
 static struct kernel_request make_request(uint32_t variant, uint32_t dim)

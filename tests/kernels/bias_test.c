@@ -3,15 +3,12 @@
    worked on in slices, whatever X holds where the mask is off, a bias of -inf, and gradients that
    are not asked for. bias_cuda_test.c has more of the CUDA kernels. */
 #include "masks/base/memory.h"
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { MAX_TARGETS = 8, DIM = 16 };
 

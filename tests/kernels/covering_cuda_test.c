@@ -5,15 +5,12 @@
    for. Pairs that cannot be are in a table, and one that is there nonetheless is an error too. The full
    product: `covering_cuda_test --full` (weeks: take a slice with --full K/N); --seed S draws other rows;
    --list names each. */
-#include "tests/kernels/covering.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/covering.h"
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* What is chosen, then what plans have: a value of TRAIT is one of enum trait. */
 enum factor { FAMILY = KERNEL, OTHER = OWN, FACTORS, TRAIT = FACTORS };

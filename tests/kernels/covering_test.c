@@ -2,14 +2,11 @@
 /* Every pair of features at least once, on every x86-64 level that runs here, against float64, forward and
    backward: a covering array, drawn greedily. `covering_test --full` runs the full product (days: take
    a slice with --full K/N); --seed S draws other rows; --list names each. */
-#include "tests/kernels/covering.h"
-#include "tests/kernels/subject.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/covering.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum factor { DTYPE = OWN, LENGTH, FACTORS };
 enum { MAX_TARGETS = 8 };

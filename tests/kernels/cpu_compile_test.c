@@ -7,13 +7,10 @@
 #include "gen/emit/emit.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* With `more` behind maskc's own flags, where it is not null. */
 static int compile(const struct target *t, const struct source *s, const char *more,

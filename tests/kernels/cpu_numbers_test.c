@@ -6,6 +6,7 @@
 #define VECTOR_BYTES 16
 #endif
 #include "templates/abi.h"
+#include "tests/support/test.h"
 /* in this order */
 #include "templates/cpu/vector.h"
 
@@ -15,11 +16,7 @@
 #include "templates/philox.h"
 #include "tools/reference/check.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static void test_exp2(void **state)
 {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVRTC through maskc: PTX, errors, and the cubin reader on bytes that are no cubin. What NVRTC makes of
-   the templates is for gates_test. */
+   the templates is for resource_budgets_test. */
 #include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/cubin.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static bool has_nvrtc(void)
 {

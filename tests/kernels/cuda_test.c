@@ -5,18 +5,15 @@
    any failure. */
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
-#include "tests/kernels/cuda_fixture.h"
-#include "tests/kernels/fake_driver.h"
 #include "tests/runtime/launches.h"
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/fake_driver.h"
+#include "tests/support/test.h"
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static const char *const units[] = {"entries: attention_dkv", "entries: attention_dq",
                                     "entries: attention_forward", NULL};

@@ -4,15 +4,12 @@
    nobody may access; a kernel that does ends the test. A CPU level, and the families of CUDA on the
    emulated device; padded with lengths, and packed. */
 #include "runtime/maskc.h"
-#include "tests/kernels/subject.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { MAX_TARGETS = 8, MAX_BUFFERS = 24, HEADS = 2, BATCH = 3 };
 

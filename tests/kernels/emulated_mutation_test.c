@@ -3,14 +3,11 @@
    gone: each barrier, each wait for a copy and each test of the mask is taken away in turn, at each
    place where it stands in each family, and at least one of a few small launches must then fail. */
 #include "masks/base/memory.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* clang-format off */
 /* What is taken away: from `begin` to the end of the statement, or `begin` alone where it is

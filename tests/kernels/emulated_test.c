@@ -4,13 +4,10 @@
    whatever the order of threads. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 #define FEATURES(type, d, ...)                                      \
     {                                                               \

@@ -4,13 +4,10 @@
 #include "gen/emit/cuda.h"
 #include "masks/base/memory.h"
 #include "runtime/emulated/launch.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* A kernel of one block of 128 threads with 7808 bytes of shared memory; a.q.data is 512 bytes. */
 struct body {

@@ -7,20 +7,16 @@
 #include "runtime/compile/compile.h"
 #include "runtime/device/emulated_text.h"
 #include "templates/abi.h"
+#include "tests/support/test.h"
 /* after abi.h */
 #include "templates/encoder_ops/args.h"
-#include "tests/sass/setup.h"
+#include "tests/support/sass_setup.h"
 /* after setup.h */
 #include "tests/sass/image.h"
 #include "tests/sass/memory.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* ---- numbers ---- */
 

@@ -3,12 +3,9 @@
    by hundreds of binary orders, whichever of them the kernel meets first, and whatever it takes
    scores relative to has to change on the way. Far tensors: more than a core's cache is sure to hold.
    Short sequences: rows that see nothing. Keys that are alone: an LSE near 0 bears no error of exp2. */
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
-#include <setjmp.h>
-#include <stdarg.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { MAX_TARGETS = 8, N = 300 };
 

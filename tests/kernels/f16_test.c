@@ -2,14 +2,11 @@
 /* What f16 cannot hold: values at the end of its range, whose outputs dropout doubles to infinity.
    There is then no NaN, and the gradients, which are small enough, are as exact as ever. */
 #include "masks/base/memory.h"
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { MAX_TARGETS = 8 };
 

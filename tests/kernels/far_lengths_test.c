@@ -3,14 +3,11 @@
    what is wrong with them within the mask and the tensors. The emulated device stands in for one whose
    memory the host cannot read, and each family is given lengths beyond the mask, below zero, and offsets of
    sequences that are too long or end before they begin. */
-#include "tests/kernels/cuda_fixture.h"
 #include "tests/runtime/launches.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { N = 70, HEADS = 2, DIM = 32, BATCH = 3, MORE = 20, ROWS = BATCH * N };
 

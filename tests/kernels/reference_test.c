@@ -2,14 +2,11 @@
 /* The judge judged: the reference's gradients against finite differences, its random numbers against
    Random123's published vectors, and properties that hold for any right attention. */
 #include "masks/base/memory.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { N = 9, HEADS = 2, DIM = 8, BATCH = 2 };
 

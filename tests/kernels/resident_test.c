@@ -6,16 +6,13 @@
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "runtime/emulated/launch.h"
-#include "tests/kernels/cuda_fixture.h"
-#include "tests/kernels/planned_work.h"
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/planned_work.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 #define FEATURES(type, d, ...)                                      \
     {                                                               \

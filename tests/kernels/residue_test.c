@@ -6,15 +6,12 @@
 #include "masks/base/memory.h"
 #include "runtime/artifact/artifact.h"
 #include "runtime/calibration.h"
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { MAX_TARGETS = 8, DIM = 40, BATCH = 3, HEADS = 3, LAYERS = 2 };
 

@@ -5,15 +5,10 @@
    and the probabilities of every row sum to 1. */
 #include "masks/base/memory.h"
 #include "runtime/maskc.h"
+#include "tests/support/test.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 enum { N = 64, D = 16, MOST_FIRST = 24, BESIDE = 5, BATCH = (MOST_FIRST - 1) * BESIDE };
 

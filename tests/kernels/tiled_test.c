@@ -5,14 +5,11 @@
    --all` takes the full product. */
 #include "masks/base/memory.h"
 #include "masks/load.h"
-#include "tests/kernels/cuda_fixture.h"
-#include "tests/kernels/planned_work.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/planned_work.h"
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static bool all; /* the full product */
 

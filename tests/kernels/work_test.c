@@ -4,14 +4,11 @@
    away in turn, and what the emulation counts must then differ from what the plan says. tiled_test and
    resident_test count over the gallery; and what prices are made of is counted here as well. */
 #include "masks/load.h"
-#include "tests/kernels/cuda_fixture.h"
-#include "tests/kernels/planned_work.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/planned_work.h"
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* clang-format off */
 /* What stands in a family's text once, and what does as well without leaving anything out. */

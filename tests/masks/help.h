@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of masks share: masks from one line, refusals from one line, small files. */
 #pragma once
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "masks/load.h"
+#include "tests/support/test.h"
 
 /* The mask of a request that must succeed; the test fails with the error's text. */
 struct mask *load(struct mask_request r);

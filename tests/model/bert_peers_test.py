@@ -14,6 +14,9 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+import cmocka_count  # noqa: E402
+
 BUILD = os.path.abspath(sys.argv[1])
 try:
     import torch
@@ -90,14 +93,5 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(r.stdout.count("\ntiny "), 2)
 
 
-def main():
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
-    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"[  PASSED  ] {result.testsRun - bad - skipped} test(s).")
-    print(f"[  SKIPPED ] {skipped} test(s).")
-    print(f"[  FAILED  ] {bad} test(s).")
-    sys.exit(bad != 0)
-
-
 if __name__ == "__main__":
-    main()
+    cmocka_count.run_cases()

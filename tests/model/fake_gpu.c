@@ -17,7 +17,7 @@ __attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability =
 #define FAKE_GPU                fake_gpu
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
 enum { FAKE_PROCESSORS = 4 };
-#include "tests/fake_cuda.h"
+#include "tests/support/fake_cuda.h"
 
 enum { INVALID_VALUE = 1, CAPTURE_UNSUPPORTED = 900 };
 

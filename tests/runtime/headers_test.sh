@@ -10,13 +10,28 @@ for header in runtime/maskc.h templates/abi.h; do
     $cc -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ "$header"
 done
 
-# runtime/emulated is text for the emulation, which is one file there.
+# Whether the header needs an optional library that is not installed.
+needs_absent() {
+    for library in microhttpd.h oneapi/dnnl/dnnl.h; do
+        if grep -q "#include <$library>" "$1" && ! echo "#include <$library>" | $cc -E -x c - >/dev/null 2>&1; then
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Left out: text for the emulation, which is one file there (runtime/emulated); a generated table whose row is
+# defined by the one file that includes it (hf_classes.h); what is read after a test's own macros (fake_cuda*.h).
 count=0
-for header in $(find masks gen runtime tools -name '*.h' -not -path 'runtime/emulated/*' | sort); do
+for header in $(find masks gen runtime tools model tests/support -name '*.h' -not -path 'runtime/emulated/*' \
+    -not -name hf_classes.h -not -path 'tests/support/tiles/*' -not -name 'fake_cuda*.h' | sort); do
+    needs_absent "$header" && continue
     echo "#include \"$header\"" |
         $cc -std=gnu11 -D_GNU_SOURCE -I . -Wall -Wextra -Werror -fsyntax-only -x c - ||
         { echo "$header does not compile alone" >&2; exit 1; }
     count=$((count + 1))
 done
-[ "$count" -gt 20 ] || { echo "only $count headers found" >&2; exit 1; }
+for folder in masks gen runtime tools model; do
+    [ -n "$(find "$folder" -name '*.h')" ] || { echo "no header in $folder" >&2; exit 1; }
+done
 echo "$count headers"

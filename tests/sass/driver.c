@@ -45,9 +45,9 @@ static int processors(void)
 #define FAKE_PROCESSORS         processors()
 #define FAKE_ERROR_TEXT(result) ((result) == FAULTED ? gpu.fault : "not there")
 #define FAKE_ERROR_NAME(result) ((result) == FAULTED ? "SASS_FAULT" : "CUDA_ERROR_OTHER")
-#include "tests/fake_cuda.h"
+#include "tests/support/fake_cuda.h"
 /* after it */
-#include "tests/fake_cuda_models.h"
+#include "tests/support/fake_cuda_models.h"
 
 static int count_call(const char *name)
 {

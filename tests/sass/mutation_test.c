@@ -4,19 +4,16 @@
    instructions that run are changed, drawn by a seed. Each must end in a fault or a wrong result: `mutation_test FOLDER
    [--seed S] [--count N] [--list]`. */
 #include "masks/base/memory.h"
-#include "tests/kernels/cuda_fixture.h"
 #include "tests/sass/mutate.h"
-#include "tests/sass/setup.h"
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/sass_setup.h"
+#include "tests/support/test.h"
 #include <dirent.h>
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 

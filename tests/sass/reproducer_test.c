@@ -2,16 +2,13 @@
 /* The kernel that ptxas compiles wrong: reproducer.ptx gives the right result at -O0, so the text is right, and a wrong
    one at -O3. Says when a newer ptxas no longer has the fault. */
 #include "templates/abi.h"
-#include "tests/kernels/cuda_fixture.h"
-#include "tests/sass/setup.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/sass_setup.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static const int reproducer_abi = 4;
 

@@ -2,15 +2,12 @@
 /* Kernels as ptxas made them, run instruction by instruction and judged against float64: each entry of each family,
    each feature at least once, for one target: `sample_test FOLDER sm_80`. With --all the whole array: the gallery x
    lengths x head dimensions x dtypes; `--all K/N` every N-th of it from the K-th on. */
-#include "tests/kernels/cuda_fixture.h"
-#include "tests/sass/setup.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/sass_setup.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PAIR(...)   \

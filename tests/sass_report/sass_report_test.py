@@ -19,9 +19,10 @@ import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools/sass_report"))
+sys.path[:0] = [str(ROOT / "tools/sass_report"), str(ROOT / "tests/support")]
 import budget  # noqa: E402
 import classes  # noqa: E402
+import cmocka_count  # noqa: E402
 import cubin  # noqa: E402
 import disassembly  # noqa: E402
 import entries  # noqa: E402
@@ -417,12 +418,7 @@ class KernelTest(unittest.TestCase):
 def main():
     if REASON:
         print(f"kernels are not looked at: {REASON}")
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
-    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"[  PASSED  ] {result.testsRun - bad - skipped} test(s).")
-    print(f"[  SKIPPED ] {skipped} test(s).")
-    print(f"[  FAILED  ] {bad} test(s).")
-    sys.exit(bad != 0)
+    cmocka_count.run_cases()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/pairs.h"
+#include "tests/support/pairs.h"
 
 enum { CANDIDATES = 40, TRIES = 1000 };
 

@@ -12,7 +12,7 @@ struct cache *subject_start(void);
 void subject_finish(struct cache *cache);
 
 /* The x86-64 levels that this CPU runs and then sm_80; returns how many. Where AMX alone is absent there
-   is a row that runs the kernels of x86-64-amx with tile instructions in software (tests/kernels/tiles). */
+   is a row that runs the kernels of x86-64-amx with tile instructions in software (tests/support/tiles). */
 uint32_t subject_targets(const struct target **ret, uint32_t room);
 /* What such a target is to be called in messages. */
 const char *subject_name(const struct target *t);

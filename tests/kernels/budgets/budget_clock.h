@@ -5,8 +5,8 @@
 #include "gen/target.h"
 
 /* Processor time of this thread. */
-double gate_clock_now(void);
+double budget_clock_now(void);
 
 /* The seconds that the text takes NVRTC on this core now, over those that it takes a machine with nothing
-   else to do (GATE_CLOCK_MS). 0 where it cannot be compiled. */
-double gate_clock_slowness(void);
+   else to do (BUDGET_CLOCK_MS). 0 where it cannot be compiled. */
+double budget_clock_slowness(void);

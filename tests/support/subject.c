@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
 #include "masks/load.h"
 #include "runtime/compile/compile.h"
+#include "tests/support/test.h"
 #include "tools/reference/check.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static char folder[] = "/tmp/maskc-kernels-XXXXXX";
 static bool own_folder;
@@ -33,7 +30,7 @@ void subject_finish(struct cache *cache)
     assert_int_equal(system(line), 0);
 }
 
-/* A CPU that has all that AMX's kernels need, but no AMX, runs them with tests/kernels/tiles: their row, which
+/* A CPU that has all that AMX's kernels need, but no AMX, runs them with tests/support/tiles: their row, which
    says that the code is for such a CPU. */
 static const char without_tiles[] = "x86-64-bf16";
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/gate_clock.h"
+#include "tests/kernels/budgets/budget_clock.h"
 #include "runtime/compile/compile.h"
 #include <time.h>
 
 /* Of one core of a Xeon of the Sapphire Rapids generation with nothing else to do, at 3.2 to 3.8 GHz. */
-#define GATE_CLOCK_MS 100.0
+#define BUDGET_CLOCK_MS 100.0
 
 /* Loops unrolled over registers, shared memory and the tensor cores: what NVRTC spends its time on in the
-   templates too. Do not change it: the times of all gates are in its unit. */
+   templates too. Do not change it: all budgets of time are in its unit. */
 #define TEXT(...) #__VA_ARGS__
 static const char text[] = TEXT(
     enum {N = 4};
@@ -43,22 +43,22 @@ static const char text[] = TEXT(
                 sum[f][k] < 0 ? -sum[f][k] : log2f(sum[f][k]);
     });
 
-double gate_clock_now(void)
+double budget_clock_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double gate_clock_slowness(void)
+double budget_clock_slowness(void)
 {
     const struct source_file file = {"clock.cu", text};
     const struct source s = {.files = &file, .n_files = 1};
     struct binary unused = {0};
-    double begin = gate_clock_now();
+    double begin = budget_clock_now();
     if (nvrtc_compile(&s, target_find("sm_80", NULL), &unused, NULL) < 0)
         return 0;
-    double took = gate_clock_now() - begin;
+    double took = budget_clock_now() - begin;
     binary_finish(&unused);
-    return took / (GATE_CLOCK_MS / 1000);
+    return took / (BUDGET_CLOCK_MS / 1000);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Budgets of the CUDA templates, for gates_test: registers, bytes spilled and code of each kernel; and
+/* Budgets of the CUDA templates, for resource_budgets_test: registers, bytes spilled and code of each kernel; and
    what a chip has of shared memory and registers, and how long the slowest may take to compile. */
 #pragma once
 #include "gen/target.h"

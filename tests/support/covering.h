@@ -2,7 +2,7 @@
 /* What the covering tests of all devices share: the factors that a launch has whatever it runs on, rows of
    values as masks, features and problems, and the tests' options. */
 #pragma once
-#include "tests/kernels/pairs.h"
+#include "tests/support/pairs.h"
 #include "tools/reference/check.h"
 
 /* Two values each but where it is said; a test adds factors of its own from OWN on. */

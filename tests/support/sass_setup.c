@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See setup.h. */
-#include "tests/sass/setup.h"
+/* See sass_setup.h. */
+#include "tests/support/sass_setup.h"
 #include "masks/load.h"
 #include "runtime/compile/compile.h"
-#include "tests/kernels/covering.h"
+#include "tests/support/covering.h"
+#include "tests/support/test.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 void setup_target(const char *target)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/kernels/gate_plans.h"
+#include "tests/kernels/budgets/budget_plans.h"
 #include "gen/emit/emit.h"
 #include "gen/family/cuda_tiled.h"
 #include "masks/base/memory.h"
@@ -60,7 +60,7 @@ static const struct family {
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
-const char *gate_family_of(const char *entry, const struct kernel_config *f)
+const char *budget_family_of(const char *entry, const struct kernel_config *f)
 {
     if (f->request.bias)
         return f->request.dtype == ABI_TF32         ? "bias tf32"
@@ -73,7 +73,7 @@ const char *gate_family_of(const char *entry, const struct kernel_config *f)
     return strstr(entry, "_short_") ? "resident" : "tiled";
 }
 
-uint32_t gate_dim_index(uint32_t dim)
+uint32_t budget_dim_index(uint32_t dim)
 {
     uint32_t k = 0;
     while (k < DIMS && dims[k] != dim)
@@ -136,7 +136,7 @@ static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
     const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->bias;
     if (is_tight(chip, f, dim, transform, dropout))
         return true;
-    if (gate_dim_index(dim) == DIMS)
+    if (budget_dim_index(dim) == DIMS)
         return false;
     if (chip == 0 && is_slow(f, dim, transform) &&
         (f->usual || f->dtype != ABI_F16 || f->parts) && !f->bare)
@@ -184,12 +184,12 @@ static bool is_family(const struct chip *c, const struct family *f,
 {
     struct error e;
     struct source *s = emit_source(target_find(c->target, &e), x);
-    bool same = !strcmp(gate_family_of(s->launch.forward[0].entry, x), f->name);
+    bool same = !strcmp(budget_family_of(s->launch.forward[0].entry, x), f->name);
     source_destroy(s);
     return same;
 }
 
-static void add(struct gate_plan **plan, uint32_t *count, uint32_t *room, uint32_t chip,
+static void add(struct budget_plan **plan, uint32_t *count, uint32_t *room, uint32_t chip,
                 const struct family *f, uint32_t dim, enum abi_transform transform,
                 bool dropout)
 {
@@ -211,12 +211,12 @@ static void add(struct gate_plan **plan, uint32_t *count, uint32_t *room, uint32
         return;
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*plan, *count, *room) =
-            (struct gate_plan){.chip = &chips[chip], .config = x};
+            (struct budget_plan){.chip = &chips[chip], .config = x};
 }
 
-struct gate_plan *gate_plans(bool all, const char *const *named, uint32_t *ret_count)
+struct budget_plan *budget_plans(bool all, const char *const *named, uint32_t *ret_count)
 {
-    struct gate_plan *plan = NULL;
+    struct budget_plan *plan = NULL;
     uint32_t count = 0, room = 0;
     for (uint32_t c = 0; c < CHIPS; c++)
         for (uint32_t f = 0; f < FAMILIES; f++)

@@ -2,7 +2,7 @@
 /* What the tests of machine code share: the driver of this folder in the loader's path, nvdisasm found, kernels
    compiled by NVRTC for one target and loaded on it. */
 #pragma once
-#include "tests/kernels/subject.h"
+#include "tests/support/subject.h"
 #include "tools/reference/check.h"
 
 /* Runs the program again with the driver of `folder` in the loader's path, a GPU of `target`'s kind; returns once that

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processor time is what others on the machine disturb least, so that is what is judged; NVRTC does all
-   work of a program on the thread that asks for it. What takes too long so is held against gate_clock. */
-#include "tests/kernels/gate_units.h"
+   work of a program on the thread that asks for it. What takes too long so is held against budget_clock. */
+#include "tests/kernels/budgets/budget_units.h"
 #include "masks/base/memory.h"
 #include "runtime/thread_pool.h"
-#include "tests/kernels/gate_clock.h"
+#include "tests/kernels/budgets/budget_clock.h"
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,7 +34,7 @@ static struct source part_of(const struct source *s, uint32_t units)
 struct job {
     const struct source *s;
     const struct target *t;
-    struct gate_units *units;
+    struct budget_units *units;
     bool again[2]; /* backward, forward: what is timed again */
     struct error error[SOURCE_MAX_UNITS];
 };
@@ -43,9 +43,9 @@ struct job {
 static double time_unit(const struct job *j, uint32_t k, struct binary *ret, struct error *e)
 {
     struct source one = part_of(j->s, UINT32_C(1) << k);
-    double begin = gate_clock_now();
+    double begin = budget_clock_now();
     int r = nvrtc_compile(&one, j->t, ret, e);
-    double took = gate_clock_now() - begin;
+    double took = budget_clock_now() - begin;
     free((void *)one.files);
     return r < 0 ? -1 : took;
 }
@@ -53,7 +53,7 @@ static double time_unit(const struct job *j, uint32_t k, struct binary *ret, str
 static void compile_unit(void *context, uint32_t k)
 {
     struct job *j = context;
-    struct gate_unit *u = &j->units->unit[k];
+    struct budget_unit *u = &j->units->unit[k];
     u->seconds = time_unit(j, k, &u->binary, &j->error[k]);
     u->forward = strstr(j->s->files[1 + k].name, "forward") != NULL;
 }
@@ -62,13 +62,13 @@ static void compile_unit(void *context, uint32_t k)
 static void time_again(void *context, uint32_t k)
 {
     struct job *j = context;
-    struct gate_unit *u = &j->units->unit[k];
+    struct budget_unit *u = &j->units->unit[k];
     struct binary unused = {0};
     if (!j->again[u->forward])
         return;
-    double before = gate_clock_slowness();
+    double before = budget_clock_slowness();
     double took = time_unit(j, k, &unused, NULL);
-    double after = gate_clock_slowness();
+    double after = budget_clock_slowness();
     took /= before < after ? before : after;
     u->seconds = took > 0 && took < u->seconds ? took : u->seconds;
     binary_finish(&unused);
@@ -77,15 +77,15 @@ static void time_again(void *context, uint32_t k)
 static bool takes_longer(struct job *j, double enough)
 {
     for (int forward = 0; forward < 2; forward++)
-        j->again[forward] = gate_pass_seconds(j->units, forward) > enough;
+        j->again[forward] = budget_pass_seconds(j->units, forward) > enough;
     return j->again[0] || j->again[1];
 }
 
-int gate_units_compile(const struct source *s, const struct target *t, double enough,
-                       struct gate_units *ret, struct error *e)
+int budget_units_compile(const struct source *s, const struct target *t, double enough,
+                         struct budget_units *ret, struct error *e)
 {
     struct job *j = memory_new(1, sizeof *j);
-    *ret = (struct gate_units){.count = s->n_units};
+    *ret = (struct budget_units){.count = s->n_units};
     *j = (struct job){.s = s, .t = t, .units = ret};
     thread_pool_run(s->n_units, compile_unit, j);
     int r = 0;
@@ -98,7 +98,7 @@ int gate_units_compile(const struct source *s, const struct target *t, double en
     return r;
 }
 
-void gate_units_finish(struct gate_units *u)
+void budget_units_finish(struct budget_units *u)
 {
     for (uint32_t k = 0; k < u->count; k++)
         binary_finish(&u->unit[k].binary);
@@ -106,7 +106,7 @@ void gate_units_finish(struct gate_units *u)
 
 /* ---- passes ---- */
 
-double gate_pass_seconds(const struct gate_units *u, bool forward)
+double budget_pass_seconds(const struct budget_units *u, bool forward)
 {
     double most = 0, sum = 0;
     for (uint32_t k = 0; k < u->count; k++)
@@ -124,8 +124,8 @@ static double wall_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double gate_pass_wall(const struct source *s, const struct target *t,
-                      const struct gate_units *u, bool forward)
+double budget_pass_wall(const struct source *s, const struct target *t,
+                        const struct budget_units *u, bool forward)
 {
     struct binary unused = {0};
     uint32_t units = 0;

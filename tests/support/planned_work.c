@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See planned_work.h. Counts come from the tables (streaming), or straight from the mask (short), in
    plain loops over entries; then templates' steps say how many products each fragment takes. */
-#include "tests/kernels/planned_work.h"
+#include "tests/support/planned_work.h"
 #include "gen/family/cuda_resident.h"
 #include "masks/base/memory.h"
-#include "tests/kernels/cuda_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/cuda_fixture.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 enum { BAND = 16, FRAGMENT = 8, HALF = 16 };
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See covering.h. */
-#include "tests/kernels/covering.h"
+#include "tests/support/covering.h"
 #include "masks/load.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 static const char *const batch_names[] = {"whole", "ragged", "packed", "packed ragged"};
 

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVRTC makes of every CUDA template, without a GPU: registers, spills and code within the
-   budgets of gate_budgets.h, shared memory and registers within the chip, time to compile.
-   `gates_test --all` takes every target, dtype and head dimension, with dropout and without (the usual
+   budgets of budget_table.h, shared memory and registers within the chip, time to compile.
+   `resource_budgets_test --all` takes every target, dtype and head dimension, with dropout and without (the usual
    run some of them); targets, families and head dimensions named after that are taken alone; `--times` holds
    compilation to its limit (no run without it fails by what else the machine does); `--list` prints what it
    finds, with `--times` the time by the clock too. */
 #include "gen/emit/emit.h"
 #include "gen/family/cuda_tiled.h"
-#include "tests/kernels/gate_budgets.h"
-#include "tests/kernels/gate_clock.h"
-#include "tests/kernels/gate_plans.h"
-#include "tests/kernels/gate_units.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/kernels/budgets/budget_clock.h"
+#include "tests/kernels/budgets/budget_plans.h"
+#include "tests/kernels/budgets/budget_table.h"
+#include "tests/kernels/budgets/budget_units.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* ---- one compilation ---- */
 
@@ -25,7 +22,7 @@ struct made {
     const struct chip *chip;
     struct kernel_config config;
     struct launch_record launch;
-    struct gate_units units;
+    struct budget_units units;
     double wall[2]; /* seconds of backward, forward by the clock; --list --times alone */
     bool failed;
     struct error error;
@@ -33,7 +30,7 @@ struct made {
 
 static bool listing; /* --list */
 
-/* What a pass may take, on two cores, and the percentage of it from which a run complains: gate_clock.h takes
+/* What a pass may take, on two cores, and the percentage of it from which a run complains: budget_clock.h takes
    others' work on the machine out of it, but not all. Twice the limit is a loop that was unrolled by mistake. */
 enum { PASS_MS = 1000, NOISE_PERCENT = 120, BLUNDER_PERCENT = 200 };
 
@@ -50,9 +47,9 @@ static void compile(struct made *m)
     const double enough = (listing && timing ? PASS_MS : most_ms()) / 1000.0;
     struct source *s = emit_source(t, &m->config);
     m->launch = s->launch;
-    m->failed = gate_units_compile(s, t, enough, &m->units, &m->error) < 0;
+    m->failed = budget_units_compile(s, t, enough, &m->units, &m->error) < 0;
     for (int forward = 0; forward < 2 && listing && timing && !m->failed; forward++)
-        m->wall[forward] = gate_pass_wall(s, t, &m->units, forward);
+        m->wall[forward] = budget_pass_wall(s, t, &m->units, forward);
     source_destroy(s);
 }
 
@@ -124,13 +121,13 @@ static bool is_newest(const struct chip *c)
 static void judge_kernel(const struct made *m, const struct kernel_resources *r)
 {
     const struct phase *p = find_phase(&m->launch, r->entry);
-    const struct budget *b = find_budget(gate_family_of(r->entry, &m->config), r->entry,
+    const struct budget *b = find_budget(budget_family_of(r->entry, &m->config), r->entry,
                                          m->config.request.transform);
     if (listing)
         print_message(
             "%-11s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
             "%6u shared %4u threads%s%s%s\n",
-            gate_family_of(r->entry, &m->config), m->chip->target,
+            budget_family_of(r->entry, &m->config), m->chip->target,
             dtype_name(m->config.request.dtype),
             m->config.request.transform ? "sparsegen" : "softmax", m->config.request.head_dim,
             m->config.request.length, r->entry, r->registers, r->spill_bytes, r->code_bytes,
@@ -141,7 +138,7 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
         return;
     }
     const bool large = m->config.request.head_dim > 128;
-    const uint32_t dim = gate_dim_index(m->config.request.head_dim);
+    const uint32_t dim = budget_dim_index(m->config.request.head_dim);
     if (!is_newest(m->chip) && dim < DIMS)
         hold(m, r->entry, "registers", r->registers, b->registers[dim]);
     hold(m, r->entry, "bytes spilled", r->spill_bytes, 0);
@@ -154,7 +151,7 @@ static void judge_kernel(const struct made *m, const struct kernel_resources *r)
 
 static uint32_t pass_ms(const struct made *m, bool forward)
 {
-    return (uint32_t)(1000 * gate_pass_seconds(&m->units, forward));
+    return (uint32_t)(1000 * budget_pass_seconds(&m->units, forward));
 }
 
 static void list_times(const struct made *m)
@@ -210,7 +207,7 @@ static void judge(const struct made *m)
 /* Targets, families and head dimensions; none of a kind: all. */
 static const char *const *named;
 
-static void test_gates(void **state)
+static void test_resource_budgets(void **state)
 {
     struct error e = {0};
     uint32_t count;
@@ -218,13 +215,13 @@ static void test_gates(void **state)
         print_message("skipped: %s\n", e.text);
         skip();
     }
-    assert_true(gate_clock_slowness() > 0);
-    struct gate_plan *plan = gate_plans(*state != NULL, named, &count);
+    assert_true(budget_clock_slowness() > 0);
+    struct budget_plan *plan = budget_plans(*state != NULL, named, &count);
     for (uint32_t k = 0; k < count; k++) {
         struct made made = {.chip = plan[k].chip, .config = plan[k].config};
         compile(&made);
         judge(&made);
-        gate_units_finish(&made.units);
+        budget_units_finish(&made.units);
     }
     free(plan);
     assert_true(count >= (named[0] ? 1 : CHIPS));
@@ -242,6 +239,6 @@ int main(int argc, char **argv)
     }
     named = (const char *const *)argv + at;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_gates, all ? &all : NULL)};
-    return cmocka_run_group_tests_name("gates", tests, NULL, NULL);
+        cmocka_unit_test_prestate(test_resource_budgets, all ? &all : NULL)};
+    return cmocka_run_group_tests_name("resource_budgets", tests, NULL, NULL);
 }

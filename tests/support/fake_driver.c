@@ -3,7 +3,7 @@
    host's, and it keeps count of contexts, modules and memory, so that what is not given back
    shows. A launch copies its arguments. A module whose image begins with "entries:" has those that follow
    there, any other has all. Written against cuda.h's prototypes. */
-#include "tests/kernels/fake_driver.h"
+#include "tests/support/fake_driver.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_CAPABILITY(device) \
     (device && fake_driver.second ? fake_driver.second : fake_driver.capability)
 enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
-#include "tests/fake_cuda.h"
+#include "tests/support/fake_cuda.h"
 /* after it */
-#include "tests/fake_cuda_models.h"
+#include "tests/support/fake_cuda_models.h"
 
 /* Every call counts, and may be the one that fails. */
 static int count_call(const char *name)

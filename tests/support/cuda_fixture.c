@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cuda_fixture.h. */
-#include "tests/kernels/cuda_fixture.h"
+#include "tests/support/cuda_fixture.h"
 #include "gen/emit/cuda.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/support/test.h"
 #include <stdlib.h>
 #include <string.h>
-/* after the standard ones */
-#include <cmocka.h>
 
 /* The case's own mask stays the caller's. */
 static const struct mask *load_mask(const struct kernel_case *c)

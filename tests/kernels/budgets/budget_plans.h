@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What resource_budgets_test compiles: each family of CUDA templates for targets, head dimensions and features. */
+#pragma once
+#include "gen/emit/emit.h"
+#include "tests/kernels/budgets/budget_table.h"
+
+struct budget_plan {
+    const struct chip *chip;
+    struct kernel_config config;
+};
+
+/* The usual run's, or all; of those the ones for targets, families and head dimensions in `named` (up to a null;
+   none of a kind: all). The caller frees them. */
+struct budget_plan *budget_plans(bool all, const char *const *named, uint32_t *ret_count);
+
+/* Whose budgets hold an entry. A short kernel's backward pass may be another family's. */
+const char *budget_family_of(const char *entry, const struct kernel_config *f);
+
+/* Of budget_table.h; DIMS: it has no budgets of its own. */
+uint32_t budget_dim_index(uint32_t dim);

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""style_test.py: each check of tools/style complains of a small repository with one fault, and of nothing without it."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools/style"), str(ROOT / "tests/support")]
+import arrows  # noqa: E402
+import cmocka_count  # noqa: E402
+import sizes  # noqa: E402
+import sources  # noqa: E402
+import words  # noqa: E402
+
+PAGE = """| folder | holds | may include |
+| --- | --- | --- |
+| `low/` | x | itself |
+| `high/` | x | low, `top/one.h` |
+| `top/` | x | itself, no system header |
+
+"""
+GOOD = "/* seat */\nint good(int a, int b)\n{\n    return a + b;\n}\n"
+
+
+def function(lines, parameters=1):
+    return ("int f(" + ", ".join(f"int x{k}" for k in range(parameters)) + ")\n{\n" + "    g();\n" * (lines - 3) + "}\n")
+
+
+class StyleTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.kept, sources.ROOT = sources.ROOT, pathlib.Path(self.folder.name)
+        subprocess.run(["git", "init", "-q", self.folder.name], check=True)
+        self.write("HACKING.md", PAGE)
+        self.write("tools/style/words.txt", "seat | slot | low high | seat_belt # to come: top\n")
+        self.write("tools/style/exceptions.txt", "")
+        self.write("low/a.c", GOOD)
+        self.write("high/a.c", '#include "low/a.h"\n#include "top/one.h"\n#include <stdio.h>\n' + GOOD)
+
+    def tearDown(self):
+        sources.ROOT = self.kept
+        self.folder.cleanup()
+
+    def write(self, path, text):
+        (sources.ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+        (sources.ROOT / path).write_text(text, encoding="utf-8")
+
+    def complains(self, check, part):
+        found = list(check.complaints())
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(part, found[0])
+
+    def test_nothing_wrong(self):
+        self.assertEqual([line for check in (words, arrows, sizes) for line in check.complaints()], [])
+
+    def test_old_word(self):
+        self.write("low/b.c", "\nint my_seat;\nint seat_belt;\n")
+        self.complains(words, "low/b.c:2: 'my_seat'")
+
+    def test_old_word_elsewhere(self):
+        self.write("top/b.h", "int my_seat;\n")
+        self.assertEqual(list(words.complaints()), [])
+
+    def test_old_word_in_a_file_name(self):
+        self.write("low/seat_map.c", "\n")
+        self.complains(words, "low/seat_map.c")
+
+    def test_arrow_upward(self):
+        self.write("low/b.c", '#include "high/a.h"\n')
+        self.complains(arrows, "low/b.c: includes high/a.h")
+
+    def test_arrow_to_another_header(self):
+        self.write("high/b.c", '#include "top/two.h"\n')
+        self.complains(arrows, "top/two.h")
+
+    def test_system_header(self):
+        self.write("top/b.h", "#include <stdio.h>\n")
+        self.complains(arrows, "<stdio.h>")
+
+    def test_exception_that_is_gone(self):
+        self.write("tools/style/exceptions.txt", "include | low/a.c | high/a.h\nfunction | low/a.c:good | 70\n")
+        self.complains(arrows, "take the line out")
+        self.complains(sizes, "take the line out")
+        sizes.shrink()
+        self.complains(arrows, "take the line out")
+        self.assertEqual(list(sizes.complaints()), [])
+
+    def test_long_function(self):
+        self.write("low/b.c", function(60))
+        self.assertEqual(list(sizes.complaints()), [])
+        self.write("low/b.c", function(61))
+        self.complains(sizes, "low/b.c:f: 61 lines, at most 60")
+        self.write("tools/style/exceptions.txt", "function | low/b.c:f | 61\n")
+        self.assertEqual(list(sizes.complaints()), [])
+        self.write("low/b.c", function(62))
+        self.complains(sizes, "62 lines, at most 61")
+
+    def test_long_file(self):
+        self.write("low/b.h", "int x;\n" * 351)
+        self.complains(sizes, "low/b.h: 351 lines, at most 350")
+
+    def test_many_parameters(self):
+        self.write("low/b.c", function(9, 8))
+        self.assertEqual(list(sizes.complaints()), [])
+        self.write("low/b.c", function(9, 9))
+        self.complains(sizes, "low/b.c:f: 9 parameters, at most 8")
+
+    def test_entry_of_a_template(self):
+        self.assertEqual(list(sizes.functions("ENTRY(pass)(ARGS a)\n{\n}\n")), [("pass", 3, 1)])
+        self.assertEqual(list(sizes.functions("static void f(int (*g)(int, int),\n    int b)\n{\n}\n")), [("f", 4, 2)])
+
+
+if __name__ == "__main__":
+    cmocka_count.run_cases()
