@@ -4,8 +4,8 @@
    banks. A block holds one head or several; the warps of a head are a team. */
 #ifndef MASKC_CUDA_RESIDENT_HEAD_H
 #define MASKC_CUDA_RESIDENT_HEAD_H
-#include "cuda/matrix.h"
-#include "cuda/quads.h"
+#include "cuda/common/matrix.h"
+#include "cuda/common/numbers.h"
 #include "kernel_config.h"
 
 enum {
@@ -40,20 +40,10 @@ struct resident_job {
     struct resident_places places;
 };
 
-DEVICE u32 resident_lane(void)
-{
-    return THREAD % 32;
-}
-
 /* The row of a 16 x 8 fragment that the lane holds, and the pair of columns. */
 DEVICE u32 resident_row(void)
 {
-    return resident_lane() / 4;
-}
-
-DEVICE u32 resident_pair(void)
-{
-    return THREAD % 4;
+    return lane() / 4;
 }
 
 /* ---- operands in shared memory ---- */
@@ -69,10 +59,10 @@ DEVICE u32 resident_place(u32 eight, u32 row, u32 chunk, u32 chunks)
 /* Not where a last tile is cut: its rows are looked at one by one. */
 DEVICE void resident_places_of(struct resident_places *p)
 {
-    const u32 lane = resident_lane(), row = lane % 8;
-    p->keys = one_value(2 * resident_place(0, row, lane / 8, RESIDENT_CHUNKS));
-    p->tail = one_value(2 * resident_place(0, row, lane / 8 % 2, RESIDENT_CHUNKS));
-    p->values = one_value(2 * resident_place(lane & 8, row, lane / 16, RESIDENT_CHUNKS));
+    const u32 l = lane(), row = l % 8;
+    p->keys = one_value(2 * resident_place(0, row, l / 8, RESIDENT_CHUNKS));
+    p->tail = one_value(2 * resident_place(0, row, l / 8 % 2, RESIDENT_CHUNKS));
+    p->values = one_value(2 * resident_place(l & 8, row, l / 16, RESIDENT_CHUNKS));
 }
 
 /* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
@@ -132,7 +122,7 @@ DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *cons
         step % RESIDENT_CHUNKS == 0; /* a thread stays in its column of chunks ... */
     const u32 whole =
         step % (8 * RESIDENT_CHUNKS) == 0; /* ... which the permutation leaves alone */
-    const u32 begin = 32 * j->warp + resident_lane(), row0 = begin / RESIDENT_CHUNKS;
+    const u32 begin = 32 * j->warp + lane(), row0 = begin / RESIDENT_CHUNKS;
     const u8 *from[MOST], *ahead[MOST];
     u32 ahead_place =
         resident_place(row0 & ~7u, row0 & 7, begin % RESIDENT_CHUNKS, RESIDENT_CHUNKS);
@@ -179,7 +169,7 @@ DEVICE u32 resident_at_chunk(u32 place, u32 chunk)
 DEVICE void resident_load_keys(u32 r[4], const struct resident_job *j, u32 operand, u32 row,
                                u32 chunk)
 {
-    u32 at = chunk + resident_lane() / 8;
+    u32 at = chunk + lane() / 8;
     u32 first =
         RESIDENT_CHUNKS % 4 && chunk + 4 > RESIDENT_CHUNKS ? j->places.tail : j->places.keys;
     shared_at place = shared_address(j->shared) + resident_at_chunk(first, chunk) +
@@ -187,9 +177,8 @@ DEVICE void resident_load_keys(u32 r[4], const struct resident_job *j, u32 opera
     if (RESIDENT_CHUNKS % 4 && at >= RESIDENT_CHUNKS)
         at -= 2;
     if (RESIDENT_CUT)
-        place =
-            shared_address(j->shared + operand * RESIDENT_OPERAND +
-                           resident_place_there(row, resident_lane() % 8, at, RESIDENT_CHUNKS));
+        place = shared_address(j->shared + operand * RESIDENT_OPERAND +
+                               resident_place_there(row, lane() % 8, at, RESIDENT_CHUNKS));
     matrix_load4(r, place);
 }
 
@@ -197,11 +186,11 @@ DEVICE void resident_load_keys(u32 r[4], const struct resident_job *j, u32 opera
 DEVICE shared_at resident_rows_place(const struct resident_job *j, u32 operand, u32 row,
                                      u32 chunk)
 {
-    const u32 lane = resident_lane();
+    const u32 l = lane();
     if (RESIDENT_CUT)
-        return shared_address(j->shared + operand * RESIDENT_OPERAND +
-                              resident_place_there(row + (lane & 8), lane % 8,
-                                                   chunk + lane / 16, RESIDENT_CHUNKS));
+        return shared_address(
+            j->shared + operand * RESIDENT_OPERAND +
+            resident_place_there(row + (l & 8), l % 8, chunk + l / 16, RESIDENT_CHUNKS));
     return shared_address(j->shared) + resident_at_chunk(j->places.values, chunk) +
            resident_bytes(operand, row);
 }

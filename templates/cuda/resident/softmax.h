@@ -4,18 +4,14 @@
    below. A lane holds parts of two rows; the four lanes of a row hold all of it. */
 #ifndef MASKC_CUDA_RESIDENT_SOFTMAX_H
 #define MASKC_CUDA_RESIDENT_SOFTMAX_H
+#include "cuda/common/transform.h"
 #include "cuda/resident/tiles.h"
-#include "cuda/slopes.h"
 
 /* Tiles whose scores are held at a time: all that heads of up to 128 rows can have. */
 enum {
     RESIDENT_ALL = RESIDENT_ROWS <= 128,
     RESIDENT_HELD = RESIDENT_ALL ? (RESIDENT_ROWS + 31) / 32 : 2,
 };
-
-#define RESIDENT_NOTHING float_of(0xff800000u) /* minus infinity */
-#define RESIDENT_LOG2_E  1.44269504f
-#define RESIDENT_LN_2    0.693147181f
 
 /* What the rows' weights are counted from; by row: the lane's, and the one 8 below. */
 struct resident_rows {
@@ -30,7 +26,7 @@ DEVICE void resident_mask(struct resident_scores *s, const struct resident_tile 
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &s->at[k / 4].x[k % 4];
-        *x = resident_sees(t, k / 4, k % 4) ? *x : RESIDENT_NOTHING;
+        *x = resident_sees(t, k / 4, k % 4) ? *x : NEGATIVE_INFINITY;
     }
 }
 
@@ -59,7 +55,7 @@ DEVICE void resident_softmax(struct resident_scores s[RESIDENT_HELD], u32 lives,
     resident_tops(s, lives, top);
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        origin[k] = top[k] == RESIDENT_NOTHING ? 0 : top[k] * unit;
+        origin[k] = top[k] == NEGATIVE_INFINITY ? 0 : top[k] * unit;
         alpha[k] = exp2_of(r->top[k] * unit - origin[k]);
         r->top[k] = top[k];
         r->sum[k] *= alpha[k];
@@ -105,7 +101,7 @@ DEVICE void resident_support(const struct resident_scores s[RESIDENT_HELD], u32 
 DEVICE void resident_tau(const struct resident_scores s[RESIDENT_HELD], u32 lives, float lambda,
                          float tau[2])
 {
-    float room = 1 - lambda, top[2] = {RESIDENT_NOTHING, RESIDENT_NOTHING};
+    float room = 1 - lambda, top[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY};
     float threshold[2] = {-room, -room}, before[2] = {-1, -1};
     u32 going = 1;
     resident_tops(s, lives, top);
@@ -122,8 +118,8 @@ DEVICE void resident_tau(const struct resident_scores s[RESIDENT_HELD], u32 live
             going |= goes;
         }
     }
-    tau[0] = top[0] == RESIDENT_NOTHING ? top[0] : top[0] + threshold[0];
-    tau[1] = top[1] == RESIDENT_NOTHING ? top[1] : top[1] + threshold[1];
+    tau[0] = top[0] == NEGATIVE_INFINITY ? top[0] : top[0] + threshold[0];
+    tau[1] = top[1] == NEGATIVE_INFINITY ? top[1] : top[1] + threshold[1];
 }
 
 #endif

@@ -22,7 +22,7 @@ DEVICE void resident_rows_of(struct frag_a *rows, u32 step, u32 count,
     const u8 *at = resident_data(t, j) + (i64)row * t->row * 2, *below = at + 8 * t->row * 2;
     UNROLL
     for (u32 s = 0; s < count; s++) {
-        u32 d = 16 * (step + s) + 2 * resident_pair();
+        u32 d = 16 * (step + s) + 2 * quad_lane();
         rows[s].x[0] = resident_pair_of(at, d, low);
         rows[s].x[1] = resident_pair_of(below, d, high);
         rows[s].x[2] = resident_pair_of(at, d + 8, low);
@@ -61,7 +61,7 @@ DEVICE void resident_store_row(const struct frag_c sums[RESIDENT_CHUNKS], u32 fi
             v.x[k] = half_pack(c->x[2 * high] * by, c->x[2 * high + 1] * by);
         }
         resident_transpose(v.x);
-        u32 d = 8 * (first + chunk + resident_pair());
+        u32 d = 8 * (first + chunk + quad_lane());
         if (there && d < HEAD_DIM)
             *(struct resident_u4 *)(row + 2 * d) = v;
     }

@@ -62,8 +62,8 @@ DEVICE u32 resident_bits(const struct abi_plan *p, struct abi_tile t, u32 block_
         upper &= at[0];
         lower &= at[8];
     }
-    upper = upper >> 2 * resident_pair() & 0x03030303u;
-    lower = lower >> 2 * resident_pair() & 0x03030303u;
+    upper = upper >> 2 * quad_lane() & 0x03030303u;
+    lower = lower >> 2 * quad_lane() & 0x03030303u;
     return upper | lower << 2;
 }
 
@@ -298,7 +298,7 @@ DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_job *j,
     NO_UNROLL
     for (u32 call = 0; call < calls; call++) {
         u32 half = call % halves, m = call / halves;
-        u32 column = t->col0 + 16 * half + 2 * resident_pair();
+        u32 column = t->col0 + 16 * half + 2 * quad_lane();
         struct philox r =
             philox_4x32(dropout_counter(opt_barrier(j->b), opt_barrier(j->h),
                                         opt_barrier(row0) + 16 * m + resident_row(), column),

@@ -2,14 +2,14 @@
 /* A bias where a quad has a row: entries of the slots that a thread holds. */
 #ifndef MASKC_CUDA_SIMT_BIAS_SLOTS_H
 #define MASKC_CUDA_SIMT_BIAS_SLOTS_H
-#include "cuda/bias.h"
+#include "cuda/common/bias.h"
 #include "cuda/simt/products.h"
 
 /* X of the slot at place k, which the row sees. */
 DEVICE float bias_slot(const struct abi_args *a, const struct job *j, const struct group *g,
                        u32 k, u32 rows_are_keys)
 {
-    u32 column = group_column(g, slot_of(k, lane()));
+    u32 column = group_column(g, slot_of(k, quad_lane()));
     return a->bias[rows_are_keys ? bias_at(a, j->h, column, j->row)
                                  : bias_at(a, j->h, j->row, column)];
 }

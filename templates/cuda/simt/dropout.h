@@ -21,7 +21,7 @@ DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct job *j,
     u32 kept = 0, i = j->row;
     NO_UNROLL
     for (u32 k = 0; k < SLOTS; k += 4) {
-        u32 key = (u32)g->column + slot_of(k, lane());
+        u32 key = (u32)g->column + slot_of(k, quad_lane());
         struct philox r = philox_4x32(dropout_counter(j->b, j->h, i, key), a->seed);
         kept |= is_kept(a, dropout_half(r.x, i)) << k;
         kept |= is_kept(a, dropout_half(r.z, i)) << (k + 1);
@@ -36,7 +36,7 @@ DEVICE u32 kept_of_key_row(const struct abi_args *a, const struct job *j, const 
     u32 kept = 0, word = dropout_word(j->row);
     NO_UNROLL
     for (u32 call = 0; call < SLOTS / 2; call++) {
-        u32 k = (call & 1) + 4 * (call >> 1), i = (u32)g->column + slot_of(k, lane());
+        u32 k = (call & 1) + 4 * (call >> 1), i = (u32)g->column + slot_of(k, quad_lane());
         struct philox r = philox_4x32(dropout_counter(j->b, j->h, i, j->row), a->seed);
         u32 draws = philox_word(r, word);
         kept |= is_kept(a, draws & 0xffff) << k;
@@ -53,7 +53,7 @@ DEVICE u32 kept_on_lines(const struct abi_args *a, const struct job *j, const st
     for (u32 k = 0; k < SLOTS; k++) {
         if (!sees(g, k))
             continue;
-        u32 column = group_column(g, slot_of(k, lane()));
+        u32 column = group_column(g, slot_of(k, quad_lane()));
         u32 i = rows_are_keys ? column : j->row, key = rows_are_keys ? j->row : column;
         kept |= is_kept(a, dropout_draw(a->seed, j->b, j->h, i, key)) << k;
     }

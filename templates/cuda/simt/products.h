@@ -49,7 +49,7 @@ DEVICE void fetch_two(float *to_a, const struct view *a, float *to_b, const stru
 DEVICE void dots_of_tile(struct slots *ret, const float *row, const float *tile)
 {
     const float *own = row + quad() * PITCH;
-    const float *columns = tile + 2 * lane() * PITCH;
+    const float *columns = tile + 2 * quad_lane() * PITCH;
     slots_clear(ret);
     NO_UNROLL
     for (u32 d = 0; d < HEAD_DIM; d += 4) {
@@ -84,7 +84,7 @@ DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct grou
         float x = dot_of_line(row, v, there ? group_column(g, s) : 0, there);
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
-            ret->at[k] = slot_of(k, lane()) == s ? x : ret->at[k];
+            ret->at[k] = slot_of(k, quad_lane()) == s ? x : ret->at[k];
     }
 }
 
@@ -171,7 +171,7 @@ DEVICE void accumulate(struct sums *sums, const struct slots *weight, const floa
 /* Whether the thread's row sees the slot that it holds at place k. */
 DEVICE u32 sees(const struct group *g, u32 k)
 {
-    return g->bits >> slot_of(k, lane()) & 1;
+    return g->bits >> slot_of(k, quad_lane()) & 1;
 }
 
 #endif

@@ -4,21 +4,16 @@
    above it only shrinks), then a second walk adds up the values. */
 #ifndef MASKC_CUDA_SIMT_SPARSEGEN_H
 #define MASKC_CUDA_SIMT_SPARSEGEN_H
+#include "cuda/common/transform.h"
 #include "cuda/simt/dropout.h"
 #include "cuda/simt/pieces.h"
-#include "cuda/slopes.h"
-
-DEVICE float *scratch_of_block(const struct abi_args *a)
-{
-    return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
-}
 
 /* Keeps what the thread holds for its slots. */
 DEVICE void scratch_put(float *scratch, const struct slots *x, const struct group *g)
 {
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        u32 s = slot_of(k, lane());
+        u32 s = slot_of(k, quad_lane());
         if (s >= g->begin && s < g->end)
             global_put(scratch + group_scratch(g, s), x->at[k]);
     }
@@ -29,7 +24,7 @@ DEVICE void scratch_get(const float *scratch, struct slots *ret, const struct gr
 {
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        u32 s = slot_of(k, lane());
+        u32 s = slot_of(k, quad_lane());
         u32 counts = s >= g->begin && s < g->end;
         ret->at[k] = counts ? global_get(scratch + group_scratch(g, s)) : NEGATIVE_INFINITY;
     }
@@ -69,7 +64,7 @@ DEVICE struct support support_above(const struct job *j, const float *scratch, u
                                     float top, float threshold)
 {
     u32 step = j->single ? THREADS : QUAD * BLOCK_ROWS;
-    u32 begin = j->single ? THREAD : lane() * BLOCK_ROWS + quad();
+    u32 begin = j->single ? THREAD : quad_lane() * BLOCK_ROWS + quad();
     struct support r = {0, 0};
     NO_UNROLL
     for (u32 at = begin; at < columns * BLOCK_ROWS; at += step) {
@@ -101,7 +96,7 @@ DEVICE float sparsegen_tau(const struct abi_args *a, const struct job *j, const 
 DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
 {
     struct view q = view_of(&a->q, j), v = view_of(&a->v, j);
-    float *scratch = scratch_of_block(a), *values = shared_tile(1);
+    float *scratch = scratch_of(a), *values = shared_tile(1);
     struct sums o;
     float top;
     /* No barrier: the job before had one (its second walk) after the last use of these rows. */

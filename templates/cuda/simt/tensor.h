@@ -2,27 +2,10 @@
 /* Reading and writing the caller's tensors, four elements at a time, as float. */
 #ifndef MASKC_CUDA_SIMT_TENSOR_H
 #define MASKC_CUDA_SIMT_TENSOR_H
-#include "cuda/matrix.h"
-#include "cuda/simt/job.h"
+#include "cuda/common/matrix.h"
+#include "cuda/simt/work_item.h"
 
-enum { TF32 = DTYPE == ABI_TF32, FLOATS = DTYPE == ABI_F32 || TF32, ELEMENT = FLOATS ? 4 : 2 };
-
-/* One sequence and head of a tensor; bytes. */
-struct view {
-    u8 *data;
-    i64 row;
-};
-
-DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
-{
-    struct view v;
-    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
-    v.data = (u8 *)t->data + element * ELEMENT;
-    v.row = t->row * ELEMENT;
-    return v;
-}
-
-/* The same; where registers are few none holds it from one use to the next. */
+/* view_of; where registers are few none holds it from one use to the next. */
 DEVICE struct view view_again(const struct abi_tensor *t, const struct job *j)
 {
     struct job here = *j;

@@ -32,8 +32,8 @@ DEVICE u32 tf32_held(const float *at)
 
 DEVICE void dots_by_tf32(struct slots *ret, const float *row, const float *tile)
 {
-    const float *own = row + quad() * PITCH + lane();
-    const float *column = tile + lane_row() * PITCH + lane();
+    const float *own = row + quad() * PITCH + quad_lane();
+    const float *column = tile + lane_row() * PITCH + quad_lane();
     struct frag_c c[PARTS];
     UNROLL
     for (u32 f = 0; f < PARTS; f++)
@@ -77,8 +77,8 @@ DEVICE void tf32_add(float *low, float *high, const struct frag_a a[PARTS],
    positions of four columns lie in different banks. */
 DEVICE void accumulate_by_tf32(struct sums *sums, const struct slots *weight, const float *tile)
 {
-    const u32 turned = lane() / 2, n = lane_row(), first = 4 * (n / 2) + n % 2;
-    const float *columns = tile + 2 * lane() * PITCH;
+    const u32 turned = quad_lane() / 2, n = lane_row(), first = 4 * (n / 2) + n % 2;
+    const float *columns = tile + 2 * quad_lane() * PITCH;
     struct frag_a a[PARTS];
     UNROLL
     for (u32 f = 0; f < PARTS; f++) {

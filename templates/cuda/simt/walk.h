@@ -5,7 +5,7 @@
    but for `bits`. A new kind of piece is one more file like tiles.h. */
 #ifndef MASKC_CUDA_SIMT_WALK_H
 #define MASKC_CUDA_SIMT_WALK_H
-#include "cuda/simt/job.h"
+#include "cuda/simt/work_item.h"
 
 struct group {
     u32 tile;       /* 1: slot s is column `column` + s; 0: lines */
@@ -36,13 +36,6 @@ DEVICE struct walk walk_start(const struct abi_plan *plan, const struct job *j)
     w.pieces_end = j->row0 < j->length ? w.piece + j->item->pieces : w.piece;
     w.element = w.column = w.stored = 0;
     return w;
-}
-
-/* Bits begin .. end - 1, end <= 32. */
-DEVICE u32 bits_between(u32 begin, u32 end)
-{
-    u32 below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
-    return below_end & ~((1u << begin) - 1);
 }
 
 /* Sets the slots of *g to begin .. end - 1 and takes score columns for them. */

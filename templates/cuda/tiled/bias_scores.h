@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bias where a warp has 16 rows: entries of the fragments that a lane holds. */
-#ifndef MASKC_CUDA_TILED_SOFT_SCORES_H
-#define MASKC_CUDA_TILED_SOFT_SCORES_H
+#ifndef MASKC_CUDA_TILED_BIAS_SCORES_H
+#define MASKC_CUDA_TILED_BIAS_SCORES_H
 #include "cuda/tiled/stream.h"
 
 /* Fragments of X on their way at a time: wide sums leave few registers, and shared rows take some at D = 128, more

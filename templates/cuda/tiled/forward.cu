@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The forward pass of the half dtypes for sequences that no block holds whole. Each block takes
    items of the work list. */
-#include "cuda/tiled/rows_forward.h"
+#include "cuda/tiled/global_row_forward.h"
 
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
 {

@@ -147,7 +147,7 @@ DEVICE void softmax_add(struct softmax *state, struct scores *s, u32 live, float
 DEVICE void store_lse(const struct abi_args *a, const struct job *j, u32 rows, u32 which,
                       float x)
 {
-    if (THREAD % 4 == 0 && rows >> lane_row(which) & 1)
+    if (quad_lane() == 0 && rows >> lane_row(which) & 1)
         ((float *)lse_of(a, j))[job_position(j, block_row(which))] = x;
 }
 
@@ -178,7 +178,7 @@ DEVICE void softmax_leave(const struct abi_args *a, const struct job *j,
         if (!to)
             continue;
         sums_leave(o, k, to, 0);
-        if (THREAD % 4 == 0)
+        if (quad_lane() == 0)
             put_two(to + PARTIAL_NUMBERS, k ? state->top[1] : state->top[0], sum);
     }
 }
@@ -197,7 +197,7 @@ DEVICE void softmax_resume(const struct abi_args *a, const struct job *j, struct
         float own = exp2_of(state->top[k] * scale - origin);
         float theirs = exp2_of(left.x * scale - origin);
         state->top[k] = top;
-        state->sum[k] = state->sum[k] * own + (THREAD % 4 ? 0 : left.y * theirs);
+        state->sum[k] = state->sum[k] * own + (quad_lane() ? 0 : left.y * theirs);
         sums_join(o, k, from, 0, own, theirs);
     }
 }

@@ -1,7 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dK and dV of the half dtypes for sequences that no block holds whole; see stream/queries.cu. */
-#include "cuda/tiled/keys.h"
-#include "cuda/tiled/rows_backward.h"
+/* dK and dV of a row block of keys, over the transposed plan: rows are keys, columns are queries. */
+#include "cuda/tiled/epilogue.h"
+#include "cuda/tiled/global_row_backward.h"
+
+/* P or dP of an entry, times X where that is a scale, after dropout. */
+DEVICE float entry_dropped(const struct abi_args *a, float p, float bias, u32 kept)
+{
+    if (SCALE_PROBS)
+        p *= bias;
+    if (!DROPOUT)
+        return p;
+    return kept ? p * a->keep_scale : 0;
+}
+
+/* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
+   LSE and state lie with them. `kept` has a bit for each entry. */
+DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 f, u32 kept,
+                         struct frag_c *s, struct frag_c *dp)
+{
+    const half_t *columns = stream_operand(&b->stream, 0);
+    const float slope = sparsegen_slope(b->a);
+    struct frag_c bias = {{0, 0, 0, 0}};
+    backward_bias(b, seen, f, 1, s, &bias);
+    UNROLL
+    for (u32 x = 0; x < 4; x++) {
+        const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
+        float p = probability(b, s->x[x], shared_get(numbers), slope);
+        const u32 keeps = kept >> x & 1;
+        p = sees(seen, f, x) ? p : 0;
+        dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], bias.x[x], keeps),
+                                  shared_get(numbers + 1));
+        s->x[x] = entry_dropped(b->a, p, bias.x[x], keeps);
+    }
+}
+
+DEVICE void key_entries(const struct backward *b, const struct seen *seen, u32 kept,
+                        struct scores s[2])
+{
+    UNROLL_BY(ENTRIES_ABREAST)
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        struct frag_c first = s[0].at[0], second = s[1].at[0];
+        key_fragment(b, seen, f, kept >> (4 * f), &first, &second);
+        scores_turn(&s[0], &first);
+        scores_turn(&s[1], &second);
+    }
+}
+
+/* Sums of a walk: dK and dV together, or dK by the first and dV by the second. */
+enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_WALKS = 3 - KEY_SUMS };
+
+/* A group, of which `live` slots are seen. */
+DEVICE void key_add(const struct backward *b, u32 walk, u32 live, const struct seen *seen,
+                    struct sums sums[KEY_SUMS])
+{
+    struct scores s[2]; /* P and dP */
+    u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
+    backward_scores(b, s, walk == 0, live);
+    key_entries(b, seen, kept, s);
+    if (BOTH_AT_ONCE)
+        accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
+    else if (walk)
+        s[1] = s[0];
+    accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : walk), live);
+}
+
+/* The text is there twice, as forward. */
+DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
+{
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        key_add(b, walk, ALL_LIVE, 0, sums);
+        return;
+    }
+    const u32 live = live_slots(&words);
+    if (!live)
+        return;
+    const struct seen seen = seen_of(&words);
+    key_add(b, walk, live, &seen, sums);
+}
+
+/* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
+DEVICE void key_end(const struct backward *b, struct sums *s, u32 sum)
+{
+    const struct job *j = b->job;
+    const float by = sum ? 1 : slope_scale(b->a), rest[2] = {0, 0};
+    half_t *staging = sum ? b->rows : b->rows_grad;
+    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, j);
+    struct row_block_end e = {b->a, j, to, by, sum, 0};
+    if (SHARED_ROWS)
+        end_row_block(&e, s, rest, staging);
+    else
+        store_row_block(s, by, by, staging, &to, j);
+}
+
+DEVICE void row_block_key_gradients(const struct abi_args *a, struct job *j)
+{
+    struct backward b;
+    struct sums sums[KEY_SUMS];
+    backward_start(&b, a, j, &a->k, &a->v);
+    b.drop.rows_are_keys = 1;
+    b.stream.a = a;
+    b.stream.first = &a->q;
+    b.stream.second = &a->d_o;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING | USE_NUMBERS;
+    NO_UNROLL
+    for (u32 walk = 0; walk < KEY_WALKS; walk++) {
+        UNROLL
+        for (u32 k = 0; k < KEY_SUMS; k++)
+            sums_clear(&sums[k]);
+        stream_start(&b.stream, j);
+        NO_UNROLL
+        while (stream_step(&b.stream))
+            add_key_group(&b, walk, sums);
+        job_recall(j, a, b.stream.buffer);
+        NO_UNROLL
+        for (u32 k = 0; k < KEY_SUMS; k++) { /* no index picks a register */
+            key_end(&b, &sums[0], BOTH_AT_ONCE ? k : walk);
+            sums[0] = sums[KEY_SUMS - 1];
+        }
+    }
+}
 
 ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
 {

@@ -5,7 +5,7 @@
    of its own, which begins when all that is left lies there. */
 #ifndef MASKC_CUDA_TILED_PARTIAL_H
 #define MASKC_CUDA_TILED_PARTIAL_H
-#include "cuda/tiled/job.h"
+#include "cuda/tiled/work_item.h"
 
 /* A place holds the sums (in the backward pass two), then the numbers, in whole 32 bytes. */
 enum {

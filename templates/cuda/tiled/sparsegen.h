@@ -70,7 +70,7 @@ DEVICE struct support support_above(const float *scratch, u32 columns, const flo
     UNROLL
     for (u32 which = 0; which < 2; which++) {
         NO_UNROLL
-        for (u32 c = THREAD % 4; c < columns; c += 4) {
+        for (u32 c = quad_lane(); c < columns; c += 4) {
             float z = global_get(scratch + (u64)c * BLOCK_ROWS + block_row(which)) - top[which];
             r.sum[which] += z > threshold[which] ? z : 0;
             r.count[which] += z > threshold[which] ? 1 : 0;

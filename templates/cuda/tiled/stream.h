@@ -64,8 +64,8 @@ DEVICE const u8 *copy_from(const struct abi_tensor *t, const struct job *j)
    padded. */
 DEVICE half_t *places_behind(void)
 {
-    const u32 thread = opt_barrier(THREAD), lane = thread % 32;
-    return SHARED_HALF() + lane / 16 * ROW_BLOCK + (thread / 32 * 16 + lane % 16) * PITCH +
+    const u32 thread = opt_barrier(THREAD), l = thread % 32;
+    return SHARED_HALF() + l / 16 * ROW_BLOCK + (thread / 32 * 16 + l % 16) * PITCH +
            8 * CHUNKS;
 }
 

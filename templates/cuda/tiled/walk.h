@@ -4,7 +4,7 @@
    all threads of the block but for the words. */
 #ifndef MASKC_CUDA_TILED_WALK_H
 #define MASKC_CUDA_TILED_WALK_H
-#include "cuda/tiled/job.h"
+#include "cuda/tiled/work_item.h"
 
 /* Few words: three groups are known at a time. */
 struct group {
@@ -50,13 +50,6 @@ DEVICE struct walk walk_start(const struct job *j)
     w.pieces_end = j->item->row0 < j->length ? w.piece + j->item->pieces : w.piece;
     w.element = w.column = w.end = w.stored = 0;
     return w;
-}
-
-/* Bits begin .. end - 1, end <= 32. */
-DEVICE u32 bits_between(u32 begin, u32 end)
-{
-    u32 below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
-    return below_end & ~((1u << begin) - 1);
 }
 
 DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backward, short sequences, the first turn of queries: P to the square, P (dP - c) to registers, and
    what delta is more than c = dO . O. See short/backward.h. */
-#ifndef MASKC_CUDA_RESIDENT_WEIGH_H
-#define MASKC_CUDA_RESIDENT_WEIGH_H
-#include "cuda/resident/held.h"
-#include "cuda/slopes.h"
+#ifndef MASKC_CUDA_RESIDENT_BACKWARD_PASS1_H
+#define MASKC_CUDA_RESIDENT_BACKWARD_PASS1_H
+#include "cuda/common/transform.h"
+#include "cuda/resident/ds_registers.h"
 
 enum {
     /* Row blocks of queries at a time: one where all that is held leaves no room for two. */
@@ -45,7 +45,7 @@ DEVICE float resident_centre_of(u32 o, u32 d_o)
 DEVICE void resident_read_rows(struct resident_state *state, struct frag_a o[RESIDENT_STEPS],
                                const struct abi_args *a, const struct resident_job *j, u32 row0)
 {
-    const float base = TRANSFORM == ABI_SPARSEGEN ? 1 : RESIDENT_LOG2_E;
+    const float base = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     u32 row = row0 + resident_row();
     resident_rows_of(o, 0, RESIDENT_STEPS, &a->o, j, row0);
     state->lse[0] = row < j->length ? resident_lse(a, j)[row] * base : 0;
@@ -143,7 +143,7 @@ DEVICE void resident_weigh_scores(struct resident_scores *p, const struct abi_ar
                                   const struct resident_tile *t,
                                   const struct resident_state *state)
 {
-    const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * RESIDENT_LOG2_E;
+    const float scale = TRANSFORM == ABI_SPARSEGEN ? a->scale : a->scale * LOG2_E;
     const float slope = sparsegen_slope(a);
     UNROLL
     for (u32 k = 0; k < 2 * RESIDENT_PAIRS; k++) {
@@ -273,7 +273,7 @@ DEVICE void resident_end_turn(const struct resident_sums *sums, const struct res
             resident_mean(sums[m].slope[0], (float)(sums[m].count & 0xffff)),
             resident_mean(sums[m].slope[1], (float)(sums[m].count >> 16))};
         resident_keep_missing(held, row_block + m, missing);
-        if (resident_lane() == 0)
+        if (lane() == 0)
             shared_put_u32(resident_map(j, row0 / 16 + m), sums[m].map);
     }
 }

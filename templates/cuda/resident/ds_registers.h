@@ -4,11 +4,11 @@
    whose 11 bits go down to 2^-28 of the largest: a key that gets little attention has its gradient
    too, and a small correction is not lost as it would be in bf16. Of sparsegen, where no entry is
    weighed, they are whole numbers of 14 bits and a sign, exact to 2^-14 of the largest. */
-#ifndef MASKC_CUDA_RESIDENT_HELD_H
-#define MASKC_CUDA_RESIDENT_HELD_H
+#ifndef MASKC_CUDA_RESIDENT_DS_REGISTERS_H
+#define MASKC_CUDA_RESIDENT_DS_REGISTERS_H
+#include "cuda/common/transform.h"
+#include "cuda/resident/p_smem.h"
 #include "cuda/resident/softmax.h"
-#include "cuda/resident/square.h"
-#include "cuda/slopes.h"
 
 enum {
     RESIDENT_UNIT_BITS = 14,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row pass, backward: one query's dQ, or one key's dK and dV. */
-#ifndef MASKC_CUDA_TILED_ROWS_BACKWARD_H
-#define MASKC_CUDA_TILED_ROWS_BACKWARD_H
+#ifndef MASKC_CUDA_TILED_GLOBAL_ROW_BACKWARD_H
+#define MASKC_CUDA_TILED_GLOBAL_ROW_BACKWARD_H
 #include "cuda/tiled/backward.h"
-#include "cuda/tiled/rows.h"
+#include "cuda/tiled/global_row.h"
 
 typedef char row_pass_fits_backward[BACKWARD_SHARED >= 4 * ROW_FLOATS ? 1 : -1];
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a probability follows its score, and back: softmax's is an exponential, sparsegen's a line above tau. What
    every family shares. */
-#ifndef MASKC_CUDA_SLOPES_H
-#define MASKC_CUDA_SLOPES_H
-#include "cuda/device.h"
+#ifndef MASKC_CUDA_COMMON_TRANSFORM_H
+#define MASKC_CUDA_COMMON_TRANSFORM_H
+#include "cuda/common/device.h"
 #include "kernel_config.h"
 
 /* What a probability on sparsegen's support grows by with its score; 1 for softmax. */

@@ -2,9 +2,9 @@
 /* A bias X, learnt beside the compiled one: added to the scores (bias) or multiplied to the
    probabilities (scale). It is read where the mask is tested, and nobody looks at what it holds where
    a row does not see a column. This file is what both families share. */
-#ifndef MASKC_CUDA_BIAS_H
-#define MASKC_CUDA_BIAS_H
-#include "cuda/device.h"
+#ifndef MASKC_CUDA_COMMON_BIAS_H
+#define MASKC_CUDA_COMMON_BIAS_H
+#include "cuda/common/device.h"
 #include "kernel_config.h"
 
 enum { ADD_BIAS = BIAS == ABI_BIAS_ADD, SCALE_PROBS = BIAS == ABI_BIAS_SCALE };

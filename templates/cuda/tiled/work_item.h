@@ -2,10 +2,11 @@
 /* Long sequences: what a block does now, one item of the work list for one sequence. A row block has 16
    rows for each warp; its rows lie in shared memory, columns stream past them. An item of
    one row (the row pass) is for the whole block. */
-#ifndef MASKC_CUDA_TILED_JOB_H
-#define MASKC_CUDA_TILED_JOB_H
-#include "cuda/bias.h"
-#include "cuda/slopes.h"
+#ifndef MASKC_CUDA_TILED_WORK_ITEM_H
+#define MASKC_CUDA_TILED_WORK_ITEM_H
+#include "cuda/common/bias.h"
+#include "cuda/common/transform.h"
+#include "cuda/common/work_item.h"
 #include "cuda/tiled/fragments.h"
 
 /* Some rows of the plan are left by one item and taken up by another. */
@@ -18,49 +19,11 @@ enum {
 
 typedef char row_block_of_16_rows_a_warp[2 * BLOCK_ROWS == THREADS ? 1 : -1];
 
-struct job {
-    u32 index; /* among the launch's works */
-    u32 b, h;
-    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
-    u32 length; /* positions that take part */
-    u32 exist;  /* positions that are written */
-    u32 single; /* row pass */
-    const struct abi_plan *plan;
-    const struct abi_item *item;
-};
-
-/* One sequence and head of a tensor; bytes. */
-struct view {
-    u8 *data;
-    i64 row;
-};
-
-DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
-{
-    struct view v;
-    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
-    v.data = (u8 *)t->data + element * 2;
-    v.row = t->row * 2;
-    return v;
-}
-
 /* Works that wait for others are last, and a phase of their own. */
 DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 {
     u32 late = MERGE_WORKS ? plan->merge : 0;
     return (MERGE_WORKS && opt_barrier(a->merge) ? late : plan->works - late) * a->slice_batch;
-}
-
-DEVICE void job_sequence(struct job *j, const struct abi_args *a)
-{
-    j->first = 0;
-    j->length = j->exist = a->n;
-    if (a->offsets) {
-        j->first = a->offsets[j->b];
-        j->length = j->exist = clamp_length(a->offsets[j->b + 1] - a->offsets[j->b], a->n);
-    } else if (a->length) {
-        j->length = clamp_length(a->length[j->b], a->n);
-    }
 }
 
 DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
@@ -116,11 +79,6 @@ DEVICE u32 block_row(u32 which)
     return thread / 32 * 16 + thread % 32 / 4 + 8 * which;
 }
 
-DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
-{
-    return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
-}
-
 /* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its
    probabilities are to be 0. */
 DEVICE float lse_in_units(float lse)
@@ -128,11 +86,6 @@ DEVICE float lse_in_units(float lse)
     if (ADD_BIAS && TRANSFORM == ABI_SOFTMAX && lse == NEGATIVE_INFINITY)
         return -lse;
     return TRANSFORM == ABI_SPARSEGEN ? lse : lse * LOG2_E;
-}
-
-DEVICE float *state_of(const struct abi_args *a, const struct job *j)
-{
-    return a->delta + ((u64)j->b * a->heads + j->h) * a->delta_rows;
 }
 
 /* The state of a row as a sum of two. */
@@ -143,11 +96,6 @@ DEVICE void state_put(const struct abi_args *a, const struct job *j, u32 row, fl
     *to = sum;
     if (ADD_BIAS)
         *bias_rest(a, to) = (x - (sum - back)) + (rest - back);
-}
-
-DEVICE float *scratch_of(const struct abi_args *a)
-{
-    return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
 }
 
 /* ---- row blocks from and to the tensors: each warp its own 16 rows ---- */
@@ -163,8 +111,8 @@ DEVICE u32 warp_rows(const struct job *j, u32 end)
 DEVICE void copy_row_block(half_t *to, const struct view *v, const struct job *j)
 {
     enum { ROWS = 32 / CHUNKS }; /* of a turn */
-    const u32 thread = opt_barrier(THREAD), lane = thread % 32, first = thread / 32 * 16;
-    const u32 rows = warp_rows(j, j->length), chunk = lane % CHUNKS, r = lane / CHUNKS;
+    const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
+    const u32 rows = warp_rows(j, j->length), chunk = l % CHUNKS, r = l / CHUNKS;
     const i64 step = j->item->step * v->row;
     const u8 *from = v->data + job_position(j, first + r) * v->row + 16 * chunk;
     to += (first + r) * PITCH + 8 * chunk;
@@ -184,9 +132,9 @@ DEVICE void store_row_block(const struct sums *s, float low, float high, half_t 
                             const struct view *to, const struct job *j)
 {
     enum { ROWS = 32 / HEAD_CHUNKS }; /* of a turn */
-    const u32 thread = opt_barrier(THREAD), lane = thread % 32, first = thread / 32 * 16;
+    const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
     half_t *own = staging + first * PITCH;
-    half_t *at = own + lane / 4 * PITCH + 2 * (lane % 4);
+    half_t *at = own + l / 4 * PITCH + 2 * (l % 4);
     UNROLL
     for (u32 k = 0; k < 2 * STEPS; k++) {
         shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
@@ -194,7 +142,7 @@ DEVICE void store_row_block(const struct sums *s, float low, float high, half_t 
                        half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
     }
     SYNC_WARP();
-    const u32 rows = warp_rows(j, j->exist), chunk = lane % HEAD_CHUNKS, r = lane / HEAD_CHUNKS;
+    const u32 rows = warp_rows(j, j->exist), chunk = l % HEAD_CHUNKS, r = l / HEAD_CHUNKS;
     const i64 step = j->item->step * to->row;
     u8 *there = to->data + job_position(j, first + r) * to->row + 16 * chunk;
     own += r * PITCH + 8 * chunk;

@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a block does now: one item of the work list for one sequence. And the reductions over a
    row, which is a quad's in a row block, and everybody's in the row pass. */
-#ifndef MASKC_CUDA_SIMT_JOB_H
-#define MASKC_CUDA_SIMT_JOB_H
+#ifndef MASKC_CUDA_SIMT_WORK_ITEM_H
+#define MASKC_CUDA_SIMT_WORK_ITEM_H
+#include "cuda/common/work_item.h"
 #include "cuda/simt/layout.h"
-
-struct job {
-    u32 b, h;
-    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
-    u32 length; /* positions that take part */
-    u32 exist;  /* positions that are written */
-    u32 single; /* row pass: the item is one row, and quads share its keys */
-    u32 row0;
-    u32 row;    /* the thread's */
-    u32 writes; /* the thread's row is this item's, and is there */
-    u32 active; /* and takes part */
-    const struct abi_item *item;
-};
-
-DEVICE void job_sequence(struct job *j, const struct abi_args *a)
-{
-    j->first = 0;
-    j->length = j->exist = a->n;
-    if (a->offsets) {
-        j->first = a->offsets[j->b];
-        j->length = j->exist = clamp_length(a->offsets[j->b + 1] - a->offsets[j->b], a->n);
-    } else if (a->length) {
-        j->length = clamp_length(a->length[j->b], a->n);
-    }
-}
 
 DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
 {
@@ -56,7 +32,7 @@ DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
 /* Whether this thread writes what there is one of for each row. */
 DEVICE u32 job_speaks(const struct job *j)
 {
-    return j->writes && (j->single ? THREAD == 0 : lane() == 0);
+    return j->writes && (j->single ? THREAD == 0 : quad_lane() == 0);
 }
 
 /* Sum (or maximum) of the quads' values over the block, in a fixed order. */
@@ -64,7 +40,7 @@ DEVICE float block_reduce(float x, u32 maximum)
 {
     float *sums = SHARED() + SHARED_SUMS;
     SYNC();
-    if (lane() == 0)
+    if (quad_lane() == 0)
         shared_put(sums + quad(), x);
     SYNC();
     x = shared_get(sums);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row pass, forward: each team has a softmax of its own until the end. */
-#ifndef MASKC_CUDA_TILED_ROWS_FORWARD_H
-#define MASKC_CUDA_TILED_ROWS_FORWARD_H
-#include "cuda/tiled/rows.h"
+#ifndef MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
+#define MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
+#include "cuda/tiled/global_row.h"
 #include "cuda/tiled/sparsegen.h"
 
 typedef char row_pass_fits_forward[FORWARD_SHARED >= 4 * ROW_FLOATS ? 1 : -1];

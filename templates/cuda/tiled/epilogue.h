@@ -3,8 +3,8 @@
    floats, half of a warp's rows at a time, and from there in a loop over 16 bytes of a row, which adds what
    other items left of it, to the tensor or to a place for others. On sums in registers all of that would be
    text for each of them, which takes long to compile. */
-#ifndef MASKC_CUDA_TILED_END_H
-#define MASKC_CUDA_TILED_END_H
+#ifndef MASKC_CUDA_TILED_EPILOGUE_H
+#define MASKC_CUDA_TILED_EPILOGUE_H
 #include "cuda/tiled/backward.h"
 
 enum { END_ROWS = 8 }; /* of a warp at a time: 16 of halves hold as many floats as 8 */
@@ -29,7 +29,7 @@ DEVICE void end_stage(const struct sums *s, u32 which, float rest, float *own)
                              bits_of(which ? c->x[3] : c->x[1])};
         shared_put_u32x2(row + 8 * k + lane_pair(), both);
     }
-    if (THREAD % 4 == 0)
+    if (quad_lane() == 0)
         shared_put(row + 16 * STEPS, rest);
 }
 
@@ -93,7 +93,7 @@ DEVICE void end_row_block(const struct row_block_end *e, const struct sums *s,
         end_stage(s, which, which ? rest[1] : rest[0], own);
         SYNC_WARP();
         NO_UNROLL
-        for (u32 k = lane_of_warp(); k < END_ROWS * HEAD_CHUNKS; k += 32) {
+        for (u32 k = lane(); k < END_ROWS * HEAD_CHUNKS; k += 32) {
             u32 row = k / HEAD_CHUNKS, r = THREAD / 32 * 16 + END_ROWS * which + row;
             if (job_has(e->job, r, e->job->exist))
                 end_chunk(e, r, k % HEAD_CHUNKS, own + row * PITCH);

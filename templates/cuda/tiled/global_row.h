@@ -3,8 +3,8 @@
    takes a few columns at a time, each lane 16 bytes of them; teams keep states of their
    own, which are put together in a fixed order at the end, in shared memory. Nothing is loaded by a
    branch: where a team has no column left it takes the last one again, with a weight of 0. */
-#ifndef MASKC_CUDA_TILED_ROWS_H
-#define MASKC_CUDA_TILED_ROWS_H
+#ifndef MASKC_CUDA_TILED_GLOBAL_ROW_H
+#define MASKC_CUDA_TILED_GLOBAL_ROW_H
 #include "cuda/tiled/dropout.h"
 
 enum {

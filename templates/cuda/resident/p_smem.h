@@ -2,8 +2,8 @@
 /* Backward, short sequences: what a block has in shared memory, Q, K, V and dO and beside them one square
    of halves that holds first P, then dS. It is written by row blocks of 16 queries, and read by row blocks
    of 16 keys. Of a dropped entry it has -P: for dV that is 0, for dS it counts. */
-#ifndef MASKC_CUDA_RESIDENT_SQUARE_H
-#define MASKC_CUDA_RESIDENT_SQUARE_H
+#ifndef MASKC_CUDA_RESIDENT_P_SMEM_H
+#define MASKC_CUDA_RESIDENT_P_SMEM_H
 #include "cuda/resident/store.h"
 #include "cuda/resident/tiles.h"
 
@@ -54,8 +54,8 @@ DEVICE u32 resident_square_place(u32 row0, const struct resident_tile *t)
 {
     /* with a step left over registers are few, and none holds what is worked out from it */
     u32 row = RESIDENT_STEPS % 2 && RESIDENT_STEPS < 7 ? opt_barrier(row0) : row0;
-    return one_value(4 * resident_pair() + 2 * resident_place(row, resident_row(), t->col0 / 8,
-                                                              RESIDENT_SQUARE_CHUNKS));
+    return one_value(4 * quad_lane() + 2 * resident_place(row, resident_row(), t->col0 / 8,
+                                                          RESIDENT_SQUARE_CHUNKS));
 }
 
 /* Pair k of a lane at a tile: entries 2 k and 2 k + 1, of fragment k / 2, in the lane's first row or the
@@ -96,7 +96,7 @@ DEVICE void resident_cut_queries(struct frag_a *a, u32 row_block)
 {
     UNROLL
     for (u32 k = 0; RESIDENT_CUT && k < 4; k++)
-        if (16 * row_block + 8 * (k / 2) + 2 * resident_pair() >= RESIDENT_ROWS)
+        if (16 * row_block + 8 * (k / 2) + 2 * quad_lane() >= RESIDENT_ROWS)
             a->x[k] = 0;
 }
 
@@ -111,11 +111,10 @@ DEVICE void resident_cut_dropped(struct frag_a *a)
 /* Bits RESIDENT_ROW_BLOCKS q ..: which of the warp's row blocks of keys have entries with row block q of queries. */
 DEVICE u32 resident_row_blocks_on(const struct resident_job *j, u32 key0)
 {
-    const u32 lane = resident_lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;
-    u32 on = lane < RESIDENT_WHOLE / 16
-                 ? shared_get_u32(resident_map(j, lane)) >> key0 / 16 & mine
-                 : 0;
-    return warp_or(on << RESIDENT_ROW_BLOCKS * lane % 32);
+    const u32 l = lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;
+    u32 on =
+        l < RESIDENT_WHOLE / 16 ? shared_get_u32(resident_map(j, l)) >> key0 / 16 & mine : 0;
+    return warp_or(on << RESIDENT_ROW_BLOCKS * l % 32);
 }
 
 /* The square's columns of the warp's keys, transposed, at a row block of queries: first operands, those that
@@ -124,15 +123,15 @@ DEVICE void resident_square_columns(struct frag_a rows[RESIDENT_ROW_BLOCKS],
                                     const struct resident_job *j, u32 key0, u32 row_block,
                                     u32 on, u32 signs)
 {
-    const u32 lane = resident_lane();
+    const u32 l = lane();
     UNROLL
     for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++) {
-        u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
-        u32 at = resident_place_there(16 * row_block + 8 * (lane / 16), lane % 8, chunk,
+        u32 chunk = key0 / 8 + 2 * m + l / 8 % 2;
+        u32 at = resident_place_there(16 * row_block + 8 * (l / 16), l % 8, chunk,
                                       RESIDENT_SQUARE_CHUNKS);
         shared_at from =
-            one_address(resident_square(j) + resident_place(8 * (lane / 16), lane % 8, chunk,
-                                                            RESIDENT_SQUARE_CHUNKS)) +
+            one_address(resident_square(j) +
+                        resident_place(8 * (l / 16), l % 8, chunk, RESIDENT_SQUARE_CHUNKS)) +
             256 * RESIDENT_SQUARE_CHUNKS * row_block;
         rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
         if (RESIDENT_ROW_BLOCKS == 1 || on >> m & 1)
