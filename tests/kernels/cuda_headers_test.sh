@@ -9,7 +9,7 @@ cd "$root"
 compile()
 {
     printf '#include "device.h"\n#include "%s"\n' "$1" |
-        $cc -std=gnu11 -I runtime/emulated -I templates -I "$2" -Wall -Wextra -Werror -Wno-unused -Wno-sign-compare \
+        $cc -std=gnu11 -I runtime/emulated -I templates -I "$2" -Wall -Wextra -Werror -Wno-unused -Wno-sign-compare -Wno-enum-compare \
             -fsyntax-only -x c - || { echo "$1 does not compile alone" >&2; exit 1; }
     count=$((count + 1))
 }

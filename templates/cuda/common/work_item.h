@@ -8,13 +8,13 @@
 
 enum { TF32 = DTYPE == ABI_TF32, FLOATS = DTYPE == ABI_F32 || TF32, ELEMENT = FLOATS ? 4 : 2 };
 
-struct job {
+struct work_item {
     u32 index; /* tiled: among the launch's works */
     u32 b, h;
-    i64 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
-    u32 length; /* positions that take part */
-    u32 exist;  /* positions that are written */
-    u32 single; /* the item is one global row, which the whole block works on */
+    i64 first;      /* tensor row of position 0: 0, or where the packed sequence begins */
+    u32 length;     /* positions that take part */
+    u32 exist;      /* positions that are written */
+    u32 global_row; /* the item is one global row, which the whole block works on */
     const struct abi_plan *plan; /* tiled */
     const struct abi_item *item;
     /* simt: the thread's row */
@@ -24,26 +24,27 @@ struct job {
     u32 active; /* and takes part */
 };
 
-DEVICE void job_sequence(struct job *j, const struct abi_args *a)
+DEVICE void work_item_sequence(struct work_item *work, const struct abi_args *a)
 {
-    j->first = 0;
-    j->length = j->exist = a->n;
+    work->first = 0;
+    work->length = work->exist = a->n;
     if (a->offsets) {
-        j->first = a->offsets[j->b];
-        j->length = j->exist = clamp_length(a->offsets[j->b + 1] - a->offsets[j->b], a->n);
+        work->first = a->offsets[work->b];
+        work->length = work->exist =
+            clamp_length(a->offsets[work->b + 1] - a->offsets[work->b], a->n);
     } else if (a->length) {
-        j->length = clamp_length(a->length[j->b], a->n);
+        work->length = clamp_length(a->length[work->b], a->n);
     }
 }
 
-DEVICE const float *lse_of(const struct abi_args *a, const struct job *j)
+DEVICE const float *lse_of(const struct abi_args *a, const struct work_item *work)
 {
-    return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
+    return a->lse + work->b * a->lse_batch + work->h * a->lse_head + work->first;
 }
 
-DEVICE float *state_of(const struct abi_args *a, const struct job *j)
+DEVICE float *delta_of(const struct abi_args *a, const struct work_item *work)
 {
-    return a->delta + ((u64)j->b * a->heads + j->h) * a->delta_rows;
+    return a->delta + ((u64)work->b * a->heads + work->h) * a->delta_rows;
 }
 
 /* The scratch of the block. */
@@ -60,10 +61,10 @@ struct view {
     i64 row;
 };
 
-DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
+DEVICE struct view view_of(const struct abi_tensor *t, const struct work_item *work)
 {
     struct view v;
-    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
+    i64 element = work->b * t->batch + work->first * t->row + work->h * t->head;
     v.data = (u8 *)t->data + element * ELEMENT;
     v.row = t->row * ELEMENT;
     return v;

@@ -27,39 +27,41 @@ enum {
 
 /* dS in place of P at 16 columns of a tile, and as the first operand of a product over them; `again`:
    it is there already. */
-DEVICE void resident_second(struct frag_a *ds, const struct resident_held *held, u32 row_block,
-                            u32 at, const struct abi_args *a, const struct resident_job *j,
-                            u32 row0, const struct resident_tile *t, u32 half, u32 again)
+DEVICE void resident_ds_operand(struct frag_a *ds, const struct ds_registers *regs,
+                                u32 row_block, u32 at, const struct abi_args *a,
+                                const struct resident_head *head, u32 row0,
+                                const struct resident_tile *t, u32 half, u32 again)
 {
-    const float scale = resident_scale_held(a);
+    const float scale = ds_scale_power(a);
     const u32 parted = RESIDENT_PARTS > 1, at_part = RESIDENT_PARTS * at + (parted ? half : 0);
-    const struct resident_slope one = resident_kept_slope(held, row_block, at_part);
+    const struct resident_packed_ds one = ds_registers_get(regs, row_block, at_part);
     const u32 live = resident_live(t, 2 * half, 2);
     ds->x[0] = ds->x[1] = ds->x[2] = ds->x[3] = 0;
     UNROLL
     for (u32 k = 4 * half; live && k < 4 * half + 4; k++) {
-        u32 p = TRANSFORM == ABI_SPARSEGEN && !again ? 0 : resident_get(j, row0, t, k);
+        u32 p = TRANSFORM == ABI_SPARSEGEN && !again ? 0 : p_smem_get(head, row0, t, k);
         ds->x[k % 4] = p;
         if (again)
             continue;
-        ds->x[k % 4] = resident_release(&one, parted ? k % 4 : k, p,
-                                        resident_missing(held, row_block, k % 2), scale);
-        resident_put(j, row0, t, k, ds->x[k % 4]);
+        ds->x[k % 4] =
+            resident_ds_unpack(&one, parted ? k % 4 : k, p,
+                               ds_registers_correction(regs, row_block, k % 2), scale);
+        p_smem_put(head, row0, t, k, ds->x[k % 4]);
     }
 }
 
 /* Chunks of dQ from `first` on, and dS to the square with the first ones. */
-DEVICE void resident_turn_part(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 first,
-                               const struct abi_args *a, const struct resident_job *j, u32 row0,
-                               const struct resident_held *held, u32 row_block)
+DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 first,
+                                  const struct abi_args *a, const struct resident_head *head,
+                                  u32 row0, const struct ds_registers *regs, u32 row_block)
 {
-    struct resident_walk w = resident_walk_at(&a->forward, j, row0, RESIDENT_TOGETHER);
+    struct resident_walk w = resident_walk_at(&a->forward, head, row0, RESIDENT_TOGETHER);
     struct resident_tile t[RESIDENT_TOGETHER];
     UNROLL
     for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
         resident_clear(d_q[m]);
     NO_UNROLL
-    for (u32 at = 0; resident_next(&w, j, t, RESIDENT_TOGETHER); at++) {
+    for (u32 at = 0; resident_next(&w, head, t, RESIDENT_TOGETHER); at++) {
         UNROLL
         for (u32 half = 0; half < 2; half++) {
             struct frag_a ds[RESIDENT_TOGETHER];
@@ -67,28 +69,28 @@ DEVICE void resident_turn_part(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 first,
                 continue;
             UNROLL
             for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
-                resident_second(&ds[m], held, row_block + m, at, a, j, row0 + 16 * m, &t[m],
-                                half, RESIDENT_QUERIES_HALVED && first);
-            resident_apply_part(d_q, first, RESIDENT_QUERY_CHUNKS, ds, RESIDENT_TOGETHER, j,
+                resident_ds_operand(&ds[m], regs, row_block + m, at, a, head, row0 + 16 * m,
+                                    &t[m], half, RESIDENT_QUERIES_HALVED && first);
+            resident_apply_part(d_q, first, RESIDENT_QUERY_CHUNKS, ds, RESIDENT_TOGETHER, head,
                                 RESIDENT_K, t[0].col0 + 16 * half);
         }
     }
 }
 
 /* dS to the square, and dQ. */
-DEVICE void resident_turn(const struct abi_args *a, const struct resident_job *j, u32 row0,
-                          const struct resident_held *held, u32 row_block)
+DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resident_head *head,
+                                     u32 row0, const struct ds_registers *regs, u32 row_block)
 {
-    const float left = resident_scale_left(a) * resident_kept_scale(a), by[2] = {1, 1};
+    const float mantissa = ds_scale_mantissa(a) * resident_kept_scale(a), by[2] = {1, 1};
     NO_UNROLL
     for (u32 first = 0; first < RESIDENT_CHUNKS; first += RESIDENT_QUERY_CHUNKS) {
         struct frag_c d_q[RESIDENT_TOGETHER][RESIDENT_CHUNKS];
-        resident_turn_part(d_q, first, a, j, row0, held, row_block);
+        resident_pass2_chunks(d_q, first, a, head, row0, regs, row_block);
         NO_UNROLL
         for (u32 m = 0; m < RESIDENT_TOGETHER;
              m++) { /* by one text; no index picks a register */
-            resident_scale(d_q[0], left);
-            resident_store_part(d_q[0], first, RESIDENT_QUERY_CHUNKS, by, &a->d_q, j,
+            resident_scale(d_q[0], mantissa);
+            resident_store_part(d_q[0], first, RESIDENT_QUERY_CHUNKS, by, &a->d_q, head,
                                 row0 + 16 * m);
             resident_move(d_q[0], d_q[RESIDENT_TOGETHER - 1]);
         }
@@ -97,61 +99,62 @@ DEVICE void resident_turn(const struct abi_args *a, const struct resident_job *j
 
 /* ---- a head ---- */
 
-DEVICE void resident_fetch_all(const struct abi_args *a, const struct resident_job *j)
+DEVICE void resident_fetch_all(const struct abi_args *a, const struct resident_head *head)
 {
     const struct abi_tensor *const all[] = {&a->q, &a->k, &a->v, &a->d_o};
-    resident_fetch(RESIDENT_Q, 4, all, j, RESIDENT_BACKWARD_WARPS);
+    resident_fetch(RESIDENT_Q, 4, all, head, RESIDENT_BACKWARD_WARPS);
     copy_async_commit();
 }
 
 /* All operands, and what the queries begin with. */
-DEVICE void resident_start(const struct abi_args *a, const struct resident_job *j, u32 row0,
-                           struct resident_state state[RESIDENT_ROW_BLOCKS])
+DEVICE void resident_start(const struct abi_args *a, const struct resident_head *head, u32 row0,
+                           struct resident_row_stats stats[RESIDENT_ROW_BLOCKS])
 {
     const u32 row_blocks = RESIDENT_AHEAD ? RESIDENT_ROW_BLOCKS : 0;
     struct frag_a o[RESIDENT_ROW_BLOCKS][RESIDENT_STEPS];
-    resident_fetch_all(a, j);
+    resident_fetch_all(a, head);
     UNROLL
     for (u32 m = 0; m < row_blocks; m++)
-        resident_read_rows(&state[m], o[m], a, j, row0 + 16 * m);
+        resident_read_rows(&stats[m], o[m], a, head, row0 + 16 * m);
     COPY_ASYNC_WAIT(0);
     SYNC(); /* all has arrived */
     UNROLL
     for (u32 m = 0; m < row_blocks; m++)
-        resident_centres(&state[m], o[m], a, j, row0 + 16 * m);
+        resident_load_delta(&stats[m], o[m], a, head, row0 + 16 * m);
 }
 
 /* A turn of all row blocks of the warp. */
-DEVICE void resident_queries(const struct abi_args *a, const struct resident_job *j, u32 row0,
-                             u32 turn, struct resident_state *state, struct resident_held *held)
+DEVICE void resident_queries(const struct abi_args *a, const struct resident_head *head,
+                             u32 row0, u32 pass, struct resident_row_stats *stats,
+                             struct ds_registers *regs)
 {
     NO_UNROLL
     for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m += RESIDENT_TOGETHER) {
-        if (turn)
-            resident_turn(a, j, row0 + 16 * m, held, m);
+        if (pass)
+            resident_pass2_row_block(a, head, row0 + 16 * m, regs, m);
         else if (!RESIDENT_AHEAD)
-            resident_weigh_alone(a, j, row0 + 16 * m, held, m);
+            resident_backward_pass1_alone(a, head, row0 + 16 * m, regs, m);
         else
-            resident_weigh(a, j, row0, state, held, 0);
+            resident_backward_pass1(a, head, row0, stats, regs, 0);
     }
 }
 
 /* One head of each team. */
-DEVICE void resident_backward(const struct abi_args *a, const struct resident_job *j)
+DEVICE void resident_backward(const struct abi_args *a, const struct resident_head *head)
 {
-    struct resident_state state[RESIDENT_ROW_BLOCKS];
-    struct resident_held held[RESIDENT_ROW_BLOCKS];
-    const u32 row0 = 16 * RESIDENT_ROW_BLOCKS * j->warp;
+    struct resident_row_stats stats[RESIDENT_ROW_BLOCKS];
+    struct ds_registers regs[RESIDENT_ROW_BLOCKS];
+    const u32 row0 = 16 * RESIDENT_ROW_BLOCKS * head->warp;
     SYNC(); /* the head before is no longer read */
-    resident_start(a, j, row0, state);
+    resident_start(a, head, row0, stats);
     NO_UNROLL
-    for (u32 turn = 0; turn < 2; turn++) {
-        resident_queries(a, j, row0, turn, state, held);
+    for (u32 pass = 0; pass < 2; pass++) {
+        resident_queries(a, head, row0, pass, stats, regs);
         SYNC(); /* the square is whole */
-        resident_gather_keys(j, row0, turn ? RESIDENT_Q : RESIDENT_D_O,
-                             turn ? &a->d_k : &a->d_v,
-                             (turn ? resident_scale_left(a) : 1) * resident_kept_scale(a));
-        if (!turn)
+        resident_gather_keys(head, row0, pass ? RESIDENT_Q : RESIDENT_D_O,
+                             pass ? &a->d_k : &a->d_v,
+                             (pass ? ds_scale_mantissa(a) : 1) * resident_kept_scale(a));
+        if (!pass)
             SYNC(); /* it is no longer read */
     }
 }
@@ -161,8 +164,8 @@ ENTRY_OF(attention_short_backward, RESIDENT_BACKWARD_THREADS, RESIDENT_BACKWARD_
     const u32 total = a.slice_batch * a.heads, step = RESIDENT_BACKWARD_HEADS;
     NO_UNROLL
     for (u32 at = BLOCK * step; at < total; at += BLOCKS * step) {
-        struct resident_job j =
-            resident_job_at(&a, at, step, RESIDENT_BACKWARD_WARPS, RESIDENT_HEAD);
-        resident_backward(&a, &j);
+        struct resident_head head =
+            resident_head_at(&a, at, step, RESIDENT_BACKWARD_WARPS, RESIDENT_HEAD);
+        resident_backward(&a, &head);
     }
 }

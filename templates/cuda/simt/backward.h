@@ -10,17 +10,17 @@
 #include "cuda/simt/pieces.h"
 
 /* `slope` is of sparsegen. A bias may be -inf, and be that for a whole row. */
-DEVICE float probability(float score, float lse, float slope)
+DEVICE float probability(float score, float lse, float p_scale)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return sparsegen_weight(score, lse, slope);
+        return sparsegen_p(score, lse, p_scale);
     if (ADD_BIAS && lse == NEGATIVE_INFINITY)
         return 0;
     return exp2_of((score - lse) * LOG2_E);
 }
 
 /* What dP counts for in a query's slopes: P, for sparsegen 1 on the support. */
-DEVICE float query_weight(float score, float lse)
+DEVICE float query_p(float score, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
         return score > lse ? 1 : 0;
@@ -28,15 +28,15 @@ DEVICE float query_weight(float score, float lse)
 }
 
 /* dO . O of the thread's row. */
-DEVICE float row_delta(const struct abi_args *a, const struct job *j)
+DEVICE float row_delta(const struct abi_args *a, const struct work_item *work)
 {
-    struct view o = view_of(&a->o, j), d_o = view_of(&a->d_o, j);
+    struct view o = view_of(&a->o, work), d_o = view_of(&a->d_o, work);
     float sum = 0;
     UNROLL
     for (u32 k = 0; k < CHUNKS; k++) {
         u32 d = chunk_of(k);
-        if (j->active && d < HEAD_DIM)
-            sum = dot4(sum, load4(&o, j->row, d), load4(&d_o, j->row, d));
+        if (work->active && d < HEAD_DIM)
+            sum = dot4(sum, load4(&o, work->row, d), load4(&d_o, work->row, d));
     }
     return quad_sum(sum);
 }
@@ -45,16 +45,16 @@ DEVICE float row_delta(const struct abi_args *a, const struct job *j)
    has the rows that are multiplied by b, and of tiles 0 and 1 the other has a's. Both operands take turns with
    one text: what stands twice takes twice as long to compile. */
 DEVICE void both_dots(struct slots *by_a, struct slots *by_b, const struct abi_tensor *a,
-                      const struct abi_tensor *b, u32 last, const struct group *g,
-                      const struct job *j)
+                      const struct abi_tensor *b, u32 last, const struct column_tile *ct,
+                      const struct work_item *work)
 {
     slots_clear(by_b);
     NO_UNROLL
-    for (u32 turn = 0; turn < 2; turn++) {
-        struct view v = view_again(turn ? b : a, j);
+    for (u32 pass = 0; pass < 2; pass++) {
+        struct view v = view_recomputed(pass ? b : a, work);
         *by_a = *by_b;
-        fetch(shared_tile(2), &v, g, j);
-        dots(by_b, shared_tile(turn ? last : 1 - last), shared_tile(2), g, &v);
+        fetch(shared_tile(2), &v, ct, work);
+        dots(by_b, shared_tile(pass ? last : 1 - last), shared_tile(2), ct, &v);
     }
 }
 

@@ -6,42 +6,45 @@
 #include "cuda/simt/backward.h"
 
 /* P (scores come in *s) and dP to what an entry adds to dX. */
-DEVICE void bias_add(const struct abi_args *a, const struct job *j, const struct group *g,
-                     const struct slots *s, const struct slots *dp, struct slots *sum)
+DEVICE void bias_add(const struct abi_args *a, const struct work_item *work,
+                     const struct column_tile *ct, const struct slots *s,
+                     const struct slots *dp, struct slots *sum)
 {
-    float lse = j->active ? lse_of(a, j)[j->row] : 0;
-    float state = j->active ? state_of(a, j)[j->row] : 0;
-    const float slope = sparsegen_slope(a);
-    if (ADD_BIAS && j->active && *bias_rest(a, state_of(a, j) + j->row) != 0)
+    float lse = work->active ? lse_of(a, work)[work->row] : 0;
+    float delta = work->active ? delta_of(a, work)[work->row] : 0;
+    const float p_scale = sparsegen_scale(a);
+    if (ADD_BIAS && work->active &&
+        *bias_delta_correction(a, delta_of(a, work) + work->row) != 0)
         return;
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        if (!sees(g, k))
+        if (!sees(ct, k))
             continue;
-        float p = probability(bias_score(s->at[k] * a->scale, 1, a, j, g, k, 0), lse, slope);
-        float x = SCALE_PROBS ? p * dp->at[k] : score_gradient(p, dp->at[k], state);
-        sum->at[k] += ADD_BIAS && TRANSFORM == ABI_SPARSEGEN ? x * slope : x;
+        float p =
+            probability(bias_score(s->at[k] * a->scale, 1, a, work, ct, k, 0), lse, p_scale);
+        float x = SCALE_PROBS ? p * dp->at[k] : score_gradient(p, dp->at[k], delta);
+        sum->at[k] += ADD_BIAS && TRANSFORM == ABI_SPARSEGEN ? x * p_scale : x;
     }
 }
 
 /* One sequence: rows j->row, columns from g->column on; `word` is what the mask has of the row. */
-DEVICE void bias_add_sequence(const struct abi_args *a, struct job *j, struct group *g,
-                              u32 word, struct slots *sum)
+DEVICE void bias_add_sequence(const struct abi_args *a, struct work_item *work,
+                              struct column_tile *ct, u32 word, struct slots *sum)
 {
-    struct view q = view_of(&a->q, j), d_o = view_of(&a->d_o, j);
-    struct view key = view_of(&a->k, j), value = view_of(&a->v, j);
+    struct view q = view_of(&a->q, work), d_o = view_of(&a->d_o, work);
+    struct view key = view_of(&a->k, work), value = view_of(&a->v, work);
     struct slots s, dp;
-    j->active = j->row < j->length;
-    g->end = smaller(32, j->length - (u32)g->column);
-    g->bits = j->active ? word & bits_between(0, g->end) : 0;
+    work->active = work->row < work->length;
+    ct->end = smaller(32, work->length - (u32)ct->column);
+    ct->bits = work->active ? word & bits_between(0, ct->end) : 0;
     SYNC();
-    load_own_rows(&q, &d_o, j);
-    fetch(shared_tile(2), &key, g, j);
-    dots(&s, shared_tile(0), shared_tile(2), g, &key);
-    fetch(shared_tile(2), &value, g, j);
-    dots(&dp, shared_tile(1), shared_tile(2), g, &value);
-    dropout(&dp, a, dropout_kept(a, j, g, 0));
-    bias_add(a, j, g, &s, &dp, sum);
+    load_own_rows(&q, &d_o, work);
+    fetch(shared_tile(2), &key, ct, work);
+    dots(&s, shared_tile(0), shared_tile(2), ct, &key);
+    fetch(shared_tile(2), &value, ct, work);
+    dots(&dp, shared_tile(1), shared_tile(2), ct, &value);
+    dropout(&dp, a, dropout_kept(a, work, ct, 0));
+    bias_add(a, work, ct, &s, &dp, sum);
 }
 
 /* Whether any row of the block sees a column here: the same for all its threads. */
@@ -66,28 +69,28 @@ DEVICE void bias_tile(const struct abi_args *a, u32 h, u32 row0, u32 column, u32
     float *part = a->bias_part + (u64)chunk * a->heads * n * n;
     u32 word = row < n ? mask_word(&a->forward, h, row, column) : 0;
     struct slots sum;
-    struct group g;
-    struct job j;
+    struct column_tile ct;
+    struct work_item work;
     slots_clear(&sum);
-    g.tile = 1;
-    g.begin = g.stored = 0;
-    g.column = (i32)column;
-    g.columns = 0;
-    g.line = 0;
-    j.h = h;
-    j.single = 0;
-    j.row = row;
+    ct.is_tile = 1;
+    ct.begin = ct.stored = 0;
+    ct.column = (i32)column;
+    ct.columns = 0;
+    ct.line = 0;
+    work.h = h;
+    work.global_row = 0;
+    work.row = row;
     u32 b = (u32)((u64)a->batch * chunk / a->bias_chunks);
     u32 end = (u32)((u64)a->batch * (chunk + 1) / a->bias_chunks);
     NO_UNROLL
     for (end = bias_any(word) ? end : b; b < end; b++) {
-        j.b = b;
-        job_sequence(&j, a);
-        if (row0 < j.length && column < j.length)
-            bias_add_sequence(a, &j, &g, word, &sum);
+        work.b = b;
+        work_item_sequence(&work, a);
+        if (row0 < work.length && column < work.length)
+            bias_add_sequence(a, &work, &ct, word, &sum);
     }
     NO_UNROLL
-    for (u32 k = 0; k < SLOTS; k++, slots_turn(&sum)) {
+    for (u32 k = 0; k < SLOTS; k++, slots_rotate(&sum)) {
         u32 key = column + slot_of(k, quad_lane());
         if (row < n && key < n)
             part[bias_at(a, h, row, key)] = sum.at[0];

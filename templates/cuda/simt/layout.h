@@ -14,7 +14,7 @@ enum {
     SLOTS = 8,                     /* of a thread, in a group of 32 */
     CHUNKS = (HEAD_DIM + 15) / 16, /* of a head */
     /* Slots that stand side by side in the text: more take longer to compile, and more registers. */
-    SLOTS_ABREAST = CHUNKS <= 8 ? 4 : 1,
+    SLOTS_UNROLLED = CHUNKS <= 8 ? 4 : 1,
     PITCH = HEAD_DIM + 4, /* floats from row to row: no bank conflicts */
     TILE_FLOATS = BLOCK_ROWS * PITCH,
     SHARED_SUMS = 3 * TILE_FLOATS, /* then 32 floats, one per quad */

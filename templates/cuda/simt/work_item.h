@@ -6,33 +6,34 @@
 #include "cuda/common/work_item.h"
 #include "cuda/simt/layout.h"
 
-DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
+DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_plan *plan,
+                                     u32 index)
 {
-    struct job j;
-    struct abi_work work = plan->work[index / a->slice_batch];
-    j.b = a->first_batch + index % a->slice_batch;
-    j.h = work.head;
-    j.item = plan->items + work.item;
-    job_sequence(&j, a);
-    j.single = j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS;
-    j.row0 = j.item->row0;
-    u32 r = j.single ? 0 : quad();
-    j.row = j.row0 + r;
-    u32 owned = r < j.item->rows && (j.item->own[r / 32] >> (r % 32) & 1);
-    j.writes = owned && j.row < j.exist;
-    j.active = owned && j.row < j.length;
-    return j;
+    struct work_item work;
+    struct abi_work entry = plan->work[index / a->slice_batch];
+    work.b = a->first_batch + index % a->slice_batch;
+    work.h = entry.head;
+    work.item = plan->items + entry.item;
+    work_item_sequence(&work, a);
+    work.global_row = work.item->pieces > 0 && plan->pieces[work.item->piece].kind == ABI_ROWS;
+    work.row0 = work.item->row0;
+    u32 r = work.global_row ? 0 : quad();
+    work.row = work.row0 + r;
+    u32 owned = r < work.item->rows && (work.item->own[r / 32] >> (r % 32) & 1);
+    work.writes = owned && work.row < work.exist;
+    work.active = owned && work.row < work.length;
+    return work;
 }
 
-DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
+DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan)
 {
     return plan->works * a->slice_batch;
 }
 
 /* Whether this thread writes what there is one of for each row. */
-DEVICE u32 job_speaks(const struct job *j)
+DEVICE u32 is_row_writer(const struct work_item *work)
 {
-    return j->writes && (j->single ? THREAD == 0 : quad_lane() == 0);
+    return work->writes && (work->global_row ? THREAD == 0 : quad_lane() == 0);
 }
 
 /* Sum (or maximum) of the quads' values over the block, in a fixed order. */
@@ -53,16 +54,16 @@ DEVICE float block_reduce(float x, u32 maximum)
 }
 
 /* The same over all threads that work on the thread's row. */
-DEVICE float row_sum(const struct job *j, float x)
+DEVICE float reduce_row_sum(const struct work_item *work, float x)
 {
     x = quad_sum(x);
-    return j->single ? block_reduce(x, 0) : x;
+    return work->global_row ? block_reduce(x, 0) : x;
 }
 
-DEVICE float row_max(const struct job *j, float x)
+DEVICE float reduce_row_max(const struct work_item *work, float x)
 {
     x = quad_max(x);
-    return j->single ? block_reduce(x, 1) : x;
+    return work->global_row ? block_reduce(x, 1) : x;
 }
 
 #endif

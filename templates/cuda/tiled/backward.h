@@ -14,48 +14,49 @@ enum {
     BACKWARD_HALVES = 2 * ROW_BLOCK + 2 * BACKWARD_BUFFERS * OPERAND,
     BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else one walk for each */
     /* dQ by one walk: the mean of sparsegen is not known closely enough before. */
-    ONE_WALK = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
+    ONE_PASS = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
 };
 
 typedef char backward_shared_is_enough[BACKWARD_SHARED >= 2 * BACKWARD_HALVES ? 1 : -1];
 
 struct backward {
     const struct abi_args *a;
-    const struct job *job;
+    const struct work_item *work;
     struct stream stream;
     struct drop drop;
     half_t *rows, *rows_grad; /* shared: the row block's rows; Q and dO, or K and V */
     float scale;              /* to base 2 for softmax */
-    float unit; /* what a score is multiplied with: a bias is added after the scale */
+    float softmax_scale; /* what a score is multiplied with: a bias is added after the scale */
 };
 
-DEVICE void backward_units(struct backward *b, const struct abi_args *a)
+DEVICE void backward_scales(struct backward *b, const struct abi_args *a)
 {
     const float scale = float_of(opt_barrier(bits_of(a->scale)));
     b->scale = TRANSFORM == ABI_SPARSEGEN ? scale : scale * LOG2_E;
-    b->unit = ADD_BIAS ? 1 : b->scale;
+    b->softmax_scale = ADD_BIAS ? 1 : b->scale;
 }
 
 /* Rows are on their way, and the columns of the first stage. */
-DEVICE void backward_start(struct backward *b, const struct abi_args *a, const struct job *j,
-                           const struct abi_tensor *rows, const struct abi_tensor *rows_grad)
+DEVICE void backward_start(struct backward *b, const struct abi_args *a,
+                           const struct work_item *work, const struct abi_tensor *rows,
+                           const struct abi_tensor *rows_grad)
 {
-    struct view first = view_of(rows, j), second = view_of(rows_grad, j);
+    struct view first = view_of(rows, work), second = view_of(rows_grad, work);
     b->a = a;
-    b->job = j;
+    b->work = work;
     b->drop.a = a;
-    b->drop.job = j;
+    b->drop.work = work;
     b->rows = SHARED_HALF();
     b->rows_grad = b->rows + ROW_BLOCK;
     b->stream.buffer = b->rows + 2 * ROW_BLOCK;
     b->stream.buffers = BACKWARD_BUFFERS;
-    backward_units(b, a);
+    backward_scales(b, a);
     SYNC();
-    job_keep(j, b->stream.buffer);
+    work_item_save(work, b->stream.buffer);
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         struct view v = {k ? second.data : first.data, k ? second.row : first.row};
-        copy_row_block(b->rows + k * ROW_BLOCK, &v, j);
+        copy_row_block(b->rows + k * ROW_BLOCK, &v, work);
     }
     copy_async_commit();
 }
@@ -75,35 +76,35 @@ DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 bo
 
 /* ---- entries of a group, a fragment at a time: their text is long, and with a bias in a loop ---- */
 
-enum { ENTRIES_ABREAST = BIAS ? SOFT_ABREAST : FRAGMENTS };
+enum { FRAGMENTS_UNROLLED = BIAS ? BIAS_UNROLLED : FRAGMENTS };
 
 /* X of the lane's entries of fragment f of the stage's group. A bias is added to their scores, in whose units
    they are then. */
 DEVICE void backward_bias(const struct backward *b, const struct seen *seen, u32 f,
                           u32 rows_are_keys, struct frag_c *scores, struct frag_c *bias)
 {
-    const float unit = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
+    const float x_scale = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     if (!BIAS)
         return;
-    bias_entries(bias, b->a, b->job, &b->stream.now, seen, rows_are_keys, f);
+    bias_entries(bias, b->a, b->work, &b->stream.now, seen, rows_are_keys, f);
     UNROLL
     for (u32 k = 0; ADD_BIAS && k < 4; k++)
-        scores->x[k] = scores->x[k] * b->scale + bias->x[k] * unit;
+        scores->x[k] = scores->x[k] * b->scale + bias->x[k] * x_scale;
 }
 
-/* `lse` is in units of the scaled product (lse_in_units); `slope` is of sparsegen. */
-DEVICE float probability(const struct backward *b, float dot, float lse, float slope)
+/* `lse` is in units of the scaled product (scaled_lse); `slope` is of sparsegen. */
+DEVICE float probability(const struct backward *b, float dot, float lse, float p_scale)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return sparsegen_weight(dot * b->unit, lse, slope);
-    return exp2_of(dot * b->unit - lse);
+        return sparsegen_p(dot * b->softmax_scale, lse, p_scale);
+    return exp2_of(dot * b->softmax_scale - lse);
 }
 
 /* What dP counts for in a query's slopes: P, for sparsegen 1 on the support. */
-DEVICE float query_weight(const struct backward *b, float dot, float lse)
+DEVICE float query_p(const struct backward *b, float dot, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return dot * b->unit > lse ? 1 : 0;
+        return dot * b->softmax_scale > lse ? 1 : 0;
     return probability(b, dot, lse, 0);
 }
 

@@ -6,14 +6,14 @@
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
-        struct job j = job_at(&a, &a.forward, at);
-        if (ROW_PASS && j.single)
-            row_forward(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.forward, at);
+        if (ROW_PASS && work.global_row)
+            global_row_forward(&a, &work);
         else if (TRANSFORM == ABI_SPARSEGEN)
-            row_block_sparsegen(&a, &j);
+            row_block_sparsegen(&a, &work);
         else
-            row_block_forward(&a, &j);
-        at = j.index; /* the same; no register held it */
+            row_block_forward(&a, &work);
+        at = work.index; /* the same; no register held it */
     }
 }

@@ -20,7 +20,7 @@ enum {
                    : STEPS <= 4         ? 4
                    : BIAS || STEPS == 6 ? 1
                                         : 2,
-    GROUP = 8 * FRAGMENTS,
+    TILE_COLS = 8 * FRAGMENTS,
     ALL_APART = !BIAS && !DROPOUT && TRANSFORM == ABI_SOFTMAX,
 };
 
@@ -192,7 +192,8 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
 }
 
 /* Weights of 16 columns as first operand. */
-DEVICE void weights_of(struct frag_a *a, const struct frag_c *left, const struct frag_c *right)
+DEVICE void pack_entries(struct frag_a *a, const struct frag_c *left,
+                         const struct frag_c *right)
 {
     a->x[0] = half_pack(left->x[0], left->x[1]);
     a->x[1] = half_pack(left->x[2], left->x[3]);
@@ -201,7 +202,7 @@ DEVICE void weights_of(struct frag_a *a, const struct frag_c *left, const struct
 }
 
 /* sums += weights . columns; weights are 0 in fragments that are not live. */
-DEVICE void accumulate(struct sums *sums, const struct scores *weights, const half_t *columns,
+DEVICE void accumulate(struct sums *sums, const struct scores *entries, const half_t *columns,
                        u32 live)
 {
     UNROLL
@@ -209,7 +210,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *weights, const ha
         struct frag_a a;
         if (!is_pair_live(live, pair))
             continue;
-        weights_of(&a, &weights->at[2 * pair], &weights->at[2 * pair + 1]);
+        pack_entries(&a, &entries->at[2 * pair], &entries->at[2 * pair + 1]);
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 b[4];
@@ -229,8 +230,8 @@ DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct su
         struct frag_a x, y;
         if (!is_pair_live(live, pair))
             continue;
-        weights_of(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
-        weights_of(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
+        pack_entries(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
+        pack_entries(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 c[4];

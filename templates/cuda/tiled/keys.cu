@@ -19,13 +19,13 @@ DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 
                          struct frag_c *s, struct frag_c *dp)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
-    const float slope = sparsegen_slope(b->a);
+    const float p_scale = sparsegen_scale(b->a);
     struct frag_c bias = {{0, 0, 0, 0}};
     backward_bias(b, seen, f, 1, s, &bias);
     UNROLL
     for (u32 x = 0; x < 4; x++) {
         const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
-        float p = probability(b, s->x[x], shared_get(numbers), slope);
+        float p = probability(b, s->x[x], shared_get(numbers), p_scale);
         const u32 keeps = kept >> x & 1;
         p = sees(seen, f, x) ? p : 0;
         dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], bias.x[x], keeps),
@@ -37,85 +37,85 @@ DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 
 DEVICE void key_entries(const struct backward *b, const struct seen *seen, u32 kept,
                         struct scores s[2])
 {
-    UNROLL_BY(ENTRIES_ABREAST)
+    UNROLL_BY(FRAGMENTS_UNROLLED)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
         key_fragment(b, seen, f, kept >> (4 * f), &first, &second);
-        scores_turn(&s[0], &first);
-        scores_turn(&s[1], &second);
+        scores_rotate(&s[0], &first);
+        scores_rotate(&s[1], &second);
     }
 }
 
 /* Sums of a walk: dK and dV together, or dK by the first and dV by the second. */
-enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_WALKS = 3 - KEY_SUMS };
+enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_PASSES = 3 - KEY_SUMS };
 
 /* A group, of which `live` slots are seen. */
-DEVICE void key_add(const struct backward *b, u32 walk, u32 live, const struct seen *seen,
+DEVICE void key_add(const struct backward *b, u32 pass, u32 live, const struct seen *seen,
                     struct sums sums[KEY_SUMS])
 {
     struct scores s[2]; /* P and dP */
     u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
-    backward_scores(b, s, walk == 0, live);
+    backward_scores(b, s, pass == 0, live);
     key_entries(b, seen, kept, s);
     if (BOTH_AT_ONCE)
         accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
-    else if (walk)
+    else if (pass)
         s[1] = s[0];
-    accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : walk), live);
+    accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : pass), live);
 }
 
 /* The text is there twice, as forward. */
-DEVICE void add_key_group(const struct backward *b, u32 walk, struct sums sums[KEY_SUMS])
+DEVICE void key_column_tile(const struct backward *b, u32 pass, struct sums sums[KEY_SUMS])
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        key_add(b, walk, ALL_LIVE, 0, sums);
+        key_add(b, pass, ALL_LIVE, 0, sums);
         return;
     }
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    key_add(b, walk, live, &seen, sums);
+    key_add(b, pass, live, &seen, sums);
 }
 
 /* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
-DEVICE void key_end(const struct backward *b, struct sums *s, u32 sum)
+DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
 {
-    const struct job *j = b->job;
-    const float by = sum ? 1 : slope_scale(b->a), rest[2] = {0, 0};
+    const struct work_item *work = b->work;
+    const float by = sum ? 1 : ds_scale(b->a), delta_correction[2] = {0, 0};
     half_t *staging = sum ? b->rows : b->rows_grad;
-    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, j);
-    struct row_block_end e = {b->a, j, to, by, sum, 0};
+    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, work);
+    struct epilogue e = {b->a, work, to, by, sum, 0};
     if (SHARED_ROWS)
-        end_row_block(&e, s, rest, staging);
+        epilogue_row_block(&e, s, delta_correction, staging);
     else
-        store_row_block(s, by, by, staging, &to, j);
+        store_row_block(s, by, by, staging, &to, work);
 }
 
-DEVICE void row_block_key_gradients(const struct abi_args *a, struct job *j)
+DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
 {
     struct backward b;
     struct sums sums[KEY_SUMS];
-    backward_start(&b, a, j, &a->k, &a->v);
+    backward_start(&b, a, work, &a->k, &a->v);
     b.drop.rows_are_keys = 1;
     b.stream.a = a;
     b.stream.first = &a->q;
     b.stream.second = &a->d_o;
     b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING | USE_NUMBERS;
     NO_UNROLL
-    for (u32 walk = 0; walk < KEY_WALKS; walk++) {
+    for (u32 pass = 0; pass < KEY_PASSES; pass++) {
         UNROLL
         for (u32 k = 0; k < KEY_SUMS; k++)
             sums_clear(&sums[k]);
-        stream_start(&b.stream, j);
+        stream_start(&b.stream, work);
         NO_UNROLL
         while (stream_step(&b.stream))
-            add_key_group(&b, walk, sums);
-        job_recall(j, a, b.stream.buffer);
+            key_column_tile(&b, pass, sums);
+        work_item_restore(work, a, b.stream.buffer);
         NO_UNROLL
         for (u32 k = 0; k < KEY_SUMS; k++) { /* no index picks a register */
-            key_end(&b, &sums[0], BOTH_AT_ONCE ? k : walk);
+            key_epilogue(&b, &sums[0], BOTH_AT_ONCE ? k : pass);
             sums[0] = sums[KEY_SUMS - 1];
         }
     }
@@ -124,12 +124,12 @@ DEVICE void row_block_key_gradients(const struct abi_args *a, struct job *j)
 ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.transposed); at += BLOCKS) {
-        struct job j = job_at(&a, &a.transposed, at);
-        if (ROW_PASS && j.single)
-            row_key_gradients(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.transposed); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.transposed, at);
+        if (ROW_PASS && work.global_row)
+            global_row_dkv(&a, &work);
         else
-            row_block_key_gradients(&a, &j);
-        at = j.index; /* the same; no register held it */
+            row_block_dkv(&a, &work);
+        at = work.index; /* the same; no register held it */
     }
 }

@@ -7,8 +7,8 @@
 
 struct query_rows {
     float lse[2];
-    float state[2]; /* dO . O at first; with `rest` the sum of P dP, or the mean */
-    float rest[2];
+    float delta[2]; /* dO . O at first; with `rest` the sum of P dP, or the mean */
+    float delta_correction[2];
     float sum[2], count[2]; /* the lane's part of `rest` */
 };
 
@@ -25,10 +25,10 @@ DEVICE void query_fragment(const struct backward *b, struct query_rows *r,
     UNROLL
     for (u32 x = 0; x < 4; x++) {
         const u32 row = x >> 1;
-        float w = query_weight(b, s->x[x], r->lse[row]);
+        float w = query_p(b, s->x[x], r->lse[row]);
         w = sees(seen, f, x) ? w : 0;
         s->x[x] = w;
-        dp->x[x] = w * (dp->x[x] - r->state[row]);
+        dp->x[x] = w * (dp->x[x] - r->delta[row]);
         r->sum[row] += dp->x[x];
         r->count[row] += w;
     }
@@ -38,23 +38,23 @@ DEVICE void query_entries(const struct backward *b, struct query_rows *r,
                           const struct seen *seen, struct scores s[2])
 {
     struct backward here = *b; /* its units are in no register for long */
-    backward_units(&here, b->a);
-    UNROLL_BY(ENTRIES_ABREAST)
+    backward_scales(&here, b->a);
+    UNROLL_BY(FRAGMENTS_UNROLLED)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
         query_fragment(&here, r, seen, f, &first, &second);
-        scores_turn(&s[0], &first);
-        scores_turn(&s[1], &second);
+        scores_rotate(&s[0], &first);
+        scores_rotate(&s[1], &second);
     }
 }
 
-DEVICE void finish_state(struct query_rows *r)
+DEVICE void finish_delta(struct query_rows *r)
 {
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(r->sum[k]);
         float count = TRANSFORM == ABI_SPARSEGEN ? quad_sum(r->count[k]) : 1;
-        r->rest[k] = count > 0 ? sum / count : 0;
+        r->delta_correction[k] = count > 0 ? sum / count : 0;
     }
 }
 
@@ -69,10 +69,10 @@ DEVICE float output_finite(float o)
 }
 
 /* dO . O of the lane's rows, O as it was rounded. */
-DEVICE float rounded_state(const struct backward *b, u32 row, u32 there)
+DEVICE float delta_estimate(const struct backward *b, u32 row, u32 there)
 {
-    struct view o = view_of(&b->a->o, b->job), d_o = view_of(&b->a->d_o, b->job);
-    i64 position = there ? job_position(b->job, row) : 0;
+    struct view o = view_of(&b->a->o, b->work), d_o = view_of(&b->a->d_o, b->work);
+    i64 position = there ? row_position(b->work, row) : 0;
     float sum = 0;
     NO_UNROLL
     for (u32 chunk = quad_lane(); there && chunk < HEAD_CHUNKS; chunk += 4) {
@@ -91,27 +91,28 @@ DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 {
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
-        u32 row = block_row(k), there = job_has(b->job, row, b->job->length);
-        float lse = lse_in_units(there ? lse_of(b->a, b->job)[job_position(b->job, row)] : 0);
-        float state = rounded_state(b, row, there);
+        u32 row = block_row(k), there = item_has_row(b->work, row, b->work->length);
+        float lse = scaled_lse(there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0);
+        float delta = delta_estimate(b, row, there);
         r->lse[0] = k ? r->lse[0] : lse;
         r->lse[1] = lse;
-        r->state[0] = k ? r->state[0] : state;
-        r->state[1] = state;
+        r->delta[0] = k ? r->delta[0] : delta;
+        r->delta[1] = delta;
     }
-    r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = r->rest[0] = r->rest[1] = 0;
+    r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = r->delta_correction[0] =
+        r->delta_correction[1] = 0;
 }
 
 /* To the tensor; from now on it has the rest. */
-DEVICE void store_state(const struct backward *b, struct query_rows *r)
+DEVICE void store_delta(const struct backward *b, struct query_rows *r)
 {
-    const struct job *j = b->job;
+    const struct work_item *work = b->work;
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         u32 row = block_row(k);
-        if (quad_lane() == 0 && job_has(j, row, j->exist))
-            state_put(b->a, j, job_position(j, row), r->state[k], r->rest[k]);
-        r->state[k] += r->rest[k];
+        if (quad_lane() == 0 && item_has_row(work, row, work->exist))
+            delta_put(b->a, work, row_position(work, row), r->delta[k], r->delta_correction[k]);
+        r->delta[k] += r->delta_correction[k];
     }
 }
 
@@ -129,89 +130,90 @@ DEVICE void query_scores(const struct backward *b, struct scores s[2], u32 live)
 
 /* A group, of which `live` slots are seen: with slopes from a state that is right but for `rest`, and the sums
    that rest is taken from; or a walk for each. */
-DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 walk, u32 live,
-                      const struct seen *seen, struct sums *slopes, struct sums *weights)
+DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
+                      const struct seen *seen, struct sums *d_q, struct sums *p_k)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     struct scores s[2]; /* weights and dP */
     query_scores(b, s, live);
     dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
     query_entries(b, r, seen, s);
-    if (ONE_WALK)
-        accumulate_both(slopes, &s[1], weights, &s[0], columns, live);
-    else if (walk)
-        accumulate(slopes, &s[1], columns, live);
+    if (ONE_PASS)
+        accumulate_both(d_q, &s[1], p_k, &s[0], columns, live);
+    else if (pass)
+        accumulate(d_q, &s[1], columns, live);
 }
 
 /* The text is there twice, as forward. */
-DEVICE void add_query_group(const struct backward *b, struct query_rows *r, u32 walk,
-                            struct sums *slopes, struct sums *weights)
+DEVICE void query_column_tile(const struct backward *b, struct query_rows *r, u32 pass,
+                              struct sums *d_q, struct sums *p_k)
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        query_add(b, r, walk, ALL_LIVE, 0, slopes, weights);
+        query_add(b, r, pass, ALL_LIVE, 0, d_q, p_k);
         return;
     }
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    query_add(b, r, walk, live, &seen, slopes, weights);
+    query_add(b, r, pass, live, &seen, d_q, p_k);
 }
 
-/* Is the item's row another's to finish? It leaves both sums (ONE_WALK), ... */
-DEVICE u32 query_leaves(const struct job *j)
+/* Is the item's row another's to finish? It leaves both sums (ONE_PASS), ... */
+DEVICE u32 query_is_split(const struct work_item *work)
 {
-    return SHARED_ROWS && ONE_WALK && j->item->split;
+    return SHARED_ROWS && ONE_PASS && work->item->split;
 }
 
 /* ... and the lane's rows' sums of slopes. */
-DEVICE void query_leave(const struct backward *b, const struct query_rows *r)
+DEVICE void query_store_partial(const struct backward *b, const struct query_rows *r)
 {
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
-        float *to = row_to_leave(b->a, b->job, k), sum = quad_sum(k ? r->sum[1] : r->sum[0]);
+        float *to = partial_to_store(b->a, b->work, k),
+              sum = quad_sum(k ? r->sum[1] : r->sum[0]);
         if (to && quad_lane() == 0)
             put_two(to + PARTIAL_NUMBERS, sum, 0);
     }
 }
 
-DEVICE void query_resume(const struct backward *b, struct query_rows *r)
+DEVICE void query_merge_partial(const struct backward *b, struct query_rows *r)
 {
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        const float *from = row_to_resume(b->a, b->job, k);
+        const float *from = partial_to_merge(b->a, b->work, k);
         if (from)
             r->sum[k] += quad_lane() ? 0 : from[PARTIAL_NUMBERS];
     }
 }
 
 /* To the tensor; or both sums to others, one after the other. */
-DEVICE void query_end(const struct backward *b, const struct query_rows *r, struct sums *slopes,
-                      const struct sums *weights)
+DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
+                           struct sums *d_q, const struct sums *p_k)
 {
-    const struct job *j = b->job;
-    const float by = slope_scale(b->a);
-    struct view to = view_of(&b->a->d_q, j);
-    struct row_block_end e = {b->a, j, to, by, 0, ONE_WALK};
-    if (ONE_WALK && !query_leaves(j))
-        sums_subtract(slopes, weights, r->rest[0], r->rest[1]);
+    const struct work_item *work = b->work;
+    const float by = ds_scale(b->a);
+    struct view to = view_of(&b->a->d_q, work);
+    struct epilogue e = {b->a, work, to, by, 0, ONE_PASS};
+    if (ONE_PASS && !query_is_split(work))
+        sums_subtract(d_q, p_k, r->delta_correction[0], r->delta_correction[1]);
     if (!SHARED_ROWS)
-        store_row_block(slopes, by, by, b->rows, &to, j);
+        store_row_block(d_q, by, by, b->rows, &to, work);
     NO_UNROLL
-    for (; SHARED_ROWS && e.sum <= query_leaves(j); e.sum++) {
-        end_row_block(&e, slopes, r->rest, b->rows);
-        if (ONE_WALK)
-            *slopes = *weights;
+    for (; SHARED_ROWS && e.sum <= query_is_split(work); e.sum++) {
+        epilogue_row_block(&e, d_q, r->delta_correction, b->rows);
+        if (ONE_PASS)
+            *d_q = *p_k;
     }
 }
 
-DEVICE void row_block_query_gradient(const struct abi_args *a, struct job *j)
+DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
 {
     struct backward b;
     struct query_rows r;
-    struct sums d_q, weights;
-    backward_start(&b, a, j, &a->q, &a->d_o);
+    struct sums d_q, p_k;
+    backward_start(&b, a, work, &a->q, &a->d_o);
     b.drop.rows_are_keys = 0;
     b.stream.a = a;
     b.stream.first = &a->k;
@@ -219,38 +221,38 @@ DEVICE void row_block_query_gradient(const struct abi_args *a, struct job *j)
     b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING;
     load_query_rows(&b, &r);
     sums_clear(&d_q);
-    if (ONE_WALK)
-        sums_clear(&weights);
+    if (ONE_PASS)
+        sums_clear(&p_k);
     NO_UNROLL
-    for (u32 walk = 0; walk < 2 - ONE_WALK; walk++) {
-        stream_start(&b.stream, j);
+    for (u32 pass = 0; pass < 2 - ONE_PASS; pass++) {
+        stream_start(&b.stream, work);
         NO_UNROLL
         while (stream_step(&b.stream))
-            add_query_group(&b, &r, walk, &d_q, &weights);
-        job_recall(j, a, b.stream.buffer);
-        if (walk)
+            query_column_tile(&b, &r, pass, &d_q, &p_k);
+        work_item_restore(work, a, b.stream.buffer);
+        if (pass)
             continue;
-        if (query_leaves(j)) {
-            query_leave(&b, &r);
+        if (query_is_split(work)) {
+            query_store_partial(&b, &r);
             continue;
         }
-        if (SHARED_ROWS && ONE_WALK && a->merge)
-            query_resume(&b, &r);
-        finish_state(&r);
-        store_state(&b, &r);
+        if (SHARED_ROWS && ONE_PASS && a->merge)
+            query_merge_partial(&b, &r);
+        finish_delta(&r);
+        store_delta(&b, &r);
     }
-    query_end(&b, &r, &d_q, &weights);
+    query_epilogue(&b, &r, &d_q, &p_k);
 }
 
 ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
-        struct job j = job_at(&a, &a.forward, at);
-        if (ROW_PASS && j.single)
-            row_query_gradient(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.forward, at);
+        if (ROW_PASS && work.global_row)
+            global_row_dq(&a, &work);
         else
-            row_block_query_gradient(&a, &j);
-        at = j.index; /* the same; no register held it */
+            row_block_dq(&a, &work);
+        at = work.index; /* the same; no register held it */
     }
 }

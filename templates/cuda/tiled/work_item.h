@@ -13,63 +13,67 @@
 enum { MERGE_WORKS = SHARED_ROWS || CUT_ROWS };
 
 enum {
-    OPERAND = GROUP * PITCH,        /* halves: one operand of a group */
+    OPERAND = TILE_COLS * PITCH,    /* halves: one operand of a group */
     ROW_BLOCK = BLOCK_ROWS * PITCH, /* of a row block */
 };
 
 typedef char row_block_of_16_rows_a_warp[2 * BLOCK_ROWS == THREADS ? 1 : -1];
 
 /* Works that wait for others are last, and a phase of their own. */
-DEVICE u32 job_count(const struct abi_args *a, const struct abi_plan *plan)
+DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan)
 {
-    u32 late = MERGE_WORKS ? plan->merge : 0;
-    return (MERGE_WORKS && opt_barrier(a->merge) ? late : plan->works - late) * a->slice_batch;
+    u32 merges = MERGE_WORKS ? plan->merge : 0;
+    return (MERGE_WORKS && opt_barrier(a->merge) ? merges : plan->works - merges) *
+           a->slice_batch;
 }
 
-DEVICE struct job job_at(const struct abi_args *a, const struct abi_plan *plan, u32 index)
+DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_plan *plan,
+                                     u32 index)
 {
-    struct job j;
+    struct work_item work;
     u32 first = MERGE_WORKS && opt_barrier(a->merge) ? plan->works - plan->merge : 0;
     u32 each = a->slice_batch, place = each == 1 ? index : index / each;
-    struct abi_work work = plan->work[first + place];
-    j.index = index;
-    j.b = a->first_batch + (index - place * each);
-    j.h = work.head;
-    j.plan = plan;
-    j.item = plan->items + work.item;
-    job_sequence(&j, a);
-    j.single =
-        ROW_PASS && ((CUT_ROWS && j.item->partial_slots > 0) ||
-                     (j.item->pieces > 0 && plan->pieces[j.item->piece].kind == ABI_ROWS));
-    return j;
+    struct abi_work entry = plan->work[first + place];
+    work.index = index;
+    work.b = a->first_batch + (index - place * each);
+    work.h = entry.head;
+    work.plan = plan;
+    work.item = plan->items + entry.item;
+    work_item_sequence(&work, a);
+    work.global_row =
+        ROW_PASS &&
+        ((CUT_ROWS && work.item->partial_slots > 0) ||
+         (work.item->pieces > 0 && plan->pieces[work.item->piece].kind == ABI_ROWS));
+    return work;
 }
 
 /* While a row block's walk goes on hardly anybody asks for its job, and registers are few: its index is kept behind
    a row of the columns, and then the job is found again. A barrier stands before each of the two. */
-DEVICE void job_keep(const struct job *j, half_t *buffer)
+DEVICE void work_item_save(const struct work_item *work, half_t *buffer)
 {
     /* opt_barrier: no uniform register holds the address, which ptxas would write again without a wait */
     if (THREAD == 0)
-        shared_put_u32(buffer + opt_barrier(8 * CHUNKS + 4), j->index);
+        shared_put_u32(buffer + opt_barrier(8 * CHUNKS + 4), work->index);
 }
 
-DEVICE void job_recall(struct job *j, const struct abi_args *a, const half_t *buffer)
+DEVICE void work_item_restore(struct work_item *work, const struct abi_args *a,
+                              const half_t *buffer)
 {
-    *j = job_at(a, j->plan, shared_get_u32(buffer + 8 * CHUNKS + 4));
+    *work = work_item_at(a, work->plan, shared_get_u32(buffer + 8 * CHUNKS + 4));
 }
 
 /* ---- rows of a row block ---- */
 
-DEVICE u32 job_position(const struct job *j, u32 r)
+DEVICE u32 row_position(const struct work_item *work, u32 r)
 {
-    return j->item->row0 + j->item->step * r;
+    return work->item->row0 + work->item->step * r;
 }
 
 /* Whether row r of the row block is the item's and below `end`. */
-DEVICE u32 job_has(const struct job *j, u32 r, u32 end)
+DEVICE u32 item_has_row(const struct work_item *work, u32 r, u32 end)
 {
-    return r < j->item->rows && (j->item->own[r / 32] >> (r % 32) & 1) &&
-           job_position(j, r) < end;
+    return r < work->item->rows && (work->item->own[r / 32] >> (r % 32) & 1) &&
+           row_position(work, r) < end;
 }
 
 /* The lane's row of the row block: which = 0, 1. Asked for seldom: no register holds it meanwhile. */
@@ -81,7 +85,7 @@ DEVICE u32 block_row(u32 which)
 
 /* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its
    probabilities are to be 0. */
-DEVICE float lse_in_units(float lse)
+DEVICE float scaled_lse(float lse)
 {
     if (ADD_BIAS && TRANSFORM == ABI_SOFTMAX && lse == NEGATIVE_INFINITY)
         return -lse;
@@ -89,32 +93,32 @@ DEVICE float lse_in_units(float lse)
 }
 
 /* The state of a row as a sum of two. */
-DEVICE void state_put(const struct abi_args *a, const struct job *j, u32 row, float x,
-                      float rest)
+DEVICE void delta_put(const struct abi_args *a, const struct work_item *work, u32 row, float x,
+                      float delta_correction)
 {
-    float *to = state_of(a, j) + row, sum = x + rest, back = sum - x;
+    float *to = delta_of(a, work) + row, sum = x + delta_correction, back = sum - x;
     *to = sum;
     if (ADD_BIAS)
-        *bias_rest(a, to) = (x - (sum - back)) + (rest - back);
+        *bias_delta_correction(a, to) = (x - (sum - back)) + (delta_correction - back);
 }
 
 /* ---- row blocks from and to the tensors: each warp its own 16 rows ---- */
 
 /* A bit for each of them that is the item's and below `end`. */
-DEVICE u32 warp_rows(const struct job *j, u32 end)
+DEVICE u32 warp_rows(const struct work_item *work, u32 end)
 {
     const u32 thread = opt_barrier(THREAD), row = thread % 16;
-    return warp_or(job_has(j, thread / 32 * 16 + row, end) << row);
+    return warp_or(item_has_row(work, thread / 32 * 16 + row, end) << row);
 }
 
 /* Starts copying the rows; zeros where they take no part. A lane has the same chunk of a row in every turn. */
-DEVICE void copy_row_block(half_t *to, const struct view *v, const struct job *j)
+DEVICE void copy_row_block(half_t *to, const struct view *v, const struct work_item *work)
 {
     enum { ROWS = 32 / CHUNKS }; /* of a turn */
     const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
-    const u32 rows = warp_rows(j, j->length), chunk = l % CHUNKS, r = l / CHUNKS;
-    const i64 step = j->item->step * v->row;
-    const u8 *from = v->data + job_position(j, first + r) * v->row + 16 * chunk;
+    const u32 rows = warp_rows(work, work->length), chunk = l % CHUNKS, r = l / CHUNKS;
+    const i64 step = work->item->step * v->row;
+    const u8 *from = v->data + row_position(work, first + r) * v->row + 16 * chunk;
     to += (first + r) * PITCH + 8 * chunk;
     UNROLL_4
     for (u32 k = 0; k < 16; k += ROWS) {
@@ -129,7 +133,7 @@ DEVICE void copy_row_block(half_t *to, const struct view *v, const struct job *j
 /* Writes the rows, times `low` and `high`; `staging` holds the row block's rows for nobody else: the warp writes and
    reads its own, and until now read them by matrix loads alone, which all its lanes do together. */
 DEVICE void store_row_block(const struct sums *s, float low, float high, half_t *staging,
-                            const struct view *to, const struct job *j)
+                            const struct view *to, const struct work_item *work)
 {
     enum { ROWS = 32 / HEAD_CHUNKS }; /* of a turn */
     const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
@@ -142,9 +146,9 @@ DEVICE void store_row_block(const struct sums *s, float low, float high, half_t 
                        half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
     }
     SYNC_WARP();
-    const u32 rows = warp_rows(j, j->exist), chunk = l % HEAD_CHUNKS, r = l / HEAD_CHUNKS;
-    const i64 step = j->item->step * to->row;
-    u8 *there = to->data + job_position(j, first + r) * to->row + 16 * chunk;
+    const u32 rows = warp_rows(work, work->exist), chunk = l % HEAD_CHUNKS, r = l / HEAD_CHUNKS;
+    const i64 step = work->item->step * to->row;
+    u8 *there = to->data + row_position(work, first + r) * to->row + 16 * chunk;
     own += r * PITCH + 8 * chunk;
     UNROLL_4
     for (u32 k = 0; k < 16; k += ROWS) {
