@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of the half dtypes for sequences that no block holds whole. Each block takes
-   items of the work list. */
+/* Tiled family, forward: softmax (forward.h), sparsegen (sparsegen.h), global rows (global_row_forward.h). Each block
+   takes items of the work list in turn. */
 #include "cuda/tiled/global_row_forward.h"
 
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
@@ -14,6 +14,6 @@ ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
             row_block_sparsegen(&a, &work);
         else
             row_block_forward(&a, &work);
-        at = work.index; /* the same; no register held it */
+        at = work.index; /* read back from shared memory: no register held it */
     }
 }

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dK and dV of a row block of keys, over the transposed plan: rows are keys, columns are queries. */
+/* dK and dV of a row block of keys, over the transposed plan: rows are keys, columns are queries.
+
+       for each column tile of 32 queries:
+           key_load_q_do             Q, dO, and LSE and delta of each column
+           backward_s_dp             S^T = K Q^T, dP^T = V dO^T
+           key_p_ds                  P = 2^(S - LSE), dS = P (dP - delta); dropout
+           accumulate                dV += P^T dO, dK += dS^T Q
+       key_epilogue                  to the tensors
+
+   At D > 128 registers hold one sum: a first pass over the columns for dK, a second for dV. */
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
 
@@ -13,10 +22,10 @@ DEVICE float entry_dropped(const struct abi_args *a, float p, float bias, u32 ke
     return kept ? p * a->keep_scale : 0;
 }
 
-/* S and dP of the lane's entries of fragment f of the stage's group to weights of dV and to dS; the columns'
-   LSE and state lie with them. `kept` has a bit for each entry. */
-DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 f, u32 kept,
-                         struct frag_c *s, struct frag_c *dp)
+/* S and dP of the lane's entries of fragment f to P, after dropout, and dS. LSE and delta lie behind the columns in
+   shared memory. `kept` has a bit for each entry. */
+DEVICE void key_fragment_p_ds(const struct backward *b, const struct seen *seen, u32 f,
+                              u32 kept, struct frag_c *s, struct frag_c *dp)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     const float p_scale = sparsegen_scale(b->a);
@@ -34,29 +43,30 @@ DEVICE void key_fragment(const struct backward *b, const struct seen *seen, u32 
     }
 }
 
-DEVICE void key_entries(const struct backward *b, const struct seen *seen, u32 kept,
-                        struct scores s[2])
+/* S and dP of a column tile to P and dS. */
+DEVICE void key_p_ds(const struct backward *b, const struct seen *seen, u32 kept,
+                     struct scores s[2])
 {
     UNROLL_BY(FRAGMENTS_UNROLLED)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        key_fragment(b, seen, f, kept >> (4 * f), &first, &second);
+        key_fragment_p_ds(b, seen, f, kept >> (4 * f), &first, &second);
         scores_rotate(&s[0], &first);
         scores_rotate(&s[1], &second);
     }
 }
 
-/* Sums of a walk: dK and dV together, or dK by the first and dV by the second. */
+/* Sums of a pass: dK and dV together, or dK in the first pass and dV in the second. */
 enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_PASSES = 3 - KEY_SUMS };
 
-/* A group, of which `live` slots are seen. */
-DEVICE void key_add(const struct backward *b, u32 pass, u32 live, const struct seen *seen,
-                    struct sums sums[KEY_SUMS])
+/* One column tile, of which some row of the warp sees the `live` slots. */
+DEVICE void key_tile(const struct backward *b, u32 pass, u32 live, const struct seen *seen,
+                     struct sums sums[KEY_SUMS])
 {
-    struct scores s[2]; /* P and dP */
+    struct scores s[2]; /* S, then P; dP, then dS */
     u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
-    backward_scores(b, s, pass == 0, live);
-    key_entries(b, seen, kept, s);
+    backward_s_dp(b, s, pass == 0, live);
+    key_p_ds(b, seen, kept, s);
     if (BOTH_AT_ONCE)
         accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
     else if (pass)
@@ -64,22 +74,22 @@ DEVICE void key_add(const struct backward *b, u32 pass, u32 live, const struct s
     accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : pass), live);
 }
 
-/* The text is there twice, as forward. */
+/* Two copies of the tile's code, as in forward.h. */
 DEVICE void key_column_tile(const struct backward *b, u32 pass, struct sums sums[KEY_SUMS])
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        key_add(b, pass, ALL_LIVE, 0, sums);
+        key_tile(b, pass, ALL_LIVE, 0, sums);
         return;
     }
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    key_add(b, pass, live, &seen, sums);
+    key_tile(b, pass, live, &seen, sums);
 }
 
-/* dK (0) or dV (1), to the tensor or to others. V's rows are not needed after dK, K's not after dV. */
+/* dK (0) or dV (1), to the tensor or for the item that merges it. Staged where V lay, then where K lay: each is no longer read. */
 DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
 {
     const struct work_item *work = b->work;
@@ -91,6 +101,12 @@ DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
         epilogue_row_block(&e, s, delta_correction, staging);
     else
         store_row_block(s, by, by, staging, &to, work);
+}
+
+/* 0 at the end of the item's columns. */
+DEVICE u32 key_load_q_do(struct backward *b)
+{
+    return stream_step(&b->stream);
 }
 
 DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
@@ -110,11 +126,11 @@ DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
             sums_clear(&sums[k]);
         stream_start(&b.stream, work);
         NO_UNROLL
-        while (stream_step(&b.stream))
+        while (key_load_q_do(&b))
             key_column_tile(&b, pass, sums);
         work_item_restore(work, a, b.stream.buffer);
         NO_UNROLL
-        for (u32 k = 0; k < KEY_SUMS; k++) { /* no index picks a register */
+        for (u32 k = 0; k < KEY_SUMS; k++) { /* a copy, not an index, keeps sums in registers */
             key_epilogue(&b, &sums[0], BOTH_AT_ONCE ? k : pass);
             sums[0] = sums[KEY_SUMS - 1];
         }
@@ -130,6 +146,6 @@ ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
             global_row_dkv(&a, &work);
         else
             row_block_dkv(&a, &work);
-        at = work.index; /* the same; no register held it */
+        at = work.index; /* read back from shared memory: no register held it */
     }
 }

@@ -1,21 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dQ of a row block of queries, over the forward plan. Delta is dO . O, but for an O rounded to 16 bits
-   that is too far off: what is missing is known after the walk, and then times the sum of P K taken from
-   dQ. The mean of sparsegen takes a walk of its own. dQ leaves the state in args.delta for dK. */
+/* dQ of a row block of queries, over the forward plan:
+
+       load_query_rows               LSE, delta = rowsum(dO o O)
+       for each column tile of 32 keys:
+           query_load_kv
+           query_s_dp                S = Q K^T, dP = dO V^T
+           dropout                   on dP
+           query_ds                  P = 2^(S - LSE), dS = P (dP - delta); row sums of dS
+           accumulate                dQ += dS K, PK += P K
+       query_epilogue                dQ -= correction PK
+
+   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits. The row
+   sum of P (dP - estimate) is the correction, known after the last tile. Sparsegen (and D > 128) takes two passes
+   over the columns: the first for delta, which for sparsegen is the mean of dP over the support; the second for dQ.
+   dQ stores delta in args.delta for dK. */
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
 
 struct query_rows {
     float lse[2];
-    float delta[2]; /* dO . O at first; with `rest` the sum of P dP, or the mean */
+    float delta[2]; /* the estimate; from store_delta on delta itself */
     float delta_correction[2];
-    float sum[2], count[2]; /* the lane's part of `rest` */
+    float sum[2], count[2]; /* of dS and of P (sparsegen: of the support); the lane's part */
 };
 
-/* S and dP, after dropout, of the lane's entries of fragment f of the stage's group to weights w of dP and to
-   w (dP - state). */
-DEVICE void query_fragment(const struct backward *b, struct query_rows *r,
-                           const struct seen *seen, u32 f, struct frag_c *s, struct frag_c *dp)
+/* S and dP, after dropout, of the lane's entries of fragment f to P and dS (see query_p). */
+DEVICE void query_fragment_ds(const struct backward *b, struct query_rows *r,
+                              const struct seen *seen, u32 f, struct frag_c *s,
+                              struct frag_c *dp)
 {
     struct frag_c bias = {{0, 0, 0, 0}};
     backward_bias(b, seen, f, 0, s, &bias);
@@ -25,24 +37,25 @@ DEVICE void query_fragment(const struct backward *b, struct query_rows *r,
     UNROLL
     for (u32 x = 0; x < 4; x++) {
         const u32 row = x >> 1;
-        float w = query_p(b, s->x[x], r->lse[row]);
-        w = sees(seen, f, x) ? w : 0;
-        s->x[x] = w;
-        dp->x[x] = w * (dp->x[x] - r->delta[row]);
+        float p = query_p(b, s->x[x], r->lse[row]);
+        p = sees(seen, f, x) ? p : 0;
+        s->x[x] = p;
+        dp->x[x] = p * (dp->x[x] - r->delta[row]);
         r->sum[row] += dp->x[x];
-        r->count[row] += w;
+        r->count[row] += p;
     }
 }
 
-DEVICE void query_entries(const struct backward *b, struct query_rows *r,
-                          const struct seen *seen, struct scores s[2])
+/* S and dP of a column tile to P and dS. */
+DEVICE void query_ds(const struct backward *b, struct query_rows *r, const struct seen *seen,
+                     struct scores s[2])
 {
-    struct backward here = *b; /* its units are in no register for long */
+    struct backward here = *b; /* scales are computed again, to save registers */
     backward_scales(&here, b->a);
     UNROLL_BY(FRAGMENTS_UNROLLED)
     for (u32 f = 0; f < FRAGMENTS; f++) {
         struct frag_c first = s[0].at[0], second = s[1].at[0];
-        query_fragment(&here, r, seen, f, &first, &second);
+        query_fragment_ds(&here, r, seen, f, &first, &second);
         scores_rotate(&s[0], &first);
         scores_rotate(&s[1], &second);
     }
@@ -58,8 +71,7 @@ DEVICE void finish_delta(struct query_rows *r)
     }
 }
 
-/* Of an O that f16 could not hold, which delta is first taken from: any number near it will do, infinity
-   would not. */
+/* O where f16 overflowed: an estimate of delta may be off, but must be finite. */
 DEVICE float output_finite(float o)
 {
     const float most = 65504;
@@ -68,7 +80,7 @@ DEVICE float output_finite(float o)
     return o > most ? most : o < -most ? -most : o;
 }
 
-/* dO . O of the lane's rows, O as it was rounded. */
+/* rowsum(dO o O) of row `row` of the row block, O as it was rounded. */
 DEVICE float delta_estimate(const struct backward *b, u32 row, u32 there)
 {
     struct view o = view_of(&b->a->o, b->work), d_o = view_of(&b->a->d_o, b->work);
@@ -86,7 +98,7 @@ DEVICE float delta_estimate(const struct backward *b, u32 row, u32 there)
     return quad_sum(sum);
 }
 
-/* A loop, since the text is long; no index picks a register. */
+/* LSE and the estimate of delta. A loop, since the code is long; selects instead of indices keep the arrays in registers. */
 DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 {
     NO_UNROLL
@@ -103,7 +115,7 @@ DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
         r->delta_correction[1] = 0;
 }
 
-/* To the tensor; from now on it has the rest. */
+/* Stores delta for dK; adds the correction to it. */
 DEVICE void store_delta(const struct backward *b, struct query_rows *r)
 {
     const struct work_item *work = b->work;
@@ -116,57 +128,57 @@ DEVICE void store_delta(const struct backward *b, struct query_rows *r)
     }
 }
 
-/* S and dP: one after the other takes fewer registers, but not beside a bias and large heads. */
-DEVICE void query_scores(const struct backward *b, struct scores s[2], u32 live)
+/* S and dP. One after the other takes fewer registers, but not with a bias or wide heads. */
+DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u32 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     if (BIAS || STEPS > 6) {
-        backward_scores(b, s, 1, live);
+        backward_s_dp(b, s, 1, live);
         return;
     }
     scores_of_shared(&s[0], b->rows + at, 0, stream_operand(&b->stream, 0), live);
     scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
 }
 
-/* A group, of which `live` slots are seen: with slopes from a state that is right but for `rest`, and the sums
-   that rest is taken from; or a walk for each. */
-DEVICE void query_add(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
-                      const struct seen *seen, struct sums *d_q, struct sums *p_k)
+/* One column tile, of which some row of the warp sees the `live` slots. With ONE_PASS both sums at once; else the first
+   pass only finds delta. */
+DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
+                       const struct seen *seen, struct sums *d_q, struct sums *p_k)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
-    struct scores s[2]; /* weights and dP */
-    query_scores(b, s, live);
+    struct scores s[2]; /* S, then P; dP, then dS */
+    query_s_dp(b, s, live);
     dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
-    query_entries(b, r, seen, s);
+    query_ds(b, r, seen, s);
     if (ONE_PASS)
         accumulate_both(d_q, &s[1], p_k, &s[0], columns, live);
     else if (pass)
         accumulate(d_q, &s[1], columns, live);
 }
 
-/* The text is there twice, as forward. */
+/* Two copies of the tile's code, as in forward.h. */
 DEVICE void query_column_tile(const struct backward *b, struct query_rows *r, u32 pass,
                               struct sums *d_q, struct sums *p_k)
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        query_add(b, r, pass, ALL_LIVE, 0, d_q, p_k);
+        query_tile(b, r, pass, ALL_LIVE, 0, d_q, p_k);
         return;
     }
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    query_add(b, r, pass, live, &seen, d_q, p_k);
+    query_tile(b, r, pass, live, &seen, d_q, p_k);
 }
 
-/* Is the item's row another's to finish? It leaves both sums (ONE_PASS), ... */
+/* Whether another item finishes the rows of this one. */
 DEVICE u32 query_is_split(const struct work_item *work)
 {
     return SHARED_ROWS && ONE_PASS && work->item->split;
 }
 
-/* ... and the lane's rows' sums of slopes. */
+/* Row sums of dS, for the item that merges them; query_epilogue stores dQ and PK. */
 DEVICE void query_store_partial(const struct backward *b, const struct query_rows *r)
 {
     NO_UNROLL
@@ -188,7 +200,7 @@ DEVICE void query_merge_partial(const struct backward *b, struct query_rows *r)
     }
 }
 
-/* To the tensor; or both sums to others, one after the other. */
+/* dQ to the tensor; or dQ and PK, one after the other, for the item that merges them. */
 DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
                            struct sums *d_q, const struct sums *p_k)
 {
@@ -206,6 +218,25 @@ DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
         if (ONE_PASS)
             *d_q = *p_k;
     }
+}
+
+/* 0 at the end of the item's columns. */
+DEVICE u32 query_load_kv(struct backward *b)
+{
+    return stream_step(&b->stream);
+}
+
+/* After the pass that found it: delta, merged with other items' parts, to the tensor. */
+DEVICE void delta_epilogue(const struct backward *b, struct query_rows *r)
+{
+    if (query_is_split(b->work)) {
+        query_store_partial(b, r);
+        return;
+    }
+    if (SHARED_ROWS && ONE_PASS && b->a->merge)
+        query_merge_partial(b, r);
+    finish_delta(r);
+    store_delta(b, r);
 }
 
 DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
@@ -227,19 +258,11 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
     for (u32 pass = 0; pass < 2 - ONE_PASS; pass++) {
         stream_start(&b.stream, work);
         NO_UNROLL
-        while (stream_step(&b.stream))
+        while (query_load_kv(&b))
             query_column_tile(&b, &r, pass, &d_q, &p_k);
         work_item_restore(work, a, b.stream.buffer);
-        if (pass)
-            continue;
-        if (query_is_split(work)) {
-            query_store_partial(&b, &r);
-            continue;
-        }
-        if (SHARED_ROWS && ONE_PASS && a->merge)
-            query_merge_partial(&b, &r);
-        finish_delta(&r);
-        store_delta(&b, &r);
+        if (pass == 0)
+            delta_epilogue(&b, &r);
     }
     query_epilogue(&b, &r, &d_q, &p_k);
 }
@@ -253,6 +276,6 @@ ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
             global_row_dq(&a, &work);
         else
             row_block_dq(&a, &work);
-        at = work.index; /* the same; no register held it */
+        at = work.index; /* read back from shared memory: no register held it */
     }
 }

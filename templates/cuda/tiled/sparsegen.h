@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparsegen-lin over a row block: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to
-   one. All scores of the item go to the scratch, where each lane finds its own again; Newton's
-   method finds tau (from below; the set above it only shrinks), then a second walk adds up the
-   values. */
+   one:
+
+       pass 1, column tiles:   load_k, compute_qk, apply mask, S to the scratch
+       tau                     by Newton's method from below; the support only shrinks
+       pass 2, column tiles:   load_v, S from the scratch, P, apply_dropout, compute_pv
+
+   A lane reads back from the scratch what it wrote. */
 #ifndef MASKC_CUDA_TILED_SPARSEGEN_H
 #define MASKC_CUDA_TILED_SPARSEGEN_H
 #include "cuda/tiled/forward.h"
 
-/* Where the scratch has a score of the lane: BLOCK_ROWS scores for each column. */
+/* Index in the scratch of the lane's entry x of a fragment: BLOCK_ROWS scores for each column. */
 DEVICE u64 scratch_at(const struct column_tile *ct, u32 fragment, u32 x)
 {
     u32 slot = 8 * fragment + lane_pair() + (x & 1);
@@ -20,7 +24,7 @@ DEVICE u32 slot_counts(const struct column_tile *ct, u32 fragment, u32 x)
     return slot >= first_slot(ct) && slot < end_slot(ct);
 }
 
-/* Fragments that stand side by side in the text: with a bias it is long without them. */
+/* Unrolled fragments: one where a bias makes their code long. */
 enum { KEPT_UNROLLED = BIAS ? 1 : FRAGMENTS };
 
 DEVICE void keep_fragment(const struct forward *f, const struct seen *seen, u32 at,
@@ -36,7 +40,7 @@ DEVICE void keep_fragment(const struct forward *f, const struct seen *seen, u32 
     }
 }
 
-/* Scores of a group to the scratch, -inf where a row does not see. */
+/* Scores of a column tile to the scratch, -inf where a row does not see. */
 DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
 {
     const struct column_tile *ct = &f->stream.now;
@@ -45,7 +49,7 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
     const u32 live = live_slots(&words);
     load_q(f);
     if (live)
-        forward_scores(f, &s, live);
+        compute_qk(f, &s, live);
     else
         scores_clear(&s);
     const struct seen seen = seen_of(&words);
@@ -59,7 +63,7 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
 }
 
 struct support {
-    float sum[2], count[2]; /* of the scores above a threshold, counted from the maximum */
+    float sum[2], count[2]; /* of scores above a threshold, less the row maximum */
 };
 
 /* Sum and number of the lane's entries, then of the quad's. */
@@ -105,7 +109,7 @@ DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const floa
         tau[k] = row_max[k] == NEGATIVE_INFINITY ? row_max[k] : row_max[k] + threshold[k];
 }
 
-/* Adds the values of a group by the scores in the scratch. */
+/* Adds P V of a column tile, P being computed from the scores in the scratch. */
 DEVICE void add_kept(const struct forward *f, const float *scratch, const float tau[2],
                      struct sums *o)
 {
@@ -141,7 +145,7 @@ DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item
     struct view to = view_of(&a->o, work);
     float *scratch = scratch_of(a), row_max[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, tau[2];
     forward_start(&f, a, work, USE_FIRST);
-    f.scale = a->scale < 0 ? -a->scale : a->scale; /* scores in their own units */
+    f.scale = a->scale < 0 ? -a->scale : a->scale; /* not to base 2 */
     f.softmax_scale = ADD_BIAS ? 1 : f.scale;
     NO_UNROLL
     while (stream_step(&f.stream))
