@@ -157,10 +157,13 @@ static bool has_file(const struct emitted *s, const char *name)
     return false;
 }
 
-/* Families stand in folders ("cuda/resident/"): files of those that have no entry here stay away. */
+/* Families stand in folders ("cuda/resident/"), what they share in "cuda/common/": files of families that have no
+   entry here stay away. */
 static bool has_family(const struct emitted *s, const char *name)
 {
     const char *slash = strchr(name, '/'), *end = slash ? strchr(slash + 1, '/') : NULL;
+    if (!strncmp(name, "cuda/common/", strlen("cuda/common/")))
+        return true;
     for (uint32_t k = 0; end && k <= s->source.n_units; k++)
         if (!strncmp(s->files[k].name, name, (size_t)(end - name) + 1))
             return true;
@@ -189,7 +192,7 @@ struct source *emit_source(const struct target *t, const struct kernel_config *c
 
 struct source *rows_source(const struct rows_features *f)
 {
-    static const char *const shared[] = {"abi.h", "cuda/device.h"};
+    static const char *const shared[] = {"abi.h", "cuda/common/device.h"};
     const char *entry = "encoder_ops/encoder_ops.cu";
     struct emitted *s = memory_new(1, sizeof *s);
     struct text header = {0};

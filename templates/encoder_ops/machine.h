@@ -7,7 +7,7 @@
 #include "encoder_ops/args.h"
 #undef ARGS_STRUCT
 #define ARGS_STRUCT struct rows_args
-#include "cuda/device.h"
+#include "cuda/common/device.h"
 #include "kernel_config.h"
 
 enum {

@@ -119,7 +119,7 @@ static void test_files(void **state)
     assert_ptr_equal(text_of(cpu, "kernel_config.h"), cpu->plan_header);
     assert_non_null(text_of(cpu, "abi.h"));
     assert_non_null(text_of(cuda, "philox.h"));
-    assert_null(text_of(cpu, "cuda/device.h"));
+    assert_null(text_of(cpu, "cuda/common/device.h"));
     assert_null(text_of(cuda, "cpu/vector.h"));
     assert_non_null(text_of(cuda, "cuda/simt/walk.h"));
     assert_null(text_of(cuda, "cuda/tiled/walk.h"));

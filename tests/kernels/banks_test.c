@@ -26,7 +26,7 @@ static const struct allowed {
     {"copy_range", 2, "the same"},
     {"copy_gathered", 2, "the same"},
     {"store_row_block", 2, "the same"},
-    {"put_brought", 4, "two numbers a column lie in the padding of its row"},
+    {"store_prefetched", 4, "two numbers a column lie in the padding of its row"},
     {"bias_copy", 2, "as copy_row_block"},
     /* stream, the row pass: rare, and bound by global memory */
     {"store_row", 8, "8 floats a lane"},

@@ -56,7 +56,7 @@ static const struct family {
     {"bias tiled", ABI_BF16, true, 150, {64}, ABI_BIAS_ADD, "bias_",
      {"window(1)|rows(3)", "random(0.3, seed=4)", NULL},
      1 << ABI_TILES | 1 << ABI_ROWS, 1 << ABI_TILES},
-    {"shared rows", ABI_BF16, true, 449, {64}, ABI_BIAS_NONE, "end_",
+    {"shared rows", ABI_BF16, true, 449, {64}, ABI_BIAS_NONE, "epilogue_",
      {"strided(16)", NULL},
      ABI_SPLIT, ABI_SPLIT},
 };
@@ -67,9 +67,9 @@ static const struct spared {
     const char *function, *line, *why;
 } spared[] = {
     {"kept_on_lines", "if (!sees(", "saves the draws of entries that have no weight"},
-    {"key_place", "= sees(g, k) ? group_column(", "keeps an index within the tensor"},
-    {"key_slope", "= sees(g, k) ? slope", "the probability beside it is 0 already"},
-    {"forward_sparsegen", "= sees(&g, k) ? sparsegen_weight(", "the score in the scratch is -inf already"},
+    {"key_place", "= sees(ct, k) ? slot_column(", "keeps an index within the tensor"},
+    {"key_ds", "= sees(ct, k) ? ds", "the probability beside it is 0 already"},
+    {"forward_sparsegen", "= sees(&ct, k) ? sparsegen_p(", "the score in the scratch is -inf already"},
     {"add_kept", "= sees(&seen", "the score in the scratch is -inf already"},
     {"bias_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
     {"bias_entries", "= sees(", "the same"},

@@ -33,14 +33,15 @@ static char *text_of_body(const char *text, void *data)
     struct text entry = {0}, out = {0};
     (void)text;
     text_add(&entry,
-             "#include \"cuda/matrix.h\"\nENTRY(attention_forward)(ARGS a)\n{\n"
+             "#include \"cuda/common/matrix.h\"\nENTRY(attention_forward)(ARGS a)\n{\n"
              "struct f4 four = {0, 0, 0, 0}; struct u32x2 two = {0, 0};\n%s\n}\n",
              b->text);
-    const struct source_file files[] = {{"entry.cu", text_get(&entry)},
-                                        {"abi.h", template_of("abi.h")},
-                                        {"cuda/device.h", template_of("cuda/device.h")},
-                                        {"cuda/matrix.h", template_of("cuda/matrix.h")},
-                                        {"kernel_config.h", plan[b->dtype]}};
+    const struct source_file files[] = {
+        {"entry.cu", text_get(&entry)},
+        {"abi.h", template_of("abi.h")},
+        {"cuda/common/device.h", template_of("cuda/common/device.h")},
+        {"cuda/common/matrix.h", template_of("cuda/matrix.h")},
+        {"kernel_config.h", plan[b->dtype]}};
     struct source s = {.files = files, .n_files = sizeof files / sizeof *files};
     source_flatten(&s, &out);
     text_finish(&entry);

@@ -1,14 +1,171 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entry of the backward pass for short sequences; see short/forward.cu. */
-#include "cuda/resident/backward.h"
+/* Backward, short sequences: one kernel, one block a head, five products, nothing added by two
+   threads. A warp has row blocks of 16 queries where rows are read (P, dS, dQ) and of 16 keys where
+   columns are (dV, dK); two row blocks at a time, where registers allow it, halve what is read from shared
+   memory:
+
+       queries   P, and P (dP - c)       P to the square        c = dO . O, O as it was rounded
+       keys      dV = P^T dO
+       queries   dS = P (dP - delta)     dS to the square       dQ = dS K
+       keys      dK = dS^T Q
+
+   delta is c but for what the rounding of O took: the sum over a row of P (dP - c), which is known at
+   the end of the first turn. Until the second the warp holds P (dP - c) in registers (short/held.h) and
+   then takes P, as it was rounded, times that sum from it; S and dP are not computed again.
+
+   For sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the support: dP - c is held. */
+#include "cuda/resident/backward_pass1.h"
+
+enum {
+    /* Chunks of dQ at a time: where it would take half of the registers, half of them. */
+    RESIDENT_QUERIES_HALVED = RESIDENT_STEPS > 8 || RESIDENT_TIGHT,
+    RESIDENT_QUERY_CHUNKS =
+        RESIDENT_QUERIES_HALVED ? (RESIDENT_CHUNKS / 2 + 3) / 4 * 4 : RESIDENT_CHUNKS,
+};
+
+/* ---- the second turn of queries ---- */
+
+/* dS in place of P at 16 columns of a tile, and as the first operand of a product over them; `again`:
+   it is there already. */
+DEVICE void resident_ds_operand(struct frag_a *ds, const struct ds_registers *regs,
+                                u32 row_block, u32 at, const struct abi_args *a,
+                                const struct resident_head *head, u32 row0,
+                                const struct resident_tile *t, u32 half, u32 again)
+{
+    const float scale = ds_scale_power(a);
+    const u32 parted = RESIDENT_PARTS > 1, at_part = RESIDENT_PARTS * at + (parted ? half : 0);
+    const struct resident_packed_ds one = ds_registers_get(regs, row_block, at_part);
+    const u32 live = resident_live(t, 2 * half, 2);
+    ds->x[0] = ds->x[1] = ds->x[2] = ds->x[3] = 0;
+    UNROLL
+    for (u32 k = 4 * half; live && k < 4 * half + 4; k++) {
+        u32 p = TRANSFORM == ABI_SPARSEGEN && !again ? 0 : p_smem_get(head, row0, t, k);
+        ds->x[k % 4] = p;
+        if (again)
+            continue;
+        ds->x[k % 4] =
+            resident_ds_unpack(&one, parted ? k % 4 : k, p,
+                               ds_registers_correction(regs, row_block, k % 2), scale);
+        p_smem_put(head, row0, t, k, ds->x[k % 4]);
+    }
+}
+
+/* Chunks of dQ from `first` on, and dS to the square with the first ones. */
+DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 first,
+                                  const struct abi_args *a, const struct resident_head *head,
+                                  u32 row0, const struct ds_registers *regs, u32 row_block)
+{
+    struct resident_walk w = resident_walk_at(&a->forward, head, row0, RESIDENT_TOGETHER);
+    struct resident_tile t[RESIDENT_TOGETHER];
+    UNROLL
+    for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
+        resident_clear(d_q[m]);
+    NO_UNROLL
+    for (u32 at = 0; resident_next(&w, head, t, RESIDENT_TOGETHER); at++) {
+        UNROLL
+        for (u32 half = 0; half < 2; half++) {
+            struct frag_a ds[RESIDENT_TOGETHER];
+            if (!(resident_any(t, RESIDENT_TOGETHER) >> 16 * half & 0xffff))
+                continue;
+            UNROLL
+            for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
+                resident_ds_operand(&ds[m], regs, row_block + m, at, a, head, row0 + 16 * m,
+                                    &t[m], half, RESIDENT_QUERIES_HALVED && first);
+            resident_apply_part(d_q, first, RESIDENT_QUERY_CHUNKS, ds, RESIDENT_TOGETHER, head,
+                                RESIDENT_K, t[0].col0 + 16 * half);
+        }
+    }
+}
+
+/* dS to the square, and dQ. */
+DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resident_head *head,
+                                     u32 row0, const struct ds_registers *regs, u32 row_block)
+{
+    const float mantissa = ds_scale_mantissa(a) * resident_kept_scale(a), by[2] = {1, 1};
+    NO_UNROLL
+    for (u32 first = 0; first < RESIDENT_CHUNKS; first += RESIDENT_QUERY_CHUNKS) {
+        struct frag_c d_q[RESIDENT_TOGETHER][RESIDENT_CHUNKS];
+        resident_pass2_chunks(d_q, first, a, head, row0, regs, row_block);
+        NO_UNROLL
+        for (u32 m = 0; m < RESIDENT_TOGETHER;
+             m++) { /* by one text; no index picks a register */
+            resident_scale(d_q[0], mantissa);
+            resident_store_part(d_q[0], first, RESIDENT_QUERY_CHUNKS, by, &a->d_q, head,
+                                row0 + 16 * m);
+            resident_move(d_q[0], d_q[RESIDENT_TOGETHER - 1]);
+        }
+    }
+}
+
+/* ---- a head ---- */
+
+DEVICE void resident_fetch_all(const struct abi_args *a, const struct resident_head *head)
+{
+    const struct abi_tensor *const all[] = {&a->q, &a->k, &a->v, &a->d_o};
+    resident_fetch(RESIDENT_Q, 4, all, head, RESIDENT_BACKWARD_WARPS);
+    copy_async_commit();
+}
+
+/* All operands, and what the queries begin with. */
+DEVICE void resident_start(const struct abi_args *a, const struct resident_head *head, u32 row0,
+                           struct resident_row_stats stats[RESIDENT_ROW_BLOCKS])
+{
+    const u32 row_blocks = RESIDENT_AHEAD ? RESIDENT_ROW_BLOCKS : 0;
+    struct frag_a o[RESIDENT_ROW_BLOCKS][RESIDENT_STEPS];
+    resident_fetch_all(a, head);
+    UNROLL
+    for (u32 m = 0; m < row_blocks; m++)
+        resident_read_rows(&stats[m], o[m], a, head, row0 + 16 * m);
+    COPY_ASYNC_WAIT(0);
+    SYNC(); /* all has arrived */
+    UNROLL
+    for (u32 m = 0; m < row_blocks; m++)
+        resident_load_delta(&stats[m], o[m], a, head, row0 + 16 * m);
+}
+
+/* A turn of all row blocks of the warp. */
+DEVICE void resident_queries(const struct abi_args *a, const struct resident_head *head,
+                             u32 row0, u32 pass, struct resident_row_stats *stats,
+                             struct ds_registers *regs)
+{
+    NO_UNROLL
+    for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m += RESIDENT_TOGETHER) {
+        if (pass)
+            resident_pass2_row_block(a, head, row0 + 16 * m, regs, m);
+        else if (!RESIDENT_AHEAD)
+            resident_backward_pass1_alone(a, head, row0 + 16 * m, regs, m);
+        else
+            resident_backward_pass1(a, head, row0, stats, regs, 0);
+    }
+}
+
+/* One head of each team. */
+DEVICE void resident_backward(const struct abi_args *a, const struct resident_head *head)
+{
+    struct resident_row_stats stats[RESIDENT_ROW_BLOCKS];
+    struct ds_registers regs[RESIDENT_ROW_BLOCKS];
+    const u32 row0 = 16 * RESIDENT_ROW_BLOCKS * head->warp;
+    SYNC(); /* the head before is no longer read */
+    resident_start(a, head, row0, stats);
+    NO_UNROLL
+    for (u32 pass = 0; pass < 2; pass++) {
+        resident_queries(a, head, row0, pass, stats, regs);
+        SYNC(); /* the square is whole */
+        resident_gather_keys(head, row0, pass ? RESIDENT_Q : RESIDENT_D_O,
+                             pass ? &a->d_k : &a->d_v,
+                             (pass ? ds_scale_mantissa(a) : 1) * resident_kept_scale(a));
+        if (!pass)
+            SYNC(); /* it is no longer read */
+    }
+}
 
 ENTRY_OF(attention_short_backward, RESIDENT_BACKWARD_THREADS, RESIDENT_BACKWARD_BLOCKS)(ARGS a)
 {
     const u32 total = a.slice_batch * a.heads, step = RESIDENT_BACKWARD_HEADS;
     NO_UNROLL
     for (u32 at = BLOCK * step; at < total; at += BLOCKS * step) {
-        struct resident_job j =
-            resident_job_at(&a, at, step, RESIDENT_BACKWARD_WARPS, RESIDENT_HEAD);
-        resident_backward(&a, &j);
+        struct resident_head head =
+            resident_head_at(&a, at, step, RESIDENT_BACKWARD_WARPS, RESIDENT_HEAD);
+        resident_backward(&a, &head);
     }
 }

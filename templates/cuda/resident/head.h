@@ -4,8 +4,8 @@
    banks. A block holds one head or several; the warps of a head are a team. */
 #ifndef MASKC_CUDA_RESIDENT_HEAD_H
 #define MASKC_CUDA_RESIDENT_HEAD_H
-#include "cuda/matrix.h"
-#include "cuda/quads.h"
+#include "cuda/common/matrix.h"
+#include "cuda/common/numbers.h"
 #include "kernel_config.h"
 
 enum {
@@ -30,7 +30,7 @@ struct resident_places {
     u32 keys, tail, values;
 };
 
-struct resident_job {
+struct resident_head {
     u32 b, h;
     i32 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
     u32 length; /* positions that take part; 0 where the team has no head */
@@ -40,20 +40,10 @@ struct resident_job {
     struct resident_places places;
 };
 
-DEVICE u32 resident_lane(void)
-{
-    return THREAD % 32;
-}
-
 /* The row of a 16 x 8 fragment that the lane holds, and the pair of columns. */
 DEVICE u32 resident_row(void)
 {
-    return resident_lane() / 4;
-}
-
-DEVICE u32 resident_pair(void)
-{
-    return THREAD % 4;
+    return lane() / 4;
 }
 
 /* ---- operands in shared memory ---- */
@@ -69,41 +59,42 @@ DEVICE u32 resident_place(u32 eight, u32 row, u32 chunk, u32 chunks)
 /* Not where a last tile is cut: its rows are looked at one by one. */
 DEVICE void resident_places_of(struct resident_places *p)
 {
-    const u32 lane = resident_lane(), row = lane % 8;
-    p->keys = one_value(2 * resident_place(0, row, lane / 8, RESIDENT_CHUNKS));
-    p->tail = one_value(2 * resident_place(0, row, lane / 8 % 2, RESIDENT_CHUNKS));
-    p->values = one_value(2 * resident_place(lane & 8, row, lane / 16, RESIDENT_CHUNKS));
+    const u32 l = lane(), row = l % 8;
+    p->keys = one_value(2 * resident_place(0, row, l / 8, RESIDENT_CHUNKS));
+    p->tail = one_value(2 * resident_place(0, row, l / 8 % 2, RESIDENT_CHUNKS));
+    p->values = one_value(2 * resident_place(l & 8, row, l / 16, RESIDENT_CHUNKS));
 }
 
 /* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
-DEVICE struct resident_job resident_job_at(const struct abi_args *a, u32 index, u32 heads,
-                                           u32 warps, u32 halves)
+DEVICE struct resident_head resident_head_at(const struct abi_args *a, u32 index, u32 heads,
+                                             u32 warps, u32 halves)
 {
-    struct resident_job j;
-    u32 team = heads > 1 ? THREAD / 32 / warps : 0, at = index + team,
+    struct resident_head head;
+    u32 warp_group = heads > 1 ? THREAD / 32 / warps : 0, at = index + warp_group,
         there = at < a->slice_batch * a->heads;
     u32 sequence = there ? at / a->heads : 0;
-    j.b = a->first_batch + sequence;
-    j.h = there ? at - sequence * a->heads : 0;
-    j.first = 0;
-    j.length = j.exist = there ? smaller(a->n, RESIDENT_ROWS) : 0;
-    j.warp = heads > 1 ? THREAD / 32 % warps : THREAD / 32;
-    j.shared = SHARED_HALF() + team * halves;
+    head.b = a->first_batch + sequence;
+    head.h = there ? at - sequence * a->heads : 0;
+    head.first = 0;
+    head.length = head.exist = there ? smaller(a->n, RESIDENT_ROWS) : 0;
+    head.warp = heads > 1 ? THREAD / 32 % warps : THREAD / 32;
+    head.shared = SHARED_HALF() + warp_group * halves;
     if (a->offsets && there) {
-        j.first = a->offsets[j.b];
-        j.length = j.exist = clamp_length(a->offsets[j.b + 1] - a->offsets[j.b], j.exist);
+        head.first = a->offsets[head.b];
+        head.length = head.exist =
+            clamp_length(a->offsets[head.b + 1] - a->offsets[head.b], head.exist);
     } else if (a->length && there) {
-        j.length = clamp_length(a->length[j.b], j.exist);
+        head.length = clamp_length(a->length[head.b], head.exist);
     }
-    resident_places_of(&j.places);
-    return j;
+    resident_places_of(&head.places);
+    return head;
 }
 
 /* Bytes of position 0 of the job's head; no register holds what is worked out on the way. */
-DEVICE u8 *resident_data(const struct abi_tensor *t, const struct resident_job *j)
+DEVICE u8 *resident_data(const struct abi_tensor *t, const struct resident_head *head)
 {
-    i64 element =
-        opt_barrier(j->b) * t->batch + (i64)j->first * t->row + opt_barrier(j->h) * t->head;
+    i64 element = opt_barrier(head->b) * t->batch + (i64)head->first * t->row +
+                  opt_barrier(head->h) * t->head;
     return (u8 *)t->data + element * 2;
 }
 
@@ -124,34 +115,34 @@ DEVICE u32 resident_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
 /* Starts copying the sequence's rows of `count` operands from one on; rows up to the next 16 (as far as they
    are stored), and positions beyond the head dimension, become zeros, for which nothing is read. */
 DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
-                           const struct resident_job *j, u32 warps)
+                           const struct resident_head *head, u32 warps)
 {
     enum { MOST = 4 };
-    const u32 rows = smaller((j->length + 15) / 16 * 16, RESIDENT_ROWS), step = 32 * warps;
+    const u32 rows = smaller((head->length + 15) / 16 * 16, RESIDENT_ROWS), step = 32 * warps;
     const u32 straight =
         step % RESIDENT_CHUNKS == 0; /* a thread stays in its column of chunks ... */
     const u32 whole =
         step % (8 * RESIDENT_CHUNKS) == 0; /* ... which the permutation leaves alone */
-    const u32 begin = 32 * j->warp + resident_lane(), row0 = begin / RESIDENT_CHUNKS;
+    const u32 begin = 32 * head->warp + lane(), row0 = begin / RESIDENT_CHUNKS;
     const u8 *from[MOST], *ahead[MOST];
     u32 ahead_place =
         resident_place(row0 & ~7u, row0 & 7, begin % RESIDENT_CHUNKS, RESIDENT_CHUNKS);
     UNROLL
     for (u32 x = 0; x < count; x++) {
-        from[x] = resident_data(t[x], j);
+        from[x] = resident_data(t[x], head);
         ahead[x] = from[x] + (i64)row0 * t[x]->row * 2 + 16 * (begin % RESIDENT_CHUNKS);
     }
     NO_UNROLL
     for (u32 k = begin; k < rows * RESIDENT_CHUNKS; k += step) {
         u32 row = k / RESIDENT_CHUNKS,
             chunk = straight ? begin % RESIDENT_CHUNKS : k % RESIDENT_CHUNKS;
-        u32 there = row < j->length && 8 * chunk < HEAD_DIM;
+        u32 there = row < head->length && 8 * chunk < HEAD_DIM;
         u32 place =
             whole ? ahead_place : resident_place(row & ~7u, row & 7, chunk, RESIDENT_CHUNKS);
         UNROLL
         for (u32 x = 0; x < count; x++) {
             const u8 *at = from[x] + (i64)row * t[x]->row * 2 + 16 * chunk;
-            copy_async_16(j->shared + (operand + x) * RESIDENT_OPERAND + place,
+            copy_async_16(head->shared + (operand + x) * RESIDENT_OPERAND + place,
                           straight ? ahead[x] : at, there);
             ahead[x] += (i64)(step / RESIDENT_CHUNKS) * t[x]->row * 2;
         }
@@ -176,49 +167,48 @@ DEVICE u32 resident_at_chunk(u32 place, u32 chunk)
 
 /* Rows row .. row + 7, chunks chunk .. chunk + 3: as the second operand of two products that sum
    along the row. Chunks that are not there repeat others, for the caller to leave out. */
-DEVICE void resident_load_keys(u32 r[4], const struct resident_job *j, u32 operand, u32 row,
+DEVICE void resident_load_keys(u32 r[4], const struct resident_head *head, u32 operand, u32 row,
                                u32 chunk)
 {
-    u32 at = chunk + resident_lane() / 8;
-    u32 first =
-        RESIDENT_CHUNKS % 4 && chunk + 4 > RESIDENT_CHUNKS ? j->places.tail : j->places.keys;
-    shared_at place = shared_address(j->shared) + resident_at_chunk(first, chunk) +
+    u32 at = chunk + lane() / 8;
+    u32 first = RESIDENT_CHUNKS % 4 && chunk + 4 > RESIDENT_CHUNKS ? head->places.tail
+                                                                   : head->places.keys;
+    shared_at place = shared_address(head->shared) + resident_at_chunk(first, chunk) +
                       resident_bytes(operand, row);
     if (RESIDENT_CHUNKS % 4 && at >= RESIDENT_CHUNKS)
         at -= 2;
     if (RESIDENT_CUT)
-        place =
-            shared_address(j->shared + operand * RESIDENT_OPERAND +
-                           resident_place_there(row, resident_lane() % 8, at, RESIDENT_CHUNKS));
+        place = shared_address(head->shared + operand * RESIDENT_OPERAND +
+                               resident_place_there(row, lane() % 8, at, RESIDENT_CHUNKS));
     matrix_load4(r, place);
 }
 
 /* Where the lane's part of rows row .. row + 15, chunks chunk and chunk + 1, begins. */
-DEVICE shared_at resident_rows_place(const struct resident_job *j, u32 operand, u32 row,
+DEVICE shared_at resident_rows_place(const struct resident_head *head, u32 operand, u32 row,
                                      u32 chunk)
 {
-    const u32 lane = resident_lane();
+    const u32 l = lane();
     if (RESIDENT_CUT)
-        return shared_address(j->shared + operand * RESIDENT_OPERAND +
-                              resident_place_there(row + (lane & 8), lane % 8,
-                                                   chunk + lane / 16, RESIDENT_CHUNKS));
-    return shared_address(j->shared) + resident_at_chunk(j->places.values, chunk) +
+        return shared_address(
+            head->shared + operand * RESIDENT_OPERAND +
+            resident_place_there(row + (l & 8), l % 8, chunk + l / 16, RESIDENT_CHUNKS));
+    return shared_address(head->shared) + resident_at_chunk(head->places.values, chunk) +
            resident_bytes(operand, row);
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
    over rows, for the columns of either chunk. */
-DEVICE void resident_load_values(u32 r[4], const struct resident_job *j, u32 operand, u32 row,
-                                 u32 chunk)
+DEVICE void resident_load_values(u32 r[4], const struct resident_head *head, u32 operand,
+                                 u32 row, u32 chunk)
 {
-    matrix_load4_transposed(r, resident_rows_place(j, operand, row, chunk));
+    matrix_load4_transposed(r, resident_rows_place(head, operand, row, chunk));
 }
 
 /* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
-DEVICE void resident_load_rows(struct frag_a *a, const struct resident_job *j, u32 operand,
+DEVICE void resident_load_rows(struct frag_a *a, const struct resident_head *head, u32 operand,
                                u32 row, u32 chunk)
 {
-    matrix_load4(a->x, resident_rows_place(j, operand, row, chunk));
+    matrix_load4(a->x, resident_rows_place(head, operand, row, chunk));
 }
 
 #endif

@@ -4,22 +4,18 @@
    below. A lane holds parts of two rows; the four lanes of a row hold all of it. */
 #ifndef MASKC_CUDA_RESIDENT_SOFTMAX_H
 #define MASKC_CUDA_RESIDENT_SOFTMAX_H
+#include "cuda/common/transform.h"
 #include "cuda/resident/tiles.h"
-#include "cuda/slopes.h"
 
 /* Tiles whose scores are held at a time: all that heads of up to 128 rows can have. */
 enum {
     RESIDENT_ALL = RESIDENT_ROWS <= 128,
-    RESIDENT_HELD = RESIDENT_ALL ? (RESIDENT_ROWS + 31) / 32 : 2,
+    RESIDENT_TILES_AT_ONCE = RESIDENT_ALL ? (RESIDENT_ROWS + 31) / 32 : 2,
 };
-
-#define RESIDENT_NOTHING float_of(0xff800000u) /* minus infinity */
-#define RESIDENT_LOG2_E  1.44269504f
-#define RESIDENT_LN_2    0.693147181f
 
 /* What the rows' weights are counted from; by row: the lane's, and the one 8 below. */
 struct resident_rows {
-    float top[2], sum[2];
+    float row_max[2], sum[2];
 };
 
 /* Minus infinity where an entry is not seen. Of a tile that nobody sees nothing is asked. */
@@ -30,7 +26,7 @@ DEVICE void resident_mask(struct resident_scores *s, const struct resident_tile 
     UNROLL
     for (u32 k = 0; k < 16; k++) {
         float *x = &s->at[k / 4].x[k % 4];
-        *x = resident_sees(t, k / 4, k % 4) ? *x : RESIDENT_NOTHING;
+        *x = resident_sees(t, k / 4, k % 4) ? *x : NEGATIVE_INFINITY;
     }
 }
 
@@ -40,38 +36,38 @@ DEVICE u32 resident_lives(u32 lives, u32 u)
     return lives >> 2 * u & 3;
 }
 
-DEVICE void resident_tops(const struct resident_scores s[RESIDENT_HELD], u32 lives,
-                          float top[2])
+DEVICE void resident_row_max(const struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
+                             float row_max[2])
 {
     UNROLL
-    for (u32 k = 0; k < 16 * RESIDENT_HELD; k++)
+    for (u32 k = 0; k < 16 * RESIDENT_TILES_AT_ONCE; k++)
         if (resident_lives(lives, k / 16))
-            top[k / 2 % 2] = larger(top[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
-    top[0] = quad_max(top[0]);
-    top[1] = quad_max(top[1]);
+            row_max[k / 2 % 2] = larger(row_max[k / 2 % 2], s[k / 16].at[k / 4 % 4].x[k % 4]);
+    row_max[0] = quad_max(row_max[0]);
+    row_max[1] = quad_max(row_max[1]);
 }
 
 /* Masked scores, each times `unit` in base 2, to weights. *alpha is what older sums are to be multiplied by. */
-DEVICE void resident_softmax(struct resident_scores s[RESIDENT_HELD], u32 lives, float unit,
-                             struct resident_rows *r, float alpha[2])
+DEVICE void resident_softmax(struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
+                             float softmax_scale, struct resident_rows *r, float alpha[2])
 {
-    float top[2] = {r->top[0], r->top[1]}, origin[2];
-    resident_tops(s, lives, top);
+    float row_max[2] = {r->row_max[0], r->row_max[1]}, shift[2];
+    resident_row_max(s, lives, row_max);
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        origin[k] = top[k] == RESIDENT_NOTHING ? 0 : top[k] * unit;
-        alpha[k] = exp2_of(r->top[k] * unit - origin[k]);
-        r->top[k] = top[k];
+        shift[k] = row_max[k] == NEGATIVE_INFINITY ? 0 : row_max[k] * softmax_scale;
+        alpha[k] = exp2_of(r->row_max[k] * softmax_scale - shift[k]);
+        r->row_max[k] = row_max[k];
         r->sum[k] *= alpha[k];
     }
     UNROLL
-    for (u32 u = 0; u < RESIDENT_HELD; u++) {
+    for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++) {
         if (!resident_lives(lives, u))
             continue;
         UNROLL
         for (u32 k = 0; k < 16; k++) {
             float *x = &s[u].at[k / 4].x[k % 4];
-            *x = exp2_of(*x * unit - origin[k / 2 % 2]);
+            *x = exp2_of(*x * softmax_scale - shift[k / 2 % 2]);
             r->sum[k / 2 % 2] += *x;
         }
     }
@@ -80,17 +76,17 @@ DEVICE void resident_softmax(struct resident_scores s[RESIDENT_HELD], u32 lives,
 /* ---- sparsegen ---- */
 
 /* Sum and count of the rows' scores above the thresholds, counted from the maxima. */
-DEVICE void resident_support(const struct resident_scores s[RESIDENT_HELD], u32 lives,
-                             const float top[2], const float threshold[2], float sum[2],
+DEVICE void resident_support(const struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
+                             const float row_max[2], const float threshold[2], float sum[2],
                              float count[2])
 {
     sum[0] = sum[1] = count[0] = count[1] = 0;
     UNROLL
-    for (u32 k = 0; k < 16 * RESIDENT_HELD; k++) {
+    for (u32 k = 0; k < 16 * RESIDENT_TILES_AT_ONCE; k++) {
         u32 row = k / 2 % 2;
         if (!resident_lives(lives, k / 16))
             continue;
-        float z = s[k / 16].at[k / 4 % 4].x[k % 4] - top[row];
+        float z = s[k / 16].at[k / 4 % 4].x[k % 4] - row_max[row];
         sum[row] += z > threshold[row] ? z : 0;
         count[row] += z > threshold[row] ? 1 : 0;
     }
@@ -102,28 +98,28 @@ DEVICE void resident_support(const struct resident_scores s[RESIDENT_HELD], u32 
 }
 
 /* tau of both rows; minus infinity where a row sees nothing. */
-DEVICE void resident_tau(const struct resident_scores s[RESIDENT_HELD], u32 lives, float lambda,
-                         float tau[2])
+DEVICE void resident_tau(const struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
+                         float lambda, float tau[2])
 {
-    float room = 1 - lambda, top[2] = {RESIDENT_NOTHING, RESIDENT_NOTHING};
-    float threshold[2] = {-room, -room}, before[2] = {-1, -1};
+    float total = 1 - lambda, row_max[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY};
+    float threshold[2] = {-total, -total}, before[2] = {-1, -1};
     u32 going = 1;
-    resident_tops(s, lives, top);
+    resident_row_max(s, lives, row_max);
     while (ANY(going)) {
         float sum[2], count[2];
-        resident_support(s, lives, top, threshold, sum, count);
+        resident_support(s, lives, row_max, threshold, sum, count);
         going = 0;
         UNROLL
         for (u32 row = 0; row < 2; row++) {
             u32 goes = count[row] > 0 && count[row] != before[row];
-            float next = goes ? (sum[row] - room) / count[row] : threshold[row];
+            float next = goes ? (sum[row] - total) / count[row] : threshold[row];
             threshold[row] = larger(threshold[row], next);
             before[row] = count[row];
             going |= goes;
         }
     }
-    tau[0] = top[0] == RESIDENT_NOTHING ? top[0] : top[0] + threshold[0];
-    tau[1] = top[1] == RESIDENT_NOTHING ? top[1] : top[1] + threshold[1];
+    tau[0] = row_max[0] == NEGATIVE_INFINITY ? row_max[0] : row_max[0] + threshold[0];
+    tau[1] = row_max[1] == NEGATIVE_INFINITY ? row_max[1] : row_max[1] + threshold[1];
 }
 
 #endif

@@ -16,13 +16,14 @@ DEVICE u32 resident_pair_of(const u8 *row, u32 d, u32 there)
 
 /* Rows row0 .. row0 + 15 as the first operand of `count` products along the head from a step on. */
 DEVICE void resident_rows_of(struct frag_a *rows, u32 step, u32 count,
-                             const struct abi_tensor *t, const struct resident_job *j, u32 row0)
+                             const struct abi_tensor *t, const struct resident_head *head,
+                             u32 row0)
 {
-    u32 row = row0 + resident_row(), low = row < j->length, high = row + 8 < j->length;
-    const u8 *at = resident_data(t, j) + (i64)row * t->row * 2, *below = at + 8 * t->row * 2;
+    u32 row = row0 + resident_row(), low = row < head->length, high = row + 8 < head->length;
+    const u8 *at = resident_data(t, head) + (i64)row * t->row * 2, *below = at + 8 * t->row * 2;
     UNROLL
     for (u32 s = 0; s < count; s++) {
-        u32 d = 16 * (step + s) + 2 * resident_pair();
+        u32 d = 16 * (step + s) + 2 * quad_lane();
         rows[s].x[0] = resident_pair_of(at, d, low);
         rows[s].x[1] = resident_pair_of(below, d, high);
         rows[s].x[2] = resident_pair_of(at, d + 8, low);
@@ -61,7 +62,7 @@ DEVICE void resident_store_row(const struct frag_c sums[RESIDENT_CHUNKS], u32 fi
             v.x[k] = half_pack(c->x[2 * high] * by, c->x[2 * high + 1] * by);
         }
         resident_transpose(v.x);
-        u32 d = 8 * (first + chunk + resident_pair());
+        u32 d = 8 * (first + chunk + quad_lane());
         if (there && d < HEAD_DIM)
             *(struct resident_u4 *)(row + 2 * d) = v;
     }
@@ -70,24 +71,26 @@ DEVICE void resident_store_row(const struct frag_c sums[RESIDENT_CHUNKS], u32 fi
 /* Writes such chunks of rows row0 .. row0 + 15 as far as they exist. */
 DEVICE void resident_store_part(const struct frag_c sums[RESIDENT_CHUNKS], u32 first,
                                 u32 chunks, const float by[2], const struct abi_tensor *t,
-                                const struct resident_job *j, u32 row0)
+                                const struct resident_head *head, u32 row0)
 {
     u32 row = opt_barrier(row0) + resident_row(); /* no register holds it until here */
-    u8 *at = resident_data(t, j) + (i64)row * t->row * 2;
-    resident_store_row(sums, first, chunks, 0, by[0], at, row < j->exist);
-    resident_store_row(sums, first, chunks, 1, by[1], at + 8 * t->row * 2, row + 8 < j->exist);
+    u8 *at = resident_data(t, head) + (i64)row * t->row * 2;
+    resident_store_row(sums, first, chunks, 0, by[0], at, row < head->exist);
+    resident_store_row(sums, first, chunks, 1, by[1], at + 8 * t->row * 2,
+                       row + 8 < head->exist);
 }
 
 DEVICE void resident_store(const struct frag_c sums[RESIDENT_CHUNKS], const float by[2],
-                           const struct abi_tensor *t, const struct resident_job *j, u32 row0)
+                           const struct abi_tensor *t, const struct resident_head *head,
+                           u32 row0)
 {
-    resident_store_part(sums, 0, RESIDENT_CHUNKS, by, t, j, row0);
+    resident_store_part(sums, 0, RESIDENT_CHUNKS, by, t, head, row0);
 }
 
 /* The lane's two of a number for each row, where rows are there. */
-DEVICE float *resident_lse(const struct abi_args *a, const struct resident_job *j)
+DEVICE float *resident_lse(const struct abi_args *a, const struct resident_head *head)
 {
-    return a->lse + j->b * a->lse_batch + j->h * a->lse_head + j->first;
+    return a->lse + head->b * a->lse_batch + head->h * a->lse_head + head->first;
 }
 
 #endif

@@ -31,19 +31,19 @@ struct resident_walk {
 
 /* The visit of `row blocks` times 16 rows. Plans of short sequences have whole row blocks alone, and only tiles. */
 DEVICE struct resident_walk resident_walk_at(const struct abi_plan *plan,
-                                             const struct resident_job *j, u32 row0,
+                                             const struct resident_head *head, u32 row0,
                                              u32 row_blocks)
 {
     struct resident_walk w;
-    struct abi_head head = plan->heads[j->h];
+    struct abi_head entry = plan->heads[head->h];
     u32 item = row0 / BLOCK_ROWS;
     w.plan = plan;
     w.looks = !RESIDENT_CUT && row_blocks == 1;
     w.row0 = row0;
     w.row_block = row0 % BLOCK_ROWS + resident_row();
     w.piece = w.pieces_end = w.tile = w.tiles_end = 0;
-    if (row0 < j->length && item < head.items) {
-        const struct abi_item *at = plan->items + head.item + item;
+    if (row0 < head->length && item < entry.items) {
+        const struct abi_item *at = plan->items + entry.item + item;
         w.piece = at->piece;
         w.pieces_end = at->piece + at->pieces;
     }
@@ -55,15 +55,15 @@ DEVICE struct resident_walk resident_walk_at(const struct abi_plan *plan,
 DEVICE u32 resident_bits(const struct abi_plan *p, struct abi_tile t, u32 block_row, u32 row,
                          u32 length)
 {
-    u32 left = length - t.col0, word = left < 32 ? (1u << left) - 1 : 0xffffffffu;
+    u32 mantissa = length - t.col0, word = mantissa < 32 ? (1u << mantissa) - 1 : 0xffffffffu;
     u32 upper = row < length ? word : 0, lower = row + 8 < length ? word : 0;
     if (t.pattern) { /* the same for the whole warp */
         const u32 *at = p->patterns + (u64)(t.pattern - 1) * BLOCK_ROWS + block_row;
         upper &= at[0];
         lower &= at[8];
     }
-    upper = upper >> 2 * resident_pair() & 0x03030303u;
-    lower = lower >> 2 * resident_pair() & 0x03030303u;
+    upper = upper >> 2 * quad_lane() & 0x03030303u;
+    lower = lower >> 2 * quad_lane() & 0x03030303u;
     return upper | lower << 2;
 }
 
@@ -88,19 +88,19 @@ DEVICE u32 resident_next_tile(struct resident_walk *w, struct abi_tile *t)
 }
 
 /* The next tile with a live fragment, as each of `row blocks` row blocks of 16 rows sees it; 0 at the end. */
-DEVICE u32 resident_next(struct resident_walk *w, const struct resident_job *j,
+DEVICE u32 resident_next(struct resident_walk *w, const struct resident_head *head,
                          struct resident_tile *ret, u32 row_blocks)
 {
     struct abi_tile t;
     while (resident_next_tile(w, &t)) {
         u32 any = 0;
-        if (t.col0 >= j->length)
+        if (t.col0 >= head->length)
             continue;
         UNROLL
         for (u32 m = 0; m < row_blocks; m++) {
             u32 row = w->row0 + 16 * m + resident_row(), at = w->row_block + 16 * m;
             ret[m].col0 = t.col0;
-            ret[m].seen = resident_bits(w->plan, t, at, row, j->length);
+            ret[m].seen = resident_bits(w->plan, t, at, row, head->length);
             ret[m].any = warp_or(ret[m].seen);
             ret[m].seen |= ANY(ret[m].seen != 0x0f0f0f0fu) ? RESIDENT_HIDES : 0;
             any |= ret[m].any;
@@ -171,13 +171,13 @@ DEVICE void resident_dot(struct frag_c *s, const struct frag_a *rows, u32 step, 
 
 /* Two steps of resident_dots where all fragments are live: no branches, loads and products overlap. */
 DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
-                               u32 step, const struct resident_job *j, u32 columns, u32 col0,
-                               u32 row_blocks, u32 fragments)
+                               u32 step, const struct resident_head *head, u32 columns,
+                               u32 col0, u32 row_blocks, u32 fragments)
 {
     u32 r[4][4];
     UNROLL
     for (u32 f = 0; f < fragments; f++)
-        resident_load_keys(r[f], j, columns, col0 + 8 * f, 2 * step);
+        resident_load_keys(r[f], head, columns, col0 + 8 * f, 2 * step);
     UNROLL
     for (u32 k = 0; k < fragments * row_blocks; k++)
         resident_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
@@ -188,14 +188,14 @@ DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *r
    where one of `row blocks` row blocks of 16 rows is live. rows[m * pitch] is the first operand of row block m, the next ones those
    of the next steps; `columns` an operand in shared memory. */
 DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
-                          u32 step, u32 steps, const struct resident_job *j, u32 columns,
+                          u32 step, u32 steps, const struct resident_head *head, u32 columns,
                           const struct resident_tile *t, u32 row_blocks, u32 fragments)
 {
     u32 r[4], any = resident_any(t, row_blocks);
     if (resident_all_live(any, fragments)) {
         UNROLL
         for (u32 k = 0; k < steps; k += 2)
-            resident_dots_live(s, rows + k, pitch, step + k, j, columns, t->col0, row_blocks,
+            resident_dots_live(s, rows + k, pitch, step + k, head, columns, t->col0, row_blocks,
                                fragments);
         return;
     }
@@ -205,7 +205,7 @@ DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, 
             continue;
         UNROLL
         for (u32 k = 0; k < steps; k += 2) {
-            resident_load_keys(r, j, columns, t->col0 + 8 * f, 2 * (step + k));
+            resident_load_keys(r, head, columns, t->col0 + 8 * f, 2 * (step + k));
             UNROLL
             for (u32 m = 0; m < row_blocks; m++)
                 resident_dot(&s[m].at[f], rows + m * pitch + k, step + k, r);
@@ -214,7 +214,7 @@ DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, 
 }
 
 /* Fragments 2 half and 2 half + 1 as the first operand of a product over their 16 columns. */
-DEVICE struct frag_a resident_weights(const struct resident_scores *s, u32 half)
+DEVICE struct frag_a resident_entries(const struct resident_scores *s, u32 half)
 {
     struct frag_a a;
     UNROLL
@@ -235,14 +235,14 @@ DEVICE void resident_apply(struct frag_c sums[RESIDENT_CHUNKS], const struct fra
 /* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each row_block. */
 DEVICE void resident_apply_part(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first, u32 chunks,
                                 const struct frag_a *a, u32 row_blocks,
-                                const struct resident_job *j, u32 operand, u32 row)
+                                const struct resident_head *head, u32 operand, u32 row)
 {
     u32 r[4];
     UNROLL
     for (u32 chunk = 0; chunk < chunks; chunk += 2) {
         if (RESIDENT_CHUNKS % chunks && first + chunk >= RESIDENT_CHUNKS)
             break;
-        resident_load_values(r, j, operand, row, first + chunk);
+        resident_load_values(r, head, operand, row, first + chunk);
         UNROLL
         for (u32 m = 0; m < row_blocks; m++)
             resident_apply(sums[m], &a[m], chunk, r);
@@ -251,15 +251,16 @@ DEVICE void resident_apply_part(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 firs
 
 /* sums += weights times rows of an operand, over the halves of a tile's columns that live (bits 0 and 1). */
 DEVICE void resident_accumulate(struct frag_c (*sums)[RESIDENT_CHUNKS],
-                                const struct resident_scores *s, const struct resident_job *j,
-                                u32 operand, u32 col0, u32 lives)
+                                const struct resident_scores *s,
+                                const struct resident_head *head, u32 operand, u32 col0,
+                                u32 lives)
 {
     UNROLL
     for (u32 half = 0; half < 2; half++) {
         if (!(lives >> half & 1))
             continue;
-        struct frag_a a = resident_weights(s, half);
-        resident_apply_part(sums, 0, RESIDENT_CHUNKS, &a, 1, j, operand, col0 + 16 * half);
+        struct frag_a a = resident_entries(s, half);
+        resident_apply_part(sums, 0, RESIDENT_CHUNKS, &a, 1, head, operand, col0 + 16 * half);
     }
 }
 
@@ -290,7 +291,7 @@ DEVICE void resident_clear(struct frag_c sums[RESIDENT_CHUNKS])
 
 /* Bit 16 m + 4 f + e: the lane's entry e of fragment f of row block m is kept. One call for each of `halves`
    16 columns, by one text for `row blocks` row blocks, whose tiles are at the same columns. */
-DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_job *j, u32 row0,
+DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_head *head, u32 row0,
                          const struct resident_tile *t, u32 halves, u32 row_blocks)
 {
     u32 below = a->keep_below, calls = DROPOUT && below ? halves * row_blocks : 0;
@@ -298,9 +299,9 @@ DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_job *j,
     NO_UNROLL
     for (u32 call = 0; call < calls; call++) {
         u32 half = call % halves, m = call / halves;
-        u32 column = t->col0 + 16 * half + 2 * resident_pair();
+        u32 column = t->col0 + 16 * half + 2 * quad_lane();
         struct philox r =
-            philox_4x32(dropout_counter(opt_barrier(j->b), opt_barrier(j->h),
+            philox_4x32(dropout_counter(opt_barrier(head->b), opt_barrier(head->h),
                                         opt_barrier(row0) + 16 * m + resident_row(), column),
                         a->seed);
         u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |

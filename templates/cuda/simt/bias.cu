@@ -1,6 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradient of a bias, in float, after that of the queries. */
-#include "cuda/simt/bias_gradient.h"
+/* dX in float: a block owns 32 queries, 32 keys and a chunk of the batch, whose sequences it adds up in
+   registers, in order. LSE and state are there already. */
+#include "cuda/common/bias_sum.h"
+#include "cuda/common/mask_word.h"
+#include "cuda/simt/backward.h"
+
+/* P (scores come in *s) and dP to what an entry adds to dX. */
+DEVICE void bias_add(const struct abi_args *a, const struct work_item *work,
+                     const struct column_tile *ct, const struct slots *s,
+                     const struct slots *dp, struct slots *sum)
+{
+    float lse = work->active ? lse_of(a, work)[work->row] : 0;
+    float delta = work->active ? delta_of(a, work)[work->row] : 0;
+    const float p_scale = sparsegen_scale(a);
+    if (ADD_BIAS && work->active &&
+        *bias_delta_correction(a, delta_of(a, work) + work->row) != 0)
+        return;
+    UNROLL
+    for (u32 k = 0; k < SLOTS; k++) {
+        if (!sees(ct, k))
+            continue;
+        float p =
+            probability(bias_score(s->at[k] * a->scale, 1, a, work, ct, k, 0), lse, p_scale);
+        float x = SCALE_PROBS ? p * dp->at[k] : score_gradient(p, dp->at[k], delta);
+        sum->at[k] += ADD_BIAS && TRANSFORM == ABI_SPARSEGEN ? x * p_scale : x;
+    }
+}
+
+/* One sequence: rows j->row, columns from g->column on; `word` is what the mask has of the row. */
+DEVICE void bias_add_sequence(const struct abi_args *a, struct work_item *work,
+                              struct column_tile *ct, u32 word, struct slots *sum)
+{
+    struct view q = view_of(&a->q, work), d_o = view_of(&a->d_o, work);
+    struct view key = view_of(&a->k, work), value = view_of(&a->v, work);
+    struct slots s, dp;
+    work->active = work->row < work->length;
+    ct->end = smaller(32, work->length - (u32)ct->column);
+    ct->bits = work->active ? word & bits_between(0, ct->end) : 0;
+    SYNC();
+    load_own_rows(&q, &d_o, work);
+    fetch(shared_tile(2), &key, ct, work);
+    dots(&s, shared_tile(0), shared_tile(2), ct, &key);
+    fetch(shared_tile(2), &value, ct, work);
+    dots(&dp, shared_tile(1), shared_tile(2), ct, &value);
+    dropout(&dp, a, dropout_kept(a, work, ct, 0));
+    bias_add(a, work, ct, &s, &dp, sum);
+}
+
+/* Whether any row of the block sees a column here: the same for all its threads. */
+DEVICE u32 bias_any(u32 word)
+{
+    float *flags = SHARED() + SHARED_SUMS;
+    u32 any = ANY(word);
+    SYNC();
+    if (THREAD % 32 == 0)
+        shared_put(flags + THREAD / 32, any ? 1 : 0);
+    SYNC();
+    any = 0;
+    UNROLL
+    for (u32 w = 0; w < THREADS / 32; w++)
+        any |= shared_get(flags + w) > 0;
+    return any;
+}
+
+DEVICE void bias_tile(const struct abi_args *a, u32 h, u32 row0, u32 column, u32 chunk)
+{
+    const u32 n = a->forward.n, row = row0 + quad();
+    float *part = a->bias_part + (u64)chunk * a->heads * n * n;
+    u32 word = row < n ? mask_word(&a->forward, h, row, column) : 0;
+    struct slots sum;
+    struct column_tile ct;
+    struct work_item work;
+    slots_clear(&sum);
+    ct.is_tile = 1;
+    ct.begin = ct.stored = 0;
+    ct.column = (i32)column;
+    ct.columns = 0;
+    ct.line = 0;
+    work.h = h;
+    work.global_row = 0;
+    work.row = row;
+    u32 b = (u32)((u64)a->batch * chunk / a->bias_chunks);
+    u32 end = (u32)((u64)a->batch * (chunk + 1) / a->bias_chunks);
+    NO_UNROLL
+    for (end = bias_any(word) ? end : b; b < end; b++) {
+        work.b = b;
+        work_item_sequence(&work, a);
+        if (row0 < work.length && column < work.length)
+            bias_add_sequence(a, &work, &ct, word, &sum);
+    }
+    NO_UNROLL
+    for (u32 k = 0; k < SLOTS; k++, slots_rotate(&sum)) {
+        u32 key = column + slot_of(k, quad_lane());
+        if (row < n && key < n)
+            part[bias_at(a, h, row, key)] = sum.at[0];
+    }
+}
 
 ENTRY(attention_dx)(ARGS a)
 {

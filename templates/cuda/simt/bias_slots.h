@@ -2,32 +2,33 @@
 /* A bias where a quad has a row: entries of the slots that a thread holds. */
 #ifndef MASKC_CUDA_SIMT_BIAS_SLOTS_H
 #define MASKC_CUDA_SIMT_BIAS_SLOTS_H
-#include "cuda/bias.h"
+#include "cuda/common/bias.h"
 #include "cuda/simt/products.h"
 
 /* X of the slot at place k, which the row sees. */
-DEVICE float bias_slot(const struct abi_args *a, const struct job *j, const struct group *g,
-                       u32 k, u32 rows_are_keys)
+DEVICE float bias_slot(const struct abi_args *a, const struct work_item *work,
+                       const struct column_tile *ct, u32 k, u32 rows_are_keys)
 {
-    u32 column = group_column(g, slot_of(k, lane()));
-    return a->bias[rows_are_keys ? bias_at(a, j->h, column, j->row)
-                                 : bias_at(a, j->h, j->row, column)];
+    u32 column = slot_column(ct, slot_of(k, quad_lane()));
+    return a->bias[rows_are_keys ? bias_at(a, work->h, column, work->row)
+                                 : bias_at(a, work->h, work->row, column)];
 }
 
 /* Its score in multiples of `unit`, which X is in. */
-DEVICE float bias_score(float score, float unit, const struct abi_args *a, const struct job *j,
-                        const struct group *g, u32 k, u32 rows_are_keys)
+DEVICE float bias_score(float score, float x_scale, const struct abi_args *a,
+                        const struct work_item *work, const struct column_tile *ct, u32 k,
+                        u32 rows_are_keys)
 {
-    return ADD_BIAS ? score + unit * bias_slot(a, j, g, k, rows_are_keys) : score;
+    return ADD_BIAS ? score + x_scale * bias_slot(a, work, ct, k, rows_are_keys) : score;
 }
 
 /* Probabilities of queries, or their slopes, times X; slots that the row does not see become 0. */
-DEVICE void bias_scale(struct slots *x, const struct abi_args *a, const struct job *j,
-                       const struct group *g)
+DEVICE void bias_scale(struct slots *x, const struct abi_args *a, const struct work_item *work,
+                       const struct column_tile *ct)
 {
-    UNROLL_BY(SLOTS_ABREAST)
-    for (u32 k = 0; SCALE_PROBS && k < SLOTS; k++, slots_turn(x))
-        x->at[0] = sees(g, k) ? x->at[0] * bias_slot(a, j, g, k, 0) : 0;
+    UNROLL_BY(SLOTS_UNROLLED)
+    for (u32 k = 0; SCALE_PROBS && k < SLOTS; k++, slots_rotate(x))
+        x->at[0] = sees(ct, k) ? x->at[0] * bias_slot(a, work, ct, k, 0) : 0;
 }
 
 #endif

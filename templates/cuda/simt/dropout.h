@@ -6,7 +6,7 @@
 #define MASKC_CUDA_SIMT_DROPOUT_H
 #include "cuda/simt/bias_slots.h"
 #include "cuda/simt/products.h"
-#define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_ABREAST)
+#define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_UNROLLED)
 #include "philox.h"
 
 DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
@@ -15,14 +15,14 @@ DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
 }
 
 /* These three return bit k: the entry at place k is kept. */
-DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct job *j,
-                             const struct group *g)
+DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct work_item *work,
+                             const struct column_tile *ct)
 {
-    u32 kept = 0, i = j->row;
+    u32 kept = 0, i = work->row;
     NO_UNROLL
     for (u32 k = 0; k < SLOTS; k += 4) {
-        u32 key = (u32)g->column + slot_of(k, lane());
-        struct philox r = philox_4x32(dropout_counter(j->b, j->h, i, key), a->seed);
+        u32 key = (u32)ct->column + slot_of(k, quad_lane());
+        struct philox r = philox_4x32(dropout_counter(work->b, work->h, i, key), a->seed);
         kept |= is_kept(a, dropout_half(r.x, i)) << k;
         kept |= is_kept(a, dropout_half(r.z, i)) << (k + 1);
         kept |= is_kept(a, dropout_half(r.y, i)) << (k + 2);
@@ -31,13 +31,14 @@ DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct job *j,
     return kept;
 }
 
-DEVICE u32 kept_of_key_row(const struct abi_args *a, const struct job *j, const struct group *g)
+DEVICE u32 kept_of_key_row(const struct abi_args *a, const struct work_item *work,
+                           const struct column_tile *ct)
 {
-    u32 kept = 0, word = dropout_word(j->row);
+    u32 kept = 0, word = dropout_word(work->row);
     NO_UNROLL
     for (u32 call = 0; call < SLOTS / 2; call++) {
-        u32 k = (call & 1) + 4 * (call >> 1), i = (u32)g->column + slot_of(k, lane());
-        struct philox r = philox_4x32(dropout_counter(j->b, j->h, i, j->row), a->seed);
+        u32 k = (call & 1) + 4 * (call >> 1), i = (u32)ct->column + slot_of(k, quad_lane());
+        struct philox r = philox_4x32(dropout_counter(work->b, work->h, i, work->row), a->seed);
         u32 draws = philox_word(r, word);
         kept |= is_kept(a, draws & 0xffff) << k;
         kept |= is_kept(a, draws >> 16) << (k + 2);
@@ -45,30 +46,30 @@ DEVICE u32 kept_of_key_row(const struct abi_args *a, const struct job *j, const 
     return kept;
 }
 
-DEVICE u32 kept_on_lines(const struct abi_args *a, const struct job *j, const struct group *g,
-                         u32 rows_are_keys)
+DEVICE u32 kept_on_lines(const struct abi_args *a, const struct work_item *work,
+                         const struct column_tile *ct, u32 rows_are_keys)
 {
     u32 kept = 0;
     NO_UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        if (!sees(g, k))
+        if (!sees(ct, k))
             continue;
-        u32 column = group_column(g, slot_of(k, lane()));
-        u32 i = rows_are_keys ? column : j->row, key = rows_are_keys ? j->row : column;
-        kept |= is_kept(a, dropout_draw(a->seed, j->b, j->h, i, key)) << k;
+        u32 column = slot_column(ct, slot_of(k, quad_lane()));
+        u32 i = rows_are_keys ? column : work->row, key = rows_are_keys ? work->row : column;
+        kept |= is_kept(a, dropout_draw(a->seed, work->b, work->h, i, key)) << k;
     }
     return kept;
 }
 
 /* Which of the thread's entries are kept. */
-DEVICE u32 dropout_kept(const struct abi_args *a, const struct job *j, const struct group *g,
-                        u32 rows_are_keys)
+DEVICE u32 dropout_kept(const struct abi_args *a, const struct work_item *work,
+                        const struct column_tile *ct, u32 rows_are_keys)
 {
     if (!DROPOUT || !a->keep_below)
         return 0xff;
-    if (!g->tile || g->columns)
-        return kept_on_lines(a, j, g, rows_are_keys);
-    return rows_are_keys ? kept_of_key_row(a, j, g) : kept_of_query_row(a, j, g);
+    if (!ct->is_tile || ct->columns)
+        return kept_on_lines(a, work, ct, rows_are_keys);
+    return rows_are_keys ? kept_of_key_row(a, work, ct) : kept_of_query_row(a, work, ct);
 }
 
 /* 0 or keep_scale. */

@@ -6,7 +6,7 @@
 #ifndef MASKC_CUDA_SIMT_LAYOUT_H
 #define MASKC_CUDA_SIMT_LAYOUT_H
 #include "abi.h"
-#include "cuda/quads.h"
+#include "cuda/common/numbers.h"
 #include "kernel_config.h"
 
 enum {
@@ -14,7 +14,7 @@ enum {
     SLOTS = 8,                     /* of a thread, in a group of 32 */
     CHUNKS = (HEAD_DIM + 15) / 16, /* of a head */
     /* Slots that stand side by side in the text: more take longer to compile, and more registers. */
-    SLOTS_ABREAST = CHUNKS <= 8 ? 4 : 1,
+    SLOTS_UNROLLED = CHUNKS <= 8 ? 4 : 1,
     PITCH = HEAD_DIM + 4, /* floats from row to row: no bank conflicts */
     TILE_FLOATS = BLOCK_ROWS * PITCH,
     SHARED_SUMS = 3 * TILE_FLOATS, /* then 32 floats, one per quad */
@@ -23,18 +23,9 @@ enum {
 typedef char row_block_of_32_rows[BLOCK_ROWS == 32 && THREADS == 128 ? 1 : -1];
 typedef char shared_is_enough[SHARED_BYTES >= (SHARED_SUMS + BLOCK_ROWS) * 4 ? 1 : -1];
 
-#define NEGATIVE_INFINITY float_of(0xff800000u)
-#define LOG2_E            1.44269504f
-#define LN_2              0.693147181f
-
 DEVICE u32 quad(void)
 {
     return THREAD / QUAD;
-}
-
-DEVICE u32 lane(void)
-{
-    return THREAD % QUAD;
 }
 
 /* Slot of a group that lane u of a quad holds at place k: columns 2u, 2u + 1, 2u + 8, 2u + 9 of
@@ -46,7 +37,7 @@ DEVICE u32 slot_of(u32 k, u32 u)
 
 DEVICE u32 chunk_of(u32 k)
 {
-    return 16 * k + 4 * lane();
+    return 16 * k + 4 * quad_lane();
 }
 
 DEVICE float *shared_tile(u32 which)

@@ -16,18 +16,19 @@ DEVICE void slots_clear(struct slots *s)
 }
 
 /* Whether the column that the quad loads is there. */
-DEVICE u32 tile_has_row(const struct group *g, const struct job *j)
+DEVICE u32 tile_has_row(const struct column_tile *ct, const struct work_item *work)
 {
-    return g->columns ? quad() < g->end : (u32)g->column + quad() < j->length;
+    return ct->columns ? quad() < ct->end : (u32)ct->column + quad() < work->length;
 }
 
 /* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between
    the loading of the job's own rows and their use. */
-DEVICE void fetch(float *tile, const struct view *v, const struct group *g, const struct job *j)
+DEVICE void fetch(float *tile, const struct view *v, const struct column_tile *ct,
+                  const struct work_item *work)
 {
-    if (!g->tile)
+    if (!ct->is_tile)
         return;
-    u32 there = tile_has_row(g, j), column = there ? group_column(g, quad()) : 0;
+    u32 there = tile_has_row(ct, work), column = there ? slot_column(ct, quad()) : 0;
     SYNC();
     load_row(tile, v, column, there);
     SYNC();
@@ -35,11 +36,11 @@ DEVICE void fetch(float *tile, const struct view *v, const struct group *g, cons
 
 /* Both operands of a group at once. */
 DEVICE void fetch_two(float *to_a, const struct view *a, float *to_b, const struct view *b,
-                      const struct group *g, const struct job *j)
+                      const struct column_tile *ct, const struct work_item *work)
 {
-    if (!g->tile)
+    if (!ct->is_tile)
         return;
-    u32 there = tile_has_row(g, j), column = there ? group_column(g, quad()) : 0;
+    u32 there = tile_has_row(ct, work), column = there ? slot_column(ct, quad()) : 0;
     SYNC();
     load_row(to_a, a, column, there);
     load_row(to_b, b, column, there);
@@ -49,7 +50,7 @@ DEVICE void fetch_two(float *to_a, const struct view *a, float *to_b, const stru
 DEVICE void dots_of_tile(struct slots *ret, const float *row, const float *tile)
 {
     const float *own = row + quad() * PITCH;
-    const float *columns = tile + 2 * lane() * PITCH;
+    const float *columns = tile + 2 * quad_lane() * PITCH;
     slots_clear(ret);
     NO_UNROLL
     for (u32 d = 0; d < HEAD_DIM; d += 4) {
@@ -74,35 +75,35 @@ DEVICE float dot_of_line(const float *row, const struct view *v, u32 column, u32
     return quad_sum(sum);
 }
 
-DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct group *g,
+DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct column_tile *ct,
                           const struct view *v)
 {
     slots_clear(ret);
     NO_UNROLL
-    for (u32 s = 0; s < g->end; s++) {
-        u32 there = g->bits >> s & 1;
-        float x = dot_of_line(row, v, there ? group_column(g, s) : 0, there);
+    for (u32 s = 0; s < ct->end; s++) {
+        u32 there = ct->bits >> s & 1;
+        float x = dot_of_line(row, v, there ? slot_column(ct, s) : 0, there);
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
-            ret->at[k] = slot_of(k, lane()) == s ? x : ret->at[k];
+            ret->at[k] = slot_of(k, quad_lane()) == s ? x : ret->at[k];
     }
 }
 
 /* ret = row . column for each slot; `row` is a tile of rows, `tile` holds fetched columns.
    Slots that the row does not see hold anything finite. */
-DEVICE void dots(struct slots *ret, const float *row, const float *tile, const struct group *g,
-                 const struct view *v)
+DEVICE void dots(struct slots *ret, const float *row, const float *tile,
+                 const struct column_tile *ct, const struct view *v)
 {
-    if (g->tile && TF32)
+    if (ct->is_tile && TF32)
         dots_by_tf32(ret, row, tile);
-    else if (g->tile)
+    else if (ct->is_tile)
         dots_of_tile(ret, row, tile);
     else
-        dots_of_lines(ret, row, g, v);
+        dots_of_lines(ret, row, ct, v);
 }
 
 /* The first slot becomes the last: no index of a loop picks a register. */
-DEVICE void slots_turn(struct slots *s)
+DEVICE void slots_rotate(struct slots *s)
 {
     const float first = s->at[0];
     UNROLL
@@ -113,14 +114,14 @@ DEVICE void slots_turn(struct slots *s)
 
 /* sums += weight * column over the columns of a tile; weights are 0 where the row does not see.
    */
-DEVICE void accumulate_tile(struct sums *sums, const struct slots *weight, const float *tile)
+DEVICE void accumulate_tile(struct sums *sums, const struct slots *entries, const float *tile)
 {
-    struct slots turning = *weight;
-    UNROLL_BY(SLOTS_ABREAST)
-    for (u32 k = 0; k < SLOTS; k++, slots_turn(&turning)) {
+    struct slots rotating = *entries;
+    UNROLL_BY(SLOTS_UNROLLED)
+    for (u32 k = 0; k < SLOTS; k++, slots_rotate(&rotating)) {
         NO_UNROLL
         for (u32 u = 0; u < QUAD; u++) {
-            float w = quad_from(turning.at[0], u);
+            float w = quad_from(rotating.at[0], u);
             const float *column = tile + slot_of(k, u) * PITCH;
             UNROLL
             for (u32 c = 0; c < CHUNKS; c++) {
@@ -132,23 +133,23 @@ DEVICE void accumulate_tile(struct sums *sums, const struct slots *weight, const
 }
 
 /* The weight of slot s, in all lanes of the quad. */
-DEVICE float slot_weight(const struct slots *weight, u32 s)
+DEVICE float slot_entry(const struct slots *entries, u32 s)
 {
     u32 place = (s & 1) + 2 * (s >> 3);
     float w = 0;
     UNROLL
     for (u32 k = 0; k < SLOTS; k++)
-        w = place == k ? weight->at[k] : w;
+        w = place == k ? entries->at[k] : w;
     return quad_from(w, s >> 1 & 3);
 }
 
-DEVICE void accumulate_lines(struct sums *sums, const struct slots *weight,
-                             const struct group *g, const struct view *v)
+DEVICE void accumulate_lines(struct sums *sums, const struct slots *entries,
+                             const struct column_tile *ct, const struct view *v)
 {
     NO_UNROLL
-    for (u32 s = 0; s < g->end; s++) {
-        float w = slot_weight(weight, s);
-        u32 there = g->bits >> s & 1, column = there ? group_column(g, s) : 0;
+    for (u32 s = 0; s < ct->end; s++) {
+        float w = slot_entry(entries, s);
+        u32 there = ct->bits >> s & 1, column = there ? slot_column(ct, s) : 0;
         UNROLL
         for (u32 c = 0; c < CHUNKS; c++) {
             if (there && chunk_of(c) < HEAD_DIM)
@@ -157,21 +158,21 @@ DEVICE void accumulate_lines(struct sums *sums, const struct slots *weight,
     }
 }
 
-DEVICE void accumulate(struct sums *sums, const struct slots *weight, const float *tile,
-                       const struct group *g, const struct view *v)
+DEVICE void accumulate(struct sums *sums, const struct slots *entries, const float *tile,
+                       const struct column_tile *ct, const struct view *v)
 {
-    if (g->tile && TF32_SUMS)
-        accumulate_by_tf32(sums, weight, tile);
-    else if (g->tile)
-        accumulate_tile(sums, weight, tile);
+    if (ct->is_tile && TF32_SUMS)
+        accumulate_by_tf32(sums, entries, tile);
+    else if (ct->is_tile)
+        accumulate_tile(sums, entries, tile);
     else
-        accumulate_lines(sums, weight, g, v);
+        accumulate_lines(sums, entries, ct, v);
 }
 
 /* Whether the thread's row sees the slot that it holds at place k. */
-DEVICE u32 sees(const struct group *g, u32 k)
+DEVICE u32 sees(const struct column_tile *ct, u32 k)
 {
-    return g->bits >> slot_of(k, lane()) & 1;
+    return ct->bits >> slot_of(k, quad_lane()) & 1;
 }
 
 #endif

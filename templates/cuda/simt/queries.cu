@@ -1,12 +1,126 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dQ of the family of simt/forward.cu. */
+/* The SIMT family: dQ. */
 #include "cuda/simt/backward.h"
+#include "cuda/simt/sparsegen.h"
+
+/* P and dP of a group, rows being queries: tile 0 holds Q, tile 1 dO. Leaves K in tile 2. */
+DEVICE void query_p_dp(const struct abi_args *a, const struct work_item *work,
+                       const struct column_tile *ct, float lse, struct slots *p,
+                       struct slots *dp)
+{
+    both_dots(dp, p, &a->v, &a->k, 0, ct, work);
+    dropout(dp, a, dropout_kept(a, work, ct, 0));
+    bias_scale(dp, a, work, ct);
+    UNROLL_BY(SLOTS_UNROLLED)
+    for (u32 at = 0; at < SLOTS; at++, slots_rotate(p)) {
+        float score = p->at[0] * a->scale;
+        p->at[0] = sees(ct, at) ? query_p(bias_score(score, 1, a, work, ct, at, 0), lse) : 0;
+    }
+}
+
+/* The mean of dP over the row's support, by a walk of its own: dP goes to the scratch, -inf outside the
+   support. */
+DEVICE float support_mean(const struct abi_args *a, const struct work_item *work, float lse)
+{
+    struct walk w = walk_start(&a->forward, work);
+    struct column_tile ct;
+    struct slots p, dp;
+    float sum = 0, count = 0;
+    while (walk_next(&w, &ct)) {
+        query_p_dp(a, work, &ct, lse, &p, &dp);
+        UNROLL
+        for (u32 k = 0; k < SLOTS; k++) {
+            u32 supports = p.at[k] > 0;
+            sum += supports ? dp.at[k] : 0;
+            count += supports ? 1 : 0;
+            dp.at[k] = supports ? dp.at[k] : NEGATIVE_INFINITY;
+        }
+        scratch_put(scratch_of(a), &dp, &ct);
+    }
+    sum = reduce_row_sum(work, sum);
+    count = reduce_row_sum(work, count);
+    return count > 0 ? sum / count : 0;
+}
+
+/* Weights and dP as that walk left them; K comes to tile 2. */
+DEVICE void query_p_dp_stored(const struct abi_args *a, const struct work_item *work,
+                              const struct column_tile *ct, struct slots *p, struct slots *dp)
+{
+    struct view k = view_of(&a->k, work);
+    fetch(shared_tile(2), &k, ct, work);
+    scratch_get(scratch_of(a), dp, ct);
+    UNROLL
+    for (u32 at = 0; at < SLOTS; at++)
+        p->at[at] = dp->at[at] > NEGATIVE_INFINITY ? 1 : 0;
+}
+
+/* An O that is a sum of rounded products is too far off for dO . O: then the sum of P dP takes a walk,
+   which has the text of the other. */
+enum { DELTA_PASS = TRANSFORM == ABI_SOFTMAX && DTYPE != ABI_F32 };
+
+/* delta, or the mean; not known yet with DELTA_PASS. */
+DEVICE float known_delta(const struct abi_args *a, const struct work_item *work, float lse)
+{
+    if (TRANSFORM == ABI_SPARSEGEN)
+        return support_mean(a, work, lse);
+    return DELTA_PASS ? 0 : row_delta(a, work);
+}
+
+/* For the keys' gradients: the state of a row that sees `keys`, and what a bias is told of it (bias.h). */
+DEVICE void put_delta(const struct abi_args *a, const struct work_item *work, float delta,
+                      float keys)
+{
+    if (ADD_BIAS && work->global_row)
+        keys = block_reduce(keys, 0);
+    if (!is_row_writer(work))
+        return;
+    float *to = delta_of(a, work) + work->row;
+    *to = delta;
+    if (ADD_BIAS)
+        *bias_delta_correction(a, to) = keys == 1 ? -NEGATIVE_INFINITY : 0;
+}
+
+DEVICE void row_block_dq(const struct abi_args *a, const struct work_item *work)
+{
+    struct view q = view_of(&a->q, work), d_o = view_of(&a->d_o, work),
+                k = view_of(&a->k, work);
+    SYNC();
+    load_own_rows(&q, &d_o, work);
+    float lse = work->active ? lse_of(a, work)[work->row] : 0, sum = 0, keys = 0;
+    float delta = known_delta(a, work, lse);
+    struct sums d_q;
+    sums_clear(&d_q);
+    NO_UNROLL
+    for (u32 pass = DELTA_PASS ? 0 : 1; pass < 2; pass++) {
+        struct walk w = walk_start(&a->forward, work);
+        struct column_tile ct;
+        struct slots p, ds;
+        while (walk_next(&w, &ct)) {
+            if (TRANSFORM == ABI_SPARSEGEN)
+                query_p_dp_stored(a, work, &ct, &p, &ds);
+            else
+                query_p_dp(a, work, &ct, lse, &p, &ds);
+            UNROLL
+            for (u32 at = 0; at < SLOTS; at++) {
+                sum += pass ? 0 : p.at[at] * ds.at[at];
+                ds.at[at] = score_gradient(p.at[at], ds.at[at], delta);
+            }
+            if (pass)
+                accumulate(&d_q, &ds, shared_tile(2), &ct, &k);
+            for (u32 bits = ADD_BIAS && pass ? ct.bits : 0; bits; bits &= bits - 1)
+                keys += 1;
+        }
+        delta = pass ? delta : reduce_row_sum(work, sum);
+    }
+    sums_store(&d_q, work, &a->d_q, ds_scale(a));
+    put_delta(a, work, delta, keys);
+}
 
 ENTRY(attention_dq)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
-        struct job j = job_at(&a, &a.forward, at);
-        gradient_of_queries(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.forward, at);
+        row_block_dq(&a, &work);
     }
 }

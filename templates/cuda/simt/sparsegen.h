@@ -4,60 +4,55 @@
    above it only shrinks), then a second walk adds up the values. */
 #ifndef MASKC_CUDA_SIMT_SPARSEGEN_H
 #define MASKC_CUDA_SIMT_SPARSEGEN_H
+#include "cuda/common/transform.h"
 #include "cuda/simt/dropout.h"
 #include "cuda/simt/pieces.h"
-#include "cuda/slopes.h"
-
-DEVICE float *scratch_of_block(const struct abi_args *a)
-{
-    return (float *)(a->scratch + (u64)BLOCK * a->scratch_stride);
-}
 
 /* Keeps what the thread holds for its slots. */
-DEVICE void scratch_put(float *scratch, const struct slots *x, const struct group *g)
+DEVICE void scratch_put(float *scratch, const struct slots *x, const struct column_tile *ct)
 {
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        u32 s = slot_of(k, lane());
-        if (s >= g->begin && s < g->end)
-            global_put(scratch + group_scratch(g, s), x->at[k]);
+        u32 s = slot_of(k, quad_lane());
+        if (s >= ct->begin && s < ct->end)
+            global_put(scratch + slot_scratch(ct, s), x->at[k]);
     }
 }
 
 /* What scratch_put kept; -inf in slots that do not count. */
-DEVICE void scratch_get(const float *scratch, struct slots *ret, const struct group *g)
+DEVICE void scratch_get(const float *scratch, struct slots *ret, const struct column_tile *ct)
 {
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        u32 s = slot_of(k, lane());
-        u32 counts = s >= g->begin && s < g->end;
-        ret->at[k] = counts ? global_get(scratch + group_scratch(g, s)) : NEGATIVE_INFINITY;
+        u32 s = slot_of(k, quad_lane());
+        u32 counts = s >= ct->begin && s < ct->end;
+        ret->at[k] = counts ? global_get(scratch + slot_scratch(ct, s)) : NEGATIVE_INFINITY;
     }
 }
 
 /* Scores of the whole item to the scratch, -inf where a row does not see. Returns the score
-   columns that were taken; *ret_top is the maximum of the thread's row. */
-DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct job *j, float *scratch,
-                            float *ret_top)
+   columns that were taken; *ret_row_max is the maximum of the thread's row. */
+DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct work_item *work,
+                            float *scratch, float *ret_row_max)
 {
-    struct view k = view_of(&a->k, j);
+    struct view k = view_of(&a->k, work);
     float *rows = shared_tile(0), *keys = shared_tile(1);
-    struct walk w = walk_start(&a->forward, j);
-    struct group g;
+    struct walk w = walk_start(&a->forward, work);
+    struct column_tile ct;
     struct slots s;
-    float top = NEGATIVE_INFINITY;
-    while (walk_next(&w, &g)) {
-        fetch(keys, &k, &g, j);
-        dots(&s, rows, keys, &g, &k);
+    float row_max = NEGATIVE_INFINITY;
+    while (walk_next(&w, &ct)) {
+        fetch(keys, &k, &ct, work);
+        dots(&s, rows, keys, &ct, &k);
         UNROLL
         for (u32 at = 0; at < SLOTS; at++) {
-            s.at[at] = sees(&g, at) ? bias_score(s.at[at] * a->scale, 1, a, j, &g, at, 0)
-                                    : NEGATIVE_INFINITY;
-            top = larger(top, s.at[at]);
+            s.at[at] = sees(&ct, at) ? bias_score(s.at[at] * a->scale, 1, a, work, &ct, at, 0)
+                                     : NEGATIVE_INFINITY;
+            row_max = larger(row_max, s.at[at]);
         }
-        scratch_put(scratch, &s, &g);
+        scratch_put(scratch, &s, &ct);
     }
-    *ret_top = row_max(j, top);
+    *ret_row_max = reduce_row_max(work, row_max);
     return w.stored;
 }
 
@@ -65,68 +60,68 @@ struct support {
     float sum, count; /* of the scores above a threshold, counted from the maximum */
 };
 
-DEVICE struct support support_above(const struct job *j, const float *scratch, u32 columns,
-                                    float top, float threshold)
+DEVICE struct support support_above(const struct work_item *work, const float *scratch,
+                                    u32 columns, float row_max, float threshold)
 {
-    u32 step = j->single ? THREADS : QUAD * BLOCK_ROWS;
-    u32 begin = j->single ? THREAD : lane() * BLOCK_ROWS + quad();
+    u32 step = work->global_row ? THREADS : QUAD * BLOCK_ROWS;
+    u32 begin = work->global_row ? THREAD : quad_lane() * BLOCK_ROWS + quad();
     struct support r = {0, 0};
     NO_UNROLL
     for (u32 at = begin; at < columns * BLOCK_ROWS; at += step) {
-        float z = global_get(scratch + at) - top;
+        float z = global_get(scratch + at) - row_max;
         r.sum += z > threshold ? z : 0;
         r.count += z > threshold ? 1 : 0;
     }
-    r.sum = row_sum(j, r.sum);
-    r.count = row_sum(j, r.count);
+    r.sum = reduce_row_sum(work, r.sum);
+    r.count = reduce_row_sum(work, r.count);
     return r;
 }
 
 /* tau of the thread's row; -inf where it sees nothing. */
-DEVICE float sparsegen_tau(const struct abi_args *a, const struct job *j, const float *scratch,
-                           u32 columns, float top)
+DEVICE float sparsegen_tau(const struct abi_args *a, const struct work_item *work,
+                           const float *scratch, u32 columns, float row_max)
 {
-    float room = 1 - a->lambda, threshold = -room, before = -1;
+    float total = 1 - a->lambda, threshold = -total, before = -1;
     u32 going = 1;
     while (ANY(going)) {
-        struct support s = support_above(j, scratch, columns, top, threshold);
+        struct support s = support_above(work, scratch, columns, row_max, threshold);
         going = s.count > 0 && s.count != before;
         if (going)
-            threshold = larger(threshold, (s.sum - room) / s.count);
+            threshold = larger(threshold, (s.sum - total) / s.count);
         before = s.count;
     }
-    return top == NEGATIVE_INFINITY ? top : top + threshold;
+    return row_max == NEGATIVE_INFINITY ? row_max : row_max + threshold;
 }
 
-DEVICE void forward_sparsegen(const struct abi_args *a, const struct job *j)
+DEVICE void forward_sparsegen(const struct abi_args *a, const struct work_item *work)
 {
-    struct view q = view_of(&a->q, j), v = view_of(&a->v, j);
-    float *scratch = scratch_of_block(a), *values = shared_tile(1);
+    struct view q = view_of(&a->q, work), v = view_of(&a->v, work);
+    float *scratch = scratch_of(a), *values = shared_tile(1);
     struct sums o;
-    float top;
+    float row_max;
     /* No barrier: the job before had one (its second walk) after the last use of these rows. */
-    load_row(shared_tile(0), &q, j->row, j->active);
-    u32 columns = sparsegen_scores(a, j, scratch, &top);
-    SYNC_WARP(); /* a quad reads what its lanes wrote; the row pass had barriers in row_max */
-    float tau = sparsegen_tau(a, j, scratch, columns, top);
+    load_row(shared_tile(0), &q, work->row, work->active);
+    u32 columns = sparsegen_scores(a, work, scratch, &row_max);
+    SYNC_WARP(); /* a quad reads what its lanes wrote; the row pass had barriers in reduce_row_max */
+    float tau = sparsegen_tau(a, work, scratch, columns, row_max);
     sums_clear(&o);
-    const float slope = sparsegen_slope(a);
-    struct walk w = walk_start(&a->forward, j);
-    struct group g;
+    const float p_scale = sparsegen_scale(a);
+    struct walk w = walk_start(&a->forward, work);
+    struct column_tile ct;
     struct slots p;
-    while (walk_next(&w, &g)) {
-        fetch(values, &v, &g, j);
-        scratch_get(scratch, &p, &g);
+    while (walk_next(&w, &ct)) {
+        fetch(values, &v, &ct, work);
+        scratch_get(scratch, &p, &ct);
         UNROLL
         for (u32 k = 0; k < SLOTS; k++)
-            p.at[k] = sees(&g, k) ? sparsegen_weight(p.at[k], tau, slope) : 0;
-        bias_scale(&p, a, j, &g);
-        dropout(&p, a, dropout_kept(a, j, &g, 0));
-        accumulate(&o, &p, values, &g, &v);
+            p.at[k] = sees(&ct, k) ? sparsegen_p(p.at[k], tau, p_scale) : 0;
+        bias_scale(&p, a, work, &ct);
+        dropout(&p, a, dropout_kept(a, work, &ct, 0));
+        accumulate(&o, &p, values, &ct, &v);
     }
-    sums_store(&o, j, &a->o, 1);
-    if (job_speaks(j))
-        a->lse[j->b * a->lse_batch + j->h * a->lse_head + j->first + j->row] = tau;
+    sums_store(&o, work, &a->o, 1);
+    if (is_row_writer(work))
+        a->lse[work->b * a->lse_batch + work->h * a->lse_head + work->first + work->row] = tau;
 }
 
 #endif

@@ -2,33 +2,16 @@
 /* Reading and writing the caller's tensors, four elements at a time, as float. */
 #ifndef MASKC_CUDA_SIMT_TENSOR_H
 #define MASKC_CUDA_SIMT_TENSOR_H
-#include "cuda/matrix.h"
-#include "cuda/simt/job.h"
+#include "cuda/common/matrix.h"
+#include "cuda/simt/work_item.h"
 
-enum { TF32 = DTYPE == ABI_TF32, FLOATS = DTYPE == ABI_F32 || TF32, ELEMENT = FLOATS ? 4 : 2 };
-
-/* One sequence and head of a tensor; bytes. */
-struct view {
-    u8 *data;
-    i64 row;
-};
-
-DEVICE struct view view_of(const struct abi_tensor *t, const struct job *j)
+/* view_of; where registers are few none holds it from one use to the next. */
+DEVICE struct view view_recomputed(const struct abi_tensor *t, const struct work_item *work)
 {
-    struct view v;
-    i64 element = j->b * t->batch + j->first * t->row + j->h * t->head;
-    v.data = (u8 *)t->data + element * ELEMENT;
-    v.row = t->row * ELEMENT;
-    return v;
-}
-
-/* The same; where registers are few none holds it from one use to the next. */
-DEVICE struct view view_again(const struct abi_tensor *t, const struct job *j)
-{
-    struct job here = *j;
+    struct work_item here = *work;
     if (HEAD_DIM > 128) {
-        here.b = opt_barrier(j->b);
-        here.h = opt_barrier(j->h);
+        here.b = opt_barrier(work->b);
+        here.h = opt_barrier(work->h);
     }
     return view_of(t, &here);
 }
@@ -123,17 +106,17 @@ DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
 /* The job's rows of two tensors to tiles 0 and 1. Once for each job, so in a loop, since the text of a row is
    long; wide heads have no registers for it. */
 DEVICE void load_own_rows(const struct view *first, const struct view *second,
-                          const struct job *j)
+                          const struct work_item *work)
 {
     struct view v = *first;
     if (CHUNKS > 8) {
-        load_row(shared_tile(0), first, j->row, j->active);
-        load_row(shared_tile(1), second, j->row, j->active);
+        load_row(shared_tile(0), first, work->row, work->active);
+        load_row(shared_tile(1), second, work->row, work->active);
         return;
     }
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
-        load_row(shared_tile(k), &v, j->row, j->active);
+        load_row(shared_tile(k), &v, work->row, work->active);
         v = *second;
     }
 }
@@ -157,18 +140,20 @@ DEVICE void sums_scale(struct sums *s, float by)
         s->at[k] = scaled4(s->at[k], by);
 }
 
-DEVICE void store_quads(const struct sums *s, const struct job *j, const struct view *to)
+DEVICE void store_quads(const struct sums *s, const struct work_item *work,
+                        const struct view *to)
 {
     UNROLL
     for (u32 k = 0; k < CHUNKS; k++) {
         u32 d = chunk_of(k);
-        if (j->writes && d < HEAD_DIM)
-            store4(to, j->row, d, s->at[k]);
+        if (work->writes && d < HEAD_DIM)
+            store4(to, work->row, d, s->at[k]);
     }
 }
 
 /* Row pass: each quad holds a part of the one row's sums. */
-DEVICE void store_shared(const struct sums *s, const struct job *j, const struct view *to)
+DEVICE void store_shared(const struct sums *s, const struct work_item *work,
+                         const struct view *to)
 {
     float *parts = shared_tile(2);
     SYNC();
@@ -180,25 +165,25 @@ DEVICE void store_shared(const struct sums *s, const struct job *j, const struct
     }
     SYNC();
     u32 d = 4 * THREAD;
-    if (d < HEAD_DIM && j->writes) {
+    if (d < HEAD_DIM && work->writes) {
         struct f4 sum = zero4();
         NO_UNROLL
         for (u32 r = 0; r < BLOCK_ROWS; r++)
             sum = fma4(sum, shared_get4(parts + r * PITCH + d), 1);
-        store4(to, j->row, d, sum);
+        store4(to, work->row, d, sum);
     }
 }
 
 /* Writes the row's sums, times the thread's factor. */
-DEVICE void sums_store(struct sums *s, const struct job *j, const struct abi_tensor *t,
+DEVICE void sums_store(struct sums *s, const struct work_item *work, const struct abi_tensor *t,
                        float by)
 {
-    struct view to = view_of(t, j);
+    struct view to = view_of(t, work);
     sums_scale(s, by);
-    if (j->single)
-        store_shared(s, j, &to);
+    if (work->global_row)
+        store_shared(s, work, &to);
     else
-        store_quads(s, j, &to);
+        store_quads(s, work, &to);
 }
 
 #endif

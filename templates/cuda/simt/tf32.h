@@ -25,26 +25,26 @@ DEVICE u32 lane_row(void)
 }
 
 /* A number of an operand in shared memory, which has been rounded (load4). */
-DEVICE u32 tf32_held(const float *at)
+DEVICE u32 tf32_bits(const float *at)
 {
     return bits_of(shared_get(at));
 }
 
 DEVICE void dots_by_tf32(struct slots *ret, const float *row, const float *tile)
 {
-    const float *own = row + quad() * PITCH + lane();
-    const float *column = tile + lane_row() * PITCH + lane();
+    const float *own = row + quad() * PITCH + quad_lane();
+    const float *column = tile + lane_row() * PITCH + quad_lane();
     struct frag_c c[PARTS];
     UNROLL
     for (u32 f = 0; f < PARTS; f++)
         c[f].x[0] = c[f].x[1] = c[f].x[2] = c[f].x[3] = 0;
     NO_UNROLL
     for (u32 d = 0; d < HEAD_DIM; d += 8) {
-        struct frag_a a = {{tf32_held(own + d), 0, tf32_held(own + d + 4), 0}};
+        struct frag_a a = {{tf32_bits(own + d), 0, tf32_bits(own + d + 4), 0}};
         UNROLL
         for (u32 f = 0; f < PARTS; f++) {
             const float *at = column + 8 * f * PITCH + d;
-            mma_1688(&c[f], &a, tf32_held(at), tf32_held(at + 4));
+            mma_1688(&c[f], &a, tf32_bits(at), tf32_bits(at + 4));
         }
     }
     UNROLL
@@ -55,7 +55,7 @@ DEVICE void dots_by_tf32(struct slots *ret, const float *row, const float *tile)
 /* Position `d` of the column of a slot as second operand. */
 DEVICE u32 tf32_value(const float *column, u32 d)
 {
-    return HEAD_DIM % 16 == 0 || d < HEAD_DIM ? tf32_held(column + d) : 0;
+    return HEAD_DIM % 16 == 0 || d < HEAD_DIM ? tf32_bits(column + d) : 0;
 }
 
 /* A thread's two sums from `at` on are those of a product: += weights times columns at position d. */
@@ -75,28 +75,29 @@ DEVICE void tf32_add(float *low, float *high, const struct frag_a a[PARTS],
 /* A thread's four positions of a chunk are two columns of a product's sums, and two of another's: lanes 0
    and 1 of a quad have the first two in product 0, lanes 2 and 3 in product 1, so that eight neighbouring
    positions of four columns lie in different banks. */
-DEVICE void accumulate_by_tf32(struct sums *sums, const struct slots *weight, const float *tile)
+DEVICE void accumulate_by_tf32(struct sums *sums, const struct slots *entries,
+                               const float *tile)
 {
-    const u32 turned = lane() / 2, n = lane_row(), first = 4 * (n / 2) + n % 2;
-    const float *columns = tile + 2 * lane() * PITCH;
+    const u32 swapped = quad_lane() / 2, n = lane_row(), first = 4 * (n / 2) + n % 2;
+    const float *columns = tile + 2 * quad_lane() * PITCH;
     struct frag_a a[PARTS];
     UNROLL
     for (u32 f = 0; f < PARTS; f++) {
-        a[f].x[0] = tf32_of(weight->at[2 * f]);
-        a[f].x[2] = tf32_of(weight->at[2 * f + 1]);
+        a[f].x[0] = tf32_of(entries->at[2 * f]);
+        a[f].x[2] = tf32_of(entries->at[2 * f + 1]);
         a[f].x[1] = a[f].x[3] = 0;
     }
     UNROLL
     for (u32 k = 0; k < CHUNKS; k++) {
         struct f4 *s = &sums->at[k];
-        float x[4] = {turned ? s->z : s->x, turned ? s->w : s->y, turned ? s->x : s->z,
-                      turned ? s->y : s->w};
+        float x[4] = {swapped ? s->z : s->x, swapped ? s->w : s->y, swapped ? s->x : s->z,
+                      swapped ? s->y : s->w};
         tf32_add(&x[0], &x[1], a, columns, 16 * k + first + 2 * (n / 4));
         tf32_add(&x[2], &x[3], a, columns, 16 * k + first + 2 * (1 - n / 4));
-        s->x = turned ? x[2] : x[0];
-        s->y = turned ? x[3] : x[1];
-        s->z = turned ? x[0] : x[2];
-        s->w = turned ? x[1] : x[3];
+        s->x = swapped ? x[2] : x[0];
+        s->y = swapped ? x[3] : x[1];
+        s->z = swapped ? x[0] : x[2];
+        s->w = swapped ? x[1] : x[3];
     }
 }
 

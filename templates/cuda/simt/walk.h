@@ -5,10 +5,10 @@
    but for `bits`. A new kind of piece is one more file like tiles.h. */
 #ifndef MASKC_CUDA_SIMT_WALK_H
 #define MASKC_CUDA_SIMT_WALK_H
-#include "cuda/simt/job.h"
+#include "cuda/simt/work_item.h"
 
-struct group {
-    u32 tile;       /* 1: slot s is column `column` + s; 0: lines */
+struct column_tile {
+    u32 is_tile;    /* 1: slot s is column `column` + s; 0: lines */
     u32 bits;       /* bit s: the thread's row sees slot s */
     u32 begin, end; /* slots that count */
     i32 column;     /* tile without `columns`: column of slot 0, a multiple of 32 */
@@ -20,56 +20,49 @@ struct group {
 
 struct walk {
     const struct abi_plan *plan;
-    const struct job *job;
+    const struct work_item *work;
     u32 piece, pieces_end;
     u32 element; /* within the piece */
     u32 column;  /* within the range: where the next group begins; 0: at its start */
     u32 stored;  /* score columns so far */
 };
 
-DEVICE struct walk walk_start(const struct abi_plan *plan, const struct job *j)
+DEVICE struct walk walk_start(const struct abi_plan *plan, const struct work_item *work)
 {
     struct walk w;
     w.plan = plan;
-    w.job = j;
-    w.piece = j->item->piece;
-    w.pieces_end = j->row0 < j->length ? w.piece + j->item->pieces : w.piece;
+    w.work = work;
+    w.piece = work->item->piece;
+    w.pieces_end = work->row0 < work->length ? w.piece + work->item->pieces : w.piece;
     w.element = w.column = w.stored = 0;
     return w;
 }
 
-/* Bits begin .. end - 1, end <= 32. */
-DEVICE u32 bits_between(u32 begin, u32 end)
-{
-    u32 below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
-    return below_end & ~((1u << begin) - 1);
-}
-
 /* Sets the slots of *g to begin .. end - 1 and takes score columns for them. */
-DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)
+DEVICE void column_tile_slots(struct column_tile *ct, struct walk *w, u32 begin, u32 end)
 {
-    g->begin = begin;
-    g->end = end;
-    g->stored = (i32)(w->stored - begin);
+    ct->begin = begin;
+    ct->end = end;
+    ct->stored = (i32)(w->stored - begin);
     w->stored += end - begin;
 }
 
 /* The column that slot s is for the thread's row. */
-DEVICE u32 group_column(const struct group *g, u32 s)
+DEVICE u32 slot_column(const struct column_tile *ct, u32 s)
 {
-    if (g->columns)
-        return g->columns[s];
-    if (g->tile)
-        return (u32)g->column + s;
-    if (!g->line)
-        return (u32)g->column + 32 * s + quad();
-    return (u32)(g->line[s].col0 + (i32)(g->line[s].step * quad()));
+    if (ct->columns)
+        return ct->columns[s];
+    if (ct->is_tile)
+        return (u32)ct->column + s;
+    if (!ct->line)
+        return (u32)ct->column + 32 * s + quad();
+    return (u32)(ct->line[s].col0 + (i32)(ct->line[s].step * quad()));
 }
 
 /* Where the scratch keeps the score of slot s for the thread's row. */
-DEVICE u64 group_scratch(const struct group *g, u32 s)
+DEVICE u64 slot_scratch(const struct column_tile *ct, u32 s)
 {
-    return (u64)(g->stored + (i32)s) * BLOCK_ROWS + quad();
+    return (u64)(ct->stored + (i32)s) * BLOCK_ROWS + quad();
 }
 
 #endif

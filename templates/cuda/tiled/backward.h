@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward over a row block: dQ over the forward plan, dK and dV over the transposed one, with the same
-   steps. Both recompute P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is
-   the sum of P dP; for sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the
-   support. Delta is dO . O, but for an O rounded to 16 bits that is too far off: what is missing is
-   known after the walk, and then times the sum of P K taken from dQ. The mean takes a walk of its own.
-   dQ leaves the state in args.delta for dK. */
+/* Backward over a row block: what dQ (queries.cu) and dK, dV (keys.cu) share. Both recompute P from LSE (or tau).
+
+       softmax     P = 2^(S - LSE)                dS = P (dP - delta),  delta = sum of P dP over the row
+       sparsegen   P = (S - tau) / (1 - lambda)   dS = (dP - delta) / (1 - lambda) on the support, delta = mean of dP there */
 #ifndef MASKC_CUDA_TILED_BACKWARD_H
 #define MASKC_CUDA_TILED_BACKWARD_H
 #include "cuda/tiled/dropout.h"
@@ -12,56 +10,58 @@
 enum {
     BACKWARD_BUFFERS = STEPS <= 8 ? 2 : 1,
     BACKWARD_HALVES = 2 * ROW_BLOCK + 2 * BACKWARD_BUFFERS * OPERAND,
-    BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else one walk for each */
-    /* dQ by one walk: the mean of sparsegen is not known closely enough before. */
-    ONE_WALK = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
+    BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else a pass for each */
+    /* dQ in one pass: delta of softmax can be estimated before, that of sparsegen cannot. */
+    ONE_PASS = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
 };
 
 typedef char backward_shared_is_enough[BACKWARD_SHARED >= 2 * BACKWARD_HALVES ? 1 : -1];
 
 struct backward {
     const struct abi_args *a;
-    const struct job *job;
+    const struct work_item *work;
     struct stream stream;
     struct drop drop;
     half_t *rows, *rows_grad; /* shared: the row block's rows; Q and dO, or K and V */
     float scale;              /* to base 2 for softmax */
-    float unit; /* what a score is multiplied with: a bias is added after the scale */
+    float
+        softmax_scale; /* what is left to multiply a score by: 1 where a bias was added to scaled scores */
 };
 
-DEVICE void backward_units(struct backward *b, const struct abi_args *a)
+DEVICE void backward_scales(struct backward *b, const struct abi_args *a)
 {
     const float scale = float_of(opt_barrier(bits_of(a->scale)));
     b->scale = TRANSFORM == ABI_SPARSEGEN ? scale : scale * LOG2_E;
-    b->unit = ADD_BIAS ? 1 : b->scale;
+    b->softmax_scale = ADD_BIAS ? 1 : b->scale;
 }
 
-/* Rows are on their way, and the columns of the first stage. */
-DEVICE void backward_start(struct backward *b, const struct abi_args *a, const struct job *j,
-                           const struct abi_tensor *rows, const struct abi_tensor *rows_grad)
+/* Starts the copies of the row block's two operands. */
+DEVICE void backward_start(struct backward *b, const struct abi_args *a,
+                           const struct work_item *work, const struct abi_tensor *rows,
+                           const struct abi_tensor *rows_grad)
 {
-    struct view first = view_of(rows, j), second = view_of(rows_grad, j);
+    struct view first = view_of(rows, work), second = view_of(rows_grad, work);
     b->a = a;
-    b->job = j;
+    b->work = work;
     b->drop.a = a;
-    b->drop.job = j;
+    b->drop.work = work;
     b->rows = SHARED_HALF();
     b->rows_grad = b->rows + ROW_BLOCK;
     b->stream.buffer = b->rows + 2 * ROW_BLOCK;
     b->stream.buffers = BACKWARD_BUFFERS;
-    backward_units(b, a);
+    backward_scales(b, a);
     SYNC();
-    job_keep(j, b->stream.buffer);
+    work_item_save(work, b->stream.buffer);
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
         struct view v = {k ? second.data : first.data, k ? second.row : first.row};
-        copy_row_block(b->rows + k * ROW_BLOCK, &v, j);
+        copy_row_block(b->rows + k * ROW_BLOCK, &v, work);
     }
     copy_async_commit();
 }
 
-/* S and dP of a stage, or S alone and zeros: the warp's rows times the stage's columns. */
-DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 both, u32 live)
+/* S and dP of a column tile, or S alone and zeros. */
+DEVICE void backward_s_dp(const struct backward *b, struct scores s[2], u32 both, u32 live)
 {
     const u32 at = THREAD / 32 * 16 * PITCH;
     const half_t *rows[2] = {b->rows + at, b->rows_grad + at};
@@ -73,37 +73,36 @@ DEVICE void backward_scores(const struct backward *b, struct scores s[2], u32 bo
         scores_of_shared(&s[0], rows[0], 0, columns[0], live);
 }
 
-/* ---- entries of a group, a fragment at a time: their text is long, and with a bias in a loop ---- */
+/* ---- entries of a column tile, a fragment at a time; with a bias the code is long and stays a loop ---- */
 
-enum { ENTRIES_ABREAST = BIAS ? SOFT_ABREAST : FRAGMENTS };
+enum { FRAGMENTS_UNROLLED = BIAS ? BIAS_UNROLLED : FRAGMENTS };
 
-/* X of the lane's entries of fragment f of the stage's group. A bias is added to their scores, in whose units
-   they are then. */
+/* X of the lane's entries of fragment f. An additive bias is added to their scores, which are scaled by that. */
 DEVICE void backward_bias(const struct backward *b, const struct seen *seen, u32 f,
                           u32 rows_are_keys, struct frag_c *scores, struct frag_c *bias)
 {
-    const float unit = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
+    const float x_scale = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
     if (!BIAS)
         return;
-    bias_entries(bias, b->a, b->job, &b->stream.now, seen, rows_are_keys, f);
+    bias_entries(bias, b->a, b->work, &b->stream.now, seen, rows_are_keys, f);
     UNROLL
     for (u32 k = 0; ADD_BIAS && k < 4; k++)
-        scores->x[k] = scores->x[k] * b->scale + bias->x[k] * unit;
+        scores->x[k] = scores->x[k] * b->scale + bias->x[k] * x_scale;
 }
 
-/* `lse` is in units of the scaled product (lse_in_units); `slope` is of sparsegen. */
-DEVICE float probability(const struct backward *b, float dot, float lse, float slope)
+/* `lse` is scaled as scores are (scaled_lse); `p_scale` is 1 / (1 - lambda). */
+DEVICE float probability(const struct backward *b, float dot, float lse, float p_scale)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return sparsegen_weight(dot * b->unit, lse, slope);
-    return exp2_of(dot * b->unit - lse);
+        return sparsegen_p(dot * b->softmax_scale, lse, p_scale);
+    return exp2_of(dot * b->softmax_scale - lse);
 }
 
-/* What dP counts for in a query's slopes: P, for sparsegen 1 on the support. */
-DEVICE float query_weight(const struct backward *b, float dot, float lse)
+/* The factor of dP - delta in a query's dS: P; for sparsegen 1 on the support, the scale being applied to dQ. */
+DEVICE float query_p(const struct backward *b, float dot, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
-        return dot * b->unit > lse ? 1 : 0;
+        return dot * b->softmax_scale > lse ? 1 : 0;
     return probability(b, dot, lse, 0);
 }
 

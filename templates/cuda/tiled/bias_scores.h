@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bias where a warp has 16 rows: entries of the fragments that a lane holds. */
-#ifndef MASKC_CUDA_TILED_SOFT_SCORES_H
-#define MASKC_CUDA_TILED_SOFT_SCORES_H
+#ifndef MASKC_CUDA_TILED_BIAS_SCORES_H
+#define MASKC_CUDA_TILED_BIAS_SCORES_H
 #include "cuda/tiled/stream.h"
 
 /* Fragments of X on their way at a time: wide sums leave few registers, and shared rows take some at D = 128, more
    where no draws of dropout stand between. */
 enum {
     BIAS_TWO = STEPS < 8 || (STEPS == 8 && (DROPOUT || !SHARED_ROWS)),
-    SOFT_ABREAST = STEPS + DROPOUT <= 5 ? FRAGMENTS
-                   : BIAS_TWO           ? 2
-                                        : 1,
+    BIAS_UNROLLED = STEPS + DROPOUT <= 5 ? FRAGMENTS
+                    : BIAS_TWO           ? 2
+                                         : 1,
 };
 
 /* X of the lane's entries of fragment f of a group, 0 where its row does not see. */
-DEVICE void bias_entries(struct frag_c *ret, const struct abi_args *a, const struct job *j,
-                         const struct group *g, const struct seen *seen, u32 rows_are_keys,
-                         u32 f)
+DEVICE void bias_entries(struct frag_c *ret, const struct abi_args *a,
+                         const struct work_item *work, const struct column_tile *ct,
+                         const struct seen *seen, u32 rows_are_keys, u32 f)
 {
-    const u32 row = job_position(j, block_row(0));
-    const u64 below = (u64)(8 * j->item->step) * (rows_are_keys ? 1 : a->forward.n);
+    const u32 row = row_position(work, block_row(0));
+    const u64 below = (u64)(8 * work->item->step) * (rows_are_keys ? 1 : a->forward.n);
     UNROLL
     for (u32 u = 0; u < 2; u++) {
         u32 any = sees(seen, f, u) | sees(seen, f, u + 2);
-        u32 column = any ? group_column(g, j, 8 * f + lane_pair() + u) : 0;
-        const float *at = a->bias + (rows_are_keys ? bias_at(a, j->h, column, row)
-                                                   : bias_at(a, j->h, row, column));
+        u32 column = any ? slot_column(ct, work, 8 * f + lane_pair() + u) : 0;
+        const float *at = a->bias + (rows_are_keys ? bias_at(a, work->h, column, row)
+                                                   : bias_at(a, work->h, row, column));
         ret->x[u] = sees(seen, f, u) ? *at : 0;
         ret->x[u + 2] = sees(seen, f, u + 2) ? at[below] : 0;
     }
 }
 
 /* The first fragment, as it is now, becomes the last: no index of a loop picks a register. */
-DEVICE void scores_turn(struct scores *s, const struct frag_c *first)
+DEVICE void scores_rotate(struct scores *s, const struct frag_c *first)
 {
     UNROLL
     for (u32 f = 1; f < FRAGMENTS; f++)
@@ -41,33 +41,33 @@ DEVICE void scores_turn(struct scores *s, const struct frag_c *first)
 }
 
 /* Scores times `scale`, plus X times `unit` where it is a bias; else scores stay as they are. */
-DEVICE void bias_added(struct scores *s, float scale, float unit, const struct abi_args *a,
-                       const struct job *j, const struct group *g, const struct seen *seen,
-                       u32 rows_are_keys)
+DEVICE void bias_added(struct scores *s, float scale, float x_scale, const struct abi_args *a,
+                       const struct work_item *work, const struct column_tile *ct,
+                       const struct seen *seen, u32 rows_are_keys)
 {
-    UNROLL_BY(SOFT_ABREAST)
+    UNROLL_BY(BIAS_UNROLLED)
     for (u32 f = 0; ADD_BIAS && f < FRAGMENTS; f++) {
         struct frag_c bias, first = s->at[0];
-        bias_entries(&bias, a, j, g, seen, rows_are_keys, f);
+        bias_entries(&bias, a, work, ct, seen, rows_are_keys, f);
         UNROLL
         for (u32 k = 0; k < 4; k++)
-            first.x[k] = first.x[k] * scale + bias.x[k] * unit;
-        scores_turn(s, &first);
+            first.x[k] = first.x[k] * scale + bias.x[k] * x_scale;
+        scores_rotate(s, &first);
     }
 }
 
 /* Probabilities, or their slopes, times X. */
-DEVICE void bias_scale(struct scores *s, const struct abi_args *a, const struct job *j,
-                       const struct group *g, const struct seen *seen, u32 rows_are_keys)
+DEVICE void bias_scale(struct scores *s, const struct abi_args *a, const struct work_item *work,
+                       const struct column_tile *ct, const struct seen *seen, u32 rows_are_keys)
 {
-    UNROLL_BY(SOFT_ABREAST)
+    UNROLL_BY(BIAS_UNROLLED)
     for (u32 f = 0; SCALE_PROBS && f < FRAGMENTS; f++) {
         struct frag_c bias, first = s->at[0];
-        bias_entries(&bias, a, j, g, seen, rows_are_keys, f);
+        bias_entries(&bias, a, work, ct, seen, rows_are_keys, f);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             first.x[k] *= bias.x[k];
-        scores_turn(s, &first);
+        scores_rotate(s, &first);
     }
 }
 

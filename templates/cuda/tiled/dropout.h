@@ -5,12 +5,12 @@
 #ifndef MASKC_CUDA_TILED_DROPOUT_H
 #define MASKC_CUDA_TILED_DROPOUT_H
 #include "cuda/tiled/bias_scores.h"
-#define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_ABREAST)
+#define PHILOX_UNROLL UNROLL_BY(PHILOX_ROUNDS_UNROLLED)
 #include "philox.h"
 
 struct drop {
     const struct abi_args *a;
-    const struct job *job;
+    const struct work_item *work;
     u32 rows_are_keys;
 };
 
@@ -30,7 +30,7 @@ DEVICE u32 kept_halves(const struct abi_args *a, u32 word, u32 x, u32 step)
 DEVICE u32 kept_of_queries(const struct drop *d, u32 row, u32 column)
 {
     struct philox r = philox_4x32(
-        dropout_counter(d->job->b, d->job->h, row, column + lane_pair()), d->a->seed);
+        dropout_counter(d->work->b, d->work->h, row, column + lane_pair()), d->a->seed);
     return kept_halves(d->a, r.x, 0, 2) | kept_halves(d->a, r.z, 1, 2) |
            kept_halves(d->a, r.y, 4, 2) | kept_halves(d->a, r.w, 5, 2);
 }
@@ -43,7 +43,7 @@ DEVICE u32 kept_of_keys(const struct drop *d, u32 row, u32 column)
     for (u32 k = 0; k < 2; k++) {
         u32 query = column + lane_pair() + k;
         struct philox r =
-            philox_4x32(dropout_counter(d->job->b, d->job->h, query, row), d->a->seed);
+            philox_4x32(dropout_counter(d->work->b, d->work->h, query, row), d->a->seed);
         kept |= kept_halves(d->a, philox_word(r, word), k, 4);
         kept |= kept_halves(d->a, philox_word(r, word + 1), k + 2, 4);
     }
@@ -51,32 +51,32 @@ DEVICE u32 kept_of_keys(const struct drop *d, u32 row, u32 column)
 }
 
 /* Any rows, any columns. */
-DEVICE u32 kept_elsewhere(const struct drop *d, const struct group *g)
+DEVICE u32 kept_elsewhere(const struct drop *d, const struct column_tile *ct)
 {
     u32 kept = 0;
     NO_UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++) {
         u32 slot = 8 * (k / 4) + lane_pair() + (k & 1);
-        if (slot >= group_end(g))
+        if (slot >= end_slot(ct))
             continue;
-        u32 row = job_position(d->job, block_row(k >> 1 & 1));
-        u32 column = group_column(g, d->job, slot);
+        u32 row = row_position(d->work, block_row(k >> 1 & 1));
+        u32 column = slot_column(ct, d->work, slot);
         u32 i = d->rows_are_keys ? column : row, j = d->rows_are_keys ? row : column;
-        kept |= is_kept(d->a, dropout_draw(d->a->seed, d->job->b, d->job->h, i, j)) << k;
+        kept |= is_kept(d->a, dropout_draw(d->a->seed, d->work->b, d->work->h, i, j)) << k;
     }
     return kept;
 }
 
-DEVICE u32 dropout_kept(const struct drop *d, const struct group *g, u32 live)
+DEVICE u32 dropout_kept(const struct drop *d, const struct column_tile *ct, u32 live)
 {
-    u32 kept = 0, row = job_position(d->job, block_row(0));
+    u32 kept = 0, row = row_position(d->work, block_row(0));
     if (!DROPOUT || !d->a->keep_below)
         return 0xffff;
-    if (is_gathered(g) || d->job->item->step != 1)
-        return kept_elsewhere(d, g);
+    if (is_gathered(ct) || d->work->item->step != 1)
+        return kept_elsewhere(d, ct);
     NO_UNROLL
     for (u32 pair = 0; pair < FRAGMENTS / 2; pair++) {
-        u32 column = g->column + 16 * pair;
+        u32 column = ct->column + 16 * pair;
         if (is_pair_live(live, pair))
             kept |= (d->rows_are_keys ? kept_of_keys(d, row, column)
                                       : kept_of_queries(d, row, column))

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of the half dtypes for sequences that no block holds whole. Each block takes
-   items of the work list. */
-#include "cuda/tiled/rows_forward.h"
+/* Tiled family, forward: softmax (forward.h), sparsegen (sparsegen.h), global rows (global_row_forward.h). Each block
+   takes items of the work list in turn. */
+#include "cuda/tiled/global_row_forward.h"
 
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
-        struct job j = job_at(&a, &a.forward, at);
-        if (ROW_PASS && j.single)
-            row_forward(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.forward, at);
+        if (ROW_PASS && work.global_row)
+            global_row_forward(&a, &work);
         else if (TRANSFORM == ABI_SPARSEGEN)
-            row_block_sparsegen(&a, &j);
+            row_block_sparsegen(&a, &work);
         else
-            row_block_forward(&a, &j);
-        at = j.index; /* the same; no register held it */
+            row_block_forward(&a, &work);
+        at = work.index; /* read back from shared memory: no register held it */
     }
 }

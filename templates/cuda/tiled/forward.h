@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward over a row block: online softmax in base 2, each warp for its 16 rows. Weights go from the sums
-   of the first product straight to the second as its operand. */
+/* Forward over a row block of queries, each warp for its 16 rows:
+
+       load_q                        once, to registers where they suffice
+       for each column tile of 32 keys:
+           load_kv                   copies of the next tile run meanwhile
+           compute_qk                S = Q K^T
+           apply_mask                S = -inf where the row does not see the key
+           online_softmax            m' = max(m, S), alpha = 2^(m - m'), P = 2^(S - m'), l = alpha l + sum P, O = alpha O
+           apply_dropout             P = P times 0 or 1 / (1 - rate)
+           compute_pv                O = O + P V
+       forward_epilogue              O / l, LSE = m + log l
+
+   P goes from the accumulators of S straight to the operand of P V, rounded to 16 bits. */
 #ifndef MASKC_CUDA_TILED_FORWARD_H
 #define MASKC_CUDA_TILED_FORWARD_H
 #include "cuda/tiled/dropout.h"
 
 enum {
-    HELD_STEPS = 8, /* up to so many steps of the head the rows are held in registers */
-    ROWS_HELD = STEPS <= HELD_STEPS,
+    REGISTER_STEPS = 8, /* up to so many steps of the head the rows are held in registers */
+    ROWS_IN_REGISTERS = STEPS <= REGISTER_STEPS,
     FORWARD_HALVES = ROW_BLOCK + 2 * 2 * OPERAND,
 };
 
@@ -15,33 +26,34 @@ typedef char forward_shared_is_enough[FORWARD_SHARED >= 2 * FORWARD_HALVES ? 1 :
 
 /* Of rows g and g + 8. */
 struct softmax {
-    float top[2]; /* maximum of the scores before scaling; the same in a quad */
-    float sum[2]; /* of weights; the lane's part */
+    float row_max[2]; /* maximum of the scores before scaling; the same in a quad */
+    float sum[2];     /* of P; the lane's part */
 };
 
 struct forward {
     const struct abi_args *a;
-    const struct job *job;
+    const struct work_item *work;
     struct stream stream;
     struct drop drop;
-    struct rows rows;  /* ROWS_HELD */
-    u32 held;          /* they are */
+    struct rows rows;  /* Q, with ROWS_IN_REGISTERS */
+    u32 q_loaded;      /* it is there */
     const half_t *own; /* the warp's rows in shared memory */
-    u32 flip;          /* so that the scale is positive: signs of the rows */
+    u32 flip;          /* sign bits to flip in Q, so that the scale is positive */
     float scale;       /* to base 2 */
-    float unit;        /* what softmax multiplies: a bias is added after the scale */
+    float
+        softmax_scale; /* what is left for softmax to multiply: 1 where a bias was added to scaled scores */
 };
 
-/* Rows and the first columns are on their way. */
-DEVICE void forward_start(struct forward *f, const struct abi_args *a, const struct job *j,
-                          u32 use)
+/* Starts the copies of Q; the stream starts those of the first K and V. */
+DEVICE void forward_start(struct forward *f, const struct abi_args *a,
+                          const struct work_item *work, u32 use)
 {
-    struct view q = view_of(&a->q, j);
+    struct view q = view_of(&a->q, work);
     half_t *shared = SHARED_HALF();
     f->a = a;
-    f->job = j;
+    f->work = work;
     f->drop.a = a;
-    f->drop.job = j;
+    f->drop.work = work;
     f->drop.rows_are_keys = 0;
     f->stream.a = a;
     f->stream.first = &a->k;
@@ -52,21 +64,21 @@ DEVICE void forward_start(struct forward *f, const struct abi_args *a, const str
     f->own = shared + THREAD / 32 * 16 * PITCH;
     f->flip = a->scale < 0 ? 0x80008000u : 0;
     f->scale = (a->scale < 0 ? -a->scale : a->scale) * LOG2_E;
-    f->unit = ADD_BIAS ? 1 : f->scale;
+    f->softmax_scale = ADD_BIAS ? 1 : f->scale;
     SYNC();
-    copy_row_block(shared, &q, j);
+    copy_row_block(shared, &q, work);
     copy_async_commit();
-    job_keep(j, f->stream.buffer);
-    stream_start(&f->stream, j);
-    f->held = !ROWS_HELD;
+    work_item_save(work, f->stream.buffer);
+    stream_start(&f->stream, work);
+    f->q_loaded = !ROWS_IN_REGISTERS;
 }
 
-/* The rows have arrived with the first columns. */
-DEVICE void hold_rows(struct forward *f)
+/* Q has arrived with the first K and V. */
+DEVICE void load_q(struct forward *f)
 {
-    if (f->held)
+    if (f->q_loaded)
         return;
-    f->held = 1;
+    f->q_loaded = 1;
     UNROLL
     for (u32 k = 0; k < STEPS; k++) {
         load_rows(&f->rows.at[k], f->own, k);
@@ -76,184 +88,208 @@ DEVICE void hold_rows(struct forward *f)
     }
 }
 
-DEVICE void forward_scores(const struct forward *f, struct scores *s, u32 live)
+/* 0 at the end of the item's columns. */
+DEVICE u32 load_kv(struct forward *f)
+{
+    return stream_step(&f->stream);
+}
+
+DEVICE void compute_qk(const struct forward *f, struct scores *s, u32 live)
 {
     const half_t *columns = stream_operand(&f->stream, 0);
-    if (ROWS_HELD)
+    if (ROWS_IN_REGISTERS)
         scores_of(s, &f->rows, columns, live);
     else
         scores_of_shared(s, f->own, f->flip, columns, live);
 }
 
-/* -inf where the lane's row does not see. */
-DEVICE void scores_hide(struct scores *s, const struct seen *seen)
+/* Scores plus bias; -inf where the lane's row does not see. `seen` is null where all rows see all columns. */
+DEVICE void apply_mask(const struct forward *f, struct scores *s, const struct seen *seen)
 {
+    if (!seen)
+        return;
+    bias_added(s, f->scale, LOG2_E, f->a, f->work, &f->stream.now, seen, 0);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++)
         if (!sees(seen, k / 4, k % 4))
             s->at[k / 4].x[k % 4] = NEGATIVE_INFINITY;
 }
 
-/* Larger of `top` and the scores of row g (which 0) or g + 8 (1), over the quad. */
-DEVICE float scores_top(const struct scores *s, u32 which, float top)
+/* The larger of `row_max` and the scores of row g (which 0) or g + 8 (1), over the quad. */
+DEVICE float scores_row_max(const struct scores *s, u32 which, float row_max)
 {
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++)
-        top = larger(top, larger(s->at[f].x[2 * which], s->at[f].x[2 * which + 1]));
-    return quad_max(top);
+        row_max = larger(row_max, larger(s->at[f].x[2 * which], s->at[f].x[2 * which + 1]));
+    return quad_max(row_max);
 }
 
-/* What scores are counted from: never infinite, so that nothing becomes inf - inf. */
-DEVICE float softmax_origin(float top, float scale)
+/* The scaled row maximum to subtract from scores; 0 for a row that has seen nothing, so that inf - inf never occurs. */
+DEVICE float finite_max(float row_max, float scale)
 {
-    return top == NEGATIVE_INFINITY ? 0 : top * scale;
+    return row_max == NEGATIVE_INFINITY ? 0 : row_max * scale;
 }
 
-/* The sums follow a new maximum. */
-DEVICE void softmax_raise(struct softmax *state, const float top[2], float scale,
-                          struct sums *o)
+/* Multiplies O and the sum of P by alpha, if the maximum of any row of the warp grew. */
+DEVICE void softmax_rescale(struct softmax *state, const float row_max[2], float scale,
+                            struct sums *o)
 {
     float alpha[2];
-    if (!ANY(top[0] != state->top[0] || top[1] != state->top[1]))
+    if (!ANY(row_max[0] != state->row_max[0] || row_max[1] != state->row_max[1]))
         return;
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        alpha[k] = exp2_of(state->top[k] * scale - softmax_origin(top[k], scale));
-        state->top[k] = top[k];
+        alpha[k] = exp2_of(state->row_max[k] * scale - finite_max(row_max[k], scale));
+        state->row_max[k] = row_max[k];
         state->sum[k] *= alpha[k];
     }
     sums_scale(o, alpha[0], alpha[1]);
 }
 
-/* Scores to weights; *o and the state follow. */
-DEVICE void softmax_add(struct softmax *state, struct scores *s, u32 live, float scale,
-                        struct sums *o)
+/* Scores to P; O and the softmax state follow the new maximum. */
+DEVICE void online_softmax(struct softmax *state, struct scores *s, u32 live, float scale,
+                           struct sums *o)
 {
-    float top[2] = {scores_top(s, 0, state->top[0]), scores_top(s, 1, state->top[1])};
-    softmax_raise(state, top, scale, o);
-    float origin[2] = {softmax_origin(top[0], scale), softmax_origin(top[1], scale)};
+    float row_max[2] = {scores_row_max(s, 0, state->row_max[0]),
+                        scores_row_max(s, 1, state->row_max[1])};
+    softmax_rescale(state, row_max, scale, o);
+    float shift[2] = {finite_max(row_max[0], scale), finite_max(row_max[1], scale)};
     UNROLL
     for (u32 f = 0; f < FRAGMENTS; f++) {
         UNROLL
         for (u32 x = 0; x < 4; x++) {
             float *at = &s->at[f].x[x];
-            *at = is_live(live, f) ? exp2_of(*at * scale - origin[x >> 1]) : 0;
+            *at = is_live(live, f) ? exp2_of(*at * scale - shift[x >> 1]) : 0;
             state->sum[x >> 1] += *at;
         }
     }
 }
 
-/* lse[row] of the lane's rows, by one lane of each quad; `rows` are those of the warp that are written. */
-DEVICE void store_lse(const struct abi_args *a, const struct job *j, u32 rows, u32 which,
-                      float x)
+/* Writes x to lse[row] of the lane's row, by one lane of each quad; `rows` has a bit for each row of the warp that is written. */
+DEVICE void store_lse(const struct abi_args *a, const struct work_item *work, u32 rows,
+                      u32 which, float x)
 {
-    if (THREAD % 4 == 0 && rows >> lane_row(which) & 1)
-        ((float *)lse_of(a, j))[job_position(j, block_row(which))] = x;
+    if (quad_lane() == 0 && rows >> lane_row(which) & 1)
+        ((float *)lse_of(a, work))[row_position(work, block_row(which))] = x;
 }
 
-/* A row that saw nothing gets 0 and -inf. */
+/* O / sum and LSE; a row that saw nothing gets 0 and -inf. */
 DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct sums *o)
 {
-    struct view to = view_of(&f->a->o, f->job);
-    const u32 rows = warp_rows(f->job, f->job->exist);
-    float weight[2];
+    struct view to = view_of(&f->a->o, f->work);
+    const u32 rows = warp_rows(f->work, f->work->exist);
+    float inverse_sum[2];
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(state->sum[k]);
-        weight[k] = sum > 0 ? 1 / sum : 0;
-        store_lse(f->a, f->job, rows, k,
-                  sum > 0 ? (state->top[k] * f->unit + log2_of(sum)) * LN_2
+        inverse_sum[k] = sum > 0 ? 1 / sum : 0;
+        store_lse(f->a, f->work, rows, k,
+                  sum > 0 ? (state->row_max[k] * f->softmax_scale + log2_of(sum)) * LN_2
                           : NEGATIVE_INFINITY);
     }
-    store_row_block(o, weight[0], weight[1], SHARED_HALF(), &to, f->job);
+    store_row_block(o, inverse_sum[0], inverse_sum[1], SHARED_HALF(), &to, f->work);
 }
 
-/* The state as it stands, for the item that resumes. */
-DEVICE void softmax_leave(const struct abi_args *a, const struct job *j,
-                          const struct softmax *state, const struct sums *o)
+/* The unscaled sums and the softmax state, for the item that merges them. */
+DEVICE void softmax_store_partial(const struct abi_args *a, const struct work_item *work,
+                                  const struct softmax *state, const struct sums *o)
 {
     NO_UNROLL
     for (u32 k = 0; k < 2; k++) {
-        float *to = row_to_leave(a, j, k), sum = quad_sum(k ? state->sum[1] : state->sum[0]);
+        float *to = partial_to_store(a, work, k),
+              sum = quad_sum(k ? state->sum[1] : state->sum[0]);
         if (!to)
             continue;
-        sums_leave(o, k, to, 0);
-        if (THREAD % 4 == 0)
-            put_two(to + PARTIAL_NUMBERS, k ? state->top[1] : state->top[0], sum);
+        sums_store_partial(o, k, to, 0);
+        if (quad_lane() == 0)
+            put_two(to + PARTIAL_NUMBERS, k ? state->row_max[1] : state->row_max[0], sum);
     }
 }
 
-/* Joins what was left of the lane's rows. */
-DEVICE void softmax_resume(const struct abi_args *a, const struct job *j, struct softmax *state,
-                           float scale, struct sums *o)
+/* Merges the partial results of the lane's rows, where there are any. */
+DEVICE void softmax_merge_partial(const struct abi_args *a, const struct work_item *work,
+                                  struct softmax *state, float scale, struct sums *o)
 {
     UNROLL
     for (u32 k = 0; k < 2; k++) {
-        const float *from = row_to_resume(a, j, k);
+        const float *from = partial_to_merge(a, work, k);
         if (!from)
             continue;
-        struct f2 left = get_two(from + PARTIAL_NUMBERS);
-        float top = larger(state->top[k], left.x), origin = softmax_origin(top, scale);
-        float own = exp2_of(state->top[k] * scale - origin);
-        float theirs = exp2_of(left.x * scale - origin);
-        state->top[k] = top;
-        state->sum[k] = state->sum[k] * own + (THREAD % 4 ? 0 : left.y * theirs);
-        sums_join(o, k, from, 0, own, theirs);
+        struct f2 stored = get_two(from + PARTIAL_NUMBERS); /* row_max, sum */
+        float row_max = larger(state->row_max[k], stored.x), shift = finite_max(row_max, scale);
+        float own = exp2_of(state->row_max[k] * scale - shift);
+        float theirs = exp2_of(stored.x * scale - shift);
+        state->row_max[k] = row_max;
+        state->sum[k] = state->sum[k] * own + (quad_lane() ? 0 : stored.y * theirs);
+        sums_merge_partial(o, k, from, 0, own, theirs);
     }
 }
 
-/* A group's part, of which `live` slots are seen; where not by all of the warp's rows, `seen` says who sees. */
-DEVICE void forward_add(struct forward *f, struct softmax *state, struct sums *o, u32 live,
-                        const struct seen *seen, u32 kept)
+DEVICE void apply_dropout(const struct forward *f, struct scores *s, const struct seen *seen,
+                          u32 kept)
 {
-    const struct group *g = &f->stream.now;
-    struct scores s;
-    forward_scores(f, &s, live);
-    if (seen) {
-        bias_added(&s, f->scale, LOG2_E, f->a, f->job, g, seen, 0);
-        scores_hide(&s, seen);
-    }
-    softmax_add(state, &s, live, f->unit, o);
     if (seen)
-        bias_scale(&s, f->a, f->job, g, seen, 0);
-    dropout(&s, f->a, kept);
-    accumulate(o, &s, stream_operand(&f->stream, 1), live);
+        bias_scale(s, f->a, f->work, &f->stream.now, seen, 0);
+    dropout(s, f->a, kept);
 }
 
-/* Where little else takes long to compile the text is there twice: it has no tests where all is seen. */
-DEVICE void forward_group(struct forward *f, struct softmax *state, struct sums *o)
+DEVICE void compute_pv(const struct forward *f, struct sums *o, const struct scores *p,
+                       u32 live)
 {
-    const struct group *g = &f->stream.now;
-    hold_rows(f);
+    accumulate(o, p, stream_operand(&f->stream, 1), live);
+}
+
+/* One column tile, of which some row of the warp sees the `live` slots; `seen` says which rows, null all. */
+DEVICE void forward_tile(struct forward *f, struct softmax *state, struct sums *o, u32 live,
+                         const struct seen *seen, u32 kept)
+{
+    struct scores s;
+    compute_qk(f, &s, live);
+    apply_mask(f, &s, seen);
+    online_softmax(state, &s, live, f->softmax_scale, o);
+    apply_dropout(f, &s, seen, kept);
+    compute_pv(f, o, &s, live);
+}
+
+/* Two copies of the tile's code where that compiles fast enough: the first, for tiles that all rows see whole, tests nothing. */
+DEVICE void forward_column_tile(struct forward *f, struct softmax *state, struct sums *o)
+{
+    const struct column_tile *ct = &f->stream.now;
+    load_q(f);
     const struct words words = stage_words(&f->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        forward_add(f, state, o, ALL_LIVE, 0, dropout_kept(&f->drop, g, ALL_LIVE));
+        forward_tile(f, state, o, ALL_LIVE, 0, dropout_kept(&f->drop, ct, ALL_LIVE));
         return;
     }
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    forward_add(f, state, o, live, &seen, dropout_kept(&f->drop, g, live));
+    forward_tile(f, state, o, live, &seen, dropout_kept(&f->drop, ct, live));
 }
 
-DEVICE void row_block_forward(const struct abi_args *a, struct job *j)
+DEVICE void forward_epilogue(struct forward *f, struct softmax *state, struct sums *o)
+{
+    if (SHARED_ROWS && f->a->merge)
+        softmax_merge_partial(f->a, f->work, state, f->softmax_scale, o);
+    if (SHARED_ROWS && f->work->item->split)
+        softmax_store_partial(f->a, f->work, state, o);
+    else
+        softmax_store(f, state, o);
+}
+
+DEVICE void row_block_forward(const struct abi_args *a, struct work_item *work)
 {
     struct forward f;
     struct softmax state = {{NEGATIVE_INFINITY, NEGATIVE_INFINITY}, {0, 0}};
     struct sums o;
     sums_clear(&o);
-    forward_start(&f, a, j, USE_FIRST | USE_SECOND);
+    forward_start(&f, a, work, USE_FIRST | USE_SECOND);
     NO_UNROLL
-    while (stream_step(&f.stream))
-        forward_group(&f, &state, &o);
-    job_recall(j, a, f.stream.buffer);
-    if (SHARED_ROWS && a->merge)
-        softmax_resume(a, j, &state, f.unit, &o);
-    if (SHARED_ROWS && j->item->split)
-        softmax_leave(a, j, &state, &o);
-    else
-        softmax_store(&f, &state, &o);
+    while (load_kv(&f))
+        forward_column_tile(&f, &state, &o);
+    work_item_restore(work, a, f.stream.buffer);
+    forward_epilogue(&f, &state, &o);
 }
 
 #endif

@@ -4,8 +4,8 @@
    holds rows g = l / 4 and g + 8, and columns 2t, 2t + 1 of each fragment, t = l % 4. */
 #ifndef MASKC_CUDA_TILED_FRAGMENTS_H
 #define MASKC_CUDA_TILED_FRAGMENTS_H
-#include "cuda/matrix.h"
-#include "cuda/quads.h"
+#include "cuda/common/matrix.h"
+#include "cuda/common/numbers.h"
 
 enum {
     STEPS = (HEAD_DIM + 15) / 16, /* of 16 positions of the head: a product takes one */
@@ -20,14 +20,11 @@ enum {
                    : STEPS <= 4         ? 4
                    : BIAS || STEPS == 6 ? 1
                                         : 2,
-    GROUP = 8 * FRAGMENTS,
+    TILE_COLS = 8 * FRAGMENTS,
     ALL_APART = !BIAS && !DROPOUT && TRANSFORM == ABI_SOFTMAX,
 };
 
-#define ALL_LIVE          0xffffffffu
-#define NEGATIVE_INFINITY float_of(0xff800000u)
-#define LOG2_E            1.44269504f
-#define LN_2              0.693147181f
+#define ALL_LIVE 0xffffffffu
 
 /* One number for each of the lane's entries of a group. */
 struct scores {
@@ -55,20 +52,15 @@ DEVICE u32 is_pair_live(u32 live, u32 pair)
     return live >> (16 * pair) & 0xffff;
 }
 
-DEVICE u32 lane_of_warp(void)
-{
-    return THREAD % 32;
-}
-
 /* Rows g (which 0) and g + 8 (which 1) of the warp's 16. */
 DEVICE u32 lane_row(u32 which)
 {
-    return lane_of_warp() / 4 + 8 * which;
+    return lane() / 4 + 8 * which;
 }
 
 DEVICE u32 lane_pair(void)
 {
-    return 2 * (THREAD % 4);
+    return 2 * (quad_lane());
 }
 
 /* ---- loads ---- */
@@ -79,15 +71,15 @@ DEVICE u32 lane_pair(void)
 /* 16 rows, one step: as first operand. */
 DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
 {
-    u32 lane = lane_of_warp();
-    matrix_load4(a->x, one_address(rows + lane % 16 * PITCH + 8 * (lane / 16)) + 32 * step);
+    u32 l = lane();
+    matrix_load4(a->x, one_address(rows + l % 16 * PITCH + 8 * (l / 16)) + 32 * step);
 }
 
 /* Where loads of columns begin, or where there is one step left: its chunks come twice. */
 DEVICE shared_at columns_at(const half_t *columns, u32 left)
 {
-    u32 lane = lane_of_warp(), chunk = left == 1 ? lane / 8 % 2 : lane / 8;
-    return one_address(columns + lane % 8 * PITCH + 8 * chunk);
+    u32 l = lane(), chunk = left == 1 ? l / 8 % 2 : l / 8;
+    return one_address(columns + l % 8 * PITCH + 8 * chunk);
 }
 
 /* 8 columns, two steps: as second operand of two products that sum along the head. */
@@ -99,8 +91,8 @@ DEVICE void load_columns(u32 r[4], shared_at at, u32 row, u32 step)
 /* 16 columns, one step: as second operand of two products that sum over columns. */
 DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
 {
-    u32 lane = lane_of_warp();
-    matrix_load4_transposed(r, one_address(columns + lane % 16 * PITCH + 8 * (lane / 16)) +
+    u32 l = lane();
+    matrix_load4_transposed(r, one_address(columns + l % 16 * PITCH + 8 * (l / 16)) +
                                    2 * row * PITCH + 32 * step);
 }
 
@@ -200,7 +192,8 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
 }
 
 /* Weights of 16 columns as first operand. */
-DEVICE void weights_of(struct frag_a *a, const struct frag_c *left, const struct frag_c *right)
+DEVICE void pack_entries(struct frag_a *a, const struct frag_c *left,
+                         const struct frag_c *right)
 {
     a->x[0] = half_pack(left->x[0], left->x[1]);
     a->x[1] = half_pack(left->x[2], left->x[3]);
@@ -209,7 +202,7 @@ DEVICE void weights_of(struct frag_a *a, const struct frag_c *left, const struct
 }
 
 /* sums += weights . columns; weights are 0 in fragments that are not live. */
-DEVICE void accumulate(struct sums *sums, const struct scores *weights, const half_t *columns,
+DEVICE void accumulate(struct sums *sums, const struct scores *entries, const half_t *columns,
                        u32 live)
 {
     UNROLL
@@ -217,7 +210,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *weights, const ha
         struct frag_a a;
         if (!is_pair_live(live, pair))
             continue;
-        weights_of(&a, &weights->at[2 * pair], &weights->at[2 * pair + 1]);
+        pack_entries(&a, &entries->at[2 * pair], &entries->at[2 * pair + 1]);
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 b[4];
@@ -237,8 +230,8 @@ DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct su
         struct frag_a x, y;
         if (!is_pair_live(live, pair))
             continue;
-        weights_of(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
-        weights_of(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
+        pack_entries(&x, &of_a->at[2 * pair], &of_a->at[2 * pair + 1]);
+        pack_entries(&y, &of_b->at[2 * pair], &of_b->at[2 * pair + 1]);
         UNROLL
         for (u32 step = 0; step < STEPS; step++) {
             u32 c[4];

@@ -1,17 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dK and dV of the half dtypes for sequences that no block holds whole; see stream/queries.cu. */
-#include "cuda/tiled/keys.h"
-#include "cuda/tiled/rows_backward.h"
+/* dK and dV of a row block of keys, over the transposed plan: rows are keys, columns are queries.
+
+       for each column tile of 32 queries:
+           key_load_q_do             Q, dO, and LSE and delta of each column
+           backward_s_dp             S^T = K Q^T, dP^T = V dO^T
+           key_p_ds                  P = 2^(S - LSE), dS = P (dP - delta); dropout
+           accumulate                dV += P^T dO, dK += dS^T Q
+       key_epilogue                  to the tensors
+
+   At D > 128 registers hold one sum: a first pass over the columns for dK, a second for dV. */
+#include "cuda/tiled/epilogue.h"
+#include "cuda/tiled/global_row_backward.h"
+
+/* P or dP of an entry, times X where that is a scale, after dropout. */
+DEVICE float entry_dropped(const struct abi_args *a, float p, float bias, u32 kept)
+{
+    if (SCALE_PROBS)
+        p *= bias;
+    if (!DROPOUT)
+        return p;
+    return kept ? p * a->keep_scale : 0;
+}
+
+/* S and dP of the lane's entries of fragment f to P, after dropout, and dS. LSE and delta lie behind the columns in
+   shared memory. `kept` has a bit for each entry. */
+DEVICE void key_fragment_p_ds(const struct backward *b, const struct seen *seen, u32 f,
+                              u32 kept, struct frag_c *s, struct frag_c *dp)
+{
+    const half_t *columns = stream_operand(&b->stream, 0);
+    const float p_scale = sparsegen_scale(b->a);
+    struct frag_c bias = {{0, 0, 0, 0}};
+    backward_bias(b, seen, f, 1, s, &bias);
+    UNROLL
+    for (u32 x = 0; x < 4; x++) {
+        const float *numbers = column_numbers(columns, 8 * f + lane_pair() + x % 2);
+        float p = probability(b, s->x[x], shared_get(numbers), p_scale);
+        const u32 keeps = kept >> x & 1;
+        p = sees(seen, f, x) ? p : 0;
+        dp->x[x] = score_gradient(p, entry_dropped(b->a, dp->x[x], bias.x[x], keeps),
+                                  shared_get(numbers + 1));
+        s->x[x] = entry_dropped(b->a, p, bias.x[x], keeps);
+    }
+}
+
+/* S and dP of a column tile to P and dS. */
+DEVICE void key_p_ds(const struct backward *b, const struct seen *seen, u32 kept,
+                     struct scores s[2])
+{
+    UNROLL_BY(FRAGMENTS_UNROLLED)
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        struct frag_c first = s[0].at[0], second = s[1].at[0];
+        key_fragment_p_ds(b, seen, f, kept >> (4 * f), &first, &second);
+        scores_rotate(&s[0], &first);
+        scores_rotate(&s[1], &second);
+    }
+}
+
+/* Sums of a pass: dK and dV together, or dK in the first pass and dV in the second. */
+enum { KEY_SUMS = BOTH_AT_ONCE ? 2 : 1, KEY_PASSES = 3 - KEY_SUMS };
+
+/* One column tile, of which some row of the warp sees the `live` slots. */
+DEVICE void key_tile(const struct backward *b, u32 pass, u32 live, const struct seen *seen,
+                     struct sums sums[KEY_SUMS])
+{
+    struct scores s[2]; /* S, then P; dP, then dS */
+    u32 kept = dropout_kept(&b->drop, &b->stream.now, live);
+    backward_s_dp(b, s, pass == 0, live);
+    key_p_ds(b, seen, kept, s);
+    if (BOTH_AT_ONCE)
+        accumulate(&sums[1], &s[0], stream_operand(&b->stream, 1), live);
+    else if (pass)
+        s[1] = s[0];
+    accumulate(&sums[0], &s[1], stream_operand(&b->stream, BOTH_AT_ONCE ? 0 : pass), live);
+}
+
+/* Two copies of the tile's code, as in forward.h. */
+DEVICE void key_column_tile(const struct backward *b, u32 pass, struct sums sums[KEY_SUMS])
+{
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        key_tile(b, pass, ALL_LIVE, 0, sums);
+        return;
+    }
+    const u32 live = live_slots(&words);
+    if (!live)
+        return;
+    const struct seen seen = seen_of(&words);
+    key_tile(b, pass, live, &seen, sums);
+}
+
+/* dK (0) or dV (1), to the tensor or for the item that merges it. Staged where V lay, then where K lay: each is no longer read. */
+DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
+{
+    const struct work_item *work = b->work;
+    const float by = sum ? 1 : ds_scale(b->a), delta_correction[2] = {0, 0};
+    half_t *staging = sum ? b->rows : b->rows_grad;
+    struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, work);
+    struct epilogue e = {b->a, work, to, by, sum, 0};
+    if (SHARED_ROWS)
+        epilogue_row_block(&e, s, delta_correction, staging);
+    else
+        store_row_block(s, by, by, staging, &to, work);
+}
+
+/* 0 at the end of the item's columns. */
+DEVICE u32 key_load_q_do(struct backward *b)
+{
+    return stream_step(&b->stream);
+}
+
+DEVICE void row_block_dkv(const struct abi_args *a, struct work_item *work)
+{
+    struct backward b;
+    struct sums sums[KEY_SUMS];
+    backward_start(&b, a, work, &a->k, &a->v);
+    b.drop.rows_are_keys = 1;
+    b.stream.a = a;
+    b.stream.first = &a->q;
+    b.stream.second = &a->d_o;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING | USE_NUMBERS;
+    NO_UNROLL
+    for (u32 pass = 0; pass < KEY_PASSES; pass++) {
+        UNROLL
+        for (u32 k = 0; k < KEY_SUMS; k++)
+            sums_clear(&sums[k]);
+        stream_start(&b.stream, work);
+        NO_UNROLL
+        while (key_load_q_do(&b))
+            key_column_tile(&b, pass, sums);
+        work_item_restore(work, a, b.stream.buffer);
+        NO_UNROLL
+        for (u32 k = 0; k < KEY_SUMS; k++) { /* a copy, not an index, keeps sums in registers */
+            key_epilogue(&b, &sums[0], BOTH_AT_ONCE ? k : pass);
+            sums[0] = sums[KEY_SUMS - 1];
+        }
+    }
+}
 
 ENTRY_OF(attention_dkv, THREADS, KEY_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.transposed); at += BLOCKS) {
-        struct job j = job_at(&a, &a.transposed, at);
-        if (ROW_PASS && j.single)
-            row_key_gradients(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.transposed); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.transposed, at);
+        if (ROW_PASS && work.global_row)
+            global_row_dkv(&a, &work);
         else
-            row_block_key_gradients(&a, &j);
-        at = j.index; /* the same; no register held it */
+            row_block_dkv(&a, &work);
+        at = work.index; /* read back from shared memory: no register held it */
     }
 }

@@ -5,7 +5,7 @@
    of its own, which begins when all that is left lies there. */
 #ifndef MASKC_CUDA_TILED_PARTIAL_H
 #define MASKC_CUDA_TILED_PARTIAL_H
-#include "cuda/tiled/job.h"
+#include "cuda/tiled/work_item.h"
 
 /* A place holds the sums (in the backward pass two), then the numbers, in whole 32 bytes. */
 enum {
@@ -30,9 +30,9 @@ DEVICE void put_two(float *to, float x, float y)
 }
 
 /* Each row of a head has a place, and behind them, from delta_rows on, each partial_slot. */
-DEVICE float *partial_place(const struct abi_args *a, const struct job *j, u32 place)
+DEVICE float *partial_place(const struct abi_args *a, const struct work_item *work, u32 place)
 {
-    u64 head = (u64)(j->b - a->first_batch) * a->heads + j->h;
+    u64 head = (u64)(work->b - a->first_batch) * a->heads + work->h;
     return (float *)(a->pack + head * a->pack_stride + a->partial_at) +
            (u64)place * PARTIAL_FLOATS;
 }
@@ -40,21 +40,24 @@ DEVICE float *partial_place(const struct abi_args *a, const struct job *j, u32 p
 /* ---- row blocks ---- */
 
 /* Where the lane's row (which = 0, 1) is left, or null: it is not the item's. */
-DEVICE float *row_to_leave(const struct abi_args *a, const struct job *j, u32 which)
+DEVICE float *partial_to_store(const struct abi_args *a, const struct work_item *work,
+                               u32 which)
 {
     u32 r = block_row(which);
-    return job_has(j, r, j->length) ? partial_place(a, j, job_position(j, r)) : 0;
+    return item_has_row(work, r, work->length) ? partial_place(a, work, row_position(work, r))
+                                               : 0;
 }
 
 /* ... and where what was left of it is, or null: nothing was. */
-DEVICE const float *row_to_resume(const struct abi_args *a, const struct job *j, u32 which)
+DEVICE const float *partial_to_merge(const struct abi_args *a, const struct work_item *work,
+                                     u32 which)
 {
     u32 r = block_row(which);
-    return j->item->merge[r / 32] >> (r % 32) & 1 ? row_to_leave(a, j, which) : 0;
+    return work->item->merge[r / 32] >> (r % 32) & 1 ? partial_to_store(a, work, which) : 0;
 }
 
 /* The lane's part of sums 0 or 1 of such a row. */
-DEVICE void sums_leave(const struct sums *s, u32 which, float *place, u32 sum)
+DEVICE void sums_store_partial(const struct sums *s, u32 which, float *place, u32 sum)
 {
     float *to = place + sum * PARTIAL_WIDTH + lane_pair();
     UNROLL
@@ -64,8 +67,8 @@ DEVICE void sums_leave(const struct sums *s, u32 which, float *place, u32 sum)
 }
 
 /* Own sums times `own`, and what was left times `theirs`. */
-DEVICE void sums_join(struct sums *s, u32 which, const float *place, u32 sum, float own,
-                      float theirs)
+DEVICE void sums_merge_partial(struct sums *s, u32 which, const float *place, u32 sum,
+                               float own, float theirs)
 {
     const float *from = place + sum * PARTIAL_WIDTH + lane_pair();
     UNROLL
@@ -80,15 +83,15 @@ DEVICE void sums_join(struct sums *s, u32 which, const float *place, u32 sum, fl
 /* ---- parts of a row ---- */
 
 /* Does the item have no columns of its own, but join what is left in its partial slots? */
-DEVICE u32 job_joins(const struct job *j)
+DEVICE u32 merges_partials(const struct work_item *work)
 {
-    return j->item->partial_slots && !j->item->split;
+    return work->item->partial_slots && !work->item->split;
 }
 
 /* The item's first partial_slot. */
-DEVICE float *job_partial_slot(const struct abi_args *a, const struct job *j)
+DEVICE float *partial_slot_of(const struct abi_args *a, const struct work_item *work)
 {
-    return partial_place(a, j, (u32)a->delta_rows + j->item->partial_slot);
+    return partial_place(a, work, (u32)a->delta_rows + work->item->partial_slot);
 }
 
 #endif

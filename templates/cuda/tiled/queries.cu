@@ -1,18 +1,281 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backward pass of the half dtypes for sequences that no block holds whole: dQ, which leaves the state
-   that dK and dV read (stream/keys.cu). */
-#include "cuda/tiled/queries.h"
-#include "cuda/tiled/rows_backward.h"
+/* dQ of a row block of queries, over the forward plan:
+
+       load_query_rows               LSE, delta = rowsum(dO o O)
+       for each column tile of 32 keys:
+           query_load_kv
+           query_s_dp                S = Q K^T, dP = dO V^T
+           dropout                   on dP
+           query_ds                  P = 2^(S - LSE), dS = P (dP - delta); row sums of dS
+           accumulate                dQ += dS K, PK += P K
+       query_epilogue                dQ -= correction PK
+
+   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits. The row
+   sum of P (dP - estimate) is the correction, known after the last tile. Sparsegen (and D > 128) takes two passes
+   over the columns: the first for delta, which for sparsegen is the mean of dP over the support; the second for dQ.
+   dQ stores delta in args.delta for dK. */
+#include "cuda/tiled/epilogue.h"
+#include "cuda/tiled/global_row_backward.h"
+
+struct query_rows {
+    float lse[2];
+    float delta[2]; /* the estimate; from store_delta on delta itself */
+    float delta_correction[2];
+    float sum[2], count[2]; /* of dS and of P (sparsegen: of the support); the lane's part */
+};
+
+/* S and dP, after dropout, of the lane's entries of fragment f to P and dS (see query_p). */
+DEVICE void query_fragment_ds(const struct backward *b, struct query_rows *r,
+                              const struct seen *seen, u32 f, struct frag_c *s,
+                              struct frag_c *dp)
+{
+    struct frag_c bias = {{0, 0, 0, 0}};
+    backward_bias(b, seen, f, 0, s, &bias);
+    UNROLL
+    for (u32 x = 0; SCALE_PROBS && x < 4; x++)
+        dp->x[x] *= bias.x[x];
+    UNROLL
+    for (u32 x = 0; x < 4; x++) {
+        const u32 row = x >> 1;
+        float p = query_p(b, s->x[x], r->lse[row]);
+        p = sees(seen, f, x) ? p : 0;
+        s->x[x] = p;
+        dp->x[x] = p * (dp->x[x] - r->delta[row]);
+        r->sum[row] += dp->x[x];
+        r->count[row] += p;
+    }
+}
+
+/* S and dP of a column tile to P and dS. */
+DEVICE void query_ds(const struct backward *b, struct query_rows *r, const struct seen *seen,
+                     struct scores s[2])
+{
+    struct backward here = *b; /* scales are computed again, to save registers */
+    backward_scales(&here, b->a);
+    UNROLL_BY(FRAGMENTS_UNROLLED)
+    for (u32 f = 0; f < FRAGMENTS; f++) {
+        struct frag_c first = s[0].at[0], second = s[1].at[0];
+        query_fragment_ds(&here, r, seen, f, &first, &second);
+        scores_rotate(&s[0], &first);
+        scores_rotate(&s[1], &second);
+    }
+}
+
+DEVICE void finish_delta(struct query_rows *r)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float sum = quad_sum(r->sum[k]);
+        float count = TRANSFORM == ABI_SPARSEGEN ? quad_sum(r->count[k]) : 1;
+        r->delta_correction[k] = count > 0 ? sum / count : 0;
+    }
+}
+
+/* O where f16 overflowed: an estimate of delta may be off, but must be finite. */
+DEVICE float output_finite(float o)
+{
+    const float most = 65504;
+    if (DTYPE != ABI_F16)
+        return o;
+    return o > most ? most : o < -most ? -most : o;
+}
+
+/* rowsum(dO o O) of row `row` of the row block, O as it was rounded. */
+DEVICE float delta_estimate(const struct backward *b, u32 row, u32 there)
+{
+    struct view o = view_of(&b->a->o, b->work), d_o = view_of(&b->a->d_o, b->work);
+    i64 position = there ? row_position(b->work, row) : 0;
+    float sum = 0;
+    NO_UNROLL
+    for (u32 chunk = quad_lane(); there && chunk < HEAD_CHUNKS; chunk += 4) {
+        const u32 *x = (const u32 *)(o.data + position * o.row + 16 * chunk);
+        const u32 *y = (const u32 *)(d_o.data + position * d_o.row + 16 * chunk);
+        UNROLL
+        for (u32 k = 0; k < 4; k++)
+            sum += output_finite(half_low(x[k])) * half_low(y[k]) +
+                   output_finite(half_high(x[k])) * half_high(y[k]);
+    }
+    return quad_sum(sum);
+}
+
+/* LSE and the estimate of delta. A loop, since the code is long; selects instead of indices keep the arrays in registers. */
+DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
+{
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        u32 row = block_row(k), there = item_has_row(b->work, row, b->work->length);
+        float lse = scaled_lse(there ? lse_of(b->a, b->work)[row_position(b->work, row)] : 0);
+        float delta = delta_estimate(b, row, there);
+        r->lse[0] = k ? r->lse[0] : lse;
+        r->lse[1] = lse;
+        r->delta[0] = k ? r->delta[0] : delta;
+        r->delta[1] = delta;
+    }
+    r->sum[0] = r->sum[1] = r->count[0] = r->count[1] = r->delta_correction[0] =
+        r->delta_correction[1] = 0;
+}
+
+/* Stores delta for dK; adds the correction to it. */
+DEVICE void store_delta(const struct backward *b, struct query_rows *r)
+{
+    const struct work_item *work = b->work;
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        u32 row = block_row(k);
+        if (quad_lane() == 0 && item_has_row(work, row, work->exist))
+            delta_put(b->a, work, row_position(work, row), r->delta[k], r->delta_correction[k]);
+        r->delta[k] += r->delta_correction[k];
+    }
+}
+
+/* S and dP. One after the other takes fewer registers, but not with a bias or wide heads. */
+DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u32 live)
+{
+    const u32 at = THREAD / 32 * 16 * PITCH;
+    if (BIAS || STEPS > 6) {
+        backward_s_dp(b, s, 1, live);
+        return;
+    }
+    scores_of_shared(&s[0], b->rows + at, 0, stream_operand(&b->stream, 0), live);
+    scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
+}
+
+/* One column tile, of which some row of the warp sees the `live` slots. With ONE_PASS both sums at once; else the first
+   pass only finds delta. */
+DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
+                       const struct seen *seen, struct sums *d_q, struct sums *p_k)
+{
+    const half_t *columns = stream_operand(&b->stream, 0);
+    struct scores s[2]; /* S, then P; dP, then dS */
+    query_s_dp(b, s, live);
+    dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
+    query_ds(b, r, seen, s);
+    if (ONE_PASS)
+        accumulate_both(d_q, &s[1], p_k, &s[0], columns, live);
+    else if (pass)
+        accumulate(d_q, &s[1], columns, live);
+}
+
+/* Two copies of the tile's code, as in forward.h. */
+DEVICE void query_column_tile(const struct backward *b, struct query_rows *r, u32 pass,
+                              struct sums *d_q, struct sums *p_k)
+{
+    const struct words words = stage_words(&b->stream);
+    if (ALL_APART && words_are_whole(&words)) {
+        query_tile(b, r, pass, ALL_LIVE, 0, d_q, p_k);
+        return;
+    }
+    const u32 live = live_slots(&words);
+    if (!live)
+        return;
+    const struct seen seen = seen_of(&words);
+    query_tile(b, r, pass, live, &seen, d_q, p_k);
+}
+
+/* Whether another item finishes the rows of this one. */
+DEVICE u32 query_is_split(const struct work_item *work)
+{
+    return SHARED_ROWS && ONE_PASS && work->item->split;
+}
+
+/* Row sums of dS, for the item that merges them; query_epilogue stores dQ and PK. */
+DEVICE void query_store_partial(const struct backward *b, const struct query_rows *r)
+{
+    NO_UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float *to = partial_to_store(b->a, b->work, k),
+              sum = quad_sum(k ? r->sum[1] : r->sum[0]);
+        if (to && quad_lane() == 0)
+            put_two(to + PARTIAL_NUMBERS, sum, 0);
+    }
+}
+
+DEVICE void query_merge_partial(const struct backward *b, struct query_rows *r)
+{
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        const float *from = partial_to_merge(b->a, b->work, k);
+        if (from)
+            r->sum[k] += quad_lane() ? 0 : from[PARTIAL_NUMBERS];
+    }
+}
+
+/* dQ to the tensor; or dQ and PK, one after the other, for the item that merges them. */
+DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
+                           struct sums *d_q, const struct sums *p_k)
+{
+    const struct work_item *work = b->work;
+    const float by = ds_scale(b->a);
+    struct view to = view_of(&b->a->d_q, work);
+    struct epilogue e = {b->a, work, to, by, 0, ONE_PASS};
+    if (ONE_PASS && !query_is_split(work))
+        sums_subtract(d_q, p_k, r->delta_correction[0], r->delta_correction[1]);
+    if (!SHARED_ROWS)
+        store_row_block(d_q, by, by, b->rows, &to, work);
+    NO_UNROLL
+    for (; SHARED_ROWS && e.sum <= query_is_split(work); e.sum++) {
+        epilogue_row_block(&e, d_q, r->delta_correction, b->rows);
+        if (ONE_PASS)
+            *d_q = *p_k;
+    }
+}
+
+/* 0 at the end of the item's columns. */
+DEVICE u32 query_load_kv(struct backward *b)
+{
+    return stream_step(&b->stream);
+}
+
+/* After the pass that found it: delta, merged with other items' parts, to the tensor. */
+DEVICE void delta_epilogue(const struct backward *b, struct query_rows *r)
+{
+    if (query_is_split(b->work)) {
+        query_store_partial(b, r);
+        return;
+    }
+    if (SHARED_ROWS && ONE_PASS && b->a->merge)
+        query_merge_partial(b, r);
+    finish_delta(r);
+    store_delta(b, r);
+}
+
+DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
+{
+    struct backward b;
+    struct query_rows r;
+    struct sums d_q, p_k;
+    backward_start(&b, a, work, &a->q, &a->d_o);
+    b.drop.rows_are_keys = 0;
+    b.stream.a = a;
+    b.stream.first = &a->k;
+    b.stream.second = &a->v;
+    b.stream.use = USE_FIRST | USE_SECOND | USE_PADDING;
+    load_query_rows(&b, &r);
+    sums_clear(&d_q);
+    if (ONE_PASS)
+        sums_clear(&p_k);
+    NO_UNROLL
+    for (u32 pass = 0; pass < 2 - ONE_PASS; pass++) {
+        stream_start(&b.stream, work);
+        NO_UNROLL
+        while (query_load_kv(&b))
+            query_column_tile(&b, &r, pass, &d_q, &p_k);
+        work_item_restore(work, a, b.stream.buffer);
+        if (pass == 0)
+            delta_epilogue(&b, &r);
+    }
+    query_epilogue(&b, &r, &d_q, &p_k);
+}
 
 ENTRY_OF(attention_dq, THREADS, QUERY_BLOCKS)(ARGS a)
 {
     NO_UNROLL
-    for (u32 at = BLOCK; at < job_count(&a, &a.forward); at += BLOCKS) {
-        struct job j = job_at(&a, &a.forward, at);
-        if (ROW_PASS && j.single)
-            row_query_gradient(&a, &j);
+    for (u32 at = BLOCK; at < work_item_count(&a, &a.forward); at += BLOCKS) {
+        struct work_item work = work_item_at(&a, &a.forward, at);
+        if (ROW_PASS && work.global_row)
+            global_row_dq(&a, &work);
         else
-            row_block_query_gradient(&a, &j);
-        at = j.index; /* the same; no register held it */
+            row_block_dq(&a, &work);
+        at = work.index; /* read back from shared memory: no register held it */
     }
 }

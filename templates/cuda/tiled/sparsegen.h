@@ -1,77 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparsegen-lin over a row block: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to
-   one. All scores of the item go to the scratch, where each lane finds its own again; Newton's
-   method finds tau (from below; the set above it only shrinks), then a second walk adds up the
-   values. */
+   one:
+
+       pass 1, column tiles:   load_k, compute_qk, apply mask, S to the scratch
+       tau                     by Newton's method from below; the support only shrinks
+       pass 2, column tiles:   load_v, S from the scratch, P, apply_dropout, compute_pv
+
+   A lane reads back from the scratch what it wrote. */
 #ifndef MASKC_CUDA_TILED_SPARSEGEN_H
 #define MASKC_CUDA_TILED_SPARSEGEN_H
 #include "cuda/tiled/forward.h"
 
-/* Where the scratch has a score of the lane: BLOCK_ROWS scores for each column. */
-DEVICE u64 scratch_at(const struct group *g, u32 fragment, u32 x)
+/* Index in the scratch of the lane's entry x of a fragment: BLOCK_ROWS scores for each column. */
+DEVICE u64 scratch_at(const struct column_tile *ct, u32 fragment, u32 x)
 {
     u32 slot = 8 * fragment + lane_pair() + (x & 1);
-    return (u64)(g->stored + (i32)slot) * BLOCK_ROWS + block_row(x >> 1);
+    return (u64)(ct->stored + (i32)slot) * BLOCK_ROWS + block_row(x >> 1);
 }
 
-DEVICE u32 slot_counts(const struct group *g, u32 fragment, u32 x)
+DEVICE u32 slot_counts(const struct column_tile *ct, u32 fragment, u32 x)
 {
     u32 slot = 8 * fragment + lane_pair() + (x & 1);
-    return slot >= group_begin(g) && slot < group_end(g);
+    return slot >= first_slot(ct) && slot < end_slot(ct);
 }
 
-/* Fragments that stand side by side in the text: with a bias it is long without them. */
-enum { KEPT_ABREAST = BIAS ? 1 : FRAGMENTS };
+/* Unrolled fragments: one where a bias makes their code long. */
+enum { KEPT_UNROLLED = BIAS ? 1 : FRAGMENTS };
 
 DEVICE void keep_fragment(const struct forward *f, const struct seen *seen, u32 at,
-                          float *scratch, struct frag_c *s, float top[2])
+                          float *scratch, struct frag_c *s, float row_max[2])
 {
-    const struct group *g = &f->stream.now;
+    const struct column_tile *ct = &f->stream.now;
     UNROLL
     for (u32 x = 0; x < 4; x++) {
-        s->x[x] = sees(seen, at, x) ? s->x[x] * f->unit : NEGATIVE_INFINITY;
-        if (slot_counts(g, at, x))
-            global_put(scratch + scratch_at(g, at, x), s->x[x]);
-        top[x >> 1] = larger(top[x >> 1], s->x[x]);
+        s->x[x] = sees(seen, at, x) ? s->x[x] * f->softmax_scale : NEGATIVE_INFINITY;
+        if (slot_counts(ct, at, x))
+            global_put(scratch + scratch_at(ct, at, x), s->x[x]);
+        row_max[x >> 1] = larger(row_max[x >> 1], s->x[x]);
     }
 }
 
-/* Scores of a group to the scratch, -inf where a row does not see. */
-DEVICE void keep_scores(struct forward *f, float *scratch, float top[2])
+/* Scores of a column tile to the scratch, -inf where a row does not see. */
+DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
 {
-    const struct group *g = &f->stream.now;
+    const struct column_tile *ct = &f->stream.now;
     struct scores s;
     const struct words words = stage_words(&f->stream);
     const u32 live = live_slots(&words);
-    hold_rows(f);
+    load_q(f);
     if (live)
-        forward_scores(f, &s, live);
+        compute_qk(f, &s, live);
     else
         scores_clear(&s);
     const struct seen seen = seen_of(&words);
-    bias_added(&s, f->scale, 1, f->a, f->job, g, &seen, 0);
-    UNROLL_BY(KEPT_ABREAST)
+    bias_added(&s, f->scale, 1, f->a, f->work, ct, &seen, 0);
+    UNROLL_BY(KEPT_UNROLLED)
     for (u32 at = 0; at < FRAGMENTS; at++) {
         struct frag_c first = s.at[0];
-        keep_fragment(f, &seen, at, scratch, &first, top);
-        scores_turn(&s, &first);
+        keep_fragment(f, &seen, at, scratch, &first, row_max);
+        scores_rotate(&s, &first);
     }
 }
 
 struct support {
-    float sum[2], count[2]; /* of the scores above a threshold, counted from the maximum */
+    float sum[2], count[2]; /* of scores above a threshold, less the row maximum */
 };
 
 /* Sum and number of the lane's entries, then of the quad's. */
-DEVICE struct support support_above(const float *scratch, u32 columns, const float top[2],
+DEVICE struct support support_above(const float *scratch, u32 columns, const float row_max[2],
                                     const float threshold[2])
 {
     struct support r = {{0, 0}, {0, 0}};
     UNROLL
     for (u32 which = 0; which < 2; which++) {
         NO_UNROLL
-        for (u32 c = THREAD % 4; c < columns; c += 4) {
-            float z = global_get(scratch + (u64)c * BLOCK_ROWS + block_row(which)) - top[which];
+        for (u32 c = quad_lane(); c < columns; c += 4) {
+            float z =
+                global_get(scratch + (u64)c * BLOCK_ROWS + block_row(which)) - row_max[which];
             r.sum[which] += z > threshold[which] ? z : 0;
             r.count[which] += z > threshold[which] ? 1 : 0;
         }
@@ -82,34 +87,34 @@ DEVICE struct support support_above(const float *scratch, u32 columns, const flo
 }
 
 /* tau of the lane's rows; -inf where one sees nothing. */
-DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const float top[2],
-                     float room)
+DEVICE void find_tau(float tau[2], const float *scratch, u32 columns, const float row_max[2],
+                     float total)
 {
-    float threshold[2] = {-room, -room}, before[2] = {-1, -1};
+    float threshold[2] = {-total, -total}, before[2] = {-1, -1};
     u32 going = 1;
     while (ANY(going)) {
-        struct support s = support_above(scratch, columns, top, threshold);
+        struct support s = support_above(scratch, columns, row_max, threshold);
         going = 0;
         UNROLL
         for (u32 k = 0; k < 2; k++) {
             u32 moves = s.count[k] > 0 && s.count[k] != before[k];
             if (moves)
-                threshold[k] = larger(threshold[k], (s.sum[k] - room) / s.count[k]);
+                threshold[k] = larger(threshold[k], (s.sum[k] - total) / s.count[k]);
             before[k] = s.count[k];
             going |= moves;
         }
     }
     UNROLL
     for (u32 k = 0; k < 2; k++)
-        tau[k] = top[k] == NEGATIVE_INFINITY ? top[k] : top[k] + threshold[k];
+        tau[k] = row_max[k] == NEGATIVE_INFINITY ? row_max[k] : row_max[k] + threshold[k];
 }
 
-/* Adds the values of a group by the scores in the scratch. */
+/* Adds P V of a column tile, P being computed from the scores in the scratch. */
 DEVICE void add_kept(const struct forward *f, const float *scratch, const float tau[2],
                      struct sums *o)
 {
-    const struct group *g = &f->stream.now;
-    const float slope = sparsegen_slope(f->a);
+    const struct column_tile *ct = &f->stream.now;
+    const float p_scale = sparsegen_scale(f->a);
     const struct words words = stage_words(&f->stream);
     const struct seen seen = seen_of(&words);
     const u32 live = live_slots(&words);
@@ -117,47 +122,47 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
     if (!live)
         return;
     scores_clear(&s);
-    UNROLL_BY(KEPT_ABREAST)
+    UNROLL_BY(KEPT_UNROLLED)
     for (u32 at = 0; at < FRAGMENTS; at++) {
         struct frag_c first;
         UNROLL
         for (u32 x = 0; x < 4; x++) {
-            float score = sees(&seen, at, x) ? global_get(scratch + scratch_at(g, at, x))
+            float score = sees(&seen, at, x) ? global_get(scratch + scratch_at(ct, at, x))
                                              : NEGATIVE_INFINITY;
-            first.x[x] = sparsegen_weight(score, tau[x >> 1], slope);
+            first.x[x] = sparsegen_p(score, tau[x >> 1], p_scale);
         }
-        scores_turn(&s, &first);
+        scores_rotate(&s, &first);
     }
-    bias_scale(&s, f->a, f->job, g, &seen, 0);
-    dropout(&s, f->a, dropout_kept(&f->drop, g, live));
+    bias_scale(&s, f->a, f->work, ct, &seen, 0);
+    dropout(&s, f->a, dropout_kept(&f->drop, ct, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }
 
-DEVICE void row_block_sparsegen(const struct abi_args *a, const struct job *j)
+DEVICE void row_block_sparsegen(const struct abi_args *a, const struct work_item *work)
 {
     struct forward f;
     struct sums o;
-    struct view to = view_of(&a->o, j);
-    float *scratch = scratch_of(a), top[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, tau[2];
-    forward_start(&f, a, j, USE_FIRST);
-    f.scale = a->scale < 0 ? -a->scale : a->scale; /* scores in their own units */
-    f.unit = ADD_BIAS ? 1 : f.scale;
+    struct view to = view_of(&a->o, work);
+    float *scratch = scratch_of(a), row_max[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, tau[2];
+    forward_start(&f, a, work, USE_FIRST);
+    f.scale = a->scale < 0 ? -a->scale : a->scale; /* not to base 2 */
+    f.softmax_scale = ADD_BIAS ? 1 : f.scale;
     NO_UNROLL
     while (stream_step(&f.stream))
-        keep_scores(&f, scratch, top);
-    top[0] = quad_max(top[0]);
-    top[1] = quad_max(top[1]);
+        keep_scores(&f, scratch, row_max);
+    row_max[0] = quad_max(row_max[0]);
+    row_max[1] = quad_max(row_max[1]);
     /* A quad reads what its lanes wrote: the last step of the stream had a barrier. */
-    find_tau(tau, scratch, f.stream.walk.stored, top, 1 - a->lambda);
+    find_tau(tau, scratch, f.stream.walk.stored, row_max, 1 - a->lambda);
     f.stream.use = USE_SECOND;
     sums_clear(&o);
-    stream_start(&f.stream, j);
+    stream_start(&f.stream, work);
     NO_UNROLL
     while (stream_step(&f.stream))
         add_kept(&f, scratch, tau, &o);
-    store_lse(a, j, warp_rows(j, j->exist), 0, tau[0]);
-    store_lse(a, j, warp_rows(j, j->exist), 1, tau[1]);
-    store_row_block(&o, 1, 1, SHARED_HALF(), &to, j);
+    store_lse(a, work, warp_rows(work, work->exist), 0, tau[0]);
+    store_lse(a, work, warp_rows(work, work->exist), 1, tau[1]);
+    store_row_block(&o, 1, 1, SHARED_HALF(), &to, work);
 }
 
 #endif

@@ -23,19 +23,19 @@ struct stream {
     const struct abi_args *a;
     const struct abi_tensor *first, *second; /* operands, whose rows are columns here */
     struct places from;                      /* not with USE_PADDING */
-    u32 brought; /* what this thread brings of the next group: LSE or state of a column, a word */
+    u32 prefetched; /* what this thread brings of the next group: LSE or state of a column, a word */
     half_t *buffer;   /* shared: group, operand, slot */
     u32 buffers, use; /* constants: groups that the buffer holds (1 or 2) */
     u32 part;         /* bits 0, 1: the lane's rows take part */
-    u32 partial_slot; /* pattern_partial_slot of its first row; not with USE_PADDING */
-    u32 turn;         /* where in the buffer `now` is */
+    u32 pattern_word; /* pattern_word_at of its first row; not with USE_PADDING */
+    u32 buffer_index; /* where in the buffer `now` is */
     u32 ahead;        /* there is no group for `now` yet */
-    struct group now, next;
+    struct column_tile now, next;
 };
 
 DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
 {
-    return s->buffer + (s->turn * 2 + operand) * OPERAND;
+    return s->buffer + (s->buffer_index * 2 + operand) * OPERAND;
 }
 
 /* ---- one group ---- */
@@ -44,28 +44,29 @@ DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
    chunks the last ones copy none. */
 enum {
     COPY_COLUMNS = THREADS / CHUNKS, /* of a turn */
-    COPY_TURNS = (GROUP + COPY_COLUMNS - 1) / COPY_COLUMNS,
+    COPY_ROUNDS = (TILE_COLS + COPY_COLUMNS - 1) / COPY_COLUMNS,
     COPY_ALL = COPY_COLUMNS * CHUNKS == THREADS, /* all threads do */
 };
 
 /* The first of the thread's slots; beyond all where it copies none. */
 DEVICE u32 copy_slot(void)
 {
-    return COPY_ALL || THREAD < COPY_COLUMNS * CHUNKS ? THREAD / CHUNKS : GROUP;
+    return COPY_ALL || THREAD < COPY_COLUMNS * CHUNKS ? THREAD / CHUNKS : TILE_COLS;
 }
 
-DEVICE const u8 *copy_from(const struct abi_tensor *t, const struct job *j)
+DEVICE const u8 *copy_from(const struct abi_tensor *t, const struct work_item *work)
 {
-    const struct view v = view_of(t, j);
-    return one_place(v.data + copy_slot() % GROUP * v.row + THREAD % CHUNKS % HEAD_CHUNKS * 16);
+    const struct view v = view_of(t, work);
+    return one_place(v.data + copy_slot() % TILE_COLS * v.row +
+                     THREAD % CHUNKS % HEAD_CHUNKS * 16);
 }
 
 /* Where registers are few they lie behind the rows of the thread's own warp, 16 bytes each, where these are
    padded. */
 DEVICE half_t *places_behind(void)
 {
-    const u32 thread = opt_barrier(THREAD), lane = thread % 32;
-    return SHARED_HALF() + lane / 16 * ROW_BLOCK + (thread / 32 * 16 + lane % 16) * PITCH +
+    const u32 thread = opt_barrier(THREAD), l = thread % 32;
+    return SHARED_HALF() + l / 16 * ROW_BLOCK + (thread / 32 * 16 + l % 16) * PITCH +
            8 * CHUNKS;
 }
 
@@ -91,32 +92,32 @@ DEVICE struct places places_get(const struct stream *s)
 }
 
 /* Neighbours: addresses are a constant apart. */
-DEVICE void copy_range(const struct stream *s, const struct group *g, half_t *to)
+DEVICE void copy_range(const struct stream *s, const struct column_tile *ct, half_t *to)
 {
-    const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? group_end(g) : 0, slot = copy_slot();
+    const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? end_slot(ct) : 0, slot = copy_slot();
     const struct places places = places_get(s);
     UNROLL
     for (u32 which = 0; which < 2; which++) {
         const i64 row = which ? s->second->row : s->first->row;
-        const u8 *from = one_place(places.at[which] + row * (2 * g->column));
+        const u8 *from = one_place(places.at[which] + row * (2 * ct->column));
         UNROLL
-        for (u32 k = 0; k < COPY_TURNS && s->use >> which & 1; k++)
-            if ((COPY_ALL && (k + 1) * COPY_COLUMNS <= GROUP) ||
-                slot + k * COPY_COLUMNS < GROUP)
+        for (u32 k = 0; k < COPY_ROUNDS && s->use >> which & 1; k++)
+            if ((COPY_ALL && (k + 1) * COPY_COLUMNS <= TILE_COLS) ||
+                slot + k * COPY_COLUMNS < TILE_COLS)
                 copy_async_16(to + which * OPERAND + k * COPY_COLUMNS * PITCH,
                               from + row * (2 * k * COPY_COLUMNS),
                               slot + k * COPY_COLUMNS < there);
     }
 }
 
-DEVICE void copy_gathered(const struct stream *s, const struct group *g, half_t *to)
+DEVICE void copy_gathered(const struct stream *s, const struct column_tile *ct, half_t *to)
 {
-    const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? group_end(g) : 0;
+    const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? end_slot(ct) : 0;
     const struct places places = places_get(s);
     NO_UNROLL
-    for (u32 slot = copy_slot(); slot < GROUP; slot += COPY_COLUMNS) {
+    for (u32 slot = copy_slot(); slot < TILE_COLS; slot += COPY_COLUMNS) {
         const i64 column =
-            slot < there ? (i64)group_column(g, s->walk.job, slot) - copy_slot() : 0;
+            slot < there ? (i64)slot_column(ct, s->walk.work, slot) - copy_slot() : 0;
         UNROLL
         for (u32 which = 0; which < 2; which++) {
             const i64 row = which ? s->second->row : s->first->row;
@@ -130,20 +131,20 @@ DEVICE void copy_gathered(const struct stream *s, const struct group *g, half_t 
 
 /* Where the pattern's word of row r of the row block is, from the first operand on: four words behind each row of
    the second. */
-DEVICE u32 pattern_partial_slot(u32 r)
+DEVICE u32 pattern_word_at(u32 r)
 {
     return OPERAND + r / 4 * PITCH + 8 * CHUNKS + r % 4 * 2;
 }
 
 /* Starts bringing a group's columns. */
-DEVICE void copy_group(const struct stream *s, const struct group *g, half_t *to)
+DEVICE void copy_column_tile(const struct stream *s, const struct column_tile *ct, half_t *to)
 {
     const u32 thread = opt_barrier(THREAD);
     to += thread / CHUNKS * PITCH + thread % CHUNKS * 8;
-    if (is_gathered(g))
-        copy_gathered(s, g, to);
-    else if (g->slots)
-        copy_range(s, g, to);
+    if (is_gathered(ct))
+        copy_gathered(s, ct, to);
+    else if (ct->slots)
+        copy_range(s, ct, to);
 }
 
 /* Where the sequence's LSE are, for the first warp, and its states, for the second: behind a number of a
@@ -153,11 +154,11 @@ DEVICE half_t *numbers_place(const struct stream *s)
     return s->buffer + (1 + THREAD / 32) * PITCH + 8 * CHUNKS + 4;
 }
 
-DEVICE void numbers_put(const struct stream *s, const struct job *j)
+DEVICE void numbers_put(const struct stream *s, const struct work_item *work)
 {
-    const u64 from = (u64)(THREAD < GROUP ? lse_of(s->a, j) : state_of(s->a, j));
+    const u64 from = (u64)(THREAD < TILE_COLS ? lse_of(s->a, work) : delta_of(s->a, work));
     const struct u32x2 x = {(u32)from, (u32)(from >> 32)};
-    if (THREAD < 2 * GROUP && THREAD % 32 == 0)
+    if (THREAD < 2 * TILE_COLS && THREAD % 32 == 0)
         shared_put_u32x2(numbers_place(s), x);
     SYNC_WARP();
 }
@@ -169,25 +170,25 @@ DEVICE const float *numbers_get(const struct stream *s)
 }
 
 /* The first 32 threads bring LSE, the next 32 the state, one column each; */
-DEVICE void read_number(struct stream *s, const struct group *g)
+DEVICE void read_number(struct stream *s, const struct column_tile *ct)
 {
-    u32 slot = THREAD % GROUP;
-    s->brought = 0;
-    if (!(s->use & USE_NUMBERS) || THREAD >= 2 * GROUP || slot >= group_end(g))
+    u32 slot = THREAD % TILE_COLS;
+    s->prefetched = 0;
+    if (!(s->use & USE_NUMBERS) || THREAD >= 2 * TILE_COLS || slot >= end_slot(ct))
         return;
-    const float number = numbers_get(s)[group_column(g, s->walk.job, slot)];
-    s->brought = bits_of(THREAD < GROUP ? lse_in_units(number) : number);
+    const float number = numbers_get(s)[slot_column(ct, s->walk.work, slot)];
+    s->prefetched = bits_of(THREAD < TILE_COLS ? scaled_lse(number) : number);
 }
 
 /* the last ones, as many as the row block has rows, words of the pattern. */
-DEVICE void read_pattern(struct stream *s, const struct group *g)
+DEVICE void read_pattern(struct stream *s, const struct column_tile *ct)
 {
-    if (g->pattern && THREAD >= BLOCK_ROWS)
-        s->brought = (s->walk.job->plan->patterns +
-                      (u64)(g->pattern - 1) * BLOCK_ROWS)[THREAD - BLOCK_ROWS];
+    if (ct->pattern && THREAD >= BLOCK_ROWS)
+        s->prefetched = (s->walk.work->plan->patterns +
+                         (u64)(ct->pattern - 1) * BLOCK_ROWS)[THREAD - BLOCK_ROWS];
 }
 
-typedef char who_brings_numbers_brings_no_word[BLOCK_ROWS >= 2 * GROUP ? 1 : -1];
+typedef char who_brings_numbers_brings_no_word[BLOCK_ROWS >= 2 * TILE_COLS ? 1 : -1];
 
 /* They lie behind the column's first operand, where rows are padded. */
 DEVICE float *column_numbers(const half_t *first, u32 slot)
@@ -196,21 +197,21 @@ DEVICE float *column_numbers(const half_t *first, u32 slot)
 }
 
 /* To the group at `turn`, which is the next. */
-DEVICE void put_brought(const struct stream *s, u32 turn)
+DEVICE void store_prefetched(const struct stream *s, u32 buffer_index)
 {
     const u32 thread =
         s->use & USE_NUMBERS ? opt_barrier(THREAD) : THREAD; /* fewer registers */
-    half_t *first = s->buffer + turn * 2 * OPERAND;
-    if (s->use & USE_NUMBERS && thread < 2 * GROUP)
-        shared_put(column_numbers(first, thread % GROUP) + thread / GROUP,
-                   float_of(s->brought));
+    half_t *first = s->buffer + buffer_index * 2 * OPERAND;
+    if (s->use & USE_NUMBERS && thread < 2 * TILE_COLS)
+        shared_put(column_numbers(first, thread % TILE_COLS) + thread / TILE_COLS,
+                   float_of(s->prefetched));
     if (s->next.pattern && thread >= BLOCK_ROWS)
-        shared_put_u32(first + pattern_partial_slot(thread - BLOCK_ROWS), s->brought);
+        shared_put_u32(first + pattern_word_at(thread - BLOCK_ROWS), s->prefetched);
 }
 
-DEVICE void stream_issue(struct stream *s, u32 turn)
+DEVICE void stream_issue(struct stream *s, u32 buffer_index)
 {
-    copy_group(s, &s->next, s->buffer + turn * 2 * OPERAND);
+    copy_column_tile(s, &s->next, s->buffer + buffer_index * 2 * OPERAND);
     copy_async_commit();
     read_number(s, &s->next);
     read_pattern(s, &s->next);
@@ -221,30 +222,30 @@ DEVICE void stream_issue(struct stream *s, u32 turn)
 /* Begins at the item's first column. The buffer must be free when the first step is taken: a barrier
    stands before that, or a stream that went to its end, since its last step has one and nothing of the
    buffer is read after it. */
-DEVICE void stream_start(struct stream *s, const struct job *j)
+DEVICE void stream_start(struct stream *s, const struct work_item *work)
 {
-    s->walk = walk_start(j);
-    s->turn = s->buffers - 1;
+    s->walk = walk_start(work);
+    s->buffer_index = s->buffers - 1;
     s->ahead = 1;
-    const u32 rows = warp_rows(j, j->length) >> lane_row(0);
+    const u32 rows = warp_rows(work, work->length) >> lane_row(0);
     s->part = one_value((rows & 1) | (rows >> 7 & 2));
-    s->partial_slot = one_value(pattern_partial_slot(block_row(0)));
-    const struct places places = {{copy_from(s->first, j), copy_from(s->second, j)}};
+    s->pattern_word = one_value(pattern_word_at(block_row(0)));
+    const struct places places = {{copy_from(s->first, work), copy_from(s->second, work)}};
     places_put(s, &places);
     if (s->use & USE_NUMBERS)
-        numbers_put(s, j);
+        numbers_put(s, work);
 }
 
 /* What is on its way is there for all. */
 DEVICE void stream_arrive(struct stream *s)
 {
     if (s->buffers > 1) {
-        s->turn ^= 1;
-        put_brought(s, s->turn);
+        s->buffer_index ^= 1;
+        store_prefetched(s, s->buffer_index);
     } else {
         SYNC();
         stream_issue(s, 0);
-        put_brought(s, 0);
+        store_prefetched(s, 0);
     }
     COPY_ASYNC_WAIT(0);
     SYNC();
@@ -263,7 +264,7 @@ DEVICE u32 stream_step(struct stream *s)
         s->now = s->next;
         walk_next(&s->walk, &s->next);
         if (s->buffers > 1)
-            stream_issue(s, s->turn ^ 1);
+            stream_issue(s, s->buffer_index ^ 1);
         s->ahead = 0;
     } while (ahead);
     return s->now.slots;
@@ -276,12 +277,13 @@ struct words {
 
 DEVICE struct words stage_words(const struct stream *s)
 {
-    const u32 bits = s->now.slots == SLOT_END * GROUP ? 0xffffffffu : group_bits(&s->now);
+    const u32 bits =
+        s->now.slots == SLOT_END * TILE_COLS ? 0xffffffffu : column_tile_bits(&s->now);
     struct words w = {{bits & (0 - (s->part & 1)), bits & (0 - (s->part >> 1))}};
     if (s->now.pattern) {
         const half_t *at =
             stream_operand(s, 0) +
-            (s->use & USE_PADDING ? pattern_partial_slot(block_row(0)) : s->partial_slot);
+            (s->use & USE_PADDING ? pattern_word_at(block_row(0)) : s->pattern_word);
         w.row[0] &= shared_get_u32(at);
         w.row[1] &= shared_get_u32(at + 2 * PITCH);
     }

@@ -4,10 +4,10 @@
    all threads of the block but for the words. */
 #ifndef MASKC_CUDA_TILED_WALK_H
 #define MASKC_CUDA_TILED_WALK_H
-#include "cuda/tiled/job.h"
+#include "cuda/tiled/work_item.h"
 
 /* Few words: three groups are known at a time. */
-struct group {
+struct column_tile {
     u32 column;  /* of slot 0, a multiple of 16; or GATHERED + its index in plan->columns */
     u32 slots;   /* those that count: first + 64 * (last + 1), all below the sequence's length;
                     0: no group */
@@ -17,23 +17,23 @@ struct group {
 
 enum { GATHERED = 1u << 31, SLOT_END = 64 };
 
-DEVICE u32 group_begin(const struct group *g)
+DEVICE u32 first_slot(const struct column_tile *ct)
 {
-    return g->slots % SLOT_END;
+    return ct->slots % SLOT_END;
 }
 
-DEVICE u32 group_end(const struct group *g)
+DEVICE u32 end_slot(const struct column_tile *ct)
 {
-    return g->slots / SLOT_END;
+    return ct->slots / SLOT_END;
 }
 
-DEVICE u32 is_gathered(const struct group *g)
+DEVICE u32 is_gathered(const struct column_tile *ct)
 {
-    return g->column >> 31;
+    return ct->column >> 31;
 }
 
 struct walk {
-    const struct job *job;
+    const struct work_item *work;
     u32 piece, pieces_end;
     u32 element; /* within the piece: the next one */
     u32 column,
@@ -42,64 +42,57 @@ struct walk {
     u32 stored; /* score columns so far */
 };
 
-DEVICE struct walk walk_start(const struct job *j)
+DEVICE struct walk walk_start(const struct work_item *work)
 {
     struct walk w;
-    w.job = j;
-    w.piece = j->item->piece;
-    w.pieces_end = j->item->row0 < j->length ? w.piece + j->item->pieces : w.piece;
+    w.work = work;
+    w.piece = work->item->piece;
+    w.pieces_end = work->item->row0 < work->length ? w.piece + work->item->pieces : w.piece;
     w.element = w.column = w.end = w.stored = 0;
     return w;
 }
 
-/* Bits begin .. end - 1, end <= 32. */
-DEVICE u32 bits_between(u32 begin, u32 end)
+DEVICE void column_tile_slots(struct column_tile *ct, struct walk *w, u32 begin, u32 end)
 {
-    u32 below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
-    return below_end & ~((1u << begin) - 1);
-}
-
-DEVICE void group_slots(struct group *g, struct walk *w, u32 begin, u32 end)
-{
-    g->slots = begin + SLOT_END * end;
-    g->stored = (i32)(w->stored - begin);
+    ct->slots = begin + SLOT_END * end;
+    ct->stored = (i32)(w->stored - begin);
     w->stored += end - begin;
 }
 
-DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct group *g)
+DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = w->job->length;
+    const u32 length = w->work->length;
     while (w->element < p->count) {
-        const struct abi_tile *t = w->job->plan->tiles + p->first + w->element++;
+        const struct abi_tile *t = w->work->plan->tiles + p->first + w->element++;
         if (t->col0 >= length)
             continue;
-        g->column = t->col0;
-        g->pattern = t->pattern;
-        group_slots(g, w, 0, smaller(GROUP, length - t->col0));
+        ct->column = t->col0;
+        ct->pattern = t->pattern;
+        column_tile_slots(ct, w, 0, smaller(TILE_COLS, length - t->col0));
         return 1;
     }
     return 0;
 }
 
 /* The range's next group; `begin`: its first slot that counts. */
-DEVICE void range_group(struct walk *w, struct group *g, u32 begin)
+DEVICE void range_tile(struct walk *w, struct column_tile *ct, u32 begin)
 {
-    g->column = w->column;
-    g->pattern = 0;
-    group_slots(g, w, begin, smaller(GROUP, w->end - w->column));
-    w->column += GROUP;
+    ct->column = w->column;
+    ct->pattern = 0;
+    column_tile_slots(ct, w, begin, smaller(TILE_COLS, w->end - w->column));
+    w->column += TILE_COLS;
 }
 
 /* Groups of a range are aligned to 16 columns, so that dropout needs few calls. */
-DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct group *g)
+DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = w->job->length;
+    const u32 length = w->work->length;
     while (w->element < p->count) {
-        struct abi_range r = w->job->plan->ranges[p->first + w->element++];
+        struct abi_range r = w->work->plan->ranges[p->first + w->element++];
         w->end = smaller(r.end, length);
         w->column = r.begin & ~15u;
         if (r.begin < w->end) {
-            range_group(w, g, r.begin & 15u);
+            range_tile(w, ct, r.begin & 15u);
             return 1;
         }
         w->end = 0;
@@ -107,54 +100,55 @@ DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct group *g
     return 0;
 }
 
-DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct group *g)
+DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = w->job->length;
+    const u32 length = w->work->length;
     while (w->element < p->count) {
-        const struct abi_gather *t = w->job->plan->gathers + p->first + w->element++;
-        const u32 *columns = w->job->plan->columns + t->first;
+        const struct abi_gather *t = w->work->plan->gathers + p->first + w->element++;
+        const u32 *columns = w->work->plan->columns + t->first;
         u32 count = t->count;
         while (count && columns[count - 1] >= length)
             count--;
         if (!count)
             continue;
-        g->column = GATHERED + t->first;
-        g->pattern = t->pattern;
-        group_slots(g, w, 0, count);
+        ct->column = GATHERED + t->first;
+        ct->pattern = t->pattern;
+        column_tile_slots(ct, w, 0, count);
         return 1;
     }
     return 0;
 }
 
 /* Within a range no table is read. */
-DEVICE void walk_next(struct walk *w, struct group *g)
+DEVICE void walk_next(struct walk *w, struct column_tile *ct)
 {
     if (w->column < w->end) {
-        range_group(w, g, 0);
+        range_tile(w, ct, 0);
         return;
     }
     while (w->piece < w->pieces_end) {
-        const struct abi_piece *p = w->job->plan->pieces + w->piece;
-        u32 found = p->kind == ABI_TILES    ? next_tile(w, p, g)
-                    : p->kind == ABI_BLOCKS ? next_range(w, p, g)
-                                            : next_gather(w, p, g);
+        const struct abi_piece *p = w->work->plan->pieces + w->piece;
+        u32 found = p->kind == ABI_TILES    ? next_tile(w, p, ct)
+                    : p->kind == ABI_BLOCKS ? next_range(w, p, ct)
+                                            : next_gather(w, p, ct);
         if (found)
             return;
         w->piece++;
         w->element = 0;
     }
-    g->column = g->slots = g->pattern = 0;
+    ct->column = ct->slots = ct->pattern = 0;
 }
 
 /* The slots that count. */
-DEVICE u32 group_bits(const struct group *g)
+DEVICE u32 column_tile_bits(const struct column_tile *ct)
 {
-    return bits_between(group_begin(g), group_end(g));
+    return bits_between(first_slot(ct), end_slot(ct));
 }
 
-DEVICE u32 group_column(const struct group *g, const struct job *j, u32 slot)
+DEVICE u32 slot_column(const struct column_tile *ct, const struct work_item *work, u32 slot)
 {
-    return is_gathered(g) ? j->plan->columns[g->column - GATHERED + slot] : g->column + slot;
+    return is_gathered(ct) ? work->plan->columns[ct->column - GATHERED + slot]
+                           : ct->column + slot;
 }
 
 #endif

@@ -3,20 +3,20 @@
    takes a few columns at a time, each lane 16 bytes of them; teams keep states of their
    own, which are put together in a fixed order at the end, in shared memory. Nothing is loaded by a
    branch: where a team has no column left it takes the last one again, with a weight of 0. */
-#ifndef MASKC_CUDA_TILED_ROWS_H
-#define MASKC_CUDA_TILED_ROWS_H
+#ifndef MASKC_CUDA_TILED_GLOBAL_ROW_H
+#define MASKC_CUDA_TILED_GLOBAL_ROW_H
 #include "cuda/tiled/dropout.h"
 
 enum {
-    TEAM = HEAD_CHUNKS <= 4    ? 4 /* lanes that share a column, at most 8 positions each */
-           : HEAD_CHUNKS <= 8  ? 8
-           : HEAD_CHUNKS <= 16 ? 16
-                               : 32,
-    TEAMS = THREADS / TEAM,
-    DIAGONAL_ROWS = 3,               /* columns that a team takes at once */
-    ROW_PITCH = HEAD_DIM + 4,        /* floats */
-    ROW_NUMBERS = TEAMS * ROW_PITCH, /* after the sums: one for each team */
-    ROW_FLOATS = ROW_NUMBERS + TEAMS,
+    LANE_GROUP = HEAD_CHUNKS <= 4 ? 4 /* lanes that share a column, at most 8 positions each */
+                 : HEAD_CHUNKS <= 8  ? 8
+                 : HEAD_CHUNKS <= 16 ? 16
+                                     : 32,
+    LANE_GROUPS = THREADS / LANE_GROUP,
+    COLUMNS_AT_ONCE = 3,                   /* columns that a team takes at once */
+    ROW_PITCH = HEAD_DIM + 4,              /* floats */
+    ROW_NUMBERS = LANE_GROUPS * ROW_PITCH, /* after the sums: one for each team */
+    ROW_FLOATS = ROW_NUMBERS + LANE_GROUPS,
 };
 
 /* A lane's part of a sum over columns. */
@@ -24,15 +24,15 @@ struct part {
     float at[8];
 };
 
-DEVICE u32 team(void)
+DEVICE u32 lane_group(void)
 {
-    return THREAD / TEAM;
+    return THREAD / LANE_GROUP;
 }
 
-DEVICE float team_sum(float x)
+DEVICE float lane_group_sum(float x)
 {
     UNROLL
-    for (u32 step = 1; step < TEAM; step *= 2)
+    for (u32 step = 1; step < LANE_GROUP; step *= 2)
         x += SHUFFLE_XOR(x, step);
     return x;
 }
@@ -40,7 +40,7 @@ DEVICE float team_sum(float x)
 /* The lane's 8 positions of a row, in chunks. */
 DEVICE u32 lane_chunk(void)
 {
-    return THREAD % TEAM;
+    return THREAD % LANE_GROUP;
 }
 
 DEVICE void part_clear(struct part *p)
@@ -83,16 +83,16 @@ DEVICE float part_dot(const struct part *operand, const struct u32x4 *column)
     UNROLL
     for (u32 k = 0; k < 8; k++)
         sum += operand->at[k] * x[k];
-    return team_sum(lane_chunk() < HEAD_CHUNKS ? sum : 0);
+    return lane_group_sum(lane_chunk() < HEAD_CHUNKS ? sum : 0);
 }
 
-DEVICE void part_add(struct part *sum, const struct u32x4 *column, float weight)
+DEVICE void part_add(struct part *sum, const struct u32x4 *column, float entry)
 {
     float x[8];
     unpack_chunk(x, column);
     UNROLL
     for (u32 k = 0; k < 8; k++)
-        sum->at[k] += weight * x[k];
+        sum->at[k] += entry * x[k];
 }
 
 /* ---- what teams do together ---- */
@@ -102,93 +102,95 @@ DEVICE float block_reduce(float x, u32 maximum)
 {
     float *numbers = SHARED() + ROW_NUMBERS;
     SYNC();
-    if (THREAD % TEAM == 0)
-        shared_put(numbers + team(), x);
+    if (THREAD % LANE_GROUP == 0)
+        shared_put(numbers + lane_group(), x);
     SYNC();
     x = shared_get(numbers);
     NO_UNROLL
-    for (u32 r = 1; r < TEAMS; r++) {
+    for (u32 r = 1; r < LANE_GROUPS; r++) {
         float y = shared_get(numbers + r);
         x = maximum ? larger(x, y) : x + y;
     }
     return x;
 }
 
-DEVICE void put_pair(const struct view *to, const struct job *j, u32 d, float low, float high)
+DEVICE void put_pair(const struct view *to, const struct work_item *work, u32 d, float low,
+                     float high)
 {
-    if (j->item->row0 < j->exist)
-        *(u32 *)(to->data + j->item->row0 * to->row + 2 * d) = half_pack(low, high);
+    if (work->item->row0 < work->exist)
+        *(u32 *)(to->data + work->item->row0 * to->row + 2 * d) = half_pack(low, high);
 }
 
 /* Writes the teams' sums, each times the thread's factor, to the item's row; or, where that is
    `left` to others, there. */
-DEVICE void store_row(struct part *p, float by, const struct view *to, float *left,
-                      const struct job *j)
+DEVICE void store_row(struct part *p, float by, const struct view *to, float *partial,
+                      const struct work_item *work)
 {
     float *sums = SHARED();
     SYNC();
     UNROLL
     for (u32 k = 0; k < 8; k++) {
         if (lane_chunk() < HEAD_CHUNKS)
-            shared_put(sums + team() * ROW_PITCH + 8 * lane_chunk() + k, p->at[k] * by);
+            shared_put(sums + lane_group() * ROW_PITCH + 8 * lane_chunk() + k, p->at[k] * by);
     }
     SYNC();
     NO_UNROLL
     for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
         float low = 0, high = 0;
         NO_UNROLL
-        for (u32 r = 0; r < TEAMS; r++) {
+        for (u32 r = 0; r < LANE_GROUPS; r++) {
             low += shared_get(sums + r * ROW_PITCH + d);
             high += shared_get(sums + r * ROW_PITCH + d + 1);
         }
-        if (left)
-            put_two(left + d, low, high);
+        if (partial)
+            put_two(partial + d, low, high);
         else
-            put_pair(to, j, d, low, high);
+            put_pair(to, work, d, low, high);
     }
 }
 
 /* ---- parts of a row ---- */
 
 /* Where the item leaves its sums 0 or 1, or null: it is not a part. */
-DEVICE float *row_left(const struct abi_args *a, const struct job *j, u32 sum)
+DEVICE float *row_partial(const struct abi_args *a, const struct work_item *work, u32 sum)
 {
-    return CUT_ROWS && j->item->split ? job_partial_slot(a, j) + sum * PARTIAL_WIDTH : 0;
+    return CUT_ROWS && work->item->split ? partial_slot_of(a, work) + sum * PARTIAL_WIDTH : 0;
 }
 
 /* What such an item left, to the lane's part of the sum. */
-DEVICE void part_resume(struct part *sum, const float *left)
+DEVICE void part_merge(struct part *sum, const float *partial)
 {
     UNROLL
     for (u32 k = 0; lane_chunk() < HEAD_CHUNKS && k < 8; k += 2) {
-        struct f2 x = get_two(left + 8 * lane_chunk() + k);
+        struct f2 x = get_two(partial + 8 * lane_chunk() + k);
         sum->at[k] += x.x;
         sum->at[k + 1] += x.y;
     }
 }
 
-DEVICE void row_leave_numbers(const struct abi_args *a, const struct job *j, float first,
-                              float second)
+DEVICE void row_store_partial(const struct abi_args *a, const struct work_item *work,
+                              float first, float second)
 {
     if (THREAD == 0)
-        put_two(job_partial_slot(a, j) + PARTIAL_NUMBERS, first, second);
+        put_two(partial_slot_of(a, work) + PARTIAL_NUMBERS, first, second);
 }
 
 /* A tensor as the lane sees it: its chunk of each row, or the first where the head has no such chunk. */
-DEVICE struct view lane_view(const struct abi_tensor *t, const struct job *j)
+DEVICE struct view lane_view(const struct abi_tensor *t, const struct work_item *work)
 {
-    struct view v = view_of(t, j);
+    struct view v = view_of(t, work);
     v.data += lane_chunk() < HEAD_CHUNKS ? 16 * lane_chunk() : 0;
     return v;
 }
 
 /* The lane's part of the item's row; zeros where it takes no part. */
-DEVICE void load_operand(struct part *ret, const struct abi_tensor *t, const struct job *j)
+DEVICE void load_operand(struct part *ret, const struct abi_tensor *t,
+                         const struct work_item *work)
 {
-    struct view v = lane_view(t, j);
+    struct view v = lane_view(t, work);
     struct u32x4 x = {0, 0, 0, 0};
-    if (j->item->row0 < j->length)
-        x = load_part(&v, j->item->row0);
+    if (work->item->row0 < work->length)
+        x = load_part(&v, work->item->row0);
     unpack_chunk(ret->at, &x);
 }
 
@@ -196,7 +198,7 @@ DEVICE void load_operand(struct part *ret, const struct abi_tensor *t, const str
 
 struct row_walk {
     const struct abi_args *a;
-    const struct job *job;
+    const struct work_item *work;
     struct view first, second; /* columns of these */
     u32 element, column; /* range, and where in it the next step begins; 0: at its start */
     u32 stored;          /* score columns of the ranges before */
@@ -209,12 +211,12 @@ struct row_walk {
 /* Column k of the step, or the last of its range; and whether it is there. */
 DEVICE u32 row_column(const struct row_walk *w, u32 k)
 {
-    return smaller(w->at + k * TEAMS, w->end - 1);
+    return smaller(w->at + k * LANE_GROUPS, w->end - 1);
 }
 
 DEVICE u32 row_has(const struct row_walk *w, u32 k)
 {
-    return w->at + k * TEAMS < w->end;
+    return w->at + k * LANE_GROUPS < w->end;
 }
 
 DEVICE void row_restart(struct row_walk *w)
@@ -224,16 +226,16 @@ DEVICE void row_restart(struct row_walk *w)
 
 DEVICE u32 row_step(struct row_walk *w)
 {
-    const struct abi_piece *p = w->job->plan->pieces + w->job->item->piece;
-    u32 count = w->job->item->row0 < w->job->length ? p->count : 0;
+    const struct abi_piece *p = w->work->plan->pieces + w->work->item->piece;
+    u32 count = w->work->item->row0 < w->work->length ? p->count : 0;
     for (; w->element < count; w->element++, w->column = 0) {
-        struct abi_range r = w->job->plan->ranges[p->first + w->element];
-        u32 end = smaller(r.end, w->job->length), begin = w->column ? w->column : r.begin;
+        struct abi_range r = w->work->plan->ranges[p->first + w->element];
+        u32 end = smaller(r.end, w->work->length), begin = w->column ? w->column : r.begin;
         if (begin < end) {
-            w->at = begin + team();
+            w->at = begin + lane_group();
             w->end = end;
             w->place = w->stored - r.begin;
-            w->column = begin + DIAGONAL_ROWS * TEAMS;
+            w->column = begin + COLUMNS_AT_ONCE * LANE_GROUPS;
             return 1;
         }
         if (r.begin < end)
@@ -242,33 +244,34 @@ DEVICE u32 row_step(struct row_walk *w)
     return 0;
 }
 
-DEVICE void row_start(struct row_walk *w, const struct abi_args *a, const struct job *j,
-                      const struct abi_tensor *first, const struct abi_tensor *second)
+DEVICE void row_start(struct row_walk *w, const struct abi_args *a,
+                      const struct work_item *work, const struct abi_tensor *first,
+                      const struct abi_tensor *second)
 {
     w->a = a;
-    w->job = j;
-    w->first = lane_view(first, j);
-    w->second = lane_view(second, j);
+    w->work = work;
+    w->first = lane_view(first, work);
+    w->second = lane_view(second, work);
     row_restart(w);
 }
 
 /* X of column k. */
 DEVICE float row_bias(const struct row_walk *w, u32 k)
 {
-    u32 row = w->job->item->row0, column = row_column(w, k);
-    u64 at = w->rows_are_keys ? bias_at(w->a, w->job->h, column, row)
-                              : bias_at(w->a, w->job->h, row, column);
+    u32 row = w->work->item->row0, column = row_column(w, k);
+    u64 at = w->rows_are_keys ? bias_at(w->a, w->work->h, column, row)
+                              : bias_at(w->a, w->work->h, row, column);
     return w->a->bias[at];
 }
 
 /* Whether dropout keeps column k's entry. */
 DEVICE u32 row_draw(const struct row_walk *w, u32 k)
 {
-    u32 row = w->job->item->row0, column = row_column(w, k);
+    u32 row = w->work->item->row0, column = row_column(w, k);
     u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
     if (!DROPOUT || !w->a->keep_below)
         return 1;
-    return is_kept(w->a, dropout_draw(w->a->seed, w->job->b, w->job->h, i, j));
+    return is_kept(w->a, dropout_draw(w->a->seed, w->work->b, w->work->h, i, j));
 }
 
 /* Of all columns, a bit for each. A loop: the draw is much code. */
@@ -276,7 +279,7 @@ DEVICE u32 row_draws(const struct row_walk *w)
 {
     u32 kept = 0;
     NO_UNROLL
-    for (u32 k = 0; k < DIAGONAL_ROWS; k++)
+    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++)
         kept |= row_draw(w, k) << k;
     return kept;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mask as bits, decoded from the plan: for who goes over all entries of a head and not over the items
    of the work list. Each thread decodes what it needs; it is read once for a whole batch. */
-#ifndef MASKC_CUDA_BIAS_MASK_H
-#define MASKC_CUDA_BIAS_MASK_H
-#include "cuda/device.h"
+#ifndef MASKC_CUDA_COMMON_MASK_WORD_H
+#define MASKC_CUDA_COMMON_MASK_WORD_H
+#include "cuda/common/device.h"
 #include "kernel_config.h"
 
 /* Which of the 32 columns from `column` on lie in begin .. end - 1. */

@@ -3,23 +3,23 @@
    floats, half of a warp's rows at a time, and from there in a loop over 16 bytes of a row, which adds what
    other items left of it, to the tensor or to a place for others. On sums in registers all of that would be
    text for each of them, which takes long to compile. */
-#ifndef MASKC_CUDA_TILED_END_H
-#define MASKC_CUDA_TILED_END_H
+#ifndef MASKC_CUDA_TILED_EPILOGUE_H
+#define MASKC_CUDA_TILED_EPILOGUE_H
 #include "cuda/tiled/backward.h"
 
-enum { END_ROWS = 8 }; /* of a warp at a time: 16 of halves hold as many floats as 8 */
+enum { EPILOGUE_ROWS = 8 }; /* of a warp at a time: 16 of halves hold as many floats as 8 */
 
-struct row_block_end {
+struct epilogue {
     const struct abi_args *a;
-    const struct job *job;
+    const struct work_item *work;
     struct view to; /* the tensor */
     float by;       /* what goes there is multiplied by it */
     u32 sum;        /* which of the sums of a place these are */
-    u32 less; /* 1: from what others left of them goes the row's `rest` times what they left of the next */
+    u32 corrects; /* 1: from what others left of them goes the row's `rest` times what they left of the next */
 };
 
 /* Rows g (which = 0) or g + 8 of the warp, and the row's number behind it, where rows are padded. */
-DEVICE void end_stage(const struct sums *s, u32 which, float rest, float *own)
+DEVICE void epilogue_stage(const struct sums *s, u32 which, float delta_correction, float *own)
 {
     float *row = own + lane_row(0) * PITCH;
     UNROLL
@@ -29,11 +29,11 @@ DEVICE void end_stage(const struct sums *s, u32 which, float rest, float *own)
                              bits_of(which ? c->x[3] : c->x[1])};
         shared_put_u32x2(row + 8 * k + lane_pair(), both);
     }
-    if (THREAD % 4 == 0)
-        shared_put(row + 16 * STEPS, rest);
+    if (quad_lane() == 0)
+        shared_put(row + 16 * STEPS, delta_correction);
 }
 
-DEVICE void end_get(float x[8], const float *from)
+DEVICE void epilogue_load(float x[8], const float *from)
 {
     UNROLL
     for (u32 k = 0; k < 8; k += 2) {
@@ -43,19 +43,20 @@ DEVICE void end_get(float x[8], const float *from)
     }
 }
 
-DEVICE void end_join(float x[8], const float *left, u32 less, float rest)
+DEVICE void epilogue_merge_partial(float x[8], const float *partial, u32 corrects,
+                                   float delta_correction)
 {
     UNROLL
     for (u32 k = 0; k < 8; k += 2) {
-        struct f2 own = get_two(left + k), next = {0, 0};
-        if (less)
-            next = get_two(left + PARTIAL_WIDTH + k);
-        x[k] += own.x - rest * next.x;
-        x[k + 1] += own.y - rest * next.y;
+        struct f2 own = get_two(partial + k), next = {0, 0};
+        if (corrects)
+            next = get_two(partial + PARTIAL_WIDTH + k);
+        x[k] += own.x - delta_correction * next.x;
+        x[k + 1] += own.y - delta_correction * next.y;
     }
 }
 
-DEVICE void end_leave(const float x[8], float *to)
+DEVICE void epilogue_store_partial(const float x[8], float *to)
 {
     UNROLL
     for (u32 k = 0; k < 8; k += 2)
@@ -63,17 +64,17 @@ DEVICE void end_leave(const float x[8], float *to)
 }
 
 /* 8 positions of row r of the row block, `row` being where it is in shared memory. */
-DEVICE void end_chunk(const struct row_block_end *e, u32 r, u32 chunk, const float *row)
+DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const float *row)
 {
-    const struct job *j = e->job;
-    const u32 position = job_position(j, r);
-    float *place = partial_place(e->a, j, position) + e->sum * PARTIAL_WIDTH + 8 * chunk;
+    const struct work_item *work = e->work;
+    const u32 position = row_position(work, r);
+    float *place = partial_place(e->a, work, position) + e->sum * PARTIAL_WIDTH + 8 * chunk;
     float x[8];
-    end_get(x, row + 8 * chunk);
-    if (j->item->merge[r / 32] >> (r % 32) & 1 && position < j->length)
-        end_join(x, place, e->less, shared_get(row + 16 * STEPS));
-    if (j->item->split) {
-        end_leave(x, place);
+    epilogue_load(x, row + 8 * chunk);
+    if (work->item->merge[r / 32] >> (r % 32) & 1 && position < work->length)
+        epilogue_merge_partial(x, place, e->corrects, shared_get(row + 16 * STEPS));
+    if (work->item->split) {
+        epilogue_store_partial(x, place);
         return;
     }
     struct u32x4 halves = {
@@ -84,19 +85,19 @@ DEVICE void end_chunk(const struct row_block_end *e, u32 r, u32 chunk, const flo
 
 /* All rows of the warp. `staging` holds the row block's rows for nobody else, as store_row_block has it; `rest` is of
    the lane's two rows. */
-DEVICE void end_row_block(const struct row_block_end *e, const struct sums *s,
-                          const float rest[2], half_t *staging)
+DEVICE void epilogue_row_block(const struct epilogue *e, const struct sums *s,
+                               const float delta_correction[2], half_t *staging)
 {
     float *own = (float *)(staging + THREAD / 32 * 16 * PITCH);
     NO_UNROLL
     for (u32 which = 0; which < 2; which++) {
-        end_stage(s, which, which ? rest[1] : rest[0], own);
+        epilogue_stage(s, which, which ? delta_correction[1] : delta_correction[0], own);
         SYNC_WARP();
         NO_UNROLL
-        for (u32 k = lane_of_warp(); k < END_ROWS * HEAD_CHUNKS; k += 32) {
-            u32 row = k / HEAD_CHUNKS, r = THREAD / 32 * 16 + END_ROWS * which + row;
-            if (job_has(e->job, r, e->job->exist))
-                end_chunk(e, r, k % HEAD_CHUNKS, own + row * PITCH);
+        for (u32 k = lane(); k < EPILOGUE_ROWS * HEAD_CHUNKS; k += 32) {
+            u32 row = k / HEAD_CHUNKS, r = THREAD / 32 * 16 + EPILOGUE_ROWS * which + row;
+            if (item_has_row(e->work, r, e->work->exist))
+                epilogue_chunk(e, r, k % HEAD_CHUNKS, own + row * PITCH);
         }
         SYNC_WARP();
     }

@@ -2,9 +2,9 @@
 /* Tensor cores and what feeds them, from sm_80 on: 16-bit products with sums in float, loads of
    8 x 8 matrices from shared memory, copies that the thread does not wait for. The emulation
    brings its own version of each. All 32 lanes of a warp call the collective ones together. */
-#ifndef MASKC_CUDA_MATRIX_H
-#define MASKC_CUDA_MATRIX_H
-#include "cuda/device.h"
+#ifndef MASKC_CUDA_COMMON_MATRIX_H
+#define MASKC_CUDA_COMMON_MATRIX_H
+#include "cuda/common/device.h"
 #include "kernel_config.h"
 
 typedef u16 half_t; /* bf16 or f16, as DTYPE says */

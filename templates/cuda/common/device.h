@@ -2,8 +2,8 @@
 /* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to
    shared memory stand here and nowhere else. The emulation brings its own version of this
    file's names, so that the same templates also run on a CPU, with every access checked. */
-#ifndef MASKC_CUDA_DEVICE_H
-#define MASKC_CUDA_DEVICE_H
+#ifndef MASKC_CUDA_COMMON_DEVICE_H
+#define MASKC_CUDA_COMMON_DEVICE_H
 #include "abi.h"
 
 #define ALIGNED_16 __attribute__((aligned(16)))

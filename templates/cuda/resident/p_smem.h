@@ -2,18 +2,18 @@
 /* Backward, short sequences: what a block has in shared memory, Q, K, V and dO and beside them one square
    of halves that holds first P, then dS. It is written by row blocks of 16 queries, and read by row blocks
    of 16 keys. Of a dropped entry it has -P: for dV that is 0, for dS it counts. */
-#ifndef MASKC_CUDA_RESIDENT_SQUARE_H
-#define MASKC_CUDA_RESIDENT_SQUARE_H
+#ifndef MASKC_CUDA_RESIDENT_P_SMEM_H
+#define MASKC_CUDA_RESIDENT_P_SMEM_H
 #include "cuda/resident/store.h"
 #include "cuda/resident/tiles.h"
 
 enum {
     RESIDENT_ROW_BLOCKS = RESIDENT_BACKWARD_ROW_BLOCKS, /* of a warp: 1 or 2 */
-    RESIDENT_SQUARE_CHUNKS = RESIDENT_WHOLE / 8,
-    RESIDENT_SQUARE = RESIDENT_ROWS * RESIDENT_WHOLE, /* halves */
+    P_SMEM_CHUNKS = RESIDENT_WHOLE / 8,
+    P_SMEM_HALVES = RESIDENT_ROWS * RESIDENT_WHOLE, /* halves */
     RESIDENT_HEAD =
-        4 * RESIDENT_OPERAND + RESIDENT_SQUARE + 32, /* the last: a word for each row block */
-    RESIDENT_TILES = (RESIDENT_WHOLE + 31) / 32,     /* that a row block of queries can have */
+        4 * RESIDENT_OPERAND + P_SMEM_HALVES + 32, /* the last: a word for each row block */
+    RESIDENT_TILES = (RESIDENT_WHOLE + 31) / 32,   /* that a row block of queries can have */
     /* Chunks of dV and dK at a time: where the others would leave no registers, half of them. */
     RESIDENT_KEYS_HALVED =
         RESIDENT_STEPS > 8 || (RESIDENT_TILES > 4 && RESIDENT_STEPS * RESIDENT_ROW_BLOCKS > 4),
@@ -36,57 +36,56 @@ typedef char
 
 enum resident_operand { RESIDENT_Q, RESIDENT_K, RESIDENT_V, RESIDENT_D_O };
 
-DEVICE half_t *resident_square(const struct resident_job *j)
+DEVICE half_t *p_smem(const struct resident_head *head)
 {
-    return j->shared + 4 * RESIDENT_OPERAND;
+    return head->shared + 4 * RESIDENT_OPERAND;
 }
 
 /* Bit k of the word of a row block of queries: its 16 x 16 entries with keys 16 k .. are in the square. */
-DEVICE half_t *resident_map(const struct resident_job *j, u32 row_block)
+DEVICE half_t *p_smem_map(const struct resident_head *head, u32 row_block)
 {
-    return j->shared + 4 * RESIDENT_OPERAND + RESIDENT_SQUARE + 2 * row_block;
+    return head->shared + 4 * RESIDENT_OPERAND + P_SMEM_HALVES + 2 * row_block;
 }
 
 /* ---- by queries ---- */
 
 /* Bytes from the square's start to the lane's first pair at a tile: the others are worked out from it. */
-DEVICE u32 resident_square_place(u32 row0, const struct resident_tile *t)
+DEVICE u32 p_smem_place(u32 row0, const struct resident_tile *t)
 {
     /* with a step left over registers are few, and none holds what is worked out from it */
     u32 row = RESIDENT_STEPS % 2 && RESIDENT_STEPS < 7 ? opt_barrier(row0) : row0;
-    return one_value(4 * resident_pair() + 2 * resident_place(row, resident_row(), t->col0 / 8,
-                                                              RESIDENT_SQUARE_CHUNKS));
+    return one_value(4 * quad_lane() +
+                     2 * resident_place(row, resident_row(), t->col0 / 8, P_SMEM_CHUNKS));
 }
 
 /* Pair k of a lane at a tile: entries 2 k and 2 k + 1, of fragment k / 2, in the lane's first row or the
    one 8 below. */
-DEVICE void *resident_square_pair(const struct resident_job *j, u32 row0,
-                                  const struct resident_tile *t, u32 k)
+DEVICE void *p_smem_pair(const struct resident_head *head, u32 row0,
+                         const struct resident_tile *t, u32 k)
 {
-    const u32 mixed = RESIDENT_SQUARE_CHUNKS % 4 == 0 ? 4 : 2, f = k / 2;
-    const u32 place = resident_square_place(row0, t) ^ 16 * (f % mixed);
-    return (u8 *)resident_square(j) + place + 16 * (f / mixed * mixed + k % 2 * RESIDENT_WHOLE);
+    const u32 mixed = P_SMEM_CHUNKS % 4 == 0 ? 4 : 2, f = k / 2;
+    const u32 place = p_smem_place(row0, t) ^ 16 * (f % mixed);
+    return (u8 *)p_smem(head) + place + 16 * (f / mixed * mixed + k % 2 * RESIDENT_WHOLE);
 }
 
 /* Whether the square has the row of a pair. 16 x 16 parts without an entry are neither written nor read. */
-DEVICE u32 resident_square_has(u32 row0, u32 k)
+DEVICE u32 p_smem_has(u32 row0, u32 k)
 {
     return !RESIDENT_CUT || row0 + resident_row() + 8 * (k % 2) < RESIDENT_ROWS;
 }
 
-DEVICE void resident_put(const struct resident_job *j, u32 row0, const struct resident_tile *t,
-                         u32 k, u32 halves)
+DEVICE void p_smem_put(const struct resident_head *head, u32 row0,
+                       const struct resident_tile *t, u32 k, u32 halves)
 {
-    if (resident_square_has(row0, k))
-        shared_put_u32(resident_square_pair(j, row0, t, k), halves);
+    if (p_smem_has(row0, k))
+        shared_put_u32(p_smem_pair(head, row0, t, k), halves);
 }
 
 /* What the lane itself put there. */
-DEVICE u32 resident_get(const struct resident_job *j, u32 row0, const struct resident_tile *t,
-                        u32 k)
+DEVICE u32 p_smem_get(const struct resident_head *head, u32 row0, const struct resident_tile *t,
+                      u32 k)
 {
-    return resident_square_has(row0, k) ? shared_get_u32(resident_square_pair(j, row0, t, k))
-                                        : 0;
+    return p_smem_has(row0, k) ? shared_get_u32(p_smem_pair(head, row0, t, k)) : 0;
 }
 
 /* ---- by keys ---- */
@@ -96,7 +95,7 @@ DEVICE void resident_cut_queries(struct frag_a *a, u32 row_block)
 {
     UNROLL
     for (u32 k = 0; RESIDENT_CUT && k < 4; k++)
-        if (16 * row_block + 8 * (k / 2) + 2 * resident_pair() >= RESIDENT_ROWS)
+        if (16 * row_block + 8 * (k / 2) + 2 * quad_lane() >= RESIDENT_ROWS)
             a->x[k] = 0;
 }
 
@@ -109,35 +108,33 @@ DEVICE void resident_cut_dropped(struct frag_a *a)
 }
 
 /* Bits RESIDENT_ROW_BLOCKS q ..: which of the warp's row blocks of keys have entries with row block q of queries. */
-DEVICE u32 resident_row_blocks_on(const struct resident_job *j, u32 key0)
+DEVICE u32 resident_row_blocks_on(const struct resident_head *head, u32 key0)
 {
-    const u32 lane = resident_lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;
-    u32 on = lane < RESIDENT_WHOLE / 16
-                 ? shared_get_u32(resident_map(j, lane)) >> key0 / 16 & mine
-                 : 0;
-    return warp_or(on << RESIDENT_ROW_BLOCKS * lane % 32);
+    const u32 l = lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;
+    u32 on =
+        l < RESIDENT_WHOLE / 16 ? shared_get_u32(p_smem_map(head, l)) >> key0 / 16 & mine : 0;
+    return warp_or(on << RESIDENT_ROW_BLOCKS * l % 32);
 }
 
 /* The square's columns of the warp's keys, transposed, at a row block of queries: first operands, those that
    are `on`. */
-DEVICE void resident_square_columns(struct frag_a rows[RESIDENT_ROW_BLOCKS],
-                                    const struct resident_job *j, u32 key0, u32 row_block,
-                                    u32 on, u32 signs)
+DEVICE void p_smem_load_transposed(struct frag_a rows[RESIDENT_ROW_BLOCKS],
+                                   const struct resident_head *head, u32 key0, u32 row_block,
+                                   u32 on, u32 signs)
 {
-    const u32 lane = resident_lane();
+    const u32 l = lane();
     UNROLL
     for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++) {
-        u32 chunk = key0 / 8 + 2 * m + lane / 8 % 2;
-        u32 at = resident_place_there(16 * row_block + 8 * (lane / 16), lane % 8, chunk,
-                                      RESIDENT_SQUARE_CHUNKS);
-        shared_at from =
-            one_address(resident_square(j) + resident_place(8 * (lane / 16), lane % 8, chunk,
-                                                            RESIDENT_SQUARE_CHUNKS)) +
-            256 * RESIDENT_SQUARE_CHUNKS * row_block;
+        u32 chunk = key0 / 8 + 2 * m + l / 8 % 2;
+        u32 at =
+            resident_place_there(16 * row_block + 8 * (l / 16), l % 8, chunk, P_SMEM_CHUNKS);
+        shared_at from = one_address(p_smem(head) + resident_place(8 * (l / 16), l % 8, chunk,
+                                                                   P_SMEM_CHUNKS)) +
+                         256 * P_SMEM_CHUNKS * row_block;
         rows[m].x[0] = rows[m].x[1] = rows[m].x[2] = rows[m].x[3] = 0;
         if (RESIDENT_ROW_BLOCKS == 1 || on >> m & 1)
-            matrix_load4_transposed(
-                rows[m].x, RESIDENT_CUT ? shared_address(resident_square(j) + at) : from);
+            matrix_load4_transposed(rows[m].x,
+                                    RESIDENT_CUT ? shared_address(p_smem(head) + at) : from);
         resident_cut_queries(&rows[m], row_block);
         if (DROPOUT && signs)
             resident_cut_dropped(&rows[m]);
@@ -146,18 +143,18 @@ DEVICE void resident_square_columns(struct frag_a rows[RESIDENT_ROW_BLOCKS],
 
 /* These times chunks of the rows of an operand: P times dO, dS times Q. */
 DEVICE void resident_gather_row_block(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
-                                      const struct resident_job *j, u32 key0, u32 row_block,
+                                      const struct resident_head *head, u32 key0, u32 row_block,
                                       u32 on, enum resident_operand which)
 {
     struct frag_a rows[RESIDENT_ROW_BLOCKS];
-    resident_square_columns(rows, j, key0, row_block, on, which == RESIDENT_D_O);
-    resident_apply_part(sums, first, RESIDENT_KEY_CHUNKS, rows, RESIDENT_ROW_BLOCKS, j, which,
-                        16 * row_block);
+    p_smem_load_transposed(rows, head, key0, row_block, on, which == RESIDENT_D_O);
+    resident_apply_part(sums, first, RESIDENT_KEY_CHUNKS, rows, RESIDENT_ROW_BLOCKS, head,
+                        which, 16 * row_block);
 }
 
 /* Over the row blocks of queries. Where all are on loads overlap with the products before. */
 DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
-                                   const struct resident_job *j, u32 key0,
+                                   const struct resident_head *head, u32 key0,
                                    enum resident_operand which)
 {
     enum {
@@ -166,15 +163,15 @@ DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 f
         PAIRED = RESIDENT_KEYS_PAIRED
     };
     const u32 all = 0xffffffffu >> (31 - (QUERIES * RESIDENT_ROW_BLOCKS - 1) % 32);
-    u32 row_blocks = resident_row_blocks_on(j, key0);
+    u32 row_blocks = resident_row_blocks_on(head, key0);
     UNROLL
     for (u32 m = 0; m < RESIDENT_ROW_BLOCKS; m++)
         resident_clear(sums[m]);
     if (PAIRED && row_blocks == all) {
         NO_UNROLL
         for (u32 row_block = 0; row_block < QUERIES; row_block += 2) {
-            resident_gather_row_block(sums, first, j, key0, row_block, MINE, which);
-            resident_gather_row_block(sums, first, j, key0, row_block + 1, MINE, which);
+            resident_gather_row_block(sums, first, head, key0, row_block, MINE, which);
+            resident_gather_row_block(sums, first, head, key0, row_block + 1, MINE, which);
         }
         return;
     }
@@ -183,12 +180,12 @@ DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 f
         u32 on = row_blocks & MINE;
         if (!on)
             continue;
-        resident_gather_row_block(sums, first, j, key0, row_block, on, which);
+        resident_gather_row_block(sums, first, head, key0, row_block, on, which);
     }
 }
 
 /* dV or dK of the warp's keys. */
-DEVICE void resident_gather_keys(const struct resident_job *j, u32 key0,
+DEVICE void resident_gather_keys(const struct resident_head *head, u32 key0,
                                  enum resident_operand which, const struct abi_tensor *to,
                                  float scale)
 {
@@ -196,12 +193,13 @@ DEVICE void resident_gather_keys(const struct resident_job *j, u32 key0,
     NO_UNROLL
     for (u32 first = 0; first < RESIDENT_CHUNKS; first += RESIDENT_KEY_CHUNKS) {
         struct frag_c sums[RESIDENT_ROW_BLOCKS][RESIDENT_CHUNKS];
-        resident_gather_chunks(sums, first, j, key0, which);
+        resident_gather_chunks(sums, first, head, key0, which);
         NO_UNROLL
         for (u32 m = 0; m < RESIDENT_ROW_BLOCKS;
              m++) { /* by one text; no index picks a register */
             resident_scale(sums[0], scale);
-            resident_store_part(sums[0], first, RESIDENT_KEY_CHUNKS, by, to, j, key0 + 16 * m);
+            resident_store_part(sums[0], first, RESIDENT_KEY_CHUNKS, by, to, head,
+                                key0 + 16 * m);
             resident_move(sums[0], sums[RESIDENT_ROW_BLOCKS - 1]);
         }
     }

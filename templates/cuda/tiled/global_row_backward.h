@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row pass, backward: one query's dQ, or one key's dK and dV. */
-#ifndef MASKC_CUDA_TILED_ROWS_BACKWARD_H
-#define MASKC_CUDA_TILED_ROWS_BACKWARD_H
+#ifndef MASKC_CUDA_TILED_GLOBAL_ROW_BACKWARD_H
+#define MASKC_CUDA_TILED_GLOBAL_ROW_BACKWARD_H
 #include "cuda/tiled/backward.h"
-#include "cuda/tiled/rows.h"
+#include "cuda/tiled/global_row.h"
 
 typedef char row_pass_fits_backward[BACKWARD_SHARED >= 4 * ROW_FLOATS ? 1 : -1];
 
@@ -12,20 +12,20 @@ DEVICE struct backward row_backward(const struct abi_args *a)
 {
     struct backward b;
     b.a = a;
-    backward_units(&b, a);
+    backward_scales(&b, a);
     return b;
 }
 
 /* The columns of a step, of which the next one is first: a loop takes them, since what is done with one is
    much text, and no index picks a register. */
 struct columns {
-    struct u32x4 first[DIAGONAL_ROWS], second[DIAGONAL_ROWS];
+    struct u32x4 first[COLUMNS_AT_ONCE], second[COLUMNS_AT_ONCE];
 };
 
 DEVICE void columns_load(struct columns *c, const struct row_walk *w)
 {
     UNROLL
-    for (u32 k = 0; k < DIAGONAL_ROWS; k++) {
+    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
         c->first[k] = load_part(&w->first, row_column(w, k));
         c->second[k] = load_part(&w->second, row_column(w, k));
     }
@@ -34,7 +34,7 @@ DEVICE void columns_load(struct columns *c, const struct row_walk *w)
 DEVICE void columns_next(struct columns *c)
 {
     UNROLL
-    for (u32 k = 1; k < DIAGONAL_ROWS; k++) {
+    for (u32 k = 1; k < COLUMNS_AT_ONCE; k++) {
         c->first[k - 1] = c->first[k];
         c->second[k - 1] = c->second[k];
     }
@@ -60,50 +60,51 @@ DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b
     if (ADD_BIAS)
         dot = dot * b->scale + row_bias(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
     e.kept = row_factor(w, row_draw(w, k), k);
-    e.p = w->rows_are_keys ? probability(b, dot, lse, sparsegen_slope(b->a))
-                           : query_weight(b, dot, lse);
+    e.p = w->rows_are_keys ? probability(b, dot, lse, sparsegen_scale(b->a))
+                           : query_p(b, dot, lse);
     e.p = row_has(w, k) ? e.p : 0;
     e.dp = grad * e.kept;
     return e;
 }
 
 /* dO . O, as O was rounded, in all teams; what is added up is counted from there, so that it is small. */
-DEVICE float row_origin(const struct abi_args *a, const struct job *j, const struct part *d_o)
+DEVICE float row_delta_estimate(const struct abi_args *a, const struct work_item *work,
+                                const struct part *d_o)
 {
     struct part o;
     float sum = 0;
     if (!ADD_BIAS)
         return 0;
-    load_operand(&o, &a->o, j);
+    load_operand(&o, &a->o, work);
     UNROLL
     for (u32 k = 0; k < 8; k++)
         sum += d_o->at[k] * o.at[k];
-    return team_sum(sum);
+    return lane_group_sum(sum);
 }
 
 /* Both sums of all parts and what it returns, the sum of their slopes, are shared by the teams. */
-DEVICE float row_resume(const struct abi_args *a, const struct job *j, struct part *first,
-                        struct part *second)
+DEVICE float row_merge_partial(const struct abi_args *a, const struct work_item *work,
+                               struct part *first, struct part *second)
 {
-    float slopes = 0;
+    float ds_sum = 0;
     NO_UNROLL
-    for (u32 s = team(); s < j->item->partial_slots; s += TEAMS) {
-        const float *partial_slot = job_partial_slot(a, j) + s * PARTIAL_FLOATS;
-        part_resume(first, partial_slot);
-        part_resume(second, partial_slot + PARTIAL_WIDTH);
-        slopes += partial_slot[PARTIAL_NUMBERS];
+    for (u32 s = lane_group(); s < work->item->partial_slots; s += LANE_GROUPS) {
+        const float *partial_slot = partial_slot_of(a, work) + s * PARTIAL_FLOATS;
+        part_merge(first, partial_slot);
+        part_merge(second, partial_slot + PARTIAL_WIDTH);
+        ds_sum += partial_slot[PARTIAL_NUMBERS];
     }
-    return slopes;
+    return ds_sum;
 }
 
 /* Two sums, one after the other, or the first alone, to tensors or to others. */
 DEVICE void store_both(struct part *first, const struct part *second, u32 count, float by,
                        struct view to, struct view to_second, const struct abi_args *a,
-                       const struct job *j)
+                       const struct work_item *work)
 {
     NO_UNROLL
     for (u32 sum = 0; sum < count; sum++) {
-        store_row(first, sum ? 1 : by, &to, row_left(a, j, sum), j);
+        store_row(first, sum ? 1 : by, &to, row_partial(a, work, sum), work);
         *first = *second;
         to = to_second;
     }
@@ -111,99 +112,99 @@ DEVICE void store_both(struct part *first, const struct part *second, u32 count,
 
 /* dS is P dP - delta P, or the same over the support: two sums in one walk, put together when delta
    is known. In float nothing is lost by that. */
-DEVICE void row_query_gradient(const struct abi_args *a, const struct job *j)
+DEVICE void global_row_dq(const struct abi_args *a, const struct work_item *work)
 {
     struct row_walk w;
-    struct part slope, plain;
+    struct part d_q, p_k;
     struct operands o;
     struct backward b = row_backward(a);
-    struct view to = view_of(&a->d_q, j);
-    u32 row = j->item->row0;
-    float lse = row < j->length ? lse_in_units(lse_of(a, j)[row]) : 0, sum = 0, count = 0;
+    struct view to = view_of(&a->d_q, work);
+    u32 row = work->item->row0;
+    float lse = row < work->length ? scaled_lse(lse_of(a, work)[row]) : 0, sum = 0, count = 0;
     float keys = 0;
-    const u32 joins = CUT_ROWS && job_joins(j);
-    row_start(&w, a, j, &a->k, &a->v);
+    const u32 joins = CUT_ROWS && merges_partials(work);
+    row_start(&w, a, work, &a->k, &a->v);
     w.rows_are_keys = 0;
-    part_clear(&slope);
-    part_clear(&plain);
-    load_operand(&o.row, &a->q, j);
-    load_operand(&o.row_grad, &a->d_o, j);
-    float origin = row_origin(a, j, &o.row_grad);
+    part_clear(&d_q);
+    part_clear(&p_k);
+    load_operand(&o.row, &a->q, work);
+    load_operand(&o.row_grad, &a->d_o, work);
+    float delta = row_delta_estimate(a, work, &o.row_grad);
     if (joins)
-        sum = row_resume(a, j, &slope, &plain);
+        sum = row_merge_partial(a, work, &d_q, &p_k);
     NO_UNROLL
     while (!joins && row_step(&w)) {
         struct columns c;
         columns_load(&c, &w);
         NO_UNROLL
-        for (u32 k = 0; k < DIAGONAL_ROWS; k++) {
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
             struct entry e = row_entry(&w, &b, &o, k, lse, &c);
-            sum += e.p * (e.dp - origin);
+            sum += e.p * (e.dp - delta);
             count += e.p;
             keys += row_has(&w, k);
-            part_add(&slope, &c.first[0], e.p * (e.dp - origin));
-            part_add(&plain, &c.first[0], e.p);
+            part_add(&d_q, &c.first[0], e.p * (e.dp - delta));
+            part_add(&p_k, &c.first[0], e.p);
             columns_next(&c);
         }
     }
     sum = block_reduce(sum, 0);
     count = TRANSFORM == ABI_SPARSEGEN ? block_reduce(count, 0) : 1;
-    const u32 partial = CUT_ROWS && j->item->split;
-    float by = slope_scale(a);
-    float state = count > 0 ? sum / count : 0;
+    const u32 partial = CUT_ROWS && work->item->split;
+    float by = ds_scale(a);
+    float delta_correction = count > 0 ? sum / count : 0;
     UNROLL
     for (u32 k = 0; k < 8; k++)
-        slope.at[k] -= partial ? 0 : state * plain.at[k];
-    store_both(&slope, &plain, 1 + partial, partial ? 1 : by, to, to, a, j);
+        d_q.at[k] -= partial ? 0 : delta_correction * p_k.at[k];
+    store_both(&d_q, &p_k, 1 + partial, partial ? 1 : by, to, to, a, work);
     if (partial)
-        row_leave_numbers(a, j, sum, 0);
-    else if (THREAD == 0 && row < j->exist)
-        state_put(a, j, row, origin, state);
+        row_store_partial(a, work, sum, 0);
+    else if (THREAD == 0 && row < work->exist)
+        delta_put(a, work, row, delta, delta_correction);
     if (ADD_BIAS && !partial && block_reduce(keys, 0) == 1 && THREAD == 0)
-        *bias_rest(a, state_of(a, j) + row) = -NEGATIVE_INFINITY;
+        *bias_delta_correction(a, delta_of(a, work) + row) = -NEGATIVE_INFINITY;
 }
 
-DEVICE void row_key_gradients(const struct abi_args *a, const struct job *j)
+DEVICE void global_row_dkv(const struct abi_args *a, const struct work_item *work)
 {
     struct row_walk w;
     struct part d_k, d_v;
     struct operands o;
     struct backward b = row_backward(a);
-    struct view to_k = view_of(&a->d_k, j), to_v = view_of(&a->d_v, j);
-    const u32 joins = CUT_ROWS && job_joins(j);
-    row_start(&w, a, j, &a->q, &a->d_o);
+    struct view to_k = view_of(&a->d_k, work), to_v = view_of(&a->d_v, work);
+    const u32 joins = CUT_ROWS && merges_partials(work);
+    row_start(&w, a, work, &a->q, &a->d_o);
     w.rows_are_keys = 1;
     part_clear(&d_k);
     part_clear(&d_v);
-    load_operand(&o.row, &a->k, j);
-    load_operand(&o.row_grad, &a->v, j);
+    load_operand(&o.row, &a->k, work);
+    load_operand(&o.row_grad, &a->v, work);
     if (joins)
-        row_resume(a, j, &d_k, &d_v);
+        row_merge_partial(a, work, &d_k, &d_v);
     NO_UNROLL
     while (!joins && row_step(&w)) {
         struct columns c;
-        float lse[DIAGONAL_ROWS], state[DIAGONAL_ROWS];
+        float lse[COLUMNS_AT_ONCE], delta[COLUMNS_AT_ONCE];
         columns_load(&c, &w);
         UNROLL
-        for (u32 k = 0; k < DIAGONAL_ROWS; k++) {
-            lse[k] = lse_of(a, j)[row_column(&w, k)];
-            state[k] = state_of(a, j)[row_column(&w, k)];
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+            lse[k] = lse_of(a, work)[row_column(&w, k)];
+            delta[k] = delta_of(a, work)[row_column(&w, k)];
         }
         NO_UNROLL
-        for (u32 k = 0; k < DIAGONAL_ROWS; k++) {
-            struct entry e = row_entry(&w, &b, &o, k, lse_in_units(lse[0]), &c);
-            part_add(&d_k, &c.first[0], score_gradient(e.p, e.dp, state[0]));
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+            struct entry e = row_entry(&w, &b, &o, k, scaled_lse(lse[0]), &c);
+            part_add(&d_k, &c.first[0], score_gradient(e.p, e.dp, delta[0]));
             part_add(&d_v, &c.second[0], e.p * e.kept);
             columns_next(&c);
             UNROLL
-            for (u32 next = 1; next < DIAGONAL_ROWS; next++) {
+            for (u32 next = 1; next < COLUMNS_AT_ONCE; next++) {
                 lse[next - 1] = lse[next];
-                state[next - 1] = state[next];
+                delta[next - 1] = delta[next];
             }
         }
     }
-    store_both(&d_k, &d_v, 2, CUT_ROWS && j->item->split ? 1 : slope_scale(a), to_k, to_v, a,
-               j);
+    store_both(&d_k, &d_v, 2, CUT_ROWS && work->item->split ? 1 : ds_scale(a), to_k, to_v, a,
+               work);
 }
 
 #endif

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every family counts with: the smaller and the larger of two, lengths that a caller gives, and sums
    over a quad, four neighbouring lanes. */
-#ifndef MASKC_CUDA_QUADS_H
-#define MASKC_CUDA_QUADS_H
-#include "cuda/device.h"
+#ifndef MASKC_CUDA_COMMON_NUMBERS_H
+#define MASKC_CUDA_COMMON_NUMBERS_H
+#include "cuda/common/device.h"
+
+#define NEGATIVE_INFINITY float_of(0xff800000u)
+#define LOG2_E            1.44269504f
+#define LN_2              0.693147181f
 
 DEVICE u32 smaller(u32 a, u32 b)
 {
@@ -19,6 +23,27 @@ DEVICE float larger(float a, float b)
 DEVICE u32 clamp_length(i32 length, u32 n)
 {
     return length < 0 ? 0 : smaller((u32)length, n);
+}
+
+/* Bits begin .. end - 1, end <= 32. */
+DEVICE u32 bits_between(u32 begin, u32 end)
+{
+    u32 below_end = end < 32 ? (1u << end) - 1 : 0xffffffffu;
+    return below_end & ~((1u << begin) - 1);
+}
+
+/* ---- lanes ---- */
+
+/* The thread's place in its warp. */
+DEVICE u32 lane(void)
+{
+    return THREAD % 32;
+}
+
+/* The thread's place in its quad: four neighbouring lanes, which hold one row together. */
+DEVICE u32 quad_lane(void)
+{
+    return THREAD % 4;
 }
 
 DEVICE float quad_sum(float x)

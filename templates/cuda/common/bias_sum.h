@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is done with dX once it stands in memory: its chunks are added up in order, then the sums along
    diagonals, by an order that depends on the mask's length alone. */
-#ifndef MASKC_CUDA_BIAS_SUM_H
-#define MASKC_CUDA_BIAS_SUM_H
-#include "cuda/bias.h"
+#ifndef MASKC_CUDA_COMMON_BIAS_SUM_H
+#define MASKC_CUDA_COMMON_BIAS_SUM_H
+#include "cuda/common/bias.h"
 
 enum { SUM_WARPS = THREADS / 32 };
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The row pass, forward: each team has a softmax of its own until the end. */
+#ifndef MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
+#define MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
+#include "cuda/tiled/global_row.h"
+#include "cuda/tiled/sparsegen.h"
+
+typedef char row_pass_fits_forward[FORWARD_SHARED >= 4 * ROW_FLOATS ? 1 : -1];
+
+DEVICE void row_lse(const struct row_walk *w, float lse)
+{
+    if (THREAD == 0 && w->work->item->row0 < w->work->exist)
+        ((float *)lse_of(w->a, w->work))[w->work->item->row0] = lse;
+}
+
+/* Scores of the step, to base 2 for softmax, -inf where there is none; `second` is loaded too. */
+DEVICE void row_scores(const struct row_walk *w, const struct part *q, float scale,
+                       float s[COLUMNS_AT_ONCE], struct u32x4 *second)
+{
+    struct u32x4 first[COLUMNS_AT_ONCE];
+    UNROLL
+    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+        first[k] = load_part(&w->first, row_column(w, k));
+        if (second)
+            second[k] = load_part(&w->second, row_column(w, k));
+    }
+    UNROLL
+    for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+        float dot = part_dot(q, &first[k]);
+        if (ADD_BIAS)
+            dot = dot * scale + row_bias(w, k) * (TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E);
+        s[k] = row_has(w, k) ? dot * (ADD_BIAS ? 1 : scale) : NEGATIVE_INFINITY;
+    }
+}
+
+DEVICE void row_softmax(struct row_walk *w, const struct part *q, struct part *o)
+{
+    float row_max = NEGATIVE_INFINITY, sum = 0;
+    struct view to = view_of(&w->a->o, w->work);
+    while (row_step(w)) {
+        float s[COLUMNS_AT_ONCE], new_max = row_max;
+        struct u32x4 values[COLUMNS_AT_ONCE];
+        row_scores(w, q, w->a->scale * LOG2_E, s, values);
+        u32 kept = row_draws(w);
+        UNROLL
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++)
+            new_max = larger(new_max, s[k]);
+        float shift = finite_max(new_max, 1), alpha = exp2_of(row_max - shift);
+        row_max = new_max;
+        sum *= alpha;
+        part_scale(o, alpha);
+        UNROLL
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+            float p = exp2_of(s[k] - shift);
+            sum += p;
+            part_add(o, &values[k], p * row_factor(w, kept >> k & 1, k));
+        }
+    }
+    float block_max = block_reduce(row_max, 1),
+          alpha = exp2_of(row_max - finite_max(block_max, 1));
+    sum = block_reduce(sum * alpha, 0);
+    const u32 partial = CUT_ROWS && w->work->item->split;
+    alpha = partial ? alpha : sum > 0 ? alpha / sum : 0;
+    store_row(o, alpha, &to, row_partial(w->a, w->work, 0), w->work);
+    if (partial)
+        row_store_partial(w->a, w->work, block_max, sum);
+    else
+        row_lse(w, sum > 0 ? (block_max + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+}
+
+/* The teams keep their scores in the scratch, and each finds its own again. */
+DEVICE float row_tau(struct row_walk *w, const float *scratch, float row_max)
+{
+    float total = 1 - w->a->lambda, threshold = -total, before = -1;
+    u32 going = 1;
+    while (going) { /* all threads have the same numbers */
+        float sum = 0, count = 0;
+        row_restart(w);
+        while (row_step(w)) {
+            UNROLL
+            for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+                float z = row_has(w, k)
+                              ? global_get(scratch + (w->place + row_column(w, k))) - row_max
+                              : NEGATIVE_INFINITY;
+                sum += z > threshold ? z : 0;
+                count += z > threshold ? 1 : 0;
+            }
+        }
+        sum = block_reduce(sum, 0);
+        count = block_reduce(count, 0);
+        going = count > 0 && count != before;
+        if (going)
+            threshold = larger(threshold, (sum - total) / count);
+        before = count;
+    }
+    return row_max == NEGATIVE_INFINITY ? row_max : row_max + threshold;
+}
+
+DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part *o)
+{
+    float row_max = NEGATIVE_INFINITY, *scratch = scratch_of(w->a), s[COLUMNS_AT_ONCE];
+    struct view to = view_of(&w->a->o, w->work);
+    while (row_step(w)) {
+        row_scores(w, q, w->a->scale, s, 0);
+        UNROLL
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+            row_max = larger(row_max, s[k]);
+            if (row_has(w, k) && THREAD % LANE_GROUP == 0)
+                global_put(scratch + (w->place + row_column(w, k)), s[k]);
+        }
+    }
+    float p_scale = sparsegen_scale(w->a);
+    row_max =
+        block_reduce(row_max, 1); /* has barriers: a team reads what its first lane wrote */
+    float tau = row_tau(w, scratch, row_max);
+    row_restart(w);
+    while (row_step(w)) {
+        u32 kept = row_draws(w);
+        UNROLL
+        for (u32 k = 0; k < COLUMNS_AT_ONCE; k++) {
+            struct u32x4 value = load_part(&w->second, row_column(w, k));
+            float score = row_has(w, k) ? global_get(scratch + (w->place + row_column(w, k)))
+                                        : NEGATIVE_INFINITY;
+            part_add(o, &value,
+                     sparsegen_p(score, tau, p_scale) * row_factor(w, kept >> k & 1, k));
+        }
+    }
+    store_row(o, 1, &to, 0, w->work);
+    row_lse(w, tau);
+}
+
+/* The softmax of all parts, in order. */
+DEVICE void row_merge_slots(const struct row_walk *w)
+{
+    const struct work_item *work = w->work;
+    const float *partial_slots = partial_slot_of(w->a, work);
+    const u32 end = work->item->partial_slots * PARTIAL_FLOATS;
+    struct view to = view_of(&w->a->o, work);
+    float row_max = NEGATIVE_INFINITY, sum = 0;
+    NO_UNROLL
+    for (u32 at = 0; at < end; at += PARTIAL_FLOATS)
+        row_max = larger(row_max, partial_slots[at + PARTIAL_NUMBERS]);
+    float shift = finite_max(row_max, 1);
+    NO_UNROLL
+    for (u32 d = 2 * THREAD; d < HEAD_DIM; d += 2 * THREADS) {
+        float low = 0, high = 0;
+        sum = 0;
+        NO_UNROLL
+        for (u32 at = 0; at < end; at += PARTIAL_FLOATS) {
+            struct f2 number = get_two(partial_slots + at + PARTIAL_NUMBERS);
+            struct f2 x = get_two(partial_slots + at + d);
+            float alpha = exp2_of(number.x - shift);
+            sum += alpha * number.y;
+            low += alpha * x.x;
+            high += alpha * x.y;
+        }
+        float by = sum > 0 ? 1 / sum : 0;
+        put_pair(&to, work, d, low * by, high * by);
+    }
+    row_lse(w, sum > 0 ? (row_max + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+}
+
+DEVICE void global_row_forward(const struct abi_args *a, const struct work_item *work)
+{
+    struct row_walk w;
+    struct part q, o;
+    row_start(&w, a, work, &a->k, &a->v);
+    if (CUT_ROWS && merges_partials(work)) {
+        row_merge_slots(&w);
+        return;
+    }
+    w.rows_are_keys = 0;
+    part_clear(&o);
+    load_operand(&q, &a->q, work);
+    if (TRANSFORM == ABI_SPARSEGEN)
+        row_sparsegen(&w, &q, &o);
+    else
+        row_softmax(&w, &q, &o);
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long sequences: what a block does now, one item of the work list for one sequence. A row block has 16
+   rows for each warp; its rows lie in shared memory, columns stream past them. An item of
+   one row (the row pass) is for the whole block. */
+#ifndef MASKC_CUDA_TILED_WORK_ITEM_H
+#define MASKC_CUDA_TILED_WORK_ITEM_H
+#include "cuda/common/bias.h"
+#include "cuda/common/transform.h"
+#include "cuda/common/work_item.h"
+#include "cuda/tiled/fragments.h"
+
+/* Some rows of the plan are left by one item and taken up by another. */
+enum { MERGE_WORKS = SHARED_ROWS || CUT_ROWS };
+
+enum {
+    OPERAND = TILE_COLS * PITCH,    /* halves: one operand of a group */
+    ROW_BLOCK = BLOCK_ROWS * PITCH, /* of a row block */
+};
+
+typedef char row_block_of_16_rows_a_warp[2 * BLOCK_ROWS == THREADS ? 1 : -1];
+
+/* Works that wait for others are last, and a phase of their own. */
+DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan)
+{
+    u32 merges = MERGE_WORKS ? plan->merge : 0;
+    return (MERGE_WORKS && opt_barrier(a->merge) ? merges : plan->works - merges) *
+           a->slice_batch;
+}
+
+DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_plan *plan,
+                                     u32 index)
+{
+    struct work_item work;
+    u32 first = MERGE_WORKS && opt_barrier(a->merge) ? plan->works - plan->merge : 0;
+    u32 each = a->slice_batch, place = each == 1 ? index : index / each;
+    struct abi_work entry = plan->work[first + place];
+    work.index = index;
+    work.b = a->first_batch + (index - place * each);
+    work.h = entry.head;
+    work.plan = plan;
+    work.item = plan->items + entry.item;
+    work_item_sequence(&work, a);
+    work.global_row =
+        ROW_PASS &&
+        ((CUT_ROWS && work.item->partial_slots > 0) ||
+         (work.item->pieces > 0 && plan->pieces[work.item->piece].kind == ABI_ROWS));
+    return work;
+}
+
+/* While a row block's walk goes on hardly anybody asks for its job, and registers are few: its index is kept behind
+   a row of the columns, and then the job is found again. A barrier stands before each of the two. */
+DEVICE void work_item_save(const struct work_item *work, half_t *buffer)
+{
+    /* opt_barrier: no uniform register holds the address, which ptxas would write again without a wait */
+    if (THREAD == 0)
+        shared_put_u32(buffer + opt_barrier(8 * CHUNKS + 4), work->index);
+}
+
+DEVICE void work_item_restore(struct work_item *work, const struct abi_args *a,
+                              const half_t *buffer)
+{
+    *work = work_item_at(a, work->plan, shared_get_u32(buffer + 8 * CHUNKS + 4));
+}
+
+/* ---- rows of a row block ---- */
+
+DEVICE u32 row_position(const struct work_item *work, u32 r)
+{
+    return work->item->row0 + work->item->step * r;
+}
+
+/* Whether row r of the row block is the item's and below `end`. */
+DEVICE u32 item_has_row(const struct work_item *work, u32 r, u32 end)
+{
+    return r < work->item->rows && (work->item->own[r / 32] >> (r % 32) & 1) &&
+           row_position(work, r) < end;
+}
+
+/* The lane's row of the row block: which = 0, 1. Asked for seldom: no register holds it meanwhile. */
+DEVICE u32 block_row(u32 which)
+{
+    const u32 thread = opt_barrier(THREAD);
+    return thread / 32 * 16 + thread % 32 / 4 + 8 * which;
+}
+
+/* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its
+   probabilities are to be 0. */
+DEVICE float scaled_lse(float lse)
+{
+    if (ADD_BIAS && TRANSFORM == ABI_SOFTMAX && lse == NEGATIVE_INFINITY)
+        return -lse;
+    return TRANSFORM == ABI_SPARSEGEN ? lse : lse * LOG2_E;
+}
+
+/* The state of a row as a sum of two. */
+DEVICE void delta_put(const struct abi_args *a, const struct work_item *work, u32 row, float x,
+                      float delta_correction)
+{
+    float *to = delta_of(a, work) + row, sum = x + delta_correction, back = sum - x;
+    *to = sum;
+    if (ADD_BIAS)
+        *bias_delta_correction(a, to) = (x - (sum - back)) + (delta_correction - back);
+}
+
+/* ---- row blocks from and to the tensors: each warp its own 16 rows ---- */
+
+/* A bit for each of them that is the item's and below `end`. */
+DEVICE u32 warp_rows(const struct work_item *work, u32 end)
+{
+    const u32 thread = opt_barrier(THREAD), row = thread % 16;
+    return warp_or(item_has_row(work, thread / 32 * 16 + row, end) << row);
+}
+
+/* Starts copying the rows; zeros where they take no part. A lane has the same chunk of a row in every turn. */
+DEVICE void copy_row_block(half_t *to, const struct view *v, const struct work_item *work)
+{
+    enum { ROWS = 32 / CHUNKS }; /* of a turn */
+    const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
+    const u32 rows = warp_rows(work, work->length), chunk = l % CHUNKS, r = l / CHUNKS;
+    const i64 step = work->item->step * v->row;
+    const u8 *from = v->data + row_position(work, first + r) * v->row + 16 * chunk;
+    to += (first + r) * PITCH + 8 * chunk;
+    UNROLL_4
+    for (u32 k = 0; k < 16; k += ROWS) {
+        const u32 there = chunk < HEAD_CHUNKS && rows >> (k + r) & 1;
+        if (r < ROWS && k + r < 16)
+            copy_async_16(to, there ? from : v->data, there);
+        from += ROWS * step;
+        to += ROWS * PITCH;
+    }
+}
+
+/* Writes the rows, times `low` and `high`; `staging` holds the row block's rows for nobody else: the warp writes and
+   reads its own, and until now read them by matrix loads alone, which all its lanes do together. */
+DEVICE void store_row_block(const struct sums *s, float low, float high, half_t *staging,
+                            const struct view *to, const struct work_item *work)
+{
+    enum { ROWS = 32 / HEAD_CHUNKS }; /* of a turn */
+    const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
+    half_t *own = staging + first * PITCH;
+    half_t *at = own + l / 4 * PITCH + 2 * (l % 4);
+    UNROLL
+    for (u32 k = 0; k < 2 * STEPS; k++) {
+        shared_put_u32(at + 8 * k, half_pack(s->at[k].x[0] * low, s->at[k].x[1] * low));
+        shared_put_u32(at + 8 * k + 8 * PITCH,
+                       half_pack(s->at[k].x[2] * high, s->at[k].x[3] * high));
+    }
+    SYNC_WARP();
+    const u32 rows = warp_rows(work, work->exist), chunk = l % HEAD_CHUNKS, r = l / HEAD_CHUNKS;
+    const i64 step = work->item->step * to->row;
+    u8 *there = to->data + row_position(work, first + r) * to->row + 16 * chunk;
+    own += r * PITCH + 8 * chunk;
+    UNROLL_4
+    for (u32 k = 0; k < 16; k += ROWS) {
+        if (r < ROWS && k + r < 16 && rows >> (k + r) & 1)
+            *(struct u32x4 *)there = shared_get_u32x4(own);
+        there += ROWS * step;
+        own += ROWS * PITCH;
+    }
+}
+
+#endif
