@@ -87,7 +87,7 @@ static double late_seconds(const struct plan *p, uint32_t passes)
     return p->target->kind == TARGET_CUDA ? passes * MERGE_LAUNCH * p->machine->launch : 0;
 }
 
-/* As TAKEN of templates/cpu/diagonal/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
+/* As TAKEN of templates/cpu/diagonal/run.h has it: tiles take 16 rows of whole registers, vectors four. */
 static uint32_t lines_abreast(const struct target *t, const struct features *f)
 {
     enum { TILE_ROWS = 16, WHOLE = 32 };

@@ -74,14 +74,14 @@ static void scores_product(float *scores, const float *a, const struct operand *
 }
 
 /* sums += weights x rows j .. j + depth - 1 of the operand. */
-static void sums_product(float *sums, const float *weights, const struct operand *o, u32 j,
-                         u32 depth, u32 live)
+static void sums_product(float *sums, const float *p, const struct operand *o, u32 j, u32 depth,
+                         u32 live)
 {
     const float *rows = o->rows + j * o->stride;
     for (u32 k = 0; k < BLOCKS; k++) {
         if (!(live >> k & 1))
             continue;
-        const float *a = weights + k * MICRO_ROWS * SCORE_STRIDE;
+        const float *a = p + k * MICRO_ROWS * SCORE_STRIDE;
         float *c = sums + k * MICRO_ROWS * WIDTH;
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)

@@ -58,7 +58,7 @@ static u32 blocks_scores(struct row_block *t)
 {
     u32 blocks = 0;
     for (; block_next(t, row_block_block(t, blocks)); blocks++)
-        block_scores(t, row_block_block(t, blocks));
+        compute_qk(t, row_block_block(t, blocks));
     return blocks;
 }
 
@@ -72,8 +72,8 @@ static void sparsegen_forward(struct row_block *t)
         vec m = splat(-INFINITY_F);
         for (u32 k = 0; k < blocks; k++)
             m = larger(
-                m, row_largest(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
-        float base = largest_lane(m);
+                m, scores_max(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
+        float base = max_lanes(m);
         if (!row_live(t, r) || !(base > -INFINITY_F))
             base = 0;
         else
