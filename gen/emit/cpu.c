@@ -1,35 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the CPU templates are launched: a pack phase over the heads, then the items of a plan. The
-   sizes follow the structs of templates/cpu: numbers of 4 bytes throughout, 64-byte parts. */
+/* How the CPU templates are launched: a pack phase over the heads, then the items of a plan. Sizes are those of
+   templates/cpu/sizes.h. */
 #include "gen/emit/cpu.h"
 #include "gen/lowering/lowering.h"
+#include "templates/cpu/sizes.h"
 #include <stdio.h>
-
-enum {
-    ROWS = 32,         /* of a row block */
-    GATHER_STRIDE = 48 /* of gathered columns, transposed */
-};
 
 uint32_t cpu_chunk_cols(const struct target *t, const struct features *f)
 {
     return target_matrix(t, f) ? 256 : 512;
 }
 
-static uint64_t round_64(uint64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 static uint64_t row_width(const struct target *t, const struct features *f)
 {
-    uint64_t lanes = t->vector_bytes / 4;
-    return (f->head_dim + lanes - 1) / lanes * lanes;
-}
-
-/* Elements of a row as a matrix unit takes them. */
-static uint64_t row_depth(const struct features *f)
-{
-    return (f->head_dim + 31) / 32 * 32;
+    return CPU_WIDTH(t->vector_bytes, f->head_dim);
 }
 
 uint32_t cpu_gathers_kept(const struct features *f)
@@ -37,51 +21,27 @@ uint32_t cpu_gathers_kept(const struct features *f)
     return f->gathers_kept ? f->gathers_kept : GATHERS_KEPT;
 }
 
-/* Gathered columns that a matrix unit's kernel keeps: whose they are, both operands as panels and as
-   pairs of rows. */
-static uint64_t gathered_bytes(const struct target *t, const struct features *f)
-{
-    enum { HEADER = 192 };
-    return cpu_gathers_kept(f) * (HEADER + 4 * ROWS * (row_depth(f) + row_width(t, f))) + 64;
-}
-
-/* Two operands and two sums of the row block's rows, five numbers a row; gathered columns; for a matrix
-   unit the operands rounded. */
 static uint64_t row_block_bytes(const struct target *t, const struct features *f)
 {
-    uint64_t rows = 4 * (4 * ROWS * row_width(t, f) + 5 * ROWS);
-    if (target_matrix(t, f))
-        return round_64(rows + 2 * 2 * ROWS * row_depth(f) + gathered_bytes(t, f));
-    return round_64(rows + 4 * GATHER_STRIDE * row_width(t, f));
+    return CPU_ROW_BLOCK_BYTES(target_matrix(t, f), cpu_gathers_kept(f), row_width(t, f),
+                               CPU_DEPTH(f->head_dim));
 }
 
-/* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, a
-   bias's entries, and the groups. */
 static uint64_t block_bytes(const struct target *t, const struct features *f)
 {
-    uint64_t cols = cpu_chunk_cols(t, f), scores = ROWS * (cols + 48);
-    uint64_t slopes = f->backward ? scores : cols + 48, keep = ROWS * ((cols + 48) / 32 + 2);
-    uint64_t groups = 8 * cols + 16;
-    uint64_t bias = f->bias ? scores : 0;
-    uint64_t weights = target_matrix(t, f) ? 2 * ROWS * (cols + 32) * (1 + f->backward) : 0;
-    return round_64(4 * (2 * scores + slopes + bias + keep + groups) + weights);
+    return CPU_BLOCK_BYTES(target_matrix(t, f), (uint64_t)cpu_chunk_cols(t, f), f->backward,
+                           f->bias);
 }
 
-/* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
-   Keys and values; with a backward pass all four operands transposed, and as rows. For a matrix
-   unit what is transposed is pairs of features, and there are pairs of rows too, half a row each. */
 static uint64_t pack_row(const struct target *t, const struct features *f)
 {
-    uint64_t panels = f->backward ? 4 : 1, rows = f->backward ? 4 : 2;
-    if (target_matrix(t, f))
-        return 4 * (panels * row_depth(f) / 2 + rows * row_width(t, f) * 3 / 2);
-    return 4 * (panels * f->head_dim * 3 / 2 + rows * row_width(t, f));
+    return CPU_PACK_ROW_BYTES(target_matrix(t, f), f->backward, f->head_dim, row_width(t, f),
+                              CPU_DEPTH(f->head_dim));
 }
 
-/* The row's sums, in the backward pass two of them, and two numbers. */
 static uint64_t partial_row(const struct target *t, const struct features *f)
 {
-    return residue_applies(t, f) ? 4 * ((1 + f->backward) * row_width(t, f) + 2) : 0;
+    return residue_applies(t, f) ? CPU_PARTIAL_ROW_BYTES(f->backward, row_width(t, f)) : 0;
 }
 
 static struct phase phase_of(const char *entry, enum abi_over over)

@@ -6,6 +6,11 @@
    subtracted as soon as a group is scored, dK = dS^T Q and dV = P^T dO. */
 #ifndef MASKC_CPU_BACKWARD_H
 #define MASKC_CPU_BACKWARD_H
+#include "cpu/delta.h"
+#include "cpu/diagonal/backward.h"
+#include "cpu/global_row/backward.h"
+#include "cpu/matrix/global_row.h"
+#include "cpu/write.h"
 
 /* ---- scores and slopes to P (in score) and dS (in slope) ---- */
 

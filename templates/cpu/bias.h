@@ -6,6 +6,9 @@
    owns the row, sequence after sequence. */
 #ifndef MASKC_CPU_BIAS_H
 #define MASKC_CPU_BIAS_H
+#include "cpu/column_list.h"
+#include "cpu/column_tile.h"
+#include "cpu/transpose.h"
 
 #if BIAS
 

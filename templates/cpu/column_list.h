@@ -4,6 +4,7 @@
    the additions across lanes. */
 #ifndef MASKC_CPU_COLUMN_LIST_H
 #define MASKC_CPU_COLUMN_LIST_H
+#include "cpu/dropout.h"
 
 /* How many columns a row has in a group: all, or as its last slot says. */
 enum { FEWER = 1u << 30 };

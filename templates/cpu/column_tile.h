@@ -2,6 +2,7 @@
 /* Pieces of the plan become groups of columns, groups become blocks: see row_block.h. */
 #ifndef MASKC_CPU_COLUMN_TILE_H
 #define MASKC_CPU_COLUMN_TILE_H
+#include "cpu/row_block.h"
 
 static u32 pattern_live(const u32 *pattern)
 {

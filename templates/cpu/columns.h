@@ -4,6 +4,9 @@
    columns are; for a matrix unit in bf16 as they came. */
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
+#include "cpu/column_list.h"
+#include "cpu/column_tile.h"
+#include "cpu/transpose.h"
 
 #if !MATRIX
 /* c = rows x gathered columns, for whole vectors of columns. */

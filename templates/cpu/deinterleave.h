@@ -5,6 +5,7 @@
    does not mind. */
 #ifndef MASKC_CPU_DEINTERLEAVE_H
 #define MASKC_CPU_DEINTERLEAVE_H
+#include "cpu/layout.h"
 
 #if MATRIX
 INLINE void vecs_deinterleave(vec *x)

@@ -4,6 +4,8 @@
    no gradient: dP less dO . O leaves what the order of additions does, P dP of f32 next to nothing. */
 #ifndef MASKC_CPU_DELTA_H
 #define MASKC_CPU_DELTA_H
+#include "cpu/dp.h"
+#include "cpu/softmax.h"
 
 /* The gradient of a bias is dS itself: where O was rounded to 16 bits, delta is summed up from
    P dP before anything else. */

@@ -3,6 +3,7 @@
    what is subtracted from them, which belongs to columns there. */
 #ifndef MASKC_CPU_DP_H
 #define MASKC_CPU_DP_H
+#include "cpu/scores.h"
 
 #if MATRIX
 #include "cpu/matrix/gradient.h"

@@ -2,6 +2,12 @@
 /* One item of the forward pass: O and LSE of the rows that it owns. */
 #ifndef MASKC_CPU_FORWARD_H
 #define MASKC_CPU_FORWARD_H
+#include "cpu/diagonal/forward.h"
+#include "cpu/global_row/forward.h"
+#include "cpu/matrix/global_row.h"
+#include "cpu/softmax.h"
+#include "cpu/sparsegen.h"
+#include "cpu/write.h"
 
 static void forward_epilogue(const struct row_block *t)
 {

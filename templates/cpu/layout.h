@@ -2,6 +2,8 @@
 /* Where things lie: the caller's tensors, the packed operands of a head, a thread's scratch. */
 #ifndef MASKC_CPU_LAYOUT_H
 #define MASKC_CPU_LAYOUT_H
+#include "cpu/half.h"
+#include "cpu/matrix/unit.h"
 
 enum {
     IS_F32 =
@@ -9,7 +11,7 @@ enum {
     IS_F16 = (int)DTYPE == (int)ABI_F16,
     IS_SOFTMAX = (int)TRANSFORM == (int)ABI_SOFTMAX,
     TILE = ABI_TILE_COLS,
-    WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
+    WIDTH = CPU_WIDTH(VECTOR_BYTES, HEAD_DIM), /* of a row of floats; the rest is zero */
     /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
     ROWS_PACKED = !IS_F32 || WIDTH != HEAD_DIM,
     /* Whether an item's score columns are all held at once. */
@@ -17,16 +19,16 @@ enum {
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
     /* Scores of a row block: CHUNK_COLS columns, room for a group that begins at the last one, and an
        odd number of cache lines from row to row. */
-    SCORE_STRIDE = CHUNK_COLS + TILE + 16,
-    KEEP_WORDS = SCORE_STRIDE / 32 + 2,
+    SCORE_STRIDE = CPU_SCORE_STRIDE(CHUNK_COLS),
+    KEEP_WORDS = CPU_KEEP_WORDS(CHUNK_COLS),
     /* A panel: PANEL_COLS columns of a transposed operand, and the next 32 once more, so that any
        32 columns that begin in it lie in a row. */
-    PANEL_COLS = 256,
-    PANEL_EXTRA = TILE + 16,
-    GATHER_STRIDE = TILE + 16, /* of gathered columns, transposed */
+    PANEL_COLS = CPU_PANEL_COLS,
+    PANEL_EXTRA = CPU_PANEL_EXTRA,
+    GATHER_STRIDE = CPU_GATHER_STRIDE, /* of gathered columns, transposed */
     /* Matrix units: features come 32 at a time, 16 pairs, zero beyond the head's; a panel is 16
        columns wide, and groups begin at multiples of that. */
-    DEPTH = (HEAD_DIM + 31) / 32 * 32,
+    DEPTH = CPU_DEPTH(HEAD_DIM),
     MATRIX_COLS = 16,
     /* There products do not need rows as floats, so walks take those of bf16 as they are, where
        they fill vectors. */
@@ -181,7 +183,10 @@ INLINE void row_clear(const struct sequence *s, const struct abi_tensor *t, u32 
 /* The operands whose rows stand for score columns: keys and values in the forward plan, queries and
    output gradients in the transposed one. */
 enum operand_kind { OPERAND_KEY, OPERAND_VALUE, OPERAND_QUERY, OPERAND_GRADIENT };
-enum { OPERANDS = BACKWARD ? 4 : 2, PANEL_OPERANDS = BACKWARD ? 4 : 1 };
+enum { OPERANDS = CPU_PACK_OPERANDS(BACKWARD), PANEL_OPERANDS = CPU_PACK_PANELS(BACKWARD) };
+_Static_assert(PACK_ROW_BYTES >= CPU_PACK_ROW_BYTES(MATRIX, BACKWARD, HEAD_DIM, WIDTH, DEPTH),
+               "pack space is what the emitter promised");
+_Static_assert(2 * (PANEL_COLS + PANEL_EXTRA) <= 3 * PANEL_COLS, "a panel is 3/2 of its rows");
 
 struct operand {
     const float *rows; /* row i at rows + i * stride; see LISTS_HALF */

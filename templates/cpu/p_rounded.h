@@ -2,6 +2,7 @@
 /* Weights rounded to 16 bits, as matrix units take them; elsewhere nothing is to be done. */
 #ifndef MASKC_CPU_P_ROUNDED_H
 #define MASKC_CPU_P_ROUNDED_H
+#include "cpu/row_block.h"
 
 #if MATRIX
 

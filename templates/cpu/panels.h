@@ -4,6 +4,10 @@
    the end of the block, overwrites. */
 #ifndef MASKC_CPU_PANELS_H
 #define MASKC_CPU_PANELS_H
+#include "cpu/columns.h"
+#if MATRIX
+#include "cpu/matrix/gathered.h"
+#endif
 
 static void panel_fill(float *to, u32 blocks, float value)
 {

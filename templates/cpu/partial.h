@@ -4,6 +4,7 @@
    pass what is missing from delta. They lie behind the head's packed operands. */
 #ifndef MASKC_CPU_PARTIAL_H
 #define MASKC_CPU_PARTIAL_H
+#include "cpu/row_block.h"
 
 INLINE float *partial_sums(const struct row_block *t, u32 which, u32 r)
 {

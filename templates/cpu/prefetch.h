@@ -6,6 +6,7 @@
    all at once would stop the core until most have come. */
 #ifndef MASKC_CPU_PREFETCH_H
 #define MASKC_CPU_PREFETCH_H
+#include "cpu/layout.h"
 
 struct prefetch_tensor {
     const u8 *at;

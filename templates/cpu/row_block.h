@@ -5,6 +5,9 @@
    and columns are queries, so these files say row and column. */
 #ifndef MASKC_CPU_ROW_BLOCK_H
 #define MASKC_CPU_ROW_BLOCK_H
+#include "cpu/deinterleave.h"
+#include "cpu/prefetch.h"
+#include "cpu/product.h"
 
 enum column_tile_kind {
     TILE_PANEL,    /* columns first .. first + width - 1 */
@@ -54,6 +57,14 @@ struct gathered {
 };
 #endif
 
+#if MATRIX
+enum { GATHERS = GATHERED };
+_Static_assert(sizeof(struct gathered) == CPU_GATHERED_BYTES(WIDTH, DEPTH),
+               "sizes.h: gathered");
+#else
+enum { GATHERS = 0 };
+#endif
+
 struct row_block_memory {
     float row[2][BLOCK_ROWS][WIDTH];  /* the row block's rows: for S (scaled), for dP */
     float sums[2][BLOCK_ROWS][WIDTH]; /* O; dQ; dK, dV */
@@ -74,14 +85,19 @@ enum {
     ROW_BLOCK_BYTES = (sizeof(struct row_block_memory) + 63) / 64 * 64,
     BLOCK_BYTES = (sizeof(struct block) + 63) / 64 * 64,
 };
-/* What gen/emit promised is enough. Where blocks are kept: a block for each CHUNK_COLS columns, one begun, and
-   one to find that no more come. */
-typedef char fixed_scratch_is_enough
-    [SCRATCH_FIXED_BYTES >= ROW_BLOCK_BYTES + (1 + BLOCKS_KEPT) * BLOCK_BYTES ? 1 : -1];
-typedef char column_scratch_is_enough
-    [!BLOCKS_KEPT || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
-
-typedef char one_word_of_rows[BLOCK_ROWS == 32 ? 1 : -1];
+/* The structs are what sizes.h says, and the emitter reserved them. Where blocks are kept: a block for each
+   CHUNK_COLS columns, one begun, and one to find that no more come. */
+_Static_assert(ROW_BLOCK_BYTES == CPU_ROW_BLOCK_BYTES(MATRIX, GATHERS, WIDTH, DEPTH),
+               "sizes.h: row block");
+_Static_assert(BLOCK_BYTES <= CPU_BLOCK_BYTES(MATRIX, CHUNK_COLS, BACKWARD, BIAS),
+               "sizes.h: block");
+_Static_assert(sizeof(struct column_tile) <= CPU_COLUMN_TILE_BYTES, "sizes.h: column tile");
+_Static_assert(SCRATCH_FIXED_BYTES >= ROW_BLOCK_BYTES + (1 + BLOCKS_KEPT) * BLOCK_BYTES,
+               "scratch");
+_Static_assert(!BLOCKS_KEPT || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES,
+               "scratch of columns");
+_Static_assert((int)BLOCK_ROWS == (int)CPU_BLOCK_ROWS && (int)TILE == (int)CPU_TILE_COLS,
+               "a row's columns of a tile, and a tile's rows, are bits of a word");
 
 struct row_block {
     struct sequence s;
@@ -93,7 +109,7 @@ struct row_block {
     u32 rows;                  /* rows of a block that are in use */
     u32 lists;                 /* 1 where some piece is one */
     struct operand operand[2]; /* columns: for S, for dP */
-    float row_scale; /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
+    float row_scale;     /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
     float softmax_scale; /* ... its sign alone is in the rows, as that rounds nothing */
     u32 piece, entry, offset; /* how far the pieces were taken */
     struct row_block_memory *m;

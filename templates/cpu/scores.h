@@ -2,6 +2,9 @@
 /* From groups to a block of scores, and from a block of weights to sums, whatever the lowering. */
 #ifndef MASKC_CPU_SCORES_H
 #define MASKC_CPU_SCORES_H
+#include "cpu/bias.h"
+#include "cpu/panels.h"
+#include "cpu/partial.h"
 
 /* Whole vectors run over a row, so its last one is filled up. */
 static void block_close(const struct row_block *t, struct block *b)

@@ -3,32 +3,9 @@
    l = sum of 2^(s - m). A row that has seen no active entry has m = -inf and only zeros. */
 #ifndef MASKC_CPU_SOFTMAX_H
 #define MASKC_CPU_SOFTMAX_H
-
-INLINE vec scores_max(const float *score, u32 cols)
-{
-    vec m = load(score);
-    for (u32 c = LANES; c < cols; c += LANES)
-        m = larger(m, load(score + c));
-    return m;
-}
-
-/* Scores to 2^(s - m); returns their sum, lane by lane. */
-INLINE vec row_exp2(float *score, u32 cols, float m)
-{
-    vec sum = {0};
-    for (u32 c = 0; c < cols; c += LANES) {
-        vec p = exp2_vec(load(score + c) - splat(m));
-        store(score + c, p);
-        sum += p;
-    }
-    return sum;
-}
-
-static void sums_scale(float *sums, float scale)
-{
-    for (u32 d = 0; d < WIDTH; d += LANES)
-        store(sums + d, load(sums + d) * splat(scale));
-}
+#include "cpu/p_rounded.h"
+#include "cpu/scores.h"
+#include "cpu/softmax_rows.h"
 
 #if MATRIX
 #include "cpu/matrix/fused_softmax.h"

@@ -5,6 +5,8 @@
    held, so its blocks are too. */
 #ifndef MASKC_CPU_SPARSEGEN_H
 #define MASKC_CPU_SPARSEGEN_H
+#include "cpu/scores.h"
+#include "cpu/softmax_rows.h"
 
 /* Sum and count of what lies above tau, relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,

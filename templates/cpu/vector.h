@@ -3,6 +3,7 @@
    no operator are compiler builtins, and they stand in this file alone. */
 #ifndef MASKC_CPU_VECTOR_H
 #define MASKC_CPU_VECTOR_H
+#include "cpu/config.h"
 
 enum { LANES = VECTOR_BYTES / 4 };
 

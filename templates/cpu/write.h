@@ -2,6 +2,7 @@
 /* What a row block writes of its rows, forward and backward. */
 #ifndef MASKC_CPU_WRITE_H
 #define MASKC_CPU_WRITE_H
+#include "cpu/row_block.h"
 
 /* bf16 where a row is a number of whole vectors: then what rows have in common is found out once. */
 enum { WRITES_WHOLE = MATRIX && !IS_F32 && !IS_F16 && HEAD_DIM % (2 * LANES) == 0 };

@@ -4,6 +4,7 @@
    belongs to columns, as LSE does, and is read. Softmax alone, no dropout; one block of columns. */
 #ifndef MASKC_CPU_DIAGONAL_BACKWARD_H
 #define MASKC_CPU_DIAGONAL_BACKWARD_H
+#include "cpu/matrix/diagonal.h"
 
 /* Takes the numbers of the lines' columns, one for each position of the sequence, from those of the lines.
    Minus infinity, which stands for a row without entries, counts as 0: there is no entry to harm. */

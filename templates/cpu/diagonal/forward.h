@@ -4,6 +4,7 @@
    dropout; one block of columns. */
 #ifndef MASKC_CPU_DIAGONAL_FORWARD_H
 #define MASKC_CPU_DIAGONAL_FORWARD_H
+#include "cpu/matrix/diagonal.h"
 
 INLINE vec score_exp2(float *score, vec base)
 {

@@ -2,6 +2,9 @@
 /* Products along lines, by vectors and four rows at a time. */
 #ifndef MASKC_CPU_DIAGONAL_PRODUCT_H
 #define MASKC_CPU_DIAGONAL_PRODUCT_H
+#include "cpu/column_list.h"
+#include "cpu/diagonal/run.h"
+#include "cpu/write.h"
 
 struct four_rows {
     vec at[FOUR][ROW_VECS];

@@ -4,11 +4,12 @@
    across lanes; and what the rows share (where a line begins, whether it covers them) is found out once. */
 #ifndef MASKC_CPU_DIAGONAL_RUN_H
 #define MASKC_CPU_DIAGONAL_RUN_H
+#include "cpu/row_block.h"
 
 enum {
-    FOUR = 4,
+    FOUR = CPU_DIAGONAL_VECTOR_ROWS,
     ALL_FOUR = 15,
-    DIAGONAL_ROWS = 16,
+    DIAGONAL_ROWS = CPU_DIAGONAL_TILE_ROWS,
     ALL_ROWS = (1 << DIAGONAL_ROWS) - 1,
     ROW_VECS = WIDTH / LANES,
     SUM_VECS = VECTOR_BYTES == 64 ? 4 : 2, /* FOUR x SUM_VECS sums stay in registers */
@@ -75,7 +76,7 @@ INLINE vec exp2_p(vec x)
 enum {
     BY_TILES = MATRIX && !DOTS && LISTS_DEINTERLEAVED,
     TAKEN = BY_TILES ? DIAGONAL_ROWS : FOUR,
-    ONE_IN = BY_TILES ? 3 : 2,
+    ONE_IN = CPU_DIAGONAL_ONE_IN(TAKEN),
 };
 
 /* Whether lines cover enough of the rows that are taken with theirs, which scattered entries do not;

@@ -2,6 +2,8 @@
 /* The backward pass of a row alone that sees one range of columns; see lines/backward.h. */
 #ifndef MASKC_CPU_GLOBAL_ROW_BACKWARD_H
 #define MASKC_CPU_GLOBAL_ROW_BACKWARD_H
+#include "cpu/diagonal/product.h"
+#include "cpu/global_row/row.h"
 
 static void global_row_put(const struct sequence *s, const struct abi_tensor *t, u32 i,
                            float scale, const float *p, const struct operand *o,

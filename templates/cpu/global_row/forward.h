@@ -2,6 +2,9 @@
 /* The forward pass of a row alone that sees one range of columns. Softmax alone, no dropout. */
 #ifndef MASKC_CPU_GLOBAL_ROW_FORWARD_H
 #define MASKC_CPU_GLOBAL_ROW_FORWARD_H
+#include "cpu/diagonal/product.h"
+#include "cpu/global_row/row.h"
+#include "cpu/softmax_rows.h"
 
 /* Scores to weights over their sum, which it returns with the row's m in *m; 0 where no column
    counts. */

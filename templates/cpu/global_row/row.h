@@ -3,6 +3,8 @@
    each other, so no list of columns is needed. Its numbers take the room of a block's. */
 #ifndef MASKC_CPU_GLOBAL_ROW_ROW_H
 #define MASKC_CPU_GLOBAL_ROW_ROW_H
+#include "cpu/column_list.h"
+#include "cpu/diagonal/run.h"
 
 enum { GLOBAL_ROW_MOST = BLOCK_ROWS * SCORE_STRIDE - LANES }; /* columns */
 

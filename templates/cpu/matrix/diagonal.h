@@ -6,6 +6,10 @@
    products, and matrices that are all but empty have to be written for them.) */
 #ifndef MASKC_CPU_MATRIX_DIAGONAL_H
 #define MASKC_CPU_MATRIX_DIAGONAL_H
+#include "cpu/diagonal/product.h"
+#if MATRIX
+#include "cpu/matrix/pack.h"
+#endif
 
 #if DOTS
 #include "cpu/matrix/diagonal_dots.h"

@@ -2,6 +2,7 @@
 /* Dot products along lines by those of bf16 pairs, four rows at a time: rows and columns as they lie. */
 #ifndef MASKC_CPU_MATRIX_DIAGONAL_DOTS_H
 #define MASKC_CPU_MATRIX_DIAGONAL_DOTS_H
+#include "cpu/diagonal/product.h"
 
 enum { HALF_VECS = (ROW_VECS + 1) / 2 };
 

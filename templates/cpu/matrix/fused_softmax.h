@@ -8,6 +8,8 @@
    instruction that others wait for is behind a product: products of two groups come first, then their weights. */
 #ifndef MASKC_CPU_MATRIX_FUSED_SOFTMAX_H
 #define MASKC_CPU_MATRIX_FUSED_SOFTMAX_H
+#include "cpu/p_rounded.h"
+#include "cpu/panels.h"
 
 enum { TOGETHER = 2 }; /* groups */
 

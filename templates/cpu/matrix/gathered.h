@@ -4,6 +4,8 @@
    Fixed), so the last few groups are kept. */
 #ifndef MASKC_CPU_MATRIX_GATHERED_H
 #define MASKC_CPU_MATRIX_GATHERED_H
+#include "cpu/matrix/pack.h"
+#include "cpu/row_block.h"
 
 /* At the entry of a phase: what lies in the scratch is from another. */
 static void gathered_forget(u8 *scratch)

@@ -3,6 +3,8 @@
    operands, all columns at once. */
 #ifndef MASKC_CPU_MATRIX_GLOBAL_ROW_H
 #define MASKC_CPU_MATRIX_GLOBAL_ROW_H
+#include "cpu/global_row/row.h"
+#include "cpu/softmax_rows.h"
 
 #if MATRIX
 

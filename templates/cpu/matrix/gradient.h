@@ -3,6 +3,8 @@
    its stores to rounded weights, without the floats that walks and dropout need. */
 #ifndef MASKC_CPU_MATRIX_GRADIENT_H
 #define MASKC_CPU_MATRIX_GRADIENT_H
+#include "cpu/p_rounded.h"
+#include "cpu/panels.h"
 
 /* What is subtracted from scores and slopes: by the transposed plan the columns' own. */
 struct subtrahends {

@@ -4,6 +4,8 @@
    as far as 32 columns from a multiple of 16 may reach. */
 #ifndef MASKC_CPU_MATRIX_PACK_H
 #define MASKC_CPU_MATRIX_PACK_H
+#include "cpu/prefetch.h"
+#include "cpu/transpose.h"
 
 INLINE u32 matrix_columns(const struct sequence *s)
 {

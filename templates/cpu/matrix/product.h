@@ -3,18 +3,7 @@
    from weights in bf16 and pairs of rows. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_H
 #define MASKC_CPU_MATRIX_PRODUCT_H
-
-enum { MICRO_ROWS = 16, BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
-typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
-
-/* Of a row of weights: an odd number of cache lines. */
-enum { P_STRIDE = CHUNK_COLS + TILE };
-
-/* Weights from column `at` on, and what they are multiplied with: 32 rows in pairs. */
-struct sums_step {
-    u32 at;
-    const u32 *pairs;
-};
+#include "cpu/matrix/blocks.h"
 
 #if DOTS
 #include "cpu/matrix/product_dots.h"

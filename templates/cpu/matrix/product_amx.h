@@ -2,6 +2,7 @@
 /* Products by tiles, 32 x 32 entries of C at a time. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_AMX_H
 #define MASKC_CPU_MATRIX_PRODUCT_AMX_H
+#include "cpu/matrix/blocks.h"
 
 /* ---- a block: four registers hold C, two the row blocks of A, two the column blocks of B ---- */
 

@@ -3,6 +3,7 @@
    time, B a vector of pairs. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_DOTS_H
 #define MASKC_CPU_MATRIX_PRODUCT_DOTS_H
+#include "cpu/matrix/blocks.h"
 
 enum { DOT_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)

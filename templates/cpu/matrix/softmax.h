@@ -3,6 +3,9 @@
    or a bias, and of those whose scores matrix/flow.h found too steep. */
 #ifndef MASKC_CPU_MATRIX_SOFTMAX_H
 #define MASKC_CPU_MATRIX_SOFTMAX_H
+#include "cpu/dropout.h"
+#include "cpu/p_rounded.h"
+#include "cpu/softmax_rows.h"
 
 /* Largest scores of all rows first: then what a row waits for is there when its weights' turn comes. */
 static void online_softmax(struct row_block *t, struct block *b, int first_block)
