@@ -1,35 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the CPU templates are launched: a pack phase over the heads, then the items of a plan. The
-   sizes follow the structs of templates/cpu: numbers of 4 bytes throughout, 64-byte parts. */
+/* How the CPU templates are launched: a pack phase over the heads, then the items of a plan. Sizes are those of
+   templates/cpu/sizes.h. */
 #include "gen/emit/cpu.h"
 #include "gen/lowering/lowering.h"
+#include "templates/cpu/sizes.h"
 #include <stdio.h>
-
-enum {
-    ROWS = 32,         /* of a row block */
-    GATHER_STRIDE = 48 /* of gathered columns, transposed */
-};
 
 uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c)
 {
     return target_matrix(t, &c->request) ? 256 : 512;
 }
 
-static uint64_t round_64(uint64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 static uint64_t row_width(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t lanes = t->vector_bytes / 4;
-    return (c->request.head_dim + lanes - 1) / lanes * lanes;
-}
-
-/* Elements of a row as a matrix unit takes them. */
-static uint64_t row_depth(const struct kernel_config *c)
-{
-    return (c->request.head_dim + 31) / 32 * 32;
+    return CPU_WIDTH(t->vector_bytes, c->request.head_dim);
 }
 
 uint32_t cpu_gathers_kept(const struct kernel_config *c)
@@ -37,54 +21,29 @@ uint32_t cpu_gathers_kept(const struct kernel_config *c)
     return c->gathers_kept ? c->gathers_kept : GATHERS_KEPT;
 }
 
-/* Gathered columns that a matrix unit's kernel keeps: whose they are, both operands as panels and as
-   pairs of rows. */
-static uint64_t gathered_bytes(const struct target *t, const struct kernel_config *c)
-{
-    enum { HEADER = 192 };
-    return cpu_gathers_kept(c) * (HEADER + 4 * ROWS * (row_depth(c) + row_width(t, c))) + 64;
-}
-
-/* Two operands and two sums of the row block's rows, five numbers a row; gathered columns; for a matrix
-   unit the operands rounded. */
 static uint64_t row_block_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t rows = 4 * (4 * ROWS * row_width(t, c) + 5 * ROWS);
-    if (target_matrix(t, &c->request))
-        return round_64(rows + 2 * 2 * ROWS * row_depth(c) + gathered_bytes(t, c));
-    return round_64(rows + 4 * GATHER_STRIDE * row_width(t, c));
+    return CPU_ROW_BLOCK_BYTES(target_matrix(t, &c->request), cpu_gathers_kept(c),
+                               row_width(t, c), CPU_DEPTH(c->request.head_dim));
 }
 
-/* Scores, with a backward pass slopes, the columns of walks, bits of dropout, weights rounded, a
-   bias's entries, and the groups. */
 static uint64_t block_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t cols = cpu_chunk_cols(t, c), scores = ROWS * (cols + 48);
-    uint64_t slopes = c->request.backward ? scores : cols + 48,
-             keep = ROWS * ((cols + 48) / 32 + 2);
-    uint64_t groups = 8 * cols + 16;
-    uint64_t bias = c->request.bias ? scores : 0;
-    uint64_t weights =
-        target_matrix(t, &c->request) ? 2 * ROWS * (cols + 32) * (1 + c->request.backward) : 0;
-    return round_64(4 * (2 * scores + slopes + bias + keep + groups) + weights);
+    return CPU_BLOCK_BYTES(target_matrix(t, &c->request), (uint64_t)cpu_chunk_cols(t, c),
+                           c->request.backward, c->request.bias);
 }
 
-/* Panels are 256 columns and 48 more, the last one narrower: never more than 3/2 of the rows.
-   Keys and values; with a backward pass all four operands transposed, and as rows. For a matrix
-   unit what is transposed is pairs of features, and there are pairs of rows too, half a row each. */
 static uint64_t pack_row(const struct target *t, const struct kernel_config *c)
 {
-    uint64_t panels = c->request.backward ? 4 : 1, rows = c->request.backward ? 4 : 2;
-    if (target_matrix(t, &c->request))
-        return 4 * (panels * row_depth(c) / 2 + rows * row_width(t, c) * 3 / 2);
-    return 4 * (panels * c->request.head_dim * 3 / 2 + rows * row_width(t, c));
+    return CPU_PACK_ROW_BYTES(target_matrix(t, &c->request), c->request.backward,
+                              c->request.head_dim, row_width(t, c),
+                              CPU_DEPTH(c->request.head_dim));
 }
 
-/* The row's sums, in the backward pass two of them, and two numbers. */
 static uint64_t partial_row(const struct target *t, const struct kernel_config *c)
 {
     return residue_applies(t, &c->request)
-               ? 4 * ((1 + c->request.backward) * row_width(t, c) + 2)
+               ? CPU_PARTIAL_ROW_BYTES(c->request.backward, row_width(t, c))
                : 0;
 }
 

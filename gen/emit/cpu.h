@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What CPU targets add to emission: their launch record, and the sizes of pack and scratch space
-   that templates/cpu/layout.h and row_block.h check against their own at compile time. */
+   (templates/cpu/sizes.h). */
 #pragma once
 #include "gen/emit/emit.h"
 

@@ -6,6 +6,7 @@
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
+#include "templates/cpu/sizes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -293,7 +294,7 @@ static uint32_t grains(const struct abi_line *l, uint32_t rows)
 
 bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows)
 {
-    const uint32_t one_in = diagonal_rows == LINE_GRAIN ? 2 : 3;
+    const uint32_t one_in = CPU_DIAGONAL_ONE_IN(diagonal_rows);
     uint64_t rows = 0, taken = 0;
     for (uint64_t k = 0; k < count; k++) {
         rows += line[k].row_end - line[k].row_begin;

@@ -116,7 +116,7 @@ enum { RESUME_OUTPUTS = 3, RESUME_OUTPUTS_FAR = 18 };
 double residue_resume_price(const struct price *p, bool far);
 
 /* Lines that cover too little of the rows that are taken with theirs, `diagonal_rows` at a time: CPU kernels then
-   go row by row, as beside other pieces (lines_whole_enough() of templates/cpu/diagonal/lines.h). */
+   go row by row, as beside other pieces (diagonals_dense() of templates/cpu/diagonal/run.h). */
 bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows);
 
 uint32_t item_owned_rows(const struct abi_item *item);

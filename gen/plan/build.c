@@ -5,6 +5,7 @@
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
+#include "templates/cpu/sizes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,10 +88,10 @@ static double late_seconds(const struct plan *p, uint32_t passes)
     return p->target->kind == TARGET_CUDA ? passes * MERGE_LAUNCH * p->machine->launch : 0;
 }
 
-/* As TAKEN of templates/cpu/diagonal/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
+/* Rows that a dot product along a diagonal takes at once: tiles take those of whole registers. */
 static uint32_t lines_abreast(const struct target *t, const struct kernel_request *r)
 {
-    enum { TILE_ROWS = 16, WHOLE = 32 };
+    enum { TILE_ROWS = CPU_DIAGONAL_TILE_ROWS, WHOLE = 32 };
     const bool tiles = t->kind == TARGET_CPU && target_matrix(t, r) && !t->dots;
     return tiles && r->head_dim % WHOLE == 0 ? TILE_ROWS : LINE_GRAIN;
 }

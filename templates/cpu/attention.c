@@ -1,68 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU kernels: one file to compile, one entry point for each phase (templates/abi.h). The code
    is specialised on plan.h; the mask is data, in the plan's tables. */
-#include "abi.h"
-#ifndef PLAN_HEADER /* set to "cpu/kernel_config_default.h" to look at this text alone */
-#define PLAN_HEADER "kernel_config.h"
-#endif
-#include PLAN_HEADER
-#ifndef MATRIX /* 1: this kernel's dense work is the matrix unit's */
-#define MATRIX 0
-#endif
-#ifndef DOTS /* 1: which makes dot products of vectors, and has no tiles */
-#define DOTS 0
-#endif
-#ifndef BIAS /* enum abi_bias: an array X beside the mask, learnt */
-#define BIAS 0
-#endif
-/* clang-format off */
 #include "cpu/freestanding.h"
-#include "cpu/vector.h"
-#include "cpu/matrix/unit.h"
-#include "philox.h"
-#include "cpu/numbers.h"
-#include "cpu/half.h"
-#include "cpu/layout.h"
 #include "cpu/pack.h"
-#if MATRIX
-#include "cpu/matrix/product.h"
-#else
-#include "cpu/product.h"
-#endif
-#include "cpu/split.h"
-#include "cpu/expect.h"
-#include "cpu/row_block.h"
-#include "cpu/groups.h"
-#include "cpu/partial.h"
-#include "cpu/write.h"
-#include "cpu/dropout.h"
-#if MATRIX
-#include "cpu/matrix/gathered.h"
-#endif
-#include "cpu/walk.h"
-#include "cpu/columns.h"
-#include "cpu/panels.h"
-#include "cpu/bias.h"
-#include "cpu/scores.h"
-#include "cpu/weights.h"
-#include "cpu/softmax.h"
-#include "cpu/sparsegen.h"
-#include "cpu/diagonal/lines.h"
-#include "cpu/diagonal/product.h"
-#include "cpu/matrix/lines.h"
-#include "cpu/diagonal/forward.h"
-#include "cpu/diagonal/row.h"
-#include "cpu/diagonal/row_forward.h"
-#include "cpu/matrix/row.h"
+/* and then */
 #include "cpu/forward.h"
 #if BACKWARD
-#include "cpu/diagonal/backward.h"
-#include "cpu/diagonal/row_backward.h"
-#include "cpu/slopes.h"
-#include "cpu/delta.h"
 #include "cpu/backward.h"
 #endif
-/* clang-format on */
 
 #define ENTRY(name)                                                                       \
     __attribute__((visibility("default"))) void name(const struct abi_args *a, u64 begin, \

@@ -6,20 +6,23 @@
    owns the row, sequence after sequence. */
 #ifndef MASKC_CPU_BIAS_H
 #define MASKC_CPU_BIAS_H
+#include "cpu/column_list.h"
+#include "cpu/column_tile.h"
+#include "cpu/transpose.h"
 
 #if BIAS
 
 /* Of the scores, as the block has them. */
-INLINE float bias_unit(const struct row_block *t)
+INLINE float bias_score_scale(const struct row_block *t)
 {
-    return (IS_SOFTMAX ? LOG2_E : 1.0f) / (MATRIX ? t->gain : 1);
+    return (IS_SOFTMAX ? LOG2_E : 1.0f) / (MATRIX ? t->softmax_scale : 1);
 }
 
 /* Where a group's score columns end: for a matrix unit a panel has 32, those beyond its width being
    inactive. */
-INLINE u32 group_end(const struct group *g)
+INLINE u32 tile_end(const struct column_tile *tile)
 {
-    return g->at + (MATRIX && group_is_panel(g) ? TILE : g->width);
+    return tile->at + (MATRIX && tile_is_panel(tile) ? TILE : tile->width);
 }
 
 /* Keys of query i. */
@@ -32,67 +35,68 @@ INLINE u64 bias_at(const struct row_block *t, u32 i)
 /* ---- X to the block ---- */
 
 /* Entries of row r from column c on: inactive ones are left as they are, or nothing. */
-INLINE void bias_vector(struct block *b, u32 r, u32 c, vec x, float unit)
+INLINE void bias_vector(struct block *b, u32 r, u32 c, vec x, float score_scale)
 {
     vec score = load(&b->score[r][c]);
     ivec active = (ivec)(score > splat(-INFINITY_F));
     if (BIAS == ABI_BIAS_ADD)
-        store(&b->score[r][c], pick(active, score + x * splat(unit), score));
+        store(&b->score[r][c], pick(active, score + x * splat(score_scale), score));
     else
         store(&b->bias[r][c], pick_or_zero(active, x));
 }
 
-INLINE void bias_entry(struct block *b, u32 r, u32 c, float x, float unit)
+INLINE void bias_entry(struct block *b, u32 r, u32 c, float x, float score_scale)
 {
     int active = b->score[r][c] > -INFINITY_F;
     if (BIAS == ABI_BIAS_ADD)
-        b->score[r][c] += active ? x * unit : 0;
+        b->score[r][c] += active ? x * score_scale : 0;
     else
         b->bias[r][c] = active ? x : 0;
 }
 
 /* A row's keys of a group, as they lie in X. */
-INLINE void bias_keys(const struct row_block *t, struct block *b, const struct group *g, u32 r,
-                      const float *x, float unit)
+INLINE void bias_keys(const struct row_block *t, struct block *b,
+                      const struct column_tile *tile, u32 r, const float *x, float score_scale)
 {
-    const u32 *column = &b->column[r][g->at];
-    if (g->kind == GROUP_PANEL) {
+    const u32 *column = &b->column[r][tile->at];
+    if (tile->kind == TILE_PANEL) {
         u32 c = 0;
-        for (; c + LANES <= g->width; c += LANES)
-            bias_vector(b, r, g->at + c, load(x + g->first + c), unit);
-        for (; c < g->width; c++)
-            bias_entry(b, r, g->at + c, x[g->first + c], unit);
+        for (; c + LANES <= tile->width; c += LANES)
+            bias_vector(b, r, tile->at + c, load(x + tile->first + c), score_scale);
+        for (; c < tile->width; c++)
+            bias_entry(b, r, tile->at + c, x[tile->first + c], score_scale);
         return;
     }
-    u32 count = g->kind == GROUP_COLUMNS ? g->width : walk_count(column, g->width);
+    u32 count = tile->kind == TILE_GATHERED ? tile->width : list_count(column, tile->width);
     for (u32 c = 0; c < count; c++)
-        bias_entry(b, r, g->at + c,
-                   x[g->kind == GROUP_COLUMNS ? group_column(t, g, c) : column[c]], unit);
-    for (u32 c = count; c < g->width; c++)
-        bias_entry(b, r, g->at + c, 0, unit);
+        bias_entry(b, r, tile->at + c,
+                   x[tile->kind == TILE_GATHERED ? tile_column(t, tile, c) : column[c]],
+                   score_scale);
+    for (u32 c = count; c < tile->width; c++)
+        bias_entry(b, r, tile->at + c, 0, score_scale);
 }
 
 /* The forward plan, after the scores of all groups: a row of X is read from end to end. */
 static void block_bias(const struct row_block *t, struct block *b)
 {
-    const float unit = bias_unit(t);
+    const float score_scale = bias_score_scale(t);
     for (u32 r = 0; r < t->rows && !t->transposed; r++) {
         const float *x = t->s.a->bias + bias_at(t, t->item->row0 + r);
         if (MATRIX || !row_live(t, r))
             for (u32 c = 0; c < b->cols; c += LANES)
                 store(&b->bias[r][c], splat(0));
-        for (u32 k = 0; k < b->groups && row_live(t, r); k++)
-            bias_keys(t, b, &b->group[k], r, x, unit);
+        for (u32 k = 0; k < b->tiles && row_live(t, r); k++)
+            bias_keys(t, b, &b->tile[k], r, x, score_scale);
     }
 }
 
 /* The transposed plan: rows are keys, columns queries, whose rows of X are far apart: those of the
    next group are asked for before they are needed. */
-static void bias_ask(const struct row_block *t, const struct group *g)
+static void bias_ask(const struct row_block *t, const struct column_tile *tile)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
-    for (u32 c = 0; c < TILE && g->kind == GROUP_PANEL; c++) {
-        u32 i = g->first + TILE + c;
+    for (u32 c = 0; c < TILE && tile->kind == TILE_PANEL; c++) {
+        u32 i = tile->first + TILE + c;
         if (i >= n)
             return;
         const float *x = t->s.a->bias + bias_at(t, i) + row0;
@@ -102,19 +106,20 @@ static void bias_ask(const struct row_block *t, const struct group *g)
 }
 
 /* Four queries and four keys at a time. */
-static void bias_queries(const struct row_block *t, struct block *b, const struct group *g)
+static void bias_queries(const struct row_block *t, struct block *b,
+                         const struct column_tile *tile)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
-    const float unit = bias_unit(t);
-    bias_ask(t, g);
-    for (u32 c = 0; c < g->width; c += 4) {
+    const float score_scale = bias_score_scale(t);
+    bias_ask(t, tile);
+    for (u32 c = 0; c < tile->width; c += 4) {
         const float *from[4];
         for (u32 k = 0; k < 4; k++) {
-            u32 column = c + k < g->width ? c + k : g->width - 1;
-            from[k] = t->s.a->bias + bias_at(t, group_column(t, g, column)) + row0;
+            u32 column = c + k < tile->width ? c + k : tile->width - 1;
+            from[k] = t->s.a->bias + bias_at(t, tile_column(t, tile, column)) + row0;
         }
         for (u32 r = 0; r < t->rows && row0 + r < n; r += 4) {
-            float *to = &b->bias[r][g->at + c];
+            float *to = &b->bias[r][tile->at + c];
             if (row0 + r + 4 <= n)
                 transpose_quads(from, r, to, SCORE_STRIDE);
             else
@@ -124,25 +129,27 @@ static void bias_queries(const struct row_block *t, struct block *b, const struc
         }
     }
     for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = g->at - g->gap; c < group_end(g); c += LANES)
-            bias_vector(b, r, c, row_live(t, r) ? load(&b->bias[r][c]) : splat(0), unit);
+        for (u32 c = tile->at - tile->gap; c < tile_end(tile); c += LANES)
+            bias_vector(b, r, c, row_live(t, r) ? load(&b->bias[r][c]) : splat(0), score_scale);
 }
 
 /* After the group's scores. */
-static void group_bias(const struct row_block *t, struct block *b, const struct group *g)
+static void tile_bias(const struct row_block *t, struct block *b,
+                      const struct column_tile *tile)
 {
     if (!t->transposed)
         return;
-    if (group_is_panel(g)) {
-        bias_queries(t, b, g);
+    if (tile_is_panel(tile)) {
+        bias_queries(t, b, tile);
         return;
     }
     for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][g->at], row = t->item->row0 + r;
-        u32 count = walk_count(column, g->width);
-        for (u32 k = 0; k < g->width; k++)
-            bias_entry(b, r, g->at + k,
-                       k < count ? t->s.a->bias[bias_at(t, column[k]) + row] : 0, bias_unit(t));
+        const u32 *column = &b->column[r][tile->at], row = t->item->row0 + r;
+        u32 count = list_count(column, tile->width);
+        for (u32 k = 0; k < tile->width; k++)
+            bias_entry(b, r, tile->at + k,
+                       k < count ? t->s.a->bias[bias_at(t, column[k]) + row] : 0,
+                       bias_score_scale(t));
     }
 }
 
@@ -169,22 +176,22 @@ static void block_scale(const struct row_block *t, struct block *b)
 }
 
 /* Slopes of a group of the transposed plan, where they end as dP. */
-static void group_scale_slopes(const struct row_block *t, struct block *b,
-                               const struct group *g)
+static void tile_scale_dp(const struct row_block *t, struct block *b,
+                          const struct column_tile *tile)
 {
     if (BIAS == ABI_BIAS_SCALE)
         for (u32 r = 0; r < t->rows; r++)
-            for (u32 c = g->at; c < g->at + g->width; c += LANES)
-                store(&b->slope[r][c], bias_scaled(b, r, c, load(&b->slope[r][c])));
+            for (u32 c = tile->at; c < tile->at + tile->width; c += LANES)
+                store(&b->dp[r][c], bias_scaled(b, r, c, load(&b->dp[r][c])));
 }
 
 /* ---- dX ---- */
 
 /* dX of an entry: P times the slope before X came to it. It takes the place of X. */
-INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec slope)
+INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec dp)
 {
     if (BIAS == ABI_BIAS_SCALE)
-        store(&b->bias[r][c], p * slope);
+        store(&b->bias[r][c], p * dp);
 }
 
 INLINE void bias_add(float *to, const float *from, u32 width)
@@ -198,17 +205,17 @@ INLINE void bias_add(float *to, const float *from, u32 width)
 
 /* What row r adds to an array that has the row's key 0 at `to`. */
 static void bias_scatter(const struct row_block *t, const struct block *b,
-                         const struct group *g, u32 r, float *to)
+                         const struct column_tile *tile, u32 r, float *to)
 {
-    const float *from = BIAS == ABI_BIAS_SCALE ? &b->bias[r][g->at] : &b->slope[r][g->at];
-    const u32 *column = &b->column[r][g->at];
-    if (g->kind == GROUP_PANEL)
-        bias_add(to + g->first, from, g->width);
-    else if (g->kind == GROUP_COLUMNS)
-        for (u32 c = 0; c < g->width; c++)
-            to[group_column(t, g, c)] += from[c];
+    const float *from = BIAS == ABI_BIAS_SCALE ? &b->bias[r][tile->at] : &b->dp[r][tile->at];
+    const u32 *column = &b->column[r][tile->at];
+    if (tile->kind == TILE_PANEL)
+        bias_add(to + tile->first, from, tile->width);
+    else if (tile->kind == TILE_GATHERED)
+        for (u32 c = 0; c < tile->width; c++)
+            to[tile_column(t, tile, c)] += from[c];
     else
-        for (u32 k = 0, count = walk_count(column, g->width); k < count; k++)
+        for (u32 k = 0, count = list_count(column, tile->width); k < count; k++)
             to[column[k]] += from[k];
 }
 
@@ -216,14 +223,14 @@ static void bias_scatter(const struct row_block *t, const struct block *b,
 static void bias_gradient(const struct row_block *t, const struct block *b)
 {
     const struct abi_args *a = t->s.a;
-    for (u32 k = 0; k < b->groups; k++)
+    for (u32 k = 0; k < b->tiles; k++)
         for (u32 r = 0; r < t->rows; r++) {
             if (!row_live(t, r))
                 continue;
             if (a->d_bias)
-                bias_scatter(t, b, &b->group[k], r, a->d_bias + bias_at(t, t->item->row0 + r));
+                bias_scatter(t, b, &b->tile[k], r, a->d_bias + bias_at(t, t->item->row0 + r));
             if (t->s.part)
-                bias_scatter(t, b, &b->group[k], r, t->s.part + TILE - 1 - r);
+                bias_scatter(t, b, &b->tile[k], r, t->s.part + TILE - 1 - r);
         }
 }
 
@@ -269,9 +276,10 @@ static void bias_diagonals(const struct abi_args *a, u32 h)
 
 #else
 
-INLINE void group_bias(const struct row_block *t, struct block *b, const struct group *g)
+INLINE void tile_bias(const struct row_block *t, struct block *b,
+                      const struct column_tile *tile)
 {
-    (void)t, (void)b, (void)g;
+    (void)t, (void)b, (void)tile;
 }
 
 INLINE void bias_close(struct block *b, u32 r, u32 c)
@@ -295,15 +303,15 @@ INLINE void block_scale(const struct row_block *t, struct block *b)
     (void)t, (void)b;
 }
 
-INLINE void group_scale_slopes(const struct row_block *t, struct block *b,
-                               const struct group *g)
+INLINE void tile_scale_dp(const struct row_block *t, struct block *b,
+                          const struct column_tile *tile)
 {
-    (void)t, (void)b, (void)g;
+    (void)t, (void)b, (void)tile;
 }
 
-INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec slope)
+INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec dp)
 {
-    (void)b, (void)r, (void)c, (void)p, (void)slope;
+    (void)b, (void)r, (void)c, (void)p, (void)dp;
 }
 
 INLINE void bias_gradient(const struct row_block *t, const struct block *b)

@@ -4,66 +4,70 @@
    columns are; for a matrix unit in bf16 as they came. */
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
+#include "cpu/column_list.h"
+#include "cpu/column_tile.h"
+#include "cpu/transpose.h"
 
 #if !MATRIX
 /* c = rows x gathered columns, for whole vectors of columns. */
-static void columns_product(const struct row_block *t, const struct group *g, u32 operand,
-                            float *c)
+static void columns_product(const struct row_block *t, const struct column_tile *tile,
+                            u32 operand, float *c)
 {
     static const float zero[HEAD_DIM];
     const struct operand *o = &t->operand[operand];
-    const u32 *column = t->plan->columns + g->first;
+    const u32 *column = t->plan->columns + tile->first;
     float *panel = t->m->gather[0];
-    u32 width = (g->width + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
+    u32 width = (tile->width + 2 * LANES - 1) / (2 * LANES) * (2 * LANES);
     for (u32 k = 0; k < width; k += 4) {
         const float *row[4];
         for (u32 x = 0; x < 4; x++)
-            row[x] = k + x < g->width ? operand_row(o, column[k + x]) : zero;
+            row[x] = k + x < tile->width ? operand_row(o, column[k + x]) : zero;
         for (u32 d = 0; d < HEAD_DIM; d += 4)
             transpose_quads(row, d, panel + d * GATHER_STRIDE + k, GATHER_STRIDE);
     }
     for (u32 from = 0; from < width; from += 2 * LANES)
         for (u32 k = 0; k < BLOCKS; k++)
-            if (g->live >> k & 1)
+            if (tile->live >> k & 1)
                 product_2(c + k * MICRO_ROWS * SCORE_STRIDE + from, SCORE_STRIDE,
                           t->m->row[operand][k * MICRO_ROWS], WIDTH, panel + from,
                           GATHER_STRIDE, HEAD_DIM, 0);
 }
 
 static void columns_sums(const struct row_block *t, const struct block *b,
-                         const struct group *g, const float (*weight)[SCORE_STRIDE],
+                         const struct column_tile *tile, const float (*p)[SCORE_STRIDE],
                          u32 operand, float (*sums)[WIDTH])
 {
-    const u32 *column = t->plan->columns + g->first;
+    const u32 *column = t->plan->columns + tile->first;
     float *rows = t->m->gather[0];
     (void)b;
-    for (u32 k = 0; k < g->width; k++)
+    for (u32 k = 0; k < tile->width; k++)
         for (u32 d = 0; d < WIDTH; d += LANES)
             store(rows + k * WIDTH + d, load(operand_row(&t->operand[operand], column[k]) + d));
     for (u32 k = 0; k < BLOCKS; k++) {
-        if (!(g->live >> k & 1))
+        if (!(tile->live >> k & 1))
             continue;
-        const float *a = weight[k * MICRO_ROWS] + g->at;
+        const float *a = p[k * MICRO_ROWS] + tile->at;
         float *c = sums[k * MICRO_ROWS];
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
-            product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, g->width, 1);
+            product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, tile->width, 1);
         if (d < WIDTH)
-            product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, g->width, 1);
+            product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, tile->width, 1);
     }
 }
 #endif
 
 /* Also of a panel whose rows are not neighbours. */
-static void columns_keep(const struct row_block *t, struct block *b, const struct group *g)
+static void columns_keep(const struct row_block *t, struct block *b,
+                         const struct column_tile *tile)
 {
     for (u32 r = 0; r < t->rows; r++) {
         u32 keep = 0;
-        for (u32 left = columns_seen(t, g, r); left; left &= left - 1) {
-            u32 k = (u32)__builtin_ctz(left), column = group_column(t, g, k);
+        for (u32 left = columns_seen(t, tile, r); left; left &= left - 1) {
+            u32 k = (u32)__builtin_ctz(left), column = tile_column(t, tile, k);
             keep |= (u32)keep_entry(t, row_of(t->item, r), column) << k;
         }
-        keep_put(b, r, g->at, g->width, keep);
+        keep_put(b, r, tile->at, tile->width, keep);
     }
 }
 

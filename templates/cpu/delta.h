@@ -4,6 +4,8 @@
    no gradient: dP less dO . O leaves what the order of additions does, P dP of f32 next to nothing. */
 #ifndef MASKC_CPU_DELTA_H
 #define MASKC_CPU_DELTA_H
+#include "cpu/dp.h"
+#include "cpu/softmax.h"
 
 /* The gradient of a bias is dS itself: where O was rounded to 16 bits, delta is summed up from
    P dP before anything else. */
@@ -11,29 +13,29 @@ enum { DELTA_FIRST = BIAS && IS_SOFTMAX && !IS_F32 };
 
 static void block_delta(const struct row_block *t, const struct block *b)
 {
-    const float gain = MATRIX ? t->gain : 1;
+    const float softmax_scale = MATRIX ? t->softmax_scale : 1;
     for (u32 r = 0; r < t->rows; r++) {
         vec sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES) {
-            vec p = exp2_vec(load(&b->score[r][c]) * gain - splat(t->m->offset[r]));
-            sum += p * bias_scaled(b, r, c, load(&b->slope[r][c]));
+            vec p = exp2_vec(load(&b->score[r][c]) * softmax_scale - splat(t->m->offset[r]));
+            sum += p * bias_scaled(b, r, c, load(&b->dp[r][c]));
         }
-        t->m->mean[r] += sum_lanes(sum);
+        t->m->delta[r] += sum_lanes(sum);
     }
 }
 
 /* Of a block that has all columns, beside a bias. */
 static void whole_deltas(const struct row_block *t, struct block *b)
 {
-    block_slopes(t, b);
+    block_dp(t, b);
     for (u32 r = 0; r < t->rows; r++) {
-        vec sum = {0}, weights = {0};
+        vec sum = {0}, p_sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec p = exp2_vec(load(&b->score[r][c]) - splat(t->m->offset[r]));
-            sum += p * bias_scaled(b, r, c, load(&b->slope[r][c]));
-            weights += p;
+            sum += p * bias_scaled(b, r, c, load(&b->dp[r][c]));
+            p_sum += p;
         }
-        t->m->mean[r] = delta_of(sum_lanes(sum), sum_lanes(weights));
+        t->m->delta[r] = delta_of(sum_lanes(sum), sum_lanes(p_sum));
     }
 }
 
@@ -41,51 +43,53 @@ static void whole_deltas(const struct row_block *t, struct block *b)
 static int row_block_deltas_first(struct row_block *t)
 {
     struct block *b = t->blocks;
-    u32 groups = 0, cols = 0, walks = 0, blocks = 0;
+    u32 tiles = 0, cols = 0, lists = 0, blocks = 0;
     for (u32 r = 0; r < t->rows; r++)
-        t->m->mean[r] = 0;
+        t->m->delta[r] = 0;
     for (; block_next(t, b); blocks++) {
-        block_slopes(t, b);
+        block_dp(t, b);
         block_delta(t, b);
-        groups = b->groups;
+        tiles = b->tiles;
         cols = b->cols;
-        walks = b->walks;
+        lists = b->lists;
     }
     t->piece = t->entry = t->offset = 0;
     if (blocks != 1)
         return 0;
-    b->groups = groups;
+    b->tiles = tiles;
     b->cols = cols;
-    b->walks = walks;
+    b->lists = lists;
     return 1;
 }
 
 /* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
    as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
-enum { DELTA_LATE = IS_SOFTMAX && !IS_F32 && !BIAS };
+enum { DELTA_CORRECTED = IS_SOFTMAX && !IS_F32 && !BIAS };
 
-static void late_block(const struct row_block *t, struct block *b, float *missing)
+static void delta_correction_add(const struct row_block *t, struct block *b,
+                                 float *delta_correction)
 {
     for (u32 r = 0; r < t->rows && !panels_alone(t, b); r++) {
         vec sum = {0};
         for (u32 c = 0; c < b->cols; c += LANES)
-            sum += load(&b->slope[r][c]);
-        missing[r] += sum_lanes(sum);
+            sum += load(&b->dp[r][c]);
+        delta_correction[r] += sum_lanes(sum);
     }
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 0, 1);
 }
 
-static void late_finish(const struct row_block *t, const float *missing)
+static void delta_correction_apply(const struct row_block *t, const float *delta_correction)
 {
     for (u32 r = 0; r < t->rows; r++) {
-        t->m->mean[r] += missing[r];
+        t->m->delta[r] += delta_correction[r];
         for (u32 d = 0; d < WIDTH; d += LANES)
             store(&t->m->sums[0][r][d],
-                  load(&t->m->sums[0][r][d]) - splat(missing[r]) * load(&t->m->sums[1][r][d]));
+                  load(&t->m->sums[0][r][d]) -
+                      splat(delta_correction[r]) * load(&t->m->sums[1][r][d]));
     }
 }
 
-/* An O that f16 could not hold: any number near it will do, see DELTA_LATE, but infinity would not. */
+/* An O that f16 could not hold: any number near it will do, see DELTA_CORRECTED, but infinity would not. */
 INLINE vec output_finite(vec o)
 {
     const vec least = splat(-65504.0f);
@@ -97,33 +101,33 @@ static void row_block_deltas(const struct row_block *t)
 {
     if (!IS_SOFTMAX || t->transposed || DELTA_FIRST)
         return;
-    row_block_expect(t, &t->s.a->o, 0);
-    if (MATRIX && !t->walks)
+    row_block_prefetch(t, &t->s.a->o, 0);
+    if (MATRIX && !t->lists)
         row_block_read(t, &t->s.a->d_o, 1, t->m->row[1]);
     for (u32 r = 0; r < t->rows; r++) {
-        t->m->mean[r] = 0;
+        t->m->delta[r] = 0;
         if (!row_live(t, r))
             continue;
         float o[WIDTH];
         vec sum = {0};
         row_read(&t->s, &t->s.a->o, row_of(t->item, r), 1, o);
-        if (t->walks)
-            row_split(o);
+        if (t->lists)
+            row_deinterleave(o);
         for (u32 d = 0; d < WIDTH; d += LANES)
             sum += output_finite(load(o + d)) * load(&t->m->row[1][r][d]);
-        t->m->mean[r] = sum_lanes(sum);
+        t->m->delta[r] = sum_lanes(sum);
     }
 }
 
 /* A row block whose columns are all in one block needs neither O nor anything late: delta is the sum of
    P dP, which are there. P in floats first, and that sum, lane by lane; of f32 P's, too. `word`: of each
-   32 columns, as group_words has it; null: inactive scores are -inf. */
-INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *const *word,
-                     vec *weights)
+   32 columns, as tile_words has it; null: inactive scores are -inf. */
+INLINE vec row_whole(struct block *b, u32 r, vec offset, vec softmax_scale,
+                     const u32 *const *word, vec *p_sum)
 {
     vec sum = {0};
     for (u32 c = 0; c < b->cols; c += LANES) {
-        vec s = load(&b->score[r][c]) * gain - offset, p;
+        vec s = load(&b->score[r][c]) * softmax_scale - offset, p;
 #if MATRIX
         const u32 *seen = word ? word[c / TILE] : 0;
         p = seen ? exp2_seen(s, seen[r] >> c % TILE) : exp2_half(s);
@@ -132,48 +136,47 @@ INLINE vec row_whole(struct block *b, u32 r, vec offset, vec gain, const u32 *co
         p = exp2_vec(s);
 #endif
         store(&b->score[r][c], p);
-        sum += p * load(&b->slope[r][c]);
+        sum += p * load(&b->dp[r][c]);
         if (IS_F32)
-            *weights += p;
+            *p_sum += p;
     }
     return sum;
 }
 
-INLINE void row_whole_slopes(struct block *b, u32 r, vec delta)
+INLINE void row_whole_ds(struct block *b, u32 r, vec delta)
 {
 #if MATRIX
     for (u32 c = 0; c < b->cols; c += 2 * LANES)
-        half_store2(&b->weight[1][r][c],
-                    load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta),
-                    load(&b->score[r][c + LANES]) * (load(&b->slope[r][c + LANES]) - delta));
-    if (!b->walks)
+        half_store2(&b->p_ds[1][r][c], load(&b->score[r][c]) * (load(&b->dp[r][c]) - delta),
+                    load(&b->score[r][c + LANES]) * (load(&b->dp[r][c + LANES]) - delta));
+    if (!b->lists)
         return;
 #endif
     for (u32 c = 0; c < b->cols; c += LANES)
-        store(&b->slope[r][c], load(&b->score[r][c]) * (load(&b->slope[r][c]) - delta));
+        store(&b->dp[r][c], load(&b->score[r][c]) * (load(&b->dp[r][c]) - delta));
 }
 
 #if MATRIX
-enum { SLOTS = WEIGHT_STRIDE / TILE };
+enum { SLOTS = P_STRIDE / TILE };
 
 /* Of a block that is all panels: which scores count is said beside them. */
 struct whole_words {
     const u32 *word[SLOTS];
-    u32 room[SLOTS][BLOCK_ROWS];
+    u32 workspace[SLOTS][BLOCK_ROWS];
 };
 
-static const u32 *const *whole_slopes(const struct row_block *t, struct block *b,
-                                      struct whole_words *w)
+static const u32 *const *whole_block_dp(const struct row_block *t, struct block *b,
+                                        struct whole_words *w)
 {
     if (!panels_alone(t, b)) {
-        block_slopes(t, b);
+        block_dp(t, b);
         return 0;
     }
-    for (u32 k = 0; k < b->groups; k++) {
-        const struct group *g = &b->group[k];
-        panel_product(t, g, 0, &b->score[0][g->at]);
-        panel_slopes(t, b, g);
-        w->word[g->at / TILE] = group_words(t, g, w->room[g->at / TILE]);
+    for (u32 k = 0; k < b->tiles; k++) {
+        const struct column_tile *tile = &b->tile[k];
+        panel_product(t, tile, 0, &b->score[0][tile->at]);
+        panel_dp(t, b, tile);
+        w->word[tile->at / TILE] = tile_words(t, tile, w->workspace[tile->at / TILE]);
     }
     return w->word;
 }
@@ -182,40 +185,40 @@ struct whole_words {
     int none;
 };
 
-INLINE const u32 *const *whole_slopes(const struct row_block *t, struct block *b,
-                                      struct whole_words *w)
+INLINE const u32 *const *whole_block_dp(const struct row_block *t, struct block *b,
+                                        struct whole_words *w)
 {
     (void)w;
-    block_slopes(t, b);
+    block_dp(t, b);
     return 0;
 }
 #endif
 
 static void whole_backward(const struct row_block *t, struct block *b)
 {
-    struct whole_words room;
-    const vec gain = splat(MATRIX ? t->gain : 1);
-    const u32 expect = expect_share(t->expected, t->rows);
-    const u32 *const *word = whole_slopes(t, b, &room);
+    struct whole_words workspace;
+    const vec softmax_scale = splat(MATRIX ? t->softmax_scale : 1);
+    const u32 prefetch = prefetch_share(t->prefetch, t->rows);
+    const u32 *const *word = whole_block_dp(t, b, &workspace);
     for (u32 first = 0; first < t->rows; first += 4) {
-        vec sum[4] = {{0}}, weights[4] = {{0}};
+        vec sum[4] = {{0}}, p_sum[4] = {{0}};
         const u32 rows = t->rows - first < 4 ? t->rows - first : 4;
         for (u32 k = 0; k < rows; k++) {
-            expect_rows(t->expected, expect);
-            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), gain, word,
-                               &weights[k]);
+            prefetch_rows(t->prefetch, prefetch);
+            sum[k] = row_whole(b, first + k, splat(t->m->offset[first + k]), softmax_scale,
+                               word, &p_sum[k]);
         }
         quad delta = sum4(sum[0], sum[1], sum[2], sum[3]);
         if (IS_F32) {
-            const quad all = sum4(weights[0], weights[1], weights[2], weights[3]);
+            const quad all = sum4(p_sum[0], p_sum[1], p_sum[2], p_sum[3]);
             for (u32 k = 0; k < 4; k++)
                 delta[k] = delta_of(delta[k], all[k]);
         }
-        *(quad_at *)(t->m->mean + first) = delta;
+        *(quad_at *)(t->m->delta + first) = delta;
         for (u32 k = 0; k < rows; k++)
-            row_whole_slopes(b, first + k, splat(delta[k]));
+            row_whole_ds(b, first + k, splat(delta[k]));
     }
-    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->slope, 0, 0);
+    block_sums(t, b, (const float(*)[SCORE_STRIDE])b->dp, 0, 0);
 }
 
 static int row_block_whole(const struct row_block *t)

@@ -3,6 +3,8 @@
    rows of it. */
 #ifndef MASKC_CPU_DROPOUT_H
 #define MASKC_CPU_DROPOUT_H
+#include "cpu/row_block.h"
+#include "philox.h"
 
 INLINE int dropping(const struct row_block *t)
 {

@@ -3,6 +3,7 @@
    has it, by integers on SSE. Neither needs the processor to keep denormal floats. */
 #ifndef MASKC_CPU_HALF_H
 #define MASKC_CPU_HALF_H
+#include "cpu/numbers.h"
 
 enum { HALF_GROUP = 8 };
 

@@ -3,7 +3,9 @@
 /* The plan header of the CPU templates, written by hand for one case: the example of what
    gen/emit writes, the contract, and what the templates are linted against. Numbers are enums, but
    for those that choose between pieces of text; templates/README.md says what each means. */
+#ifndef VECTOR_BYTES
 #define VECTOR_BYTES 32 /* 16 (SSE), 32 (AVX2), 64 (AVX-512) */
+#endif
 #define BACKWARD 1      /* 0: the backward entry points are left out */
 #define BIAS 1          /* enum abi_bias; absent: 0 */
 enum {

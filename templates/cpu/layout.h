@@ -2,6 +2,8 @@
 /* Where things lie: the caller's tensors, the packed operands of a head, a thread's scratch. */
 #ifndef MASKC_CPU_LAYOUT_H
 #define MASKC_CPU_LAYOUT_H
+#include "cpu/half.h"
+#include "cpu/matrix/unit.h"
 
 enum {
     IS_F32 =
@@ -9,7 +11,7 @@ enum {
     IS_F16 = (int)DTYPE == (int)ABI_F16,
     IS_SOFTMAX = (int)TRANSFORM == (int)ABI_SOFTMAX,
     TILE = ABI_TILE_COLS,
-    WIDTH = (HEAD_DIM + LANES - 1) / LANES * LANES, /* of a row of floats; the rest is zero */
+    WIDTH = CPU_WIDTH(VECTOR_BYTES, HEAD_DIM), /* of a row of floats; the rest is zero */
     /* Rows of the caller's tensors serve as they are where they are floats that fill vectors. */
     ROWS_PACKED = !IS_F32 || WIDTH != HEAD_DIM,
     /* Whether an item's score columns are all held at once. */
@@ -17,22 +19,22 @@ enum {
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
     /* Scores of a row block: CHUNK_COLS columns, room for a group that begins at the last one, and an
        odd number of cache lines from row to row. */
-    SCORE_STRIDE = CHUNK_COLS + TILE + 16,
-    KEEP_WORDS = SCORE_STRIDE / 32 + 2,
+    SCORE_STRIDE = CPU_SCORE_STRIDE(CHUNK_COLS),
+    KEEP_WORDS = CPU_KEEP_WORDS(CHUNK_COLS),
     /* A panel: PANEL_COLS columns of a transposed operand, and the next 32 once more, so that any
        32 columns that begin in it lie in a row. */
-    PANEL_COLS = 256,
-    PANEL_EXTRA = TILE + 16,
-    GATHER_STRIDE = TILE + 16, /* of gathered columns, transposed */
+    PANEL_COLS = CPU_PANEL_COLS,
+    PANEL_EXTRA = CPU_PANEL_EXTRA,
+    GATHER_STRIDE = CPU_GATHER_STRIDE, /* of gathered columns, transposed */
     /* Matrix units: features come 32 at a time, 16 pairs, zero beyond the head's; a panel is 16
        columns wide, and groups begin at multiples of that. */
-    DEPTH = (HEAD_DIM + 31) / 32 * 32,
+    DEPTH = CPU_DEPTH(HEAD_DIM),
     MATRIX_COLS = 16,
     /* There products do not need rows as floats, so walks take those of bf16 as they are, where
        they fill vectors. */
-    WALKS_HALF = MATRIX && HEAD_DIM % LANES == 0,
+    LISTS_HALF = MATRIX && HEAD_DIM % LANES == 0,
     /* And two vectors at a time, where that fits: see row_load(). */
-    WALKS_SPLIT = WALKS_HALF && HEAD_DIM % (2 * LANES) == 0,
+    LISTS_DEINTERLEAVED = LISTS_HALF && HEAD_DIM % (2 * LANES) == 0,
 };
 
 /* One head of one sequence. */
@@ -87,7 +89,7 @@ INLINE float score_offset(float lse)
     return IS_SOFTMAX ? lse * LOG2_E : lse;
 }
 
-INLINE float *state_at(const struct sequence *s, u32 i)
+INLINE float *delta_at(const struct sequence *s, u32 i)
 {
     return s->a->delta + ((u64)s->b * s->a->heads + s->h) * s->a->delta_rows + i;
 }
@@ -115,42 +117,42 @@ INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
 }
 
 /* HEAD_DIM elements of row i times a factor, as WIDTH floats. */
-INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
+INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float scale,
                      float *restrict to)
 {
     i64 at = element_at(s, t, i);
     if (IS_F32) {
         const float *from = (const float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
-            to[d] = from[d] * factor;
+            to[d] = from[d] * scale;
     } else if (IS_F16) {
         const u16 *from = (const u16 *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d += HALF_GROUP)
             floats_of_f16(from + d, to + d);
         for (u32 d = 0; d < HEAD_DIM; d++)
-            to[d] *= factor;
+            to[d] *= scale;
     } else {
         const u16 *from = (const u16 *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
-            to[d] = float_of_bf16(from[d]) * factor;
+            to[d] = float_of_bf16(from[d]) * scale;
     }
     for (u32 d = HEAD_DIM; d < WIDTH; d++)
         to[d] = 0;
 }
 
-INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 i, float factor,
+INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 i, float scale,
                       const float *restrict from)
 {
     i64 at = element_at(s, t, i);
     if (IS_F32) {
         float *to = (float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
-            to[d] = from[d] * factor;
+            to[d] = from[d] * scale;
     } else if (IS_F16) {
         u16 *to = (u16 *)t->data + at;
         float scaled[HEAD_DIM];
         for (u32 d = 0; d < HEAD_DIM; d++)
-            scaled[d] = from[d] * factor;
+            scaled[d] = from[d] * scale;
         for (u32 d = 0; d < HEAD_DIM; d += HALF_GROUP)
             f16_of_floats(scaled + d, to + d);
     } else {
@@ -159,13 +161,13 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
 #if MATRIX
         const u32 streamed = rows_streamed(s, t) ? HEAD_DIM : 0;
         for (; d < streamed; d += 2 * LANES)
-            half_stream2(to + d, load(from + d) * splat(factor),
-                         load(from + d + LANES) * splat(factor));
+            half_stream2(to + d, load(from + d) * splat(scale),
+                         load(from + d + LANES) * splat(scale));
         for (; d + LANES <= HEAD_DIM; d += LANES)
-            half_store(to + d, load(from + d) * splat(factor));
+            half_store(to + d, load(from + d) * splat(scale));
 #endif
         for (; d < HEAD_DIM; d++)
-            to[d] = bf16_of_float(from[d] * factor);
+            to[d] = bf16_of_float(from[d] * scale);
     }
 }
 
@@ -181,15 +183,18 @@ INLINE void row_clear(const struct sequence *s, const struct abi_tensor *t, u32 
 /* The operands whose rows stand for score columns: keys and values in the forward plan, queries and
    output gradients in the transposed one. */
 enum operand_kind { OPERAND_KEY, OPERAND_VALUE, OPERAND_QUERY, OPERAND_GRADIENT };
-enum { OPERANDS = BACKWARD ? 4 : 2, PANEL_OPERANDS = BACKWARD ? 4 : 1 };
+enum { OPERANDS = CPU_PACK_OPERANDS(BACKWARD), PANEL_OPERANDS = CPU_PACK_PANELS(BACKWARD) };
+_Static_assert(PACK_ROW_BYTES >= CPU_PACK_ROW_BYTES(MATRIX, BACKWARD, HEAD_DIM, WIDTH, DEPTH),
+               "pack space is what the emitter promised");
+_Static_assert(2 * (PANEL_COLS + PANEL_EXTRA) <= 3 * PANEL_COLS, "a panel is 3/2 of its rows");
 
 struct operand {
-    const float *rows; /* row i at rows + i * stride; see WALKS_HALF */
+    const float *rows; /* row i at rows + i * stride; see LISTS_HALF */
     i64 stride;
     const float *panels; /* transposed; valid where the plan has tiles or ranges */
     const u32 *pairs;    /* matrix units: see pack_pairs(); valid there too */
     u32 padded;          /* length of the padded layout, to a multiple of 32 */
-    int roomy; /* 15 rows before the first and after the last may be read too, whatever they are */
+    int has_margin; /* 15 rows before the first and after the last may be read too, whatever they are */
 };
 
 static inline u32 padded_rows(const struct abi_args *a)
@@ -259,7 +264,7 @@ INLINE int rows_copied(const struct sequence *s, enum operand_kind k)
 {
     enum { MANY = 16 }; /* columns of a row */
     const struct abi_plan *p = k < OPERAND_QUERY ? &s->a->forward : &s->a->transposed;
-    return WALKS_HALF && tensors_far(s) && p->max_cols >= MANY && !(p->uses & PRODUCTS);
+    return LISTS_HALF && tensors_far(s) && p->max_cols >= MANY && !(p->uses & PRODUCTS);
 }
 
 static inline struct operand operand_of(const struct sequence *s, enum operand_kind k)
@@ -272,8 +277,8 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     if (rows_copied(s, k)) {
         o.rows = pack_rows(s, k); /* of half the room, after the panels' */
         o.stride = HEAD_DIM / 2;
-        o.roomy = 1;
-    } else if (WALKS_HALF) {
+        o.has_margin = 1;
+    } else if (LISTS_HALF) {
         o.rows = (const float *)(const void *)((const u16 *)t->data + element_at(s, t, 0));
         o.stride = t->row / 2;
     } else if (ROWS_PACKED) {
@@ -295,9 +300,9 @@ INLINE const float *panel_column(const struct operand *o, u32 j, u32 *stride)
 
 /* Delta from the sum of P dP, less what the sum of P, from a rounded LSE, is beside 1: f32 has the
    digits to tell. */
-INLINE float delta_of(float sum, float weights)
+INLINE float delta_of(float sum, float p_sum)
 {
-    return IS_F32 && weights > 0 ? sum / weights : sum;
+    return IS_F32 && p_sum > 0 ? sum / p_sum : sum;
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* Elementary functions and bf16, without a C library. */
 #ifndef MASKC_CPU_NUMBERS_H
 #define MASKC_CPU_NUMBERS_H
+#include "cpu/vector.h"
 
 #define LOG2_E 1.44269504088896341f
 #define LN_2   0.69314718055994531f

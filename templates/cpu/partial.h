@@ -4,6 +4,7 @@
    pass what is missing from delta. They lie behind the head's packed operands. */
 #ifndef MASKC_CPU_PARTIAL_H
 #define MASKC_CPU_PARTIAL_H
+#include "cpu/row_block.h"
 
 INLINE float *partial_sums(const struct row_block *t, u32 which, u32 r)
 {
@@ -18,13 +19,13 @@ INLINE float *partial_numbers(const struct row_block *t, u32 r)
     return first + (u64)(1 + BACKWARD) * padded_rows(t->s.a) * WIDTH + 2 * row_of(t->item, r);
 }
 
-INLINE int row_resumed(const struct row_block *t, u32 r)
+INLINE int row_merged(const struct row_block *t, u32 r)
 {
     return row_live(t, r) && t->item->merge[0] >> r & 1;
 }
 
 /* Rows of a class lie far apart: asked for before there is work to do, they are there after. */
-static void partial_expect(const struct row_block *t, u32 sums)
+static void partial_prefetch(const struct row_block *t, u32 sums)
 {
     enum { LINE = 16 };
     if (!t->item->split)
@@ -37,7 +38,7 @@ static void partial_expect(const struct row_block *t, u32 sums)
     }
 }
 
-static void partial_leave(const struct row_block *t, u32 sums, const float *first,
+static void store_partial(const struct row_block *t, u32 sums, const float *first,
                           const float *second)
 {
     const i64 step = t->item->step;
@@ -57,21 +58,21 @@ static void partial_leave(const struct row_block *t, u32 sums, const float *firs
 
 /* Sums begin with what a partial item left, with 0 in other rows; with nothing where a product will begin them
    (block_sums()). */
-static void row_block_open_sums(const struct row_block *t, u32 which)
+static void merge_partial(const struct row_block *t, u32 which)
 {
     float *to = t->m->sums[which][0];
     const float *from = partial_sums(t, which, 0);
     t->m->blank[which] = MATRIX && !t->item->merge[0];
     for (u32 r = 0; r < t->rows && !t->m->blank[which]; r++, to += WIDTH) {
-        const int resumed = row_resumed(t, r);
+        const int merged = row_merged(t, r);
         for (u32 d = 0; d < WIDTH; d += LANES)
-            store(to + d, resumed ? load(from + d) : splat(0));
+            store(to + d, merged ? load(from + d) : splat(0));
         from += (i64)t->item->step * WIDTH;
     }
 }
 
 /* For who needs them now. */
-static void row_block_begin_sums(const struct row_block *t, u32 which)
+static void row_block_zero_sums(const struct row_block *t, u32 which)
 {
     float *to = t->m->sums[which][0];
     for (u32 k = 0; k < t->rows * WIDTH && t->m->blank[which]; k += LANES)

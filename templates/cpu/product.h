@@ -4,7 +4,11 @@
    vector at a time. Scores: A is the row block's rows, B a panel. Sums: A is the scores, B the rows. */
 #ifndef MASKC_CPU_PRODUCT_H
 #define MASKC_CPU_PRODUCT_H
+#include "cpu/layout.h"
 
+#if MATRIX
+#include "cpu/matrix/product.h"
+#else
 #if VECTOR_BYTES == 64 /* 32 vector registers */
 enum { MICRO_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
@@ -53,7 +57,7 @@ INLINE void product_1(float *c, u32 stride_c, const float *a, u32 stride_a, cons
 #define STEP(r) c##r += splat(a[r * stride_a]) * b0;
         EACH_ROW(STEP)
     }
-#define PUT(r) store(c + r * stride_c, add ? load(c + r * stride_c) + c##r : c##r);
+#define PUT(r)  store(c + r * stride_c, add ? load(c + r * stride_c) + c##r : c##r);
     EACH_ROW(PUT)
 #undef ZERO
 #undef STEP
@@ -74,14 +78,14 @@ static void scores_product(float *scores, const float *a, const struct operand *
 }
 
 /* sums += weights x rows j .. j + depth - 1 of the operand. */
-static void sums_product(float *sums, const float *weights, const struct operand *o, u32 j,
-                         u32 depth, u32 live)
+static void sums_product(float *sums, const float *p, const struct operand *o, u32 j, u32 depth,
+                         u32 live)
 {
     const float *rows = o->rows + j * o->stride;
     for (u32 k = 0; k < BLOCKS; k++) {
         if (!(live >> k & 1))
             continue;
-        const float *a = weights + k * MICRO_ROWS * SCORE_STRIDE;
+        const float *a = p + k * MICRO_ROWS * SCORE_STRIDE;
         float *c = sums + k * MICRO_ROWS * WIDTH;
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
@@ -91,4 +95,5 @@ static void sums_product(float *sums, const float *weights, const struct operand
     }
 }
 
+#endif
 #endif

@@ -5,15 +5,18 @@
    and columns are queries, so these files say row and column. */
 #ifndef MASKC_CPU_ROW_BLOCK_H
 #define MASKC_CPU_ROW_BLOCK_H
+#include "cpu/deinterleave.h"
+#include "cpu/prefetch.h"
+#include "cpu/product.h"
 
-enum group_kind {
-    GROUP_PANEL,   /* columns first .. first + width - 1 */
-    GROUP_LINES,   /* lines first .. first + width - 1: at most one column a row from each */
-    GROUP_COLUMNS, /* gathered: plan columns[first .. first + width - 1] */
-    GROUP_RANGE    /* the columns first .. first + width - 1, for row 0 alone */
+enum column_tile_kind {
+    TILE_PANEL,    /* columns first .. first + width - 1 */
+    TILE_DIAGONAL, /* lines first .. first + width - 1: at most one column a row from each */
+    TILE_GATHERED, /* gathered: plan columns[first .. first + width - 1] */
+    TILE_RANGE     /* the columns first .. first + width - 1, for row 0 alone */
 };
 
-struct group {
+struct column_tile {
     u8 kind;
     u8 live;  /* panel: row blocks with an active entry */
     u8 gap;   /* matrix units: unused score columns before `at` */
@@ -26,19 +29,19 @@ struct group {
 };
 
 struct block {
-    float score[BLOCK_ROWS][SCORE_STRIDE];                /* S, then P or dS */
-    float slope[BACKWARD ? BLOCK_ROWS : 1][SCORE_STRIDE]; /* dP, then dS */
-    u32 column[BLOCK_ROWS][SCORE_STRIDE]; /* walks: of each row; see walk_count() */
+    float score[BLOCK_ROWS][SCORE_STRIDE];             /* S, then P or dS */
+    float dp[BACKWARD ? BLOCK_ROWS : 1][SCORE_STRIDE]; /* dP, then dS */
+    u32 column[BLOCK_ROWS][SCORE_STRIDE]; /* walks: of each row; see list_count() */
     u32 keep[BLOCK_ROWS][KEEP_WORDS];     /* dropout: bit c % 32 of word c / 32, 1 where kept */
-    struct group group[CHUNK_COLS];
-    u32 groups, cols;
-    u32 walks; /* 1 where some group is one */
+    struct column_tile tile[CHUNK_COLS];
+    u32 tiles, cols;
+    u32 lists; /* 1 where some group is one */
     u32 unused[13];
 #if BIAS
     float bias[BLOCK_ROWS][SCORE_STRIDE]; /* X, or dX: see bias.h */
 #endif
 #if MATRIX
-    u16 weight[1 + BACKWARD][BLOCK_ROWS][WEIGHT_STRIDE]; /* score and slope, rounded */
+    u16 p_ds[1 + BACKWARD][BLOCK_ROWS][P_STRIDE]; /* score and slope, rounded */
 #endif
 };
 
@@ -54,15 +57,23 @@ struct gathered {
 };
 #endif
 
+#if MATRIX
+enum { GATHERS = GATHERED };
+_Static_assert(sizeof(struct gathered) == CPU_GATHERED_BYTES(WIDTH, DEPTH),
+               "sizes.h: gathered");
+#else
+enum { GATHERS = 0 };
+#endif
+
 struct row_block_memory {
     float row[2][BLOCK_ROWS][WIDTH];  /* the row block's rows: for S (scaled), for dP */
     float sums[2][BLOCK_ROWS][WIDTH]; /* O; dQ; dK, dV */
     u32 blank[BLOCK_ROWS];            /* bool: nothing is in sums[0], [1] yet */
-    float largest[BLOCK_ROWS], total[BLOCK_ROWS]; /* online softmax: m (base 2), l */
+    float row_max[BLOCK_ROWS], total[BLOCK_ROWS]; /* online softmax: m (base 2), l */
 #if !MATRIX
     float gather[WIDTH][GATHER_STRIDE]; /* a group of columns, transposed or as rows */
 #endif
-    float offset[BLOCK_ROWS], mean[BLOCK_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
+    float offset[BLOCK_ROWS], delta[BLOCK_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
 #if MATRIX
     u16 half_row[2][BLOCK_ROWS][DEPTH]; /* as `row` */
     struct gathered gathered[GATHERED];
@@ -74,14 +85,19 @@ enum {
     ROW_BLOCK_BYTES = (sizeof(struct row_block_memory) + 63) / 64 * 64,
     BLOCK_BYTES = (sizeof(struct block) + 63) / 64 * 64,
 };
-/* What gen/emit promised is enough. Where blocks are kept: a block for each CHUNK_COLS columns, one begun, and
-   one to find that no more come. */
-typedef char fixed_scratch_is_enough
-    [SCRATCH_FIXED_BYTES >= ROW_BLOCK_BYTES + (1 + BLOCKS_KEPT) * BLOCK_BYTES ? 1 : -1];
-typedef char column_scratch_is_enough
-    [!BLOCKS_KEPT || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES ? 1 : -1];
-
-typedef char one_word_of_rows[BLOCK_ROWS == 32 ? 1 : -1];
+/* The structs are what sizes.h says, and the emitter reserved them. Where blocks are kept: a block for each
+   CHUNK_COLS columns, one begun, and one to find that no more come. */
+_Static_assert(ROW_BLOCK_BYTES == CPU_ROW_BLOCK_BYTES(MATRIX, GATHERS, WIDTH, DEPTH),
+               "sizes.h: row block");
+_Static_assert(BLOCK_BYTES <= CPU_BLOCK_BYTES(MATRIX, CHUNK_COLS, BACKWARD, BIAS),
+               "sizes.h: block");
+_Static_assert(sizeof(struct column_tile) <= CPU_COLUMN_TILE_BYTES, "sizes.h: column tile");
+_Static_assert(SCRATCH_FIXED_BYTES >= ROW_BLOCK_BYTES + (1 + BLOCKS_KEPT) * BLOCK_BYTES,
+               "scratch");
+_Static_assert(!BLOCKS_KEPT || (u64)SCRATCH_COL_BYTES * CHUNK_COLS >= BLOCK_BYTES,
+               "scratch of columns");
+_Static_assert((int)BLOCK_ROWS == (int)CPU_BLOCK_ROWS && (int)TILE == (int)CPU_TILE_COLS,
+               "a row's columns of a tile, and a tile's rows, are bits of a word");
 
 struct row_block {
     struct sequence s;
@@ -91,14 +107,14 @@ struct row_block {
     u32 live;                  /* bit r: row r is owned and below the length */
     u32 live_blocks;           /* row blocks with a live row */
     u32 rows;                  /* rows of a block that are in use */
-    u32 walks;                 /* 1 where some piece is one */
+    u32 lists;                 /* 1 where some piece is one */
     struct operand operand[2]; /* columns: for S, for dP */
-    float factor; /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
-    float gain;   /* ... its sign alone is in the rows, as that rounds nothing */
+    float row_scale;     /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
+    float softmax_scale; /* ... its sign alone is in the rows, as that rounds nothing */
     u32 piece, entry, offset; /* how far the pieces were taken */
     struct row_block_memory *m;
     struct block *blocks;
-    struct expected *expected;
+    struct prefetch *prefetch;
 };
 
 static inline struct block *row_block_block(const struct row_block *t, u32 k)
@@ -147,20 +163,20 @@ static inline u32 rows_live(const struct sequence *s, const struct abi_item *ite
 
 static void row_block_open(struct row_block *t, const struct sequence *s,
                            const struct abi_plan *plan, const struct abi_item *item,
-                           int transposed, struct expected *x, u8 *scratch)
+                           int transposed, struct prefetch *x, u8 *scratch)
 {
-    *x = (struct expected){.rows = 0};
+    *x = (struct prefetch){.rows = 0};
     *t = (struct row_block){
-        .s = *s, .plan = plan, .item = item, .transposed = transposed, .expected = x};
+        .s = *s, .plan = plan, .item = item, .transposed = transposed, .prefetch = x};
     t->m = (struct row_block_memory *)(void *)scratch;
     t->blocks = (struct block *)(void *)(scratch + ROW_BLOCK_BYTES);
     t->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
     t->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
-    t->factor = s->a->scale * (IS_SOFTMAX ? LOG2_E : 1);
-    t->gain = 1;
+    t->row_scale = s->a->scale * (IS_SOFTMAX ? LOG2_E : 1);
+    t->softmax_scale = 1;
     if (MATRIX) {
-        t->gain = t->factor < 0 ? -t->factor : t->factor;
-        t->factor = t->factor < 0 ? -1 : 1;
+        t->softmax_scale = t->row_scale < 0 ? -t->row_scale : t->row_scale;
+        t->row_scale = t->row_scale < 0 ? -1 : 1;
     }
     t->live = rows_live(s, item);
     for (u32 k = 0; k < BLOCKS; k++)
@@ -171,7 +187,7 @@ static void row_block_open(struct row_block *t, const struct sequence *s,
         if (piece_is_panel(plan->pieces[item->piece + k].kind))
             t->rows = (item->rows + MICRO_ROWS - 1) / MICRO_ROWS * MICRO_ROWS;
         else
-            t->walks = 1;
+            t->lists = 1;
 }
 
 INLINE int row_live(const struct row_block *t, u32 r)
@@ -181,11 +197,11 @@ INLINE int row_live(const struct row_block *t, u32 r)
 
 /* The row block's rows of a tensor as floats, those that are not live as zeros. */
 static void row_block_read(const struct row_block *t, const struct abi_tensor *from,
-                           float factor, float (*to)[WIDTH])
+                           float scale, float (*to)[WIDTH])
 {
     for (u32 r = 0; r < t->rows; r++)
         if (row_live(t, r))
-            row_read(&t->s, from, row_of(t->item, r), factor, to[r]);
+            row_read(&t->s, from, row_of(t->item, r), scale, to[r]);
         else
             for (u32 d = 0; d < WIDTH; d++)
                 to[r][d] = 0;
@@ -249,18 +265,18 @@ INLINE void row_block_round(const struct row_block *t, u32 which)
 
 /* The row block's rows of a tensor, as products take them and, for walks, as floats. */
 static void row_block_take(const struct row_block *t, const struct abi_tensor *from,
-                           float factor, u32 which)
+                           float scale, u32 which)
 {
 #if MATRIX
-    if (factor == 1 && !t->walks) {
+    if (scale == 1 && !t->lists) {
         row_block_copy(t, from, t->m->half_row[which]);
         return;
     }
 #endif
-    row_block_read(t, from, factor, t->m->row[which]);
+    row_block_read(t, from, scale, t->m->row[which]);
     row_block_round(t, which);
     for (u32 r = 0; r < t->rows; r++)
-        row_split(t->m->row[which][r]);
+        row_deinterleave(t->m->row[which][r]);
 }
 
 /* The item that most likely comes next; null: none. */
@@ -273,15 +289,15 @@ INLINE const struct abi_item *item_after(const struct row_block *t)
 
 /* Will want the next row block's rows of `from`, and its own of an output (null: none), where it writes
    them. */
-static void row_block_expect(const struct row_block *t, const struct abi_tensor *from,
-                             const struct abi_tensor *to)
+static void row_block_prefetch(const struct row_block *t, const struct abi_tensor *from,
+                               const struct abi_tensor *to)
 {
     const struct abi_item *item = t->item;
     const struct abi_item *next = item_after(t);
     if (next)
-        expect_add(t->expected, &t->s, from, next->row0, next->step, next->rows);
+        prefetch_add(t->prefetch, &t->s, from, next->row0, next->step, next->rows);
     if (to && !item->split && !rows_streamed(&t->s, to))
-        expect_add(t->expected, &t->s, to, item->row0, item->step, item->rows);
+        prefetch_add(t->prefetch, &t->s, to, item->row0, item->step, item->rows);
 }
 
 #endif

@@ -3,35 +3,12 @@
    l = sum of 2^(s - m). A row that has seen no active entry has m = -inf and only zeros. */
 #ifndef MASKC_CPU_SOFTMAX_H
 #define MASKC_CPU_SOFTMAX_H
-
-INLINE vec row_largest(const float *score, u32 cols)
-{
-    vec m = load(score);
-    for (u32 c = LANES; c < cols; c += LANES)
-        m = larger(m, load(score + c));
-    return m;
-}
-
-/* Scores to 2^(s - m); returns their sum, lane by lane. */
-INLINE vec row_exp2(float *score, u32 cols, float m)
-{
-    vec sum = {0};
-    for (u32 c = 0; c < cols; c += LANES) {
-        vec p = exp2_vec(load(score + c) - splat(m));
-        store(score + c, p);
-        sum += p;
-    }
-    return sum;
-}
-
-static void sums_scale(float *sums, float factor)
-{
-    for (u32 d = 0; d < WIDTH; d += LANES)
-        store(sums + d, load(sums + d) * splat(factor));
-}
+#include "cpu/p_rounded.h"
+#include "cpu/scores.h"
+#include "cpu/softmax_rows.h"
 
 #if MATRIX
-#include "cpu/matrix/flow.h"
+#include "cpu/matrix/fused_softmax.h"
 #include "cpu/matrix/softmax.h"
 #else
 INLINE int panels_alone(const struct row_block *t, const struct block *b)
@@ -40,7 +17,7 @@ INLINE int panels_alone(const struct row_block *t, const struct block *b)
     return 0;
 }
 
-INLINE int softmax_flow(const struct row_block *t, struct block *b)
+INLINE int fused_softmax(const struct row_block *t, struct block *b)
 {
     (void)t, (void)b;
     return 0;
@@ -60,22 +37,22 @@ static void rows_rescale(struct row_block_memory *m, u32 first, quad old, quad n
 
 /* Four rows at a time, as they share what goes across lanes. Where rows end the last one stands in
    for those that are not there; their numbers are never used. */
-static void softmax_block(struct row_block *t, struct block *b, int first_block)
+static void online_softmax(struct row_block *t, struct block *b, int first_block)
 {
     struct row_block_memory *m = t->m;
-    const u32 rows = t->rows, cols = b->cols, expect = expect_share(t->expected, rows);
+    const u32 rows = t->rows, cols = b->cols, prefetch = prefetch_share(t->prefetch, rows);
     for (u32 first = 0; first < rows; first += 4) {
         vec x[4], sum[4] = {{0}};
         for (u32 k = 0; k < 4; k++)
-            x[k] = row_largest(b->score[first + k < rows ? first + k : rows - 1], cols);
-        quad old = *(quad_at *)(m->largest + first);
-        quad now = larger_quad(largest4(x[0], x[1], x[2], x[3]), old);
+            x[k] = scores_max(b->score[first + k < rows ? first + k : rows - 1], cols);
+        quad old = *(quad_at *)(m->row_max + first);
+        quad now = larger_quad(max4(x[0], x[1], x[2], x[3]), old);
         if (!first_block)
             rows_rescale(m, first, old, now);
-        *(quad_at *)(m->largest + first) = now;
+        *(quad_at *)(m->row_max + first) = now;
         quad base = (quad)((quad_mask)now & ~(quad_mask)(now == -INFINITY_F));
         for (u32 k = 0; k < 4 && first + k < rows; k++) {
-            expect_rows(t->expected, expect);
+            prefetch_rows(t->prefetch, prefetch);
             sum[k] = row_exp2(b->score[first + k], cols, base[k]);
         }
         *(quad_at *)(m->total + first) += sum4(sum[0], sum[1], sum[2], sum[3]);
@@ -85,12 +62,12 @@ static void softmax_block(struct row_block *t, struct block *b, int first_block)
 #endif
 
 /* m and l to LSE (in `offset`) and 1 / l, both for rows without an active entry too. */
-static void softmax_finish(struct row_block_memory *m)
+static void softmax_lse(struct row_block_memory *m)
 {
     for (u32 r = 0; r < BLOCK_ROWS; r += LANES) {
         vec l = load(m->total + r), one = splat(1);
         ivec some = ~(ivec)(l <= 0.0f); /* NaN is not nothing */
-        vec lse = load(m->largest + r) * LN_2 + natural_log(pick(some, l, one));
+        vec lse = load(m->row_max + r) * LN_2 + natural_log(pick(some, l, one));
         store(m->offset + r, pick(some, lse, splat(-INFINITY_F)));
         store(m->total + r, pick_or_zero(some, one / pick(some, l, one)));
     }
@@ -100,36 +77,36 @@ static void softmax_finish(struct row_block_memory *m)
 static void softmax_begin(const struct row_block *t)
 {
     for (u32 r = 0; r < BLOCK_ROWS; r++) {
-        const float *left = row_resumed(t, r) ? partial_numbers(t, r) : 0;
-        t->m->largest[r] = left ? left[0] : -INFINITY_F;
+        const float *left = row_merged(t, r) ? partial_numbers(t, r) : 0;
+        t->m->row_max[r] = left ? left[0] : -INFINITY_F;
         t->m->total[r] = left ? left[1] : 0;
     }
 }
 
 /* Scores of a block to weights, all of them before the first weight. */
-static void softmax_whole(struct row_block *t, struct block *b, int first)
+static void softmax_unfused(struct row_block *t, struct block *b, int first)
 {
-    block_scores(t, b);
-    softmax_block(t, b, first);
+    compute_qk(t, b);
+    online_softmax(t, b, first);
     block_scale(t, b);
     if (dropping(t))
         block_drop(t, b);
     if (dropping(t) || BIAS == ABI_BIAS_SCALE)
-        weights_round(t, b);
+        p_round(t, b);
 }
 
 static void softmax_forward(struct row_block *t)
 {
     struct block *b = t->blocks;
     softmax_begin(t);
-    partial_expect(t, 1);
+    partial_prefetch(t, 1);
     for (int first = !t->item->merge[0]; block_next(t, b); first = 0) {
-        if (!softmax_flow(t, b))
-            softmax_whole(t, b, first);
+        if (!fused_softmax(t, b))
+            softmax_unfused(t, b, first);
         block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 0);
     }
     if (!t->item->split)
-        softmax_finish(t->m);
+        softmax_lse(t->m);
 }
 
 #endif

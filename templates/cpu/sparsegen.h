@@ -5,6 +5,8 @@
    held, so its blocks are too. */
 #ifndef MASKC_CPU_SPARSEGEN_H
 #define MASKC_CPU_SPARSEGEN_H
+#include "cpu/scores.h"
+#include "cpu/softmax_rows.h"
 
 /* Sum and count of what lies above tau, relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
@@ -58,7 +60,7 @@ static u32 blocks_scores(struct row_block *t)
 {
     u32 blocks = 0;
     for (; block_next(t, row_block_block(t, blocks)); blocks++)
-        block_scores(t, row_block_block(t, blocks));
+        compute_qk(t, row_block_block(t, blocks));
     return blocks;
 }
 
@@ -72,8 +74,8 @@ static void sparsegen_forward(struct row_block *t)
         vec m = splat(-INFINITY_F);
         for (u32 k = 0; k < blocks; k++)
             m = larger(
-                m, row_largest(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
-        float base = largest_lane(m);
+                m, scores_max(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
+        float base = max_lanes(m);
         if (!row_live(t, r) || !(base > -INFINITY_F))
             base = 0;
         else

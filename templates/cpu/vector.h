@@ -3,6 +3,7 @@
    no operator are compiler builtins, and they stand in this file alone. */
 #ifndef MASKC_CPU_VECTOR_H
 #define MASKC_CPU_VECTOR_H
+#include "cpu/config.h"
 
 enum { LANES = VECTOR_BYTES / 4 };
 
@@ -137,7 +138,7 @@ INLINE quad larger_quad(quad a, quad b)
 
 INLINE quad sum4(vec a, vec b, vec c, vec d) FOLD(SUM_OF, SUM_OF, a, b, c, d)
 
-    INLINE quad largest4(vec a, vec b, vec c, vec d) FOLD(larger, larger_quad, a, b, c, d)
+    INLINE quad max4(vec a, vec b, vec c, vec d) FOLD(larger, larger_quad, a, b, c, d)
 
         INLINE float sum_lanes(vec x)
 {
@@ -145,9 +146,9 @@ INLINE quad sum4(vec a, vec b, vec c, vec d) FOLD(SUM_OF, SUM_OF, a, b, c, d)
     return sum4(x, zero, zero, zero)[0];
 }
 
-INLINE float largest_lane(vec x)
+INLINE float max_lanes(vec x)
 {
-    return largest4(x, x, x, x)[0];
+    return max4(x, x, x, x)[0];
 }
 
 #endif

@@ -125,7 +125,7 @@ static void test_lanes(void **state)
         for (u32 k = 0; k < 4 * LANES; k++)
             x[k / LANES][k % LANES] = (float)(k * 37 % 101) - 50 + (k == at ? 1000 : 0);
         quad sum = sum4(load(x[0]), load(x[1]), load(x[2]), load(x[3]));
-        quad most = largest4(load(x[0]), load(x[1]), load(x[2]), load(x[3]));
+        quad most = max4(load(x[0]), load(x[1]), load(x[2]), load(x[3]));
         for (u32 r = 0; r < 4; r++) {
             float exact = 0, largest = -INFINITY;
             for (u32 k = 0; k < LANES; k++) {

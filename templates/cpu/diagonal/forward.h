@@ -2,93 +2,95 @@
 /* The forward pass of an item that is all lines, as masks of few diagonals have them: rows diagonal_rows go from
    scores to output while they are in registers and L1, without the row block's buffers. Softmax alone, no
    dropout; one block of columns. */
-#ifndef MASKC_CPU_LINES_FORWARD_H
-#define MASKC_CPU_LINES_FORWARD_H
+#ifndef MASKC_CPU_DIAGONAL_FORWARD_H
+#define MASKC_CPU_DIAGONAL_FORWARD_H
+#include "cpu/matrix/diagonal.h"
 
-INLINE vec score_weigh(float *score, vec base)
+INLINE vec score_exp2(float *score, vec base)
 {
-    vec p = exp2_weight(load(score) - base);
+    vec p = exp2_p(load(score) - base);
     store(score, p);
     return p;
 }
 
 /* Scores of rows to their weights 2^(s - m); m and l of each. Two chains, as one would wait for itself. */
-INLINE void lines_weigh(float (*score)[DIAGONAL_ROWS], u32 lines, float *m, float *l)
+INLINE void diagonal_softmax(float (*score)[DIAGONAL_ROWS], u32 diagonals, float *m, float *l)
 {
-    const u32 even = lines & ~1u;
+    const u32 even = diagonals & ~1u;
     for (u32 r = 0; r < DIAGONAL_ROWS; r += LANES) {
-        vec largest = splat(-INFINITY_F), second = largest, sum = {0}, other = {0};
+        vec row_max = splat(-INFINITY_F), second = row_max, sum = {0}, other = {0};
         for (u32 k = 0; k < even; k += 2) {
-            largest = larger(load(score[k] + r), largest);
+            row_max = larger(load(score[k] + r), row_max);
             second = larger(load(score[k + 1] + r), second);
         }
-        if (even < lines)
+        if (even < diagonals)
             second = larger(load(score[even] + r), second);
-        largest = larger(second, largest);
-        vec base = pick_or_zero((ivec)(largest != splat(-INFINITY_F)), largest);
+        row_max = larger(second, row_max);
+        vec base = pick_or_zero((ivec)(row_max != splat(-INFINITY_F)), row_max);
         for (u32 k = 0; k < even; k += 2) {
-            sum += score_weigh(score[k] + r, base);
-            other += score_weigh(score[k + 1] + r, base);
+            sum += score_exp2(score[k] + r, base);
+            other += score_exp2(score[k + 1] + r, base);
         }
-        if (even < lines)
-            sum += score_weigh(score[even] + r, base);
-        store(m + r, largest);
+        if (even < diagonals)
+            sum += score_exp2(score[even] + r, base);
+        store(m + r, row_max);
         store(l + r, sum + other);
     }
 }
 
 /* m and l to LSE, and to what weights are taken with; both for rows without an active entry too. */
-INLINE void lines_finish(const float *m, const float *l, float *lse, float *factor)
+INLINE void diagonal_lse(const float *m, const float *l, float *lse, float *scale)
 {
     for (u32 r = 0; r < DIAGONAL_ROWS; r += LANES) {
         vec sum = load(l + r), one = splat(1);
         ivec some = ~(ivec)(sum <= 0.0f); /* NaN is not nothing */
         vec log = load(m + r) * LN_2 + natural_log(pick(some, sum, one));
         store(lse + r, pick(some, log, splat(-INFINITY_F)));
-        store(factor + r, pick_or_zero(some, one / pick(some, sum, one)));
+        store(scale + r, pick_or_zero(some, one / pick(some, sum, one)));
     }
 }
 
 /* LSE of rows, and zeros for those that see nothing. */
-static void lines_leave(const struct lines_run *w, const struct diagonal_rows *x,
-                        const float *lse, const float *factor)
+static void diagonal_epilogue(const struct diagonal_run *w, const struct diagonal_rows *x,
+                              const float *lse, const float *scale)
 {
     float *to = lse_at(w->s, x->i);
     u32 empty = 0;
     for (u32 r = 0; r < DIAGONAL_ROWS; r++)
-        empty |= (u32) !(factor[r] != 0.0f) << r;
+        empty |= (u32) !(scale[r] != 0.0f) << r;
     for (u32 r = 0; r < DIAGONAL_ROWS; r += LANES)
-        if (x->live == ALL_ABREAST)
+        if (x->live == ALL_ROWS)
             store(to + r, load(lse + r));
-    for (u32 r = 0; x->live != ALL_ABREAST && r < DIAGONAL_ROWS; r++)
+    for (u32 r = 0; x->live != ALL_ROWS && r < DIAGONAL_ROWS; r++)
         if (x->live >> r & 1)
             to[r] = lse[r];
     for (empty &= x->live; empty; empty &= empty - 1)
         row_clear(w->s, &w->s->a->o, x->i + (u32)__builtin_ctz(empty));
 }
 
-static void lines_put(struct lines_run *w, const struct diagonal_rows *x, line_numbers score)
+static void diagonal_rows_forward(struct diagonal_run *w, const struct diagonal_rows *x,
+                                  diagonal_numbers score)
 {
-    float m[DIAGONAL_ROWS], l[DIAGONAL_ROWS], lse[DIAGONAL_ROWS], factor[DIAGONAL_ROWS];
-    lines_weigh(score + x->first, x->count, m, l);
-    lines_finish(m, l, lse, factor);
-    lines_sums(w, x, &w->s->a->o, factor, score, &w->operand[1]);
-    lines_leave(w, x, lse, factor);
+    float m[DIAGONAL_ROWS], l[DIAGONAL_ROWS], lse[DIAGONAL_ROWS], scale[DIAGONAL_ROWS];
+    diagonal_softmax(score + x->first, x->count, m, l);
+    diagonal_lse(m, l, lse, scale);
+    diagonal_sums(w, x, &w->s->a->o, scale, score, &w->operand[1]);
+    diagonal_epilogue(w, x, lse, scale);
 }
 
-static void lines_forward(const struct sequence *s, const struct abi_item *item, u32 items)
+static void diagonal_forward(const struct sequence *s, const struct abi_item *item, u32 items)
 {
     const struct abi_args *a = s->a;
-    struct lines_run w;
-    line_numbers score;
-    lines_open(&w, s, &a->forward, item, items);
-    lines_expect(&w, &a->q);
-    lines_dots(score, &w, &a->q, &w.operand[0], a->scale * LOG2_E, -INFINITY_F);
+    struct diagonal_run w;
+    diagonal_numbers score;
+    diagonal_run_open(&w, s, &a->forward, item, items);
+    diagonal_run_prefetch(&w, &a->q);
+    diagonal_dots(score, &w, &a->q, &w.operand[0], a->scale * LOG2_E, -INFINITY_F);
     for (u32 b = 0; b < w.blocks; b++)
-        lines_put(&w, &w.rows[b], score);
-    expect_rows(&w.expected, w.expected.rows);
-    for (u32 r = lines_end(&w); r < items * BLOCK_ROWS; r++)
-        if (lines_beyond(&w, r)) {
+        diagonal_rows_forward(&w, &w.rows[b], score);
+    prefetch_rows(&w.prefetch, w.prefetch.rows);
+    for (u32 r = diagonal_run_end(&w); r < items * BLOCK_ROWS; r++)
+        if (diagonal_run_beyond(&w, r)) {
             row_clear(s, &a->o, item->row0 + r);
             *lse_at(s, item->row0 + r) = -INFINITY_F;
         }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products along lines, by vectors and four rows at a time. */
-#ifndef MASKC_CPU_LINES_PRODUCT_H
-#define MASKC_CPU_LINES_PRODUCT_H
+#ifndef MASKC_CPU_DIAGONAL_PRODUCT_H
+#define MASKC_CPU_DIAGONAL_PRODUCT_H
+#include "cpu/column_list.h"
+#include "cpu/diagonal/run.h"
+#include "cpu/write.h"
 
 struct four_rows {
     vec at[FOUR][ROW_VECS];
@@ -9,8 +12,8 @@ struct four_rows {
 
 /* The columns' rows of an operand, of the four rows from row `first` of those diagonal_rows on, `rows` their bits;
    zeros for those that the line does not cover. */
-INLINE void line_rows(const struct operand *o, const struct line_at *x, u32 first, u32 rows,
-                      const float *row[FOUR])
+INLINE void diagonal_operand_rows(const struct operand *o, const struct diagonal_at *x,
+                                  u32 first, u32 rows, const float *row[FOUR])
 {
     const float *from = o->rows + (x->column + (i32)(x->step * first)) * o->stride;
     i64 by = x->step ? o->stride : 0;
@@ -28,7 +31,7 @@ INLINE const float *row_floats(const struct sequence *s, const struct abi_tensor
     if (!ROWS_PACKED)
         return (const float *)t->data + element_at(s, t, i);
     row_read(s, t, i, 1, buffer);
-    row_split(buffer);
+    row_deinterleave(buffer);
     return buffer;
 }
 
@@ -45,58 +48,58 @@ INLINE void four_read(const struct sequence *s, const struct abi_tensor *t, u32 
 }
 
 /* Numbers of four rows, `rows` the bits of those that the line covers: their sums times a factor, or `missing`. */
-INLINE void line_put(float *to, u32 rows, const vec sum[FOUR], float factor, float missing)
+INLINE void diagonal_put(float *to, u32 rows, const vec sum[FOUR], float scale, float fill)
 {
-    *(quad_at *)to = sum4(sum[0], sum[1], sum[2], sum[3]) * factor;
+    *(quad_at *)to = sum4(sum[0], sum[1], sum[2], sum[3]) * scale;
     if (rows != ALL_FOUR)
         for (u32 r = 0; r < FOUR; r++)
-            to[r] = rows >> r & 1 ? to[r] : missing;
+            to[r] = rows >> r & 1 ? to[r] : fill;
 }
 
 static void four_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_rows *x,
-                      const struct operand *o, const struct line_at *line, u32 lines,
-                      float factor, float missing)
+                      const struct operand *o, const struct diagonal_at *diagonal,
+                      u32 diagonals, float scale, float fill)
 {
     const struct four_rows rows = *x;
-    const quad none = {missing, missing, missing, missing};
-    for (u32 k = 0; k < lines; k++) {
-        const u32 some = (u32)line[k].rows >> first & ALL_FOUR;
+    const quad none = {fill, fill, fill, fill};
+    for (u32 k = 0; k < diagonals; k++) {
+        const u32 some = (u32)diagonal[k].rows >> first & ALL_FOUR;
         const float *row[FOUR];
         vec sum[FOUR] = {{0}};
         if (!some) {
             *(quad_at *)(to[k] + first) = none;
             continue;
         }
-        line_rows(o, &line[k], first, some, row);
+        diagonal_operand_rows(o, &diagonal[k], first, some, row);
         for (u32 v = 0; v < ROW_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 sum[r] += rows.at[r][v] * row_load(row[r], v * LANES);
-        line_put(to[k] + first, some, sum, factor, missing);
+        diagonal_put(to[k] + first, some, sum, scale, fill);
     }
 }
 
 /* Dot products of rows of a tensor with their lines' columns, times a factor; `missing` where a line does not
    cover a row. */
-static void lines_dots_four(line_numbers to, const struct lines_run *w,
-                            const struct abi_tensor *t, const struct operand *o, float factor,
-                            float missing)
+static void diagonal_dots_vector(diagonal_numbers to, const struct diagonal_run *w,
+                                 const struct abi_tensor *t, const struct operand *o,
+                                 float scale, float fill)
 {
     for (u32 b = 0; b < w->blocks; b++) {
         const struct diagonal_rows *x = &w->rows[b];
         for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
             struct four_rows rows;
             four_read(w->s, t, x->i + first, x->live >> first, &rows);
-            four_dots(to + x->first, first, &rows, o, w->line + x->first, x->count, factor,
-                      missing);
+            four_dots(to + x->first, first, &rows, o, w->diagonal + x->first, x->count, scale,
+                      fill);
         }
     }
 }
 
 /* What four of the rows diagonal_rows, from `first` on, take their sums from, and where to. */
-struct lines_four {
+struct four_operands {
     const struct operand *o;
-    const struct line_at *line;
-    const float (*weight)[DIAGONAL_ROWS];
+    const struct diagonal_at *diagonal;
+    const float (*p)[DIAGONAL_ROWS];
     u32 first;
     u16 *halves; /* where they go as bf16, `stride` from row to row; null: as floats */
     i64 stride;
@@ -117,32 +120,32 @@ INLINE void halves_put(u16 *to, const vec *sum, u32 vecs, int streamed)
 #endif
 
 /* sum += weight x row, `vecs` vectors from feature d. */
-INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], const float *weight,
+INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], const float *p,
                      u32 d, u32 vecs)
 {
     for (u32 r = 0; r < FOUR; r++) {
-        vec w = splat(weight[r]);
+        vec w = splat(p[r]);
         for (u32 v = 0; v < vecs; v++)
             sum[r][v] += w * row_load(row[r], d + v * LANES);
     }
 }
 
 /* Lines first .. end - 1, which may be of any kind. */
-INLINE void four_add_some(vec sum[FOUR][SUM_VECS], const struct lines_four *f, u32 begin,
+INLINE void four_add_some(vec sum[FOUR][SUM_VECS], const struct four_operands *f, u32 begin,
                           u32 end, u32 d, u32 vecs)
 {
     for (u32 k = begin; k < end; k++) {
-        const u32 some = (u32)f->line[k].rows >> f->first & ALL_FOUR;
+        const u32 some = (u32)f->diagonal[k].rows >> f->first & ALL_FOUR;
         const float *row[FOUR];
         if (!some)
             continue;
-        line_rows(f->o, &f->line[k], f->first, some, row);
-        four_add(sum, row, f->weight[k] + f->first, d, vecs);
+        diagonal_operand_rows(f->o, &f->diagonal[k], f->first, some, row);
+        four_add(sum, row, f->p[k] + f->first, d, vecs);
     }
 }
 
 /* Lines of which nothing is to be asked: the less there is besides vectors' work the better. */
-INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct lines_four *f, u32 begin,
+INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct four_operands *f, u32 begin,
                            u32 end, u32 d, u32 vecs)
 {
     const i64 stride = f->o->stride;
@@ -150,15 +153,15 @@ INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct lines_four *f, 
     for (u32 r = 0; r < FOUR; r++)
         from[r] = f->o->rows + (f->first + r) * stride;
     for (u32 k = begin; k < end; k++) {
-        const i64 at = f->line[k].column * stride;
+        const i64 at = f->diagonal[k].column * stride;
         const float *const row[FOUR] = {from[0] + at, from[1] + at, from[2] + at, from[3] + at};
-        four_add(sum, row, f->weight[k] + f->first, d, vecs);
+        four_add(sum, row, f->p[k] + f->first, d, vecs);
     }
 }
 
 /* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d. */
-INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor,
-                     const struct lines_four *f, const struct diagonal_rows *x)
+INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *scale,
+                     const struct four_operands *f, const struct diagonal_rows *x)
 {
     vec sum[FOUR][SUM_VECS] = {{{0}}};
     four_add_some(sum, f, 0, x->plain, d, vecs);
@@ -166,9 +169,9 @@ INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor
     four_add_some(sum, f, x->special, x->count, d, vecs);
     for (u32 r = 0; r < FOUR; r++) {
         for (u32 v = 0; v + 2 <= vecs; v += 2)
-            vecs_join(&sum[r][v]);
+            vecs_interleave(&sum[r][v]);
         for (u32 v = 0; v < vecs; v++)
-            sum[r][v] *= splat(factor[f->first + r]);
+            sum[r][v] *= splat(scale[f->first + r]);
         if (f->halves)
             halves_put(f->halves + r * f->stride + d, sum[r], vecs, f->streamed);
         else
@@ -177,22 +180,22 @@ INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *factor
     }
 }
 
-static void four_sums(float *const to[FOUR], const float *factor, const struct lines_four *f,
+static void four_sums(float *const to[FOUR], const float *scale, const struct four_operands *f,
                       const struct diagonal_rows *x)
 {
     enum { REST = ROW_VECS % SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + SUM_VECS * LANES <= WIDTH; d += SUM_VECS * LANES)
-        four_sum(to, d, SUM_VECS, factor, f, x);
+        four_sum(to, d, SUM_VECS, scale, f, x);
     if (REST)
-        four_sum(to, WHOLE, REST, factor, f, x);
+        four_sum(to, WHOLE, REST, scale, f, x);
 }
 
 /* Those sums to rows of a tensor, as far as they are live. */
-static void lines_sums(struct lines_run *w, const struct diagonal_rows *x,
-                       const struct abi_tensor *t, const float *factor,
-                       const line_numbers weights, const struct operand *o)
+static void diagonal_sums(struct diagonal_run *w, const struct diagonal_rows *x,
+                          const struct abi_tensor *t, const float *scale,
+                          const diagonal_numbers p, const struct operand *o)
 {
-    struct lines_four f = {.o = o, .line = w->line + x->first, .weight = weights + x->first};
+    struct four_operands f = {.o = o, .diagonal = w->diagonal + x->first, .p = p + x->first};
     float buffer[FOUR][WIDTH];
     u16 *halves = (u16 *)t->data + element_at(w->s, t, x->i);
     f.stride = t->row;
@@ -207,9 +210,9 @@ static void lines_sums(struct lines_run *w, const struct diagonal_rows *x,
             if (!ROWS_PACKED && some >> r & 1)
                 to[r] = (float *)t->data + element_at(w->s, t, x->i + first + r);
         }
-        expect_rows(&w->expected, FOUR);
+        prefetch_rows(&w->prefetch, FOUR);
         if (some)
-            four_sums(to, factor, &f, x);
+            four_sums(to, scale, &f, x);
         for (u32 r = 0; ROWS_PACKED && !f.halves && r < FOUR; r++)
             if (some >> r & 1)
                 row_write(w->s, t, x->i + first + r, 1, buffer[r]);

@@ -4,6 +4,7 @@
    where a CPU has none, tests put another in its place. */
 #ifndef MASKC_CPU_MATRIX_AMX_H
 #define MASKC_CPU_MATRIX_AMX_H
+#include "cpu/vector.h"
 
 struct tile_config {
     u8 palette, start, reserved[14];

@@ -3,6 +3,7 @@
    compilers have no common builtins for these instructions of AVX-512 and its bf16. */
 #ifndef MASKC_CPU_MATRIX_BF16_H
 #define MASKC_CPU_MATRIX_BF16_H
+#include "cpu/vector.h"
 
 typedef u16 half_vec __attribute__((vector_size(32)));
 typedef u16 half_pair __attribute__((vector_size(64)));

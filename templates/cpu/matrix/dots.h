@@ -3,6 +3,7 @@
    work in its time where the processor has it whole. The compilers have no common builtin for it. */
 #ifndef MASKC_CPU_MATRIX_DOTS_H
 #define MASKC_CPU_MATRIX_DOTS_H
+#include "cpu/vector.h"
 
 #define DOT(sum, a, b) __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
 

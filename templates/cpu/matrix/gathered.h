@@ -4,6 +4,8 @@
    Fixed), so the last few groups are kept. */
 #ifndef MASKC_CPU_MATRIX_GATHERED_H
 #define MASKC_CPU_MATRIX_GATHERED_H
+#include "cpu/matrix/pack.h"
+#include "cpu/row_block.h"
 
 /* At the entry of a phase: what lies in the scratch is from another. */
 static void gathered_forget(u8 *scratch)
@@ -32,10 +34,10 @@ static struct gathered *gathered_held(const struct row_block *t, const u32 *colu
     return 0;
 }
 
-static struct gathered *gathered_find(const struct row_block *t, const struct group *g)
+static struct gathered *gathered_find(const struct row_block *t, const struct column_tile *tile)
 {
     struct row_block_memory *m = t->m;
-    struct gathered *ret = gathered_held(t, t->plan->columns + g->first, g->width);
+    struct gathered *ret = gathered_held(t, t->plan->columns + tile->first, tile->width);
     const u32 now = ++m->gathered_used;
     if (ret) {
         ret->used = now;
@@ -47,10 +49,10 @@ static struct gathered *gathered_find(const struct row_block *t, const struct gr
     ret->used = now;
     ret->b = t->s.b;
     ret->h = t->s.h;
-    ret->width = g->width;
+    ret->width = tile->width;
     ret->panels = ret->pairs = 0;
-    for (u32 k = 0; k < g->width; k++)
-        ret->column[k] = t->plan->columns[g->first + k];
+    for (u32 k = 0; k < tile->width; k++)
+        ret->column[k] = t->plan->columns[tile->first + k];
     return ret;
 }
 
@@ -68,10 +70,10 @@ INLINE const u16 *gathered_row(const struct half_rows *from, const struct gather
 }
 
 /* Its columns as panels of 16 columns, for scores. */
-static const float *gathered_panels(const struct row_block *t, const struct group *g,
+static const float *gathered_panels(const struct row_block *t, const struct column_tile *tile,
                                     u32 operand)
 {
-    struct gathered *x = gathered_find(t, g);
+    struct gathered *x = gathered_find(t, tile);
     const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
     for (u32 k = 0; !(x->panels >> operand & 1) && k < TILE; k += MATRIX_COLS) {
         const float *row[MATRIX_COLS];
@@ -84,9 +86,10 @@ static const float *gathered_panels(const struct row_block *t, const struct grou
 }
 
 /* As pairs of rows, for sums. */
-static const u32 *gathered_pairs(const struct row_block *t, const struct group *g, u32 operand)
+static const u32 *gathered_pairs(const struct row_block *t, const struct column_tile *tile,
+                                 u32 operand)
 {
-    struct gathered *x = gathered_find(t, g);
+    struct gathered *x = gathered_find(t, tile);
     const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
     for (u32 k = 0; !(x->pairs >> operand & 1) && k < TILE; k += 2)
         pair_of_rows(gathered_row(&from, x, k), gathered_row(&from, x, k + 1),
@@ -95,11 +98,11 @@ static const u32 *gathered_pairs(const struct row_block *t, const struct group *
     return x->pair[operand];
 }
 
-static void columns_product(const struct row_block *t, const struct group *g, u32 operand,
-                            float *c)
+static void columns_product(const struct row_block *t, const struct column_tile *tile,
+                            u32 operand, float *c)
 {
-    panels_product(c, block_rows(t, operand), gathered_panels(t, g, operand), g->live,
-                   g->width > MATRIX_COLS ? 2 : 1);
+    panels_product(c, block_rows(t, operand), gathered_panels(t, tile, operand), tile->live,
+                   tile->width > MATRIX_COLS ? 2 : 1);
 }
 
 #endif

@@ -4,6 +4,8 @@
    as far as 32 columns from a multiple of 16 may reach. */
 #ifndef MASKC_CPU_MATRIX_PACK_H
 #define MASKC_CPU_MATRIX_PACK_H
+#include "cpu/prefetch.h"
+#include "cpu/transpose.h"
 
 INLINE u32 matrix_columns(const struct sequence *s)
 {
@@ -30,7 +32,7 @@ INLINE const u16 *half_row(const struct half_rows *x, u32 i)
 }
 
 /* Asks for row i: a row is a page or so from the next, where no hardware looks ahead. */
-INLINE void half_row_expect(const struct half_rows *x, u32 i)
+INLINE void half_row_prefetch(const struct half_rows *x, u32 i)
 {
     const u16 *row = x->first + i * x->stride;
     for (u32 d = 0; d < HEAD_DIM; d += 32)
@@ -94,15 +96,15 @@ enum { AHEAD = 32 }; /* rows that are asked for before it is their turn */
 static void panels_pack(const struct sequence *s, enum operand_kind k)
 {
     const struct half_rows from = half_rows_of(s, k);
-    const u32 expected = tensors_far(s) ? s->length : 0;
+    const u32 prefetch_end = tensors_far(s) ? s->length : 0;
     float *to = pack_panels(s, k);
     for (u32 c = 0; c < matrix_columns(s); c += MATRIX_COLS, to += MATRIX_COLS * DEPTH / 2) {
         const float *row[MATRIX_COLS];
         for (u32 r = 0; r < MATRIX_COLS; r++)
             row[r] = (const float *)(const void *)half_row(&from, c + r);
         for (u32 r = AHEAD; r < AHEAD + MATRIX_COLS; r++)
-            if (c + r < expected)
-                half_row_expect(&from, c + r);
+            if (c + r < prefetch_end)
+                half_row_prefetch(&from, c + r);
         panel_of_rows(row, to);
     }
 }
@@ -118,12 +120,12 @@ INLINE void pair_of_rows(const u16 *low, const u16 *high, u32 *to)
 static void pairs_pack(const struct sequence *s, enum operand_kind k)
 {
     const struct half_rows from = half_rows_of(s, k);
-    const u32 expected = tensors_far(s) ? s->length : 0;
+    const u32 prefetch_end = tensors_far(s) ? s->length : 0;
     u32 *to = pack_pairs(s, k);
     for (u32 i = 0; i < matrix_columns(s); i += 2, to += WIDTH) {
-        if (i + 1 + AHEAD < expected) {
-            half_row_expect(&from, i + AHEAD);
-            half_row_expect(&from, i + 1 + AHEAD);
+        if (i + 1 + AHEAD < prefetch_end) {
+            half_row_prefetch(&from, i + AHEAD);
+            half_row_prefetch(&from, i + 1 + AHEAD);
         }
         pair_of_rows(half_row(&from, i), half_row(&from, i + 1), to);
     }
@@ -135,7 +137,7 @@ static void rows_copy(const struct sequence *s, enum operand_kind k)
     float *to = pack_rows(s, k);
     for (u32 i = 0; i < s->length; i++, to += HEAD_DIM / 2) {
         if (i + AHEAD < s->length)
-            half_row_expect(&from, i + AHEAD);
+            half_row_prefetch(&from, i + AHEAD);
         const float *row = (const float *)(const void *)half_row(&from, i);
         for (u32 d = 0; d < HEAD_DIM / 2; d += 8)
             *(oct_at *)(to + d) = *(const oct_at *)(row + d);
@@ -144,7 +146,7 @@ static void rows_copy(const struct sequence *s, enum operand_kind k)
 
 static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses, u32 roles)
 {
-    if (!WALKS_HALF && uses & ~PRODUCTS)
+    if (!LISTS_HALF && uses & ~PRODUCTS)
         rows_pack(s, k);
     if (rows_copied(s, k))
         rows_copy(s, k);

@@ -3,18 +3,7 @@
    from weights in bf16 and pairs of rows. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_H
 #define MASKC_CPU_MATRIX_PRODUCT_H
-
-enum { MICRO_ROWS = 16, BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
-typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
-
-/* Of a row of weights: an odd number of cache lines. */
-enum { WEIGHT_STRIDE = CHUNK_COLS + TILE };
-
-/* Weights from column `at` on, and what they are multiplied with: 32 rows in pairs. */
-struct sums_step {
-    u32 at;
-    const u32 *pairs;
-};
+#include "cpu/matrix/blocks.h"
 
 #if DOTS
 #include "cpu/matrix/product_dots.h"
@@ -30,14 +19,14 @@ static void scores_product(float *scores, const u16 *a, const struct operand *o,
 }
 
 /* blank: nothing is in the sums yet. */
-static void sums_product(float *sums, const u16 *weights, const struct sums_step *step,
-                         u32 steps, u32 live, u32 blank)
+static void sums_product(float *sums, const u16 *p, const struct sums_step *step, u32 steps,
+                         u32 live, u32 blank)
 {
     u32 d = 0;
     for (; d + 32 <= WIDTH; d += 32)
-        sums_columns(sums, weights, d, step, steps, live, 2, blank);
+        sums_columns(sums, p, d, step, steps, live, 2, blank);
     if (d < WIDTH)
-        sums_columns(sums, weights, d, step, steps, live, 1, blank);
+        sums_columns(sums, p, d, step, steps, live, 1, blank);
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* Products by tiles, 32 x 32 entries of C at a time. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_AMX_H
 #define MASKC_CPU_MATRIX_PRODUCT_AMX_H
+#include "cpu/matrix/blocks.h"
 
 /* ---- a block: four registers hold C, two the row blocks of A, two the column blocks of B ---- */
 
@@ -83,7 +84,7 @@ INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live
 }
 
 /* sums[.. columns x 16] += weights x rows in pairs, for each step. */
-INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct sums_step *step,
+INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
                          u32 steps, u32 live, u32 columns, u32 blank)
 {
     if (blank)
@@ -91,8 +92,8 @@ INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct su
     else
         block_load(sums + d, WIDTH, live, columns);
     for (u32 k = 0; k < steps; k++)
-        block_step(weights + step[k].at, WEIGHT_STRIDE, step[k].pairs + d,
-                   step[k].pairs + d + 16, WIDTH, live, columns);
+        block_step(p + step[k].at, P_STRIDE, step[k].pairs + d, step[k].pairs + d + 16, WIDTH,
+                   live, columns);
     block_store(sums + d, WIDTH, live, columns);
 }
 
@@ -100,7 +101,7 @@ INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct su
 
 enum { ROWS_STAY = DEPTH <= 64 };
 
-INLINE void flow_rows(const u16 *a)
+INLINE void fused_rows(const u16 *a)
 {
     if (!ROWS_STAY)
         return;
@@ -114,8 +115,8 @@ INLINE void flow_rows(const u16 *a)
 
 /* Scores of the rows with 16 columns, those of panel `half` of two; by both at least those that are live and
    of the first `width` columns. */
-INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
-                       float *to)
+INLINE void fused_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
+                        float *to)
 {
     enum { STEP = 16 * MATRIX_COLS };
     (void)width, (void)live;
@@ -148,7 +149,7 @@ INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u
 
 /* A tile of the row is the row sixteen times over, loaded from and stored to one place: the unit has time
    for that, and operands come in as row blocks take them. to[.. 16 x panels] = row x columns. */
-INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
+INLINE void one_row_scores(float *to, const u16 *row, const float *b, u32 panels)
 {
     enum { PANEL = MATRIX_COLS * DEPTH / 2 };
     TILE_ZERO(0);
@@ -179,7 +180,7 @@ INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
 }
 
 /* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
-INLINE void wide_sums(float *sums, const u16 *weight, const u32 *pairs, u32 cols)
+INLINE void one_row_sums(float *sums, const u16 *p, const u32 *pairs, u32 cols)
 {
     u32 d = 0;
     for (; d + 64 <= WIDTH; d += 64) {
@@ -189,7 +190,7 @@ INLINE void wide_sums(float *sums, const u16 *weight, const u32 *pairs, u32 cols
         TILE_ZERO(2);
         TILE_ZERO(3);
         for (u32 c = 0; c < cols; c += TILE, b += TILE / 2 * WIDTH) {
-            TILE_LOAD(4, weight + c, 0);
+            TILE_LOAD(4, p + c, 0);
             TILE_LOAD(6, b, 4 * WIDTH);
             TILE_LOAD(7, b + 16, 4 * WIDTH);
             TILE_PRODUCT(0, 4, 6);
@@ -208,7 +209,7 @@ INLINE void wide_sums(float *sums, const u16 *weight, const u32 *pairs, u32 cols
         const u32 *b = pairs + d;
         TILE_ZERO(0);
         for (u32 c = 0; c < cols; c += TILE, b += TILE / 2 * WIDTH) {
-            TILE_LOAD(4, weight + c, 0);
+            TILE_LOAD(4, p + c, 0);
             TILE_LOAD(6, b, 4 * WIDTH);
             TILE_PRODUCT(0, 4, 6);
         }

@@ -3,6 +3,7 @@
    time, B a vector of pairs. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_DOTS_H
 #define MASKC_CPU_MATRIX_PRODUCT_DOTS_H
+#include "cpu/matrix/blocks.h"
 
 enum { DOT_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
@@ -73,27 +74,27 @@ INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live
 }
 
 /* sums[.. columns x 16] += weights x rows in pairs, for each step. */
-INLINE void sums_columns(float *sums, const u16 *weights, u32 d, const struct sums_step *step,
+INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
                          u32 steps, u32 live, u32 columns, u32 blank)
 {
     const struct dots_shape shape = {TILE / 2, WIDTH, LANES};
-    struct sums_step here[WEIGHT_STRIDE / TILE];
+    struct sums_step here[P_STRIDE / TILE];
     for (u32 k = 0; k < steps; k++)
         here[k] = (struct sums_step){step[k].at, step[k].pairs + d};
     for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS)
         if (live >> (r / MICRO_ROWS) & 1)
-            rows_product(sums + d + r * WIDTH, WIDTH, weights + r * WEIGHT_STRIDE,
-                         WEIGHT_STRIDE, here, steps, shape, columns, blank);
+            rows_product(sums + d + r * WIDTH, WIDTH, p + r * P_STRIDE, P_STRIDE, here, steps,
+                         shape, columns, blank);
 }
 
-INLINE void flow_rows(const u16 *a)
+INLINE void fused_rows(const u16 *a)
 {
     (void)a;
 }
 
 /* Scores of the rows with two panels, when the first is asked for. */
-INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
-                       float *to)
+INLINE void fused_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
+                        float *to)
 {
     if (!half)
         panels_product(to, a, panels, live, width > MATRIX_COLS ? 2 : 1);
@@ -102,7 +103,7 @@ INLINE void flow_panel(const u16 *a, const float *panels, u32 half, u32 width, u
 /* ---- of one row ---- */
 
 /* to[.. 16 x panels] = row x columns. */
-INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
+INLINE void one_row_scores(float *to, const u16 *row, const float *b, u32 panels)
 {
     enum { PANEL = MATRIX_COLS * DEPTH / 2, MOST = 4 };
     vec sum[MOST] = {{0}};
@@ -116,13 +117,13 @@ INLINE void wide_panels(float *to, const u16 *row, const float *b, u32 panels)
 }
 
 /* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
-INLINE void wide_sums(float *sums, const u16 *weight, const u32 *pairs, u32 cols)
+INLINE void one_row_sums(float *sums, const u16 *p, const u32 *pairs, u32 cols)
 {
     enum { VECS = WIDTH / LANES };
     const float *b = (const float *)(const void *)pairs;
     vec sum[VECS] = {{0}};
     for (u32 c = 0; c < cols; c += 2, b += WIDTH) {
-        const vec pair = pair_splat(weight + c);
+        const vec pair = pair_splat(p + c);
         for (u32 k = 0; k < VECS; k++)
             DOT(sum[k], pair, load(b + k * LANES));
     }

@@ -3,6 +3,7 @@
    the dot products of AVX-512 (DOTS). */
 #ifndef MASKC_CPU_MATRIX_UNIT_H
 #define MASKC_CPU_MATRIX_UNIT_H
+#include "cpu/vector.h"
 
 #if DOTS
 #include "cpu/matrix/dots.h"

@@ -3,14 +3,15 @@
    the upper halves of one of words: cheaper to come by than the first and the second one's features
    in order. So rows that meet an operand's are split alike, and sums are joined again: a dot product
    does not mind. */
-#ifndef MASKC_CPU_SPLIT_H
-#define MASKC_CPU_SPLIT_H
+#ifndef MASKC_CPU_DEINTERLEAVE_H
+#define MASKC_CPU_DEINTERLEAVE_H
+#include "cpu/layout.h"
 
 #if MATRIX
-INLINE void vecs_split(vec *x)
+INLINE void vecs_deinterleave(vec *x)
 {
     vec low = x[0], high = x[1];
-    if (!WALKS_SPLIT)
+    if (!LISTS_DEINTERLEAVED)
         return;
     x[0] = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26,
                                    28, 30);
@@ -18,10 +19,10 @@ INLINE void vecs_split(vec *x)
                                    29, 31);
 }
 
-INLINE void vecs_join(vec *x)
+INLINE void vecs_interleave(vec *x)
 {
     vec even = x[0], odd = x[1];
-    if (!WALKS_SPLIT)
+    if (!LISTS_DEINTERLEAVED)
         return;
     x[0] = __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
                                    7, 23);
@@ -29,23 +30,23 @@ INLINE void vecs_join(vec *x)
                                    30, 15, 31);
 }
 #else
-INLINE void vecs_split(vec *x)
+INLINE void vecs_deinterleave(vec *x)
 {
     (void)x;
 }
 
-INLINE void vecs_join(vec *x)
+INLINE void vecs_interleave(vec *x)
 {
     (void)x;
 }
 #endif
 
 /* A row of WIDTH floats, as row_load() has those of operands. */
-INLINE void row_split(float *row)
+INLINE void row_deinterleave(float *row)
 {
-    for (u32 d = 0; WALKS_SPLIT && d < WIDTH; d += 2 * LANES) {
+    for (u32 d = 0; LISTS_DEINTERLEAVED && d < WIDTH; d += 2 * LANES) {
         vec x[2] = {load(row + d), load(row + d + LANES)};
-        vecs_split(x);
+        vecs_deinterleave(x);
         store(row + d, x[0]);
         store(row + d + LANES, x[1]);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dot products along lines by those of bf16 pairs, four rows at a time: rows and columns as they lie. */
-#ifndef MASKC_CPU_MATRIX_LINES_DOTS_H
-#define MASKC_CPU_MATRIX_LINES_DOTS_H
+#ifndef MASKC_CPU_MATRIX_DIAGONAL_DOTS_H
+#define MASKC_CPU_MATRIX_DIAGONAL_DOTS_H
+#include "cpu/diagonal/product.h"
 
 enum { HALF_VECS = (ROW_VECS + 1) / 2 };
 
@@ -22,37 +23,38 @@ INLINE void four_halves_read(const struct sequence *s, const struct abi_tensor *
 }
 
 INLINE void four_halves_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_halves *x,
-                             const struct operand *o, const struct line_at *line, u32 lines,
-                             float factor, float missing)
+                             const struct operand *o, const struct diagonal_at *diagonal,
+                             u32 diagonals, float scale, float fill)
 {
     const struct four_halves rows = *x;
-    const quad none = {missing, missing, missing, missing};
-    for (u32 k = 0; k < lines; k++) {
-        const u32 some = line[k].rows >> first & ALL_FOUR;
+    const quad none = {fill, fill, fill, fill};
+    for (u32 k = 0; k < diagonals; k++) {
+        const u32 some = diagonal[k].rows >> first & ALL_FOUR;
         const float *row[FOUR];
         vec sum[FOUR] = {{0}};
         if (!some) {
             *(quad_at *)(to[k] + first) = none;
             continue;
         }
-        line_rows(o, &line[k], first, some, row);
+        diagonal_operand_rows(o, &diagonal[k], first, some, row);
         for (u32 v = 0; v < HALF_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 DOT(sum[r], rows.at[r][v], load(row[r] + v * LANES));
-        line_put(to[k] + first, some, sum, factor, missing);
+        diagonal_put(to[k] + first, some, sum, scale, fill);
     }
 }
 
-static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct abi_tensor *t,
-                              const struct operand *o, float factor, float missing)
+static void diagonal_dots_matrix(diagonal_numbers to, struct diagonal_run *w,
+                                 const struct abi_tensor *t, const struct operand *o,
+                                 float scale, float fill)
 {
     for (u32 b = 0; b < w->blocks; b++) {
         const struct diagonal_rows *x = &w->rows[b];
         for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
             struct four_halves rows;
             four_halves_read(w->s, t, x->i + first, x->live >> first, &rows);
-            four_halves_dots(to + x->first, first, &rows, o, w->line + x->first, x->count,
-                             factor, missing);
+            four_halves_dots(to + x->first, first, &rows, o, w->diagonal + x->first, x->count,
+                             scale, fill);
         }
     }
 }

@@ -2,21 +2,22 @@
 /* Lines, 16 rows of a row block diagonal_rows. Each line gives each of them at most one column. Their scores are kept
    line by line, the rows side by side: what goes along a row goes from vector to vector then, and nothing
    across lanes; and what the rows share (where a line begins, whether it covers them) is found out once. */
-#ifndef MASKC_CPU_LINES_LINES_H
-#define MASKC_CPU_LINES_LINES_H
+#ifndef MASKC_CPU_DIAGONAL_RUN_H
+#define MASKC_CPU_DIAGONAL_RUN_H
+#include "cpu/row_block.h"
 
 enum {
-    FOUR = 4,
+    FOUR = CPU_DIAGONAL_VECTOR_ROWS,
     ALL_FOUR = 15,
-    DIAGONAL_ROWS = 16,
-    ALL_ABREAST = (1 << DIAGONAL_ROWS) - 1,
+    DIAGONAL_ROWS = CPU_DIAGONAL_TILE_ROWS,
+    ALL_ROWS = (1 << DIAGONAL_ROWS) - 1,
     ROW_VECS = WIDTH / LANES,
     SUM_VECS = VECTOR_BYTES == 64 ? 4 : 2, /* FOUR x SUM_VECS sums stay in registers */
     ROW_SUM_VECS = 4,                      /* of one row */
 };
 
 /* A line at rows diagonal_rows: row k of them, if bit k of `rows` is set, sees column + step k. */
-struct line_at {
+struct diagonal_at {
     i32 column;
     u16 step, rows;
 };
@@ -27,7 +28,7 @@ enum {
     RUN_ITEMS = 4,
     RUN_ROWS = RUN_ITEMS * BLOCK_ROWS,
     RUN_BLOCKS = RUN_ROWS / DIAGONAL_ROWS,
-    RUN_LINES = 2 * CHUNK_COLS, /* of an item there may be as many */
+    RUN_DIAGONALS = 2 * CHUNK_COLS, /* of an item there may be as many */
 };
 typedef char an_item_fits[BLOCK_ROWS == 2 * DIAGONAL_ROWS ? 1 : -1];
 
@@ -40,18 +41,18 @@ struct diagonal_rows {
 };
 
 /* A number for each line of the run and row. */
-typedef __attribute__((aligned(64))) float line_numbers[RUN_LINES][DIAGONAL_ROWS];
+typedef __attribute__((aligned(64))) float diagonal_numbers[RUN_DIAGONALS][DIAGONAL_ROWS];
 
-struct lines_run {
+struct diagonal_run {
     const struct sequence *s;
     const struct abi_item *item; /* neighbours */
     u32 items;
     struct operand operand[2]; /* columns: for S, for dP (forward: for O) */
     struct diagonal_rows rows[RUN_BLOCKS];
     u32 blocks;
-    struct line_at line[RUN_LINES + 1];
-    u32 lines;
-    struct expected expected;
+    struct diagonal_at diagonal[RUN_DIAGONALS + 1];
+    u32 diagonals;
+    struct prefetch prefetch;
 };
 
 /* Lines and rows alone go ways of their own only there. */
@@ -61,7 +62,7 @@ INLINE int plain_softmax(const struct sequence *s)
 }
 
 /* 2^x for weights, which beside a matrix unit are of numbers with few digits. */
-INLINE vec exp2_weight(vec x)
+INLINE vec exp2_p(vec x)
 {
 #if MATRIX
     return exp2_half(x);
@@ -73,42 +74,43 @@ INLINE vec exp2_weight(vec x)
 /* Rows that are taken with one of them: tiles make dot products of 16 rows, for one as for all, vectors of
    four; and of so many one must be a line's for that to pay. */
 enum {
-    BY_TILES = MATRIX && !DOTS && WALKS_SPLIT,
+    BY_TILES = MATRIX && !DOTS && LISTS_DEINTERLEAVED,
     TAKEN = BY_TILES ? DIAGONAL_ROWS : FOUR,
-    ONE_IN = BY_TILES ? 3 : 2,
+    ONE_IN = CPU_DIAGONAL_ONE_IN(TAKEN),
 };
 
 /* Whether lines cover enough of the rows that are taken with theirs, which scattered entries do not;
    lines_scattered() of gen/lowering/diagonal.c says the same. */
-static int lines_whole_enough(const struct abi_line *line, u32 lines)
+static int diagonals_dense(const struct abi_line *diagonal, u32 diagonals)
 {
     u32 rows = 0, taken = 0;
-    for (u32 k = 0; k < lines; k++, line++) {
-        rows += line->row_end - line->row_begin;
-        taken += (line->row_end + TAKEN - 1) / TAKEN - line->row_begin / TAKEN;
+    for (u32 k = 0; k < diagonals; k++, diagonal++) {
+        rows += diagonal->row_end - diagonal->row_begin;
+        taken += (diagonal->row_end + TAKEN - 1) / TAKEN - diagonal->row_begin / TAKEN;
     }
     return ONE_IN * rows >= TAKEN * taken;
 }
 
 /* Lines alone, in one block. */
-static int lines_alone(const struct abi_plan *p, const struct abi_item *item)
+static int diagonals_alone(const struct abi_plan *p, const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
     return item->pieces == 1 && piece->kind == ABI_DIAGONAL && item->cols <= CHUNK_COLS &&
            !item->merge[0] && !item->split &&
-           lines_whole_enough(p->lines + piece->first, piece->count);
+           diagonals_dense(p->lines + piece->first, piece->count);
 }
 
 /* How many of so many neighbours, from this item on, a run takes; 0: not even this one. */
-static u32 lines_together(const struct sequence *s, const struct abi_plan *p,
-                          const struct abi_item *item, u32 neighbours)
+static u32 diagonal_run_length(const struct sequence *s, const struct abi_plan *p,
+                               const struct abi_item *item, u32 neighbours)
 {
-    u32 lines = 0, items = 0;
+    u32 diagonals = 0, items = 0;
     if (!plain_softmax(s))
         return 0;
-    for (; items < neighbours && items < RUN_ITEMS && lines_alone(p, item + items); items++) {
-        lines += 2 * p->pieces[item[items].piece].count;
-        if (lines > RUN_LINES || item[items].row0 != item->row0 + items * BLOCK_ROWS)
+    for (; items < neighbours && items < RUN_ITEMS && diagonals_alone(p, item + items);
+         items++) {
+        diagonals += 2 * p->pieces[item[items].piece].count;
+        if (diagonals > RUN_DIAGONALS || item[items].row0 != item->row0 + items * BLOCK_ROWS)
             break;
     }
     return items;
@@ -117,80 +119,82 @@ static u32 lines_together(const struct sequence *s, const struct abi_plan *p,
 static const float no_row[WIDTH]; /* zeros, in any format */
 
 /* Neighbours among the lines that need no second look, from the first of them on. */
-static void lines_part(const struct line_at *line, struct diagonal_rows *rows)
+static void diagonals_partition(const struct diagonal_at *diagonal, struct diagonal_rows *rows)
 {
     u32 k = 0;
-    while (k < rows->count && !(line[k].step && line[k].rows == ALL_ABREAST))
+    while (k < rows->count && !(diagonal[k].step && diagonal[k].rows == ALL_ROWS))
         k++;
     rows->plain = k;
-    while (k < rows->count && line[k].step && line[k].rows == ALL_ABREAST)
+    while (k < rows->count && diagonal[k].step && diagonal[k].rows == ALL_ROWS)
         k++;
     rows->special = k;
 }
 
 /* Of 16 rows of an item, from `first` on, those that a line covers. */
-INLINE u32 line_covers(const struct abi_line *line, i32 first, i32 left)
+INLINE u32 diagonal_covers(const struct abi_line *diagonal, i32 first, i32 left)
 {
-    i32 begin = (i32)line->row_begin - first, end = (i32)line->row_end - first;
-    if (line->step || left <= 0)
+    i32 begin = (i32)diagonal->row_begin - first, end = (i32)diagonal->row_end - first;
+    if (diagonal->step || left <= 0)
         end = left < end ? left : end;
     if (begin <= 0 && end >= DIAGONAL_ROWS)
-        return ALL_ABREAST;
+        return ALL_ROWS;
     begin = begin < 0 ? 0 : begin;
     end = end < DIAGONAL_ROWS ? end : DIAGONAL_ROWS;
     return begin < end ? (1u << end) - (1u << begin) : 0;
 }
 
 /* A line at rows diagonal_rows, if it covers some of them that are live. */
-INLINE void line_add(struct line_at *to, struct diagonal_rows *rows, i32 column, u32 step,
-                     u32 covered)
+INLINE void diagonal_append(struct diagonal_at *to, struct diagonal_rows *rows, i32 column,
+                            u32 step, u32 covered)
 {
     covered &= rows->live;
-    to[rows->count] = (struct line_at){column, (u16)step, (u16)covered};
+    to[rows->count] = (struct diagonal_at){column, (u16)step, (u16)covered};
     rows->count += covered != 0;
 }
 
 /* The lines of an item, at its first and at its last 16 rows. */
-static void lines_at(struct line_at *to, const struct abi_line *line, u32 lines, u32 length,
-                     struct diagonal_rows *first, struct diagonal_rows *last)
+static void diagonals_of_item(struct diagonal_at *to, const struct abi_line *diagonal,
+                              u32 diagonals, u32 length, struct diagonal_rows *first,
+                              struct diagonal_rows *last)
 {
     const i32 end = (i32)length;
-    for (u32 k = 0; k < lines; k++, line++) {
-        const i32 column = line->col0, next = column + (i32)line->step * DIAGONAL_ROWS;
-        const int whole = !line->row_begin && line->row_end == BLOCK_ROWS;
+    for (u32 k = 0; k < diagonals; k++, diagonal++) {
+        const i32 column = diagonal->col0, next = column + (i32)diagonal->step * DIAGONAL_ROWS;
+        const int whole = !diagonal->row_begin && diagonal->row_end == BLOCK_ROWS;
         if (whole && next + DIAGONAL_ROWS <= end) {
-            line_add(to, first, column, line->step, ALL_ABREAST);
-            line_add(to + lines, last, next, line->step, ALL_ABREAST);
+            diagonal_append(to, first, column, diagonal->step, ALL_ROWS);
+            diagonal_append(to + diagonals, last, next, diagonal->step, ALL_ROWS);
             continue;
         }
-        line_add(to, first, column, line->step, line_covers(line, 0, end - column));
-        line_add(to + lines, last, next, line->step,
-                 line_covers(line, DIAGONAL_ROWS, end - next));
+        diagonal_append(to, first, column, diagonal->step,
+                        diagonal_covers(diagonal, 0, end - column));
+        diagonal_append(to + diagonals, last, next, diagonal->step,
+                        diagonal_covers(diagonal, DIAGONAL_ROWS, end - next));
     }
 }
 
-static void lines_add(struct lines_run *w, const struct abi_plan *p,
-                      const struct abi_item *item)
+static void diagonal_run_add(struct diagonal_run *w, const struct abi_plan *p,
+                             const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
     const u32 live = rows_live(w->s, item);
     struct diagonal_rows rows[2];
     for (u32 b = 0; b < 2; b++)
         rows[b] = (struct diagonal_rows){.i = item->row0 + b * DIAGONAL_ROWS,
-                                         .live = live >> b * DIAGONAL_ROWS & ALL_ABREAST,
-                                         .first = w->lines + b * piece->count};
-    lines_at(w->line + w->lines, p->lines + piece->first, piece->count, w->s->length, &rows[0],
-             &rows[1]);
+                                         .live = live >> b * DIAGONAL_ROWS & ALL_ROWS,
+                                         .first = w->diagonals + b * piece->count};
+    diagonals_of_item(w->diagonal + w->diagonals, p->lines + piece->first, piece->count,
+                      w->s->length, &rows[0], &rows[1]);
     for (u32 b = 0; b < 2; b++)
         if (rows[b].live) {
-            lines_part(w->line + rows[b].first, &rows[b]);
+            diagonals_partition(w->diagonal + rows[b].first, &rows[b]);
             w->rows[w->blocks++] = rows[b];
         }
-    w->lines += 2 * piece->count;
+    w->diagonals += 2 * piece->count;
 }
 
-static void lines_open(struct lines_run *w, const struct sequence *s, const struct abi_plan *p,
-                       const struct abi_item *item, u32 items)
+static void diagonal_run_open(struct diagonal_run *w, const struct sequence *s,
+                              const struct abi_plan *p, const struct abi_item *item, u32 items)
 {
     const int transposed = p == &s->a->transposed;
     w->s = s;
@@ -198,14 +202,14 @@ static void lines_open(struct lines_run *w, const struct sequence *s, const stru
     w->items = items;
     w->operand[0] = operand_of(s, transposed ? OPERAND_QUERY : OPERAND_KEY);
     w->operand[1] = operand_of(s, transposed ? OPERAND_GRADIENT : OPERAND_VALUE);
-    w->blocks = w->lines = 0;
-    w->expected.count = w->expected.next = w->expected.rows = 0;
+    w->blocks = w->diagonals = 0;
+    w->prefetch.count = w->prefetch.next = w->prefetch.rows = 0;
     for (u32 k = 0; k < items; k++)
-        lines_add(w, p, item + k);
+        diagonal_run_add(w, p, item + k);
 }
 
 /* Row r of the run: is it to be written, although beyond the length? */
-INLINE int lines_beyond(const struct lines_run *w, u32 r)
+INLINE int diagonal_run_beyond(const struct diagonal_run *w, u32 r)
 {
     const struct abi_item *item = &w->item[r / BLOCK_ROWS];
     return r % BLOCK_ROWS < item->rows && row_owned(item, r % BLOCK_ROWS) &&
@@ -213,16 +217,16 @@ INLINE int lines_beyond(const struct lines_run *w, u32 r)
 }
 
 /* From which on that may be. */
-INLINE u32 lines_end(const struct lines_run *w)
+INLINE u32 diagonal_run_end(const struct diagonal_run *w)
 {
     return w->s->length > w->item->row0 ? w->s->length - w->item->row0 : 0;
 }
 
 /* The rows of the next run will be wanted. */
-static void lines_expect(struct lines_run *w, const struct abi_tensor *t)
+static void diagonal_run_prefetch(struct diagonal_run *w, const struct abi_tensor *t)
 {
     const u32 rows = w->items * BLOCK_ROWS;
-    expect_add(&w->expected, w->s, t, w->item->row0 + rows, 1, rows);
+    prefetch_add(&w->prefetch, w->s, t, w->item->row0 + rows, 1, rows);
 }
 
 #endif

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row alone that sees one range of columns, as global rows do: their rows of the operands follow
    each other, so no list of columns is needed. Its numbers take the room of a block's. */
-#ifndef MASKC_CPU_LINES_ROW_H
-#define MASKC_CPU_LINES_ROW_H
+#ifndef MASKC_CPU_GLOBAL_ROW_ROW_H
+#define MASKC_CPU_GLOBAL_ROW_ROW_H
+#include "cpu/column_list.h"
+#include "cpu/diagonal/run.h"
 
-enum { ROW_MOST = BLOCK_ROWS * SCORE_STRIDE - LANES }; /* columns */
+enum { GLOBAL_ROW_MOST = BLOCK_ROWS * SCORE_STRIDE - LANES }; /* columns */
 
-static int row_alone(const struct abi_plan *p, const struct abi_item *item)
+static int global_row_applies(const struct abi_plan *p, const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
     return item->pieces == 1 && piece->kind == ABI_ROWS && piece->count == 1 &&
-           item->cols <= ROW_MOST && !item->merge[0] && !item->split;
+           item->cols <= GLOBAL_ROW_MOST && !item->merge[0] && !item->split;
 }
 
-INLINE struct block *row_alone_block(u8 *scratch)
+INLINE struct block *global_row_block(u8 *scratch)
 {
     return (struct block *)(void *)(scratch + ROW_BLOCK_BYTES);
 }
@@ -33,18 +35,18 @@ static struct row_range row_range_of(const struct sequence *s, const struct abi_
 
 /* The gradients of a row that sees nothing. Who reads a query's delta does so before it knows that the query
    counts for nothing. */
-INLINE void row_without_entries(const struct sequence *s, u32 i, int transposed)
+INLINE void global_row_empty(const struct sequence *s, u32 i, int transposed)
 {
     row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, i);
     if (transposed)
         row_clear(s, &s->a->d_v, i);
     else
-        *state_at(s, i) = 0;
+        *delta_at(s, i) = 0;
 }
 
 /* Dot products with `count` rows, times a factor; `missing` up to a whole vector. */
-static void row_dots(float *to, const float *x, const struct operand *o, struct row_range at,
-                     float factor, float missing)
+static void global_row_dots(float *to, const float *x, const struct operand *o,
+                            struct row_range at, float scale, float fill)
 {
     const float *row = operand_row(o, at.first);
     const i64 stride = o->stride;
@@ -52,24 +54,24 @@ static void row_dots(float *to, const float *x, const struct operand *o, struct 
     u32 k = 0;
     for (; k + 4 <= count; k += 4, row += 4 * stride)
         *(quad_at *)(to + k) =
-            dots4(x, row, row + stride, row + 2 * stride, row + 3 * stride) * factor;
+            dots4(x, row, row + stride, row + 2 * stride, row + 3 * stride) * scale;
     for (u32 end = (count + LANES - 1) / LANES * LANES; k < end; k += 4) {
-        quad s = {missing, missing, missing, missing};
+        quad s = {fill, fill, fill, fill};
         for (u32 c = 0; c < 4 && k + c < count; c++, row += stride)
-            s[c] = dots4(x, row, row, row, row)[0] * factor;
+            s[c] = dots4(x, row, row, row, row)[0] * scale;
         *(quad_at *)(to + k) = s;
     }
 }
 
 /* to = factor x sum of weight x row, `vecs` vectors from `to` and `row` on; two chains, as one
    alone would wait for itself. */
-INLINE void row_sum(float *to, const float *weight, const float *row, i64 stride, u32 count,
-                    float factor, u32 d, u32 vecs)
+INLINE void global_row_sum(float *to, const float *p, const float *row, i64 stride, u32 count,
+                           float scale, u32 d, u32 vecs)
 {
     vec even[ROW_SUM_VECS] = {{0}}, odd[ROW_SUM_VECS] = {{0}};
     u32 k = 0;
     for (; k + 2 <= count; k += 2, row += 2 * stride) {
-        vec w = splat(weight[k]), x = splat(weight[k + 1]);
+        vec w = splat(p[k]), x = splat(p[k + 1]);
         for (u32 v = 0; v < vecs; v++) {
             even[v] += w * row_load(row, d + v * LANES);
             odd[v] += x * row_load(row + stride, d + v * LANES);
@@ -77,26 +79,26 @@ INLINE void row_sum(float *to, const float *weight, const float *row, i64 stride
     }
     if (k < count)
         for (u32 v = 0; v < vecs; v++)
-            even[v] += splat(weight[k]) * row_load(row, d + v * LANES);
+            even[v] += splat(p[k]) * row_load(row, d + v * LANES);
     for (u32 v = 0; v < vecs; v++)
-        even[v] = (even[v] + odd[v]) * splat(factor);
+        even[v] = (even[v] + odd[v]) * splat(scale);
     for (u32 v = 0; v + 2 <= vecs; v += 2)
-        vecs_join(&even[v]);
+        vecs_interleave(&even[v]);
     for (u32 v = 0; v < vecs; v++)
         store(to + d + v * LANES, even[v]);
 }
 
-static void row_sums(float *to, const float *weight, const struct operand *o,
-                     struct row_range at, float factor)
+static void global_row_sums(float *to, const float *p, const struct operand *o,
+                            struct row_range at, float scale)
 {
     const float *row = operand_row(o, at.first);
     const i64 stride = o->stride;
     const u32 count = at.count;
     enum { REST = ROW_VECS % ROW_SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + ROW_SUM_VECS * LANES <= WIDTH; d += ROW_SUM_VECS * LANES)
-        row_sum(to, weight, row, stride, count, factor, d, ROW_SUM_VECS);
+        global_row_sum(to, p, row, stride, count, scale, d, ROW_SUM_VECS);
     if (REST)
-        row_sum(to, weight, row, stride, count, factor, WHOLE, REST);
+        global_row_sum(to, p, row, stride, count, scale, WHOLE, REST);
 }
 
 #endif

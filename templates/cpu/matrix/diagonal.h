@@ -4,24 +4,28 @@
    its diagonal. One entry in 16 counts, and where lines are few that is still faster than vectors, which
    have to bring bf16 to floats and to add across lanes. (Sums along lines by the unit are not: they take twice the
    products, and matrices that are all but empty have to be written for them.) */
-#ifndef MASKC_CPU_MATRIX_LINES_H
-#define MASKC_CPU_MATRIX_LINES_H
+#ifndef MASKC_CPU_MATRIX_DIAGONAL_H
+#define MASKC_CPU_MATRIX_DIAGONAL_H
+#include "cpu/diagonal/product.h"
+#if MATRIX
+#include "cpu/matrix/pack.h"
+#endif
 
 #if DOTS
-#include "cpu/matrix/lines_dots.h"
+#include "cpu/matrix/diagonal_dots.h"
 #elif MATRIX
 enum { AT_ONCE = 4, PAIRS = 2 * LANES }; /* lines; features of a tile's row */
 
 typedef u16 window_rows[DIAGONAL_ROWS][HEAD_DIM];
 
 /* Rows of an operand, `stride` bytes apart. */
-struct line_window {
+struct diagonal_window {
     const u16 *first;
     i64 stride;
 };
 
 /* With zeros for columns that the line does not have. */
-INLINE void window_copy(const struct operand *o, const struct line_at *x, window_rows to)
+INLINE void window_copy(const struct operand *o, const struct diagonal_at *x, window_rows to)
 {
     const float *from = o->rows + x->column * o->stride;
     const i64 by = x->step ? o->stride : 0;
@@ -34,16 +38,16 @@ INLINE void window_copy(const struct operand *o, const struct line_at *x, window
 
 /* Rows of 16 that a line does not cover are taken where there are such columns: each goes into an entry of
    the diagonal of its own, which nobody looks at. */
-INLINE struct line_window line_window(const struct sequence *s, const struct operand *o,
-                                      const struct line_at *x, window_rows copy)
+INLINE struct diagonal_window diagonal_window(const struct sequence *s, const struct operand *o,
+                                              const struct diagonal_at *x, window_rows copy)
 {
     const float *from = o->rows + x->column * o->stride;
     const u32 last = x->step ? DIAGONAL_ROWS : 1;
-    if (o->roomy || (x->column >= 0 && x->column + last <= s->length))
-        return (struct line_window){(const u16 *)(const void *)from,
-                                    x->step ? 4 * o->stride : 0};
+    if (o->has_margin || (x->column >= 0 && x->column + last <= s->length))
+        return (struct diagonal_window){(const u16 *)(const void *)from,
+                                        x->step ? 4 * o->stride : 0};
     window_copy(o, x, copy);
-    return (struct line_window){copy[0], 2 * HEAD_DIM};
+    return (struct diagonal_window){copy[0], 2 * HEAD_DIM};
 }
 
 /* Entry (r, r) of a block of 16 x 16, for each r. */
@@ -60,8 +64,8 @@ INLINE vec block_diagonal(const float *block)
 }
 
 /* The rows from i on, transposed by pairs of features; zeros for those that are not live. */
-INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u32 i, u32 live,
-                         float to[DEPTH / 2][MATRIX_COLS])
+INLINE void diagonal_rows_read(const struct sequence *s, const struct abi_tensor *t, u32 i,
+                               u32 live, float to[DEPTH / 2][MATRIX_COLS])
 {
     const float *row[MATRIX_COLS];
     for (u32 r = 0; r < MATRIX_COLS; r++) {
@@ -72,7 +76,7 @@ INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u
 }
 
 /* A line's part of the product: features d .., all of a row at a time, as it is not in the nearest cache. */
-#define LINE_PRODUCT(k)                                                  \
+#define DIAGONAL_PRODUCT(k)                                              \
     {                                                                    \
         TILE_LOAD(6, window[k].first + d, window[k].stride);             \
         TILE_PRODUCT(k, 6, 4);                                           \
@@ -93,8 +97,8 @@ INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u
                 if (d + PAIRS < HEAD_DIM)                               \
                     TILE_LOAD(5, rows[d / 2 + LANES], 4 * MATRIX_COLS); \
             }                                                           \
-            LINE_PRODUCT(k);                                            \
-            LINE_PRODUCT(l);                                            \
+            DIAGONAL_PRODUCT(k);                                        \
+            DIAGONAL_PRODUCT(l);                                        \
         }                                                               \
     }
 
@@ -105,30 +109,31 @@ INLINE void abreast_read(const struct sequence *s, const struct abi_tensor *t, u
     }
 
 /* Neighbours in the run's list, all of the same rows diagonal_rows. */
-struct lines_begun {
+struct diagonals_begun {
     u32 first, some;
 };
 
-typedef float line_blocks[AT_ONCE][LANES * MATRIX_COLS];
+typedef float diagonal_blocks[AT_ONCE][LANES * MATRIX_COLS];
 
 /* The last two fours of lines and their products; where their numbers go, times a factor, and what stands for
    rows that a line does not cover. */
-struct lines_flow {
-    __attribute__((aligned(64))) line_blocks block[2];
-    struct lines_begun begun[2];
-    u32 turn;
+struct diagonal_pipeline {
+    __attribute__((aligned(64))) diagonal_blocks block[2];
+    struct diagonals_begun begun[2];
+    u32 buffer_index;
     float (*to)[DIAGONAL_ROWS];
-    float factor, missing;
+    float scale, fill;
 };
 
-INLINE void lines_diagonals(const struct lines_flow *f, const struct lines_run *w, u32 turn)
+INLINE void blocks_diagonals(const struct diagonal_pipeline *f, const struct diagonal_run *w,
+                             u32 buffer_index)
 {
-    const struct lines_begun x = f->begun[turn];
-    const struct line_at *line = w->line + x.first;
+    const struct diagonals_begun x = f->begun[buffer_index];
+    const struct diagonal_at *diagonal = w->diagonal + x.first;
     for (u32 k = 0; k < x.some; k++) {
-        vec sum = block_diagonal(f->block[turn][k]) * splat(f->factor);
-        if (line[k].rows != ALL_ABREAST)
-            sum = pick(mask_of_bits(line[k].rows), sum, splat(f->missing));
+        vec sum = block_diagonal(f->block[buffer_index][k]) * splat(f->scale);
+        if (diagonal[k].rows != ALL_ROWS)
+            sum = pick(mask_of_bits(diagonal[k].rows), sum, splat(f->fill));
         store(f->to[x.first + k], sum);
     }
 }
@@ -136,46 +141,49 @@ INLINE void lines_diagonals(const struct lines_flow *f, const struct lines_run *
 /* Four lines' products with the rows; the first line's instead of those that are not there.
    A block is stored when the next two lines' products are under way, and read when the next four's are: what
    waits for the unit holds up what comes after it. */
-INLINE void lines_products(struct lines_flow *f, float rows[DEPTH / 2][MATRIX_COLS],
-                           const struct lines_run *w, const struct operand *o,
-                           struct lines_begun x)
+INLINE void diagonal_products(struct diagonal_pipeline *f, float rows[DEPTH / 2][MATRIX_COLS],
+                              const struct diagonal_run *w, const struct operand *o,
+                              struct diagonals_begun x)
 {
-    const u32 turn = f->turn;
+    const u32 buffer_index = f->buffer_index;
     window_rows copy[AT_ONCE];
-    struct line_window window[AT_ONCE];
+    struct diagonal_window window[AT_ONCE];
     for (u32 k = 0; k < AT_ONCE; k++)
-        window[k] = line_window(w->s, o, &w->line[x.first + (k < x.some ? k : 0)], copy[k]);
+        window[k] =
+            diagonal_window(w->s, o, &w->diagonal[x.first + (k < x.some ? k : 0)], copy[k]);
     PAIR_PRODUCT(0, 1);
-    PAIR_STORE(2, 3, f->block[!turn]);
-    lines_diagonals(f, w, turn);
-    f->begun[turn] = x;
+    PAIR_STORE(2, 3, f->block[!buffer_index]);
+    blocks_diagonals(f, w, buffer_index);
+    f->begun[buffer_index] = x;
     if (x.some > 2)
         PAIR_PRODUCT(2, 3);
-    PAIR_STORE(0, 1, f->block[turn]);
-    f->turn = !turn;
+    PAIR_STORE(0, 1, f->block[buffer_index]);
+    f->buffer_index = !buffer_index;
 }
 
-static void lines_flow_end(const struct lines_flow *f, const struct lines_run *w)
+static void diagonal_pipeline_drain(const struct diagonal_pipeline *f,
+                                    const struct diagonal_run *w)
 {
-    const u32 turn = f->turn;
-    PAIR_STORE(2, 3, f->block[!turn]);
-    lines_diagonals(f, w, turn);
-    lines_diagonals(f, w, !turn);
+    const u32 buffer_index = f->buffer_index;
+    PAIR_STORE(2, 3, f->block[!buffer_index]);
+    blocks_diagonals(f, w, buffer_index);
+    blocks_diagonals(f, w, !buffer_index);
 }
 
 /* Four lines of all rows, then the next four: neighbours among lines want much the same columns. Meanwhile
    the next run's rows are asked for, not into the nearest cache, which is full. */
-static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct abi_tensor *t,
-                              const struct operand *o, float factor, float missing)
+static void diagonal_dots_matrix(diagonal_numbers to, struct diagonal_run *w,
+                                 const struct abi_tensor *t, const struct operand *o,
+                                 float scale, float fill)
 {
     __attribute__((aligned(64))) float rows[RUN_BLOCKS][DEPTH / 2][MATRIX_COLS];
-    struct lines_flow f;
-    const u32 share = expect_share(&w->expected, (w->lines + AT_ONCE - 1) / AT_ONCE);
+    struct diagonal_pipeline f;
+    const u32 share = prefetch_share(&w->prefetch, (w->diagonals + AT_ONCE - 1) / AT_ONCE);
     u32 most = 0;
-    f.turn = f.begun[0].some = f.begun[1].some = 0;
+    f.buffer_index = f.begun[0].some = f.begun[1].some = 0;
     f.to = to;
-    f.factor = factor;
-    f.missing = missing;
+    f.scale = scale;
+    f.fill = fill;
     for (u32 b = 0; b < w->blocks; b++)
         most = w->rows[b].count > most ? w->rows[b].count : most;
     for (u32 k = 0; k < most; k += AT_ONCE)
@@ -185,25 +193,27 @@ static void lines_dots_matrix(line_numbers to, struct lines_run *w, const struct
             if (k >= x->count)
                 continue;
             if (!k)
-                abreast_read(w->s, t, x->i, x->live, rows[b]);
-            expect_rows_far(&w->expected, share);
-            lines_products(&f, rows[b], w, o,
-                           (struct lines_begun){x->first + k, left < AT_ONCE ? left : AT_ONCE});
+                diagonal_rows_read(w->s, t, x->i, x->live, rows[b]);
+            prefetch_rows_far(&w->prefetch, share);
+            diagonal_products(
+                &f, rows[b], w, o,
+                (struct diagonals_begun){x->first + k, left < AT_ONCE ? left : AT_ONCE});
         }
-    lines_flow_end(&f, w);
+    diagonal_pipeline_drain(&f, w);
 }
 #endif
 
-INLINE void lines_dots(line_numbers to, struct lines_run *w, const struct abi_tensor *t,
-                       const struct operand *o, float factor, float missing)
+INLINE void diagonal_dots(diagonal_numbers to, struct diagonal_run *w,
+                          const struct abi_tensor *t, const struct operand *o, float scale,
+                          float fill)
 {
 #if MATRIX
-    if (WALKS_SPLIT) {
-        lines_dots_matrix(to, w, t, o, factor, missing);
+    if (LISTS_DEINTERLEAVED) {
+        diagonal_dots_matrix(to, w, t, o, scale, fill);
         return;
     }
 #endif
-    lines_dots_four(to, w, t, o, factor, missing);
+    diagonal_dots_vector(to, w, t, o, scale, fill);
 }
 
 #endif

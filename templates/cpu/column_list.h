@@ -2,46 +2,48 @@
 /* Lines and the row pass: each row has a list of columns of its own; an entry is a dot product
    with one row of the operand, and later one scaled row added to the sums. Four dot products share
    the additions across lanes. */
-#ifndef MASKC_CPU_WALK_H
-#define MASKC_CPU_WALK_H
+#ifndef MASKC_CPU_COLUMN_LIST_H
+#define MASKC_CPU_COLUMN_LIST_H
+#include "cpu/dropout.h"
 
 /* How many columns a row has in a group: all, or as its last slot says. */
 enum { FEWER = 1u << 30 };
 
-INLINE u32 walk_count(const u32 *column, u32 width)
+INLINE u32 list_count(const u32 *column, u32 width)
 {
     u32 last = column[width - 1];
     return last & FEWER ? last & ~(u32)FEWER : width;
 }
 
 /* Appends a line's columns to the lists of those of the rows first .. end - 1 that it covers. */
-INLINE void line_columns(struct block *b, const struct abi_line *line, u32 at, u32 length,
-                         u32 first, u32 rows, u32 *count)
+INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u32 at,
+                             u32 length, u32 first, u32 rows, u32 *count)
 {
-    i64 begin = line->row_begin > first ? line->row_begin : first;
-    i64 end = line->row_end < rows ? line->row_end : rows;
-    if (line->step && end > (i64)length - line->col0)
-        end = (i64)length - line->col0;
-    if (!line->step && line->col0 >= (i64)length)
+    i64 begin = diagonal->row_begin > first ? diagonal->row_begin : first;
+    i64 end = diagonal->row_end < rows ? diagonal->row_end : rows;
+    if (diagonal->step && end > (i64)length - diagonal->col0)
+        end = (i64)length - diagonal->col0;
+    if (!diagonal->step && diagonal->col0 >= (i64)length)
         return;
     for (i64 r = begin; r < end; r++)
-        b->column[r][at + count[r]++] = (u32)(line->col0 + line->step * r);
+        b->column[r][at + count[r]++] = (u32)(diagonal->col0 + diagonal->step * r);
 }
 
 /* Rows that every line of the group covers, first .. end - 1. */
-struct whole {
+struct covered {
     u32 first, end;
 };
 
-static struct whole lines_whole(const struct abi_line *line, u32 lines, u32 length, u32 rows)
+static struct covered diagonals_covered(const struct abi_line *diagonal, u32 diagonals,
+                                        u32 length, u32 rows)
 {
-    struct whole w = {0, rows};
-    for (u32 k = 0; k < lines; k++) {
-        u32 end = line[k].row_end;
-        i64 left = (i64)length - line[k].col0;
-        if (left <= 0 || (line[k].step && left < end))
+    struct covered w = {0, rows};
+    for (u32 k = 0; k < diagonals; k++) {
+        u32 end = diagonal[k].row_end;
+        i64 left = (i64)length - diagonal[k].col0;
+        if (left <= 0 || (diagonal[k].step && left < end))
             end = left > 0 ? (u32)left : 0;
-        w.first = line[k].row_begin > w.first ? line[k].row_begin : w.first;
+        w.first = diagonal[k].row_begin > w.first ? diagonal[k].row_begin : w.first;
         w.end = end < w.end ? end : w.end;
     }
     w.first = w.first < w.end ? w.first : w.end;
@@ -49,45 +51,46 @@ static struct whole lines_whole(const struct abi_line *line, u32 lines, u32 leng
 }
 
 /* Columns of such rows: LANES lines at a time. */
-static void whole_columns(struct block *b, const struct abi_line *line, const struct group *g,
-                          struct whole w)
+static void covered_columns(struct block *b, const struct abi_line *diagonal,
+                            const struct column_tile *tile, struct covered w)
 {
-    for (u32 k = 0; k < g->width; k += LANES) {
-        u32 some = g->width - k < LANES ? g->width - k : LANES;
+    for (u32 k = 0; k < tile->width; k += LANES) {
+        u32 some = tile->width - k < LANES ? tile->width - k : LANES;
         i32 col0[LANES] = {0}, step[LANES] = {0};
         for (u32 x = 0; x < some; x++) {
-            col0[x] = line[k + x].col0;
-            step[x] = (i32)line[k + x].step;
+            col0[x] = diagonal[k + x].col0;
+            step[x] = (i32)diagonal[k + x].step;
         }
         ivec from = (ivec)load((const float *)(const void *)col0);
         ivec by = (ivec)load((const float *)(const void *)step);
         for (u32 r = w.first; r < w.end; r++)
-            store((float *)(void *)&b->column[r][g->at + k], (vec)(from + by * (i32)r));
+            store((float *)(void *)&b->column[r][tile->at + k], (vec)(from + by * (i32)r));
     }
 }
 
 /* The active columns of each row in this group, in order. */
-static void walk_columns(const struct row_block *t, struct block *b, const struct group *g)
+static void list_columns(const struct row_block *t, struct block *b,
+                         const struct column_tile *tile)
 {
     u32 count[BLOCK_ROWS] = {0};
-    struct whole w = {0, 0};
-    if (g->kind == GROUP_RANGE) {
-        for (u32 k = 0; k < g->width; k++)
-            b->column[0][g->at + count[0]++] = g->first + k;
+    struct covered w = {0, 0};
+    if (tile->kind == TILE_RANGE) {
+        for (u32 k = 0; k < tile->width; k++)
+            b->column[0][tile->at + count[0]++] = tile->first + k;
     } else {
-        const struct abi_line *line = t->plan->lines + g->first;
-        w = lines_whole(line, g->width, t->s.length, t->rows);
-        whole_columns(b, line, g, w);
-        for (u32 k = 0; k < g->width; k++) {
-            line_columns(b, &line[k], g->at, t->s.length, 0, w.first, count);
-            line_columns(b, &line[k], g->at, t->s.length, w.end, t->rows, count);
+        const struct abi_line *diagonal = t->plan->lines + tile->first;
+        w = diagonals_covered(diagonal, tile->width, t->s.length, t->rows);
+        covered_columns(b, diagonal, tile, w);
+        for (u32 k = 0; k < tile->width; k++) {
+            diagonal_columns(b, &diagonal[k], tile->at, t->s.length, 0, w.first, count);
+            diagonal_columns(b, &diagonal[k], tile->at, t->s.length, w.end, t->rows, count);
         }
     }
     for (u32 r = w.first; r < w.end; r++)
-        count[r] = g->width;
+        count[r] = tile->width;
     for (u32 r = 0; r < t->rows; r++)
-        if (!row_live(t, r) || count[r] < g->width)
-            b->column[r][g->at + g->width - 1] = FEWER | (row_live(t, r) ? count[r] : 0);
+        if (!row_live(t, r) || count[r] < tile->width)
+            b->column[r][tile->at + tile->width - 1] = FEWER | (row_live(t, r) ? count[r] : 0);
 }
 
 INLINE const float *operand_row(const struct operand *o, u32 j)
@@ -99,12 +102,12 @@ INLINE const float *operand_row(const struct operand *o, u32 j)
 INLINE vec row_load(const float *row, u32 d)
 {
 #if MATRIX
-    if (WALKS_SPLIT) {
+    if (LISTS_DEINTERLEAVED) {
         uvec x = *(const uvec_at *)(const void *)((const u16 *)(const void *)row +
                                                   d / (2 * LANES) * (2 * LANES));
         return (vec)(d / LANES % 2 ? x & 0xffff0000 : x << 16);
     }
-    if (WALKS_HALF)
+    if (LISTS_HALF)
         return half_load((const u16 *)(const void *)row + d);
 #endif
     return load(row + d);
@@ -125,7 +128,7 @@ INLINE quad dots4(const float *a, const float *b0, const float *b1, const float 
 }
 
 /* Dot products with `count` rows of an operand; up to three more floats are overwritten. */
-static void walk_dots(const float *a, const struct operand *o, const u32 *column, u32 count,
+static void list_dots(const float *a, const struct operand *o, const u32 *column, u32 count,
                       float *to)
 {
     u32 k = 0;
@@ -140,29 +143,31 @@ static void walk_dots(const float *a, const struct operand *o, const u32 *column
                                  operand_row(o, column[last]), operand_row(o, column[last]));
 }
 
-static void walk_keep(const struct row_block *t, struct block *b, const struct group *g, u32 r)
+static void list_keep(const struct row_block *t, struct block *b,
+                      const struct column_tile *tile, u32 r)
 {
-    const u32 *column = &b->column[r][g->at];
-    u32 count = walk_count(column, g->width);
+    const u32 *column = &b->column[r][tile->at];
+    u32 count = list_count(column, tile->width);
     for (u32 k = 0; k < count; k++)
-        keep_put(b, r, g->at + k, 1, (u32)keep_entry(t, t->item->row0 + r, column[k]));
+        keep_put(b, r, tile->at + k, 1, (u32)keep_entry(t, t->item->row0 + r, column[k]));
 }
 
 /* Columns and scores of a group, -inf for what a row does not have. */
-static void walk_scores(const struct row_block *t, struct block *b, const struct group *g)
+static void list_scores(const struct row_block *t, struct block *b,
+                        const struct column_tile *tile)
 {
-    walk_columns(t, b, g);
+    list_columns(t, b, tile);
     for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][g->at];
-        float *to = &b->score[r][g->at];
-        u32 count = walk_count(column, g->width);
-        walk_dots(t->m->row[0][r], &t->operand[0], column, count, to);
-        for (u32 k = count; k < g->width; k++)
+        const u32 *column = &b->column[r][tile->at];
+        float *to = &b->score[r][tile->at];
+        u32 count = list_count(column, tile->width);
+        list_dots(t->m->row[0][r], &t->operand[0], column, count, to);
+        for (u32 k = count; k < tile->width; k++)
             to[k] = -INFINITY_F;
     }
 }
 
-enum { WALK_LANES = 4 * LANES };
+enum { LIST_LANES = 4 * LANES };
 
 INLINE void put(float *to, int add, vec x)
 {
@@ -171,7 +176,7 @@ INLINE void put(float *to, int add, vec x)
 
 /* to (+)= factor x weight x rows, four vectors wide; in registers over all columns of the row, by
    two chains, as one alone would wait for itself. */
-INLINE void walk_product4(float *to, int add, float factor, const float *weight,
+INLINE void list_product4(float *to, int add, float scale, const float *p,
                           const struct operand *o, const u32 *column, u32 count, u32 d)
 {
     const float *rows = o->rows;
@@ -180,7 +185,7 @@ INLINE void walk_product4(float *to, int add, float factor, const float *weight,
     u32 k = 0;
     for (; k + 2 <= count; k += 2) {
         const float *row = rows + column[k] * stride, *next = rows + column[k + 1] * stride;
-        vec w = splat(weight[k]), x = splat(weight[k + 1]);
+        vec w = splat(p[k]), x = splat(p[k + 1]);
         s0 += w * row_load(row, d);
         s1 += w * row_load(row, d + LANES);
         s2 += w * row_load(row, d + 2 * LANES);
@@ -192,64 +197,64 @@ INLINE void walk_product4(float *to, int add, float factor, const float *weight,
     }
     if (k < count) {
         const float *row = rows + column[k] * stride;
-        vec w = splat(weight[k]);
+        vec w = splat(p[k]);
         s0 += w * row_load(row, d);
         s1 += w * row_load(row, d + LANES);
         s2 += w * row_load(row, d + 2 * LANES);
         s3 += w * row_load(row, d + 3 * LANES);
     }
-    vec f = splat(factor);
+    vec f = splat(scale);
     vec sum[4] = {(s0 + t0) * f, (s1 + t1) * f, (s2 + t2) * f, (s3 + t3) * f};
-    vecs_join(sum);
-    vecs_join(sum + 2);
+    vecs_interleave(sum);
+    vecs_interleave(sum + 2);
     for (u32 v = 0; v < 4; v++)
         put(to + v * LANES, add, sum[v]);
 }
 
 /* Two vectors, which belong together where they are split. */
-INLINE void walk_product2(float *to, int add, float factor, const float *weight,
+INLINE void list_product2(float *to, int add, float scale, const float *p,
                           const struct operand *o, const u32 *column, u32 count, u32 d)
 {
     vec s[2] = {{0}, {0}};
     for (u32 k = 0; k < count; k++)
         for (u32 v = 0; v < 2; v++)
-            s[v] +=
-                splat(weight[k] * factor) * row_load(operand_row(o, column[k]), d + v * LANES);
-    vecs_join(s);
+            s[v] += splat(p[k] * scale) * row_load(operand_row(o, column[k]), d + v * LANES);
+    vecs_interleave(s);
     put(to, add, s[0]);
     put(to + LANES, add, s[1]);
 }
 
-INLINE void walk_product1(float *to, int add, float factor, const float *weight,
+INLINE void list_product1(float *to, int add, float scale, const float *p,
                           const struct operand *o, const u32 *column, u32 count, u32 d)
 {
     vec s = {0};
     for (u32 k = 0; k < count; k++)
-        s += splat(weight[k]) * row_load(operand_row(o, column[k]), d);
-    put(to, add, s * splat(factor));
+        s += splat(p[k]) * row_load(operand_row(o, column[k]), d);
+    put(to, add, s * splat(scale));
 }
 
-INLINE void walk_product(float *to, int add, float factor, const float *weight,
+INLINE void list_product(float *to, int add, float scale, const float *p,
                          const struct operand *o, const u32 *column, u32 count)
 {
     u32 d = 0;
-    for (; d + WALK_LANES <= WIDTH; d += WALK_LANES)
-        walk_product4(to + d, add, factor, weight, o, column, count, d);
-    for (; WALKS_SPLIT && d < WIDTH; d += 2 * LANES)
-        walk_product2(to + d, add, factor, weight, o, column, count, d);
+    for (; d + LIST_LANES <= WIDTH; d += LIST_LANES)
+        list_product4(to + d, add, scale, p, o, column, count, d);
+    for (; LISTS_DEINTERLEAVED && d < WIDTH; d += 2 * LANES)
+        list_product2(to + d, add, scale, p, o, column, count, d);
     for (; d < WIDTH; d += LANES)
-        walk_product1(to + d, add, factor, weight, o, column, count, d);
+        list_product1(to + d, add, scale, p, o, column, count, d);
 }
 
-static void walk_sums(const struct row_block *t, const struct block *b, const struct group *g,
-                      const float (*weight)[SCORE_STRIDE], u32 operand, float (*sums)[WIDTH])
+static void list_sums(const struct row_block *t, const struct block *b,
+                      const struct column_tile *tile, const float (*p)[SCORE_STRIDE],
+                      u32 operand, float (*sums)[WIDTH])
 {
     const struct operand *o = &t->operand[operand];
     for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][g->at];
-        const float *w = &weight[r][g->at];
-        u32 count = walk_count(column, g->width);
-        walk_product(sums[r], 1, 1, w, o, column, count);
+        const u32 *column = &b->column[r][tile->at];
+        const float *w = &p[r][tile->at];
+        u32 count = list_count(column, tile->width);
+        list_product(sums[r], 1, 1, w, o, column, count);
     }
 }
 

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The forward pass of a row alone that sees one range of columns. Softmax alone, no dropout. */
-#ifndef MASKC_CPU_LINES_ROW_FORWARD_H
-#define MASKC_CPU_LINES_ROW_FORWARD_H
+#ifndef MASKC_CPU_GLOBAL_ROW_FORWARD_H
+#define MASKC_CPU_GLOBAL_ROW_FORWARD_H
+#include "cpu/diagonal/product.h"
+#include "cpu/global_row/row.h"
+#include "cpu/softmax_rows.h"
 
 /* Scores to weights over their sum, which it returns with the row's m in *m; 0 where no column
    counts. */
-static float row_weigh_all(float *score, u32 count, float *m)
+static float global_row_softmax(float *score, u32 count, float *m)
 {
-    *m = largest_lane(row_largest(score, count));
+    *m = max_lanes(scores_max(score, count));
     return sum_lanes(row_exp2(score, count, *m == -INFINITY_F ? 0 : *m));
 }
 
-static void row_forward(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+static void global_row_forward(const struct sequence *s, const struct abi_item *item,
+                               u8 *scratch)
 {
     struct row_range at = row_range_of(s, &s->a->forward, item);
     struct operand key = operand_of(s, OPERAND_KEY), value = operand_of(s, OPERAND_VALUE);
-    float *score = row_alone_block(scratch)->score[0], buffer[WIDTH], m = 0, l = 0;
+    float *score = global_row_block(scratch)->score[0], buffer[WIDTH], m = 0, l = 0;
     u32 i = item->row0;
     if (i >= s->rows)
         return;
     if (i < s->length && at.count) {
-        row_dots(score, row_floats(s, &s->a->q, i, buffer), &key, at, s->a->scale * LOG2_E,
-                 -INFINITY_F);
-        l = row_weigh_all(score, at.count, &m);
+        global_row_dots(score, row_floats(s, &s->a->q, i, buffer), &key, at,
+                        s->a->scale * LOG2_E, -INFINITY_F);
+        l = global_row_softmax(score, at.count, &m);
     }
     if (l <= 0.0f) { /* NaN is not nothing */
         row_clear(s, &s->a->o, i);
@@ -30,7 +34,7 @@ static void row_forward(const struct sequence *s, const struct abi_item *item, u
         return;
     }
     float *to = ROWS_PACKED ? buffer : (float *)s->a->o.data + element_at(s, &s->a->o, i);
-    row_sums(to, score, &value, at, 1 / l);
+    global_row_sums(to, score, &value, at, 1 / l);
     if (ROWS_PACKED)
         row_write(s, &s->a->o, i, 1, buffer);
     *lse_at(s, i) = m * LN_2 + natural_log(splat(l))[0];

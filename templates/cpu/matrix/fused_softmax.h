@@ -6,22 +6,24 @@
    what is safe, matrix/softmax.h takes the block again. A tile product keeps a port busy that half of the
    vector instructions want, so the two together take as long as one after the other, or longer where an
    instruction that others wait for is behind a product: products of two groups come first, then their weights. */
-#ifndef MASKC_CPU_MATRIX_FLOW_H
-#define MASKC_CPU_MATRIX_FLOW_H
+#ifndef MASKC_CPU_MATRIX_FUSED_SOFTMAX_H
+#define MASKC_CPU_MATRIX_FUSED_SOFTMAX_H
+#include "cpu/p_rounded.h"
+#include "cpu/panels.h"
 
 enum { TOGETHER = 2 }; /* groups */
 
 /* Largest l: values up to 2^97 do not overflow when weighed. */
-#define FLOW_MOST 0x1p30f
+#define FUSED_SUM_MAX 0x1p30f
 
 /* Only panels and gathered columns, and nothing that needs their scores as floats? */
 INLINE int panels_alone(const struct row_block *t, const struct block *b)
 {
-    return !BIAS && !b->walks && !dropping(t);
+    return !BIAS && !b->lists && !dropping(t);
 }
 
 /* Of the group's scores of row r the largest, lane by lane. */
-INLINE vec flow_larger(const float *score, const u32 *word, u32 r)
+INLINE vec fused_tile_max(const float *score, const u32 *word, u32 r)
 {
     vec low = load(score), high = load(score + LANES);
     if (!word)
@@ -31,22 +33,22 @@ INLINE vec flow_larger(const float *score, const u32 *word, u32 r)
 
 /* Rows that have seen nothing yet take their largest score of this group; returns those that still
    have not. `base` is what is subtracted from scores. */
-static u32 flow_bases(const struct row_block *t, const float *score, const u32 *word, u32 live,
-                      float *base)
+static u32 fused_bases(const struct row_block *t, const float *score, const u32 *word, u32 live,
+                       float *base)
 {
     struct row_block_memory *m = t->m;
     const quad none = {-INFINITY_F, -INFINITY_F, -INFINITY_F, -INFINITY_F};
     u32 unseen = 0;
     for (u32 r = 0; r < t->rows; r += 4, score += 4 * SCORE_STRIDE) {
-        quad old = *(quad_at *)(m->largest + r);
+        quad old = *(quad_at *)(m->row_max + r);
         quad_mask fresh = old == none;
         if (live >> (r / MICRO_ROWS) & 1) {
             vec x[4];
             for (u32 k = 0; k < 4; k++)
-                x[k] = flow_larger(score + k * SCORE_STRIDE, word, r + k);
-            quad now = largest4(x[0], x[1], x[2], x[3]) * t->gain;
+                x[k] = fused_tile_max(score + k * SCORE_STRIDE, word, r + k);
+            quad now = max4(x[0], x[1], x[2], x[3]) * t->softmax_scale;
             old = (quad)(((quad_mask)now & fresh) | ((quad_mask)old & ~fresh));
-            *(quad_at *)(m->largest + r) = old;
+            *(quad_at *)(m->row_max + r) = old;
             fresh = old == none;
         }
         *(quad_at *)(base + r) = (quad)((quad_mask)old & ~fresh);
@@ -60,46 +62,46 @@ static u32 flow_bases(const struct row_block *t, const float *score, const u32 *
 
 /* A group and where its scores are. */
 struct scored {
-    const struct group *g;
+    const struct column_tile *tile;
     const float *score;
 };
 
 /* Of the rows with the group's columns, in halves of 16, as far as there are some. */
-static struct scored flow_products(const struct row_block *t, const struct group *g,
-                                   float *score)
+static struct scored fused_qk(const struct row_block *t, const struct column_tile *tile,
+                              float *score)
 {
-    const float *panels = g->kind == GROUP_COLUMNS
-                              ? gathered_panels(t, g, 0)
-                              : t->operand[0].panels + (u64)g->first * (DEPTH / 2);
+    const float *panels = tile->kind == TILE_GATHERED
+                              ? gathered_panels(t, tile, 0)
+                              : t->operand[0].panels + (u64)tile->first * (DEPTH / 2);
     for (u32 half = 0; half < TILE / MATRIX_COLS; half++)
-        if (g->width > half * MATRIX_COLS)
-            flow_panel(block_rows(t, 0), panels, half, g->width, g->live, score);
-    return (struct scored){g, score};
+        if (tile->width > half * MATRIX_COLS)
+            fused_panel(block_rows(t, 0), panels, half, tile->width, tile->live, score);
+    return (struct scored){tile, score};
 }
 
 /* ---- weights ---- */
 
 /* Scores of a row block to weights from column `at`. */
-INLINE void flow_weigh(const struct row_block *t, struct block *b, const float *score,
-                       const u32 *word, u32 at, u32 k, const float *base, u32 expect, vec *sum)
+INLINE void fused_p(const struct row_block *t, struct block *b, const float *score,
+                    const u32 *word, u32 at, u32 k, const float *base, u32 prefetch, vec *sum)
 {
-    const vec gain = splat(t->gain);
+    const vec softmax_scale = splat(t->softmax_scale);
     if (word)
         for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
-            expect_rows(t->expected, expect);
-            sum[r] += pair_weigh_seen(score + r * SCORE_STRIDE, &b->weight[0][r][at],
-                                      splat(base[r]), gain, word[r]);
+            prefetch_rows(t->prefetch, prefetch);
+            sum[r] += pair_exp2_seen(score + r * SCORE_STRIDE, &b->p_ds[0][r][at],
+                                     splat(base[r]), softmax_scale, word[r]);
         }
     else
         for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
-            expect_rows(t->expected, expect);
-            sum[r] += pair_weigh((float *)score + r * SCORE_STRIDE, &b->weight[0][r][at],
-                                 splat(base[r]), gain, 0);
+            prefetch_rows(t->prefetch, prefetch);
+            sum[r] += pair_exp2((float *)score + r * SCORE_STRIDE, &b->p_ds[0][r][at],
+                                splat(base[r]), softmax_scale, 0);
         }
 }
 
 /* False where some row's sum is too large, or not a number; l is as before then. */
-static int flow_close(const struct row_block *t, const vec *sum)
+static int fused_close(const struct row_block *t, const vec *sum)
 {
     float total[BLOCK_ROWS] = {0};
     u32 safe = 0;
@@ -108,7 +110,7 @@ static int flow_close(const struct row_block *t, const vec *sum)
     for (u32 r = 0; r < BLOCK_ROWS; r += LANES) {
         vec l = load(t->m->total + r) + load(total + r);
         store(total + r, l);
-        safe |= lanes_larger(splat(FLOW_MOST), l) << r;
+        safe |= lanes_larger(splat(FUSED_SUM_MAX), l) << r;
     }
     if (~safe)
         return 0;
@@ -117,33 +119,33 @@ static int flow_close(const struct row_block *t, const vec *sum)
     return 1;
 }
 
-static int softmax_flow(const struct row_block *t, struct block *b)
+static int fused_softmax(const struct row_block *t, struct block *b)
 {
     float base[BLOCK_ROWS];
     vec sum[BLOCK_ROWS];
-    u32 unseen = 0xffffffff, room[BLOCK_ROWS];
-    const u32 expect = expect_share(t->expected, b->groups * t->rows);
+    u32 unseen = 0xffffffff, workspace[BLOCK_ROWS];
+    const u32 prefetch = prefetch_share(t->prefetch, b->tiles * t->rows);
     if (!panels_alone(t, b))
         return 0;
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);
-    flow_rows(block_rows(t, 0));
-    for (u32 first = 0; first < b->groups; first += TOGETHER) {
-        const u32 left = b->groups - first, count = left < TOGETHER ? left : TOGETHER;
+    fused_rows(block_rows(t, 0));
+    for (u32 first = 0; first < b->tiles; first += TOGETHER) {
+        const u32 left = b->tiles - first, count = left < TOGETHER ? left : TOGETHER;
         struct scored now[TOGETHER];
         for (u32 k = 0; k < count; k++)
-            now[k] = flow_products(t, &b->group[first + k], b->score[0] + k * TILE);
+            now[k] = fused_qk(t, &b->tile[first + k], b->score[0] + k * TILE);
         for (u32 k = 0; k < count; k++) {
-            const struct group *g = now[k].g;
-            const u32 *word = group_words(t, g, room);
+            const struct column_tile *tile = now[k].tile;
+            const u32 *word = tile_words(t, tile, workspace);
             if (unseen)
-                unseen = flow_bases(t, now[k].score, word, g->live, base);
+                unseen = fused_bases(t, now[k].score, word, tile->live, base);
             for (u32 half = 0; half < BLOCKS; half++)
-                if (g->live >> half & 1)
-                    flow_weigh(t, b, now[k].score, word, g->at, half, base, expect, sum);
+                if (tile->live >> half & 1)
+                    fused_p(t, b, now[k].score, word, tile->at, half, base, prefetch, sum);
         }
     }
-    return flow_close(t, sum);
+    return fused_close(t, sum);
 }
 
 #endif

@@ -4,32 +4,33 @@
    They are a page or so apart, where no hardware looks ahead, and only a dozen cache lines can be
    on their way to a core at once. So they are asked for one by one while something is computed:
    all at once would stop the core until most have come. */
-#ifndef MASKC_CPU_EXPECT_H
-#define MASKC_CPU_EXPECT_H
+#ifndef MASKC_CPU_PREFETCH_H
+#define MASKC_CPU_PREFETCH_H
+#include "cpu/layout.h"
 
-struct expected_rows {
+struct prefetch_tensor {
     const u8 *at;
     i64 stride; /* bytes */
     u32 rows;
 };
 
-enum { EXPECTED_TENSORS = 4 };
+enum { PREFETCH_TENSORS = 4 };
 
-struct expected {
-    struct expected_rows list[EXPECTED_TENSORS + 1]; /* the last: no rows */
+struct prefetch {
+    struct prefetch_tensor list[PREFETCH_TENSORS + 1]; /* the last: no rows */
     u32 count, next;
     u32 rows; /* left in all */
 };
 
 /* Rows first, first + step, .. of a tensor, those that are there. */
-static void expect_add(struct expected *x, const struct sequence *s, const struct abi_tensor *t,
-                       u32 first, u32 step, u32 rows)
+static void prefetch_add(struct prefetch *x, const struct sequence *s,
+                         const struct abi_tensor *t, u32 first, u32 step, u32 rows)
 {
     if (!tensors_far(s) || first >= s->length)
         return;
     const u32 most = (s->length - 1 - first) / step + 1;
     rows = rows < most ? rows : most;
-    x->list[x->count++] = (struct expected_rows){
+    x->list[x->count++] = (struct prefetch_tensor){
         .at = (const u8 *)t->data + element_at(s, t, first) * ELEMENT_BYTES,
         .stride = (i64)step * t->row * ELEMENT_BYTES,
         .rows = rows,
@@ -38,16 +39,16 @@ static void expect_add(struct expected *x, const struct sequence *s, const struc
 }
 
 /* How many to ask for at each of so many occasions. */
-INLINE u32 expect_share(const struct expected *x, u32 occasions)
+INLINE u32 prefetch_share(const struct prefetch *x, u32 occasions)
 {
     return occasions ? (x->rows + occasions - 1) / occasions : 0;
 }
 
 /* `nearest`: into the nearest cache; else into the next one. */
-INLINE void expect_some(struct expected *x, u32 count, int nearest)
+INLINE void prefetch_some(struct prefetch *x, u32 count, int nearest)
 {
     for (; count && x->rows; count--) {
-        struct expected_rows *y = &x->list[x->next];
+        struct prefetch_tensor *y = &x->list[x->next];
         for (u32 at = 0; at < HEAD_DIM * ELEMENT_BYTES; at += 64)
             if (nearest)
                 __builtin_prefetch(y->at + at, 0, 3);
@@ -60,14 +61,14 @@ INLINE void expect_some(struct expected *x, u32 count, int nearest)
     }
 }
 
-INLINE void expect_rows(struct expected *x, u32 count)
+INLINE void prefetch_rows(struct prefetch *x, u32 count)
 {
-    expect_some(x, count, 1);
+    prefetch_some(x, count, 1);
 }
 
-INLINE void expect_rows_far(struct expected *x, u32 count)
+INLINE void prefetch_rows_far(struct prefetch *x, u32 count)
 {
-    expect_some(x, count, 0);
+    prefetch_some(x, count, 0);
 }
 
 #endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this kernel is specialised on: the numbers of the kernel config, with defaults for those that it leaves out. */
+#ifndef MASKC_CPU_CONFIG_H
+#define MASKC_CPU_CONFIG_H
+
+#include "abi.h"
+#ifndef PLAN_HEADER /* set to "cpu/kernel_config_default.h" to look at this text alone */
+#define PLAN_HEADER "kernel_config.h"
+#endif
+#include PLAN_HEADER
+#include "cpu/sizes.h"
+#ifndef MATRIX /* 1: this kernel's dense work is the matrix unit's */
+#define MATRIX 0
+#endif
+#ifndef DOTS /* 1: which makes dot products of vectors, and has no tiles */
+#define DOTS 0
+#endif
+#ifndef BIAS /* enum abi_bias: an array X beside the mask, learnt */
+#define BIAS 0
+#endif
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How products on a matrix unit cut a row block, and what they sum up. */
+#ifndef MASKC_CPU_MATRIX_BLOCKS_H
+#define MASKC_CPU_MATRIX_BLOCKS_H
+#include "cpu/layout.h"
+
+enum { MICRO_ROWS = 16, BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
+typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
+
+/* Of a row of weights: an odd number of cache lines. */
+enum { P_STRIDE = CPU_P_STRIDE(CHUNK_COLS) };
+
+/* Weights from column `at` on, and what they are multiplied with: 32 rows in pairs. */
+struct sums_step {
+    u32 at;
+    const u32 *pairs;
+};
+
+#endif

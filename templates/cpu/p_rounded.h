@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights rounded to 16 bits, as matrix units take them; elsewhere nothing is to be done. */
+#ifndef MASKC_CPU_P_ROUNDED_H
+#define MASKC_CPU_P_ROUNDED_H
+#include "cpu/row_block.h"
+
+#if MATRIX
+
+/* One vector of row r at column c; 0: scores, 1: slopes. */
+INLINE void p_ds_put(struct block *b, u32 which, u32 r, u32 c, vec x)
+{
+    half_store(&b->p_ds[which][r][c], x);
+}
+
+/* Two vectors of scores to weights, rounded, and where they are wanted as floats too. */
+INLINE vec pair_exp2(float *score, u16 *p, vec base, vec softmax_scale, int floats)
+{
+    vec low = exp2_half(load(score) * softmax_scale - base);
+    vec high = exp2_half(load(score + LANES) * softmax_scale - base);
+    half_store2(p, low, high);
+    if (floats) {
+        store(score, low);
+        store(score + LANES, high);
+    }
+    return low + high;
+}
+
+/* Those of them whose bit is set; 0 for the others, whatever their scores are. */
+INLINE vec pair_exp2_seen(const float *score, u16 *p, vec base, vec softmax_scale, u32 bits)
+{
+    vec low = exp2_seen(load(score) * softmax_scale - base, bits);
+    vec high = exp2_seen(load(score + LANES) * softmax_scale - base, bits >> LANES);
+    half_store2(p, low, high);
+    return low + high;
+}
+
+/* Scores of row r to 2^(gain s - m), rounded; returns their sum, lane by lane. */
+INLINE vec row_exp2_rounded(struct block *b, u32 r, float m, float softmax_scale, int floats)
+{
+    enum { PAIR_COLS = 2 * LANES };
+    vec even = {0}, odd = {0};
+    float *score = b->score[r];
+    u16 *p = b->p_ds[0][r];
+    const u32 cols = b->cols;
+    u32 c = 0;
+    for (; c + 2 * PAIR_COLS <= cols; c += 2 * PAIR_COLS) {
+        even += pair_exp2(score + c, p + c, splat(m), splat(softmax_scale), floats);
+        odd += pair_exp2(score + c + PAIR_COLS, p + c + PAIR_COLS, splat(m),
+                         splat(softmax_scale), floats);
+    }
+    for (; c < cols; c += PAIR_COLS)
+        even += pair_exp2(score + c, p + c, splat(m), splat(softmax_scale), floats);
+    return even + odd;
+}
+
+/* All of the scores, where they changed since. */
+static void p_round(const struct row_block *t, struct block *b)
+{
+    for (u32 r = 0; r < t->rows; r++)
+        for (u32 c = 0; c < b->cols; c += LANES)
+            p_ds_put(b, 0, r, c, load(&b->score[r][c]));
+}
+
+#else
+
+INLINE void p_ds_put(struct block *b, u32 which, u32 r, u32 c, vec x)
+{
+    (void)b, (void)which, (void)r, (void)c, (void)x;
+}
+
+INLINE void p_round(const struct row_block *t, struct block *b)
+{
+    (void)t, (void)b;
+}
+
+#endif
+#endif
