@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/pattern.h"
+#include "masks/base/hash.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 struct pattern *pattern_new(uint32_t n)
 {

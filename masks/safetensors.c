@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading trusts nothing: jansson checks the JSON, then every tensor's place is checked against its
-   shape and its neighbours. See safetensors.h. */
+/* Reading trusts nothing: the JSON is checked, then every tensor's place against its shape and its
+   neighbours. See safetensors.h; safetensors_write.c writes. */
 #include "masks/safetensors.h"
+#include "masks/base/datum.h"
 #include "masks/base/memory.h"
-#include "masks/base/text.h"
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,25 +40,25 @@ static int fail(const struct reading *r, const char *tensor, const char *what)
 }
 
 /* A whole number of at least 0. */
-static bool read_number(const json_t *value, uint64_t *ret)
+static bool read_number(const struct datum *value, uint64_t *ret)
 {
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
+    if (!datum_is(value, DATUM_INTEGER) || value->integer < 0)
         return false;
-    *ret = (uint64_t)json_integer_value(value);
+    *ret = (uint64_t)value->integer;
     return true;
 }
 
-static int read_shape(const struct reading *r, const json_t *entry, struct safetensor *t,
+static int read_shape(const struct reading *r, const struct datum *entry, struct safetensor *t,
                       uint64_t *bytes)
 {
-    const json_t *shape = json_object_get(entry, "shape");
-    if (!json_is_array(shape))
+    const struct datum *shape = datum_member(entry, "shape");
+    if (!datum_is(shape, DATUM_LIST))
         return fail(r, t->name, "no shape");
-    if (json_array_size(shape) > SAFETENSORS_MAX_RANK)
+    if (datum_count(shape) > SAFETENSORS_MAX_RANK)
         return fail(r, t->name, "more than 8 dimensions");
-    t->rank = (uint32_t)json_array_size(shape);
+    t->rank = (uint32_t)datum_count(shape);
     for (uint32_t k = 0; k < t->rank; k++) {
-        if (!read_number(json_array_get(shape, k), &t->shape[k]))
+        if (!read_number(datum_at(shape, k), &t->shape[k]))
             return fail(r, t->name, "a dimension is no whole number");
         if (__builtin_mul_overflow(*bytes, t->shape[k], bytes))
             return fail(r, t->name, "the shape does not fit in 64 bits");
@@ -67,13 +66,13 @@ static int read_shape(const struct reading *r, const json_t *entry, struct safet
     return 0;
 }
 
-static int read_place(const struct reading *r, const json_t *entry, struct safetensor *t,
+static int read_place(const struct reading *r, const struct datum *entry, struct safetensor *t,
                       bool sized, uint64_t bytes)
 {
-    const json_t *offsets = json_object_get(entry, "data_offsets");
+    const struct datum *offsets = datum_member(entry, "data_offsets");
     uint64_t begin, end;
-    if (json_array_size(offsets) != 2 || !read_number(json_array_get(offsets, 0), &begin) ||
-        !read_number(json_array_get(offsets, 1), &end) || begin > end)
+    if (datum_count(offsets) != 2 || !read_number(datum_at(offsets, 0), &begin) ||
+        !read_number(datum_at(offsets, 1), &end) || begin > end)
         return fail(r, t->name, "no data_offsets [begin, end]");
     if (end > r->data_size)
         return fail(r, t->name, "the file is too short for its data");
@@ -91,13 +90,13 @@ static bool is_dtype(const char *text)
     return length && !text[length] && length < sizeof((struct safetensor *)0)->dtype;
 }
 
-static int read_tensor(const struct reading *r, const char *name, const json_t *entry,
+static int read_tensor(const struct reading *r, const char *name, const struct datum *entry,
                        struct safetensor *t)
 {
     t->name = memory_text(name);
-    if (!json_is_object(entry) || json_object_size(entry) != 3)
+    if (!datum_is(entry, DATUM_OBJECT) || entry->count != 3)
         return fail(r, name, "dtype, shape and data_offsets are expected");
-    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    const char *dtype = datum_text(datum_member(entry, "dtype"));
     uint32_t item = dtype ? safetensors_dtype_bytes(dtype) : 0;
     if (item == 0 && !(r->any && dtype && is_dtype(dtype)))
         return fail(r, name, "unknown dtype");
@@ -108,18 +107,16 @@ static int read_tensor(const struct reading *r, const char *name, const json_t *
     return read_place(r, entry, t, item != 0, bytes);
 }
 
-static int read_metadata(const struct reading *r, json_t *entry, struct safetensors *s)
+static int read_metadata(const struct reading *r, const struct datum *entry,
+                         struct safetensors *s)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(entry))
+    if (!datum_is(entry, DATUM_OBJECT))
         return error_set(r->e, ERROR_INPUT, "%s: __metadata__ is no object", r->path);
-    json_object_foreach(entry, key, value)
-    {
-        if (!json_is_string(value))
+    for (const struct datum *v = entry->first; v; v = v->next) {
+        if (!datum_is(v, DATUM_TEXT))
             return error_set(r->e, ERROR_INPUT, "%s: __metadata__ '%.100s' is no string",
-                             r->path, key);
-        safetensors_add_metadata(s, key, json_string_value(value));
+                             r->path, v->name);
+        safetensors_add_metadata(s, v->name, v->text);
     }
     return 0;
 }
@@ -157,16 +154,14 @@ static int check_places(const struct reading *r, const struct safetensors *s)
     return result;
 }
 
-static int read_entries(const struct reading *r, json_t *header, struct safetensors *s)
+static int read_entries(const struct reading *r, const struct datum *header,
+                        struct safetensors *s)
 {
-    const char *key;
-    json_t *entry;
-    s->tensor = memory_new(json_object_size(header), sizeof *s->tensor);
-    json_object_foreach(header, key, entry)
-    {
-        int result = strcmp(key, "__metadata__")
-                         ? read_tensor(r, key, entry, &s->tensor[s->n_tensors++])
-                         : read_metadata(r, entry, s);
+    s->tensor = memory_new(header->count, sizeof *s->tensor);
+    for (const struct datum *v = header->first; v; v = v->next) {
+        int result = strcmp(v->name, "__metadata__")
+                         ? read_tensor(r, v->name, v, &s->tensor[s->n_tensors++])
+                         : read_metadata(r, v, s);
         if (result < 0)
             return -1;
     }
@@ -188,20 +183,19 @@ static int parse(const uint8_t *bytes, uint64_t size, const char *path, bool any
                          "%llu follow",
                          path, (unsigned long long)length,
                          (unsigned long long)(size - LENGTH_BYTES));
-    json_error_t why;
-    json_t *header =
-        json_loadb((const char *)bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &why);
-    if (!json_is_object(header)) {
+    char why[DATUM_WHY_BYTES];
+    struct datum *header = datum_parse((const char *)bytes + LENGTH_BYTES, length, why);
+    if (!datum_is(header, DATUM_OBJECT)) {
         error_set(e, ERROR_INPUT, "%s: the safetensors header is no JSON object: %s", path,
-                  header ? "something else" : why.text);
-        json_decref(header);
+                  header ? "something else" : why);
+        datum_destroy(header);
         return -1;
     }
     uint64_t at = LENGTH_BYTES + length;
     struct reading r = {path, bytes + at, size - at, any, e};
     struct safetensors s = {.header_size = length};
     int result = read_entries(&r, header, &s);
-    json_decref(header);
+    datum_destroy(header);
     if (result < 0)
         safetensors_finish(&s);
     else
@@ -250,90 +244,9 @@ const char *safetensors_metadata(const struct safetensors *s, const char *key)
     return NULL;
 }
 
-void safetensors_add(struct safetensors *s, const char *name, const char *dtype, uint32_t rank,
-                     const uint64_t *shape, const void *data)
-{
-    s->tensor = memory_resize(s->tensor, (size_t)s->n_tensors + 1, sizeof *s->tensor);
-    struct safetensor *t = &s->tensor[s->n_tensors++];
-    *t = (struct safetensor){.name = memory_text(name), .rank = rank, .data = data};
-    strncpy(t->dtype, dtype, sizeof t->dtype - 1);
-    t->size = safetensors_dtype_bytes(dtype);
-    for (uint32_t k = 0; k < rank; k++) {
-        t->shape[k] = shape[k];
-        t->size *= shape[k];
-    }
-}
-
 void safetensors_add_metadata(struct safetensors *s, const char *key, const char *value)
 {
     s->metadata = memory_resize(s->metadata, (size_t)s->n_metadata + 1, sizeof *s->metadata);
     s->metadata[s->n_metadata].key = memory_text(key);
     s->metadata[s->n_metadata++].value = memory_text(value);
-}
-
-/* The tensors in the order of the file: descending element size, then as given. */
-static uint32_t *file_order(const struct safetensors *s)
-{
-    uint32_t *order = memory_new(s->n_tensors, sizeof *order), n = 0;
-    for (uint32_t bytes = 8; bytes; bytes /= 2)
-        for (uint32_t k = 0; k < s->n_tensors; k++)
-            if (safetensors_dtype_bytes(s->tensor[k].dtype) == bytes)
-                order[n++] = k;
-    return order;
-}
-
-static json_t *describe(const struct safetensor *t, uint64_t begin)
-{
-    json_t *shape = json_array();
-    for (uint32_t k = 0; k < t->rank; k++)
-        json_array_append_new(shape, json_integer((json_int_t)t->shape[k]));
-    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", t->dtype, "shape", shape, "data_offsets",
-                     (json_int_t)begin, (json_int_t)(begin + t->size));
-}
-
-static char *build_header(const struct safetensors *s, const uint32_t *order,
-                          uint64_t *data_size)
-{
-    json_t *header = json_object();
-    if (s->n_metadata) {
-        json_t *metadata = json_object();
-        for (uint32_t k = 0; k < s->n_metadata; k++)
-            json_object_set_new(metadata, s->metadata[k].key,
-                                json_string(s->metadata[k].value));
-        json_object_set_new(header, "__metadata__", metadata);
-    }
-    uint64_t begin = 0;
-    for (uint32_t k = 0; k < s->n_tensors; k++) {
-        const struct safetensor *t = &s->tensor[order[k]];
-        json_object_set_new(header, t->name, describe(t, begin));
-        begin += t->size;
-    }
-    char *text = json_dumps(header, JSON_COMPACT);
-    json_decref(header);
-    *data_size = begin;
-    return text;
-}
-
-uint8_t *safetensors_write(const struct safetensors *s, uint64_t *ret_size)
-{
-    uint32_t *order = file_order(s);
-    uint64_t data_size, length, at;
-    char *header = build_header(s, order, &data_size);
-    length = (strlen(header) + 7) / 8 * 8;
-    uint8_t *out = memory_new(LENGTH_BYTES + length + data_size, 1);
-    for (int k = 0; k < LENGTH_BYTES; k++)
-        out[k] = (uint8_t)(length >> 8 * k);
-    memset(out + LENGTH_BYTES, ' ', length);
-    memcpy(out + LENGTH_BYTES, header, strlen(header));
-    at = LENGTH_BYTES + length;
-    for (uint32_t k = 0; k < s->n_tensors; k++) {
-        const struct safetensor *t = &s->tensor[order[k]];
-        if (t->data && t->size)
-            memcpy(out + at, t->data, t->size);
-        at += t->size;
-    }
-    free(header);
-    free(order);
-    *ret_size = at;
-    return out;
 }

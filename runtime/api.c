@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of maskc.h: options to requests, the library's errors to the caller's. The kinds of
-   both are the same numbers. */
-#include "masks/base/file.h"
-#include "masks/base/memory.h"
-#include "masks/load.h"
-#include "runtime/compile/compile.h"
-#include "runtime/kernel.h"
-#include <stdlib.h>
+/* The functions of maskc.h that both libraries have: load, query, launch; and what all of its functions
+   share. The kinds of errors are the same numbers inside and outside. */
+#include "runtime/api.h"
+#include "runtime/load.h"
+#include <stdbool.h>
 #include <string.h>
 
 _Static_assert((int)ERROR_FALSE == (int)MASKC_FAILED &&
@@ -14,15 +11,7 @@ _Static_assert((int)ERROR_FALSE == (int)MASKC_FAILED &&
                    (int)ERROR_UNAVAILABLE == (int)MASKC_UNAVAILABLE,
                "one number for one kind of error");
 _Static_assert(sizeof(struct error) == sizeof(struct maskc_error), "texts of equal size");
-_Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F16 &&
-                   (int)ABI_TF32 == (int)MASKC_TF32 &&
-                   (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN &&
-                   (int)ABI_BIAS_ADD == (int)MASKC_SOFT_BIAS &&
-                   (int)ABI_BIAS_SCALE == (int)MASKC_SOFT_SCALE,
-               "one number for one feature");
-
-/* The code of a result, and the text where the caller wants it. */
-static int answer(int result, const struct error *from, struct maskc_error *to)
+int api_answer(int result, const struct error *from, struct maskc_error *to)
 {
     if (result == 0)
         return MASKC_OK;
@@ -33,159 +22,47 @@ static int answer(int result, const struct error *from, struct maskc_error *to)
     return (int)from->kind;
 }
 
-/* ---- compile ---- */
+/* ---- structs of callers ---- */
 
-static int read_request(const struct maskc_options *o, struct kernel_request *ret,
-                        struct error *e)
+static bool is_zero(const void *bytes, size_t size)
 {
-    if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
-        (unsigned)o->soft > MASKC_SOFT_SCALE)
-        return error_set(e, ERROR_INPUT,
-                         "options: dtype, transform or soft is none of the known ones");
-    *ret = (struct kernel_request){
-        .dtype = (enum abi_dtype)o->dtype,
-        .transform = (enum abi_transform)o->transform,
-        .lambda = o->transform == MASKC_SPARSEGEN ? o->lambda : 0,
-        .head_dim = o->head_dim ? o->head_dim : 64,
-        .dropout = o->dropout != 0,
-        .backward = !o->forward_only,
-        .bias = (enum abi_bias)o->soft,
-    };
+    const uint8_t *b = bytes;
+    while (size && !*b)
+        b++, size--;
+    return size == 0;
+}
+
+/* The size is not read in place: the struct may be of any version. */
+static size_t size_of(const struct api_struct *s, const void *from)
+{
+    size_t size;
+    memcpy(&size, from, sizeof size);
+    return size ? size : s->first;
+}
+
+int api_take(const struct api_struct *s, const void *from, void *ret, struct error *e)
+{
+    enum { LARGEST = 4096 }; /* no version will be */
+    size_t size = size_of(s, from), known = size < s->ours ? size : s->ours;
+    if (size < s->first || size > LARGEST)
+        return error_set(e, ERROR_INPUT, "%s: struct_size %zu is of no version", s->name, size);
+    if (!is_zero((const uint8_t *)from + known, size - known))
+        return error_set(
+            e, ERROR_INPUT,
+            "%s: a field is set that this library does not know: a newer one is needed",
+            s->name);
+    memset(ret, 0, s->ours);
+    memcpy(ret, from, known);
     return 0;
 }
 
-/* What is stored for the CPU, and for the GPUs where a target is one's. */
-static int load_calibration(const struct compile_request *r, struct calibration **ret,
-                            struct error *e)
+void api_give(const struct api_struct *s, const void *from, void *ret)
 {
-    int code = calibration_load(ret, e);
-    for (uint32_t k = 0; k < r->n_targets; k++)
-        if (r->targets[k]->kind == TARGET_CUDA)
-            return calibration_load_gpus(ret, e) || code ? -1 : 0;
-    return code;
-}
-
-static int compile_mask(const struct mask *m, const struct maskc_options *o,
-                        struct maskc_bytes *ret, struct error *e)
-{
-    const struct target *found[ARTIFACT_MAX_TARGETS];
-    struct compile_request r = {.mask = m, .targets = found, .machine = o->machine};
-    struct calibration *stored = NULL;
-    struct error unreadable;
-    uint8_t *bytes;
-    uint64_t size;
-    if (read_request(o, &r.request, e) < 0 ||
-        targets_resolve(o->targets ? o->targets : "cpu", &r.request, found,
-                        ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
-        return -1;
-    if (!o->machine || !strcmp(o->machine, CALIBRATED))
-        if (load_calibration(&r, &stored, &unreadable) < 0 && o->machine) {
-            calibration_destroy(stored);
-            return error_set(e, ERROR_INPUT, "%s", unreadable.text);
-        }
-    r.calibration = stored;
-    r.cache = cache_open(o->cache_dir);
-    int result = kernel_compile(&r, &bytes, &size, e);
-    cache_close(r.cache);
-    calibration_destroy(stored);
-    if (result == 0)
-        *ret = (struct maskc_bytes){bytes, (size_t)size};
-    return result;
-}
-
-static int compile_named(const char *name, const struct maskc_options *o,
-                         struct maskc_bytes *ret, struct error *e)
-{
-    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = o->length,
-                                   .heads = o->heads};
-    if (!name)
-        return error_set(e, ERROR_INPUT, "no mask given");
-    struct mask *m = mask_load(&request, artifact_read_mask, e);
-    if (!m)
-        return -1;
-    int result = compile_mask(m, o, ret, e);
-    mask_destroy(m);
-    return result;
-}
-
-int maskc_compile(const char *mask, const struct maskc_options *options,
-                  struct maskc_bytes *ret, struct maskc_error *error)
-{
-    const struct maskc_options defaults = {0};
-    struct error e = {0};
-    return answer(compile_named(mask, options ? options : &defaults, ret, &e), &e, error);
-}
-
-static struct mask *mask_from_dense(const uint8_t *bits, uint32_t layers, uint32_t heads,
-                                    uint32_t n, struct error *e)
-{
-    if (!bits || layers < 1 || layers > MASK_MAX_LAYERS || heads < 1 ||
-        heads > MASK_MAX_HEADS || n < 1 || n > PATTERN_MAX_N) {
-        error_set(e, ERROR_INPUT,
-                  "a dense mask needs bits, 1..%d layers, 1..%d heads and a length of 1..%d",
-                  MASK_MAX_LAYERS, MASK_MAX_HEADS, PATTERN_MAX_N);
-        return NULL;
-    }
-    size_t places = (size_t)layers * heads;
-    struct pattern **given = memory_new(places, sizeof *given);
-    for (size_t k = 0; k < places; k++)
-        given[k] = pattern_from_bytes(bits + k * n * n, n, n);
-    struct mask *m = mask_new(layers, heads, given, "dense array");
-    free(given);
-    return m;
-}
-
-/* `length` crops and `heads` repeats, as for a mask in a file. */
-static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, struct error *e)
-{
-    struct mask *next = m;
-    if (m && o->length && o->length != m->n) {
-        next = mask_crop(m, o->length, e);
-        mask_destroy(m);
-        m = next;
-    }
-    if (m && o->heads && o->heads != m->heads) {
-        next = mask_repeat_heads(m, o->heads, e);
-        mask_destroy(m);
-    }
-    return next;
-}
-
-static int compile_dense(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
-                         struct error *e)
-{
-    m = shape_mask(m, o, e);
-    int result = m ? compile_mask(m, o, ret, e) : -1;
-    mask_destroy(m);
-    return result;
-}
-
-int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,
-                        const struct maskc_options *options, struct maskc_bytes *ret,
-                        struct maskc_error *error)
-{
-    const struct maskc_options defaults = {0};
-    struct error e = {0};
-    struct mask *m = mask_from_dense(bits, layers, heads, n, &e);
-    return answer(compile_dense(m, options ? options : &defaults, ret, &e), &e, error);
-}
-
-int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,
-                     struct maskc_error *error)
-{
-    struct error e = {0};
-    int r = bytes && path && (bytes->data || !bytes->size)
-                ? file_write(path, bytes->data, bytes->size, &e)
-                : error_set(&e, ERROR_INPUT, "nothing to save, or no path");
-    return answer(r, &e, error);
-}
-
-void maskc_bytes_free(struct maskc_bytes *bytes)
-{
-    if (!bytes)
+    size_t size = size_of(s, ret), known = size < s->ours ? size : s->ours;
+    if (known < sizeof known)
         return;
-    free(bytes->data);
-    *bytes = (struct maskc_bytes){0};
+    memcpy(ret, from, known);
+    memcpy(ret, &known, sizeof known);
 }
 
 /* ---- load ---- */
@@ -196,7 +73,7 @@ int maskc_load(const char *path, const char *device, struct maskc_kernel **ret,
     struct error e = {0};
     int r = path ? kernel_load_file(path, device, ret, &e)
                  : error_set(&e, ERROR_INPUT, "no path given");
-    return answer(r, &e, error);
+    return api_answer(r, &e, error);
 }
 
 int maskc_load_memory(const void *data, size_t size, const char *device,
@@ -205,7 +82,7 @@ int maskc_load_memory(const void *data, size_t size, const char *device,
     struct error e = {0};
     int r = data ? kernel_load(data, size, "kernel in memory", device, ret, &e)
                  : error_set(&e, ERROR_INPUT, "no kernel file in memory given");
-    return answer(r, &e, error);
+    return api_answer(r, &e, error);
 }
 
 void maskc_kernel_destroy(struct maskc_kernel *kernel)
@@ -217,8 +94,9 @@ void maskc_kernel_destroy(struct maskc_kernel *kernel)
 
 void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret)
 {
+    static const struct api_struct type = {"info", INFO_FIRST, sizeof *ret};
     const struct artifact *a = kernel->artifact;
-    *ret = (struct maskc_info){
+    const struct maskc_info info = {
         .length = a->mask->n,
         .heads = a->mask->heads,
         .layers = a->mask->layers,
@@ -232,6 +110,7 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
         .device = kernel->device->name,
         .soft = (enum maskc_soft)a->request.bias,
     };
+    api_give(&type, &info, ret);
 }
 
 const char *maskc_plan_text(const struct maskc_kernel *kernel)
@@ -241,10 +120,26 @@ const char *maskc_plan_text(const struct maskc_kernel *kernel)
 
 /* ---- launch ---- */
 
+static const struct api_struct launch_type = {"launch", LAUNCH_FIRST,
+                                              sizeof(struct maskc_launch)};
+
 uint64_t maskc_workspace_bytes(const struct maskc_kernel *kernel,
                                const struct maskc_launch *launch)
 {
-    return kernel && launch ? launch_workspace(kernel, launch) : 0;
+    struct maskc_launch l;
+    if (!kernel || !launch)
+        return 0;
+    return api_take(&launch_type, launch, &l, NULL) < 0 ? UINT64_MAX
+                                                        : launch_workspace(kernel, &l);
+}
+
+static int run(const struct maskc_kernel *kernel, const struct maskc_launch *launch,
+               struct error *e)
+{
+    struct maskc_launch l;
+    if (!kernel || !launch)
+        return error_set(e, ERROR_INPUT, "launch: no kernel or no arguments");
+    return api_take(&launch_type, launch, &l, e) < 0 ? -1 : launch_run(kernel, &l, e);
 }
 
 int maskc_run(const struct maskc_kernel *kernel, const struct maskc_launch *launch,
@@ -253,7 +148,5 @@ int maskc_run(const struct maskc_kernel *kernel, const struct maskc_launch *laun
     struct error e;
     e.kind = ERROR_NONE;
     e.text[0] = 0;
-    int r = kernel && launch ? launch_run(kernel, launch, &e)
-                             : error_set(&e, ERROR_INPUT, "launch: no kernel or no arguments");
-    return answer(r, &e, error);
+    return api_answer(run(kernel, launch, &e), &e, error);
 }

@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behind maskc.h: what a loaded kernel is. The commands use it for device memory. */
+/* Behind maskc.h, in libmaskc alone: from a mask to a kernel file. load.h has the way from there. */
 #pragma once
-#include "runtime/artifact/artifact.h"
 #include "runtime/calibration.h"
-#include "runtime/device/device.h"
-#include "runtime/maskc.h"
-
-struct maskc_kernel {
-    struct artifact *artifact;
-    uint8_t *bytes; /* the file; the artifact points into it */
-    const struct artifact_target *target;
-    const struct device *device;
-    struct device_code *code;
-};
+#include "runtime/load.h"
 
 /* Mask to kernel file in memory: plan, emit, compile, write. The one pipeline, used by the command
    and the C API. `targets` are table rows; `progress` (null: none) is told each step's name. */
@@ -29,15 +19,3 @@ struct compile_request {
 };
 int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret_size,
                    struct error *e);
-
-/* A kernel file in memory, copied, to a loaded kernel. `device` as in maskc_load; `path` is for
-   messages. kernel_load_file reads the file itself. */
-int kernel_load(const void *data, uint64_t size, const char *path, const char *device,
-                struct maskc_kernel **ret, struct error *e);
-int kernel_load_file(const char *path, const char *device, struct maskc_kernel **ret,
-                     struct error *e);
-void kernel_unload(struct maskc_kernel *k); /* null and half loaded are fine */
-
-/* Workspace and arguments of a launch (runtime/launch/); maskc.h says what is what. */
-uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launch *l);
-int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struct error *e);

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A kernel file becomes something that can be launched: read and checked, a device and one of the
    file's targets picked, the code loaded. */
+#include "runtime/load.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
-#include "runtime/kernel.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void list_targets(const struct artifact *a, char *ret, size_t room)
+static void list_targets(const struct artifact *a, char *ret, size_t capacity)
 {
     size_t at = 0;
     ret[0] = 0;
-    for (uint32_t k = 0; k < a->n_targets && at < room; k++)
-        at += (size_t)snprintf(ret + at, room - at, "%s%s", k ? ", " : "", a->target[k].name);
+    for (uint32_t k = 0; k < a->n_targets && at < capacity; k++)
+        at +=
+            (size_t)snprintf(ret + at, capacity - at, "%s%s", k ? ", " : "", a->target[k].name);
 }
 
 /* The file's best target for a device, or null. */
@@ -49,12 +50,11 @@ static int pick_asked(struct maskc_kernel *k, const struct device *asked, int or
                      names);
 }
 
-/* The emulation is for checking, not for work: it runs only where it is asked for. */
 static int pick_any(struct maskc_kernel *k, struct error *e)
 {
     char names[256];
     for (const struct device *const *d = devices; *d; d++) {
-        if (*d == &device_emulated || (*d)->unavailable()[0])
+        if ((*d)->on_request || (*d)->unavailable()[0])
             continue;
         k->device = *d;
         k->target = best_target(k->artifact, *d, 0);
@@ -65,8 +65,8 @@ static int pick_any(struct maskc_kernel *k, struct error *e)
     return error_set(
         e, ERROR_UNAVAILABLE,
         "no device of this machine runs what the kernel file holds (%s); compile it "
-        "for 'cpu', or run CUDA code on the device 'emulated'",
-        names);
+        "for 'cpu'%s",
+        names, devices_advice);
 }
 
 static int load_bytes(struct maskc_kernel *k, uint64_t size, const char *path,

@@ -14,7 +14,14 @@
    own workspace; every other function is safe on different objects.
    Errors: functions return 0 or a code of enum maskc_code and fill *error (null is fine) with a
    complete text; outputs are untouched on failure.
-   Zero in an option means its default. */
+   Zero in an option means its default.
+
+   Two libraries: libmaskc has all of this; libmaskc-runtime, a small one, has all but what compiles:
+   it loads kernel files and launches them, on the devices cpu and cuda.
+
+   Versions: maskc_options, maskc_launch and maskc_info begin with struct_size, their size as the caller
+   was compiled: `= {.struct_size = sizeof launch}`. 0 stands for the first version, below. Later versions
+   add fields at the end, of which zero means what was done before. Set, or zero, the whole struct. */
 #ifndef MASKC_H
 #define MASKC_H
 #include <stddef.h>
@@ -24,7 +31,7 @@
 extern "C" {
 #endif
 
-#define MASKC_VERSION "0.1.0"
+#define MASKC_VERSION "0.2.0"
 
 #if defined(__GNUC__)
 #define MASKC_API __attribute__((visibility("default")))
@@ -50,9 +57,10 @@ enum maskc_transform { MASKC_SOFTMAX = 0, MASKC_SPARSEGEN = 1 };
 enum maskc_soft { MASKC_SOFT_NONE = 0, MASKC_SOFT_BIAS = 1, MASKC_SOFT_SCALE = 2 };
 enum maskc_pass { MASKC_FORWARD = 0, MASKC_BACKWARD = 1 };
 
-/* ---- compile ---- */
+/* ---- compile: libmaskc alone ---- */
 
 struct maskc_options {
+    size_t struct_size;
     const char *targets; /* "cpu" (default), or a comma list: "x86-64-v3,sm_80,sm_90a" */
     enum maskc_dtype dtype;
     uint32_t head_dim; /* 64 by default; 16..256, a multiple of 8 */
@@ -87,12 +95,12 @@ MASKC_API int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path
                                struct maskc_error *error);
 MASKC_API void maskc_bytes_free(struct maskc_bytes *bytes); /* null or zeroed is fine */
 
-/* ---- load ---- */
+/* ---- load: from here on both libraries ---- */
 
 struct maskc_kernel;
 
 /* A kernel file contains native code: loading one is running it. `device` is "cpu", "cuda",
-   "cuda:1", "emulated", or null: what the file holds and the machine has, GPU first. For "cuda" the
+   "cuda:1", "emulated" (libmaskc alone), or null: what the file holds and the machine has, GPU first. For "cuda" the
    caller's current context is used where there is one, else the device's primary one. */
 MASKC_API int maskc_load(const char *path, const char *device, struct maskc_kernel **ret,
                          struct maskc_error *error);
@@ -103,6 +111,7 @@ MASKC_API void maskc_kernel_destroy(struct maskc_kernel *kernel); /* null is fin
 /* ---- query ---- */
 
 struct maskc_info {
+    size_t struct_size; /* set before the call; after it: bytes that were filled */
     uint32_t length, heads, layers, head_dim;
     enum maskc_dtype dtype;
     enum maskc_transform transform;
@@ -127,6 +136,7 @@ struct maskc_tensor {
 };
 
 struct maskc_launch {
+    size_t struct_size;
     enum maskc_pass pass;
     uint32_t batch;  /* sequences; 0: 1 */
     uint32_t length; /* N of padded tensors; packed: the longest sequence; 0: the mask's */

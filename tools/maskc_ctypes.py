@@ -33,8 +33,15 @@ class ErrorStruct(ctypes.Structure):
     _fields_ = [("code", c_int), ("text", c_char * 4096)]
 
 
-class Options(ctypes.Structure):
-    _fields_ = [("targets", c_char_p), ("dtype", c_int), ("head_dim", c_uint32),
+class Versioned(ctypes.Structure):
+    """A struct that begins with its own size."""
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(self), **fields)
+
+
+class Options(Versioned):
+    _fields_ = [("struct_size", c_size_t), ("targets", c_char_p), ("dtype", c_int), ("head_dim", c_uint32),
                 ("transform", c_int), ("lambda", c_float), ("dropout", c_int),
                 ("forward_only", c_int), ("length", c_uint32), ("heads", c_uint32),
                 ("machine", c_char_p), ("cache_dir", c_char_p), ("soft", c_int)]
@@ -44,8 +51,8 @@ class Bytes(ctypes.Structure):
     _fields_ = [("data", POINTER(c_uint8)), ("size", c_size_t)]
 
 
-class Info(ctypes.Structure):
-    _fields_ = [("length", c_uint32), ("heads", c_uint32), ("layers", c_uint32),
+class Info(Versioned):
+    _fields_ = [("struct_size", c_size_t), ("length", c_uint32), ("heads", c_uint32), ("layers", c_uint32),
                 ("head_dim", c_uint32), ("dtype", c_int), ("transform", c_int),
                 ("lambda", c_float), ("dropout", c_int), ("backward", c_int),
                 ("target", c_char_p), ("device", c_char_p), ("soft", c_int)]
@@ -55,8 +62,8 @@ class Tensor(ctypes.Structure):
     _fields_ = [("data", c_void_p), ("batch", c_int64), ("row", c_int64), ("head", c_int64)]
 
 
-class Launch(ctypes.Structure):
-    _fields_ = [("pass", c_int), ("batch", c_uint32), ("length", c_uint32), ("layer", c_uint32),
+class Launch(Versioned):
+    _fields_ = [("struct_size", c_size_t), ("pass", c_int), ("batch", c_uint32), ("length", c_uint32), ("layer", c_uint32),
                 ("scale", c_float), ("lengths", c_void_p), ("offsets", c_void_p),
                 ("tokens", c_uint64), ("dropout", c_float), ("seed", c_uint64),
                 ("query", Tensor), ("key", Tensor), ("value", Tensor), ("out", Tensor),
@@ -108,7 +115,7 @@ class Library:
     def compile(self, mask, dtype="f32", transform="softmax", soft="none", device=None, **options):
         """mask: what the command line takes (str), or a torch bool tensor [L, H, N, N].
         options: the other fields of struct maskc_options. Returns a loaded Kernel."""
-        names = {name for name, _ in Options._fields_}
+        names = {name for name, _ in Options._fields_} - {"struct_size"}
         unknown = set(options) - names
         if unknown:
             raise TypeError(f"no such option: {', '.join(sorted(unknown))}")

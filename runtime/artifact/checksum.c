@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One XXH3-128 over the whole kernel file, its own 32 digits taken as zeros. It guards against
    damage, not against malice: whoever can write the file can also write the digits. */
+#include "masks/base/hash.h"
 #include "runtime/artifact/tables.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 static const char zeros[] = "00000000000000000000000000000000";
 static const char key[] = "\"checksum\"";

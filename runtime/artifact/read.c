@@ -68,13 +68,13 @@ static int take_tables(struct reader *r, const char *prefix, const struct mask *
     return 0;
 }
 
-static int read_pass(struct reader *r, const json_t *j, const char *prefix,
+static int read_pass(struct reader *r, const struct datum *j, const char *prefix,
                      const struct mask *m, uint32_t block_rows, struct plan_pass *ret)
 {
     char where[512];
-    json_int_t max_cols = json_integer_value(json_object_get(j, "max_cols"));
-    json_int_t uses = json_integer_value(json_object_get(j, "uses"));
-    json_int_t partial_slots = json_integer_value(json_object_get(j, "seats"));
+    int64_t max_cols = datum_integer(datum_member(j, "max_cols"));
+    int64_t uses = datum_integer(datum_member(j, "uses"));
+    int64_t partial_slots = datum_integer(datum_member(j, "seats"));
     snprintf(where, sizeof where, "%.400s: %s", r->path, prefix);
     if (take_tables(r, prefix, m, block_rows, ret) < 0)
         return -1;
@@ -98,12 +98,12 @@ static int read_plan_texts(struct reader *r, uint32_t k, struct artifact_plan *r
                : error_set(r->e, ERROR_INPUT, "%s: plan %u has no text", r->path, k);
 }
 
-static int read_plan(struct reader *r, const json_t *j, uint32_t k, const struct artifact *a,
-                     struct artifact_plan *ret)
+static int read_plan(struct reader *r, const struct datum *j, uint32_t k,
+                     const struct artifact *a, struct artifact_plan *ret)
 {
     char name[32];
-    const char *machine = json_string_value(json_object_get(j, "machine"));
-    json_int_t rows = json_integer_value(json_object_get(j, "strip_rows"));
+    const char *machine = datum_text(datum_member(j, "machine"));
+    int64_t rows = datum_integer(datum_member(j, "strip_rows"));
     if (!machine || strlen(machine) >= sizeof ret->machine || rows < 32 ||
         rows > ABI_MAX_BLOCK_ROWS || rows % 32)
         return error_set(r->e, ERROR_INPUT, "%s: plan %u is of an unknown shape", r->path, k);
@@ -111,19 +111,20 @@ static int read_plan(struct reader *r, const json_t *j, uint32_t k, const struct
     ret->block_rows = (uint32_t)rows;
     snprintf(name, sizeof name, "plan%u/forward", k);
     if (read_plan_texts(r, k, ret) < 0 ||
-        read_pass(r, json_object_get(j, "forward"), name, a->mask, ret->block_rows,
+        read_pass(r, datum_member(j, "forward"), name, a->mask, ret->block_rows,
                   &ret->forward) < 0)
         return -1;
     snprintf(name, sizeof name, "plan%u/transposed", k);
-    return a->request.backward ? read_pass(r, json_object_get(j, "transposed"), name, a->mask,
-                                           ret->block_rows, &ret->transposed)
-                               : 0;
+    return a->request.backward ? read_pass(r, datum_member(j, "transposed"), name, a->mask,
+                                            ret->block_rows, &ret->transposed)
+                                : 0;
 }
 
 /* The length of a metadata list of 1 .. ARTIFACT_MAX_TARGETS entries, or -1. */
-static int count_list(struct reader *r, const json_t *list, const char *what, uint32_t *ret)
+static int count_list(struct reader *r, const struct datum *list, const char *what,
+                      uint32_t *ret)
 {
-    size_t count = json_array_size(list);
+    size_t count = datum_count(list);
     if (count < 1 || count > ARTIFACT_MAX_TARGETS)
         return error_set(r->e, ERROR_INPUT, "%s: %zu %s, not 1..%d", r->path, count, what,
                          ARTIFACT_MAX_TARGETS);
@@ -133,11 +134,11 @@ static int count_list(struct reader *r, const json_t *list, const char *what, ui
 
 static int read_plans(struct reader *r, struct artifact *a)
 {
-    json_t *list = artifact_take_json(r, "plans");
+    struct datum *list = artifact_take_json(r, "plans");
     int result = list ? count_list(r, list, "plans", &a->n_plans) : -1;
     for (uint32_t k = 0; result == 0 && k < a->n_plans; k++)
-        result = read_plan(r, json_array_get(list, k), k, a, &a->plan[k]);
-    json_decref(list);
+        result = read_plan(r, datum_at(list, k), k, a, &a->plan[k]);
+    datum_destroy(list);
     return result;
 }
 
@@ -179,12 +180,12 @@ static int take_code(struct reader *r, struct artifact_target *t)
     return 0;
 }
 
-static int read_target(struct reader *r, const json_t *j, struct artifact *a, uint32_t k)
+static int read_target(struct reader *r, const struct datum *j, struct artifact *a, uint32_t k)
 {
     struct artifact_target *t = &a->target[k];
     char where[512];
     snprintf(where, sizeof where, "%.400s: target %u", r->path, k);
-    if (target_read(j, &a->request, t, where, r->e) < 0)
+    if (target_read(j, &a->request, t, &(struct place){where, r->e}) < 0)
         return -1;
     for (uint32_t other = 0; other < k; other++)
         if (!strcmp(a->target[other].name, t->name))
@@ -201,11 +202,11 @@ static int read_target(struct reader *r, const json_t *j, struct artifact *a, ui
 
 static int read_targets(struct reader *r, struct artifact *a)
 {
-    json_t *list = artifact_take_json(r, "targets");
+    struct datum *list = artifact_take_json(r, "targets");
     int result = list ? count_list(r, list, "targets", &a->n_targets) : -1;
     for (uint32_t k = 0; result == 0 && k < a->n_targets; k++)
-        result = read_target(r, json_array_get(list, k), a, k);
-    json_decref(list);
+        result = read_target(r, datum_at(list, k), a, k);
+    datum_destroy(list);
     return result;
 }
 
@@ -213,9 +214,9 @@ static int read_targets(struct reader *r, struct artifact *a)
 
 static int read_request(struct reader *r, struct artifact *a)
 {
-    json_t *j = artifact_take_json(r, "features");
-    int result = j ? kernel_request_read(j, &a->request, r->path, r->e) : -1;
-    json_decref(j);
+    struct datum *j = artifact_take_json(r, "features");
+    int result = j ? kernel_request_read(j, &a->request, &(struct place){r->path, r->e}) : -1;
+    datum_destroy(j);
     return result;
 }
 

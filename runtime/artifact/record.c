@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The structured metadata of a kernel file as JSON text: features, and for each target its launch
-   record and what the compiler said of it. Whatever is read is held against limits, because the
-   launch computes sizes from it. */
+/* Reads the structured metadata of a kernel file: features, and for each target its launch record and
+   what the compiler said of it. Everything is held against limits, because the launch computes sizes
+   from it. record_write.c writes it. */
 #include "runtime/artifact/tables.h"
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
-
-static const char *const over_names[ABI_OVERS] = {
-    "heads", "forward", "transposed", "work", "forward late", "transposed late", "soft",
-};
-static const char *const transform_names[] = {"softmax", "sparsegen"};
 
 enum { NAMES_END = -1 };
 
 /* Limits far above what any template needs and far below what could overflow a product. */
 static const uint64_t max_row_bytes = 1 << 22, max_fixed_bytes = UINT64_C(1) << 32,
                       max_block_threads = 1024, max_shared_bytes = 1 << 20;
+
+const char *const over_names[ABI_OVERS] = {
+    "heads", "forward", "transposed", "work", "forward late", "transposed late", "soft",
+};
+const char *const transform_names[] = {"softmax", "sparsegen"};
 
 static int find_name(const char *const *names, int count, const char *name)
 {
@@ -28,119 +28,92 @@ static int find_name(const char *const *names, int count, const char *name)
 
 /* ---- features ---- */
 
-json_t *kernel_request_json(const struct kernel_request *f)
+static const struct {
+    const char *name;
+    enum datum_kind kind;
+} members[] = {
+    {"dtype", DATUM_TEXT},       {"transform", DATUM_TEXT}, {"lambda", DATUM_REAL},
+    {"head_dim", DATUM_INTEGER}, {"dropout", DATUM_BOOL},   {"backward", DATUM_BOOL},
+    {"soft", DATUM_TEXT},
+};
+
+/* Of all members that kernel_request_read asks for. */
+static int check_members(const struct datum *j, const struct place *at)
 {
-    return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b, s:s}", "dtype", dtype_name(f->dtype),
-                     "transform", transform_names[f->transform], "lambda", (double)f->lambda,
-                     "head_dim", (json_int_t)f->head_dim, "dropout", f->dropout, "backward",
-                     f->backward, "soft", bias_name(f->bias));
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+        if (!datum_is(datum_member(j, members[k].name), members[k].kind))
+            return error_set(at->e, ERROR_INPUT,
+                             "%s: features: '%s' is missing or of another kind", at->where,
+                             members[k].name);
+    return 0;
 }
 
-int kernel_request_read(const json_t *j, struct kernel_request *ret, const char *where,
-                        struct error *e)
+static int read_transform(const struct datum *j, struct kernel_request *ret, const struct place *at)
 {
-    const char *dtype, *transform, *bias;
-    double lambda;
-    json_int_t head_dim;
-    int dropout, backward;
-    json_error_t why;
-    if (json_unpack_ex((json_t *)j, &why, 0, "{s:s, s:s, s:F, s:I, s:b, s:b, s:s}", "dtype",
-                       &dtype, "transform", &transform, "lambda", &lambda, "head_dim",
-                       &head_dim, "dropout", &dropout, "backward", &backward, "soft",
-                       &bias) < 0)
-        return error_set(e, ERROR_INPUT, "%s: features: %s", where, why.text);
-    int which = find_name(transform_names, 2, transform);
+    const char *name = datum_text(datum_member(j, "transform"));
+    double lambda = datum_member(j, "lambda")->real;
+    int which = find_name(transform_names, 2, name);
     if (which == NAMES_END)
-        return error_set(e, ERROR_INPUT, "%s: unknown transform '%s'", where, transform);
+        return error_set(at->e, ERROR_INPUT, "%s: unknown transform '%s'", at->where, name);
     if (!(fabs(lambda) <= 1e30) || (which == ABI_SPARSEGEN && !(lambda < 1)))
-        return error_set(e, ERROR_INPUT, "%s: lambda %g is out of range", where, lambda);
+        return error_set(at->e, ERROR_INPUT, "%s: lambda %g is out of range", at->where,
+                         lambda);
+    ret->transform = (enum abi_transform)which;
+    ret->lambda = (float)lambda;
+    return 0;
+}
+
+int kernel_request_read(const struct datum *j, struct kernel_request *ret, const struct place *at)
+{
+    struct kernel_request f = {0};
+    if (check_members(j, at) < 0 || read_transform(j, &f, at) < 0)
+        return -1;
+    int64_t head_dim = datum_integer(datum_member(j, "head_dim"));
     if (head_dim < 16 || head_dim > 256 || head_dim % 8)
-        return error_set(e, ERROR_INPUT, "%s: head_dim %lld is not a multiple of 8 in 16..256",
-                         where, (long long)head_dim);
-    enum abi_dtype type;
-    enum abi_bias kind;
-    if (dtype_parse(dtype, &type, e) < 0 || bias_parse(bias, &kind, e) < 0)
-        return error_prefix(e, "%s", where);
-    *ret = (struct kernel_request){.dtype = type,
-                                   .transform = (enum abi_transform)which,
-                                   .lambda = (float)lambda,
-                                   .head_dim = (uint32_t)head_dim,
-                                   .dropout = dropout,
-                                   .backward = backward,
-                                   .bias = kind};
+        return error_set(at->e, ERROR_INPUT,
+                         "%s: head_dim %lld is not a multiple of 8 in 16..256", at->where,
+                         (long long)head_dim);
+    if (dtype_parse(datum_text(datum_member(j, "dtype")), &f.dtype, at->e) < 0 ||
+        bias_parse(datum_text(datum_member(j, "soft")), &f.bias, at->e) < 0)
+        return error_prefix(at->e, "%s", at->where);
+    f.head_dim = (uint32_t)head_dim;
+    f.dropout = datum_member(j, "dropout")->truth;
+    f.backward = datum_member(j, "backward")->truth;
+    *ret = f;
     return 0;
 }
 
 /* ---- targets ---- */
 
-static json_t *phases_json(const struct phase *p, uint32_t count)
-{
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", "entry", p[i].entry,
-                                              "over", over_names[p[i].over], "threads",
-                                              (json_int_t)p[i].threads, "shared_bytes",
-                                              (json_int_t)p[i].shared_bytes));
-    return list;
-}
-
-static json_t *kernels_json(const struct artifact_target *t)
-{
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < t->n_kernels; i++) {
-        const struct kernel_resources *k = &t->kernel[i];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "entry", k->entry,
-                                              "registers", (json_int_t)k->registers,
-                                              "spill_bytes", (json_int_t)k->spill_bytes,
-                                              "shared_bytes", (json_int_t)k->shared_bytes,
-                                              "code_bytes", (json_int_t)k->code_bytes));
-    }
-    return list;
-}
-
-json_t *target_json(const struct artifact_target *t)
-{
-    const struct launch_record *l = &t->launch;
-    return json_pack(
-        "{s:s, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "name", t->name,
-        "compiler", t->compiler, "plan", (json_int_t)t->plan, "strip_rows",
-        (json_int_t)l->block_rows, "forward", phases_json(l->forward, l->n_forward), "backward",
-        phases_json(l->backward, l->n_backward), "state_row", (json_int_t)l->delta_row,
-        "pack_row", (json_int_t)l->pack_row, "partial_row", (json_int_t)l->partial_row,
-        "scratch_fixed", (json_int_t)l->scratch_fixed, "scratch_col",
-        (json_int_t)l->scratch_col, "kernels", kernels_json(t));
-}
-
 /* A number 0 .. limit of an object, as its own error where it is something else. */
-static int read_number(const json_t *j, const char *key, uint64_t limit, uint64_t *ret,
-                       const char *where, struct error *e)
+static int read_number(const struct datum *j, const char *key, uint64_t limit, uint64_t *ret,
+                       const struct place *at)
 {
-    const json_t *v = json_object_get(j, key);
-    if (!json_is_integer(v) || json_integer_value(v) < 0 ||
-        (uint64_t)json_integer_value(v) > limit)
-        return error_set(e, ERROR_INPUT, "%s: '%s' is not a number in 0..%llu", where, key,
-                         (unsigned long long)limit);
-    *ret = (uint64_t)json_integer_value(v);
+    const struct datum *v = datum_member(j, key);
+    if (!datum_is(v, DATUM_INTEGER) || v->integer < 0 || (uint64_t)v->integer > limit)
+        return error_set(at->e, ERROR_INPUT, "%s: '%s' is not a number in 0..%llu", at->where,
+                         key, (unsigned long long)limit);
+    *ret = (uint64_t)v->integer;
     return 0;
 }
 
-static int read_number32(const json_t *j, const char *key, uint64_t limit, uint32_t *ret,
-                         const char *where, struct error *e)
+static int read_number32(const struct datum *j, const char *key, uint64_t limit, uint32_t *ret,
+                         const struct place *at)
 {
     uint64_t v = 0;
-    if (read_number(j, key, limit, &v, where, e) < 0)
+    if (read_number(j, key, limit, &v, at) < 0)
         return -1;
     *ret = (uint32_t)v;
     return 0;
 }
 
-static int read_text(const json_t *j, const char *key, char *ret, size_t room,
-                     const char *where, struct error *e)
+static int read_text(const struct datum *j, const char *key, char *ret, size_t room,
+                     const struct place *at)
 {
-    const char *text = json_string_value(json_object_get(j, key));
+    const char *text = datum_text(datum_member(j, key));
     if (!text || strlen(text) >= room)
-        return error_set(e, ERROR_INPUT, "%s: '%s' is not a text below %zu bytes", where, key,
-                         room);
+        return error_set(at->e, ERROR_INPUT, "%s: '%s' is not a text below %zu bytes",
+                         at->where, key, room);
     strcpy(ret, text);
     return 0;
 }
@@ -154,43 +127,43 @@ static bool is_identifier(const char *s)
     return !*s;
 }
 
-static int read_entry(const json_t *j, char *ret, size_t room, const char *where,
-                      struct error *e)
+static int read_entry(const struct datum *j, char *ret, size_t room, const struct place *at)
 {
-    if (read_text(j, "entry", ret, room, where, e) < 0)
+    if (read_text(j, "entry", ret, room, at) < 0)
         return -1;
-    return is_identifier(ret)
-               ? 0
-               : error_set(e, ERROR_INPUT, "%s: entry point without a proper name", where);
+    return is_identifier(ret) ? 0
+                              : error_set(at->e, ERROR_INPUT,
+                                          "%s: entry point without a proper name", at->where);
 }
 
-static int read_phase(const json_t *j, bool backward, struct phase *ret, const char *where,
-                      struct error *e)
+static int read_phase(const struct datum *j, bool backward, struct phase *ret,
+                      const struct place *at)
 {
     char over[16];
-    if (read_entry(j, ret->entry, sizeof ret->entry, where, e) < 0 ||
-        read_text(j, "over", over, sizeof over, where, e) < 0 ||
-        read_number32(j, "threads", max_block_threads, &ret->threads, where, e) < 0 ||
-        read_number32(j, "shared_bytes", max_shared_bytes, &ret->shared_bytes, where, e) < 0)
+    if (read_entry(j, ret->entry, sizeof ret->entry, at) < 0 ||
+        read_text(j, "over", over, sizeof over, at) < 0 ||
+        read_number32(j, "threads", max_block_threads, &ret->threads, at) < 0 ||
+        read_number32(j, "shared_bytes", max_shared_bytes, &ret->shared_bytes, at) < 0)
         return -1;
     int which = find_name(over_names, ABI_OVERS, over);
-    bool turned = which == ABI_OVER_TRANSPOSED || which == ABI_OVER_TRANSPOSED_MERGE;
-    if (which == NAMES_END || (turned && !backward))
-        return error_set(e, ERROR_INPUT, "%s: a phase cannot go over '%s'", where, over);
+    bool transposed = which == ABI_OVER_TRANSPOSED || which == ABI_OVER_TRANSPOSED_MERGE;
+    if (which == NAMES_END || (transposed && !backward))
+        return error_set(at->e, ERROR_INPUT, "%s: a phase cannot go over '%s'", at->where,
+                         over);
     ret->over = (enum abi_over)which;
     return 0;
 }
 
 /* `most` 0: the list must be empty, else it holds 1 .. most phases. */
-static int read_phases(const json_t *list, uint32_t most, bool backward, struct phase *ret,
-                       uint32_t *ret_count, const char *where, struct error *e)
+static int read_phases(const struct datum *list, uint32_t most, bool backward,
+                       struct phase *ret, uint32_t *ret_count, const struct place *at)
 {
-    size_t count = json_array_size(list);
-    if (!json_is_array(list) || count > most || (most && !count))
-        return error_set(e, ERROR_INPUT, "%s: the launch record has %zu phases, not 1..%u",
-                         where, count, most);
+    size_t count = datum_count(list);
+    if (!datum_is(list, DATUM_LIST) || count > most || (most && !count))
+        return error_set(at->e, ERROR_INPUT, "%s: the launch record has %zu phases, not 1..%u",
+                         at->where, count, most);
     for (size_t i = 0; i < count; i++)
-        if (read_phase(json_array_get(list, i), backward, &ret[i], where, e) < 0)
+        if (read_phase(datum_at(list, i), backward, &ret[i], at) < 0)
             return -1;
     *ret_count = (uint32_t)count;
     return 0;
@@ -205,66 +178,64 @@ static bool passes_state(const struct launch_record *r)
     return false;
 }
 
-static int read_launch(const json_t *j, const struct kernel_request *f,
-                       struct launch_record *ret, const char *where, struct error *e)
+static int read_launch(const struct datum *j, const struct kernel_request *f,
+                       struct launch_record *ret, const struct place *at)
 {
-    const json_t *backward = json_object_get(j, "backward");
-    if (read_number32(j, "strip_rows", ABI_MAX_BLOCK_ROWS, &ret->block_rows, where, e) < 0 ||
-        read_number(j, "state_row", max_row_bytes, &ret->delta_row, where, e) < 0 ||
-        read_number(j, "pack_row", max_row_bytes, &ret->pack_row, where, e) < 0 ||
-        read_number(j, "partial_row", max_row_bytes, &ret->partial_row, where, e) < 0 ||
-        read_number(j, "scratch_fixed", max_fixed_bytes, &ret->scratch_fixed, where, e) < 0 ||
-        read_number(j, "scratch_col", max_row_bytes, &ret->scratch_col, where, e) < 0 ||
-        read_phases(json_object_get(j, "forward"), EMIT_MAX_PHASES, false, ret->forward,
-                    &ret->n_forward, where, e) < 0 ||
+    const struct datum *backward = datum_member(j, "backward");
+    if (read_number32(j, "strip_rows", ABI_MAX_BLOCK_ROWS, &ret->block_rows, at) < 0 ||
+        read_number(j, "state_row", max_row_bytes, &ret->delta_row, at) < 0 ||
+        read_number(j, "pack_row", max_row_bytes, &ret->pack_row, at) < 0 ||
+        read_number(j, "partial_row", max_row_bytes, &ret->partial_row, at) < 0 ||
+        read_number(j, "scratch_fixed", max_fixed_bytes, &ret->scratch_fixed, at) < 0 ||
+        read_number(j, "scratch_col", max_row_bytes, &ret->scratch_col, at) < 0 ||
+        read_phases(datum_member(j, "forward"), EMIT_MAX_PHASES, false, ret->forward,
+                    &ret->n_forward, at) < 0 ||
         read_phases(backward, f->backward ? EMIT_MAX_PHASES : 0, true, ret->backward,
-                    &ret->n_backward, where, e) < 0)
+                    &ret->n_backward, at) < 0)
         return -1;
     if (passes_state(ret) && ret->delta_row < sizeof(float))
-        return error_set(e, ERROR_INPUT, "%s: no room for the state of the backward pass",
-                         where);
+        return error_set(at->e, ERROR_INPUT, "%s: no room for the state of the backward pass",
+                         at->where);
     return 0;
 }
 
-static int read_resources(const json_t *j, struct kernel_resources *ret, const char *where,
-                          struct error *e)
+static int read_resources(const struct datum *j, struct kernel_resources *ret,
+                          const struct place *at)
 {
-    return read_entry(j, ret->entry, sizeof ret->entry, where, e) < 0 ||
-                   read_number32(j, "registers", 1024, &ret->registers, where, e) < 0 ||
-                   read_number32(j, "spill_bytes", UINT32_MAX, &ret->spill_bytes, where, e) <
-                       0 ||
-                   read_number32(j, "shared_bytes", UINT32_MAX, &ret->shared_bytes, where, e) <
-                       0 ||
-                   read_number32(j, "code_bytes", UINT32_MAX, &ret->code_bytes, where, e) < 0
+    return read_entry(j, ret->entry, sizeof ret->entry, at) < 0 ||
+                   read_number32(j, "registers", 1024, &ret->registers, at) < 0 ||
+                   read_number32(j, "spill_bytes", UINT32_MAX, &ret->spill_bytes, at) < 0 ||
+                   read_number32(j, "shared_bytes", UINT32_MAX, &ret->shared_bytes, at) < 0 ||
+                   read_number32(j, "code_bytes", UINT32_MAX, &ret->code_bytes, at) < 0
                ? -1
                : 0;
 }
 
-static int read_kernels(const json_t *list, struct artifact_target *ret, const char *where,
-                        struct error *e)
+static int read_kernels(const struct datum *list, struct artifact_target *ret,
+                        const struct place *at)
 {
-    if (!json_is_array(list) || json_array_size(list) > ARTIFACT_MAX_KERNELS)
-        return error_set(e, ERROR_INPUT, "%s: 'kernels' is not a list of at most %d", where,
-                         ARTIFACT_MAX_KERNELS);
-    ret->n_kernels = (uint32_t)json_array_size(list);
+    if (!datum_is(list, DATUM_LIST) || datum_count(list) > ARTIFACT_MAX_KERNELS)
+        return error_set(at->e, ERROR_INPUT, "%s: 'kernels' is not a list of at most %d",
+                         at->where, ARTIFACT_MAX_KERNELS);
+    ret->n_kernels = (uint32_t)datum_count(list);
     for (uint32_t i = 0; i < ret->n_kernels; i++)
-        if (read_resources(json_array_get(list, i), &ret->kernel[i], where, e) < 0)
+        if (read_resources(datum_at(list, i), &ret->kernel[i], at) < 0)
             return -1;
     return 0;
 }
 
-int target_read(const json_t *j, const struct kernel_request *f, struct artifact_target *ret,
-                const char *where, struct error *e)
+int target_read(const struct datum *j, const struct kernel_request *f, struct artifact_target *ret,
+                const struct place *at)
 {
     struct artifact_target t = {0};
-    if (read_text(j, "name", t.name, sizeof t.name, where, e) < 0)
+    if (read_text(j, "name", t.name, sizeof t.name, at) < 0)
         return -1;
-    if (!target_find(t.name, e))
-        return error_prefix(e, "%s", where);
-    if (read_text(j, "compiler", t.compiler, sizeof t.compiler, where, e) < 0 ||
-        read_number32(j, "plan", ARTIFACT_MAX_TARGETS - 1, &t.plan, where, e) < 0 ||
-        read_launch(j, f, &t.launch, where, e) < 0 ||
-        read_kernels(json_object_get(j, "kernels"), &t, where, e) < 0)
+    if (!target_find(t.name, at->e))
+        return error_prefix(at->e, "%s", at->where);
+    if (read_text(j, "compiler", t.compiler, sizeof t.compiler, at) < 0 ||
+        read_number32(j, "plan", ARTIFACT_MAX_TARGETS - 1, &t.plan, at) < 0 ||
+        read_launch(j, f, &t.launch, at) < 0 ||
+        read_kernels(datum_member(j, "kernels"), &t, at) < 0)
         return -1;
     *ret = t;
     return 0;

@@ -2,9 +2,9 @@
 /* Inside the artifact: which tensors a plan's direction becomes, stated once for the writer and the
    reader; the checks that follow the reading; the checksum. */
 #pragma once
+#include "masks/base/datum.h"
 #include "masks/safetensors.h"
 #include "runtime/artifact/artifact.h"
-#include <jansson.h>
 
 enum { PLAN_TABLES = 12, CHECKSUM_DIGITS = 32 };
 
@@ -30,14 +30,18 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows
 int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
                const char *where, struct error *e);
 
+/* Where a reader stands, for messages. */
+struct place {
+    const char *where;
+    struct error *e;
+};
+
 /* The structured metadata values. */
-json_t *kernel_request_json(const struct kernel_request *f);
-int kernel_request_read(const json_t *j, struct kernel_request *ret, const char *where,
-                        struct error *e);
-json_t *target_json(const struct artifact_target *t);
+extern const char *const over_names[], *const transform_names[];
+int kernel_request_read(const struct datum *j, struct kernel_request *ret, const struct place *at);
 /* `features` decide whether there must be a backward pass. Fills all but code and source. */
-int target_read(const json_t *j, const struct kernel_request *f, struct artifact_target *ret,
-                const char *where, struct error *e);
+int target_read(const struct datum *j, const struct kernel_request *f, struct artifact_target *ret,
+                const struct place *at);
 
 /* The tensor of a target's image: "sm_80/code", "sm_80/code1" .. */
 enum { IMAGE_NAME_ROOM = 48 };
@@ -62,5 +66,5 @@ struct reader {
    address of a pointer (of any type), which is null for a missing tensor. */
 int artifact_take(struct reader *r, const char *name, const char *dtype, uint32_t rank,
                   uint64_t columns, void *ret, uint64_t *ret_rows);
-json_t *artifact_take_json(struct reader *r, const char *key); /* a new reference, or null */
-struct mask *artifact_take_mask(struct reader *r);             /* a new mask, or null */
+struct datum *artifact_take_json(struct reader *r, const char *key); /* a new value, or null */
+struct mask *artifact_take_mask(struct reader *r);                   /* a new mask, or null */

@@ -25,11 +25,11 @@ int artifact_take(struct reader *r, const char *name, const char *dtype, uint32_
     return 0;
 }
 
-json_t *artifact_take_json(struct reader *r, const char *key)
+struct datum *artifact_take_json(struct reader *r, const char *key)
 {
-    json_error_t why;
+    char why[DATUM_WHY_BYTES];
     const char *text = safetensors_metadata(r->file, key);
-    json_t *j = text ? json_loads(text, JSON_REJECT_DUPLICATES, &why) : NULL;
+    struct datum *j = text ? datum_parse(text, strlen(text), why) : NULL;
     if (!j)
         error_set(r->e, ERROR_INPUT, "%s: '%s' is missing or not JSON", r->path, key);
     return j;
@@ -135,13 +135,12 @@ static int take_mask_tensors(struct reader *r, struct mask_tensors *ret)
 struct mask *artifact_take_mask(struct reader *r)
 {
     struct mask_tensors t = {0};
-    json_t *j = artifact_take_json(r, "mask");
+    struct datum *j = artifact_take_json(r, "mask");
     struct mask *m = NULL;
     if (!j || take_mask_tensors(r, &t) < 0)
         goto out;
-    t.source = json_string_value(json_object_get(j, "source"));
-    if (t.source && json_integer_value(json_object_get(j, "length")) == t.n &&
-        at_is_ordered(&t))
+    t.source = datum_text(datum_member(j, "source"));
+    if (t.source && datum_integer(datum_member(j, "length")) == t.n && at_is_ordered(&t))
         m = build_mask(&t);
     /* Two equal patterns were merged: the plan's tables count them as two. */
     if (m && m->n_patterns != t.n_patterns) {
@@ -151,6 +150,6 @@ struct mask *artifact_take_mask(struct reader *r)
     if (!m)
         error_set(r->e, ERROR_INPUT, "%s: the mask is not in order", r->path);
 out:
-    json_decref(j);
+    datum_destroy(j);
     return m;
 }

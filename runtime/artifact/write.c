@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The writer of kernel files: names tensors and metadata, then lets safetensors lay them out and
    puts the checksum in. Empty tables are left out: a missing tensor is an empty one. */
+#include "runtime/artifact/write.h"
 #include "masks/base/memory.h"
-#include "masks/safetensors.h"
-#include "runtime/artifact/tables.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

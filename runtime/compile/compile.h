@@ -5,6 +5,7 @@
 #include "masks/base/error.h"
 #include "runtime/artifact/artifact.h"
 #include "runtime/cache.h"
+#include "runtime/device/machine.h"
 
 struct binary {
     /* Of NVRTC one for each unit of the source; owned. */
@@ -52,14 +53,6 @@ const char *nvrtc_version(struct error *e);
 /* Units are compiled side by side; what comes of them does not depend on how many at a time. */
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e);
-
-/* "cpu" on this machine: the best x86-64 level for such a kernel (null: for any) by CPUID, the level
-   that code may really use: also what the system saves, and grants. */
-const char *machine_cpu_target(const struct kernel_request *f);
-/* A CPU target's name. Where it is true, code of that target may run in this process. */
-bool machine_runs(const char *target);
-/* ... and how much it is to be liked, above 0: of two the larger one is faster. 0: it cannot run. */
-int machine_rank(const char *target);
 
 /* "sm_90a": the table's best match for a GPU here, 0 as device "cuda" has it; null without a usable one. */
 const char *machine_cuda_target(int ordinal);

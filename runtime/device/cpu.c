@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU as a device: the kernel file's shared object is loaded from memory; cpu_launch.c runs it. */
 #include "masks/base/memory.h"
-#include "runtime/compile/compile.h"
 #include "runtime/device/cpu_code.h"
+#include "runtime/device/machine.h"
 #include <dlfcn.h>
 #include <omp.h>
 #include <stdlib.h>

@@ -45,6 +45,8 @@ struct device {
     /* Would the device rather have the whole batch at once, as its workers pack for themselves? Null: no.
        l->args are those of such a launch. */
     bool (*whole)(const struct device_launch *l);
+    /* For checking, not for work: it runs only where it is asked for by name. */
+    bool on_request;
     /* Its memory is the host's: a launch checks lengths and offsets before they are used. */
     bool host_memory;
     /* Runs all phases in order for one slice. No allocation, no synchronisation (CUDA). */
@@ -67,7 +69,10 @@ struct abi_args phase_args(enum abi_over over, const struct abi_args *a);
 bool over_transposed(enum abi_over over);
 
 extern const struct device device_cpu, device_cuda, device_emulated;
-extern const struct device *const devices[]; /* ends with null; best first */
+/* A table for each library (devices_all.c, devices_runtime.c); it ends with null, the best come first. */
+extern const struct device *const devices[];
+extern const char devices_known[];  /* for messages: all names */
+extern const char devices_advice[]; /* ... and what else runs code that no device here runs */
 
 /* "cpu", "cuda:1", ...; *ret_ordinal is 0 without a number. Null name: null device (choose by file). */
 int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e);

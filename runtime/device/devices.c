@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of devices, and their names with an ordinal: "cuda:1". */
+/* Names of devices with an ordinal, "cuda:1"; and what the phases of a pass go over. */
 #include "runtime/device/device.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-const struct device *const devices[] = {&device_cuda, &device_cpu, &device_emulated, NULL};
 
 static const struct device *find_word(const char *name, size_t length)
 {
@@ -74,9 +72,8 @@ int device_find(const char *name, const struct device **ret, int *ret_ordinal, s
         size_t length = strcspn(name, ":");
         d = find_word(name, length);
         if (!d || !parse_ordinal(name + length, &ordinal))
-            return error_set(e, ERROR_INPUT,
-                             "unknown device '%.64s'; known are cpu, cuda, cuda:N, emulated",
-                             name);
+            return error_set(e, ERROR_INPUT, "unknown device '%.64s'; known are %s", name,
+                             devices_known);
         if (ordinal && d != &device_cuda)
             return error_set(e, ERROR_INPUT, "there is one device '%s', not '%.64s'", d->name,
                              name);

@@ -109,6 +109,7 @@ static int prefers(const struct artifact_target *t, int ordinal)
 
 const struct device device_emulated = {
     .name = "emulated",
+    .on_request = true,
     .unavailable = unavailable,
     .describe = describe,
     .prefers = prefers,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside a launch: the steps of launch_run, each a file. Nothing is allocated, nothing is waited for. */
 #pragma once
-#include "runtime/kernel.h"
+#include "runtime/load.h"
 
 __extension__ typedef unsigned __int128
     wide; /* products of sizes before they are known to fit */

@@ -38,7 +38,7 @@ static void zeroed_options_are_defaults(void **state)
     (void)state;
     struct maskc_bytes bytes = compile("star", (struct maskc_options){.length = 96});
     struct maskc_kernel *kernel;
-    struct maskc_info info;
+    struct maskc_info info = {.struct_size = sizeof info};
     assert_int_equal(maskc_load_memory(bytes.data, bytes.size, NULL, &kernel, NULL), 0);
     maskc_kernel_info(kernel, &info);
     assert_int_equal(info.length, 96);
@@ -74,7 +74,7 @@ static void options_reach_the_kernel(void **state)
                                     .targets = "x86-64-v2"};
     struct maskc_bytes bytes = compile("window(2)", o);
     struct maskc_kernel *kernel;
-    struct maskc_info info;
+    struct maskc_info info = {.struct_size = sizeof info};
     assert_int_equal(maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, NULL), 0);
     maskc_kernel_info(kernel, &info);
     assert_int_equal(info.dtype, MASKC_BF16);

@@ -20,10 +20,10 @@ needs_absent() {
     return 1
 }
 
-# Left out: text for the emulation, which is one file there (runtime/emulated); a generated table whose row is
+# Left out: text for the emulation, which is one file there (runtime/emulated); the examples, which need an installed maskc.h; a generated table whose row is
 # defined by the one file that includes it (hf_classes.h); what is read after a test's own macros (fake_cuda*.h).
 count=0
-for header in $(find masks gen runtime tools model tests/support -name '*.h' -not -path 'runtime/emulated/*' \
+for header in $(find masks gen runtime tools model tests/support -name '*.h' -not -path 'runtime/emulated/*' -not -path 'runtime/examples/*' \
     -not -name hf_classes.h -not -path 'tests/support/tiles/*' -not -name 'fake_cuda*.h' | sort); do
     needs_absent "$header" && continue
     echo "#include \"$header\"" |

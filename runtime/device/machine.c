@@ -3,7 +3,7 @@
    system saves on a context switch) know most features; the three or four that clang 14 does not
    know are read from CPUID: they need no state of their own. AMX does, and the system grants it to
    a process that asks. */
-#include "runtime/compile/compile.h"
+#include "runtime/device/machine.h"
 #include <cpuid.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of maskc.h that libmaskc alone has: mask and options to a kernel file in memory. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/load.h"
+#include "runtime/api.h"
+#include "runtime/compile/compile.h"
+#include "runtime/kernel.h"
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F16 &&
+                   (int)ABI_TF32 == (int)MASKC_TF32 &&
+                   (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN &&
+                   (int)ABI_BIAS_ADD == (int)MASKC_SOFT_BIAS &&
+                   (int)ABI_BIAS_SCALE == (int)MASKC_SOFT_SCALE,
+               "one number for one feature");
+
+static int read_request(const struct maskc_options *o, struct kernel_request *ret, struct error *e)
+{
+    if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
+        (unsigned)o->soft > MASKC_SOFT_SCALE)
+        return error_set(e, ERROR_INPUT,
+                         "options: dtype, transform or soft is none of the known ones");
+    *ret = (struct kernel_request){
+        .dtype = (enum abi_dtype)o->dtype,
+        .transform = (enum abi_transform)o->transform,
+        .lambda = o->transform == MASKC_SPARSEGEN ? o->lambda : 0,
+        .head_dim = o->head_dim ? o->head_dim : 64,
+        .dropout = o->dropout != 0,
+        .backward = !o->forward_only,
+        .bias = (enum abi_bias)o->soft,
+    };
+    return 0;
+}
+
+/* What is stored for the CPU, and for the GPUs where a target is one's. */
+static int load_calibration(const struct compile_request *r, struct calibration **ret,
+                            struct error *e)
+{
+    int code = calibration_load(ret, e);
+    for (uint32_t k = 0; k < r->n_targets; k++)
+        if (r->targets[k]->kind == TARGET_CUDA)
+            return calibration_load_gpus(ret, e) || code ? -1 : 0;
+    return code;
+}
+
+static int compile_mask(const struct mask *m, const struct maskc_options *o,
+                        struct maskc_bytes *ret, struct error *e)
+{
+    const struct target *found[ARTIFACT_MAX_TARGETS];
+    struct compile_request r = {.mask = m, .targets = found, .machine = o->machine};
+    struct calibration *stored = NULL;
+    struct error unreadable;
+    uint8_t *bytes;
+    uint64_t size;
+    if (read_request(o, &r.request, e) < 0 ||
+        targets_resolve(o->targets ? o->targets : "cpu", &r.request, found,
+                        ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
+        return -1;
+    if (!o->machine || !strcmp(o->machine, CALIBRATED))
+        if (load_calibration(&r, &stored, &unreadable) < 0 && o->machine) {
+            calibration_destroy(stored);
+            return error_set(e, ERROR_INPUT, "%s", unreadable.text);
+        }
+    r.calibration = stored;
+    r.cache = cache_open(o->cache_dir);
+    int result = kernel_compile(&r, &bytes, &size, e);
+    cache_close(r.cache);
+    calibration_destroy(stored);
+    if (result == 0)
+        *ret = (struct maskc_bytes){bytes, (size_t)size};
+    return result;
+}
+
+static int compile_named(const char *name, const struct maskc_options *o,
+                         struct maskc_bytes *ret, struct error *e)
+{
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = o->length,
+                                   .heads = o->heads};
+    if (!name)
+        return error_set(e, ERROR_INPUT, "no mask given");
+    struct mask *m = mask_load(&request, artifact_read_mask, e);
+    if (!m)
+        return -1;
+    int result = compile_mask(m, o, ret, e);
+    mask_destroy(m);
+    return result;
+}
+
+/* Null options are defaults. */
+static int take_options(const struct maskc_options *from, struct maskc_options *ret,
+                        struct error *e)
+{
+    static const struct api_struct type = {"options", OPTIONS_FIRST, sizeof *ret};
+    const struct maskc_options defaults = {0};
+    return api_take(&type, from ? from : &defaults, ret, e);
+}
+
+int maskc_compile(const char *mask, const struct maskc_options *options,
+                  struct maskc_bytes *ret, struct maskc_error *error)
+{
+    struct maskc_options o;
+    struct error e = {0};
+    int r = take_options(options, &o, &e);
+    return api_answer(r < 0 ? r : compile_named(mask, &o, ret, &e), &e, error);
+}
+
+/* An array in memory, as maskc_compile_dense has it. */
+struct dense {
+    const uint8_t *bits;
+    uint32_t layers, heads, n;
+};
+
+static struct mask *mask_from_dense(const struct dense *d, struct error *e)
+{
+    if (!d->bits || d->layers < 1 || d->layers > MASK_MAX_LAYERS || d->heads < 1 ||
+        d->heads > MASK_MAX_HEADS || d->n < 1 || d->n > PATTERN_MAX_N) {
+        error_set(e, ERROR_INPUT,
+                  "a dense mask needs bits, 1..%d layers, 1..%d heads and a length of 1..%d",
+                  MASK_MAX_LAYERS, MASK_MAX_HEADS, PATTERN_MAX_N);
+        return NULL;
+    }
+    size_t places = (size_t)d->layers * d->heads;
+    struct pattern **given = memory_new(places, sizeof *given);
+    for (size_t k = 0; k < places; k++)
+        given[k] = pattern_from_bytes(d->bits + k * d->n * d->n, d->n, d->n);
+    struct mask *m = mask_new(d->layers, d->heads, given, "dense array");
+    free(given);
+    return m;
+}
+
+/* `length` crops and `heads` repeats, as for a mask in a file. */
+static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, struct error *e)
+{
+    struct mask *next = m;
+    if (m && o->length && o->length != m->n) {
+        next = mask_crop(m, o->length, e);
+        mask_destroy(m);
+        m = next;
+    }
+    if (m && o->heads && o->heads != m->heads) {
+        next = mask_repeat_heads(m, o->heads, e);
+        mask_destroy(m);
+    }
+    return next;
+}
+
+static int compile_dense(const struct dense *d, const struct maskc_options *options,
+                         struct maskc_bytes *ret, struct error *e)
+{
+    struct maskc_options o;
+    if (take_options(options, &o, e) < 0)
+        return -1;
+    struct mask *m = shape_mask(mask_from_dense(d, e), &o, e);
+    int result = m ? compile_mask(m, &o, ret, e) : -1;
+    mask_destroy(m);
+    return result;
+}
+
+int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,
+                        const struct maskc_options *options, struct maskc_bytes *ret,
+                        struct maskc_error *error)
+{
+    const struct dense d = {bits, layers, heads, n};
+    struct error e = {0};
+    return api_answer(compile_dense(&d, options, ret, &e), &e, error);
+}
+
+int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,
+                     struct maskc_error *error)
+{
+    struct error e = {0};
+    int r = bytes && path && (bytes->data || !bytes->size)
+                ? file_write(path, bytes->data, bytes->size, &e)
+                : error_set(&e, ERROR_INPUT, "nothing to save, or no path");
+    return api_answer(r, &e, error);
+}
+
+void maskc_bytes_free(struct maskc_bytes *bytes)
+{
+    if (!bytes)
+        return;
+    free(bytes->data);
+    *bytes = (struct maskc_bytes){0};
+}
