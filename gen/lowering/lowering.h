@@ -95,16 +95,7 @@ double columns_group_price(const struct price *p, uint32_t rows, uint32_t count,
 uint64_t columns_active(const struct plan_pass *t, uint32_t block_rows,
                         const struct abi_item *item, const struct abi_piece *piece);
 
-/* Whether kernels can do a row in parts, each by an item of its own. */
-bool rows_are_cut(const struct target *t, const struct kernel_request *r);
-/* Or rows a stride apart that see the same keys as one item of ranges. */
-bool rows_are_joined(const struct target *t, const struct kernel_request *r);
-
-/* Residue classes, which are planned for a pattern and not for a row_block. Whether kernels can do it with
-   items that leave their rows to others: */
-bool residue_applies(const struct target *t, const struct kernel_request *r);
-/* ... with items that have all entries of their rows. */
-bool residue_is_whole(const struct target *t, const struct kernel_request *r);
+/* Residue classes, which are planned for a pattern and not for a row block. */
 /* A draft of all entries that the item's owned rows have in `classes`; but for whole items these are
    columns of their own class alone. place: [n] zeros, and zeros again after. */
 void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,

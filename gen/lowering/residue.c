@@ -13,22 +13,6 @@
 
 extern const struct lowering lowering_residue;
 
-bool residue_is_whole(const struct target *t, const struct kernel_request *r)
-{
-    return t->kind == TARGET_CUDA && target_matrix(t, r);
-}
-
-/* Beyond this the sums of dQ do not fit the registers together, and its state is found first. */
-enum { MOST_PARTIAL_DIM = 128 };
-
-bool residue_applies(const struct target *t, const struct kernel_request *r)
-{
-    if (r->transform != ABI_SOFTMAX)
-        return false;
-    return t->kind == TARGET_CPU ? r->bias == ABI_BIAS_NONE
-                                 : target_matrix(t, r) && r->head_dim <= MOST_PARTIAL_DIM;
-}
-
 double residue_resume_price(const struct price *p, bool far)
 {
     return (far ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS) * p->item_row;

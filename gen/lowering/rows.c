@@ -8,16 +8,6 @@ extern const struct lowering lowering_rows;
 
 enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying */
 
-bool rows_are_cut(const struct target *t, const struct kernel_request *r)
-{
-    return t->kind == TARGET_CUDA && target_matrix(t, r) && r->transform == ABI_SOFTMAX;
-}
-
-bool rows_are_joined(const struct target *t, const struct kernel_request *r)
-{
-    return t->kind == TARGET_CPU && r->transform == ABI_SOFTMAX && r->bias == ABI_BIAS_NONE;
-}
-
 double rows_price(const struct price *p, const struct row_block *s, uint32_t r)
 {
     const uint64_t *row = s->pattern->row + block_row(s, r);

@@ -14,7 +14,14 @@ struct long_row {
     uint32_t row;
 };
 
+/* What does not change while a pass is planned. */
+struct planner_options {
+    uint32_t can;        /* bits of enum family_can: those of the kernels */
+    double merge_launch; /* seconds that a launch of what merges split items costs */
+};
+
 struct builder {
+    struct planner_options options;
     struct plan_pass *pass;
     struct price price;  /* that the choice is made by: of all passes over these tables */
     struct price report; /* of the first of them, which costs are told for */
@@ -24,28 +31,26 @@ struct builder {
     double
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
-    struct effort dense;        /* of every tile */
-    bool shared_classes;        /* classes may leave their rows to row blocks, ... */
-    bool whole_classes;         /* ... or have all of their entries */
-    bool cuts_rows, joins_rows; /* rows alone may be cut in parts, or be one item with others */
-    double merge_launch;        /* seconds that a launch of what resumes costs */
+    struct effort dense; /* of every tile */
     const struct pattern
         *begun; /* null, or rows of row blocks go on where these classes' items left them */
-    bool row_blocks_resume; /* alone: what classes began is not for the row pass */
     struct long_row
         *long_rows; /* that wait until all else is built, and partial slots of their parts */
     uint64_t n_long, long_room;
     uint32_t partial_slots;
-    bool shares_columns; /* kernels keep gathered columns from row block to row block */
     u32 shared[COLUMNS_SHARED];
     uint32_t *gathered; /* null, or how many row blocks gather each column */
     bool dry;           /* prices alone, nothing goes to the tables */
     double total;       /* of the pattern, so far */
     uint32_t *place;    /* [n] zeros, for residue_build */
-    bool tiles_only;
-    bool lines_only; /* lines take each row block as a whole ... */
-    bool others;     /* ... but for some */
+    bool lines_only;    /* lines take each row block as a whole ... */
+    bool others;        /* ... but for some */
 };
+
+static inline bool builder_can(const struct builder *b, uint32_t what)
+{
+    return b->options.can & what;
+}
 
 /* All row blocks of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_row_blocks(struct builder *b, const struct plan *p, const struct pattern *pattern,

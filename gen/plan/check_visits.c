@@ -72,10 +72,10 @@ static bool see_line(void *context, const struct abi_line *line)
 static bool fits_item(const struct plan *p, const struct abi_item *item,
                       const struct abi_piece *piece)
 {
-    if (p->tiles_only)
+    if (!(p->can & CAN_PIECES))
         return piece->kind == ABI_TILES;
     if (item->step > 1 && piece->kind == ABI_BLOCKS)
-        return rows_are_joined(p->target, &p->config.request);
+        return p->can & CAN_JOIN_ROWS;
     if (item->step > 1 || piece->kind == ABI_RESIDUE)
         return item->step > 1 && piece->kind == ABI_RESIDUE;
     return (item->rows == 1) == (piece->kind == ABI_ROWS);

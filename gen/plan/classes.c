@@ -60,7 +60,7 @@ static void resume_rows(struct builder *b, const struct split *s, uint64_t first
 static double late_share(const struct builder *b, const struct plan *p)
 {
     enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
-    return b->merge_launch * predict_workers(p, 0) /
+    return b->options.merge_launch * predict_workers(p, 0) /
            (p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS);
 }
 
@@ -109,7 +109,7 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
 /* The row that is a row block by itself, and so the row pass's: where that cannot resume, apart. */
 static uint32_t global_row(const struct builder *b, const struct plan *p)
 {
-    return b->row_blocks_resume && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
+    return builder_can(b, MERGES_LAST) && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
 }
 
 /* Takes the split in the place of *ret if its price is below *best. */
@@ -134,14 +134,14 @@ static double cheapest_split(struct builder *b, const struct plan *p,
                              const struct pattern *pattern, struct split *ret)
 {
     uint32_t step[SPLIT_MOST];
-    bool allowed = b->shared_classes || b->whole_classes;
-    uint32_t steps = allowed ? split_candidates(pattern, step) : 0;
+    uint32_t steps =
+        builder_can(b, CAN_SPLIT | CAN_WHOLE_CLASSES) ? split_candidates(pattern, step) : 0;
     double best = INFINITY;
     *ret = (struct split){0};
     for (uint32_t k = 0; k < steps; k++) {
-        if (b->shared_classes)
+        if (builder_can(b, CAN_SPLIT))
             take_cheaper(b, p, pattern, step[k], false, &best, ret);
-        if (b->whole_classes)
+        if (builder_can(b, CAN_WHOLE_CLASSES))
             take_cheaper(b, p, pattern, step[k], true, &best, ret);
     }
     return best;

@@ -19,7 +19,8 @@ static uint32_t parts_of(const struct pattern *p, uint32_t row)
 
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
 {
-    if ((b->cuts_rows && parts_of(p, row) >= 2) || (b->joins_rows && !b->begun))
+    if ((builder_can(b, CAN_CUT_ROWS) && parts_of(p, row) >= 2) ||
+        (builder_can(b, CAN_JOIN_ROWS) && !b->begun))
         *MEMORY_PUSH(b->long_rows, b->n_long, b->long_room) = (struct long_row){p, row};
     else
         tables_add_row(b->pass, p, row);
@@ -67,13 +68,13 @@ static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t 
     bool late = false;
     for (uint64_t k = first; k < b->pass->n_items; k++)
         late |= b->pass->items[k].split;
-    double join = price_of_parts(&b->price, 0, 1) + (late ? 0 : b->merge_launch);
+    double join = price_of_parts(&b->price, 0, 1) + (late ? 0 : b->options.merge_launch);
     return larger(l.part, even) + join < larger(l.row, even) * (1 - CUT_GAIN);
 }
 
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first)
 {
-    if (b->joins_rows)
+    if (builder_can(b, CAN_JOIN_ROWS))
         joins_build(b, p);
     bool cut = b->n_long && is_worth_it(b, p, first);
     for (uint64_t k = 0; k < b->n_long; k++) {

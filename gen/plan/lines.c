@@ -56,7 +56,8 @@ bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
                   bool transposed)
 {
     double lines = 0, row_blocks = 0;
-    if (!b->row_block->halves || b->tiles_only || b->pass->mixed || b->price.walk <= 0)
+    if (!b->row_block->halves || !builder_can(b, CAN_PIECES) || b->pass->mixed ||
+        b->price.walk <= 0)
         return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
         if (too_dense(b, m->pattern[k]))

@@ -4,6 +4,7 @@
    are those of templates/abi.h, concatenated over the mask's distinct patterns. */
 #pragma once
 #include "gen/cost/price.h"
+#include "gen/family/family.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
 #include "masks/mask.h"
@@ -81,7 +82,8 @@ struct plan {
     uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */
     uint32_t *at;                       /* [layers * heads], as in struct mask */
     uint32_t block_rows;
-    bool tiles_only; /* whole row blocks, and tiles alone: for kernels that take heads whole */
+    const struct kernel_family *family; /* of the forward pass */
+    uint32_t can; /* what the kernels of all passes can do (enum family_can) */
     const struct target *target;
     const struct machine *machine;
     struct kernel_config config;

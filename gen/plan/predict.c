@@ -201,9 +201,7 @@ static bool is_backward(const struct plan *p, bool backward)
 /* On a GPU dX has launches of its own: its tiles, the sums of chunks and those along diagonals. */
 static double bias_launches(const struct plan *p)
 {
-    enum { DX = 3 };
-    return p->config.request.bias && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch
-                                                                     : 0;
+    return p->config.request.bias ? p->family->bias_launches * p->machine->launch : 0;
 }
 
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,

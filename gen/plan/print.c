@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan as people read it: what is visited how, why, and what else it would have cost. Row blocks
    that are alike follow each other as one. Nothing here depends on more than the plan. */
-#include "gen/family/cuda_resident.h"
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
 #include <string.h>
@@ -80,20 +79,15 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
     text_add(out, "\n");
 }
 
-static const char *family(bool is_resident)
-{
-    return is_resident ? "whole heads in a block" : "streaming";
-}
-
-/* Which CUDA kernels do the passes. */
+/* The families of the passes, where there is a choice. */
 static void add_families(const struct plan *p, struct text *out)
 {
     const struct kernel_request *r = &p->config.request;
-    if (p->target->kind != TARGET_CUDA || dtype_bytes(r->dtype) == 4)
+    if (!p->family->title)
         return;
-    text_add(out, "  forward by %s", family(resident_forward(p->target, r, NULL)));
+    text_add(out, "  forward by %s", p->family->title);
     if (r->backward)
-        text_add(out, ", backward by %s", family(resident_backward(p->target, r, NULL)));
+        text_add(out, ", backward by %s", family_of(p->target, r, FAMILY_BACKWARD)->title);
     text_add(out, p->config.tall ? ", strips of %u rows\n" : "\n", p->block_rows);
 }
 

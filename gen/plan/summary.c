@@ -166,8 +166,7 @@ struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
     bool panels = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
-    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 &&
-                !target_matrix(p->target, &p->config.request);
+    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 && !p->family->matrix;
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
 }

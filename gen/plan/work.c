@@ -56,7 +56,7 @@ u32 work_largest(const struct plan_pass *t, uint64_t first, uint64_t count)
 
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass)
 {
-    if (p->target->kind == TARGET_CPU)
+    if (!(p->can & MERGES_LAST))
         return WORK_BY_HEAD;
     return pass->uses & ABI_SPLIT ? WORK_MERGE_LAST : WORK_BY_COST;
 }
