@@ -339,12 +339,21 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
     text_add(out, piece->count > 12 ? " ...\n" : "\n");
 }
 
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "lines, too few entries for tiles: %.3g%%, %.3g each",
+             100 * (double)v->entries / cells, (double)v->entries / (double)v->parts);
+}
+
 const struct lowering lowering_diagonal = {
     .name = "diagonal",
     .part = "line",
     .kind = ABI_DIAGONAL,
     .table = TABLE_LINES,
     .optional = true,
+    .fits_item = item_is_row_block,
+    .reason = reason,
+    .told = 5,
     .applies = applies,
     .cost = cost,
     .build = build,

@@ -133,11 +133,26 @@ void residue_build(const struct pattern *classes, const struct abi_item *item, b
         draft_piece(d, ABI_RESIDUE, 0, d->n_gathers, c.all);
 }
 
+static bool fits_item(uint32_t can, const struct abi_item *item)
+{
+    return can & CAN_PIECES && item->step > 1;
+}
+
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "residue classes modulo %.0f: %.3g%%", (double)v->step,
+             100 * (double)v->entries / cells);
+}
+
 const struct lowering lowering_residue = {
     .name = "residue",
     .part = "class group",
     .kind = ABI_RESIDUE,
     .table = TABLE_GATHERS,
+    .fits_item = fits_item,
+    .active = gathers_active,
+    .reason = reason,
+    .told = 4,
     .decode = gathers_decode,
     .columns = gathers_columns,
     .count = gathers_count,

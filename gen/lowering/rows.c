@@ -88,11 +88,25 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
     lowering_of(ABI_BLOCKS)->print(t, block_rows, item, piece, out);
 }
 
+static bool fits_item(uint32_t can, const struct abi_item *item)
+{
+    return can & CAN_PIECES && item->step == 1 && item->rows == 1;
+}
+
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    (void)cells;
+    text_add(out, "rows that stand out: %.0f", (double)v->pieces);
+}
+
 const struct lowering lowering_rows = {
     .name = "rows",
     .part = "row range",
     .kind = ABI_ROWS,
     .table = TABLE_RANGES,
+    .fits_item = fits_item,
+    .reason = reason,
+    .told = 0,
     .cost = cost,
     .decode = decode,
     .columns = ranges_columns,

@@ -142,7 +142,7 @@ static void add_figures(const struct plan_summary *s, struct text *out)
 static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
 {
     uint64_t row_blocks = 0, rows = 0, joined = 0, classes = 0, count[ABI_KINDS] = {0},
-             full = 0;
+             full[ABI_KINDS] = {0};
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
         row_blocks += item->step == 1 && item->rows > 1;
@@ -152,8 +152,8 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
         for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
             const struct abi_piece *piece = &t->pieces[k];
             count[piece->kind] += piece->count;
-            for (u32 j = 0; piece->kind == ABI_TILES && j < piece->count; j++)
-                full += !t->tiles[piece->first + j].pattern;
+            if (lowering_of(piece->kind)->full)
+                full[piece->kind] += lowering_of(piece->kind)->full(t, piece);
         }
     }
     text_add(out, "    visits    ");
@@ -175,8 +175,8 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
             continue;
         text_add(out, "; ");
         count_print(out, count[k], lowering_of(k)->part);
-        if (k == ABI_TILES)
-            text_add(out, " (%llu full)", (unsigned long long)full);
+        if (lowering_of(k)->full)
+            text_add(out, " (%llu full)", (unsigned long long)full[k]);
     }
     text_add(out, "\n");
 }
