@@ -115,10 +115,14 @@ double rows_price(const struct price *p, const struct row_block *s,
 double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full);
 
 /* Residue classes, which are planned for a pattern and not for a row block. */
-/* A draft of all entries that the item's owned rows have in `classes`; but for whole items these are
-   columns of their own class alone. place: [n] zeros, and zeros again after. */
-void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
-                   uint32_t block_rows, const struct price *p, uint32_t *place,
+struct residue {
+    const struct pattern *classes;
+    bool whole; /* items have columns outside of their class too */
+    uint32_t block_rows;
+    uint32_t *place; /* [n] zeros, and zeros again after */
+};
+/* A draft of all entries that the item's owned rows have in the classes. */
+void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,
                    struct draft *d);
 /* A row that goes on in another item: sums are written and read again, and its operand is read twice,
    as so many outputs; more where sums wait for the next launch in memory (`far`). */

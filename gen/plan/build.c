@@ -111,12 +111,12 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
     b.lines_only = lines_choose(&b, p, m, transposed);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
-        struct pattern *turned = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
-        if (transposed && !turned)
+        struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
+        if (transposed && !transpose)
             failed = -1;
         else
-            failed = build_pattern(&b, p, turned ? turned : m->pattern[k], k, e);
-        pattern_destroy(turned);
+            failed = build_pattern(&b, p, transpose ? transpose : m->pattern[k], k, e);
+        pattern_destroy(transpose);
     }
     finish_builder(&b);
     if (!failed)

@@ -197,10 +197,11 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     c.partial_slot = memory_new(t->partial_slots, sizeof *c.partial_slot);
     int failed = 0;
     for (c.which = 0; c.which < p->n_masks && !failed; c.which++) {
-        struct pattern *turned = transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
-        c.mask = transposed ? turned : m->pattern[c.which];
+        struct pattern *transpose =
+            transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
+        c.mask = transposed ? transpose : m->pattern[c.which];
         failed = c.mask ? check_mask(&c) : -1;
-        pattern_destroy(turned);
+        pattern_destroy(transpose);
     }
     if (!failed && (c.uses != t->uses || c.max_cols != t->max_cols))
         failed = checker_fail(&c, "`uses` or `max_cols` do not say what the items need", 0, 0);

@@ -27,11 +27,11 @@ static bool is_better(const struct plan *tall, const struct plan *p)
 {
     double work = 0, before = 0;
     for (int k = 0; k < PASSES && (k == PASS_FORWARD || p->config.request.backward); k++) {
-        const bool turned = k == PASS_DKV;
+        const bool transposed = k == PASS_DKV;
         struct amount a =
-            add_up(tall, turned ? &tall->transposed : &tall->forward, (enum machine_pass)k);
+            add_up(tall, transposed ? &tall->transposed : &tall->forward, (enum machine_pass)k);
         struct amount b =
-            add_up(p, turned ? &p->transposed : &p->forward, (enum machine_pass)k);
+            add_up(p, transposed ? &p->transposed : &p->forward, (enum machine_pass)k);
         if (a.executed > b.executed)
             return false;
         work += a.seconds;

@@ -25,8 +25,8 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
             item.own[r / 32] |= (u32)1 << (r % 32);
     if (!item_owned_rows(&item))
         return;
-    residue_build(s->classes, &item, s->whole, p->block_rows, &b->price, b->place,
-                  &b->draft[0]);
+    const struct residue x = {s->classes, s->whole, p->block_rows, b->place};
+    residue_build(&x, &item, &b->price, &b->draft[0]);
     b->total += b->draft[0].cost;
     if (!b->dry)
         tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
@@ -112,37 +112,39 @@ static uint32_t global_row(const struct builder *b, const struct plan *p)
     return builder_can(b, MERGES_LAST) && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
 }
 
-/* Takes the split in the place of *ret if its price is below *best. */
+struct candidate {
+    struct split split; /* empty: there is none */
+    double price;
+};
+
+/* Takes the split in the place of *best if it is cheaper. */
 static void take_cheaper(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                         uint32_t step, bool whole, double *best, struct split *ret)
+                         uint32_t step, bool whole, struct candidate *best)
 {
-    struct split s;
-    if (!split_make(pattern, step, whole, global_row(b, p), &s))
+    struct candidate c;
+    if (!split_make(pattern, step, whole, global_row(b, p), &c.split))
         return;
-    double price = try_split(b, p, pattern, &s);
-    if (price < *best) {
-        split_finish(ret);
-        *ret = s;
-        *best = price;
+    c.price = try_split(b, p, pattern, &c.split);
+    if (c.price < best->price) {
+        split_finish(&best->split);
+        *best = c;
     } else {
-        split_finish(&s);
+        split_finish(&c.split);
     }
 }
 
-/* The cheapest split in *ret, and its price; empty where there is none. */
-static double cheapest_split(struct builder *b, const struct plan *p,
-                             const struct pattern *pattern, struct split *ret)
+static struct candidate cheapest_split(struct builder *b, const struct plan *p,
+                                       const struct pattern *pattern)
 {
-    uint32_t step[SPLIT_MOST];
-    uint32_t steps =
-        builder_can(b, CAN_SPLIT | CAN_WHOLE_CLASSES) ? split_candidates(pattern, step) : 0;
-    double best = INFINITY;
-    *ret = (struct split){0};
+    struct candidate best = {.price = INFINITY};
+    uint32_t step[SPLIT_MOST], steps = 0;
+    if (builder_can(b, CAN_SPLIT | CAN_WHOLE_CLASSES))
+        steps = split_candidates(pattern, step);
     for (uint32_t k = 0; k < steps; k++) {
         if (builder_can(b, CAN_SPLIT))
-            take_cheaper(b, p, pattern, step[k], false, &best, ret);
+            take_cheaper(b, p, pattern, step[k], false, &best);
         if (builder_can(b, CAN_WHOLE_CLASSES))
-            take_cheaper(b, p, pattern, step[k], true, &best, ret);
+            take_cheaper(b, p, pattern, step[k], true, &best);
     }
     return best;
 }
@@ -151,7 +153,8 @@ static double cheapest_split(struct builder *b, const struct plan *p,
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret)
 {
-    double price = cheapest_split(b, p, pattern, ret);
+    const struct candidate best = cheapest_split(b, p, pattern);
+    *ret = best.split;
     if (!ret->step)
         return;
     struct price chosen_by = b->price;
@@ -162,6 +165,6 @@ void classes_choose(struct builder *b, const struct plan *p, const struct patter
             b->applied[k] = true;
         }
     b->price = chosen_by;
-    if (price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))
+    if (best.price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))
         split_finish(ret);
 }
