@@ -124,10 +124,10 @@ struct residue {
 /* A draft of all entries that the item's owned rows have in the classes. */
 void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,
                    struct draft *d);
-/* A row that goes on in another item: sums are written and read again, and its operand is read twice,
-   as so many outputs; more where sums wait for the next launch in memory (`far`). */
-enum { RESUME_OUTPUTS = 3, RESUME_OUTPUTS_FAR = 18 };
-double residue_resume_price(const struct price *p, bool far);
+/* A row that another item merges: its sums are written and read again, and its operand is read twice, which costs
+   as much as so many outputs; more where sums wait in memory for the next launch (`far`). */
+enum { MERGE_OUTPUTS = 3, MERGE_OUTPUTS_FAR = 18 };
+double residue_merge_price(const struct price *p, bool far);
 
 /* Lines that cover too little of the rows that are taken with theirs, `diagonal_rows` at a time: CPU kernels then
    go row by row, as beside other pieces (lines_whole_enough() of templates/cpu/diagonal/lines.h). */

@@ -13,9 +13,9 @@
 
 extern const struct lowering lowering_residue;
 
-double residue_resume_price(const struct price *p, bool far)
+double residue_merge_price(const struct price *p, bool far)
 {
-    return (far ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS) * p->item_row;
+    return (far ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS) * p->item_row;
 }
 
 /* The columns of an item, and where each stands: those that many rows see first, then the others, which

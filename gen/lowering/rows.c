@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass: a row that sees far more keys than its neighbours (a global token) leaves its
-   row block and becomes an item of its own, one query over ranges of keys. Left in the row block it would
-   make every tile there active for the sake of one row. */
+/* Global rows: a row that sees far more keys than its neighbours (a global token) leaves its row block and becomes an
+   item of its own, one query over ranges of keys. In the row block it would make every tile active for the sake of
+   one row. */
 #include "gen/lowering/lowering.h"
 
 extern const struct lowering lowering_rows;

@@ -52,7 +52,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (!b->lines_only)
         classes_choose(b, p, pattern, &split);
     b->total = 0;
-    b->n_long = b->partial_slots = 0;
+    b->n_global = b->partial_slots = 0;
     if (split.step)
         builder_note(b, p, pattern);
     int failed = split.step ? classes_build(b, p, &split, e)
@@ -63,7 +63,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (failed)
         return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
-    tables_partials_first(b->pass, b->pass->item_first[which]);
+    tables_splits_first(b->pass, b->pass->item_first[which]);
     b->pass->summary[which].effort = count_plan(b, which);
     b->pass->summary[which].dense = b->dense;
     summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
@@ -74,7 +74,7 @@ static void finish_builder(struct builder *b)
 {
     for (uint32_t k = 0; k < 3; k++)
         draft_finish(&b->draft[k]);
-    free(b->long_rows);
+    free(b->global_rows);
     free(b->index.slot);
     free(b->place);
     row_block_destroy(b->row_block);
@@ -124,7 +124,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     return failed;
 }
 
-/* Whether the item is one row, or a part of it, for the row pass. */
+/* Whether the item is a global row, or a part of one. */
 static bool is_global(const struct plan_pass *t, const struct abi_item *item)
 {
     return item->partial_slots || (item->pieces && t->pieces[item->piece].kind == ABI_ROWS);

@@ -103,7 +103,7 @@ int check_pieces(struct checker *c, const struct abi_item *item)
     return 0;
 }
 
-int check_begun(struct checker *c, const struct abi_item *from, uint32_t r, uint32_t row)
+int check_split(struct checker *c, const struct abi_item *from, uint32_t r, uint32_t row)
 {
     struct visitor v = {see_range, see_word, see_line, c};
     c->decoding = from;

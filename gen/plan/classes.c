@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Residue classes in a plan: an item for every 32 rows or so of each class, the rest in row blocks of
-   neighbours whose rows go on where the classes' items left them; taken where that is cheaper than
-   row blocks alone. */
+   neighbours, which merge what the classes' items left; taken where that is cheaper than row blocks alone. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include <math.h>
@@ -45,8 +44,8 @@ static void add_rows_apart(struct builder *b, const struct split *s)
     }
 }
 
-/* Rows of the items from `first` on go on where the classes' items left them. */
-static void resume_rows(struct builder *b, const struct split *s, uint64_t first)
+/* Rows of the items from `first` on merge what the classes' items left of them. */
+static void mark_merged(struct builder *b, const struct split *s, uint64_t first)
 {
     for (; first < b->pass->n_items; first++) {
         struct abi_item *item = &b->pass->items[first];
@@ -56,8 +55,8 @@ static void resume_rows(struct builder *b, const struct split *s, uint64_t first
     }
 }
 
-/* What a head pays for a launch of its late items. */
-static double late_share(const struct builder *b, const struct plan *p)
+/* What a head pays for the launch that merges. */
+static double merge_share(const struct builder *b, const struct plan *p)
 {
     enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
     return b->options.merge_launch * predict_workers(p, 0) /
@@ -78,17 +77,16 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     if (s->whole || !s->rest->active)
         return 0;
     uint64_t first = b->pass->n_items;
-    b->total += late_share(b, p);
+    b->total += merge_share(b, p);
     for (uint32_t i = 0; i < p->n; i++)
-        b->total += has_entries(s->classes, i)
-                        ? residue_resume_price(&b->price, b->pass->fragments)
-                        : 0;
-    b->begun = s->classes;
+        b->total +=
+            has_entries(s->classes, i) ? residue_merge_price(&b->price, b->pass->fragments) : 0;
+    b->split_classes = s->classes;
     int failed = builder_row_blocks(b, p, s->rest, false, e);
-    b->begun = NULL;
+    b->split_classes = NULL;
     if (failed)
         return -1;
-    resume_rows(b, s, first);
+    mark_merged(b, s, first);
     return 0;
 }
 
@@ -106,8 +104,8 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
     return b->total;
 }
 
-/* The row that is a row block by itself, and so the row pass's: where that cannot resume, apart. */
-static uint32_t global_row(const struct builder *b, const struct plan *p)
+/* The row that is a row block by itself, and so a global row, which cannot merge: it stands apart. */
+static uint32_t odd_row(const struct builder *b, const struct plan *p)
 {
     return builder_can(b, MERGES_LAST) && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
 }
@@ -122,7 +120,7 @@ static void take_cheaper(struct builder *b, const struct plan *p, const struct p
                          uint32_t step, bool whole, struct candidate *best)
 {
     struct candidate c;
-    if (!split_make(pattern, step, whole, global_row(b, p), &c.split))
+    if (!split_make(pattern, step, whole, odd_row(b, p), &c.split))
         return;
     c.price = try_split(b, p, pattern, &c.split);
     if (c.price < best->price) {

@@ -24,9 +24,8 @@ struct plan_summary {
     /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all n x n entries
        are visited, none by lines; "empty": the mask has no active entry. */
     char lowering[80];
-    char reason[200]; /* why, in one line: for tables that people read */
-    double
-        executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
+    char reason[200];         /* why, in one line: for tables that people read */
+    double executed_fraction; /* visited entries, inactive ones of tiles included, / n^2 */
     double predicted, dense_predicted, floor;
     const char *bound;           /* "compute", "memory", "exp": what binds the floor */
     struct effort effort, dense; /* of the plan; of every tile, packing of operands included */
@@ -49,8 +48,9 @@ struct plan_pass {
         n_work, n_heads;
     uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, gathers_room,
         columns_room, patterns_room;
-    uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
-    uint64_t (*layer_work)[3]; /* [layers]: first and count in `work`, and how many are late */
+    uint32_t *item_first; /* [mask patterns + 1]: items of pattern p */
+    uint64_t (*layer_work)
+        [3]; /* [layers]: first and count in `work`, and how many of these merge, in a launch of their own */
     uint32_t max_cols, uses;
     uint32_t partial_slots; /* that a head needs: the end of the furthest item's */
     uint32_t block_rows;    /* words of a pattern */

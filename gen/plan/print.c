@@ -208,10 +208,10 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
         text_add(out, "    rows %u..%u", item->row0, last->row0 + last->rows - 1);
     if (same > 1)
         text_add(out, ", %u alike; the first", same);
-    uint32_t missing = 0, resumed = 0;
+    uint32_t missing = 0, merged = 0;
     for (uint32_t r = 0; r < item->rows; r++) {
         missing += !item_owns(item, r);
-        resumed += item->merge[r / 32] >> (r % 32) & 1;
+        merged += item->merge[r / 32] >> (r % 32) & 1;
     }
     if (missing)
         text_add(out, ", without %u", missing);
@@ -219,8 +219,8 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
         text_add(out, item->partial_slots ? ", a part" : ", left to others");
     if (item->partial_slots && !item->split)
         text_add(out, ", %u parts", item->partial_slots);
-    if (resumed)
-        text_add(out, resumed == item->rows ? ", all resumed" : ", %u resumed", resumed);
+    if (merged)
+        text_add(out, merged == item->rows ? ", all resumed" : ", %u resumed", merged);
     text_add(out, item->pieces ? ":\n" : ": nothing\n");
     for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
         const struct lowering *l = lowering_of(t->pieces[k].kind);

@@ -11,10 +11,10 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
-/* Lines go a faster way where they are alone and cover enough of the rows that are taken with theirs. */
+/* Lines have a faster kernel where they are alone and cover enough of the rows that are taken with theirs. */
 static bool lines_mixed(const struct builder *b, const struct draft *d)
 {
-    return d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed ||
+    return d->n_lines && (d->pieces > 1 || b->split_classes || b->pass->mixed ||
                           lines_scattered(d->lines, d->n_lines, b->pass->diagonal_rows));
 }
 
@@ -161,9 +161,9 @@ static double price_of_rows_without(const struct builder *b, const u32 *own)
     return sum;
 }
 
-static bool is_begun(const struct builder *b, uint32_t row)
+static bool is_split(const struct builder *b, uint32_t row)
 {
-    return b->begun && b->begun->row[row] < b->begun->row[row + 1];
+    return b->split_classes && b->split_classes->row[row] < b->split_classes->row[row + 1];
 }
 
 static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
@@ -176,8 +176,9 @@ static void emit_rows_without(struct builder *b, const struct pattern *p, const 
 /* Whether the row pass can have the row block's rows that are not in `own`. */
 static bool may_leave(const struct builder *b, const u32 *own)
 {
-    for (uint32_t r = 0; b->begun && builder_can(b, MERGES_LAST) && r < b->row_block->rows; r++)
-        if (!(own[r / 32] >> (r % 32) & 1) && is_begun(b, block_row(b->row_block, r)))
+    for (uint32_t r = 0;
+         b->split_classes && builder_can(b, MERGES_LAST) && r < b->row_block->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1) && is_split(b, block_row(b->row_block, r)))
             return false;
     return true;
 }

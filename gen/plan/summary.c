@@ -138,10 +138,10 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
     }
     for (uint32_t r = 0; r < item->rows; r++)
         if (item->merge[r / 32] >> (r % 32) & 1)
-            e.count[UNIT_ITEM_ROW] += t->fragments ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS;
+            e.count[UNIT_ITEM_ROW] += t->fragments ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
-    bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or resumes */
+    bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or merges */
     mixed |= t->mixed || is_scattered(t, item);
     if (e.count[UNIT_LINE] > 0 && mixed) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
