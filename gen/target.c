@@ -69,29 +69,6 @@ int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e)
                      name);
 }
 
-bool target_matrix(const struct target *t, const struct kernel_request *r)
-{
-    if (t->kind == TARGET_CUDA)
-        return t->matrix_machine && dtype_bytes(r->dtype) == 2;
-    return t->matrix_machine && r->dtype == ABI_BF16 && r->transform == ABI_SOFTMAX;
-}
-
-uint32_t target_threads(const struct target *t, const struct kernel_config *c)
-{
-    return c->tall ? 2 * t->threads : t->threads;
-}
-
-uint32_t target_block_rows(const struct target *t, const struct kernel_config *c)
-{
-    return t->kind == TARGET_CUDA && target_matrix(t, &c->request) ? target_threads(t, c) / 2
-                                                                   : t->block_rows;
-}
-
-const char *target_machine(const struct target *t, const struct kernel_request *r)
-{
-    return target_matrix(t, r) ? t->matrix_machine : t->machine;
-}
-
 static int check_lambda(double lambda, struct error *e)
 {
     if (isfinite((float)lambda) && (float)lambda < 1)

@@ -16,7 +16,7 @@ struct target {
     const char
         *matrix_machine;   /* ... and where its matrix unit does the work; null: it has none */
     bool dots;             /* CPU: which is bf16 dot products of vectors, not tiles */
-    uint32_t block_rows;   /* where no matrix unit works: see target_block_rows() */
+    uint32_t block_rows;   /* where no matrix unit works: see family_shape() */
     uint32_t vector_bytes; /* CPU */
     uint32_t threads;      /* CUDA: of a block */
     uint32_t shared_bytes; /* CUDA: shared memory that a block may ask for */
@@ -52,17 +52,6 @@ struct kernel_config {
 
 /* Those that come and go, beside what row blocks share. */
 enum { GATHERS_KEPT = 4 };
-
-/* Whether the target's matrix unit does the dense work of such a kernel: on a CPU bf16 with softmax,
-   on a GPU the half dtypes (tf32 is the f32 kernels' own way to multiply). */
-bool target_matrix(const struct target *t, const struct kernel_request *r);
-/* Rows of a row block: a GPU's matrix unit takes 16 for each warp of a block, of which tall row blocks have
-   twice as many. */
-uint32_t target_threads(const struct target *t,
-                        const struct kernel_config *c); /* CUDA: of a block */
-uint32_t target_block_rows(const struct target *t, const struct kernel_config *c);
-/* The machine that plans assume by default. */
-const char *target_machine(const struct target *t, const struct kernel_request *r);
 
 /* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */
 int kernel_request_check(const struct kernel_request *r, const struct target *t,

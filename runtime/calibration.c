@@ -126,7 +126,7 @@ const struct machine *machine_choose(const char *asked, const struct calibration
                                      const struct target *t, const struct kernel_request *f,
                                      struct error *e)
 {
-    const char *own = target_machine(t, f);
+    const char *own = family_machine(t, f);
     const struct machine *stored = calibration_machine(c, own, t);
     if (t->kind == TARGET_CPU && !machine_runs(t->name))
         stored = NULL;

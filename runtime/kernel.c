@@ -2,8 +2,7 @@
 /* The pipeline as one function: mask, plans, sources, binaries, kernel file. The binaries are made
    side by side; everything else takes milliseconds. */
 #include "runtime/kernel.h"
-#include "gen/emit/cuda.h"
-#include "gen/family/cuda_resident.h"
+#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"

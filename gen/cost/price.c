@@ -2,6 +2,7 @@
 /* One table says which rates make a unit's price and what they are multiplied with; pricing and
    fitting read it from either side. */
 #include "gen/cost/price.h"
+#include "gen/family/family.h"
 #include <math.h>
 #include <string.h>
 
@@ -83,7 +84,7 @@ static double used_share(struct price_shape s)
 static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
 {
     const struct kernel_request *r = &s.config->request;
-    bool matrix = target_matrix(s.target, r), floats = dtype_bytes(r->dtype) == 4;
+    bool matrix = family_is_matrix(s.target, r), floats = dtype_bytes(r->dtype) == 4;
     double walk = 2.0 * r->head_dim * (matrix ? dtype_bytes(r->dtype) : 4);
     double tile = 2.0 * r->head_dim * (matrix ? 2 : 4), share = used_share(s);
     ret[ONE] = 1;
@@ -93,7 +94,7 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
     ret[BIAS_FLOP] = ret[BIAS_ONE] * ret[FLOP];
     ret[FAR] = walk * cache_miss(walk * s.n, m->cache * (matrix || floats ? share : 1));
     ret[TILE_FAR] = tile * cache_miss(tile * s.n, m->cache * (floats ? share : 1)) /
-                    target_block_rows(s.target, s.config);
+                    family_shape(s.target, s.config).block_rows;
 }
 
 /* A block of tall row blocks has the share of two in what a processor does, but begins no sooner. What is

@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From features and target to source: template files as they are, plus one small generated header
+/* From config and target to source: template files as they are, plus one small generated header
    "kernel_config.h", plus the record of how to launch it. The mask is not in here: its content is the
    plan's tables, so the same source serves every mask of the same shape. */
 #pragma once
+#include "gen/family/launch.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
 #include <stdint.h>
-
-enum { EMIT_MAX_PHASES = 8 };
-
-struct phase {
-    char entry[40];
-    enum abi_over over;
-    uint32_t threads, shared_bytes; /* CUDA */
-};
-
-/* How to launch the code of one target; travels in the kernel file. */
-struct launch_record {
-    struct phase forward[EMIT_MAX_PHASES], backward[EMIT_MAX_PHASES];
-    uint32_t n_forward, n_backward;
-    uint32_t block_rows;
-    /* Workspace of a launch: delta_row * batch * heads * rows(n)
-         + (pack_row * rows(n) + partial_row * (rows(n) + partial slots), where the plan has partial items) * slice * heads
-         + workers * (scratch_fixed + scratch_col * max_cols),
-       each part rounded up to 64 bytes, rows(n) = n rounded up to 32, plus 32. */
-    uint64_t delta_row, pack_row, partial_row, scratch_fixed, scratch_col;
-};
 
 struct source_file {
     const char *
@@ -46,7 +27,7 @@ struct source {
     struct launch_record launch;
 };
 
-/* features_check must have passed. */
+/* kernel_request_check must have passed. */
 struct source *emit_source(const struct target *t, const struct kernel_config *c);
 
 /* The row kernels of a model (templates/encoder_ops): what its matrix products leave to do, for CUDA targets. The
@@ -57,6 +38,10 @@ struct rows_features {
 };
 struct source *rows_source(const struct rows_features *f);
 void source_destroy(struct source *s);
+
+/* files[0] with every #include "FILE" replaced by that file, the first time, and by nothing
+   after; appended to out. Names that the source has no file for stay as they are. */
+void source_flatten(const struct source *s, struct text *out);
 
 /* The generated header alone: for goldens. Deterministic: no date, path or pointer. */
 void emit_plan_header(const struct target *t, const struct kernel_config *c, struct text *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Emitted files as one text: what a kernel file keeps of a CUDA target, so that the emulation
    can compile the very same kernels later. */
-#include "gen/emit/cuda.h"
+#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes below are those of templates/cuda/resident/forward.h and short/square.h, which check them at
+/* The sizes below are those of templates/cuda/resident/forward.h and square.h, which check them at
    compile time. */
 #include "gen/family/cuda_resident.h"
+#include "gen/cost/price.h"
+#include "gen/family/cuda.h"
+#include "gen/family/cuda_tiled.h"
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -164,3 +168,90 @@ bool resident_backward(const struct target *t, const struct kernel_request *r,
     }
     return true;
 }
+
+/* ---- the family ---- */
+
+static bool takes(const struct target *t, const struct kernel_request *r, enum family_pass pass,
+                  struct resident_shape *ret)
+{
+    return (pass == FAMILY_FORWARD ? resident_forward : resident_backward)(t, r, ret);
+}
+
+static bool applies(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass)
+{
+    return takes(t, r, pass, NULL);
+}
+
+static uint32_t can(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass)
+{
+    (void)t, (void)r, (void)pass;
+    return MERGES_LAST | SKIPS_FRAGMENTS;
+}
+
+/* Of the plan, which has the row blocks of the tiled kernels: these may do the backward pass. */
+static struct family_shape shape(const struct target *t, const struct kernel_config *c)
+{
+    (void)c;
+    return (struct family_shape){t->threads / 2, t->threads, LINE_GRAIN};
+}
+
+static uint32_t threads_of(const struct resident_shape *s)
+{
+    return 32 * s->warps * s->heads;
+}
+
+static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,
+                   struct launch_record *ret)
+{
+    struct resident_shape s;
+    takes(t, &c->request, pass, &s);
+    cuda_add_scratch(&c->request, ret);
+    if (pass == FAMILY_FORWARD)
+        ret->forward[ret->n_forward++] = cuda_phase("attention_short_forward", ABI_OVER_HEADS,
+                                                    threads_of(&s), s.shared_bytes);
+    else
+        ret->backward[ret->n_backward++] = cuda_phase(
+            "attention_short_backward", ABI_OVER_HEADS, threads_of(&s), s.shared_bytes);
+}
+
+static void add_shape(const char *pass, const struct resident_shape *s, struct text *out)
+{
+    text_add(out, "    RESIDENT_%s_ROW_BLOCKS = %" PRIu32 ",\n", pass, s->row_blocks);
+    text_add(out,
+             "    RESIDENT_%s_WARPS = %" PRIu32 ",\n    RESIDENT_%s_HEADS = %" PRIu32
+             ",\n    RESIDENT_%s_THREADS = %" PRIu32 ",\n    RESIDENT_%s_BLOCKS = %" PRIu32
+             ",\n    RESIDENT_%s_SHARED = %" PRIu32 ",\n",
+             pass, s->warps, pass, s->heads, pass, threads_of(s), pass, s->blocks, pass,
+             s->shared_bytes);
+}
+
+/* The tiled kernels may do the backward pass. */
+static void numbers(const struct target *t, const struct kernel_config *c, struct text *out)
+{
+    struct resident_shape forward, backward;
+    resident_forward(t, &c->request, &forward);
+    text_add(out, "enum {\n    RESIDENT_ROWS = %" PRIu32 ",\n", forward.rows);
+    add_shape("FORWARD", &forward, out);
+    if (resident_backward(t, &c->request, &backward))
+        add_shape("BACKWARD", &backward, out);
+    text_add(out, "};\n");
+    tiled_numbers(t, c, out);
+}
+
+extern const struct kernel_family family_cuda_resident;
+const struct kernel_family family_cuda_resident = {
+    .name = "cuda_resident",
+    .title = "whole heads in a block",
+    .matrix = true,
+    .applies = applies,
+    .can = can,
+    .shape = shape,
+    .launch = launch,
+    .numbers = numbers,
+    .shared = "cuda/",
+    .folder = "cuda/resident/",
+    .backward_unit = {"cuda/resident/backward.cu"},
+    .forward_unit = "cuda/resident/forward.cu",
+};

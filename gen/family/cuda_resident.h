@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short sequences on CUDA: a head's operands fit a block's shared memory whole. Which problems the
-   short kernels take and the shape that they then have; all others are for the streaming kernels. */
+/* Short sequences on CUDA: the operands of a head fit a block's shared memory. Which problems the resident kernels
+   take, and their shape; the tiled kernels take all others. */
 #pragma once
 #include "gen/target.h"
 
@@ -12,7 +12,7 @@ struct resident_shape {
     uint32_t blocks;       /* that are to fit a processor at a time, for the compiler */
 };
 
-/* Whether a pass is for the short kernels: a half dtype on CUDA and a known length that fits the
+/* Whether a pass is for the resident kernels: a half dtype on CUDA and a known length that fits the
    target. Backward only where forward. `ret` may be null; where false it is not filled. */
 bool resident_forward(const struct target *t, const struct kernel_request *r,
                       struct resident_shape *ret);

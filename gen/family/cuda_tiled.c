@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of halves, each followed by 16 bytes; columns 32 at a time, two operands each. */
+/* CUDA's matrix unit for any length: a block works on a row block, columns are brought to shared memory 32 at a
+   time. Rows of halves, each followed by 16 bytes; two operands. */
 #include "gen/family/cuda_tiled.h"
-#include "gen/family/cuda_resident.h"
+#include "gen/cost/price.h"
+#include "gen/family/cuda.h"
+#include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
 enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
+
+/* A tall row block takes a block of twice the threads. */
+static uint32_t block_threads(const struct target *t, const struct kernel_config *c)
+{
+    return c->tall ? 2 * t->threads : t->threads;
+}
+
+/* 16 for each warp. */
+static uint32_t block_rows(const struct target *t, const struct kernel_config *c)
+{
+    return block_threads(t, c) / 2;
+}
 
 static uint32_t steps(const struct kernel_config *c)
 {
@@ -17,21 +32,21 @@ static uint32_t rows_bytes(const struct kernel_config *c, uint32_t rows)
     return HALF * rows * (16 * steps(c) + ROW_PAD);
 }
 
-uint32_t tiled_forward_bytes(const struct target *t, const struct kernel_config *c)
+static uint32_t forward_bytes(const struct target *t, const struct kernel_config *c)
 {
-    return rows_bytes(c, target_block_rows(t, c) + 2 * 2 * COLUMNS);
+    return rows_bytes(c, block_rows(t, c) + 2 * 2 * COLUMNS);
 }
 
-uint32_t tiled_backward_bytes(const struct target *t, const struct kernel_config *c)
+static uint32_t backward_bytes(const struct target *t, const struct kernel_config *c)
 {
     uint32_t buffers = steps(c) <= 8 ? 2 : 1;
-    return rows_bytes(c, 2 * target_block_rows(t, c) + buffers * 2 * COLUMNS);
+    return rows_bytes(c, 2 * block_rows(t, c) + buffers * 2 * COLUMNS);
 }
 
-uint32_t tiled_bias_bytes(const struct target *t, const struct kernel_config *c)
+static uint32_t bias_bytes(const struct target *t, const struct kernel_config *c)
 {
     uint32_t groups = steps(c) <= 8 ? 2 : 1;
-    return rows_bytes(c, 2 * target_block_rows(t, c) + groups * 2 * COLUMNS);
+    return rows_bytes(c, 2 * block_rows(t, c) + groups * 2 * COLUMNS);
 }
 
 /* Chips where a kernel, or one with dropout, a bias, or both, takes more registers than the blocks below would leave:
@@ -100,17 +115,17 @@ struct tiled_blocks tiled_blocks(const struct target *t, const struct kernel_con
     return ret;
 }
 
-bool tiled_takes_tall(const struct target *t, const struct kernel_request *r)
+/* A processor must hold as many warps as with low row blocks, and a block must fit it. */
+static bool takes_tall(const struct target *t, const struct kernel_request *r,
+                       enum family_pass pass)
 {
     const struct kernel_config low = {.request = *r}, tall = {.request = *r, .tall = true};
     const struct tiled_blocks b = tiled_blocks(t, &low);
-    if (t->kind != TARGET_CUDA || !target_matrix(t, r) || r->bias ||
-        resident_forward(t, r, NULL) || b.forward % 2)
+    if (r->bias)
         return false;
-    if (r->backward && (b.query % 2 || b.key % 2 || resident_backward(t, r, NULL) ||
-                        tiled_backward_bytes(t, &tall) > t->shared_bytes))
-        return false;
-    return tiled_forward_bytes(t, &tall) <= t->shared_bytes;
+    if (pass == FAMILY_FORWARD)
+        return b.forward % 2 == 0 && forward_bytes(t, &tall) <= t->shared_bytes;
+    return b.query % 2 == 0 && b.key % 2 == 0 && backward_bytes(t, &tall) <= t->shared_bytes;
 }
 
 bool tiled_has_row_pass(const struct kernel_config *c)
@@ -118,14 +133,77 @@ bool tiled_has_row_pass(const struct kernel_config *c)
     return c->global_rows || steps(c) < 8;
 }
 
-bool tiled_leaves_sums(const struct target *t, const struct kernel_config *c)
+static bool applies(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass)
 {
-    return target_matrix(t, &c->request) && (c->shared_rows || c->cut_rows);
+    (void)pass;
+    return t->kind == TARGET_CUDA && t->matrix_machine && dtype_bytes(r->dtype) == 2;
 }
 
-uint64_t tiled_partial_row(const struct target *t, const struct kernel_config *c)
+static uint32_t can(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass)
 {
-    return tiled_leaves_sums(t, c)
-               ? sizeof(float) * ((1 + c->request.backward) * 16 * (uint64_t)steps(c) + 8)
-               : 0;
+    enum { MOST_SPLIT_DIM = 128 }; /* above, the sums of dQ do not fit the registers together */
+    const bool softmax = r->transform == ABI_SOFTMAX;
+    return CAN_PIECES | CAN_WHOLE_CLASSES | MERGES_LAST | SKIPS_FRAGMENTS |
+           (softmax ? CAN_CUT_ROWS : 0) |
+           (softmax && r->head_dim <= MOST_SPLIT_DIM ? CAN_SPLIT : 0) |
+           (takes_tall(t, r, pass) ? CAN_TALL : 0);
 }
+
+static struct family_shape shape(const struct target *t, const struct kernel_config *c)
+{
+    return (struct family_shape){block_rows(t, c), block_threads(t, c), LINE_GRAIN};
+}
+
+static bool splits(const struct kernel_config *c)
+{
+    return c->shared_rows || c->cut_rows;
+}
+
+/* What a split item leaves of a row (templates/cuda/tiled/partial.h). */
+static uint64_t partial_row(const struct kernel_config *c)
+{
+    return sizeof(float) * ((1 + c->request.backward) * 16 * (uint64_t)steps(c) + 8);
+}
+
+static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,
+                   struct launch_record *ret)
+{
+    const struct cuda_blocks b = {block_threads(t, c), forward_bytes(t, c),
+                                  backward_bytes(t, c), bias_bytes(t, c), splits(c)};
+    cuda_launch(&b, &c->request, pass, ret);
+    ret->partial_row = splits(c) ? partial_row(c) : 0;
+}
+
+void tiled_numbers(const struct target *t, const struct kernel_config *c, struct text *out)
+{
+    const struct tiled_blocks b = tiled_blocks(t, c);
+    text_add(out,
+             "enum {\n    FORWARD_SHARED = %" PRIu32 ",\n    BACKWARD_SHARED = %" PRIu32
+             ",\n    BIAS_SHARED = %" PRIu32 ",\n    FORWARD_BLOCKS = %" PRIu32
+             ",\n    QUERY_BLOCKS = %" PRIu32 ",\n    KEY_BLOCKS = %" PRIu32
+             ",\n    BIAS_BLOCKS = %" PRIu32
+             ",\n    SHARED_ROWS = %d,\n    ROW_PASS = %d,\n    CUT_ROWS = %d,\n};\n",
+             forward_bytes(t, c), backward_bytes(t, c), bias_bytes(t, c), b.forward, b.query,
+             b.key, b.bias, c->shared_rows, tiled_has_row_pass(c), c->cut_rows);
+    cuda_numbers(t, c, out);
+}
+
+extern const struct kernel_family family_cuda_tiled;
+const struct kernel_family family_cuda_tiled = {
+    .name = "cuda_tiled",
+    .title = "streaming",
+    .matrix = true,
+    .applies = applies,
+    .can = can,
+    .shape = shape,
+    .launch = launch,
+    .numbers = tiled_numbers,
+    .bias_launches = 3,
+    .shared = "cuda/",
+    .folder = "cuda/tiled/",
+    .backward_unit = {"cuda/tiled/keys.cu", "cuda/tiled/queries.cu"},
+    .forward_unit = "cuda/tiled/forward.cu",
+    .bias_unit = "cuda/tiled/bias.cu",
+};

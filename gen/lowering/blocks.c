@@ -2,7 +2,7 @@
 /* Ranges of keys that every owned row sees: no mask test and no tile list. Takes a row block whose
    rows are all alike as a whole, at any alignment (BlockBERT, local attention); of other row blocks it
    takes the long runs of full tiles (bands, causal). Never dearer than tiles of the same entries;
-   narrow ranges are left to the column walk where that is cheaper. */
+   narrow ranges are left to lines down columns where that is cheaper. */
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
@@ -195,11 +195,25 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
     text_add(out, piece->count > 8 ? " ...\n" : "\n");
 }
 
+static bool fits_item(uint32_t can, const struct abi_item *item)
+{
+    return item->step > 1 ? can & CAN_JOIN_ROWS : item_is_row_block(can, item);
+}
+
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "ranges that whole strips see: %.3g%%", 100 * (double)v->entries / cells);
+}
+
 const struct lowering lowering_blocks = {
     .name = "blocks",
     .part = "block range",
     .kind = ABI_BLOCKS,
     .table = TABLE_RANGES,
+    .packs = true,
+    .fits_item = fits_item,
+    .reason = reason,
+    .told = 1,
     .applies = applies,
     .cost = cost,
     .build = build,

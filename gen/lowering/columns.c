@@ -287,11 +287,21 @@ static void build(struct row_block *s, const struct price *p, struct draft *d)
         draft_piece(d, ABI_COLUMNS, first, d->n_gathers - first, d->n_columns - columns);
 }
 
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "scattered columns gathered: %.3g%%, %.3g%% active",
+             100 * (double)v->entries / cells, 100 * (double)v->active / cells);
+}
+
 const struct lowering lowering_columns = {
     .name = "columns",
     .part = "column group",
     .kind = ABI_COLUMNS,
     .table = TABLE_GATHERS,
+    .fits_item = item_is_row_block,
+    .active = gathers_active,
+    .reason = reason,
+    .told = 3,
     .optional = true,
     .applies = applies,
     .cost = cost,

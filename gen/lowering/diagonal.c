@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk: lines of entries along diagonals (distances, rings) and down columns (globals), each
-   row of a line one dot product. Pays where a tile would hold few entries. First each tile is
-   weighed by a lower bound on its lines; then the chosen entries are cut into lines, longest
-   first; tiles whose lines came out too short go back and the cut is made again. */
+/* Lines of entries along diagonals (distances, rings) and down columns (globals), each row of a line one
+   dot product. They pay where a tile would hold few entries. First each tile is weighed by a lower bound on its
+   lines; then the entries of the chosen tiles are cut into lines (cut.h); tiles whose lines came out too short go
+   back, and the cut is made again. */
+#include "gen/lowering/cut.h"
 #include "gen/lowering/fragments.h"
-#include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
 #include "templates/cpu/sizes.h"
 #include <stdlib.h>
-#include <string.h>
 
 extern const struct lowering lowering_diagonal;
 
 enum { ROUNDS = 3 }; /* of giving tiles back */
 
-/* Walking must save this share of a tile's price, else the tile stays: less is within the model's
-   error, and a tile is the shorter plan. */
+/* Lines must save this share of a tile's price, else the tile stays: less is within the model's error, and a tile is
+   the shorter plan. */
 #define LEAST_GAIN 0.1
-
-/* What is being cut: the entries still to be covered, as in row_block.open, of the chosen tiles. */
-struct cut {
-    const struct row_block *s;
-    u32 *bits;        /* [n_touched + 1][block_rows], by place in row_block.touched */
-    bool *chosen;     /* [n_touched] */
-    uint32_t *starts; /* [n_touched] lines that begin there */
-};
 
 /* Columns of a tile that have an entry: each is brought once, however many lines see it. */
 static uint32_t tile_columns(const struct row_block *s, const u32 *word)
@@ -63,105 +54,6 @@ static double cost(struct row_block *s, const struct price *p)
     }
     return row_block_price(s, p) + s->rows * p->line_row +
            price_lines(p, s->rows, (double)s->cells, (double)lines, (double)columns);
-}
-
-static u32 *cut_word(const struct cut *c, uint32_t at, uint32_t r)
-{
-    return &c->bits[(size_t)at * c->s->block_rows + r];
-}
-
-/* Place of the tile right of place `at`, or n_touched, where all bits are off. */
-static uint32_t next_place(const struct cut *c, uint32_t at)
-{
-    const struct row_block *s = c->s;
-    bool there = at + 1 < s->n_touched && s->touched[at + 1] == s->touched[at] + 1;
-    return there ? at + 1 : s->n_touched;
-}
-
-/* Rows that a line from (r, bit of place at) covers. With `take` they are switched off. */
-static uint32_t follow(struct cut *c, uint32_t at, uint32_t r, uint32_t bit, uint32_t step,
-                       bool take)
-{
-    uint32_t length = 0;
-    for (; r < c->s->rows && *cut_word(c, at, r) >> bit & 1; r++, length++) {
-        if (take)
-            *cut_word(c, at, r) &= ~((u32)1 << bit);
-        bit += step;
-        if (bit == ABI_TILE_COLS) {
-            at = next_place(c, at);
-            bit = 0;
-        }
-    }
-    return length;
-}
-
-static void add_line(struct cut *c, struct draft *d, uint32_t at, uint32_t r, uint32_t bit,
-                     uint32_t step, uint32_t length)
-{
-    int64_t column = (int64_t)c->s->touched[at] * ABI_TILE_COLS + bit;
-    follow(c, at, r, bit, step, true);
-    c->starts[at]++;
-    *MEMORY_PUSH(d->lines, d->n_lines, d->lines_room) =
-        (struct abi_line){(i32)(column - (int64_t)step * r), step, r, r + length};
-}
-
-/* 32 bits of row r, `shift` columns right of place `at`. */
-static u32 cut_window(const struct cut *c, uint32_t at, uint32_t r, uint32_t shift)
-{
-    for (; shift >= ABI_TILE_COLS; shift -= ABI_TILE_COLS)
-        at = next_place(c, at);
-    u64 low = *cut_word(c, at, r);
-    if (shift && at < c->s->n_touched)
-        low |= (u64)*cut_word(c, next_place(c, at), r) << 32;
-    return (u32)(low >> shift);
-}
-
-/* Entries of row r that begin lines of at least `least` rows along or down, 32 at a time. */
-static u32 long_enough(const struct cut *c, uint32_t at, uint32_t r, uint32_t least)
-{
-    u32 along = *cut_word(c, at, r), down = along;
-    for (uint32_t k = 1; k < least && (along | down); k++) {
-        along &= along ? cut_window(c, at, r + k, k) : 0;
-        down &= *cut_word(c, at, r + k);
-    }
-    return along | down;
-}
-
-/* Lines of at least `least` rows, from the top down. A line that is taken shortens others, so each
-   is followed again before it is taken. */
-static void cut_lines(struct cut *c, struct draft *d, uint32_t least)
-{
-    const struct row_block *s = c->s;
-    for (uint32_t at = 0; at < s->n_touched; at++) {
-        for (uint32_t r = 0; c->chosen[at] && r + least <= s->rows; r++) {
-            u32 left = *cut_word(c, at, r) ? long_enough(c, at, r, least) : 0;
-            for (; left; left &= left - 1) {
-                uint32_t bit = (uint32_t)__builtin_ctz(left);
-                uint32_t along = follow(c, at, r, bit, 1, false);
-                uint32_t down = follow(c, at, r, bit, 0, false);
-                uint32_t length = along >= down ? along : down;
-                if (length >= least)
-                    add_line(c, d, at, r, bit, along >= down, length);
-            }
-        }
-    }
-}
-
-static void cut_all(struct cut *c, struct draft *d)
-{
-    const struct row_block *s = c->s;
-    for (uint32_t at = 0; at < s->n_touched; at++) {
-        c->starts[at] = 0;
-        const u32 *open = row_block_tile(s, s->open, s->touched[at]);
-        size_t bytes = s->block_rows * sizeof *open;
-        if (c->chosen[at])
-            memcpy(cut_word(c, at, 0), open, bytes);
-        else
-            memset(cut_word(c, at, 0), 0, bytes);
-    }
-    cut_lines(c, d, s->rows);
-    cut_lines(c, d, s->rows / 4 + 1);
-    cut_lines(c, d, 1);
 }
 
 static const u32 *open_word(const struct row_block *s, uint32_t at)
@@ -233,10 +125,10 @@ static void build(struct row_block *s, const struct price *p, struct draft *d)
         .starts = memory_new(s->n_touched, sizeof *c.starts),
     };
     if (choose(&c, p)) {
-        cut_all(&c, d);
+        cut_lines(&c, d);
         for (uint32_t round = 0; round < ROUNDS && give_back(&c, p); round++) {
             d->n_lines = first;
-            cut_all(&c, d);
+            cut_lines(&c, d);
         }
         if (d->n_lines > first)
             take(&c, s, p, d, first);
@@ -340,12 +232,21 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
     text_add(out, piece->count > 12 ? " ...\n" : "\n");
 }
 
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "lines, too few entries for tiles: %.3g%%, %.3g each",
+             100 * (double)v->entries / cells, (double)v->entries / (double)v->parts);
+}
+
 const struct lowering lowering_diagonal = {
     .name = "diagonal",
     .part = "line",
     .kind = ABI_DIAGONAL,
     .table = TABLE_LINES,
     .optional = true,
+    .fits_item = item_is_row_block,
+    .reason = reason,
+    .told = 5,
     .applies = applies,
     .cost = cost,
     .build = build,

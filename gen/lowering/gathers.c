@@ -71,7 +71,7 @@ uint64_t gathers_executed(const struct plan_pass *t, const struct abi_item *item
     return cells;
 }
 
-uint64_t columns_active(const struct plan_pass *t, uint32_t block_rows,
+uint64_t gathers_active(const struct plan_pass *t, uint32_t block_rows,
                         const struct abi_item *item, const struct abi_piece *piece)
 {
     uint64_t sum = 0;
@@ -123,7 +123,7 @@ void gathers_print(const struct plan_pass *t, uint32_t block_rows, const struct 
     count_print(out, piece->count, "group");
     text_add(out, " of %llu scattered column%s, %llu entries:", (unsigned long long)count,
              count == 1 ? "" : "s",
-             (unsigned long long)columns_active(t, block_rows, item, piece));
+             (unsigned long long)gathers_active(t, block_rows, item, piece));
     u32 first = t->gathers[piece->first].first; /* a piece's lists stand end to end */
     for (uint32_t k = 0; k < count && k < 12; k++)
         text_add(out, " %u", t->columns[first + k]);

@@ -15,6 +15,8 @@ bool gathers_decode(const struct plan_pass *t, uint32_t block_rows, const struct
 uint64_t gathers_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t gathers_executed(const struct plan_pass *t, const struct abi_item *item,
                           const struct abi_piece *piece, uint32_t n);
+uint64_t gathers_active(const struct plan_pass *t, uint32_t block_rows,
+                        const struct abi_item *item, const struct abi_piece *piece);
 void gathers_count(const struct plan_pass *t, const struct abi_item *item,
                    const struct abi_piece *piece, struct effort *ret);
 void gathers_print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,

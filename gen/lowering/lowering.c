@@ -20,6 +20,19 @@ const struct lowering *lowering_of(enum abi_piece_kind kind)
     return NULL;
 }
 
+bool lowerings_pack(uint32_t kinds)
+{
+    for (uint32_t k = 0; k < ABI_KINDS; k++)
+        if (kinds >> k & 1 && lowering_of(k)->packs)
+            return true;
+    return false;
+}
+
+bool item_is_row_block(uint32_t can, const struct abi_item *item)
+{
+    return can & CAN_PIECES && item->step == 1 && item->rows > 1;
+}
+
 void count_print(struct text *out, uint64_t count, const char *noun)
 {
     text_add(out, "%llu %s%s", (unsigned long long)count, noun, count == 1 ? "" : "s");

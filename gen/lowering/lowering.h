@@ -39,6 +39,14 @@ struct visitor {
     void *context;
 };
 
+/* What all pieces of one lowering visit in a plan of one mask. */
+struct visits {
+    uint64_t pieces, parts; /* parts: what a piece counts, lines or groups */
+    uint64_t entries, area; /* computed, active or not; and with those that kernels leave out */
+    uint64_t active;
+    uint32_t step; /* of the items */
+};
+
 /* The plan table that `first` and `count` of a kind's pieces index. */
 enum lowering_table { TABLE_RANGES, TABLE_TILES, TABLE_LINES, TABLE_GATHERS };
 
@@ -48,6 +56,7 @@ struct lowering {
     enum abi_piece_kind kind;
     enum lowering_table table;
     bool optional; /* what it takes may turn out dearer: a draft without it is tried as well */
+    bool packs;    /* its products read packed operands */
     /* Could it take open entries of this row block? Quick, never false where build would. */
     bool (*applies)(const struct row_block *s, const struct price *p);
     /* Seconds if the whole row block were visited by this lowering, wherever it can do that alone. */
@@ -67,6 +76,20 @@ struct lowering {
     /* Entries that a decoded piece of a mask of length n computes, active or not. */
     uint64_t (*executed)(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
+    /* Whether kernels that can do `can` (enum family_can) take such a piece in this item. */
+    bool (*fits_item)(uint32_t can, const struct abi_item *item);
+    /* Of a decoded piece the active entries; null: all that it computes, or for tiles what is left. */
+    uint64_t (*active)(const struct plan_pass *t, uint32_t block_rows,
+                       const struct abi_item *item, const struct abi_piece *piece);
+    /* And its entries with those that kernels leave out; null: they compute all. */
+    uint64_t (*area)(const struct plan_pass *t, const struct abi_item *item,
+                     const struct abi_piece *piece, uint32_t n);
+    const char *name_of_fewer; /* in place of the name, where kernels leave some out */
+    /* Why a plan has such pieces, by the figures that decided; cells: n x n. Reasons are told by ascending `told`. */
+    void (*reason)(const struct visits *v, double cells, struct text *out);
+    uint32_t told;
+    /* Parts of a piece that take no mask test; null: not told. */
+    uint64_t (*full)(const struct plan_pass *t, const struct abi_piece *piece);
     /* One line of text on a piece: "3 lines, 96 entries: diagonals -1 0 1". */
     void (*print)(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out);
@@ -76,13 +99,12 @@ struct lowering {
 extern const struct lowering *const lowerings[];
 extern const struct lowering lowering_tiles;
 const struct lowering *lowering_of(enum abi_piece_kind kind);
+/* Whether pieces of these kinds (bits) read packed operands. */
+bool lowerings_pack(uint32_t kinds);
 
 /* The row pass: which rows of a loaded row block stand out so much that an item of their own is worth
    trying. Sets `own` to the row block's rows without them; false where there are none. */
 bool rows_stand_out(const struct row_block *s, u32 *own);
-/* Entries of a piece's tiles, whether they are visited or not, in the item's own rows. */
-uint64_t tiles_area(const struct plan_pass *t, const struct abi_item *item,
-                    const struct abi_piece *piece, uint32_t n);
 uint64_t ranges_columns(const struct plan_pass *t, const struct abi_piece *piece);
 uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
                          const struct abi_piece *piece, uint32_t n);
@@ -91,34 +113,28 @@ double rows_price(const struct price *p, const struct row_block *s,
 
 /* Seconds of `count` <= 32 columns that a row block of so many rows gathers. */
 double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full);
-/* Active entries of a decoded piece of gathered columns, of a residue class or not. */
-uint64_t columns_active(const struct plan_pass *t, uint32_t block_rows,
-                        const struct abi_item *item, const struct abi_piece *piece);
 
-/* Whether kernels can do a row in parts, each by an item of its own. */
-bool rows_are_cut(const struct target *t, const struct kernel_request *r);
-/* Or rows a stride apart that see the same keys as one item of ranges. */
-bool rows_are_joined(const struct target *t, const struct kernel_request *r);
-
-/* Residue classes, which are planned for a pattern and not for a row_block. Whether kernels can do it with
-   items that leave their rows to others: */
-bool residue_applies(const struct target *t, const struct kernel_request *r);
-/* ... with items that have all entries of their rows. */
-bool residue_is_whole(const struct target *t, const struct kernel_request *r);
-/* A draft of all entries that the item's owned rows have in `classes`; but for whole items these are
-   columns of their own class alone. place: [n] zeros, and zeros again after. */
-void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
-                   uint32_t block_rows, const struct price *p, uint32_t *place,
+/* Residue classes, which are planned for a pattern and not for a row block. */
+struct residue {
+    const struct pattern *classes;
+    bool whole; /* items have columns outside of their class too */
+    uint32_t block_rows;
+    uint32_t *place; /* [n] zeros, and zeros again after */
+};
+/* A draft of all entries that the item's owned rows have in the classes. */
+void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,
                    struct draft *d);
-/* A row that goes on in another item: sums are written and read again, and its operand is read twice,
-   as so many outputs; more where sums wait for the next launch in memory (`far`). */
-enum { RESUME_OUTPUTS = 3, RESUME_OUTPUTS_FAR = 18 };
-double residue_resume_price(const struct price *p, bool far);
+/* A row that another item merges: its sums are written and read again, and its operand is read twice, which costs
+   as much as so many outputs; more where sums wait in memory for the next launch (`far`). */
+enum { MERGE_OUTPUTS = 3, MERGE_OUTPUTS_FAR = 18 };
+double residue_merge_price(const struct price *p, bool far);
 
 /* Lines that cover too little of the rows that are taken with theirs, `diagonal_rows` at a time: CPU kernels then
    go row by row, as beside other pieces (diagonals_dense() of templates/cpu/diagonal/run.h). */
 bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows);
 
+/* fits_item() of what row blocks have beside tiles. */
+bool item_is_row_block(uint32_t can, const struct abi_item *item);
 uint32_t item_owned_rows(const struct abi_item *item);
 
 /* "1 line", "3 lines". */

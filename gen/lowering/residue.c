@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Residue classes: rows row0, row0 + step, .. of a mask with strides see the same columns, those of
    their class. Brought together, rows and columns through index lists, they are tiles, where row blocks
-   of neighbours see each such column by one row alone. The planner makes these items
-   (gen/plan/build.c); what else their rows see is left to items of neighbours, which resume: softmax
-   alone, as sparsegen needs all of a row. Where fragments of 16 x 8 are left out items may be whole, too:
-   what else their rows see comes as more columns, after those of the class. */
+   of neighbours see each such column by one row alone. The planner makes these items (gen/plan/classes.c). What
+   else their rows see is left to items of neighbours, which merge the two: with softmax alone, as sparsegen needs
+   all of a row at once. Where kernels skip fragments of 16 x 8 an item may also have all entries of its rows: those
+   outside of the class are more columns, after the class's own. */
 #include "gen/lowering/fragments.h"
 #include "gen/lowering/gathers.h"
 #include "masks/base/memory.h"
@@ -13,25 +13,9 @@
 
 extern const struct lowering lowering_residue;
 
-bool residue_is_whole(const struct target *t, const struct kernel_request *r)
+double residue_merge_price(const struct price *p, bool far)
 {
-    return t->kind == TARGET_CUDA && target_matrix(t, r);
-}
-
-/* Beyond this the sums of dQ do not fit the registers together, and its state is found first. */
-enum { MOST_PARTIAL_DIM = 128 };
-
-bool residue_applies(const struct target *t, const struct kernel_request *r)
-{
-    if (r->transform != ABI_SOFTMAX)
-        return false;
-    return t->kind == TARGET_CPU ? r->bias == ABI_BIAS_NONE
-                                 : target_matrix(t, r) && r->head_dim <= MOST_PARTIAL_DIM;
-}
-
-double residue_resume_price(const struct price *p, bool far)
-{
-    return (far ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS) * p->item_row;
+    return (far ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS) * p->item_row;
 }
 
 /* The columns of an item, and where each stands: those that many rows see first, then the others, which
@@ -114,39 +98,50 @@ static bool is_full(const struct abi_item *item, const u32 *word, uint32_t count
     return true;
 }
 
-static void add_group(const struct price *p, const struct abi_item *item, uint32_t block_rows,
-                      struct abi_gather g, const u32 *word, bool whole, struct draft *d)
+static void add_group(const struct residue *x, const struct abi_item *item,
+                      const struct price *p, struct abi_gather g, const u32 *word,
+                      struct draft *d)
 {
     bool full = is_full(item, word, g.count);
     if (!full) {
-        memcpy(draft_pattern(d, block_rows), word, block_rows * sizeof *word);
-        g.pattern = (u32)(d->n_words / block_rows);
+        memcpy(draft_pattern(d, x->block_rows), word, x->block_rows * sizeof *word);
+        g.pattern = (u32)(d->n_words / x->block_rows);
     }
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = g;
-    d->cost += whole ? g.count * p->gather +
-                           fragment_entries(word, item->rows) * (full ? p->full : p->partial)
-                     : columns_group_price(p, item->rows, g.count, full);
+    d->cost += x->whole ? g.count * p->gather +
+                              fragment_entries(word, item->rows) * (full ? p->full : p->partial)
+                        : columns_group_price(p, item->rows, g.count, full);
 }
 
-void residue_build(const struct pattern *classes, const struct abi_item *item, bool whole,
-                   uint32_t block_rows, const struct price *p, uint32_t *place, struct draft *d)
+void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,
+                   struct draft *d)
 {
     draft_clear(d);
     d->cost = p->item + item->rows * p->item_row;
-    struct columns c = list_columns(classes, item, whole, d, place);
-    u32 *words = fill_words(classes, item, &c, block_rows);
+    struct columns c = list_columns(x->classes, item, x->whole, d, x->place);
+    u32 *words = fill_words(x->classes, item, &c, x->block_rows);
     const u32 *word = words;
-    for (uint32_t first = 0, end; first < c.all; first = end, word += block_rows) {
+    for (uint32_t first = 0, end; first < c.all; first = end, word += x->block_rows) {
         uint32_t limit = first < c.many ? c.many : c.all;
         end = limit - first < ABI_TILE_COLS ? limit : first + ABI_TILE_COLS;
-        add_group(p, item, block_rows, (struct abi_gather){first, end - first, 0}, word, whole,
-                  d);
+        add_group(x, item, p, (struct abi_gather){first, end - first, 0}, word, d);
     }
     free(words);
     for (uint32_t k = 0; k < c.all; k++)
-        place[d->columns[k]] = 0;
+        x->place[d->columns[k]] = 0;
     if (c.all)
         draft_piece(d, ABI_RESIDUE, 0, d->n_gathers, c.all);
+}
+
+static bool fits_item(uint32_t can, const struct abi_item *item)
+{
+    return can & CAN_PIECES && item->step > 1;
+}
+
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "residue classes modulo %.0f: %.3g%%", (double)v->step,
+             100 * (double)v->entries / cells);
 }
 
 const struct lowering lowering_residue = {
@@ -154,6 +149,10 @@ const struct lowering lowering_residue = {
     .part = "class group",
     .kind = ABI_RESIDUE,
     .table = TABLE_GATHERS,
+    .fits_item = fits_item,
+    .active = gathers_active,
+    .reason = reason,
+    .told = 4,
     .decode = gathers_decode,
     .columns = gathers_columns,
     .count = gathers_count,

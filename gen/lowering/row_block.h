@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row block of rows as the lowerings see it. What every owned row sees in whole tiles is held as
+/* A row block as the lowerings see it. What every owned row sees in whole tiles is held as
    `solid` ranges, the rest as bits, 32 keys a word, in tiles: [tile][row]. So a band or a triangle
    costs its edge, not its area. Built from runs; scratch is block_rows x n bits, twice, and is
    cleared by what was touched. */

@@ -1,22 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass: a row that sees far more keys than its neighbours (a global token) leaves its
-   row block and becomes an item of its own, one query over ranges of keys. Left in the row block it would
-   make every tile there active for the sake of one row. */
+/* Global rows: a row that sees far more keys than its neighbours (a global token) leaves its row block and becomes an
+   item of its own, one query over ranges of keys. In the row block it would make every tile active for the sake of
+   one row. */
 #include "gen/lowering/lowering.h"
 
 extern const struct lowering lowering_rows;
 
 enum { STANDS_OUT = 2 }; /* times the keys of the next row, to be worth trying */
-
-bool rows_are_cut(const struct target *t, const struct kernel_request *r)
-{
-    return t->kind == TARGET_CUDA && target_matrix(t, r) && r->transform == ABI_SOFTMAX;
-}
-
-bool rows_are_joined(const struct target *t, const struct kernel_request *r)
-{
-    return t->kind == TARGET_CPU && r->transform == ABI_SOFTMAX && r->bias == ABI_BIAS_NONE;
-}
 
 double rows_price(const struct price *p, const struct row_block *s, uint32_t r)
 {
@@ -98,11 +88,25 @@ static void print(const struct plan_pass *t, uint32_t block_rows, const struct a
     lowering_of(ABI_BLOCKS)->print(t, block_rows, item, piece, out);
 }
 
+static bool fits_item(uint32_t can, const struct abi_item *item)
+{
+    return can & CAN_PIECES && item->step == 1 && item->rows == 1;
+}
+
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    (void)cells;
+    text_add(out, "rows that stand out: %.0f", (double)v->pieces);
+}
+
 const struct lowering lowering_rows = {
     .name = "rows",
     .part = "row range",
     .kind = ABI_ROWS,
     .table = TABLE_RANGES,
+    .fits_item = fits_item,
+    .reason = reason,
+    .told = 0,
     .cost = cost,
     .decode = decode,
     .columns = ranges_columns,

@@ -83,8 +83,8 @@ static uint32_t columns_inside(struct abi_tile tile, uint32_t n)
     return n - tile.col0 < ABI_TILE_COLS ? n - tile.col0 : ABI_TILE_COLS;
 }
 
-uint64_t tiles_area(const struct plan_pass *t, const struct abi_item *item,
-                    const struct abi_piece *piece, uint32_t n)
+static uint64_t area(const struct plan_pass *t, const struct abi_item *item,
+                     const struct abi_piece *piece, uint32_t n)
 {
     uint64_t columns = 0;
     for (u32 k = piece->first; k < piece->first + piece->count; k++)
@@ -97,7 +97,7 @@ static uint64_t executed(const struct plan_pass *t, const struct abi_item *item,
 {
     uint64_t cells = 0;
     if (!t->fragments)
-        return tiles_area(t, item, piece, n);
+        return area(t, item, piece, n);
     for (u32 k = piece->first; k < piece->first + piece->count; k++)
         cells += fragment_cells(pass_pattern(t, t->tiles[k].pattern), item->rows,
                                 columns_inside(t->tiles[k], n));
@@ -119,15 +119,32 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
     }
 }
 
+static bool fits_item(uint32_t can, const struct abi_item *item)
+{
+    return !(can & CAN_PIECES) || item_is_row_block(can, item);
+}
+
+static void reason(const struct visits *v, double cells, struct text *out)
+{
+    text_add(out, "%s touch %.3g%%, %.3g%% active",
+             v->entries < v->area ? "fragments" : "tiles", 100 * (double)v->entries / cells,
+             100 * (double)v->active / cells);
+}
+
+static uint64_t full(const struct plan_pass *t, const struct abi_piece *piece)
+{
+    uint64_t ret = 0;
+    for (u32 k = piece->first; k < piece->first + piece->count; k++)
+        ret += !t->tiles[k].pattern;
+    return ret;
+}
+
 static void print(const struct plan_pass *t, uint32_t block_rows, const struct abi_item *item,
                   const struct abi_piece *piece, struct text *out)
 {
     (void)block_rows, (void)item;
-    uint32_t full = 0;
-    for (uint32_t k = 0; k < piece->count; k++)
-        full += !t->tiles[piece->first + k].pattern;
     count_print(out, piece->count, "tile");
-    text_add(out, ", %u full (*), at", full);
+    text_add(out, ", %llu full (*), at", (unsigned long long)full(t, piece));
     for (uint32_t k = 0; k < piece->count && k < 12; k++) {
         struct abi_tile tile = t->tiles[piece->first + k];
         text_add(out, " %u%s", tile.col0, tile.pattern ? "" : "*");
@@ -140,6 +157,13 @@ const struct lowering lowering_tiles = {
     .part = "tile",
     .kind = ABI_TILES,
     .table = TABLE_TILES,
+    .packs = true,
+    .fits_item = fits_item,
+    .area = area,
+    .name_of_fewer = "fragments",
+    .reason = reason,
+    .told = 2,
+    .full = full,
     .cost = cost,
     .build = build,
     .decode = decode,

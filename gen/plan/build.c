@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mask to plan, in each direction: each distinct pattern once, row block by row block (row_blocks.c) or as residue
    classes and the rest (classes.c), whichever is cheaper; heads and layers only share the work lists. */
-#include "gen/family/cuda_resident.h"
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
@@ -54,7 +53,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (!b->lines_only)
         classes_choose(b, p, pattern, &split);
     b->total = 0;
-    b->n_long = b->partial_slots = 0;
+    b->n_global = b->partial_slots = 0;
     if (split.step)
         builder_note(b, p, pattern);
     int failed = split.step ? classes_build(b, p, &split, e)
@@ -65,7 +64,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     if (failed)
         return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
-    tables_partials_first(b->pass, b->pass->item_first[which]);
+    tables_splits_first(b->pass, b->pass->item_first[which]);
     b->pass->summary[which].effort = count_plan(b, which);
     b->pass->summary[which].dense = b->dense;
     summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
@@ -76,63 +75,49 @@ static void finish_builder(struct builder *b)
 {
     for (uint32_t k = 0; k < 3; k++)
         draft_finish(&b->draft[k]);
-    free(b->long_rows);
+    free(b->global_rows);
     free(b->index.slot);
     free(b->place);
     row_block_destroy(b->row_block);
 }
 
-/* Of each pass over these tables one more launch, if some items resume what others leave. */
-static double late_seconds(const struct plan *p, uint32_t passes)
+/* A launch that merges split items is one more for each pass over these tables. */
+static struct planner_options make_options(const struct plan *p, uint32_t passes)
 {
-    return p->target->kind == TARGET_CUDA ? passes * MERGE_LAUNCH * p->machine->launch : 0;
-}
-
-/* Rows that a dot product along a diagonal takes at once: tiles take those of whole registers. */
-static uint32_t lines_abreast(const struct target *t, const struct kernel_request *r)
-{
-    enum { TILE_ROWS = CPU_DIAGONAL_TILE_ROWS, WHOLE = 32 };
-    const bool tiles = t->kind == TARGET_CPU && target_matrix(t, r) && !t->dots;
-    return tiles && r->head_dim % WHOLE == 0 ? TILE_ROWS : LINE_GRAIN;
+    struct planner_options o = {.can = p->can};
+    if (p->can & MERGES_LAST)
+        o.merge_launch = passes * MERGE_LAUNCH * p->machine->launch;
+    return o;
 }
 
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       bool transposed, struct error *e)
 {
-    struct builder b = {.pass = pass,
+    const bool both = !transposed && p->config.request.backward; /* forward and dQ */
+    struct builder b = {.options = make_options(p, both ? 2 : 1),
+                        .pass = pass,
                         .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
-                        .tiles_only = p->tiles_only,
                         .place = memory_new(p->n, sizeof *b.place)};
     b.price = b.report;
-    if (!transposed && p->config.request.backward)
+    if (both)
         b.price = price_add(b.price, p->price[PASS_DQ]);
-    b.whole_classes = !p->tiles_only && residue_is_whole(p->target, &p->config.request);
-    b.shared_classes = !p->tiles_only && residue_applies(p->target, &p->config.request);
-    b.row_blocks_resume = p->target->kind == TARGET_CUDA;
-    b.cuts_rows = rows_are_cut(p->target, &p->config.request);
-    b.joins_rows = !p->tiles_only && rows_are_joined(p->target, &p->config.request);
-    b.merge_launch = late_seconds(p, !transposed && p->config.request.backward ? 2 : 1);
     int failed = 0;
     b.row_block = row_block_new(p->n, p->block_rows);
-    b.shares_columns = !p->tiles_only && p->target->kind == TARGET_CPU &&
-                       target_matrix(p->target, &p->config.request);
     pass->block_rows = p->block_rows;
     pass->mixed = p->config.request.bias != ABI_BIAS_NONE;
-    pass->diagonal_rows = lines_abreast(p->target, &p->config.request);
-    pass->halves = b.row_block->halves =
-        p->target->kind == TARGET_CPU && target_matrix(p->target, &p->config.request);
-    pass->fragments = b.row_block->fragments =
-        p->target->kind == TARGET_CUDA && target_matrix(p->target, &p->config.request);
+    pass->diagonal_rows = p->family->shape(p->target, &p->config).diagonal_rows;
+    pass->halves = b.row_block->halves = builder_can(&b, SKIPS_HALVES);
+    pass->fragments = b.row_block->fragments = builder_can(&b, SKIPS_FRAGMENTS);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
     b.lines_only = lines_choose(&b, p, m, transposed);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
-        struct pattern *turned = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
-        if (transposed && !turned)
+        struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
+        if (transposed && !transpose)
             failed = -1;
         else
-            failed = build_pattern(&b, p, turned ? turned : m->pattern[k], k, e);
-        pattern_destroy(turned);
+            failed = build_pattern(&b, p, transpose ? transpose : m->pattern[k], k, e);
+        pattern_destroy(transpose);
     }
     finish_builder(&b);
     if (!failed)
@@ -140,19 +125,19 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     return failed;
 }
 
-/* Whether the item is one row, or a part of it, for the row pass. */
+/* Whether the item is a global row, or a part of one. */
 static bool is_global(const struct plan_pass *t, const struct abi_item *item)
 {
     return item->partial_slots || (item->pieces && t->pieces[item->piece].kind == ABI_ROWS);
 }
 
-/* What kernels must be able to do: for CUDA; the rest a CPU's are. */
-static void note_features(struct plan *p, const struct plan_pass *t)
+/* What the plan asks of kernels. */
+static void note_config(struct plan *p, const struct plan_pass *t)
 {
     enum { STEP = 8 }; /* not a text for each mask */
     if (t->gathers_kept > GATHERS_KEPT && t->gathers_kept > p->config.gathers_kept)
         p->config.gathers_kept = (t->gathers_kept + STEP - 1) / STEP * STEP;
-    for (uint64_t k = 0; k < t->n_items && p->target->kind == TARGET_CUDA; k++) {
+    for (uint64_t k = 0; k < t->n_items; k++) {
         p->config.global_rows |= is_global(t, &t->items[k]);
         p->config.cut_rows |= t->items[k].partial_slots > 0;
         p->config.shared_rows |= t->items[k].split && !t->items[k].partial_slots;
@@ -175,8 +160,9 @@ struct plan *plan_make(const struct mask *m, const struct target *t,
         .layers = m->layers,
         .n_masks = m->n_patterns,
         .at = memory_copy(m->at, (size_t)m->layers * m->heads * sizeof *m->at),
-        .block_rows = target_block_rows(t, c),
-        .tiles_only = resident_forward(t, &c->request, NULL),
+        .block_rows = family_shape(t, c).block_rows,
+        .family = family_of(t, &c->request, FAMILY_FORWARD),
+        .can = family_can(t, &c->request),
         .target = t,
         .machine = machine,
         .config = *c,
@@ -187,8 +173,8 @@ struct plan *plan_make(const struct mask *m, const struct target *t,
     int failed = build_pass(p, &p->forward, m, false, e);
     if (!failed && c->request.backward)
         failed = build_pass(p, &p->transposed, m, true, e);
-    note_features(p, &p->forward);
-    note_features(p, &p->transposed);
+    note_config(p, &p->forward);
+    note_config(p, &p->transposed);
 #ifndef NDEBUG
     if (!failed)
         failed = plan_check(p, m, e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pass over one pattern while it is planned. Between build.c, row_blocks.c, which goes row block by row block,
-   classes.c, which parts strides from the rest first, and cuts.c, which cuts long rows. */
+   classes.c, which plans strides apart from the rest, and cuts.c, which cuts global rows. */
 #pragma once
 #include "gen/lowering/gathers.h"
 #include "gen/plan/split.h"
@@ -9,12 +9,19 @@
 /* What an optional lowering must save of a row block to be worth having: the simpler plan wins ties. */
 #define LEAST_GAIN 0.02
 
-struct long_row {
+struct global_row {
     const struct pattern *pattern;
     uint32_t row;
 };
 
+/* What does not change while a pass is planned. */
+struct planner_options {
+    uint32_t can;        /* bits of enum family_can: those of the kernels */
+    double merge_launch; /* seconds that a launch of what merges split items costs */
+};
+
 struct builder {
+    struct planner_options options;
     struct plan_pass *pass;
     struct price price;  /* that the choice is made by: of all passes over these tables */
     struct price report; /* of the first of them, which costs are told for */
@@ -24,28 +31,25 @@ struct builder {
     double
         alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
     bool applied[PLAN_MAX_LOWERINGS];
-    struct effort dense;        /* of every tile */
-    bool shared_classes;        /* classes may leave their rows to row blocks, ... */
-    bool whole_classes;         /* ... or have all of their entries */
-    bool cuts_rows, joins_rows; /* rows alone may be cut in parts, or be one item with others */
-    double merge_launch;        /* seconds that a launch of what resumes costs */
-    const struct pattern
-        *begun; /* null, or rows of row blocks go on where these classes' items left them */
-    bool row_blocks_resume; /* alone: what classes began is not for the row pass */
-    struct long_row
-        *long_rows; /* that wait until all else is built, and partial slots of their parts */
-    uint64_t n_long, long_room;
-    uint32_t partial_slots;
-    bool shares_columns; /* kernels keep gathered columns from row block to row block */
+    struct effort dense; /* of every tile */
+    /* Null, or the classes whose items are split: row blocks merge what those leave. */
+    const struct pattern *split_classes;
+    struct global_row *global_rows; /* of the pattern: they wait until all else is built */
+    uint64_t n_global, global_room;
+    uint32_t partial_slots; /* of their parts */
     u32 shared[COLUMNS_SHARED];
     uint32_t *gathered; /* null, or how many row blocks gather each column */
-    bool dry;           /* prices alone, nothing goes to the tables */
-    double total;       /* of the pattern, so far */
     uint32_t *place;    /* [n] zeros, for residue_build */
-    bool tiles_only;
-    bool lines_only; /* lines take each row block as a whole ... */
-    bool others;     /* ... but for some */
+    double total;       /* seconds of the pattern, so far */
+    bool dry;           /* prices alone, nothing goes to the tables */
+    bool lines_only;    /* lines take each row block as a whole ... */
+    bool others;        /* ... but for some */
 };
+
+static inline bool builder_can(const struct builder *b, uint32_t what)
+{
+    return b->options.can & what;
+}
 
 /* All row blocks of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_row_blocks(struct builder *b, const struct plan *p, const struct pattern *pattern,
@@ -60,12 +64,11 @@ void builder_note(struct builder *b, const struct plan *p, const struct pattern 
 /* Whether lines alone are cheaper for the pass than all else with packed operands (lines.c). */
 bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
                   bool transposed);
-/* A row alone to the tables, or to the long rows. */
+/* A global row to the tables, or to those that wait. */
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
-/* Those, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */
+/* The waiting rows, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first);
-/* Of the long rows those a stride apart as one item of ranges where they are better off so, the others
-   alone. */
+/* The waiting rows: those a stride apart become one item of ranges where that is cheaper. */
 void joins_build(struct builder *b, const struct plan *p);
 int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
 

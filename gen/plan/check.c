@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan's binary tables, decoded and held against the mask. An item's entries are set in a
    bitmap of its rows, where a second visit shows at once; then each owned row must have all of the
-   mask's runs and as many entries as the mask. A row that a partial item began is decoded from there
-   as well. Memory is block_rows x n bits; time follows runs. */
+   mask's runs and as many entries as the mask. What a split item visits of a row counts where the
+   row is merged. Memory is block_rows x n bits; time follows runs. */
 #include "gen/plan/checker.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -39,8 +39,8 @@ static uint32_t first_on(const struct checker *c, const u64 *row)
     return (uint32_t)(w * 64 + (row[w] ? (uint32_t)__builtin_ctzll(row[w]) : 0));
 }
 
-/* All parts of a row. */
-static int join_row(struct checker *c, const struct abi_item *item, uint32_t row)
+/* Adds all parts of a row. */
+static int merge_parts(struct checker *c, const struct abi_item *item, uint32_t row)
 {
     if (item->rows != 1 || item->step != 1 || !item->merge[0] || item->pieces ||
         item->partial_slot > c->pass->partial_slots ||
@@ -51,22 +51,22 @@ static int join_row(struct checker *c, const struct abi_item *item, uint32_t row
             c->partial_slot[k] ? &c->pass->items[c->partial_slot[k] - 1] : NULL;
         if (!part || part->row0 != row)
             return checker_fail(c, "a seat without a part of the row", row, k);
-        if (check_begun(c, part, 0, row))
+        if (check_split(c, part, 0, row))
             return -1;
         c->partial_slot[k] = 0;
     }
     return 0;
 }
 
-/* Adds what partial items visited of a row, where they did. */
-static int resume_row(struct checker *c, const struct abi_item *item, uint32_t r, uint32_t row)
+/* Adds what split items visited of a row, if they did. */
+static int merge_row(struct checker *c, const struct abi_item *item, uint32_t r, uint32_t row)
 {
-    bool resumes = item->merge[r / 32] >> (r % 32) & 1;
-    if ((resumes && !item->partial_slots) != (c->began[row] != 0))
+    bool merges = item->merge[r / 32] >> (r % 32) & 1;
+    if ((merges && !item->partial_slots) != (c->split_by[row] != 0))
         return checker_fail(c, "a row that is not resumed where it was begun", row, 0);
     if (item->partial_slots)
-        return join_row(c, item, row);
-    return resumes ? check_begun(c, &c->pass->items[c->began[row] - 1], r, row) : 0;
+        return merge_parts(c, item, row);
+    return merges ? check_split(c, &c->pass->items[c->split_by[row] - 1], r, row) : 0;
 }
 
 static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
@@ -75,7 +75,7 @@ static int check_row(struct checker *c, const struct abi_item *item, uint32_t r)
     u64 *bits = c->bits + r * c->words;
     if (c->owned[row])
         return checker_fail(c, "a row that another item owns too", row, 0);
-    if (resume_row(c, item, r, row))
+    if (merge_row(c, item, r, row))
         return -1;
     c->owned[row] = true;
     uint64_t active = 0;
@@ -100,7 +100,7 @@ static bool rows_fit(const struct checker *c, const struct abi_item *item)
     return item->rows == 1 || item->step > 1 || item->row0 % limit == 0;
 }
 
-/* A part is of a row alone. */
+/* A part is of a global row. */
 static bool partial_slots_fit(const struct plan_pass *t, const struct abi_item *item)
 {
     if (!item->partial_slots)
@@ -109,12 +109,12 @@ static bool partial_slots_fit(const struct plan_pass *t, const struct abi_item *
            (!item->split || item->partial_slots == 1);
 }
 
-/* A partial item's rows are marked; what it visits counts where the row is resumed. */
-static int begin_row(struct checker *c, const struct abi_item *item, uint32_t r)
+/* Marks a row of a split item; what it visits counts where the row is merged. */
+static int mark_split(struct checker *c, const struct abi_item *item, uint32_t r)
 {
     uint32_t row = item->row0 + item->step * r;
     uint32_t *mark =
-        item->partial_slots ? &c->partial_slot[item->partial_slot] : &c->began[row];
+        item->partial_slots ? &c->partial_slot[item->partial_slot] : &c->split_by[row];
     if (*mark)
         return checker_fail(c, "a row that another item begins too", row, 0);
     if (item->merge[r / 32] >> (r % 32) & 1)
@@ -144,20 +144,20 @@ static int check_item(struct checker *c, const struct abi_item *item)
         }
         if (r >= item->rows)
             return checker_fail(c, "an owned row beyond the item's", item->row0 + r, 0);
-        if (item->split ? begin_row(c, item, r) : check_row(c, item, r))
+        if (item->split ? mark_split(c, item, r) : check_row(c, item, r))
             return -1;
     }
     return item->cost ? 0 : checker_fail(c, "a cost of 0", item->row0, 0);
 }
 
-/* All items of the mask that are partial, or all that are not. */
-static int check_items(struct checker *c, u32 first, u32 end, bool partial)
+/* All items of the mask that are split, or all that are not. */
+static int check_items(struct checker *c, u32 first, u32 end, bool split)
 {
     for (c->item = first; c->item < end; c->item++) {
         const struct abi_item *item = &c->pass->items[c->item];
         if (item->split > 1)
             return checker_fail(c, "neither partial nor whole", item->row0, 0);
-        if (item->split == partial && check_item(c, item))
+        if (item->split == split && check_item(c, item))
             return -1;
     }
     return 0;
@@ -168,7 +168,7 @@ static int check_mask(struct checker *c)
     const struct plan_pass *t = c->pass;
     u32 first = t->item_first[c->which], end = t->item_first[c->which + 1];
     memset(c->owned, 0, c->plan->n * sizeof *c->owned);
-    memset(c->began, 0, c->plan->n * sizeof *c->began);
+    memset(c->split_by, 0, c->plan->n * sizeof *c->split_by);
     memset(c->partial_slot, 0, t->partial_slots * sizeof *c->partial_slot);
     c->item = first;
     if (first > end || end > t->n_items)
@@ -193,14 +193,15 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
     c.words = (p->n + 63) / 64;
     c.bits = memory_new(c.words * p->block_rows, sizeof *c.bits);
     c.owned = memory_new(p->n, sizeof *c.owned);
-    c.began = memory_new(p->n, sizeof *c.began);
+    c.split_by = memory_new(p->n, sizeof *c.split_by);
     c.partial_slot = memory_new(t->partial_slots, sizeof *c.partial_slot);
     int failed = 0;
     for (c.which = 0; c.which < p->n_masks && !failed; c.which++) {
-        struct pattern *turned = transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
-        c.mask = transposed ? turned : m->pattern[c.which];
+        struct pattern *transpose =
+            transposed ? pattern_transpose(m->pattern[c.which], e) : NULL;
+        c.mask = transposed ? transpose : m->pattern[c.which];
         failed = c.mask ? check_mask(&c) : -1;
-        pattern_destroy(turned);
+        pattern_destroy(transpose);
     }
     if (!failed && (c.uses != t->uses || c.max_cols != t->max_cols))
         failed = checker_fail(&c, "`uses` or `max_cols` do not say what the items need", 0, 0);
@@ -208,7 +209,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
         failed = check_work(&c);
     free(c.bits);
     free(c.owned);
-    free(c.began);
+    free(c.split_by);
     free(c.partial_slot);
     return failed;
 }

@@ -68,19 +68,6 @@ static bool see_line(void *context, const struct abi_line *line)
     return true;
 }
 
-/* Strides have pieces of their own, or ranges that all rows see, and so has the row pass. */
-static bool fits_item(const struct plan *p, const struct abi_item *item,
-                      const struct abi_piece *piece)
-{
-    if (p->tiles_only)
-        return piece->kind == ABI_TILES;
-    if (item->step > 1 && piece->kind == ABI_BLOCKS)
-        return rows_are_joined(p->target, &p->config.request);
-    if (item->step > 1 || piece->kind == ABI_RESIDUE)
-        return item->step > 1 && piece->kind == ABI_RESIDUE;
-    return (item->rows == 1) == (piece->kind == ABI_ROWS);
-}
-
 int check_pieces(struct checker *c, const struct abi_item *item)
 {
     const struct plan_pass *t = c->pass;
@@ -96,7 +83,7 @@ int check_pieces(struct checker *c, const struct abi_item *item)
         if (!l)
             return checker_fail(c, "unknown kind of piece", item->row0, 0);
         c->uses |= (u32)1 << piece->kind;
-        if (!fits_item(c->plan, item, piece))
+        if (!l->fits_item(c->plan->can, item))
             return checker_fail(c, "the kind of a piece and the item's rows do not go together",
                                 item->row0, 0);
         if (c->e)
@@ -116,7 +103,7 @@ int check_pieces(struct checker *c, const struct abi_item *item)
     return 0;
 }
 
-int check_begun(struct checker *c, const struct abi_item *from, uint32_t r, uint32_t row)
+int check_split(struct checker *c, const struct abi_item *from, uint32_t r, uint32_t row)
 {
     struct visitor v = {see_range, see_word, see_line, c};
     c->decoding = from;

@@ -29,7 +29,7 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
     const struct plan_pass *t = c->pass;
     const uint32_t *at = c->plan->at + (size_t)layer * c->plan->heads;
     uint64_t first = t->layer_work[layer][0], count = t->layer_work[layer][1], expected = 0;
-    uint64_t late = 0;
+    uint64_t merged = 0;
     if (first > t->n_work || count > t->n_work - first)
         return checker_fail(c, "work outside of its table", layer, 0);
     for (uint32_t h = 0; h < c->plan->heads; h++)
@@ -52,10 +52,11 @@ static int check_layer(struct checker *c, uint32_t layer, uint8_t *seen)
     for (uint64_t k = first; k < first + count; k++) {
         if (k > first && !in_order(t, k, largest, order))
             return checker_fail(c, "work out of order", t->work[k].head, t->work[k].item);
-        late += order == WORK_MERGE_LAST && item_merges(&t->items[t->work[k].item]);
+        merged += order == WORK_MERGE_LAST && item_merges(&t->items[t->work[k].item]);
     }
-    return late == t->layer_work[layer][2] ? 0
-                                           : checker_fail(c, "late work miscounted", layer, 0);
+    return merged == t->layer_work[layer][2]
+               ? 0
+               : checker_fail(c, "late work miscounted", layer, 0);
 }
 
 static bool checked_before(const struct plan_pass *t, uint32_t layer)

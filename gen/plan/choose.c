@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several whole plans is taken: on CUDA row blocks of 64 rows, or of 128 where they are less work,
-   since what a block brings to its shared memory then serves twice as many rows. */
-#include "gen/family/cuda_resident.h"
-#include "gen/family/cuda_tiled.h"
+/* Which of several whole plans is taken: row blocks of 64 rows, or of 128 where kernels can do these and they are
+   less work, since what a block brings to its shared memory then serves twice as many rows. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 
@@ -29,11 +27,11 @@ static bool is_better(const struct plan *tall, const struct plan *p)
 {
     double work = 0, before = 0;
     for (int k = 0; k < PASSES && (k == PASS_FORWARD || p->config.request.backward); k++) {
-        const bool turned = k == PASS_DKV;
+        const bool transposed = k == PASS_DKV;
         struct amount a =
-            add_up(tall, turned ? &tall->transposed : &tall->forward, (enum machine_pass)k);
+            add_up(tall, transposed ? &tall->transposed : &tall->forward, (enum machine_pass)k);
         struct amount b =
-            add_up(p, turned ? &p->transposed : &p->forward, (enum machine_pass)k);
+            add_up(p, transposed ? &p->transposed : &p->forward, (enum machine_pass)k);
         if (a.executed > b.executed)
             return false;
         work += a.seconds;
@@ -51,7 +49,7 @@ struct plan *plan_build(const struct mask *m, const struct target *t,
 {
     const struct kernel_config low = {.request = *r}, high = {.request = *r, .tall = true};
     struct plan *p = plan_make(m, t, &low, machine, e);
-    if (!p || !tiled_takes_tall(t, r))
+    if (!p || !(p->can & CAN_TALL))
         return p;
     struct plan *tall = plan_make(m, t, &high, machine, e);
     bool better = tall && is_better(tall, p);
@@ -61,8 +59,9 @@ struct plan *plan_build(const struct mask *m, const struct target *t,
 
 bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)
 {
+    const uint32_t asked = CAN_PIECES | CAN_TALL;
     const struct kernel_config low = {.request = *r};
-    return target_block_rows(p->target, &low) == target_block_rows(t, &low) &&
-           tiled_takes_tall(p->target, r) == tiled_takes_tall(t, r) &&
-           p->tiles_only == resident_forward(t, r, NULL) && p->target->kind == t->kind;
+    return family_shape(p->target, &low).block_rows == family_shape(t, &low).block_rows &&
+           (family_can(p->target, r) & asked) == (family_can(t, r) & asked) &&
+           p->target->kind == t->kind;
 }

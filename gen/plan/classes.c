@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Residue classes in a plan: an item for every 32 rows or so of each class, the rest in row blocks of
-   neighbours whose rows go on where the classes' items left them; taken where that is cheaper than
-   row blocks alone. */
+   neighbours, which merge what the classes' items left; taken where that is cheaper than row blocks alone. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include <math.h>
@@ -25,8 +24,8 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
             item.own[r / 32] |= (u32)1 << (r % 32);
     if (!item_owned_rows(&item))
         return;
-    residue_build(s->classes, &item, s->whole, p->block_rows, &b->price, b->place,
-                  &b->draft[0]);
+    const struct residue x = {s->classes, s->whole, p->block_rows, b->place};
+    residue_build(&x, &item, &b->price, &b->draft[0]);
     b->total += b->draft[0].cost;
     if (!b->dry)
         tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
@@ -45,8 +44,8 @@ static void add_rows_apart(struct builder *b, const struct split *s)
     }
 }
 
-/* Rows of the items from `first` on go on where the classes' items left them. */
-static void resume_rows(struct builder *b, const struct split *s, uint64_t first)
+/* Rows of the items from `first` on merge what the classes' items left of them. */
+static void mark_merged(struct builder *b, const struct split *s, uint64_t first)
 {
     for (; first < b->pass->n_items; first++) {
         struct abi_item *item = &b->pass->items[first];
@@ -56,11 +55,11 @@ static void resume_rows(struct builder *b, const struct split *s, uint64_t first
     }
 }
 
-/* What a head pays for a launch of its late items. */
-static double late_share(const struct builder *b, const struct plan *p)
+/* What a head pays for the launch that merges. */
+static double merge_share(const struct builder *b, const struct plan *p)
 {
     enum { USUAL_HEADS = 12 }; /* at least: a batch has more sequences than one */
-    return b->merge_launch * predict_workers(p, 0) /
+    return b->options.merge_launch * predict_workers(p, 0) /
            (p->heads > USUAL_HEADS ? p->heads : USUAL_HEADS);
 }
 
@@ -78,17 +77,16 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     if (s->whole || !s->rest->active)
         return 0;
     uint64_t first = b->pass->n_items;
-    b->total += late_share(b, p);
+    b->total += merge_share(b, p);
     for (uint32_t i = 0; i < p->n; i++)
-        b->total += has_entries(s->classes, i)
-                        ? residue_resume_price(&b->price, b->pass->fragments)
-                        : 0;
-    b->begun = s->classes;
+        b->total +=
+            has_entries(s->classes, i) ? residue_merge_price(&b->price, b->pass->fragments) : 0;
+    b->split_classes = s->classes;
     int failed = builder_row_blocks(b, p, s->rest, false, e);
-    b->begun = NULL;
+    b->split_classes = NULL;
     if (failed)
         return -1;
-    resume_rows(b, s, first);
+    mark_merged(b, s, first);
     return 0;
 }
 
@@ -106,43 +104,45 @@ static double try_split(struct builder *b, const struct plan *p, const struct pa
     return b->total;
 }
 
-/* The row that is a row block by itself, and so the row pass's: where that cannot resume, apart. */
-static uint32_t global_row(const struct builder *b, const struct plan *p)
+/* The row that is a row block by itself, and so a global row, which cannot merge: it stands apart. */
+static uint32_t odd_row(const struct builder *b, const struct plan *p)
 {
-    return b->row_blocks_resume && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
+    return builder_can(b, MERGES_LAST) && p->n % p->block_rows == 1 ? p->n - 1 : p->n;
 }
 
-/* Takes the split in the place of *ret if its price is below *best. */
+struct candidate {
+    struct split split; /* empty: there is none */
+    double price;
+};
+
+/* Takes the split in the place of *best if it is cheaper. */
 static void take_cheaper(struct builder *b, const struct plan *p, const struct pattern *pattern,
-                         uint32_t step, bool whole, double *best, struct split *ret)
+                         uint32_t step, bool whole, struct candidate *best)
 {
-    struct split s;
-    if (!split_make(pattern, step, whole, global_row(b, p), &s))
+    struct candidate c;
+    if (!split_make(pattern, step, whole, odd_row(b, p), &c.split))
         return;
-    double price = try_split(b, p, pattern, &s);
-    if (price < *best) {
-        split_finish(ret);
-        *ret = s;
-        *best = price;
+    c.price = try_split(b, p, pattern, &c.split);
+    if (c.price < best->price) {
+        split_finish(&best->split);
+        *best = c;
     } else {
-        split_finish(&s);
+        split_finish(&c.split);
     }
 }
 
-/* The cheapest split in *ret, and its price; empty where there is none. */
-static double cheapest_split(struct builder *b, const struct plan *p,
-                             const struct pattern *pattern, struct split *ret)
+static struct candidate cheapest_split(struct builder *b, const struct plan *p,
+                                       const struct pattern *pattern)
 {
-    uint32_t step[SPLIT_MOST];
-    bool allowed = b->shared_classes || b->whole_classes;
-    uint32_t steps = allowed ? split_candidates(pattern, step) : 0;
-    double best = INFINITY;
-    *ret = (struct split){0};
+    struct candidate best = {.price = INFINITY};
+    uint32_t step[SPLIT_MOST], steps = 0;
+    if (builder_can(b, CAN_SPLIT | CAN_WHOLE_CLASSES))
+        steps = split_candidates(pattern, step);
     for (uint32_t k = 0; k < steps; k++) {
-        if (b->shared_classes)
-            take_cheaper(b, p, pattern, step[k], false, &best, ret);
-        if (b->whole_classes)
-            take_cheaper(b, p, pattern, step[k], true, &best, ret);
+        if (builder_can(b, CAN_SPLIT))
+            take_cheaper(b, p, pattern, step[k], false, &best);
+        if (builder_can(b, CAN_WHOLE_CLASSES))
+            take_cheaper(b, p, pattern, step[k], true, &best);
     }
     return best;
 }
@@ -151,7 +151,8 @@ static double cheapest_split(struct builder *b, const struct plan *p,
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,
                     struct split *ret)
 {
-    double price = cheapest_split(b, p, pattern, ret);
+    const struct candidate best = cheapest_split(b, p, pattern);
+    *ret = best.split;
     if (!ret->step)
         return;
     struct price chosen_by = b->price;
@@ -162,6 +163,6 @@ void classes_choose(struct builder *b, const struct plan *p, const struct patter
             b->applied[k] = true;
         }
     b->price = chosen_by;
-    if (price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))
+    if (best.price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))
         split_finish(ret);
 }

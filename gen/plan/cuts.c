@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long rows alone, which would be the last to end: in parts, a block each, where that is predicted to end
-   sooner, the second launch counted, which joins them. They stand after all other items. */
+/* Long global rows would be the last to end. They are cut into parts, a block each, where that is predicted to end
+   sooner, the second launch counted, which merges them. They stand after all other items. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
@@ -19,8 +19,9 @@ static uint32_t parts_of(const struct pattern *p, uint32_t row)
 
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
 {
-    if ((b->cuts_rows && parts_of(p, row) >= 2) || (b->joins_rows && !b->begun))
-        *MEMORY_PUSH(b->long_rows, b->n_long, b->long_room) = (struct long_row){p, row};
+    if ((builder_can(b, CAN_CUT_ROWS) && parts_of(p, row) >= 2) ||
+        (builder_can(b, CAN_JOIN_ROWS) && !b->split_classes))
+        *MEMORY_PUSH(b->global_rows, b->n_global, b->global_room) = (struct global_row){p, row};
     else
         tables_add_row(b->pass, p, row);
 }
@@ -38,8 +39,8 @@ struct longest {
 static struct longest find_longest(const struct builder *b, uint64_t first)
 {
     struct longest l = {0, 0, 0};
-    for (uint64_t k = 0; k < b->n_long; k++) {
-        struct long_row r = b->long_rows[k];
+    for (uint64_t k = 0; k < b->n_global; k++) {
+        struct global_row r = b->global_rows[k];
         uint32_t keys = pattern_row_active(r.pattern, r.row);
         double row = price_of_parts(&b->price, keys, 1);
         double part = price_of_parts(&b->price, keys, parts_of(r.pattern, r.row));
@@ -64,20 +65,20 @@ static bool is_worth_it(const struct builder *b, const struct plan *p, uint64_t 
 {
     struct longest l = find_longest(b, first);
     double even = larger(b->total * p->heads / predict_workers(p, 0), l.item);
-    bool late = false;
+    bool any_split = false;
     for (uint64_t k = first; k < b->pass->n_items; k++)
-        late |= b->pass->items[k].split;
-    double join = price_of_parts(&b->price, 0, 1) + (late ? 0 : b->merge_launch);
+        any_split |= b->pass->items[k].split;
+    double join = price_of_parts(&b->price, 0, 1) + (any_split ? 0 : b->options.merge_launch);
     return larger(l.part, even) + join < larger(l.row, even) * (1 - CUT_GAIN);
 }
 
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first)
 {
-    if (b->joins_rows)
+    if (builder_can(b, CAN_JOIN_ROWS))
         joins_build(b, p);
-    bool cut = b->n_long && is_worth_it(b, p, first);
-    for (uint64_t k = 0; k < b->n_long; k++) {
-        struct long_row r = b->long_rows[k];
+    bool cut = b->n_global && is_worth_it(b, p, first);
+    for (uint64_t k = 0; k < b->n_global; k++) {
+        struct global_row r = b->global_rows[k];
         uint32_t parts = parts_of(r.pattern, r.row);
         if (cut)
             tables_add_parts(b->pass, r.pattern, r.row, parts, b->partial_slots);

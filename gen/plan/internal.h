@@ -7,8 +7,8 @@
    lists the items of each head. */
 void work_build(const struct plan *p, struct plan_pass *pass);
 
-/* Dearer classes first, within a class by head, then item. Where there are partial items: heads one
-   by one, of each the partial items first (CPU); or items that resume last (CUDA). */
+/* Dearer classes first, within a class by head, then item. Where there are split items: heads one
+   by one, of each the split items first; or items that merge last, in a launch of their own. */
 enum work_order { WORK_BY_COST, WORK_BY_HEAD, WORK_MERGE_LAST };
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 

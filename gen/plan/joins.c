@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows alone that see the same keys, a stride apart (over keys: the columns that Fixed shares): together
+/* Global rows that see the same keys, a stride apart (over keys: the columns that Fixed shares): together
    they are an item of ranges, a product, where that is cheaper than each by itself. */
 #include "gen/plan/builder.h"
 #include "masks/base/memory.h"
@@ -18,10 +18,10 @@ static bool see_the_same(const struct pattern *p, uint32_t a, uint32_t b)
 static uint32_t find_alike(const struct builder *b, const struct plan *p, uint64_t first,
                            uint32_t *step)
 {
-    const struct long_row *r = b->long_rows + first;
+    const struct global_row *r = b->global_rows + first;
     uint32_t count = 1;
-    *step = first + 1 < b->n_long ? r[1].row - r[0].row : 1;
-    while (first + count < b->n_long && count < p->block_rows &&
+    *step = first + 1 < b->n_global ? r[1].row - r[0].row : 1;
+    while (first + count < b->n_global && count < p->block_rows &&
            r[count].row - r[count - 1].row == *step &&
            see_the_same(r->pattern, r->row, r[count].row))
         count++;
@@ -29,7 +29,7 @@ static uint32_t find_alike(const struct builder *b, const struct plan *p, uint64
 }
 
 /* Their ranges, in b->draft[0], and what rows by themselves cost. */
-static double build_draft(struct builder *b, const struct long_row *r, uint32_t rows)
+static double build_draft(struct builder *b, const struct global_row *r, uint32_t rows)
 {
     const struct pattern *p = r->pattern;
     struct draft *d = &b->draft[0];
@@ -48,8 +48,8 @@ static double build_draft(struct builder *b, const struct long_row *r, uint32_t 
 
 void joins_build(struct builder *b, const struct plan *p)
 {
-    for (uint64_t k = 0; k < b->n_long;) {
-        const struct long_row *r = b->long_rows + k;
+    for (uint64_t k = 0; k < b->n_global;) {
+        const struct global_row *r = b->global_rows + k;
         struct abi_item item = {.row0 = r->row};
         item.rows = find_alike(b, p, k, &item.step);
         bool some = r->pattern->row[r->row] < r->pattern->row[r->row + 1];
@@ -64,5 +64,5 @@ void joins_build(struct builder *b, const struct plan *p)
         tables_add_item(b->pass, &b->index, p->block_rows, item, &b->draft[0]);
         k += item.rows;
     }
-    b->n_long = 0;
+    b->n_global = 0;
 }

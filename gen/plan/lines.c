@@ -33,36 +33,42 @@ static double pack_seconds(const struct plan *p, bool transposed)
            (p->config.request.backward ? predict_pack(p, PASS_DQ) : 0);
 }
 
-/* Adds the prices of pattern `which` for all heads that have it. */
+/* Prices of all heads, with lines alone and in row blocks. */
+struct sums {
+    double lines, row_blocks;
+};
+
+/* Adds those of pattern `which`, for all heads that have it. */
 static int add_prices(struct builder *b, const struct plan *p, const struct mask *m,
-                      uint32_t which, bool transposed, double *lines, double *row_blocks)
+                      uint32_t which, bool transposed, struct sums *sum)
 {
     uint64_t heads = 0;
     for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++)
         heads += p->at[k] == which;
-    struct pattern *turned = transposed ? pattern_transpose(m->pattern[which], NULL) : NULL;
-    const struct pattern *pattern = transposed ? turned : m->pattern[which];
+    struct pattern *transpose = transposed ? pattern_transpose(m->pattern[which], NULL) : NULL;
+    const struct pattern *pattern = transposed ? transpose : m->pattern[which];
     if (!pattern)
         return -1;
-    *lines += (double)heads * try_row_blocks(b, p, pattern, true);
-    if (*lines < INFINITY)
-        *row_blocks += (double)heads *
-                       (try_row_blocks(b, p, pattern, false) + pack_seconds(p, transposed));
-    pattern_destroy(turned);
-    return *lines < INFINITY ? 0 : -1;
+    sum->lines += (double)heads * try_row_blocks(b, p, pattern, true);
+    if (sum->lines < INFINITY)
+        sum->row_blocks += (double)heads *
+                           (try_row_blocks(b, p, pattern, false) + pack_seconds(p, transposed));
+    pattern_destroy(transpose);
+    return sum->lines < INFINITY ? 0 : -1;
 }
 
 bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
                   bool transposed)
 {
-    double lines = 0, row_blocks = 0;
-    if (!b->row_block->halves || b->tiles_only || b->pass->mixed || b->price.walk <= 0)
+    struct sums sum = {0, 0};
+    if (!b->row_block->halves || !builder_can(b, CAN_PIECES) || b->pass->mixed ||
+        b->price.walk <= 0)
         return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
         if (too_dense(b, m->pattern[k]))
             return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
-        if (add_prices(b, p, m, k, transposed, &lines, &row_blocks) < 0)
+        if (add_prices(b, p, m, k, transposed, &sum) < 0)
             return false;
-    return lines < row_blocks * (1 - LEAST_GAIN);
+    return sum.lines < sum.row_blocks * (1 - LEAST_GAIN);
 }

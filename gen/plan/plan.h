@@ -4,6 +4,7 @@
    are those of templates/abi.h, concatenated over the mask's distinct patterns. */
 #pragma once
 #include "gen/cost/price.h"
+#include "gen/family/family.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
 #include "masks/mask.h"
@@ -23,9 +24,8 @@ struct plan_summary {
     /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all n x n entries
        are visited, none by lines; "empty": the mask has no active entry. */
     char lowering[80];
-    char reason[200]; /* why, in one line: for tables that people read */
-    double
-        executed_fraction; /* visited entries, inactive ones of partial tiles included, / n^2 */
+    char reason[200];         /* why, in one line: for tables that people read */
+    double executed_fraction; /* visited entries, inactive ones of tiles included, / n^2 */
     double predicted, dense_predicted, floor;
     const char *bound;           /* "compute", "memory", "exp": what binds the floor */
     struct effort effort, dense; /* of the plan; of every tile, packing of operands included */
@@ -48,8 +48,9 @@ struct plan_pass {
         n_work, n_heads;
     uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, gathers_room,
         columns_room, patterns_room;
-    uint32_t *item_first;      /* [mask patterns + 1]: items of pattern p */
-    uint64_t (*layer_work)[3]; /* [layers]: first and count in `work`, and how many are late */
+    uint32_t *item_first; /* [mask patterns + 1]: items of pattern p */
+    uint64_t (*layer_work)
+        [3]; /* [layers]: first and count in `work`, and how many of these merge, in a launch of their own */
     uint32_t max_cols, uses;
     uint32_t partial_slots; /* that a head needs: the end of the furthest item's */
     uint32_t block_rows;    /* words of a pattern */
@@ -81,7 +82,8 @@ struct plan {
     uint32_t n, heads, layers, n_masks; /* n_masks: distinct patterns */
     uint32_t *at;                       /* [layers * heads], as in struct mask */
     uint32_t block_rows;
-    bool tiles_only; /* whole row blocks, and tiles alone: for kernels that take heads whole */
+    const struct kernel_family *family; /* of the forward pass */
+    uint32_t can; /* what the kernels of all passes can do (enum family_can) */
     const struct target *target;
     const struct machine *machine;
     struct kernel_config config;

@@ -59,14 +59,14 @@ static double span_of(const struct plan_pass *t, uint64_t first, uint64_t end, u
     return sum / workers > longest ? sum / workers : longest;
 }
 
-/* Late works begin when all others have ended. */
+/* Items that merge begin when all others have ended. */
 static double span(const struct plan_pass *t, uint32_t layer, uint32_t batch, uint32_t workers)
 {
-    const uint64_t *part = t->layer_work[layer], end = part[0] + part[1], late = end - part[2];
-    return span_of(t, part[0], late, batch, workers) + span_of(t, late, end, batch, workers);
+    const uint64_t *part = t->layer_work[layer], end = part[0] + part[1], merge = end - part[2];
+    return span_of(t, part[0], merge, batch, workers) + span_of(t, merge, end, batch, workers);
 }
 
-/* A tall row block's block takes the room of two. */
+/* The block of a tall row block takes the place of two. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads)
 {
     uint32_t most = p->config.tall ? p->machine->workers / 2 : p->machine->workers;
@@ -201,9 +201,7 @@ static bool is_backward(const struct plan *p, bool backward)
 /* On a GPU dX has launches of its own: its tiles, the sums of chunks and those along diagonals. */
 static double bias_launches(const struct plan *p)
 {
-    enum { DX = 3 };
-    return p->config.request.bias && p->machine->kind == TARGET_CUDA ? DX * p->machine->launch
-                                                                     : 0;
+    return p->config.request.bias ? p->family->bias_launches * p->machine->launch : 0;
 }
 
 static double model(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,

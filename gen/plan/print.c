@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan as people read it: what is visited how, why, and what else it would have cost. Row blocks
    that are alike follow each other as one. Nothing here depends on more than the plan. */
-#include "gen/family/cuda_resident.h"
 #include "gen/lowering/lowering.h"
 #include "gen/plan/internal.h"
 #include <string.h>
@@ -80,20 +79,15 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
     text_add(out, "\n");
 }
 
-static const char *family(bool is_resident)
-{
-    return is_resident ? "whole heads in a block" : "streaming";
-}
-
-/* Which CUDA kernels do the passes. */
+/* The families of the passes, where there is a choice. */
 static void add_families(const struct plan *p, struct text *out)
 {
     const struct kernel_request *r = &p->config.request;
-    if (p->target->kind != TARGET_CUDA || dtype_bytes(r->dtype) == 4)
+    if (!p->family->title)
         return;
-    text_add(out, "  forward by %s", family(resident_forward(p->target, r, NULL)));
+    text_add(out, "  forward by %s", p->family->title);
     if (r->backward)
-        text_add(out, ", backward by %s", family(resident_backward(p->target, r, NULL)));
+        text_add(out, ", backward by %s", family_of(p->target, r, FAMILY_BACKWARD)->title);
     text_add(out, p->config.tall ? ", strips of %u rows\n" : "\n", p->block_rows);
 }
 
@@ -148,7 +142,7 @@ static void add_figures(const struct plan_summary *s, struct text *out)
 static void add_counts(const struct plan_pass *t, uint32_t which, struct text *out)
 {
     uint64_t row_blocks = 0, rows = 0, joined = 0, classes = 0, count[ABI_KINDS] = {0},
-             full = 0;
+             full[ABI_KINDS] = {0};
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
         row_blocks += item->step == 1 && item->rows > 1;
@@ -158,8 +152,8 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
         for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
             const struct abi_piece *piece = &t->pieces[k];
             count[piece->kind] += piece->count;
-            for (u32 j = 0; piece->kind == ABI_TILES && j < piece->count; j++)
-                full += !t->tiles[piece->first + j].pattern;
+            if (lowering_of(piece->kind)->full)
+                full[piece->kind] += lowering_of(piece->kind)->full(t, piece);
         }
     }
     text_add(out, "    visits    ");
@@ -181,8 +175,8 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
             continue;
         text_add(out, "; ");
         count_print(out, count[k], lowering_of(k)->part);
-        if (k == ABI_TILES)
-            text_add(out, " (%llu full)", (unsigned long long)full);
+        if (lowering_of(k)->full)
+            text_add(out, " (%llu full)", (unsigned long long)full[k]);
     }
     text_add(out, "\n");
 }
@@ -214,10 +208,10 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
         text_add(out, "    rows %u..%u", item->row0, last->row0 + last->rows - 1);
     if (same > 1)
         text_add(out, ", %u alike; the first", same);
-    uint32_t missing = 0, resumed = 0;
+    uint32_t missing = 0, merged = 0;
     for (uint32_t r = 0; r < item->rows; r++) {
         missing += !item_owns(item, r);
-        resumed += item->merge[r / 32] >> (r % 32) & 1;
+        merged += item->merge[r / 32] >> (r % 32) & 1;
     }
     if (missing)
         text_add(out, ", without %u", missing);
@@ -225,8 +219,8 @@ static void add_item(const struct plan *p, const struct plan_pass *t,
         text_add(out, item->partial_slots ? ", a part" : ", left to others");
     if (item->partial_slots && !item->split)
         text_add(out, ", %u parts", item->partial_slots);
-    if (resumed)
-        text_add(out, resumed == item->rows ? ", all resumed" : ", %u resumed", resumed);
+    if (merged)
+        text_add(out, merged == item->rows ? ", all resumed" : ", %u resumed", merged);
     text_add(out, item->pieces ? ":\n" : ": nothing\n");
     for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
         const struct lowering *l = lowering_of(t->pieces[k].kind);

@@ -11,10 +11,10 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
-/* Lines go a faster way where they are alone and cover enough of the rows that are taken with theirs. */
+/* Lines have a faster kernel where they are alone and cover enough of the rows that are taken with theirs. */
 static bool lines_mixed(const struct builder *b, const struct draft *d)
 {
-    return d->n_lines && (d->pieces > 1 || b->begun || b->pass->mixed ||
+    return d->n_lines && (d->pieces > 1 || b->split_classes || b->pass->mixed ||
                           lines_scattered(d->lines, d->n_lines, b->pass->diagonal_rows));
 }
 
@@ -77,7 +77,7 @@ static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
     struct price other = price_without_lines(b);
     uint32_t set = 0;
     *ret_optional = 0;
-    for (uint32_t k = 0; lowerings[k] && !b->tiles_only; k++) {
+    for (uint32_t k = 0; lowerings[k] && builder_can(b, CAN_PIECES); k++) {
         const struct lowering *l = lowerings[k];
         if (!l->applies ||
             !(l->applies(b->row_block, &b->price) || l->applies(b->row_block, &other)))
@@ -121,7 +121,7 @@ static void best_draft(struct builder *b)
         best = weighed;
         swap_drafts(&b->draft[0], &b->draft[1]);
     }
-    if (!b->tiles_only && lines_alone_draft(b) &&
+    if (builder_can(b, CAN_PIECES) && lines_alone_draft(b) &&
         b->draft[1].cost < b->draft[0].cost * (1 - LEAST_GAIN))
         swap_drafts(&b->draft[0], &b->draft[1]);
 }
@@ -161,9 +161,9 @@ static double price_of_rows_without(const struct builder *b, const u32 *own)
     return sum;
 }
 
-static bool is_begun(const struct builder *b, uint32_t row)
+static bool is_split(const struct builder *b, uint32_t row)
 {
-    return b->begun && b->begun->row[row] < b->begun->row[row + 1];
+    return b->split_classes && b->split_classes->row[row] < b->split_classes->row[row + 1];
 }
 
 static void emit_rows_without(struct builder *b, const struct pattern *p, const u32 *own)
@@ -176,8 +176,9 @@ static void emit_rows_without(struct builder *b, const struct pattern *p, const 
 /* Whether the row pass can have the row block's rows that are not in `own`. */
 static bool may_leave(const struct builder *b, const u32 *own)
 {
-    for (uint32_t r = 0; b->begun && b->row_blocks_resume && r < b->row_block->rows; r++)
-        if (!(own[r / 32] >> (r % 32) & 1) && is_begun(b, block_row(b->row_block, r)))
+    for (uint32_t r = 0;
+         b->split_classes && builder_can(b, MERGES_LAST) && r < b->row_block->rows; r++)
+        if (!(own[r / 32] >> (r % 32) & 1) && is_split(b, block_row(b->row_block, r)))
             return false;
     return true;
 }
@@ -194,7 +195,7 @@ static double peel_rows(struct builder *b, const struct pattern *p, uint32_t row
     best_draft(b);
     swap_drafts(&b->draft[0], &b->draft[2]);
     double best = b->draft[2].cost;
-    while (!b->tiles_only && rows_stand_out(s, fewer) && may_leave(b, fewer)) {
+    while (builder_can(b, CAN_PIECES) && rows_stand_out(s, fewer) && may_leave(b, fewer)) {
         row_block_load(s, p, row0, fewer);
         best_draft(b);
         double total = b->draft[0].cost + price_of_rows_without(b, fewer);
@@ -225,7 +226,7 @@ void builder_row_block(struct builder *b, const struct pattern *p, uint32_t row0
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
     double alone = price_of_rows_without(b, none);
-    if (!b->tiles_only && (one || (alone < best && may_leave(b, none)))) {
+    if (builder_can(b, CAN_PIECES) && (one || (alone < best && may_leave(b, none)))) {
         memcpy(own, none, sizeof own);
         best = alone;
     }

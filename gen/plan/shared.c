@@ -51,7 +51,7 @@ void shared_choose(struct builder *b, const struct plan *p, const struct pattern
     uint32_t row_blocks;
     s->n_shared = 0;
     s->shared = b->shared;
-    if (!b->shares_columns)
+    if (!builder_can(b, CAN_KEEP_GATHERS))
         return;
     b->gathered = memory_new(p->n, sizeof *b->gathered);
     const double alone = price_sample(b, p, pattern, &row_blocks);

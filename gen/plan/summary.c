@@ -6,106 +6,95 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What was visited how. */
+/* What was visited how, by kind. */
 struct tally {
-    uint64_t executed, cells[ABI_KINDS], pieces[ABI_KINDS], lines;
-    uint64_t tiles;            /* entries of the tiles, where fragments are left out of them */
-    uint64_t gathered, shared; /* active entries of scattered columns, of residue classes */
-    uint32_t step;             /* of the classes */
+    uint64_t entries;
+    struct visits of[ABI_KINDS];
 };
 
-static struct tally count(const struct plan *p, const struct plan_pass *t, uint32_t which)
+static void add_piece(const struct plan *p, const struct plan_pass *t,
+                      const struct abi_item *item, const struct abi_piece *piece,
+                      struct tally *sum)
+{
+    const struct lowering *l = lowering_of(piece->kind);
+    struct visits *v = &sum->of[piece->kind];
+    const uint64_t entries = l->executed(t, item, piece, p->n);
+    sum->entries += entries;
+    v->entries += entries;
+    v->pieces++;
+    v->parts += piece->count;
+    v->area += l->area ? l->area(t, item, piece, p->n) : entries;
+    v->active += l->active ? l->active(t, p->block_rows, item, piece) : entries;
+    v->step = item->step;
+}
+
+/* All kinds but tiles know their active entries: tiles have the rest. */
+static void count_tiles_active(const struct pattern *pattern, struct tally *sum)
+{
+    struct visits *tiles = &sum->of[ABI_TILES];
+    tiles->active = pattern->active;
+    for (uint32_t k = 0; k < ABI_KINDS; k++)
+        tiles->active -= k == ABI_TILES ? 0 : sum->of[k].active;
+}
+
+static struct tally count(const struct plan *p, const struct plan_pass *t, uint32_t which,
+                          const struct pattern *pattern)
 {
     struct tally sum = {0};
     for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++) {
         const struct abi_item *item = &t->items[i];
-        for (u32 k = item->piece; k < item->piece + item->pieces; k++) {
-            const struct abi_piece *piece = &t->pieces[k];
-            uint64_t cells = lowering_of(piece->kind)->executed(t, item, piece, p->n);
-            sum.executed += cells;
-            sum.cells[piece->kind] += cells;
-            sum.pieces[piece->kind]++;
-            if (piece->kind == ABI_TILES && t->fragments)
-                sum.tiles += tiles_area(t, item, piece, p->n);
-            sum.lines += piece->kind == ABI_DIAGONAL ? piece->count : 0;
-            if (piece->kind == ABI_COLUMNS)
-                sum.gathered += columns_active(t, p->block_rows, item, piece);
-            if (piece->kind != ABI_RESIDUE)
-                continue;
-            sum.shared += columns_active(t, p->block_rows, item, piece);
-            sum.step = item->step;
-        }
+        for (u32 k = item->piece; k < item->piece + item->pieces; k++)
+            add_piece(p, t, item, &t->pieces[k], &sum);
     }
+    count_tiles_active(pattern, &sum);
     return sum;
 }
 
 static void name_lowering(const struct tally *sum, bool all, struct plan_summary *s)
 {
-    if (!sum->executed || all) {
+    if (!sum->entries || all) {
         snprintf(s->lowering, sizeof s->lowering, all ? "dense" : "empty");
         return;
     }
     for (const struct lowering *const *l = lowerings; *l; l++) {
-        if (!(*l)->decode || !sum->pieces[(*l)->kind])
+        const struct visits *v = &sum->of[(*l)->kind];
+        if (!(*l)->decode || !v->pieces)
             continue;
         size_t length = strlen(s->lowering);
-        bool fewer = (*l)->kind == ABI_TILES && sum->cells[ABI_TILES] < sum->tiles;
+        bool fewer = (*l)->name_of_fewer && v->entries < v->area;
         snprintf(s->lowering + length, sizeof s->lowering - length, "%s%s", length ? "+" : "",
-                 fewer ? "fragments" : (*l)->name);
+                 fewer ? (*l)->name_of_fewer : (*l)->name);
     }
 }
 
-/* The other kinds visit active entries only, but for gathered columns, which are counted. */
-static double active_in_tiles(double active, const struct tally *sum)
+/* The reasons of all kinds that visit something, in the order that the lowerings ask for. */
+static void add_reasons(const struct tally *sum, double cells, struct text *out)
 {
-    const uint64_t *cells = sum->cells;
-    return active - (double)(cells[ABI_ROWS] + cells[ABI_BLOCKS] + cells[ABI_DIAGONAL]) -
-           (double)(sum->gathered + sum->shared);
+    for (uint32_t told = 0; told < ABI_KINDS; told++)
+        for (uint32_t k = 0; k < ABI_KINDS; k++) {
+            const struct lowering *l = lowering_of(k);
+            if (l->told != told || !sum->of[k].entries)
+                continue;
+            text_add(out, "%s", *text_get(out) ? "; " : "");
+            l->reason(&sum->of[k], cells, out);
+        }
 }
 
-static void add_reason(struct plan_summary *s, const char *format, double a, double b)
-{
-    size_t length = strlen(s->reason);
-    snprintf(s->reason + length, sizeof s->reason - length, "%s", length ? "; " : "");
-    length = strlen(s->reason);
-    snprintf(s->reason + length, sizeof s->reason - length, format, a, b);
-}
-
-/* Why each kind of piece is there, by the figures that decided. */
 static void give_reason(const struct plan *p, const struct tally *sum,
                         const struct pattern *pattern, bool all, struct plan_summary *s)
 {
-    double area = (double)p->n * p->n, active = (double)pattern->active;
-    const uint64_t *cells = sum->cells;
-    if (!sum->executed)
-        add_reason(s, "no entry is active: outputs are only cleared", 0, 0);
-    else if (active == area)
-        add_reason(s, "every entry is active", 0, 0);
+    struct text text = {0};
+    double cells = (double)p->n * p->n;
+    if (!sum->entries)
+        text_add(&text, "no entry is active: outputs are only cleared");
+    else if ((double)pattern->active == cells)
+        text_add(&text, "every entry is active");
     else if (all)
-        add_reason(s, "every tile is active, and nothing is predicted faster", 0, 0);
-    if (!sum->executed || all)
-        return;
-    if (cells[ABI_ROWS])
-        add_reason(s, "rows that stand out: %.0f", (double)sum->pieces[ABI_ROWS], 0);
-    if (cells[ABI_BLOCKS])
-        add_reason(s, "ranges that whole strips see: %.3g%%",
-                   100 * (double)cells[ABI_BLOCKS] / area, 0);
-    if (cells[ABI_TILES])
-        add_reason(s,
-                   cells[ABI_TILES] < sum->tiles ? "fragments touch %.3g%%, %.3g%% active"
-                                                 : "tiles touch %.3g%%, %.3g%% active",
-                   100 * (double)cells[ABI_TILES] / area,
-                   100 * active_in_tiles(active, sum) / area);
-    if (cells[ABI_COLUMNS])
-        add_reason(s, "scattered columns gathered: %.3g%%, %.3g%% active",
-                   100 * (double)cells[ABI_COLUMNS] / area, 100 * (double)sum->gathered / area);
-    if (cells[ABI_RESIDUE])
-        add_reason(s, "residue classes modulo %.0f: %.3g%%", sum->step,
-                   100 * (double)cells[ABI_RESIDUE] / area);
-    if (cells[ABI_DIAGONAL])
-        add_reason(s, "lines, too few entries for tiles: %.3g%%, %.3g each",
-                   100 * (double)cells[ABI_DIAGONAL] / area,
-                   (double)cells[ABI_DIAGONAL] / (double)sum->lines);
+        text_add(&text, "every tile is active, and nothing is predicted faster");
+    if (sum->entries && !all)
+        add_reasons(sum, cells, &text);
+    snprintf(s->reason, sizeof s->reason, "%s", text_get(&text));
+    text_finish(&text);
 }
 
 static void set_floor(const struct plan *p, const struct pattern *pattern,
@@ -149,10 +138,10 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
     }
     for (uint32_t r = 0; r < item->rows; r++)
         if (item->merge[r / 32] >> (r % 32) & 1)
-            e.count[UNIT_ITEM_ROW] += t->fragments ? RESUME_OUTPUTS_FAR : RESUME_OUTPUTS;
+            e.count[UNIT_ITEM_ROW] += t->fragments ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
-    bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or resumes */
+    bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or merges */
     mixed |= t->mixed || is_scattered(t, item);
     if (e.count[UNIT_LINE] > 0 && mixed) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
@@ -165,27 +154,40 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
 struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
-    bool panels = uses & (1u << ABI_TILES | 1u << ABI_BLOCKS);
-    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 &&
-                !target_matrix(p->target, &p->config.request);
+    bool panels = lowerings_pack(uses);
+    bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 && !p->family->matrix;
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
+}
+
+/* What the plan could have been; `pack`: seconds of packing operands. */
+static void list_rejected(struct plan_summary *s, const double *alone, const bool *applied,
+                          double pack)
+{
+    for (uint32_t k = 0; lowerings[k]; k++) {
+        const struct lowering *l = lowerings[k];
+        if (!applied[k] || !strcmp(l->name, s->lowering))
+            continue;
+        const double seconds =
+            !l->decode ? s->dense_predicted : alone[k] + (l->packs ? pack : 0);
+        s->rejected[s->n_rejected++] = (struct plan_rejected){l->name, seconds};
+    }
 }
 
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied)
 {
     struct plan_summary *s = &pass->summary[which];
-    struct tally sum = count(p, pass, which);
+    struct tally sum = count(p, pass, which, pattern);
     double area = (double)p->n * p->n;
     const struct price *price = &p->price[pass == &p->forward ? PASS_FORWARD : PASS_DKV];
     struct effort pack = pack_effort(p, 1u << ABI_TILES), own;
-    bool walks = sum.pieces[ABI_DIAGONAL];
-    bool all = sum.executed == (uint64_t)p->n * p->n && !walks;
+    bool walks = sum.of[ABI_DIAGONAL].pieces;
+    bool all = sum.entries == (uint64_t)p->n * p->n && !walks;
     uint32_t uses = 0;
     for (uint32_t k = 0; k < ABI_KINDS; k++)
-        uses |= (uint32_t)(sum.pieces[k] > 0) << k;
-    s->executed_fraction = (double)sum.executed / area;
+        uses |= (uint32_t)(sum.of[k].pieces > 0) << k;
+    s->executed_fraction = (double)sum.entries / area;
     own = pack_effort(p, uses);
     effort_add(&s->effort, &own, 1);
     effort_add(&s->dense, &pack, 1);
@@ -196,15 +198,5 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     name_lowering(&sum, all, s);
     give_reason(p, &sum, pattern, all, s);
     set_floor(p, pattern, s);
-    for (uint32_t k = 0; lowerings[k]; k++) {
-        if (!applied[k] || !strcmp(lowerings[k]->name, s->lowering))
-            continue;
-        if (!strcmp(lowerings[k]->name, "dense")) {
-            s->rejected[s->n_rejected++] = (struct plan_rejected){"dense", s->dense_predicted};
-            continue;
-        }
-        bool packs = lowerings[k]->kind == ABI_TILES || lowerings[k]->kind == ABI_BLOCKS;
-        s->rejected[s->n_rejected++] = (struct plan_rejected){
-            lowerings[k]->name, alone[k] + (packs ? price_of(price, &pack) : 0)};
-    }
+    list_rejected(s, alone, applied, price_of(price, &pack));
 }

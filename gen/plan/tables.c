@@ -193,15 +193,15 @@ void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row
                                   .piece = (u32)t->n_pieces});
 }
 
-void tables_partials_first(struct plan_pass *t, uint64_t first)
+void tables_splits_first(struct plan_pass *t, uint64_t first)
 {
     uint64_t count = t->n_items - first, at = first;
     if (!(t->uses & ABI_SPLIT))
         return;
     struct abi_item *items = memory_copy(t->items + first, count * sizeof *items);
-    for (u32 partial = 2; partial--;)
+    for (u32 split = 2; split--;)
         for (uint64_t k = 0; k < count; k++)
-            if (items[k].split == partial)
+            if (items[k].split == split)
                 t->items[at++] = items[k];
     free(items);
 }

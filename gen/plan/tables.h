@@ -15,11 +15,11 @@ void tables_add_row_block(struct plan_pass *t, struct pattern_index *index,
 /* The same for any item; its piece, pieces and cols are set here, its cost is not. */
 void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,
                      struct abi_item item, const struct draft *d);
-/* One row alone, by the row pass. */
+/* A global row. */
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
-/* The same by `parts` partial items, in the partial slots from `partial slot` on, and one that joins them. */
+/* The same as `parts` split items, in the partial slots from `partial_slot` on, and one that merges them. */
 void tables_add_parts(struct plan_pass *t, const struct pattern *p, uint32_t row,
                       uint32_t parts, uint32_t partial_slot);
-/* Of the items from `first` on, partial ones first, else in their order. */
-void tables_partials_first(struct plan_pass *t, uint64_t first);
+/* Of the items from `first` on, split ones first, else in their order. */
+void tables_splits_first(struct plan_pass *t, uint64_t first);
 void tables_finish(struct plan_pass *t); /* frees everything; a zeroed one is fine */

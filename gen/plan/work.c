@@ -8,9 +8,9 @@
    which end nearly together in any order, go head by head and row block by row_block. On a CPU each head is a
    list of its own, so that a core finds what it packed of the head, the keys and values of the row block
    before and the sums that one item leaves to another in its cache. CUDA waits between launches alone:
-   there what resumes, of all heads, is a launch of its own. */
+   there what merges, of all heads, is a launch of its own. */
 struct entry {
-    u32 list, merge, partial, class, cost;
+    u32 list, merge, split, class, cost;
     struct abi_work work;
 };
 
@@ -26,7 +26,7 @@ static int by_class_and_head(const void *x, const void *y)
     if (!order)
         order = descending(b->merge, a->merge);
     if (!order)
-        order = descending(a->partial, b->partial);
+        order = descending(a->split, b->split);
     if (!order)
         order = descending(a->class, b->class);
     if (!order)
@@ -56,7 +56,7 @@ u32 work_largest(const struct plan_pass *t, uint64_t first, uint64_t count)
 
 enum work_order work_order(const struct plan *p, const struct plan_pass *pass)
 {
-    if (p->target->kind == TARGET_CPU)
+    if (!(p->can & MERGES_LAST))
         return WORK_BY_HEAD;
     return pass->uses & ABI_SPLIT ? WORK_MERGE_LAST : WORK_BY_COST;
 }
@@ -75,23 +75,23 @@ static struct entry entry_of(const struct abi_item *item, enum work_order order,
     return (struct entry){
         .list = order == WORK_BY_HEAD ? work.head : 0,
         .merge = order == WORK_MERGE_LAST && item_merges(item),
-        .partial = order == WORK_BY_HEAD && item->split,
+        .split = order == WORK_BY_HEAD && item->split,
         .cost = item->cost,
         .work = work,
     };
 }
 
-/* Returns how many are late. */
+/* Returns how many merge in a launch of their own. */
 static uint64_t sort_layer(const struct plan *p, const struct plan_pass *t, const uint32_t *at,
                            struct abi_work *out, uint64_t count)
 {
     struct entry *list = memory_new(count, sizeof *list);
     const enum work_order order = work_order(p, t);
-    uint64_t k = 0, late = 0;
+    uint64_t k = 0, merged = 0;
     for (uint32_t h = 0; h < p->heads; h++)
         for (u32 i = t->item_first[at[h]]; i < t->item_first[at[h] + 1]; i++) {
             list[k] = entry_of(&t->items[i], order, (struct abi_work){h, i});
-            late += list[k++].merge;
+            merged += list[k++].merge;
         }
     u32 largest = 0;
     for (k = 0; k < count; k++)
@@ -102,7 +102,7 @@ static uint64_t sort_layer(const struct plan *p, const struct plan_pass *t, cons
     for (k = 0; k < count; k++)
         out[k] = list[k].work;
     free(list);
-    return late;
+    return merged;
 }
 
 /* An earlier layer with the same masks, or `layer` itself. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver "emulated": the row kernels' CUDA text on this CPU, and products by plain loops. Its memory
    is the host's, and all is done when a call returns. */
-#include "gen/emit/cuda.h"
+#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "model/device/backend.h"
 #include "runtime/device/emulated_text.h"

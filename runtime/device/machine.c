@@ -121,7 +121,7 @@ bool machine_runs(const char *target)
 static bool suits(const char *target, const struct kernel_request *f)
 {
     const struct target *t = target_find(target, NULL);
-    return !f || !t->matrix_machine || target_matrix(t, f);
+    return !f || !t->matrix_machine || family_is_matrix(t, f);
 }
 
 const char *machine_cpu_target(const struct kernel_request *f)

@@ -146,7 +146,7 @@ static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
     struct error e = {0};
     struct kernel_request f = {.dtype = ABI_BF16, .head_dim = head_dim, .backward = true};
     const struct target *t = target_find("sm_80", &e);
-    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
     if (!p || plan_check(p, m, &e))
         fail_msg("%s", e.text);
     return p;
@@ -291,7 +291,7 @@ static void test_shared_columns(void **state)
     struct mask *m = mask_new(1, 1, &pattern, "test");
     const struct kernel_request f = {.head_dim = 64, .dtype = ABI_BF16, .length = 2048};
     const struct target *t = target_find("x86-64-amx", &e);
-    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
     uint32_t all, kept = count_kept(&p->forward, &all);
     assert_true(p->config.gathers_kept > GATHERS_KEPT);
     assert_true(2 * kept > all);

@@ -37,7 +37,7 @@ static struct machine random_machine(struct random *r, const struct target *t,
 {
     static const enum rate dear[] = {RATE_LINE_ENTRY, RATE_ROW_ENTRY, RATE_TILE_MASK};
     struct error e = {0};
-    struct machine m = *machine_find(target_machine(t, f), &e);
+    struct machine m = *machine_find(family_machine(t, f), &e);
     if (random_below(r, 3))
         return m;
     for (int p = 0; p < PASSES; p++)

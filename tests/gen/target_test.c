@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of targets and machines, and what of a kernel's features is refused by name. */
 #include "gen/cost/machine.h"
+#include "gen/family/family.h"
 #include "gen/target.h"
 #include <math.h>
 #include <setjmp.h>
@@ -141,21 +142,21 @@ static void test_matrix(void **state)
     assert_int_not_equal(bias_parse("softly", &kind, &e), 0);
     assert_int_equal(kind, ABI_BIAS_SCALE);
     assert_non_null(strstr(e.text, "softly"));
-    assert_true(target_matrix(amx, &bias));
-    assert_true(target_matrix(amx, &half));
-    assert_string_equal(target_machine(amx, &half), "x86-amx");
-    assert_false(target_matrix(amx, &whole));
-    assert_string_equal(target_machine(amx, &whole), v4->machine);
-    assert_false(target_matrix(amx, &sparse));
-    assert_string_equal(target_machine(amx, &sparse), v4->machine);
+    assert_true(family_is_matrix(amx, &bias));
+    assert_true(family_is_matrix(amx, &half));
+    assert_string_equal(family_machine(amx, &half), "x86-amx");
+    assert_false(family_is_matrix(amx, &whole));
+    assert_string_equal(family_machine(amx, &whole), v4->machine);
+    assert_false(family_is_matrix(amx, &sparse));
+    assert_string_equal(family_machine(amx, &sparse), v4->machine);
     const struct target *dots = target_find("x86-64-bf16", &e);
-    assert_string_equal(target_machine(dots, &half), "x86-bf16");
-    assert_string_equal(target_machine(dots, &sparse), v4->machine);
+    assert_string_equal(family_machine(dots, &half), "x86-bf16");
+    assert_string_equal(family_machine(dots, &sparse), v4->machine);
     assert_true(dots->dots && !amx->dots && !strcmp(dots->arch, v4->arch));
-    assert_false(target_matrix(v4, &half));
-    assert_string_equal(target_machine(v4, &half), v4->machine);
+    assert_false(family_is_matrix(v4, &half));
+    assert_string_equal(family_machine(v4, &half), v4->machine);
     for (const struct target *t = targets; t->name; t++) {
-        const struct machine *m = machine_find(target_machine(t, &half), &e);
+        const struct machine *m = machine_find(family_machine(t, &half), &e);
         assert_non_null(m);
         assert_int_equal(m->kind, t->kind);
     }

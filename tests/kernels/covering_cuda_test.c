@@ -203,7 +203,7 @@ static void find_traits(const struct pairs_row *r, bool *has)
     const struct target *t = target_find("sm_80", &e);
     struct kernel_request f = make_request(r);
     f.length = is_streamed(r) ? 0 : m->n;
-    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
     if (!p)
         fail_msg("%s", e.text);
     memset(has, 0, TRAITS * sizeof *has);

@@ -58,7 +58,7 @@ static void must_compile(const struct target *t, uint32_t shape, const char *mor
 /* Without work for a matrix unit the text is that of the level below. */
 static bool has_text(const struct target *t, uint32_t shape)
 {
-    return t->kind == TARGET_CPU && (!t->matrix_machine || target_matrix(t, &shapes[shape]));
+    return t->kind == TARGET_CPU && (!t->matrix_machine || family_is_matrix(t, &shapes[shape]));
 }
 
 static void test_shapes(void **state)

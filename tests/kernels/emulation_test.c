@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulation of CUDA itself, by small kernels: it must notice what a wrong one does, and its
    products, matrix loads and 16-bit numbers must be what the hardware's documents say. */
-#include "gen/emit/cuda.h"
+#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/emulated/launch.h"
 #include "tests/support/cuda_fixture.h"

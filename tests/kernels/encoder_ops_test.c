@@ -2,7 +2,7 @@
 /* The row kernels (templates/encoder_ops): each entry in the emulation against its definition in float64, for
    rows of many lengths, and what NVRTC makes of them without a GPU. `rows_test --list` prints what it
    finds; `rows_test --machine TARGET` runs what ptxas made in place of the text (tests/sass). */
-#include "gen/emit/cuda.h"
+#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/emulated_text.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See cuda_fixture.h. */
 #include "tests/support/cuda_fixture.h"
-#include "gen/emit/cuda.h"
+#include "gen/emit/emit.h"
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "tests/support/test.h"
@@ -88,7 +88,7 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     const struct mask *m = load_mask(c);
     struct kernel_request f = c->request; /* with what the mask adds to them */
     f.length = c->streamed ? 0 : m->n;
-    struct plan *p = plan_build(m, t, &f, machine_find(target_machine(t, &f), &e), &e);
+    struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);
     struct source *s = emit_source(t, &p->config);

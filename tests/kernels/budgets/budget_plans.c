@@ -207,7 +207,7 @@ static void add(struct budget_plan **plan, uint32_t *count, uint32_t *room, uint
     if (f->bare && tiled_has_row_pass(&x))
         return;
     x.tall = is_tall(f);
-    if (x.tall && !tiled_takes_tall(target_find(chips[chip].target, NULL), &x.request))
+    if (x.tall && !(family_can(target_find(chips[chip].target, NULL), &x.request) & CAN_TALL))
         return;
     if (is_family(&chips[chip], f, &x))
         *MEMORY_PUSH(*plan, *count, *room) =

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How CUDA templates are launched whose blocks work on one item each, so that a pass is as many blocks as the
+   device likes. The forward pass is one phase, the backward pass two: dQ, then dK and dV, which read what dQ
+   stores in args.delta. Where items may be split each has a second phase, which merges them. */
+#include "gen/family/cuda.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+struct phase cuda_phase(const char *entry, enum abi_over over, uint32_t threads,
+                        uint32_t shared_bytes)
+{
+    struct phase p = {.over = over, .threads = threads, .shared_bytes = shared_bytes};
+    snprintf(p.entry, sizeof p.entry, "%s", entry);
+    return p;
+}
+
+/* Over the plan's items, and over those that merge split ones. */
+static struct phase *add_passes(struct phase *at, const char *entry, bool transposed,
+                                const struct cuda_blocks *b, uint32_t bytes)
+{
+    const enum abi_over all = transposed ? ABI_OVER_TRANSPOSED : ABI_OVER_FORWARD;
+    const enum abi_over merge = transposed ? ABI_OVER_TRANSPOSED_MERGE : ABI_OVER_FORWARD_MERGE;
+    *at++ = cuda_phase(entry, all, b->threads, bytes);
+    if (b->splits)
+        *at++ = cuda_phase(entry, merge, b->threads, bytes);
+    return at;
+}
+
+/* The gradient of a bias: its tiles, the sums of chunks, those along diagonals. */
+static struct phase *add_bias(struct phase *at, const struct cuda_blocks *b)
+{
+    const uint32_t sums = b->threads * (uint32_t)sizeof(float);
+    *at++ = cuda_phase("attention_dx", ABI_OVER_BIAS, b->threads, b->bias_bytes);
+    *at++ = cuda_phase("attention_dx_sum", ABI_OVER_BIAS, b->threads, 0);
+    *at++ = cuda_phase("attention_dx_lines", ABI_OVER_BIAS, b->threads, sums);
+    return at;
+}
+
+void cuda_add_scratch(const struct kernel_request *r, struct launch_record *ret)
+{
+    if (r->transform == ABI_SPARSEGEN)
+        ret->scratch_col = ret->block_rows * sizeof(float);
+}
+
+void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
+                 enum family_pass pass, struct launch_record *ret)
+{
+    struct phase *at = pass == FAMILY_FORWARD ? ret->forward : ret->backward;
+    cuda_add_scratch(r, ret);
+    if (pass == FAMILY_FORWARD) {
+        at = add_passes(at, "attention_forward", false, b, b->forward_bytes);
+        ret->n_forward = (uint32_t)(at - ret->forward);
+        return;
+    }
+    at = add_passes(at, "attention_dq", false, b, b->backward_bytes);
+    at = add_passes(at, "attention_dkv", true, b, b->backward_bytes);
+    if (r->bias)
+        at = add_bias(at, b);
+    ret->n_backward = (uint32_t)(at - ret->backward);
+    ret->delta_row = sizeof(float) * (r->bias ? 2 : 1); /* delta, and its correction */
+}
+
+uint32_t simt_shared_bytes(uint32_t head_dim)
+{
+    return (3 * 32 * (head_dim + 4) + 32) * (uint32_t)sizeof(float);
+}
+
+void cuda_numbers(const struct target *t, const struct kernel_config *c, struct text *out)
+{
+    const struct kernel_request *r = &c->request;
+    text_add(out,
+             "enum {\n    BACKWARD = %d,\n    THREADS = %" PRIu32
+             ",\n    SHARED_BYTES = %" PRIu32 ",\n    BIAS = %d, /* %s */\n",
+             r->backward, family_shape(t, c).threads, simt_shared_bytes(r->head_dim),
+             (int)r->bias, bias_name(r->bias));
+}

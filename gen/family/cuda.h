@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the families of CUDA share. */
+#pragma once
+#include "gen/family/family.h"
+
+struct phase cuda_phase(const char *entry, enum abi_over over, uint32_t threads,
+                        uint32_t shared_bytes);
+
+/* The blocks of a family whose blocks work on one item each. */
+struct cuda_blocks {
+    uint32_t threads;
+    uint32_t forward_bytes, backward_bytes, bias_bytes; /* of shared memory */
+    bool splits;                                        /* items may be split */
+};
+
+/* The phases of such a family. */
+void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
+                 enum family_pass pass, struct launch_record *ret);
+
+/* Workspace of sparsegen: a score for each column and row of a row block. */
+void cuda_add_scratch(const struct kernel_request *r, struct launch_record *ret);
+
+/* Shared memory of every simt entry: three tiles of 32 rows and 32 sums (templates/cuda/simt/layout.h). */
+uint32_t simt_shared_bytes(uint32_t head_dim);
+
+/* The numbers that all CUDA templates read. The emitter adds more to their enum. */
+void cuda_numbers(const struct target *t, const struct kernel_config *c, struct text *out);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA without a matrix unit: f32, and tf32, which multiplies tiles on it from within the same kernels. */
+#include "gen/cost/price.h"
+#include "gen/family/cuda.h"
+
+static bool applies(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass)
+{
+    (void)r, (void)pass;
+    return t->kind == TARGET_CUDA;
+}
+
+static uint32_t can(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass)
+{
+    (void)t, (void)r, (void)pass;
+    return CAN_PIECES | MERGES_LAST;
+}
+
+static struct family_shape shape(const struct target *t, const struct kernel_config *c)
+{
+    (void)c;
+    return (struct family_shape){t->block_rows, t->threads, LINE_GRAIN};
+}
+
+static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,
+                   struct launch_record *ret)
+{
+    const uint32_t bytes = simt_shared_bytes(c->request.head_dim);
+    const struct cuda_blocks b = {t->threads, bytes, bytes, bytes, false};
+    cuda_launch(&b, &c->request, pass, ret);
+}
+
+extern const struct kernel_family family_cuda_simt;
+const struct kernel_family family_cuda_simt = {
+    .name = "cuda_simt",
+    .applies = applies,
+    .can = can,
+    .shape = shape,
+    .launch = launch,
+    .numbers = cuda_numbers,
+    .bias_launches = 3,
+    .shared = "cuda/",
+    .folder = "cuda/simt/",
+    .backward_unit = {"cuda/simt/keys.cu", "cuda/simt/queries.cu"},
+    .forward_unit = "cuda/simt/forward.cu",
+    .bias_unit = "cuda/simt/bias.cu",
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel families: the sets of templates that can compute attention. A family is one file here, one row of
+   families[], and its folder of templates. Everyone who must know what kernels can do asks the family; nobody asks
+   for the kind of a target. */
+#pragma once
+#include "gen/family/launch.h"
+#include "gen/target.h"
+#include "masks/base/text.h"
+#include <stdbool.h>
+
+enum family_pass { FAMILY_FORWARD, FAMILY_BACKWARD, FAMILY_PASSES };
+
+/* What kernels can do with a plan, and how they go about it. */
+enum family_can {
+    CAN_PIECES =
+        1 << 0, /* pieces of all lowerings, global rows; else whole row blocks of tiles */
+    CAN_SPLIT =
+        1 << 1, /* items of residue classes that leave their rows to others, which merge them */
+    CAN_WHOLE_CLASSES =
+        1 << 2,            /* items of residue classes that have all entries of their rows */
+    CAN_CUT_ROWS = 1 << 3, /* a global row in parts, each a split item */
+    CAN_JOIN_ROWS =
+        1 << 4, /* rows a stride apart that see the same keys, as one item of ranges */
+    CAN_KEEP_GATHERS = 1 << 5, /* gathered columns stay from one row block to the next */
+    CAN_TALL = 1 << 6,         /* row blocks of 128 rows */
+    MERGES_LAST =
+        1 << 7, /* a launch of its own merges split items; else each head does, in order */
+    SKIPS_FRAGMENTS = 1 << 8, /* what is empty of a tile is left out by 16 x 8, ... */
+    SKIPS_HALVES = 1 << 9,    /* ... by 16 columns */
+};
+
+/* The shape that templates have. */
+struct family_shape {
+    uint32_t block_rows;
+    uint32_t threads;       /* CUDA: of a block */
+    uint32_t diagonal_rows; /* rows of lines that are taken together */
+};
+
+struct kernel_family {
+    const char *name;  /* "cuda_tiled" */
+    const char *title; /* as `plan` names it; null: its targets have no other for the type */
+    bool matrix;       /* a matrix unit does the dense work */
+    /* Is the pass of such a kernel this family's? Families that stand before it in the table go first. */
+    bool (*applies)(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass);
+    uint32_t (*can)(const struct target *t, const struct kernel_request *r,
+                    enum family_pass pass); /* bits of enum family_can */
+    struct family_shape (*shape)(const struct target *t, const struct kernel_config *c);
+    /* Adds the pass's phases, and what it needs of the workspace. */
+    void (*launch)(const struct target *t, const struct kernel_config *c, enum family_pass pass,
+                   struct launch_record *ret);
+    /* The numbers that its templates read: macros, enums, and the beginning of an enum that the emitter ends. */
+    void (*numbers)(const struct target *t, const struct kernel_config *c, struct text *out);
+    uint32_t bias_launches; /* of the gradient of a bias */
+    /* Templates: `shared` has files that several families include, "common" below it and `folder` all others. The
+       units have a kernel each; those that take longest to compile come first. */
+    const char *shared, *folder;
+    const char *backward_unit[2], *forward_unit, *bias_unit;
+};
+
+/* The first of families[] (family.c) that applies. */
+const struct kernel_family *family_of(const struct target *t, const struct kernel_request *r,
+                                      enum family_pass pass);
+/* What the kernels of all passes can do: a plan is made for these together. */
+uint32_t family_can(const struct target *t, const struct kernel_request *r);
+struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
+bool family_is_matrix(const struct target *t, const struct kernel_request *r);
+/* The machine that plans assume by default. */
+const char *family_machine(const struct target *t, const struct kernel_request *r);
+void family_launch(const struct target *t, const struct kernel_config *c,
+                   struct launch_record *ret);

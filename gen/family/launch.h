@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the code of a kernel is launched. A record of it travels in the kernel file. */
+#pragma once
+#include "templates/abi.h"
+#include <stdint.h>
+
+enum { EMIT_MAX_PHASES = 8 };
+
+struct phase {
+    char entry[40];
+    enum abi_over over;
+    uint32_t threads, shared_bytes; /* CUDA */
+};
+
+struct launch_record {
+    struct phase forward[EMIT_MAX_PHASES], backward[EMIT_MAX_PHASES];
+    uint32_t n_forward, n_backward;
+    uint32_t block_rows;
+    /* Workspace of a launch: delta_row * batch * heads * rows(n)
+         + (pack_row * rows(n) + partial_row * (rows(n) + partial slots), where the plan has split items) * slice * heads
+         + workers * (scratch_fixed + scratch_col * max_cols),
+       each part rounded up to 64 bytes, rows(n) = n rounded up to 32, plus 32. */
+    uint64_t delta_row, pack_row, partial_row, scratch_fixed, scratch_col;
+};
