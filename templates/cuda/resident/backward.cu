@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident family, backward: one block a head, five products. Shared memory holds Q, K, V, dO and p_smem, an n x n matrix
-   of halves: first P, then dS. A warp has warp tiles of 16 queries, then of 16 keys, one or two at a time.
+/* Resident family, backward: one block a head, five products. Shared memory holds Q, K, V, dO and p_smem, an n x
+   n matrix of halves: first P, then dS. A warp has warp tiles of 16 queries, then of 16 keys, one or two at a
+   time.
 
        resident_start                load Q, K, V, dO; LSE and delta = rowsum(dO o O)
        pass 1, queries               S = Q K^T, P = 2^(S - LSE), dP = dO V^T;  P to p_smem,  P (dP - delta) to registers
@@ -8,9 +9,10 @@
        pass 2, queries               dS = P (dP - delta) - P correction;  dS to p_smem,  dQ = dS K
        pass 2, keys                  dK = dS^T Q
 
-   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits. Pass 1 keeps
-   P (dP - estimate) in registers (ds_registers.h) and adds up the correction; pass 2 subtracts P times the correction.
-   S and dP are computed once. For sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the support. */
+   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits.
+   Pass 1 keeps P (dP - estimate) in registers (ds_registers.h) and adds up the correction; pass 2 subtracts P
+   times the correction. S and dP are computed once. For sparsegen dS = (dP - mean of dP over the support) / (1 -
+   lambda) on the support. */
 #include "cuda/resident/backward_pass1.h"
 
 enum {
@@ -22,7 +24,8 @@ enum {
 
 /* ---- pass 2, queries ---- */
 
-/* dS of 16 columns as the first operand of a product, and to p_smem in place of P. `again`: p_smem has dS already. */
+/* dS of 16 columns as the first operand of a product, and to p_smem in place of P. `again`: p_smem has dS
+   already. */
 DEVICE void resident_ds_operand(struct frag_a *ds, const struct ds_registers *regs,
                                 u32 row_block, u32 at, const struct abi_args *a,
                                 const struct resident_head *head, u32 row0,

@@ -14,8 +14,8 @@
 #define MASKC_CUDA_RESIDENT_BACKWARD_PASS1_H
 #include "cuda/resident/backward_products.h"
 
-/* Of the lane's two queries of a warp tile: row sums of dS, entries in sparsegen's support (the second row's in the upper
-   half word), and which 16 x 16 parts of P are in shared memory. */
+/* Of the lane's two queries of a warp tile: row sums of dS, entries in sparsegen's support (the second row's in
+   the upper half word), and which 16 x 16 parts of P are in shared memory. */
 struct resident_sums {
     float ds[2];
     u32 count, map;
@@ -63,8 +63,8 @@ DEVICE void resident_compute_ds(struct resident_scores *p, struct resident_score
     }
 }
 
-/* Warp tile m at a column tile, or at half of one: S and dP to P in shared memory and dS in registers, place `at` of
-   these. */
+/* Warp tile m at a column tile, or at half of one: S and dP to P in shared memory and dS in registers, place
+   `at` of these. */
 DEVICE void resident_pass1_row_block(struct resident_scores *p, struct resident_scores *dp,
                                      const struct abi_args *a, const struct resident_head *head,
                                      u32 row0, const struct resident_tile *t,
@@ -164,7 +164,8 @@ DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
     resident_finish_pass1(sums, head, row0, regs, row_block);
 }
 
-/* Whether the estimate of delta of some row of the warp is not finite: O overflowed f16. Such an estimate becomes 0. */
+/* Whether the estimate of delta of some row of the warp is not finite: O overflowed f16. Such an estimate
+   becomes 0. */
 DEVICE u32 resident_delta_overflows(struct resident_row_stats *stats)
 {
     u32 overflows = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident family, backward: what pass 1 computes from. LSE and the estimate of delta of a warp's queries, their rows of Q
-   and dO, and the products S = Q K^T and dP = dO V^T over a column tile. */
+/* Resident family, backward: what pass 1 computes from. LSE and the estimate of delta of a warp's queries, their
+   rows of Q and dO, and the products S = Q K^T and dP = dO V^T over a column tile. */
 #ifndef MASKC_CUDA_RESIDENT_BACKWARD_PRODUCTS_H
 #define MASKC_CUDA_RESIDENT_BACKWARD_PRODUCTS_H
 #include "cuda/common/transform.h"
@@ -28,8 +28,8 @@ typedef char resident_halves_are_of_one_row_block[RESIDENT_PARTS == 1 || RESIDEN
                                                       ? 1
                                                       : -1];
 
-/* Of the lane's two queries of a warp tile: LSE to base 2 (or tau) and rowsum(dO o O), which estimates delta. Where O
-   overflowed f16 the estimate is infinite or NaN. */
+/* Of the lane's two queries of a warp tile: LSE to base 2 (or tau) and rowsum(dO o O), which estimates delta.
+   Where O overflowed f16 the estimate is infinite or NaN. */
 struct resident_row_stats {
     float lse[2], delta[2];
 };
@@ -54,7 +54,8 @@ DEVICE void resident_read_rows(struct resident_row_stats *stats,
     stats->lse[1] = row + 8 < head->length ? resident_lse(a, head)[row + 8] * base : 0;
 }
 
-/* rowsum(dO o O), divided by the dropout factor: dP is computed without it, dQ and dK are multiplied by it at the end. */
+/* rowsum(dO o O), divided by the dropout factor: dP is computed without it, dQ and dK are multiplied by it at
+   the end. */
 DEVICE void resident_load_delta(struct resident_row_stats *stats,
                                 const struct frag_a o[RESIDENT_STEPS], const struct abi_args *a,
                                 const struct resident_head *head, u32 row0)
@@ -93,8 +94,8 @@ DEVICE void resident_own_rows(struct resident_own *own, const struct resident_he
     }
 }
 
-/* Two steps of the head: rows of Q or dO times columns of K or V. A warp tile that sees nothing of the column tile may
-   lie beyond the operand: then any rows do. */
+/* Two steps of the head: rows of Q or dO times columns of K or V. A warp tile that sees nothing of the column
+   tile may lie beyond the operand: then any rows do. */
 DEVICE void resident_product(struct resident_scores *s, const struct resident_head *head,
                              enum resident_operand rows, u32 row0,
                              enum resident_operand columns, u32 step,

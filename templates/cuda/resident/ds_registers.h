@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dS of a warp tile, kept in registers from pass 1 to pass 2 in 16 bits. Entries of a row that a lane packs together share a
-   power of two, that of the largest. Softmax packs f16: 11 bits down to 2^-28 of the largest, so that keys with little
-   attention keep a gradient, and a small correction is not lost as it would be in bf16. Sparsegen, whose dS has no
-   factor P, packs fixed point of 14 bits and a sign. */
+/* dS of a warp tile, kept in registers from pass 1 to pass 2 in 16 bits. Entries of a row that a lane packs
+   together share a power of two, that of the largest. Softmax packs f16: 11 bits down to 2^-28 of the largest,
+   so that keys with little attention keep a gradient, and a small correction is not lost as it would be in bf16.
+   Sparsegen, whose dS has no factor P, packs fixed point of 14 bits and a sign. */
 #ifndef MASKC_CUDA_RESIDENT_DS_REGISTERS_H
 #define MASKC_CUDA_RESIDENT_DS_REGISTERS_H
 #include "cuda/common/transform.h"
@@ -26,8 +26,8 @@ enum {
     RESIDENT_PACKED = RESIDENT_PARTS * RESIDENT_TILES,
 };
 
-/* The scale of dQ and dK is split: dS is multiplied by its power of two, exactly, and the sums by its mantissa, often 1.
-   f16 has too small a range for that: there the sums are multiplied by all of it. */
+/* The scale of dQ and dK is split: dS is multiplied by its power of two, exactly, and the sums by its mantissa,
+   often 1. f16 has too small a range for that: there the sums are multiplied by all of it. */
 DEVICE float ds_scale_power(const struct abi_args *a)
 {
     const u32 power = bits_of(ds_scale(a)) & 0xff800000u;
@@ -40,7 +40,8 @@ DEVICE float ds_scale_mantissa(const struct abi_args *a)
     return DTYPE == ABI_F16 || !(bits << 1 >> 24) ? ds_scale(a) : float_of(mantissa);
 }
 
-/* dS of a lane at one column tile (or half of one): pairs of neighbouring entries, and a byte for each row's exponent. */
+/* dS of a lane at one column tile (or half of one): pairs of neighbouring entries, and a byte for each row's
+   exponent. */
 struct resident_packed_ds {
     u32 pair[RESIDENT_PAIRS], exponents;
 };
@@ -69,7 +70,8 @@ DEVICE u32 resident_exponent(const struct resident_scores *w, u32 row)
     return exponent > RESIDENT_DS_BITS ? exponent : RESIDENT_DS_BITS;
 }
 
-/* Two entries of sparsegen. What is not finite is lost here, but not in the row's sum, from which pass 2 has it again. */
+/* Two entries of sparsegen. What is not finite is lost here, but not in the row's sum, from which pass 2 has it
+   again. */
 DEVICE u32 resident_ds_pack_fixed(const float *w, const float *p, float by)
 {
     u32 bits[2];
@@ -101,8 +103,8 @@ DEVICE float resident_ds_unpack_fixed(u32 number, float step, float delta_correc
                   : 0;
 }
 
-/* dS of pair k times `by`: less P times the correction for softmax, less the correction on the support for sparsegen. `p`
-   is the pair of P from p_smem. */
+/* dS of pair k times `by`: less P times the correction for softmax, less the correction on the support for
+   sparsegen. `p` is the pair of P from p_smem. */
 DEVICE u32 resident_ds_unpack(const struct resident_packed_ds *one, u32 k, u32 p,
                               float delta_correction, float by)
 {

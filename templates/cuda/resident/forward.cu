@@ -21,8 +21,8 @@ typedef char resident_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || RESIDENT_ALL 
 
 enum { RESIDENT_KEYS, RESIDENT_VALUES }; /* operands in shared memory */
 
-/* The next column tiles. Returns which of their halves have an entry (resident_lives), 0 at the end. Where all tiles
-   are held at once tile u begins at column 32 u. */
+/* The next column tiles. Returns which of their halves have an entry (resident_lives), 0 at the end. Where all
+   tiles are held at once tile u begins at column 32 u. */
 DEVICE u32 resident_next_tiles(struct resident_walk *w, const struct resident_head *head,
                                struct resident_tile t[RESIDENT_TILES_AT_ONCE])
 {
@@ -48,8 +48,8 @@ DEVICE u32 resident_next_tiles(struct resident_walk *w, const struct resident_he
     return lives;
 }
 
-/* Rows of Q; negated where the scale is negative, so that the scale counts as positive and the largest score is that
-   of the largest product. */
+/* Rows of Q; negated where the scale is negative, so that the scale counts as positive and the largest score is
+   that of the largest product. */
 DEVICE void resident_query_rows(struct frag_a *rows, u32 step, u32 count,
                                 const struct abi_args *a, const struct resident_head *head,
                                 u32 row0)
@@ -98,8 +98,8 @@ DEVICE void resident_qk_steps(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
     }
 }
 
-/* Takes the next column tiles and computes their masked scores. Returns which of their halves have an entry, 0 at the
-   end. */
+/* Takes the next column tiles and computes their masked scores. Returns which of their halves have an entry, 0
+   at the end. */
 DEVICE u32 resident_masked_qk(struct resident_walk *w,
                               struct resident_scores s[RESIDENT_TILES_AT_ONCE],
                               struct resident_tile t[RESIDENT_TILES_AT_ONCE],
@@ -288,8 +288,8 @@ DEVICE void resident_row_block_softmax(const struct abi_args *a,
     resident_epilogue(o, &r, softmax_scale, a, head, row0);
 }
 
-/* One head of each warp group. Its warps take 16 rows each in turn, all equally often, since there are barriers on the
-   way. */
+/* One head of each warp group. Its warps take 16 rows each in turn, all equally often, since there are barriers
+   on the way. */
 DEVICE void resident_forward(const struct abi_args *a, const struct resident_head *head)
 {
     enum { STRIDE = 16 * RESIDENT_FORWARD_WARPS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident family: a head's operands lie whole in shared memory, as rows of halves. Their 16-byte chunks are permuted, so
-   that the eight rows of a matrix load are in different banks. A block holds one head or several; the warps of a head
-   are a warp group. */
+/* Resident family: a head's operands lie whole in shared memory, as rows of halves. Their 16-byte chunks are
+   permuted, so that the eight rows of a matrix load are in different banks. A block holds one head or several;
+   the warps of a head are a warp group. */
 #ifndef MASKC_CUDA_RESIDENT_HEAD_H
 #define MASKC_CUDA_RESIDENT_HEAD_H
 #include "cuda/common/matrix.h"
@@ -24,8 +24,8 @@ enum {
 
 typedef char resident_rows_are_pairs[RESIDENT_ROWS % 2 == 0 && BLOCK_ROWS % 16 == 0 ? 1 : -1];
 
-/* The lane's addresses of fragments at row 0, in bytes from the start of an operand. All others follow by an XOR and a
-   constant. */
+/* The lane's addresses of fragments at row 0, in bytes from the start of an operand. All others follow by an XOR
+   and a constant. */
 struct resident_places {
     u32 keys, tail, values;
 };
@@ -112,8 +112,8 @@ DEVICE u32 resident_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
                         : resident_place(row, low, chunk, chunks);
 }
 
-/* Starts copies of the sequence's rows of `count` operands, from `operand` on. Rows up to the next multiple of 16 and
-   positions beyond the head dimension become zeros. */
+/* Starts copies of the sequence's rows of `count` operands, from `operand` on. Rows up to the next multiple of
+   16 and positions beyond the head dimension become zeros. */
 DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
                            const struct resident_head *head, u32 warps)
 {
@@ -165,8 +165,8 @@ DEVICE u32 resident_at_chunk(u32 place, u32 chunk)
            16 * (chunk / RESIDENT_MIXED * RESIDENT_MIXED);
 }
 
-/* Rows row .. row + 7, chunks chunk .. chunk + 3: the second operand of two products that sum along the head. Chunks
-   beyond the last repeat others; the caller leaves them out. */
+/* Rows row .. row + 7, chunks chunk .. chunk + 3: the second operand of two products that sum along the head.
+   Chunks beyond the last repeat others; the caller leaves them out. */
 DEVICE void resident_load_keys(u32 r[4], const struct resident_head *head, u32 operand, u32 row,
                                u32 chunk)
 {

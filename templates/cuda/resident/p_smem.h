@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resident family, backward: p_smem, an n x n matrix of halves in shared memory, behind Q, K, V and dO: first P, then dS.
-   Warp tiles of 16 queries write it, warp tiles of 16 keys read it transposed: dV = P^T dO, dK = dS^T Q. Of a dropped
-   entry it holds -P, which counts as 0 for dV and as P for dS. */
+/* Resident family, backward: p_smem, an n x n matrix of halves in shared memory, behind Q, K, V and dO: first P,
+   then dS. Warp tiles of 16 queries write it, warp tiles of 16 keys read it transposed: dV = P^T dO, dK = dS^T
+   Q. Of a dropped entry it holds -P, which counts as 0 for dV and as P for dS. */
 #ifndef MASKC_CUDA_RESIDENT_P_SMEM_H
 #define MASKC_CUDA_RESIDENT_P_SMEM_H
 #include "cuda/resident/store.h"
@@ -116,7 +116,8 @@ DEVICE u32 resident_row_blocks_on(const struct resident_head *head, u32 key0)
     return warp_or(on << RESIDENT_ROW_BLOCKS * l % 32);
 }
 
-/* Columns of p_smem at a warp tile of queries, transposed: first operands for the warp's tiles of keys that are `on`. */
+/* Columns of p_smem at a warp tile of queries, transposed: first operands for the warp's tiles of keys that are
+   `on`. */
 DEVICE void p_smem_load_transposed(struct frag_a rows[RESIDENT_ROW_BLOCKS],
                                    const struct resident_head *head, u32 key0, u32 row_block,
                                    u32 on, u32 signs)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The column tiles that a warp tile of 16 rows visits: mask bits, which of a tile's four 16 x 8 fragments are live (the
-   same for the whole warp), products over a tile, and dropout. */
+/* The column tiles that a warp tile of 16 rows visits: mask bits, which of a tile's four 16 x 8 fragments are
+   live (the same for the whole warp), products over a tile, and dropout. */
 #ifndef MASKC_CUDA_RESIDENT_TILES_H
 #define MASKC_CUDA_RESIDENT_TILES_H
 #include "cuda/resident/head.h"
@@ -183,9 +183,9 @@ DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *r
                      r[k % fragments]);
 }
 
-/* s += rows . columns over `steps` steps of the head from `step` on, in the first `fragments` (2 or 4) fragments where a
-   warp tile is live. rows[m * pitch] is the first operand of warp tile m at `step`; `columns` an operand in shared
-   memory. */
+/* s += rows . columns over `steps` steps of the head from `step` on, in the first `fragments` (2 or 4) fragments
+   where a warp tile is live. rows[m * pitch] is the first operand of warp tile m at `step`; `columns` an operand
+   in shared memory. */
 DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
                           u32 step, u32 steps, const struct resident_head *head, u32 columns,
                           const struct resident_tile *t, u32 row_blocks, u32 fragments)
@@ -288,8 +288,8 @@ DEVICE void resident_clear(struct frag_c sums[RESIDENT_CHUNKS])
         sums[k].x[0] = sums[k].x[1] = sums[k].x[2] = sums[k].x[3] = 0;
 }
 
-/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of warp tile m is kept. One Philox call for each 16 columns of each
-   warp tile, in a loop. */
+/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of warp tile m is kept. One Philox call for each 16
+   columns of each warp tile, in a loop. */
 DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_head *head, u32 row0,
                          const struct resident_tile *t, u32 halves, u32 row_blocks)
 {
