@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of the row kernels. Each warp takes rows, a grid's worth apart; rows_finish takes single
-   elements, as its rows may have any length. */
-#include "encoder_ops/after.h"
+/* The entries of the encoder's row kernels. A warp takes every ROWS_OF_BLOCK * BLOCKS-th row; rows_finish takes
+   single elements, as its rows may have any length. */
+#include "encoder_ops/activation.h"
 #include "encoder_ops/norm.h"
 
 #define EACH_ROW(r) \
@@ -17,7 +17,7 @@ ENTRY_OF(rows_embed, ROWS_THREADS, 1)(ARGS a)
         row_add(&sum, a.words, (u64)a.number[r] * HIDDEN, WIDE);
         row_add(&sum, a.positions, (u64)a.position[r] * HIDDEN, 1);
         row_add(&sum, a.types, (u64)a.type[r] * HIDDEN, 1);
-        row_norm(&a, &sum, (u64)r * HIDDEN);
+        layer_norm(&a, &sum, (u64)r * HIDDEN);
     }
 }
 
@@ -33,20 +33,20 @@ ENTRY_OF(rows_norm, ROWS_THREADS, 1)(ARGS a)
             row_add(&sum, a.bias, 0, 1);
         if (a.residual)
             row_add(&sum, a.residual, (u64)r * HIDDEN, WIDE);
-        row_norm(&a, &sum, (u64)r * HIDDEN);
+        layer_norm(&a, &sum, (u64)r * HIDDEN);
     }
 }
 
-DEVICE void finish_one(const struct rows_args *a, u64 at, u32 column)
+DEVICE void finish1(const struct rows_args *a, u64 at, u32 column)
 {
     float x = load1(a->x, at, a->wide);
     if (a->bias)
         x += a->bias[column];
-    store1(a->y, at, a->wide, after_of(a->after, x));
+    store1(a->y, at, a->wide, activation_of(a->after, x));
 }
 
 /* Four neighbours; columns are a multiple of four. */
-DEVICE void finish_four(const struct rows_args *a, u64 at, u32 column)
+DEVICE void finish4(const struct rows_args *a, u64 at, u32 column)
 {
     struct f4 x = load4(a->x, at, a->wide);
     if (a->bias) {
@@ -56,10 +56,10 @@ DEVICE void finish_four(const struct rows_args *a, u64 at, u32 column)
         x.z += bias.z;
         x.w += bias.w;
     }
-    x.x = after_of(a->after, x.x);
-    x.y = after_of(a->after, x.y);
-    x.z = after_of(a->after, x.z);
-    x.w = after_of(a->after, x.w);
+    x.x = activation_of(a->after, x.x);
+    x.y = activation_of(a->after, x.y);
+    x.z = activation_of(a->after, x.z);
+    x.w = activation_of(a->after, x.w);
     store4(a->y, at, a->wide, x);
 }
 
@@ -70,9 +70,9 @@ ENTRY_OF(rows_finish, ROWS_THREADS, 1)(ARGS a)
     NO_UNROLL
     for (u64 k = (u64)BLOCK * ROWS_THREADS + THREAD; k < all; k += (u64)BLOCKS * ROWS_THREADS) {
         if (step == 4)
-            finish_four(&a, 4 * k, 4 * (u32)(k % across));
+            finish4(&a, 4 * k, 4 * (u32)(k % across));
         else
-            finish_one(&a, k, (u32)(k % across));
+            finish1(&a, k, (u32)(k % across));
     }
 }
 
@@ -84,10 +84,10 @@ ENTRY_OF(rows_gather, ROWS_THREADS, 1)(ARGS a)
         const u64 from = (u64)a.number[r] * HIDDEN, to = (u64)r * HIDDEN;
         UNROLL
         for (u32 s = 0; s < STEPS; s++) {
-            if (place_of(s) >= HIDDEN)
+            if (column_of(s) >= HIDDEN)
                 continue;
-            struct some x = load_some(a.x, from + place_of(s), WIDE);
-            store_some(a.y, to + place_of(s), WIDE, &x);
+            struct chunk x = load_chunk(a.x, from + column_of(s), WIDE);
+            store_chunk(a.y, to + column_of(s), WIDE, &x);
         }
     }
 }
@@ -105,12 +105,12 @@ ENTRY_OF(rows_mean, ROWS_THREADS, 1)(ARGS a)
             row_add(&sum, a.x, (u64)from * HIDDEN, WIDE);
         UNROLL
         for (u32 s = 0; s < STEPS; s++) {
-            if (place_of(s) >= HIDDEN)
+            if (column_of(s) >= HIDDEN)
                 continue;
             UNROLL
             for (u32 k = 0; k < WIDTH; k++)
                 sum.step[s].v[k] /= (float)(end - begin);
-            store_some(a.y, (u64)r * HIDDEN + place_of(s), 1, &sum.step[s]);
+            store_chunk(a.y, (u64)r * HIDDEN + column_of(s), 1, &sum.step[s]);
         }
     }
 }

@@ -40,7 +40,7 @@ static char *text_of_body(const char *text, void *data)
         {"entry.cu", text_get(&entry)},
         {"abi.h", template_of("abi.h")},
         {"cuda/common/device.h", template_of("cuda/common/device.h")},
-        {"cuda/common/matrix.h", template_of("cuda/matrix.h")},
+        {"cuda/common/matrix.h", template_of("cuda/common/matrix.h")},
         {"kernel_config.h", plan[b->dtype]}};
     struct source s = {.files = files, .n_files = sizeof files / sizeof *files};
     source_flatten(&s, &out);

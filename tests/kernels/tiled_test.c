@@ -201,12 +201,12 @@ static void test_what_is_left_counts(void **state)
 {
     (void)state;
     static const struct edit edits[] = {
-        {"sums_join(o, k, from, 0, own, theirs);", ";"},
-        {"state->top[k] = top;", ";"},
-        {"left.y * theirs", "0"},
-        {"x[k] += own.x - rest * next.x;", ";"},
+        {"sums_merge_partial(o, k, from, 0, own, theirs);", ";"},
+        {"state->row_max[k] = row_max;", ";"},
+        {"stored.y * theirs", "0"},
+        {"x[k] += own.x - delta_correction * next.x;", ";"},
         {"e->sum * PARTIAL_WIDTH + 8 * chunk", "8 * chunk"},
-        {"*slopes = *weights;", ";"},
+        {"*d_q = *p_k;", ";"},
     };
     for (uint32_t k = 0; k < sizeof edits / sizeof *edits; k++) {
         struct error e = {0};

@@ -28,7 +28,7 @@ static const struct edit {
                                 "        struct frag_a a;\n", true, ABI_SOFTMAX},
     {"sums of two",             "        struct frag_a x, y;\n        if (!is_pair_live(live, pair))\n            continue;\n",
                                 "        struct frag_a x, y;\n", true, ABI_SOFTMAX},
-    {"columns of one operand",  "k < COPY_TURNS && s->use >> which & 1; k++", "k < COPY_TURNS; k++", true, ABI_SPARSEGEN},
+    {"columns of one operand",  "k < COPY_ROUNDS && s->use >> which & 1; k++", "k < COPY_ROUNDS; k++", true, ABI_SPARSEGEN},
     {"short scores",            "        if (!(any >> 8 * f & 0xff))\n            continue;\n", "", false, ABI_SOFTMAX},
     {"short sums",              "        if (!(lives >> half & 1))\n            continue;\n", "", false, ABI_SOFTMAX},
     {"short sums by key",       "        if (!on)\n            continue;\n", "", false, ABI_SOFTMAX},

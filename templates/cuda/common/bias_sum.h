@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done with dX once it stands in memory: its chunks are added up in order, then the sums along
-   diagonals, by an order that depends on the mask's length alone. */
+/* After dX: adds up its chunks in order, then its diagonals, in an order that depends on the mask's length
+   alone. */
 #ifndef MASKC_CUDA_COMMON_BIAS_SUM_H
 #define MASKC_CUDA_COMMON_BIAS_SUM_H
 #include "cuda/common/bias.h"
 
 enum { SUM_WARPS = THREADS / 32 };
 
-/* Where the whole of dX comes to lie. */
+/* Where the whole of dX is. */
 DEVICE float *bias_whole(const struct abi_args *a)
 {
     return a->d_bias ? a->d_bias : a->bias_part;
@@ -27,7 +27,7 @@ DEVICE void bias_sum_chunks(const struct abi_args *a)
     }
 }
 
-/* Offsets `first` .. first + 31 of a head, one for each lane; warps take rows by turns. */
+/* Offsets first .. first + 31 of a head, one for each lane; warps take rows in turn. */
 DEVICE void bias_sum_lines(const struct abi_args *a, u32 h, u32 first)
 {
     const u32 n = a->forward.n, offset = first + THREAD % 32, warp = THREAD / 32;

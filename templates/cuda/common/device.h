@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to
-   shared memory stand here and nowhere else. The emulation brings its own version of this
-   file's names, so that the same templates also run on a CPU, with every access checked. */
+/* The machine under the CUDA templates: qualifiers, builtins, intrinsics and every access to shared memory stand
+   here and in matrix.h, and nowhere else. The emulation has its own version of these names, so that the same
+   templates run on a CPU, with every access checked. */
 #ifndef MASKC_CUDA_COMMON_DEVICE_H
 #define MASKC_CUDA_COMMON_DEVICE_H
 #include "abi.h"
@@ -20,7 +20,7 @@ struct ALIGNED_16 f4 {
 
 #define DEVICE      static __device__ __forceinline__
 #define ENTRY(name) ENTRY_OF(name, THREADS, 1)
-/* Threads of a block, and blocks that are to fit a processor at a time. */
+/* Threads of a block, and blocks that are to fit a multiprocessor. */
 #define ENTRY_OF(name, threads, blocks) \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name
 #define ARGS         const __grid_constant__ ARGS_STRUCT
@@ -37,7 +37,7 @@ struct ALIGNED_16 f4 {
 /* Every thread of the block reaches it. */
 #define SYNC() __syncthreads()
 
-/* Every lane of the warp reaches these four; after the first, lanes see each other's writes. */
+/* Collective: every lane of the warp calls them. After SYNC_WARP lanes see each other's writes. */
 #define SYNC_WARP()           __syncwarp()
 #define SHUFFLE_XOR(x, mask)  __shfl_xor_sync(0xffffffffu, x, mask)
 #define SHUFFLE_FROM(x, lane) __shfl_sync(0xffffffffu, x, lane)
@@ -66,7 +66,7 @@ DEVICE void shared_put4(float *p, struct f4 x)
     *(struct f4 *)p = x;
 }
 
-/* ---- global memory by which threads of a block hand something on ---- */
+/* ---- global memory through which threads of a block communicate ---- */
 
 DEVICE float global_get(const float *p)
 {
@@ -93,7 +93,7 @@ DEVICE float log2_of(float x)
     return y;
 }
 
-/* 1 / x, relative error 2^-23, worked out where it is written: two instructions, no register for long. */
+/* 1 / x, relative error 2^-23. Volatile: computed where it is written, so that no register holds it for long. */
 DEVICE float reciprocal_of(float x)
 {
     float y;
@@ -101,29 +101,29 @@ DEVICE float reciprocal_of(float x)
     return y;
 }
 
-/* x, of which nothing is known but its value: what is worked out from it is not mixed with what it came from,
-   so that much is worked out from one register. */
+/* Hides where x comes from: expressions of x are computed from this one register and not from x's own operands. */
 DEVICE u32 one_value(u32 x)
 {
     asm("" : "+r"(x));
     return x;
 }
 
-/* An address that many are counted from, as one_value. */
+/* one_value of an address. */
 DEVICE const u8 *one_place(const u8 *p)
 {
     asm("" : "+l"(p));
     return p;
 }
 
-/* x, but what is worked out from it is worked out where it is written: no register holds it for long. */
+/* Optimisation barrier: keeps the compiler from hoisting expressions of x, so that no register holds them for
+   long. */
 DEVICE u32 opt_barrier(u32 x)
 {
     asm volatile("" : "+r"(x));
     return x;
 }
 
-/* The larger, in one instruction; no number where either is none: it is not lost on the way. */
+/* The larger, in one instruction; NaN if either is NaN. */
 DEVICE float max_of(float a, float b)
 {
     float y;
@@ -131,7 +131,7 @@ DEVICE float max_of(float a, float b)
     return y;
 }
 
-/* |x|, free where an instruction takes it. */
+/* |x|, free where an instruction has it as an operand modifier. */
 DEVICE float magnitude_of(float x)
 {
     float y;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mask as bits, decoded from the plan: for who goes over all entries of a head and not over the items
-   of the work list. Each thread decodes what it needs; it is read once for a whole batch. */
+/* The mask as bits, decoded from the plan, for kernels that go over all entries of a head instead of the work
+   list. Each thread decodes what it needs, once for a whole batch. */
 #ifndef MASKC_CUDA_COMMON_MASK_WORD_H
 #define MASKC_CUDA_COMMON_MASK_WORD_H
 #include "cuda/common/device.h"
@@ -37,7 +37,7 @@ DEVICE u32 mask_line(const struct abi_line *l, u32 r, u32 column)
     return r >= l->row_begin && r < l->row_end && at < 32 ? 1u << at : 0;
 }
 
-/* Entry `index` of the table that belongs to `kind`, for row r of its item. */
+/* Entry `index` of the table of `kind`, for row r of its item. */
 DEVICE u32 mask_entry(const struct abi_plan *p, u32 kind, u32 index, u32 r, u32 column)
 {
     switch (kind) {
@@ -66,7 +66,7 @@ DEVICE u32 mask_item(const struct abi_plan *p, const struct abi_item *item, u32 
     return word;
 }
 
-/* The 32 columns from `column` (a multiple of 32) on that row `row` of head h sees. */
+/* Which of the 32 columns from `column` on (a multiple of 32) row `row` of head h sees. */
 DEVICE u32 mask_word(const struct abi_plan *p, u32 h, u32 row, u32 column)
 {
     const struct abi_head head = p->heads[h];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor cores and what feeds them, from sm_80 on: 16-bit products with sums in float, loads of
-   8 x 8 matrices from shared memory, copies that the thread does not wait for. The emulation
-   brings its own version of each. All 32 lanes of a warp call the collective ones together. */
+/* Tensor cores and what feeds them, from sm_80 on: 16-bit products with sums in float, loads of 8 x 8 matrices
+   from shared memory, asynchronous copies. The emulation has its own version of each. All 32 lanes of a warp
+   call the collective ones together. */
 #ifndef MASKC_CUDA_COMMON_MATRIX_H
 #define MASKC_CUDA_COMMON_MATRIX_H
 #include "cuda/common/device.h"
@@ -26,8 +26,7 @@ struct ALIGNED_16 u32x4 {
     u32 x, y, z, w;
 };
 
-/* Where in shared memory loads of matrices are to begin, in bytes. Not a pointer: 64 bits of arithmetic for
-   each load take long to compile. */
+/* An address in shared memory, in bytes. Not a pointer: 64-bit arithmetic for each load compiles slowly. */
 #ifdef MASKC_EMULATION
 typedef const u8 *shared_at;
 #else
@@ -113,7 +112,7 @@ DEVICE void mma_1688(struct frag_c *c, const struct frag_a *a, u32 b0, u32 b1)
                  : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b0), "r"(b1));
 }
 
-/* An address that many are counted from. */
+/* one_value of an address in shared memory. */
 DEVICE shared_at one_address(const half_t *p)
 {
     return one_value(shared_address(p));
@@ -139,9 +138,9 @@ DEVICE void matrix_load4_transposed(u32 r[4], shared_at row)
                  : "memory");
 }
 
-/* ---- copies on their way ---- */
+/* ---- asynchronous copies ---- */
 
-/* 16 bytes, both addresses aligned; zeros where !there, `from` being any valid address then. */
+/* 16 bytes, both addresses aligned; zeros where !there, `from_global` being any valid address then. */
 DEVICE void copy_async_16(half_t *to_shared, const void *from_global, u32 there)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every family counts with: the smaller and the larger of two, lengths that a caller gives, and sums
-   over a quad, four neighbouring lanes. */
+/* What every family computes with: constants, minima and maxima, lengths, lanes, and sums over a quad. */
 #ifndef MASKC_CUDA_COMMON_NUMBERS_H
 #define MASKC_CUDA_COMMON_NUMBERS_H
 #include "cuda/common/device.h"
@@ -19,7 +18,7 @@ DEVICE float larger(float a, float b)
     return max_of(a, b);
 }
 
-/* A length of the device's memory, which no host has checked. */
+/* A length from device memory, which the host has not checked. */
 DEVICE u32 clamp_length(i32 length, u32 n)
 {
     return length < 0 ? 0 : smaller((u32)length, n);

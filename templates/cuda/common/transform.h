@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a probability follows its score, and back: softmax's is an exponential, sparsegen's a line above tau. What
-   every family shares. */
+/* The two transforms, softmax and sparsegen, where all families compute them alike: P of sparsegen, dS from P
+   and dP, and the scale of dS. */
 #ifndef MASKC_CUDA_COMMON_TRANSFORM_H
 #define MASKC_CUDA_COMMON_TRANSFORM_H
 #include "cuda/common/device.h"
 #include "kernel_config.h"
 
-/* What a probability on sparsegen's support grows by with its score; 1 for softmax. */
+/* 1 / (1 - lambda), by which P of sparsegen grows with the score; 1 for softmax. */
 DEVICE float sparsegen_scale(const struct abi_args *a)
 {
     return TRANSFORM == ABI_SPARSEGEN ? reciprocal_of(1 - a->lambda) : 1;
@@ -17,8 +17,7 @@ DEVICE float sparsegen_p(float score, float tau, float p_scale)
     return score > tau ? (score - tau) * p_scale : 0;
 }
 
-/* d loss / d score of an entry with probability p; of sparsegen times 1 - lambda, which the sums are then
-   divided by. `state` is delta, or the mean. */
+/* dS of an entry; for sparsegen without the factor 1 / (1 - lambda), which ds_scale applies to the sums. */
 DEVICE float score_gradient(float p, float dp, float delta)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
@@ -26,7 +25,7 @@ DEVICE float score_gradient(float p, float dp, float delta)
     return p * (dp - delta);
 }
 
-/* What sums of score gradients are multiplied by. */
+/* The factor of sums of dS: dQ and dK. */
 DEVICE float ds_scale(const struct abi_args *a)
 {
     return a->scale * sparsegen_scale(a);

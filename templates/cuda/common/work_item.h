@@ -15,13 +15,11 @@ struct work_item {
     u32 length;     /* positions that take part */
     u32 exist;      /* positions that are written */
     u32 global_row; /* the item is one global row, which the whole block works on */
+    u32 row0, row;  /* simt: the first row, and the thread's */
+    u32 writes;     /* simt: the thread's row is this item's, and exists */
+    u32 active;     /* simt: and takes part */
     const struct abi_plan *plan; /* tiled */
     const struct abi_item *item;
-    /* simt: the thread's row */
-    u32 row0;
-    u32 row;
-    u32 writes; /* it is this item's, and exists */
-    u32 active; /* and takes part */
 };
 
 DEVICE void work_item_sequence(struct work_item *work, const struct abi_args *a)

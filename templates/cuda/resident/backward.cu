@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward, short sequences: one kernel, one block a head, five products, nothing added by two
-   threads. A warp has row blocks of 16 queries where rows are read (P, dS, dQ) and of 16 keys where
-   columns are (dV, dK); two row blocks at a time, where registers allow it, halve what is read from shared
-   memory:
+/* Resident family, backward: one block a head, five products. Shared memory holds Q, K, V, dO and p_smem, an n x
+   n matrix of halves: first P, then dS. A warp has warp tiles of 16 queries, then of 16 keys, one or two at a
+   time.
 
-       queries   P, and P (dP - c)       P to the square        c = dO . O, O as it was rounded
-       keys      dV = P^T dO
-       queries   dS = P (dP - delta)     dS to the square       dQ = dS K
-       keys      dK = dS^T Q
+       resident_start                load Q, K, V, dO; LSE and delta = rowsum(dO o O)
+       pass 1, queries               S = Q K^T, P = 2^(S - LSE), dP = dO V^T;  P to p_smem,  P (dP - delta) to registers
+       pass 1, keys                  dV = P^T dO
+       pass 2, queries               dS = P (dP - delta) - P correction;  dS to p_smem,  dQ = dS K
+       pass 2, keys                  dK = dS^T Q
 
-   delta is c but for what the rounding of O took: the sum over a row of P (dP - c), which is known at
-   the end of the first turn. Until the second the warp holds P (dP - c) in registers (short/held.h) and
-   then takes P, as it was rounded, times that sum from it; S and dP are not computed again.
-
-   For sparsegen dS = (dP - mean of dP over the support) / (1 - lambda) on the support: dP - c is held. */
+   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits.
+   Pass 1 keeps P (dP - estimate) in registers (ds_registers.h) and adds up the correction; pass 2 subtracts P
+   times the correction. S and dP are computed once. For sparsegen dS = (dP - mean of dP over the support) / (1 -
+   lambda) on the support. */
 #include "cuda/resident/backward_pass1.h"
 
 enum {
-    /* Chunks of dQ at a time: where it would take half of the registers, half of them. */
+    /* Chunks of dQ at a time: half of them, where all would take half of the registers. */
     RESIDENT_QUERIES_HALVED = RESIDENT_STEPS > 8 || RESIDENT_TIGHT,
     RESIDENT_QUERY_CHUNKS =
         RESIDENT_QUERIES_HALVED ? (RESIDENT_CHUNKS / 2 + 3) / 4 * 4 : RESIDENT_CHUNKS,
 };
 
-/* ---- the second turn of queries ---- */
+/* ---- pass 2, queries ---- */
 
-/* dS in place of P at 16 columns of a tile, and as the first operand of a product over them; `again`:
-   it is there already. */
+/* dS of 16 columns as the first operand of a product, and to p_smem in place of P. `again`: p_smem has dS
+   already. */
 DEVICE void resident_ds_operand(struct frag_a *ds, const struct ds_registers *regs,
                                 u32 row_block, u32 at, const struct abi_args *a,
                                 const struct resident_head *head, u32 row0,
@@ -50,7 +49,7 @@ DEVICE void resident_ds_operand(struct frag_a *ds, const struct ds_registers *re
     }
 }
 
-/* Chunks of dQ from `first` on, and dS to the square with the first ones. */
+/* Chunks of dQ from `first` on; with the first ones dS goes to p_smem. */
 DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 first,
                                   const struct abi_args *a, const struct resident_head *head,
                                   u32 row0, const struct ds_registers *regs, u32 row_block)
@@ -77,7 +76,7 @@ DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 fir
     }
 }
 
-/* dS to the square, and dQ. */
+/* dS to p_smem, and dQ. */
 DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resident_head *head,
                                      u32 row0, const struct ds_registers *regs, u32 row_block)
 {
@@ -88,7 +87,7 @@ DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resi
         resident_pass2_chunks(d_q, first, a, head, row0, regs, row_block);
         NO_UNROLL
         for (u32 m = 0; m < RESIDENT_TOGETHER;
-             m++) { /* by one text; no index picks a register */
+             m++) { /* a copy, not an index, keeps d_q in registers */
             resident_scale(d_q[0], mantissa);
             resident_store_part(d_q[0], first, RESIDENT_QUERY_CHUNKS, by, &a->d_q, head,
                                 row0 + 16 * m);
@@ -106,7 +105,7 @@ DEVICE void resident_fetch_all(const struct abi_args *a, const struct resident_h
     copy_async_commit();
 }
 
-/* All operands, and what the queries begin with. */
+/* Loads all operands, and the stats of the queries while these arrive. */
 DEVICE void resident_start(const struct abi_args *a, const struct resident_head *head, u32 row0,
                            struct resident_row_stats stats[RESIDENT_ROW_BLOCKS])
 {
@@ -123,7 +122,7 @@ DEVICE void resident_start(const struct abi_args *a, const struct resident_head 
         resident_load_delta(&stats[m], o[m], a, head, row0 + 16 * m);
 }
 
-/* A turn of all row blocks of the warp. */
+/* Pass 1 or 2 over all queries of the warp. */
 DEVICE void resident_queries(const struct abi_args *a, const struct resident_head *head,
                              u32 row0, u32 pass, struct resident_row_stats *stats,
                              struct ds_registers *regs)
@@ -139,7 +138,7 @@ DEVICE void resident_queries(const struct abi_args *a, const struct resident_hea
     }
 }
 
-/* One head of each team. */
+/* One head of each warp group. Both passes share their code: unrolled it compiles slowly. */
 DEVICE void resident_backward(const struct abi_args *a, const struct resident_head *head)
 {
     struct resident_row_stats stats[RESIDENT_ROW_BLOCKS];
@@ -150,12 +149,11 @@ DEVICE void resident_backward(const struct abi_args *a, const struct resident_he
     NO_UNROLL
     for (u32 pass = 0; pass < 2; pass++) {
         resident_queries(a, head, row0, pass, stats, regs);
-        SYNC(); /* the square is whole */
-        resident_gather_keys(head, row0, pass ? RESIDENT_Q : RESIDENT_D_O,
-                             pass ? &a->d_k : &a->d_v,
-                             (pass ? ds_scale_mantissa(a) : 1) * resident_kept_scale(a));
+        SYNC(); /* p_smem is whole */
+        resident_keys(head, row0, pass ? RESIDENT_Q : RESIDENT_D_O, pass ? &a->d_k : &a->d_v,
+                      (pass ? ds_scale_mantissa(a) : 1) * resident_kept_scale(a));
         if (!pass)
-            SYNC(); /* it is no longer read */
+            SYNC(); /* P is no longer read */
     }
 }
 

@@ -1,147 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward, short sequences, the first turn of queries: P to the square, P (dP - c) to registers, and
-   what delta is more than c = dO . O. See short/backward.h. */
+/* Resident family, backward, pass 1 over the queries:
+
+       for each column tile that the warp's queries see:
+           resident_s_dp             S = Q K^T, dP = dO V^T - delta
+           resident_compute_p        P = 2^(S - LSE)
+           resident_compute_ds       dS = P dP, row sums of dS
+           resident_ds_pack          dS to registers, in 16 bits
+           p_smem_put                P to shared memory
+       resident_finish_pass1         delta's correction: the row sums of dS (sparsegen: their mean over the support)
+
+   See backward.cu. */
 #ifndef MASKC_CUDA_RESIDENT_BACKWARD_PASS1_H
 #define MASKC_CUDA_RESIDENT_BACKWARD_PASS1_H
-#include "cuda/common/transform.h"
-#include "cuda/resident/ds_registers.h"
+#include "cuda/resident/backward_products.h"
 
-enum {
-    /* Row blocks of queries at a time: one where all that is held leaves no room for two. */
-    RESIDENT_TOGETHER = RESIDENT_TILES > 4 ? 1 : RESIDENT_ROW_BLOCKS,
-    /* Wide heads of many tiles: steps in a loop, and nothing is read before it is used. */
-    RESIDENT_TIGHT = RESIDENT_TILES > 4 && RESIDENT_STEPS > 4,
-    /* Where registers are fewest none holds what is worked out from a row block's place. */
-    RESIDENT_ROW0_RECOMPUTED = RESIDENT_TIGHT || (RESIDENT_STEPS == 3 && DTYPE == ABI_F16),
-    /* Where registers allow it, rows of Q and dO are read once, not for each tile. */
-    RESIDENT_ROWS_IN_REGISTERS = RESIDENT_TOGETHER == 1 && RESIDENT_TILES <= 4 &&
-                                 RESIDENT_STEPS <= 4 &&
-                                 RESIDENT_BACKWARD_THREADS * RESIDENT_BACKWARD_BLOCKS <= 256,
-    RESIDENT_AHEAD = RESIDENT_TOGETHER == RESIDENT_ROW_BLOCKS &&
-                     !RESIDENT_TIGHT, /* O is read while operands arrive */
-};
-
-/* Sums of dP begin with -c. Where S and dP take turns in one text they begin alike. */
-enum { RESIDENT_DP_MINUS_DELTA = RESIDENT_ROWS_IN_REGISTERS };
-
-typedef char resident_halves_are_of_one_row_block[RESIDENT_PARTS == 1 || RESIDENT_TOGETHER == 1
-                                                      ? 1
-                                                      : -1];
-
-/* What the lane's two queries of a row block begin with: base 2 LSE (or tau), and c. Of an O that f16 could not
-   hold c is infinity, or no number. */
-struct resident_row_stats {
-    float lse[2], delta[2];
-};
-
-/* ---- c ---- */
-
-/* Of two halves each of O and dO. */
-DEVICE float resident_dot_halves(u32 o, u32 d_o)
-{
-    return half_low(o) * half_low(d_o) + half_high(o) * half_high(d_o);
-}
-
-/* LSE of the lane's queries, and their O. */
-DEVICE void resident_read_rows(struct resident_row_stats *stats,
-                               struct frag_a o[RESIDENT_STEPS], const struct abi_args *a,
-                               const struct resident_head *head, u32 row0)
-{
-    const float base = TRANSFORM == ABI_SPARSEGEN ? 1 : LOG2_E;
-    u32 row = row0 + resident_row();
-    resident_rows_of(o, 0, RESIDENT_STEPS, &a->o, head, row0);
-    stats->lse[0] = row < head->length ? resident_lse(a, head)[row] * base : 0;
-    stats->lse[1] = row + 8 < head->length ? resident_lse(a, head)[row + 8] * base : 0;
-}
-
-/* O's rows times dO's, of kept entries, whose factor is left to what is stored. */
-DEVICE void resident_load_delta(struct resident_row_stats *stats,
-                                const struct frag_a o[RESIDENT_STEPS], const struct abi_args *a,
-                                const struct resident_head *head, u32 row0)
-{
-    const float by = reciprocal_of(resident_kept_scale(a));
-    float sum[2] = {0, 0};
-    UNROLL
-    for (u32 step = 0; step < RESIDENT_STEPS; step++) {
-        struct frag_a d_o;
-        if (row0 >= head->length) /* the same for the whole warp: nothing was fetched */
-            break;
-        resident_load_rows(&d_o, head, RESIDENT_D_O, row0, 2 * step);
-        UNROLL
-        for (u32 k = 0; k < 4; k++)
-            sum[k % 2] += resident_dot_halves(o[step].x[k], d_o.x[k]);
-    }
-    stats->delta[0] = quad_sum(sum[0]) * by;
-    stats->delta[1] = quad_sum(sum[1]) * by;
-}
-
-/* ---- products ---- */
-
-/* Rows of Q and dO, of the one row_block. */
-struct resident_own {
-    struct frag_a rows[2][RESIDENT_STEPS];
-};
-
-DEVICE void resident_own_rows(struct resident_own *own, const struct resident_head *head,
-                              u32 row0)
-{
-    UNROLL
-    for (u32 step = 0; RESIDENT_ROWS_IN_REGISTERS && step < RESIDENT_STEPS; step++) {
-        resident_load_rows(&own->rows[0][step], head, RESIDENT_Q, row0, 2 * step);
-        resident_load_rows(&own->rows[1][step], head, RESIDENT_D_O, row0, 2 * step);
-    }
-}
-
-/* Two steps of row blocks' rows of one operand times the tile's columns of another. A row block that sees
-   nothing of the tile may lie beyond the operand: any rows do for it. */
-DEVICE void resident_product(struct resident_scores *s, const struct resident_head *head,
-                             enum resident_operand rows, u32 row0,
-                             enum resident_operand columns, u32 step,
-                             const struct resident_tile *t)
-{
-    struct frag_a two[2 * RESIDENT_TOGETHER];
-    u32 first = RESIDENT_ROW0_RECOMPUTED ? opt_barrier(row0) : row0;
-    UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-        u32 row = RESIDENT_TOGETHER == 1 || t[m].any ? first + 16 * m : 0;
-        resident_load_rows(&two[2 * m], head, rows, row, 2 * step);
-        if (step + 1 < RESIDENT_STEPS)
-            resident_load_rows(&two[2 * m + 1], head, rows, row, 2 * step + 2);
-    }
-    resident_dots(s, two, 2, step, 2, head, columns, t, RESIDENT_TOGETHER, RESIDENT_SPAN);
-}
-
-/* s += products, of S or of dP. */
-DEVICE void resident_products(struct resident_scores *s, const struct resident_own *own,
-                              const struct resident_head *head, u32 which, u32 row0,
-                              const struct resident_tile *t)
-{
-    const enum resident_operand rows = which ? RESIDENT_D_O : RESIDENT_Q;
-    const enum resident_operand columns = which ? RESIDENT_V : RESIDENT_K;
-    if (RESIDENT_ROWS_IN_REGISTERS) {
-        resident_dots(s, own->rows[which], 0, 0, RESIDENT_STEPS, head, columns, t, 1,
-                      RESIDENT_SPAN);
-    } else if (RESIDENT_ROLLED || RESIDENT_TIGHT) {
-        NO_UNROLL
-        for (u32 step = 0; step < RESIDENT_STEPS; step += 2)
-            resident_product(s, head, rows, row0, columns, step, t);
-    } else {
-        UNROLL
-        for (u32 step = 0; step < RESIDENT_STEPS; step += 2)
-            resident_product(s, head, rows, row0, columns, step, t);
-    }
-}
-
-/* ---- the turn ---- */
-
-/* What the turn collects beside the square: sums of what is held, entries of sparsegen's support (the second
-   row's in the upper half), and which 16 x 16 parts of the square there are. */
+/* Of the lane's two queries of a warp tile: row sums of dS, entries in sparsegen's support (the second row's in
+   the upper half word), and which 16 x 16 parts of P are in shared memory. */
 struct resident_sums {
     float ds[2];
     u32 count, map;
 };
 
-/* From products to P, of one row_block. Where all is seen nothing is masked. */
+/* S to P, of one warp tile. */
 DEVICE void resident_compute_p(struct resident_scores *p, const struct abi_args *a,
                                const struct resident_tile *t,
                                const struct resident_row_stats *stats)
@@ -163,8 +43,8 @@ DEVICE void resident_compute_p(struct resident_scores *p, const struct abi_args 
     }
 }
 
-/* From P and products to P, with a minus where an entry is dropped, and P (dP - c), or dP - c on the
-   support, of one row_block. */
+/* P and dP to P, negative where the entry is dropped, and dS = P (dP - delta); of sparsegen dS = dP - delta on the
+   support. */
 DEVICE void resident_compute_ds(struct resident_scores *p, struct resident_scores *dp,
                                 const struct resident_row_stats *stats, u32 kept,
                                 struct resident_sums *sums)
@@ -173,17 +53,18 @@ DEVICE void resident_compute_ds(struct resident_scores *p, struct resident_score
     for (u32 k = 0; k < 2 * RESIDENT_PAIRS; k++) {
         float *x = &p->at[k / 4].x[k % 4], *y = &dp->at[k / 4].x[k % 4];
         u32 row = k / 2 % 2, keep = kept >> k & 1;
-        float w = *x, delta = stats->delta[row];
+        float probability = *x, delta = stats->delta[row];
         *y = RESIDENT_DP_MINUS_DELTA ? DROPOUT && !keep ? -delta : *y
                                      : (DROPOUT && !keep ? 0 : *y) - delta;
-        *y = score_gradient(w, *y, 0);
-        *x = DROPOUT && !keep ? -w : w;
+        *y = score_gradient(probability, *y, 0);
+        *x = DROPOUT && !keep ? -probability : probability;
         sums->ds[row] += *y;
-        sums->count += TRANSFORM == ABI_SPARSEGEN && w > 0 ? 1u << 16 * row : 0;
+        sums->count += TRANSFORM == ABI_SPARSEGEN && probability > 0 ? 1u << 16 * row : 0;
     }
 }
 
-/* One row block, from S and dP to what is left of them. */
+/* Warp tile m at a column tile, or at half of one: S and dP to P in shared memory and dS in registers, place
+   `at` of these. */
 DEVICE void resident_pass1_row_block(struct resident_scores *p, struct resident_scores *dp,
                                      const struct abi_args *a, const struct resident_head *head,
                                      u32 row0, const struct resident_tile *t,
@@ -209,43 +90,7 @@ DEVICE void resident_pass1_row_block(struct resident_scores *p, struct resident_
     sums->map |= resident_halves(t) << t->col0 / 16;
 }
 
-/* Sums of dP begin with what is taken from it: -c, held once for all tiles. */
-DEVICE void resident_begin_dp(struct resident_scores *dp,
-                              const struct resident_row_stats *stats)
-{
-    UNROLL
-    for (u32 k = 0; k < 16; k++)
-        dp->at[k / 4].x[k % 4] = RESIDENT_DP_MINUS_DELTA ? -stats->delta[k / 2 % 2] : 0;
-}
-
-/* S and dP of row blocks at a tile or half of it. */
-DEVICE void resident_both(struct resident_scores *p, struct resident_scores *dp,
-                          const struct resident_own *own, const struct resident_head *head,
-                          u32 row0, const struct resident_tile *t,
-                          const struct resident_row_stats *stats)
-{
-    UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-        resident_scores_clear(&p[m]);
-        resident_begin_dp(&dp[m], &stats[m]);
-    }
-    if (RESIDENT_ROWS_IN_REGISTERS) {
-        resident_products(p, own, head, 0, row0, t);
-        resident_products(dp, own, head, 1, row0, t);
-        return;
-    }
-    NO_UNROLL
-    for (u32 which = 0; which < 2; which++) { /* by one text */
-        UNROLL
-        for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
-            p[m] = dp[m];
-            resident_scores_clear(&dp[m]);
-        }
-        resident_products(dp, own, head, which, row0, t);
-    }
-}
-
-/* Row blocks at a tile or half of it. */
+/* All warp tiles at a column tile, or at half of one. */
 DEVICE void resident_pass1_tile(const struct abi_args *a, const struct resident_head *head,
                                 u32 row0, const struct resident_tile *t,
                                 const struct resident_row_stats *stats,
@@ -253,7 +98,7 @@ DEVICE void resident_pass1_tile(const struct abi_args *a, const struct resident_
                                 struct ds_registers *regs, u32 row_block, u32 at)
 {
     struct resident_scores p[RESIDENT_TOGETHER], dp[RESIDENT_TOGETHER];
-    resident_both(p, dp, own, head, row0, t, stats);
+    resident_s_dp(p, dp, own, head, row0, t, stats);
     const u32 kept = resident_kept(a, head, row0, t, RESIDENT_SPAN / 2, RESIDENT_TOGETHER);
     UNROLL
     for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
@@ -261,6 +106,7 @@ DEVICE void resident_pass1_tile(const struct abi_args *a, const struct resident_
                                  kept >> 16 * m, &sums[m], regs, row_block + m, at);
 }
 
+/* A row's correction of delta: the sum of dS, of sparsegen its mean over the support. */
 DEVICE float resident_row_correction(float sum, float count)
 {
     sum = quad_sum(sum);
@@ -285,7 +131,7 @@ DEVICE void resident_finish_pass1(const struct resident_sums *sums,
     }
 }
 
-/* P to the square; what is held of row blocks from `row block` on. */
+/* The warp tiles from `row_block` on, with the stats as they are. */
 DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
                                       const struct resident_head *head, u32 row0,
                                       const struct resident_row_stats *stats,
@@ -295,7 +141,8 @@ DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
     struct resident_tile t[RESIDENT_TOGETHER];
     struct resident_sums sums[RESIDENT_TOGETHER];
     struct resident_own own;
-    if (row0 < head->length) /* the same for the whole warp: nothing was fetched */
+    if (row0 <
+        head->length) /* the same for the whole warp: beyond the length nothing was loaded */
         resident_own_rows(&own, head, row0);
     UNROLL
     for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
@@ -307,7 +154,7 @@ DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
         NO_UNROLL
         for (u32 part = 0; part < RESIDENT_PARTS; part++) {
             if (part)
-                resident_next_half(t); /* then row blocks come one by one */
+                resident_next_half(t); /* then warp tiles are taken one by one */
             if (resident_any(t, RESIDENT_TOGETHER) &
                 (RESIDENT_PARTS > 1 ? 0xffffu : 0xffffffffu))
                 resident_pass1_tile(a, head, row0, t, stats, &own, sums, regs, row_block,
@@ -317,7 +164,8 @@ DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
     resident_finish_pass1(sums, head, row0, regs, row_block);
 }
 
-/* Where c is not finite it becomes 0; whether there is one in the warp. */
+/* Whether the estimate of delta of some row of the warp is not finite: O overflowed f16. Such an estimate
+   becomes 0. */
 DEVICE u32 resident_delta_overflows(struct resident_row_stats *stats)
 {
     u32 overflows = 0;
@@ -331,7 +179,7 @@ DEVICE u32 resident_delta_overflows(struct resident_row_stats *stats)
     return DTYPE == ABI_F16 && ANY(overflows);
 }
 
-/* The turn; twice where a c is lacking, the first time only for the sums that tell it. */
+/* Pass 1. Where an estimate of delta overflowed it runs twice, the first time only to find delta. */
 DEVICE void resident_backward_pass1(const struct abi_args *a, const struct resident_head *head,
                                     u32 row0, struct resident_row_stats *stats,
                                     struct ds_registers *regs, u32 row_block)
@@ -348,7 +196,7 @@ DEVICE void resident_backward_pass1(const struct abi_args *a, const struct resid
     }
 }
 
-/* One row block, whose O is read only now. */
+/* Pass 1 of one warp tile, whose O is read only now: registers do not hold the stats of all. */
 DEVICE void resident_backward_pass1_alone(const struct abi_args *a,
                                           const struct resident_head *head, u32 row0,
                                           struct ds_registers *regs, u32 row_block)

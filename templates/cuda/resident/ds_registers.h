@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slopes of a row block kept in registers from the first turn to the second, in 16 bits of a unit: all that
-   the lane has of a row, at what is held together, shares a power of two. Of softmax these are f16,
-   whose 11 bits go down to 2^-28 of the largest: a key that gets little attention has its gradient
-   too, and a small correction is not lost as it would be in bf16. Of sparsegen, where no entry is
-   weighed, they are whole numbers of 14 bits and a sign, exact to 2^-14 of the largest. */
+/* dS of a warp tile, kept in registers from pass 1 to pass 2 in 16 bits. Entries of a row that a lane packs
+   together share a power of two, that of the largest. Softmax packs f16: 11 bits down to 2^-28 of the largest,
+   so that keys with little attention keep a gradient, and a small correction is not lost as it would be in bf16.
+   Sparsegen, whose dS has no factor P, packs fixed point of 14 bits and a sign. */
 #ifndef MASKC_CUDA_RESIDENT_DS_REGISTERS_H
 #define MASKC_CUDA_RESIDENT_DS_REGISTERS_H
 #include "cuda/common/transform.h"
@@ -12,14 +11,14 @@
 
 enum {
     RESIDENT_DS_BITS = 14,
-    RESIDENT_DS_NONE = 0x8000, /* sparsegen: not of the support */
+    RESIDENT_DS_NONE = 0x8000, /* sparsegen: outside the support */
 };
 
-/* 1.5 2^23 and 2^23 + 2^15: a whole number added to these stands in their last bits. */
+/* 1.5 2^23 and 2^23 + 2^15: adding an integer to these leaves it in the last bits of the float. */
 #define RESIDENT_WHOLE_NUMBER  float_of(0x4b400000u)
 #define RESIDENT_WHOLE_SHIFTED float_of(0x4b008000u)
 
-/* Scores that are there at a time: of a tile, or where all that is held leaves no room, half of it. */
+/* Scores computed at a time: of a column tile, or of half of one where dS takes many registers. */
 enum {
     RESIDENT_SPAN = RESIDENT_TILES > 4 ? 2 : 4, /* fragments */
     RESIDENT_PAIRS = 2 * RESIDENT_SPAN,         /* of neighbouring entries, of a lane */
@@ -27,8 +26,8 @@ enum {
     RESIDENT_PACKED = RESIDENT_PARTS * RESIDENT_TILES,
 };
 
-/* The scale of dQ and dK is a power of two, by which dS is multiplied, exactly, and what is left for their sums,
-   often 1. In f16, whose range is small, that is all of it. */
+/* The scale of dQ and dK is split: dS is multiplied by its power of two, exactly, and the sums by its mantissa,
+   often 1. f16 has too small a range for that: there the sums are multiplied by all of it. */
 DEVICE float ds_scale_power(const struct abi_args *a)
 {
     const u32 power = bits_of(ds_scale(a)) & 0xff800000u;
@@ -41,12 +40,13 @@ DEVICE float ds_scale_mantissa(const struct abi_args *a)
     return DTYPE == ABI_F16 || !(bits << 1 >> 24) ? ds_scale(a) : float_of(mantissa);
 }
 
-/* One of these: pair k has entries 2 k and 2 k + 1 of the lane; a byte for each row, the unit's exponent. */
+/* dS of a lane at one column tile (or half of one): pairs of neighbouring entries, and a byte for each row's
+   exponent. */
 struct resident_packed_ds {
     u32 pair[RESIDENT_PAIRS], exponents;
 };
 
-/* A row block's; two times two units in a word. `missing`: what delta is more than c was. */
+/* All of a warp tile's; a word has the exponents of two. And the corrections of delta. */
 struct ds_registers {
     u32 pair[RESIDENT_PACKED][RESIDENT_PAIRS], exponents[(RESIDENT_PACKED + 1) / 2];
     float delta_correction[2];
@@ -58,7 +58,7 @@ DEVICE float resident_power(u32 x)
     return float_of(x << 23);
 }
 
-/* The exponent of a row's largest entry, but no smaller than a unit can be told with. */
+/* The exponent of a row's largest entry, at least RESIDENT_DS_BITS. */
 DEVICE u32 resident_exponent(const struct resident_scores *w, u32 row)
 {
     float most = 0;
@@ -70,8 +70,8 @@ DEVICE u32 resident_exponent(const struct resident_scores *w, u32 row)
     return exponent > RESIDENT_DS_BITS ? exponent : RESIDENT_DS_BITS;
 }
 
-/* Two entries of sparsegen; where P is 0 there is nothing. What is not finite is lost here, not in the
-   sum of the row, by which the second turn finds it again. */
+/* Two entries of sparsegen. What is not finite is lost here, but not in the row's sum, from which pass 2 has it
+   again. */
 DEVICE u32 resident_ds_pack_fixed(const float *w, const float *p, float by)
 {
     u32 bits[2];
@@ -103,8 +103,8 @@ DEVICE float resident_ds_unpack_fixed(u32 number, float step, float delta_correc
                   : 0;
 }
 
-/* dS of pair k, P of which is `p`, rounded, times `by`: of softmax, what is held less missing P; of sparsegen less
-   `missing`, on the support. */
+/* dS of pair k times `by`: less P times the correction for softmax, less the correction on the support for
+   sparsegen. `p` is the pair of P from p_smem. */
 DEVICE u32 resident_ds_unpack(const struct resident_packed_ds *one, u32 k, u32 p,
                               float delta_correction, float by)
 {
@@ -115,12 +115,12 @@ DEVICE u32 resident_ds_unpack(const struct resident_packed_ds *one, u32 k, u32 p
     if (TRANSFORM == ABI_SPARSEGEN)
         return half_pack(resident_ds_unpack_fixed(shifted & 0xffffu, step, delta_correction),
                          resident_ds_unpack_fixed(shifted >> 16, step, delta_correction));
-    p &= DROPOUT ? 0x7fff7fffu : 0xffffffffu; /* of a dropped entry the square has -P */
+    p &= DROPOUT ? 0x7fff7fffu : 0xffffffffu; /* p_smem has -P of a dropped entry */
     return half_pack(f16_low(pair) * step - delta_correction * half_low(p),
                      f16_high(pair) * step - delta_correction * half_high(p));
 }
 
-/* ---- by row block, and by number: no index picks a register ---- */
+/* ---- by warp tile and place; selects instead of indices keep all in registers ---- */
 
 DEVICE void ds_registers_put_at(struct ds_registers *regs, u32 at,
                                 const struct resident_packed_ds *one)

@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forward, short sequences: K and V of a head in shared memory, Q in registers, 16 query rows a
-   warp. Up to 128 rows all scores of a query are known before its weights are; beyond that the
-   softmax runs over two tiles at a time. */
+/* Resident family, forward: a block has K and V of a whole head in shared memory, a warp 16 rows of Q in registers.
+
+       resident_load_kv              the head's K and V, once
+       for each warp tile of 16 queries:
+           resident_load_q
+           for each chunk of column tiles (one chunk where n <= 128, else two tiles each):
+               resident_masked_qk        S = Q K^T, -inf where the row does not see the key
+               resident_online_softmax   m' = max(m, S), alpha = 2^(m - m'), P = 2^(S - m'), l = alpha l + sum P
+               resident_rescale          O = alpha O, if there are several chunks
+               resident_compute_pv       O = O + P V, with dropout on P
+           resident_epilogue             O / l, LSE = m + log l
+
+   Sparsegen (n <= 128) finds tau from all scores of a row and computes P = (S - tau) / (1 - lambda) instead. */
 #include "cuda/resident/softmax.h"
 #include "cuda/resident/store.h"
 
@@ -9,11 +19,12 @@ typedef char resident_forward_fits
     [RESIDENT_FORWARD_SHARED >= RESIDENT_FORWARD_HEADS * 2 * RESIDENT_OPERAND * 2 ? 1 : -1];
 typedef char resident_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || RESIDENT_ALL ? 1 : -1];
 
-enum { RESIDENT_KEYS, RESIDENT_VALUES }; /* operands */
+enum { RESIDENT_KEYS, RESIDENT_VALUES }; /* operands in shared memory */
 
-/* The next tiles, and which of their halves live: 0 at the end. Where all are held, each is in its place. */
-DEVICE u32 resident_tiles(struct resident_walk *w, const struct resident_head *head,
-                          struct resident_tile t[RESIDENT_TILES_AT_ONCE])
+/* The next column tiles. Returns which of their halves have an entry (resident_lives), 0 at the end. Where all
+   tiles are held at once tile u begins at column 32 u. */
+DEVICE u32 resident_next_tiles(struct resident_walk *w, const struct resident_head *head,
+                               struct resident_tile t[RESIDENT_TILES_AT_ONCE])
 {
     struct resident_tile next;
     u32 count = 0, lives = 0;
@@ -37,8 +48,8 @@ DEVICE u32 resident_tiles(struct resident_walk *w, const struct resident_head *h
     return lives;
 }
 
-/* Q, where the scale is negative with the other sign: so it may be taken for a positive one, and the largest
-   score is that of the largest product. */
+/* Rows of Q; negated where the scale is negative, so that the scale counts as positive and the largest score is
+   that of the largest product. */
 DEVICE void resident_query_rows(struct frag_a *rows, u32 step, u32 count,
                                 const struct abi_args *a, const struct resident_head *head,
                                 u32 row0)
@@ -50,7 +61,7 @@ DEVICE void resident_query_rows(struct frag_a *rows, u32 step, u32 count,
         rows[k / 4].x[k % 4] ^= flip;
 }
 
-/* Q of the warp's rows: held where registers allow it, else read again for each chunk of tiles. */
+/* Q of the warp's rows, where registers hold it; else masked_qk reads it again for each chunk. */
 DEVICE void resident_load_q(struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
                             const struct resident_head *head, u32 row0)
 {
@@ -58,12 +69,12 @@ DEVICE void resident_load_q(struct frag_a q[RESIDENT_STEPS], const struct abi_ar
         resident_query_rows(q, 0, RESIDENT_STEPS, a, head, row0);
 }
 
-/* Products over the steps of a wide head in a loop, which is text for the compiler saved: then Q's steps
-   take turns in the registers of the first. Only where no tiles come after these. */
+/* Wide heads loop over steps of the head, two at a time, since unrolled code compiles slowly. Q's steps then rotate
+   through the registers of the first two, which is possible where there is one chunk. */
 enum {
     RESIDENT_Q_ROTATED = RESIDENT_ALL && RESIDENT_STEPS > 6 && !RESIDENT_ROLLED,
     RESIDENT_PIECES =
-        RESIDENT_Q_ROTATED || RESIDENT_ROLLED ? 2 : 1, /* or more: of the steps of the head */
+        RESIDENT_Q_ROTATED || RESIDENT_ROLLED ? 2 : 1, /* of the loop over steps; 2: or more */
 };
 
 DEVICE void resident_next_steps(struct frag_a q[RESIDENT_STEPS])
@@ -73,27 +84,29 @@ DEVICE void resident_next_steps(struct frag_a q[RESIDENT_STEPS])
         q[k] = q[k + 2];
 }
 
-/* `last`: no steps follow, scores are masked. */
-DEVICE void resident_chunk_dots(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
-                                const struct resident_tile t[RESIDENT_TILES_AT_ONCE],
-                                const struct frag_a *rows, u32 step, u32 steps,
-                                const struct resident_head *head, u32 last)
+/* S += Q K^T over `steps` steps of the head; after the last ones the mask is applied, tile by tile. */
+DEVICE void resident_qk_steps(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
+                              const struct resident_tile t[RESIDENT_TILES_AT_ONCE],
+                              const struct frag_a *rows, u32 step, u32 steps,
+                              const struct resident_head *head, u32 last)
 {
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++) {
         resident_dots(&s[u], rows, 0, step, steps, head, RESIDENT_KEYS, &t[u], 1, 4);
         if (last)
-            resident_mask(&s[u], &t[u]);
+            resident_apply_mask(&s[u], &t[u]);
     }
 }
 
-/* Masked scores of the next tiles; what is not there is not seen. Returns which halves of them live. */
-DEVICE u32 resident_chunk(struct resident_walk *w, const struct abi_args *a,
-                          const struct resident_head *head, struct frag_a q[RESIDENT_STEPS],
-                          struct resident_tile t[RESIDENT_TILES_AT_ONCE],
-                          struct resident_scores s[RESIDENT_TILES_AT_ONCE])
+/* Takes the next column tiles and computes their masked scores. Returns which of their halves have an entry, 0
+   at the end. */
+DEVICE u32 resident_masked_qk(struct resident_walk *w,
+                              struct resident_scores s[RESIDENT_TILES_AT_ONCE],
+                              struct resident_tile t[RESIDENT_TILES_AT_ONCE],
+                              struct frag_a q[RESIDENT_STEPS], const struct abi_args *a,
+                              const struct resident_head *head)
 {
-    u32 lives = resident_tiles(w, head, t);
+    const u32 lives = resident_next_tiles(w, head, t);
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++)
         resident_scores_clear(&s[u]);
@@ -102,22 +115,22 @@ DEVICE u32 resident_chunk(struct resident_walk *w, const struct abi_args *a,
         struct frag_a two[2];
         if (RESIDENT_ROLLED)
             resident_query_rows(two, step, 2, a, head, w->row0);
-        resident_chunk_dots(s, t, RESIDENT_ROLLED ? two : q, step, 2, head, 0);
+        resident_qk_steps(s, t, RESIDENT_ROLLED ? two : q, step, 2, head, 0);
         resident_next_steps(q);
     }
     if (RESIDENT_PIECES == 1)
-        resident_chunk_dots(s, t, q, 0, RESIDENT_STEPS, head, 1);
+        resident_qk_steps(s, t, q, 0, RESIDENT_STEPS, head, 1);
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE && RESIDENT_PIECES > 1; u++)
-        resident_mask(&s[u], &t[u]);
+        resident_apply_mask(&s[u], &t[u]);
     return lives;
 }
 
-/* Tiles of wide heads are weighed in a loop, which is text for the compiler saved; the widest have no
-   register left for it. */
+/* Wide heads take P V tile by tile in a loop, since unrolled code compiles slowly; the widest have no register for
+   that. */
 enum { RESIDENT_TILES_ROLLED = RESIDENT_ROLLED && RESIDENT_STEPS < 16 };
 
-/* The next tile where the first was: no index of the loop picks a register. */
+/* Moves the next tile to the first place: a constant index keeps the tiles in registers. */
 DEVICE void resident_move_tiles(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
                                 struct resident_tile t[RESIDENT_TILES_AT_ONCE])
 {
@@ -128,7 +141,7 @@ DEVICE void resident_move_tiles(struct resident_scores s[RESIDENT_TILES_AT_ONCE]
     }
 }
 
-DEVICE void resident_add_values(struct frag_c (*o)[RESIDENT_CHUNKS],
+DEVICE void resident_compute_pv(struct frag_c (*o)[RESIDENT_CHUNKS],
                                 struct resident_scores s[RESIDENT_TILES_AT_ONCE],
                                 struct resident_tile t[RESIDENT_TILES_AT_ONCE], u32 lives,
                                 const struct abi_args *a, const struct resident_head *head,
@@ -149,22 +162,34 @@ DEVICE void resident_add_values(struct frag_c (*o)[RESIDENT_CHUNKS],
     }
 }
 
-/* The rows' outputs and LSE (or tau) from sums of weights times values. */
-DEVICE void resident_finish(const struct frag_c o[RESIDENT_CHUNKS], const float by[2],
-                            const float lse[2], const struct abi_args *a,
-                            const struct resident_head *head, u32 row0)
+/* Writes O times `by`, and LSE (or tau). */
+DEVICE void resident_store_rows(const struct frag_c o[RESIDENT_CHUNKS], const float by[2],
+                                const float lse[2], const struct abi_args *a,
+                                const struct resident_head *head, u32 row0)
 {
-    float kept = resident_kept_scale(a), factor[2] = {by[0] * kept, by[1] * kept};
+    float kept = resident_kept_scale(a), scale[2] = {by[0] * kept, by[1] * kept};
     u32 row = row0 + resident_row();
-    resident_store(o, factor, &a->o, head, row0);
+    resident_store(o, scale, &a->o, head, row0);
     if (quad_lane() == 0 && row < head->exist)
         resident_lse(a, head)[row] = lse[0];
     if (quad_lane() == 0 && row + 8 < head->exist)
         resident_lse(a, head)[row + 8] = lse[1];
 }
 
-/* All K and V have arrived, where a barrier may be: heads of up to 128 rows begin on K alone. */
-DEVICE void resident_values_arrive(void)
+/* Starts the copies of the head's K and V and waits for K; for V too, where the loop over chunks has no place for a
+   barrier. */
+DEVICE void resident_load_kv(const struct abi_args *a, const struct resident_head *head)
+{
+    const struct abi_tensor *const keys[] = {&a->k}, *const values[] = {&a->v};
+    resident_fetch(RESIDENT_KEYS, 1, keys, head, RESIDENT_FORWARD_WARPS);
+    copy_async_commit();
+    resident_fetch(RESIDENT_VALUES, 1, values, head, RESIDENT_FORWARD_WARPS);
+    copy_async_commit();
+    COPY_ASYNC_WAIT(RESIDENT_ALL ? 1 : 0);
+    SYNC();
+}
+
+DEVICE void resident_wait_for_v(void)
 {
     if (RESIDENT_ALL) {
         COPY_ASYNC_WAIT(0);
@@ -183,7 +208,7 @@ DEVICE void resident_row_block_sparsegen(const struct abi_args *a,
     float tau[2];
     const float by[2] = {1, 1};
     resident_load_q(q, a, head, row0);
-    const u32 lives = resident_chunk(&w, a, head, q, t, s);
+    const u32 lives = resident_masked_qk(&w, s, t, q, a, head);
     UNROLL
     for (u32 k = 0; k < 16 * RESIDENT_TILES_AT_ONCE; k++)
         s[k / 16].at[k / 4 % 4].x[k % 4] *= a->scale < 0 ? -a->scale : a->scale;
@@ -194,17 +219,42 @@ DEVICE void resident_row_block_sparsegen(const struct abi_args *a,
         float *x = &s[k / 16].at[k / 4 % 4].x[k % 4];
         *x = sparsegen_p(*x, tau[k / 2 % 2], p_scale);
     }
-    resident_values_arrive();
+    resident_wait_for_v();
     resident_clear(o);
-    resident_add_values(&o, s, t, lives, a, head, row0);
-    resident_finish(o, by, tau, a, head, row0);
+    resident_compute_pv(&o, s, t, lives, a, head, row0);
+    resident_store_rows(o, by, tau, a, head, row0);
 }
 
-/* What products of Q, whose signs are flipped where the scale is negative, are multiplied by: worked out where
-   it is wanted, no register holds it before. */
+/* The factor of Q K^T, positive and to base 2. An optimisation barrier keeps the compiler from computing it early,
+   which would take a register. */
 DEVICE float resident_softmax_scale(const struct abi_args *a)
 {
     return magnitude_of(float_of(opt_barrier(bits_of(a->scale)))) * LOG2_E;
+}
+
+/* O times alpha; alpha of the lane's two rows. */
+DEVICE void resident_rescale(struct frag_c o[RESIDENT_CHUNKS], const float alpha[2])
+{
+    UNROLL
+    for (u32 k = 0; k < 4 * RESIDENT_CHUNKS; k++)
+        o[k / 4].x[k % 4] *= alpha[k / 2 % 2];
+}
+
+/* O / sum and LSE; a row that saw nothing gets 0 and -inf. */
+DEVICE void resident_epilogue(const struct frag_c o[RESIDENT_CHUNKS],
+                              const struct resident_rows *r, float softmax_scale,
+                              const struct abi_args *a, const struct resident_head *head,
+                              u32 row0)
+{
+    float by[2], lse[2];
+    UNROLL
+    for (u32 k = 0; k < 2; k++) {
+        float sum = quad_sum(r->sum[k]);
+        by[k] = sum > 0 ? 1 / sum : 0;
+        lse[k] =
+            sum > 0 ? (r->row_max[k] * softmax_scale + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY;
+    }
+    resident_store_rows(o, by, lse, a, head, row0);
 }
 
 DEVICE void resident_row_block_softmax(const struct abi_args *a,
@@ -216,50 +266,35 @@ DEVICE void resident_row_block_softmax(const struct abi_args *a,
     struct resident_tile t[RESIDENT_TILES_AT_ONCE];
     struct resident_scores s[RESIDENT_TILES_AT_ONCE];
     struct frag_c o[RESIDENT_CHUNKS];
-    float softmax_scale, alpha[2], by[2], lse[2];
+    float softmax_scale, alpha[2];
     resident_load_q(q, a, head, row0);
     if (RESIDENT_ALL) {
-        const u32 lives = resident_chunk(&w, a, head, q, t, s);
+        const u32 lives = resident_masked_qk(&w, s, t, q, a, head);
         softmax_scale = resident_softmax_scale(a);
-        resident_softmax(s, lives, softmax_scale, &r, alpha);
-        resident_values_arrive();
+        resident_online_softmax(s, lives, softmax_scale, &r, alpha);
+        resident_wait_for_v();
         resident_clear(o);
-        resident_add_values(&o, s, t, lives, a, head, row0);
+        resident_compute_pv(&o, s, t, lives, a, head, row0);
     } else {
         softmax_scale = resident_softmax_scale(a);
         resident_clear(o);
         NO_UNROLL
-        for (u32 lives; (lives = resident_chunk(&w, a, head, q, t, s));) {
-            resident_softmax(s, lives, softmax_scale, &r, alpha);
-            UNROLL
-            for (u32 k = 0; k < 4 * RESIDENT_CHUNKS; k++)
-                o[k / 4].x[k % 4] *= alpha[k / 2 % 2];
-            resident_add_values(&o, s, t, lives, a, head, row0);
+        for (u32 lives; (lives = resident_masked_qk(&w, s, t, q, a, head));) {
+            resident_online_softmax(s, lives, softmax_scale, &r, alpha);
+            resident_rescale(o, alpha);
+            resident_compute_pv(&o, s, t, lives, a, head, row0);
         }
     }
-    UNROLL
-    for (u32 k = 0; k < 2; k++) {
-        float sum = quad_sum(r.sum[k]);
-        by[k] = sum > 0 ? 1 / sum : 0;
-        lse[k] =
-            sum > 0 ? (r.row_max[k] * softmax_scale + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY;
-    }
-    resident_finish(o, by, lse, a, head, row0);
+    resident_epilogue(o, &r, softmax_scale, a, head, row0);
 }
 
-/* One head of each team. The warps of a team take its row blocks of 16 rows in turn, all equally often,
-   because there are barriers on the way. */
+/* One head of each warp group. Its warps take 16 rows each in turn, all equally often, since there are barriers
+   on the way. */
 DEVICE void resident_forward(const struct abi_args *a, const struct resident_head *head)
 {
     enum { STRIDE = 16 * RESIDENT_FORWARD_WARPS };
-    const struct abi_tensor *const keys[] = {&a->k}, *const values[] = {&a->v};
     SYNC(); /* the head before is no longer read */
-    resident_fetch(RESIDENT_KEYS, 1, keys, head, RESIDENT_FORWARD_WARPS);
-    copy_async_commit();
-    resident_fetch(RESIDENT_VALUES, 1, values, head, RESIDENT_FORWARD_WARPS);
-    copy_async_commit();
-    COPY_ASYNC_WAIT(RESIDENT_ALL ? 1 : 0);
-    SYNC();
+    resident_load_kv(a, head);
     NO_UNROLL
     for (u32 first = 0; first < RESIDENT_ROWS; first += STRIDE) {
         u32 row0 = first + 16 * head->warp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Short sequences: a head's operands lie whole in shared memory, as rows of halves whose 16-byte
-   chunks are permuted so that the eight rows that a matrix load takes at once are in different
-   banks. A block holds one head or several; the warps of a head are a team. */
+/* Resident family: a head's operands lie whole in shared memory, as rows of halves. Their 16-byte chunks are
+   permuted, so that the eight rows of a matrix load are in different banks. A block holds one head or several;
+   the warps of a head are a warp group. */
 #ifndef MASKC_CUDA_RESIDENT_HEAD_H
 #define MASKC_CUDA_RESIDENT_HEAD_H
 #include "cuda/common/matrix.h"
@@ -12,11 +12,11 @@ enum {
     RESIDENT_STEPS =
         (HEAD_DIM + 15) / 16,             /* of 16 positions of the head: a product takes one */
     RESIDENT_CHUNKS = 2 * RESIDENT_STEPS, /* of 8 positions, 16 bytes */
-    RESIDENT_ROLLED = RESIDENT_STEPS > 8, /* wide heads are taken in a loop: registers, code */
+    RESIDENT_ROLLED = RESIDENT_STEPS > 8, /* wide heads take a loop over steps */
     RESIDENT_OPERAND = RESIDENT_ROWS * RESIDENT_CHUNKS * 8, /* halves of one operand */
-    RESIDENT_WHOLE = (RESIDENT_ROWS + 15) / 16 * 16,        /* rows of whole tiles ... */
-    RESIDENT_CUT = RESIDENT_WHOLE > RESIDENT_ROWS, /* ... the last of which are not there */
-    /* Chunks that trade places; each such group is a constant from the next. */
+    RESIDENT_WHOLE = (RESIDENT_ROWS + 15) / 16 * 16,        /* rows of whole warp tiles ... */
+    RESIDENT_CUT = RESIDENT_WHOLE > RESIDENT_ROWS, /* ... if the last of them have no memory */
+    /* Chunks that are permuted among themselves. */
     RESIDENT_MIXED = RESIDENT_CHUNKS % 8 == 0   ? 8
                      : RESIDENT_CHUNKS % 4 == 0 ? 4
                                                 : 2,
@@ -24,8 +24,8 @@ enum {
 
 typedef char resident_rows_are_pairs[RESIDENT_ROWS % 2 == 0 && BLOCK_ROWS % 16 == 0 ? 1 : -1];
 
-/* Where the lane's loads of fragments begin, in bytes from the start of an operand: all others are a bit pattern
-   and a constant away, so that no load works out its own. */
+/* The lane's addresses of fragments at row 0, in bytes from the start of an operand. All others follow by an XOR
+   and a constant. */
 struct resident_places {
     u32 keys, tail, values;
 };
@@ -33,14 +33,14 @@ struct resident_places {
 struct resident_head {
     u32 b, h;
     i32 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
-    u32 length; /* positions that take part; 0 where the team has no head */
+    u32 length; /* positions that take part; 0 where the warp group has no head */
     u32 exist;  /* positions that are written */
-    u32 warp;   /* within the team */
+    u32 warp;   /* within the warp group */
     half_t *shared;
     struct resident_places places;
 };
 
-/* The row of a 16 x 8 fragment that the lane holds, and the pair of columns. */
+/* The row of a 16 x 8 fragment that the lane holds; its columns are 2 quad_lane() and the next. */
 DEVICE u32 resident_row(void)
 {
     return lane() / 4;
@@ -56,7 +56,7 @@ DEVICE u32 resident_place(u32 eight, u32 row, u32 chunk, u32 chunks)
     return 8 * eight * chunks + 8 * (row * chunks + (chunk ^ row >> (3 - bits)));
 }
 
-/* Not where a last tile is cut: its rows are looked at one by one. */
+/* Not used where the last warp tile is cut: its rows are found one by one. */
 DEVICE void resident_places_of(struct resident_places *p)
 {
     const u32 l = lane(), row = l % 8;
@@ -65,7 +65,7 @@ DEVICE void resident_places_of(struct resident_places *p)
     p->values = one_value(2 * resident_place(l & 8, row, l / 16, RESIDENT_CHUNKS));
 }
 
-/* The head of the team of warp THREAD / 32: index counts sequences, then heads. */
+/* The head of this thread's warp group; `index` counts sequences, then heads. */
 DEVICE struct resident_head resident_head_at(const struct abi_args *a, u32 index, u32 heads,
                                              u32 warps, u32 halves)
 {
@@ -90,7 +90,7 @@ DEVICE struct resident_head resident_head_at(const struct abi_args *a, u32 index
     return head;
 }
 
-/* Bytes of position 0 of the job's head; no register holds what is worked out on the way. */
+/* Address of position 0 of the head. Optimisation barriers keep products of strides out of registers. */
 DEVICE u8 *resident_data(const struct abi_tensor *t, const struct resident_head *head)
 {
     i64 element = opt_barrier(head->b) * t->batch + (i64)head->first * t->row +
@@ -98,13 +98,13 @@ DEVICE u8 *resident_data(const struct abi_tensor *t, const struct resident_head 
     return (u8 *)t->data + element * 2;
 }
 
-/* A row to load: the last one again where there are no more, for what is not seen or not kept. */
+/* The row to load: the last one for rows beyond it, whose entries nothing uses. */
 DEVICE u32 resident_there(u32 row)
 {
     return RESIDENT_CUT && row >= RESIDENT_ROWS ? RESIDENT_ROWS - 1 : row;
 }
 
-/* Place of a chunk of row row + low, row a multiple of 8 and low < 8, or of the last row. */
+/* resident_place of row row + low, row a multiple of 8 and low < 8; of the last row for rows beyond it. */
 DEVICE u32 resident_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
 {
     u32 at = resident_there(row + low);
@@ -112,17 +112,17 @@ DEVICE u32 resident_place_there(u32 row, u32 low, u32 chunk, u32 chunks)
                         : resident_place(row, low, chunk, chunks);
 }
 
-/* Starts copying the sequence's rows of `count` operands from one on; rows up to the next 16 (as far as they
-   are stored), and positions beyond the head dimension, become zeros, for which nothing is read. */
+/* Starts copies of the sequence's rows of `count` operands, from `operand` on. Rows up to the next multiple of
+   16 and positions beyond the head dimension become zeros. */
 DEVICE void resident_fetch(u32 operand, u32 count, const struct abi_tensor *const t[],
                            const struct resident_head *head, u32 warps)
 {
     enum { MOST = 4 };
     const u32 rows = smaller((head->length + 15) / 16 * 16, RESIDENT_ROWS), step = 32 * warps;
     const u32 straight =
-        step % RESIDENT_CHUNKS == 0; /* a thread stays in its column of chunks ... */
+        step % RESIDENT_CHUNKS == 0; /* a thread keeps its chunk of a row ... */
     const u32 whole =
-        step % (8 * RESIDENT_CHUNKS) == 0; /* ... which the permutation leaves alone */
+        step % (8 * RESIDENT_CHUNKS) == 0; /* ... and its place in the permutation */
     const u32 begin = 32 * head->warp + lane(), row0 = begin / RESIDENT_CHUNKS;
     const u8 *from[MOST], *ahead[MOST];
     u32 ahead_place =
@@ -158,15 +158,15 @@ DEVICE u32 resident_bytes(u32 operand, u32 row)
     return 2 * (operand * RESIDENT_OPERAND + row * RESIDENT_CHUNKS * 8);
 }
 
-/* The place of a chunk from that of chunk 0, both in the lane's row. */
+/* The address of a chunk from that of chunk 0 of the same row. */
 DEVICE u32 resident_at_chunk(u32 place, u32 chunk)
 {
     return (place ^ 16 * (chunk % RESIDENT_MIXED)) +
            16 * (chunk / RESIDENT_MIXED * RESIDENT_MIXED);
 }
 
-/* Rows row .. row + 7, chunks chunk .. chunk + 3: as the second operand of two products that sum
-   along the row. Chunks that are not there repeat others, for the caller to leave out. */
+/* Rows row .. row + 7, chunks chunk .. chunk + 3: the second operand of two products that sum along the head.
+   Chunks beyond the last repeat others; the caller leaves them out. */
 DEVICE void resident_load_keys(u32 r[4], const struct resident_head *head, u32 operand, u32 row,
                                u32 chunk)
 {
@@ -183,7 +183,7 @@ DEVICE void resident_load_keys(u32 r[4], const struct resident_head *head, u32 o
     matrix_load4(r, place);
 }
 
-/* Where the lane's part of rows row .. row + 15, chunks chunk and chunk + 1, begins. */
+/* The lane's address for a matrix load of rows row .. row + 15, chunks chunk and chunk + 1. */
 DEVICE shared_at resident_rows_place(const struct resident_head *head, u32 operand, u32 row,
                                      u32 chunk)
 {
@@ -196,15 +196,14 @@ DEVICE shared_at resident_rows_place(const struct resident_head *head, u32 opera
            resident_bytes(operand, row);
 }
 
-/* Rows row .. row + 15, chunks chunk and chunk + 1: as the second operand of two products that sum
-   over rows, for the columns of either chunk. */
+/* Rows row .. row + 15, chunks chunk and chunk + 1: the second operand of two products that sum over rows. */
 DEVICE void resident_load_values(u32 r[4], const struct resident_head *head, u32 operand,
                                  u32 row, u32 chunk)
 {
     matrix_load4_transposed(r, resident_rows_place(head, operand, row, chunk));
 }
 
-/* Rows row .. row + 15, chunks chunk and chunk + 1: as the first operand. */
+/* Rows row .. row + 15, chunks chunk and chunk + 1: the first operand. */
 DEVICE void resident_load_rows(struct frag_a *a, const struct resident_head *head, u32 operand,
                                u32 row, u32 chunk)
 {

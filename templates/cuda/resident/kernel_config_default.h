@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan header of short sequences (short/forward.cu, short/backward.cu) for one case: bf16, up to 128
-   positions, on sm_80. See simt/kernel_config_default.h. */
+/* kernel_config.h of the resident family for one case: bf16, up to 128 positions, on sm_80. See
+   simt/kernel_config_default.h. */
 #ifndef MASKC_CUDA_RESIDENT_PLAN_DEFAULT_H
 #define MASKC_CUDA_RESIDENT_PLAN_DEFAULT_H
 enum {
     RESIDENT_ROWS = 128,             /* of a head in shared memory */
-    RESIDENT_FORWARD_ROW_BLOCKS = 1, /* of 16 rows that a warp works on together */
+    RESIDENT_FORWARD_ROW_BLOCKS = 1, /* warp tiles of 16 rows that a warp takes together */
     RESIDENT_FORWARD_WARPS = 4,      /* of a head */
     RESIDENT_FORWARD_HEADS = 1,      /* of a block */
     RESIDENT_FORWARD_THREADS = 128,
-    RESIDENT_FORWARD_BLOCKS = 3,     /* that are to fit a processor */
+    RESIDENT_FORWARD_BLOCKS = 3,     /* that are to fit a multiprocessor */
     RESIDENT_FORWARD_SHARED = 32768, /* K and V */
     RESIDENT_BACKWARD_ROW_BLOCKS = 1,
     RESIDENT_BACKWARD_WARPS = 8,
     RESIDENT_BACKWARD_HEADS = 1,
     RESIDENT_BACKWARD_THREADS = 256,
     RESIDENT_BACKWARD_BLOCKS = 1,
-    RESIDENT_BACKWARD_SHARED = 98368, /* Q, K, V, dO, a square of halves, 16 words */
+    RESIDENT_BACKWARD_SHARED = 98368, /* Q, K, V, dO, p_smem, 16 words */
 };
-/* where a pass is too long for that, it streams */
+/* of a pass that is too long for this family and takes the tiled one */
 enum {
     FORWARD_SHARED = 27648,
     BACKWARD_SHARED = 36864,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward, short sequences: what a block has in shared memory, Q, K, V and dO and beside them one square
-   of halves that holds first P, then dS. It is written by row blocks of 16 queries, and read by row blocks
-   of 16 keys. Of a dropped entry it has -P: for dV that is 0, for dS it counts. */
+/* Resident family, backward: p_smem, an n x n matrix of halves in shared memory, behind Q, K, V and dO: first P,
+   then dS. Warp tiles of 16 queries write it, warp tiles of 16 keys read it transposed: dV = P^T dO, dK = dS^T
+   Q. Of a dropped entry it holds -P, which counts as 0 for dV and as P for dS. */
 #ifndef MASKC_CUDA_RESIDENT_P_SMEM_H
 #define MASKC_CUDA_RESIDENT_P_SMEM_H
 #include "cuda/resident/store.h"
@@ -12,12 +12,12 @@ enum {
     P_SMEM_CHUNKS = RESIDENT_WHOLE / 8,
     P_SMEM_HALVES = RESIDENT_ROWS * RESIDENT_WHOLE, /* halves */
     RESIDENT_HEAD =
-        4 * RESIDENT_OPERAND + P_SMEM_HALVES + 32, /* the last: a word for each row block */
-    RESIDENT_TILES = (RESIDENT_WHOLE + 31) / 32,   /* that a row block of queries can have */
-    /* Chunks of dV and dK at a time: where the others would leave no registers, half of them. */
+        4 * RESIDENT_OPERAND + P_SMEM_HALVES + 32, /* 32: a word for each warp tile */
+    RESIDENT_TILES = (RESIDENT_WHOLE + 31) / 32,   /* column tiles of a row of queries */
+    /* Chunks of dV and dK at a time: half of them where registers are few. */
     RESIDENT_KEYS_HALVED =
         RESIDENT_STEPS > 8 || (RESIDENT_TILES > 4 && RESIDENT_STEPS * RESIDENT_ROW_BLOCKS > 4),
-    /* Two row blocks of queries at a time, where there are registers. */
+    /* Two warp tiles of queries at a time, where there are registers. */
     RESIDENT_KEYS_PAIRED =
         RESIDENT_ROW_BLOCKS == 1 && !RESIDENT_KEYS_HALVED && RESIDENT_WHOLE % 32 == 0,
     RESIDENT_KEY_CHUNKS =
@@ -41,7 +41,7 @@ DEVICE half_t *p_smem(const struct resident_head *head)
     return head->shared + 4 * RESIDENT_OPERAND;
 }
 
-/* Bit k of the word of a row block of queries: its 16 x 16 entries with keys 16 k .. are in the square. */
+/* The word of a warp tile of queries: bit k tells that its 16 x 16 entries with keys 16 k .. were written. */
 DEVICE half_t *p_smem_map(const struct resident_head *head, u32 row_block)
 {
     return head->shared + 4 * RESIDENT_OPERAND + P_SMEM_HALVES + 2 * row_block;
@@ -49,17 +49,17 @@ DEVICE half_t *p_smem_map(const struct resident_head *head, u32 row_block)
 
 /* ---- by queries ---- */
 
-/* Bytes from the square's start to the lane's first pair at a tile: the others are worked out from it. */
+/* Bytes from the start of p_smem to the lane's first pair at a column tile. */
 DEVICE u32 p_smem_place(u32 row0, const struct resident_tile *t)
 {
-    /* with a step left over registers are few, and none holds what is worked out from it */
+    /* with an odd number of steps registers are few: the address is computed for each use */
     u32 row = RESIDENT_STEPS % 2 && RESIDENT_STEPS < 7 ? opt_barrier(row0) : row0;
     return one_value(4 * quad_lane() +
                      2 * resident_place(row, resident_row(), t->col0 / 8, P_SMEM_CHUNKS));
 }
 
-/* Pair k of a lane at a tile: entries 2 k and 2 k + 1, of fragment k / 2, in the lane's first row or the
-   one 8 below. */
+/* Pair k of a lane at a column tile: two entries of fragment k / 2, in the lane's first row (k even) or the one 8
+   below. */
 DEVICE void *p_smem_pair(const struct resident_head *head, u32 row0,
                          const struct resident_tile *t, u32 k)
 {
@@ -68,7 +68,7 @@ DEVICE void *p_smem_pair(const struct resident_head *head, u32 row0,
     return (u8 *)p_smem(head) + place + 16 * (f / mixed * mixed + k % 2 * RESIDENT_WHOLE);
 }
 
-/* Whether the square has the row of a pair. 16 x 16 parts without an entry are neither written nor read. */
+/* Whether the row of a pair exists. */
 DEVICE u32 p_smem_has(u32 row0, u32 k)
 {
     return !RESIDENT_CUT || row0 + resident_row() + 8 * (k % 2) < RESIDENT_ROWS;
@@ -81,7 +81,7 @@ DEVICE void p_smem_put(const struct resident_head *head, u32 row0,
         shared_put_u32(p_smem_pair(head, row0, t, k), halves);
 }
 
-/* What the lane itself put there. */
+/* What the lane itself wrote. */
 DEVICE u32 p_smem_get(const struct resident_head *head, u32 row0, const struct resident_tile *t,
                       u32 k)
 {
@@ -90,7 +90,7 @@ DEVICE u32 p_smem_get(const struct resident_head *head, u32 row0, const struct r
 
 /* ---- by keys ---- */
 
-/* Zero for queries that are not there, of 16: they were loaded as the last one. */
+/* Zero for queries beyond the last: the loads took the last row for them. */
 DEVICE void resident_cut_queries(struct frag_a *a, u32 row_block)
 {
     UNROLL
@@ -99,7 +99,7 @@ DEVICE void resident_cut_queries(struct frag_a *a, u32 row_block)
             a->x[k] = 0;
 }
 
-/* Zero for dropped entries, the negative ones. */
+/* Zero for dropped entries, which are negative. */
 DEVICE void resident_cut_dropped(struct frag_a *a)
 {
     UNROLL
@@ -107,7 +107,7 @@ DEVICE void resident_cut_dropped(struct frag_a *a)
         a->x[k] &= ~((a->x[k] >> 15 & 0x00010001u) * 0xffffu);
 }
 
-/* Bits RESIDENT_ROW_BLOCKS q ..: which of the warp's row blocks of keys have entries with row block q of queries. */
+/* Bits RESIDENT_ROW_BLOCKS q ..: which of the warp's tiles of keys have entries with warp tile q of queries. */
 DEVICE u32 resident_row_blocks_on(const struct resident_head *head, u32 key0)
 {
     const u32 l = lane(), mine = (1u << RESIDENT_ROW_BLOCKS) - 1;
@@ -116,8 +116,8 @@ DEVICE u32 resident_row_blocks_on(const struct resident_head *head, u32 key0)
     return warp_or(on << RESIDENT_ROW_BLOCKS * l % 32);
 }
 
-/* The square's columns of the warp's keys, transposed, at a row block of queries: first operands, those that
-   are `on`. */
+/* Columns of p_smem at a warp tile of queries, transposed: first operands for the warp's tiles of keys that are
+   `on`. */
 DEVICE void p_smem_load_transposed(struct frag_a rows[RESIDENT_ROW_BLOCKS],
                                    const struct resident_head *head, u32 key0, u32 row_block,
                                    u32 on, u32 signs)
@@ -141,10 +141,10 @@ DEVICE void p_smem_load_transposed(struct frag_a rows[RESIDENT_ROW_BLOCKS],
     }
 }
 
-/* These times chunks of the rows of an operand: P times dO, dS times Q. */
-DEVICE void resident_gather_row_block(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
-                                      const struct resident_head *head, u32 key0, u32 row_block,
-                                      u32 on, enum resident_operand which)
+/* += P^T dO or dS^T Q over one warp tile of queries. */
+DEVICE void resident_key_row_block(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
+                                   const struct resident_head *head, u32 key0, u32 row_block,
+                                   u32 on, enum resident_operand which)
 {
     struct frag_a rows[RESIDENT_ROW_BLOCKS];
     p_smem_load_transposed(rows, head, key0, row_block, on, which == RESIDENT_D_O);
@@ -152,10 +152,10 @@ DEVICE void resident_gather_row_block(struct frag_c (*sums)[RESIDENT_CHUNKS], u3
                         which, 16 * row_block);
 }
 
-/* Over the row blocks of queries. Where all are on loads overlap with the products before. */
-DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
-                                   const struct resident_head *head, u32 key0,
-                                   enum resident_operand which)
+/* The sum over all warp tiles of queries. Where all are on, two at a time: loads overlap with products. */
+DEVICE void resident_key_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first,
+                                const struct resident_head *head, u32 key0,
+                                enum resident_operand which)
 {
     enum {
         QUERIES = RESIDENT_WHOLE / 16,
@@ -170,8 +170,8 @@ DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 f
     if (PAIRED && row_blocks == all) {
         NO_UNROLL
         for (u32 row_block = 0; row_block < QUERIES; row_block += 2) {
-            resident_gather_row_block(sums, first, head, key0, row_block, MINE, which);
-            resident_gather_row_block(sums, first, head, key0, row_block + 1, MINE, which);
+            resident_key_row_block(sums, first, head, key0, row_block, MINE, which);
+            resident_key_row_block(sums, first, head, key0, row_block + 1, MINE, which);
         }
         return;
     }
@@ -180,23 +180,22 @@ DEVICE void resident_gather_chunks(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 f
         u32 on = row_blocks & MINE;
         if (!on)
             continue;
-        resident_gather_row_block(sums, first, head, key0, row_block, on, which);
+        resident_key_row_block(sums, first, head, key0, row_block, on, which);
     }
 }
 
-/* dV or dK of the warp's keys. */
-DEVICE void resident_gather_keys(const struct resident_head *head, u32 key0,
-                                 enum resident_operand which, const struct abi_tensor *to,
-                                 float scale)
+/* dV (from P and dO) or dK (from dS and Q) of the warp's keys. */
+DEVICE void resident_keys(const struct resident_head *head, u32 key0,
+                          enum resident_operand which, const struct abi_tensor *to, float scale)
 {
     const float by[2] = {1, 1};
     NO_UNROLL
     for (u32 first = 0; first < RESIDENT_CHUNKS; first += RESIDENT_KEY_CHUNKS) {
         struct frag_c sums[RESIDENT_ROW_BLOCKS][RESIDENT_CHUNKS];
-        resident_gather_chunks(sums, first, head, key0, which);
+        resident_key_chunks(sums, first, head, key0, which);
         NO_UNROLL
         for (u32 m = 0; m < RESIDENT_ROW_BLOCKS;
-             m++) { /* by one text; no index picks a register */
+             m++) { /* a copy, not an index, keeps sums in registers */
             resident_scale(sums[0], scale);
             resident_store_part(sums[0], first, RESIDENT_KEY_CHUNKS, by, to, head,
                                 key0 + 16 * m);

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scores in registers to weights: softmax in base 2 (exact where all scores of a row are held, else
-   with a running maximum), and sparsegen-lin, whose threshold is found by Newton's method from
-   below. A lane holds parts of two rows; the four lanes of a row hold all of it. */
+/* Scores in registers to P: softmax in base 2, with a running maximum, and tau of sparsegen by Newton's method from
+   below. A lane holds parts of two rows; a quad holds both rows whole. */
 #ifndef MASKC_CUDA_RESIDENT_SOFTMAX_H
 #define MASKC_CUDA_RESIDENT_SOFTMAX_H
 #include "cuda/common/transform.h"
 #include "cuda/resident/tiles.h"
 
-/* Tiles whose scores are held at a time: all that heads of up to 128 rows can have. */
+/* Column tiles whose scores are in registers at a time: up to 128 rows all that a head can have. */
 enum {
     RESIDENT_ALL = RESIDENT_ROWS <= 128,
     RESIDENT_TILES_AT_ONCE = RESIDENT_ALL ? (RESIDENT_ROWS + 31) / 32 : 2,
 };
 
-/* What the rows' weights are counted from; by row: the lane's, and the one 8 below. */
+/* The softmax state of the lane's row and the one 8 below: unscaled maximum, the lane's part of the sum of P. */
 struct resident_rows {
     float row_max[2], sum[2];
 };
 
-/* Minus infinity where an entry is not seen. Of a tile that nobody sees nothing is asked. */
-DEVICE void resident_mask(struct resident_scores *s, const struct resident_tile *t)
+/* -inf where an entry is not seen. Tiles that nobody sees are left as they are: nothing reads them. */
+DEVICE void resident_apply_mask(struct resident_scores *s, const struct resident_tile *t)
 {
     if (!t->any || !resident_hides(t))
         return;
@@ -30,7 +29,7 @@ DEVICE void resident_mask(struct resident_scores *s, const struct resident_tile 
     }
 }
 
-/* Bits 2 u and 2 u + 1 of `lives`: whether the halves of tile u have an entry that someone sees. */
+/* Bits 0 and 1: whether the halves of tile u have an entry that some row of the warp sees. */
 DEVICE u32 resident_lives(u32 lives, u32 u)
 {
     return lives >> 2 * u & 3;
@@ -47,9 +46,10 @@ DEVICE void resident_row_max(const struct resident_scores s[RESIDENT_TILES_AT_ON
     row_max[1] = quad_max(row_max[1]);
 }
 
-/* Masked scores, each times `unit` in base 2, to weights. *alpha is what older sums are to be multiplied by. */
-DEVICE void resident_softmax(struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
-                             float softmax_scale, struct resident_rows *r, float alpha[2])
+/* Masked scores to P = 2^(softmax_scale (S - row_max)). Older sums are to be multiplied by alpha. */
+DEVICE void resident_online_softmax(struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
+                                    float softmax_scale, struct resident_rows *r,
+                                    float alpha[2])
 {
     float row_max[2] = {r->row_max[0], r->row_max[1]}, shift[2];
     resident_row_max(s, lives, row_max);
@@ -75,7 +75,7 @@ DEVICE void resident_softmax(struct resident_scores s[RESIDENT_TILES_AT_ONCE], u
 
 /* ---- sparsegen ---- */
 
-/* Sum and count of the rows' scores above the thresholds, counted from the maxima. */
+/* Sum and count of the rows' scores, less the row maximum, above the thresholds. */
 DEVICE void resident_support(const struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
                              const float row_max[2], const float threshold[2], float sum[2],
                              float count[2])
@@ -97,7 +97,7 @@ DEVICE void resident_support(const struct resident_scores s[RESIDENT_TILES_AT_ON
     }
 }
 
-/* tau of both rows; minus infinity where a row sees nothing. */
+/* tau of both rows; -inf where a row sees nothing. */
 DEVICE void resident_tau(const struct resident_scores s[RESIDENT_TILES_AT_ONCE], u32 lives,
                          float lambda, float tau[2])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 16 rows of the caller's tensors: read as fragments, and sums written, 16 bytes a lane, after the
-   four lanes of a row have exchanged parts. */
+/* 16 rows of the caller's tensors: read as fragments; sums written 16 bytes a lane, after the lanes of a quad have
+   exchanged parts. */
 #ifndef MASKC_CUDA_RESIDENT_STORE_H
 #define MASKC_CUDA_RESIDENT_STORE_H
 #include "cuda/resident/head.h"
@@ -73,7 +73,7 @@ DEVICE void resident_store_part(const struct frag_c sums[RESIDENT_CHUNKS], u32 f
                                 u32 chunks, const float by[2], const struct abi_tensor *t,
                                 const struct resident_head *head, u32 row0)
 {
-    u32 row = opt_barrier(row0) + resident_row(); /* no register holds it until here */
+    u32 row = opt_barrier(row0) + resident_row(); /* computed here, not before the loop */
     u8 *at = resident_data(t, head) + (i64)row * t->row * 2;
     resident_store_row(sums, first, chunks, 0, by[0], at, row < head->exist);
     resident_store_row(sums, first, chunks, 1, by[1], at + 8 * t->row * 2,
@@ -87,7 +87,7 @@ DEVICE void resident_store(const struct frag_c sums[RESIDENT_CHUNKS], const floa
     resident_store_part(sums, 0, RESIDENT_CHUNKS, by, t, head, row0);
 }
 
-/* The lane's two of a number for each row, where rows are there. */
+/* LSE of position 0. */
 DEVICE float *resident_lse(const struct abi_args *a, const struct resident_head *head)
 {
     return a->lse + head->b * a->lse_batch + head->h * a->lse_head + head->first;

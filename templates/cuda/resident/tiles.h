@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiles that 16 rows of a head visit: mask words, which of a tile's four 16 x 8 fragments are
-   live (the same for the whole warp), scores, and the bits of dropout. */
+/* The column tiles that a warp tile of 16 rows visits: mask bits, which of a tile's four 16 x 8 fragments are
+   live (the same for the whole warp), products over a tile, and dropout. */
 #ifndef MASKC_CUDA_RESIDENT_TILES_H
 #define MASKC_CUDA_RESIDENT_TILES_H
 #include "cuda/resident/head.h"
@@ -14,10 +14,10 @@ struct resident_scores {
 struct resident_tile {
     u32 col0;
     u32 seen; /* bit 8 f + e: entry e of fragment f, of those that the lane holds; RESIDENT_HIDES */
-    u32 any; /* of all lanes together: 0 where nothing is to be done */
+    u32 any; /* `seen` of all lanes together: 0 where nothing is to be done */
 };
 
-/* In `seen`, the same for the whole warp: some lane does not see some entry. In either half of a tile. */
+/* In `seen`, in either half of a tile: some lane of the warp does not see some entry. */
 enum { RESIDENT_HIDES = 0x00100010 };
 
 struct resident_walk {
@@ -25,11 +25,11 @@ struct resident_walk {
     u32 row0;      /* of the warp's 16 rows */
     u32 row_block; /* the lane's first row within its row block */
     u32 piece, pieces_end, tile, tiles_end;
-    struct abi_tile ahead; /* the next one, where the walk looks ahead */
-    u32 looks;             /* a constant: not where registers are few */
+    struct abi_tile ahead; /* the next one, if the walk prefetches */
+    u32 looks;             /* a constant: whether it does; not where registers are few */
 };
 
-/* The visit of `row blocks` times 16 rows. Plans of short sequences have whole row blocks alone, and only tiles. */
+/* Begins the visit of `row_blocks` warp tiles. Plans of this family have only tiles. */
 DEVICE struct resident_walk resident_walk_at(const struct abi_plan *plan,
                                              const struct resident_head *head, u32 row0,
                                              u32 row_blocks)
@@ -50,8 +50,7 @@ DEVICE struct resident_walk resident_walk_at(const struct abi_plan *plan,
     return w;
 }
 
-/* The lane's bits of a tile, of row `row` and the one 8 below; rows and columns at or beyond the length are
-   off. */
+/* The lane's bits of a column tile, in row `row` and the one 8 below; 0 at or beyond the length. */
 DEVICE u32 resident_bits(const struct abi_plan *p, struct abi_tile t, u32 block_row, u32 row,
                          u32 length)
 {
@@ -87,7 +86,7 @@ DEVICE u32 resident_next_tile(struct resident_walk *w, struct abi_tile *t)
     return 1;
 }
 
-/* The next tile with a live fragment, as each of `row blocks` row blocks of 16 rows sees it; 0 at the end. */
+/* The next column tile with a live fragment, as each of `row_blocks` warp tiles sees it; 0 at the end. */
 DEVICE u32 resident_next(struct resident_walk *w, const struct resident_head *head,
                          struct resident_tile *ret, u32 row_blocks)
 {
@@ -111,7 +110,7 @@ DEVICE u32 resident_next(struct resident_walk *w, const struct resident_head *he
     return 0;
 }
 
-/* The tile's second half, where the first one was. */
+/* Moves the tile's second half to the place of the first. */
 DEVICE void resident_next_half(struct resident_tile *t)
 {
     t->col0 += 16;
@@ -136,7 +135,7 @@ DEVICE u32 resident_live(const struct resident_tile *t, u32 f, u32 count)
     return (t->any >> 8 * f & (count == 1 ? 0xffu : 0xffffu)) != 0;
 }
 
-/* Bits 0 and 1: whether the halves are. */
+/* Bits 0 and 1: whether the halves have an entry. */
 DEVICE u32 resident_halves(const struct resident_tile *t)
 {
     return resident_live(t, 0, 2) | resident_live(t, 2, 2) << 1;
@@ -149,13 +148,13 @@ DEVICE void resident_scores_clear(struct resident_scores *s)
         s->at[k / 4].x[k % 4] = 0;
 }
 
-/* Bytes of fragments in which some row block has an entry, and whether all four have one. */
+/* A byte for each fragment, not 0 where some warp tile has an entry. */
 DEVICE u32 resident_any(const struct resident_tile *t, u32 row_blocks)
 {
     return t[0].any | t[row_blocks - 1].any;
 }
 
-/* Of `fragments` bytes. */
+/* Whether each of the first `fragments` bytes has a bit. */
 DEVICE u32 resident_all_live(u32 any, u32 fragments)
 {
     any |= fragments == 4 ? 0 : 0xffff0000u;
@@ -169,7 +168,7 @@ DEVICE void resident_dot(struct frag_c *s, const struct frag_a *rows, u32 step, 
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
-/* Two steps of resident_dots where all fragments are live: no branches, loads and products overlap. */
+/* Fast path of resident_dots, all fragments live: without branches, loads and products overlap. */
 DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
                                u32 step, const struct resident_head *head, u32 columns,
                                u32 col0, u32 row_blocks, u32 fragments)
@@ -184,9 +183,9 @@ DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *r
                      r[k % fragments]);
 }
 
-/* s += rows . columns over `steps` steps of the head from `step` on, in those of the first `fragments` (2 or 4)
-   where one of `row blocks` row blocks of 16 rows is live. rows[m * pitch] is the first operand of row block m, the next ones those
-   of the next steps; `columns` an operand in shared memory. */
+/* s += rows . columns over `steps` steps of the head from `step` on, in the first `fragments` (2 or 4) fragments
+   where a warp tile is live. rows[m * pitch] is the first operand of warp tile m at `step`; `columns` an operand
+   in shared memory. */
 DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
                           u32 step, u32 steps, const struct resident_head *head, u32 columns,
                           const struct resident_tile *t, u32 row_blocks, u32 fragments)
@@ -232,7 +231,7 @@ DEVICE void resident_apply(struct frag_c sums[RESIDENT_CHUNKS], const struct fra
     mma_16816(&sums[chunk + 1], a, r[2], r[3]);
 }
 
-/* sums += first operands times `chunks` chunks from `first` of 16 rows of an operand, for each row_block. */
+/* sums += first operands times `chunks` chunks, from `first` on, of 16 rows of an operand, for each warp tile. */
 DEVICE void resident_apply_part(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 first, u32 chunks,
                                 const struct frag_a *a, u32 row_blocks,
                                 const struct resident_head *head, u32 operand, u32 row)
@@ -249,7 +248,7 @@ DEVICE void resident_apply_part(struct frag_c (*sums)[RESIDENT_CHUNKS], u32 firs
     }
 }
 
-/* sums += weights times rows of an operand, over the halves of a tile's columns that live (bits 0 and 1). */
+/* sums += entries times rows of an operand, over the halves of a column tile that live (bits 0 and 1). */
 DEVICE void resident_accumulate(struct frag_c (*sums)[RESIDENT_CHUNKS],
                                 const struct resident_scores *s,
                                 const struct resident_head *head, u32 operand, u32 col0,
@@ -272,7 +271,7 @@ DEVICE void resident_move(struct frag_c to[RESIDENT_CHUNKS],
         to[k] = from[k];
 }
 
-/* Sums times what is often 1 and the same for the whole warp. */
+/* Sums times `by`, which is the same for the whole warp and often 1. */
 DEVICE void resident_scale(struct frag_c sums[RESIDENT_CHUNKS], float by)
 {
     if (by == 1)
@@ -289,8 +288,8 @@ DEVICE void resident_clear(struct frag_c sums[RESIDENT_CHUNKS])
         sums[k].x[0] = sums[k].x[1] = sums[k].x[2] = sums[k].x[3] = 0;
 }
 
-/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of row block m is kept. One call for each of `halves`
-   16 columns, by one text for `row blocks` row blocks, whose tiles are at the same columns. */
+/* Bit 16 m + 4 f + e: the lane's entry e of fragment f of warp tile m is kept. One Philox call for each 16
+   columns of each warp tile, in a loop. */
 DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_head *head, u32 row0,
                          const struct resident_tile *t, u32 halves, u32 row_blocks)
 {
@@ -313,7 +312,7 @@ DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_head *h
     return kept;
 }
 
-/* The factor of kept entries, applied to sums of them. */
+/* The dropout factor of kept entries; sums are multiplied by it, not entries. */
 DEVICE float resident_kept_scale(const struct abi_args *a)
 {
     return DROPOUT ? a->keep_scale : 1;

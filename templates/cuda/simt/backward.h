@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backward pass: dQ over the forward plan, then dK and dV over the transposed one. Both
-   recompute P from the row's LSE (or tau). For softmax dS = P (dP - delta), where delta is the
-   sum of P dP, which is dO . O; for sparsegen dS = (dP - mean of dP over the support) / (1 -
-   lambda) on the support. dQ leaves delta, or the mean, in args.delta for dK. */
+/* SIMT family, backward: what dQ (queries.cu, over the forward plan) and dK, dV (keys.cu, over the transposed
+   one) share. Both recompute P from LSE (or tau).
+
+       softmax     P = exp(S - LSE)               dS = P (dP - delta),  delta = sum of P dP over the row
+       sparsegen   P = (S - tau) / (1 - lambda)   dS = (dP - delta) / (1 - lambda) on the support, delta = mean of dP there
+
+   dQ stores delta in args.delta for dK. */
 #ifndef MASKC_CUDA_SIMT_BACKWARD_H
 #define MASKC_CUDA_SIMT_BACKWARD_H
 #include "cuda/common/transform.h"
 #include "cuda/simt/dropout.h"
 #include "cuda/simt/pieces.h"
 
-/* `slope` is of sparsegen. A bias may be -inf, and be that for a whole row. */
+/* `p_scale` is 1 / (1 - lambda). With a bias LSE may be -inf: all the row's scores were. */
 DEVICE float probability(float score, float lse, float p_scale)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
@@ -19,7 +22,7 @@ DEVICE float probability(float score, float lse, float p_scale)
     return exp2_of((score - lse) * LOG2_E);
 }
 
-/* What dP counts for in a query's slopes: P, for sparsegen 1 on the support. */
+/* The factor of dP - delta in a query's dS: P; for sparsegen 1 on the support, the scale being applied to dQ. */
 DEVICE float query_p(float score, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
@@ -27,7 +30,7 @@ DEVICE float query_p(float score, float lse)
     return probability(score, lse, 0);
 }
 
-/* dO . O of the thread's row. */
+/* rowsum(dO o O) of the thread's row. */
 DEVICE float row_delta(const struct abi_args *a, const struct work_item *work)
 {
     struct view o = view_of(&a->o, work), d_o = view_of(&a->d_o, work);
@@ -41,9 +44,9 @@ DEVICE float row_delta(const struct abi_args *a, const struct work_item *work)
     return quad_sum(sum);
 }
 
-/* Products of the job's rows with the group's columns of `a`, then of `b`, which are left in tile 2. Tile `last`
-   has the rows that are multiplied by b, and of tiles 0 and 1 the other has a's. Both operands take turns with
-   one text: what stands twice takes twice as long to compile. */
+/* Dot products of the block's rows with the columns of `a`, then with those of `b`, which stay in tile 2. Tile
+   `last` has the rows for b; the other of tiles 0 and 1 has those for a. A loop, since unrolled code compiles
+   slowly. */
 DEVICE void both_dots(struct slots *by_a, struct slots *by_b, const struct abi_tensor *a,
                       const struct abi_tensor *b, u32 last, const struct column_tile *ct,
                       const struct work_item *work)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dX in float: a block owns 32 queries, 32 keys and a chunk of the batch, whose sequences it adds up in
-   registers, in order. LSE and state are there already. */
+/* SIMT family: dX, the gradient of a bias, after dQ, which stored delta. A block owns 32 queries, 32 keys and a
+   chunk of the batch:
+
+       for each sequence of the chunk, in order:
+           S = Q K^T, dP = dO V^T, P = exp(S - LSE)
+           dX += P (dP - delta)      additive bias
+           dX += P dP                bias that scales probabilities */
 #include "cuda/common/bias_sum.h"
 #include "cuda/common/mask_word.h"
 #include "cuda/simt/backward.h"
 
-/* P (scores come in *s) and dP to what an entry adds to dX. */
+/* Adds what one sequence contributes to dX; S comes in *s. */
 DEVICE void bias_add(const struct abi_args *a, const struct work_item *work,
                      const struct column_tile *ct, const struct slots *s,
                      const struct slots *dp, struct slots *sum)
@@ -27,7 +32,7 @@ DEVICE void bias_add(const struct abi_args *a, const struct work_item *work,
     }
 }
 
-/* One sequence: rows j->row, columns from g->column on; `word` is what the mask has of the row. */
+/* One sequence, at the rows of `work` and the columns of `ct`; `word` is the mask's word of the thread's row. */
 DEVICE void bias_add_sequence(const struct abi_args *a, struct work_item *work,
                               struct column_tile *ct, u32 word, struct slots *sum)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bias where a quad has a row: entries of the slots that a thread holds. */
+/* The bias X of the entries that a thread holds. */
 #ifndef MASKC_CUDA_SIMT_BIAS_SLOTS_H
 #define MASKC_CUDA_SIMT_BIAS_SLOTS_H
 #include "cuda/common/bias.h"
 #include "cuda/simt/products.h"
 
-/* X of the slot at place k, which the row sees. */
+/* X at place k, which the row sees. */
 DEVICE float bias_slot(const struct abi_args *a, const struct work_item *work,
                        const struct column_tile *ct, u32 k, u32 rows_are_keys)
 {
@@ -14,7 +14,7 @@ DEVICE float bias_slot(const struct abi_args *a, const struct work_item *work,
                                  : bias_at(a, work->h, work->row, column)];
 }
 
-/* Its score in multiples of `unit`, which X is in. */
+/* The score plus `x_scale` times X, if the bias is additive. */
 DEVICE float bias_score(float score, float x_scale, const struct abi_args *a,
                         const struct work_item *work, const struct column_tile *ct, u32 k,
                         u32 rows_are_keys)
@@ -22,7 +22,7 @@ DEVICE float bias_score(float score, float x_scale, const struct abi_args *a,
     return ADD_BIAS ? score + x_scale * bias_slot(a, work, ct, k, rows_are_keys) : score;
 }
 
-/* Probabilities of queries, or their slopes, times X; slots that the row does not see become 0. */
+/* P or dP of queries times X, if the bias scales probabilities; entries that the row does not see become 0. */
 DEVICE void bias_scale(struct slots *x, const struct abi_args *a, const struct work_item *work,
                        const struct column_tile *ct)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The factor of each entry under dropout: 0, or keep_scale. One Philox call serves four of a
-   thread's entries where its row is a query, two where it is a key; entries on lines and
-   of gathered columns have their own. */
+/* Dropout: the factor of each entry, 0 or keep_scale. One Philox call serves four of a thread's entries where
+   its row is a query, two where it is a key. Entries on lines and of gathered columns take a call each. */
 #ifndef MASKC_CUDA_SIMT_DROPOUT_H
 #define MASKC_CUDA_SIMT_DROPOUT_H
 #include "cuda/simt/bias_slots.h"
@@ -14,7 +13,7 @@ DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
     return draw >= a->keep_below;
 }
 
-/* These three return bit k: the entry at place k is kept. */
+/* The next three return bit k: the entry at place k is kept. */
 DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct work_item *work,
                              const struct column_tile *ct)
 {
@@ -80,7 +79,7 @@ DEVICE float dropout_factor(const struct abi_args *a, u32 kept)
     return kept ? a->keep_scale : 0;
 }
 
-/* Multiplies by these. */
+/* Multiplies each entry by its factor. */
 DEVICE void dropout(struct slots *x, const struct abi_args *a, u32 kept)
 {
     if (DROPOUT && a->keep_below) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan header of the CUDA templates, written by hand for one case of the SIMT family; see
-   templates/cpu/kernel_config_default.h. Those of the others stand beside it; tests/gen/emit_test.c holds them to what
-   is emitted. To look at a text alone: copy one to a folder as plan.h, and name that with -I. */
+/* kernel_config.h of the SIMT family, written by hand for one case; see templates/cpu/kernel_config_default.h.
+   Each family has one; tests/gen/emit_test.c compares them with what is emitted. To compile a template alone
+   copy one to a folder as kernel_config.h and name the folder with -I. */
 #ifndef MASKC_CUDA_SIMT_PLAN_DEFAULT_H
 #define MASKC_CUDA_SIMT_PLAN_DEFAULT_H
 enum {

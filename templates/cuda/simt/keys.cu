@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SIMT family: dK and dV. */
+/* SIMT family: dK and dV of a row block of keys, over the transposed plan.
+
+       load_own_rows                 K and V to tiles 0 and 1
+       for each column tile of queries:
+           both_dots                 S^T = K Q^T, dP^T = V dO^T; dO stays in tile 2
+           key_p_ds                  P = exp(S - LSE), dS = P (dP - delta); dropout
+           accumulate                dV += P^T dO, dK += dS^T Q
+       store_key_sums */
 #include "cuda/simt/backward.h"
 
-/* Draws are made before the products, where a bit for each entry can wait beside the sums. */
+/* Dropout's draws are made before the products where registers hold their bits meanwhile. */
 enum { DRAWS_FIRST = CHUNKS <= 8 };
 
-/* Of place k of a group, rows being keys: its query and what X has of it. */
+/* Of the thread's entry at place k: its query, and X. */
 struct key_place {
     u32 i;
     float bias;
@@ -20,7 +27,7 @@ DEVICE struct key_place key_place(const struct abi_args *a, const struct work_it
     return at;
 }
 
-/* A product to P. */
+/* S to P. */
 DEVICE void key_p(const struct abi_args *a, const struct work_item *work,
                   const struct column_tile *ct, u32 k, const struct key_place *at,
                   float p_scale, float *p)
@@ -29,7 +36,7 @@ DEVICE void key_p(const struct abi_args *a, const struct work_item *work,
     *p = sees(ct, k) ? probability(score, lse_of(a, work)[at->i], p_scale) : 0;
 }
 
-/* P to the weight of dO, dP to dS: both have the factor of dropout and of a bias. */
+/* P to P after dropout, dP to dS; a bias that scales probabilities counts like dropout. */
 DEVICE void key_ds(const struct abi_args *a, const struct work_item *work,
                    const struct column_tile *ct, u32 k, const struct key_place *at, u32 kept,
                    float *p, float *dp)
@@ -40,10 +47,10 @@ DEVICE void key_ds(const struct abi_args *a, const struct work_item *work,
     *p *= factor;
 }
 
-/* Place by place, since what finds a query is much text; or where heads are wide, and draws come only now, all
-   weights first. */
-DEVICE void key_slots(const struct abi_args *a, const struct work_item *work,
-                      const struct column_tile *ct, u32 kept, struct slots *p, struct slots *dp)
+/* S and dP to P and dS. Entry by entry, since finding the query is much code; with wide heads P of all entries
+   first, as the draws come only then. */
+DEVICE void key_p_ds(const struct abi_args *a, const struct work_item *work,
+                     const struct column_tile *ct, u32 kept, struct slots *p, struct slots *dp)
 {
     const float p_scale = sparsegen_scale(a);
     UNROLL_BY(SLOTS_UNROLLED)
@@ -65,7 +72,7 @@ DEVICE void key_slots(const struct abi_args *a, const struct work_item *work,
     }
 }
 
-/* To the tensors. A loop, but two wide sums leave it no registers. */
+/* To the tensors. A loop, where registers allow it. */
 DEVICE void store_key_sums(struct sums *d_k, struct sums *d_v, const struct abi_args *a,
                            const struct work_item *work)
 {
@@ -75,7 +82,8 @@ DEVICE void store_key_sums(struct sums *d_k, struct sums *d_v, const struct abi_
         return;
     }
     NO_UNROLL
-    for (u32 second = 0; second < 2; second++) { /* no index picks a register */
+    for (u32 second = 0; second < 2;
+         second++) { /* a copy, not an index, keeps sums in registers */
         sums_store(d_k, work, second ? &a->d_v : &a->d_k, second ? 1 : ds_scale(a));
         *d_k = *d_v;
     }
@@ -87,7 +95,7 @@ DEVICE void row_block_dkv(const struct abi_args *a, const struct work_item *work
     struct sums d_k, d_v;
     sums_clear(&d_k);
     sums_clear(&d_v);
-    /* No barrier: the job before had one (the last fetch) after the last use of these rows. */
+    /* No barrier: the last fetch of the work item before had one, after the last use of these rows. */
     load_own_rows(&key, &value, work);
     struct walk w = walk_start(&a->transposed, work);
     struct column_tile ct;
@@ -95,7 +103,7 @@ DEVICE void row_block_dkv(const struct abi_args *a, const struct work_item *work
     while (walk_next(&w, &ct)) {
         u32 kept = DRAWS_FIRST ? dropout_kept(a, work, &ct, 1) : 0;
         both_dots(&p, &dp, &a->q, &a->d_o, 1, &ct, work);
-        key_slots(a, work, &ct, kept, &p, &dp);
+        key_p_ds(a, work, &ct, kept, &p, &dp);
         NO_UNROLL
         for (u32 pass = 0; pass < 2; pass++) {
             struct view v = view_recomputed(pass ? &a->q : &a->d_o, work);

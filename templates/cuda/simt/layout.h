@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds what. A block of 128 threads works on a row block of 32 rows, a quad of 4 neighbouring
-   threads on each. Score columns come in groups of 32 slots; a thread holds 8 of them for its
-   row. Positions of the head come in chunks of 16; a thread holds 4 of each. Operands of 32
-   rows lie in shared memory as float, three of them at a time. */
+/* Which thread holds what. A block of 128 threads works on a row block of 32 rows; a quad, four neighbouring
+   threads, has one row. A column tile has 32 slots, a thread 8 of them. Positions of the head come in chunks of
+   16, a thread has 4 of each. Operands of 32 rows lie in shared memory as float, three of them at a time. */
 #ifndef MASKC_CUDA_SIMT_LAYOUT_H
 #define MASKC_CUDA_SIMT_LAYOUT_H
 #include "abi.h"
@@ -11,9 +10,9 @@
 
 enum {
     QUAD = 4,
-    SLOTS = 8,                     /* of a thread, in a group of 32 */
+    SLOTS = 8,                     /* of a thread, in a column tile of 32 */
     CHUNKS = (HEAD_DIM + 15) / 16, /* of a head */
-    /* Slots that stand side by side in the text: more take longer to compile, and more registers. */
+    /* Unrolled slots: more compile slowly and take registers. */
     SLOTS_UNROLLED = CHUNKS <= 8 ? 4 : 1,
     PITCH = HEAD_DIM + 4, /* floats from row to row: no bank conflicts */
     TILE_FLOATS = BLOCK_ROWS * PITCH,
@@ -28,8 +27,8 @@ DEVICE u32 quad(void)
     return THREAD / QUAD;
 }
 
-/* Slot of a group that lane u of a quad holds at place k: columns 2u, 2u + 1, 2u + 8, 2u + 9 of
-   each 16, as one dropout call serves them; reading rows in this order has no bank conflict. */
+/* The slot at place k of lane u of a quad: columns 2u, 2u + 1, 2u + 8, 2u + 9 of each 16, as one dropout call
+   serves them. Rows read in this order have no bank conflict. */
 DEVICE u32 slot_of(u32 k, u32 u)
 {
     return 2 * u + (k & 1) + 8 * (k >> 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The next group of a walk, by the kind of its piece: what the plan's tables say becomes slots and bits. */
+/* The next column tile of a walk, by the kind of its piece: the plan's tables become slots and bits. A new kind
+   of piece is one more function here. */
 #ifndef MASKC_CUDA_SIMT_PIECES_H
 #define MASKC_CUDA_SIMT_PIECES_H
 #include "cuda/simt/walk.h"
@@ -22,8 +23,8 @@ DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct column_ti
     return 0;
 }
 
-/* ABI_BLOCKS: ranges of columns that every row sees, taken in groups aligned to 32 columns, so
-   that dropout needs few calls. */
+/* ABI_BLOCKS: ranges of columns that every row sees. Column tiles are aligned to 32 columns, so that dropout
+   needs few calls. */
 DEVICE u32 next_block(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
     for (; w->element < p->count; w->element++, w->column = 0) {
@@ -42,7 +43,7 @@ DEVICE u32 next_block(struct walk *w, const struct abi_piece *p, struct column_t
     return 0;
 }
 
-/* ABI_COLUMNS: up to 32 columns from anywhere, as a tile that is loaded through their list. */
+/* ABI_COLUMNS: up to 32 gathered columns, loaded through their list. */
 DEVICE u32 next_columns(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
     while (w->element < p->count) {
@@ -63,7 +64,7 @@ DEVICE u32 next_columns(struct walk *w, const struct abi_piece *p, struct column
     return 0;
 }
 
-/* ABI_DIAGONAL: up to 32 lines at a time, one column of its own for each row on each. */
+/* ABI_DIAGONAL: up to 32 lines at a time; on each a row has one column of its own. */
 DEVICE u32 next_lines(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
     if (w->element >= p->count)
@@ -83,9 +84,9 @@ DEVICE u32 next_lines(struct walk *w, const struct abi_piece *p, struct column_t
     return 1;
 }
 
-/* ABI_ROWS: the columns of one row, spread over the block: quad q takes columns q, q + 32, ...
-   of a range, and what the quads found is put together at the end (reduce_row_sum, store_shared). */
-enum { ROWS_STEP = 32 * BLOCK_ROWS }; /* columns of a group */
+/* ABI_ROWS: the columns of one global row, spread over the block: quad q takes columns q, q + 32, ... of a
+   range. What the quads found is reduced at the end (reduce_row_sum, store_shared). */
+enum { ROWS_STEP = 32 * BLOCK_ROWS }; /* columns of a column tile */
 
 DEVICE u32 next_row_part(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
@@ -109,7 +110,7 @@ DEVICE u32 next_row_part(struct walk *w, const struct abi_piece *p, struct colum
     return 0;
 }
 
-/* The next group of a piece of any kind; 0 at its end. */
+/* The next column tile of a piece of any kind; 0 at its end. */
 DEVICE u32 next_of_piece(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
     switch (p->kind) {

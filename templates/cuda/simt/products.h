@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two products of attention over one group: scores (a row times columns) and sums (weights
-   times columns). Columns of a tile are read from shared memory, those of lines from the
-   tensor. */
+/* The two products of attention over a column tile: dot products (rows times columns) and sums (entries times
+   columns). Columns of a tile are read from shared memory, those of lines from the tensor. */
 #ifndef MASKC_CUDA_SIMT_PRODUCTS_H
 #define MASKC_CUDA_SIMT_PRODUCTS_H
 #include "cuda/simt/tensor.h"
@@ -15,14 +14,14 @@ DEVICE void slots_clear(struct slots *s)
         s->at[k] = 0;
 }
 
-/* Whether the column that the quad loads is there. */
+/* Whether the column that the quad loads exists. */
 DEVICE u32 tile_has_row(const struct column_tile *ct, const struct work_item *work)
 {
     return ct->columns ? quad() < ct->end : (u32)ct->column + quad() < work->length;
 }
 
-/* Brings a tile's columns to shared memory; lines need nothing. Its barriers also stand between
-   the loading of the job's own rows and their use. */
+/* Loads a tile's columns to shared memory; lines are not loaded. Its barriers also separate the load of the
+   block's own rows from their use. */
 DEVICE void fetch(float *tile, const struct view *v, const struct column_tile *ct,
                   const struct work_item *work)
 {
@@ -34,7 +33,7 @@ DEVICE void fetch(float *tile, const struct view *v, const struct column_tile *c
     SYNC();
 }
 
-/* Both operands of a group at once. */
+/* Both operands of a column tile at once. */
 DEVICE void fetch_two(float *to_a, const struct view *a, float *to_b, const struct view *b,
                       const struct column_tile *ct, const struct work_item *work)
 {
@@ -61,7 +60,7 @@ DEVICE void dots_of_tile(struct slots *ret, const float *row, const float *tile)
     }
 }
 
-/* One dot product by a quad; the same in all its lanes. */
+/* One dot product, by a quad; all its lanes get it. */
 DEVICE float dot_of_line(const float *row, const struct view *v, u32 column, u32 there)
 {
     const float *own = row + quad() * PITCH;
@@ -89,8 +88,8 @@ DEVICE void dots_of_lines(struct slots *ret, const float *row, const struct colu
     }
 }
 
-/* ret = row . column for each slot; `row` is a tile of rows, `tile` holds fetched columns.
-   Slots that the row does not see hold anything finite. */
+/* ret = row . column for each slot. `row` is a shared tile of rows, `tile` one of loaded columns. Slots that the
+   row does not see hold anything finite. */
 DEVICE void dots(struct slots *ret, const float *row, const float *tile,
                  const struct column_tile *ct, const struct view *v)
 {
@@ -102,7 +101,7 @@ DEVICE void dots(struct slots *ret, const float *row, const float *tile,
         dots_of_lines(ret, row, ct, v);
 }
 
-/* The first slot becomes the last: no index of a loop picks a register. */
+/* Rotates: the first slot becomes the last. A loop over rotated slots indexes no registers. */
 DEVICE void slots_rotate(struct slots *s)
 {
     const float first = s->at[0];
@@ -112,8 +111,7 @@ DEVICE void slots_rotate(struct slots *s)
     s->at[SLOTS - 1] = first;
 }
 
-/* sums += weight * column over the columns of a tile; weights are 0 where the row does not see.
-   */
+/* sums += entries times columns of a tile; entries are 0 where the row does not see. */
 DEVICE void accumulate_tile(struct sums *sums, const struct slots *entries, const float *tile)
 {
     struct slots rotating = *entries;
@@ -132,7 +130,7 @@ DEVICE void accumulate_tile(struct sums *sums, const struct slots *entries, cons
     }
 }
 
-/* The weight of slot s, in all lanes of the quad. */
+/* The entry of slot s, in all lanes of the quad. */
 DEVICE float slot_entry(const struct slots *entries, u32 s)
 {
     u32 place = (s & 1) + 2 * (s >> 3);

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The SIMT family: dQ. */
+/* SIMT family: dQ of a row block of queries, over the forward plan.
+
+       load_own_rows                 Q and dO to tiles 0 and 1; LSE; delta, where it is known before (known_delta)
+       for each column tile of keys (pass 0, tf32 only: the same, for delta alone):
+           query_p_dp                S = Q K^T, P = exp(S - LSE), dP = dO V^T with dropout
+           score_gradient            dS = P (dP - delta)
+           accumulate                dQ += dS K
+       sums_store, put_delta */
 #include "cuda/simt/backward.h"
 #include "cuda/simt/sparsegen.h"
 
-/* P and dP of a group, rows being queries: tile 0 holds Q, tile 1 dO. Leaves K in tile 2. */
+/* P and dP of a column tile: shared tile 0 holds Q, tile 1 dO. Leaves K in tile 2. */
 DEVICE void query_p_dp(const struct abi_args *a, const struct work_item *work,
                        const struct column_tile *ct, float lse, struct slots *p,
                        struct slots *dp)
@@ -18,8 +25,8 @@ DEVICE void query_p_dp(const struct abi_args *a, const struct work_item *work,
     }
 }
 
-/* The mean of dP over the row's support, by a walk of its own: dP goes to the scratch, -inf outside the
-   support. */
+/* Sparsegen: the mean of dP over the row's support, in a pass of its own. dP goes to the scratch, -inf outside
+   the support. */
 DEVICE float support_mean(const struct abi_args *a, const struct work_item *work, float lse)
 {
     struct walk w = walk_start(&a->forward, work);
@@ -42,7 +49,7 @@ DEVICE float support_mean(const struct abi_args *a, const struct work_item *work
     return count > 0 ? sum / count : 0;
 }
 
-/* Weights and dP as that walk left them; K comes to tile 2. */
+/* P and dP as support_mean stored them; K comes to tile 2. */
 DEVICE void query_p_dp_stored(const struct abi_args *a, const struct work_item *work,
                               const struct column_tile *ct, struct slots *p, struct slots *dp)
 {
@@ -54,11 +61,11 @@ DEVICE void query_p_dp_stored(const struct abi_args *a, const struct work_item *
         p->at[at] = dp->at[at] > NEGATIVE_INFINITY ? 1 : 0;
 }
 
-/* An O that is a sum of rounded products is too far off for dO . O: then the sum of P dP takes a walk,
-   which has the text of the other. */
+/* tf32: O is a sum of rounded products, from which rowsum(dO o O) is too far off. A pass 0 then sums P dP, by
+   the code of pass 1. */
 enum { DELTA_PASS = TRANSFORM == ABI_SOFTMAX && DTYPE != ABI_F32 };
 
-/* delta, or the mean; not known yet with DELTA_PASS. */
+/* delta, if it is known before the passes. */
 DEVICE float known_delta(const struct abi_args *a, const struct work_item *work, float lse)
 {
     if (TRANSFORM == ABI_SPARSEGEN)
@@ -66,7 +73,7 @@ DEVICE float known_delta(const struct abi_args *a, const struct work_item *work,
     return DELTA_PASS ? 0 : row_delta(a, work);
 }
 
-/* For the keys' gradients: the state of a row that sees `keys`, and what a bias is told of it (bias.h). */
+/* Stores delta of a row that sees `keys` columns, for dK and dX (bias.h). */
 DEVICE void put_delta(const struct abi_args *a, const struct work_item *work, float delta,
                       float keys)
 {

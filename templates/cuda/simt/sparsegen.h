@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparsegen-lin: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to one. All
-   scores of an item go to the scratch, then Newton's method finds tau (from below; the set
-   above it only shrinks), then a second walk adds up the values. */
+/* Sparsegen-lin: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to one.
+
+       pass 1, column tiles:   S = Q K^T to the scratch
+       tau                     by Newton's method from below; the support only shrinks
+       pass 2, column tiles:   P from the scratch, O += P V, with dropout */
 #ifndef MASKC_CUDA_SIMT_SPARSEGEN_H
 #define MASKC_CUDA_SIMT_SPARSEGEN_H
 #include "cuda/common/transform.h"
 #include "cuda/simt/dropout.h"
 #include "cuda/simt/pieces.h"
 
-/* Keeps what the thread holds for its slots. */
+/* Writes the thread's entries of a column tile to the scratch. */
 DEVICE void scratch_put(float *scratch, const struct slots *x, const struct column_tile *ct)
 {
     UNROLL
@@ -19,7 +21,7 @@ DEVICE void scratch_put(float *scratch, const struct slots *x, const struct colu
     }
 }
 
-/* What scratch_put kept; -inf in slots that do not count. */
+/* Reads them back; -inf in slots that do not count. */
 DEVICE void scratch_get(const float *scratch, struct slots *ret, const struct column_tile *ct)
 {
     UNROLL
@@ -30,8 +32,8 @@ DEVICE void scratch_get(const float *scratch, struct slots *ret, const struct co
     }
 }
 
-/* Scores of the whole item to the scratch, -inf where a row does not see. Returns the score
-   columns that were taken; *ret_row_max is the maximum of the thread's row. */
+/* Scores of the whole item to the scratch, -inf where a row does not see. Returns the number of score columns;
+   *ret_row_max is the maximum of the thread's row. */
 DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct work_item *work,
                             float *scratch, float *ret_row_max)
 {
@@ -57,7 +59,7 @@ DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct work_item *wo
 }
 
 struct support {
-    float sum, count; /* of the scores above a threshold, counted from the maximum */
+    float sum, count; /* of scores above a threshold, less the row maximum */
 };
 
 DEVICE struct support support_above(const struct work_item *work, const float *scratch,
@@ -99,10 +101,10 @@ DEVICE void forward_sparsegen(const struct abi_args *a, const struct work_item *
     float *scratch = scratch_of(a), *values = shared_tile(1);
     struct sums o;
     float row_max;
-    /* No barrier: the job before had one (its second walk) after the last use of these rows. */
+    /* No barrier: the second pass of the work item before had one, after the last use of these rows. */
     load_row(shared_tile(0), &q, work->row, work->active);
     u32 columns = sparsegen_scores(a, work, scratch, &row_max);
-    SYNC_WARP(); /* a quad reads what its lanes wrote; the row pass had barriers in reduce_row_max */
+    SYNC_WARP(); /* a quad reads what its lanes wrote; on a global row reduce_row_max had barriers */
     float tau = sparsegen_tau(a, work, scratch, columns, row_max);
     sums_clear(&o);
     const float p_scale = sparsegen_scale(a);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing the caller's tensors, four elements at a time, as float. */
+/* The caller's tensors, four elements at a time, as float; sums and rows of a quad. */
 #ifndef MASKC_CUDA_SIMT_TENSOR_H
 #define MASKC_CUDA_SIMT_TENSOR_H
 #include "cuda/common/matrix.h"
 #include "cuda/simt/work_item.h"
 
-/* view_of; where registers are few none holds it from one use to the next. */
+/* view_of with an optimisation barrier where registers are few: computed at each use. */
 DEVICE struct view view_recomputed(const struct abi_tensor *t, const struct work_item *work)
 {
     struct work_item here = *work;
@@ -32,8 +32,8 @@ DEVICE struct f4 tf32_of4(struct f4 x)
     return x;
 }
 
-/* Operands of products: for tf32 they are rounded here, for tiles and lines alike, so that both passes
-   find the same scores whatever pieces their plans have. */
+/* Loads four elements. tf32 is rounded here, for tiles and lines alike, so that both passes compute the same
+   scores whatever pieces their plans have. */
 DEVICE struct f4 load4(const struct view *v, u32 row, u32 d)
 {
     const u8 *at = v->data + row * v->row + d * ELEMENT;
@@ -88,9 +88,8 @@ DEVICE float dot4(float sum, struct f4 a, struct f4 b)
     return sum;
 }
 
-/* The quad's row of a tile in shared memory, zeros where it is not there. The caller puts a
-   barrier before it, and one after it unless each thread reads back its own part alone, as
-   lines do. */
+/* Loads the quad's row of a shared tile, zeros if !there. The caller puts a barrier before it; one after it too,
+   unless threads read back only what they wrote, as lines do. */
 DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
 {
     float *to = tile + quad() * PITCH;
@@ -103,8 +102,8 @@ DEVICE void load_row(float *tile, const struct view *v, u32 row, u32 there)
     }
 }
 
-/* The job's rows of two tensors to tiles 0 and 1. Once for each job, so in a loop, since the text of a row is
-   long; wide heads have no registers for it. */
+/* The block's rows of two tensors to tiles 0 and 1. A loop, since the code is long; wide heads have no registers
+   for it. */
 DEVICE void load_own_rows(const struct view *first, const struct view *second,
                           const struct work_item *work)
 {
@@ -151,7 +150,7 @@ DEVICE void store_quads(const struct sums *s, const struct work_item *work,
     }
 }
 
-/* Row pass: each quad holds a part of the one row's sums. */
+/* Global row: each quad holds a part of the row's sums. */
 DEVICE void store_shared(const struct sums *s, const struct work_item *work,
                          const struct view *to)
 {
@@ -174,7 +173,7 @@ DEVICE void store_shared(const struct sums *s, const struct work_item *work,
     }
 }
 
-/* Writes the row's sums, times the thread's factor. */
+/* Writes the row's sums times `by`. */
 DEVICE void sums_store(struct sums *s, const struct work_item *work, const struct abi_tensor *t,
                        float by)
 {

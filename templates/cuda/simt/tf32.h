@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The products of a tile on tensor cores, for --dtype tf32: operands have been rounded to 11 bits (load4),
-   weights are here, sums are float. A warp has eight rows where a product takes 16: the lower eight are zero. What a
-   thread holds is what it holds without tensor cores: slots are the columns of a product's sums as they
-   are, and positions of the head are taken in the order that makes its sums the thread's. */
+/* Products of a tile on tensor cores, for --dtype tf32. Operands were rounded to 11 bits by load4; entries are
+   rounded here; sums are float. A warp has eight rows where a product takes 16: the lower eight are zero. A
+   thread holds the same slots and sums as without tensor cores: slots are the columns of the product as they
+   are, and positions of the head are permuted so that the product's sums are the thread's. */
 #ifndef MASKC_CUDA_SIMT_TF32_H
 #define MASKC_CUDA_SIMT_TF32_H
 #include "cuda/simt/tensor.h"
@@ -13,18 +13,18 @@ struct slots {
 };
 
 enum {
-    PARTS = SLOTS / 2, /* of 8 columns, in a group of 32 */
-    /* Two sums of 256 positions fill the registers: products beside them would be spilled. */
+    PARTS = SLOTS / 2, /* of 8 columns, in a column tile of 32 */
+    /* D > 128: sums stay with float arithmetic, products would spill registers. */
     TF32_SUMS = TF32 && CHUNKS <= 8,
 };
 
-/* Lane 4 g + t of a warp: which of the eight rows (or columns). */
+/* The row (or column) of the warp's eight that the lane has. */
 DEVICE u32 lane_row(void)
 {
     return quad() % 8;
 }
 
-/* A number of an operand in shared memory, which has been rounded (load4). */
+/* An element of an operand in shared memory, rounded by load4. */
 DEVICE u32 tf32_bits(const float *at)
 {
     return bits_of(shared_get(at));
@@ -52,13 +52,13 @@ DEVICE void dots_by_tf32(struct slots *ret, const float *row, const float *tile)
         ret->at[k] = c[k / 2].x[k % 2];
 }
 
-/* Position `d` of the column of a slot as second operand. */
+/* Position d of a column, as second operand. */
 DEVICE u32 tf32_value(const float *column, u32 d)
 {
     return HEAD_DIM % 16 == 0 || d < HEAD_DIM ? tf32_bits(column + d) : 0;
 }
 
-/* A thread's two sums from `at` on are those of a product: += weights times columns at position d. */
+/* Adds a product to two of the thread's sums: entries times columns at position d. */
 DEVICE void tf32_add(float *low, float *high, const struct frag_a a[PARTS],
                      const float *columns, u32 d)
 {
@@ -72,9 +72,9 @@ DEVICE void tf32_add(float *low, float *high, const struct frag_a a[PARTS],
     *high = c.x[1];
 }
 
-/* A thread's four positions of a chunk are two columns of a product's sums, and two of another's: lanes 0
-   and 1 of a quad have the first two in product 0, lanes 2 and 3 in product 1, so that eight neighbouring
-   positions of four columns lie in different banks. */
+/* A thread's four sums of a chunk belong to two products, two each. Lanes 0 and 1 of a quad have the first two
+   in product 0, lanes 2 and 3 in product 1: eight neighbouring positions of four columns then lie in different
+   banks. */
 DEVICE void accumulate_by_tf32(struct sums *sums, const struct slots *entries,
                                const float *tile)
 {

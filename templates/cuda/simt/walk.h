@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The visit of an item's pieces, as a sequence of groups of up to 32 score columns. Two kinds
-   of group are all that the arithmetic knows: a tile, whose 32 columns are the same for every
-   row, and lines, where each row has its own. Walking is the same for all threads of the block
-   but for `bits`. A new kind of piece is one more file like tiles.h. */
+/* The visit of an item's pieces as a sequence of column tiles of up to 32 score columns. Arithmetic knows two
+   kinds: tiles, whose columns are the same for every row, and lines, where each row has its own. All threads of
+   a block walk alike but for `bits`. */
 #ifndef MASKC_CUDA_SIMT_WALK_H
 #define MASKC_CUDA_SIMT_WALK_H
 #include "cuda/simt/work_item.h"
@@ -15,7 +14,7 @@ struct column_tile {
     i32 stored;     /* score column in the scratch of slot 0 (of slot `begin`, at least 0) */
     const u32 *columns; /* tile: of slot 0, 1, ...; null: column, column + 1, ... */
     const struct abi_line
-        *line; /* lines of a row block; null in the row pass: column + 32 s + quad */
+        *line; /* lines of a row block; null on a global row: column + 32 s + quad */
 };
 
 struct walk {
@@ -23,7 +22,7 @@ struct walk {
     const struct work_item *work;
     u32 piece, pieces_end;
     u32 element; /* within the piece */
-    u32 column;  /* within the range: where the next group begins; 0: at its start */
+    u32 column;  /* within the range: where the next column tile begins; 0: at its start */
     u32 stored;  /* score columns so far */
 };
 
@@ -38,7 +37,7 @@ DEVICE struct walk walk_start(const struct abi_plan *plan, const struct work_ite
     return w;
 }
 
-/* Sets the slots of *g to begin .. end - 1 and takes score columns for them. */
+/* Sets the slots of *ct to begin .. end - 1 and takes score columns for them. */
 DEVICE void column_tile_slots(struct column_tile *ct, struct walk *w, u32 begin, u32 end)
 {
     ct->begin = begin;
@@ -47,7 +46,7 @@ DEVICE void column_tile_slots(struct column_tile *ct, struct walk *w, u32 begin,
     w->stored += end - begin;
 }
 
-/* The column that slot s is for the thread's row. */
+/* The column of slot s, for the thread's row. */
 DEVICE u32 slot_column(const struct column_tile *ct, u32 s)
 {
     if (ct->columns)
@@ -59,7 +58,7 @@ DEVICE u32 slot_column(const struct column_tile *ct, u32 s)
     return (u32)(ct->line[s].col0 + (i32)(ct->line[s].step * quad()));
 }
 
-/* Where the scratch keeps the score of slot s for the thread's row. */
+/* Index in the scratch of the score of slot s, for the thread's row. */
 DEVICE u64 slot_scratch(const struct column_tile *ct, u32 s)
 {
     return (u64)(ct->stored + (i32)s) * BLOCK_ROWS + quad();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a block does now: one item of the work list for one sequence. And the reductions over a
-   row, which is a quad's in a row block, and everybody's in the row pass. */
+/* SIMT family: the work items of a block, and reductions over a row: over a quad in a row block, over the block
+   on a global row. */
 #ifndef MASKC_CUDA_SIMT_WORK_ITEM_H
 #define MASKC_CUDA_SIMT_WORK_ITEM_H
 #include "cuda/common/work_item.h"
@@ -30,7 +30,7 @@ DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan
     return plan->works * a->slice_batch;
 }
 
-/* Whether this thread writes what there is one of for each row. */
+/* Whether this thread writes the row's single numbers, such as LSE. */
 DEVICE u32 is_row_writer(const struct work_item *work)
 {
     return work->writes && (work->global_row ? THREAD == 0 : quad_lane() == 0);
@@ -53,7 +53,7 @@ DEVICE float block_reduce(float x, u32 maximum)
     return x;
 }
 
-/* The same over all threads that work on the thread's row. */
+/* Over all threads that work on the thread's row. */
 DEVICE float reduce_row_sum(const struct work_item *work, float x)
 {
     x = quad_sum(x);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward over a row block: what dQ (queries.cu) and dK, dV (keys.cu) share. Both recompute P from LSE (or tau).
+/* Backward over a row block: what dQ (queries.cu) and dK, dV (keys.cu) share. Both recompute P from LSE (or
+   tau).
 
        softmax     P = 2^(S - LSE)                dS = P (dP - delta),  delta = sum of P dP over the row
        sparsegen   P = (S - tau) / (1 - lambda)   dS = (dP - delta) / (1 - lambda) on the support, delta = mean of dP there */

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dX: a block owns 64 queries, one or two groups of keys and a chunk of the batch, whose sequences it adds
-   up in registers, in order. S and dP come again, from shared memory; LSE and state are there already. */
+/* Tiled family: dX, the gradient of a bias, after dQ, which stored delta. A block owns a row block of queries,
+   one or two column tiles of keys and a chunk of the batch:
+
+       for each sequence of the chunk, in order:
+           bias_bring                Q, dO, K, V to shared memory
+           for each column tile:
+               S = Q K^T, dP = dO V^T, P = 2^(S - LSE)
+               dX += P (dP - delta)  additive bias
+               dX += P dP            bias that scales probabilities
+       bias_store
+
+   Neighbouring blocks take the same sequences. */
 #include "cuda/common/bias_sum.h"
 #include "cuda/common/mask_word.h"
 #include "cuda/tiled/backward.h"
@@ -48,7 +58,7 @@ DEVICE void bias_bring(const struct bias_tile *t)
     SYNC();
 }
 
-/* LSE and state of the lane's rows; P of a row without a gradient is to be 0. */
+/* LSE and delta of the lane's rows; LSE = inf, so P = 0, for a row without a gradient. */
 DEVICE void bias_load_delta(const struct bias_tile *t, float lse[2], float delta[2],
                             float delta_correction[2])
 {
@@ -66,7 +76,7 @@ DEVICE void bias_load_delta(const struct bias_tile *t, float lse[2], float delta
     }
 }
 
-/* Which entries of the group dropout keeps: rows and columns are aligned. */
+/* Which entries of the column tile dropout keeps: rows and columns are aligned. */
 DEVICE u32 bias_kept(const struct bias_tile *t, u32 column, u32 live)
 {
     u32 kept = 0, row = t->row0 + block_row(0);
@@ -79,7 +89,7 @@ DEVICE u32 bias_kept(const struct bias_tile *t, u32 column, u32 live)
     return kept;
 }
 
-/* X where it is a bias; `column` is the group's first. */
+/* Adds X, if the bias is additive; `column` is the column tile's first. */
 DEVICE void bias_tile_add(const struct bias_tile *t, struct scores *s, u32 column,
                           const struct seen *seen)
 {
@@ -95,7 +105,7 @@ DEVICE void bias_tile_add(const struct bias_tile *t, struct scores *s, u32 colum
     }
 }
 
-/* What one sequence adds to the entries of a group, which is the first now. */
+/* What one sequence adds to the first column tile's entries (bias_rotate). */
 DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const float lse[2],
                                  const float delta[2], const float delta_correction[2],
                                  struct scores *sum)
@@ -132,7 +142,7 @@ DEVICE void bias_add_column_tile(const struct bias_tile *t, u32 tile, const floa
     }
 }
 
-/* One group, the tile's first column of which is `column`; a loop, since nobody waits for it. */
+/* Stores the column tile that begins at `column`. A loop: this is not on the critical path. */
 DEVICE void bias_store(const struct bias_tile *t, float *part, u32 column, struct scores *sum)
 {
     const u32 n = t->b.a->forward.n, row = t->row0 + block_row(0);
@@ -149,8 +159,7 @@ DEVICE void bias_store(const struct bias_tile *t, float *part, u32 column, struc
     }
 }
 
-/* The group that was first becomes the last: loops go over groups, since what is done with one is much
-   text, and no index picks a register. */
+/* Rotates: the first column tile becomes the last. Loops over column tiles then index no registers. */
 DEVICE void bias_rotate(struct bias_tile *t, struct scores sum[BIAS_TILES])
 {
     UNROLL
@@ -167,7 +176,7 @@ DEVICE void bias_rotate(struct bias_tile *t, struct scores sum[BIAS_TILES])
     }
 }
 
-/* The mask's words of the lane's rows; whether any row of the block sees anything is the same for all its
+/* The mask's words of the lane's rows. Returns not 0 if any row of the block sees anything, the same for all its
    threads. */
 DEVICE u32 bias_words(struct bias_tile *t)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bias where a warp has 16 rows: entries of the fragments that a lane holds. */
+/* The bias X of the entries that a lane holds. */
 #ifndef MASKC_CUDA_TILED_BIAS_SCORES_H
 #define MASKC_CUDA_TILED_BIAS_SCORES_H
 #include "cuda/tiled/stream.h"
 
-/* Fragments of X on their way at a time: wide sums leave few registers, and shared rows take some at D = 128, more
-   where no draws of dropout stand between. */
+/* Unrolled fragments of X. Wide sums leave few registers for more; shared rows take some at D = 128, more
+   without dropout between. */
 enum {
     BIAS_TWO = STEPS < 8 || (STEPS == 8 && (DROPOUT || !SHARED_ROWS)),
     BIAS_UNROLLED = STEPS + DROPOUT <= 5 ? FRAGMENTS
@@ -13,7 +13,7 @@ enum {
                                          : 1,
 };
 
-/* X of the lane's entries of fragment f of a group, 0 where its row does not see. */
+/* X of the lane's entries of fragment f of a column tile, 0 where its row does not see. */
 DEVICE void bias_entries(struct frag_c *ret, const struct abi_args *a,
                          const struct work_item *work, const struct column_tile *ct,
                          const struct seen *seen, u32 rows_are_keys, u32 f)
@@ -31,7 +31,8 @@ DEVICE void bias_entries(struct frag_c *ret, const struct abi_args *a,
     }
 }
 
-/* The first fragment, as it is now, becomes the last: no index of a loop picks a register. */
+/* Rotates: *first, the first fragment as it is now, becomes the last. A loop over rotated fragments indexes no
+   registers. */
 DEVICE void scores_rotate(struct scores *s, const struct frag_c *first)
 {
     UNROLL
@@ -40,7 +41,7 @@ DEVICE void scores_rotate(struct scores *s, const struct frag_c *first)
     s->at[FRAGMENTS - 1] = *first;
 }
 
-/* Scores times `scale`, plus X times `unit` where it is a bias; else scores stay as they are. */
+/* Scores times `scale` plus X times `x_scale`, if the bias is additive; else scores stay as they are. */
 DEVICE void bias_added(struct scores *s, float scale, float x_scale, const struct abi_args *a,
                        const struct work_item *work, const struct column_tile *ct,
                        const struct seen *seen, u32 rows_are_keys)
@@ -56,7 +57,7 @@ DEVICE void bias_added(struct scores *s, float scale, float x_scale, const struc
     }
 }
 
-/* Probabilities, or their slopes, times X. */
+/* P or dP times X, if the bias scales probabilities. */
 DEVICE void bias_scale(struct scores *s, const struct abi_args *a, const struct work_item *work,
                        const struct column_tile *ct, const struct seen *seen, u32 rows_are_keys)
 {

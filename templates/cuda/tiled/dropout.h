@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of the lane's entries of a group dropout keeps, a bit for each: 4 f + x for place x of
-   fragment f. Where rows and columns are aligned one Philox call serves eight entries of a lane if
-   its rows are queries, two calls if they are keys; entries elsewhere have their own. */
+/* Dropout: which of the lane's entries of a column tile are kept, a bit for each, 4 f + x for place x of
+   fragment f. Where rows and columns are aligned one Philox call serves eight entries of a lane if its rows are
+   queries, two calls if they are keys. Other entries take a call each. */
 #ifndef MASKC_CUDA_TILED_DROPOUT_H
 #define MASKC_CUDA_TILED_DROPOUT_H
 #include "cuda/tiled/bias_scores.h"

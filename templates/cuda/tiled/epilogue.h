@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a row block of the backward pass where items share rows (SHARED_ROWS): sums go to shared memory as
-   floats, half of a warp's rows at a time, and from there in a loop over 16 bytes of a row, which adds what
-   other items left of it, to the tensor or to a place for others. On sums in registers all of that would be
-   text for each of them, which takes long to compile. */
+/* Epilogue of the backward pass where items share rows (SHARED_ROWS). Sums go to shared memory as floats, half
+   of a warp's rows at a time. From there a loop over 16 bytes of a row adds other items' partial sums and writes
+   to the tensor, or to the workspace for another item. The same on sums in registers would be unrolled code,
+   which compiles slowly. */
 #ifndef MASKC_CUDA_TILED_EPILOGUE_H
 #define MASKC_CUDA_TILED_EPILOGUE_H
 #include "cuda/tiled/backward.h"
 
-enum { EPILOGUE_ROWS = 8 }; /* of a warp at a time: 16 of halves hold as many floats as 8 */
+enum {
+    EPILOGUE_ROWS = 8
+}; /* of a warp at a time: 8 rows of floats take the memory of 16 of halves */
 
 struct epilogue {
     const struct abi_args *a;
     const struct work_item *work;
     struct view to; /* the tensor */
-    float by;       /* what goes there is multiplied by it */
-    u32 sum;        /* which of the sums of a place these are */
-    u32 corrects; /* 1: from what others left of them goes the row's `rest` times what they left of the next */
+    float by;       /* its factor */
+    u32 sum;        /* which sum of a partial result these are */
+    u32 corrects; /* 1: partial sums are corrected: less the row's correction times the next partial sum */
 };
 
-/* Rows g (which = 0) or g + 8 of the warp, and the row's number behind it, where rows are padded. */
+/* Rows g (which = 0) or g + 8 of the warp, and behind each, in its padding, the row's correction. */
 DEVICE void epilogue_stage(const struct sums *s, u32 which, float delta_correction, float *own)
 {
     float *row = own + lane_row(0) * PITCH;
@@ -63,7 +65,7 @@ DEVICE void epilogue_store_partial(const float x[8], float *to)
         put_two(to + k, x[k], x[k + 1]);
 }
 
-/* 8 positions of row r of the row block, `row` being where it is in shared memory. */
+/* 8 positions of row r of the row block; `row` is that row in shared memory. */
 DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const float *row)
 {
     const struct work_item *work = e->work;
@@ -83,8 +85,8 @@ DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const flo
     *(struct u32x4 *)(e->to.data + position * e->to.row + 16 * chunk) = halves;
 }
 
-/* All rows of the warp. `staging` holds the row block's rows for nobody else, as store_row_block has it; `rest` is of
-   the lane's two rows. */
+/* All rows of the warp. `staging` is the row block's shared memory, no longer read, as in store_row_block; the
+   corrections are of the lane's two rows. */
 DEVICE void epilogue_row_block(const struct epilogue *e, const struct sums *s,
                                const float delta_correction[2], half_t *staging)
 {

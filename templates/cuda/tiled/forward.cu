@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiled family, forward: softmax (forward.h), sparsegen (sparsegen.h), global rows (global_row_forward.h). Each block
-   takes items of the work list in turn. */
+/* Tiled family, forward: softmax (forward.h), sparsegen (sparsegen.h), global rows (global_row_forward.h). Each
+   block takes items of the work list in turn. */
 #include "cuda/tiled/global_row_forward.h"
 
 ENTRY_OF(attention_forward, THREADS, FORWARD_BLOCKS)(ARGS a)

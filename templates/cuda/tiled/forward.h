@@ -124,7 +124,8 @@ DEVICE float scores_row_max(const struct scores *s, u32 which, float row_max)
     return quad_max(row_max);
 }
 
-/* The scaled row maximum to subtract from scores; 0 for a row that has seen nothing, so that inf - inf never occurs. */
+/* The scaled row maximum to subtract from scores; 0 for a row that has seen nothing, so that inf - inf never
+   occurs. */
 DEVICE float finite_max(float row_max, float scale)
 {
     return row_max == NEGATIVE_INFINITY ? 0 : row_max * scale;
@@ -165,7 +166,8 @@ DEVICE void online_softmax(struct softmax *state, struct scores *s, u32 live, fl
     }
 }
 
-/* Writes x to lse[row] of the lane's row, by one lane of each quad; `rows` has a bit for each row of the warp that is written. */
+/* Writes x to lse[row] of the lane's row, by one lane of each quad; `rows` has a bit for each row of the warp
+   that is written. */
 DEVICE void store_lse(const struct abi_args *a, const struct work_item *work, u32 rows,
                       u32 which, float x)
 {
@@ -251,7 +253,8 @@ DEVICE void forward_tile(struct forward *f, struct softmax *state, struct sums *
     compute_pv(f, o, &s, live);
 }
 
-/* Two copies of the tile's code where that compiles fast enough: the first, for tiles that all rows see whole, tests nothing. */
+/* Two copies of the tile's code where that compiles fast enough: the first, for tiles that all rows see whole,
+   tests nothing. */
 DEVICE void forward_column_tile(struct forward *f, struct softmax *state, struct sums *o)
 {
     const struct column_tile *ct = &f->stream.now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products on fragments: a warp holds 16 rows, and columns come 32 at a time, as four fragments of
-   16 x 8. A fragment in which no row sees a column is left out: `live` has the columns that are seen. Lane l
-   holds rows g = l / 4 and g + 8, and columns 2t, 2t + 1 of each fragment, t = l % 4. */
+/* Products on fragments: a warp holds 16 rows; column tiles have 32 columns, four fragments of 16 x 8. Fragments
+   in which no row sees a column are left out: `live` has a bit for each column that is seen. Lane l holds rows g
+   = l / 4 and g + 8, and columns 2t, 2t + 1 of each fragment, t = l % 4. */
 #ifndef MASKC_CUDA_TILED_FRAGMENTS_H
 #define MASKC_CUDA_TILED_FRAGMENTS_H
 #include "cuda/common/matrix.h"
@@ -13,9 +13,9 @@ enum {
     HEAD_CHUNKS = HEAD_DIM / 8,   /* of them in the tensors; the rest is zeros */
     PITCH = 8 * CHUNKS + 8,       /* halves from row to row: an odd number of 16 bytes, so that
                                          eight rows lie in different banks */
-    FRAGMENTS = 4,                /* of a group of 32 columns */
-    /* pairs of steps side by side where rows are in shared memory; few where there is much other text, and where
-       dropout takes registers */
+    FRAGMENTS = 4,                /* of a column tile of 32 */
+    /* Unrolled pairs of steps where rows are in shared memory: few beside much other code or the registers of
+       dropout. */
     SHARED_STEPS = DROPOUT              ? 1
                    : STEPS <= 4         ? 4
                    : BIAS || STEPS == 6 ? 1
@@ -26,7 +26,7 @@ enum {
 
 #define ALL_LIVE 0xffffffffu
 
-/* One number for each of the lane's entries of a group. */
+/* One number for each of the lane's entries of a column tile. */
 struct scores {
     struct frag_c at[FRAGMENTS];
 };
@@ -41,7 +41,7 @@ struct rows {
     struct frag_a at[STEPS];
 };
 
-/* Does some row of the warp see a column of fragment f; of the 16 columns of a pair? */
+/* Whether some row of the warp sees a column of fragment f; of the 16 columns of a pair. */
 DEVICE u32 is_live(u32 live, u32 f)
 {
     return live >> (8 * f) & 0xff;
@@ -65,30 +65,30 @@ DEVICE u32 lane_pair(void)
 
 /* ---- loads ---- */
 
-/* What is known when this is compiled (`row`, the group's first, and `step`) is added last, in bytes, to an
-   address that is one register: then it is part of the instruction. */
+/* Constants (`row`, the fragment's first, and `step`) are added last, in bytes, to an address in one register:
+   they become part of the instruction. */
 
-/* 16 rows, one step: as first operand. */
+/* 16 rows, one step: the first operand. */
 DEVICE void load_rows(struct frag_a *a, const half_t *rows, u32 step)
 {
     u32 l = lane();
     matrix_load4(a->x, one_address(rows + l % 16 * PITCH + 8 * (l / 16)) + 32 * step);
 }
 
-/* Where loads of columns begin, or where there is one step left: its chunks come twice. */
+/* The lane's address for loads of columns. With one step left its two chunks are loaded twice. */
 DEVICE shared_at columns_at(const half_t *columns, u32 left)
 {
     u32 l = lane(), chunk = left == 1 ? l / 8 % 2 : l / 8;
     return one_address(columns + l % 8 * PITCH + 8 * chunk);
 }
 
-/* 8 columns, two steps: as second operand of two products that sum along the head. */
+/* 8 columns, two steps: the second operand of two products that sum along the head. */
 DEVICE void load_columns(u32 r[4], shared_at at, u32 row, u32 step)
 {
     matrix_load4(r, at + 2 * row * PITCH + 32 * step);
 }
 
-/* 16 columns, one step: as second operand of two products that sum over columns. */
+/* 16 columns, one step: the second operand of two products that sum over columns. */
 DEVICE void load_values(u32 r[4], const half_t *columns, u32 row, u32 step)
 {
     u32 l = lane();
@@ -129,7 +129,7 @@ DEVICE void add_scores(struct scores *s, const struct frag_a a[2], const half_t 
     }
 }
 
-/* ret = rows . columns, rows held in registers; 0 where a fragment is not live. */
+/* ret = rows . columns, rows in registers; 0 where a fragment is not live. */
 DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t *columns,
                       u32 live)
 {
@@ -139,8 +139,8 @@ DEVICE void scores_of(struct scores *ret, const struct rows *rows, const half_t 
         add_scores(ret, rows->at + step, columns, step, live);
 }
 
-/* The same, rows read from shared memory as they are used; `flip` is xored to each pair. Few steps stand
-   side by side in the text, which takes long to compile for wide heads. */
+/* The same, rows read from shared memory for each use; `flip` is xored to each pair. Little is unrolled: wide
+   heads would compile slowly. */
 DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
                              const half_t *columns, u32 live)
 {
@@ -158,7 +158,7 @@ DEVICE void scores_of_shared(struct scores *ret, const half_t *rows, u32 flip,
     }
 }
 
-/* Two such products at once, of other rows and other columns at the same places. */
+/* Two such products at once, of other rows and other columns. */
 DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
                            const half_t *const columns[2], u32 live)
 {
@@ -191,7 +191,7 @@ DEVICE void scores_of_both(struct scores ret[2], const half_t *const rows[2],
     }
 }
 
-/* Weights of 16 columns as first operand. */
+/* Entries of 16 columns, rounded to halves, as the first operand. */
 DEVICE void pack_entries(struct frag_a *a, const struct frag_c *left,
                          const struct frag_c *right)
 {
@@ -201,7 +201,7 @@ DEVICE void pack_entries(struct frag_a *a, const struct frag_c *left,
     a->x[3] = half_pack(right->x[2], right->x[3]);
 }
 
-/* sums += weights . columns; weights are 0 in fragments that are not live. */
+/* sums += entries . columns; entries are 0 in fragments that are not live. */
 DEVICE void accumulate(struct sums *sums, const struct scores *entries, const half_t *columns,
                        u32 live)
 {
@@ -221,7 +221,7 @@ DEVICE void accumulate(struct sums *sums, const struct scores *entries, const ha
     }
 }
 
-/* The same for two weights of the same columns. */
+/* The same for two kinds of entries of the same columns. */
 DEVICE void accumulate_both(struct sums *a, const struct scores *of_a, struct sums *b,
                             const struct scores *of_b, const half_t *columns, u32 live)
 {

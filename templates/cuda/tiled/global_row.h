@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass: one row that sees very many columns, by the whole block, in float. A team of lanes
-   takes a few columns at a time, each lane 16 bytes of them; teams keep states of their
-   own, which are put together in a fixed order at the end, in shared memory. Nothing is loaded by a
-   branch: where a team has no column left it takes the last one again, with a weight of 0. */
+/* Global rows: one row that sees very many columns, by the whole block, in float. A lane group takes a few
+   columns at a time, each lane 16 bytes of them, and keeps its own state, which is reduced in a fixed order at
+   the end, in shared memory. Loads have no branches: a lane group without a column takes the last one again,
+   with P = 0. */
 #ifndef MASKC_CUDA_TILED_GLOBAL_ROW_H
 #define MASKC_CUDA_TILED_GLOBAL_ROW_H
 #include "cuda/tiled/dropout.h"
@@ -13,9 +13,9 @@ enum {
                  : HEAD_CHUNKS <= 16 ? 16
                                      : 32,
     LANE_GROUPS = THREADS / LANE_GROUP,
-    COLUMNS_AT_ONCE = 3,                   /* columns that a team takes at once */
+    COLUMNS_AT_ONCE = 3,                   /* columns that a lane group takes at once */
     ROW_PITCH = HEAD_DIM + 4,              /* floats */
-    ROW_NUMBERS = LANE_GROUPS * ROW_PITCH, /* after the sums: one for each team */
+    ROW_NUMBERS = LANE_GROUPS * ROW_PITCH, /* after the sums: one for each lane group */
     ROW_FLOATS = ROW_NUMBERS + LANE_GROUPS,
 };
 
@@ -37,7 +37,7 @@ DEVICE float lane_group_sum(float x)
     return x;
 }
 
-/* The lane's 8 positions of a row, in chunks. */
+/* The lane's chunk of 8 positions of a row. */
 DEVICE u32 lane_chunk(void)
 {
     return THREAD % LANE_GROUP;
@@ -75,7 +75,7 @@ DEVICE void unpack_chunk(float ret[8], const struct u32x4 *x)
     ret[7] = half_high(x->w);
 }
 
-/* operand . column, the same in the team. */
+/* operand . column, the same in the lane group. */
 DEVICE float part_dot(const struct part *operand, const struct u32x4 *column)
 {
     float sum = 0, x[8];
@@ -95,9 +95,9 @@ DEVICE void part_add(struct part *sum, const struct u32x4 *column, float entry)
         sum->at[k] += entry * x[k];
 }
 
-/* ---- what teams do together ---- */
+/* ---- reductions over the block ---- */
 
-/* Sum (or maximum) of the teams' values over the block, in a fixed order. */
+/* Sum (or maximum) of the lane groups' values over the block, in a fixed order. */
 DEVICE float block_reduce(float x, u32 maximum)
 {
     float *numbers = SHARED() + ROW_NUMBERS;
@@ -121,8 +121,8 @@ DEVICE void put_pair(const struct view *to, const struct work_item *work, u32 d,
         *(u32 *)(to->data + work->item->row0 * to->row + 2 * d) = half_pack(low, high);
 }
 
-/* Writes the teams' sums, each times the thread's factor, to the item's row; or, where that is
-   `left` to others, there. */
+/* Writes the sums of all lane groups, each times its `by`, to the item's row; or to `partial`, if that is not
+   null. */
 DEVICE void store_row(struct part *p, float by, const struct view *to, float *partial,
                       const struct work_item *work)
 {
@@ -149,15 +149,15 @@ DEVICE void store_row(struct part *p, float by, const struct view *to, float *pa
     }
 }
 
-/* ---- parts of a row ---- */
+/* ---- split rows ---- */
 
-/* Where the item leaves its sums 0 or 1, or null: it is not a part. */
+/* Where a split item stores its sum 0 or 1; null: it is not split. */
 DEVICE float *row_partial(const struct abi_args *a, const struct work_item *work, u32 sum)
 {
     return CUT_ROWS && work->item->split ? partial_slot_of(a, work) + sum * PARTIAL_WIDTH : 0;
 }
 
-/* What such an item left, to the lane's part of the sum. */
+/* Adds the partial sum to the lane's. */
 DEVICE void part_merge(struct part *sum, const float *partial)
 {
     UNROLL
@@ -175,7 +175,7 @@ DEVICE void row_store_partial(const struct abi_args *a, const struct work_item *
         put_two(partial_slot_of(a, work) + PARTIAL_NUMBERS, first, second);
 }
 
-/* A tensor as the lane sees it: its chunk of each row, or the first where the head has no such chunk. */
+/* A tensor from the lane's chunk on; from the first where the head has no such chunk. */
 DEVICE struct view lane_view(const struct abi_tensor *t, const struct work_item *work)
 {
     struct view v = view_of(t, work);
@@ -203,12 +203,12 @@ struct row_walk {
     u32 element, column; /* range, and where in it the next step begins; 0: at its start */
     u32 stored;          /* score columns of the ranges before */
     u32 rows_are_keys;
-    /* the step that the team is at: its first column, where its range ends, and what to add to a column
-       for its place among score columns in the scratch */
+    /* the lane group's step: its first column, where its range ends, and what to add to a column for its place
+       among score columns in the scratch */
     u32 at, end, place;
 };
 
-/* Column k of the step, or the last of its range; and whether it is there. */
+/* Column k of the step, or the last of its range; and whether it exists. */
 DEVICE u32 row_column(const struct row_walk *w, u32 k)
 {
     return smaller(w->at + k * LANE_GROUPS, w->end - 1);
@@ -274,7 +274,7 @@ DEVICE u32 row_draw(const struct row_walk *w, u32 k)
     return is_kept(w->a, dropout_draw(w->a->seed, w->work->b, w->work->h, i, j));
 }
 
-/* Of all columns, a bit for each. A loop: the draw is much code. */
+/* Of all columns of the step, a bit for each. A loop: the draw is much code. */
 DEVICE u32 row_draws(const struct row_walk *w)
 {
     u32 kept = 0;
@@ -284,7 +284,7 @@ DEVICE u32 row_draws(const struct row_walk *w)
     return kept;
 }
 
-/* 0 or the factor of column k's entry. */
+/* The factor of column k's entry by dropout and bias; 0 where dropped. */
 DEVICE float row_factor(const struct row_walk *w, u32 kept, u32 k)
 {
     float scale = DROPOUT ? w->a->keep_scale : 1;

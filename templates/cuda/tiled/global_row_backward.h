@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass, backward: one query's dQ, or one key's dK and dV. */
+/* Global rows, backward: one query's dQ, or one key's dK and dV, in float.
+
+       for each step of COLUMNS_AT_ONCE columns, for each column:
+           row_entry                 s, p = 2^(s - LSE), dp = dO V^T with dropout
+           dQ:      sum += p (dp - d), dq += p (dp - d) K, pk += p K; at the end dq -= sum pk, delta = d + sum
+           dK, dV:  dk += p (dp - delta) Q, dv += p dO
+       store_both */
 #ifndef MASKC_CUDA_TILED_GLOBAL_ROW_BACKWARD_H
 #define MASKC_CUDA_TILED_GLOBAL_ROW_BACKWARD_H
 #include "cuda/tiled/backward.h"
@@ -7,7 +13,7 @@
 
 typedef char row_pass_fits_backward[BACKWARD_SHARED >= 4 * ROW_FLOATS ? 1 : -1];
 
-/* The scale of scores, as struct backward has it. */
+/* The scales of scores, as struct backward has them. */
 DEVICE struct backward row_backward(const struct abi_args *a)
 {
     struct backward b;
@@ -16,8 +22,8 @@ DEVICE struct backward row_backward(const struct abi_args *a)
     return b;
 }
 
-/* The columns of a step, of which the next one is first: a loop takes them, since what is done with one is
-   much text, and no index picks a register. */
+/* The columns of a step, rotated so that the next one is first: a loop takes them, since the code for one is
+   long, and indexes no registers. */
 struct columns {
     struct u32x4 first[COLUMNS_AT_ONCE], second[COLUMNS_AT_ONCE];
 };
@@ -45,7 +51,7 @@ struct operands {
     struct part row, row_grad;
 };
 
-/* Column k of a step: P (of queries what dP counts for), and dP after dropout. */
+/* Column k of a step: P (see query_p) and dP after dropout. */
 struct entry {
     float p, dp, kept;
 };
@@ -67,7 +73,7 @@ DEVICE struct entry row_entry(const struct row_walk *w, const struct backward *b
     return e;
 }
 
-/* dO . O, as O was rounded, in all teams; what is added up is counted from there, so that it is small. */
+/* With a bias: rowsum(dO o O), in all lane groups, an estimate of delta that keeps the sums small. Else 0. */
 DEVICE float row_delta_estimate(const struct abi_args *a, const struct work_item *work,
                                 const struct part *d_o)
 {
@@ -82,7 +88,7 @@ DEVICE float row_delta_estimate(const struct abi_args *a, const struct work_item
     return lane_group_sum(sum);
 }
 
-/* Both sums of all parts and what it returns, the sum of their slopes, are shared by the teams. */
+/* Adds both sums of all partial results, shared out over the lane groups; returns those of dS. */
 DEVICE float row_merge_partial(const struct abi_args *a, const struct work_item *work,
                                struct part *first, struct part *second)
 {
@@ -97,7 +103,7 @@ DEVICE float row_merge_partial(const struct abi_args *a, const struct work_item 
     return ds_sum;
 }
 
-/* Two sums, one after the other, or the first alone, to tensors or to others. */
+/* Stores two sums, one after the other, or the first alone, to the tensors or as partial results. */
 DEVICE void store_both(struct part *first, const struct part *second, u32 count, float by,
                        struct view to, struct view to_second, const struct abi_args *a,
                        const struct work_item *work)
@@ -110,8 +116,8 @@ DEVICE void store_both(struct part *first, const struct part *second, u32 count,
     }
 }
 
-/* dS is P dP - delta P, or the same over the support: two sums in one walk, put together when delta
-   is known. In float nothing is lost by that. */
+/* dS = P dP - delta P (sparsegen: over the support): two sums in one pass, combined when delta is known. In
+   float that loses nothing. */
 DEVICE void global_row_dq(const struct abi_args *a, const struct work_item *work)
 {
     struct row_walk w;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row pass, forward: each team has a softmax of its own until the end. */
+/* Global rows, forward. Each lane group has its own online softmax until the end:
+
+       for each step of COLUMNS_AT_ONCE columns:
+           row_scores                s = q K^T + bias, loads V
+           m' = max(m, s), alpha = 2^(m - m'), p = 2^(s - m'), l = alpha l + sum p, o = alpha o + p V
+       block_reduce, store_row       o / l, LSE = m + log l; a split item stores o, m, l for row_merge_slots */
 #ifndef MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
 #define MASKC_CUDA_TILED_GLOBAL_ROW_FORWARD_H
 #include "cuda/tiled/global_row.h"
@@ -13,7 +18,8 @@ DEVICE void row_lse(const struct row_walk *w, float lse)
         ((float *)lse_of(w->a, w->work))[w->work->item->row0] = lse;
 }
 
-/* Scores of the step, to base 2 for softmax, -inf where there is none; `second` is loaded too. */
+/* Scores of the step, to base 2 for softmax, -inf beyond the range; loads the second operand too, unless it is
+   null. */
 DEVICE void row_scores(const struct row_walk *w, const struct part *q, float scale,
                        float s[COLUMNS_AT_ONCE], struct u32x4 *second)
 {
@@ -68,7 +74,7 @@ DEVICE void row_softmax(struct row_walk *w, const struct part *q, struct part *o
         row_lse(w, sum > 0 ? (block_max + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
 }
 
-/* The teams keep their scores in the scratch, and each finds its own again. */
+/* Newton's method. Lane groups find their own scores in the scratch. */
 DEVICE float row_tau(struct row_walk *w, const float *scratch, float row_max)
 {
     float total = 1 - w->a->lambda, threshold = -total, before = -1;
@@ -110,8 +116,8 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
         }
     }
     float p_scale = sparsegen_scale(w->a);
-    row_max =
-        block_reduce(row_max, 1); /* has barriers: a team reads what its first lane wrote */
+    row_max = block_reduce(row_max,
+                           1); /* has barriers: a lane group reads what its first lane wrote */
     float tau = row_tau(w, scratch, row_max);
     row_restart(w);
     while (row_step(w)) {
@@ -129,7 +135,7 @@ DEVICE void row_sparsegen(struct row_walk *w, const struct part *q, struct part 
     row_lse(w, tau);
 }
 
-/* The softmax of all parts, in order. */
+/* The softmax of all partial results of a split row, in order. */
 DEVICE void row_merge_slots(const struct row_walk *w)
 {
     const struct work_item *work = w->work;

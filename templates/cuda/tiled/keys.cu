@@ -89,7 +89,8 @@ DEVICE void key_column_tile(const struct backward *b, u32 pass, struct sums sums
     key_tile(b, pass, live, &seen, sums);
 }
 
-/* dK (0) or dV (1), to the tensor or for the item that merges it. Staged where V lay, then where K lay: each is no longer read. */
+/* dK (0) or dV (1), to the tensor or for the item that merges it. Staged where V lay, then where K lay: each is
+   no longer read. */
 DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
 {
     const struct work_item *work = b->work;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that several items share: what a partial item leaves of a row for the one that resumes. Sums as
-   they stand, unscaled, in floats, and with them two numbers: maximum and sum of softmax, or in the
-   backward pass the sum of slopes. A row block joins them with its own at its end; what resumes is a launch
-   of its own, which begins when all that is left lies there. */
+/* Partial results of rows that several items share. A split item stores, for each row, its sums in floats,
+   unscaled, and two numbers: maximum and sum of softmax, or in the backward pass the sum of dS. Another item
+   merges them with its own, in a later launch (the merge pass). */
 #ifndef MASKC_CUDA_TILED_PARTIAL_H
 #define MASKC_CUDA_TILED_PARTIAL_H
 #include "cuda/tiled/work_item.h"
 
-/* A place holds the sums (in the backward pass two), then the numbers, in whole 32 bytes. */
+/* A place holds the sums (two in the backward pass), then the numbers, in whole 32 bytes. */
 enum {
     PARTIAL_WIDTH = 16 * STEPS,
     PARTIAL_NUMBERS = (1 + BACKWARD) * PARTIAL_WIDTH,
@@ -29,7 +28,7 @@ DEVICE void put_two(float *to, float x, float y)
     *(struct f2 *)to = both;
 }
 
-/* Each row of a head has a place, and behind them, from delta_rows on, each partial_slot. */
+/* Each row of a head has a place; behind them, from delta_rows on, each partial slot has one. */
 DEVICE float *partial_place(const struct abi_args *a, const struct work_item *work, u32 place)
 {
     u64 head = (u64)(work->b - a->first_batch) * a->heads + work->h;
@@ -39,7 +38,7 @@ DEVICE float *partial_place(const struct abi_args *a, const struct work_item *wo
 
 /* ---- row blocks ---- */
 
-/* Where the lane's row (which = 0, 1) is left, or null: it is not the item's. */
+/* Where to store the lane's row (which = 0, 1); null: it is not the item's. */
 DEVICE float *partial_to_store(const struct abi_args *a, const struct work_item *work,
                                u32 which)
 {
@@ -48,7 +47,7 @@ DEVICE float *partial_to_store(const struct abi_args *a, const struct work_item 
                                                : 0;
 }
 
-/* ... and where what was left of it is, or null: nothing was. */
+/* The stored partial result of that row; null: there is none. */
 DEVICE const float *partial_to_merge(const struct abi_args *a, const struct work_item *work,
                                      u32 which)
 {
@@ -56,7 +55,7 @@ DEVICE const float *partial_to_merge(const struct abi_args *a, const struct work
     return work->item->merge[r / 32] >> (r % 32) & 1 ? partial_to_store(a, work, which) : 0;
 }
 
-/* The lane's part of sums 0 or 1 of such a row. */
+/* Stores the lane's part of a row's sum 0 or 1. */
 DEVICE void sums_store_partial(const struct sums *s, u32 which, float *place, u32 sum)
 {
     float *to = place + sum * PARTIAL_WIDTH + lane_pair();
@@ -66,7 +65,7 @@ DEVICE void sums_store_partial(const struct sums *s, u32 which, float *place, u3
                 which ? s->at[f].x[3] : s->at[f].x[1]);
 }
 
-/* Own sums times `own`, and what was left times `theirs`. */
+/* Sums times `own` plus the stored ones times `theirs`. */
 DEVICE void sums_merge_partial(struct sums *s, u32 which, const float *place, u32 sum,
                                float own, float theirs)
 {
@@ -80,15 +79,15 @@ DEVICE void sums_merge_partial(struct sums *s, u32 which, const float *place, u3
     }
 }
 
-/* ---- parts of a row ---- */
+/* ---- split global rows ---- */
 
-/* Does the item have no columns of its own, but join what is left in its partial slots? */
+/* Whether the item has no columns of its own, but merges its partial slots. */
 DEVICE u32 merges_partials(const struct work_item *work)
 {
     return work->item->partial_slots && !work->item->split;
 }
 
-/* The item's first partial_slot. */
+/* The item's first partial slot. */
 DEVICE float *partial_slot_of(const struct abi_args *a, const struct work_item *work)
 {
     return partial_place(a, work, (u32)a->delta_rows + work->item->partial_slot);

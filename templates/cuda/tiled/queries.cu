@@ -10,10 +10,10 @@
            accumulate                dQ += dS K, PK += P K
        query_epilogue                dQ -= correction PK
 
-   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits. The row
-   sum of P (dP - estimate) is the correction, known after the last tile. Sparsegen (and D > 128) takes two passes
-   over the columns: the first for delta, which for sparsegen is the mean of dP over the support; the second for dQ.
-   dQ stores delta in args.delta for dK. */
+   Softmax backward needs delta_i = sum_j P_ij dP_ij. rowsum(dO o O) estimates it, but O is rounded to 16 bits.
+   The row sum of P (dP - estimate) is the correction, known after the last tile. Sparsegen (and D > 128) takes
+   two passes over the columns: the first for delta, which for sparsegen is the mean of dP over the support; the
+   second for dQ. dQ stores delta in args.delta for dK. */
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
 
@@ -98,7 +98,8 @@ DEVICE float delta_estimate(const struct backward *b, u32 row, u32 there)
     return quad_sum(sum);
 }
 
-/* LSE and the estimate of delta. A loop, since the code is long; selects instead of indices keep the arrays in registers. */
+/* LSE and the estimate of delta. A loop, since the code is long; selects instead of indices keep the arrays in
+   registers. */
 DEVICE void load_query_rows(const struct backward *b, struct query_rows *r)
 {
     NO_UNROLL
@@ -140,8 +141,8 @@ DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u32 live)
     scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
 }
 
-/* One column tile, of which some row of the warp sees the `live` slots. With ONE_PASS both sums at once; else the first
-   pass only finds delta. */
+/* One column tile, of which some row of the warp sees the `live` slots. With ONE_PASS both sums at once; else
+   the first pass only finds delta. */
 DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
                        const struct seen *seen, struct sums *d_q, struct sums *p_k)
 {

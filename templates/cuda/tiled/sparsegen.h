@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparsegen-lin over a row block: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to
-   one:
+/* Sparsegen-lin over a row block: P = max(0, S - tau) / (1 - lambda), where tau makes the row sum to one.
 
-       pass 1, column tiles:   load_k, compute_qk, apply mask, S to the scratch
+       pass 1, column tiles:   load K, compute_qk, S plus bias, masked, to the scratch
        tau                     by Newton's method from below; the support only shrinks
-       pass 2, column tiles:   load_v, S from the scratch, P, apply_dropout, compute_pv
+       pass 2, column tiles:   load V, P from the scratch, dropout, O += P V
 
    A lane reads back from the scratch what it wrote. */
 #ifndef MASKC_CUDA_TILED_SPARSEGEN_H

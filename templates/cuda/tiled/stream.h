@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns on their way: both operands of a group of columns are copied to shared memory while the group
-   before is worked on. A stream goes over all groups of a row_block. */
+/* Columns on their way: both operands of a column tile are copied to shared memory while the tile before is
+   worked on. A stream goes over all column tiles of a row block. For registers' sake the padding of shared rows
+   holds what is needed seldom: copy addresses, LSE and delta of columns, words of patterns, the work item's
+   index. */
 #ifndef MASKC_CUDA_TILED_STREAM_H
 #define MASKC_CUDA_TILED_STREAM_H
 #include "cuda/tiled/partial.h"
@@ -10,10 +12,10 @@ enum {
     USE_FIRST = 1,
     USE_SECOND = 2,
     USE_NUMBERS = 4,
-    USE_PADDING = 8, /* of two row blocks, for what a thread copies from */
+    USE_PADDING = 8, /* copy addresses lie in the padding of two row blocks */
 };
 
-/* Of both operands: the thread's chunk of the column that it copies first, were the group the sequence's first. */
+/* Of both operands: the address of the thread's chunk of its first column in column tile 0 of the sequence. */
 struct places {
     const u8 *at[2];
 };
@@ -23,13 +25,13 @@ struct stream {
     const struct abi_args *a;
     const struct abi_tensor *first, *second; /* operands, whose rows are columns here */
     struct places from;                      /* not with USE_PADDING */
-    u32 prefetched; /* what this thread brings of the next group: LSE or state of a column, a word */
-    half_t *buffer;   /* shared: group, operand, slot */
-    u32 buffers, use; /* constants: groups that the buffer holds (1 or 2) */
+    u32 prefetched; /* what this thread prefetched for the next tile: LSE or delta of a column, or a word of the pattern */
+    half_t *buffer; /* shared: tile, operand, slot */
+    u32 buffers, use; /* constants; buffers: column tiles that the buffer holds (1 or 2) */
     u32 part;         /* bits 0, 1: the lane's rows take part */
     u32 pattern_word; /* pattern_word_at of its first row; not with USE_PADDING */
     u32 buffer_index; /* where in the buffer `now` is */
-    u32 ahead;        /* there is no group for `now` yet */
+    u32 ahead;        /* `now` is not loaded yet */
     struct column_tile now, next;
 };
 
@@ -38,14 +40,14 @@ DEVICE half_t *stream_operand(const struct stream *s, u32 operand)
     return s->buffer + (s->buffer_index * 2 + operand) * OPERAND;
 }
 
-/* ---- one group ---- */
+/* ---- one column tile ---- */
 
-/* A thread copies the same chunk of a column in every turn; where the threads are not a multiple of the
-   chunks the last ones copy none. */
+/* A thread copies the same chunk of a column in every round. Where threads are not a multiple of chunks the last
+   copy none. */
 enum {
-    COPY_COLUMNS = THREADS / CHUNKS, /* of a turn */
+    COPY_COLUMNS = THREADS / CHUNKS, /* of a round */
     COPY_ROUNDS = (TILE_COLS + COPY_COLUMNS - 1) / COPY_COLUMNS,
-    COPY_ALL = COPY_COLUMNS * CHUNKS == THREADS, /* all threads do */
+    COPY_ALL = COPY_COLUMNS * CHUNKS == THREADS, /* all threads copy */
 };
 
 /* The first of the thread's slots; beyond all where it copies none. */
@@ -61,8 +63,7 @@ DEVICE const u8 *copy_from(const struct abi_tensor *t, const struct work_item *w
                      THREAD % CHUNKS % HEAD_CHUNKS * 16);
 }
 
-/* Where registers are few they lie behind the rows of the thread's own warp, 16 bytes each, where these are
-   padded. */
+/* Where registers are few the addresses lie behind rows of the thread's own warp, 16 bytes each. */
 DEVICE half_t *places_behind(void)
 {
     const u32 thread = opt_barrier(THREAD), l = thread % 32;
@@ -91,7 +92,7 @@ DEVICE struct places places_get(const struct stream *s)
     return p;
 }
 
-/* Neighbours: addresses are a constant apart. */
+/* Contiguous columns: addresses are a constant apart. */
 DEVICE void copy_range(const struct stream *s, const struct column_tile *ct, half_t *to)
 {
     const u32 there = THREAD % CHUNKS < HEAD_CHUNKS ? end_slot(ct) : 0, slot = copy_slot();
@@ -129,14 +130,14 @@ DEVICE void copy_gathered(const struct stream *s, const struct column_tile *ct, 
     }
 }
 
-/* Where the pattern's word of row r of the row block is, from the first operand on: four words behind each row of
-   the second. */
+/* Where the pattern's word of row r of the row block is, counted from the first operand: four words behind each
+   row of the second. */
 DEVICE u32 pattern_word_at(u32 r)
 {
     return OPERAND + r / 4 * PITCH + 8 * CHUNKS + r % 4 * 2;
 }
 
-/* Starts bringing a group's columns. */
+/* Starts the copies of a column tile. */
 DEVICE void copy_column_tile(const struct stream *s, const struct column_tile *ct, half_t *to)
 {
     const u32 thread = opt_barrier(THREAD);
@@ -147,8 +148,8 @@ DEVICE void copy_column_tile(const struct stream *s, const struct column_tile *c
         copy_range(s, ct, to);
 }
 
-/* Where the sequence's LSE are, for the first warp, and its states, for the second: behind a number of a
-   column. */
+/* Where the address of the sequence's LSE is, for the first warp, and that of delta, for the second: in the
+   padding of a column. */
 DEVICE half_t *numbers_place(const struct stream *s)
 {
     return s->buffer + (1 + THREAD / 32) * PITCH + 8 * CHUNKS + 4;
@@ -169,7 +170,7 @@ DEVICE const float *numbers_get(const struct stream *s)
     return (const float *)(x.x | (u64)x.y << 32);
 }
 
-/* The first 32 threads bring LSE, the next 32 the state, one column each; */
+/* Prefetches LSE (the first 32 threads) and delta (the next 32) of one column each, */
 DEVICE void read_number(struct stream *s, const struct column_tile *ct)
 {
     u32 slot = THREAD % TILE_COLS;
@@ -180,7 +181,7 @@ DEVICE void read_number(struct stream *s, const struct column_tile *ct)
     s->prefetched = bits_of(THREAD < TILE_COLS ? scaled_lse(number) : number);
 }
 
-/* the last ones, as many as the row block has rows, words of the pattern. */
+/* and words of the pattern (the last BLOCK_ROWS threads). */
 DEVICE void read_pattern(struct stream *s, const struct column_tile *ct)
 {
     if (ct->pattern && THREAD >= BLOCK_ROWS)
@@ -190,13 +191,13 @@ DEVICE void read_pattern(struct stream *s, const struct column_tile *ct)
 
 typedef char who_brings_numbers_brings_no_word[BLOCK_ROWS >= 2 * TILE_COLS ? 1 : -1];
 
-/* They lie behind the column's first operand, where rows are padded. */
+/* LSE and delta of a column, in the padding of its first operand. */
 DEVICE float *column_numbers(const half_t *first, u32 slot)
 {
     return (float *)(first + slot * PITCH + 8 * CHUNKS);
 }
 
-/* To the group at `turn`, which is the next. */
+/* Stores what was prefetched for the next tile, which is at buffer_index. */
 DEVICE void store_prefetched(const struct stream *s, u32 buffer_index)
 {
     const u32 thread =
@@ -219,9 +220,8 @@ DEVICE void stream_issue(struct stream *s, u32 buffer_index)
 
 /* ---- the stream ---- */
 
-/* Begins at the item's first column. The buffer must be free when the first step is taken: a barrier
-   stands before that, or a stream that went to its end, since its last step has one and nothing of the
-   buffer is read after it. */
+/* Begins at the item's first column. The buffer must be free at the first step: after a barrier, or after a
+   stream that went to its end, whose last step had a barrier behind the last read. */
 DEVICE void stream_start(struct stream *s, const struct work_item *work)
 {
     s->walk = walk_start(work);
@@ -236,7 +236,7 @@ DEVICE void stream_start(struct stream *s, const struct work_item *work)
         numbers_put(s, work);
 }
 
-/* What is on its way is there for all. */
+/* Waits until the tile on its way is there for all threads. */
 DEVICE void stream_arrive(struct stream *s)
 {
     if (s->buffers > 1) {
@@ -251,8 +251,8 @@ DEVICE void stream_arrive(struct stream *s)
     SYNC();
 }
 
-/* Goes on to the next group, which is then in shared memory for all; 0 at the end. The first step looks
-   ahead in the same loop: the text of a walk is long, and so it stands once. */
+/* Goes on to the next column tile, which is then in shared memory for all threads; 0 at the end. The first step
+   prefetches in the same loop: walk_next is much code, and so is inlined once. */
 DEVICE u32 stream_step(struct stream *s)
 {
     u32 ahead;
@@ -270,7 +270,7 @@ DEVICE u32 stream_step(struct stream *s)
     return s->now.slots;
 }
 
-/* The slots that the lane's rows see of the group that is worked on. */
+/* The slots of the current tile that the lane's rows see. */
 struct words {
     u32 row[2];
 };
@@ -290,8 +290,9 @@ DEVICE struct words stage_words(const struct stream *s)
     return w;
 }
 
-/* Does every row of the warp see all 32 columns? Asked of the group as it is worked on: kept with the group as a
-   flag, ptxas (12.9 to 13.4) holds it in predicates that the next one's overwrites before it is tested. */
+/* Whether every row of the warp sees all 32 columns. Computed for the current tile, not stored with it as a
+   flag: ptxas (12.9 to 13.4) keeps such a flag in predicates that the next tile's overwrites before it is
+   tested. */
 DEVICE u32 words_are_whole(const struct words *w)
 {
     return !ANY((w->row[0] & w->row[1]) != 0xffffffffu);
@@ -303,7 +304,7 @@ DEVICE u32 live_slots(const struct words *w)
     return warp_or(w->row[0] | w->row[1]);
 }
 
-/* Words as the lane's entries have them: bit 8 f + x % 2 of word x / 2 is place x of fragment f. */
+/* The words shifted to the lane's entries: bit 8 f + x % 2 of word x / 2 is place x of fragment f. */
 struct seen {
     u32 row[2];
 };
@@ -315,7 +316,7 @@ DEVICE struct seen seen_of(const struct words *w)
     return s;
 }
 
-/* Whether the lane's row sees the entry at place x of fragment f. Null: all rows see all. */
+/* Whether the lane's row sees place x of fragment f. Null: all rows see all. */
 DEVICE u32 sees(const struct seen *s, u32 f, u32 x)
 {
     return s ? s->row[x >> 1] >> (8 * f + (x & 1)) & 1 : 1;

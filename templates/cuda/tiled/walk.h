@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The visit of a row block's pieces as a sequence of groups of up to 32 columns. Whatever its kind, a
-   group is a list of columns to copy and a word of bits for each row. Walking is the same for
-   all threads of the block but for the words. */
+/* The visit of a row block's pieces as a sequence of column tiles of up to 32 columns. Of whatever kind, a
+   column tile is a list of columns to copy and a word of bits for each row. All threads of a block walk alike
+   but for the words. */
 #ifndef MASKC_CUDA_TILED_WALK_H
 #define MASKC_CUDA_TILED_WALK_H
 #include "cuda/tiled/work_item.h"
 
-/* Few words: three groups are known at a time. */
+/* Small, since three are known at a time. */
 struct column_tile {
-    u32 column;  /* of slot 0, a multiple of 16; or GATHERED + its index in plan->columns */
-    u32 slots;   /* those that count: first + 64 * (last + 1), all below the sequence's length;
-                    0: no group */
+    u32 column; /* of slot 0, a multiple of 16; or GATHERED + its index in plan->columns */
+    u32 slots; /* those that count, below the sequence's length: first + 64 * (last + 1); 0: no tile */
     u32 pattern; /* 0: all rows see all these slots; else as abi_tile's */
     i32 stored;  /* score column in the scratch of slot 0 */
 };
@@ -37,8 +36,7 @@ struct walk {
     u32 piece, pieces_end;
     u32 element; /* within the piece: the next one */
     u32 column,
-        end; /* of the range: where the next group begins, and where that ends; nothing is left
-                        of it where column >= end */
+        end; /* of the range: where the next column tile begins, and the end; column >= end: nothing is left */
     u32 stored; /* score columns so far */
 };
 
@@ -74,7 +72,7 @@ DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct column_ti
     return 0;
 }
 
-/* The range's next group; `begin`: its first slot that counts. */
+/* The range's next column tile; `begin`: its first slot that counts. */
 DEVICE void range_tile(struct walk *w, struct column_tile *ct, u32 begin)
 {
     ct->column = w->column;
@@ -83,7 +81,7 @@ DEVICE void range_tile(struct walk *w, struct column_tile *ct, u32 begin)
     w->column += TILE_COLS;
 }
 
-/* Groups of a range are aligned to 16 columns, so that dropout needs few calls. */
+/* Column tiles of a range are aligned to 16 columns, so that dropout needs few calls. */
 DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
     const u32 length = w->work->length;
@@ -119,7 +117,7 @@ DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct column_
     return 0;
 }
 
-/* Within a range no table is read. */
+/* The next column tile, with 0 slots at the end. Within a range it reads no table. */
 DEVICE void walk_next(struct walk *w, struct column_tile *ct)
 {
     if (w->column < w->end) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long sequences: what a block does now, one item of the work list for one sequence. A row block has 16
-   rows for each warp; its rows lie in shared memory, columns stream past them. An item of
-   one row (the row pass) is for the whole block. */
+/* Tiled family: work items, and the rows of a row block. A row block has 16 rows for each warp, in shared
+   memory; columns stream past them. A global row is an item of one row, for the whole block. */
 #ifndef MASKC_CUDA_TILED_WORK_ITEM_H
 #define MASKC_CUDA_TILED_WORK_ITEM_H
 #include "cuda/common/bias.h"
@@ -9,17 +8,17 @@
 #include "cuda/common/work_item.h"
 #include "cuda/tiled/fragments.h"
 
-/* Some rows of the plan are left by one item and taken up by another. */
+/* Some rows are split: items store partial results and others merge them. */
 enum { MERGE_WORKS = SHARED_ROWS || CUT_ROWS };
 
 enum {
-    OPERAND = TILE_COLS * PITCH,    /* halves: one operand of a group */
+    OPERAND = TILE_COLS * PITCH,    /* halves: one operand of a column tile */
     ROW_BLOCK = BLOCK_ROWS * PITCH, /* of a row block */
 };
 
 typedef char row_block_of_16_rows_a_warp[2 * BLOCK_ROWS == THREADS ? 1 : -1];
 
-/* Works that wait for others are last, and a phase of their own. */
+/* The works of this launch. Those that merge are the last ones, in a launch of their own (the merge pass). */
 DEVICE u32 work_item_count(const struct abi_args *a, const struct abi_plan *plan)
 {
     u32 merges = MERGE_WORKS ? plan->merge : 0;
@@ -47,11 +46,11 @@ DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_
     return work;
 }
 
-/* While a row block's walk goes on hardly anybody asks for its job, and registers are few: its index is kept behind
-   a row of the columns, and then the job is found again. A barrier stands before each of the two. */
+/* Registers are few, so a work item is forgotten during the loop over columns. Its index is saved in the padding
+   of a column and the item found again after the loop. A barrier stands before each of the two. */
 DEVICE void work_item_save(const struct work_item *work, half_t *buffer)
 {
-    /* opt_barrier: no uniform register holds the address, which ptxas would write again without a wait */
+    /* opt_barrier: keeps the address out of uniform registers, which ptxas would overwrite without a wait */
     if (THREAD == 0)
         shared_put_u32(buffer + opt_barrier(8 * CHUNKS + 4), work->index);
 }
@@ -76,15 +75,15 @@ DEVICE u32 item_has_row(const struct work_item *work, u32 r, u32 end)
            row_position(work, r) < end;
 }
 
-/* The lane's row of the row block: which = 0, 1. Asked for seldom: no register holds it meanwhile. */
+/* The lane's row of the row block: which = 0, 1. Optimisation barrier: computed at each use, which is seldom. */
 DEVICE u32 block_row(u32 which)
 {
     const u32 thread = opt_barrier(THREAD);
     return thread / 32 * 16 + thread % 32 / 4 + 8 * which;
 }
 
-/* To base 2 for softmax; sparsegen's tau as it is. Where a bias of -inf left nothing of a row its
-   probabilities are to be 0. */
+/* LSE to base 2; sparsegen's tau as it is. A row whose bias is -inf everywhere has LSE = -inf: +inf then makes P
+   = 0. */
 DEVICE float scaled_lse(float lse)
 {
     if (ADD_BIAS && TRANSFORM == ABI_SOFTMAX && lse == NEGATIVE_INFINITY)
@@ -92,7 +91,7 @@ DEVICE float scaled_lse(float lse)
     return TRANSFORM == ABI_SPARSEGEN ? lse : lse * LOG2_E;
 }
 
-/* The state of a row as a sum of two. */
+/* Stores delta = x + delta_correction, and for an additive bias what that rounds off. */
 DEVICE void delta_put(const struct abi_args *a, const struct work_item *work, u32 row, float x,
                       float delta_correction)
 {
@@ -104,17 +103,18 @@ DEVICE void delta_put(const struct abi_args *a, const struct work_item *work, u3
 
 /* ---- row blocks from and to the tensors: each warp its own 16 rows ---- */
 
-/* A bit for each of them that is the item's and below `end`. */
+/* A bit for each of the warp's 16 rows that is the item's and below `end`. */
 DEVICE u32 warp_rows(const struct work_item *work, u32 end)
 {
     const u32 thread = opt_barrier(THREAD), row = thread % 16;
     return warp_or(item_has_row(work, thread / 32 * 16 + row, end) << row);
 }
 
-/* Starts copying the rows; zeros where they take no part. A lane has the same chunk of a row in every turn. */
+/* Starts copies of the warp's rows; zeros where they take no part. A lane has the same chunk of a row in every
+   round. */
 DEVICE void copy_row_block(half_t *to, const struct view *v, const struct work_item *work)
 {
-    enum { ROWS = 32 / CHUNKS }; /* of a turn */
+    enum { ROWS = 32 / CHUNKS }; /* of a round */
     const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
     const u32 rows = warp_rows(work, work->length), chunk = l % CHUNKS, r = l / CHUNKS;
     const i64 step = work->item->step * v->row;
@@ -130,12 +130,12 @@ DEVICE void copy_row_block(half_t *to, const struct view *v, const struct work_i
     }
 }
 
-/* Writes the rows, times `low` and `high`; `staging` holds the row block's rows for nobody else: the warp writes and
-   reads its own, and until now read them by matrix loads alone, which all its lanes do together. */
+/* Writes rows g times `low` and rows g + 8 times `high`. `staging` is the row block's shared memory: the warp
+   writes and reads its own rows, which before only its collective matrix loads read. */
 DEVICE void store_row_block(const struct sums *s, float low, float high, half_t *staging,
                             const struct view *to, const struct work_item *work)
 {
-    enum { ROWS = 32 / HEAD_CHUNKS }; /* of a turn */
+    enum { ROWS = 32 / HEAD_CHUNKS }; /* of a round */
     const u32 thread = opt_barrier(THREAD), l = thread % 32, first = thread / 32 * 16;
     half_t *own = staging + first * PITCH;
     half_t *at = own + l / 4 * PITCH + 2 * (l % 4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations in f32, from 2^x alone: the same text on a GPU and in the emulation, which has no
-   mathematical library. */
-#ifndef MASKC_ROWS_AFTER_H
-#define MASKC_ROWS_AFTER_H
-#include "encoder_ops/machine.h"
+/* Activations in f32, from 2^x alone: the same code on a GPU and in the emulation, which has no mathematical
+   library. */
+#ifndef MASKC_ENCODER_OPS_ACTIVATION_H
+#define MASKC_ENCODER_OPS_ACTIVATION_H
+#include "encoder_ops/loads.h"
 
 DEVICE float exp_of(float x)
 {
@@ -49,7 +49,7 @@ DEVICE float tanh_of(float x)
     return with_sign((1 - e) / (1 + e), x);
 }
 
-DEVICE float after_of(u32 after, float x)
+DEVICE float activation_of(u32 after, float x)
 {
     switch (after) {
     case ROWS_AFTER_GELU:

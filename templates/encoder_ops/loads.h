@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the row kernels stand on: four neighbours of a row at a time as floats, whatever they are in
-   memory, and sums over a warp. A row whose length four does not divide is read one by one. */
-#ifndef MASKC_ROWS_MACHINE_H
-#define MASKC_ROWS_MACHINE_H
+/* Loads and stores of the encoder's row kernels: four neighbours of a row at a time as floats, whatever they are
+   in memory, and sums over a warp. A row whose length four does not divide is read one by one. */
+#ifndef MASKC_ENCODER_OPS_LOADS_H
+#define MASKC_ENCODER_OPS_LOADS_H
 #include "abi.h"
 #include "encoder_ops/args.h"
 #undef ARGS_STRUCT
@@ -16,7 +16,7 @@ enum {
     WIDE = DTYPE == ABI_F32             /* T is f32 */
 };
 
-struct some {
+struct chunk {
     float v[WIDTH];
 };
 
@@ -70,9 +70,9 @@ DEVICE void store1(void *to, u64 at, u32 wide, float x)
         ((u16 *)to)[at] = (u16)half_of_float(x);
 }
 
-DEVICE struct some load_some(const void *from, u64 at, u32 wide)
+DEVICE struct chunk load_chunk(const void *from, u64 at, u32 wide)
 {
-    struct some s;
+    struct chunk s;
     if (WIDTH == 1) {
         s.v[0] = load1(from, at, wide);
         return s;
@@ -85,7 +85,7 @@ DEVICE struct some load_some(const void *from, u64 at, u32 wide)
     return s;
 }
 
-DEVICE void store_some(void *to, u64 at, u32 wide, const struct some *s)
+DEVICE void store_chunk(void *to, u64 at, u32 wide, const struct chunk *s)
 {
     if (WIDTH == 1) {
         store1(to, at, wide, s->v[0]);
@@ -99,13 +99,13 @@ DEVICE void store_some(void *to, u64 at, u32 wide, const struct some *s)
     store4(to, at, wide, x);
 }
 
-/* Where a lane's step begins in a row; HIDDEN or beyond: nowhere. */
-DEVICE u32 place_of(u32 step)
+/* The column where a lane's step begins; HIDDEN or beyond: it has none. */
+DEVICE u32 column_of(u32 step)
 {
     return (step * 32 + THREAD % 32) * WIDTH;
 }
 
-/* All lanes get the sum, in an order that does not change. */
+/* The sum over the warp, in all lanes, in a fixed order. */
 DEVICE float warp_sum(float x)
 {
     UNROLL
