@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines and the row pass: each row has a list of columns of its own; an entry is a dot product
-   with one row of the operand, and later one scaled row added to the sums. Four dot products share
-   the additions across lanes. */
+/* Column lists, for diagonals and global rows: each row has columns of its own. A score is a dot product with one row
+   of the operand; later p times that row is added to the sums. Four dot products share the additions across lanes. */
 #ifndef MASKC_CPU_COLUMN_LIST_H
 #define MASKC_CPU_COLUMN_LIST_H
 #include "cpu/dropout.h"
 
-/* How many columns a row has in a group: all, or as its last slot says. */
+/* Columns that a row has in a tile: all, or as many as its last slot says. */
 enum { FEWER = 1u << 30 };
 
 INLINE u32 list_count(const u32 *column, u32 width)
@@ -15,7 +14,7 @@ INLINE u32 list_count(const u32 *column, u32 width)
     return last & FEWER ? last & ~(u32)FEWER : width;
 }
 
-/* Appends a line's columns to the lists of those of the rows first .. end - 1 that it covers. */
+/* Appends a diagonal's columns to the lists of the rows that it covers, of rows first .. rows - 1. */
 INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u32 at,
                              u32 length, u32 first, u32 rows, u32 *count)
 {
@@ -29,7 +28,7 @@ INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u
         b->column[r][at + count[r]++] = (u32)(diagonal->col0 + diagonal->step * r);
 }
 
-/* Rows that every line of the group covers, first .. end - 1. */
+/* Rows first .. end - 1, which every diagonal of the tile covers. */
 struct covered {
     u32 first, end;
 };
@@ -50,7 +49,7 @@ static struct covered diagonals_covered(const struct abi_line *diagonal, u32 dia
     return w;
 }
 
-/* Columns of such rows: LANES lines at a time. */
+/* Columns of those rows, LANES diagonals at a time. */
 static void covered_columns(struct block *b, const struct abi_line *diagonal,
                             const struct column_tile *tile, struct covered w)
 {
@@ -68,7 +67,7 @@ static void covered_columns(struct block *b, const struct abi_line *diagonal,
     }
 }
 
-/* The active columns of each row in this group, in order. */
+/* The active columns of each row in this tile, in order. */
 static void list_columns(const struct row_block *t, struct block *b,
                          const struct column_tile *tile)
 {
@@ -152,7 +151,7 @@ static void list_keep(const struct row_block *t, struct block *b,
         keep_put(b, r, tile->at + k, 1, (u32)keep_entry(t, t->item->row0 + r, column[k]));
 }
 
-/* Columns and scores of a group, -inf for what a row does not have. */
+/* Columns and scores of a tile, -inf for slots that a row does not use. */
 static void list_scores(const struct row_block *t, struct block *b,
                         const struct column_tile *tile)
 {
@@ -174,8 +173,8 @@ INLINE void put(float *to, int add, vec x)
     store(to, add ? load(to) + x : x);
 }
 
-/* to (+)= factor x weight x rows, four vectors wide; in registers over all columns of the row, by
-   two chains, as one alone would wait for itself. */
+/* to (+)= scale x p x rows, four vectors wide. The sums stay in registers over all columns of the row; two chains of
+   additions hide their latency. */
 INLINE void list_product4(float *to, int add, float scale, const float *p,
                           const struct operand *o, const u32 *column, u32 count, u32 d)
 {
@@ -211,7 +210,7 @@ INLINE void list_product4(float *to, int add, float scale, const float *p,
         put(to + v * LANES, add, sum[v]);
 }
 
-/* Two vectors, which belong together where they are split. */
+/* Two vectors, which belong together where features are deinterleaved. */
 INLINE void list_product2(float *to, int add, float scale, const float *p,
                           const struct operand *o, const u32 *column, u32 count, u32 d)
 {

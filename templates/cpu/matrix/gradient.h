@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* P and dS of a block that is all panels and gathered columns, for a matrix unit: group by group from
-   its stores to rounded weights, without the floats that walks and dropout need. */
+/* P and dS of a block of panels and gathered columns, on a matrix unit: each column tile goes from the unit's stores
+   to P and dS in bf16. The floats that column lists and dropout need are not kept. */
 #ifndef MASKC_CPU_MATRIX_GRADIENT_H
 #define MASKC_CPU_MATRIX_GRADIENT_H
 #include "cpu/p_rounded.h"
 #include "cpu/panels.h"
 
-/* What is subtracted from scores and slopes: by the transposed plan the columns' own. */
+/* LSE and delta of a tile's columns, for the transposed plan. */
 struct subtrahends {
     float offset[TILE], delta[TILE];
 };
@@ -36,8 +36,8 @@ static void columns_read(const struct row_block *t, const struct column_tile *ti
     }
 }
 
-/* Two vectors of row r to P and dS, 0 where the column's bit is not set (null: all are); returns the sum
-   of dS, lane by lane. */
+/* Two vectors of a row to P and dS, 0 where the column's bit is not set (null: all are). Returns the sum of dS, lane
+   by lane. */
 INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
                          vec softmax_scale, const vec offset[2], const vec delta[2],
                          const u32 *bits)
@@ -53,7 +53,7 @@ INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
     return y[0] + y[1];
 }
 
-/* Scores and slopes of a group, in row block `k`. */
+/* P and dS of a tile, in block `k` of rows. */
 INLINE void tile_gradient(const struct row_block *t, struct block *b,
                           const struct column_tile *tile, const float *score, const float *dp,
                           const u32 *word, u32 k, const struct subtrahends *column,
@@ -76,7 +76,8 @@ INLINE void tile_gradient(const struct row_block *t, struct block *b,
     }
 }
 
-/* Group by group as matrix/flow.h does it; missing[r] += the sum of row r's dS. */
+/* Tile by tile: products of the next tile run between the two blocks of rows of this one.
+   delta_correction[r] += the sum of row r's dS. */
 static void panels_gradient(const struct row_block *t, struct block *b, float *delta_correction)
 {
     struct subtrahends column = {{0}, {0}};
