@@ -14,8 +14,8 @@ struct dots_shape {
     u32 depth, stride, second;
 };
 
-/* C (8 rows, `stride_c` apart, x 1 or 2 times 16 columns) += rows of A, `stride_a` apart, from column `at` x
-   B, for each step; of nothing where `blank`. */
+/* C (8 rows, `stride_c` apart, of 1 or 2 times 16 columns) += A (rows `stride_a` apart, from column `at`) x B, for
+   each step. With `blank` C starts from 0. */
 INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
                          const struct sums_step *step, u32 steps, struct dots_shape b,
                          u32 columns, u32 blank)
@@ -53,8 +53,8 @@ INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
 #undef PUT
 }
 
-/* Scores of a row block with two panels of 16 columns, in the row blocks whose bit of `live` is set; `panels` 1:
-   the second one's are zero. */
+/* Scores of a row block with two panels of 16 columns, in the blocks of rows whose bit of `live` is set. With `panels`
+   1 the second panel's scores are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
     const struct dots_shape shape = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS};
@@ -73,7 +73,7 @@ INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live
     }
 }
 
-/* sums[.. columns x 16] += weights x rows in pairs, for each step. */
+/* sums[.. columns x 16] += p x rows in pairs, for each step. */
 INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
                          u32 steps, u32 live, u32 columns, u32 blank)
 {
@@ -92,7 +92,7 @@ INLINE void fused_rows(const u16 *a)
     (void)a;
 }
 
-/* Scores of the rows with two panels, when the first is asked for. */
+/* Scores of the rows with both panels, in the call for the first. */
 INLINE void fused_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
                         float *to)
 {
@@ -116,7 +116,7 @@ INLINE void one_row_scores(float *to, const u16 *row, const float *b, u32 panels
         store(to + k * MATRIX_COLS, sum[k]);
 }
 
-/* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
+/* sums[WIDTH] = p of `cols` columns x their rows in pairs. */
 INLINE void one_row_sums(float *sums, const u16 *p, const u32 *pairs, u32 cols)
 {
     enum { VECS = WIDTH / LANES };
