@@ -88,6 +88,9 @@ static void block_backward(const struct row_block *t, struct block *b, float *de
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 1);
 }
 
+/* The main loop, in one of four forms: by delta from P dP before it; by delta from the one block that has all columns;
+   block by block, for softmax and for the transposed plan; and for sparsegen with all blocks kept, as delta needs all
+   of a row. */
 static void row_block_backward(struct row_block *t)
 {
     u32 blocks = 0, corrected = DELTA_CORRECTED && !t->transposed;
