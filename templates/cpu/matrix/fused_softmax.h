@@ -84,10 +84,12 @@ static struct scored fused_qk(const struct row_block *t, const struct column_til
 
 /* ---- p ---- */
 
-/* Scores of block `k` of rows to P from column `at`; adds P to the rows' sums. */
-INLINE void fused_p(const struct row_block *t, struct block *b, const float *score,
-                    const u32 *word, u32 at, u32 k, const float *base, u32 prefetch, vec *sum)
+/* Scores of a tile in block `k` of rows to P; adds P to the rows' sums. */
+INLINE void fused_p(const struct row_block *t, struct block *b, struct scored x,
+                    const u32 *word, u32 k, const float *base, u32 prefetch, vec *sum)
 {
+    const float *score = x.score;
+    const u32 at = x.tile->at;
     const vec softmax_scale = splat(t->softmax_scale);
     if (word)
         for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
@@ -145,7 +147,7 @@ static int fused_softmax(const struct row_block *t, struct block *b)
                 unseen = fused_bases(t, now[k].score, word, tile->live, base);
             for (u32 half = 0; half < BLOCKS; half++)
                 if (tile->live >> half & 1)
-                    fused_p(t, b, now[k].score, word, tile->at, half, base, prefetch, sum);
+                    fused_p(t, b, now[k], word, half, base, prefetch, sum);
         }
     }
     return fused_close(t, sum);
