@@ -166,6 +166,13 @@ static void list_scores(const struct row_block *t, struct block *b,
     }
 }
 
+/* A row's P (or dS) in a tile, and the columns that belong to it. */
+struct list {
+    const float *p;
+    const u32 *column;
+    u32 count;
+};
+
 enum { LIST_LANES = 4 * LANES };
 
 INLINE void put(float *to, int add, vec x)
@@ -175,28 +182,28 @@ INLINE void put(float *to, int add, vec x)
 
 /* to (+)= scale x p x rows, four vectors wide. The sums stay in registers over all columns of the row; two chains of
    additions hide their latency. */
-INLINE void list_product4(float *to, int add, float scale, const float *p,
-                          const struct operand *o, const u32 *column, u32 count, u32 d)
+INLINE void list_product4(float *to, int add, float scale, const struct operand *o,
+                          struct list x, u32 d)
 {
     const float *rows = o->rows;
     const i64 stride = o->stride;
     vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
     u32 k = 0;
-    for (; k + 2 <= count; k += 2) {
-        const float *row = rows + column[k] * stride, *next = rows + column[k + 1] * stride;
-        vec w = splat(p[k]), x = splat(p[k + 1]);
+    for (; k + 2 <= x.count; k += 2) {
+        const float *row = rows + x.column[k] * stride, *next = rows + x.column[k + 1] * stride;
+        vec w = splat(x.p[k]), y = splat(x.p[k + 1]);
         s0 += w * row_load(row, d);
         s1 += w * row_load(row, d + LANES);
         s2 += w * row_load(row, d + 2 * LANES);
         s3 += w * row_load(row, d + 3 * LANES);
-        t0 += x * row_load(next, d);
-        t1 += x * row_load(next, d + LANES);
-        t2 += x * row_load(next, d + 2 * LANES);
-        t3 += x * row_load(next, d + 3 * LANES);
+        t0 += y * row_load(next, d);
+        t1 += y * row_load(next, d + LANES);
+        t2 += y * row_load(next, d + 2 * LANES);
+        t3 += y * row_load(next, d + 3 * LANES);
     }
-    if (k < count) {
-        const float *row = rows + column[k] * stride;
-        vec w = splat(p[k]);
+    if (k < x.count) {
+        const float *row = rows + x.column[k] * stride;
+        vec w = splat(x.p[k]);
         s0 += w * row_load(row, d);
         s1 += w * row_load(row, d + LANES);
         s2 += w * row_load(row, d + 2 * LANES);
@@ -211,37 +218,38 @@ INLINE void list_product4(float *to, int add, float scale, const float *p,
 }
 
 /* Two vectors, which belong together where features are deinterleaved. */
-INLINE void list_product2(float *to, int add, float scale, const float *p,
-                          const struct operand *o, const u32 *column, u32 count, u32 d)
+INLINE void list_product2(float *to, int add, float scale, const struct operand *o,
+                          struct list x, u32 d)
 {
     vec s[2] = {{0}, {0}};
-    for (u32 k = 0; k < count; k++)
+    for (u32 k = 0; k < x.count; k++)
         for (u32 v = 0; v < 2; v++)
-            s[v] += splat(p[k] * scale) * row_load(operand_row(o, column[k]), d + v * LANES);
+            s[v] +=
+                splat(x.p[k] * scale) * row_load(operand_row(o, x.column[k]), d + v * LANES);
     vecs_interleave(s);
     put(to, add, s[0]);
     put(to + LANES, add, s[1]);
 }
 
-INLINE void list_product1(float *to, int add, float scale, const float *p,
-                          const struct operand *o, const u32 *column, u32 count, u32 d)
+INLINE void list_product1(float *to, int add, float scale, const struct operand *o,
+                          struct list x, u32 d)
 {
     vec s = {0};
-    for (u32 k = 0; k < count; k++)
-        s += splat(p[k]) * row_load(operand_row(o, column[k]), d);
+    for (u32 k = 0; k < x.count; k++)
+        s += splat(x.p[k]) * row_load(operand_row(o, x.column[k]), d);
     put(to, add, s * splat(scale));
 }
 
-INLINE void list_product(float *to, int add, float scale, const float *p,
-                         const struct operand *o, const u32 *column, u32 count)
+INLINE void list_product(float *to, int add, float scale, const struct operand *o,
+                         struct list x)
 {
     u32 d = 0;
     for (; d + LIST_LANES <= WIDTH; d += LIST_LANES)
-        list_product4(to + d, add, scale, p, o, column, count, d);
+        list_product4(to + d, add, scale, o, x, d);
     for (; LISTS_DEINTERLEAVED && d < WIDTH; d += 2 * LANES)
-        list_product2(to + d, add, scale, p, o, column, count, d);
+        list_product2(to + d, add, scale, o, x, d);
     for (; d < WIDTH; d += LANES)
-        list_product1(to + d, add, scale, p, o, column, count, d);
+        list_product1(to + d, add, scale, o, x, d);
 }
 
 static void list_sums(const struct row_block *t, const struct block *b,
@@ -253,7 +261,7 @@ static void list_sums(const struct row_block *t, const struct block *b,
         const u32 *column = &b->column[r][tile->at];
         const float *w = &p[r][tile->at];
         u32 count = list_count(column, tile->width);
-        list_product(sums[r], 1, 1, w, o, column, count);
+        list_product(sums[r], 1, 1, o, (struct list){w, column, count});
     }
 }
 
