@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU kernels: one file to compile, one entry point for each phase (templates/abi.h). The code
-   is specialised on plan.h; the mask is data, in the plan's tables. */
+/* The entry points of the CPU kernels, one for each phase (templates/abi.h). Code is specialised on the kernel
+   config; the mask is data, in the plan's tables.
+     attention_pack             K, V of a head -> packed operands
+     attention_forward          items of the plan: O, LSE                        (forward.h)
+     attention_pack_backward    K, V, as the backward pass takes them
+     attention_dq               items of the plan: dQ, delta                     (backward.h)
+     attention_pack_transposed  Q, dO of a head -> packed operands
+     attention_dkv              items of the transposed plan: dK, dV             (backward.h)
+     attention_diagonals        sums of dX along diagonals, with a bias          (bias.h)
+   A phase gets indices begin .. end - 1 of its heads or work items, and the scratch of its thread. */
 #include "cpu/freestanding.h"
 #include "cpu/pack.h"
-/* and then */
+
 #include "cpu/forward.h"
 #if BACKWARD
 #include "cpu/backward.h"
@@ -37,13 +45,13 @@ static struct abi_work work_at(const struct abi_args *a, const struct abi_plan *
     return w;
 }
 
-/* Nothing of it is in the sequence: a plan's work is for the mask's length. */
+/* True where the item lies beyond the sequence: a plan covers the mask's length. */
 INLINE int item_beyond(const struct sequence *s, const struct abi_item *item)
 {
     return item->row0 >= s->rows;
 }
 
-/* How many of the indices k .. end - 1 are neighbouring items of one sequence. */
+/* How many of the indices k .. end - 1 are consecutive items of one sequence. */
 static u32 neighbours_at(const struct abi_args *a, const struct abi_plan *p, u64 k, u64 end)
 {
     const struct abi_work *w = p->work + k;
@@ -94,7 +102,7 @@ ENTRY(attention_pack_backward)
     }
 }
 
-/* Only then, as all of it would not stay in a core's cache together. */
+/* A phase of its own, after dQ: all four packed operands would not stay in a core's cache together. */
 ENTRY(attention_pack_transposed)
 {
     (void)scratch;
@@ -122,7 +130,7 @@ ENTRY(attention_dq)
     matrix_end();
 }
 
-/* After the last sequence. */
+/* The last phase of all: each item left its sums. Only the batch's last sequence adds them up. */
 ENTRY(attention_diagonals)
 {
     (void)scratch;

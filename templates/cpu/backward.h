@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One item of the backward pass, for both plans. Scores and slopes dP = dO V^T are computed again;
-   with P from the stored LSE (or tau), dS = P (dP - delta) for softmax, dS = (dP - mean of dP over
-   the support) / (1 - lambda) there for sparsegen. Over the forward plan dQ = dS K, and delta or
-   the mean go to `state`; over the transposed plan, where these belong to columns and are
-   subtracted as soon as a group is scored, dK = dS^T Q and dV = P^T dO. */
+/* One item of the backward pass, for both plans.
+     for each block of columns J
+         S = Q K_J^T * scale, dP = dO V_J^T                 block_dp (with compute_qk's tiles and masks)
+         P = 2^(S - LSE)   or max(0, S - tau) / (1 - lambda)
+         dS = P (dP - delta)   or (dP - delta) / (1 - lambda) on the support        block_gradient
+         dQ += dS K_J      or, transposed: dK += dS^T Q_J, dV += P^T dO_J           block_sums
+   delta is rowsum(P dP) for softmax (delta.h), the mean of dP over the support for sparsegen. The dQ pass computes
+   and stores it; in the transposed plan LSE and delta belong to columns, and block_dp subtracts them.
+   A matrix unit does all of it but the sums tile by tile (panels_gradient). */
 #ifndef MASKC_CPU_BACKWARD_H
 #define MASKC_CPU_BACKWARD_H
 #include "cpu/delta.h"
@@ -12,7 +16,7 @@
 #include "cpu/matrix/global_row.h"
 #include "cpu/write.h"
 
-/* ---- scores and slopes to P (in score) and dS (in slope) ---- */
+/* ---- S and dP to P (in score) and dS (in dp) ---- */
 
 static void block_gradient(const struct row_block *t, struct block *b)
 {
@@ -47,7 +51,7 @@ static void block_gradient(const struct row_block *t, struct block *b)
     }
 }
 
-/* Mean slope over each row's support. */
+/* Sparsegen: delta of each row is the mean of dP over the row's support. */
 static void row_block_sparsegen_deltas(const struct row_block *t, u32 blocks)
 {
     for (u32 r = 0; r < t->rows; r++) {
@@ -84,6 +88,9 @@ static void block_backward(const struct row_block *t, struct block *b, float *de
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 1);
 }
 
+/* The main loop, in one of four forms: by delta from P dP before it; by delta from the one block that has all columns;
+   block by block, for softmax and for the transposed plan; and for sparsegen with all blocks kept, as delta needs all
+   of a row. */
 static void row_block_backward(struct row_block *t)
 {
     u32 blocks = 0, corrected = DELTA_CORRECTED && !t->transposed;
@@ -140,7 +147,7 @@ static void backward_epilogue(const struct row_block *t, const struct abi_tensor
     row_block_write(t, to, which, each);
 }
 
-/* Items of one kind go from rows to gradients in registers and L1. */
+/* The kernels for items of one kind; 0 where the item is not of that kind. */
 static int backward_special(const struct sequence *s, const struct abi_plan *p,
                             const struct abi_item *item, u8 *scratch)
 {
@@ -207,7 +214,7 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
     backward_epilogue(&t, &s->a->d_v, dropping(&t) ? s->a->keep_scale : 1, 1);
 }
 
-/* An item of a plan, or as many of its neighbours as go together; how many. */
+/* Does an item of a plan, or a run of items that are all diagonals. Returns how many. */
 static u32 backward_items(const struct sequence *s, const struct abi_plan *p,
                           const struct abi_item *item, u32 neighbours, u8 *scratch)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bias X, learnt beside the compiled one: added to the scores (bias) or multiplied to the
-   probabilities (scale). The entries of a group come to the block with its scores, zeros where a row
-   does not see the column, so that nothing else looks at what X holds there; from then on all is
-   vectors along rows. Over the forward plan dX is added to the caller's array by the one item that
-   owns the row, sequence after sequence. */
+/* A bias X, an array learnt beside the compiled mask: added to the scores (add) or multiplied with the probabilities
+   (scale). X of a column tile is loaded with the tile's scores, as 0 where a row does not see the column, so nothing
+   else reads X outside the mask; after that all code runs in vectors along rows. In the forward plan the item that
+   owns a row adds its dX to the caller's array, sequence after sequence. */
 #ifndef MASKC_CPU_BIAS_H
 #define MASKC_CPU_BIAS_H
 #include "cpu/column_list.h"
@@ -12,20 +11,19 @@
 
 #if BIAS
 
-/* Of the scores, as the block has them. */
+/* What X is multiplied with to be added to the block's scores. */
 INLINE float bias_score_scale(const struct row_block *t)
 {
     return (IS_SOFTMAX ? LOG2_E : 1.0f) / (MATRIX ? t->softmax_scale : 1);
 }
 
-/* Where a group's score columns end: for a matrix unit a panel has 32, those beyond its width being
-   inactive. */
+/* End of a tile's score columns. With a matrix unit a panel has 32, those beyond its width inactive. */
 INLINE u32 tile_end(const struct column_tile *tile)
 {
     return tile->at + (MATRIX && tile_is_panel(tile) ? TILE : tile->width);
 }
 
-/* Keys of query i. */
+/* Where row i of X begins. */
 INLINE u64 bias_at(const struct row_block *t, u32 i)
 {
     u64 n = t->s.a->forward.n;
@@ -34,7 +32,7 @@ INLINE u64 bias_at(const struct row_block *t, u32 i)
 
 /* ---- X to the block ---- */
 
-/* Entries of row r from column c on: inactive ones are left as they are, or nothing. */
+/* A vector of X at row r, column c. Inactive scores stay -inf; inactive X becomes 0. */
 INLINE void bias_vector(struct block *b, u32 r, u32 c, vec x, float score_scale)
 {
     vec score = load(&b->score[r][c]);
@@ -54,7 +52,7 @@ INLINE void bias_entry(struct block *b, u32 r, u32 c, float x, float score_scale
         b->bias[r][c] = active ? x : 0;
 }
 
-/* A row's keys of a group, as they lie in X. */
+/* X of row r, for the columns of a tile. */
 INLINE void bias_keys(const struct row_block *t, struct block *b,
                       const struct column_tile *tile, u32 r, const float *x, float score_scale)
 {
@@ -76,7 +74,7 @@ INLINE void bias_keys(const struct row_block *t, struct block *b,
         bias_entry(b, r, tile->at + c, 0, score_scale);
 }
 
-/* The forward plan, after the scores of all groups: a row of X is read from end to end. */
+/* Forward plan, after the scores of all tiles: each row of X is read once, from end to end. */
 static void block_bias(const struct row_block *t, struct block *b)
 {
     const float score_scale = bias_score_scale(t);
@@ -90,8 +88,7 @@ static void block_bias(const struct row_block *t, struct block *b)
     }
 }
 
-/* The transposed plan: rows are keys, columns queries, whose rows of X are far apart: those of the
-   next group are asked for before they are needed. */
+/* Transposed plan: columns are queries, whose rows of X are far apart. Prefetches those of the next tile. */
 static void bias_ask(const struct row_block *t, const struct column_tile *tile)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
@@ -105,7 +102,7 @@ static void bias_ask(const struct row_block *t, const struct column_tile *tile)
     }
 }
 
-/* Four queries and four keys at a time. */
+/* Transposed plan: X of a panel, four queries and four keys at a time. */
 static void bias_queries(const struct row_block *t, struct block *b,
                          const struct column_tile *tile)
 {
@@ -133,7 +130,7 @@ static void bias_queries(const struct row_block *t, struct block *b,
             bias_vector(b, r, c, row_live(t, r) ? load(&b->bias[r][c]) : splat(0), score_scale);
 }
 
-/* After the group's scores. */
+/* Transposed plan, after the tile's scores. */
 static void tile_bias(const struct row_block *t, struct block *b,
                       const struct column_tile *tile)
 {
@@ -160,13 +157,13 @@ INLINE void bias_close(struct block *b, u32 r, u32 c)
 
 /* ---- scale ---- */
 
-/* Of a vector of row r at column c. */
+/* x times X, for a vector of row r at column c. */
 INLINE vec bias_scaled(const struct block *b, u32 r, u32 c, vec x)
 {
     return BIAS == ABI_BIAS_SCALE ? x * load(&b->bias[r][c]) : x;
 }
 
-/* Probabilities, as they go to the sums with the values. */
+/* P times X, as the product with V takes it. */
 static void block_scale(const struct row_block *t, struct block *b)
 {
     if (BIAS == ABI_BIAS_SCALE)
@@ -175,7 +172,7 @@ static void block_scale(const struct row_block *t, struct block *b)
                 store(&b->score[r][c], bias_scaled(b, r, c, load(&b->score[r][c])));
 }
 
-/* Slopes of a group of the transposed plan, where they end as dP. */
+/* Transposed plan: dP of a tile times X. */
 static void tile_scale_dp(const struct row_block *t, struct block *b,
                           const struct column_tile *tile)
 {
@@ -187,7 +184,7 @@ static void tile_scale_dp(const struct row_block *t, struct block *b,
 
 /* ---- dX ---- */
 
-/* dX of an entry: P times the slope before X came to it. It takes the place of X. */
+/* dX = P times dP before the multiplication with X. It replaces X in the block. */
 INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec dp)
 {
     if (BIAS == ABI_BIAS_SCALE)
@@ -203,7 +200,7 @@ INLINE void bias_add(float *to, const float *from, u32 width)
         to[c] += from[c];
 }
 
-/* What row r adds to an array that has the row's key 0 at `to`. */
+/* Adds row r's dX of a tile to an array whose key 0 is at `to`. */
 static void bias_scatter(const struct row_block *t, const struct block *b,
                          const struct column_tile *tile, u32 r, float *to)
 {
@@ -219,7 +216,7 @@ static void bias_scatter(const struct row_block *t, const struct block *b,
             to[column[k]] += from[k];
 }
 
-/* After block_gradient over the forward plan: dS is dX of a bias. */
+/* Forward plan, after block_gradient: adds dX to the caller's arrays. For an added X dX is dS. */
 static void bias_gradient(const struct row_block *t, const struct block *b)
 {
     const struct abi_args *a = t->s.a;
@@ -243,7 +240,7 @@ static void bias_clear(const struct abi_args *a, u32 h)
         a->d_bias[h * size + k] = 0;
 }
 
-/* Where item `work` collects its sums along diagonals: key j of row r at j - r + TILE - 1. */
+/* Where work item `work` sums up dX along diagonals: key j of row r at j - r + TILE - 1. */
 INLINE float *bias_part(const struct abi_args *a, u64 work)
 {
     return a->d_diagonal ? a->bias_part + work * (a->forward.n + TILE) : 0;
@@ -256,7 +253,7 @@ static void bias_part_clear(const struct abi_args *a, u64 work)
         part[k] = 0;
 }
 
-/* The items of a head, in the work list's order. */
+/* Adds up the parts of a head's items, in the order of the work list. */
 static void bias_diagonals(const struct abi_args *a, u32 h)
 {
     const i64 n = a->forward.n;

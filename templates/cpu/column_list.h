@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines and the row pass: each row has a list of columns of its own; an entry is a dot product
-   with one row of the operand, and later one scaled row added to the sums. Four dot products share
-   the additions across lanes. */
+/* Column lists, for diagonals and global rows: each row has columns of its own. A score is a dot product with one row
+   of the operand; later p times that row is added to the sums. Four dot products share the additions across lanes. */
 #ifndef MASKC_CPU_COLUMN_LIST_H
 #define MASKC_CPU_COLUMN_LIST_H
 #include "cpu/dropout.h"
 
-/* How many columns a row has in a group: all, or as its last slot says. */
+/* Columns that a row has in a tile: all, or as many as its last slot says. */
 enum { FEWER = 1u << 30 };
 
 INLINE u32 list_count(const u32 *column, u32 width)
@@ -15,7 +14,7 @@ INLINE u32 list_count(const u32 *column, u32 width)
     return last & FEWER ? last & ~(u32)FEWER : width;
 }
 
-/* Appends a line's columns to the lists of those of the rows first .. end - 1 that it covers. */
+/* Appends a diagonal's columns to the lists of the rows that it covers, of rows first .. rows - 1. */
 INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u32 at,
                              u32 length, u32 first, u32 rows, u32 *count)
 {
@@ -29,7 +28,7 @@ INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u
         b->column[r][at + count[r]++] = (u32)(diagonal->col0 + diagonal->step * r);
 }
 
-/* Rows that every line of the group covers, first .. end - 1. */
+/* Rows first .. end - 1, which every diagonal of the tile covers. */
 struct covered {
     u32 first, end;
 };
@@ -50,7 +49,7 @@ static struct covered diagonals_covered(const struct abi_line *diagonal, u32 dia
     return w;
 }
 
-/* Columns of such rows: LANES lines at a time. */
+/* Columns of those rows, LANES diagonals at a time. */
 static void covered_columns(struct block *b, const struct abi_line *diagonal,
                             const struct column_tile *tile, struct covered w)
 {
@@ -68,7 +67,7 @@ static void covered_columns(struct block *b, const struct abi_line *diagonal,
     }
 }
 
-/* The active columns of each row in this group, in order. */
+/* The active columns of each row in this tile, in order. */
 static void list_columns(const struct row_block *t, struct block *b,
                          const struct column_tile *tile)
 {
@@ -152,7 +151,7 @@ static void list_keep(const struct row_block *t, struct block *b,
         keep_put(b, r, tile->at + k, 1, (u32)keep_entry(t, t->item->row0 + r, column[k]));
 }
 
-/* Columns and scores of a group, -inf for what a row does not have. */
+/* Columns and scores of a tile, -inf for slots that a row does not use. */
 static void list_scores(const struct row_block *t, struct block *b,
                         const struct column_tile *tile)
 {
@@ -167,6 +166,13 @@ static void list_scores(const struct row_block *t, struct block *b,
     }
 }
 
+/* A row's P (or dS) in a tile, and the columns that belong to it. */
+struct list {
+    const float *p;
+    const u32 *column;
+    u32 count;
+};
+
 enum { LIST_LANES = 4 * LANES };
 
 INLINE void put(float *to, int add, vec x)
@@ -174,30 +180,30 @@ INLINE void put(float *to, int add, vec x)
     store(to, add ? load(to) + x : x);
 }
 
-/* to (+)= factor x weight x rows, four vectors wide; in registers over all columns of the row, by
-   two chains, as one alone would wait for itself. */
-INLINE void list_product4(float *to, int add, float scale, const float *p,
-                          const struct operand *o, const u32 *column, u32 count, u32 d)
+/* to (+)= scale x p x rows, four vectors wide. The sums stay in registers over all columns of the row; two chains of
+   additions hide their latency. */
+INLINE void list_product4(float *to, int add, float scale, const struct operand *o,
+                          struct list x, u32 d)
 {
     const float *rows = o->rows;
     const i64 stride = o->stride;
     vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
     u32 k = 0;
-    for (; k + 2 <= count; k += 2) {
-        const float *row = rows + column[k] * stride, *next = rows + column[k + 1] * stride;
-        vec w = splat(p[k]), x = splat(p[k + 1]);
+    for (; k + 2 <= x.count; k += 2) {
+        const float *row = rows + x.column[k] * stride, *next = rows + x.column[k + 1] * stride;
+        vec w = splat(x.p[k]), y = splat(x.p[k + 1]);
         s0 += w * row_load(row, d);
         s1 += w * row_load(row, d + LANES);
         s2 += w * row_load(row, d + 2 * LANES);
         s3 += w * row_load(row, d + 3 * LANES);
-        t0 += x * row_load(next, d);
-        t1 += x * row_load(next, d + LANES);
-        t2 += x * row_load(next, d + 2 * LANES);
-        t3 += x * row_load(next, d + 3 * LANES);
+        t0 += y * row_load(next, d);
+        t1 += y * row_load(next, d + LANES);
+        t2 += y * row_load(next, d + 2 * LANES);
+        t3 += y * row_load(next, d + 3 * LANES);
     }
-    if (k < count) {
-        const float *row = rows + column[k] * stride;
-        vec w = splat(p[k]);
+    if (k < x.count) {
+        const float *row = rows + x.column[k] * stride;
+        vec w = splat(x.p[k]);
         s0 += w * row_load(row, d);
         s1 += w * row_load(row, d + LANES);
         s2 += w * row_load(row, d + 2 * LANES);
@@ -211,38 +217,39 @@ INLINE void list_product4(float *to, int add, float scale, const float *p,
         put(to + v * LANES, add, sum[v]);
 }
 
-/* Two vectors, which belong together where they are split. */
-INLINE void list_product2(float *to, int add, float scale, const float *p,
-                          const struct operand *o, const u32 *column, u32 count, u32 d)
+/* Two vectors, which belong together where features are deinterleaved. */
+INLINE void list_product2(float *to, int add, float scale, const struct operand *o,
+                          struct list x, u32 d)
 {
     vec s[2] = {{0}, {0}};
-    for (u32 k = 0; k < count; k++)
+    for (u32 k = 0; k < x.count; k++)
         for (u32 v = 0; v < 2; v++)
-            s[v] += splat(p[k] * scale) * row_load(operand_row(o, column[k]), d + v * LANES);
+            s[v] +=
+                splat(x.p[k] * scale) * row_load(operand_row(o, x.column[k]), d + v * LANES);
     vecs_interleave(s);
     put(to, add, s[0]);
     put(to + LANES, add, s[1]);
 }
 
-INLINE void list_product1(float *to, int add, float scale, const float *p,
-                          const struct operand *o, const u32 *column, u32 count, u32 d)
+INLINE void list_product1(float *to, int add, float scale, const struct operand *o,
+                          struct list x, u32 d)
 {
     vec s = {0};
-    for (u32 k = 0; k < count; k++)
-        s += splat(p[k]) * row_load(operand_row(o, column[k]), d);
+    for (u32 k = 0; k < x.count; k++)
+        s += splat(x.p[k]) * row_load(operand_row(o, x.column[k]), d);
     put(to, add, s * splat(scale));
 }
 
-INLINE void list_product(float *to, int add, float scale, const float *p,
-                         const struct operand *o, const u32 *column, u32 count)
+INLINE void list_product(float *to, int add, float scale, const struct operand *o,
+                         struct list x)
 {
     u32 d = 0;
     for (; d + LIST_LANES <= WIDTH; d += LIST_LANES)
-        list_product4(to + d, add, scale, p, o, column, count, d);
+        list_product4(to + d, add, scale, o, x, d);
     for (; LISTS_DEINTERLEAVED && d < WIDTH; d += 2 * LANES)
-        list_product2(to + d, add, scale, p, o, column, count, d);
+        list_product2(to + d, add, scale, o, x, d);
     for (; d < WIDTH; d += LANES)
-        list_product1(to + d, add, scale, p, o, column, count, d);
+        list_product1(to + d, add, scale, o, x, d);
 }
 
 static void list_sums(const struct row_block *t, const struct block *b,
@@ -254,7 +261,7 @@ static void list_sums(const struct row_block *t, const struct block *b,
         const u32 *column = &b->column[r][tile->at];
         const float *w = &p[r][tile->at];
         u32 count = list_count(column, tile->width);
-        list_product(sums[r], 1, 1, w, o, column, count);
+        list_product(sums[r], 1, 1, o, (struct list){w, column, count});
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of the plan become groups of columns, groups become blocks: see row_block.h. */
+/* Pieces of the plan become column tiles, tiles become blocks: see row_block.h. */
 #ifndef MASKC_CPU_COLUMN_TILE_H
 #define MASKC_CPU_COLUMN_TILE_H
 #include "cpu/row_block.h"
@@ -16,7 +16,7 @@ static u32 pattern_live(const u32 *pattern)
     return live;
 }
 
-/* Those of a gather below the length, which come first. */
+/* A gather's columns below the length; they come first. */
 static void tile_of_gather(const struct row_block *t, const struct abi_gather *gather,
                            struct column_tile *tile)
 {
@@ -31,7 +31,7 @@ static void tile_of_gather(const struct row_block *t, const struct abi_gather *g
         tile->live &= pattern_live(t->plan->patterns + (u64)(tile->pattern - 1) * BLOCK_ROWS);
 }
 
-/* Bit k: row r sees column k of a gathered group. */
+/* Bit k: row r sees column k of a gathered tile. */
 INLINE u32 columns_seen(const struct row_block *t, const struct column_tile *tile, u32 r)
 {
     u32 all = tile->width < TILE ? (1u << tile->width) - 1 : 0xffffffff;
@@ -40,7 +40,7 @@ INLINE u32 columns_seen(const struct row_block *t, const struct column_tile *til
     return row_live(t, r) ? all : 0;
 }
 
-/* Are its score columns as a panel's, the same for all rows? */
+/* True where all rows have the same columns; else the tile is a column list. */
 INLINE int tile_is_panel(const struct column_tile *tile)
 {
     return tile->kind == TILE_PANEL || tile->kind == TILE_GATHERED;
@@ -51,8 +51,8 @@ INLINE u32 tile_column(const struct row_block *t, const struct column_tile *tile
     return tile->kind == TILE_GATHERED ? t->plan->columns[tile->first + c] : tile->first + c;
 }
 
-/* Matrix units: panels begin at halves of tiles, so that a band that ends in the middle of one takes
-   the half of the next along. Row blocks with an entry in half `h` of a tile. */
+/* Blocks of rows with an entry in half `h` of a plan's tile. With a matrix unit a column tile may begin in the middle
+   of a plan's tile: a band that ends there then takes half of the next tile along. */
 static u32 half_live(const struct abi_plan *p, struct abi_tile source, u32 h)
 {
     if (!source.pattern)
@@ -71,7 +71,7 @@ static u32 half_live(const struct abi_plan *p, struct abi_tile source, u32 h)
     return live;
 }
 
-/* From tile `entry` of the piece, whose first half may be used up (`offset`). */
+/* The column tile from the plan's tile `entry` on, of which the first half may be done (`offset`). */
 static void tile_of_halves(struct row_block *t, const struct abi_piece *piece,
                            struct column_tile *tile)
 {
@@ -98,7 +98,7 @@ static void tile_of_halves(struct row_block *t, const struct abi_piece *piece,
     tile->width = left < TILE ? left : TILE;
 }
 
-/* Takes the next group of `piece`; its width is 0 where nothing of it is below the length. */
+/* The next column tile of `piece`. Its width is 0 where nothing of it is below the length. */
 static struct column_tile tile_next(struct row_block *t, const struct abi_piece *piece,
                                     u32 capacity)
 {
@@ -146,7 +146,7 @@ static struct column_tile tile_next(struct row_block *t, const struct abi_piece 
     return tile;
 }
 
-/* The next block of groups; false where the pieces are used up and it stays empty. */
+/* The next block of column tiles. Returns 0 where no pieces are left and the block is empty. */
 static int block_next(struct row_block *t, struct block *b)
 {
     b->tiles = b->cols = b->lists = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathered columns: up to 32 from anywhere, which rows of the row block share. They are brought to the
-   row block's scratch, transposed for scores and as rows for sums, and then multiplied as a panel's
-   columns are; for a matrix unit in bf16 as they came. */
+/* Gathered columns: up to 32 from anywhere, which rows of the row block share. They are copied to the scratch,
+   transposed for scores and as rows for sums, and then multiplied as a panel. (For a matrix unit:
+   matrix/gathered.h.) */
 #ifndef MASKC_CPU_COLUMNS_H
 #define MASKC_CPU_COLUMNS_H
 #include "cpu/column_list.h"
@@ -57,7 +57,7 @@ static void columns_sums(const struct row_block *t, const struct block *b,
 }
 #endif
 
-/* Also of a panel whose rows are not neighbours. */
+/* Dropout entry by entry: also for a panel whose rows are a step apart. */
 static void columns_keep(const struct row_block *t, struct block *b,
                          const struct column_tile *tile)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of floats as they meet bf16 rows of an operand in walks. Two vectors of bf16 are the lower and
-   the upper halves of one of words: cheaper to come by than the first and the second one's features
-   in order. So rows that meet an operand's are split alike, and sums are joined again: a dot product
-   does not mind. */
+/* The order of features where column lists meet bf16 rows. A vector of words holds two vectors of bf16: the even
+   features in its lower halves, the odd ones in the upper halves. Taking them like that is cheaper than in order. So
+   rows of floats are deinterleaved alike, which a dot product does not see, and sums are interleaved again. */
 #ifndef MASKC_CPU_DEINTERLEAVE_H
 #define MASKC_CPU_DEINTERLEAVE_H
 #include "cpu/layout.h"

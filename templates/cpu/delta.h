@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delta of a row block's rows, the sum of P dP, which dS = P (dP - delta) waits for: from a block that has
-   all columns, or from O and, where O was rounded, taken off at the end. A row that sees one key has
-   no gradient: dP less dO . O leaves what the order of additions does, P dP of f32 next to nothing. */
+/* delta_i = sum_j P_ij dP_ij, which dS = P (dP - delta) needs. Four ways to get it, in order of preference:
+     one block has all columns: delta is summed up from P dP                        whole_backward
+     with a bias and 16-bit tensors: a pass over P dP before the main loop          row_block_deltas_first
+     f32: delta = rowsum(dO o O), which equals it                                   row_block_deltas
+     16 bits: the same as an estimate, since O is rounded. The main loop sums up dS, whose rows should sum to 0,
+     and P K; at the end dQ -= delta_correction * P K                               delta_correction_*
+   A row that sees one key has no gradient. Only P dP gives that almost exactly; dP - rowsum(dO o O) leaves what the
+   order of additions does. */
 #ifndef MASKC_CPU_DELTA_H
 #define MASKC_CPU_DELTA_H
 #include "cpu/dp.h"
 #include "cpu/softmax.h"
 
-/* The gradient of a bias is dS itself: where O was rounded to 16 bits, delta is summed up from
-   P dP before anything else. */
+/* The gradient of a bias is dS itself, so a correction at the end is too late: with O in 16 bits delta comes from
+   P dP before the main loop. */
 enum { DELTA_FIRST = BIAS && IS_SOFTMAX && !IS_F32 };
 
 static void block_delta(const struct row_block *t, const struct block *b)
@@ -24,7 +29,7 @@ static void block_delta(const struct row_block *t, const struct block *b)
     }
 }
 
-/* Of a block that has all columns, beside a bias. */
+/* delta from a block that has all columns, with a bias. */
 static void whole_deltas(const struct row_block *t, struct block *b)
 {
     block_dp(t, b);
@@ -39,7 +44,7 @@ static void whole_deltas(const struct row_block *t, struct block *b)
     }
 }
 
-/* True where one block has all columns: its slopes are there still. Else they are to come again. */
+/* Returns 1 where one block has all columns, which then still holds S and dP; else the main loop computes them again. */
 static int row_block_deltas_first(struct row_block *t)
 {
     struct block *b = t->blocks;
@@ -62,8 +67,8 @@ static int row_block_deltas_first(struct row_block *t)
     return 1;
 }
 
-/* An O that was rounded to 16 bits is too far off for dO O: what is missing from it is summed up
-   as dS, whose rows should come to 0, and taken off at the end: dQ = sum dS K - missing sum P K. */
+/* O rounded to 16 bits makes rowsum(dO o O) an estimate. Its error is the sum of a row's dS, the correction:
+   dQ = sum dS K - delta_correction * sum P K. */
 enum { DELTA_CORRECTED = IS_SOFTMAX && !IS_F32 && !BIAS };
 
 static void delta_correction_add(const struct row_block *t, struct block *b,
@@ -89,14 +94,14 @@ static void delta_correction_apply(const struct row_block *t, const float *delta
     }
 }
 
-/* An O that f16 could not hold: any number near it will do, see DELTA_CORRECTED, but infinity would not. */
+/* O may overflow f16. The estimate only needs a finite number near it; see DELTA_CORRECTED. */
 INLINE vec output_finite(vec o)
 {
     const vec least = splat(-65504.0f);
     return IS_F16 ? -larger(least, -larger(least, o)) : o;
 }
 
-/* Row sums of dO O, which are those of P dP; not where that is summed up. */
+/* delta = rowsum(dO o O), unless it is summed up from P dP. */
 static void row_block_deltas(const struct row_block *t)
 {
     if (!IS_SOFTMAX || t->transposed || DELTA_FIRST)
@@ -119,9 +124,9 @@ static void row_block_deltas(const struct row_block *t)
     }
 }
 
-/* A row block whose columns are all in one block needs neither O nor anything late: delta is the sum of
-   P dP, which are there. P in floats first, and that sum, lane by lane; of f32 P's, too. `word`: of each
-   32 columns, as tile_words has it; null: inactive scores are -inf. */
+/* A row whose columns are all in one block: S to P in floats. Returns the sum of P dP, lane by lane; for f32 adds up
+   P in *p_sum too. `word`: the row's bits of each column tile, as tile_words() has them; null: inactive scores
+   are -inf. */
 INLINE vec row_whole(struct block *b, u32 r, vec offset, vec softmax_scale,
                      const u32 *const *word, vec *p_sum)
 {
@@ -159,7 +164,7 @@ INLINE void row_whole_ds(struct block *b, u32 r, vec delta)
 #if MATRIX
 enum { SLOTS = P_STRIDE / TILE };
 
-/* Of a block that is all panels: which scores count is said beside them. */
+/* The bits of a block of panels: its inactive scores are not -inf, so the bits say which scores count. */
 struct whole_words {
     const u32 *word[SLOTS];
     u32 workspace[SLOTS][BLOCK_ROWS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block's slopes dP = dO V^T beside its scores, whatever the lowering; over the transposed plan with
-   what is subtracted from them, which belongs to columns there. */
+/* S and dP = dO V^T of a block, whatever the lowering. In the transposed plan LSE and delta belong to columns; they
+   are subtracted here. */
 #ifndef MASKC_CPU_DP_H
 #define MASKC_CPU_DP_H
 #include "cpu/scores.h"
@@ -41,7 +41,7 @@ static void tile_drop_dp(const struct row_block *t, struct block *b,
             b->dp[r][c] *= b->keep[r][c / 32] >> (c % 32) & 1 ? kept : 0;
 }
 
-/* The transposed plan: offsets and means of the columns, from every row. */
+/* Transposed plan: subtracts LSE and delta of the columns, the same for every row. */
 static void panel_subtract(const struct row_block *t, struct block *b,
                            const struct column_tile *tile)
 {

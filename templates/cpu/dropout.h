@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which entries dropout keeps, as bits: drawn group by group, kept for the block, applied to whole
-   rows of it. */
+/* Which entries dropout keeps, as bits: drawn tile by tile, stored for the block, applied to whole rows. */
 #ifndef MASKC_CPU_DROPOUT_H
 #define MASKC_CPU_DROPOUT_H
 #include "cpu/row_block.h"
@@ -11,7 +10,7 @@ INLINE int dropping(const struct row_block *t)
     return DROPOUT && t->s.a->keep_below != 0;
 }
 
-/* Bits of an aligned 32 x 32 tile of the row block: word r, bit c. Drawn by calls, 8 entries each. */
+/* Bits of an aligned 32 x 32 tile of the row block: word r, bit c. One call of Philox draws 8 entries. */
 static void keep_tile(const struct row_block *t, u32 col0, u32 keep[BLOCK_ROWS])
 {
     const struct abi_args *a = t->s.a;
@@ -77,7 +76,7 @@ static void keep_clear(const struct row_block *t, struct block *b)
             b->keep[r][k] = 0;
 }
 
-/* Dropped scores (probabilities) become 0; the factor of the kept ones is applied to the sums. */
+/* Dropped P become 0. The scale of kept ones is applied to the sums. */
 static void block_drop(const struct row_block *t, struct block *b)
 {
     for (u32 r = 0; r < t->rows; r++)

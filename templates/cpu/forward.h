@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One item of the forward pass: O and LSE of the rows that it owns. */
+/* One item of the forward pass: O and LSE of the rows that it owns. Items that are all diagonals or one global
+   row have kernels of their own; all others are row blocks:
+     load Q rows, start the sums -> softmax_forward or sparsegen_forward -> epilogue, or the partial result. */
 #ifndef MASKC_CPU_FORWARD_H
 #define MASKC_CPU_FORWARD_H
 #include "cpu/diagonal/forward.h"
@@ -9,6 +11,7 @@
 #include "cpu/sparsegen.h"
 #include "cpu/write.h"
 
+/* O / l and LSE to the caller's tensors. */
 static void forward_epilogue(const struct row_block *t)
 {
     const struct abi_args *a = t->s.a;
@@ -53,7 +56,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         forward_epilogue(&t);
 }
 
-/* An item, or as many of its neighbours as go together; how many. */
+/* Does an item, or a run of items that are all diagonals. Returns how many. */
 static u32 forward_items(const struct sequence *s, const struct abi_item *item, u32 neighbours,
                          u8 *scratch)
 {

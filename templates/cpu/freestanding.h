@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiler may call without being asked to: there is no C library beside a kernel. */
+/* Functions that a compiler may call by itself: kernels link with no C library. */
 #ifndef MASKC_CPU_FREESTANDING_H
 #define MASKC_CPU_FREESTANDING_H
 

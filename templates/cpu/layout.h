@@ -17,8 +17,7 @@ enum {
     /* Whether an item's score columns are all held at once. */
     BLOCKS_KEPT = !IS_SOFTMAX,
     ELEMENT_BYTES = IS_F32 ? 4 : 2,
-    /* Scores of a row block: CHUNK_COLS columns, room for a group that begins at the last one, and an
-       odd number of cache lines from row to row. */
+    /* Strides of a block: see sizes.h. */
     SCORE_STRIDE = CPU_SCORE_STRIDE(CHUNK_COLS),
     KEEP_WORDS = CPU_KEEP_WORDS(CHUNK_COLS),
     /* A panel: PANEL_COLS columns of a transposed operand, and the next 32 once more, so that any
@@ -26,14 +25,13 @@ enum {
     PANEL_COLS = CPU_PANEL_COLS,
     PANEL_EXTRA = CPU_PANEL_EXTRA,
     GATHER_STRIDE = CPU_GATHER_STRIDE, /* of gathered columns, transposed */
-    /* Matrix units: features come 32 at a time, 16 pairs, zero beyond the head's; a panel is 16
-       columns wide, and groups begin at multiples of that. */
+    /* Matrix units: features come 32 at a time, as 16 pairs, zero beyond the head's. A panel is 16 columns wide, and
+       column tiles begin at multiples of 16. */
     DEPTH = CPU_DEPTH(HEAD_DIM),
     MATRIX_COLS = 16,
-    /* There products do not need rows as floats, so walks take those of bf16 as they are, where
-       they fill vectors. */
+    /* With a matrix unit column lists read bf16 rows where they lie, if these fill vectors. */
     LISTS_HALF = MATRIX && HEAD_DIM % LANES == 0,
-    /* And two vectors at a time, where that fits: see row_load(). */
+    /* And two vectors at a time, if they fill these: see row_load(). */
     LISTS_DEINTERLEAVED = LISTS_HALF && HEAD_DIM % (2 * LANES) == 0,
 };
 
@@ -80,8 +78,7 @@ INLINE float *lse_at(const struct sequence *s, u32 i)
     return s->a->lse + s->batch * s->a->lse_batch + (i64)s->h * s->a->lse_head + s->first + i;
 }
 
-/* What is subtracted from a score: log2 of the row's sum, or tau. Where there is none (-inf) no
-   entry is active, and 0 does no harm. */
+/* What is subtracted from a score: LSE in base 2, or tau. 0 for a row without active entries (-inf). */
 INLINE float score_offset(float lse)
 {
     if (lse == -INFINITY_F)
@@ -94,21 +91,21 @@ INLINE float *delta_at(const struct sequence *s, u32 i)
     return s->a->delta + ((u64)s->b * s->a->heads + s->h) * s->a->delta_rows + i;
 }
 
-/* Of so many sequences of one tensor. */
+/* Bytes of so many sequences of a tensor. */
 INLINE u64 tensor_bytes(const struct abi_args *a, u32 sequences)
 {
     return (u64)sequences * a->n * a->heads * (HEAD_DIM * ELEMENT_BYTES);
 }
 
-/* Are the tensors too large to be in the cache of a core from before? */
+/* True where the tensors are too large to be in a core's cache already. */
 INLINE int tensors_far(const struct sequence *s)
 {
     enum { NEAR = 512 << 10 };
     return tensor_bytes(s->a, s->a->slice_batch) > NEAR;
 }
 
-/* Is an output written past the caches? Where it would not stay in a core's until it is read, its old
-   lines need not be fetched first. */
+/* True where an output is written past the caches: where it would not stay cached until it is read, writing past
+   the caches saves fetching its old lines. */
 INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
 {
     enum { STAYS = 2 << 20, LINE = 64 };
@@ -116,7 +113,7 @@ INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
            !(((u64)t->data | (u64)(t->batch | t->row | t->head) * ELEMENT_BYTES) % LINE);
 }
 
-/* HEAD_DIM elements of row i times a factor, as WIDTH floats. */
+/* Row i times `scale`, as WIDTH floats. */
 INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float scale,
                      float *restrict to)
 {
@@ -180,8 +177,7 @@ INLINE void row_clear(const struct sequence *s, const struct abi_tensor *t, u32 
 
 /* ---- packed operands ---- */
 
-/* The operands whose rows stand for score columns: keys and values in the forward plan, queries and
-   output gradients in the transposed one. */
+/* Operands are tensors whose rows are score columns: K and V in the forward plan, Q and dO in the transposed one. */
 enum operand_kind { OPERAND_KEY, OPERAND_VALUE, OPERAND_QUERY, OPERAND_GRADIENT };
 enum { OPERANDS = CPU_PACK_OPERANDS(BACKWARD), PANEL_OPERANDS = CPU_PACK_PANELS(BACKWARD) };
 _Static_assert(PACK_ROW_BYTES >= CPU_PACK_ROW_BYTES(MATRIX, BACKWARD, HEAD_DIM, WIDTH, DEPTH),
@@ -194,7 +190,7 @@ struct operand {
     const float *panels; /* transposed; valid where the plan has tiles or ranges */
     const u32 *pairs;    /* matrix units: see pack_pairs(); valid there too */
     u32 padded;          /* length of the padded layout, to a multiple of 32 */
-    int has_margin; /* 15 rows before the first and after the last may be read too, whatever they are */
+    int has_margin; /* 15 rows before the first and after the last may be read, whatever they hold */
 };
 
 static inline u32 padded_rows(const struct abi_args *a)
@@ -216,7 +212,7 @@ static inline u64 panel_floats(u32 padded)
     return HEAD_DIM * (padded + panels * PANEL_EXTRA);
 }
 
-/* Where a panel begins: all before it are whole. */
+/* Where a panel begins. All panels before it are full. */
 static inline u64 panel_first(u32 panel)
 {
     return (u64)panel * HEAD_DIM * (PANEL_COLS + PANEL_EXTRA);
@@ -239,8 +235,7 @@ static inline float *pack_rows(const struct sequence *s, enum operand_kind k)
     return pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) + (u64)k * padded * WIDTH;
 }
 
-/* Matrix units: WIDTH words for each two rows 2 k and 2 k + 1, the second one's element in the upper
-   half. */
+/* Matrix units: WIDTH words for rows 2 k and 2 k + 1, the second row's element in the upper half. */
 static inline u32 *pack_pairs(const struct sequence *s, enum operand_kind k)
 {
     u32 padded = padded_rows(s->a);
@@ -258,8 +253,8 @@ static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,
 
 enum { PRODUCTS = 1 << ABI_BLOCKS | 1 << ABI_TILES };
 
-/* Whether walks take bf16 rows from a copy, one after another: in the caller's tensors one head's are a
-   page or so apart and fall on few of a cache's sets, which is too slow where many rows visit each. */
+/* True where column lists read bf16 rows from a packed copy. In the caller's tensors a head's rows are about a page
+   apart and fall on few cache sets, which is too slow where many rows visit each. */
 INLINE int rows_copied(const struct sequence *s, enum operand_kind k)
 {
     enum { MANY = 16 }; /* columns of a row */
@@ -275,7 +270,7 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     if (MATRIX)
         o.pairs = pack_pairs(s, k);
     if (rows_copied(s, k)) {
-        o.rows = pack_rows(s, k); /* of half the room, after the panels' */
+        o.rows = pack_rows(s, k); /* after the panels; half the space */
         o.stride = HEAD_DIM / 2;
         o.has_margin = 1;
     } else if (LISTS_HALF) {
@@ -290,7 +285,7 @@ static inline struct operand operand_of(const struct sequence *s, enum operand_k
     return o;
 }
 
-/* Feature 0 of column j; feature d is `*stride` floats further for each d. */
+/* Feature 0 of column j. Feature d is d * *stride floats further. */
 INLINE const float *panel_column(const struct operand *o, u32 j, u32 *stride)
 {
     u32 panel = j / PANEL_COLS;
@@ -298,8 +293,7 @@ INLINE const float *panel_column(const struct operand *o, u32 j, u32 *stride)
     return o->panels + panel_first(panel) + j % PANEL_COLS;
 }
 
-/* Delta from the sum of P dP, less what the sum of P, from a rounded LSE, is beside 1: f32 has the
-   digits to tell. */
+/* delta from sum(P dP) and sum(P). In f32 it divides by sum(P), which is not quite 1 as LSE is rounded. */
 INLINE float delta_of(float sum, float p_sum)
 {
     return IS_F32 && p_sum > 0 ? sum / p_sum : sum;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights rounded to 16 bits, as matrix units take them; elsewhere nothing is to be done. */
+/* P and dS in bf16, as matrix units take them. Without one there is nothing to do. */
 #ifndef MASKC_CPU_P_ROUNDED_H
 #define MASKC_CPU_P_ROUNDED_H
 #include "cpu/row_block.h"
 
 #if MATRIX
 
-/* One vector of row r at column c; 0: scores, 1: slopes. */
+/* One vector of row r at column c, of P (0) or dS (1). */
 INLINE void p_ds_put(struct block *b, u32 which, u32 r, u32 c, vec x)
 {
     half_store(&b->p_ds[which][r][c], x);
 }
 
-/* Two vectors of scores to weights, rounded, and where they are wanted as floats too. */
+/* Two vectors of scores to P in bf16, and as floats too if asked for. */
 INLINE vec pair_exp2(float *score, u16 *p, vec base, vec softmax_scale, int floats)
 {
     vec low = exp2_half(load(score) * softmax_scale - base);
@@ -25,7 +25,7 @@ INLINE vec pair_exp2(float *score, u16 *p, vec base, vec softmax_scale, int floa
     return low + high;
 }
 
-/* Those of them whose bit is set; 0 for the others, whatever their scores are. */
+/* The same where the bit is set; 0 elsewhere, whatever the scores are. */
 INLINE vec pair_exp2_seen(const float *score, u16 *p, vec base, vec softmax_scale, u32 bits)
 {
     vec low = exp2_seen(load(score) * softmax_scale - base, bits);
@@ -34,7 +34,7 @@ INLINE vec pair_exp2_seen(const float *score, u16 *p, vec base, vec softmax_scal
     return low + high;
 }
 
-/* Scores of row r to 2^(gain s - m), rounded; returns their sum, lane by lane. */
+/* Scores of row r to p = 2^(softmax_scale s - m) in bf16. Returns the sum of p, lane by lane. */
 INLINE vec row_exp2_rounded(struct block *b, u32 r, float m, float softmax_scale, int floats)
 {
     enum { PAIR_COLS = 2 * LANES };
@@ -53,7 +53,7 @@ INLINE vec row_exp2_rounded(struct block *b, u32 r, float m, float softmax_scale
     return even + odd;
 }
 
-/* All of the scores, where they changed since. */
+/* P in bf16 again, after dropout or a bias changed P. */
 static void p_round(const struct row_block *t, struct block *b)
 {
     for (u32 r = 0; r < t->rows; r++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tiles, ranges and gathered columns: up to 32 columns that all rows of the row block share, by matrix
-   products. Stores are 32 columns wide; what they leave beyond the group's width the next group, or
-   the end of the block, overwrites. */
+/* Panels: up to 32 columns that all rows of the row block share (tiles, ranges, gathered columns), by matrix products.
+   Stores are 32 columns wide; the next tile, or the end of the block, overwrites what is beyond a tile's width. */
 #ifndef MASKC_CPU_PANELS_H
 #define MASKC_CPU_PANELS_H
 #include "cpu/columns.h"
@@ -17,7 +16,7 @@ static void panel_fill(float *to, u32 blocks, float value)
                 store(to + r * SCORE_STRIDE + c, splat(value));
 }
 
-/* Of a vector of scores those whose bit is 0 become -inf. */
+/* Scores of a vector whose bit is 0 become -inf. */
 INLINE void bits_keep(float *at, u32 bits)
 {
 #if MATRIX
@@ -27,7 +26,7 @@ INLINE void bits_keep(float *at, u32 bits)
 #endif
 }
 
-/* Inactive scores become -inf. */
+/* Scores outside the tile's pattern become -inf. */
 static void pattern_apply(const struct row_block *t, float *to, const struct column_tile *tile)
 {
     const u32 *pattern = t->plan->patterns + (u64)(tile->pattern - 1) * BLOCK_ROWS;
@@ -44,7 +43,7 @@ static void pattern_apply(const struct row_block *t, float *to, const struct col
     }
 }
 
-/* Matrix units take 32 columns where the group has fewer, and groups at multiples of 32. */
+/* Scores of columns that do not count become -inf: a matrix unit takes 32 columns where the tile has fewer. */
 static void panel_cut(float *to, u32 columns, u32 rows)
 {
     for (u32 r = 0; r < rows; r++)
@@ -63,7 +62,7 @@ static void panel_skip(const struct row_block *t, struct block *b,
         }
 }
 
-/* c = rows of operand 0 or 1 x the group's columns, in the row blocks that are live. */
+/* c = rows x the tile's columns of operand 0 or 1, in the blocks of rows that are live. */
 static void panel_product(const struct row_block *t, const struct column_tile *tile,
                           u32 operand, float *c)
 {
@@ -74,7 +73,7 @@ static void panel_product(const struct row_block *t, const struct column_tile *t
                        tile->live);
 }
 
-/* Its inactive scores become -inf. */
+/* apply_mask: inactive scores become -inf. */
 static void panel_apply_mask(const struct row_block *t, const struct column_tile *tile,
                              float *to)
 {
@@ -85,8 +84,8 @@ static void panel_apply_mask(const struct row_block *t, const struct column_tile
 }
 
 #if MATRIX
-/* A word for each row, bit c: it sees column c of the group; null where all rows see all. Some are put
-   together in `room`. Inactive scores stay what they are: they are left out where they are read. */
+/* A word for each row, bit c: it sees column c of the tile; null where all rows see all. `workspace` holds them where
+   the plan does not. This is the mask of fused loops, where inactive scores are skipped, not set to -inf. */
 static const u32 *tile_words(const struct row_block *t, const struct column_tile *tile,
                              u32 *workspace)
 {
@@ -131,7 +130,7 @@ static void panel_keep(const struct row_block *t, struct block *b,
         keep_put(b, r, tile->at, tile->width, keep[r]);
 }
 
-/* Sums over the columns of groups from `k` that belong together; returns the next group. */
+/* Sums over the columns of tiles from `k` on that go together. Returns the next tile. */
 #if MATRIX
 static u32 panel_sums(const struct row_block *t, const struct block *b, u32 k,
                       const float (*p)[SCORE_STRIDE], u32 operand, u32 which)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that two items share: what the partial one leaves of a row for the one that resumes. Sums as
-   they stand, unscaled, in floats, and with them two numbers: m and l of softmax, or in the backward
-   pass what is missing from delta. They lie behind the head's packed operands. */
+/* Rows that two items share: the first item (split) stores its partial result of a row, the second one (merge) starts
+   from it. A partial result has the sums, unscaled, in floats, and two numbers: m and l of softmax, or
+   delta_correction in the backward pass. It lies behind the head's packed operands. */
 #ifndef MASKC_CPU_PARTIAL_H
 #define MASKC_CPU_PARTIAL_H
 #include "cpu/row_block.h"
@@ -12,7 +12,7 @@ INLINE float *partial_sums(const struct row_block *t, u32 which, u32 r)
     return first + ((u64)which * padded_rows(t->s.a) + row_of(t->item, r)) * WIDTH;
 }
 
-/* Two of them. */
+/* The row's two numbers. */
 INLINE float *partial_numbers(const struct row_block *t, u32 r)
 {
     float *first = (float *)(void *)((u8 *)pack_of_head(&t->s) + t->s.a->partial_at);
@@ -24,7 +24,7 @@ INLINE int row_merged(const struct row_block *t, u32 r)
     return row_live(t, r) && t->item->merge[0] >> r & 1;
 }
 
-/* Rows of a class lie far apart: asked for before there is work to do, they are there after. */
+/* Prefetches a split item's places: rows of a residue class lie far apart. */
 static void partial_prefetch(const struct row_block *t, u32 sums)
 {
     enum { LINE = 16 };
@@ -56,8 +56,8 @@ static void store_partial(const struct row_block *t, u32 sums, const float *firs
     }
 }
 
-/* Sums begin with what a partial item left, with 0 in other rows; with nothing where a product will begin them
-   (block_sums()). */
+/* Starts the sums: merged rows from the partial result, others from 0. Without merged rows a matrix unit's sums stay
+   blank, as their first product starts them (block_sums()). */
 static void merge_partial(const struct row_block *t, u32 which)
 {
     float *to = t->m->sums[which][0];
@@ -71,7 +71,7 @@ static void merge_partial(const struct row_block *t, u32 which)
     }
 }
 
-/* For who needs them now. */
+/* Zeros the sums if nothing has been added yet. */
 static void row_block_zero_sums(const struct row_block *t, u32 which)
 {
     float *to = t->m->sums[which][0];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the caller's tensors that will be wanted soon: the next row block's, and this one's of an output.
-   (Not the columns that a row block gathers: they were packed, and are in the second cache from then.)
-   They are a page or so apart, where no hardware looks ahead, and only a dozen cache lines can be
-   on their way to a core at once. So they are asked for one by one while something is computed:
-   all at once would stop the core until most have come. */
+/* Prefetches rows of the caller's tensors: those of the next row block, and this one's of an output. Rows are about
+   a page apart, so hardware does not prefetch them. A core can wait for about a dozen cache lines at once, so rows
+   are prefetched a few at a time, spread over the computation. Gathered columns need none: packing has left them
+   in the second cache. */
 #ifndef MASKC_CPU_PREFETCH_H
 #define MASKC_CPU_PREFETCH_H
 #include "cpu/layout.h"
@@ -22,7 +21,7 @@ struct prefetch {
     u32 rows; /* left in all */
 };
 
-/* Rows first, first + step, .. of a tensor, those that are there. */
+/* Adds rows first, first + step, .. of a tensor, those below the length. */
 static void prefetch_add(struct prefetch *x, const struct sequence *s,
                          const struct abi_tensor *t, u32 first, u32 step, u32 rows)
 {
@@ -38,13 +37,13 @@ static void prefetch_add(struct prefetch *x, const struct sequence *s,
     x->rows += rows;
 }
 
-/* How many to ask for at each of so many occasions. */
+/* Rows to prefetch at each of so many occasions. */
 INLINE u32 prefetch_share(const struct prefetch *x, u32 occasions)
 {
     return occasions ? (x->rows + occasions - 1) / occasions : 0;
 }
 
-/* `nearest`: into the nearest cache; else into the next one. */
+/* `nearest`: into L1, else into L2. */
 INLINE void prefetch_some(struct prefetch *x, u32 count, int nearest)
 {
     for (; count && x->rows; count--) {

@@ -19,7 +19,7 @@ enum { MICRO_ROWS = 4 };
 
 enum { BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
 
-/* C is stride_c apart from row to row, A stride_a, B stride_b; `add`: C is added to. */
+/* Rows of C are stride_c apart, those of A stride_a, of B stride_b. `add`: C is added to. */
 INLINE void product_2(float *c, u32 stride_c, const float *a, u32 stride_a, const float *b,
                       i64 stride_b, u32 depth, int add)
 {
@@ -64,7 +64,7 @@ INLINE void product_1(float *c, u32 stride_c, const float *a, u32 stride_a, cons
 #undef PUT
 }
 
-/* Scores of a row block with 32 columns from j, in the row blocks whose bit of `live` is set. */
+/* Scores of a row block with 32 columns from j, in the blocks of rows whose bit of `live` is set. */
 static void scores_product(float *scores, const float *a, const struct operand *o, u32 j,
                            u32 live)
 {
@@ -77,7 +77,7 @@ static void scores_product(float *scores, const float *a, const struct operand *
                           a + k * MICRO_ROWS * WIDTH, WIDTH, b + c, stride, HEAD_DIM, 0);
 }
 
-/* sums += weights x rows j .. j + depth - 1 of the operand. */
+/* sums += p x rows j .. j + depth - 1 of the operand. */
 static void sums_product(float *sums, const float *p, const struct operand *o, u32 j, u32 depth,
                          u32 live)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row block at work: its rows, its sums, and its score columns, which come in blocks of about
-   CHUNK_COLS. A block is a sequence of groups; a group is up to 32 columns of a panel, which all
-   rows share, or a walk, where each row has keys of its own. In the transposed plan rows are keys
-   and columns are queries, so these files say row and column. */
+/* A row block: its rows, its sums, and its score columns, which come in blocks of about CHUNK_COLS. A block is a
+   sequence of column tiles. A tile is a panel, up to 32 columns that all rows share, or a column list, where each
+   row has columns of its own. In the transposed plan rows are keys and columns are queries, so these files say
+   row and column. */
 #ifndef MASKC_CPU_ROW_BLOCK_H
 #define MASKC_CPU_ROW_BLOCK_H
 #include "cpu/deinterleave.h"
@@ -10,15 +10,15 @@
 #include "cpu/product.h"
 
 enum column_tile_kind {
-    TILE_PANEL,    /* columns first .. first + width - 1 */
-    TILE_DIAGONAL, /* lines first .. first + width - 1: at most one column a row from each */
+    TILE_PANEL, /* columns first .. first + width - 1 */
+    TILE_DIAGONAL, /* list: diagonals first .. first + width - 1, each gives a row at most one column */
     TILE_GATHERED, /* gathered: plan columns[first .. first + width - 1] */
-    TILE_RANGE     /* the columns first .. first + width - 1, for row 0 alone */
+    TILE_RANGE     /* list: columns first .. first + width - 1, for row 0 alone (global row) */
 };
 
 struct column_tile {
     u8 kind;
-    u8 live;  /* panel: row blocks with an active entry */
+    u8 live;  /* panel: bit k: block k of rows has an active entry */
     u8 gap;   /* matrix units: unused score columns before `at` */
     u8 shift; /* panel: TILE / 2 where it begins in the middle of a tile ... */
     u32 first;
@@ -31,22 +31,22 @@ struct column_tile {
 struct block {
     float score[BLOCK_ROWS][SCORE_STRIDE];             /* S, then P or dS */
     float dp[BACKWARD ? BLOCK_ROWS : 1][SCORE_STRIDE]; /* dP, then dS */
-    u32 column[BLOCK_ROWS][SCORE_STRIDE]; /* walks: of each row; see list_count() */
+    u32 column[BLOCK_ROWS][SCORE_STRIDE]; /* lists: of each row; see list_count() */
     u32 keep[BLOCK_ROWS][KEEP_WORDS];     /* dropout: bit c % 32 of word c / 32, 1 where kept */
     struct column_tile tile[CHUNK_COLS];
     u32 tiles, cols;
-    u32 lists; /* 1 where some group is one */
+    u32 lists; /* 1 where some tile is a column list */
     u32 unused[13];
 #if BIAS
     float bias[BLOCK_ROWS][SCORE_STRIDE]; /* X, or dX: see bias.h */
 #endif
 #if MATRIX
-    u16 p_ds[1 + BACKWARD][BLOCK_ROWS][P_STRIDE]; /* score and slope, rounded */
+    u16 p_ds[1 + BACKWARD][BLOCK_ROWS][P_STRIDE]; /* P and dS in bf16 */
 #endif
 };
 
 #if MATRIX
-/* Columns of a group, brought together: see matrix/gathered.h. */
+/* Gathered columns of a tile: see matrix/gathered.h. */
 struct gathered {
     u32 b, h, width;   /* whose; no width: none */
     u32 panels, pairs; /* bit k: those of operand k are there */
@@ -68,12 +68,12 @@ enum { GATHERS = 0 };
 struct row_block_memory {
     float row[2][BLOCK_ROWS][WIDTH];  /* the row block's rows: for S (scaled), for dP */
     float sums[2][BLOCK_ROWS][WIDTH]; /* O; dQ; dK, dV */
-    u32 blank[BLOCK_ROWS];            /* bool: nothing is in sums[0], [1] yet */
+    u32 blank[BLOCK_ROWS];            /* bool: sums[0], [1] hold nothing yet */
     float row_max[BLOCK_ROWS], total[BLOCK_ROWS]; /* online softmax: m (base 2), l */
 #if !MATRIX
-    float gather[WIDTH][GATHER_STRIDE]; /* a group of columns, transposed or as rows */
+    float gather[WIDTH][GATHER_STRIDE]; /* a tile's columns, transposed or as rows */
 #endif
-    float offset[BLOCK_ROWS], delta[BLOCK_ROWS]; /* LSE (base 2) or tau; delta, or mean slope */
+    float offset[BLOCK_ROWS], delta[BLOCK_ROWS]; /* LSE (base 2) or tau; delta */
 #if MATRIX
     u16 half_row[2][BLOCK_ROWS][DEPTH]; /* as `row` */
     struct gathered gathered[GATHERED];
@@ -105,13 +105,15 @@ struct row_block {
     const struct abi_item *item;
     int transposed;
     u32 live;                  /* bit r: row r is owned and below the length */
-    u32 live_blocks;           /* row blocks with a live row */
+    u32 live_blocks;           /* bit k: block k of MICRO_ROWS rows has a live row */
     u32 rows;                  /* rows of a block that are in use */
-    u32 lists;                 /* 1 where some piece is one */
+    u32 lists;                 /* 1 where some piece is a column list */
     struct operand operand[2]; /* columns: for S, for dP */
-    float row_scale;     /* of S: scale, times log2(e) for softmax; with a matrix unit ... */
-    float softmax_scale; /* ... its sign alone is in the rows, as that rounds nothing */
-    u32 piece, entry, offset; /* how far the pieces were taken */
+    float
+        row_scale; /* of the rows: scale, times log2(e) for softmax; with a matrix unit its sign .. */
+    float
+        softmax_scale; /* .. and its absolute value, of S: so that the rows are not rounded again; else 1 */
+    u32 piece, entry, offset; /* where the next tile begins */
     struct row_block_memory *m;
     struct block *blocks;
     struct prefetch *prefetch;
@@ -127,7 +129,7 @@ INLINE int row_owned(const struct abi_item *item, u32 r)
     return item->own[r / 32] >> (r % 32) & 1;
 }
 
-/* What operand 0 or 1 comes from. */
+/* The tensor of operand 0 or 1. */
 static inline const struct abi_tensor *row_block_tensor(const struct row_block *t, u32 which)
 {
     if (t->transposed)
@@ -195,7 +197,7 @@ INLINE int row_live(const struct row_block *t, u32 r)
     return t->live >> r & 1;
 }
 
-/* The row block's rows of a tensor as floats, those that are not live as zeros. */
+/* The row block's rows of a tensor as floats; zeros for rows that are not live. */
 static void row_block_read(const struct row_block *t, const struct abi_tensor *from,
                            float scale, float (*to)[WIDTH])
 {
@@ -207,9 +209,8 @@ static void row_block_read(const struct row_block *t, const struct abi_tensor *f
                 to[r][d] = 0;
 }
 
-/* The rows that products with the columns take: for S (0) or for dP (1). */
 #if MATRIX
-/* A row as it came; null: zeros. */
+/* Copies a row of bf16; null: zeros. */
 INLINE void half_copy(const u16 *from, u16 *to)
 {
     u32 d = 0;
@@ -263,7 +264,7 @@ INLINE void row_block_round(const struct row_block *t, u32 which)
 }
 #endif
 
-/* The row block's rows of a tensor, as products take them and, for walks, as floats. */
+/* Loads the row block's rows for products and, for column lists, as floats. `which`: for S (0) or for dP (1). */
 static void row_block_take(const struct row_block *t, const struct abi_tensor *from,
                            float scale, u32 which)
 {
@@ -287,8 +288,7 @@ INLINE const struct abi_item *item_after(const struct row_block *t)
     return next < t->plan->items + head->item + head->items ? next : 0;
 }
 
-/* Will want the next row block's rows of `from`, and its own of an output (null: none), where it writes
-   them. */
+/* Prefetches the next row block's rows of `from`, and this one's of the output `to` (null: none). */
 static void row_block_prefetch(const struct row_block *t, const struct abi_tensor *from,
                                const struct abi_tensor *to)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From groups to a block of scores, and from a block of weights to sums, whatever the lowering. */
+/* The two products of a block, whatever the lowering of its column tiles: S = Q K^T and sums += P V. */
 #ifndef MASKC_CPU_SCORES_H
 #define MASKC_CPU_SCORES_H
 #include "cpu/bias.h"
 #include "cpu/panels.h"
 #include "cpu/partial.h"
 
-/* Whole vectors run over a row, so its last one is filled up. */
+/* Fills up the last vector of each row: loops run over whole vectors. */
 static void block_close(const struct row_block *t, struct block *b)
 {
     block_bias(t, b);
@@ -41,6 +41,7 @@ static void tile_scores(const struct row_block *t, struct block *b,
     tile_bias(t, b, tile);
 }
 
+/* Masked scores of the block, and which entries dropout keeps. */
 static void compute_qk(const struct row_block *t, struct block *b)
 {
     if (dropping(t))
@@ -53,14 +54,14 @@ static void compute_qk(const struct row_block *t, struct block *b)
     block_close(t, b);
 }
 
-/* Sums that nothing is in yet: may a product of this group begin them? */
+/* True where a product of this tile can start the sums, so that they need no zeros first. */
 INLINE int tile_begins(const struct row_block *t, const struct column_tile *tile)
 {
     return MATRIX && (tile->kind == TILE_PANEL || tile->kind == TILE_GATHERED) &&
            !(t->live_blocks & ~tile->live);
 }
 
-/* sums[which] += weight x rows of the operand. */
+/* sums[which] += p x rows of the operand, where p is P or dS. */
 static void block_sums(const struct row_block *t, const struct block *b,
                        const float (*p)[SCORE_STRIDE], u32 operand, u32 which)
 {
@@ -79,5 +80,8 @@ static void block_sums(const struct row_block *t, const struct block *b,
             list_sums(t, b, &b->tile[k++], p, operand, sums);
     }
 }
+
+/* O += P V. */
+#define compute_pv(t, b) block_sums(t, b, (const float(*)[SCORE_STRIDE])(b)->score, 1, 0)
 
 #endif

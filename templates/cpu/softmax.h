@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax in base 2, online over the blocks of a row block: rows carry their largest score m and
-   l = sum of 2^(s - m). A row that has seen no active entry has m = -inf and only zeros. */
+/* The main loop of the forward pass: online softmax in base 2 over the blocks of a row block.
+     for each block of columns J
+         S = Q K_J^T * scale, -inf outside the mask          compute_qk (with the bias), apply_mask
+         m' = max(m, rowmax S),  alpha = 2^(m - m')          online_softmax
+         P = 2^(S - m'),  l = alpha l + rowsum P
+         O = alpha O + P V_J                                 compute_pv, after dropout
+     O / l,  LSE = ln 2 (m + log2 l)                         epilogue (forward.h)
+   A matrix unit does the first four steps tile by tile (fused_softmax). A row without an active entry keeps
+   m = -inf, l = 0 and O = 0. */
 #ifndef MASKC_CPU_SOFTMAX_H
 #define MASKC_CPU_SOFTMAX_H
 #include "cpu/p_rounded.h"
@@ -23,7 +30,7 @@ INLINE int fused_softmax(const struct row_block *t, struct block *b)
     return 0;
 }
 
-/* Rows first .. first + 3 have a larger largest score now: what was summed so far shrinks. */
+/* Rows first .. first + 3: where the maximum grew, rescales l and O by alpha. */
 static void rows_rescale(struct row_block_memory *m, u32 first, quad old, quad now)
 {
     for (u32 k = 0; k < 4; k++) {
@@ -35,8 +42,8 @@ static void rows_rescale(struct row_block_memory *m, u32 first, quad old, quad n
     }
 }
 
-/* Four rows at a time, as they share what goes across lanes. Where rows end the last one stands in
-   for those that are not there; their numbers are never used. */
+/* Four rows at a time, since they share the reductions across lanes. The last row fills up the last four; those
+   numbers are never used. */
 static void online_softmax(struct row_block *t, struct block *b, int first_block)
 {
     struct row_block_memory *m = t->m;
@@ -61,19 +68,19 @@ static void online_softmax(struct row_block *t, struct block *b, int first_block
 
 #endif
 
-/* m and l to LSE (in `offset`) and 1 / l, both for rows without an active entry too. */
+/* m and l to LSE (in `offset`) and 1 / l. Rows without an active entry get -inf and 0. */
 static void softmax_lse(struct row_block_memory *m)
 {
     for (u32 r = 0; r < BLOCK_ROWS; r += LANES) {
         vec l = load(m->total + r), one = splat(1);
-        ivec some = ~(ivec)(l <= 0.0f); /* NaN is not nothing */
+        ivec some = ~(ivec)(l <= 0.0f); /* true for NaN, which must stay visible */
         vec lse = load(m->row_max + r) * LN_2 + natural_log(pick(some, l, one));
         store(m->offset + r, pick(some, lse, splat(-INFINITY_F)));
         store(m->total + r, pick_or_zero(some, one / pick(some, l, one)));
     }
 }
 
-/* Rows that are resumed go on from where they were left. */
+/* Merged rows start with the m and l of their other item. */
 static void softmax_begin(const struct row_block *t)
 {
     for (u32 r = 0; r < BLOCK_ROWS; r++) {
@@ -83,8 +90,8 @@ static void softmax_begin(const struct row_block *t)
     }
 }
 
-/* Scores of a block to weights, all of them before the first weight. */
-static void softmax_unfused(struct row_block *t, struct block *b, int first)
+/* The first steps of the loop, block by block; then what a bias and dropout do to P. */
+static void unfused_softmax(struct row_block *t, struct block *b, int first)
 {
     compute_qk(t, b);
     online_softmax(t, b, first);
@@ -102,8 +109,8 @@ static void softmax_forward(struct row_block *t)
     partial_prefetch(t, 1);
     for (int first = !t->item->merge[0]; block_next(t, b); first = 0) {
         if (!fused_softmax(t, b))
-            softmax_unfused(t, b, first);
-        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 0);
+            unfused_softmax(t, b, first);
+        compute_pv(t, b);
     }
     if (!t->item->split)
         softmax_lse(t->m);

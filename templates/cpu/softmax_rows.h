@@ -13,7 +13,7 @@ INLINE vec scores_max(const float *score, u32 cols)
     return m;
 }
 
-/* Scores to 2^(s - m); returns their sum, lane by lane. */
+/* Scores to p = 2^(s - m). Returns the sum of p, lane by lane. */
 INLINE vec row_exp2(float *score, u32 cols, float m)
 {
     vec sum = {0};

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sparsegen-lin (Laha et al. 2018): p = max(0, z - tau) / (1 - lambda), tau such that they sum to
-   1. tau is found by Newton's method from below (Michelot 1986): with the support of a tau that is
-   too small, the next one is exact for that support, and never too large. A row's scores are all
-   held, so its blocks are too. */
+/* The forward pass with sparsegen-lin (Laha et al. 2018): p = max(0, z - tau) / (1 - lambda), where tau makes a
+   row's p sum to 1. All blocks of a row block are kept, as tau needs all scores of a row:
+     Z = Q K^T * scale for all columns                     compute_qk
+     tau of each row by Newton's method from below (Michelot 1986): the next tau is exact for the support of a
+     tau that is too small, and never too large            row_threshold
+     P = max(0, Z - tau) / (1 - lambda)                    row_sparsegen
+     O = P V                                               compute_pv */
 #ifndef MASKC_CPU_SPARSEGEN_H
 #define MASKC_CPU_SPARSEGEN_H
 #include "cpu/scores.h"
 #include "cpu/softmax_rows.h"
 
-/* Sum and count of what lies above tau, relative to `base`, which keeps the sum exact. */
+/* Sum and count of the scores above tau. Both are relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
                        float *sum)
 {
@@ -30,8 +33,8 @@ static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base,
     return n;
 }
 
-/* tau - base: starts below (the largest entry is in every support) and rises until the support stands, or
-   until what was rounded off tau lets entries in again: those are at tau, and would come and go for ever. */
+/* tau - base. It starts low enough (the largest entry is in every support) and rises until the support stays the
+   same. Rounding may lower tau and let entries at tau in again; a support that does not shrink ends the loop. */
 static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float base, float mass)
 {
     float tau = -mass, sum;
@@ -88,7 +91,7 @@ static void sparsegen_forward(struct row_block *t)
         block_scale(t, b);
         if (dropping(t))
             block_drop(t, b);
-        block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 0);
+        compute_pv(t, b);
     }
 }
 

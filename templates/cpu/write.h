@@ -4,7 +4,7 @@
 #define MASKC_CPU_WRITE_H
 #include "cpu/row_block.h"
 
-/* bf16 where a row is a number of whole vectors: then what rows have in common is found out once. */
+/* bf16 rows of whole vectors: what all rows share is computed once. */
 enum { WRITES_WHOLE = MATRIX && !IS_F32 && !IS_F16 && HEAD_DIM % (2 * LANES) == 0 };
 
 #if MATRIX
@@ -29,7 +29,7 @@ INLINE void row_block_write_whole(const struct row_block *t, const struct abi_te
 }
 #endif
 
-/* Sums times each row's factor to the rows of a tensor that the item owns; zeros beyond the length. */
+/* Sums times each row's scale to the rows that the item owns; zeros beyond the length. */
 static void row_block_write(const struct row_block *t, const struct abi_tensor *to, u32 which,
                             const float *scale)
 {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backward pass of an item that is all lines, rows diagonal_rows, as lines/forward.h does forward. All entries
-   of a row are at hand at once, so delta, the row's sum of P dP, needs no O; over the transposed plan it
-   belongs to columns, as LSE does, and is read. Softmax alone, no dropout; one block of columns. */
+/* The backward pass of items that are all diagonals; see diagonal/forward.h.
+     S, dP of all rows of the run                               diagonal_dots
+     for each 16 rows
+         P = 2^(S - LSE), delta = rowsum(P dP), dS = P (dP - delta)       diagonal_ds
+         dQ = dS K                                              diagonal_sums
+   All entries of a row are there at once, so delta needs no O. In the transposed plan LSE and delta belong to columns
+   and are read (diagonal_subtract); then dK = dS^T Q, dV = P^T dO. */
 #ifndef MASKC_CPU_DIAGONAL_BACKWARD_H
 #define MASKC_CPU_DIAGONAL_BACKWARD_H
 #include "cpu/matrix/diagonal.h"
 
-/* Takes the numbers of the lines' columns, one for each position of the sequence, from those of the lines.
-   Minus infinity, which stands for a row without entries, counts as 0: there is no entry to harm. */
+/* x -= scale * number of the column, where `from` has a number for each position of the sequence. -inf, the LSE of a
+   row without entries, counts as 0. */
 INLINE void diagonal_subtract(float (*x)[DIAGONAL_ROWS], const struct diagonal_at *diagonal,
                               u32 diagonals, const float *from, float scale)
 {
@@ -29,7 +33,7 @@ INLINE void diagonal_subtract(float (*x)[DIAGONAL_ROWS], const struct diagonal_a
     }
 }
 
-/* Sums of rows over their lines; two chains, as one would wait for itself. */
+/* Sums of rows over their diagonals, in two chains that hide the latency of additions. */
 struct delta_sums {
     vec dp[2], p_sum[2];
 };
@@ -43,7 +47,7 @@ INLINE void p_dp_add(float *score, const float *dp, vec base, struct delta_sums 
     x->p_sum[chain] += p;
 }
 
-/* Scores to P, slopes to dS; the rows' deltas. */
+/* S to P, dP to dS; delta of each row. */
 INLINE void diagonal_ds(float (*score)[DIAGONAL_ROWS], float (*dp)[DIAGONAL_ROWS],
                         u32 diagonals, const float *offset, float *delta)
 {
@@ -58,7 +62,7 @@ INLINE void diagonal_ds(float (*score)[DIAGONAL_ROWS], float (*dp)[DIAGONAL_ROWS
         if (even < diagonals)
             p_dp_add(score[even] + r, dp[even] + r, base, &x, 0);
         vec sum = x.dp[0] + x.dp[1];
-        if (IS_F32) /* delta_of; where there is no weight there is no sum */
+        if (IS_F32) /* delta_of(); the limit keeps rows without entries at 0 */
             sum /= larger(x.p_sum[0] + x.p_sum[1], splat(0x1p-100f));
         store(delta + r, sum);
         for (u32 k = 0; k < diagonals; k++)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of an item that is all lines, as masks of few diagonals have them: rows diagonal_rows go from
-   scores to output while they are in registers and L1, without the row block's buffers. Softmax alone, no
-   dropout; one block of columns. */
+/* The forward pass of items that are all diagonals, for masks of few diagonals. Softmax without dropout or bias, one
+   block of columns, so no rescaling; 16 rows go from scores to output in registers and L1:
+     S of all rows of the run                   diagonal_dots
+     for each 16 rows
+         m, P = 2^(S - m), l                    diagonal_softmax
+         O = P V / l                            diagonal_sums
+         LSE                                    diagonal_epilogue */
 #ifndef MASKC_CPU_DIAGONAL_FORWARD_H
 #define MASKC_CPU_DIAGONAL_FORWARD_H
 #include "cpu/matrix/diagonal.h"
@@ -13,7 +17,7 @@ INLINE vec score_exp2(float *score, vec base)
     return p;
 }
 
-/* Scores of rows to their weights 2^(s - m); m and l of each. Two chains, as one would wait for itself. */
+/* Scores to p = 2^(s - m); m and l of each row. Two chains of operations hide their latency. */
 INLINE void diagonal_softmax(float (*score)[DIAGONAL_ROWS], u32 diagonals, float *m, float *l)
 {
     const u32 even = diagonals & ~1u;
@@ -38,7 +42,7 @@ INLINE void diagonal_softmax(float (*score)[DIAGONAL_ROWS], u32 diagonals, float
     }
 }
 
-/* m and l to LSE, and to what weights are taken with; both for rows without an active entry too. */
+/* m and l to LSE and to 1 / l, O's scale. Rows without an active entry get -inf and 0. */
 INLINE void diagonal_lse(const float *m, const float *l, float *lse, float *scale)
 {
     for (u32 r = 0; r < DIAGONAL_ROWS; r += LANES) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products along lines, by vectors and four rows at a time. */
+/* Products along diagonals, by vectors, four rows at a time. */
 #ifndef MASKC_CPU_DIAGONAL_PRODUCT_H
 #define MASKC_CPU_DIAGONAL_PRODUCT_H
 #include "cpu/column_list.h"
@@ -10,8 +10,8 @@ struct four_rows {
     vec at[FOUR][ROW_VECS];
 };
 
-/* The columns' rows of an operand, of the four rows from row `first` of those diagonal_rows on, `rows` their bits;
-   zeros for those that the line does not cover. */
+/* The operand's rows for the diagonal's columns at four of the 16 rows, from `first` on; zeros for rows whose bit of
+   `rows` is not set. */
 INLINE void diagonal_operand_rows(const struct operand *o, const struct diagonal_at *x,
                                   u32 first, u32 rows, const float *row[FOUR])
 {
@@ -24,7 +24,7 @@ INLINE void diagonal_operand_rows(const struct operand *o, const struct diagonal
             row[k] = rows >> k & 1 ? row[k] : no_row;
 }
 
-/* The row's elements where they lie if they are floats, else as floats in `buffer`, split. */
+/* The row's floats: where they lie, or else converted in `buffer`, deinterleaved. */
 INLINE const float *row_floats(const struct sequence *s, const struct abi_tensor *t, u32 i,
                                float *buffer)
 {
@@ -47,7 +47,7 @@ INLINE void four_read(const struct sequence *s, const struct abi_tensor *t, u32 
     }
 }
 
-/* Numbers of four rows, `rows` the bits of those that the line covers: their sums times a factor, or `missing`. */
+/* Four rows' sums across lanes times `scale`; `fill` for rows whose bit of `rows` is not set. */
 INLINE void diagonal_put(float *to, u32 rows, const vec sum[FOUR], float scale, float fill)
 {
     *(quad_at *)to = sum4(sum[0], sum[1], sum[2], sum[3]) * scale;
@@ -78,8 +78,8 @@ static void four_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_r
     }
 }
 
-/* Dot products of rows of a tensor with their lines' columns, times a factor; `missing` where a line does not
-   cover a row. */
+/* Dot products of rows of a tensor with their diagonals' columns, times `scale`; `fill` where a diagonal does not cover
+   a row. */
 static void diagonal_dots_vector(diagonal_numbers to, const struct diagonal_run *w,
                                  const struct abi_tensor *t, const struct operand *o,
                                  float scale, float fill)
@@ -95,7 +95,7 @@ static void diagonal_dots_vector(diagonal_numbers to, const struct diagonal_run 
     }
 }
 
-/* What four of the rows diagonal_rows, from `first` on, take their sums from, and where to. */
+/* What four of the 16 rows, from `first` on, take their sums from, and where these go. */
 struct four_operands {
     const struct operand *o;
     const struct diagonal_at *diagonal;
@@ -119,7 +119,7 @@ INLINE void halves_put(u16 *to, const vec *sum, u32 vecs, int streamed)
 }
 #endif
 
-/* sum += weight x row, `vecs` vectors from feature d. */
+/* sum += p x row, `vecs` vectors from feature d. */
 INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], const float *p,
                      u32 d, u32 vecs)
 {
@@ -130,7 +130,7 @@ INLINE void four_add(vec sum[FOUR][SUM_VECS], const float *const row[FOUR], cons
     }
 }
 
-/* Lines first .. end - 1, which may be of any kind. */
+/* Diagonals begin .. end - 1, of any kind. */
 INLINE void four_add_some(vec sum[FOUR][SUM_VECS], const struct four_operands *f, u32 begin,
                           u32 end, u32 d, u32 vecs)
 {
@@ -144,7 +144,7 @@ INLINE void four_add_some(vec sum[FOUR][SUM_VECS], const struct four_operands *f
     }
 }
 
-/* Lines of which nothing is to be asked: the less there is besides vectors' work the better. */
+/* Fast path: diagonals that cover all 16 rows, no masking. */
 INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct four_operands *f, u32 begin,
                            u32 end, u32 d, u32 vecs)
 {
@@ -159,7 +159,7 @@ INLINE void four_add_plain(vec sum[FOUR][SUM_VECS], const struct four_operands *
     }
 }
 
-/* Sums over columns of factor[row] x weight x the column's row, `vecs` vectors from feature d. */
+/* Sums over columns of scale[row] x p x the column's row, `vecs` vectors from feature d. */
 INLINE void four_sum(float *const to[FOUR], u32 d, u32 vecs, const float *scale,
                      const struct four_operands *f, const struct diagonal_rows *x)
 {
@@ -190,7 +190,7 @@ static void four_sums(float *const to[FOUR], const float *scale, const struct fo
         four_sum(to, WHOLE, REST, scale, f, x);
 }
 
-/* Those sums to rows of a tensor, as far as they are live. */
+/* The same for all features, to the live rows of a tensor. */
 static void diagonal_sums(struct diagonal_run *w, const struct diagonal_rows *x,
                           const struct abi_tensor *t, const float *scale,
                           const diagonal_numbers p, const struct operand *o)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines, 16 rows of a row block diagonal_rows. Each line gives each of them at most one column. Their scores are kept
-   line by line, the rows side by side: what goes along a row goes from vector to vector then, and nothing
-   across lanes; and what the rows share (where a line begins, whether it covers them) is found out once. */
+/* Items that are all diagonals: 16 rows of a row block go side by side (struct diagonal_rows). A diagonal gives each
+   row at most one column. Scores are stored diagonal by diagonal, the 16 rows in the lanes of vectors: reductions
+   along a row then need nothing across lanes, and what the rows share (where a diagonal begins, whether it covers
+   them) is computed once. */
 #ifndef MASKC_CPU_DIAGONAL_RUN_H
 #define MASKC_CPU_DIAGONAL_RUN_H
 #include "cpu/row_block.h"
@@ -16,14 +17,14 @@ enum {
     ROW_SUM_VECS = 4,                      /* of one row */
 };
 
-/* A line at rows diagonal_rows: row k of them, if bit k of `rows` is set, sees column + step k. */
+/* A diagonal at 16 rows: row k, if bit k of `rows` is set, sees column + step k. */
 struct diagonal_at {
     i32 column;
     u16 step, rows;
 };
 
-/* Items go through a pass several at a time: phases of a matrix unit's and of vectors' work change less
-   often then, and where one line leaves a column's row in the nearest cache the next line finds it. */
+/* A run: several items go through a pass together. Work of the matrix unit and of vectors then alternates less often,
+   and a column's row that one diagonal brought to L1 serves the next diagonal. */
 enum {
     RUN_ITEMS = 4,
     RUN_ROWS = RUN_ITEMS * BLOCK_ROWS,
@@ -32,15 +33,15 @@ enum {
 };
 typedef char an_item_fits[BLOCK_ROWS == 2 * DIAGONAL_ROWS ? 1 : -1];
 
-/* Rows diagonal_rows, some of them live, and the lines that those see. */
+/* 16 rows, some of them live, and the diagonals that those see. */
 struct diagonal_rows {
     u32 i, live;      /* row i + k of the sequence, if bit k is set */
-    u32 first, count; /* in the run's list of lines, and of their numbers */
+    u32 first, count; /* of the run's diagonals, and of their numbers */
     u32 plain,
         special; /* of those, from `plain` to before `special`: diagonals that cover all the rows */
 };
 
-/* A number for each line of the run and row. */
+/* A number for each diagonal of the run and each of 16 rows. */
 typedef __attribute__((aligned(64))) float diagonal_numbers[RUN_DIAGONALS][DIAGONAL_ROWS];
 
 struct diagonal_run {
@@ -55,13 +56,13 @@ struct diagonal_run {
     struct prefetch prefetch;
 };
 
-/* Lines and rows alone go ways of their own only there. */
+/* True where items of diagonals and global rows may take the kernels made for them. */
 INLINE int plain_softmax(const struct sequence *s)
 {
     return IS_SOFTMAX && !BIAS && !(DROPOUT && s->a->keep_below);
 }
 
-/* 2^x for weights, which beside a matrix unit are of numbers with few digits. */
+/* 2^x for P. With a matrix unit P comes from bf16 numbers, so fewer digits do. */
 INLINE vec exp2_p(vec x)
 {
 #if MATRIX
@@ -71,16 +72,16 @@ INLINE vec exp2_p(vec x)
 #endif
 }
 
-/* Rows that are taken with one of them: tiles make dot products of 16 rows, for one as for all, vectors of
-   four; and of so many one must be a line's for that to pay. */
+/* Rows that a dot product takes at once, covered or not: tiles 16, vectors four. One row in ONE_IN must be covered for
+   that to pay. */
 enum {
     BY_TILES = MATRIX && !DOTS && LISTS_DEINTERLEAVED,
     TAKEN = BY_TILES ? DIAGONAL_ROWS : FOUR,
     ONE_IN = CPU_DIAGONAL_ONE_IN(TAKEN),
 };
 
-/* Whether lines cover enough of the rows that are taken with theirs, which scattered entries do not;
-   lines_scattered() of gen/lowering/diagonal.c says the same. */
+/* True where diagonals cover enough of the rows that are taken with theirs; scattered entries do not. The planner's
+   lines_scattered() (gen/lowering/diagonal.c) must agree. */
 static int diagonals_dense(const struct abi_line *diagonal, u32 diagonals)
 {
     u32 rows = 0, taken = 0;
@@ -91,7 +92,7 @@ static int diagonals_dense(const struct abi_line *diagonal, u32 diagonals)
     return ONE_IN * rows >= TAKEN * taken;
 }
 
-/* Lines alone, in one block. */
+/* True for an item that is all diagonals, in one block. */
 static int diagonals_alone(const struct abi_plan *p, const struct abi_item *item)
 {
     const struct abi_piece *piece = &p->pieces[item->piece];
@@ -100,7 +101,7 @@ static int diagonals_alone(const struct abi_plan *p, const struct abi_item *item
            diagonals_dense(p->lines + piece->first, piece->count);
 }
 
-/* How many of so many neighbours, from this item on, a run takes; 0: not even this one. */
+/* Items of a run, from this one on, of so many neighbours; 0: this item takes another kernel. */
 static u32 diagonal_run_length(const struct sequence *s, const struct abi_plan *p,
                                const struct abi_item *item, u32 neighbours)
 {
@@ -118,7 +119,7 @@ static u32 diagonal_run_length(const struct sequence *s, const struct abi_plan *
 
 static const float no_row[WIDTH]; /* zeros, in any format */
 
-/* Neighbours among the lines that need no second look, from the first of them on. */
+/* Finds the first neighbouring diagonals that cover all 16 rows: `plain` .. `special` - 1 take the fast path. */
 static void diagonals_partition(const struct diagonal_at *diagonal, struct diagonal_rows *rows)
 {
     u32 k = 0;
@@ -130,7 +131,7 @@ static void diagonals_partition(const struct diagonal_at *diagonal, struct diago
     rows->special = k;
 }
 
-/* Of 16 rows of an item, from `first` on, those that a line covers. */
+/* Of 16 rows of an item, from `first` on, those that a diagonal covers. */
 INLINE u32 diagonal_covers(const struct abi_line *diagonal, i32 first, i32 left)
 {
     i32 begin = (i32)diagonal->row_begin - first, end = (i32)diagonal->row_end - first;
@@ -143,7 +144,7 @@ INLINE u32 diagonal_covers(const struct abi_line *diagonal, i32 first, i32 left)
     return begin < end ? (1u << end) - (1u << begin) : 0;
 }
 
-/* A line at rows diagonal_rows, if it covers some of them that are live. */
+/* Appends a diagonal if it covers some live rows. */
 INLINE void diagonal_append(struct diagonal_at *to, struct diagonal_rows *rows, i32 column,
                             u32 step, u32 covered)
 {
@@ -152,7 +153,7 @@ INLINE void diagonal_append(struct diagonal_at *to, struct diagonal_rows *rows, 
     rows->count += covered != 0;
 }
 
-/* The lines of an item, at its first and at its last 16 rows. */
+/* The diagonals of an item, at its first and at its last 16 rows. */
 static void diagonals_of_item(struct diagonal_at *to, const struct abi_line *diagonal,
                               u32 diagonals, u32 length, struct diagonal_rows *first,
                               struct diagonal_rows *last)
@@ -208,7 +209,7 @@ static void diagonal_run_open(struct diagonal_run *w, const struct sequence *s,
         diagonal_run_add(w, p, item + k);
 }
 
-/* Row r of the run: is it to be written, although beyond the length? */
+/* True where row r of the run is written although it is beyond the length. */
 INLINE int diagonal_run_beyond(const struct diagonal_run *w, u32 r)
 {
     const struct abi_item *item = &w->item[r / BLOCK_ROWS];
@@ -216,13 +217,13 @@ INLINE int diagonal_run_beyond(const struct diagonal_run *w, u32 r)
            w->item->row0 + r < w->s->rows;
 }
 
-/* From which on that may be. */
+/* The first row of the run for which that may hold. */
 INLINE u32 diagonal_run_end(const struct diagonal_run *w)
 {
     return w->s->length > w->item->row0 ? w->s->length - w->item->row0 : 0;
 }
 
-/* The rows of the next run will be wanted. */
+/* Prefetches the rows of the next run. */
 static void diagonal_run_prefetch(struct diagonal_run *w, const struct abi_tensor *t)
 {
     const u32 rows = w->items * BLOCK_ROWS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The backward pass of a row alone that sees one range of columns; see lines/backward.h. */
+/* The backward pass of a global row; the equations are those of diagonal/backward.h. */
 #ifndef MASKC_CPU_GLOBAL_ROW_BACKWARD_H
 #define MASKC_CPU_GLOBAL_ROW_BACKWARD_H
 #include "cpu/diagonal/product.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of a row alone that sees one range of columns. Softmax alone, no dropout. */
+/* The forward pass of a global row: S, softmax over all columns at once, O = P V / l. Without dropout or bias. */
 #ifndef MASKC_CPU_GLOBAL_ROW_FORWARD_H
 #define MASKC_CPU_GLOBAL_ROW_FORWARD_H
 #include "cpu/diagonal/product.h"
 #include "cpu/global_row/row.h"
 #include "cpu/softmax_rows.h"
 
-/* Scores to weights over their sum, which it returns with the row's m in *m; 0 where no column
-   counts. */
+/* Scores to p = 2^(s - m). Returns l, and m in *m; l is 0 where no column is active. */
 static float global_row_softmax(float *score, u32 count, float *m)
 {
     *m = max_lanes(scores_max(score, count));
@@ -28,7 +27,7 @@ static void global_row_forward(const struct sequence *s, const struct abi_item *
                         s->a->scale * LOG2_E, -INFINITY_F);
         l = global_row_softmax(score, at.count, &m);
     }
-    if (l <= 0.0f) { /* NaN is not nothing */
+    if (l <= 0.0f) { /* false for NaN, which must stay visible */
         row_clear(s, &s->a->o, i);
         *lse_at(s, i) = -INFINITY_F;
         return;

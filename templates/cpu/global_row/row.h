@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row alone that sees one range of columns, as global rows do: their rows of the operands follow
-   each other, so no list of columns is needed. Its numbers take the room of a block's. */
+/* A global row: an item of one row that sees one range of columns. The operands' rows follow each other, so no column
+   list is needed. Scores and dP are stored where a block has them. */
 #ifndef MASKC_CPU_GLOBAL_ROW_ROW_H
 #define MASKC_CPU_GLOBAL_ROW_ROW_H
 #include "cpu/column_list.h"
@@ -33,8 +33,8 @@ static struct row_range row_range_of(const struct sequence *s, const struct abi_
     return (struct row_range){range.begin, range.begin < end ? end - range.begin : 0};
 }
 
-/* The gradients of a row that sees nothing. Who reads a query's delta does so before it knows that the query
-   counts for nothing. */
+/* Gradients of a row that sees nothing. Its delta is written too: readers load it before they know that the row has no
+   entries. */
 INLINE void global_row_empty(const struct sequence *s, u32 i, int transposed)
 {
     row_clear(s, transposed ? &s->a->d_k : &s->a->d_q, i);
@@ -44,7 +44,7 @@ INLINE void global_row_empty(const struct sequence *s, u32 i, int transposed)
         *delta_at(s, i) = 0;
 }
 
-/* Dot products with `count` rows, times a factor; `missing` up to a whole vector. */
+/* Dot products with `count` rows, times `scale`; `fill` up to a whole vector. */
 static void global_row_dots(float *to, const float *x, const struct operand *o,
                             struct row_range at, float scale, float fill)
 {
@@ -63,11 +63,20 @@ static void global_row_dots(float *to, const float *x, const struct operand *o,
     }
 }
 
-/* to = factor x sum of weight x row, `vecs` vectors from `to` and `row` on; two chains, as one
-   alone would wait for itself. */
-INLINE void global_row_sum(float *to, const float *p, const float *row, i64 stride, u32 count,
-                           float scale, u32 d, u32 vecs)
+/* Consecutive rows of an operand. */
+struct operand_rows {
+    const float *first;
+    i64 stride;
+    u32 count;
+};
+
+/* to = scale x sum of p x row, `vecs` vectors from feature d. Two chains of additions hide their latency. */
+INLINE void global_row_sum(float *to, const float *p, struct operand_rows rows, float scale,
+                           u32 d, u32 vecs)
 {
+    const float *row = rows.first;
+    const i64 stride = rows.stride;
+    const u32 count = rows.count;
     vec even[ROW_SUM_VECS] = {{0}}, odd[ROW_SUM_VECS] = {{0}};
     u32 k = 0;
     for (; k + 2 <= count; k += 2, row += 2 * stride) {
@@ -91,14 +100,12 @@ INLINE void global_row_sum(float *to, const float *p, const float *row, i64 stri
 static void global_row_sums(float *to, const float *p, const struct operand *o,
                             struct row_range at, float scale)
 {
-    const float *row = operand_row(o, at.first);
-    const i64 stride = o->stride;
-    const u32 count = at.count;
+    const struct operand_rows rows = {operand_row(o, at.first), o->stride, at.count};
     enum { REST = ROW_VECS % ROW_SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + ROW_SUM_VECS * LANES <= WIDTH; d += ROW_SUM_VECS * LANES)
-        global_row_sum(to, p, row, stride, count, scale, d, ROW_SUM_VECS);
+        global_row_sum(to, p, rows, scale, d, ROW_SUM_VECS);
     if (REST)
-        global_row_sum(to, p, row, stride, count, scale, WHOLE, REST);
+        global_row_sum(to, p, rows, scale, WHOLE, REST);
 }
 
 #endif

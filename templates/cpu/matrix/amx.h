@@ -23,8 +23,7 @@ INLINE void matrix_begin(void)
     __asm__ volatile("ldtilecfg %0" : : "m"(config));
 }
 
-/* At its end: what follows in this thread saves no tiles, and who waits for it finds what was written past
-   the caches. */
+/* At the end of a phase: releases the tiles, and makes writes past the caches visible to other threads. */
 INLINE void matrix_end(void)
 {
     __asm__ volatile("tilerelease\n\tsfence" ::: "memory");
@@ -35,7 +34,7 @@ INLINE void matrix_end(void)
                      :                               \
                      : "r"(from), "r"((i64)(stride)) \
                      : "memory")
-/* The same of what is used once and would only drive out what is used again. */
+/* The same for data that is used once and should not stay in the caches. */
 #define TILE_STREAM(t, from, stride)                   \
     __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t \
                      :                                 \

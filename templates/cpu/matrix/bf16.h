@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a matrix unit's kernels do with vectors: weights of 16 bits, entries by bits of a word. The
-   compilers have no common builtins for these instructions of AVX-512 and its bf16. */
+/* Vector operations of a matrix unit's kernels: P in bf16, lanes selected by bits of a word. Compilers have no common
+   builtins for these instructions of AVX-512 and its bf16, so they are asm. */
 #ifndef MASKC_CPU_MATRIX_BF16_H
 #define MASKC_CPU_MATRIX_BF16_H
 #include "cpu/vector.h"

@@ -7,10 +7,10 @@
 enum { MICRO_ROWS = 16, BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
 typedef char two_blocks_of_rows[BLOCKS == 2 ? 1 : -1];
 
-/* Of a row of weights: an odd number of cache lines. */
+/* From row to row of P and dS: an odd number of cache lines. */
 enum { P_STRIDE = CPU_P_STRIDE(CHUNK_COLS) };
 
-/* Weights from column `at` on, and what they are multiplied with: 32 rows in pairs. */
+/* P or dS from column `at` on, and what it is multiplied with: 32 rows in pairs. */
 struct sums_step {
     u32 at;
     const u32 *pairs;

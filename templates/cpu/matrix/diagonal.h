@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dot products along lines by a matrix unit, of 16 rows with their columns: a line's 16 columns follow each
-   other, so the product of their rows, as they lie, with the 16 rows, transposed, has what is asked for in
-   its diagonal. One entry in 16 counts, and where lines are few that is still faster than vectors, which
-   have to bring bf16 to floats and to add across lanes. (Sums along lines by the unit are not: they take twice the
-   products, and matrices that are all but empty have to be written for them.) */
+/* Dot products along diagonals by a matrix unit. A diagonal's 16 columns follow each other, so the product of their
+   rows with the 16 rows, transposed, has the dot products in its own diagonal. One entry in 16 counts; with few
+   diagonals that is still faster than vectors, which convert bf16 to floats and add across lanes. (Sums along
+   diagonals are not faster by the unit: twice the products, from matrices that are almost empty.) */
 #ifndef MASKC_CPU_MATRIX_DIAGONAL_H
 #define MASKC_CPU_MATRIX_DIAGONAL_H
 #include "cpu/diagonal/product.h"
@@ -14,7 +13,7 @@
 #if DOTS
 #include "cpu/matrix/diagonal_dots.h"
 #elif MATRIX
-enum { AT_ONCE = 4, PAIRS = 2 * LANES }; /* lines; features of a tile's row */
+enum { AT_ONCE = 4, PAIRS = 2 * LANES }; /* diagonals; features of a tile's row */
 
 typedef u16 window_rows[DIAGONAL_ROWS][HEAD_DIM];
 
@@ -24,7 +23,7 @@ struct diagonal_window {
     i64 stride;
 };
 
-/* With zeros for columns that the line does not have. */
+/* Copies the columns' rows, zeros for columns that the diagonal does not have. */
 INLINE void window_copy(const struct operand *o, const struct diagonal_at *x, window_rows to)
 {
     const float *from = o->rows + x->column * o->stride;
@@ -36,8 +35,8 @@ INLINE void window_copy(const struct operand *o, const struct diagonal_at *x, wi
     }
 }
 
-/* Rows of 16 that a line does not cover are taken where there are such columns: each goes into an entry of
-   the diagonal of its own, which nobody looks at. */
+/* The columns' rows where they lie, if all 16 exist: a row that the diagonal does not cover has an entry of its own in
+   the result, which is not read. Else a copy with zeros. */
 INLINE struct diagonal_window diagonal_window(const struct sequence *s, const struct operand *o,
                                               const struct diagonal_at *x, window_rows copy)
 {
@@ -63,7 +62,7 @@ INLINE vec block_diagonal(const float *block)
     return ret;
 }
 
-/* The rows from i on, transposed by pairs of features; zeros for those that are not live. */
+/* 16 rows from i on, transposed by pairs of features; zeros for rows that are not live. */
 INLINE void diagonal_rows_read(const struct sequence *s, const struct abi_tensor *t, u32 i,
                                u32 live, float to[DEPTH / 2][MATRIX_COLS])
 {
@@ -75,7 +74,7 @@ INLINE void diagonal_rows_read(const struct sequence *s, const struct abi_tensor
     panel_of_rows(row, to[0]);
 }
 
-/* A line's part of the product: features d .., all of a row at a time, as it is not in the nearest cache. */
+/* A diagonal's part of the product from feature d on. A whole row at a time, as rows are not in L1. */
 #define DIAGONAL_PRODUCT(k)                                              \
     {                                                                    \
         TILE_LOAD(6, window[k].first + d, window[k].stride);             \
@@ -86,7 +85,7 @@ INLINE void diagonal_rows_read(const struct sequence *s, const struct abi_tensor
         }                                                                \
     }
 
-/* Two lines'; the rows' tiles stay for the next two where they are all that there is of the rows. */
+/* Two diagonals' products. The rows' tiles stay loaded for the next two if they hold all features. */
 #define PAIR_PRODUCT(k, l)                                              \
     {                                                                   \
         TILE_ZERO(k);                                                   \
@@ -108,15 +107,15 @@ INLINE void diagonal_rows_read(const struct sequence *s, const struct abi_tensor
         TILE_STORE(l, (to)[l], 4 * MATRIX_COLS); \
     }
 
-/* Neighbours in the run's list, all of the same rows diagonal_rows. */
+/* Neighbours among the run's diagonals, all of the same 16 rows. */
 struct diagonals_begun {
     u32 first, some;
 };
 
 typedef float diagonal_blocks[AT_ONCE][LANES * MATRIX_COLS];
 
-/* The last two fours of lines and their products; where their numbers go, times a factor, and what stands for
-   rows that a line does not cover. */
+/* A pipeline over fours of diagonals: the last two fours and their products; where the dot products go, times `scale`;
+   `fill` for rows that a diagonal does not cover. */
 struct diagonal_pipeline {
     __attribute__((aligned(64))) diagonal_blocks block[2];
     struct diagonals_begun begun[2];
@@ -138,9 +137,9 @@ INLINE void blocks_diagonals(const struct diagonal_pipeline *f, const struct dia
     }
 }
 
-/* Four lines' products with the rows; the first line's instead of those that are not there.
-   A block is stored when the next two lines' products are under way, and read when the next four's are: what
-   waits for the unit holds up what comes after it. */
+/* Products of four diagonals with the rows (the first one again where there are fewer). A product is stored while the
+   next two are under way and read while the next four are: an instruction that waits for the unit stalls those
+   after it. */
 INLINE void diagonal_products(struct diagonal_pipeline *f, float rows[DEPTH / 2][MATRIX_COLS],
                               const struct diagonal_run *w, const struct operand *o,
                               struct diagonals_begun x)
@@ -170,8 +169,8 @@ static void diagonal_pipeline_drain(const struct diagonal_pipeline *f,
     blocks_diagonals(f, w, !buffer_index);
 }
 
-/* Four lines of all rows, then the next four: neighbours among lines want much the same columns. Meanwhile
-   the next run's rows are asked for, not into the nearest cache, which is full. */
+/* Four diagonals of all rows, then the next four: neighbouring diagonals share most columns. Meanwhile the next run's
+   rows are prefetched into L2, as L1 is full. */
 static void diagonal_dots_matrix(diagonal_numbers to, struct diagonal_run *w,
                                  const struct abi_tensor *t, const struct operand *o,
                                  float scale, float fill)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dot products along lines by those of bf16 pairs, four rows at a time: rows and columns as they lie. */
+/* Dot products along diagonals by VDPBF16PS, four rows at a time: rows and columns where they lie. */
 #ifndef MASKC_CPU_MATRIX_DIAGONAL_DOTS_H
 #define MASKC_CPU_MATRIX_DIAGONAL_DOTS_H
 #include "cpu/diagonal/product.h"

@@ -19,7 +19,7 @@ INLINE void matrix_begin(void)
 {
 }
 
-/* Who waits for this thread finds what was written past the caches. */
+/* At the end of a phase: makes writes past the caches visible to other threads. */
 INLINE void matrix_end(void)
 {
     __asm__ volatile("sfence" ::: "memory");

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax of a block that is all panels and gathered columns, on a matrix unit: each group goes from
-   the unit's stores to rounded weights while it lies in L1, two groups at a time.
-   A row's scores are taken relative to its largest in the first group that it sees, not to its largest
-   so far: nothing shrinks later, and floats bear weights above 1. Where a sum of them leaves
-   what is safe, matrix/softmax.h takes the block again. A tile product keeps a port busy that half of the
-   vector instructions want, so the two together take as long as one after the other, or longer where an
-   instruction that others wait for is behind a product: products of two groups come first, then their weights. */
+/* compute_qk, apply_mask and online_softmax of a block in one go, on a matrix unit: each column tile goes from the
+   unit's stores to P in bf16 while it lies in L1. For blocks of panels and gathered columns.
+     for each two tiles J
+         S = Q K_J^T                          fused_qk
+         m = rowmax S of the first tile that the row sees      fused_bases
+         P = 2^(S - m) inside the mask,  l += rowsum P         fused_p
+   m is not the running maximum, so O and l are never rescaled; a float holds p above 1. If l leaves the safe
+   range, fused_softmax fails and matrix/softmax.h does the block again. Products of two tiles come first, then
+   their P: a product occupies a port that half of the vector instructions want, so overlap gains nothing, and a
+   product in front of an instruction that others wait for costs time. */
 #ifndef MASKC_CPU_MATRIX_FUSED_SOFTMAX_H
 #define MASKC_CPU_MATRIX_FUSED_SOFTMAX_H
 #include "cpu/p_rounded.h"
 #include "cpu/panels.h"
 
-enum { TOGETHER = 2 }; /* groups */
+enum { TOGETHER = 2 }; /* column tiles */
 
-/* Largest l: values up to 2^97 do not overflow when weighed. */
+/* Largest l: with it p V does not overflow for values up to 2^97. */
 #define FUSED_SUM_MAX 0x1p30f
 
-/* Only panels and gathered columns, and nothing that needs their scores as floats? */
+/* True where the block has only panels and gathered columns, and nothing needs scores or p as floats. */
 INLINE int panels_alone(const struct row_block *t, const struct block *b)
 {
     return !BIAS && !b->lists && !dropping(t);
 }
 
-/* Of the group's scores of row r the largest, lane by lane. */
+/* Maximum of row r's scores in the tile, lane by lane. */
 INLINE vec fused_tile_max(const float *score, const u32 *word, u32 r)
 {
     vec low = load(score), high = load(score + LANES);
@@ -31,8 +34,8 @@ INLINE vec fused_tile_max(const float *score, const u32 *word, u32 r)
     return larger(lanes_seen(low, word[r]), lanes_seen(high, word[r] >> LANES));
 }
 
-/* Rows that have seen nothing yet take their largest score of this group; returns those that still
-   have not. `base` is what is subtracted from scores. */
+/* Sets m of the rows that see their first entry in this tile. Returns the rows that have seen none yet. `base` is
+   what is subtracted from scores: m, or 0 for those rows. */
 static u32 fused_bases(const struct row_block *t, const float *score, const u32 *word, u32 live,
                        float *base)
 {
@@ -60,13 +63,13 @@ static u32 fused_bases(const struct row_block *t, const float *score, const u32 
 
 /* ---- products ---- */
 
-/* A group and where its scores are. */
+/* A column tile and where its scores are. */
 struct scored {
     const struct column_tile *tile;
     const float *score;
 };
 
-/* Of the rows with the group's columns, in halves of 16, as far as there are some. */
+/* Scores of the rows with the tile's columns, in halves of 16 columns that are not empty. */
 static struct scored fused_qk(const struct row_block *t, const struct column_tile *tile,
                               float *score)
 {
@@ -79,12 +82,14 @@ static struct scored fused_qk(const struct row_block *t, const struct column_til
     return (struct scored){tile, score};
 }
 
-/* ---- weights ---- */
+/* ---- p ---- */
 
-/* Scores of a row block to weights from column `at`. */
-INLINE void fused_p(const struct row_block *t, struct block *b, const float *score,
-                    const u32 *word, u32 at, u32 k, const float *base, u32 prefetch, vec *sum)
+/* Scores of a tile in block `k` of rows to P; adds P to the rows' sums. */
+INLINE void fused_p(const struct row_block *t, struct block *b, struct scored x,
+                    const u32 *word, u32 k, const float *base, u32 prefetch, vec *sum)
 {
+    const float *score = x.score;
+    const u32 at = x.tile->at;
     const vec softmax_scale = splat(t->softmax_scale);
     if (word)
         for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
@@ -100,7 +105,7 @@ INLINE void fused_p(const struct row_block *t, struct block *b, const float *sco
         }
 }
 
-/* False where some row's sum is too large, or not a number; l is as before then. */
+/* Adds to l. Returns 0, with l as before, where some row's sum is too large or NaN. */
 static int fused_close(const struct row_block *t, const vec *sum)
 {
     float total[BLOCK_ROWS] = {0};
@@ -142,7 +147,7 @@ static int fused_softmax(const struct row_block *t, struct block *b)
                 unseen = fused_bases(t, now[k].score, word, tile->live, base);
             for (u32 half = 0; half < BLOCKS; half++)
                 if (tile->live >> half & 1)
-                    fused_p(t, b, now[k].score, word, tile->at, half, base, prefetch, sum);
+                    fused_p(t, b, now[k], word, half, base, prefetch, sum);
         }
     }
     return fused_close(t, sum);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gathered columns for a matrix unit: in bf16 as they came, packed as matrix/pack.h packs a head's, but
-   for the columns of a group alone. Neighbouring row blocks often share them (global columns, those of
-   Fixed), so the last few groups are kept. */
+/* Gathered columns for a matrix unit: bf16 rows packed as matrix/pack.h packs a head's, for the columns of one tile.
+   Neighbouring row blocks often share them (global columns, the Fixed pattern), so the last GATHERED tiles are kept. */
 #ifndef MASKC_CPU_MATRIX_GATHERED_H
 #define MASKC_CPU_MATRIX_GATHERED_H
 #include "cpu/matrix/pack.h"
 #include "cpu/row_block.h"
 
-/* At the entry of a phase: what lies in the scratch is from another. */
+/* At the start of a phase: the scratch may hold another phase's tiles. */
 static void gathered_forget(u8 *scratch)
 {
     struct row_block_memory *m = (struct row_block_memory *)(void *)scratch;
@@ -16,7 +15,7 @@ static void gathered_forget(u8 *scratch)
     m->gathered_used = 0;
 }
 
-/* Those columns where they lie from before, or null. */
+/* The kept tile with these columns, or null. */
 static struct gathered *gathered_held(const struct row_block *t, const u32 *column, u32 width)
 {
     for (u32 i = 0; i < GATHERED; i++) {
@@ -34,6 +33,7 @@ static struct gathered *gathered_held(const struct row_block *t, const u32 *colu
     return 0;
 }
 
+/* The tile's columns: the kept ones, or the place used least recently, to be filled. */
 static struct gathered *gathered_find(const struct row_block *t, const struct column_tile *tile)
 {
     struct row_block_memory *m = t->m;
@@ -63,13 +63,13 @@ static enum operand_kind gathered_operand(const struct row_block *t, u32 operand
     return operand ? OPERAND_VALUE : OPERAND_KEY;
 }
 
-/* Row k of the group, zeros beyond its width. */
+/* Row k of the tile, zeros beyond its width. */
 INLINE const u16 *gathered_row(const struct half_rows *from, const struct gathered *x, u32 k)
 {
     return half_row(from, k < x->width ? x->column[k] : 0xffffffff);
 }
 
-/* Its columns as panels of 16 columns, for scores. */
+/* The columns as panels of 16, for scores. */
 static const float *gathered_panels(const struct row_block *t, const struct column_tile *tile,
                                     u32 operand)
 {
@@ -85,7 +85,7 @@ static const float *gathered_panels(const struct row_block *t, const struct colu
     return x->panel[operand];
 }
 
-/* As pairs of rows, for sums. */
+/* The columns as pairs of rows, for sums. */
 static const u32 *gathered_pairs(const struct row_block *t, const struct column_tile *tile,
                                  u32 operand)
 {

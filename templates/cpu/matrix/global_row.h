@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A row alone that sees one long range of columns, on a matrix unit: its products with packed
-   operands, all columns at once. */
+/* A global row with one long range of columns, on a matrix unit: products with packed operands, all columns at once. */
 #ifndef MASKC_CPU_MATRIX_GLOBAL_ROW_H
 #define MASKC_CPU_MATRIX_GLOBAL_ROW_H
 #include "cpu/global_row/row.h"
@@ -9,7 +8,7 @@
 #if MATRIX
 
 enum {
-    MATRIX_ROW_LEAST = 128, /* columns; fewer are walked */
+    MATRIX_ROW_LEAST = 128, /* columns; global_row/ takes fewer */
     MATRIX_ROW_MOST = BLOCK_ROWS * P_STRIDE - 2 * TILE
 };
 
@@ -17,12 +16,12 @@ struct matrix_row {
     const struct sequence *s;
     u32 i; /* the row */
     u32 first,
-        cols; /* columns that are worked on: from a multiple of 16, a multiple of 32 of them */
-    u32 begin, end;      /* of those, the ones that count */
+        cols; /* columns of the products: from a multiple of 16, a multiple of 32 of them */
+    u32 begin, end;      /* of those, the row's range */
     float softmax_scale; /* |scale|, in base 2 */
     u16 sign;            /* that of the scale goes into the row */
     float *score, *dp;
-    u16 *p_ds[2]; /* scores and slopes, rounded */
+    u16 *p_ds[2]; /* P and dS in bf16 */
 };
 
 static int matrix_row_applies(const struct sequence *s, const struct abi_plan *p,
@@ -35,7 +34,7 @@ static int matrix_row_applies(const struct sequence *s, const struct abi_plan *p
            !item->split;
 }
 
-/* False where the row sees nothing. */
+/* Returns 0 where the row sees nothing. */
 static int matrix_row_open(struct matrix_row *w, const struct sequence *s,
                            const struct abi_plan *p, const struct abi_item *item, u8 *scratch)
 {
@@ -57,7 +56,7 @@ static int matrix_row_open(struct matrix_row *w, const struct sequence *s,
     return w->i < s->length && at.count;
 }
 
-/* Products of the row of a tensor with the operand's columns; `missing` for those that do not count. */
+/* Products of the row of a tensor with the operand's columns; `fill` outside the row's range. */
 static void matrix_row_products(const struct matrix_row *w, const struct abi_tensor *t,
                                 u16 sign, enum operand_kind k, float fill, float *to)
 {
@@ -77,7 +76,7 @@ static void matrix_row_products(const struct matrix_row *w, const struct abi_ten
         to[c] = fill;
 }
 
-/* Row i of a tensor = factor x sum of weight x the operand's rows. */
+/* Row i of a tensor = scale x sum of p x the operand's rows. */
 static void matrix_row_put(const struct matrix_row *w, const struct abi_tensor *t, float scale,
                            const u16 *p, enum operand_kind k)
 {

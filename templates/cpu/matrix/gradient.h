@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* P and dS of a block that is all panels and gathered columns, for a matrix unit: group by group from
-   its stores to rounded weights, without the floats that walks and dropout need. */
+/* P and dS of a block of panels and gathered columns, on a matrix unit: each column tile goes from the unit's stores
+   to P and dS in bf16. The floats that column lists and dropout need are not kept. */
 #ifndef MASKC_CPU_MATRIX_GRADIENT_H
 #define MASKC_CPU_MATRIX_GRADIENT_H
 #include "cpu/p_rounded.h"
 #include "cpu/panels.h"
 
-/* What is subtracted from scores and slopes: by the transposed plan the columns' own. */
+/* LSE and delta of a tile's columns, for the transposed plan. */
 struct subtrahends {
     float offset[TILE], delta[TILE];
 };
@@ -36,8 +36,8 @@ static void columns_read(const struct row_block *t, const struct column_tile *ti
     }
 }
 
-/* Two vectors of row r to P and dS, 0 where the column's bit is not set (null: all are); returns the sum
-   of dS, lane by lane. */
+/* Two vectors of a row to P and dS, 0 where the column's bit is not set (null: all are). Returns the sum of dS, lane
+   by lane. */
 INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
                          vec softmax_scale, const vec offset[2], const vec delta[2],
                          const u32 *bits)
@@ -53,12 +53,20 @@ INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
     return y[0] + y[1];
 }
 
-/* Scores and slopes of a group, in row block `k`. */
-INLINE void tile_gradient(const struct row_block *t, struct block *b,
-                          const struct column_tile *tile, const float *score, const float *dp,
-                          const u32 *word, u32 k, const struct subtrahends *column,
-                          u32 prefetch, vec *sum)
+/* A tile, the words of its rows (tile_words()), and the column from which its scores and dP stand in the block. */
+struct gradient_tile {
+    const struct column_tile *tile;
+    const u32 *word;
+    u32 at;
+};
+
+/* P and dS of a tile, in block `k` of rows. */
+INLINE void tile_gradient(const struct row_block *t, struct block *b, struct gradient_tile x,
+                          u32 k, const struct subtrahends *column, u32 prefetch, vec *sum)
 {
+    const struct column_tile *tile = x.tile;
+    const float *score = b->score[0] + x.at, *dp = b->dp[0] + x.at;
+    const u32 *word = x.word;
     const vec softmax_scale = splat(t->softmax_scale);
     vec offset[2] = {load(column->offset), load(column->offset + LANES)};
     vec delta[2] = {load(column->delta), load(column->delta + LANES)};
@@ -76,7 +84,8 @@ INLINE void tile_gradient(const struct row_block *t, struct block *b,
     }
 }
 
-/* Group by group as matrix/flow.h does it; missing[r] += the sum of row r's dS. */
+/* Tile by tile: products of the next tile run between the two blocks of rows of this one.
+   delta_correction[r] += the sum of row r's dS. */
 static void panels_gradient(const struct row_block *t, struct block *b, float *delta_correction)
 {
     struct subtrahends column = {{0}, {0}};
@@ -90,19 +99,17 @@ static void panels_gradient(const struct row_block *t, struct block *b, float *d
     for (u32 k = 0; k < b->tiles; k++) {
         const struct column_tile *tile = &b->tile[k], *next = k + 1 < b->tiles ? tile + 1 : 0;
         const u32 at = k % 2 * TILE, to = TILE - at;
-        const u32 *word = tile_words(t, tile, workspace);
+        const struct gradient_tile x = {tile, tile_words(t, tile, workspace), at};
         if (t->transposed)
             columns_read(t, tile, &column);
         if (next)
             panel_product(t, next, 0, b->score[0] + to);
         if (tile->live & 1)
-            tile_gradient(t, b, tile, b->score[0] + at, b->dp[0] + at, word, 0, &column,
-                          prefetch, sum);
+            tile_gradient(t, b, x, 0, &column, prefetch, sum);
         if (next)
             panel_product(t, next, 1, b->dp[0] + to);
         if (tile->live & 2)
-            tile_gradient(t, b, tile, b->score[0] + at, b->dp[0] + at, word, 1, &column,
-                          prefetch, sum);
+            tile_gradient(t, b, x, 1, &column, prefetch, sum);
     }
     for (u32 r = 0; r < t->rows && !t->transposed; r++)
         delta_correction[r] += sum_lanes(sum[r]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packing for a matrix unit, in bf16 as the operands came: panels of 16 columns for scores, pairs of
-   rows for sums; rows as floats where the plan walks. What is beyond the sequence's length is zero,
-   as far as 32 columns from a multiple of 16 may reach. */
+/* Packing for a matrix unit, in bf16: panels of 16 columns for scores, pairs of rows for sums; rows as floats where
+   column lists need them. Rows beyond the sequence's length are zero, as far as a column tile may reach: 32 columns
+   from a multiple of 16. */
 #ifndef MASKC_CPU_MATRIX_PACK_H
 #define MASKC_CPU_MATRIX_PACK_H
 #include "cpu/prefetch.h"
@@ -12,7 +12,7 @@ INLINE u32 matrix_columns(const struct sequence *s)
     return (s->length + TILE - 1) / TILE * TILE + MATRIX_COLS;
 }
 
-/* An operand's rows as they came. */
+/* An operand's rows in the caller's tensor. */
 struct half_rows {
     const u16 *first;
     i64 stride;
@@ -31,7 +31,7 @@ INLINE const u16 *half_row(const struct half_rows *x, u32 i)
     return i < x->length ? x->first + i * x->stride : zero;
 }
 
-/* Asks for row i: a row is a page or so from the next, where no hardware looks ahead. */
+/* Prefetches row i: rows are about a page apart, so hardware does not. */
 INLINE void half_row_prefetch(const struct half_rows *x, u32 i)
 {
     const u16 *row = x->first + i * x->stride;
@@ -52,8 +52,7 @@ INLINE void half_row_prefetch(const struct half_rows *x, u32 i)
     i + 16, i + 17, i + 18, i + 19, k + 16, k + 17, k + 18, k + 19)
 /* clang-format on */
 
-/* 16 words of each of 16 rows become 16 rows of a panel. Words are moved as floats: nothing is
-   computed with them. */
+/* 16 words of each of 16 rows become 16 rows of a panel. Words move as floats; nothing is computed. */
 INLINE void transpose_words(const float *const row[16], u32 d, float *to)
 {
     vec x[16], y[16];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two products on a matrix unit: scores from the row block's rows in bf16 and a panel of pairs, sums
-   from weights in bf16 and pairs of rows. */
+/* The two products on a matrix unit: scores = rows in bf16 x panels of pairs; sums += P or dS in bf16 x pairs of
+   rows. */
 #ifndef MASKC_CPU_MATRIX_PRODUCT_H
 #define MASKC_CPU_MATRIX_PRODUCT_H
 #include "cpu/matrix/blocks.h"
@@ -18,7 +18,7 @@ static void scores_product(float *scores, const u16 *a, const struct operand *o,
     panels_product(scores, a, o->panels + (u64)j * (DEPTH / 2), live, 2);
 }
 
-/* blank: nothing is in the sums yet. */
+/* sums (+)= p x rows of the steps. `blank`: the sums hold nothing yet. */
 static void sums_product(float *sums, const u16 *p, const struct sums_step *step, u32 steps,
                          u32 live, u32 blank)
 {

@@ -73,8 +73,8 @@ INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b
 
 /* ---- products of blocks ---- */
 
-/* Scores of a row block with two panels of 16 columns, in the row blocks whose bit of `live` is set;
-   `panels` 1: the second one's are zero. */
+/* Scores of a row block with two panels of 16 columns, in the blocks of rows whose bit of `live` is set. With `panels`
+   1 the second panel's scores are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
     block_zero(live, 2);
@@ -83,7 +83,7 @@ INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live
     block_store(scores, SCORE_STRIDE, live, 2);
 }
 
-/* sums[.. columns x 16] += weights x rows in pairs, for each step. */
+/* sums[.. columns x 16] += p x rows in pairs, for each step. */
 INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
                          u32 steps, u32 live, u32 columns, u32 blank)
 {
@@ -113,8 +113,8 @@ INLINE void fused_rows(const u16 *a)
     }
 }
 
-/* Scores of the rows with 16 columns, those of panel `half` of two; by both at least those that are live and
-   of the first `width` columns. */
+/* Scores of the rows with the 16 columns of panel `half` of two. After both calls at least the scores of live rows and
+   of the first `width` columns are there. */
 INLINE void fused_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
                         float *to)
 {
@@ -147,8 +147,8 @@ INLINE void fused_panel(const u16 *a, const float *panels, u32 half, u32 width, 
 
 /* ---- of one row ---- */
 
-/* A tile of the row is the row sixteen times over, loaded from and stored to one place: the unit has time
-   for that, and operands come in as row blocks take them. to[.. 16 x panels] = row x columns. */
+/* to[.. 16 x panels] = row x columns. A tile holds the row sixteen times, loaded from and stored to one place: the
+   unit has time for that, and operands stay packed as row blocks use them. */
 INLINE void one_row_scores(float *to, const u16 *row, const float *b, u32 panels)
 {
     enum { PANEL = MATRIX_COLS * DEPTH / 2 };
@@ -179,7 +179,7 @@ INLINE void one_row_scores(float *to, const u16 *row, const float *b, u32 panels
     TILE_STORE(3, to + 3 * MATRIX_COLS, 0);
 }
 
-/* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
+/* sums[WIDTH] = p of `cols` columns x their rows in pairs. */
 INLINE void one_row_sums(float *sums, const u16 *p, const u32 *pairs, u32 cols)
 {
     u32 d = 0;

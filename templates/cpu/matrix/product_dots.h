@@ -8,18 +8,19 @@
 enum { DOT_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-/* B of a product: `depth` rows of pairs, `stride` words apart, and how far the second 16 columns are
-   from the first. */
+/* B of a product: `depth` rows of pairs, `stride` words apart; how far the second 16 columns are
+   from the first. `columns`: 1 or 2 times 16. */
 struct dots_shape {
-    u32 depth, stride, second;
+    u32 depth, stride, second, columns;
 };
 
-/* C (8 rows, `stride_c` apart, x 1 or 2 times 16 columns) += rows of A, `stride_a` apart, from column `at` x
-   B, for each step; of nothing where `blank`. */
+/* C (8 rows, `stride_c` apart, of 1 or 2 times 16 columns) += A (rows `stride_a` apart, from column `at`) x B, for
+   each step. With `blank` C starts from 0. */
 INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
                          const struct sums_step *step, u32 steps, struct dots_shape b,
-                         u32 columns, u32 blank)
+                         u32 blank)
 {
+    const u32 columns = b.columns;
 #define BEGIN(r)                                      \
     vec c##r##0 = splat(0), c##r##1 = splat(0);       \
     if (!blank) {                                     \
@@ -53,38 +54,39 @@ INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
 #undef PUT
 }
 
-/* Scores of a row block with two panels of 16 columns, in the row blocks whose bit of `live` is set; `panels` 1:
-   the second one's are zero. */
+/* Scores of a row block with two panels of 16 columns, in the blocks of rows whose bit of `live` is set. With `panels`
+   1 the second panel's scores are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
-    const struct dots_shape shape = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS};
+    const struct dots_shape one = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS, 1};
+    const struct dots_shape two = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS, 2};
     const struct sums_step all = {0, (const u32 *)(const void *)b};
     for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS, a += DOT_ROWS * DEPTH) {
         float *c = scores + r * SCORE_STRIDE;
         if (!(live >> (r / MICRO_ROWS) & 1))
             continue;
         if (panels > 1) {
-            rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, shape, 2, 1);
+            rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, two, 1);
             continue;
         }
-        rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, shape, 1, 1);
+        rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, one, 1);
         for (u32 k = 0; k < DOT_ROWS; k++)
             store(c + k * SCORE_STRIDE + LANES, splat(0));
     }
 }
 
-/* sums[.. columns x 16] += weights x rows in pairs, for each step. */
+/* sums[.. columns x 16] += p x rows in pairs, for each step. */
 INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
                          u32 steps, u32 live, u32 columns, u32 blank)
 {
-    const struct dots_shape shape = {TILE / 2, WIDTH, LANES};
+    const struct dots_shape shape = {TILE / 2, WIDTH, LANES, columns};
     struct sums_step here[P_STRIDE / TILE];
     for (u32 k = 0; k < steps; k++)
         here[k] = (struct sums_step){step[k].at, step[k].pairs + d};
     for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS)
         if (live >> (r / MICRO_ROWS) & 1)
             rows_product(sums + d + r * WIDTH, WIDTH, p + r * P_STRIDE, P_STRIDE, here, steps,
-                         shape, columns, blank);
+                         shape, blank);
 }
 
 INLINE void fused_rows(const u16 *a)
@@ -92,7 +94,7 @@ INLINE void fused_rows(const u16 *a)
     (void)a;
 }
 
-/* Scores of the rows with two panels, when the first is asked for. */
+/* Scores of the rows with both panels, in the call for the first. */
 INLINE void fused_panel(const u16 *a, const float *panels, u32 half, u32 width, u32 live,
                         float *to)
 {
@@ -116,7 +118,7 @@ INLINE void one_row_scores(float *to, const u16 *row, const float *b, u32 panels
         store(to + k * MATRIX_COLS, sum[k]);
 }
 
-/* sums[WIDTH] = weights of `cols` columns x their rows in pairs. */
+/* sums[WIDTH] = p of `cols` columns x their rows in pairs. */
 INLINE void one_row_sums(float *sums, const u16 *p, const u32 *pairs, u32 cols)
 {
     enum { VECS = WIDTH / LANES };

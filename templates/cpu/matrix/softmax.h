@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole block's softmax beside a matrix unit, largest scores first: of blocks with walks, dropout
-   or a bias, and of those whose scores matrix/flow.h found too steep. */
+/* Online softmax of a whole block beside a matrix unit: for blocks with column lists, dropout or a bias, and for
+   those whose sums were too large for fused_softmax(). */
 #ifndef MASKC_CPU_MATRIX_SOFTMAX_H
 #define MASKC_CPU_MATRIX_SOFTMAX_H
 #include "cpu/dropout.h"
 #include "cpu/p_rounded.h"
 #include "cpu/softmax_rows.h"
 
-/* Largest scores of all rows first: then what a row waits for is there when its weights' turn comes. */
+/* Maxima of all rows come first: the exponentials of a row then wait for nothing. */
 static void online_softmax(struct row_block *t, struct block *b, int first_block)
 {
     struct row_block_memory *m = t->m;
