@@ -96,8 +96,8 @@ static int check_items(const struct check *c)
 
 /* What the items of a mask do to one of its rows; `parts` are those with a partial_slot. 2 stands for more. */
 struct owners {
-    uint8_t whole, partial, resumes;
-    uint32_t parts, joined;
+    uint8_t whole, partial, merges;
+    uint32_t parts, merged;
 };
 
 static void count_once(uint8_t *count)
@@ -112,19 +112,19 @@ static void count_rows(const struct abi_item *item, struct owners *row)
         if (!(item->own[r / 32] >> (r % 32) & 1))
             continue;
         o->parts += item->split ? item->partial_slots : 0;
-        o->joined += item->split ? 0 : item->partial_slots;
+        o->merged += item->split ? 0 : item->partial_slots;
         if (item->split && item->partial_slots)
             continue;
         count_once(item->split ? &o->partial : &o->whole);
         if (item->merge[r / 32] >> (r % 32) & 1 && !item->partial_slots)
-            count_once(&o->resumes);
+            count_once(&o->merges);
     }
 }
 
 static bool is_owned(const struct owners *o)
 {
-    return o->whole == 1 && o->partial <= 1 && o->partial == o->resumes &&
-           o->parts == o->joined && !(o->parts && o->partial);
+    return o->whole == 1 && o->partial <= 1 && o->partial == o->merges &&
+           o->parts == o->merged && !(o->parts && o->partial);
 }
 
 /* Each row of the mask has one owner, so that each output is written once, and one more at most that

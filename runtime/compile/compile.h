@@ -60,4 +60,4 @@ const char *machine_cuda_target(int ordinal);
 /* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the
    GPU here, "cuda:1" the second; without one "cuda" is sm_80, sm_90a and compute_80. */
 int targets_resolve(const char *list, const struct features *f, const struct target **ret,
-                    uint32_t room, uint32_t *ret_count, struct error *e);
+                    uint32_t capacity, uint32_t *ret_count, struct error *e);

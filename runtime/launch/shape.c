@@ -89,7 +89,7 @@ static uint32_t bias_chunks(const struct mask *m, uint32_t batch)
     return chunks < most ? (uint32_t)chunks : most;
 }
 
-/* Bytes for what is to be added up; dX itself is such room where it is asked for and not divided. */
+/* Bytes of the partial sums of dX; none where dX itself is asked for and takes them. */
 static uint64_t bias_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
                            uint32_t chunks)
 {
