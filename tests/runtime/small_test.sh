@@ -29,6 +29,11 @@ size=$(stat -c %s "$folder/stripped.so")
 echo "stripped: $size bytes"
 [ "$size" -le "$most" ] || fail "$size bytes stripped, more than $most"
 
+# Nothing in it plans, emits, compiles, emulates or writes JSON.
+others=$(nm "$library" | awk '{ print $3 }' |
+    grep -E '^(plan_(build|check|print)|build_plan|emit_|source_|compile_|kernel_compile|nvrtc|host_compile|emulat|json|cairo|artifact_write)' || true)
+[ -z "$others" ] || fail "it holds: $others"
+
 needed=$(ldd "$library" | awk '{ print $1 }' | sed 's|.*/||')
 echo "needs: $(echo $needed)"
 openmp=0
