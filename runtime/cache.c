@@ -137,7 +137,7 @@ static bool is_sound(const struct file *f, struct cache_key key)
            h.checksum == XXH3_64bits(f->bytes + sizeof h, h.size);
 }
 
-/* Its place among those that are begun, or n_begun. */
+/* The place of a key among those that are begun, or n_begun. */
 static uint32_t find_begun(const struct cache *c, struct cache_key key)
 {
     uint32_t k = 0;

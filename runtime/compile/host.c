@@ -36,7 +36,7 @@ static void parse_version(const char *line, char *to, size_t capacity)
     snprintf(to, capacity, "%s %.*s", name, (int)strspn(found, "0123456789."), found);
 }
 
-/* False where the next one is to be tried: not where this one was interrupted, as we are then, too. */
+/* False: try the next one. A child that was interrupted is no reason to: this process was, too. */
 static bool try_compiler(const char *name, struct compiler *ret)
 {
     struct text output = {0};
@@ -60,7 +60,7 @@ static bool try_compiler(const char *name, struct compiler *ret)
 
 const char *const host_compilers[] = {"clang", "gcc", "cc", NULL};
 
-/* $MASKC_CC is taken or nothing is: a wrong one should not be passed over in silence. */
+/* Where $MASKC_CC is set nothing else is tried: a wrong one should not be passed over in silence. */
 static void find_compiler(struct compiler *ret)
 {
     const char *asked = getenv("MASKC_CC");

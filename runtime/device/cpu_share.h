@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the device "cpu": what a launch consists of, for those who share it out. */
+/* Inside the device "cpu": the indices of a launch, and how threads take them. */
 #pragma once
 #include "runtime/device/cpu_code.h"
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static inline const struct abi_plan *plan_of(const struct abi_args *a, enum abi_
     return over_transposed(over) ? &a->transposed : &a->forward;
 }
 
-/* Indices of one work. */
+/* Indices of one entry of the work list. */
 static inline u64 indices_each(const struct abi_args *a, enum abi_over over)
 {
     return over == ABI_OVER_WORK ? 1 : a->slice_batch;
