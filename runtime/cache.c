@@ -28,7 +28,7 @@ struct cache {
     pthread_mutex_t lock;
     pthread_cond_t ended;
     struct cache_key *begun; /* [n_begun] */
-    uint32_t n_begun, room;
+    uint32_t n_begun, capacity;
 };
 
 struct head {
@@ -104,9 +104,9 @@ const char *cache_directory(const struct cache *c)
 
 static char *entry_path(const struct cache *c, const char *name)
 {
-    size_t room = strlen(c->directory) + 1 + strlen(name) + 1;
-    char *path = memory_new(room, 1);
-    snprintf(path, room, "%s/%s", c->directory, name);
+    size_t capacity = strlen(c->directory) + 1 + strlen(name) + 1;
+    char *path = memory_new(capacity, 1);
+    snprintf(path, capacity, "%s/%s", c->directory, name);
     return path;
 }
 
@@ -137,7 +137,7 @@ static bool is_sound(const struct file *f, struct cache_key key)
            h.checksum == XXH3_64bits(f->bytes + sizeof h, h.size);
 }
 
-/* Its place among those that are begun, or n_begun. */
+/* The place of a key among those that are begun, or n_begun. */
 static uint32_t find_begun(const struct cache *c, struct cache_key key)
 {
     uint32_t k = 0;
@@ -153,7 +153,7 @@ void cache_begin(struct cache *c, struct cache_key key)
     pthread_mutex_lock(&c->lock);
     while (find_begun(c, key) < c->n_begun)
         pthread_cond_wait(&c->ended, &c->lock);
-    *MEMORY_PUSH(c->begun, c->n_begun, c->room) = key;
+    *MEMORY_PUSH(c->begun, c->n_begun, c->capacity) = key;
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -218,7 +218,7 @@ static int newest_first(const void *a, const void *b)
 struct cache_entry *cache_list(struct cache *c, uint32_t *ret_count)
 {
     struct cache_entry *list = NULL;
-    uint32_t count = 0, room = 0;
+    uint32_t count = 0, capacity = 0;
     DIR *d = c && c->directory[0] ? opendir(c->directory) : NULL;
     for (struct dirent *at; d && (at = readdir(d));) {
         struct stat s;
@@ -228,7 +228,7 @@ struct cache_entry *cache_list(struct cache *c, uint32_t *ret_count)
             unlinkat(dirfd(d), at->d_name, 0);
         if (!is_entry_name(at->d_name))
             continue;
-        struct cache_entry *entry = MEMORY_PUSH(list, count, room);
+        struct cache_entry *entry = MEMORY_PUSH(list, count, capacity);
         *entry = (struct cache_entry){.size = (uint64_t)s.st_size,
                                       .used = s.st_mtim.tv_sec,
                                       .used_ns = s.st_mtim.tv_nsec};

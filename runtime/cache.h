@@ -22,7 +22,7 @@ struct cache_key {
 struct cache_key cache_key(const void *bytes, uint64_t size);
 
 /* One thread of a process makes an entry: others that begin the same wait until it has ended, and find it. Every
-   begin has its end; nothing is held in between. */
+   begin has its end; no lock is held in between. */
 void cache_begin(struct cache *c, struct cache_key key);
 void cache_end(struct cache *c, struct cache_key key);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread_pool: the caller is one of it, so a machine that gives no more threads does all the same. */
+/* The caller works too, so everything is done even where the system gives no further thread. */
 #include "runtime/thread_pool.h"
 #include <pthread.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ static uint32_t count_cores(void)
     return sched_getaffinity(0, sizeof set, &set) ? 1 : (uint32_t)CPU_COUNT(&set);
 }
 
-/* By at most `most` threads. */
+/* With at most `most` threads. */
 static void run(struct thread_pool *c, uint32_t most)
 {
     pthread_t thread[POOL_MAX];
@@ -47,7 +47,8 @@ void thread_pool_run(uint32_t count, void (*job)(void *context, uint32_t index),
     run(&c, count_cores());
 }
 
-void pool_share(uint32_t count, void (*job)(void *context, uint32_t index), void *context)
+void thread_pool_share(uint32_t count, void (*job)(void *context, uint32_t index),
+                       void *context)
 {
     struct thread_pool c = {.job = job, .context = context, .count = count};
     run(&c, count_cores() > 1 ? POOL_MAX : 1);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread_pool of threads works off numbered jobs; each takes the next one. Which thread does a job must not
-   matter to what comes of it. */
+/* Threads work off numbered jobs; each takes the next one. A job's result must not depend on its thread. */
 #pragma once
 #include <stdint.h>
 
-/* job(context, 0) .. job(context, count - 1), by the caller and as many threads as this process has other
-   cores for, at most POOL_MAX together; back when all are done. */
+/* Runs job(context, 0) .. job(context, count - 1) on the caller's thread and one more for each other core of
+   this process, POOL_MAX at most; returns when all are done. */
 enum { POOL_MAX = 4 };
 void thread_pool_run(uint32_t count, void (*job)(void *context, uint32_t index), void *context);
 
-/* The same for few long jobs of unequal length: at most POOL_MAX are begun at once, however few cores they share.
-   Three on two cores end sooner so than where the last one waits for its turn. */
-void pool_share(uint32_t count, void (*job)(void *context, uint32_t index), void *context);
+/* The same for few long jobs of unequal length: POOL_MAX are begun at once, however few cores they share. Three
+   jobs on two cores end sooner so than if the third waits for one of the others. */
+void thread_pool_share(uint32_t count, void (*job)(void *context, uint32_t index),
+                       void *context);

@@ -5,11 +5,12 @@
 #include <stdbool.h>
 
 struct toolkit_library {
-    const char *variable; /* of the environment: a path that is taken or nothing is */
-    const char *pattern;  /* of its file's name in a folder */
-    const char *names[4]; /* that the loader is asked for; ends with null */
+    const char
+        *variable;       /* of the environment: a path; where it is set nothing else is tried */
+    const char *pattern; /* glob pattern of the file's name in a folder */
+    const char *names[4]; /* names for dlopen; ends with null */
 };
 
-/* Calls open with one path after another until it says that it has what it needs; false where none did. */
+/* Calls open() with one path after another until it returns true; false where it never does. */
 bool toolkit_find(const struct toolkit_library *l,
                   bool (*open)(const char *path, void *context), void *context);

@@ -42,7 +42,7 @@ static bool own_is_inside(struct abi_item item)
     return true;
 }
 
-/* Parts of a row alone have one partial slot each, what joins them has no pieces. */
+/* A part of a global row has one partial slot. The item that merges the parts has no pieces. */
 static bool partial_slots_fit(const struct check *c, const struct abi_item *item)
 {
     if (!item->partial_slots)
@@ -94,10 +94,11 @@ static int check_items(const struct check *c)
     return 0;
 }
 
-/* What the items of a mask do to one of its rows; `parts` are those with a partial_slot. 2 stands for more. */
+/* How many items write one row of the mask: whole, partial and merging ones, counted up to 2; and those with
+   partial slots, before and after merging. */
 struct owners {
-    uint8_t whole, partial, resumes;
-    uint32_t parts, joined;
+    uint8_t whole, partial, merges;
+    uint32_t parts, merged;
 };
 
 static void count_once(uint8_t *count)
@@ -112,23 +113,23 @@ static void count_rows(const struct abi_item *item, struct owners *row)
         if (!(item->own[r / 32] >> (r % 32) & 1))
             continue;
         o->parts += item->split ? item->partial_slots : 0;
-        o->joined += item->split ? 0 : item->partial_slots;
+        o->merged += item->split ? 0 : item->partial_slots;
         if (item->split && item->partial_slots)
             continue;
         count_once(item->split ? &o->partial : &o->whole);
         if (item->merge[r / 32] >> (r % 32) & 1 && !item->partial_slots)
-            count_once(&o->resumes);
+            count_once(&o->merges);
     }
 }
 
 static bool is_owned(const struct owners *o)
 {
-    return o->whole == 1 && o->partial <= 1 && o->partial == o->resumes &&
-           o->parts == o->joined && !(o->parts && o->partial);
+    return o->whole == 1 && o->partial <= 1 && o->partial == o->merges &&
+           o->parts == o->merged && !(o->parts && o->partial);
 }
 
-/* Each row of the mask has one owner, so that each output is written once, and one more at most that
-   is partial, whose results are taken up; or as many as have partial slots that are joined. */
+/* Each row has one owner, so that each output is written once. Beside it a row may have one split item, which
+   the owner merges, or any number of parts in partial slots, all of which are merged. */
 static int check_owners(const struct check *c)
 {
     const uint32_t *first = c->p->item_first;

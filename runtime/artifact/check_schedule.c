@@ -42,7 +42,7 @@ static int check_work(const struct check *c)
     return r;
 }
 
-/* All of a head's, where they come first, as they must. */
+/* Split items of a head, which must come first; else UINT32_MAX. */
 static uint32_t count_partials(const struct check *c, struct abi_head h)
 {
     uint32_t leading = 0, all = 0;
@@ -53,8 +53,8 @@ static uint32_t count_partials(const struct check *c, struct abi_head h)
     return leading == all ? all : UINT32_MAX;
 }
 
-/* Late works are all that resume, at the end. */
-static int check_late(const struct check *c, const uint64_t *part)
+/* The last part[2] works of a layer are exactly those that merge. */
+static int check_merges(const struct check *c, const uint64_t *part)
 {
     for (uint64_t k = 0; k < part[1]; k++)
         if (part[2] > part[1] ||
@@ -64,11 +64,12 @@ static int check_late(const struct check *c, const uint64_t *part)
     return 0;
 }
 
-/* Else launches take a head at a time where there are partial items: of each head first those. */
+/* Layers that merge in a phase of their own are checked above. In others work goes head by head, and split items
+   come first in each. */
 static int check_order(const struct check *c)
 {
     for (uint32_t l = 0; l < c->m->layers; l++)
-        if (check_late(c, c->p->layer_work[l]) < 0)
+        if (check_merges(c, c->p->layer_work[l]) < 0)
             return -1;
     for (uint32_t l = 0; l < c->m->layers && c->p->uses & ABI_SPLIT; l++) {
         const uint64_t *part = c->p->layer_work[l];

@@ -59,8 +59,8 @@ static int take_tables(struct reader *r, const char *prefix, const struct mask *
     for (int k = 0; k < PLAN_TABLES; k++) {
         char name[64];
         snprintf(name, sizeof name, "%s/%s", prefix, table[k].name);
-        if (artifact_take(r, name, table[k].dtype, table[k].columns == 1 ? 1 : 2,
-                          table[k].columns, table[k].data, table[k].count) < 0)
+        if (artifact_take(r, name, table[k].dtype, table[k].columns == 1 ? 0 : table[k].columns,
+                          table[k].data, table[k].count) < 0)
             return -1;
     }
     if (extent.item_first != (uint64_t)m->n_patterns + 1 || extent.layer_work != m->layers)
@@ -150,10 +150,10 @@ static int take_images(struct reader *r, struct artifact_target *t)
     const uint32_t most =
         target_find(t->name, NULL)->kind == TARGET_CUDA ? SOURCE_MAX_UNITS : 1;
     for (uint32_t k = 0; k < most; k++) {
-        char name[IMAGE_NAME_ROOM];
+        char name[IMAGE_NAME_BYTES];
         struct code_image *image = &t->image[k];
         image_name(t, k, name);
-        if (artifact_take(r, name, "U8", 1, 1, &image->bytes, &image->size) < 0)
+        if (artifact_take(r, name, "U8", 0, &image->bytes, &image->size) < 0)
             return -1;
         if (!image->size)
             break;
@@ -171,7 +171,7 @@ static int take_code(struct reader *r, struct artifact_target *t)
     if (take_images(r, t) < 0)
         return -1;
     snprintf(name, sizeof name, "%s/source", t->name);
-    if (artifact_take(r, name, "U8", 1, 1, &source, &source_size) < 0)
+    if (artifact_take(r, name, "U8", 0, &source, &source_size) < 0)
         return -1;
     if (source) {
         t->source = memory_new(source_size + 1, 1);

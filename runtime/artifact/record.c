@@ -107,13 +107,13 @@ static int read_number32(const struct datum *j, const char *key, uint64_t limit,
     return 0;
 }
 
-static int read_text(const struct datum *j, const char *key, char *ret, size_t room,
+static int read_text(const struct datum *j, const char *key, char *ret, size_t capacity,
                      const struct place *at)
 {
     const char *text = datum_text(datum_member(j, key));
-    if (!text || strlen(text) >= room)
+    if (!text || strlen(text) >= capacity)
         return error_set(at->e, ERROR_INPUT, "%s: '%s' is not a text below %zu bytes",
-                         at->where, key, room);
+                         at->where, key, capacity);
     strcpy(ret, text);
     return 0;
 }
@@ -127,9 +127,9 @@ static bool is_identifier(const char *s)
     return !*s;
 }
 
-static int read_entry(const struct datum *j, char *ret, size_t room, const struct place *at)
+static int read_entry(const struct datum *j, char *ret, size_t capacity, const struct place *at)
 {
-    if (read_text(j, "entry", ret, room, at) < 0)
+    if (read_text(j, "entry", ret, capacity, at) < 0)
         return -1;
     return is_identifier(ret) ? 0
                               : error_set(at->e, ERROR_INPUT,

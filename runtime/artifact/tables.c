@@ -28,10 +28,10 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows
 }
 /* clang-format on */
 
-void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_ROOM])
+void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_BYTES])
 {
     char number[12] = "";
     if (index)
         snprintf(number, sizeof number, "%u", index);
-    snprintf(ret, IMAGE_NAME_ROOM, "%s/code%s", t->name, number);
+    snprintf(ret, IMAGE_NAME_BYTES, "%s/code%s", t->name, number);
 }

@@ -44,8 +44,8 @@ int target_read(const struct datum *j, const struct kernel_request *f, struct ar
                 const struct place *at);
 
 /* The tensor of a target's image: "sm_80/code", "sm_80/code1" .. */
-enum { IMAGE_NAME_ROOM = 48 };
-void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_ROOM]);
+enum { IMAGE_NAME_BYTES = 48 };
+void image_name(const struct artifact_target *t, uint32_t index, char ret[IMAGE_NAME_BYTES]);
 
 /* Where the checksum's digits stand in a file's header, or null; and the digits that should stand
    there, over all bytes with those digits taken as zeros. */
@@ -62,9 +62,9 @@ struct reader {
     struct error *e;
 };
 
-/* A tensor [rows] or [rows, columns] of any number of rows; a missing one has none. `ret` is the
-   address of a pointer (of any type), which is null for a missing tensor. */
-int artifact_take(struct reader *r, const char *name, const char *dtype, uint32_t rank,
-                  uint64_t columns, void *ret, uint64_t *ret_rows);
+/* A tensor [rows, columns], or [rows] for columns 0, of any number of rows; a missing one has none. `ret` is
+   the address of a pointer (of any type), which is null for a missing tensor. */
+int artifact_take(struct reader *r, const char *name, const char *dtype, uint64_t columns,
+                  void *ret, uint64_t *ret_rows);
 struct datum *artifact_take_json(struct reader *r, const char *key); /* a new value, or null */
 struct mask *artifact_take_mask(struct reader *r);                   /* a new mask, or null */

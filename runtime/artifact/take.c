@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int artifact_take(struct reader *r, const char *name, const char *dtype, uint32_t rank,
-                  uint64_t columns, void *ret, uint64_t *ret_rows)
+int artifact_take(struct reader *r, const char *name, const char *dtype, uint64_t columns,
+                  void *ret, uint64_t *ret_rows)
 {
+    const uint32_t rank = columns ? 2 : 1;
     const struct safetensor *t = safetensors_find(r->file, name);
     memcpy(ret, &(void *){NULL}, sizeof(void *));
     *ret_rows = 0;
@@ -17,7 +18,7 @@ int artifact_take(struct reader *r, const char *name, const char *dtype, uint32_
     r->taken++;
     if (strcmp(t->dtype, dtype) || t->rank != rank || (rank == 2 && t->shape[1] != columns))
         return error_set(r->e, ERROR_INPUT, "%s: '%s' is not %s with %llu columns", r->path,
-                         name, dtype, (unsigned long long)columns);
+                         name, dtype, (unsigned long long)(columns ? columns : 1));
     if ((uintptr_t)t->data % safetensors_dtype_bytes(dtype))
         return error_set(r->e, ERROR_INPUT, "%s: '%s' is not aligned", r->path, name);
     memcpy(ret, &t->data, sizeof t->data);
@@ -118,9 +119,9 @@ static int take_mask_tensors(struct reader *r, struct mask_tensors *ret)
 {
     uint64_t heads = columns_of(r, "mask/at"), row = columns_of(r, "mask/rows");
     uint64_t layers, n_patterns;
-    if (artifact_take(r, "mask/at", "U32", 2, heads, &ret->at, &layers) < 0 ||
-        artifact_take(r, "mask/rows", "U64", 2, row, &ret->row, &n_patterns) < 0 ||
-        artifact_take(r, "mask/runs", "U32", 2, 2, &ret->run, &ret->n_runs) < 0)
+    if (artifact_take(r, "mask/at", "U32", heads, &ret->at, &layers) < 0 ||
+        artifact_take(r, "mask/rows", "U64", row, &ret->row, &n_patterns) < 0 ||
+        artifact_take(r, "mask/runs", "U32", 2, &ret->run, &ret->n_runs) < 0)
         return -1;
     if (heads < 1 || heads > MASK_MAX_HEADS || layers < 1 || layers > MASK_MAX_LAYERS ||
         row < 2 || row > PATTERN_MAX_N + 1 || n_patterns < 1 || n_patterns > layers * heads)

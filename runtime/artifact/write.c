@@ -11,12 +11,12 @@
 struct writer {
     struct safetensors file;
     void **kept;
-    size_t n_kept, kept_room;
+    size_t n_kept, kept_capacity;
 };
 
 static void *keep(struct writer *w, void *buffer)
 {
-    *MEMORY_PUSH(w->kept, w->n_kept, w->kept_room) = buffer;
+    *MEMORY_PUSH(w->kept, w->n_kept, w->kept_capacity) = buffer;
     return buffer;
 }
 
@@ -132,7 +132,7 @@ static void add_targets(struct writer *w, const struct artifact *a)
     json_t *list = json_array();
     for (uint32_t k = 0; k < a->n_targets; k++) {
         const struct artifact_target *t = &a->target[k];
-        char name[IMAGE_NAME_ROOM];
+        char name[IMAGE_NAME_BYTES];
         json_array_append_new(list, target_json(t));
         for (uint32_t i = 0; i < t->n_images; i++) {
             image_name(t, i, name);

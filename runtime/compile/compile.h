@@ -8,7 +8,7 @@
 #include "runtime/device/machine.h"
 
 struct binary {
-    /* Of NVRTC one for each unit of the source; owned. */
+    /* NVRTC: one for each unit of the source; owned. */
     struct code_image image[SOURCE_MAX_UNITS];
     uint32_t n_images;
     char compiler[96];
@@ -50,14 +50,14 @@ void compile_command(const struct source *s, const struct target *t, struct text
 
 /* NVRTC: "13.0", or empty with the reason in *e. */
 const char *nvrtc_version(struct error *e);
-/* Units are compiled side by side; what comes of them does not depend on how many at a time. */
+/* Units are compiled side by side; the result does not depend on how many at a time. */
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e);
 
-/* "sm_90a": the table's best match for a GPU here, 0 as device "cuda" has it; null without a usable one. */
+/* "sm_90a": the best row of the table for a GPU here; ordinals as in "cuda:N". Null without a usable GPU. */
 const char *machine_cuda_target(int ordinal);
 
 /* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the
    GPU here, "cuda:1" the second; without one "cuda" is sm_80, sm_90a and compute_80. */
 int targets_resolve(const char *list, const struct kernel_request *f, const struct target **ret,
-                    uint32_t room, uint32_t *ret_count, struct error *e);
+                    uint32_t capacity, uint32_t *ret_count, struct error *e);

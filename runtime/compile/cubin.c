@@ -66,10 +66,11 @@ static struct kernel_resources *find(struct kernel_resources *r, uint32_t count,
     return NULL;
 }
 
-static uint32_t list_entries(const struct cubin *c, struct kernel_resources *ret, uint32_t room)
+static uint32_t list_entries(const struct cubin *c, struct kernel_resources *ret,
+                             uint32_t capacity)
 {
     uint32_t count = 0;
-    for (uint32_t k = 0; k < c->head.e_shnum && count < room; k++) {
+    for (uint32_t k = 0; k < c->head.e_shnum && count < capacity; k++) {
         Elf64_Shdr s;
         const char *entry = section(c, k, &s) ? entry_of(c, &s, ".text.") : NULL;
         if (!entry || strlen(entry) >= sizeof ret->entry)
@@ -123,13 +124,13 @@ static void read_info(const struct cubin *c, const Elf64_Shdr *s, struct kernel_
 }
 
 int cubin_resources(const uint8_t *bytes, uint64_t size, struct kernel_resources *ret,
-                    uint32_t room, uint32_t *count, struct error *e)
+                    uint32_t capacity, uint32_t *count, struct error *e)
 {
     struct cubin c = {.bytes = bytes, .size = size};
     if (!open_cubin(&c))
         return error_set(e, ERROR_INPUT, "this is not a cubin (an ELF file is expected)");
     ret += *count;
-    uint32_t added = list_entries(&c, ret, room - *count);
+    uint32_t added = list_entries(&c, ret, capacity - *count);
     for (uint32_t k = 0; k < c.head.e_shnum; k++) {
         Elf64_Shdr s;
         if (!section(&c, k, &s))

@@ -5,8 +5,8 @@
 #include "masks/base/error.h"
 #include "runtime/artifact/artifact.h"
 
-/* Adds each entry to the *count (at most `room`) that are in ret: name, registers, spill_bytes (the
+/* Adds each entry to the *count (at most `capacity`) that are in ret: name, registers, spill_bytes (the
    stack frame: our kernels call nothing, so that is what was spilled), shared_bytes (static) and
    code_bytes. Checks every offset: the bytes may be anything. */
 int cubin_resources(const uint8_t *bytes, uint64_t size, struct kernel_resources *ret,
-                    uint32_t room, uint32_t *count, struct error *e);
+                    uint32_t capacity, uint32_t *count, struct error *e);

@@ -22,7 +22,7 @@ static const char no_compiler[] = "no C compiler found (looked for $MASKC_CC, cl
                                   "install one: apt install clang";
 
 /* The version is the first word that begins with a digit in "Debian clang version 14.0.6". */
-static void parse_version(const char *line, char *to, size_t room)
+static void parse_version(const char *line, char *to, size_t capacity)
 {
     const char *name = strstr(line, "clang") ? "clang" : "gcc";
     const char *at = line, *found = "";
@@ -33,10 +33,10 @@ static void parse_version(const char *line, char *to, size_t room)
         if (*found && name[0] == 'c')
             break;
     }
-    snprintf(to, room, "%s %.*s", name, (int)strspn(found, "0123456789."), found);
+    snprintf(to, capacity, "%s %.*s", name, (int)strspn(found, "0123456789."), found);
 }
 
-/* False where the next one is to be tried: not where this one was interrupted, as we are then, too. */
+/* False: try the next one. A child that was interrupted is no reason to: this process was, too. */
 static bool try_compiler(const char *name, struct compiler *ret)
 {
     struct text output = {0};
@@ -60,7 +60,7 @@ static bool try_compiler(const char *name, struct compiler *ret)
 
 const char *const host_compilers[] = {"clang", "gcc", "cc", NULL};
 
-/* $MASKC_CC is taken or nothing is: a wrong one should not be passed over in silence. */
+/* Where $MASKC_CC is set nothing else is tried: a wrong one should not be passed over in silence. */
 static void find_compiler(struct compiler *ret)
 {
     const char *asked = getenv("MASKC_CC");

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A compiler's own program is called like one; behind a wrapper another file decides. */
+/* By its name. Behind a wrapper (ccache) another file decides which compiler runs. */
 static bool is_compiler(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All units of a source, and what comes of each. */
+/* All units of a source, and their results. */
 struct compilation {
     const struct nvrtc *n;
     const struct source *s;
@@ -89,7 +89,7 @@ static void compile_unit(void *context, uint32_t k)
 
 /* ---- what the kernels need ---- */
 
-/* Does the phase's entry stand in none before? */
+/* True for the first phase with its entry. */
 static bool is_new(const struct phase *phase, uint32_t p)
 {
     for (uint32_t k = 0; k < p; k++)
@@ -153,7 +153,7 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
     struct compilation *c = memory_new(1, sizeof *c);
     *c = (struct compilation){.n = nvrtc_library(), .s = s, .t = t};
     snprintf(made.compiler, sizeof made.compiler, "nvrtc %s", c->n->version);
-    pool_share(units, compile_unit, c);
+    thread_pool_share(units, compile_unit, c);
     int r = collect(c, units, &made, e);
     free(c);
     if (r < 0)

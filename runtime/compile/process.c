@@ -65,7 +65,7 @@ static void release_in_child(posix_spawnattr_t *attributes)
 }
 
 /* Ours, with another TMPDIR; caller frees both. */
-static char **environment_in(const char *folder, struct text *room)
+static char **environment_in(const char *folder, struct text *variable)
 {
     size_t count = 0, n = 0;
     while (environ[count])
@@ -74,15 +74,15 @@ static char **environment_in(const char *folder, struct text *room)
     for (size_t k = 0; k < count; k++)
         if (strncmp(environ[k], "TMPDIR=", 7) != 0)
             ret[n++] = environ[k];
-    text_add(room, "TMPDIR=%s", folder);
-    ret[n] = (char *)(uintptr_t)text_get(room);
+    text_add(variable, "TMPDIR=%s", folder);
+    ret[n] = (char *)(uintptr_t)text_get(variable);
     return ret;
 }
 
 static int start(const char *folder, const char *const *argument, int output, pid_t *ret)
 {
-    struct text room = {0};
-    char **environment = folder ? environment_in(folder, &room) : environ;
+    struct text variable = {0};
+    char **environment = folder ? environment_in(folder, &variable) : environ;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     release_in_child(&attributes);
@@ -94,7 +94,7 @@ static int start(const char *folder, const char *const *argument, int output, pi
                             environment);
     if (folder)
         free(environment);
-    text_finish(&room);
+    text_finish(&variable);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return code;

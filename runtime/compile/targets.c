@@ -34,7 +34,7 @@ const char *machine_cuda_target(int ordinal)
 struct list {
     const struct kernel_request *request;
     const struct target **target;
-    uint32_t room, count;
+    uint32_t capacity, count;
 };
 
 static int add(struct list *list, const char *name, struct error *e)
@@ -45,8 +45,8 @@ static int add(struct list *list, const char *name, struct error *e)
     for (uint32_t k = 0; k < list->count; k++)
         if (list->target[k] == t)
             return 0;
-    if (list->count == list->room)
-        return error_set(e, ERROR_INPUT, "more than %u targets", list->room);
+    if (list->count == list->capacity)
+        return error_set(e, ERROR_INPUT, "more than %u targets", list->capacity);
     list->target[list->count++] = t;
     return 0;
 }
@@ -77,9 +77,9 @@ static int add_word(struct list *list, const char *word, struct error *e)
 }
 
 int targets_resolve(const char *list, const struct kernel_request *f, const struct target **ret,
-                    uint32_t room, uint32_t *ret_count, struct error *e)
+                    uint32_t capacity, uint32_t *ret_count, struct error *e)
 {
-    struct list found = {f, ret, room, 0};
+    struct list found = {f, ret, capacity, 0};
     char *copy = memory_text(list), *at = copy;
     int r = 0;
     for (char *word; r == 0 && (word = strsep(&at, ","));)

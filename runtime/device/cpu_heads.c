@@ -11,10 +11,11 @@ static u32 rows_of(const struct abi_args *a, u32 b)
     return rows < 0 ? 0 : (u32)rows < a->n ? (u32)rows : a->n;
 }
 
-/* The works first .. end that reach into `rows` rows: a plan is for the mask's length. */
+/* The works first .. end of one sequence, but not those beyond its rows: a plan is for the mask's length. */
 static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_fn *entry,
-                      u64 first, u64 end, u32 rows, u8 *scratch)
+                      u64 first, u64 end, u8 *scratch)
 {
+    const u32 rows = rows_of(a, a->first_batch);
     for (u64 k = first; k < end; k = first) {
         while (k < end && p->items[p->work[k].item].row0 < rows)
             k++;
@@ -25,7 +26,7 @@ static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_
     }
 }
 
-/* All of a head's work, in one thread, which packs each of its heads at the same place. */
+/* All of a head's work. A thread packs each of its heads at the same place, which stays in its cache. */
 static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
                      u64 thread)
 {
@@ -34,7 +35,6 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
     own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
     own.first_batch += b;
     own.slice_batch = 1;
-    u32 rows = rows_of(&own, own.first_batch);
     for (uint32_t k = 0; k < l->n_phases; k++) {
         enum abi_over over = l->phases[k].over;
         entry_fn *entry = entry_of(c, &l->phases[k]);
@@ -46,7 +46,7 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
         u64 first = 0;
         for (u32 i = 0; i < h; i++)
             first += p->heads[i].items;
-        run_works(p, &own, entry, first, first + p->heads[h].items, rows, scratch);
+        run_works(p, &own, entry, first, first + p->heads[h].items, scratch);
     }
 }
 
@@ -76,21 +76,21 @@ static void order_heads(const struct device_launch *l, struct heads *ret)
     }
 }
 
-/* Would a team that takes whole heads, dearest first and whoever is free the next, end nearly together? What
-   the phases of a shared head lose is more than an eighth where heads are short. */
-static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 team)
+/* Do threads end nearly together that take whole heads, the dearest first, each when it is free? The loss may
+   be an eighth: sharing the phases of a head loses more than that where heads are short. */
+static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 threads)
 {
-    enum { MOST_TEAM = 64, LOSS = 8 }; /* an eighth of the time at most */
+    enum { MOST_THREADS = 64, LOSS = 8 };
     const u64 count = indices(&l->args, ABI_OVER_HEADS);
-    const u64 even = heads->sum * l->args.slice_batch / team;
-    u64 busy[MOST_TEAM] = {0}, last = 0;
-    if (team > MOST_TEAM || team > count)
+    const u64 even = heads->sum * l->args.slice_batch / threads;
+    u64 busy[MOST_THREADS] = {0}, last = 0;
+    if (threads > MOST_THREADS || threads > count)
         return false;
     if (heads->cost[heads->order[0]] <= even / LOSS)
         return true;
     for (u64 k = 0; k < count; k++) {
         u64 free = 0;
-        for (u64 t = 1; t < team; t++)
+        for (u64 t = 1; t < threads; t++)
             free = busy[t] < busy[free] ? t : free;
         busy[free] += heads->cost[heads->order[k / l->args.slice_batch]];
         last = busy[free] > last ? busy[free] : last;
@@ -98,38 +98,39 @@ static bool heads_balance(const struct device_launch *l, const struct heads *hea
     return last <= even + even / LOSS;
 }
 
-/* Does what a phase or an item leaves to another stay in a core's cache anyway? Not so where most items of
-   a phase are beyond the batch's longest sequence: a head's are passed over together. */
-static bool leaves_little(const struct device_launch *l, u64 team)
+/* Does what one phase leaves to the next stay in a core's cache even where threads share heads? Then whole
+   heads gain nothing. They do gain where most items lie beyond the batch's longest sequence: those of a
+   head are passed over together. */
+static bool leaves_little(const struct device_launch *l, u64 threads)
 {
     enum { LITTLE = 1 << 20 };
     if (l->args.n <= l->args.forward.n / 2)
         return false;
     for (uint32_t k = 0; k < l->n_phases; k++)
-        if (has_partials(&l->args, l->phases[k].over))
+        if (has_splits(&l->args, l->phases[k].over))
             return false;
-    return l->args.pack_stride * indices(&l->args, ABI_OVER_HEADS) <= LITTLE * team;
+    return l->args.pack_stride * indices(&l->args, ABI_OVER_HEADS) <= LITTLE * threads;
 }
 
-bool heads_whole(const struct device_launch *l, u64 team, struct heads *heads)
+bool heads_whole(const struct device_launch *l, u64 threads, struct heads *heads)
 {
     for (uint32_t k = 0; k < l->n_phases; k++)
         if (l->phases[k].over == ABI_OVER_WORK)
             return false;
-    if (l->args.heads > MOST_HEADS || leaves_little(l, team))
+    if (l->args.heads > MOST_HEADS || leaves_little(l, threads))
         return false;
     order_heads(l, heads);
-    return team == 1 || heads_balance(l, heads, team);
+    return threads == 1 || heads_balance(l, heads, threads);
 }
 
-/* A thread's own heads: of the order `first`, `first + step`, .. before `end`. */
+/* A thread's own heads: places first, first + step, .. before `end` of the order. */
 struct own {
     u64 first, step, end;
 };
 
-/* Heads that cost the same: neighbours, whose rows lie beside each other, so that what a core fetches beyond
-   one's is the next one's, not another core's (n=512, two threads: longformer took 0.94 of the time, star 0.90).
-   Else every team-th of the order, which is by falling cost. */
+/* Heads of equal cost are dealt out in ranges: their rows are neighbours in memory, so a core's prefetches
+   serve its own next head (n=512, two threads: longformer took 0.94 of the time, star 0.90). Other heads are
+   dealt out one by one, by falling cost. */
 static struct own own_heads(const struct heads *heads, u64 count, u64 owners, u64 owner,
                             u32 most)
 {
@@ -139,18 +140,17 @@ static struct own own_heads(const struct heads *heads, u64 count, u64 owners, u6
     return (struct own){owner, owners, count};
 }
 
-/* A thread's own heads are the same from launch to launch: what it read and wrote before is in its core's
-   cache, and in another's it would have to be fetched from there (at n=128 a launch took a quarter longer).
-   Then it takes what others have not come to. */
+/* A thread has the same heads from launch to launch, so that its core's cache still holds what it read and
+   wrote (else a launch took a quarter longer at n=128). After them it steals what others have not begun. */
 void heads_run(const struct device_code *c, const struct device_launch *l,
-               const struct heads *heads, u64 team, u64 thread, struct queue *queue)
+               const struct heads *heads, u64 threads, u64 thread, struct queue *queue)
 {
     const u64 count = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
-    const u64 owners = team < MOST_OWNERS ? team : MOST_OWNERS;
-    for (u64 turn = 0; turn < owners; turn++) {
-        const u64 owner = (thread + turn) % owners;
+    const u64 owners = threads < MOST_OWNERS ? threads : MOST_OWNERS;
+    for (u64 k = 0; k < owners; k++) {
+        const u64 owner = (thread + k) % owners;
         const struct own own = own_heads(heads, count, owners, owner, l->args.heads);
-        for (u64 k; (k = own.first + own.step * queue_take(&queue[owner])) < own.end;)
-            run_head(c, l, (u32)(k % slice), heads->order[k / slice], thread);
+        for (u64 at; (at = own.first + own.step * queue_take(&queue[owner])) < own.end;)
+            run_head(c, l, (u32)(at % slice), heads->order[at / slice], thread);
     }
 }

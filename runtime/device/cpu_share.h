@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the device "cpu": what a launch consists of, for those who share it out. */
+/* Inside the device "cpu": the indices of a launch, and how threads take them. */
 #pragma once
 #include "runtime/device/cpu_code.h"
 #include <stdatomic.h>
 
-/* Indices that a team takes one by one, whoever is free. OpenMP's own dynamic loops take 2 to 4 us each, a
+/* Indices that threads take one by one, whoever is free. OpenMP's own dynamic loops take 2 to 4 us each, a
    twentieth of a launch at n=128. */
 struct queue {
     _Alignas(64) _Atomic(u64) next;
@@ -28,7 +28,7 @@ static inline const struct abi_plan *plan_of(const struct abi_args *a, enum abi_
     return over_transposed(over) ? &a->transposed : &a->forward;
 }
 
-/* Indices of one work. */
+/* Indices of one entry of the work list. */
 static inline u64 indices_each(const struct abi_args *a, enum abi_over over)
 {
     return over == ABI_OVER_WORK ? 1 : a->slice_batch;
@@ -41,7 +41,7 @@ static inline u64 indices(const struct abi_args *a, enum abi_over over)
     return plan_of(a, over)->works * indices_each(a, over);
 }
 
-static inline bool has_partials(const struct abi_args *a, enum abi_over over)
+static inline bool has_splits(const struct abi_args *a, enum abi_over over)
 {
     return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_SPLIT;
 }
@@ -50,17 +50,17 @@ static inline bool has_partials(const struct abi_args *a, enum abi_over over)
 
 enum { MOST_HEADS = 256, MOST_OWNERS = 64 };
 
-/* The heads, dearest first, by costs over all phases. */
+/* The heads by falling cost over all phases. */
 struct heads {
     u32 order[MOST_HEADS];
-    u64 cost[MOST_HEADS]; /* of head h, to be compared with others' */
+    u64 cost[MOST_HEADS]; /* of head h, by the plan */
     u64 sum;
 };
 
-/* Are heads best taken as a whole by a team of that size? A head is best one thread's: what it leaves to
-   itself is in its cache then, and no thread waits for others between phases. *ret is set where it says so. */
-bool heads_whole(const struct device_launch *l, u64 team, struct heads *ret);
+/* Should each thread take whole heads? A thread that packs a head and works off its items finds them in its
+   own cache, and no thread waits for others between phases. *ret is set where the answer is yes. */
+bool heads_whole(const struct device_launch *l, u64 threads, struct heads *ret);
 
-/* What thread `thread` does of them, with one queue for each thread, MOST_OWNERS at most. */
+/* The share of thread `thread`. There is a queue for each thread, MOST_OWNERS at most. */
 void heads_run(const struct device_code *c, const struct device_launch *l,
-               const struct heads *heads, u64 team, u64 thread, struct queue *queue);
+               const struct heads *heads, u64 threads, u64 thread, struct queue *queue);

@@ -6,7 +6,7 @@
 
 /* ---- launch ---- */
 
-/* As many blocks as the GPU holds, which go on until all is done; fewer where there is less to do. */
+/* A persistent grid: as many blocks as the GPU holds at once, or fewer where there is less work. */
 static int launch_phase(const struct device_code *c, const struct phase *p,
                         const struct device_launch *l, struct error *e)
 {

@@ -95,8 +95,8 @@ uint32_t cuda_find_phase(const struct device_code *c, const char *entry)
     return k;
 }
 
-/* Finds a phase's kernel, gives it its shared memory, and counts the blocks of it that fit on the GPU
-   at once; c->workers is the largest such count. */
+/* Finds a phase's kernel, allows it its shared memory, and counts the blocks that fit on the GPU at once.
+   c->workers is the largest such count. */
 static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
 {
     struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
@@ -207,7 +207,7 @@ void cuda_unload(struct device_code *c)
     const struct cuda_driver *d = cuda_driver();
     if (!c)
         return;
-    bool inside = c->context && cuda_enter(c, NULL) == 0; /* if not, it is tried nonetheless */
+    bool inside = c->context && cuda_enter(c, NULL) == 0; /* else the calls are tried without */
     if (c->tables)
         d->cuMemFree_v2(c->tables);
     while (c->n_modules)

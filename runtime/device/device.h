@@ -27,8 +27,8 @@ struct device {
     const char *(*unavailable)(void);
     /* One line about it, for `maskc devices`. */
     void (*describe)(struct text *out);
-    /* Larger is better, 0: this device cannot run code of that target. One of several is meant as by
-       load(); where there is no such one, the first. */
+    /* Larger is better; 0: this device cannot run code of that target. `ordinal` as in load(); if there is no
+       such device, the first is asked. */
     int (*prefers)(const struct artifact_target *t, int ordinal);
 
     int (*load)(const struct artifact *a, const struct artifact_target *t, int ordinal,
@@ -38,12 +38,12 @@ struct device {
     /* The plan's tables as the device sees them; `layer` is below artifact's layers. */
     void (*tables)(const struct device_code *c, bool transposed, uint32_t layer,
                    struct abi_plan *ret);
-    /* How many workers (threads, blocks) a launch uses; `threads` as asked, 0: all. */
+    /* Workers (threads, blocks) of a launch; `threads` is what the caller asked for, 0: all. */
     uint32_t (*workers)(const struct device_code *c, uint32_t threads);
     /* True where operands are packed per slice, so that slices should stay in the cache. */
     bool slices;
-    /* Would the device rather have the whole batch at once, as its workers pack for themselves? Null: no.
-       l->args are those of such a launch. */
+    /* True where workers pack for themselves, so that the whole batch is better given at once. Null: never.
+       l->args are those of a launch of the whole batch. */
     bool (*whole)(const struct device_launch *l);
     /* For checking, not for work: it runs only where it is asked for by name. */
     bool on_request;
@@ -62,7 +62,7 @@ struct device {
     int (*sync)(const struct device_code *c, struct error *e);
 };
 
-/* Indices of a phase of a CUDA target, and its arguments: those of the launch, and which works. */
+/* CUDA targets: the indices of a phase, and its arguments, which are those of the launch but for `merge`. */
 uint64_t phase_indices(enum abi_over over, const struct abi_args *a);
 struct abi_args phase_args(enum abi_over over, const struct abi_args *a);
 /* Does the phase go over the transposed plan? */

@@ -26,13 +26,13 @@ static bool write_all(int file, const uint8_t *bytes, uint64_t size)
 /* A path to the file that no other object was opened by: the system's loader takes equal names
    for equal objects, and numbers of files come again. Bits of a counter choose between "/." and
    "/". */
-static void unique_path(int file, char *ret, size_t room)
+static void unique_path(int file, char *ret, size_t capacity)
 {
     static _Atomic uint32_t opened;
-    size_t at = (size_t)snprintf(ret, room, "/proc/self/fd");
+    size_t at = (size_t)snprintf(ret, capacity, "/proc/self/fd");
     for (uint32_t bits = ++opened; bits; bits >>= 1)
-        at += (size_t)snprintf(ret + at, room - at, bits & 1 ? "/." : "/");
-    snprintf(ret + at, room - at, "/%d", file);
+        at += (size_t)snprintf(ret + at, capacity - at, bits & 1 ? "/." : "/");
+    snprintf(ret + at, capacity - at, "/%d", file);
 }
 
 void *object_open(const uint8_t *bytes, uint64_t size, struct error *e)

@@ -84,7 +84,7 @@ static bool always(void)
     return true;
 }
 
-/* The best first. What is not worth while comes after the next two, though it runs. */
+/* The best first. A level that runs but is not worth it ranks behind the next two. */
 static const struct {
     const char *name;
     bool (*has)(void), (*is_worth)(void);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the batch is worked on together, and how many bytes of workspace that needs. README.md of
-   runtime/ has the formulas. */
+/* How much of the batch is worked on together, and how many bytes of workspace that needs. LAUNCH.md has the
+   formulas. */
 #include "runtime/launch/launch.h"
 
-/* Operands are packed once per slice of the batch and read back often: this much for each worker
-   stays in its core's cache, together with the tensors' rows. */
+/* Packed operands of a slice, for each worker: so much stays in a core's cache beside the tensors' rows.
+   They are packed once and read often. */
 static const uint64_t slice_bytes_of_worker = UINT64_C(512) << 10;
 
 static uint64_t narrow(wide bytes)
@@ -25,7 +25,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Of the layer that has most. */
+/* Works of the layer that has the most. */
 static uint64_t most_works(const struct maskc_kernel *k, const struct plan_pass *p)
 {
     uint64_t most = 0;
@@ -34,7 +34,7 @@ static uint64_t most_works(const struct maskc_kernel *k, const struct plan_pass 
     return most;
 }
 
-/* Of all passes that the kernel has. */
+/* The same, of the passes that the kernel has. */
 static uint64_t most_items(const struct maskc_kernel *k)
 {
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
@@ -44,7 +44,7 @@ static uint64_t most_items(const struct maskc_kernel *k)
     return larger(forward, most_works(k, &p->transposed));
 }
 
-static bool has_partials(const struct maskc_kernel *k)
+static bool has_splits(const struct maskc_kernel *k)
 {
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
     return (p->forward.uses | p->transposed.uses) & ABI_SPLIT;
@@ -69,7 +69,7 @@ static uint32_t slice_of(const struct maskc_kernel *k, uint32_t batch, uint32_t 
 
 /* ---- the gradient of a bias ---- */
 
-/* A GPU's blocks each own a tile of dX and a chunk of the batch, and add up the chunks later. */
+/* On a GPU a block sums a tile of dX over one chunk of the batch; a later phase adds up the chunks. */
 static bool has_tiles(const struct launch_record *r)
 {
     for (uint32_t k = 0; k < r->n_backward; k++)
@@ -78,8 +78,9 @@ static bool has_tiles(const struct launch_record *r)
     return false;
 }
 
-/* As many chunks as give every processor tiles, of two sequences at least: the same for all GPUs and any
-   number of blocks, since sums are to be the same. At most 32 MiB then, or dX itself. */
+/* Chunks of the batch, of two sequences at least, so many that every processor has tiles. The number follows from
+   the shape alone, so that sums are the same on every GPU. Partial sums then take 32 MiB at most, or as much
+   as dX. */
 static uint32_t bias_chunks(const struct mask *m, uint32_t batch)
 {
     enum { TILE = 64, TILES = 1024 };
@@ -89,7 +90,7 @@ static uint32_t bias_chunks(const struct mask *m, uint32_t batch)
     return chunks < most ? (uint32_t)chunks : most;
 }
 
-/* Bytes for what is to be added up; dX itself is such room where it is asked for and not divided. */
+/* Bytes of the partial sums of dX; none where dX itself is asked for and takes them. */
 static uint64_t bias_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
                            uint32_t chunks)
 {
@@ -115,7 +116,7 @@ struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l
     s.delta_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
     s.pack_stride = s.partial_at = r->pack_row * s.delta_rows;
     s.partial_slots = most_partial_slots(k);
-    if (has_partials(k))
+    if (has_splits(k))
         s.pack_stride += (r->partial_row * (s.delta_rows + s.partial_slots) + 63) / 64 * 64;
     s.scratch_stride =
         narrow((wide)r->scratch_fixed + (wide)r->scratch_col * widest_item(k, backward));

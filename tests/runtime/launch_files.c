@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads each kernel file that it is given and launches both passes on fixed data, through maskc.h alone.
+/* DEVICE FILE ...: loads each kernel file and launches both passes on fixed data, through maskc.h alone.
    Prints a digest of every output: built twice, against libmaskc and against libmaskc-runtime, both
    must print the same. */
 #include "runtime/examples/example.h"
@@ -48,11 +48,11 @@ static void launch_kernel(const struct maskc_kernel *kernel, const struct maskc_
 
 int main(int count, char **argument)
 {
-    for (int k = 1; k < count; k++) {
+    for (int k = 2; k < count; k++) {
         struct maskc_info info = {.struct_size = sizeof info};
         struct maskc_kernel *kernel;
         struct maskc_error error;
-        must(maskc_load(argument[k], "cpu", &kernel, &error), &error);
+        must(maskc_load(argument[k], argument[1], &kernel, &error), &error);
         maskc_kernel_info(kernel, &info);
         const char *slash = strrchr(argument[k], '/');
         printf("%s %s:", slash ? slash + 1 : argument[k], info.target);

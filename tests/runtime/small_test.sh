@@ -18,16 +18,23 @@ for file in "$gallery"/*.mask; do
     "$maskc" compile "$name" -n 96 --target cpu -o "$folder/$name.mkb" > "$folder/log" 2>&1 ||
         { cat "$folder/log" >&2; fail "cannot compile $name"; }
 done
-"$with_all" "$folder"/*.mkb > "$folder/all"
-"$with_small" "$folder"/*.mkb > "$folder/small"
+"$with_all" cpu "$folder"/*.mkb > "$folder/all"
+"$with_small" cpu "$folder"/*.mkb > "$folder/small"
 cmp "$folder/all" "$folder/small" || fail "the two libraries give different results"
 [ "$(wc -l < "$folder/small")" -ge 12 ] || fail "too few masks in the gallery"
+! "$with_small" emulated "$folder/star.mkb" 2> "$folder/log" || fail "the small library emulates"
+grep -q 'emulated is a device of libmaskc' "$folder/log" || fail "$(cat "$folder/log")"
 ! ldd "$with_small" | grep -q 'libmaskc\.so' || fail "the program is linked to libmaskc too"
 
 strip -o "$folder/stripped.so" "$library"
 size=$(stat -c %s "$folder/stripped.so")
 echo "stripped: $size bytes"
 [ "$size" -le "$most" ] || fail "$size bytes stripped, more than $most"
+
+# Nothing in it plans, emits, compiles, emulates or writes JSON.
+others=$(nm "$library" | awk '{ print $3 }' |
+    grep -E '^(plan_(build|check|print)|build_plan|emit_|source_|compile_|kernel_compile|nvrtc|host_compile|emulat|json|cairo|artifact_write)' || true)
+[ -z "$others" ] || fail "it holds: $others"
 
 needed=$(ldd "$library" | awk '{ print $1 }' | sed 's|.*/||')
 echo "needs: $(echo $needed)"
