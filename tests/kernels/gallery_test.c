@@ -24,7 +24,7 @@ static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
     struct problem p = {
         .mask = m, .batch = 1, .length = n, .head_dim = DIM, .dtype = dtype, .random_seed = n};
     snprintf(what, sizeof what, "%s n=%u %s %s", name, n, subject_name(t), dtype_name(dtype));
-    uint32_t wrong = subject_judge(k, &p, true, what);
+    uint32_t wrong = subject_check(k, &p, true, what);
     maskc_kernel_destroy(k);
     mask_destroy(m);
     return wrong;
