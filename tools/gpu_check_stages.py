@@ -45,7 +45,7 @@ METHOD = ("tools/peers", "tools/maskc_ctypes.py", "tools/gpu_check_stages.py", "
 
 
 def sources(root):
-    """A digest of what a kernel, its judge and its clock are made of: results of other sources are not reused."""
+    """A digest of what a kernel, its reference and its clock are made of: results of other sources are not reused."""
     digest = hashlib.sha256()
     found = [path for folder in SOURCES for path in (root / folder).rglob("*")
              if path.suffix in (".c", ".h", ".cu", ".py")]

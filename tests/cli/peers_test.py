@@ -199,13 +199,13 @@ class CommandTest(unittest.TestCase):
 class TorchTest(unittest.TestCase):
     arguments = ("--maskc", MASKC, "--library", LIBRARY, "--threads", "2", "--repeat", "2")
 
-    def test_judge_against_autograd(self):
-        import peers_judge
+    def test_reference_against_autograd(self):
+        import peers_reference
         torch.manual_seed(3)
         q, k, v, grad = (torch.randn(9, 8, dtype=torch.float64) for _ in range(4))
         mask = torch.rand(9, 9) < 0.4
         mask[4] = False
-        out, *grads = peers_judge.attend_head(q, k, v, grad, mask, 0.3, lambda x: x)
+        out, *grads = peers_reference.attend_head(q, k, v, grad, mask, 0.3, lambda x: x)
         q, k, v = (t.requires_grad_() for t in (q, k, v))
         bias = torch.zeros(9, 9, dtype=torch.float64).masked_fill(~mask, -1e9)
         p = (0.3 * q @ k.T + bias).softmax(1) * mask
@@ -216,12 +216,12 @@ class TorchTest(unittest.TestCase):
             self.assertTrue(torch.allclose(ours, theirs, atol=1e-12))
 
     def test_measure(self):
-        import peers_judge
+        import peers_reference
         b = torch.full((100,), 2.0, dtype=torch.float64)
-        self.assertAlmostEqual(peers_judge.measure(b * 1.01, b), 0.01)
-        self.assertAlmostEqual(peers_judge.measure(b * 0 + 0.1, b * 0), 1.0)
+        self.assertAlmostEqual(peers_reference.measure(b * 1.01, b), 0.01)
+        self.assertAlmostEqual(peers_reference.measure(b * 0 + 0.1, b * 0), 1.0)
         b[3] = math.nan
-        self.assertEqual(peers_judge.measure(b, torch.ones_like(b)), math.inf)
+        self.assertEqual(peers_reference.measure(b, torch.ones_like(b)), math.inf)
 
     def test_all_agree(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bank conflicts of the CUDA templates, as the emulation counts them: accesses to shared memory take
-   the turns that they must and no more, but where the table below says otherwise. `banks_test --list`
-   prints every place of the text that was reached. */
+/* Bank conflicts of the CUDA templates, as the emulation counts them: an access to shared memory takes no more
+   wavefronts than it must, but where the table below says otherwise. `banks_test --list` prints every place of the
+   text that was reached. */
 #include "masks/base/memory.h"
 #include "runtime/emulated/launch.h"
 #include "tests/support/cuda_fixture.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* clang-format off */
-/* Functions that may have conflicts: turns for each that would do, at most, and why. */
+/* Functions that may have conflicts: at most so many times the wavefronts that would do, and why. */
 static const struct allowed {
     const char *function;
     double most;
@@ -21,14 +21,14 @@ static const struct allowed {
     {"load_row", 2, "two rows of a quarter warp overlap"},
     {"dot_of_line", 2, "the same"},
     {"store_shared", 2, "the same"},
-    /* stream: rows of D + 8 halves, so that matrix loads have none */
+    /* tiled: rows of D + 8 halves, so that matrix loads have none */
     {"copy_row_block", 2, "chunks of two rows in a quarter warp where D is no multiple of 64"},
     {"copy_range", 2, "the same"},
     {"copy_gathered", 2, "the same"},
     {"store_row_block", 2, "the same"},
     {"store_prefetched", 4, "two numbers a column lie in the padding of its row"},
     {"bias_copy", 2, "as copy_row_block"},
-    /* stream, the row pass: rare, and bound by global memory */
+    /* tiled, the pass of global rows: rare, and bound by global memory */
     {"store_row", 8, "8 floats a lane"},
 };
 
@@ -37,7 +37,7 @@ static const struct allowed {
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
-    bool streamed;
+    bool tiled;
     uint32_t n;
     bool once; /* one mask and one transform show all that is its own */
     enum abi_bias bias;
@@ -65,13 +65,13 @@ static void run(const struct family *f, uint32_t dim, enum abi_transform transfo
                                   .n = f->n,
                                   .heads = 2,
                                   .request = {.dtype = f->dtype,
-                                              .transform = transform,
-                                              .lambda = transform ? -4 : 0,
-                                              .head_dim = dim,
-                                              .dropout = true,
-                                              .backward = true,
-                                              .bias = f->bias},
-                                  .streamed = f->streamed};
+                                               .transform = transform,
+                                               .lambda = transform ? -4 : 0,
+                                               .head_dim = dim,
+                                               .dropout = true,
+                                               .backward = true,
+                                               .bias = f->bias},
+                                  .tiled = f->tiled};
     struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
     if (!k)
         fail_msg("%s", e.text);
@@ -93,17 +93,18 @@ static double most_of(const char *function)
 }
 
 /* How many places have more conflicts than they may. */
-static uint32_t judge(const struct family *f, uint32_t dim, const struct emulation_banks *b)
+static uint32_t check_sites(const struct family *f, uint32_t dim,
+                            const struct emulation_banks *b)
 {
     uint32_t wrong = 0;
     for (uint32_t k = 0; k < b->count; k++) {
         const struct emulation_site *s = &b->site[k];
-        double turns = (double)s->turns / (double)s->least;
-        const bool bad = turns > most_of(s->function) + 1e-9;
+        double wavefronts = (double)s->turns / (double)s->least;
+        const bool bad = wavefronts > most_of(s->function) + 1e-9;
         if (listing || bad)
             print_message("%-6s D %3u %-24s line %5d %-11s %2u bytes %8llu requests %.3f\n",
                           f->name, dim, s->function, s->line, access_names[s->access], s->bytes,
-                          (unsigned long long)s->requests, turns);
+                          (unsigned long long)s->requests, wavefronts);
         wrong += bad;
     }
     return wrong;
@@ -121,7 +122,7 @@ static uint32_t check_family(const struct family *f, uint32_t dim)
         emulated_count_banks(NULL);
         assert_int_equal(b->missed, 0);
         assert_true(b->count > 0);
-        wrong += judge(f, dim, b);
+        wrong += check_sites(f, dim, b);
         free(b);
     }
     return wrong;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What takes turns: dtype, kind and transform. */
+/* What is taken in turn: dtype, kind and transform. */
 static struct kernel_request make_request(uint32_t variant, uint32_t dim)
 {
     static const enum abi_dtype dtype[] = {ABI_BF16, ABI_F32, ABI_F16};

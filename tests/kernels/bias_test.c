@@ -51,7 +51,7 @@ static void test_long(void **state)
         const struct target *t = list[k % (count - 1)]; /* the last is not a CPU */
         struct maskc_kernel *kernel = subject_load(m, t, &f, *state);
         struct problem p = make_problem(m, &f);
-        wrong += subject_judge(kernel, &p, true, name[k % 4]);
+        wrong += subject_check(kernel, &p, true, name[k % 4]);
         maskc_kernel_destroy(kernel);
         mask_destroy(m);
     }
@@ -82,7 +82,7 @@ static void test_batch(void **state)
         struct problem p = make_problem(m, &f);
         p.batch = BATCH;
         p.lengths = lengths;
-        assert_int_equal(subject_judge(kernel, &p, true, "batch"), 0);
+        assert_int_equal(subject_check(kernel, &p, true, "batch"), 0);
         struct problem_data *first = problem_inputs(&p), *again = problem_data_copy(&p, first);
         assert_int_equal(kernel_run_problem(kernel, &p, first, true, 1, &e), 0);
         for (int t = 0; t < 3; t++) {
@@ -110,7 +110,7 @@ static void spoil(const struct problem *p, double *x)
     }
 }
 
-static void judge_spoiled(const struct maskc_kernel *k, const struct problem *p)
+static void check_spoiled(const struct maskc_kernel *k, const struct problem *p)
 {
     struct error e = {0};
     struct problem_data *a = problem_inputs(p);
@@ -151,7 +151,7 @@ static void run_spoiled(uint32_t variant, const struct target *t, struct cache *
     struct maskc_kernel *kernel = subject_load(m, t, &f, cache);
     struct problem p = make_problem(m, &f);
     p.batch = 2;
-    judge_spoiled(kernel, &p);
+    check_spoiled(kernel, &p);
     maskc_kernel_destroy(kernel);
     mask_destroy(m);
 }

@@ -52,7 +52,7 @@ static void run_row(void *context, const struct pairs_row *r)
     covering_name(r, &f, p.length, kernel, number, name, sizeof name);
     if (s->covering.list)
         print_message("%s\n", name);
-    s->wrong += subject_judge(k, &p, f.backward, name) > 0;
+    s->wrong += subject_check(k, &p, f.backward, name) > 0;
     s->runs++;
     maskc_kernel_destroy(k);
     mask_destroy(m);

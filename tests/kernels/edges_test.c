@@ -18,17 +18,14 @@ static const struct edge_case {
     uint32_t n;
     struct kernel_request request;
 } cases[] = {
-    {"short", "window(3)|global(0,-1)", 69, {.dtype = ABI_BF16, .head_dim = 64}},
-    {"short, a cut tile", "random(0.3)", 185, {.dtype = ABI_F16, .head_dim = 32}},
-    {"short sparsegen",
+    {"resident", "window(3)|global(0,-1)", 69, {.dtype = ABI_BF16, .head_dim = 64}},
+    {"resident, a cut tile", "random(0.3)", 185, {.dtype = ABI_F16, .head_dim = 32}},
+    {"resident sparsegen",
      "random(0.3)",
      42,
      {.dtype = ABI_BF16, .head_dim = 72, .transform = ABI_SPARSEGEN, .lambda = -2}},
-    {"streaming",
-     "window(2)|rows(5)|columns(7,100)",
-     205,
-     {.dtype = ABI_BF16, .head_dim = 200}},
-    {"streaming, strides", "stride(5)|window(1)", 205, {.dtype = ABI_F16, .head_dim = 136}},
+    {"tiled", "window(2)|rows(5)|columns(7,100)", 205, {.dtype = ABI_BF16, .head_dim = 200}},
+    {"tiled, strides", "stride(5)|window(1)", 205, {.dtype = ABI_F16, .head_dim = 136}},
     {"floats", "distance(1,3,9)|global(0,-1)", 71, {.dtype = ABI_F32, .head_dim = 40}},
     {"soft",
      "window(20)|columns(3)",

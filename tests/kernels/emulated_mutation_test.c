@@ -34,7 +34,7 @@ enum { MASKS = 4, DIMS = 2 };
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
-    bool streamed;
+    bool tiled;
     uint32_t n, dims[DIMS];
     enum abi_bias bias;
     const char *answers; /* for functions whose names begin so it answers, and for no others */
@@ -135,12 +135,12 @@ static struct kernel_case case_of(const struct family *f, const char *mask, uint
                                 .n = f->n,
                                 .heads = 2,
                                 .request = {.dtype = f->dtype,
-                                            .head_dim = dim,
-                                            .backward = true,
-                                            .bias = f->bias,
-                                            .transform = transform,
-                                            .lambda = transform ? -4 : 0},
-                                .streamed = f->streamed};
+                                             .head_dim = dim,
+                                             .backward = true,
+                                             .bias = f->bias,
+                                             .transform = transform,
+                                             .lambda = transform ? -4 : 0},
+                                .tiled = f->tiled};
 }
 
 /* Whether a launch of this kernel fails: the emulation complains, or a result is wrong. */

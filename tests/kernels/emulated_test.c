@@ -90,7 +90,7 @@ static void test_features(void **state)
             must_launch(k, 33, shapes[s]);
             kernel_unload(k);
         }
-    /* the f32 kernels and short heads take no residue classes */
+    /* the f32 and the resident kernels take no residue classes */
     assert_int_equal(uses, ((1u << ABI_KINDS) - 1) & ~(1u << ABI_RESIDUE));
 }
 

@@ -251,11 +251,11 @@ static void test_right_kernels(void **state)
 
 /* ---- banks ---- */
 
-/* What a body makes each of its four warps ask for, once: turns, and turns without conflicts. */
+/* What a body makes each of its four warps ask for, once: wavefronts, and how many without conflicts. */
 static const struct {
     const char *body;
     enum emulation_access access;
-    uint32_t bytes, turns, least;
+    uint32_t bytes, wavefronts, least;
 } requests[] = {
     {"shared_put(SHARED() + THREAD, 1);", EMULATION_WRITE, 4, 1, 1},
     {"shared_put(SHARED() + 2 * THREAD, 1);", EMULATION_WRITE, 4, 2, 1},
@@ -294,9 +294,9 @@ static void test_banks(void **state)
             if (site->access != requests[k].access)
                 continue;
             assert_string_equal(site->function, "attention_forward");
-            if (site->bytes != requests[k].bytes || site->turns != 4 * requests[k].turns ||
+            if (site->bytes != requests[k].bytes || site->turns != 4 * requests[k].wavefronts ||
                 site->least != 4 * requests[k].least)
-                fail_msg("'%s': %llu turns, at least %llu", requests[k].body,
+                fail_msg("'%s': %llu wavefronts, at least %llu", requests[k].body,
                          (unsigned long long)site->turns, (unsigned long long)site->least);
             found++;
         }

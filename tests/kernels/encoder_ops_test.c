@@ -404,8 +404,8 @@ static const struct {
 
 enum { ENTRIES = 5 };
 
-static void judge(const char *target, const struct shape *s, size_t budget,
-                  const struct kernel_resources *r)
+static void check_kernel(const char *target, const struct shape *s, size_t budget,
+                         const struct kernel_resources *r)
 {
     const uint32_t registers = budgets[budget].registers,
                    code = 1024 * budgets[budget].code_kib;
@@ -430,7 +430,7 @@ static void compile_one(const char *target, const struct shape *s, size_t budget
         fail_msg("%s", e.text);
     assert_int_equal(made.n_kernels, ENTRIES);
     for (uint32_t k = 0; k < made.n_kernels; k++)
-        judge(target, s, budget, &made.kernel[k]);
+        check_kernel(target, s, budget, &made.kernel[k]);
     binary_finish(&made);
     source_destroy(source);
 }

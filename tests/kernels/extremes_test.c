@@ -9,8 +9,8 @@
 
 enum { MAX_TARGETS = 8, N = 300 };
 
-static uint32_t judge(const struct mask *m, const struct target *t,
-                      const struct kernel_request *f, struct cache *cache)
+static uint32_t check_mask(const struct mask *m, const struct target *t,
+                           const struct kernel_request *f, struct cache *cache)
 {
     static const double scale[] = {4, -40};
     struct maskc_kernel *k = subject_load(m, t, f, cache);
@@ -23,7 +23,7 @@ static uint32_t judge(const struct mask *m, const struct target *t,
     uint32_t failed = 0;
     for (uint32_t x = 0; x < sizeof scale / sizeof *scale; x++) {
         p.scale = scale[x];
-        failed += subject_judge(k, &p, false, subject_name(t));
+        failed += subject_check(k, &p, false, subject_name(t));
     }
     maskc_kernel_destroy(k);
     return failed;
@@ -41,14 +41,14 @@ static void test_steep(void **state)
     for (uint32_t k = 0; k < sizeof name / sizeof *name; k++) {
         struct mask *m = subject_mask(name[k], N);
         for (uint32_t x = 0; x < count * 2; x++)
-            failed += judge(m, list[x / 2], &feature[x % 2], *state);
+            failed += check_mask(m, list[x / 2], &feature[x % 2], *state);
         mask_destroy(m);
     }
     assert_int_equal(failed, 0);
 }
 
 /* Tensors too large to be near: rows are copied, asked for before their turn, and written past the caches. */
-static uint32_t judge_far(const char *name, struct cache *cache)
+static uint32_t check_far(const char *name, struct cache *cache)
 {
     const struct target *list[MAX_TARGETS];
     uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
@@ -65,7 +65,7 @@ static uint32_t judge_far(const char *name, struct cache *cache)
                             .head_dim = f.head_dim,
                             .dtype = f.dtype,
                             .random_seed = 5};
-        failed += subject_judge(k, &p, true, subject_name(list[t]));
+        failed += subject_check(k, &p, true, subject_name(list[t]));
         maskc_kernel_destroy(k);
     }
     mask_destroy(m);
@@ -79,7 +79,7 @@ static void test_far(void **state)
                                        "window(20)|global(0,-1)"};
     uint32_t failed = 0;
     for (uint32_t k = 0; k < sizeof name / sizeof *name; k++)
-        failed += judge_far(name[k], *state);
+        failed += check_far(name[k], *state);
     assert_int_equal(failed, 0);
 }
 
@@ -109,7 +109,7 @@ static void test_short(void **state)
                             .head_dim = f.head_dim,
                             .dtype = f.dtype,
                             .random_seed = 3};
-        failed += subject_judge(k, &p, true, subject_name(list[x / 2]));
+        failed += subject_check(k, &p, true, subject_name(list[x / 2]));
         maskc_kernel_destroy(k);
     }
     mask_destroy(m);
@@ -135,14 +135,14 @@ static void test_alone(void **state)
                             .dtype = f.dtype,
                             .bias = f.bias};
         for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
-            failed += subject_judge(k, &p, false, subject_name(list[x / 2]));
+            failed += subject_check(k, &p, false, subject_name(list[x / 2]));
         maskc_kernel_destroy(k);
     }
     mask_destroy(m);
     assert_int_equal(failed, 0);
 }
 
-static uint32_t judge_alone(const struct mask *m, const struct target *t, enum abi_bias bias,
+static uint32_t check_alone(const struct mask *m, const struct target *t, enum abi_bias bias,
                             struct cache *cache)
 {
     enum { SEEDS = 8 };
@@ -158,7 +158,7 @@ static uint32_t judge_alone(const struct mask *m, const struct target *t, enum a
                         .scale = -1};
     uint32_t failed = 0;
     for (p.random_seed = 1; p.random_seed <= SEEDS; p.random_seed++)
-        failed += subject_judge(k, &p, true, subject_name(t));
+        failed += subject_check(k, &p, true, subject_name(t));
     maskc_kernel_destroy(k);
     return failed;
 }
@@ -172,7 +172,7 @@ static void test_alone_backward(void **state)
     uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
     struct mask *m = subject_mask("dense", 1);
     for (uint32_t x = 0; x < 3 * count; x++)
-        failed += judge_alone(m, list[x / 3], bias[x % 3], *state);
+        failed += check_alone(m, list[x / 3], bias[x % 3], *state);
     mask_destroy(m);
     assert_int_equal(failed, 0);
 }

@@ -15,7 +15,7 @@ static const struct {
     const char *mask;
     uint32_t n, dim, seeds;
 } shapes[] = {
-    /* on CUDA n = 260 is backward for the streaming family, the others are for the short one */
+    /* on CUDA n = 260 is backward for the tiled family, the others are for the resident one */
     {"dense", 40, 40, 8},       {"window(3)", 40, 40, 8},    {"random(0.2)", 40, 40, 8},
     {"random(0.2)", 40, 16, 4}, {"random(0.2)", 260, 16, 1},
 };

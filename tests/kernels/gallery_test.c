@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every gallery mask on every target that runs here, every dtype, forward and backward, at a length
-   that tiles divide and at one that they do not. */
+/* Every gallery mask, every dtype, forward and backward, at a length that tiles divide and at one that they do not:
+   `gallery_test cpu` on every x86-64 level that runs here, `gallery_test cuda` on sm_80, emulated. */
 #include "masks/load.h"
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_TARGETS = 8, DIM = 40 };
 
@@ -24,34 +25,53 @@ static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
     struct problem p = {
         .mask = m, .batch = 1, .length = n, .head_dim = DIM, .dtype = dtype, .random_seed = n};
     snprintf(what, sizeof what, "%s n=%u %s %s", name, n, subject_name(t), dtype_name(dtype));
-    uint32_t wrong = subject_judge(k, &p, true, what);
+    uint32_t wrong = subject_check(k, &p, true, what);
     maskc_kernel_destroy(k);
     mask_destroy(m);
     return wrong;
 }
 
+struct choice {
+    enum target_kind kind;
+    struct cache *cache;
+};
+
+static uint32_t targets_of(enum target_kind kind, const struct target **ret)
+{
+    const struct target *all[MAX_TARGETS];
+    uint32_t kept = 0, count = subject_targets(all, MAX_TARGETS);
+    for (uint32_t k = 0; k < count; k++)
+        if (all[k]->kind == kind)
+            ret[kept++] = all[k];
+    return kept;
+}
+
 static void test_gallery(void **state)
 {
     static const uint32_t lengths[] = {128, 65};
+    const struct choice *c = *state;
     const struct target *list[MAX_TARGETS];
-    uint32_t count = subject_targets(list, MAX_TARGETS), wrong = 0, runs = 0;
-    assert_true(count >= 2); /* a CPU level and sm_80 */
+    uint32_t count = targets_of(c->kind, list), wrong = 0, runs = 0;
     for (const char *const *name = mask_gallery_names(); *name; name++)
         for (uint32_t t = 0; t < count; t++)
             for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++)
                 for (int n = 0; n < 2; n++, runs++)
-                    wrong +=
-                        run_one(*name, lengths[n], list[t], (enum abi_dtype)dtype, *state) > 0;
+                    wrong += run_one(*name, lengths[n], list[t], (enum abi_dtype)dtype,
+                                     c->cache) > 0;
     print_message("%u kernels\n", runs);
-    assert_true(runs >= 12 * 2 * 3 * 2);
+    assert_true(count > 0 && runs >= 12 * 3 * 2 * count);
     assert_int_equal(wrong, 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    struct cache *cache = subject_start();
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_gallery, cache)};
+    if (argc != 2 || (strcmp(argv[1], "cpu") && strcmp(argv[1], "cuda"))) {
+        print_error("usage: gallery_test cpu|cuda\n");
+        return 2;
+    }
+    struct choice c = {strcmp(argv[1], "cpu") ? TARGET_CUDA : TARGET_CPU, subject_start()};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_gallery, &c)};
     int failed = cmocka_run_group_tests_name("gallery", tests, NULL, NULL);
-    subject_finish(cache);
+    subject_finish(c.cache);
     return failed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge judged: the reference's gradients against finite differences, its random numbers against
+/* The reference itself: its gradients against finite differences, its random numbers against
    Random123's published vectors, and properties that hold for any right attention. */
 #include "masks/base/memory.h"
 #include "tests/support/test.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA kernels of short sequences, emulated, against float64: lengths from one token to what a
+/* The resident CUDA kernels, for short sequences, emulated, against float64: lengths from one token to what a
    target's shared memory holds, head dimensions that are padded, every kind of launch; equal bits
    whatever the order of threads; and who takes which problem. */
 #include "gen/family/cuda_resident.h"
@@ -24,7 +24,7 @@ static bool is_resident(const struct phase *p)
     return !strncmp(p->entry, "attention_short_", 16);
 }
 
-/* A kernel whose forward pass is short, and its backward pass where `backward` says so. */
+/* A kernel whose forward pass is resident, and its backward pass where `backward` says so. */
 static struct maskc_kernel *must_load(const struct kernel_case *c, bool backward)
 {
     struct maskc_kernel *k = must_load_text(c);
@@ -58,7 +58,7 @@ static void test_gallery(void **state)
     assert_true(count >= 12);
 }
 
-/* n, D, and whether the backward pass is short too. */
+/* n, D, and whether the backward pass is resident too. */
 static const struct shape {
     uint32_t n, dim;
     bool backward;
@@ -277,9 +277,8 @@ static void test_banks(void **state)
         for (uint32_t s = 0; s < banks.count; s++) {
             const struct emulation_site *at = &banks.site[s];
             if (at->turns != at->least)
-                fail_msg("D %u, %s: %llu turns of the banks, %llu are enough", dims[d],
-                         at->function, (unsigned long long)at->turns,
-                         (unsigned long long)at->least);
+                fail_msg("D %u, %s: %llu wavefronts, %llu are enough", dims[d], at->function,
+                         (unsigned long long)at->turns, (unsigned long long)at->least);
         }
         kernel_unload(k);
     }
@@ -344,5 +343,5 @@ int main(void)
         cmocka_unit_test(test_order_of_threads),
         cmocka_unit_test(test_banks),
     };
-    return cmocka_run_group_tests_name("short", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("resident", tests, NULL, NULL);
 }

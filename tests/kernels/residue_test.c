@@ -152,7 +152,7 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
             .random_seed = layer,
         };
         snprintf(what, sizeof what, "n=%u %s %s", s->n, subject_name(t), dtype_name(dtype));
-        wrong += subject_judge(k, &p, true, what);
+        wrong += subject_check(k, &p, true, what);
         if (layer == 0)
             check_threads(k, &p);
     }

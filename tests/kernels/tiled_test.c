@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The streaming kernels of the half dtypes, run on the CPU by the emulation, against the float64
+/* The tiled kernels of the half dtypes, run on the CPU by the emulation, against the float64
    reference: the gallery, each kind of piece with each feature and each shape of head, a long
    sequence, rows that items share, and equal bits whatever the order of threads and the number of blocks. `tiled_test
    --all` takes the full product. */
@@ -34,7 +34,7 @@ static void test_gallery(void **state)
     (void)state;
     uint32_t count = 0;
     for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
-        struct kernel_case c = {*name, 150, 0, FEATURES(ABI_BF16, 64), .streamed = true};
+        struct kernel_case c = {*name, 150, 0, FEATURES(ABI_BF16, 64), .tiled = true};
         if (count % 2)
             c.request = (struct kernel_request)FEATURES(ABI_F16, 32, SPARSEGEN(-4));
         struct maskc_kernel *k = must_load(&c);
@@ -76,7 +76,7 @@ static void test_features(void **state)
     uint32_t uses = 0;
     for (uint32_t f = 0; f < FEATURE_CASES; f++)
         for (uint32_t s = 0; s < SHAPES; s++) {
-            struct kernel_case c = {shapes[s], 141, 0, feature_cases[f], .streamed = true};
+            struct kernel_case c = {shapes[s], 141, 0, feature_cases[f], .tiled = true};
             if (!all && (s + f) % SHAPES > 1)
                 continue;
             struct maskc_kernel *k = must_load(&c);
@@ -95,7 +95,7 @@ static void test_long(void **state)
     (void)state;
     static const char *const masks[] = {"longformer(20, 2)", "star", "fixed(32, 1)"};
     for (uint32_t k = 0; k < 3; k++) {
-        struct kernel_case c = {masks[k], 1024, 1, FEATURES(ABI_BF16, 64), .streamed = true};
+        struct kernel_case c = {masks[k], 1024, 1, FEATURES(ABI_BF16, 64), .tiled = true};
         struct maskc_kernel *kernel = must_load(&c);
         must_hold_as_planned(kernel, masks[k]);
         kernel_unload(kernel);
@@ -107,9 +107,9 @@ static void test_tall_row_blocks(void **state)
 {
     (void)state;
     static const struct kernel_case cases[] = {
-        {"causal", 300, 1, FEATURES(ABI_BF16, 128, .dropout = true), .streamed = true},
-        {"dense", 257, 1, FEATURES(ABI_F16, 104, SPARSEGEN(-4)), .streamed = true},
-        {"rows(3)|causal", 500, 1, {.dtype = ABI_BF16, .head_dim = 64}, .streamed = true},
+        {"causal", 300, 1, FEATURES(ABI_BF16, 128, .dropout = true), .tiled = true},
+        {"dense", 257, 1, FEATURES(ABI_F16, 104, SPARSEGEN(-4)), .tiled = true},
+        {"rows(3)|causal", 500, 1, {.dtype = ABI_BF16, .head_dim = 64}, .tiled = true},
     };
     for (uint32_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct maskc_kernel *k = must_load(&cases[c]);
@@ -122,8 +122,8 @@ static void test_tall_row_blocks(void **state)
     }
     /* No room for two operands of 128 rows there; too many registers. */
     static const struct kernel_case low[] = {
-        {"causal", 300, 1, FEATURES(ABI_BF16, 128), .streamed = true, .target = "sm_86"},
-        {"causal", 300, 1, FEATURES(ABI_BF16, 64), .streamed = true},
+        {"causal", 300, 1, FEATURES(ABI_BF16, 128), .tiled = true, .target = "sm_86"},
+        {"causal", 300, 1, FEATURES(ABI_BF16, 64), .tiled = true},
     };
     for (uint32_t c = 0; c < sizeof low / sizeof *low; c++) {
         struct maskc_kernel *k = must_load(&low[c]);
@@ -136,7 +136,7 @@ static void test_order_of_threads(void **state)
 {
     (void)state;
     for (uint32_t f = 0; f < 2; f++) {
-        const struct kernel_case c = {shapes[1], 141, 2, feature_cases[f], .streamed = true};
+        const struct kernel_case c = {shapes[1], 141, 2, feature_cases[f], .tiled = true};
         struct maskc_kernel *k = must_load(&c);
         struct problem p = fixture_problem(k);
         must_repeat(k, &p, 3);
@@ -148,12 +148,12 @@ static void test_order_of_threads(void **state)
 
 /* Classes of strides before row blocks, the last row by itself; and rows long enough to be cut. */
 static const struct kernel_case shared_cases[] = {
-    {"strided(16)", 449, 1, FEATURES(ABI_BF16, 64, .dropout = true), .streamed = true},
-    {"strided(20) | columns(3)", 513, 2, FEATURES(ABI_F16, 72), .streamed = true},
-    {"strided(25)", 500, 1, FEATURES(ABI_BF16, 128), .streamed = true},
+    {"strided(16)", 449, 1, FEATURES(ABI_BF16, 64, .dropout = true), .tiled = true},
+    {"strided(20) | columns(3)", 513, 2, FEATURES(ABI_F16, 72), .tiled = true},
+    {"strided(25)", 500, 1, FEATURES(ABI_BF16, 128), .tiled = true},
     {"rows(5,2047) | columns(7) | diagonal(0)", 2100, 1, FEATURES(ABI_F16, 32, .dropout = true),
-     .streamed = true},
-    {"global(1) | diagonal(0)", 2113, 1, FEATURES(ABI_BF16, 256), .streamed = true},
+     .tiled = true},
+    {"global(1) | diagonal(0)", 2113, 1, FEATURES(ABI_BF16, 256), .tiled = true},
 };
 enum { SHARED_CASES = sizeof shared_cases / sizeof *shared_cases };
 
@@ -241,5 +241,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_is_left_counts),
     };
     all = argc > 1 && !strcmp(argv[1], "--all");
-    return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("tiled", tests, NULL, NULL);
 }

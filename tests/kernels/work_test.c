@@ -14,7 +14,7 @@
 /* What stands in a family's text once, and what does as well without leaving anything out. */
 static const struct edit {
     const char *what, *from, *to;
-    bool streamed;
+    bool tiled;
     enum abi_transform transform;
 } edits[] = {
     {"the text as it is",       "", "", true, ABI_SOFTMAX},
@@ -29,9 +29,9 @@ static const struct edit {
     {"sums of two",             "        struct frag_a x, y;\n        if (!is_pair_live(live, pair))\n            continue;\n",
                                 "        struct frag_a x, y;\n", true, ABI_SOFTMAX},
     {"columns of one operand",  "k < COPY_ROUNDS && s->use >> which & 1; k++", "k < COPY_ROUNDS; k++", true, ABI_SPARSEGEN},
-    {"short scores",            "        if (!(any >> 8 * f & 0xff))\n            continue;\n", "", false, ABI_SOFTMAX},
-    {"short sums",              "        if (!(lives >> half & 1))\n            continue;\n", "", false, ABI_SOFTMAX},
-    {"short sums by key",       "        if (!on)\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"resident scores",            "        if (!(any >> 8 * f & 0xff))\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"resident sums",              "        if (!(lives >> half & 1))\n            continue;\n", "", false, ABI_SOFTMAX},
+    {"resident sums by key",       "        if (!on)\n            continue;\n", "", false, ABI_SOFTMAX},
 };
 enum { AS_IT_IS = 3, EDITS = sizeof edits / sizeof *edits };
 /* clang-format on */
@@ -55,11 +55,11 @@ static struct kernel_case case_of(const struct edit *e)
                                 .n = 128,
                                 .heads = 1,
                                 .request = {.dtype = ABI_BF16,
-                                            .head_dim = 32,
-                                            .backward = true,
-                                            .transform = e->transform,
-                                            .lambda = e->transform ? -4 : 0},
-                                .streamed = e->streamed};
+                                             .head_dim = 32,
+                                             .backward = true,
+                                             .transform = e->transform,
+                                             .lambda = e->transform ? -4 : 0},
+                                .tiled = e->tiled};
 }
 
 static void test_lost_skips_show(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A libcuda.so.1 that runs a kernel's machine code on this CPU, so that whatever launches on the device "cuda"
-   (maskc verify, the tests) is judged by what ptxas made. A fault of the machine is the launch's error.
+   (maskc verify, the tests) checks what ptxas made. A fault of the machine is the launch's error.
 
    Environment: NVDISASM, where it is; MASKC_SASS_CACHE, a folder for its texts (default /tmp); MASKC_SASS_CAPABILITY, 80 (default), 86, 90..; MASKC_SASS_SEED, of the order of
    warps and the number of processors; MASKC_SASS_COUNTS, a file to which each launch adds a line of JSON: how often

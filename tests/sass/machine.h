@@ -74,7 +74,6 @@ struct instruction {
     uint8_t words[4];      /* registers that operands 0 to 3 are */
     bool stores;           /* operand 0 is no result */
     uint32_t address;      /* in the function */
-    uint8_t stall;         /* of the control code: cycles */
     uint8_t writes, reads; /* scoreboards that it sets (7: none) */
     uint8_t waits;         /* those that it waits for, a bit each */
     uint8_t n_results, n_sources;
@@ -82,28 +81,13 @@ struct instruction {
     const char *text;                                /* as disassembled */
 };
 
-/* What an instruction is called after its first dot; .U32 and its kind say how operands are read. */
+/* What follows an opcode's name and changes what the instruction does. */
 /* clang-format off */
-#define MODIFIERS(M)                                                                           \
-    M(X)                                                                                       \
-    M(EX)                                                                                      \
-    M(U32)                                                                                     \
-    M(S32)                                                                                     \
-    M(U64)                                                                                     \
-    M(S64)                                                                                     \
-    M(U16)                                                                                     \
-    M(S16)                                                                                     \
-    M(U8)                                                                                      \
-    M(S8)                                                                                      \
-    M(AND)                                                                                     \
-    M(OR)                                                                                      \
-    M(XOR)                                                                                     \
-    M(LT)                                                                                      \
-    M(LE) M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU) M(WIDE) M(HI) M(L) \
-        M(R) M(W) M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(F32) M(F16) M(BF16) M(TF32) M(BF)         \
-            M(TRUNC) M(BFLY) M(IDX) M(UP) M(DOWN) M(ANY) M(ALL) M(MT88) M(M88) M(DIV) M(CONV)  \
-                M(COLLECTIVE) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(ZFILL) M(LUT) M(MOV)       \
-                    M(NAN)
+#define MODIFIERS(M) \
+    M(X) M(EX) M(U32) M(S32) M(U64) M(S64) M(U16) M(S16) M(S8) M(AND) M(OR) M(LT) M(LE) \
+    M(GT) M(GE) M(EQ) M(NE) M(LTU) M(LEU) M(GTU) M(GEU) M(EQU) M(NEU) M(HI) M(L) M(W) \
+    M(SX32) M(FTZ) M(RP) M(RM) M(RZ) M(BF16) M(TF32) M(BF) M(TRUNC) M(BFLY) M(UP) \
+    M(DOWN) M(ALL) M(MT88) M(DIV) M(CONV) M(PAND) M(EX2) M(LG2) M(RCP) M(RSQ) M(NAN)
 /* clang-format on */
 enum modifier {
 #define M(name) MODIFIER_##name,

@@ -78,7 +78,7 @@ static double most_distance(enum abi_dtype dtype)
 
 /* A mask, sequences of several lengths, forward and backward, against the text and against float64: 0 where all is right,
    else *what says what is wrong. */
-static int judge_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, size_t room)
+static int check_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, size_t room)
 {
     const struct sass_case c = {
         {cases[number].mask[m]}, cases[number].n, cases[number].request};
@@ -102,12 +102,12 @@ static int judge_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, s
 }
 
 /* The same of all masks of a case; *ret_hash is of all results. */
-static int judge(uint32_t number, uint64_t *ret_hash, char *what, size_t room)
+static int check_run(uint32_t number, uint64_t *ret_hash, char *what, size_t room)
 {
     int bad = 0;
     *ret_hash = 0;
     for (uint32_t m = 0; m < MASKS && !bad; m++)
-        bad = judge_mask(number, m, ret_hash, what, room);
+        bad = check_mask(number, m, ret_hash, what, room);
     return bad;
 }
 
@@ -191,7 +191,7 @@ static void prepare(struct subject *s, uint32_t number)
     setenv("MASKC_SASS_CACHE", folder[0], 1);
     setenv("MASKC_SASS_COUNTS", counts_path, 1);
     unsetenv("MASKC_SASS_LIMIT");
-    if (judge(number, &s->hash, what, sizeof what))
+    if (check_run(number, &s->hash, what, sizeof what))
         fail_msg("unchanged: %s", what);
     unsetenv("MASKC_SASS_COUNTS");
     read_texts(s);
@@ -263,7 +263,7 @@ static enum outcome run_mutant(const struct subject *s, uint32_t kind, uint32_t 
     free(changed);
     setenv("MASKC_SASS_CACHE", folder[1], 1);
     uint64_t hash;
-    const bool noticed = judge(s->number, &hash, what, sizeof what) != 0;
+    const bool noticed = check_run(s->number, &hash, what, sizeof what) != 0;
     const bool may_not_matter =
         kinds[kind].kind == MUTATE_GUARD || kinds[kind].kind == MUTATE_REGISTER;
     const enum outcome outcome = noticed                             ? NOTICED

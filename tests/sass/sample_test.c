@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels as ptxas made them, run instruction by instruction and judged against float64: each entry of each family,
+/* Kernels as ptxas made them, run instruction by instruction and checked against float64: each entry of each family,
    each feature at least once, for one target: `sample_test FOLDER sm_80`. With --all the whole array: the gallery x
    lengths x head dimensions x dtypes; `--all K/N` every N-th of it from the K-th on. */
 #include "tests/support/cuda_fixture.h"
@@ -34,11 +34,11 @@ static const struct sass_case cases[] = {
     {PAIR("blocks(2)"), 64, F(TF32, 64, .dropout = true)},
     {PAIR("rows(5,40)|columns(7)|distance(2,9)"), 45,
      F(TF32, 32, .bias = ABI_BIAS_SCALE, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
-    /* short sequences */
+    /* resident */
     {PAIR("longformer(20,2)"), 128, F(BF16, 64)},
     {PAIR("window(4)|global(0)-diagonal(0)", "dense"), 61, F(F16, 80, .dropout = true)},
     {PAIR("blocks(2)"), 64, F(BF16, 32, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
-    /* streaming: partial groups that whole ones follow, tall row blocks, columns, rows alone */
+    /* tiled: partial groups that whole ones follow, tall row blocks, columns, rows alone */
     {PAIR("window(100)"), 300, F(BF16, 64)},
     {PAIR("longformer(40,2)"), 260, F(F16, 32, .dropout = true)},
     {PAIR("rows(3)", "dense"), 520, F(F16, 128)},
@@ -47,7 +47,7 @@ static const struct sass_case cases[] = {
      F(F16, 64, .bias = ABI_BIAS_SCALE, .dropout = true)},
     {PAIR("summary(4, 1) - random(0.15, seed=4) | diagonal(0)"), 150,
      F(BF16, 64, .transform = ABI_SPARSEGEN, .lambda = 0.3f)},
-    /* residue classes that row blocks resume, long rows in parts */
+    /* residue classes that row blocks merge, split rows */
     {PAIR("strided(16)", "dense"), 512, F(BF16, 64)},
     {PAIR("stride(8)|diagonal(1)|rows(30)"), 141, F(F16, 256)},
     {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 32)},
@@ -58,7 +58,7 @@ static struct seen {
     char entry[40][48];
     uint32_t entries;
     uint32_t uses; /* bits of enum abi_kind */
-    bool cut, resumed, tall;
+    bool split, merged, tall;
 } seen;
 
 static void see_entry(const struct phase *p, const char *family)
@@ -75,10 +75,10 @@ static void see_entry(const struct phase *p, const char *family)
 static void see_pass(const struct plan_pass *p)
 {
     seen.uses |= p->uses;
-    seen.cut |= p->partial_slots != 0;
+    seen.split |= p->partial_slots != 0;
     for (uint64_t k = 0; k < p->n_items; k++)
         for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
-            seen.resumed |= p->items[k].merge[w] && !p->items[k].partial_slots;
+            seen.merged |= p->items[k].merge[w] && !p->items[k].partial_slots;
 }
 
 static void see(const struct maskc_kernel *k)
@@ -159,10 +159,10 @@ static void test_all_was_seen(void **state)
     for (size_t k = 0; k < COUNT(kinds); k++)
         if (!(seen.uses >> kinds[k] & 1))
             fail_msg("no plan has pieces of kind %u", kinds[k]);
-    /* sm_90a's plans leave no row block to resume at these lengths. */
-    if (!seen.cut || (!seen.resumed && !strcmp(target, "sm_80")) || !seen.tall)
-        fail_msg("plans have rows in parts: %d, resumed strips: %d, tall strips: %d", seen.cut,
-                 seen.resumed, seen.tall);
+    /* sm_90a's plans leave no row block anything to merge at these lengths. */
+    if (!seen.split || (!seen.merged && !strcmp(target, "sm_80")) || !seen.tall)
+        fail_msg("plans have split rows: %d, merged row blocks: %d, tall row blocks: %d",
+                 seen.split, seen.merged, seen.tall);
 }
 
 static int run_sample(void)

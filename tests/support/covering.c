@@ -17,12 +17,16 @@ int covering_options(struct covering *c, const char *name, int argc, char **argv
             c->seed = strtoull(argv[++k], NULL, 10);
         else if (!strcmp(argv[k], "--list"))
             c->list = true;
+        else if (!strcmp(argv[k], "--orders"))
+            c->orders = true;
         else if (!strcmp(argv[k], "--full")) {
             c->parts = 1;
             if (k + 1 < argc && sscanf(argv[k + 1], "%u/%u", &c->part, &c->parts) == 2)
                 k++;
         } else
-            return fprintf(stderr, "usage: %s [--seed S] [--list] [--full [K/N]]\n", name), 2;
+            return fprintf(stderr, "usage: %s [--seed S] [--list] [--orders] [--full [K/N]]\n",
+                           name),
+                   2;
     if (c->parts ? c->part >= c->parts : c->part)
         return fprintf(stderr, "--full K/N: 0 <= K < N is expected\n"), 2;
     return 0;

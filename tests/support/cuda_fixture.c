@@ -87,7 +87,7 @@ uint8_t *fixture_file(const struct kernel_case *c, char *(*edit)(const char *tex
     const struct target *t = target_find(c->target ? c->target : "sm_80", &e);
     const struct mask *m = load_mask(c);
     struct kernel_request f = c->request; /* with what the mask adds to them */
-    f.length = c->streamed ? 0 : m->n;
+    f.length = c->tiled ? 0 : m->n;
     struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
     if (!p)
         fail_msg("%s: %s", c->mask, e.text);

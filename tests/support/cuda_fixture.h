@@ -9,7 +9,7 @@ struct kernel_case {
     uint32_t n, heads; /* heads 0: the mask's own */
     struct kernel_request request;
     const char *target;        /* null: sm_80 */
-    bool streamed;             /* never by the short-sequence kernels */
+    bool tiled;                /* never by the resident kernels */
     const struct mask *own;    /* not null: instead of `mask`, which then is a name alone */
     const char *const *images; /* what the code is, ended by null; null: "none" */
     bool all_chips; /* every CUDA target in place of one, as fixture_chips lists them */
@@ -35,7 +35,7 @@ struct problem fixture_problem(const struct maskc_kernel *k);
 /* fixture_load unchanged; fails the test on an error. */
 struct maskc_kernel *must_load_text(const struct kernel_case *c);
 
-/* The problem against the float64 judge, backward too where the kernel has it. */
+/* The problem against float64, backward too where the kernel has it. */
 void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name);
 
 /* Lengths, then packed, then `by` shorter than the mask with a scale below zero. */

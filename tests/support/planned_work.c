@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See planned_work.h. Counts come from the tables (streaming), or straight from the mask (short), in
+/* See planned_work.h. Counts come from the tables (tiled), or straight from the mask (resident), in
    plain loops over entries; then templates' steps say how many products each fragment takes. */
 #include "tests/support/planned_work.h"
 #include "gen/family/cuda_resident.h"
@@ -26,7 +26,7 @@ struct entry {
     uint32_t scores, sums, operands, row_blocks;
 };
 
-/* ---- streaming: what stands in the tables ---- */
+/* ---- tiled: what stands in the tables ---- */
 
 struct row_block {
     const struct plan_pass *pass;
@@ -118,8 +118,8 @@ static void add_item(struct work *w, const struct row_block *s)
         add_piece(w, s, &s->pass->pieces[item->piece + k]);
 }
 
-static struct work streamed_work(const struct problem *p, const struct plan_pass *t,
-                                 uint32_t height)
+static struct work tiled_work(const struct problem *p, const struct plan_pass *t,
+                              uint32_t height)
 {
     struct work w = {0};
     const uint64_t first = t->layer_work[p->layer][0], count = t->layer_work[p->layer][1];
@@ -141,8 +141,8 @@ uint64_t planned_fragments(const struct plan *p, bool transposed)
 
 /* Sums are multiplied by halves, two fragments each. Above D = 128 they are parted: dQ walks for its
    state first, dK and dV have a walk each. */
-static void expect_streamed(const struct maskc_kernel *k, const struct problem *p,
-                            struct emulation_entry ret[3])
+static void expect_tiled(const struct maskc_kernel *k, const struct problem *p,
+                         struct emulation_entry ret[3])
 {
     const struct artifact_plan *plan = &k->artifact->plan[k->target->plan];
     const bool wide = p->head_dim > 128, two = wide || p->transform == ABI_SPARSEGEN;
@@ -153,7 +153,7 @@ static void expect_streamed(const struct maskc_kernel *k, const struct problem *
     };
     const uint64_t steps = (p->head_dim + 15) / 16;
     for (uint32_t e = 0; e < (k->artifact->request.backward ? 3 : 1); e++) {
-        struct work w = streamed_work(p, list[e].pass, plan->block_rows);
+        struct work w = tiled_work(p, list[e].pass, plan->block_rows);
         snprintf(ret[e].name, sizeof ret[e].name, "%s", list[e].name);
         ret[e].products = steps * (list[e].scores * w.fragments + list[e].sums * w.halves);
         ret[e].copies =
@@ -161,7 +161,7 @@ static void expect_streamed(const struct maskc_kernel *k, const struct problem *
     }
 }
 
-/* ---- short: what stands in the mask ---- */
+/* ---- resident: what stands in the mask ---- */
 
 enum { MAX_BANDS = 32 };
 
@@ -255,19 +255,19 @@ static bool is_resident(const struct phase *p)
 bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
                      const struct emulation_work *done, char *ret, size_t room)
 {
-    struct emulation_entry streamed[3] = {{{0}}}, whole[2] = {{{0}}};
+    struct emulation_entry tiled[3] = {{{0}}}, whole[2] = {{{0}}};
     const struct launch_record *l = &k->target->launch;
     const bool forward = is_resident(&l->forward[0]);
-    expect_streamed(k, p, streamed);
+    expect_tiled(k, p, tiled);
     if (forward)
         expect_short(k, p, whole);
-    if (!agrees(done, forward ? whole : streamed, ret, room))
+    if (!agrees(done, forward ? whole : tiled, ret, room))
         return false;
     if (!l->n_backward)
         return true;
     if (is_resident(&l->backward[0]))
         return agrees(done, &whole[1], ret, room);
-    return agrees(done, &streamed[1], ret, room) && agrees(done, &streamed[2], ret, room);
+    return agrees(done, &tiled[1], ret, room) && agrees(done, &tiled[2], ret, room);
 }
 
 void must_hold_as_planned(const struct maskc_kernel *k, const char *name)

@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-void setup_target(const char *target)
+/* The GPU that kernels are for: "sm_90a" is 90. */
+static void set_target(const char *target)
 {
     char digits[16];
     snprintf(digits, sizeof digits, "%d", atoi(target + strlen("sm_")));
@@ -54,7 +55,7 @@ const char *setup_missing(void)
 const char *setup_machine(char **argv, const char *folder, const char *target)
 {
     const char *missing = setup_missing();
-    setup_target(target);
+    set_target(target);
     if (missing || getenv("MASKC_TEST_MACHINE"))
         return missing;
     setenv("MASKC_TEST_MACHINE", "1", 1);

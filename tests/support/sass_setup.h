@@ -12,9 +12,6 @@ const char *setup_machine(char **argv, const char *folder, const char *target);
 /* The same without a driver: null, or what is missing. */
 const char *setup_missing(void);
 
-/* The GPU that kernels are for: "sm_90a" is 90. */
-void setup_target(const char *target);
-
 struct sass_case {
     const char *mask[2]; /* of heads 0 and 1; the second null: one head */
     uint32_t n;

@@ -111,7 +111,7 @@ struct mask *subject_mask(const char *name, uint32_t n)
     return m;
 }
 
-uint32_t subject_judge(const struct maskc_kernel *k, const struct problem *p, bool backward,
+uint32_t subject_check(const struct maskc_kernel *k, const struct problem *p, bool backward,
                        const char *what)
 {
     struct error e = {0};

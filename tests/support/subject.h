@@ -29,5 +29,5 @@ struct mask *subject_mask(const char *name, uint32_t n);
 
 /* Runs the problem forward and backward and prints what is out of tolerance; 0 where nothing is. */
 struct problem;
-uint32_t subject_judge(const struct maskc_kernel *k, const struct problem *p, bool backward,
+uint32_t subject_check(const struct maskc_kernel *k, const struct problem *p, bool backward,
                        const char *what);

@@ -62,7 +62,7 @@ def contenders_of(case, o):
     return {k: v for k, v in found.items() if not o.contenders or k in o.contenders}
 
 
-class Judge:
+class Reference:
     """The float64 hidden states of the first and the last sequence."""
 
     def __init__(self, weights, config, batch):
@@ -113,7 +113,7 @@ class Comparison:
         call = torch.compile(encoder) if compiled else encoder
         return lambda: call(*inputs), lambda: call(*inputs).float().numpy()
 
-    def attempt(self, case, name, how, judge, weights, config, batch):
+    def attempt(self, case, name, how, reference, weights, config, batch):
         result = {"contender": name, "verdict": "failed"}
         try:
             begin = time.perf_counter()
@@ -122,10 +122,10 @@ class Comparison:
             result["first_s"] = time.perf_counter() - begin
         except Exception as e:  # whatever the libraries raise: a contender that failed
             return result | {"reason": (str(e).strip() or type(e).__name__).splitlines()[0][:300]}, None
-        if name == "ours dense" and case.mask:  # judged in the dense cases
+        if name == "ours dense" and case.mask:  # checked in the dense cases
             return result | {"verdict": "unjudged"}, call
         half = how[0] != "onnx" and how[1] in ("bf16", torch.bfloat16)
-        error = judge.tolerances(found, half)
+        error = reference.tolerances(found, half)
         kind = "ok" if error <= 1 else "loose" if error <= LOOSE and how[0] != "ours" else "wrong"
         return result | {"error_in_tolerances": error, "verdict": kind}, None if kind == "wrong" else call
 
@@ -135,11 +135,11 @@ class Comparison:
         weights, config = ways.read_weights(folder), ways.read_config(folder)
         batch = ways.Batch(numbers_of(case, config["vocab_size"]), self.tables.get((case.model, case.mask)))
         report.progress(f"{case.name()}: float64")
-        judge = Judge(weights, config, batch)
+        reference = Reference(weights, config, batch)
         tried, timed = [], {}
         for name, how in contenders_of(case, self.o).items():
             report.progress(f"{case.name()}: checking {name}")
-            result, call = self.attempt(case, name, how, judge, weights, config, batch)
+            result, call = self.attempt(case, name, how, reference, weights, config, batch)
             tried.append(result)
             if call:
                 timed[name] = [call]

@@ -11,7 +11,7 @@ import peers_plan
 import peers_report as report
 from peers_clock import interleave
 from peers_contenders import DTYPE_NAMES, OURS, Case, Unavailable, contenders_for
-from peers_judge import Judge
+from peers_reference import Reference
 
 LOOSE = 8  # a peer up to so many times the tolerance is less exact, above it is wrong
 
@@ -24,14 +24,14 @@ class Comparison:
         self.dense = {}
         self.results = []
 
-    def dense_judge(self, case):
+    def dense_reference(self, case):
         """Inputs depend on sizes alone, so one dense truth serves all masks."""
         key = (case.n, case.dtype, case.heads)
         if key not in self.dense:
-            self.dense = {key: Judge(case, None)}
+            self.dense = {key: Reference(case, None)}
         return self.dense[key]
 
-    def attempt(self, case, judge, name, build, training):
+    def attempt(self, case, reference, name, build, training):
         """Builds and checks one contender: (result, attend or None)."""
         result = {"contender": name, "verdict": "failed"}
         try:
@@ -49,11 +49,11 @@ class Comparison:
         except Exception as e:  # whatever PyTorch's compilers raise: a contender that failed
             text = str(e).strip() or type(e).__name__
             return result | {"reason": text.splitlines()[0][:300]}, None
-        errors = judge.errors(outputs)
-        worst = max(e / judge.tolerance[k] for k, e in errors.items())
+        errors = reference.errors(outputs)
+        worst = max(e / reference.tolerance[k] for k, e in errors.items())
         loose = worst <= LOOSE and name not in OURS
         kind = "ok" if worst <= 1 else "loose" if loose else "wrong"
-        result |= {"error": errors, "tolerance": {k: judge.tolerance[k] for k in errors},
+        result |= {"error": errors, "tolerance": {k: reference.tolerance[k] for k in errors},
                    "error_in_tolerances": worst, "verdict": kind}
         return result, None if kind == "wrong" else attend
 
@@ -82,7 +82,7 @@ class Comparison:
         call = {"forward": forward, "both": both, "backward": backward}[direction]
         return [call(*s) for s in case.sets(self.clock.buffers(case.bytes))]
 
-    def cell(self, case, judge, label, direction):
+    def cell(self, case, reference, label, direction):
         """All contenders for one mask, n, dtype, pass."""
         training, tried, timed = direction != "forward", [], {}
         where = f"n={case.n} {DTYPE_NAMES[case.dtype]} {direction} {label}"
@@ -90,7 +90,7 @@ class Comparison:
             if self.o.contenders and name not in self.o.contenders:
                 continue
             report.progress(f"{where}: checking {name}")
-            truth = judge if masked else self.dense_judge(case)
+            truth = reference if masked else self.dense_reference(case)
             result, attend = self.attempt(case, truth, name, build, training)
             tried.append(result | {"masked": masked})
             if attend:
@@ -126,9 +126,9 @@ class Comparison:
                     report.progress(f"n={n} {dtype} {label}: float64 reference")
                     text, mask = read_mask(label, n)
                     case = Case(mask, text, self.o, n, dtypes[dtype])
-                    judge = Judge(case, mask)
+                    reference = Reference(case, mask)
                     for direction in self.o.passes:
-                        cell = self.cell(case, judge, label, direction)
+                        cell = self.cell(case, reference, label, direction)
                         self.results += cell
                         table.line(report.row_of(cell, f"{self.o.statistic}_s"))
                         keep()

@@ -173,7 +173,7 @@ def compiled_flex(device):
 
 OURS = ("ours", "ours-dense")
 
-# name: (build, whether it computes the mask). Without the mask it is an anchor, judged as dense.
+# name: (build, whether it computes the mask). Without the mask it is an anchor, checked as dense.
 CONTENDERS = {
     "ours": (build_own(), True),
     "ours-dense": (build_own("dense"), False),

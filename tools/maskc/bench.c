@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a bias the
-   same one without, launched by turns (turns.h); medians, beside what was predicted and the floor. */
+   same one without, in interleaved rounds (rounds.h); medians, beside what was predicted and the floor. */
 #include "tools/maskc/bench.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -8,7 +8,7 @@
 #include "runtime/compile/compile.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
-#include "tools/maskc/turns.h"
+#include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", name);
     progress_show(what);
-    uint32_t count = turns_measure(all, n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
+    uint32_t count = rounds_measure(all, n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
     if (!count || predict(all, p, b->threads, b->o->calibration, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
@@ -200,7 +200,7 @@ static int make_trials(struct contender *all, uint32_t n, const struct problem *
         if (k == HARD)
             each[k].bias = ABI_BIAS_NONE;
         each[k].mask = all[k].kernel->artifact->mask;
-        all[k].seconds = memory_new(TURNS_MOST, sizeof(double));
+        all[k].seconds = memory_new(ROUNDS_MOST, sizeof(double));
         all[k].trial = trial_new(all[k].kernel, &each[k], d, backward, threads, e);
         /* Backward reads what forward wrote. */
         if (!all[k].trial || trial_run(all[k].trial, false, e))

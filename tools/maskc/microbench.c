@@ -2,13 +2,13 @@
 #include "tools/maskc/microbench.h"
 #include "masks/base/memory.h"
 #include "tools/maskc/ceiling.h"
-#include "tools/maskc/turns.h"
+#include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MIN_RUNS = 1, MAX_RUNS = 50 };
-static const double seconds_per_pass = 0.005, seconds_per_turn = 0.002;
+static const double seconds_per_pass = 0.005, seconds_per_round = 0.002;
 
 /* ---- buffers ---- */
 
@@ -21,13 +21,13 @@ static void fill(enum abi_dtype dtype, uint8_t *to, uint64_t count)
     }
 }
 
-static void *take(const struct lab *l, uint64_t bytes, struct error *e)
+static void *take(const struct microbench *l, uint64_t bytes, struct error *e)
 {
     return l->owner ? l->owner->device->allocate(l->owner->code, bytes, e)
                     : memory_aligned(bytes, 1);
 }
 
-static void give_back(const struct lab *l, void *p)
+static void give_back(const struct microbench *l, void *p)
 {
     if (l->owner)
         l->owner->device->release(l->owner->code, p);
@@ -36,7 +36,7 @@ static void give_back(const struct lab *l, void *p)
 }
 
 /* The image as often as it goes into so many bytes. */
-static void *take_filled(const struct lab *l, const uint8_t *image, uint64_t image_bytes,
+static void *take_filled(const struct microbench *l, const uint8_t *image, uint64_t image_bytes,
                          uint64_t bytes, struct error *e)
 {
     uint8_t *p = take(l, bytes, e);
@@ -52,9 +52,9 @@ static void *take_filled(const struct lab *l, const uint8_t *image, uint64_t ima
     return NULL;
 }
 
-static int open_tensors(struct lab *l, uint64_t tokens, struct error *e)
+static int open_tensors(struct microbench *l, uint64_t tokens, struct error *e)
 {
-    const uint64_t count = (uint64_t)PROBE_LONGEST * LAB_HEADS * LAB_HEAD_DIM;
+    const uint64_t count = (uint64_t)PROBE_LONGEST * MICROBENCH_HEADS * MICROBENCH_HEAD_DIM;
     const uint64_t image_bytes = count * dtype_bytes(l->request.dtype);
     uint8_t *image = memory_aligned(image_bytes, 1);
     bool ok = true;
@@ -68,22 +68,22 @@ static int open_tensors(struct lab *l, uint64_t tokens, struct error *e)
     return ok ? 0 : -1;
 }
 
-int lab_open(struct lab *l, struct error *e)
+int microbench_open(struct microbench *l, struct error *e)
 {
     const uint64_t tokens = l->owner ? GPU_TOKENS : PROBE_LONGEST;
     if (open_tensors(l, tokens, e) ||
-        !(l->lse = take(l, tokens * LAB_HEADS * sizeof *l->lse, e)))
+        !(l->lse = take(l, tokens * MICROBENCH_HEADS * sizeof *l->lse, e)))
         return -1;
     if (l->owner)
-        return 0; /* biass are measured on a CPU alone */
-    uint64_t count = (uint64_t)BIAS_LONGEST * BIAS_LONGEST * LAB_HEADS;
+        return 0; /* a bias is measured on a CPU alone */
+    uint64_t count = (uint64_t)BIAS_LONGEST * BIAS_LONGEST * MICROBENCH_HEADS;
     l->bias = memory_aligned(count, sizeof *l->bias);
     l->grad_soft = memory_aligned(count, sizeof *l->grad_soft);
     fill(ABI_F32, (uint8_t *)l->bias, count);
     return 0;
 }
 
-void lab_close(struct lab *l)
+void microbench_close(struct microbench *l)
 {
     for (int k = 0; k < 8; k++)
         give_back(l, l->tensor[k]);
@@ -93,7 +93,7 @@ void lab_close(struct lab *l)
     free(l->grad_soft);
 }
 
-static int make_room(struct lab *l, uint64_t bytes, struct error *e)
+static int make_room(struct microbench *l, uint64_t bytes, struct error *e)
 {
     if (bytes <= l->workspace_room)
         return 0;
@@ -103,7 +103,7 @@ static int make_room(struct lab *l, uint64_t bytes, struct error *e)
     return l->workspace ? 0 : -1;
 }
 
-static struct maskc_launch launch_of(const struct lab *l, const struct maskc_kernel *k,
+static struct maskc_launch launch_of(const struct microbench *l, const struct maskc_kernel *k,
                                      enum maskc_pass pass, uint32_t batch)
 {
     struct maskc_launch m = {
@@ -130,36 +130,36 @@ static struct maskc_launch launch_of(const struct lab *l, const struct maskc_ker
 
 /* ---- time ---- */
 
-double lab_seconds(const struct lab *l)
+double microbench_seconds(const struct microbench *l)
 {
-    return l->owner ? turns_now() : thread_seconds();
+    return l->owner ? rounds_now() : thread_seconds();
 }
 
-/* One turn: the mean of so many launches, on a GPU waited for together. */
-static int time_turn(const struct lab *l, const struct maskc_kernel *k,
-                     const struct maskc_launch *m, uint32_t launches, double *ret,
-                     struct error *e)
+/* One round: the mean of so many launches, on a GPU waited for together. */
+static int time_round(const struct microbench *l, const struct maskc_kernel *k,
+                      const struct maskc_launch *m, uint32_t launches, double *ret,
+                      struct error *e)
 {
-    double start = lab_seconds(l);
+    double start = microbench_seconds(l);
     for (uint32_t at = 0; at < launches; at++)
         if (launch_run(k, m, e))
             return -1;
     if (l->owner && k->device->sync(k->code, e))
         return -1;
-    *ret = (lab_seconds(l) - start) / launches;
+    *ret = (microbench_seconds(l) - start) / launches;
     return 0;
 }
 
 /* On a GPU a launch is timed among many, as a training step would run it; the first brings the code. */
-static int find_launches(const struct lab *l, const struct maskc_kernel *k,
+static int find_launches(const struct microbench *l, const struct maskc_kernel *k,
                          const struct maskc_launch *m, uint32_t *ret, struct error *e)
 {
     double warm;
     *ret = 1;
-    for (int turn = 0; l->owner && turn < 2; turn++) {
-        if (time_turn(l, k, m, 1, &warm, e))
+    for (int round = 0; l->owner && round < 2; round++) {
+        if (time_round(l, k, m, 1, &warm, e))
             return -1;
-        *ret = turns_launches(warm, seconds_per_turn);
+        *ret = rounds_launches(warm, seconds_per_round);
     }
     return 0;
 }
@@ -170,8 +170,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of several turns: what a launch usually takes, as `bench` has it. */
-static int time_pass(struct lab *l, const struct maskc_kernel *k, uint32_t batch,
+/* The median of several rounds: what a launch usually takes, as `bench` has it. */
+static int time_pass(struct microbench *l, const struct maskc_kernel *k, uint32_t batch,
                      enum maskc_pass pass, double *ret, struct error *e)
 {
     struct maskc_launch m = launch_of(l, k, pass, batch);
@@ -184,7 +184,7 @@ static int time_pass(struct lab *l, const struct maskc_kernel *k, uint32_t batch
     if (find_launches(l, k, &m, &launches, e))
         return -1;
     while (runs < MIN_RUNS || (runs < MAX_RUNS && total < seconds_per_pass)) {
-        if (time_turn(l, k, &m, launches, &seconds[runs], e))
+        if (time_round(l, k, &m, launches, &seconds[runs], e))
             return -1;
         total += seconds[runs++] * launches;
     }
@@ -211,8 +211,8 @@ static uint32_t query_phases(const struct maskc_kernel *k)
 }
 
 /* Backward with the first `phases` of its phases. */
-static int time_backward(struct lab *l, struct maskc_kernel *k, uint32_t batch, uint32_t phases,
-                         double *ret, struct error *e)
+static int time_backward(struct microbench *l, struct maskc_kernel *k, uint32_t batch,
+                         uint32_t phases, double *ret, struct error *e)
 {
     struct launch_record *r = record_of(k);
     uint32_t all = r->n_backward;
@@ -222,8 +222,8 @@ static int time_backward(struct lab *l, struct maskc_kernel *k, uint32_t batch, 
     return code;
 }
 
-int lab_time(struct lab *l, struct maskc_kernel *k, uint32_t batch, double seconds[PASSES],
-             struct error *e)
+int microbench_time(struct microbench *l, struct maskc_kernel *k, uint32_t batch,
+                    double seconds[PASSES], struct error *e)
 {
     double now[PASSES];
     if (time_pass(l, k, batch, MASKC_FORWARD, &now[PASS_FORWARD], e) ||
@@ -236,7 +236,7 @@ int lab_time(struct lab *l, struct maskc_kernel *k, uint32_t batch, double secon
     return 0;
 }
 
-bool lab_shares_gradients(const struct maskc_kernel *k)
+bool microbench_shares_gradients(const struct maskc_kernel *k)
 {
     return query_phases(k) == record_of(k)->n_backward;
 }

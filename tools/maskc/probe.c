@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A probe is a mask, a length and what its plan shall favour, planned, compiled, timed in the lab, and then a
+/* A probe is a mask, a length and what its plan shall favour, planned, compiled, timed by microbench.c, and then a
    row for each pass that rates are fitted to. */
 #include "tools/maskc/probe.h"
 #include "gen/plan/plan.h"
@@ -16,7 +16,7 @@ enum { MAX_ROUNDS = 20 };
 
 /* ---- one probe ---- */
 
-static struct maskc_kernel *compile(struct lab *l, const struct mask *m,
+static struct maskc_kernel *compile(struct microbench *l, const struct mask *m,
                                     const struct kernel_request *f, const struct calibration *c,
                                     struct error *e)
 {
@@ -44,7 +44,7 @@ struct trial_kernel {
     struct maskc_kernel *kernel;
 };
 
-static uint32_t batch_of(const struct lab *l, const struct probe *probe)
+static uint32_t batch_of(const struct microbench *l, const struct probe *probe)
 {
     return l->owner && !probe->single ? GPU_TOKENS / probe->n : 1;
 }
@@ -93,7 +93,7 @@ static void fill_gpu_rows(const struct trial_kernel *k, uint32_t batch, double l
                           struct probe_time *t)
 {
     const struct plan *p = k->plan;
-    if (lab_shares_gradients(k->kernel))
+    if (microbench_shares_gradients(k->kernel))
         share_gradients(p, t);
     else
         part_gradients(t);
@@ -112,13 +112,13 @@ static void finish_probe(struct trial_kernel *k)
     plan_destroy(k->plan);
 }
 
-static int open_probe(struct lab *l, const struct probe *probe, enum abi_bias bias,
+static int open_probe(struct microbench *l, const struct probe *probe, enum abi_bias bias,
                       struct trial_kernel *k, struct probe_time *t, struct error *e)
 {
     static const char *const words[] = {"",          ", by tiles", ", by lines", ", by gathers",
                                         ", by rows", ", mixed"};
     struct mask_request request = {
-        .name = probe->mask, .n = probe->n, .heads = LAB_HEADS, MASK_REQUEST_DEFAULTS};
+        .name = probe->mask, .n = probe->n, .heads = MICROBENCH_HEADS, MASK_REQUEST_DEFAULTS};
     struct machine m = probe_machine(l->row, probe->favour);
     struct kernel_request f = l->request;
     f.bias = bias;
@@ -139,7 +139,7 @@ static int open_probe(struct lab *l, const struct probe *probe, enum abi_bias bi
 }
 
 struct probes {
-    struct lab lab;
+    struct microbench bench;
     const struct probe *all; /* [count] */
     enum abi_bias bias;
     double launch; /* seconds of a GPU's */
@@ -154,12 +154,12 @@ struct probes *probes_new(const struct machine *row, const struct target *t,
 {
     const bool lines = row->rate[PASS_FORWARD][RATE_LINE_ENTRY] > 0;
     struct probes *p = memory_new(1, sizeof *p);
-    p->lab.row = row;
-    p->lab.target = t;
-    p->lab.request =
-        (struct kernel_request){.dtype = dtype, .head_dim = LAB_HEAD_DIM, .backward = true};
-    p->lab.cache = cache;
-    p->lab.device = device;
+    p->bench.row = row;
+    p->bench.target = t;
+    p->bench.request =
+        (struct kernel_request){.dtype = dtype, .head_dim = MICROBENCH_HEAD_DIM, .backward = true};
+    p->bench.cache = cache;
+    p->bench.device = device;
     p->bias = bias;
     p->all = probe_table(t->kind, lines, bias != ABI_BIAS_NONE, &p->count);
     p->kernel = memory_new(p->count, sizeof *p->kernel);
@@ -171,7 +171,7 @@ void probes_destroy(struct probes *p)
 {
     if (!p)
         return;
-    lab_close(&p->lab);
+    microbench_close(&p->bench);
     for (uint32_t k = 0; k < p->count; k++)
         finish_probe(&p->kernel[k]);
     free(p->kernel);
@@ -209,16 +209,16 @@ static void open_one(void *context, uint32_t index)
     struct probes *p = o->list[index % o->lists];
     uint32_t k = index / o->lists;
     if (k < p->count)
-        open_probe(&p->lab, &p->all[k], p->all[k].bias ? p->bias : ABI_BIAS_NONE, &p->kernel[k],
-                   &p->times[k], &o->error[index]);
+        open_probe(&p->bench, &p->all[k], p->all[k].bias ? p->bias : ABI_BIAS_NONE,
+                   &p->kernel[k], &p->times[k], &o->error[index]);
 }
 
 /* Memory of the GPU is had by one of the kernels that were loaded there. */
 static int furnish(struct probes *p, struct error *e)
 {
-    if (p->lab.target->kind == TARGET_CUDA)
-        p->lab.owner = p->kernel[0].kernel;
-    return lab_open(&p->lab, e);
+    if (p->bench.target->kind == TARGET_CUDA)
+        p->bench.owner = p->kernel[0].kernel;
+    return microbench_open(&p->bench, e);
 }
 
 /* Compilers work side by side: what is compiled first takes longer than all that is measured. */
@@ -243,13 +243,15 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e)
 
 static int time_all(struct probes *p, double seconds, struct error *e)
 {
-    const double end = lab_seconds(&p->lab) + seconds;
+    const double end = microbench_seconds(&p->bench) + seconds;
     for (uint32_t k = 0;
-         k < p->count || (k < MAX_ROUNDS * p->count && lab_seconds(&p->lab) < end); k++) {
+         k < p->count || (k < MAX_ROUNDS * p->count && microbench_seconds(&p->bench) < end);
+         k++) {
         struct trial_kernel *now = &p->kernel[k % p->count];
         struct probe_time *t = &p->times[k % p->count];
         progress_show(t->name);
-        if (lab_time(&p->lab, now->kernel, batch_of(&p->lab, now->probe), t->seconds, e))
+        if (microbench_time(&p->bench, now->kernel, batch_of(&p->bench, now->probe), t->seconds,
+                            e))
             return -1;
     }
     return 0;
@@ -273,8 +275,8 @@ int probes_time(struct probes *p, double seconds, struct error *e)
         return -1;
     p->launch = find_launch(p);
     for (uint32_t k = 0; k < p->count; k++)
-        if (p->lab.owner)
-            fill_gpu_rows(&p->kernel[k], batch_of(&p->lab, p->kernel[k].probe), p->launch,
+        if (p->bench.owner)
+            fill_gpu_rows(&p->kernel[k], batch_of(&p->bench, p->kernel[k].probe), p->launch,
                           &p->times[k]);
         else
             fill_rows(p->kernel[k].plan, &p->times[k]);

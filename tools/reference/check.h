@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge: plain float64 attention, forward and backward, full loops over i, j and d, never
-   optimised; random problems; the error measure of the contract. Used by `maskc verify`, by the
-   tests and by the benchmarks, so that all hold kernels to the same truth. */
+/* The reference: plain float64 attention, forward and backward, full loops over i, j and d, never
+   optimised; random problems; the error measure of the contract. `maskc verify`, the tests and the
+   benchmarks all check kernels against it. */
 #pragma once
 #include "gen/target.h"
 #include "masks/mask.h"
@@ -26,7 +26,7 @@ struct problem {
         LAYOUT_QKV
     } layout;             /* strides: plain, heads first, fused QKV */
     uint64_t random_seed; /* of the inputs */
-    /* A sample: only rows i with sample[i] != 0 are judged. d_o is 0 elsewhere, so that the
+    /* A sample: only rows i with sample[i] != 0 are checked. d_o is 0 elsewhere, so that the
        gradients of all keys follow from these rows alone. Null: all. */
     const uint8_t *sample; /* [length] */
 };
@@ -98,7 +98,7 @@ int kernel_run_problem(const struct maskc_kernel *k, const struct problem *p,
                        struct problem_data *d, bool backward, uint32_t threads,
                        struct error *e);
 
-/* The same in steps, for who launches often: a problem laid out on the kernel's device (the problem
+/* The same in steps, for callers that launch often: a problem laid out on the kernel's device (the problem
    must outlive it), one pass launched and waited for, the outputs brought back. */
 struct trial;
 struct trial *trial_new(const struct maskc_kernel *k, const struct problem *p,
@@ -119,7 +119,7 @@ struct check_result {
 /* Appends to a growing array. */
 void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_count);
 
-/* Runs the kernel and judges it: one result each for o, lse and the gradients, named "NAME: o". f32
+/* Runs the kernel and checks it: one result each for o, lse and the gradients, named "NAME: o". f32
    must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
    the last place; lse within 1e-5; the gradient of a bias relative to its parts. Results are pushed to *ret (growing array, freed by the caller). */
 int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dropout draw as the contract states it, written apart from the templates so that it can judge
+/* The dropout draw as the contract states it, written apart from the templates so that it can check
    them: Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). */
 #include "tools/reference/check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention in float64, as the contract's formulas say it: a full loop over i, j and d, one row at a
-   time, nothing shared with the kernels, never optimised. Everything else is judged by this file. */
+   time, nothing shared with the kernels, never optimised. Everything else is checked against this file. */
 #include "masks/base/memory.h"
 #include "tools/reference/check.h"
 #include <math.h>

@@ -2,7 +2,7 @@
 /* What `maskc verify` asks of a kernel: the whole mask forward and backward, every distinct layer,
    ragged and packed batches in other layouts, a sequence shorter than the mask, dropout where it is
    compiled in, and equal bits from run to run and for any number of threads. Where the reference
-   would take too long, a sample of rows is judged, and the check's name says so. */
+   would take too long, a sample of rows is checked, and the check's name says so. */
 #include "masks/base/memory.h"
 #include "tools/reference/check.h"
 #include <stdio.h>

@@ -9,7 +9,7 @@
 /* ---- families ---- */
 
 /* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
-   streaming family with what plans with partial items need (as are others that say so), "tall" with row blocks of
+   tiled family with what plans with split items need (as are others that say so), "tall" with row blocks of
    128 rows; those that are `bare` are without rows alone. */
 static const struct family {
     const char *name;

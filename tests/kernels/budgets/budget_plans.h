@@ -13,7 +13,7 @@ struct budget_plan {
    none of a kind: all). The caller frees them. */
 struct budget_plan *budget_plans(bool all, const char *const *named, uint32_t *ret_count);
 
-/* Whose budgets hold an entry. A short kernel's backward pass may be another family's. */
+/* Whose budgets hold an entry. The backward pass of a resident kernel may be another family's. */
 const char *budget_family_of(const char *entry, const struct kernel_config *f);
 
 /* Of budget_table.h; DIMS: it has no budgets of its own. */

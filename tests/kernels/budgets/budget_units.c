@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processor time is what others on the machine disturb least, so that is what is judged; NVRTC does all
+/* Processor time is what others on the machine disturb least, so that is what is checked; NVRTC does all
    work of a program on the thread that asks for it. What takes too long so is held against budget_clock. */
 #include "tests/kernels/budgets/budget_units.h"
 #include "masks/base/memory.h"

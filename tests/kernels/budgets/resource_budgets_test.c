@@ -118,7 +118,7 @@ static bool is_newest(const struct chip *c)
     return !strcmp(c->target, "sm_100a") || !strcmp(c->target, "sm_120");
 }
 
-static void judge_kernel(const struct made *m, const struct kernel_resources *r)
+static void check_kernel(const struct made *m, const struct kernel_resources *r)
 {
     const struct phase *p = find_phase(&m->launch, r->entry);
     const struct budget *b = find_budget(budget_family_of(r->entry, &m->config), r->entry,
@@ -166,7 +166,7 @@ static void list_times(const struct made *m)
     print_message("\n");
 }
 
-static void judge_times(const struct made *m)
+static void check_times(const struct made *m)
 {
     if (listing && timing)
         list_times(m);
@@ -175,7 +175,7 @@ static void judge_times(const struct made *m)
 }
 
 /* Is every entry that is launched in some unit? PTX tells of none. */
-static void judge_entries(const struct made *m)
+static void check_entries(const struct made *m)
 {
     const struct launch_record *l = &m->launch;
     const struct target *t = target_find(m->chip->target, NULL);
@@ -190,18 +190,18 @@ static void judge_entries(const struct made *m)
     }
 }
 
-static void judge(const struct made *m)
+static void check_made(const struct made *m)
 {
     if (m->failed) {
         print_error("%s\n", m->error.text);
         violations++;
         return;
     }
-    judge_times(m);
-    judge_entries(m);
+    check_times(m);
+    check_entries(m);
     for (uint32_t u = 0; u < m->units.count; u++)
         for (uint32_t k = 0; k < m->units.unit[u].binary.n_kernels; k++)
-            judge_kernel(m, &m->units.unit[u].binary.kernel[k]);
+            check_kernel(m, &m->units.unit[u].binary.kernel[k]);
 }
 
 /* Targets, families and head dimensions; none of a kind: all. */
@@ -220,7 +220,7 @@ static void test_resource_budgets(void **state)
     for (uint32_t k = 0; k < count; k++) {
         struct made made = {.chip = plan[k].chip, .config = plan[k].config};
         compile(&made);
-        judge(&made);
+        check_made(&made);
         budget_units_finish(&made.units);
     }
     free(plan);

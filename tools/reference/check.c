@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One problem judged: the kernel's outputs against float64, within what the contract allows. */
-#include "masks/base/memory.h"
+/* One problem checked: the kernel's outputs against float64, within what the contract allows. */
 #include "tools/reference/check.h"
+#include "masks/base/memory.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static double half_unit(enum abi_dtype dtype)
     return dtype == ABI_BF16 ? 0x1p-9 : 0x1p-12; /* f16 and tf32 have 11 bits */
 }
 
-struct judged {
+struct checked {
     const char *label;
     const double *kernel, *truth, *plain;
     uint64_t size;
@@ -22,7 +22,8 @@ struct judged {
     double parts; /* of a difference: their norm, else 0 */
 };
 
-static struct check_result judge(const struct judged *x, enum abi_dtype dtype, const char *name)
+static struct check_result check_one(const struct checked *x, enum abi_dtype dtype,
+                                     const char *name)
 {
     struct check_result r = {.tolerance = tolerance_f32};
     if (x->plain)
@@ -60,7 +61,7 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
     if (c)
         problem_keep_sample(p, c);
     uint64_t bias = problem_bias_elements(p), diagonal = problem_diagonal_elements(p);
-    const struct judged all[] = {
+    const struct checked all[] = {
         {"o", a->o, b->o, c ? c->o : NULL, rows},
         {"lse", a->lse, b->lse, p->dtype == ABI_TF32 ? c->lse : NULL, rows / p->head_dim},
         {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
@@ -71,7 +72,7 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
          true, b->d_x_parts},
     };
     for (int t = 0; t < (backward ? p->bias ? 7 : 5 : 2); t++)
-        check_push(judge(&all[t], p->dtype, name), ret, ret_count);
+        check_push(check_one(&all[t], p->dtype, name), ret, ret_count);
 out:
     problem_data_destroy(a);
     problem_data_destroy(b);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of the peers comparison: float64 attention over the same inputs, one head at a time,
-its gradients written out by hand so that no contender's autograd judges itself.
+"""The reference of the peers comparison: float64 attention over the same inputs, one head at a time,
+its gradients written out by hand so that no contender's autograd is its own reference.
 
 The measure and the tolerances are the ones of maskc: norm(a - b) / max(norm(b), 0.1 sqrt(size));
 f32 1e-5; 16-bit types 1.5 times the error of the plain way (scores and sums in f32, P and dS
@@ -39,29 +39,29 @@ def attend_head(q, k, v, grad, mask, scale, rounded):
 
 
 def attend(case, table, dtype, rounded):
-    """All heads under judgement: four tensors [B, len(heads), N, D] in `dtype`."""
+    """All heads that are checked: four tensors [B, len(heads), N, D] in `dtype`."""
     results = [[] for _ in NAMES]
     for b in range(case.batch):
-        for h in judged_heads(case):
+        for h in checked_heads(case):
             q, k, v, grad = (t[b, h].to(dtype) for t in (case.q, case.k, case.v, case.grad))
             mask = None if table is None else table[h % table.shape[0]]
             for to, r in zip(results, attend_head(q, k, v, grad, mask, case.scale, rounded)):
                 to.append(r)
-    heads = len(judged_heads(case))
+    heads = len(checked_heads(case))
     return [torch.stack(r).unflatten(0, (case.batch, heads)) for r in results]
 
 
-def judged_heads(case):
+def checked_heads(case):
     if case.batch * case.heads * case.n * case.n <= SAMPLE_ABOVE or case.heads < 3:
         return list(range(case.heads))
     return [0, case.heads - 1]
 
 
-class Judge:
+class Reference:
     """The truth for one case and one mask; table None is dense attention."""
 
     def __init__(self, case, table):
-        self.heads = judged_heads(case)
+        self.heads = checked_heads(case)
         self.truth = attend(case, table, torch.float64, lambda x: x)
         if case.dtype == torch.float32:
             self.tolerance = dict.fromkeys(NAMES, 1e-5)

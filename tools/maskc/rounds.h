@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interleaved benchmark: each round times every contender once (A B A B), so that what slows the machine slows all
+   of them. A contender's share of a round is as many launches as last ten milliseconds, after one that is not timed. */
+#pragma once
+#include "tools/reference/check.h"
+
+enum { ROUNDS_MOST = 1000, ROUNDS_CONTENDERS = 8 };
+
+/* A loaded kernel and its launch. */
+struct contender {
+    struct maskc_kernel *kernel;
+    struct trial *trial;
+    double *seconds; /* [ROUNDS_MOST] */
+};
+
+/* Of n <= ROUNDS_CONTENDERS, as many rounds as `seconds` for all allow, times in seconds[],
+   ascending. Returns how many, 0 with *e set. */
+uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double seconds,
+                        struct error *e);
+
+/* A monotonic clock, in seconds. */
+double rounds_now(void);
+/* How many launches of `seconds` each fill a round: a launch of a few microseconds is timed many at a time. */
+uint32_t rounds_launches(double seconds, double round);
+
+void contender_finish(struct contender *c);
