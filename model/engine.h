@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A BERT model ready to answer: weights packed for the matrix products, attention compiled for its
-   mask. Token numbers go in, hidden states come out, and the heads of model/heads.h and the tasks of
-   model/tasks.h read those.
+/* A BERT model ready to answer: weights packed for the matrix products, attention compiled for its mask.
+   Token ids go in, hidden states come out. The heads of model/heads.h and the tasks of model/tasks.h read
+   those.
 
-   Thread-safety: an engine does not change once it is loaded and may be used from many threads at
-   once, each with a room of its own. A call uses at most `threads` OpenMP threads, all of which
-   belong to the calling thread; a server has one thread that calls and many that wait.
-   Memory: the engine holds the packed weights of the parts that were asked for; the embeddings are
-   read where the file is mapped. A room grows to engine_room_bytes() of its largest batch and stops
-   allocating then. */
+   Thread-safety: an engine does not change once it is loaded. Many threads may use it at once, each with a
+   workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
+   server has one thread that calls and many that wait.
+   Memory: the engine holds the packed weights of the parts that were asked for; on the CPU word embeddings
+   are read where the file is mapped. A workspace grows with its largest batch and allocates no more then. */
 #pragma once
 #include "model/checkpoint/sentence.h"
 #include "model/checkpoint/weights.h"
@@ -27,7 +26,7 @@ struct engine_options {
     void (*progress)(const char *step); /* told what is done next; null: nobody */
 };
 
-struct encoder; /* internal: packed weights and kernels */
+struct encoder; /* internal: the backend, weights and kernels */
 
 struct engine {
     struct model_config config;
@@ -75,30 +74,33 @@ struct engine_watch {
     void *context;
 };
 
+struct backend;
+struct backend_workspace;
+
 /* What a call needs and leaves behind; zeroed: empty. */
-struct engine_room {
+struct engine_workspace {
     uint32_t sequences, tokens;
     int32_t *offsets; /* [sequences + 1]: rows of sequence s are offsets[s] .. offsets[s+1] */
     void *hidden;     /* [tokens, H] in the engine's dtype: the last hidden states */
     double *seconds;  /* [PHASE_COUNT], the caller's, or null */
     const struct engine_watch *watch; /* or null */
-    struct arena *arena;              /* internal */
+    /* Internal: */
+    uint64_t offsets_bytes, hidden_bytes; /* as allocated */
+    const struct backend *backend;        /* whose memory it is; null: none yet */
+    struct backend_workspace *memory;
 };
-void engine_room_finish(struct engine_room *room);
-/* Of one whose batches hold up to so many tokens. */
-uint64_t engine_room_bytes(const struct engine *g, uint32_t tokens, uint32_t sequences);
+void engine_workspace_finish(struct engine_workspace *w);
 
-/* Runs the encoder over n sequences without any padding; room->hidden and the rest of room are the
-   result until the next call with it; engine_fetch comes before room->hidden is read. Fails, room unchanged in what counts, where a sequence is empty
-   or longer than g->longest or has a number beyond the vocabulary. Results of a sequence depend on
-   the other sequences of the batch only through rounding. */
+/* Runs the encoder over n sequences without any padding. The result is in *w until the next call with it;
+   w->hidden only after engine_fetch. Where a sequence is empty, longer than g->longest or has a number beyond
+   the vocabulary the call fails and *w keeps its result. The other sequences of a batch change a
+   sequence's result only by rounding. */
 int engine_encode(const struct engine *g, const struct sequence *list, uint32_t n,
-                  struct engine_room *room, struct error *e);
+                  struct engine_workspace *w, struct error *e);
 
-/* Makes room->hidden what engine_encode promises: there is work to do only where the hidden states lie on a
-   device. Heads need none of it. */
-int engine_fetch(const struct engine *g, struct engine_room *room, struct error *e);
+/* Makes w->hidden readable. Heads do not need it. */
+int engine_fetch(const struct engine *g, struct engine_workspace *w, struct error *e);
 
-/* One row of room->hidden, which was fetched, as f32 [H]. */
-void engine_row(const struct engine *g, const struct engine_room *room, uint32_t row,
+/* One row of w->hidden, after engine_fetch, as f32 [H]. */
+void engine_row(const struct engine *g, const struct engine_workspace *w, uint32_t row,
                 float *ret);

@@ -67,8 +67,8 @@ static void run_row(const struct attention *a, const struct pattern *pattern, ui
             z[count++] = a->scale * dot(query, key + (size_t)j * a->head_dim, a->head_dim);
     if (!count)
         return;
-    if (a->sparsegen)
-        make_sparsegen(z, count, a->lambda);
+    if (a->transform.sparsegen)
+        make_sparsegen(z, count, a->transform.lambda);
     else
         make_softmax(z, count);
     for (uint64_t r = pattern->row[i]; r < pattern->row[i + 1]; r++)

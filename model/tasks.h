@@ -35,18 +35,19 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
 void task_form(struct task_batches *b, const struct task_options *o);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
 
-/* Runs batch after batch and hands each to `batch`, with its texts in the order of room's sequences. */
+/* Runs batch after batch and hands each to `batch`, with its texts in the order of workspace's sequences. */
 struct task_visitor {
-    int (*batch)(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
-                 struct error *e);
+    int (*batch)(void *context, const uint32_t *text, uint32_t n,
+                 struct engine_workspace *workspace, struct error *e);
     void *context;
 };
 int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
-             struct engine_room *room, const struct task_visitor *visitor, struct error *e);
+             struct engine_workspace *workspace, const struct task_visitor *visitor,
+             struct error *e);
 
 /* Sentence vectors: [n, H] f32, pooled and, where asked, of norm 1. Pooling other than none. */
 int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
-               bool normalize, const struct task_options *o, struct engine_room *room,
+               bool normalize, const struct task_options *o, struct engine_workspace *workspace,
                float *ret, struct error *e);
 
 /* The likeliest words for each [MASK] of a text, best first. */
@@ -60,11 +61,11 @@ struct task_gap {
 };
 struct task_gaps {
     struct task_gap *gap; /* by text and token */
-    uint32_t gaps, room, top;
+    uint32_t gaps, capacity, top;
 };
 int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top,
-              const struct task_options *o, struct engine_room *room, struct task_gaps *ret,
-              struct error *e);
+              const struct task_options *o, struct engine_workspace *workspace,
+              struct task_gaps *ret, struct error *e);
 void task_gaps_finish(struct task_gaps *g);
 
 /* What the classifier says: values of the labels, probabilities by problem_type (softmax for one
@@ -82,7 +83,7 @@ enum task_kind {
 enum task_kind task_kind(const struct model_config *c); /* by architecture and problem_type */
 /* The parts that task_classify needs, and the name of a label. */
 uint32_t task_classify_parts(enum task_kind kind);
-const char *task_label(const struct model_config *c, uint32_t label, char room[24]);
+const char *task_label(const struct model_config *c, uint32_t label, char buffer[24]);
 struct task_labels {
     enum task_kind kind;
     uint32_t labels;
@@ -90,7 +91,7 @@ struct task_labels {
     float *value;    /* [rows, labels] */
 };
 int task_classify(const struct engine *g, const struct task_batches *b,
-                  const struct task_options *o, struct engine_room *room,
+                  const struct task_options *o, struct engine_workspace *workspace,
                   struct task_labels *ret, struct error *e);
 void task_labels_finish(struct task_labels *l);
 
@@ -108,6 +109,6 @@ struct task_spans {
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
 };
 int task_answer(const struct engine *g, const struct task_text *text, uint32_t n, uint32_t top,
-                const struct task_options *o, struct engine_room *room, struct task_spans *ret,
-                struct error *e);
+                const struct task_options *o, struct engine_workspace *workspace,
+                struct task_spans *ret, struct error *e);
 void task_spans_finish(struct task_spans *s);

@@ -260,13 +260,13 @@ uint32_t config_parts(const struct model_config *c)
     return PART_ENCODER;
 }
 
-const char *config_label(const struct model_config *c, uint32_t label, char room[24])
+const char *config_label(const struct model_config *c, uint32_t label, char buffer[24])
 {
-    snprintf(room, 24, "%u", label);
+    snprintf(buffer, 24, "%u", label);
     const json_t *labels = json_object_get(c->json, "id2label");
-    const char *text = json_string_value(json_object_get(labels, room));
-    snprintf(room, 24, "LABEL_%u", label);
-    return text ? text : room;
+    const char *text = json_string_value(json_object_get(labels, buffer));
+    snprintf(buffer, 24, "LABEL_%u", label);
+    return text ? text : buffer;
 }
 
 char *config_write(const struct model_config *c, const char *dtype)

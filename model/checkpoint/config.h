@@ -51,7 +51,7 @@ void config_finish(struct model_config *c); /* a zeroed one is fine */
 /* The parts that the architecture names (PART_ENCODER alone where it names none), and the label of a
    class: id2label's, else "LABEL_3". */
 uint32_t config_parts(const struct model_config *c);
-const char *config_label(const struct model_config *c, uint32_t label, char room[24]);
+const char *config_label(const struct model_config *c, uint32_t label, char buffer[24]);
 
 /* The config.json that says what *c says now; caller frees. Keys of c->json that *c does not hold stay
    as they are. */

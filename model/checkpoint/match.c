@@ -44,13 +44,13 @@ static bool shape_fits(const struct parameter *p, const struct safetensor *t)
     return true;
 }
 
-static const char *shape_text(uint32_t rank, const uint64_t *shape, struct text *room)
+static const char *shape_text(uint32_t rank, const uint64_t *shape, struct text *buffer)
 {
-    text_add(room, "[");
+    text_add(buffer, "[");
     for (uint32_t k = 0; k < rank; k++)
-        text_add(room, "%s%" PRIu64, k ? ", " : "", shape[k]);
-    text_add(room, "]");
-    return text_get(room);
+        text_add(buffer, "%s%" PRIu64, k ? ", " : "", shape[k]);
+    text_add(buffer, "]");
+    return text_get(buffer);
 }
 
 static int wrong_shape(const struct parameter *p, const struct safetensor *t, const char *path,

@@ -10,7 +10,7 @@
 static int open_shard(struct shards *list, const char *folder, const char *name,
                       struct error *e)
 {
-    struct shard *s = MEMORY_PUSH(list->shard, list->count, list->room);
+    struct shard *s = MEMORY_PUSH(list->shard, list->count, list->capacity);
     *s = (struct shard){.path = path_join(folder, name)};
     if (file_open(s->path, &s->file, e) < 0)
         return -1;

@@ -14,7 +14,7 @@ struct shard {
 
 struct shards {
     struct shard *shard;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 /* Opens all into an empty list; what was opened before a failure stays in it, too. */

@@ -29,7 +29,7 @@ void weights_note(struct weights *w, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    *MEMORY_PUSH(w->note, w->n_notes, w->notes_room) = memory_text(line);
+    *MEMORY_PUSH(w->note, w->n_notes, w->notes_capacity) = memory_text(line);
 }
 
 void weights_release(const struct weights *w)

@@ -21,7 +21,7 @@ struct weights {
     uint32_t parts;     /* which the list has */
     uint32_t new_parts; /* of them, those that the files lack: every tensor of theirs is null */
     char **note;        /* what a user should know, a line each */
-    uint32_t n_notes, notes_room;
+    uint32_t n_notes, notes_capacity;
     struct shards files; /* that data points into */
 };
 

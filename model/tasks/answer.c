@@ -20,16 +20,16 @@ struct answer {
     const struct engine *g;
     struct task_batches b; /* a sequence is a window */
     struct window *window;
-    uint64_t tokens, number_room, span_room;
-    uint32_t window_room, sequence_room, most; /* tokens of a window */
+    uint64_t tokens, number_capacity, span_capacity;
+    uint32_t window_capacity, sequence_capacity, most; /* tokens of a window */
     struct task_spans *ret;
 };
 
 static void add_token(struct answer *a, uint32_t number, struct token_span span)
 {
     uint64_t count = a->tokens;
-    *MEMORY_PUSH(a->b.number, a->tokens, a->number_room) = number;
-    *MEMORY_PUSH(a->b.span, count, a->span_room) = span;
+    *MEMORY_PUSH(a->b.number, a->tokens, a->number_capacity) = number;
+    *MEMORY_PUSH(a->b.span, count, a->span_capacity) = span;
 }
 
 /* The tokens first .. first + count of t's second part. */
@@ -37,9 +37,9 @@ static void add_window(struct answer *a, uint32_t text, const struct tokens *t,
                        uint32_t question, uint32_t first, uint32_t count)
 {
     uint32_t windows = a->b.texts, last = t->count - 1;
-    *MEMORY_PUSH(a->window, windows, a->window_room) =
+    *MEMORY_PUSH(a->window, windows, a->window_capacity) =
         (struct window){text, question, a->tokens};
-    *MEMORY_PUSH(a->b.sequence, a->b.texts, a->sequence_room) =
+    *MEMORY_PUSH(a->b.sequence, a->b.texts, a->sequence_capacity) =
         (struct sequence){NULL, question + count + 1, question};
     for (uint32_t k = 0; k + 1 < question; k++)
         add_token(a, t->number[k], t->span[k]);
@@ -101,13 +101,13 @@ static void read_window(struct answer *a, uint32_t k, const float *logit)
 }
 
 static int read_batch(void *context, const uint32_t *window, uint32_t n,
-                      struct engine_room *room, struct error *e)
+                      struct engine_workspace *workspace, struct error *e)
 {
     struct answer *a = context;
-    float *logit = memory_new((size_t)room->tokens * 2, sizeof *logit);
-    int r = head_span(a->g, room, logit, e);
+    float *logit = memory_new((size_t)workspace->tokens * 2, sizeof *logit);
+    int r = head_span(a->g, workspace, logit, e);
     for (uint32_t k = 0; k < n && r == 0; k++)
-        read_window(a, window[k], logit + 2 * (size_t)room->offsets[k]);
+        read_window(a, window[k], logit + 2 * (size_t)workspace->offsets[k]);
     free(logit);
     return r;
 }
@@ -147,8 +147,8 @@ static int check(const struct engine *g, const struct task_text *text, uint32_t 
 }
 
 int task_answer(const struct engine *g, const struct task_text *text, uint32_t n, uint32_t top,
-                const struct task_options *o, struct engine_room *room, struct task_spans *ret,
-                struct error *e)
+                const struct task_options *o, struct engine_workspace *workspace,
+                struct task_spans *ret, struct error *e)
 {
     enum { LEAST = 8 }; /* tokens of a window */
     uint32_t wanted = o->max_length ? o->max_length : WINDOW_TOKENS;
@@ -168,7 +168,7 @@ int task_answer(const struct engine *g, const struct task_text *text, uint32_t n
         s.no_answer[k] = HUGE_VALF;
     cut_windows(&a, text, n);
     task_form(&a.b, o);
-    int r = task_run(g, &a.b, o, room, &visitor, e);
+    int r = task_run(g, &a.b, o, workspace, &visitor, e);
     task_finish(&a.b);
     free(a.window);
     for (uint32_t k = 0; k < n; k++)

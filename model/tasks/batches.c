@@ -92,7 +92,7 @@ void task_form(struct task_batches *b, const struct task_options *o)
 {
     uint32_t budget = o->batch_tokens ? o->batch_tokens : BATCH_TOKENS;
     uint64_t tokens = 0;
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     b->order = memory_new(b->texts, sizeof *b->order);
     for (uint32_t k = 0; k < b->texts; k++)
         b->order[k] = k;
@@ -100,13 +100,13 @@ void task_form(struct task_batches *b, const struct task_options *o)
     for (uint32_t k = 0; k < b->texts; k++) {
         uint32_t count = b->sequence[b->order[k]].count;
         if (k == 0 || tokens + count > budget) {
-            *MEMORY_PUSH(b->first, b->batches, room) = k;
+            *MEMORY_PUSH(b->first, b->batches, capacity) = k;
             tokens = 0;
         }
         tokens += count;
     }
     uint32_t used = b->batches;
-    *MEMORY_PUSH(b->first, used, room) = b->texts;
+    *MEMORY_PUSH(b->first, used, capacity) = b->texts;
 }
 
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
@@ -138,7 +138,7 @@ void task_finish(struct task_batches *b)
 }
 
 static int run_batch(const struct engine *g, const struct task_batches *b, uint32_t k,
-                     struct engine_room *room, const struct task_visitor *visitor,
+                     struct engine_workspace *workspace, const struct task_visitor *visitor,
                      struct error *e)
 {
     uint32_t n = b->first[k + 1] - b->first[k];
@@ -146,18 +146,19 @@ static int run_batch(const struct engine *g, const struct task_batches *b, uint3
     struct sequence *list = memory_new(n, sizeof *list);
     for (uint32_t i = 0; i < n; i++)
         list[i] = b->sequence[text[i]];
-    int r = engine_encode(g, list, n, room, e);
+    int r = engine_encode(g, list, n, workspace, e);
     free(list);
-    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, room, e);
+    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, workspace, e);
 }
 
 int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
-             struct engine_room *room, const struct task_visitor *visitor, struct error *e)
+             struct engine_workspace *workspace, const struct task_visitor *visitor,
+             struct error *e)
 {
     for (uint32_t k = 0; k < b->batches; k++) {
         if (o->progress)
             o->progress(o->context, b->first[k], b->texts);
-        if (run_batch(g, b, k, room, visitor, e) < 0)
+        if (run_batch(g, b, k, workspace, visitor, e) < 0)
             return -1;
     }
     if (o->progress)

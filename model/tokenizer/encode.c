@@ -21,10 +21,10 @@ void tokens_finish(struct tokens *t)
 
 static inline void push(struct tokens *t, uint32_t number, uint32_t begin, uint32_t end)
 {
-    if (t->count == t->room) {
-        t->room = t->room ? 2 * t->room : 64;
-        t->number = memory_resize(t->number, t->room, sizeof *t->number);
-        t->span = memory_resize(t->span, t->room, sizeof *t->span);
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->number = memory_resize(t->number, t->capacity, sizeof *t->number);
+        t->span = memory_resize(t->span, t->capacity, sizeof *t->span);
     }
     t->number[t->count] = number;
     t->span[t->count++] = (struct token_span){begin, end};
@@ -131,16 +131,18 @@ struct share {
     uint32_t a, b;
 };
 
-/* How many tokens of each part stay where `room` are allowed: the longer one is cut. What remains of
-   an odd room is the longer part's with HuggingFace, the first part's with Google. */
-static struct share share_room(struct share n, uint32_t room, enum tokenizer_compat compat)
+/* How many tokens of each part stay where `capacity` are allowed: the longer one is cut. What remains of
+   an odd capacity is the longer part's with HuggingFace, the first part's with Google. */
+static struct share share_tokens(struct share n, uint32_t capacity,
+                                 enum tokenizer_compat compat)
 {
-    if (n.a + n.b <= room)
+    if (n.a + n.b <= capacity)
         return n;
-    uint32_t half = room / 2, rest = room - half;
+    uint32_t half = capacity / 2, rest = capacity - half;
     uint32_t shorter = n.a < n.b ? n.a : n.b;
     if (shorter <= half)
-        return n.a <= n.b ? (struct share){n.a, room - n.a} : (struct share){room - n.b, n.b};
+        return n.a <= n.b ? (struct share){n.a, capacity - n.a}
+                          : (struct share){capacity - n.b, n.b};
     bool first = compat == TOKENIZER_GOOGLE || n.a > n.b;
     return first ? (struct share){rest, half} : (struct share){half, rest};
 }
@@ -177,7 +179,8 @@ void tokenizer_encode(const struct tokenizer *t, struct text_part a, struct text
         n.b = ret->count - 2 - n.a;
         push(ret, t->end, 0, 0);
     }
-    struct share keep = max_length ? share_room(n, max_length - (pair ? 3 : 2), t->compat) : n;
+    struct share keep =
+        max_length ? share_tokens(n, max_length - (pair ? 3 : 2), t->compat) : n;
     if (keep.a < n.a || keep.b < n.b)
         shorten(ret, n, keep, pair);
     ret->first_part = keep.a + 2;

@@ -12,7 +12,7 @@ struct pair {
     uint32_t a, b;
     int64_t count;
     uint32_t *word; /* that have or had it; the same one only once in a row */
-    uint32_t n_words, room;
+    uint32_t n_words, capacity;
 };
 
 struct candidate {
@@ -25,10 +25,10 @@ struct joiner {
     struct spelling *spelling;
     uint32_t n_spellings;
     struct pair *pair;
-    uint32_t n_pairs, pairs_room;
+    uint32_t n_pairs, pairs_capacity;
     uint32_t *slot, n_slots; /* open hash table of pair + 1 */
     struct candidate *heap;
-    uint32_t n_heap, heap_room;
+    uint32_t n_heap, heap_capacity;
 };
 
 /* The heap: larger counts first, then smaller symbols, so that ties are broken the same way always. */
@@ -42,7 +42,7 @@ static bool is_before(const struct joiner *t, struct candidate x, struct candida
 
 static void heap_push(struct joiner *t, struct candidate x)
 {
-    *MEMORY_PUSH(t->heap, t->n_heap, t->heap_room) = x;
+    *MEMORY_PUSH(t->heap, t->n_heap, t->heap_capacity) = x;
     uint32_t at = t->n_heap - 1;
     for (; at && is_before(t, x, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
         t->heap[at] = t->heap[(at - 1) / 2];
@@ -91,13 +91,13 @@ static uint32_t change_pair(struct joiner *t, uint32_t a, uint32_t b, int64_t ch
         grow_pairs(t);
     uint32_t *slot = pair_slot(t, a, b);
     if (!*slot) {
-        *MEMORY_PUSH(t->pair, t->n_pairs, t->pairs_room) = (struct pair){.a = a, .b = b};
+        *MEMORY_PUSH(t->pair, t->n_pairs, t->pairs_capacity) = (struct pair){.a = a, .b = b};
         *slot = t->n_pairs;
     }
     struct pair *p = &t->pair[*slot - 1];
     p->count += change;
     if (change > 0 && (!p->n_words || p->word[p->n_words - 1] != word))
-        *MEMORY_PUSH(p->word, p->n_words, p->room) = word;
+        *MEMORY_PUSH(p->word, p->n_words, p->capacity) = word;
     return *slot - 1;
 }
 
@@ -152,7 +152,7 @@ static void join_pair(struct joiner *t, uint32_t pair)
     struct counts offered = {0};
     uint32_t joined = join_texts(t->symbols, p.a, p.b);
     t->pair[pair].word = NULL;
-    t->pair[pair].n_words = t->pair[pair].room = 0;
+    t->pair[pair].n_words = t->pair[pair].capacity = 0;
     t->pair[pair].count = 0;
     for (uint32_t k = 0; k < p.n_words; k++)
         join_word(t, p.word[k], p.a, p.b, joined, &offered);

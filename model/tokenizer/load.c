@@ -35,7 +35,7 @@ static struct special_token *add_special(struct tokenizer *t, const char *text, 
     for (uint32_t k = 0; k < t->n_special; k++)
         if (!strcmp(t->special[k].text, text))
             return &t->special[k];
-    struct special_token *s = MEMORY_PUSH(t->special, t->n_special, t->special_room);
+    struct special_token *s = MEMORY_PUSH(t->special, t->n_special, t->special_capacity);
     *s =
         (struct special_token){memory_text(text), (uint32_t)strlen(text), number, false, false};
     return s;

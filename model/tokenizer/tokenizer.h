@@ -20,7 +20,7 @@ struct tokenizer {
     struct word_rules rules;
     const struct unicode *unicode;
     struct special_token *special;
-    uint32_t n_special, special_room;
+    uint32_t n_special, special_capacity;
     uint32_t unknown, begin, end, pad; /* [UNK] [CLS] [SEP] [PAD] */
     int64_t mask;                      /* [MASK], -1: there is none */
     uint32_t max_length;               /* tokenizer_config's model_max_length, 0: not said */
@@ -48,10 +48,10 @@ struct token_span {
 struct tokens {
     uint32_t *number;
     struct token_span *span;
-    uint32_t count, room;
+    uint32_t count, capacity;
     uint32_t first_part; /* tokens of [CLS] A [SEP]: their type is 0, the others' 1 */
     bool cut;            /* max_length took something */
-    struct words words;  /* room */
+    struct words words;  /* capacity */
 };
 void tokens_finish(struct tokens *t);
 

@@ -7,10 +7,10 @@ struct trie_edge;
 
 /* Zeroed: empty. Node 0 is the root. */
 struct trie {
-    struct trie_edge *edge; /* a hash table, its room a power of two */
-    uint32_t n_edges, room;
+    struct trie_edge *edge; /* a hash table, its capacity a power of two */
+    uint32_t n_edges, capacity;
     int32_t *value; /* of each node, -1: no entry ends here */
-    uint32_t n_nodes, nodes_room;
+    uint32_t n_nodes, nodes_capacity;
 };
 
 enum { TRIE_MAX_NODES = 1 << 24 };

@@ -28,7 +28,7 @@ int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_
         return error_set(e, ERROR_INPUT, "token %llu is no UTF-8 text",
                          (unsigned long long)number);
     while (v->count <= number)
-        *MEMORY_PUSH(v->token, v->count, v->room) = NULL;
+        *MEMORY_PUSH(v->token, v->count, v->capacity) = NULL;
     if (v->token[number])
         return error_set(e, ERROR_INPUT, "two tokens with the number %llu",
                          (unsigned long long)number);

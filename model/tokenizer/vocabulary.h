@@ -9,7 +9,7 @@ enum { VOCABULARY_MAX_TOKENS = 1 << 22 };
 
 struct vocabulary {
     char **token; /* by number; null in a gap */
-    uint32_t count, room;
+    uint32_t count, capacity;
     struct trie begin;  /* what may begin a word */
     struct trie follow; /* what may follow: tokens without their "##" */
 };

@@ -53,10 +53,10 @@ static void flush(struct pass *p)
 
 static void grow(struct words *w)
 {
-    w->room = w->room ? 2 * w->room : 256;
-    w->bytes = memory_resize(w->bytes, w->room, 1);
-    w->begin = memory_resize(w->begin, w->room, sizeof *w->begin);
-    w->end = memory_resize(w->end, w->room, sizeof *w->end);
+    w->capacity = w->capacity ? 2 * w->capacity : 256;
+    w->bytes = memory_resize(w->bytes, w->capacity, 1);
+    w->begin = memory_resize(w->begin, w->capacity, sizeof *w->begin);
+    w->end = memory_resize(w->end, w->capacity, sizeof *w->end);
 }
 
 static inline void append(struct pass *p, uint32_t point)
@@ -65,7 +65,7 @@ static inline void append(struct pass *p, uint32_t point)
     w->last = p->at.end;
     if (w->chars++ >= p->rules->max_chars)
         return;
-    if (w->size + 4 > w->room)
+    if (w->size + 4 > w->capacity)
         grow(w);
     uint32_t n = 1;
     if (point < 0x80)
@@ -143,11 +143,11 @@ static void release(struct pass *p)
 static void hold(struct pass *p, uint32_t point, bool begins, struct span source)
 {
     struct words *w = p->w;
-    *MEMORY_PUSH(w->held, w->n_held, w->held_room) =
+    *MEMORY_PUSH(w->held, w->n_held, w->held_capacity) =
         (struct held){point, (uint8_t)unicode_combining_class(point), begins};
     if (!begins)
         return;
-    *MEMORY_PUSH(w->source, w->n_source, w->source_room) = source;
+    *MEMORY_PUSH(w->source, w->n_source, w->source_capacity) = source;
 }
 
 /* Canonical decomposition; combining points wait until the next starter. */

@@ -26,10 +26,10 @@ typedef void (*word_sink)(void *context, const struct word *w);
 struct words {
     char *bytes;
     uint32_t *begin, *end;
-    uint32_t size, room, chars, last;
+    uint32_t size, capacity, chars, last;
     struct held *held;   /* combining points that wait for their order */
     struct span *source; /* and what they came from */
-    uint32_t n_held, held_room, n_source, source_room;
+    uint32_t n_held, held_capacity, n_source, source_capacity;
 };
 
 void words_finish(struct words *w);

@@ -113,30 +113,30 @@ uint32_t batch_tokens(const struct batch *b)
 }
 
 void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,
-                  struct engine_room *room)
+                  struct engine_workspace *workspace)
 {
     struct error e = {0};
-    if (engine_encode(g, list, n, room, &e) < 0)
+    if (engine_encode(g, list, n, workspace, &e) < 0)
         fail_msg("%s", e.text);
 }
 
-float *room_rows(const struct engine *g, struct engine_room *room)
+float *workspace_rows(const struct engine *g, struct engine_workspace *workspace)
 {
     struct error e = {0};
-    if (engine_fetch(g, room, &e) < 0)
+    if (engine_fetch(g, workspace, &e) < 0)
         fail_msg("%s", e.text);
-    float *ret = memory_new((size_t)room->tokens * g->config.hidden, sizeof *ret);
-    for (uint32_t r = 0; r < room->tokens; r++)
-        engine_row(g, room, r, ret + (size_t)r * g->config.hidden);
+    float *ret = memory_new((size_t)workspace->tokens * g->config.hidden, sizeof *ret);
+    for (uint32_t r = 0; r < workspace->tokens; r++)
+        engine_row(g, workspace, r, ret + (size_t)r * g->config.hidden);
     return ret;
 }
 
 float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t n)
 {
-    struct engine_room room = {0};
-    batch_encode(g, list, n, &room);
-    float *ret = room_rows(g, &room);
-    engine_room_finish(&room);
+    struct engine_workspace workspace = {0};
+    batch_encode(g, list, n, &workspace);
+    float *ret = workspace_rows(g, &workspace);
+    engine_workspace_finish(&workspace);
     return ret;
 }
 

@@ -11,9 +11,9 @@ enum { TEXT_BYTES = ERROR_TEXT_BYTES }; /* of the caller's array for an error */
 
 struct bert {
     struct engine *engine;
-    struct engine_room room;
+    struct engine_workspace workspace;
     struct sequence *list;
-    uint32_t list_room;
+    uint32_t list_capacity;
 };
 
 /* The last argument is where an error's text goes. */
@@ -56,15 +56,15 @@ int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint
              double *seconds, char *text)
 {
     struct error e = {0};
-    if (n > b->list_room) {
+    if (n > b->list_capacity) {
         free(b->list);
         b->list = memory_new(n, sizeof *b->list);
-        b->list_room = n;
+        b->list_capacity = n;
     }
     for (uint32_t k = 0; k < n; number += count[k++])
         b->list[k] = (struct sequence){number, count[k], count[k]};
-    b->room.seconds = seconds;
-    if (engine_encode(b->engine, b->list, n, &b->room, &e) == 0)
+    b->workspace.seconds = seconds;
+    if (engine_encode(b->engine, b->list, n, &b->workspace, &e) == 0)
         return 0;
     tell(&e, text);
     return -1;
@@ -73,8 +73,8 @@ int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint
 /* The hidden states of the last run, [tokens, H]. */
 void bert_states(const struct bert *b, float *ret)
 {
-    for (uint32_t row = 0; row < b->room.tokens; row++)
-        engine_row(b->engine, &b->room, row, ret + (size_t)row * b->engine->config.hidden);
+    for (uint32_t row = 0; row < b->workspace.tokens; row++)
+        engine_row(b->engine, &b->workspace, row, ret + (size_t)row * b->engine->config.hidden);
 }
 
 /* Null beyond the last. */
@@ -87,7 +87,7 @@ void bert_close(struct bert *b)
 {
     if (!b)
         return;
-    engine_room_finish(&b->room);
+    engine_workspace_finish(&b->workspace);
     engine_destroy(b->engine);
     free(b->list);
     free(b);

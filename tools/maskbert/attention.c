@@ -155,9 +155,9 @@ static int run(struct attention *a, struct error *e)
     struct maps *m = &a->maps;
     struct engine_watch watch = {keep_layer, a};
     a->value = memory_new((size_t)m->layers * m->heads * m->n * m->n, sizeof *a->value);
-    a->s.room.watch = &watch;
-    int r = engine_encode(a->s.engine, a->s.batches.sequence, 1, &a->s.room, e);
-    a->s.room.watch = NULL;
+    a->s.workspace.watch = &watch;
+    int r = engine_encode(a->s.engine, a->s.batches.sequence, 1, &a->s.workspace, e);
+    a->s.workspace.watch = NULL;
     return r;
 }
 

@@ -18,7 +18,7 @@ struct side {
     const char *name;
     struct session s;
     double *run; /* seconds of each */
-    uint32_t runs, runs_room;
+    uint32_t runs, runs_capacity;
     double phase[PHASE_COUNT];
 };
 
@@ -79,23 +79,23 @@ static void make_batch(struct bench *b)
 /* Where measuring phases takes time itself, that is done in runs of their own. */
 static int run(const struct bench *b, struct side *s, bool counted, struct error *e)
 {
-    struct engine_room *room = &s->s.room;
-    room->seconds = counted && !s->s.engine->phases_cost ? s->phase : NULL;
+    struct engine_workspace *workspace = &s->s.workspace;
+    workspace->seconds = counted && !s->s.engine->phases_cost ? s->phase : NULL;
     double since = omp_get_wtime();
-    if (engine_encode(s->s.engine, b->list, b->batch, room, e) < 0)
+    if (engine_encode(s->s.engine, b->list, b->batch, workspace, e) < 0)
         return -1;
     if (counted)
-        *MEMORY_PUSH(s->run, s->runs, s->runs_room) = omp_get_wtime() - since;
+        *MEMORY_PUSH(s->run, s->runs, s->runs_capacity) = omp_get_wtime() - since;
     return 0;
 }
 
 static int measure_phases(const struct bench *b, struct side *s, struct error *e)
 {
     enum { RUNS = 3 };
-    struct engine_room *room = &s->s.room;
-    room->seconds = s->phase;
+    struct engine_workspace *workspace = &s->s.workspace;
+    workspace->seconds = s->phase;
     for (int k = 0; s->s.engine && s->s.engine->phases_cost && k < RUNS; k++)
-        if (engine_encode(s->s.engine, b->list, b->batch, room, e) < 0)
+        if (engine_encode(s->s.engine, b->list, b->batch, workspace, e) < 0)
             return -1;
     return 0;
 }

@@ -59,17 +59,18 @@ static uint64_t longest_of(const struct task_batches *b)
 
 /* Hidden states of a batch to their places. */
 static int keep_states(void *context, const uint32_t *text, uint32_t n,
-                       struct engine_room *room, struct error *e)
+                       struct engine_workspace *workspace, struct error *e)
 {
     struct embed *m = context;
     uint64_t size = m->s.engine->config.hidden;
-    if (engine_fetch(m->s.engine, room, e) < 0)
+    if (engine_fetch(m->s.engine, workspace, e) < 0)
         return -1;
     for (uint32_t k = 0; k < n; k++)
-        for (int32_t row = room->offsets[k]; row < room->offsets[k + 1]; row++)
-            engine_row(m->s.engine, room, (uint32_t)row,
+        for (int32_t row = workspace->offsets[k]; row < workspace->offsets[k + 1]; row++)
+            engine_row(m->s.engine, workspace, (uint32_t)row,
                        m->value +
-                           (text[k] * m->longest + (uint64_t)(row - room->offsets[k])) * size);
+                           (text[k] * m->longest + (uint64_t)(row - workspace->offsets[k])) *
+                               size);
     return 0;
 }
 
@@ -77,9 +78,9 @@ static int run(struct embed *m, struct error *e)
 {
     struct task_visitor states = {keep_states, m};
     if (m->pooling == POOLING_NONE)
-        return task_run(m->s.engine, &m->s.batches, &m->s.task, &m->s.room, &states, e);
+        return task_run(m->s.engine, &m->s.batches, &m->s.task, &m->s.workspace, &states, e);
     return task_embed(m->s.engine, &m->s.batches, m->pooling, m->normalize, &m->s.task,
-                      &m->s.room, m->value, e);
+                      &m->s.workspace, m->value, e);
 }
 
 static void print_vector(const float *x, uint64_t n, struct text *out)

@@ -43,9 +43,9 @@ static json_t *part_list(const struct weights *w, uint32_t which)
 static json_t *label_list(const struct model_config *c)
 {
     json_t *list = json_array();
-    char room[24];
+    char buffer[24];
     for (uint32_t k = 0; k < c->labels && k < 1000; k++)
-        json_array_append_new(list, json_string(config_label(c, k, room)));
+        json_array_append_new(list, json_string(config_label(c, k, buffer)));
     return list;
 }
 

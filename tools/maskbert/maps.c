@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum { MARGIN = 12, TITLE = 20, NAMED_CELL = 12, PLAIN_SIDE = 256, FONT = 11, SMALL_FONT = 9 };
-/* A panel of few tokens is as wide as its title needs beside the names' room. */
+/* A panel of few tokens is as wide as its title needs beside the names' workspace. */
 enum { LABELS = 72, LEAST_SIDE = 84, MOST_NAMED = 12000, MOST_PIXELS = 30000 };
 
 struct sheet {
     const struct maps *m;
     uint32_t cell;   /* pixels of an entry's side */
-    uint32_t labels; /* room for names left of and below a panel; 0: none */
+    uint32_t labels; /* workspace for names left of and below a panel; 0: none */
     double width, height, step_x, step_y;
 };
 

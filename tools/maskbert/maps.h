@@ -13,5 +13,5 @@ struct maps {
     const char *const *token; /* [n] */
 };
 
-/* .png or .svg by suffix. Tokens are named where there is room for them. */
+/* .png or .svg by suffix. Tokens are named where there is workspace for them. */
 int maps_draw(const struct maps *m, const char *path, struct error *e);

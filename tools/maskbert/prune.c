@@ -80,14 +80,14 @@ static int check_size(struct prune *p, struct error *e)
 
 /* ---- the measurement ---- */
 
-static void add_head(struct prune *p, const struct probe *probe, float *room)
+static void add_head(struct prune *p, const struct probe *probe, float *workspace)
 {
     const struct model_config *c = &p->s.engine->config;
     float *sum = p->sum + ((size_t)probe->layer * c->heads + probe->head) * p->n * p->n;
-    probe_run(p->s.engine, probe, room);
+    probe_run(p->s.engine, probe, workspace);
     for (uint32_t i = 0; i < probe->n; i++)
         for (uint32_t j = 0; j < probe->n; j++)
-            sum[(size_t)i * p->n + j] += room[(size_t)i * probe->n + j];
+            sum[(size_t)i * p->n + j] += workspace[(size_t)i * probe->n + j];
 }
 
 static void add_layer(void *context, uint32_t layer, const void *query, const void *key,
@@ -95,17 +95,17 @@ static void add_layer(void *context, uint32_t layer, const void *query, const vo
 {
     struct prune *p = context;
     const struct engine *g = p->s.engine;
-    const struct engine_room *room = &p->s.room;
+    const struct engine_workspace *workspace = &p->s.workspace;
     uint32_t element = element_bytes(g->dtype);
 #pragma omp parallel num_threads((int)g->threads)
     {
         float *values = memory_new((size_t)p->n * p->n, sizeof *values);
 #pragma omp for
         for (uint32_t h = 0; h < g->config.heads; h++)
-            for (uint32_t s = 0; s < room->sequences; s++) {
-                uint64_t first = (uint64_t)room->offsets[s];
+            for (uint32_t s = 0; s < workspace->sequences; s++) {
+                uint64_t first = (uint64_t)workspace->offsets[s];
                 uint64_t at = (first * row + h * head) * element;
-                uint32_t n = (uint32_t)(room->offsets[s + 1] - room->offsets[s]);
+                uint32_t n = (uint32_t)(workspace->offsets[s + 1] - workspace->offsets[s]);
                 struct probe probe = {
                     (const uint8_t *)query + at, (const uint8_t *)key + at, row, layer, h, n};
                 add_head(p, &probe, values);
@@ -115,9 +115,9 @@ static void add_layer(void *context, uint32_t layer, const void *query, const vo
 }
 
 static int ignore_batch(void *context, const uint32_t *text, uint32_t n,
-                        struct engine_room *room, struct error *e)
+                        struct engine_workspace *workspace, struct error *e)
 {
-    (void)context, (void)text, (void)n, (void)room, (void)e;
+    (void)context, (void)text, (void)n, (void)workspace, (void)e;
     return 0;
 }
 
@@ -134,9 +134,9 @@ static int measure(struct prune *p, struct error *e)
         for (uint32_t i = 0; i <= count; i++)
             p->texts[i]++;
     }
-    p->s.room.watch = &watch;
-    int r = task_run(p->s.engine, &p->s.batches, &p->s.task, &p->s.room, &visitor, e);
-    p->s.room.watch = NULL;
+    p->s.workspace.watch = &watch;
+    int r = task_run(p->s.engine, &p->s.batches, &p->s.task, &p->s.workspace, &visitor, e);
+    p->s.workspace.watch = NULL;
     return r;
 }
 

@@ -90,7 +90,7 @@ void session_close(struct session *s)
     task_finish(&s->batches);
     free(s->text);
     input_text_finish(&s->input);
-    engine_room_finish(&s->room);
+    engine_workspace_finish(&s->workspace);
     engine_destroy(s->engine);
     *s = (struct session){0};
 }

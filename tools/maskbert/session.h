@@ -8,7 +8,7 @@
 
 struct session {
     struct engine *engine;
-    struct engine_room room;
+    struct engine_workspace workspace;
     struct input_text input;
     struct task_text *text; /* [input.count] */
     struct task_options task;

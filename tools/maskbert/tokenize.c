@@ -23,7 +23,7 @@ struct job {
     const struct input_lines *in;
     char **quoted; /* each token as JSON, for --json */
     struct run *run;
-    uint32_t n_runs, room;
+    uint32_t n_runs, capacity;
 };
 
 static void add_number(struct text *t, uint32_t number)
@@ -123,7 +123,7 @@ static void cut_runs(struct job *j)
     j->n_runs = 0;
     for (uint32_t k = 0; k < j->in->count; k++) {
         if (bytes >= RUN_BYTES) {
-            *MEMORY_PUSH(j->run, j->n_runs, j->room) = (struct run){.begin = k};
+            *MEMORY_PUSH(j->run, j->n_runs, j->capacity) = (struct run){.begin = k};
             bytes = 0;
         }
         bytes += j->in->line[k].size + 16u;

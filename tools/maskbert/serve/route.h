@@ -6,7 +6,7 @@
 
 struct serving {
     struct engine *engine;
-    struct engine_room room;
+    struct engine_workspace workspace;
     struct task_options task;
     enum pooling pooling;
     bool normalize;
