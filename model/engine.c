@@ -159,8 +159,8 @@ static int check_sequence(const struct engine *g, const struct sequence *s, uint
     if (s->first_part < s->count && m->types < 2)
         return error_set(e, ERROR_INPUT, "sequence %u is a pair; the model has one type", k);
     for (uint32_t i = 0; i < s->count; i++)
-        if (s->number[i] >= m->vocabulary)
-            return error_set(e, ERROR_INPUT, "sequence %u: token %u of %u", k, s->number[i],
+        if (s->token_ids[i] >= m->vocabulary)
+            return error_set(e, ERROR_INPUT, "sequence %u: token %u of %u", k, s->token_ids[i],
                              m->vocabulary);
     return 0;
 }

@@ -50,7 +50,7 @@ void engine_destroy(struct engine *g); /* null is fine */
 
 /* A text as the tokenizer leaves it: the first `first_part` tokens have type 0, the rest 1. */
 struct sequence {
-    const uint32_t *number;
+    const uint32_t *token_ids;
     uint32_t count, first_part;
 };
 

@@ -8,17 +8,18 @@
 /* Rows that are taken at once: bounds the memory of [rows, vocabulary]. */
 enum { HEAD_ROWS = 64 };
 
-static int run_head(const struct engine *g, struct engine_workspace *workspace,
-                    const struct head *h, const uint32_t *rows, uint32_t n, float *ret,
-                    struct error *e)
+/* All rows of a request, some at a time. */
+static int run_head(const struct head_request *all, struct error *e)
 {
+    const struct backend *b = all->engine->encoder->backend;
+    const struct head *h = all->head;
     const uint64_t out = (h->last ? h->last : h->first)->shape.out;
-    struct head_request r = {.engine = g, .workspace = workspace, .head = h};
-    for (uint32_t k = 0; k < n; k += r.n) {
-        r.rows = rows + k;
-        r.n = n - k < HEAD_ROWS ? n - k : HEAD_ROWS;
-        r.ret = ret + k * out;
-        if (g->encoder->backend->head(&r, e) < 0)
+    struct head_request r = *all;
+    for (uint32_t k = 0; k < all->n; k += r.n) {
+        r.rows = all->rows + k;
+        r.n = all->n - k < HEAD_ROWS ? all->n - k : HEAD_ROWS;
+        r.ret = all->ret + k * out;
+        if (b->head(&r, e) < 0)
             return -1;
     }
     return 0;
@@ -39,7 +40,8 @@ static int run_first(const struct engine *g, struct engine_workspace *workspace,
     uint32_t *rows = memory_new(workspace->sequences, sizeof *rows);
     for (uint32_t s = 0; s < workspace->sequences; s++)
         rows[s] = (uint32_t)workspace->offsets[s];
-    int r = run_head(g, workspace, &h, rows, workspace->sequences, ret, e);
+    int r =
+        run_head(&(struct head_request){g, workspace, &h, rows, workspace->sequences, ret}, e);
     free(rows);
     return r;
 }
@@ -51,7 +53,7 @@ static int run_tokens(const struct engine *g, struct engine_workspace *workspace
     uint32_t *rows = memory_new(workspace->tokens, sizeof *rows);
     for (uint32_t k = 0; k < workspace->tokens; k++)
         rows[k] = k;
-    int r = run_head(g, workspace, &h, rows, workspace->tokens, ret, e);
+    int r = run_head(&(struct head_request){g, workspace, &h, rows, workspace->tokens, ret}, e);
     free(rows);
     return r;
 }
@@ -73,7 +75,8 @@ int head_words(const struct engine *g, struct engine_workspace *workspace, const
 {
     const struct encoder *c = g->encoder;
     const struct head h = {&c->words_dense, &c->words_norm, &c->words_out};
-    return need(g, PART_MLM, e) < 0 ? -1 : run_head(g, workspace, &h, rows, n, ret, e);
+    const struct head_request all = {g, workspace, &h, rows, n, ret};
+    return need(g, PART_MLM, e) < 0 ? -1 : run_head(&all, e);
 }
 
 int head_next(const struct engine *g, struct engine_workspace *workspace, float *ret,

@@ -22,7 +22,7 @@ uint32_t task_longest(const struct engine *g, uint32_t max_length);
 /* The tokens of many texts, and the batches that they are run in. */
 struct task_batches {
     struct sequence *sequence; /* [texts], in the order given, into `number` */
-    uint32_t *number;          /* all token numbers */
+    uint32_t *token_ids;       /* all token ids */
     struct token_span *span;   /* their places in the texts */
     uint32_t texts, cut;       /* cut: texts that max_length shortened */
     uint32_t *order;           /* [texts]: which text runs when, longest first */
@@ -35,24 +35,29 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
 void task_form(struct task_batches *b, const struct task_options *o);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
 
-/* Runs batch after batch and hands each to `batch`, with its texts in the order of workspace's sequences. */
+/* What runs a task. */
+struct task_runner {
+    const struct engine *engine;
+    const struct task_options *options;
+    struct engine_workspace *workspace;
+};
+
+/* Runs batch after batch and hands each to `batch`: text[k] is the workspace's sequence k. */
 struct task_visitor {
     int (*batch)(void *context, const uint32_t *text, uint32_t n,
                  struct engine_workspace *workspace, struct error *e);
     void *context;
 };
-int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
-             struct engine_workspace *workspace, const struct task_visitor *visitor,
-             struct error *e);
+int task_run(const struct task_runner *t, const struct task_batches *b,
+             const struct task_visitor *visitor, struct error *e);
 
 /* Sentence vectors: [n, H] f32, pooled and, where asked, of norm 1. Pooling other than none. */
-int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
-               bool normalize, const struct task_options *o, struct engine_workspace *workspace,
-               float *ret, struct error *e);
+int task_embed(const struct task_runner *t, const struct task_batches *b, enum pooling pooling,
+               bool normalize, float *ret, struct error *e);
 
 /* The likeliest words for each [MASK] of a text, best first. */
 struct task_word {
-    uint32_t number;
+    uint32_t token_id;
     float probability;
 };
 struct task_gap {
@@ -63,8 +68,7 @@ struct task_gaps {
     struct task_gap *gap; /* by text and token */
     uint32_t gaps, capacity, top;
 };
-int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top,
-              const struct task_options *o, struct engine_workspace *workspace,
+int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_t top,
               struct task_gaps *ret, struct error *e);
 void task_gaps_finish(struct task_gaps *g);
 
@@ -90,8 +94,7 @@ struct task_labels {
     uint64_t *first; /* [texts + 1]: rows of text k are first[k] .. first[k+1] */
     float *value;    /* [rows, labels] */
 };
-int task_classify(const struct engine *g, const struct task_batches *b,
-                  const struct task_options *o, struct engine_workspace *workspace,
+int task_classify(const struct task_runner *t, const struct task_batches *b,
                   struct task_labels *ret, struct error *e);
 void task_labels_finish(struct task_labels *l);
 
@@ -108,7 +111,6 @@ struct task_spans {
     uint32_t *count;        /* [texts]: of them are there */
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
 };
-int task_answer(const struct engine *g, const struct task_text *text, uint32_t n, uint32_t top,
-                const struct task_options *o, struct engine_workspace *workspace,
-                struct task_spans *ret, struct error *e);
+int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
+                uint32_t top, struct task_spans *ret, struct error *e);
 void task_spans_finish(struct task_spans *s);

@@ -25,7 +25,7 @@ uint32_t task_longest(const struct engine *g, uint32_t max_length)
 
 /* One text's tokens on their own, before they are put together. */
 struct piece {
-    uint32_t *number;
+    uint32_t *token_ids;
     struct token_span *span;
     uint32_t count, first_part;
     bool cut;
@@ -36,7 +36,7 @@ static void encode(const struct engine *g, const struct task_text *text, uint32_
 {
     tokenizer_encode(g->tokenizer, text->a, text->b, longest, t);
     *ret = (struct piece){
-        memory_copy(t->number, t->count * sizeof *t->number),
+        memory_copy(t->token_ids, t->count * sizeof *t->token_ids),
         memory_copy(t->span, t->count * sizeof *t->span),
         t->count,
         t->first_part,
@@ -64,17 +64,17 @@ static void join(struct piece *piece, struct task_batches *b)
     uint64_t tokens = 0, at = 0;
     for (uint32_t k = 0; k < b->texts; k++)
         tokens += piece[k].count;
-    b->number = memory_new(tokens, sizeof *b->number);
+    b->token_ids = memory_new(tokens, sizeof *b->token_ids);
     b->span = memory_new(tokens, sizeof *b->span);
     b->sequence = memory_new(b->texts, sizeof *b->sequence);
     for (uint32_t k = 0; k < b->texts; k++) {
         struct piece *p = &piece[k];
-        memcpy(b->number + at, p->number, p->count * sizeof *p->number);
+        memcpy(b->token_ids + at, p->token_ids, p->count * sizeof *p->token_ids);
         memcpy(b->span + at, p->span, p->count * sizeof *p->span);
-        b->sequence[k] = (struct sequence){b->number + at, p->count, p->first_part};
+        b->sequence[k] = (struct sequence){b->token_ids + at, p->count, p->first_part};
         b->cut += p->cut;
         at += p->count;
-        free(p->number);
+        free(p->token_ids);
         free(p->span);
     }
 }
@@ -130,35 +130,34 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
 void task_finish(struct task_batches *b)
 {
     free(b->sequence);
-    free(b->number);
+    free(b->token_ids);
     free(b->span);
     free(b->order);
     free(b->first);
     *b = (struct task_batches){0};
 }
 
-static int run_batch(const struct engine *g, const struct task_batches *b, uint32_t k,
-                     struct engine_workspace *workspace, const struct task_visitor *visitor,
-                     struct error *e)
+static int run_batch(const struct task_runner *t, const struct task_batches *b, uint32_t k,
+                     const struct task_visitor *visitor, struct error *e)
 {
     uint32_t n = b->first[k + 1] - b->first[k];
     const uint32_t *text = b->order + b->first[k];
     struct sequence *list = memory_new(n, sizeof *list);
     for (uint32_t i = 0; i < n; i++)
         list[i] = b->sequence[text[i]];
-    int r = engine_encode(g, list, n, workspace, e);
+    int r = engine_encode(t->engine, list, n, t->workspace, e);
     free(list);
-    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, workspace, e);
+    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, t->workspace, e);
 }
 
-int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
-             struct engine_workspace *workspace, const struct task_visitor *visitor,
-             struct error *e)
+int task_run(const struct task_runner *t, const struct task_batches *b,
+             const struct task_visitor *visitor, struct error *e)
 {
+    const struct task_options *o = t->options;
     for (uint32_t k = 0; k < b->batches; k++) {
         if (o->progress)
             o->progress(o->context, b->first[k], b->texts);
-        if (run_batch(g, b, k, workspace, visitor, e) < 0)
+        if (run_batch(t, b, k, visitor, e) < 0)
             return -1;
     }
     if (o->progress)

@@ -83,10 +83,10 @@ static int classify(void *context, const uint32_t *text, uint32_t n,
     return r;
 }
 
-int task_classify(const struct engine *g, const struct task_batches *b,
-                  const struct task_options *o, struct engine_workspace *workspace,
+int task_classify(const struct task_runner *t, const struct task_batches *b,
                   struct task_labels *ret, struct error *e)
 {
+    const struct engine *g = t->engine;
     struct task_labels l = {.kind = task_kind(&g->config)};
     struct classify c = {g, &l};
     struct task_visitor visitor = {classify, &c};
@@ -95,7 +95,7 @@ int task_classify(const struct engine *g, const struct task_batches *b,
     for (uint32_t k = 0; k < b->texts; k++)
         l.first[k + 1] = l.first[k] + (l.kind == TASK_TOKENS ? b->sequence[k].count : 1);
     l.value = memory_new(l.first[b->texts] * l.labels, sizeof *l.value);
-    if (task_run(g, b, o, workspace, &visitor, e) < 0) {
+    if (task_run(t, b, &visitor, e) < 0) {
         task_labels_finish(&l);
         return -1;
     }

@@ -56,11 +56,10 @@ static int embed(void *context, const uint32_t *text, uint32_t n,
     return 0;
 }
 
-int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
-               bool normalize, const struct task_options *o, struct engine_workspace *workspace,
-               float *ret, struct error *e)
+int task_embed(const struct task_runner *t, const struct task_batches *b, enum pooling pooling,
+               bool normalize, float *ret, struct error *e)
 {
-    struct embed m = {g, pooling, normalize, ret};
+    struct embed m = {t->engine, pooling, normalize, ret};
     struct task_visitor visitor = {embed, &m};
-    return task_run(g, b, o, workspace, &visitor, e);
+    return task_run(t, b, &visitor, e);
 }

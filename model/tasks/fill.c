@@ -51,7 +51,7 @@ static uint32_t find(struct fill *f, const uint32_t *text, uint32_t n,
     for (uint32_t s = 0; s < n; s++) {
         const struct sequence *q = &f->b->sequence[text[s]];
         for (uint32_t i = 0; i < q->count; i++)
-            if (q->number[i] == f->g->tokenizer->mask) {
+            if (q->token_ids[i] == f->g->tokenizer->mask) {
                 *MEMORY_PUSH(*ret_rows, count, rows_capacity) =
                     (uint32_t)workspace->offsets[s] + i;
                 *MEMORY_PUSH(f->ret->gap, f->ret->gaps, f->ret->capacity) = (struct task_gap){
@@ -90,17 +90,17 @@ static int compare(const void *a, const void *b)
     return x->token < y->token ? -1 : x->token > y->token;
 }
 
-int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top,
-              const struct task_options *o, struct engine_workspace *workspace,
+int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_t top,
               struct task_gaps *ret, struct error *e)
 {
+    const struct engine *g = t->engine;
     struct fill f = {g, b, ret};
     struct task_visitor visitor = {fill, &f};
     if (g->tokenizer->mask < 0)
         return error_set(e, ERROR_INPUT, "the tokenizer has no [MASK]");
     uint32_t words = count_words(&g->tokenizer->vocabulary);
     *ret = (struct task_gaps){.top = top < words ? top : words};
-    if (task_run(g, b, o, workspace, &visitor, e) < 0) {
+    if (task_run(t, b, &visitor, e) < 0) {
         task_gaps_finish(ret);
         return -1;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WordPiece as BERT has it: text to token numbers, each with the bytes it came from. By default
+/* WordPiece as BERT has it: text to token ids, each with the bytes it came from. By default
    exactly as HuggingFace's fast tokenizer, on request as Google's tokenization.py. */
 #pragma once
 #include "masks/base/error.h"
@@ -11,7 +11,7 @@ enum tokenizer_compat { TOKENIZER_HF, TOKENIZER_GOOGLE };
 /* A token that is found in the raw text, before anything else: "[MASK]" and its like. */
 struct special_token {
     char *text;
-    uint32_t size, number;
+    uint32_t size, token_id;
     bool eats_left, eats_right; /* the blanks beside it */
 };
 
@@ -46,7 +46,7 @@ struct token_span {
 
 /* The tokens of one text or pair; zeroed: empty. Kept from call to call, it stops allocating. */
 struct tokens {
-    uint32_t *number;
+    uint32_t *token_ids;
     struct token_span *span;
     uint32_t count, capacity;
     uint32_t first_part; /* tokens of [CLS] A [SEP]: their type is 0, the others' 1 */

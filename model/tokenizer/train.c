@@ -57,7 +57,8 @@ static void count_word(void *context, const struct word *w)
 
 void trainer_add(struct trainer *t, const char *text, uint32_t size)
 {
-    words_split(&t->words, t->unicode, &t->rules, text, 0, size, count_word, t);
+    const struct word_splitter splitter = {t->unicode, &t->rules, count_word, t};
+    words_split(&t->words, &splitter, text, 0, size);
 }
 
 struct listed {

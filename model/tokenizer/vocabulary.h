@@ -15,7 +15,7 @@ struct vocabulary {
 };
 
 /* A token is UTF-8. A later token of the same text wins, as in every other reader. */
-int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t number,
+int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t token_id,
                    struct error *e);
 
 /* One token a line, blanks at its end cut. Fails with the line's number where it is no UTF-8. */

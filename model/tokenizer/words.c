@@ -25,7 +25,7 @@ struct pass {
     const char *text;
     uint32_t from, to;
     struct span at; /* the source of what comes next */
-    word_sink sink;
+    void (*sink)(void *context, const struct word *w);
     void *context;
 };
 
@@ -231,10 +231,11 @@ static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
     return true;
 }
 
-void words_split(struct words *w, const struct unicode *u, const struct word_rules *rules,
-                 const char *text, uint32_t from, uint32_t to, word_sink sink, void *context)
+void words_split(struct words *w, const struct word_splitter *s, const char *text,
+                 uint32_t from, uint32_t to)
 {
-    struct pass p = {w, u->flags, rules, text, from, to, {0, 0}, sink, context};
+    struct pass p = {w,      s->unicode->flags, s->rules,  text, from, to,
+                     {0, 0}, s->sink,           s->context};
     const uint8_t *bytes = (const uint8_t *)text;
     for (uint32_t at = from, n = 1; at < to; at += n) {
         uint32_t point;

@@ -20,9 +20,14 @@ struct word {
     uint32_t first, last; /* source bytes of the whole word */
 };
 
-typedef void (*word_sink)(void *context, const struct word *w);
+struct word_splitter {
+    const struct unicode *unicode;
+    const struct word_rules *rules;
+    void (*sink)(void *context, const struct word *w); /* is handed each word */
+    void *context;
+};
 
-/* Room that is kept from call to call; one for each thread, zeroed before the first. */
+/* Memory that is kept from call to call; one for each thread, zeroed before the first. */
 struct words {
     char *bytes;
     uint32_t *begin, *end;
@@ -35,5 +40,5 @@ struct words {
 void words_finish(struct words *w);
 
 /* Cuts text[from, to) (less than 2^32 bytes; offsets count from text). */
-void words_split(struct words *w, const struct unicode *u, const struct word_rules *rules,
-                 const char *text, uint32_t from, uint32_t to, word_sink sink, void *context);
+void words_split(struct words *w, const struct word_splitter *s, const char *text,
+                 uint32_t from, uint32_t to);

@@ -81,14 +81,14 @@ static void sizes_are_recorded_once(void **unused)
 static void old_sizes_give_way(void **unused)
 {
     (void)unused;
-    uint32_t number[POSITIONS] = {0};
+    uint32_t token_ids[POSITIONS] = {0};
     struct sequence list[41];
     struct engine_workspace workspace = {0};
     random_model(1, 32, 2, 2, "gelu");
     struct engine *g = device_load("window(5)", NULL, ELEMENT_F32, 0);
     device_idle = true;
     for (uint32_t n = 0; n < 41; n++)
-        list[n] = (struct sequence){number, 16, 16};
+        list[n] = (struct sequence){token_ids, 16, 16};
     for (uint32_t n = 41; n >= 1; n--)
         for (int twice = 0; twice < 2; twice++)
             batch_encode(g, list, n, &workspace);
@@ -109,8 +109,8 @@ static bool holds_nothing(void)
 /* A model is loaded and run thrice; false with *e set where a call failed. */
 static bool live(struct error *e)
 {
-    uint32_t number[] = {3, 1, 2};
-    struct sequence s = {number, 3, 2};
+    uint32_t token_ids[] = {3, 1, 2};
+    struct sequence s = {token_ids, 3, 2};
     struct engine_workspace workspace = {0};
     struct engine_options o = {
         .mask = "dense", .threads = 1, .device = device_name, .parts = PART_POOLER};

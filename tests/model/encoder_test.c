@@ -228,14 +228,16 @@ static void refuse(const struct engine *g, struct sequence s, const char *text)
 static void bad_sequences_are_refused(void **unused)
 {
     (void)unused;
-    uint32_t number[POSITIONS + 1] = {0}, wrong[] = {1, VOCABULARY};
+    uint32_t token_ids[POSITIONS + 1] = {0}, wrong[] = {1, VOCABULARY};
     random_model(1, 32, 2, 1, "gelu");
     struct engine *g = load(NULL, NULL, ELEMENT_F32, 1, 0);
-    refuse(g, (struct sequence){number, 0, 0}, "sequence 0 has 0 tokens; 1..70 are expected");
-    refuse(g, (struct sequence){number, 71, 71},
+    refuse(g, (struct sequence){token_ids, 0, 0},
+           "sequence 0 has 0 tokens; 1..70 are expected");
+    refuse(g, (struct sequence){token_ids, 71, 71},
            "sequence 0 has 71 tokens; 1..70 are expected");
     refuse(g, (struct sequence){wrong, 2, 2}, "sequence 0: token 50 of 50");
-    refuse(g, (struct sequence){number, 4, 2}, "sequence 0 is a pair; the model has one type");
+    refuse(g, (struct sequence){token_ids, 4, 2},
+           "sequence 0 is a pair; the model has one type");
     engine_destroy(g);
 }
 

@@ -98,9 +98,9 @@ void batch_make(struct batch *b)
                                                2, POSITIONS - 1, 33, 64};
     for (uint32_t k = 0; k < SEQUENCES; k++) {
         for (uint32_t i = 0; i < length[k]; i++)
-            b->number[k][i] = random_draw(VOCABULARY);
+            b->token_ids[k][i] = random_draw(VOCABULARY);
         uint32_t first = k % 2 ? length[k] : (length[k] + 1) / 2;
-        b->list[k] = (struct sequence){b->number[k], length[k], first};
+        b->list[k] = (struct sequence){b->token_ids[k], length[k], first};
     }
 }
 

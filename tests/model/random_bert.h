@@ -27,7 +27,7 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
                   const char *act);
 
 struct batch {
-    uint32_t number[SEQUENCES][POSITIONS];
+    uint32_t token_ids[SEQUENCES][POSITIONS];
     struct sequence list[SEQUENCES];
 };
 /* Lengths from 1 to POSITIONS, pairs among them. */

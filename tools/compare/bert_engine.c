@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert's engine as a shared library for tools/bert-peers, which calls it by ctypes: token numbers
+/* maskbert's engine as a shared library for tools/bert-peers, which calls it by ctypes: token ids
    in, hidden states out. Not installed; the functions are stated here alone. */
 #include "masks/base/memory.h"
 #include "model/engine.h"
@@ -19,8 +19,8 @@ struct bert {
 /* The last argument is where an error's text goes. */
 EXPORTED struct bert *bert_open(const char *folder, const char *mask, const char *dtype,
                                 uint32_t threads, char *text);
-EXPORTED int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint32_t n,
-                      double *seconds, char *text);
+EXPORTED int bert_run(struct bert *b, const uint32_t *token_ids, const uint32_t *count,
+                      uint32_t n, double *seconds, char *text);
 EXPORTED void bert_states(const struct bert *b, float *ret);
 EXPORTED const char *bert_phase(uint32_t k);
 EXPORTED void bert_close(struct bert *b);
@@ -50,9 +50,9 @@ struct bert *bert_open(const char *folder, const char *mask, const char *dtype,
     return b;
 }
 
-/* number: the tokens of n sequences one after another, count[k] of sequence k. seconds: to which what
+/* token_ids: the tokens of n sequences one after another, count[k] of sequence k. seconds: to which what
    each phase took is added, or null. */
-int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint32_t n,
+int bert_run(struct bert *b, const uint32_t *token_ids, const uint32_t *count, uint32_t n,
              double *seconds, char *text)
 {
     struct error e = {0};
@@ -61,8 +61,8 @@ int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint
         b->list = memory_new(n, sizeof *b->list);
         b->list_capacity = n;
     }
-    for (uint32_t k = 0; k < n; number += count[k++])
-        b->list[k] = (struct sequence){number, count[k], count[k]};
+    for (uint32_t k = 0; k < n; token_ids += count[k++])
+        b->list[k] = (struct sequence){token_ids, count[k], count[k]};
     b->workspace.seconds = seconds;
     if (engine_encode(b->engine, b->list, n, &b->workspace, &e) == 0)
         return 0;

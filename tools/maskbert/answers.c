@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/answers.h"
 
-const char *answer_token(const struct engine *g, uint32_t number, struct text *buffer)
+const char *answer_token(const struct engine *g, uint32_t token_id, struct text *buffer)
 {
     const struct vocabulary *v = &g->tokenizer->vocabulary;
-    if (number < v->count && v->token[number])
-        return v->token[number];
+    if (token_id < v->count && v->token[token_id])
+        return v->token[token_id];
     text_finish(buffer);
-    text_add(buffer, "[%u]", number);
+    text_add(buffer, "[%u]", token_id);
     return text_get(buffer);
 }
 
 static struct token_span span_of(const struct task_batches *b, uint32_t text, uint32_t token)
 {
-    return b->span[b->sequence[text].number - b->number + token];
+    return b->span[b->sequence[text].token_ids - b->token_ids + token];
 }
 
 /* ---- words ---- */
@@ -26,8 +26,8 @@ static json_t *gap_json(const struct engine *g, const struct task_batches *b,
     struct text buffer = {0};
     for (uint32_t k = 0; k < top; k++) {
         const struct task_word *w = &gap->word[k];
-        json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->number,
-                                               "word", answer_token(g, w->number, &buffer),
+        json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->token_id,
+                                               "word", answer_token(g, w->token_id, &buffer),
                                                "probability", (double)w->probability));
     }
     text_finish(&buffer);
@@ -97,7 +97,7 @@ static json_t *tokens_json(const struct engine *g, const struct task_batches *b,
         struct token_span span = span_of(b, text, k);
         json_array_append_new(all,
                               json_pack("{s:s, s:[ii], s:s, s:f}", "token",
-                                        answer_token(g, b->sequence[text].number[k], &token),
+                                        answer_token(g, b->sequence[text].token_ids[k], &token),
                                         "offset", (int)span.begin, (int)span.end, "label",
                                         task_label(&g->config, best, buffer), "probability",
                                         (double)x[(size_t)k * n + best]));

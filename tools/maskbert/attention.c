@@ -85,7 +85,7 @@ static void name_tokens(struct attention *a)
     const struct sequence *s = &a->s.batches.sequence[0];
     a->token = memory_new(s->count, sizeof *a->token);
     for (uint32_t k = 0; k < s->count; k++)
-        a->token[k] = a->s.engine->tokenizer->vocabulary.token[s->number[k]];
+        a->token[k] = a->s.engine->tokenizer->vocabulary.token[s->token_ids[k]];
 }
 
 static uint32_t support_of(const float *p, uint32_t n)

@@ -26,7 +26,7 @@ struct bench {
     const struct options *o;
     struct side mask, dense; /* dense.s.engine is null where the mask is dense itself */
     struct sequence *list;
-    uint32_t *number, batch, length;
+    uint32_t *token_ids, batch, length;
     uint64_t tokens;
     bool mixed;
 };
@@ -63,13 +63,13 @@ static void make_batch(struct bench *b)
     uint32_t words = b->mask.s.engine->config.vocabulary, least = (b->length + 7) / 8;
     uint64_t state = 1;
     b->list = memory_new(b->batch, sizeof *b->list);
-    b->number = memory_new((size_t)b->batch * b->length, sizeof *b->number);
+    b->token_ids = memory_new((size_t)b->batch * b->length, sizeof *b->token_ids);
     for (uint32_t k = 0; k < b->batch; k++) {
         uint32_t count = b->mixed ? least + draw(&state) % (b->length - least + 1) : b->length;
-        uint32_t *number = b->number + (size_t)k * b->length;
+        uint32_t *token_ids = b->token_ids + (size_t)k * b->length;
         for (uint32_t i = 0; i < count; i++)
-            number[i] = draw(&state) % words;
-        b->list[k] = (struct sequence){number, count, count};
+            token_ids[i] = draw(&state) % words;
+        b->list[k] = (struct sequence){token_ids, count, count};
         b->tokens += count;
     }
 }
@@ -265,6 +265,6 @@ int command_bench(const struct options *o)
     free(b.mask.run);
     free(b.dense.run);
     free(b.list);
-    free(b.number);
+    free(b.token_ids);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -82,7 +82,8 @@ static void print_tokens(const struct classify *c, uint32_t text, const float *x
     struct text token = {0};
     char buffer[24];
     for (uint32_t k = 0; k < sequence->count; k++)
-        printf("%s%s/%s", k ? " " : "", answer_token(c->s.engine, sequence->number[k], &token),
+        printf("%s%s/%s", k ? " " : "",
+               answer_token(c->s.engine, sequence->token_ids[k], &token),
                label(c, answer_best(x + (size_t)k * n, n), buffer));
     text_finish(&token);
     printf("\n");
@@ -150,9 +151,10 @@ static int classify(const struct options *o, struct classify *c, struct error *e
     enum task_kind kind;
     if (needed_parts(o->argument, &parts, &kind, e) < 0 ||
         session_open(o, parts, &c->s, e) < 0 ||
-        (kind == TASK_CHOICE ? read_choices(o, c, e) : session_read(o, &c->s, e)) < 0 ||
-        task_classify(c->s.engine, &c->s.batches, &c->s.task, &c->s.workspace, &c->labels, e) <
-            0)
+        (kind == TASK_CHOICE ? read_choices(o, c, e) : session_read(o, &c->s, e)) < 0)
+        return -1;
+    const struct task_runner runner = session_runner(&c->s);
+    if (task_classify(&runner, &c->s.batches, &c->labels, e) < 0)
         return -1;
     for (uint32_t k = 0; k < c->s.input.count; k++)
         print_line(c, k, o->json);

@@ -76,11 +76,11 @@ static int keep_states(void *context, const uint32_t *text, uint32_t n,
 
 static int run(struct embed *m, struct error *e)
 {
-    struct task_visitor states = {keep_states, m};
-    if (m->pooling == POOLING_NONE)
-        return task_run(m->s.engine, &m->s.batches, &m->s.task, &m->s.workspace, &states, e);
-    return task_embed(m->s.engine, &m->s.batches, m->pooling, m->normalize, &m->s.task,
-                      &m->s.workspace, m->value, e);
+    const struct task_visitor states = {keep_states, m};
+    const struct task_runner runner = session_runner(&m->s);
+    return m->pooling == POOLING_NONE
+               ? task_run(&runner, &m->s.batches, &states, e)
+               : task_embed(&runner, &m->s.batches, m->pooling, m->normalize, m->value, e);
 }
 
 static void print_vector(const float *x, uint64_t n, struct text *out)

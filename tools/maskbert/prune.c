@@ -134,8 +134,9 @@ static int measure(struct prune *p, struct error *e)
         for (uint32_t i = 0; i <= count; i++)
             p->texts[i]++;
     }
+    const struct task_runner runner = session_runner(&p->s);
     p->s.workspace.watch = &watch;
-    int r = task_run(p->s.engine, &p->s.batches, &p->s.task, &p->s.workspace, &visitor, e);
+    int r = task_run(&runner, &p->s.batches, &visitor, e);
     p->s.workspace.watch = NULL;
     return r;
 }

@@ -85,6 +85,11 @@ int session_read(const struct options *o, struct session *s, struct error *e)
     return session_prepare(s, s->input.count, e);
 }
 
+struct task_runner session_runner(struct session *s)
+{
+    return (struct task_runner){s->engine, &s->task, &s->workspace};
+}
+
 void session_close(struct session *s)
 {
     task_finish(&s->batches);

@@ -19,8 +19,9 @@ struct session {
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e);
 /* Reads the lines of o->input, or of stdin, as texts or pairs, and tokenizes them. */
 int session_read(const struct options *o, struct session *s, struct error *e);
-/* Texts in s->text to batches; *cut_what ("lines") are told of on stderr where they were cut. */
+/* Texts in s->text to batches; stderr says how many were cut. */
 int session_prepare(struct session *s, uint32_t texts, struct error *e);
+struct task_runner session_runner(struct session *s);
 void session_close(struct session *s); /* a zeroed one is fine */
 
 /* The dtype of --dtype: f32 by default. */

@@ -26,13 +26,13 @@ struct job {
     uint32_t n_runs, capacity;
 };
 
-static void add_number(struct text *t, uint32_t number)
+static void add_number(struct text *t, uint32_t value)
 {
     char digits[10];
     int at = sizeof digits;
     do
-        digits[--at] = (char)('0' + number % 10);
-    while (number /= 10);
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
     text_append(t, digits + at, sizeof digits - (size_t)at);
 }
 
@@ -50,12 +50,12 @@ static void add_list(struct text *t, const struct tokens *k, const struct job *j
 static void add_id(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
 {
     (void)j;
-    add_number(t, k->number[i]);
+    add_number(t, k->token_ids[i]);
 }
 
 static void add_token(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
 {
-    const char *quoted = j->quoted[k->number[i]];
+    const char *quoted = j->quoted[k->token_ids[i]];
     text_append(t, quoted, strlen(quoted));
 }
 
@@ -93,7 +93,7 @@ static void print_plain(struct text *t, const struct tokens *k, bool offsets)
     for (uint32_t i = 0; i < k->count; i++) {
         if (i)
             text_append(t, " ", 1);
-        add_number(t, k->number[i]);
+        add_number(t, k->token_ids[i]);
         if (!offsets)
             continue;
         text_append(t, ":", 1);

@@ -70,7 +70,7 @@ static void embed(const struct part *part)
         uint32_t at = part->first + k - (uint32_t)offsets[s];
         const struct sequence *from = &p->request->list[s];
         float *sum = part->workspace->sum + (uint64_t)k * size;
-        tensor_to_f32(m->mapped_words, (uint64_t)from->number[at] * size, size, sum);
+        tensor_to_f32(m->mapped_words, (uint64_t)from->token_ids[at] * size, size, sum);
         p->ops->add3(size, sum, m->positions + (uint64_t)at * size,
                      m->types + (at < from->first_part ? 0 : size), sum);
     }

@@ -234,12 +234,12 @@ static void stage(const struct pass *p)
     buffer_grow(&staging, &p->memory->staging_bytes, bytes);
     p->memory->staging = memset(staging, 0, bytes);
     p->memory->tokens = all;
-    uint32_t *number = p->memory->staging, *begin = number + 3 * (uint64_t)all;
+    uint32_t *token_ids = p->memory->staging, *begin = token_ids + 3 * (uint64_t)all;
     for (uint32_t s = 0, row = 0; s < n; s++)
         for (uint32_t i = 0; i < list[s].count; i++, row++) {
-            number[row] = list[s].number[i];
-            number[all + (uint64_t)row] = i;
-            number[2 * (uint64_t)all + row] = i >= list[s].first_part;
+            token_ids[row] = list[s].token_ids[i];
+            token_ids[all + (uint64_t)row] = i;
+            token_ids[2 * (uint64_t)all + row] = i >= list[s].first_part;
         }
     for (uint32_t s = 0; s <= p->size.sequences; s++)
         begin[s] = (uint32_t)p->workspace->offsets[s < n ? s : n];
