@@ -22,14 +22,14 @@ static const struct tensor *tensor_of(const struct build *b, const char *name)
     return weights_find(&b->g->weights, name);
 }
 
-/* All of a tensor to f32. */
+/* Reads all of a tensor as f32. */
 static void read_all(const struct build *b, const char *name, float *ret)
 {
     const struct tensor *t = tensor_of(b, name);
     tensor_to_f32(t, 0, t->parameter.count, ret);
 }
 
-/* All of a tensor to the backend, as elements of a type. */
+/* Hands all of a tensor to the backend, as elements of a type. */
 static void *keep(const struct build *b, const char *name, enum element type)
 {
     const uint64_t count = tensor_of(b, name)->parameter.count;
@@ -71,7 +71,7 @@ static int pack_plain(const struct build *b, const char *prefix, enum element y,
                 ret);
 }
 
-/* Head h's rows go to row h * padded of part k. */
+/* Row 0 of head h goes to row h * padded of its third of the matrix. */
 static int pack_projection(const struct build *b, uint32_t layer, struct linear *ret)
 {
     static const char *const parts[] = {"query", "key", "value"};
@@ -96,7 +96,7 @@ static int pack_projection(const struct build *b, uint32_t layer, struct linear 
     return pack(b, m->hidden, 3 * columns, b->g->dtype, AFTER_NONE, ret);
 }
 
-/* Head h's columns go to column h * padded. */
+/* Column 0 of head h goes to column h * padded. */
 static int pack_output(const struct build *b, uint32_t layer, struct linear *ret)
 {
     const struct model_config *m = &b->g->config;
@@ -173,7 +173,7 @@ static int build_layer(const struct build *b, uint32_t k)
 
 /* ---- heads ---- */
 
-/* The decoder's weights are the word embeddings unless it has its own. */
+/* The decoder shares the word embeddings unless it has weights of its own. */
 static int pack_words(const struct build *b)
 {
     const struct model_config *m = &b->g->config;

@@ -19,7 +19,7 @@ static const struct {
     {PART_SPAN, "span head"},
 };
 
-/* Newly drawn heads would answer nonsense: a head that is asked for has to be in the files. */
+/* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
 static int check_parts(const char *folder, const struct engine *g, struct error *e)
 {
     uint32_t has = g->weights.parts & ~g->weights.new_parts;
@@ -78,7 +78,8 @@ static int load_attention(const char *folder, const struct engine_options *o, st
                           struct error *e)
 {
     const struct backend *b = g->encoder->backend;
-    const char *device = o->device ? o->device : b->device->name; /* with its number */
+    const char *device =
+        o->device ? o->device : b->device->name; /* "cuda:1": with the number */
     const struct attention_options a = {.folder = folder,
                                         .mask = o->mask,
                                         .transform = o->transform,

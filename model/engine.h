@@ -20,17 +20,17 @@ struct engine_options {
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
     const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */
-    uint32_t parts; /* PART_ bits of the heads to make ready; those that the files lack are an
-                              error that names them */
+    uint32_t
+        parts; /* PART_ bits of the heads to make ready; one that the files lack is an error that names it */
     enum tokenizer_compat compat;
-    void (*progress)(const char *step); /* told what is done next; null: nobody */
+    void (*progress)(const char *step); /* is told each step before it begins; null: nobody */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */
 
 struct engine {
     struct model_config config;
-    struct weights weights;            /* for their notes and names */
+    struct weights weights; /* notes, names, and the word embeddings that the CPU reads */
     struct sentence_settings sentence; /* its defaults where the folder has none */
     struct tokenizer *tokenizer;       /* null: the folder has none */
     uint32_t longest;                  /* tokens of a sequence at most */
@@ -42,19 +42,18 @@ struct engine {
     struct encoder *encoder;
 };
 
-/* Reads and checks a model's folder, packs weights, compiles the attention (or takes it from maskc's
-   cache). Null with *e set; ERROR_UNAVAILABLE where this machine has no compiler for a mask that the
-   cache does not hold. */
+/* Reads and checks a model's folder, packs weights, compiles attention (or takes it from maskc's cache). Null
+   with *e set; ERROR_UNAVAILABLE where neither cache nor compiler has the kernel. */
 struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e);
 void engine_destroy(struct engine *g); /* null is fine */
 
-/* A text as the tokenizer leaves it: the first `first_part` tokens have type 0, the rest 1. */
+/* One text or pair: the first `first_part` tokens have type 0, the rest type 1. */
 struct sequence {
     const uint32_t *token_ids;
     uint32_t count, first_part;
 };
 
-/* Where time goes: seconds of the calling thread, added up over calls. */
+/* The phases of a pass. Their seconds add up over calls; they are those of the calling thread. */
 enum engine_phase {
     PHASE_EMBEDDINGS,
     PHASE_PROJECTION, /* query, key, value */
@@ -66,8 +65,8 @@ enum engine_phase {
 };
 const char *engine_phase_name(enum engine_phase p);
 
-/* Told of each layer's queries and keys, once all of them are there: row r, head h begins at
-   r * row + h * head elements of the engine's dtype, and has head_dim of them. */
+/* Is shown each layer's queries and keys, once all of them are there. Row r of head h begins at r * row + h *
+   head elements of the engine's dtype and has head_dim of them. */
 struct engine_watch {
     void (*layer)(void *context, uint32_t layer, const void *query, const void *key,
                   uint64_t row, uint64_t head);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every head takes rows of the hidden states through one product or two. */
+/* A head takes rows of the hidden states through one product or two. */
 #include "model/heads.h"
 #include "masks/base/memory.h"
 #include "model/encoder.h"
@@ -8,7 +8,7 @@
 /* Rows that are taken at once: bounds the memory of [rows, vocabulary]. */
 enum { HEAD_ROWS = 64 };
 
-/* All rows of a request, some at a time. */
+/* Runs all rows of a request, HEAD_ROWS at a time. */
 static int run_head(const struct head_request *all, struct error *e)
 {
     const struct backend *b = all->engine->encoder->backend;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands on the encoder: each head reads the hidden states that engine_encode left in a workspace and
-   writes f32 that the caller owns. The head's part must be among the engine's. */
+/* What stands on the encoder. A head reads the hidden states that engine_encode left in a workspace, and
+   writes f32 to the caller's memory. Its part must be among the engine's. */
 #pragma once
 #include "model/engine.h"
 
@@ -20,8 +20,8 @@ int head_words(const struct engine *g, struct engine_workspace *workspace, const
 int head_next(const struct engine *g, struct engine_workspace *workspace, float *ret,
               struct error *e);
 
-/* The classifier over the pooled output: [sequences, labels]; one label a sequence for multiple
-   choice, whose choices are sequences of one batch. PART_CLASSIFIER. */
+/* The classifier over the pooled output: [sequences, labels]. For multiple choice each choice is a sequence
+   and has one label. PART_CLASSIFIER. */
 int head_sequences(const struct engine *g, struct engine_workspace *workspace, float *ret,
                    struct error *e);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by
-   length, run in batches of at most `batch_tokens` tokens, and answered in the order they came in. */
+/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by length, and
+   run in batches of at most `batch_tokens` tokens. Answers are in the order of the texts. */
 #pragma once
 #include "model/engine.h"
 
@@ -15,13 +15,13 @@ struct task_options {
     void *context;
 };
 
-/* Tokens of a text at most: what is asked, else the smaller of what tokenizer and sentence settings
-   say; never more than the model has positions. */
+/* The most tokens that a text keeps: max_length, or if 0 the smaller of what tokenizer and sentence settings
+   say; never more than the model's positions. */
 uint32_t task_longest(const struct engine *g, uint32_t max_length);
 
 /* The tokens of many texts, and the batches that they are run in. */
 struct task_batches {
-    struct sequence *sequence; /* [texts], in the order given, into `number` */
+    struct sequence *sequence; /* [texts], in the order given; into token_ids */
     uint32_t *token_ids;       /* all token ids */
     struct token_span *span;   /* their places in the texts */
     uint32_t texts, cut;       /* cut: texts that max_length shortened */
@@ -31,7 +31,7 @@ struct task_batches {
 };
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
                  const struct task_options *o, struct task_batches *ret, struct error *e);
-/* The order and the batches of b->sequence, which somebody else filled in. */
+/* Orders b->sequence, which the caller has filled in, and divides it into batches. */
 void task_form(struct task_batches *b, const struct task_options *o);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
 
@@ -51,7 +51,7 @@ struct task_visitor {
 int task_run(const struct task_runner *t, const struct task_batches *b,
              const struct task_visitor *visitor, struct error *e);
 
-/* Sentence vectors: [n, H] f32, pooled and, where asked, of norm 1. Pooling other than none. */
+/* Sentence vectors: [n, H] f32; `normalize` scales each to norm 1. Pooling other than none. */
 int task_embed(const struct task_runner *t, const struct task_batches *b, enum pooling pooling,
                bool normalize, float *ret, struct error *e);
 
@@ -72,10 +72,10 @@ int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_
               struct task_gaps *ret, struct error *e);
 void task_gaps_finish(struct task_gaps *g);
 
-/* What the classifier says: values of the labels, probabilities by problem_type (softmax for one
-   label, sigmoid for many, as they are for regression). A token classifier has a row for each token,
-   multiple choice a value for each text. A model of pre-training or of next sentences says whether the
-   second part follows the first: labels "next" and "not_next". */
+/* What a classifier answers. By problem_type the values are probabilities (softmax for one label, sigmoid for
+   many) or numbers (regression). A token classifier has a row for each token, multiple choice one value for
+   each text. A model of pre-training or next sentences says whether the second part follows the first: labels
+   "next" and "not_next". */
 enum task_kind {
     TASK_SINGLE,
     TASK_MULTI,
@@ -99,7 +99,8 @@ int task_classify(const struct task_runner *t, const struct task_batches *b,
 void task_labels_finish(struct task_labels *l);
 
 /* Where in text b the answer to question a stands. A text that is too long is read in windows of
-   o->max_length tokens (0: 384, or the positions) that overlap by 128 or half of what fits. */
+   o->max_length tokens (0: 384, or the positions). Windows overlap by 128 tokens, or by half of those of the
+   text where that is less. */
 struct task_span {
     uint32_t begin, end; /* bytes of b */
     float score;         /* logit of the start plus logit of the end */
@@ -108,7 +109,7 @@ struct task_span {
 struct task_spans {
     uint32_t texts, top;
     struct task_span *span; /* [texts, top], best first */
-    uint32_t *count;        /* [texts]: of them are there */
+    uint32_t *count;        /* [texts]: how many spans were found */
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
 };
 int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of keys with their limits, then the settings that only one value is supported of. See
-   config.h. */
+/* Tables of keys with their limits, then the settings of which only one value is supported. See config.h. */
 #include "model/checkpoint/config.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
@@ -65,7 +64,7 @@ static const struct {
     {"BertForQuestionAnswering",      PART_ENCODER | PART_SPAN},
 };
 
-/* A switch that must be off. */
+/* Switches that must be off. */
 static const char *const off[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder", "use_bfloat16"};
 /* clang-format on */
 
@@ -123,7 +122,7 @@ static int take_reals(const json_t *json, struct model_config *c, struct error *
     return 0;
 }
 
-/* A text that must be `only` where it is there. */
+/* A text that, where it is there, must be `only`. */
 static int take_only(const json_t *json, const char *key, const char *only, struct error *e)
 {
     const char *text = NULL;

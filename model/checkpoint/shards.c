@@ -71,7 +71,7 @@ void shards_release(const struct shards *list)
 {
     for (uint32_t k = 0; k < list->count; k++) {
         const struct file *f = &list->shard[k].file;
-        if (f->mapping) /* private and never written to: nothing is lost */
+        if (f->mapping) /* a private mapping that was never written to: nothing can be lost */
             madvise(f->mapping, f->size, MADV_DONTNEED);
     }
 }

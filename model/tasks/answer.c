@@ -147,7 +147,7 @@ static int check(const struct engine *g, const struct task_text *text, uint32_t 
     return 0;
 }
 
-/* No span of n texts so far. */
+/* An empty list of spans for each of n texts. */
 static struct task_spans make_spans(uint32_t n, uint32_t top)
 {
     struct task_spans s = {.texts = n, .top = top};

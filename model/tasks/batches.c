@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts to tokens to batches. Tokens of all texts lie one after another; batches take the longest texts
-   first, which bounds what a batch holds and shows early what does not fit. */
+/* Texts to tokens to batches. Batches take the longest texts first: memory is largest at the beginning, so
+   what does not fit shows early. */
 #include "masks/base/memory.h"
 #include "model/tasks.h"
 #include <omp.h>
@@ -23,7 +23,7 @@ uint32_t task_longest(const struct engine *g, uint32_t max_length)
     return smaller(most, g->sentence.max_length);
 }
 
-/* One text's tokens on their own, before they are put together. */
+/* One text's tokens, before all texts' are joined. */
 struct piece {
     uint32_t *token_ids;
     struct token_span *span;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the classifier says of texts or of their tokens. */
+/* Labels of texts, or of their tokens. */
 #include "masks/base/memory.h"
 #include "model/heads.h"
 #include "model/tasks.h"

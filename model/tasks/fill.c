@@ -12,8 +12,8 @@ struct fill {
     struct task_gaps *ret;
 };
 
-/* A model may have more rows than there are words, so that their number is round: those are nobody's
-   answer, and no part of the sum. */
+/* The embedding table may be padded with rows that are no word. They are never an answer and take no part in
+   the softmax. */
 static uint32_t count_words(const struct vocabulary *v)
 {
     uint32_t count = 0;
@@ -22,7 +22,7 @@ static uint32_t count_words(const struct vocabulary *v)
     return count;
 }
 
-/* The best `top` of the words' logits, by insertion: there are few. */
+/* The best `top` words, by insertion: there are few. */
 static void choose(const float *logit, const struct vocabulary *v, uint32_t top,
                    struct task_word *ret)
 {
@@ -43,7 +43,7 @@ static void choose(const float *logit, const struct vocabulary *v, uint32_t top,
         ret[k].probability = (float)(exp((double)(ret[k].probability - most)) / sum);
 }
 
-/* The gaps of a batch: their rows of hidden, and their places in *ret. */
+/* Finds the gaps of a batch: adds them to f->ret, and their rows of the hidden states to *ret_rows. */
 static uint32_t find(struct fill *f, const uint32_t *text, uint32_t n,
                      const struct engine_workspace *workspace, uint32_t **ret_rows)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distinct strings with a number each, in the order of their first use. */
+/* Distinct strings, numbered in the order of their first use. */
 #pragma once
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Special tokens are cut out of the raw text, the rest is split into words, each word into its longest
-   pieces from the left; a word with a part that is no token is unknown as a whole. */
+/* Special tokens are cut out of the raw text. The rest is split into words, and each word into its longest
+   pieces from the left. A word with a part that is no token is unknown as a whole. */
 #include "masks/base/memory.h"
 #include "model/tokenizer/tokenizer.h"
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static const struct special_token *special_at(const struct tokenizer *t, const c
     return best;
 }
 
-/* The next place a special token may begin at: they share few first bytes. */
+/* The next place where a special token may begin. Special tokens have few different first bytes. */
 static uint32_t next_candidate(const struct tokenizer *t, const char *text, uint32_t at,
                                uint32_t size)
 {
@@ -132,8 +132,9 @@ struct share {
     uint32_t a, b;
 };
 
-/* How many tokens of each part stay where `capacity` are allowed: the longer one is cut. What remains of
-   an odd capacity is the longer part's with HuggingFace, the first part's with Google. */
+/* How many tokens of each part stay where `capacity` fit: the longer part is cut. Where both are cut and
+   `capacity` is odd, the one left over is the longer part's with HuggingFace, the first part's with Google.
+   */
 static struct share share_tokens(struct share n, uint32_t capacity,
                                  enum tokenizer_compat compat)
 {
@@ -148,7 +149,7 @@ static struct share share_tokens(struct share n, uint32_t capacity,
     return first ? (struct share){rest, half} : (struct share){half, rest};
 }
 
-/* [CLS] A [SEP] B [SEP] with fewer of A and B. */
+/* Cuts [CLS] A [SEP] B [SEP] to fewer tokens of A and B. */
 static void shorten(struct tokens *t, struct share n, struct share keep, bool pair)
 {
     uint32_t moved = 1 + keep.b; /* [SEP] and what stays of B */

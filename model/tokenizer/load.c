@@ -42,7 +42,7 @@ static struct special_token *add_special(struct tokenizer *t, const char *text,
     return s;
 }
 
-/* The names of the settings as numbers; they are special in the text too, but for Google. */
+/* Looks up the token ids of the named tokens. They are special in the text, too, but not for Google. */
 static int name_tokens(struct tokenizer *t, const struct tokenizer_settings *s, struct error *e)
 {
     uint32_t *token_id[] = {&t->unknown, &t->begin, &t->end};
@@ -77,7 +77,7 @@ static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
     t->unicode = unicode_get(google ? UNICODE_GOOGLE : UNICODE_HF);
     if (vocabulary_index(&t->vocabulary, s->prefix, e) < 0 || name_tokens(t, s, e) < 0)
         return -1;
-    if (google) /* it knows no special tokens in a text */
+    if (google) /* Google's tokenizer finds no special tokens in a text */
         while (t->n_special)
             free(t->special[--t->n_special].text);
     return 0;
@@ -200,7 +200,7 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
     return NULL;
 }
 
-/* What a reader from memory ends with. */
+/* The end of every reader from memory. */
 static struct tokenizer *finish_new(struct tokenizer *t, struct tokenizer_settings *s, int r,
                                     enum tokenizer_compat compat, struct error *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All edges lie in one open hash table, keyed by node and byte: nothing to sort, nothing to search for
-   when it is built, one probe for each byte when it is walked. */
+/* All edges are in one open hash table, keyed by node and byte: nothing is sorted, and a walk costs one probe
+   for each byte. */
 #include "model/tokenizer/trie.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings to numbers, one byte at a time: the longest entry that begins a text is found in one walk. */
+/* Strings to numbers, byte by byte: one walk finds the longest entry that begins a text. */
 #pragma once
 #include <stdint.h>
 
@@ -15,8 +15,8 @@ struct trie {
 
 enum { TRIE_MAX_NODES = 1 << 24 };
 
-/* A later value for the same bytes replaces the earlier one. False where nodes would exceed the
-   limit; the trie is then good for trie_finish alone. */
+/* A later value for the same bytes replaces the earlier one. False where the trie would have too many nodes;
+   it is then good for trie_finish alone. */
 int trie_add(struct trie *t, const char *bytes, uint32_t size, int32_t value);
 void trie_finish(struct trie *t);
 

@@ -79,7 +79,7 @@ static inline void append(struct pass *p, uint32_t point)
     w->size += n;
 }
 
-/* A normalised code point: between words, a word, or part of one. */
+/* Takes a normalised code point: a space, punctuation, or part of a word. */
 static inline void put(struct pass *p, uint32_t point)
 {
     uint8_t flags = p->flags[point];
@@ -103,7 +103,7 @@ static void put_lower(struct pass *p, uint32_t point)
         put(p, lower[k]);
 }
 
-/* Stable, by class; by counting where there are many, so that no text is slow. */
+/* Stable sort by class. Counting sort where there are many, so that no text is slow. */
 static void order(struct held *held, uint32_t count)
 {
     if (count > 32) {
@@ -220,7 +220,7 @@ static void take(struct pass *p, uint32_t point, struct span source)
         between_words(p);
 }
 
-/* ASCII without flags of its own (but a lower case) goes straight into the word. */
+/* Fast path: ASCII without flags but a lower case goes straight into the word. */
 static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
 {
     if (byte >= 0x80 || p->flags[byte] & ~POINT_LOWERED || p->w->n_held)

@@ -10,7 +10,7 @@
 struct word_rules {
     bool clean, ideographs, strip_accents, lowercase;
     bool google;        /* lower case first, then accents; final sigma */
-    uint32_t max_chars; /* longer words are handed on by their ends alone */
+    uint32_t max_chars; /* of longer words only the ends are known */
 };
 
 struct word {

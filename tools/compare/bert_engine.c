@@ -50,8 +50,8 @@ struct bert *bert_open(const char *folder, const char *mask, const char *dtype,
     return b;
 }
 
-/* token_ids: the tokens of n sequences one after another, count[k] of sequence k. seconds: to which what
-   each phase took is added, or null. */
+/* token_ids: n sequences one after another, count[k] ids each. What each phase took is added to seconds
+   (null: not measured). */
 int bert_run(struct bert *b, const uint32_t *token_ids, const uint32_t *count, uint32_t n,
              double *seconds, char *text)
 {

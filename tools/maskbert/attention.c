@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert attention: the maps of one line of text, drawn, and how many keys each query looks at. */
+/* maskbert attention: a picture of one line's attention maps, and how many keys each query looks at. */
 #include "masks/base/memory.h"
 #include "model/probe.h"
 #include "tools/maskbert/command.h"
@@ -19,7 +19,7 @@ struct attention {
     const char **token;
 };
 
-/* Called with a layer's queries and keys: its heads that are shown. */
+/* The watch: keeps the probabilities of a layer's heads that are shown. */
 static void keep_layer(void *context, uint32_t layer, const void *query, const void *key,
                        uint64_t row, uint64_t head)
 {
@@ -42,7 +42,7 @@ static void keep_layer(void *context, uint32_t layer, const void *query, const v
     }
 }
 
-/* "3" to one of `count`; null to all. */
+/* "3" chooses one of `count`, null all of them. */
 static int read_choice(const char *option, const char *text, uint32_t count, uint32_t *first,
                        uint32_t *some, struct error *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert bench: the model with its mask and, beside it, dense, run by turns on the same random
-   tokens; where the time goes, and what no mask can beat because it is not attention. */
+/* maskbert bench: the model with its mask and with a dense mask, run by turns on the same random tokens. Says
+   where the time goes, and the ceiling: what no mask can beat, as the rest is not attention. */
 #include "masks/base/memory.h"
 #include "model/engine.h"
 #include "tools/maskbert/command.h"
@@ -76,7 +76,7 @@ static void make_batch(struct bench *b)
 
 /* ---- the runs ---- */
 
-/* Where measuring phases takes time itself, that is done in runs of their own. */
+/* Where measuring phases slows the pass, phases are measured in runs of their own. */
 static int run(const struct bench *b, struct side *s, bool counted, struct error *e)
 {
     struct engine_workspace *workspace = &s->s.workspace;
@@ -135,7 +135,7 @@ static double share(const struct side *s, int phase)
     return s->phase[phase] / all;
 }
 
-/* How much faster the dense model were if attention cost nothing. */
+/* How much faster the dense model would be if attention cost nothing. */
 static double ceiling_of(const struct bench *b)
 {
     const struct side *dense = b->dense.s.engine ? &b->dense : &b->mask;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert classify: a line out for each line in, in the form that the architecture asks for. */
+/* maskbert classify: a line out for each line in. The architecture decides its form. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/answers.h"
@@ -13,7 +13,8 @@
 struct classify {
     struct session s;
     struct task_labels labels;
-    uint32_t *first; /* [lines + 1]: a line's texts; one but for multiple choice */
+    uint32_t *
+        first; /* [lines + 1]: texts of line k are first[k] .. first[k+1] - 1; several for multiple choice */
 };
 
 /* A question and each of its choices are a pair. */
@@ -132,7 +133,7 @@ static void print_line(const struct classify *c, uint32_t k, bool json)
         print_labels(c, x);
 }
 
-/* Which parts a classifier needs depends on the architecture, which the folder says. */
+/* The parts of the model that its kind of classifier needs. */
 static int needed_parts(const char *folder, uint32_t *ret, enum task_kind *ret_kind,
                         struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert convert: reads everything, then writes a folder. */
+/* maskbert convert: reads and checks everything before it writes the new folder. */
 #include "masks/base/file.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
@@ -52,7 +52,7 @@ static int read_element(const struct options *o, const struct weights *w, enum e
     return 0;
 }
 
-/* The model's own mask goes along; it cannot where the number of positions changes. */
+/* The model's own mask is copied, but not where the number of positions changes. */
 static int write_mask(const struct options *o, const struct mask *m, struct model_config *c,
                       struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert embed: lines to vectors, in a .npy or a .jsonl that is written whole. */
+/* maskbert embed: lines to vectors, in a .npy or a .jsonl file that is whole or absent. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -39,7 +39,7 @@ static int check_output(struct embed *m, struct error *e)
     return m->o->pooling ? pooling_parse(m->o->pooling, &m->pooling, e) : 0;
 }
 
-/* The folder's own ways hold unless options say otherwise. */
+/* The options', else the folder's own, else mean. */
 static int read_pooling(struct embed *m, struct error *e)
 {
     struct error ignored;
@@ -57,7 +57,7 @@ static uint64_t longest_of(const struct task_batches *b)
     return b->texts ? b->sequence[b->order[0]].count : 0;
 }
 
-/* Hidden states of a batch to their places. */
+/* Copies the hidden states of a batch to m->value. */
 static int keep_states(void *context, const uint32_t *text, uint32_t n,
                        struct engine_workspace *workspace, struct error *e)
 {
@@ -119,7 +119,7 @@ static int write_jsonl(struct embed *m, struct error *e)
     return r;
 }
 
-/* The values are computed where they lie in the file. */
+/* The file is mapped, and values are computed in place. */
 static int write_npy(struct embed *m, struct error *e)
 {
     bool pooled = m->pooling != POOLING_NONE;

@@ -16,7 +16,7 @@ struct model {
     struct tokenizer *tokenizer; /* null: the folder has none */
     struct sentence_settings sentence;
     struct mask *mask; /* null: the folder has none */
-    bool mask_changed; /* since config.json was written */
+    bool mask_changed; /* its hash is not config.json's */
     uint64_t parameters;
 };
 
@@ -58,7 +58,7 @@ static json_t *tokenizer_json(const struct tokenizer *t)
                      (int)t->max_length);
 }
 
-/* Of all heads of all layers, in percent. */
+/* Inactive entries of all heads and layers, in percent. */
 static double sparsity(const struct mask *m)
 {
     double active = 0, heads = (double)m->layers * m->heads;

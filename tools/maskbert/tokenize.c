@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert tokenize: lines in, numbers out. Runs of lines go to the threads; what they print is put
-   out in the order of the lines. */
+/* maskbert tokenize: lines in, token ids out. Threads take runs of lines; output keeps the lines' order. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/command.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_BYTES = 64 << 10 }; /* of lines for a thread at a time */
+enum { RUN_BYTES = 64 << 10 }; /* of lines that a thread takes at once */
 
 struct run {
     uint32_t begin, end; /* lines */
