@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/attention.h"
-#include "gen/target.h"
 #include "model/checkpoint/json.h"
 #include "model/mask.h"
-#include "runtime/cache.h"
-#include "runtime/compile/compile.h"
 #include "runtime/kernel.h"
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +29,7 @@ static struct mask *load_mask(const struct model_config *c, const struct attenti
     return m;
 }
 
-/* One head for all becomes as many equal ones: they are stored and planned once. */
+/* One head for all is repeated: equal heads are stored and planned once. */
 static struct mask *full_heads(struct mask *m, uint32_t heads, struct error *e)
 {
     if (m->heads == heads)
@@ -42,70 +39,56 @@ static struct mask *full_heads(struct mask *m, uint32_t heads, struct error *e)
     return full;
 }
 
-static int read_request(const struct model_config *c, const struct attention_options *o,
-                        struct kernel_request *f, struct error *e)
+static int read_shape(const struct model_config *c, const struct attention_options *o,
+                      struct attention *a, struct error *e)
 {
-    const char *transform = o->transform ? o->transform : c->mask_transform;
-    *f = (struct kernel_request){
-        .dtype = o->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32,
-        .head_dim = attention_padded_dim(c->hidden / c->heads),
-    };
-    if (!f->head_dim)
-        return error_set(e, ERROR_INPUT, "heads of %u: at most 256 are supported",
-                         c->hidden / c->heads);
-    return transform ? transform_parse(transform, f, e) : 0;
+    *a = (struct attention){.heads = c->heads,
+                            .head_dim = c->hidden / c->heads,
+                            .padded_dim = attention_padded_dim(c->hidden / c->heads),
+                            .dtype = o->dtype};
+    a->scale = (float)(1 / sqrt(a->head_dim));
+    if (!a->padded_dim)
+        return error_set(e, ERROR_INPUT, "heads of %u: at most 256 are supported", a->head_dim);
+    return encoder_transform_parse(o->transform ? o->transform : c->mask_transform,
+                                   &a->transform, e);
 }
 
-static int compile(const struct mask *m, const struct kernel_request *f,
-                   const struct attention_options *o, struct maskc_kernel **ret,
-                   struct error *e)
+static int load_kernel(const struct attention_options *o, struct attention *a, struct error *e)
 {
-    const struct target *found[1];
-    struct compile_request r = {.mask = m,
-                                .targets = found,
-                                .request = *f,
-                                .progress = o->progress,
-                                .text_only = o->text_only};
-    uint8_t *bytes;
-    uint64_t size;
-    if (targets_resolve(o->target ? o->target : "cpu", f, found, 1, &r.n_targets, e) < 0)
-        return -1;
-    r.cache = cache_open(NULL);
-    int result = kernel_compile(&r, &bytes, &size, e);
-    cache_close(r.cache);
-    if (result < 0)
-        return -1;
-    result = kernel_load(bytes, size, m->source, o->device ? o->device : "cpu", ret, e);
-    free(bytes);
-    return result;
+    const struct encoder_attention kernel = {
+        .mask = a->mask,
+        .dtype = a->dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
+        .head_dim = a->padded_dim,
+        .transform = a->transform,
+        .target = o->target,
+        .device = o->device,
+        .text_only = o->text_only,
+        .progress = o->progress,
+    };
+    return encoder_attention_load(&kernel, &a->kernel, e);
 }
 
 int attention_new(const struct model_config *c, const struct attention_options *o,
                   struct attention *ret, struct error *e)
 {
-    struct attention a = {.heads = c->heads, .head_dim = c->hidden / c->heads};
-    struct kernel_request f;
-    if (read_request(c, o, &f, e) < 0)
+    struct attention a;
+    if (read_shape(c, o, &a, e) < 0)
         return -1;
     a.mask = load_mask(c, o, e);
     if (a.mask)
         a.mask = full_heads(a.mask, c->heads, e);
-    if (!a.mask || compile(a.mask, &f, o, &a.kernel, e) < 0) {
+    if (!a.mask || load_kernel(o, &a, e) < 0) {
         attention_finish(&a);
         return -1;
     }
-    a.padded_dim = f.head_dim;
     a.kernel_layers = a.mask->layers;
-    a.scale = (float)(1 / sqrt(a.head_dim));
-    a.sparsegen = f.transform == ABI_SPARSEGEN;
-    a.lambda = f.lambda;
     *ret = a;
     return 0;
 }
 
 void attention_finish(struct attention *a)
 {
-    kernel_unload(a->kernel);
+    maskc_kernel_destroy(a->kernel);
     mask_destroy(a->mask);
     *a = (struct attention){0};
 }
@@ -119,7 +102,7 @@ static struct maskc_launch make_launch(const struct attention *a,
                                        const struct attention_call *c)
 {
     int64_t columns = (int64_t)a->heads * a->padded_dim, dim = a->padded_dim;
-    size_t element = a->kernel->artifact->request.dtype == ABI_BF16 ? 2 : 4;
+    const size_t element = element_bytes(a->dtype);
     uint8_t *base = c->projection;
     struct maskc_tensor in = {base, 0, 3 * columns, dim};
     struct maskc_launch l = {

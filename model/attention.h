@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention of the encoder: a kernel of maskc's for the model's mask, launched on packed batches that
-   lie in the fused projection of query, key and value. Pointers of a call are the device's. */
+/* Attention of the encoder: maskc's kernel for the model's mask. It is launched on packed batches, in place
+   on the fused projection of query, key and value. Pointers of a call are the device's. */
 #pragma once
 #include "masks/mask.h"
 #include "model/checkpoint/config.h"
 #include "model/element.h"
-#include "runtime/maskc.h"
+#include "runtime/encoder.h"
 
 struct attention {
     struct maskc_kernel *kernel;
     struct mask *mask; /* [layers or 1][heads or 1] */
     uint32_t heads, head_dim;
-    uint32_t padded_dim; /* what the kernel takes: zeros beyond head_dim */
+    uint32_t padded_dim; /* that the kernel takes: zeros beyond head_dim */
     uint32_t kernel_layers;
+    enum element dtype;
     float scale; /* 1 / sqrt(head_dim) */
-    bool sparsegen;
-    float lambda;
+    struct encoder_transform transform;
 };
 
 struct attention_options {
@@ -23,15 +23,15 @@ struct attention_options {
     const char *mask;      /* null: the model's own, else dense */
     const char *transform; /* null: the model's own, else softmax */
     enum element dtype;
-    const char *device;                 /* as maskc_load takes it; null: "cpu" */
-    const char *target;                 /* that the kernel is compiled for; null: "cpu" */
+    const char *device;                 /* as maskc_load takes it */
+    const char *target;                 /* that the kernel is compiled for */
     bool text_only;                     /* the device needs no binary */
     void (*progress)(const char *step); /* null: nobody */
 };
 
 /* Columns of one of query, key, value in the projection: heads * padded_dim. */
 uint32_t attention_columns(const struct model_config *c);
-/* What a head is padded to; 0: the kernels take no such head. */
+/* The head dimension after padding; 0: the kernels take no such head. */
 uint32_t attention_padded_dim(uint32_t head_dim);
 
 int attention_new(const struct model_config *c, const struct attention_options *o,

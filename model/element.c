@@ -125,7 +125,7 @@ void elements_from_f32(enum element to, const float *values, uint64_t count, voi
     }
 }
 
-/* An exponent of all ones, which is the top of the bits without the sign. */
+/* NaN and infinity have an exponent of all ones: the highest bits without the sign. */
 uint64_t elements_not_finite(enum element t, const void *bytes, uint64_t count)
 {
     const uint8_t *p = bytes;

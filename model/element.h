@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of the floating types of safetensors: to float and back, rounded to nearest even. */
+/* Elements of the floating types of safetensors, to f32 and back. Rounding is to nearest even. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,5 +15,5 @@ bool element_parse(const char *name, enum element *ret);
 /* count elements; the bytes need no alignment. */
 void elements_to_f32(enum element from, const void *bytes, uint64_t count, float *ret);
 void elements_from_f32(enum element to, const float *values, uint64_t count, void *ret);
-/* Where the first one that is NaN or infinite lies, or count. */
+/* Index of the first NaN or infinity; count: there is none. */
 uint64_t elements_not_finite(enum element t, const void *bytes, uint64_t count);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading an engine, and the memory of its rooms; the CPU's pass is cpu/forward.c. */
+/* An engine, loaded and asked. What a pass does on its device is the backend's. */
 #include "model/engine.h"
 #include "masks/base/memory.h"
+#include "model/buffer.h"
 #include "model/checkpoint/json.h"
-#include "model/device/pass.h"
 #include "model/encoder.h"
 #include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const struct {
     uint32_t part;
@@ -20,7 +19,7 @@ static const struct {
     {PART_SPAN, "span head"},
 };
 
-/* Newly drawn heads would answer nonsense: a head that is asked for has to be in the files. */
+/* A head that is asked for has to be in the files: one with random weights would answer nonsense. */
 static int check_parts(const char *folder, const struct engine *g, struct error *e)
 {
     uint32_t has = g->weights.parts & ~g->weights.new_parts;
@@ -61,35 +60,35 @@ static void tell(const struct engine_options *o, const char *step)
         o->progress(step);
 }
 
-/* The device, or what the CPU multiplies with. */
-static int open_device(const struct engine_options *o, struct engine *g, struct error *e)
+static int open_backend(const struct engine_options *o, struct engine *g, struct error *e)
 {
-    struct rows_features f = {o->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32, g->config.hidden};
     struct encoder *c = g->encoder;
-    if (backend_open(o->device, &f, &c->backend, e) < 0)
+    struct backend_options options = {.dtype = o->dtype, .hidden = g->config.hidden};
+    const struct backend *b = backend_find(o->device, &options.ordinal, e);
+    c->state = b ? b->open(b, &options, e) : NULL;
+    if (!c->state)
         return -1;
-    g->device = c->backend ? c->backend->driver->name : "cpu";
-    g->phases_cost = c->backend != NULL;
-    if (!c->backend)
-        c->matmul = matmul_new(e);
-    return c->backend || c->matmul ? 0 : -1;
+    c->backend = b;
+    g->device = b->device->name;
+    g->phases_cost = b->phases_cost;
+    return 0;
 }
 
-static struct attention_options attention_of(const char *folder, const struct engine_options *o,
-                                             const struct backend *b)
+static int load_attention(const char *folder, const struct engine_options *o, struct engine *g,
+                          struct error *e)
 {
-    struct attention_options a = {.folder = folder,
-                                  .mask = o->mask,
-                                  .transform = o->transform,
-                                  .dtype = o->dtype,
-                                  .progress = o->progress};
-    if (b) {
-        a.device = o->device;
-        /* "cuda:1" is that GPU's own target. */
-        a.target = strcmp(b->driver->target, "cuda") ? b->driver->target : o->device;
-        a.text_only = b->driver->text_only;
-    }
-    return a;
+    const struct backend *b = g->encoder->backend;
+    const char *device =
+        o->device ? o->device : b->device->name; /* "cuda:1": with the number */
+    const struct attention_options a = {.folder = folder,
+                                        .mask = o->mask,
+                                        .transform = o->transform,
+                                        .dtype = o->dtype,
+                                        .device = device,
+                                        .target = b->target ? b->target : device,
+                                        .text_only = b->text_only,
+                                        .progress = o->progress};
+    return attention_new(&g->config, &a, &g->encoder->attention, e);
 }
 
 static int load(const char *folder, const struct engine_options *o, struct engine *g,
@@ -101,14 +100,13 @@ static int load(const char *folder, const struct engine_options *o, struct engin
     g->longest = g->config.positions;
     g->encoder = memory_new(1, sizeof *g->encoder);
     tell(o, "opening the device");
-    if (open_device(o, g, e) < 0)
+    if (open_backend(o, g, e) < 0)
         return -1;
     tell(o, "compiling attention");
-    struct attention_options attention = attention_of(folder, o, g->encoder->backend);
-    if (attention_new(&g->config, &attention, &g->encoder->attention, e) < 0)
+    if (load_attention(folder, o, g, e) < 0)
         return -1;
     tell(o, "packing weights");
-    int r = encoder_new(g, e);
+    int r = encoder_pack(g, e);
     weights_release(&g->weights);
     return r;
 }
@@ -133,7 +131,7 @@ void engine_destroy(struct engine *g)
 {
     if (!g)
         return;
-    encoder_destroy(g->encoder, &g->config);
+    encoder_destroy(g->encoder);
     tokenizer_destroy(g->tokenizer);
     weights_finish(&g->weights);
     config_finish(&g->config);
@@ -150,72 +148,91 @@ const char *engine_phase_name(enum engine_phase p)
     return names[p];
 }
 
-/* ---- rooms ---- */
+/* ---- encode ---- */
 
-void arena_grow(void **data, uint64_t *bytes, uint64_t wanted)
+static int check_sequence(const struct engine *g, const struct sequence *s, uint32_t k,
+                          struct error *e)
 {
-    enum { LARGE = 2 << 20 };
-    if (*bytes >= wanted)
-        return;
-    free(*data);
-    *bytes = wanted;
-    if (wanted < LARGE)
-        *data = memory_aligned(wanted, 1);
-    else
-        *data = memset(memory_large(bytes), 0, wanted);
+    const struct model_config *m = &g->config;
+    if (s->count < 1 || s->count > g->longest)
+        return error_set(e, ERROR_INPUT, "sequence %u has %u tokens; 1..%u are expected", k,
+                         s->count, g->longest);
+    if (s->first_part < s->count && m->types < 2)
+        return error_set(e, ERROR_INPUT, "sequence %u is a pair; the model has one type", k);
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->token_ids[i] >= m->vocabulary)
+            return error_set(e, ERROR_INPUT, "sequence %u: token %u of %u", k, s->token_ids[i],
+                             m->vocabulary);
+    return 0;
 }
 
-struct arena *arena_of(struct engine_room *room)
+static int check_batch(const struct engine *g, const struct sequence *list, uint32_t n,
+                       struct error *e)
 {
-    if (!room->arena)
-        room->arena = memory_new(1, sizeof *room->arena);
-    return room->arena;
-}
-
-static void finish_panels(struct arena *a)
-{
-    for (uint32_t k = 0; k < a->panels; k++)
-        product_room_finish(&a->panel[k].product);
-    pool_finish(&a->panel_memory);
-    free(a->panel);
-    a->panel = NULL;
-    a->panels = a->panel_rows = 0;
-}
-
-void arena_grow_panels(const struct engine *g, struct arena *a, uint32_t rows)
-{
-    if (a->panels >= g->threads && a->panel_rows >= rows)
-        return;
-    finish_panels(a);
-    a->panels = g->threads;
-    a->panel_rows = rows;
-    a->panel = memory_new(a->panels, sizeof *a->panel);
-    size_t inner = (size_t)rows * (g->config.intermediate / g->encoder->slices);
-    size_t sum = (size_t)rows * g->config.hidden;
-    for (uint32_t k = 0; k < a->panels; k++) {
-        a->panel[k].sum = pool_take(&a->panel_memory, sum * sizeof(float));
-        a->panel[k].inner = pool_take(&a->panel_memory, inner * element_bytes(g->dtype));
-        if (g->encoder->own_gelu)
-            a->panel[k].between = pool_take(&a->panel_memory, inner * sizeof(float));
+    uint64_t tokens = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        if (check_sequence(g, &list[k], k, e) < 0)
+            return -1;
+        tokens += list[k].count;
     }
+    return n >= 1 && tokens <= INT32_MAX / 2
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "a batch of %u sequences; 1 or more with at most %d "
+                           "tokens are expected",
+                           n, INT32_MAX / 2);
 }
 
-void engine_room_finish(struct engine_room *room)
+/* Where sequences begin among the rows of the batch. */
+static struct encode_request lay_out(const struct engine *g, const struct sequence *list,
+                                     uint32_t n, struct engine_workspace *w)
 {
-    struct arena *a = room->arena;
-    if (a) {
-        device_arena_finish(a->backend, a->device);
-        free(a->projection);
-        free(a->context);
-        free(a->lse);
-        free(a->workspace);
-        free(a->gathered);
-        free(a->between);
-        free(a->logits);
-        finish_panels(a);
-        free(a);
+    struct encode_request r = {.engine = g, .list = list, .workspace = w};
+    void *offsets = w->offsets;
+    buffer_grow(&offsets, &w->offsets_bytes, (n + UINT64_C(1)) * sizeof *w->offsets);
+    w->offsets = offsets;
+    w->offsets[0] = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        w->offsets[k + 1] = w->offsets[k] + (int32_t)list[k].count;
+        r.longest = list[k].count > r.longest ? list[k].count : r.longest;
     }
-    free(room->offsets);
-    free(room->hidden);
-    *room = (struct engine_room){0};
+    w->sequences = n;
+    w->tokens = (uint32_t)w->offsets[n];
+    w->backend = g->encoder->backend;
+    return r;
+}
+
+int engine_encode(const struct engine *g, const struct sequence *list, uint32_t n,
+                  struct engine_workspace *w, struct error *e)
+{
+    if (check_batch(g, list, n, e) < 0)
+        return -1;
+    struct encode_request request = lay_out(g, list, n, w);
+    int before = omp_get_max_threads();
+    omp_set_num_threads((int)g->threads);
+    int r = w->backend->encode(&request, e);
+    omp_set_num_threads(before);
+    return r;
+}
+
+int engine_fetch(const struct engine *g, struct engine_workspace *w, struct error *e)
+{
+    return g->encoder->backend->fetch(g, w, e);
+}
+
+void engine_row(const struct engine *g, const struct engine_workspace *w, uint32_t row,
+                float *ret)
+{
+    uint64_t size = g->config.hidden;
+    const uint8_t *from = w->hidden;
+    elements_to_f32(g->dtype, from + row * size * element_bytes(g->dtype), size, ret);
+}
+
+void engine_workspace_finish(struct engine_workspace *w)
+{
+    if (w->backend)
+        w->backend->workspace_finish(w->memory);
+    free(w->offsets);
+    free(w->hidden);
+    *w = (struct engine_workspace){0};
 }

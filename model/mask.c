@@ -42,7 +42,7 @@ static int write_mask(const char *folder, const struct mask *m, const char **ret
     return r;
 }
 
-/* Of the size and every head's pattern: equal masks have equal hashes, however they were written. */
+/* Depends on the size and the patterns alone: equal masks have equal hashes, however they were written. */
 static uint64_t hash_mask(const struct mask *m)
 {
     uint64_t hash = m->n + ((uint64_t)m->heads << 20) + ((uint64_t)m->layers << 40);

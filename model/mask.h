@@ -5,12 +5,12 @@
 #include "masks/mask.h"
 #include "model/checkpoint/config.h"
 
-/* The mask that `name` means (as maskc's MASK argument), at the model's positions, for its heads and
-   layers or for one of them that serves all. Null with *e set. */
+/* The mask that `name` means (as maskc's MASK argument) at the model's positions. It has the model's heads
+   and layers, or one of them that serves all. Null with *e set. */
 struct mask *model_mask(const char *name, const struct model_config *c, struct error *e);
 
-/* The one that c->mask names, beside config.json in the folder. *ret_changed: it is not the one that
-   model_mask_save left there. */
+/* The mask that c->mask names, beside config.json in the folder. *ret_changed: its hash is not the one that
+   model_mask_save wrote. */
 struct mask *model_mask_stored(const char *folder, const struct model_config *c,
                                bool *ret_changed, struct error *e);
 

@@ -57,36 +57,47 @@ static void make_sparsegen(float *z, uint32_t count, float lambda)
         z[k] = (float)fmax(((double)z[k] - tau) / (1 - (double)lambda), 0);
 }
 
-static void run_row(const struct attention *a, const struct pattern *pattern, uint32_t i,
-                    uint32_t n, const float *query, const float *key, float *z, float *ret)
+/* A head of one sequence. */
+struct head_rows {
+    const struct attention *a;
+    const struct pattern *pattern;
+    uint32_t n;
+    const float *query, *key; /* [n, head_dim] */
+    float *score;             /* [n]: scratch */
+};
+
+static void run_row(const struct head_rows *h, uint32_t i, float *ret)
 {
+    const struct pattern *pattern = h->pattern;
+    const uint32_t dim = h->a->head_dim;
     uint32_t count = 0, at = 0;
-    memset(ret, 0, n * sizeof *ret);
+    memset(ret, 0, h->n * sizeof *ret);
     for (uint64_t r = pattern->row[i]; r < pattern->row[i + 1]; r++)
-        for (uint32_t j = pattern->run[r].begin; j < pattern->run[r].end && j < n; j++)
-            z[count++] = a->scale * dot(query, key + (size_t)j * a->head_dim, a->head_dim);
+        for (uint32_t j = pattern->run[r].begin; j < pattern->run[r].end && j < h->n; j++)
+            h->score[count++] =
+                h->a->scale * dot(h->query + (size_t)i * dim, h->key + (size_t)j * dim, dim);
     if (!count)
         return;
-    if (a->sparsegen)
-        make_sparsegen(z, count, a->lambda);
+    if (h->a->transform.sparsegen)
+        make_sparsegen(h->score, count, h->a->transform.lambda);
     else
-        make_softmax(z, count);
+        make_softmax(h->score, count);
     for (uint64_t r = pattern->row[i]; r < pattern->row[i + 1]; r++)
-        for (uint32_t j = pattern->run[r].begin; j < pattern->run[r].end && j < n; j++)
-            ret[j] = z[at++];
+        for (uint32_t j = pattern->run[r].begin; j < pattern->run[r].end && j < h->n; j++)
+            ret[j] = h->score[at++];
 }
 
 void probe_run(const struct engine *g, const struct probe *p, float *ret)
 {
     const struct attention *a = &g->encoder->attention;
-    const struct pattern *pattern = attention_pattern(a, p->layer, p->head);
     float *query = read_rows(g, p->query, p->row, p->n, a->head_dim);
     float *key = read_rows(g, p->key, p->row, p->n, a->head_dim);
-    float *z = memory_new(p->n, sizeof *z);
+    float *score = memory_new(p->n, sizeof *score);
+    const struct head_rows h = {a,    attention_pattern(a, p->layer, p->head), p->n, query, key,
+                                score};
     for (uint32_t i = 0; i < p->n; i++)
-        run_row(a, pattern, i, p->n, query + (size_t)i * a->head_dim, key, z,
-                ret + (size_t)i * p->n);
+        run_row(&h, i, ret + (size_t)i * p->n);
     free(query);
     free(key);
-    free(z);
+    free(score);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probabilities that kernels never write down, for those who want to look at them: computed plainly
-   from the queries and keys of a layer that an engine's watch shows. */
+/* Attention probabilities, which kernels never store: computed plainly from a layer's queries and keys, as an
+   engine's watch shows them. */
 #pragma once
 #include "model/engine.h"
 
@@ -10,5 +10,5 @@ struct probe {
     uint32_t layer, head, n; /* n: rows of the sequence */
 };
 
-/* ret: f32 [n, n], row i the probabilities of query i over all keys, zero where the mask is. */
+/* ret: f32 [n, n]. Row i has the probabilities of query i over all keys; inactive ones are 0. */
 void probe_run(const struct engine *g, const struct probe *p, float *ret);

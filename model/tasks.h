@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by
-   length, run in batches of at most `batch_tokens` tokens, and answered in the order they came in. */
+/* Text in, answers out: what the commands and the server share. Texts are tokenized, ordered by length, and
+   run in batches of at most `batch_tokens` tokens. Answers are in the order of the texts. */
 #pragma once
 #include "model/engine.h"
 
@@ -15,14 +15,14 @@ struct task_options {
     void *context;
 };
 
-/* Tokens of a text at most: what is asked, else the smaller of what tokenizer and sentence settings
-   say; never more than the model has positions. */
+/* The most tokens that a text keeps: max_length, or if 0 the smaller of what tokenizer and sentence settings
+   say; never more than the model's positions. */
 uint32_t task_longest(const struct engine *g, uint32_t max_length);
 
 /* The tokens of many texts, and the batches that they are run in. */
 struct task_batches {
-    struct sequence *sequence; /* [texts], in the order given, into `number` */
-    uint32_t *number;          /* all token numbers */
+    struct sequence *sequence; /* [texts], in the order given; into token_ids */
+    uint32_t *token_ids;       /* all token ids */
     struct token_span *span;   /* their places in the texts */
     uint32_t texts, cut;       /* cut: texts that max_length shortened */
     uint32_t *order;           /* [texts]: which text runs when, longest first */
@@ -31,27 +31,33 @@ struct task_batches {
 };
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
                  const struct task_options *o, struct task_batches *ret, struct error *e);
-/* The order and the batches of b->sequence, which somebody else filled in. */
+/* Orders b->sequence, which the caller has filled in, and divides it into batches. */
 void task_form(struct task_batches *b, const struct task_options *o);
 void task_finish(struct task_batches *b); /* a zeroed one is fine */
 
-/* Runs batch after batch and hands each to `batch`, with its texts in the order of room's sequences. */
+/* What runs a task. */
+struct task_runner {
+    const struct engine *engine;
+    const struct task_options *options;
+    struct engine_workspace *workspace;
+};
+
+/* Runs batch after batch and hands each to `batch`: text[k] is the workspace's sequence k. */
 struct task_visitor {
-    int (*batch)(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
-                 struct error *e);
+    int (*batch)(void *context, const uint32_t *text, uint32_t n,
+                 struct engine_workspace *workspace, struct error *e);
     void *context;
 };
-int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
-             struct engine_room *room, const struct task_visitor *visitor, struct error *e);
+int task_run(const struct task_runner *t, const struct task_batches *b,
+             const struct task_visitor *visitor, struct error *e);
 
-/* Sentence vectors: [n, H] f32, pooled and, where asked, of norm 1. Pooling other than none. */
-int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
-               bool normalize, const struct task_options *o, struct engine_room *room,
-               float *ret, struct error *e);
+/* Sentence vectors: [n, H] f32; `normalize` scales each to norm 1. Pooling other than none. */
+int task_embed(const struct task_runner *t, const struct task_batches *b, enum pooling pooling,
+               bool normalize, float *ret, struct error *e);
 
 /* The likeliest words for each [MASK] of a text, best first. */
 struct task_word {
-    uint32_t number;
+    uint32_t token_id;
     float probability;
 };
 struct task_gap {
@@ -60,17 +66,16 @@ struct task_gap {
 };
 struct task_gaps {
     struct task_gap *gap; /* by text and token */
-    uint32_t gaps, room, top;
+    uint32_t gaps, capacity, top;
 };
-int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top,
-              const struct task_options *o, struct engine_room *room, struct task_gaps *ret,
-              struct error *e);
+int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_t top,
+              struct task_gaps *ret, struct error *e);
 void task_gaps_finish(struct task_gaps *g);
 
-/* What the classifier says: values of the labels, probabilities by problem_type (softmax for one
-   label, sigmoid for many, as they are for regression). A token classifier has a row for each token,
-   multiple choice a value for each text. A model of pre-training or of next sentences says whether the
-   second part follows the first: labels "next" and "not_next". */
+/* What a classifier answers. By problem_type the values are probabilities (softmax for one label, sigmoid for
+   many) or numbers (regression). A token classifier has a row for each token, multiple choice one value for
+   each text. A model of pre-training or next sentences says whether the second part follows the first: labels
+   "next" and "not_next". */
 enum task_kind {
     TASK_SINGLE,
     TASK_MULTI,
@@ -82,20 +87,20 @@ enum task_kind {
 enum task_kind task_kind(const struct model_config *c); /* by architecture and problem_type */
 /* The parts that task_classify needs, and the name of a label. */
 uint32_t task_classify_parts(enum task_kind kind);
-const char *task_label(const struct model_config *c, uint32_t label, char room[24]);
+const char *task_label(const struct model_config *c, uint32_t label, char buffer[24]);
 struct task_labels {
     enum task_kind kind;
     uint32_t labels;
     uint64_t *first; /* [texts + 1]: rows of text k are first[k] .. first[k+1] */
     float *value;    /* [rows, labels] */
 };
-int task_classify(const struct engine *g, const struct task_batches *b,
-                  const struct task_options *o, struct engine_room *room,
+int task_classify(const struct task_runner *t, const struct task_batches *b,
                   struct task_labels *ret, struct error *e);
 void task_labels_finish(struct task_labels *l);
 
 /* Where in text b the answer to question a stands. A text that is too long is read in windows of
-   o->max_length tokens (0: 384, or the positions) that overlap by 128 or half of what fits. */
+   o->max_length tokens (0: 384, or the positions). Windows overlap by 128 tokens, or by half of those of the
+   text where that is less. */
 struct task_span {
     uint32_t begin, end; /* bytes of b */
     float score;         /* logit of the start plus logit of the end */
@@ -104,10 +109,9 @@ struct task_span {
 struct task_spans {
     uint32_t texts, top;
     struct task_span *span; /* [texts, top], best first */
-    uint32_t *count;        /* [texts]: of them are there */
+    uint32_t *count;        /* [texts]: how many spans were found */
     float *no_answer;       /* [texts]: score of [CLS], the least of the windows; SQuAD 2 */
 };
-int task_answer(const struct engine *g, const struct task_text *text, uint32_t n, uint32_t top,
-                const struct task_options *o, struct engine_room *room, struct task_spans *ret,
-                struct error *e);
+int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
+                uint32_t top, struct task_spans *ret, struct error *e);
 void task_spans_finish(struct task_spans *s);

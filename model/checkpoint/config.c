@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables of keys with their limits, then the settings that only one value is supported of. See
-   config.h. */
+/* Tables of keys with their limits, then the settings of which only one value is supported. See config.h. */
 #include "model/checkpoint/config.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
@@ -65,7 +64,7 @@ static const struct {
     {"BertForQuestionAnswering",      PART_ENCODER | PART_SPAN},
 };
 
-/* A switch that must be off. */
+/* Switches that must be off. */
 static const char *const off[] = {"is_decoder", "add_cross_attention", "is_encoder_decoder", "use_bfloat16"};
 /* clang-format on */
 
@@ -123,7 +122,7 @@ static int take_reals(const json_t *json, struct model_config *c, struct error *
     return 0;
 }
 
-/* A text that must be `only` where it is there. */
+/* A text that, where it is there, must be `only`. */
 static int take_only(const json_t *json, const char *key, const char *only, struct error *e)
 {
     const char *text = NULL;
@@ -260,13 +259,13 @@ uint32_t config_parts(const struct model_config *c)
     return PART_ENCODER;
 }
 
-const char *config_label(const struct model_config *c, uint32_t label, char room[24])
+const char *config_label(const struct model_config *c, uint32_t label, char buffer[24])
 {
-    snprintf(room, 24, "%u", label);
+    snprintf(buffer, 24, "%u", label);
     const json_t *labels = json_object_get(c->json, "id2label");
-    const char *text = json_string_value(json_object_get(labels, room));
-    snprintf(room, 24, "LABEL_%u", label);
-    return text ? text : room;
+    const char *text = json_string_value(json_object_get(labels, buffer));
+    snprintf(buffer, 24, "LABEL_%u", label);
+    return text ? text : buffer;
 }
 
 char *config_write(const struct model_config *c, const char *dtype)

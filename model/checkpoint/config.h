@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.json: the sizes and settings of a BERT encoder. What an encoder of this kind cannot honour is
-   refused by name; keys that mean nothing here are kept and written again as they were. */
+/* config.json: the sizes and settings of a BERT encoder. Settings that this encoder cannot honour are refused
+   by name. Keys that it does not know are kept, and written again as they were. */
 #pragma once
 #include "masks/base/error.h"
 #include <jansson.h>
@@ -51,8 +51,7 @@ void config_finish(struct model_config *c); /* a zeroed one is fine */
 /* The parts that the architecture names (PART_ENCODER alone where it names none), and the label of a
    class: id2label's, else "LABEL_3". */
 uint32_t config_parts(const struct model_config *c);
-const char *config_label(const struct model_config *c, uint32_t label, char room[24]);
+const char *config_label(const struct model_config *c, uint32_t label, char buffer[24]);
 
-/* The config.json that says what *c says now; caller frees. Keys of c->json that *c does not hold stay
-   as they are. */
+/* The text of a config.json for *c; caller frees. Keys of c->json that *c does not hold stay. */
 char *config_write(const struct model_config *c, const char *dtype);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Two normal values of two words; a word of zero is no logarithm's problem: (word + 1/2) / 2^32. */
+/* Two normal values of two words. The logarithm is of (word + 1/2) / 2^32, which is never 0. */
 static void draw_pair(uint32_t a, uint32_t b, double deviation, float ret[2])
 {
     double radius = sqrt(-2 * log((a + 0.5) * 0x1p-32)) * deviation;

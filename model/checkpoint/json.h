@@ -14,11 +14,11 @@ bool path_exists(const char *folder, const char *name);
 /* An object, or null with *e set. Both give 'where' to the messages. */
 json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e);
 json_t *json_read(const char *folder, const char *name, struct error *e);
-/* 0 with *ret null where the file is not there. */
+/* A missing file is no error: *ret is null. */
 int json_read_optional(const char *folder, const char *name, json_t **ret, struct error *e);
 
 int json_take_bool(const json_t *object, const char *key, bool *ret, struct error *e);
 int json_take_u32(const json_t *object, const char *key, uint32_t *ret, struct error *e);
 int json_take_real(const json_t *object, const char *key, double *ret, struct error *e);
-/* Lives as long as the object. */
+/* The text lives as long as the object. */
 int json_take_text(const json_t *object, const char *key, const char **ret, struct error *e);

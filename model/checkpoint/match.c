@@ -31,7 +31,7 @@ static struct tensor *find_sorted(struct tensor **sorted, uint32_t count, const 
     return found ? *found : NULL;
 }
 
-/* Vocabularies are padded to multiples of up to 128 rows; the rows beyond are left out. */
+/* A vocabulary may be padded to a multiple of up to 128 rows; the rows beyond are ignored. */
 static bool shape_fits(const struct parameter *p, const struct safetensor *t)
 {
     if (p->rank != t->rank)
@@ -44,13 +44,13 @@ static bool shape_fits(const struct parameter *p, const struct safetensor *t)
     return true;
 }
 
-static const char *shape_text(uint32_t rank, const uint64_t *shape, struct text *room)
+static const char *shape_text(uint32_t rank, const uint64_t *shape, struct text *buffer)
 {
-    text_add(room, "[");
+    text_add(buffer, "[");
     for (uint32_t k = 0; k < rank; k++)
-        text_add(room, "%s%" PRIu64, k ? ", " : "", shape[k]);
-    text_add(room, "]");
-    return text_get(room);
+        text_add(buffer, "%s%" PRIu64, k ? ", " : "", shape[k]);
+    text_add(buffer, "]");
+    return text_get(buffer);
 }
 
 static int wrong_shape(const struct parameter *p, const struct safetensor *t, const char *path,
@@ -70,7 +70,7 @@ static bool same_bytes(const struct tensor *a, const struct safetensor *t)
            !memcmp(a->data, t->data, a->parameter.count * element_bytes(a->element));
 }
 
-/* Tied weights may be in the file twice; what differs is said, and the first one stays. */
+/* Tied weights may be in the file twice. Where they differ a note says so, and the first one counts. */
 static void check_tied(struct weights *w, struct tensor **sorted, const char *name,
                        const struct safetensor *t)
 {

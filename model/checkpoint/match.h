@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files hold against what config.json asks for: same name, same shape, a floating type, nothing
-   twice unless it is the same. */
+/* Checks the files against config.json: same names, same shapes, floating types, and nothing twice unless it
+   is the same. */
 #pragma once
 #include "model/checkpoint/weights.h"
 
-/* Gives w->tensor[..].data its place in w->files; what is nobody's is noted and left out. A tensor that no
-   file has keeps its null. */
+/* Sets w->tensor[..].data to its place in w->files. A tensor that is no parameter is noted and ignored; a
+   parameter that no file has keeps null. */
 int weights_match(struct weights *w, struct error *e);

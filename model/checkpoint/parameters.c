@@ -112,7 +112,8 @@ struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
     return list;
 }
 
-/* Replaces the first `from` in the name, if there is one; the name never grows beyond its room. */
+/* Replaces the first `from` in the name, if there is one. The result always fits: names never grow beyond
+   their array. */
 static void rename_part(char name[PARAMETER_NAME_BYTES], const char *from, const char *to)
 {
     char *at = strstr(name, from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of a BERT model, as HuggingFace names them without the prefix "bert.": one table says
-   name, shape, part and first value of each. Linear weights are [out, in], row-major. */
+/* The tensors of a BERT model, as HuggingFace names them without the prefix "bert.". One table gives name,
+   shape, part and first value of each. Linear weights are [out, in], row-major. */
 #pragma once
 #include "model/checkpoint/config.h"
 #include <stdint.h>
@@ -14,19 +14,19 @@ struct parameter {
     uint32_t rank;
     uint64_t shape[2], count; /* count: elements */
     uint32_t part;            /* one PART_ bit */
-    enum first_value first;   /* NORMAL_PAD: but row pad_token_id is zero */
-    bool by_word; /* its first dimension is the vocabulary: files may have more rows */
+    enum first_value first;   /* NORMAL_PAD: normal, but row pad_token_id is 0 */
+    bool by_word; /* its first dimension is the vocabulary, and files may have more rows */
 };
 
-/* All parameters of the parts, in a fixed order; caller frees. An untied MLM decoder is one of
-   PART_MLM, a tied one is none. */
+/* All parameters of the parts, in a fixed order; caller frees. The MLM decoder is one of them only if it is
+   not tied. */
 struct parameter *parameters_list(const struct model_config *c, uint32_t parts,
                                   uint32_t *ret_count);
 
-/* How a file's name is called here: without "bert.", gamma and beta as weight and bias, dense_act as
+/* The parameter's name for a name in a file: without "bert.", gamma and beta as weight and bias, dense_act as
    dense. False for buffers that are no parameter (position_ids). */
 bool parameter_name(const char *file_name, char ret[PARAMETER_NAME_BYTES]);
 
-/* The name in a file that transformers loads: with "bert." where the architecture has a head. */
+/* The parameter's name in a file that transformers loads: with "bert." where the architecture has a head. */
 void parameter_file_name(const struct parameter *p, const struct model_config *c,
                          char ret[PARAMETER_NAME_BYTES]);

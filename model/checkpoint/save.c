@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The tensor in the wanted type; what had to be made is pushed to *made. */
+/* The tensor's data in the wanted type. What had to be converted is pushed to *made. */
 static const void *in_type(const struct tensor *t, enum element element, void **made)
 {
     if (t->element == element)

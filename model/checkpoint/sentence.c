@@ -36,7 +36,7 @@ static const struct {
     {"pooling_mode_lasttoken", -1},
 };
 
-/* Exactly one mode that is on and known. */
+/* Exactly one mode must be on, and known. */
 static int take_pooling(const json_t *config, struct sentence_settings *s, struct error *e)
 {
     int on = 0;

@@ -10,7 +10,7 @@
 static int open_shard(struct shards *list, const char *folder, const char *name,
                       struct error *e)
 {
-    struct shard *s = MEMORY_PUSH(list->shard, list->count, list->room);
+    struct shard *s = MEMORY_PUSH(list->shard, list->count, list->capacity);
     *s = (struct shard){.path = path_join(folder, name)};
     if (file_open(s->path, &s->file, e) < 0)
         return -1;
@@ -71,7 +71,7 @@ void shards_release(const struct shards *list)
 {
     for (uint32_t k = 0; k < list->count; k++) {
         const struct file *f = &list->shard[k].file;
-        if (f->mapping) /* private and never written to: nothing is lost */
+        if (f->mapping) /* a private mapping that was never written to: nothing can be lost */
             madvise(f->mapping, f->size, MADV_DONTNEED);
     }
 }

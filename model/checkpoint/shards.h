@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that hold a model's tensors: model.safetensors, or those that model.safetensors.index.json
-   names. They stay mapped; tensors lie in them unaligned, in whatever dtypes their writers know. */
+/* The files that hold a model's tensors: model.safetensors, or those that model.safetensors.index.json names.
+   They stay mapped. Tensors in them may be unaligned and of any dtype. */
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/file.h"
@@ -14,11 +14,11 @@ struct shard {
 
 struct shards {
     struct shard *shard;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
-/* Opens all into an empty list; what was opened before a failure stays in it, too. */
+/* Opens all files into an empty list. After a failure the list has those opened so far. */
 int shards_open(struct shards *list, const char *folder, struct error *e);
-/* Lets go of the pages that were read: they come back when they are read again. */
+/* Gives back the pages that were read; they return when read again. */
 void shards_release(const struct shards *list);
 void shards_finish(struct shards *list); /* a zeroed one is fine */

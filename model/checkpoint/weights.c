@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open the files, match their tensors with the parameters, then check: no part that is there only half,
-   nothing that is not finite. See weights.h. */
+/* Opens the files, matches their tensors with the parameters, then checks: no part is there only half, and
+   every value is finite. See weights.h. */
 #include "model/checkpoint/weights.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/match.h"
@@ -29,7 +29,7 @@ void weights_note(struct weights *w, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    *MEMORY_PUSH(w->note, w->n_notes, w->notes_room) = memory_text(line);
+    *MEMORY_PUSH(w->note, w->n_notes, w->notes_capacity) = memory_text(line);
 }
 
 void weights_release(const struct weights *w)
@@ -37,7 +37,7 @@ void weights_release(const struct weights *w)
     shards_release(&w->files);
 }
 
-/* Which parts the files have a tensor of, by the names alone. */
+/* The parts of which the files have a tensor, by name alone. */
 static uint32_t parts_of(const struct weights *w)
 {
     static const struct {
@@ -61,7 +61,7 @@ static uint32_t parts_of(const struct weights *w)
     return parts;
 }
 
-/* The classifier's rows where config.json says nothing about labels. */
+/* The number of labels, from the classifier's shape, where config.json does not say it. */
 static void take_labels(const struct weights *w, struct model_config *c)
 {
     char name[PARAMETER_NAME_BYTES];
@@ -83,7 +83,7 @@ struct tensor *weights_find(const struct weights *w, const char *name)
     return NULL;
 }
 
-/* A part is there as a whole or, but for the encoder, not at all. */
+/* A part must be there as a whole or, but for the encoder, not at all. */
 static int check_missing(struct weights *w, uint32_t there, const char *folder, struct error *e)
 {
     for (uint32_t k = 0; k < w->n_tensors; k++) {

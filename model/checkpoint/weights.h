@@ -12,33 +12,33 @@ struct tensor {
     struct parameter parameter;
     enum element element;
     const void *data; /* row-major, perhaps unaligned; null: the file has none */
-    void *own;        /* the same, where it was made here */
+    void *own;        /* the same where it is our own memory, else null */
 };
 
 struct weights {
     struct tensor *tensor; /* parameters_list() of the parts */
     uint32_t n_tensors;
     uint32_t parts;     /* which the list has */
-    uint32_t new_parts; /* of them, those that the files lack: every tensor of theirs is null */
+    uint32_t new_parts; /* parts that the files lack: all of their tensors are null */
     char **note;        /* what a user should know, a line each */
-    uint32_t n_notes, notes_room;
+    uint32_t n_notes, notes_capacity;
     struct shards files; /* that data points into */
 };
 
-/* The parts of the files and those that the architecture names. c->labels is set by the file where
-   config.json did not say. Fails with the tensor's name where one is missing, has another shape or
-   is not finite. *ret is empty on failure. */
+/* Reads the parts that the files have and those that the architecture names. Sets c->labels from the file
+   where config.json does not say it. Fails with the name of a tensor that is missing, has another shape or is
+   not finite; *ret is then empty. */
 int weights_read(const char *folder, struct model_config *c, struct weights *ret,
                  struct error *e);
-/* No tensors but those of the parts, all null: for a new model. */
+/* For a new model: the tensors of the parts, all null. */
 void weights_begin(const struct model_config *c, uint32_t parts, struct weights *ret);
 void weights_finish(struct weights *w); /* a zeroed one is fine */
 /* Adds a line to w->note. */
 void weights_note(struct weights *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Lets go of the pages of the files that were read: they come back when they are read again. For
-   those who have made something else of most tensors. */
+/* Gives back the pages of the files that were read; they return when read again. For callers that have packed
+   most tensors. */
 void weights_release(const struct weights *w);
 
 /* By the name of parameters.h; null: not there. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans that answer questions. Question and text are tokenized once; a window is the question's tokens,
-   some of the text's and [SEP], and the best spans of all windows are a text's answers. */
+/* Spans that answer questions. Question and text are tokenized once. A window is the question's tokens, some
+   of the text's, and [SEP]. A text's answers are the best spans of all its windows. */
 #include "masks/base/memory.h"
 #include "model/heads.h"
 #include "model/tasks.h"
@@ -8,28 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As run_squad has them. */
+/* The defaults of BERT's run_squad.py. */
 enum { WINDOW_TOKENS = 384, OVERLAP = 128, QUESTION_TOKENS = 64, ANSWER_TOKENS = 30 };
 
 struct window {
     uint32_t text, question; /* tokens before the text's */
-    uint64_t at;             /* of its first token in number and span */
+    uint64_t at;             /* of its first token in token_ids and span */
 };
 
 struct answer {
     const struct engine *g;
     struct task_batches b; /* a sequence is a window */
     struct window *window;
-    uint64_t tokens, number_room, span_room;
-    uint32_t window_room, sequence_room, most; /* tokens of a window */
+    uint64_t tokens, token_ids_capacity, span_capacity;
+    uint32_t window_capacity, sequence_capacity, most; /* tokens of a window */
     struct task_spans *ret;
 };
 
-static void add_token(struct answer *a, uint32_t number, struct token_span span)
+static void add_token(struct answer *a, uint32_t token_id, struct token_span span)
 {
     uint64_t count = a->tokens;
-    *MEMORY_PUSH(a->b.number, a->tokens, a->number_room) = number;
-    *MEMORY_PUSH(a->b.span, count, a->span_room) = span;
+    *MEMORY_PUSH(a->b.token_ids, a->tokens, a->token_ids_capacity) = token_id;
+    *MEMORY_PUSH(a->b.span, count, a->span_capacity) = span;
 }
 
 /* The tokens first .. first + count of t's second part. */
@@ -37,16 +37,17 @@ static void add_window(struct answer *a, uint32_t text, const struct tokens *t,
                        uint32_t question, uint32_t first, uint32_t count)
 {
     uint32_t windows = a->b.texts, last = t->count - 1;
-    *MEMORY_PUSH(a->window, windows, a->window_room) =
+    *MEMORY_PUSH(a->window, windows, a->window_capacity) =
         (struct window){text, question, a->tokens};
-    *MEMORY_PUSH(a->b.sequence, a->b.texts, a->sequence_room) =
+    *MEMORY_PUSH(a->b.sequence, a->b.texts, a->sequence_capacity) =
         (struct sequence){NULL, question + count + 1, question};
     for (uint32_t k = 0; k + 1 < question; k++)
-        add_token(a, t->number[k], t->span[k]);
-    add_token(a, t->number[t->first_part - 1], t->span[t->first_part - 1]);
+        add_token(a, t->token_ids[k], t->span[k]);
+    add_token(a, t->token_ids[t->first_part - 1], t->span[t->first_part - 1]);
     for (uint32_t k = 0; k < count; k++)
-        add_token(a, t->number[t->first_part + first + k], t->span[t->first_part + first + k]);
-    add_token(a, t->number[last], t->span[last]);
+        add_token(a, t->token_ids[t->first_part + first + k],
+                  t->span[t->first_part + first + k]);
+    add_token(a, t->token_ids[last], t->span[last]);
 }
 
 static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
@@ -64,7 +65,7 @@ static void add_text(struct answer *a, uint32_t text, const struct tokens *t)
     }
 }
 
-/* A window among the best of its text; the same span may come out of two windows. */
+/* Puts a span among the best of its text. Two windows may give the same span. */
 static void keep(struct task_spans *s, uint32_t text, struct task_span span)
 {
     struct task_span *list = s->span + (size_t)text * s->top;
@@ -101,13 +102,13 @@ static void read_window(struct answer *a, uint32_t k, const float *logit)
 }
 
 static int read_batch(void *context, const uint32_t *window, uint32_t n,
-                      struct engine_room *room, struct error *e)
+                      struct engine_workspace *workspace, struct error *e)
 {
     struct answer *a = context;
-    float *logit = memory_new((size_t)room->tokens * 2, sizeof *logit);
-    int r = head_span(a->g, room, logit, e);
+    float *logit = memory_new((size_t)workspace->tokens * 2, sizeof *logit);
+    int r = head_span(a->g, workspace, logit, e);
     for (uint32_t k = 0; k < n && r == 0; k++)
-        read_window(a, window[k], logit + 2 * (size_t)room->offsets[k]);
+        read_window(a, window[k], logit + 2 * (size_t)workspace->offsets[k]);
     free(logit);
     return r;
 }
@@ -131,7 +132,7 @@ static void cut_windows(struct answer *a, const struct task_text *text, uint32_t
     }
     tokens_finish(&t);
     for (uint32_t k = 0; k < a->b.texts; k++)
-        a->b.sequence[k].number = a->b.number + a->window[k].at;
+        a->b.sequence[k].token_ids = a->b.token_ids + a->window[k].at;
 }
 
 static int check(const struct engine *g, const struct task_text *text, uint32_t n,
@@ -146,29 +147,36 @@ static int check(const struct engine *g, const struct task_text *text, uint32_t 
     return 0;
 }
 
-int task_answer(const struct engine *g, const struct task_text *text, uint32_t n, uint32_t top,
-                const struct task_options *o, struct engine_room *room, struct task_spans *ret,
-                struct error *e)
+/* An empty list of spans for each of n texts. */
+static struct task_spans make_spans(uint32_t n, uint32_t top)
 {
-    enum { LEAST = 8 }; /* tokens of a window */
-    uint32_t wanted = o->max_length ? o->max_length : WINDOW_TOKENS;
     struct task_spans s = {.texts = n, .top = top};
-    struct answer a = {.g = g, .ret = &s};
-    struct task_visitor visitor = {read_batch, &a};
-    a.most = wanted < g->longest ? wanted : g->longest;
-    if (check(g, text, n, e) < 0)
-        return -1;
-    if (a.most < LEAST)
-        return error_set(e, ERROR_INPUT, "windows of %u tokens: at least %d are expected",
-                         a.most, LEAST);
     s.span = memory_new((size_t)n * top, sizeof *s.span);
     s.count = memory_new(n, sizeof *s.count);
     s.no_answer = memory_new(n, sizeof *s.no_answer);
     for (uint32_t k = 0; k < n; k++)
         s.no_answer[k] = HUGE_VALF;
+    return s;
+}
+
+int task_answer(const struct task_runner *t, const struct task_text *text, uint32_t n,
+                uint32_t top, struct task_spans *ret, struct error *e)
+{
+    enum { LEAST = 8 }; /* tokens of a window */
+    const uint32_t longest = t->engine->longest, asked = t->options->max_length;
+    const uint32_t wanted = asked ? asked : WINDOW_TOKENS;
+    struct answer a = {.g = t->engine, .most = wanted < longest ? wanted : longest};
+    struct task_visitor visitor = {read_batch, &a};
+    if (check(t->engine, text, n, e) < 0)
+        return -1;
+    if (a.most < LEAST)
+        return error_set(e, ERROR_INPUT, "windows of %u tokens: at least %d are expected",
+                         a.most, LEAST);
+    struct task_spans s = make_spans(n, top);
+    a.ret = &s;
     cut_windows(&a, text, n);
-    task_form(&a.b, o);
-    int r = task_run(g, &a.b, o, room, &visitor, e);
+    task_form(&a.b, t->options);
+    int r = task_run(t, &a.b, &visitor, e);
     task_finish(&a.b);
     free(a.window);
     for (uint32_t k = 0; k < n; k++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts to tokens to batches. Tokens of all texts lie one after another; batches take the longest texts
-   first, which bounds what a batch holds and shows early what does not fit. */
+/* Texts to tokens to batches. Batches take the longest texts first: memory is largest at the beginning, so
+   what does not fit shows early. */
 #include "masks/base/memory.h"
 #include "model/tasks.h"
 #include <omp.h>
@@ -23,9 +23,9 @@ uint32_t task_longest(const struct engine *g, uint32_t max_length)
     return smaller(most, g->sentence.max_length);
 }
 
-/* One text's tokens on their own, before they are put together. */
+/* One text's tokens, before all texts' are joined. */
 struct piece {
-    uint32_t *number;
+    uint32_t *token_ids;
     struct token_span *span;
     uint32_t count, first_part;
     bool cut;
@@ -36,7 +36,7 @@ static void encode(const struct engine *g, const struct task_text *text, uint32_
 {
     tokenizer_encode(g->tokenizer, text->a, text->b, longest, t);
     *ret = (struct piece){
-        memory_copy(t->number, t->count * sizeof *t->number),
+        memory_copy(t->token_ids, t->count * sizeof *t->token_ids),
         memory_copy(t->span, t->count * sizeof *t->span),
         t->count,
         t->first_part,
@@ -64,17 +64,17 @@ static void join(struct piece *piece, struct task_batches *b)
     uint64_t tokens = 0, at = 0;
     for (uint32_t k = 0; k < b->texts; k++)
         tokens += piece[k].count;
-    b->number = memory_new(tokens, sizeof *b->number);
+    b->token_ids = memory_new(tokens, sizeof *b->token_ids);
     b->span = memory_new(tokens, sizeof *b->span);
     b->sequence = memory_new(b->texts, sizeof *b->sequence);
     for (uint32_t k = 0; k < b->texts; k++) {
         struct piece *p = &piece[k];
-        memcpy(b->number + at, p->number, p->count * sizeof *p->number);
+        memcpy(b->token_ids + at, p->token_ids, p->count * sizeof *p->token_ids);
         memcpy(b->span + at, p->span, p->count * sizeof *p->span);
-        b->sequence[k] = (struct sequence){b->number + at, p->count, p->first_part};
+        b->sequence[k] = (struct sequence){b->token_ids + at, p->count, p->first_part};
         b->cut += p->cut;
         at += p->count;
-        free(p->number);
+        free(p->token_ids);
         free(p->span);
     }
 }
@@ -92,7 +92,7 @@ void task_form(struct task_batches *b, const struct task_options *o)
 {
     uint32_t budget = o->batch_tokens ? o->batch_tokens : BATCH_TOKENS;
     uint64_t tokens = 0;
-    uint32_t room = 0;
+    uint32_t capacity = 0;
     b->order = memory_new(b->texts, sizeof *b->order);
     for (uint32_t k = 0; k < b->texts; k++)
         b->order[k] = k;
@@ -100,13 +100,13 @@ void task_form(struct task_batches *b, const struct task_options *o)
     for (uint32_t k = 0; k < b->texts; k++) {
         uint32_t count = b->sequence[b->order[k]].count;
         if (k == 0 || tokens + count > budget) {
-            *MEMORY_PUSH(b->first, b->batches, room) = k;
+            *MEMORY_PUSH(b->first, b->batches, capacity) = k;
             tokens = 0;
         }
         tokens += count;
     }
     uint32_t used = b->batches;
-    *MEMORY_PUSH(b->first, used, room) = b->texts;
+    *MEMORY_PUSH(b->first, used, capacity) = b->texts;
 }
 
 int task_prepare(const struct engine *g, const struct task_text *text, uint32_t n,
@@ -130,34 +130,34 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
 void task_finish(struct task_batches *b)
 {
     free(b->sequence);
-    free(b->number);
+    free(b->token_ids);
     free(b->span);
     free(b->order);
     free(b->first);
     *b = (struct task_batches){0};
 }
 
-static int run_batch(const struct engine *g, const struct task_batches *b, uint32_t k,
-                     struct engine_room *room, const struct task_visitor *visitor,
-                     struct error *e)
+static int run_batch(const struct task_runner *t, const struct task_batches *b, uint32_t k,
+                     const struct task_visitor *visitor, struct error *e)
 {
     uint32_t n = b->first[k + 1] - b->first[k];
     const uint32_t *text = b->order + b->first[k];
     struct sequence *list = memory_new(n, sizeof *list);
     for (uint32_t i = 0; i < n; i++)
         list[i] = b->sequence[text[i]];
-    int r = engine_encode(g, list, n, room, e);
+    int r = engine_encode(t->engine, list, n, t->workspace, e);
     free(list);
-    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, room, e);
+    return r < 0 ? -1 : visitor->batch(visitor->context, text, n, t->workspace, e);
 }
 
-int task_run(const struct engine *g, const struct task_batches *b, const struct task_options *o,
-             struct engine_room *room, const struct task_visitor *visitor, struct error *e)
+int task_run(const struct task_runner *t, const struct task_batches *b,
+             const struct task_visitor *visitor, struct error *e)
 {
+    const struct task_options *o = t->options;
     for (uint32_t k = 0; k < b->batches; k++) {
         if (o->progress)
             o->progress(o->context, b->first[k], b->texts);
-        if (run_batch(g, b, k, room, visitor, e) < 0)
+        if (run_batch(t, b, k, visitor, e) < 0)
             return -1;
     }
     if (o->progress)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the classifier says of texts or of their tokens. */
+/* Labels of texts, or of their tokens. */
 #include "masks/base/memory.h"
 #include "model/heads.h"
 #include "model/tasks.h"
@@ -29,11 +29,11 @@ uint32_t task_classify_parts(enum task_kind kind)
     return PART_CLASSIFIER | (kind == TASK_TOKENS ? 0 : PART_POOLER);
 }
 
-const char *task_label(const struct model_config *c, uint32_t label, char room[24])
+const char *task_label(const struct model_config *c, uint32_t label, char buffer[24])
 {
     if (task_kind(c) == TASK_NEXT)
         return label ? "not_next" : "next";
-    return config_label(c, label, room);
+    return config_label(c, label, buffer);
 }
 
 static void make_softmax(float *x, uint32_t n)
@@ -60,21 +60,21 @@ struct classify {
     struct task_labels *ret;
 };
 
-static int classify(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
-                    struct error *e)
+static int classify(void *context, const uint32_t *text, uint32_t n,
+                    struct engine_workspace *workspace, struct error *e)
 {
     const struct classify *c = context;
     struct task_labels *l = c->ret;
     bool tokens = l->kind == TASK_TOKENS;
-    size_t rows = tokens ? room->tokens : n;
+    size_t rows = tokens ? workspace->tokens : n;
     float *value = memory_new(rows * l->labels, sizeof *value);
-    int r = tokens                 ? head_tokens(c->g, room, value, e)
-            : l->kind == TASK_NEXT ? head_next(c->g, room, value, e)
-                                   : head_sequences(c->g, room, value, e);
+    int r = tokens                 ? head_tokens(c->g, workspace, value, e)
+            : l->kind == TASK_NEXT ? head_next(c->g, workspace, value, e)
+                                   : head_sequences(c->g, workspace, value, e);
     for (size_t k = 0; k < rows && r == 0; k++)
         make_probabilities(l, value + k * l->labels);
     for (uint32_t s = 0; s < n && r == 0; s++) {
-        uint64_t from = tokens ? (uint64_t)room->offsets[s] : s;
+        uint64_t from = tokens ? (uint64_t)workspace->offsets[s] : s;
         uint64_t count = l->first[text[s] + 1] - l->first[text[s]];
         memcpy(l->value + l->first[text[s]] * l->labels, value + from * l->labels,
                count * l->labels * sizeof *value);
@@ -83,10 +83,10 @@ static int classify(void *context, const uint32_t *text, uint32_t n, struct engi
     return r;
 }
 
-int task_classify(const struct engine *g, const struct task_batches *b,
-                  const struct task_options *o, struct engine_room *room,
+int task_classify(const struct task_runner *t, const struct task_batches *b,
                   struct task_labels *ret, struct error *e)
 {
+    const struct engine *g = t->engine;
     struct task_labels l = {.kind = task_kind(&g->config)};
     struct classify c = {g, &l};
     struct task_visitor visitor = {classify, &c};
@@ -95,7 +95,7 @@ int task_classify(const struct engine *g, const struct task_batches *b,
     for (uint32_t k = 0; k < b->texts; k++)
         l.first[k + 1] = l.first[k] + (l.kind == TASK_TOKENS ? b->sequence[k].count : 1);
     l.value = memory_new(l.first[b->texts] * l.labels, sizeof *l.value);
-    if (task_run(g, b, o, room, &visitor, e) < 0) {
+    if (task_run(t, b, &visitor, e) < 0) {
         task_labels_finish(&l);
         return -1;
     }

@@ -24,43 +24,42 @@ static void make_unit(uint32_t size, float *x)
         x[k] /= length;
 }
 
-static void pool(const struct embed *m, const struct engine_room *room, uint32_t s,
+static void pool(const struct embed *m, const struct engine_workspace *workspace, uint32_t s,
                  const float *pooled, float *ret)
 {
     uint64_t size = m->g->config.hidden;
     if (m->pooling == POOLING_CLS)
-        engine_row(m->g, room, (uint32_t)room->offsets[s], ret);
+        engine_row(m->g, workspace, (uint32_t)workspace->offsets[s], ret);
     else
         memcpy(ret, pooled + s * size, size * sizeof *ret);
     if (m->normalize)
         make_unit(m->g->config.hidden, ret);
 }
 
-static int embed(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
-                 struct error *e)
+static int embed(void *context, const uint32_t *text, uint32_t n,
+                 struct engine_workspace *workspace, struct error *e)
 {
     const struct embed *m = context;
     uint64_t size = m->g->config.hidden;
     float *pooled = memory_new(n * size, sizeof *pooled);
-    int r = m->pooling == POOLING_CLS    ? engine_fetch(m->g, room, e)
-            : m->pooling == POOLING_MEAN ? head_mean(m->g, room, pooled, e)
-                                         : head_pool(m->g, room, pooled, e);
+    int r = m->pooling == POOLING_CLS    ? engine_fetch(m->g, workspace, e)
+            : m->pooling == POOLING_MEAN ? head_mean(m->g, workspace, pooled, e)
+                                         : head_pool(m->g, workspace, pooled, e);
     if (r < 0) {
         free(pooled);
         return -1;
     }
 #pragma omp parallel for num_threads((int)m->g->threads)
     for (uint32_t k = 0; k < n; k++)
-        pool(m, room, k, pooled, m->ret + text[k] * size);
+        pool(m, workspace, k, pooled, m->ret + text[k] * size);
     free(pooled);
     return 0;
 }
 
-int task_embed(const struct engine *g, const struct task_batches *b, enum pooling pooling,
-               bool normalize, const struct task_options *o, struct engine_room *room,
-               float *ret, struct error *e)
+int task_embed(const struct task_runner *t, const struct task_batches *b, enum pooling pooling,
+               bool normalize, float *ret, struct error *e)
 {
-    struct embed m = {g, pooling, normalize, ret};
+    struct embed m = {t->engine, pooling, normalize, ret};
     struct task_visitor visitor = {embed, &m};
-    return task_run(g, b, o, room, &visitor, e);
+    return task_run(t, b, &visitor, e);
 }

@@ -12,8 +12,8 @@ struct fill {
     struct task_gaps *ret;
 };
 
-/* A model may have more rows than there are words, so that their number is round: those are nobody's
-   answer, and no part of the sum. */
+/* The embedding table may be padded with rows that are no word. They are never an answer and take no part in
+   the softmax. */
 static uint32_t count_words(const struct vocabulary *v)
 {
     uint32_t count = 0;
@@ -22,7 +22,7 @@ static uint32_t count_words(const struct vocabulary *v)
     return count;
 }
 
-/* The best `top` of the words' logits, by insertion: there are few. */
+/* The best `top` words, by insertion: there are few. */
 static void choose(const float *logit, const struct vocabulary *v, uint32_t top,
                    struct task_word *ret)
 {
@@ -43,35 +43,36 @@ static void choose(const float *logit, const struct vocabulary *v, uint32_t top,
         ret[k].probability = (float)(exp((double)(ret[k].probability - most)) / sum);
 }
 
-/* The gaps of a batch: their rows of hidden, and their places in *ret. */
+/* Finds the gaps of a batch: adds them to f->ret, and their rows of the hidden states to *ret_rows. */
 static uint32_t find(struct fill *f, const uint32_t *text, uint32_t n,
-                     const struct engine_room *room, uint32_t **ret_rows)
+                     const struct engine_workspace *workspace, uint32_t **ret_rows)
 {
-    uint32_t count = 0, rows_room = 0;
+    uint32_t count = 0, rows_capacity = 0;
     for (uint32_t s = 0; s < n; s++) {
         const struct sequence *q = &f->b->sequence[text[s]];
         for (uint32_t i = 0; i < q->count; i++)
-            if (q->number[i] == f->g->tokenizer->mask) {
-                *MEMORY_PUSH(*ret_rows, count, rows_room) = (uint32_t)room->offsets[s] + i;
-                *MEMORY_PUSH(f->ret->gap, f->ret->gaps, f->ret->room) = (struct task_gap){
+            if (q->token_ids[i] == f->g->tokenizer->mask) {
+                *MEMORY_PUSH(*ret_rows, count, rows_capacity) =
+                    (uint32_t)workspace->offsets[s] + i;
+                *MEMORY_PUSH(f->ret->gap, f->ret->gaps, f->ret->capacity) = (struct task_gap){
                     text[s], i, memory_new(f->ret->top, sizeof(struct task_word))};
             }
     }
     return count;
 }
 
-static int fill(void *context, const uint32_t *text, uint32_t n, struct engine_room *room,
-                struct error *e)
+static int fill(void *context, const uint32_t *text, uint32_t n,
+                struct engine_workspace *workspace, struct error *e)
 {
     enum { AT_ONCE = 64 };
     struct fill *f = context;
     uint32_t *rows = NULL, before = f->ret->gaps, words = f->g->config.vocabulary;
-    uint32_t count = find(f, text, n, room, &rows);
+    uint32_t count = find(f, text, n, workspace, &rows);
     float *logit = memory_new((size_t)AT_ONCE * words, sizeof *logit);
     int r = 0;
     for (uint32_t k = 0; k < count && r == 0; k += AT_ONCE) {
         uint32_t some = count - k < AT_ONCE ? count - k : AT_ONCE;
-        r = head_words(f->g, room, rows + k, some, logit, e);
+        r = head_words(f->g, workspace, rows + k, some, logit, e);
         for (uint32_t i = 0; i < some && r == 0; i++)
             choose(logit + (size_t)i * words, &f->g->tokenizer->vocabulary, f->ret->top,
                    f->ret->gap[before + k + i].word);
@@ -89,17 +90,17 @@ static int compare(const void *a, const void *b)
     return x->token < y->token ? -1 : x->token > y->token;
 }
 
-int task_fill(const struct engine *g, const struct task_batches *b, uint32_t top,
-              const struct task_options *o, struct engine_room *room, struct task_gaps *ret,
-              struct error *e)
+int task_fill(const struct task_runner *t, const struct task_batches *b, uint32_t top,
+              struct task_gaps *ret, struct error *e)
 {
+    const struct engine *g = t->engine;
     struct fill f = {g, b, ret};
     struct task_visitor visitor = {fill, &f};
     if (g->tokenizer->mask < 0)
         return error_set(e, ERROR_INPUT, "the tokenizer has no [MASK]");
     uint32_t words = count_words(&g->tokenizer->vocabulary);
     *ret = (struct task_gaps){.top = top < words ? top : words};
-    if (task_run(g, b, o, room, &visitor, e) < 0) {
+    if (task_run(t, b, &visitor, e) < 0) {
         task_gaps_finish(ret);
         return -1;
     }

@@ -33,12 +33,13 @@ uint32_t counts_add(struct counts *c, const char *bytes, uint32_t size, uint64_t
         grow(c);
     uint32_t *slot = slot_of(c, bytes, size);
     if (!*slot) {
-        if (c->used + size > c->bytes_room) {
-            c->bytes_room = 2 * c->bytes_room + size + 4096;
-            c->bytes = memory_resize(c->bytes, c->bytes_room, 1);
+        if (c->used + size > c->bytes_capacity) {
+            c->bytes_capacity = 2 * c->bytes_capacity + size + 4096;
+            c->bytes = memory_resize(c->bytes, c->bytes_capacity, 1);
         }
         memcpy(c->bytes + c->used, bytes, size);
-        *MEMORY_PUSH(c->item, c->n_items, c->items_room) = (struct counted){c->used, size, 0};
+        *MEMORY_PUSH(c->item, c->n_items, c->items_capacity) =
+            (struct counted){c->used, size, 0};
         c->used += size;
         *slot = c->n_items;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Distinct strings with a number each, in the order of their first use. */
+/* Distinct strings, numbered in the order of their first use. */
 #pragma once
 #include <stdint.h>
 
@@ -11,9 +11,9 @@ struct counted {
 
 struct counts { /* zeroed: empty */
     char *bytes;
-    uint64_t used, bytes_room;
+    uint64_t used, bytes_capacity;
     struct counted *item;
-    uint32_t n_items, items_room;
+    uint32_t n_items, items_capacity;
     uint32_t *slot, n_slots; /* open hash table of item + 1 */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Special tokens are cut out of the raw text, the rest is split into words, each word into its longest
-   pieces from the left; a word with a part that is no token is unknown as a whole. */
+/* Special tokens are cut out of the raw text. The rest is split into words, and each word into its longest
+   pieces from the left. A word with a part that is no token is unknown as a whole. */
 #include "masks/base/memory.h"
 #include "model/tokenizer/tokenizer.h"
 #include <stdlib.h>
@@ -13,20 +13,20 @@ struct encoding {
 
 void tokens_finish(struct tokens *t)
 {
-    free(t->number);
+    free(t->token_ids);
     free(t->span);
     words_finish(&t->words);
     *t = (struct tokens){0};
 }
 
-static inline void push(struct tokens *t, uint32_t number, uint32_t begin, uint32_t end)
+static inline void push(struct tokens *t, uint32_t token_id, uint32_t begin, uint32_t end)
 {
-    if (t->count == t->room) {
-        t->room = t->room ? 2 * t->room : 64;
-        t->number = memory_resize(t->number, t->room, sizeof *t->number);
-        t->span = memory_resize(t->span, t->room, sizeof *t->span);
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->token_ids = memory_resize(t->token_ids, t->capacity, sizeof *t->token_ids);
+        t->span = memory_resize(t->span, t->capacity, sizeof *t->span);
     }
-    t->number[t->count] = number;
+    t->token_ids[t->count] = token_id;
     t->span[t->count++] = (struct token_span){begin, end};
 }
 
@@ -37,12 +37,12 @@ static void cut_word(void *context, const struct word *w)
     uint32_t start = in->tokens->count, size = 0;
     bool known = w->chars <= in->tokenizer->rules.max_chars;
     for (uint32_t at = 0; known && at < w->size; at += size) {
-        int32_t number =
+        int32_t token_id =
             trie_longest(at ? &v->follow : &v->begin, w->bytes + at, w->size - at, &size);
-        if (number < 0)
+        if (token_id < 0)
             known = false;
         else
-            push(in->tokens, (uint32_t)number, w->begin[at], w->end[at + size - 1]);
+            push(in->tokens, (uint32_t)token_id, w->begin[at], w->end[at + size - 1]);
     }
     if (known)
         return;
@@ -64,7 +64,7 @@ static const struct special_token *special_at(const struct tokenizer *t, const c
     return best;
 }
 
-/* The next place a special token may begin at: they share few first bytes. */
+/* The next place where a special token may begin. Special tokens have few different first bytes. */
 static uint32_t next_candidate(const struct tokenizer *t, const char *text, uint32_t at,
                                uint32_t size)
 {
@@ -110,6 +110,7 @@ static uint32_t blanks_before(const struct tokenizer *t, const char *text, uint3
 static void encode_part(const struct tokenizer *t, struct text_part part, struct tokens *ret)
 {
     struct encoding in = {t, ret};
+    const struct word_splitter splitter = {t->unicode, &t->rules, cut_word, &in};
     uint32_t done = 0, size = part.size;
     for (uint32_t at = 0; (at = next_candidate(t, part.bytes, at, size)) < size;) {
         const struct special_token *s = special_at(t, part.bytes, at, size);
@@ -120,40 +121,43 @@ static void encode_part(const struct tokenizer *t, struct text_part part, struct
         uint32_t begin = s->eats_left ? blanks_before(t, part.bytes, done, at) : at;
         uint32_t end = at + s->size;
         end = s->eats_right ? blanks_after(t, part.bytes, end, size) : end;
-        words_split(&ret->words, t->unicode, &t->rules, part.bytes, done, begin, cut_word, &in);
-        push(ret, s->number, begin, end);
+        words_split(&ret->words, &splitter, part.bytes, done, begin);
+        push(ret, s->token_id, begin, end);
         done = at = end;
     }
-    words_split(&ret->words, t->unicode, &t->rules, part.bytes, done, size, cut_word, &in);
+    words_split(&ret->words, &splitter, part.bytes, done, size);
 }
 
 struct share {
     uint32_t a, b;
 };
 
-/* How many tokens of each part stay where `room` are allowed: the longer one is cut. What remains of
-   an odd room is the longer part's with HuggingFace, the first part's with Google. */
-static struct share share_room(struct share n, uint32_t room, enum tokenizer_compat compat)
+/* How many tokens of each part stay where `capacity` fit: the longer part is cut. Where both are cut and
+   `capacity` is odd, the one left over is the longer part's with HuggingFace, the first part's with Google.
+   */
+static struct share share_tokens(struct share n, uint32_t capacity,
+                                 enum tokenizer_compat compat)
 {
-    if (n.a + n.b <= room)
+    if (n.a + n.b <= capacity)
         return n;
-    uint32_t half = room / 2, rest = room - half;
+    uint32_t half = capacity / 2, rest = capacity - half;
     uint32_t shorter = n.a < n.b ? n.a : n.b;
     if (shorter <= half)
-        return n.a <= n.b ? (struct share){n.a, room - n.a} : (struct share){room - n.b, n.b};
+        return n.a <= n.b ? (struct share){n.a, capacity - n.a}
+                          : (struct share){capacity - n.b, n.b};
     bool first = compat == TOKENIZER_GOOGLE || n.a > n.b;
     return first ? (struct share){rest, half} : (struct share){half, rest};
 }
 
-/* [CLS] A [SEP] B [SEP] with fewer of A and B. */
+/* Cuts [CLS] A [SEP] B [SEP] to fewer tokens of A and B. */
 static void shorten(struct tokens *t, struct share n, struct share keep, bool pair)
 {
     uint32_t moved = 1 + keep.b; /* [SEP] and what stays of B */
-    memmove(t->number + 1 + keep.a, t->number + 1 + n.a, moved * sizeof *t->number);
+    memmove(t->token_ids + 1 + keep.a, t->token_ids + 1 + n.a, moved * sizeof *t->token_ids);
     memmove(t->span + 1 + keep.a, t->span + 1 + n.a, moved * sizeof *t->span);
     t->cut = true;
     if (pair) {
-        uint32_t end = t->number[t->count - 1];
+        uint32_t end = t->token_ids[t->count - 1];
         t->count = keep.a + keep.b + 2;
         push(t, end, 0, 0);
     } else {
@@ -177,7 +181,8 @@ void tokenizer_encode(const struct tokenizer *t, struct text_part a, struct text
         n.b = ret->count - 2 - n.a;
         push(ret, t->end, 0, 0);
     }
-    struct share keep = max_length ? share_room(n, max_length - (pair ? 3 : 2), t->compat) : n;
+    struct share keep =
+        max_length ? share_tokens(n, max_length - (pair ? 3 : 2), t->compat) : n;
     if (keep.a < n.a || keep.b < n.b)
         shorten(ret, n, keep, pair);
     ret->first_part = keep.a + 2;

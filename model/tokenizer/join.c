@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A join touches only the words that hold the pair: every pair keeps a list of them, and a heap of
-   pairs by count is corrected when its top turns out to be out of date. See join.h. */
+/* A join touches only the words that hold the pair: every pair has a list of them. The heap of pairs by count
+   is corrected lazily, when its top is out of date. See join.h. */
 #include "model/tokenizer/join.h"
 #include "masks/base/memory.h"
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 struct pair {
     uint32_t a, b;
     int64_t count;
-    uint32_t *word; /* that have or had it; the same one only once in a row */
-    uint32_t n_words, room;
+    uint32_t *word; /* words that have or had the pair; no word twice in a row */
+    uint32_t n_words, capacity;
 };
 
 struct candidate {
@@ -25,13 +25,13 @@ struct joiner {
     struct spelling *spelling;
     uint32_t n_spellings;
     struct pair *pair;
-    uint32_t n_pairs, pairs_room;
+    uint32_t n_pairs, pairs_capacity;
     uint32_t *slot, n_slots; /* open hash table of pair + 1 */
     struct candidate *heap;
-    uint32_t n_heap, heap_room;
+    uint32_t n_heap, heap_capacity;
 };
 
-/* The heap: larger counts first, then smaller symbols, so that ties are broken the same way always. */
+/* The order of the heap: larger counts first; ties are broken by smaller symbols. */
 static bool is_before(const struct joiner *t, struct candidate x, struct candidate y)
 {
     const struct pair *p = &t->pair[x.pair], *q = &t->pair[y.pair];
@@ -42,7 +42,7 @@ static bool is_before(const struct joiner *t, struct candidate x, struct candida
 
 static void heap_push(struct joiner *t, struct candidate x)
 {
-    *MEMORY_PUSH(t->heap, t->n_heap, t->heap_room) = x;
+    *MEMORY_PUSH(t->heap, t->n_heap, t->heap_capacity) = x;
     uint32_t at = t->n_heap - 1;
     for (; at && is_before(t, x, t->heap[(at - 1) / 2]); at = (at - 1) / 2)
         t->heap[at] = t->heap[(at - 1) / 2];
@@ -83,7 +83,8 @@ static void grow_pairs(struct joiner *t)
         *pair_slot(t, t->pair[k].a, t->pair[k].b) = k + 1;
 }
 
-/* The pair's count changes by that of a word, which holds it now if `change` is positive. */
+/* Adds `change` times the word's count to the pair's count. The word holds the pair now if `change` is
+   positive. */
 static uint32_t change_pair(struct joiner *t, uint32_t a, uint32_t b, int64_t change,
                             uint32_t word)
 {
@@ -91,13 +92,13 @@ static uint32_t change_pair(struct joiner *t, uint32_t a, uint32_t b, int64_t ch
         grow_pairs(t);
     uint32_t *slot = pair_slot(t, a, b);
     if (!*slot) {
-        *MEMORY_PUSH(t->pair, t->n_pairs, t->pairs_room) = (struct pair){.a = a, .b = b};
+        *MEMORY_PUSH(t->pair, t->n_pairs, t->pairs_capacity) = (struct pair){.a = a, .b = b};
         *slot = t->n_pairs;
     }
     struct pair *p = &t->pair[*slot - 1];
     p->count += change;
     if (change > 0 && (!p->n_words || p->word[p->n_words - 1] != word))
-        *MEMORY_PUSH(p->word, p->n_words, p->room) = word;
+        *MEMORY_PUSH(p->word, p->n_words, p->capacity) = word;
     return *slot - 1;
 }
 
@@ -114,8 +115,8 @@ static uint32_t join_texts(struct counts *symbols, uint32_t a, uint32_t b)
     return symbol;
 }
 
-/* Joins a and b wherever they stand together in the word; new neighbours are counted and, once for
-   each, offered to the heap later. */
+/* Joins a and b wherever they stand together in the word. New neighbours are counted; each new pair is
+   offered to the heap once, later. */
 static void join_word(struct joiner *t, uint32_t word, uint32_t a, uint32_t b, uint32_t joined,
                       struct counts *offered)
 {
@@ -148,11 +149,11 @@ static void join_word(struct joiner *t, uint32_t word, uint32_t a, uint32_t b, u
 static void join_pair(struct joiner *t, uint32_t pair)
 {
     const struct pair p =
-        t->pair[pair]; /* its list of words moves out: the pair is done with */
+        t->pair[pair]; /* the list of words moves out of a pair that is finished */
     struct counts offered = {0};
     uint32_t joined = join_texts(t->symbols, p.a, p.b);
     t->pair[pair].word = NULL;
-    t->pair[pair].n_words = t->pair[pair].room = 0;
+    t->pair[pair].n_words = t->pair[pair].capacity = 0;
     t->pair[pair].count = 0;
     for (uint32_t k = 0; k < p.n_words; k++)
         join_word(t, p.word[k], p.a, p.b, joined, &offered);

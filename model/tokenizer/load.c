@@ -23,33 +23,34 @@ void tokenizer_destroy(struct tokenizer *t)
 
 static int find(const struct tokenizer *t, const char *token, uint32_t *ret, struct error *e)
 {
-    int64_t number = vocabulary_find(&t->vocabulary, token);
-    if (number < 0)
+    int64_t token_id = vocabulary_find(&t->vocabulary, token);
+    if (token_id < 0)
         return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary", token);
-    *ret = (uint32_t)number;
+    *ret = (uint32_t)token_id;
     return 0;
 }
 
-static struct special_token *add_special(struct tokenizer *t, const char *text, uint32_t number)
+static struct special_token *add_special(struct tokenizer *t, const char *text,
+                                         uint32_t token_id)
 {
     for (uint32_t k = 0; k < t->n_special; k++)
         if (!strcmp(t->special[k].text, text))
             return &t->special[k];
-    struct special_token *s = MEMORY_PUSH(t->special, t->n_special, t->special_room);
-    *s =
-        (struct special_token){memory_text(text), (uint32_t)strlen(text), number, false, false};
+    struct special_token *s = MEMORY_PUSH(t->special, t->n_special, t->special_capacity);
+    *s = (struct special_token){memory_text(text), (uint32_t)strlen(text), token_id, false,
+                                false};
     return s;
 }
 
-/* The names of the settings as numbers; they are special in the text too, but for Google. */
+/* Looks up the token ids of the named tokens. They are special in the text, too, but not for Google. */
 static int name_tokens(struct tokenizer *t, const struct tokenizer_settings *s, struct error *e)
 {
-    uint32_t *number[] = {&t->unknown, &t->begin, &t->end};
+    uint32_t *token_id[] = {&t->unknown, &t->begin, &t->end};
     t->mask = vocabulary_find(&t->vocabulary, s->special[NAME_MASK]);
     int64_t pad = vocabulary_find(&t->vocabulary, s->special[NAME_PAD]);
     t->pad = pad < 0 ? 0 : (uint32_t)pad;
     for (int k = NAME_UNKNOWN; k <= NAME_END; k++)
-        if (find(t, s->special[k], number[k], e) < 0)
+        if (find(t, s->special[k], token_id[k], e) < 0)
             return -1;
     for (int k = 0; k < NAME_COUNT; k++) {
         int64_t found = vocabulary_find(&t->vocabulary, s->special[k]);
@@ -76,7 +77,7 @@ static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
     t->unicode = unicode_get(google ? UNICODE_GOOGLE : UNICODE_HF);
     if (vocabulary_index(&t->vocabulary, s->prefix, e) < 0 || name_tokens(t, s, e) < 0)
         return -1;
-    if (google) /* it knows no special tokens in a text */
+    if (google) /* Google's tokenizer finds no special tokens in a text */
         while (t->n_special)
             free(t->special[--t->n_special].text);
     return 0;
@@ -85,15 +86,15 @@ static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
 static int take_vocabulary(struct tokenizer *t, const json_t *json, struct error *e)
 {
     const char *token;
-    json_t *number, *list = json_object_get(json_object_get(json, "model"), "vocab");
+    json_t *token_id, *list = json_object_get(json_object_get(json, "model"), "vocab");
     if (!json_object_size(list))
         return error_set(e, ERROR_INPUT, "model.vocab: an object is expected");
-    json_object_foreach(list, token, number)
+    json_object_foreach(list, token, token_id)
     {
-        if (!json_is_integer(number) || json_integer_value(number) < 0)
+        if (!json_is_integer(token_id) || json_integer_value(token_id) < 0)
             return error_set(e, ERROR_INPUT, "model.vocab: '%.60s' has no number", token);
         if (vocabulary_add(&t->vocabulary, token, strlen(token),
-                           (uint64_t)json_integer_value(number), e) < 0)
+                           (uint64_t)json_integer_value(token_id), e) < 0)
             return error_prefix(e, "model.vocab");
     }
     return 0;
@@ -102,10 +103,10 @@ static int take_vocabulary(struct tokenizer *t, const json_t *json, struct error
 static int take_added(struct tokenizer *t, const json_t *entry, struct error *e)
 {
     const char *text = NULL;
-    uint32_t number = 0;
+    uint32_t token_id = 0;
     bool word = false, left = false, right = false, normalized = false;
     if (json_take_text(entry, "content", &text, e) < 0 ||
-        json_take_u32(entry, "id", &number, e) < 0 ||
+        json_take_u32(entry, "id", &token_id, e) < 0 ||
         json_take_bool(entry, "single_word", &word, e) < 0 ||
         json_take_bool(entry, "lstrip", &left, e) < 0 ||
         json_take_bool(entry, "rstrip", &right, e) < 0 ||
@@ -116,13 +117,13 @@ static int take_added(struct tokenizer *t, const json_t *entry, struct error *e)
     if (word || normalized)
         return error_set(e, ERROR_INPUT, "'%.60s': %s is not supported", text,
                          word ? "single_word" : "normalized");
-    bool new = number >= t->vocabulary.count || !t->vocabulary.token[number];
-    if (new &&vocabulary_add(&t->vocabulary, text, strlen(text), number, e) < 0)
+    bool new = token_id >= t->vocabulary.count || !t->vocabulary.token[token_id];
+    if (new &&vocabulary_add(&t->vocabulary, text, strlen(text), token_id, e) < 0)
         return -1;
-    if (strcmp(t->vocabulary.token[number], text))
+    if (strcmp(t->vocabulary.token[token_id], text))
         return error_set(e, ERROR_INPUT, "'%.60s': its number %u is the vocabulary's '%.60s'",
-                         text, number, t->vocabulary.token[number]);
-    struct special_token *s = add_special(t, text, number);
+                         text, token_id, t->vocabulary.token[token_id]);
+    struct special_token *s = add_special(t, text, token_id);
     s->eats_left = left;
     s->eats_right = right;
     return 0;
@@ -199,7 +200,7 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
     return NULL;
 }
 
-/* What a reader from memory ends with. */
+/* The end of every reader from memory. */
 static struct tokenizer *finish_new(struct tokenizer *t, struct tokenizer_settings *s, int r,
                                     enum tokenizer_compat compat, struct error *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Three files, one struct. BERT's tokenizer is one pipeline with a few switches: every part of a
-   tokenizer.json must be that part, anything else is refused. See settings.h. */
+   tokenizer.json must be that part, and anything else is refused. See settings.h. */
 #include "model/tokenizer/settings.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
@@ -199,7 +199,7 @@ static int check_class(const json_t *config, struct error *e)
                              name);
 }
 
-/* model_max_length is 1e30 where nobody knew it. */
+/* model_max_length is 1e30 where its writer did not know it. */
 static int take_max_length(struct tokenizer_settings *s, const json_t *config, struct error *e)
 {
     double length = 0;

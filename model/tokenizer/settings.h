@@ -10,7 +10,7 @@ enum special_name { NAME_UNKNOWN, NAME_BEGIN, NAME_END, NAME_PAD, NAME_MASK, NAM
 
 struct tokenizer_settings {
     bool clean, ideographs, lowercase, strip_accents;
-    bool strip_given; /* else accents go where the case goes */
+    bool strip_given; /* false: accents are stripped where letters are lowered */
     uint32_t max_chars, max_length;
     char *special[NAME_COUNT]; /* "[UNK]" .. */
     char *prefix;              /* "##" */
@@ -19,7 +19,7 @@ struct tokenizer_settings {
 struct tokenizer_settings settings_default(void);
 void settings_finish(struct tokenizer_settings *s);
 
-/* Each takes what the object says over what is there; what is not supported is refused by name. */
+/* Each reads what the object says over the values of *s. What is not supported is refused by name. */
 int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e);
 int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e);
 int settings_take_special(struct tokenizer_settings *s, const json_t *map, struct error *e);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one letter whose lower case depends on its neighbours: capital sigma, as Python's str.lower()
-   (and so Google's tokenizer) has it. */
+/* Capital sigma: the one letter whose lower case depends on its neighbours. As Python's str.lower(), and so
+   Google's tokenizer, has it. */
 #pragma once
 #include <stdint.h>
 
 enum { SIGMA_CAPITAL = 0x3a3, SIGMA_SMALL = 0x3c3, SIGMA_FINAL = 0x3c2 };
 
-/* Of the sigma at `at` in text[from, to): final where a cased letter stands before it in its word
-   and none after it, case-ignorable points apart. `flags` as in struct unicode. */
+/* The lower case of the sigma at `at` in text[from, to). It is final where a cased letter stands before it in
+   its word and none after it; case-ignorable points do not count. `flags` as in struct unicode. */
 uint32_t sigma_lower(const char *text, uint32_t from, uint32_t to, uint32_t at,
                      const uint8_t *flags);

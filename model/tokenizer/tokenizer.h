@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WordPiece as BERT has it: text to token numbers, each with the bytes it came from. By default
-   exactly as HuggingFace's fast tokenizer, on request as Google's tokenization.py. */
+/* WordPiece as BERT has it: text to token ids, each with the bytes it came from. By default results equal
+   those of HuggingFace's fast tokenizer, on request those of Google's tokenization.py. */
 #pragma once
 #include "masks/base/error.h"
 #include "model/tokenizer/vocabulary.h"
@@ -11,8 +11,8 @@ enum tokenizer_compat { TOKENIZER_HF, TOKENIZER_GOOGLE };
 /* A token that is found in the raw text, before anything else: "[MASK]" and its like. */
 struct special_token {
     char *text;
-    uint32_t size, number;
-    bool eats_left, eats_right; /* the blanks beside it */
+    uint32_t size, token_id;
+    bool eats_left, eats_right; /* takes the blanks beside it along */
 };
 
 struct tokenizer {
@@ -20,10 +20,10 @@ struct tokenizer {
     struct word_rules rules;
     const struct unicode *unicode;
     struct special_token *special;
-    uint32_t n_special, special_room;
+    uint32_t n_special, special_capacity;
     uint32_t unknown, begin, end, pad; /* [UNK] [CLS] [SEP] [PAD] */
     int64_t mask;                      /* [MASK], -1: there is none */
-    uint32_t max_length;               /* tokenizer_config's model_max_length, 0: not said */
+    uint32_t max_length; /* model_max_length of tokenizer_config.json; 0: not said */
     enum tokenizer_compat compat;
 };
 
@@ -44,14 +44,14 @@ struct token_span {
     uint32_t begin, end; /* bytes of the own part of the text; 0, 0 for [CLS] and [SEP] */
 };
 
-/* The tokens of one text or pair; zeroed: empty. Kept from call to call, it stops allocating. */
+/* The tokens of one text or pair; zeroed: empty. Used again, it keeps its memory. */
 struct tokens {
-    uint32_t *number;
+    uint32_t *token_ids;
     struct token_span *span;
-    uint32_t count, room;
+    uint32_t count, capacity;
     uint32_t first_part; /* tokens of [CLS] A [SEP]: their type is 0, the others' 1 */
-    bool cut;            /* max_length took something */
-    struct words words;  /* room */
+    bool cut;            /* max_length cut something off */
+    struct words words;  /* memory that is kept */
 };
 void tokens_finish(struct tokens *t);
 
@@ -62,8 +62,8 @@ struct text_part {
 
 enum { TOKENIZER_MIN_LENGTH = 3, TOKENIZER_MAX_BYTES = 1 << 30 };
 
-/* [CLS] a [SEP] or, where b is there, [CLS] a [SEP] b [SEP], cut to max_length (0: not; else at least
-   TOKENIZER_MIN_LENGTH) from the longer part. Parts are at most TOKENIZER_MAX_BYTES long. Any number
-   of threads may use one tokenizer, each with its own *ret. */
+/* [CLS] a [SEP] or, where b is there, [CLS] a [SEP] b [SEP]. Where it is longer than max_length (0: no limit,
+   else at least TOKENIZER_MIN_LENGTH) the longer part is cut. A part has at most TOKENIZER_MAX_BYTES bytes.
+   Any number of threads may use one tokenizer, each with a *ret of its own. */
 void tokenizer_encode(const struct tokenizer *t, struct text_part a, struct text_part b,
                       uint32_t max_length, struct tokens *ret);

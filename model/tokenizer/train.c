@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words are counted, sorted (so that the order of the text is of no account), cut into characters and
-   joined (join.h). */
+/* Words are counted, sorted (so that the order of the text does not matter), cut into characters, and joined
+   (join.h). */
 #include "model/tokenizer/train.h"
 #include "masks/base/memory.h"
 #include "model/tokenizer/join.h"
@@ -57,7 +57,8 @@ static void count_word(void *context, const struct word *w)
 
 void trainer_add(struct trainer *t, const char *text, uint32_t size)
 {
-    words_split(&t->words, t->unicode, &t->rules, text, 0, size, count_word, t);
+    const struct word_splitter splitter = {t->unicode, &t->rules, count_word, t};
+    words_split(&t->words, &splitter, text, 0, size);
 }
 
 struct listed {
@@ -95,7 +96,7 @@ static uint32_t char_size(const char *bytes, uint32_t size)
     return unicode_decode((const uint8_t *)bytes, (const uint8_t *)bytes + size, &point);
 }
 
-/* The characters that are kept, as the first symbols; UTF-8 sorts by code point. */
+/* The characters that are kept become the first symbols, by code point (which is UTF-8's order). */
 static void choose_alphabet(struct trainer *t, const struct listed *word, uint32_t n_words)
 {
     struct counts chars = {0};
@@ -133,7 +134,7 @@ static bool is_spelled(const struct trainer *t, const struct listed *w)
     return true;
 }
 
-/* Leaves only words that can be spelled, and makes symbols of the characters that continue one. */
+/* Keeps the words that can be spelled, and makes symbols of the characters that continue a word. */
 static uint32_t choose_words(struct trainer *t, struct listed *word, uint32_t n_words)
 {
     struct counts follow = {0};

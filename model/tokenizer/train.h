@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A WordPiece vocabulary from text: the pieces of words that stand together most often are joined, one
-   pair after another, until there are enough tokens. */
+/* A WordPiece vocabulary from text: the most frequent pair of neighbouring pieces is joined, again and again,
+   until there are enough tokens. */
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/text.h"
@@ -8,8 +8,8 @@
 
 struct trainer_options {
     uint32_t size;           /* tokens in all */
-    uint32_t min_frequency;  /* of a pair that is joined */
-    uint32_t alphabet_limit; /* characters; words with a rarer one are left out */
+    uint32_t min_frequency;  /* pairs less frequent than this are not joined */
+    uint32_t alphabet_limit; /* characters that are kept; words with a rarer one are left out */
     bool cased;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All edges lie in one open hash table, keyed by node and byte: nothing to sort, nothing to search for
-   when it is built, one probe for each byte when it is walked. */
+/* All edges are in one open hash table, keyed by node and byte: nothing is sorted, and a walk costs one probe
+   for each byte. */
 #include "model/tokenizer/trie.h"
 #include "masks/base/memory.h"
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct trie_edge {
 
 static uint32_t slot_of(const struct trie *t, uint32_t key)
 {
-    uint32_t mask = t->room - 1, at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+    uint32_t mask = t->capacity - 1, at = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
     for (at &= mask; t->edge[at].to && t->edge[at].key != key;)
         at = (at + 1) & mask;
     return at;
@@ -21,9 +21,9 @@ static uint32_t slot_of(const struct trie *t, uint32_t key)
 static void grow(struct trie *t)
 {
     struct trie old = *t;
-    t->room = old.room ? 2 * old.room : 1024;
-    t->edge = memory_new(t->room, sizeof *t->edge);
-    for (uint32_t k = 0; k < old.room; k++)
+    t->capacity = old.capacity ? 2 * old.capacity : 1024;
+    t->edge = memory_new(t->capacity, sizeof *t->edge);
+    for (uint32_t k = 0; k < old.capacity; k++)
         if (old.edge[k].to)
             t->edge[slot_of(t, old.edge[k].key)] = old.edge[k];
     free(old.edge);
@@ -31,7 +31,7 @@ static void grow(struct trie *t)
 
 static uint32_t add_node(struct trie *t)
 {
-    *MEMORY_PUSH(t->value, t->n_nodes, t->nodes_room) = -1;
+    *MEMORY_PUSH(t->value, t->n_nodes, t->nodes_capacity) = -1;
     return t->n_nodes - 1;
 }
 
@@ -39,7 +39,7 @@ int trie_add(struct trie *t, const char *bytes, uint32_t size, int32_t value)
 {
     uint32_t node = t->n_nodes ? 0 : add_node(t);
     for (uint32_t k = 0; k < size; k++) {
-        if (2 * t->n_edges >= t->room)
+        if (2 * t->n_edges >= t->capacity)
             grow(t);
         uint32_t key = node << 8 | (uint8_t)bytes[k], at = slot_of(t, key);
         if (!t->edge[at].to) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strings to numbers, one byte at a time: the longest entry that begins a text is found in one walk. */
+/* Strings to numbers, byte by byte: one walk finds the longest entry that begins a text. */
 #pragma once
 #include <stdint.h>
 
@@ -7,16 +7,16 @@ struct trie_edge;
 
 /* Zeroed: empty. Node 0 is the root. */
 struct trie {
-    struct trie_edge *edge; /* a hash table, its room a power of two */
-    uint32_t n_edges, room;
+    struct trie_edge *edge; /* a hash table, its capacity a power of two */
+    uint32_t n_edges, capacity;
     int32_t *value; /* of each node, -1: no entry ends here */
-    uint32_t n_nodes, nodes_room;
+    uint32_t n_nodes, nodes_capacity;
 };
 
 enum { TRIE_MAX_NODES = 1 << 24 };
 
-/* A later value for the same bytes replaces the earlier one. False where nodes would exceed the
-   limit; the trie is then good for trie_finish alone. */
+/* A later value for the same bytes replaces the earlier one. False where the trie would have too many nodes;
+   it is then good for trie_finish alone. */
 int trie_add(struct trie *t, const char *bytes, uint32_t size, int32_t value);
 void trie_finish(struct trie *t);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* utf8proc knows decompositions, classes and lower case; where the Rust library differs by the age of
-   its tables, hf_classes.h has the last word. See unicode.h. */
+/* utf8proc has decompositions, categories and lower case. Where the Rust library's older tables differ,
+   hf_classes.h decides. See unicode.h. */
 #include "model/tokenizer/unicode.h"
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,7 +17,8 @@ struct point_range {
 /* Nothing beyond this plane has a case, a decomposition or a combining class. */
 enum { SIMPLE_FROM = 0x30000, HANGUL = 0xac00, HANGUL_LAST = 0xd7a3 };
 
-/* Google's ranges; the fifth begins at 2B820. HuggingFace's begins at 2B920, a slip kept for ever. */
+/* Google's ranges; the fifth begins at 2B820. In HuggingFace's it begins at 2B920, an error that has stayed.
+   */
 static const struct point_range ideographs[] = {
     {0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df}, {0x2a700, 0x2b73f},
     {0x2b740, 0x2b81f}, {0x2b820, 0x2ceaf}, {0xf900, 0xfaff},   {0x2f800, 0x2fa1f},
@@ -106,7 +107,7 @@ static void flag_google(struct unicode *u)
     }
 }
 
-/* Both tables, filled where somebody first asks: a million look-ups each, the same for all tokenizers. */
+/* Both tables, each filled on first use: a million look-ups, the same for all tokenizers. */
 static struct unicode tables[UNICODE_RULES];
 
 static struct unicode *start_table(enum unicode_rules rules)
@@ -144,7 +145,7 @@ const struct unicode *unicode_get(enum unicode_rules rules)
     return &tables[rules];
 }
 
-/* The second byte's range tells overlong forms, surrogates and what lies beyond U+10FFFF. */
+/* The range of the second byte excludes overlong forms, surrogates and points beyond U+10FFFF. */
 uint32_t unicode_decode(const uint8_t *p, const uint8_t *end, uint32_t *ret)
 {
     uint8_t b = p[0], low = 0x80, high = 0xbf;

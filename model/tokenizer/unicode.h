@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tokenizer asks about a code point, as one byte of flags for each. Two sets of rules: as the
-   Rust library of HuggingFace has them (old, frozen tables) and as Google's tokenization.py has them
-   (the categories of Unicode). */
+/* The properties of code points that the tokenizer needs, as one byte of flags each. Two sets of rules: those
+   of HuggingFace's Rust library (old, frozen tables) and those of Google's tokenization.py (Unicode's
+   categories). */
 #pragma once
 #include <stdint.h>
 
@@ -24,15 +24,15 @@ struct unicode {
     uint8_t flags[UNICODE_POINTS];
 };
 
-/* Made once for the process, where it is first asked for, by any thread; never freed. */
+/* Made once for the process, on first use by any thread; never freed. */
 const struct unicode *unicode_get(enum unicode_rules rules);
 
-/* The code point at *p and how many bytes it takes (at least 1; p < end). What is no UTF-8 gives
-   U+FFFD for each maximal part of a sequence, as Python and the web do. */
+/* The code point at *p and how many bytes it takes (at least 1; p < end). Invalid UTF-8 gives one U+FFFD for
+   each maximal part of a sequence, as in Python and on the web. */
 uint32_t unicode_decode(const uint8_t *p, const uint8_t *end, uint32_t *ret);
 uint32_t unicode_encode(uint32_t point, char ret[4]); /* bytes */
 
-/* Both give the number of code points; for those without the flag: the point itself. */
+/* Both return how many code points they wrote: the point itself where it has no such flag. */
 uint32_t unicode_decompose(uint32_t point, uint32_t ret[UNICODE_MAX_DECOMPOSITION]);
 uint32_t unicode_lower(uint32_t point, uint32_t ret[UNICODE_MAX_LOWER]);
 uint32_t unicode_combining_class(uint32_t point);

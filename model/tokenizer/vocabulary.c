@@ -18,26 +18,26 @@ static bool is_utf8(const char *bytes, size_t size)
     return true;
 }
 
-int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t number,
+int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t token_id,
                    struct error *e)
 {
-    if (number >= VOCABULARY_MAX_TOKENS)
+    if (token_id >= VOCABULARY_MAX_TOKENS)
         return error_set(e, ERROR_INPUT, "token number %llu: at most %d are expected",
-                         (unsigned long long)number, VOCABULARY_MAX_TOKENS);
+                         (unsigned long long)token_id, VOCABULARY_MAX_TOKENS);
     if (!is_utf8(token, size) || memchr(token, 0, size))
         return error_set(e, ERROR_INPUT, "token %llu is no UTF-8 text",
-                         (unsigned long long)number);
-    while (v->count <= number)
-        *MEMORY_PUSH(v->token, v->count, v->room) = NULL;
-    if (v->token[number])
+                         (unsigned long long)token_id);
+    while (v->count <= token_id)
+        *MEMORY_PUSH(v->token, v->count, v->capacity) = NULL;
+    if (v->token[token_id])
         return error_set(e, ERROR_INPUT, "two tokens with the number %llu",
-                         (unsigned long long)number);
-    v->token[number] = memory_new(size + 1, 1);
-    memcpy(v->token[number], token, size);
+                         (unsigned long long)token_id);
+    v->token[token_id] = memory_new(size + 1, 1);
+    memcpy(v->token[token_id], token, size);
     return 0;
 }
 
-/* What Rust's trim_end() cuts, within ASCII; the rest of Unicode's blanks ends no token. */
+/* What Rust's trim_end() cuts, within ASCII. No token ends in another of Unicode's blanks. */
 static size_t trim(const char *line, size_t size)
 {
     while (size &&
@@ -49,15 +49,15 @@ static size_t trim(const char *line, size_t size)
 int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, const char *path,
                      struct error *e)
 {
-    uint64_t number = 0;
-    for (size_t at = 0; at < size; number++) {
+    uint64_t line = 0;
+    for (size_t at = 0; at < size; line++) {
         const char *newline = memchr(bytes + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline - (bytes + at)) : size - at;
-        if (vocabulary_add(ret, bytes + at, trim(bytes + at, length), number, e) < 0)
-            return error_prefix(e, "%s:%llu", path, (unsigned long long)number + 1);
+        if (vocabulary_add(ret, bytes + at, trim(bytes + at, length), line, e) < 0)
+            return error_prefix(e, "%s:%llu", path, (unsigned long long)line + 1);
         at += length + 1;
     }
-    return number ? 0 : error_set(e, ERROR_INPUT, "%s: no token, one a line is expected", path);
+    return line ? 0 : error_set(e, ERROR_INPUT, "%s: no token, one a line is expected", path);
 }
 
 int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
@@ -82,8 +82,8 @@ int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
 int64_t vocabulary_find(const struct vocabulary *v, const char *token)
 {
     uint32_t size = 0, length = (uint32_t)strlen(token);
-    int32_t number = trie_longest(&v->begin, token, length, &size);
-    return number >= 0 && size == length ? number : -1;
+    int32_t token_id = trie_longest(&v->begin, token, length, &size);
+    return token_id >= 0 && size == length ? token_id : -1;
 }
 
 void vocabulary_finish(struct vocabulary *v)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens and their numbers: vocab.txt (the line is the number) or what tokenizer.json lists. */
+/* Tokens and their ids: the lines of vocab.txt, counted from 0, or what tokenizer.json lists. */
 #pragma once
 #include "masks/base/error.h"
 #include "model/tokenizer/trie.h"
@@ -8,21 +8,21 @@
 enum { VOCABULARY_MAX_TOKENS = 1 << 22 };
 
 struct vocabulary {
-    char **token; /* by number; null in a gap */
-    uint32_t count, room;
+    char **token; /* by token id; null in a gap */
+    uint32_t count, capacity;
     struct trie begin;  /* what may begin a word */
     struct trie follow; /* what may follow: tokens without their "##" */
 };
 
-/* A token is UTF-8. A later token of the same text wins, as in every other reader. */
-int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t number,
+/* A token is UTF-8. Of two equal tokens the later one wins, as in every other reader. */
+int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_t token_id,
                    struct error *e);
 
-/* One token a line, blanks at its end cut. Fails with the line's number where it is no UTF-8. */
+/* One token a line; blanks at its end are cut. Fails with the line's number where it is not UTF-8. */
 int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, const char *path,
                      struct error *e);
 
-/* Fills the tries, after the last token; `prefix` is "##". */
+/* Fills the tries; call it after the last token. `prefix` is "##". */
 int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e);
 int64_t vocabulary_find(const struct vocabulary *v, const char *token); /* -1: not there */
 void vocabulary_finish(struct vocabulary *v);

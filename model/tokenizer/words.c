@@ -25,7 +25,7 @@ struct pass {
     const char *text;
     uint32_t from, to;
     struct span at; /* the source of what comes next */
-    word_sink sink;
+    void (*sink)(void *context, const struct word *w);
     void *context;
 };
 
@@ -53,10 +53,10 @@ static void flush(struct pass *p)
 
 static void grow(struct words *w)
 {
-    w->room = w->room ? 2 * w->room : 256;
-    w->bytes = memory_resize(w->bytes, w->room, 1);
-    w->begin = memory_resize(w->begin, w->room, sizeof *w->begin);
-    w->end = memory_resize(w->end, w->room, sizeof *w->end);
+    w->capacity = w->capacity ? 2 * w->capacity : 256;
+    w->bytes = memory_resize(w->bytes, w->capacity, 1);
+    w->begin = memory_resize(w->begin, w->capacity, sizeof *w->begin);
+    w->end = memory_resize(w->end, w->capacity, sizeof *w->end);
 }
 
 static inline void append(struct pass *p, uint32_t point)
@@ -65,7 +65,7 @@ static inline void append(struct pass *p, uint32_t point)
     w->last = p->at.end;
     if (w->chars++ >= p->rules->max_chars)
         return;
-    if (w->size + 4 > w->room)
+    if (w->size + 4 > w->capacity)
         grow(w);
     uint32_t n = 1;
     if (point < 0x80)
@@ -79,7 +79,7 @@ static inline void append(struct pass *p, uint32_t point)
     w->size += n;
 }
 
-/* A normalised code point: between words, a word, or part of one. */
+/* Takes a normalised code point: a space, punctuation, or part of a word. */
 static inline void put(struct pass *p, uint32_t point)
 {
     uint8_t flags = p->flags[point];
@@ -103,7 +103,7 @@ static void put_lower(struct pass *p, uint32_t point)
         put(p, lower[k]);
 }
 
-/* Stable, by class; by counting where there are many, so that no text is slow. */
+/* Stable sort by class. Counting sort where there are many, so that no text is slow. */
 static void order(struct held *held, uint32_t count)
 {
     if (count > 32) {
@@ -143,11 +143,11 @@ static void release(struct pass *p)
 static void hold(struct pass *p, uint32_t point, bool begins, struct span source)
 {
     struct words *w = p->w;
-    *MEMORY_PUSH(w->held, w->n_held, w->held_room) =
+    *MEMORY_PUSH(w->held, w->n_held, w->held_capacity) =
         (struct held){point, (uint8_t)unicode_combining_class(point), begins};
     if (!begins)
         return;
-    *MEMORY_PUSH(w->source, w->n_source, w->source_room) = source;
+    *MEMORY_PUSH(w->source, w->n_source, w->source_capacity) = source;
 }
 
 /* Canonical decomposition; combining points wait until the next starter. */
@@ -220,7 +220,7 @@ static void take(struct pass *p, uint32_t point, struct span source)
         between_words(p);
 }
 
-/* ASCII without flags of its own (but a lower case) goes straight into the word. */
+/* Fast path: ASCII without flags but a lower case goes straight into the word. */
 static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
 {
     if (byte >= 0x80 || p->flags[byte] & ~POINT_LOWERED || p->w->n_held)
@@ -231,10 +231,11 @@ static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
     return true;
 }
 
-void words_split(struct words *w, const struct unicode *u, const struct word_rules *rules,
-                 const char *text, uint32_t from, uint32_t to, word_sink sink, void *context)
+void words_split(struct words *w, const struct word_splitter *s, const char *text,
+                 uint32_t from, uint32_t to)
 {
-    struct pass p = {w, u->flags, rules, text, from, to, {0, 0}, sink, context};
+    struct pass p = {w,      s->unicode->flags, s->rules,  text, from, to,
+                     {0, 0}, s->sink,           s->context};
     const uint8_t *bytes = (const uint8_t *)text;
     for (uint32_t at = from, n = 1; at < to; at += n) {
         uint32_t point;

@@ -10,7 +10,7 @@
 struct word_rules {
     bool clean, ideographs, strip_accents, lowercase;
     bool google;        /* lower case first, then accents; final sigma */
-    uint32_t max_chars; /* longer words are handed on by their ends alone */
+    uint32_t max_chars; /* of longer words only the ends are known */
 };
 
 struct word {
@@ -20,20 +20,25 @@ struct word {
     uint32_t first, last; /* source bytes of the whole word */
 };
 
-typedef void (*word_sink)(void *context, const struct word *w);
+struct word_splitter {
+    const struct unicode *unicode;
+    const struct word_rules *rules;
+    void (*sink)(void *context, const struct word *w); /* is handed each word */
+    void *context;
+};
 
-/* Room that is kept from call to call; one for each thread, zeroed before the first. */
+/* Memory that is kept from call to call; one for each thread, zeroed before the first. */
 struct words {
     char *bytes;
     uint32_t *begin, *end;
-    uint32_t size, room, chars, last;
+    uint32_t size, capacity, chars, last;
     struct held *held;   /* combining points that wait for their order */
     struct span *source; /* and what they came from */
-    uint32_t n_held, held_room, n_source, source_room;
+    uint32_t n_held, held_capacity, n_source, source_capacity;
 };
 
 void words_finish(struct words *w);
 
 /* Cuts text[from, to) (less than 2^32 bytes; offsets count from text). */
-void words_split(struct words *w, const struct unicode *u, const struct word_rules *rules,
-                 const char *text, uint32_t from, uint32_t to, word_sink sink, void *context);
+void words_split(struct words *w, const struct word_splitter *s, const char *text,
+                 uint32_t from, uint32_t to);

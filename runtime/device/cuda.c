@@ -22,7 +22,7 @@ static int launch_phase(const struct device_code *c, const struct phase *p,
 
 static int launch(const struct device_code *c, const struct device_launch *l, struct error *e)
 {
-    int r = cuda_enter(c, e);
+    int r = cuda_enter(&c->gpu, e);
     if (r < 0)
         return r;
     for (uint32_t k = 0; k < l->n_phases && r == 0; k++)
@@ -41,52 +41,29 @@ static uint32_t workers(const struct device_code *c, uint32_t threads)
 
 static void *allocate(const struct device_code *c, uint64_t bytes, struct error *e)
 {
-    cu_pointer p = 0;
-    if (cuda_enter(c, e) < 0)
-        return NULL;
-    if (CALL(cuMemAlloc_v2, &p, bytes ? bytes : 1) < 0) {
-        error_prefix(e, "%llu bytes of GPU memory", (unsigned long long)bytes);
-        p = 0;
-    }
-    cuda_leave();
-    return (void *)(uintptr_t)p;
+    return cuda_allocate(&c->gpu, bytes, e);
 }
 
 static void release(const struct device_code *c, void *p)
 {
-    if (!p || cuda_enter(c, NULL) < 0)
-        return;
-    cuda_driver()->cuMemFree_v2((cu_pointer)(uintptr_t)p);
-    cuda_leave();
+    cuda_release(&c->gpu, p);
 }
 
 static int upload(const struct device_code *c, void *to, const void *from, uint64_t bytes,
                   struct error *e)
 {
-    if (!bytes)
-        return 0;
-    if (cuda_enter(c, e) < 0)
-        return -1;
-    int r = CALL(cuMemcpyHtoD_v2, (cu_pointer)(uintptr_t)to, from, bytes);
-    cuda_leave();
-    return r;
+    return cuda_send(&c->gpu, to, from, bytes, NULL, e);
 }
 
 static int download(const struct device_code *c, void *to, const void *from, uint64_t bytes,
                     struct error *e)
 {
-    if (!bytes)
-        return 0;
-    if (cuda_enter(c, e) < 0)
-        return -1;
-    int r = CALL(cuMemcpyDtoH_v2, to, (cu_pointer)(uintptr_t)from, bytes);
-    cuda_leave();
-    return r;
+    return cuda_fetch(&c->gpu, to, from, bytes, NULL, e);
 }
 
 static int synchronize(const struct device_code *c, struct error *e)
 {
-    if (cuda_enter(c, e) < 0)
+    if (cuda_enter(&c->gpu, e) < 0)
         return -1;
     int r = CALL(cuCtxSynchronize, );
     cuda_leave();

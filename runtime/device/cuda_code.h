@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the device "cuda": a loaded kernel, what stands on its GPU, and how to be in its context. */
+/* Inside the device "cuda": a loaded kernel, and what stands on its GPU. */
 #pragma once
-#include "runtime/device/cuda_driver.h"
+#include "runtime/device/cuda_context.h"
 #include "runtime/device/device.h"
 
 enum { MAX_FUNCTIONS = 2 * EMIT_MAX_PHASES };
@@ -15,9 +15,7 @@ struct loaded_phase {
 struct device_code {
     const struct artifact *artifact;
     const struct artifact_target *target;
-    struct cu_context *context;
-    cu_device device;
-    bool retained;                              /* the context is the primary one, held by us */
+    struct cuda_context gpu;
     struct cu_module *module[SOURCE_MAX_UNITS]; /* of each image */
     uint32_t n_modules;
     struct loaded_phase phase[MAX_FUNCTIONS];
@@ -25,12 +23,6 @@ struct device_code {
     cu_pointer tables;
     struct abi_plan plan[2]; /* forward, transposed; `work` of layer 0's first entry */
 };
-
-#define CALL(name, ...) cuda_check(cuda_driver()->name(__VA_ARGS__), #name, e)
-
-/* Every call is made between these. */
-int cuda_enter(const struct device_code *c, struct error *e);
-void cuda_leave(void);
 
 /* The entry's index among c->phase, or that of the next free one. */
 uint32_t cuda_find_phase(const struct device_code *c, const char *entry);

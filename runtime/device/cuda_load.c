@@ -12,7 +12,7 @@ enum { TABLE_ALIGNMENT = 256, LOG_BYTES = 2048 };
 /* ---- contexts ---- */
 
 /* The caller's current context where it fits, else the primary one of the device. */
-static int choose_context(struct device_code *c, int ordinal, struct error *e)
+static int choose_context(struct cuda_context *c, int ordinal, struct error *e)
 {
     if (cuda_must_have(ordinal, e) < 0)
         return -1;
@@ -22,22 +22,7 @@ static int choose_context(struct device_code *c, int ordinal, struct error *e)
         return -1;
     if (c->context && (ordinal == 0 || c->device == ordinal))
         return 0;
-    if (CALL(cuDeviceGet, &c->device, ordinal) < 0 ||
-        CALL(cuDevicePrimaryCtxRetain, &c->context, c->device) < 0)
-        return -1;
-    c->retained = true;
-    return 0;
-}
-
-int cuda_enter(const struct device_code *c, struct error *e)
-{
-    return CALL(cuCtxPushCurrent_v2, c->context);
-}
-
-void cuda_leave(void)
-{
-    struct cu_context *ignored;
-    cuda_driver()->cuCtxPopCurrent_v2(&ignored);
+    return cuda_context_open(c, ordinal, e);
 }
 
 /* ---- code ---- */
@@ -100,7 +85,7 @@ uint32_t cuda_find_phase(const struct device_code *c, const char *entry)
 static int load_phase(struct device_code *c, const struct phase *p, struct error *e)
 {
     struct loaded_phase *to = &c->phase[cuda_find_phase(c, p->entry)];
-    int blocks = 0, processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, c->device);
+    int blocks = 0, processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, c->gpu.device);
     if (to->function)
         return 0;
     memcpy(to->entry, p->entry, sizeof to->entry);
@@ -207,21 +192,19 @@ void cuda_unload(struct device_code *c)
     const struct cuda_driver *d = cuda_driver();
     if (!c)
         return;
-    bool inside = c->context && cuda_enter(c, NULL) == 0; /* else the calls are tried without */
+    bool entered = cuda_try_enter(&c->gpu);
     if (c->tables)
         d->cuMemFree_v2(c->tables);
     while (c->n_modules)
         d->cuModuleUnload(c->module[--c->n_modules]);
-    if (inside)
-        cuda_leave();
-    if (c->retained)
-        d->cuDevicePrimaryCtxRelease_v2(c->device);
+    cuda_try_leave(entered);
+    cuda_context_close(&c->gpu);
     free(c);
 }
 
 static int load_inside(struct device_code *c, struct error *e)
 {
-    if (cuda_enter(c, e) < 0)
+    if (cuda_enter(&c->gpu, e) < 0)
         return -1;
     int r = load_images(c, e) < 0 || load_phases(c, e) < 0 || upload_tables(c, e) < 0 ? -1 : 0;
     cuda_leave();
@@ -236,7 +219,7 @@ int cuda_load(const struct artifact *a, const struct artifact_target *t, int ord
     struct device_code *c = memory_new(1, sizeof *c);
     c->artifact = a;
     c->target = t;
-    if (choose_context(c, ordinal, e) < 0 || load_inside(c, e) < 0) {
+    if (choose_context(&c->gpu, ordinal, e) < 0 || load_inside(c, e) < 0) {
         cuda_unload(c);
         return -1;
     }

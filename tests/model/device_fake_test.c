@@ -57,23 +57,23 @@ static void sizes_are_recorded_once(void **unused)
 {
     (void)unused;
     struct batch b;
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     batch_make(&b);
     random_model(1, 32, 2, 2, "gelu");
     struct engine *g = device_load("window(5)", NULL, ELEMENT_F32, 0);
     device_idle = true;
     device_fake->captures = device_fake->replays = 0;
     for (int turn = 0; turn < 4; turn++) {
-        batch_encode(g, b.list, SEQUENCES, &room);     /* once as it is, then replayed */
-        batch_encode(g, b.list, SEQUENCES - 1, &room); /* another size */
+        batch_encode(g, b.list, SEQUENCES, &workspace);     /* once as it is, then replayed */
+        batch_encode(g, b.list, SEQUENCES - 1, &workspace); /* another size */
     }
     assert_int_equal(device_fake->captures, 2);
     assert_int_equal(device_fake->replays, 6);
     device_fake->launches = device_fake->products = 0;
-    batch_encode(g, b.list, SEQUENCES, &room);
+    batch_encode(g, b.list, SEQUENCES, &workspace);
     assert_int_equal(device_fake->launches + device_fake->products, 0);
     device_idle = false;
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
 }
 
@@ -81,20 +81,20 @@ static void sizes_are_recorded_once(void **unused)
 static void old_sizes_give_way(void **unused)
 {
     (void)unused;
-    uint32_t number[POSITIONS] = {0};
+    uint32_t token_ids[POSITIONS] = {0};
     struct sequence list[41];
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     random_model(1, 32, 2, 2, "gelu");
     struct engine *g = device_load("window(5)", NULL, ELEMENT_F32, 0);
     device_idle = true;
     for (uint32_t n = 0; n < 41; n++)
-        list[n] = (struct sequence){number, 16, 16};
+        list[n] = (struct sequence){token_ids, 16, 16};
     for (uint32_t n = 41; n >= 1; n--)
         for (int twice = 0; twice < 2; twice++)
-            batch_encode(g, list, n, &room);
+            batch_encode(g, list, n, &workspace);
     assert_true(device_fake->graphs > 0 && device_fake->graphs <= 32);
     device_idle = false;
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     assert_int_equal(device_fake->graphs, 0);
     engine_destroy(g);
 }
@@ -109,18 +109,18 @@ static bool holds_nothing(void)
 /* A model is loaded and run thrice; false with *e set where a call failed. */
 static bool live(struct error *e)
 {
-    uint32_t number[] = {3, 1, 2};
-    struct sequence s = {number, 3, 2};
-    struct engine_room room = {0};
+    uint32_t token_ids[] = {3, 1, 2};
+    struct sequence s = {token_ids, 3, 2};
+    struct engine_workspace workspace = {0};
     struct engine_options o = {
         .mask = "dense", .threads = 1, .device = device_name, .parts = PART_POOLER};
     float pooled[32];
     struct engine *g = engine_load(random_folder, &o, e);
     bool ok = g;
     for (int k = 0; k < 3 && ok; k++)
-        ok = engine_encode(g, &s, 1, &room, e) == 0;
-    ok = ok && head_pool(g, &room, pooled, e) == 0;
-    engine_room_finish(&room);
+        ok = engine_encode(g, &s, 1, &workspace, e) == 0;
+    ok = ok && head_pool(g, &workspace, pooled, e) == 0;
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
     return ok;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See device_subject.h. */
 #include "tests/model/device_subject.h"
-#include "gen/emit/emit.h"
 #include "model/encoder.h"
 #include "runtime/device/emulated_text.h"
 #include "runtime/kernel.h"
@@ -36,7 +35,7 @@ struct engine *device_load_on(const char *on, const char *mask, const char *tran
 }
 
 /* The text of an engine's kernels; of one engine at a time. */
-static struct emulated_text *attention_text, *rows_text;
+static struct emulated_text *attention_text, *ops_text;
 
 static size_t args_bytes(const char *entry)
 {
@@ -45,15 +44,15 @@ static size_t args_bytes(const char *entry)
                                                : 0;
 }
 
-/* Row kernels are right for any number of blocks; few are emulated in less time. */
+/* Encoder ops are right for any number of blocks; few are emulated in less time. */
 static int run_entry(const char *entry, unsigned blocks, unsigned threads, unsigned shared,
                      const void *args)
 {
-    const bool rows = !strncmp(entry, "rows_", 5);
-    struct emulated_grid grid = {rows && blocks > 4 ? 4 : blocks, threads, shared};
+    const bool op = !strncmp(entry, "rows_", 5);
+    struct emulated_grid grid = {op && blocks > 4 ? 4 : blocks, threads, shared};
     struct error e = {0};
     if (!device_idle &&
-        emulated_run(rows ? rows_text : attention_text, entry, args, &grid, &e) < 0)
+        emulated_run(op ? ops_text : attention_text, entry, args, &grid, &e) < 0)
         fail_msg("%s", e.text);
     return 0;
 }
@@ -70,18 +69,16 @@ static struct emulated_text *open_text(const char *text)
 /* From here on the fake GPU runs g's kernels. */
 static void put_in(const struct engine *g)
 {
-    struct rows_features f = {g->dtype == ELEMENT_BF16 ? ABI_BF16 : ABI_F32, g->config.hidden};
+    const struct encoder_ops_shape shape = {g->dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
+                                            g->config.hidden};
     if (!device_fake)
         return;
-    struct source *rows = rows_source(&f);
-    struct text flat = {0};
-    source_flatten(rows, &flat);
+    char *text = encoder_ops_text(&shape);
     emulated_close(attention_text);
-    emulated_close(rows_text);
+    emulated_close(ops_text);
     attention_text = open_text(g->encoder->attention.kernel->target->source);
-    rows_text = open_text(text_get(&flat));
-    text_finish(&flat);
-    source_destroy(rows);
+    ops_text = open_text(text);
+    free(text);
 }
 
 struct engine *device_load(const char *mask, const char *transform, enum element dtype,
@@ -111,5 +108,5 @@ bool device_begin_fake(void)
 void device_end_fake(void)
 {
     emulated_close(attention_text);
-    emulated_close(rows_text);
+    emulated_close(ops_text);
 }

@@ -5,6 +5,8 @@
    everything but the GPU is then real, kernels run in the emulation, products are computed from what
    cuBLASLt was told. */
 #include "masks/base/memory.h"
+#include "model/backend/cpu/matmul.h"
+#include "model/backend/gpu/driver.h"
 #include "model/encoder.h"
 #include "model/heads.h"
 #include "runtime/compile/compile.h"
@@ -23,20 +25,20 @@
 
 /* ---- against float64 ---- */
 
-/* Where batches are recorded: three times in one room, as it is, recorded, replayed; all the same. */
+/* Where batches are recorded: three times in one workspace, as it is, recorded, replayed; all the same. */
 static float *encode(const struct engine *g, const struct batch *b)
 {
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     const size_t bytes = (size_t)batch_tokens(b) * g->config.hidden * sizeof(float);
-    batch_encode(g, b->list, SEQUENCES, &room);
-    float *first = room_rows(g, &room);
+    batch_encode(g, b->list, SEQUENCES, &workspace);
+    float *first = workspace_rows(g, &workspace);
     for (int again = 0; g->encoder->backend->driver->rounds_up && again < 2; again++) {
-        batch_encode(g, b->list, SEQUENCES, &room);
-        float *next = room_rows(g, &room);
+        batch_encode(g, b->list, SEQUENCES, &workspace);
+        float *next = workspace_rows(g, &workspace);
         assert_memory_equal(first, next, bytes);
         free(next);
     }
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     return first;
 }
 
@@ -74,7 +76,7 @@ static void heads_equal_float64(void **unused)
 {
     (void)unused;
     struct batch b;
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     struct error e = {0};
     uint32_t rows[] = {0, 7, 40};
     float pooled[SEQUENCES * 64], means[SEQUENCES * 64], words[3 * VOCABULARY],
@@ -84,20 +86,20 @@ static void heads_equal_float64(void **unused)
     struct engine *g = device_load(NULL, NULL, ELEMENT_F32, PART_POOLER | PART_MLM | PART_NSP);
     double *truth = plain_rows(g, "dense", "softmax", 0, &b);
     struct plain_bert plain = {&g->config, &g->weights};
-    batch_encode(g, b.list, SEQUENCES, &room);
-    assert_int_equal(head_pool(g, &room, pooled, &e), 0);
-    assert_int_equal(head_words(g, &room, rows, 3, words, &e), 0);
-    assert_int_equal(head_next(g, &room, next, &e), 0);
-    assert_int_equal(head_mean(g, &room, means, &e), 0);
+    batch_encode(g, b.list, SEQUENCES, &workspace);
+    assert_int_equal(head_pool(g, &workspace, pooled, &e), 0);
+    assert_int_equal(head_words(g, &workspace, rows, 3, words, &e), 0);
+    assert_int_equal(head_next(g, &workspace, next, &e), 0);
+    assert_int_equal(head_mean(g, &workspace, means, &e), 0);
     for (uint32_t s = 0; s < SEQUENCES; s++) {
-        const uint32_t first = (uint32_t)room.offsets[s], n = b.list[s].count;
+        const uint32_t first = (uint32_t)workspace.offsets[s], n = b.list[s].count;
         double mean[64] = {0};
         for (uint32_t k = 0; k < n * 64; k++)
             mean[k % 64] += truth[(size_t)first * 64 + k] / n;
         must_be_close("mean", means + (size_t)s * 64, mean, 64, 1e-5, 1e-5);
     }
     for (uint32_t s = 0; s < SEQUENCES; s++) {
-        double *y = plain_pooled(&plain, truth + (size_t)room.offsets[s] * 64);
+        double *y = plain_pooled(&plain, truth + (size_t)workspace.offsets[s] * 64);
         must_be_close("pooled", pooled + (size_t)s * 64, y, 64, 1e-5, 1e-5);
         assert_true(isfinite(next[2 * s]) && isfinite(next[2 * s + 1]));
         free(y);
@@ -107,7 +109,7 @@ static void heads_equal_float64(void **unused)
         must_be_close("words", words + (size_t)k * VOCABULARY, y, VOCABULARY, 1e-5, 1e-5);
         free(y);
     }
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
     free(truth);
 }
@@ -116,13 +118,13 @@ static void heads_equal_float64(void **unused)
 
 static const double rounding = 1e-5;
 
-/* Batches of all sizes in one room, each after others: what was recorded for one serves the next of its
+/* Batches of all sizes in one workspace, each after others: what was recorded for one serves the next of its
    rounded size. */
 static void company_does_not_matter(void **unused)
 {
     (void)unused;
     struct batch b;
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     batch_make(&b);
     random_model(1, 32, 4, 2, "gelu");
     struct engine *g = device_load("longformer(5,2)", NULL, ELEMENT_F32, 0);
@@ -130,8 +132,8 @@ static void company_does_not_matter(void **unused)
     for (int turn = 0; turn < (g->encoder->backend->driver->rounds_up ? 3 : 1); turn++) {
         size_t at = 0;
         for (uint32_t k = 0; k < SEQUENCES; k++) {
-            batch_encode(g, &b.list[k], 1, &room);
-            float *alone = room_rows(g, &room);
+            batch_encode(g, &b.list[k], 1, &workspace);
+            float *alone = workspace_rows(g, &workspace);
             size_t count = (size_t)b.list[k].count * 32;
             assert_true(worst_of(all + at, alone, count) <= rounding);
             free(alone);
@@ -139,7 +141,7 @@ static void company_does_not_matter(void **unused)
         }
     }
     free(all);
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
 }
 
@@ -190,12 +192,12 @@ static struct seen watch(const struct engine *g, const struct batch *b)
 {
     struct seen s = {.rows = batch_tokens(b)};
     struct engine_watch w = {see, &s};
-    struct engine_room room = {.watch = &w};
+    struct engine_workspace workspace = {.watch = &w};
     s.count = (size_t)s.rows * 2 * attention_columns(&g->config) * g->config.layers;
     s.value = memory_new(s.count, sizeof *s.value);
-    batch_encode(g, b->list, SEQUENCES, &room);
+    batch_encode(g, b->list, SEQUENCES, &workspace);
     assert_int_equal(s.at, s.count);
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     return s;
 }
 
@@ -226,14 +228,14 @@ static void phases_are_measured(void **unused)
     (void)unused;
     struct batch b;
     double seconds[PHASE_COUNT] = {0};
-    struct engine_room room = {.seconds = seconds};
+    struct engine_workspace workspace = {.seconds = seconds};
     batch_make(&b);
     random_model(1, 32, 4, 2, "gelu");
     struct engine *g = device_load("window(5)", NULL, ELEMENT_F32, 0);
-    batch_encode(g, b.list, SEQUENCES, &room);
+    batch_encode(g, b.list, SEQUENCES, &workspace);
     for (int k = 0; k < PHASE_COUNT; k++)
         assert_true(seconds[k] > 0);
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
 }
 

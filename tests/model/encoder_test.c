@@ -2,8 +2,8 @@
 /* The engine against BERT in float64, and what must not change its answers: the other sequences of a
    batch, their order, the number of threads. Models are random, biases and norms too. */
 #include "masks/base/memory.h"
+#include "model/backend/cpu/matmul.h"
 #include "model/heads.h"
-#include "model/linear.h"
 #include "tests/model/random_bert.h"
 #include <dirent.h>
 #include <math.h>
@@ -87,7 +87,7 @@ static void heads_equal_float64(void **unused)
 {
     (void)unused;
     struct batch b;
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     struct error e = {0};
     uint32_t rows[] = {0, 7, 40};
     float pooled[SEQUENCES * 64], words[3 * VOCABULARY], next[2 * SEQUENCES];
@@ -96,12 +96,12 @@ static void heads_equal_float64(void **unused)
     struct engine *g = load(NULL, NULL, ELEMENT_F32, 2, PART_POOLER | PART_MLM | PART_NSP);
     double *truth = plain_rows(g, "dense", "softmax", 0, &b);
     struct plain_bert plain = {&g->config, &g->weights};
-    batch_encode(g, b.list, SEQUENCES, &room);
-    assert_int_equal(head_pool(g, &room, pooled, &e), 0);
-    assert_int_equal(head_words(g, &room, rows, 3, words, &e), 0);
-    assert_int_equal(head_next(g, &room, next, &e), 0);
+    batch_encode(g, b.list, SEQUENCES, &workspace);
+    assert_int_equal(head_pool(g, &workspace, pooled, &e), 0);
+    assert_int_equal(head_words(g, &workspace, rows, 3, words, &e), 0);
+    assert_int_equal(head_next(g, &workspace, next, &e), 0);
     for (uint32_t s = 0; s < SEQUENCES; s++) {
-        double *y = plain_pooled(&plain, truth + (size_t)room.offsets[s] * 64);
+        double *y = plain_pooled(&plain, truth + (size_t)workspace.offsets[s] * 64);
         must_be_close("pooled", pooled + (size_t)s * 64, y, 64, 1e-5, 1e-5);
         free(y);
     }
@@ -110,9 +110,9 @@ static void heads_equal_float64(void **unused)
         must_be_close("words", words + (size_t)k * VOCABULARY, y, VOCABULARY, 1e-5, 1e-5);
         free(y);
     }
-    assert_int_equal(head_span(g, &room, words, &e), -1);
+    assert_int_equal(head_span(g, &workspace, words, &e), -1);
     assert_string_equal(e.text, "the engine was loaded without this head");
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
     free(truth);
 }
@@ -127,7 +127,7 @@ static void company_does_not_matter(void **unused)
     (void)unused;
     struct batch b;
     struct sequence back[SEQUENCES];
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     batch_make(&b);
     random_model(2, 64, 4, 2, "gelu");
     struct engine *g = load("longformer(5,2)", NULL, ELEMENT_F32, 2, 0);
@@ -138,8 +138,9 @@ static void company_does_not_matter(void **unused)
     turned = batch_rows(g, back, SEQUENCES);
     for (uint32_t k = 0; k < SEQUENCES; k++) {
         size_t count = (size_t)b.list[k].count * 64;
-        batch_encode(g, &b.list[k], 1, &room); /* one room for sequences of all lengths */
-        alone = room_rows(g, &room);
+        batch_encode(g, &b.list[k], 1,
+                     &workspace); /* one workspace for sequences of all lengths */
+        alone = workspace_rows(g, &workspace);
         assert_true(worst_of(all + at, alone, count) <= rounding);
         free(alone);
         at += count;
@@ -149,7 +150,7 @@ static void company_does_not_matter(void **unused)
     assert_int_equal(at, end);
     free(all);
     free(turned);
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
     engine_destroy(g);
 }
 
@@ -216,25 +217,27 @@ static void threads_do_not_matter(void **unused)
 
 static void refuse(const struct engine *g, struct sequence s, const char *text)
 {
-    struct engine_room room = {0};
+    struct engine_workspace workspace = {0};
     struct error e = {0};
-    assert_int_equal(engine_encode(g, &s, 1, &room, &e), -1);
+    assert_int_equal(engine_encode(g, &s, 1, &workspace, &e), -1);
     assert_int_equal(e.kind, ERROR_INPUT);
     assert_string_equal(e.text, text);
-    engine_room_finish(&room);
+    engine_workspace_finish(&workspace);
 }
 
 static void bad_sequences_are_refused(void **unused)
 {
     (void)unused;
-    uint32_t number[POSITIONS + 1] = {0}, wrong[] = {1, VOCABULARY};
+    uint32_t token_ids[POSITIONS + 1] = {0}, wrong[] = {1, VOCABULARY};
     random_model(1, 32, 2, 1, "gelu");
     struct engine *g = load(NULL, NULL, ELEMENT_F32, 1, 0);
-    refuse(g, (struct sequence){number, 0, 0}, "sequence 0 has 0 tokens; 1..70 are expected");
-    refuse(g, (struct sequence){number, 71, 71},
+    refuse(g, (struct sequence){token_ids, 0, 0},
+           "sequence 0 has 0 tokens; 1..70 are expected");
+    refuse(g, (struct sequence){token_ids, 71, 71},
            "sequence 0 has 71 tokens; 1..70 are expected");
     refuse(g, (struct sequence){wrong, 2, 2}, "sequence 0: token 50 of 50");
-    refuse(g, (struct sequence){number, 4, 2}, "sequence 0 is a pair; the model has one type");
+    refuse(g, (struct sequence){token_ids, 4, 2},
+           "sequence 0 is a pair; the model has one type");
     engine_destroy(g);
 }
 

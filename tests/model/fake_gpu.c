@@ -4,7 +4,7 @@
    computed from the descriptions that they were given, column by column as cublasLt.h defines them; what
    a stream is given while it is captured runs when the graph does. */
 #include "tests/model/fake_gpu.h"
-#include "model/device/cublas_symbols.h"
+#include "model/backend/cuda/cublas_symbols.h"
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -192,7 +192,7 @@ double *plain_hidden(const struct plain_bert *b, const struct sequence *s)
     double *x = memory_new((size_t)s->count * h, sizeof *x);
     for (uint32_t i = 0; i < s->count; i++)
         for (uint32_t k = 0; k < h; k++)
-            x[i * h + k] = (double)word[s->number[i] * h + k] + (double)position[i * h + k] +
+            x[i * h + k] = (double)word[s->token_ids[i] * h + k] + (double)position[i * h + k] +
                            (double)type[(i < s->first_part ? 0 : h) + k];
     free(word);
     free(position);

@@ -98,9 +98,9 @@ void batch_make(struct batch *b)
                                                2, POSITIONS - 1, 33, 64};
     for (uint32_t k = 0; k < SEQUENCES; k++) {
         for (uint32_t i = 0; i < length[k]; i++)
-            b->number[k][i] = random_draw(VOCABULARY);
+            b->token_ids[k][i] = random_draw(VOCABULARY);
         uint32_t first = k % 2 ? length[k] : (length[k] + 1) / 2;
-        b->list[k] = (struct sequence){b->number[k], length[k], first};
+        b->list[k] = (struct sequence){b->token_ids[k], length[k], first};
     }
 }
 
@@ -113,30 +113,30 @@ uint32_t batch_tokens(const struct batch *b)
 }
 
 void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,
-                  struct engine_room *room)
+                  struct engine_workspace *workspace)
 {
     struct error e = {0};
-    if (engine_encode(g, list, n, room, &e) < 0)
+    if (engine_encode(g, list, n, workspace, &e) < 0)
         fail_msg("%s", e.text);
 }
 
-float *room_rows(const struct engine *g, struct engine_room *room)
+float *workspace_rows(const struct engine *g, struct engine_workspace *workspace)
 {
     struct error e = {0};
-    if (engine_fetch(g, room, &e) < 0)
+    if (engine_fetch(g, workspace, &e) < 0)
         fail_msg("%s", e.text);
-    float *ret = memory_new((size_t)room->tokens * g->config.hidden, sizeof *ret);
-    for (uint32_t r = 0; r < room->tokens; r++)
-        engine_row(g, room, r, ret + (size_t)r * g->config.hidden);
+    float *ret = memory_new((size_t)workspace->tokens * g->config.hidden, sizeof *ret);
+    for (uint32_t r = 0; r < workspace->tokens; r++)
+        engine_row(g, workspace, r, ret + (size_t)r * g->config.hidden);
     return ret;
 }
 
 float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t n)
 {
-    struct engine_room room = {0};
-    batch_encode(g, list, n, &room);
-    float *ret = room_rows(g, &room);
-    engine_room_finish(&room);
+    struct engine_workspace workspace = {0};
+    batch_encode(g, list, n, &workspace);
+    float *ret = workspace_rows(g, &workspace);
+    engine_workspace_finish(&workspace);
     return ret;
 }
 

@@ -27,7 +27,7 @@ void random_model(uint32_t layers, uint32_t hidden, uint32_t heads, uint32_t typ
                   const char *act);
 
 struct batch {
-    uint32_t number[SEQUENCES][POSITIONS];
+    uint32_t token_ids[SEQUENCES][POSITIONS];
     struct sequence list[SEQUENCES];
 };
 /* Lengths from 1 to POSITIONS, pairs among them. */
@@ -35,9 +35,9 @@ void batch_make(struct batch *b);
 uint32_t batch_tokens(const struct batch *b);
 
 /* All rows of the last hidden states as f32; caller frees. */
-float *room_rows(const struct engine *g, struct engine_room *room);
+float *workspace_rows(const struct engine *g, struct engine_workspace *workspace);
 void batch_encode(const struct engine *g, const struct sequence *list, uint32_t n,
-                  struct engine_room *room);
+                  struct engine_workspace *workspace);
 float *batch_rows(const struct engine *g, const struct sequence *list, uint32_t n);
 /* The same in float64. */
 double *plain_rows(const struct engine *g, const char *mask, const char *transform,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row functions of each level that this CPU runs, against float64: the engine's tests run one level,
    and never the ends of rows that are no whole vectors. */
-#include "model/cpu/rows.h"
+#include "model/backend/cpu/encoder_ops.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-extern const struct row_functions rows_v2, rows_v3, rows_v4, rows_v4_bf16;
+extern const struct cpu_encoder_ops encoder_ops_v2, encoder_ops_v3, encoder_ops_v4,
+    encoder_ops_v4_bf16;
 
 static bool runs_v3(void)
 {
@@ -27,20 +28,20 @@ static bool runs_v4(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
-static const struct row_functions *levels[4];
+static const struct cpu_encoder_ops *levels[4];
 static int level_count;
 
 static int find_levels(void **state)
 {
     (void)state;
     __builtin_cpu_init();
-    levels[level_count++] = &rows_v2;
+    levels[level_count++] = &encoder_ops_v2;
     if (runs_v3())
-        levels[level_count++] = &rows_v3;
+        levels[level_count++] = &encoder_ops_v3;
     if (runs_v4())
-        levels[level_count++] = &rows_v4;
+        levels[level_count++] = &encoder_ops_v4;
     if (runs_v4() && __builtin_cpu_supports("avx512bf16"))
-        levels[level_count++] = &rows_v4_bf16;
+        levels[level_count++] = &encoder_ops_v4_bf16;
     return 0;
 }
 
@@ -127,7 +128,7 @@ static void batch_free(struct batch *b)
     free(b->expected);
 }
 
-static void check_norm(const struct row_functions *f, uint32_t size, bool residual, bool bf16)
+static void check_norm(const struct cpu_encoder_ops *f, uint32_t size, bool residual, bool bf16)
 {
     struct batch b = batch_new(size, residual);
     if (bf16)

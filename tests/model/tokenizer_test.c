@@ -38,7 +38,7 @@ static char *encode(const struct tokenizer *t, const char *text, size_t size, bo
     struct text out = {0};
     tokenizer_encode(t, (struct text_part){text, (uint32_t)size}, (struct text_part){0}, 0, &k);
     for (uint32_t i = 1; i + 1 < k.count; i++) {
-        text_add(&out, "%s%s", i > 1 ? " " : "", t->vocabulary.token[k.number[i]]);
+        text_add(&out, "%s%s", i > 1 ? " " : "", t->vocabulary.token[k.token_ids[i]]);
         if (offsets)
             text_add(&out, ":%u-%u", k.span[i].begin, k.span[i].end);
     }
@@ -172,9 +172,9 @@ static void cutting_takes_from_the_longer(void **state)
                              (struct text_part){text, 2 * cuts[c].b}, cuts[c].limit, &k);
             assert_int_equal(k.count, a + b + 3);
             assert_int_equal(k.first_part, a + 2);
-            assert_int_equal(k.number[0], t->begin);
-            assert_int_equal(k.number[a + 1], t->end);
-            assert_int_equal(k.number[a + b + 2], t->end);
+            assert_int_equal(k.token_ids[0], t->begin);
+            assert_int_equal(k.token_ids[a + 1], t->end);
+            assert_int_equal(k.token_ids[a + b + 2], t->end);
             assert_int_equal(k.cut, a + b < cuts[c].a + cuts[c].b);
             for (uint32_t i = 0; i < b; i++)
                 assert_int_equal(k.span[a + 2 + i].begin, 2 * i);

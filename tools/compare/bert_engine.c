@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert's engine as a shared library for tools/bert-peers, which calls it by ctypes: token numbers
+/* maskbert's engine as a shared library for tools/bert-peers, which calls it by ctypes: token ids
    in, hidden states out. Not installed; the functions are stated here alone. */
 #include "masks/base/memory.h"
 #include "model/engine.h"
@@ -11,16 +11,16 @@ enum { TEXT_BYTES = ERROR_TEXT_BYTES }; /* of the caller's array for an error */
 
 struct bert {
     struct engine *engine;
-    struct engine_room room;
+    struct engine_workspace workspace;
     struct sequence *list;
-    uint32_t list_room;
+    uint32_t list_capacity;
 };
 
 /* The last argument is where an error's text goes. */
 EXPORTED struct bert *bert_open(const char *folder, const char *mask, const char *dtype,
                                 uint32_t threads, char *text);
-EXPORTED int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint32_t n,
-                      double *seconds, char *text);
+EXPORTED int bert_run(struct bert *b, const uint32_t *token_ids, const uint32_t *count,
+                      uint32_t n, double *seconds, char *text);
 EXPORTED void bert_states(const struct bert *b, float *ret);
 EXPORTED const char *bert_phase(uint32_t k);
 EXPORTED void bert_close(struct bert *b);
@@ -50,21 +50,21 @@ struct bert *bert_open(const char *folder, const char *mask, const char *dtype,
     return b;
 }
 
-/* number: the tokens of n sequences one after another, count[k] of sequence k. seconds: to which what
-   each phase took is added, or null. */
-int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint32_t n,
+/* token_ids: n sequences one after another, count[k] ids each. What each phase took is added to seconds
+   (null: not measured). */
+int bert_run(struct bert *b, const uint32_t *token_ids, const uint32_t *count, uint32_t n,
              double *seconds, char *text)
 {
     struct error e = {0};
-    if (n > b->list_room) {
+    if (n > b->list_capacity) {
         free(b->list);
         b->list = memory_new(n, sizeof *b->list);
-        b->list_room = n;
+        b->list_capacity = n;
     }
-    for (uint32_t k = 0; k < n; number += count[k++])
-        b->list[k] = (struct sequence){number, count[k], count[k]};
-    b->room.seconds = seconds;
-    if (engine_encode(b->engine, b->list, n, &b->room, &e) == 0)
+    for (uint32_t k = 0; k < n; token_ids += count[k++])
+        b->list[k] = (struct sequence){token_ids, count[k], count[k]};
+    b->workspace.seconds = seconds;
+    if (engine_encode(b->engine, b->list, n, &b->workspace, &e) == 0)
         return 0;
     tell(&e, text);
     return -1;
@@ -73,8 +73,8 @@ int bert_run(struct bert *b, const uint32_t *number, const uint32_t *count, uint
 /* The hidden states of the last run, [tokens, H]. */
 void bert_states(const struct bert *b, float *ret)
 {
-    for (uint32_t row = 0; row < b->room.tokens; row++)
-        engine_row(b->engine, &b->room, row, ret + (size_t)row * b->engine->config.hidden);
+    for (uint32_t row = 0; row < b->workspace.tokens; row++)
+        engine_row(b->engine, &b->workspace, row, ret + (size_t)row * b->engine->config.hidden);
 }
 
 /* Null beyond the last. */
@@ -87,7 +87,7 @@ void bert_close(struct bert *b)
 {
     if (!b)
         return;
-    engine_room_finish(&b->room);
+    engine_workspace_finish(&b->workspace);
     engine_destroy(b->engine);
     free(b->list);
     free(b);

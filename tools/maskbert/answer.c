@@ -43,7 +43,8 @@ static int answer(const struct options *o, struct session *s, struct error *e)
     s->text = memory_new(s->input.count, sizeof *s->text);
     for (uint32_t k = 0; k < s->input.count; k++)
         input_parts(s->input.line[k], &s->text[k].a, &s->text[k].b);
-    if (task_answer(s->engine, s->text, s->input.count, TOP, &s->task, &s->room, &spans, e) < 0)
+    const struct task_runner runner = session_runner(s);
+    if (task_answer(&runner, s->text, s->input.count, TOP, &spans, e) < 0)
         return -1;
     for (uint32_t k = 0; k < spans.texts; k++)
         o->json ? print_json(s, &spans, k) : print_text(s, &spans, k);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskbert/answers.h"
 
-const char *answer_token(const struct engine *g, uint32_t number, struct text *room)
+const char *answer_token(const struct engine *g, uint32_t token_id, struct text *buffer)
 {
     const struct vocabulary *v = &g->tokenizer->vocabulary;
-    if (number < v->count && v->token[number])
-        return v->token[number];
-    text_finish(room);
-    text_add(room, "[%u]", number);
-    return text_get(room);
+    if (token_id < v->count && v->token[token_id])
+        return v->token[token_id];
+    text_finish(buffer);
+    text_add(buffer, "[%u]", token_id);
+    return text_get(buffer);
 }
 
 static struct token_span span_of(const struct task_batches *b, uint32_t text, uint32_t token)
 {
-    return b->span[b->sequence[text].number - b->number + token];
+    return b->span[b->sequence[text].token_ids - b->token_ids + token];
 }
 
 /* ---- words ---- */
@@ -23,14 +23,14 @@ static json_t *gap_json(const struct engine *g, const struct task_batches *b,
 {
     struct token_span span = span_of(b, gap->text, gap->token);
     json_t *words = json_array();
-    struct text room = {0};
+    struct text buffer = {0};
     for (uint32_t k = 0; k < top; k++) {
         const struct task_word *w = &gap->word[k];
-        json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->number,
-                                               "word", answer_token(g, w->number, &room),
+        json_array_append_new(words, json_pack("{s:I, s:s, s:f}", "id", (json_int_t)w->token_id,
+                                               "word", answer_token(g, w->token_id, &buffer),
                                                "probability", (double)w->probability));
     }
-    text_finish(&room);
+    text_finish(&buffer);
     return json_pack("{s:i, s:[ii], s:o}", "token", (int)gap->token, "offset", (int)span.begin,
                      (int)span.end, "words", words);
 }
@@ -65,15 +65,15 @@ uint32_t answer_best(const float *x, uint32_t n)
 static json_t *labels_json(const struct engine *g, const struct task_labels *l, const float *x)
 {
     uint32_t n = l->labels, best = answer_best(x, n);
-    char room[24];
+    char buffer[24];
     json_t *all = json_array();
     for (uint32_t k = 0; k < n; k++)
-        json_array_append_new(all,
-                              json_pack("{s:s, s:f}", "label", task_label(&g->config, k, room),
-                                        "probability", (double)x[k]));
+        json_array_append_new(all, json_pack("{s:s, s:f}", "label",
+                                             task_label(&g->config, k, buffer), "probability",
+                                             (double)x[k]));
     if (l->kind == TASK_MULTI)
         return json_pack("{s:o}", "labels", all);
-    return json_pack("{s:s, s:f, s:o}", "label", task_label(&g->config, best, room),
+    return json_pack("{s:s, s:f, s:o}", "label", task_label(&g->config, best, buffer),
                      "probability", (double)x[best], "labels", all);
 }
 
@@ -91,15 +91,15 @@ static json_t *tokens_json(const struct engine *g, const struct task_batches *b,
     uint32_t n = l->labels, count = b->sequence[text].count;
     json_t *all = json_array();
     struct text token = {0};
-    char room[24];
+    char buffer[24];
     for (uint32_t k = 0; k < count; k++) {
         uint32_t best = answer_best(x + (size_t)k * n, n);
         struct token_span span = span_of(b, text, k);
         json_array_append_new(all,
                               json_pack("{s:s, s:[ii], s:s, s:f}", "token",
-                                        answer_token(g, b->sequence[text].number[k], &token),
+                                        answer_token(g, b->sequence[text].token_ids[k], &token),
                                         "offset", (int)span.begin, (int)span.end, "label",
-                                        task_label(&g->config, best, room), "probability",
+                                        task_label(&g->config, best, buffer), "probability",
                                         (double)x[(size_t)k * n + best]));
     }
     text_finish(&token);

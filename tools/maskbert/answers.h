@@ -15,6 +15,6 @@ json_t *answer_gaps(const struct engine *g, const struct task_batches *b,
 json_t *answer_labels(const struct engine *g, const struct task_batches *b,
                       const struct task_labels *l, uint32_t text);
 
-/* A token as text; [NUMBER] where the vocabulary has none. `room` holds that, until it is finished. */
-const char *answer_token(const struct engine *g, uint32_t number, struct text *room);
+/* A token as text; [ID] where the vocabulary has none; `buffer` then holds it. */
+const char *answer_token(const struct engine *g, uint32_t token_id, struct text *buffer);
 uint32_t answer_best(const float *x, uint32_t n); /* the first of the largest */

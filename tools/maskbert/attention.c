@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert attention: the maps of one line of text, drawn, and how many keys each query looks at. */
+/* maskbert attention: a picture of one line's attention maps, and how many keys each query looks at. */
 #include "masks/base/memory.h"
 #include "model/probe.h"
 #include "tools/maskbert/command.h"
@@ -19,7 +19,7 @@ struct attention {
     const char **token;
 };
 
-/* Called with a layer's queries and keys: its heads that are shown. */
+/* The watch: keeps the probabilities of a layer's heads that are shown. */
 static void keep_layer(void *context, uint32_t layer, const void *query, const void *key,
                        uint64_t row, uint64_t head)
 {
@@ -42,7 +42,7 @@ static void keep_layer(void *context, uint32_t layer, const void *query, const v
     }
 }
 
-/* "3" to one of `count`; null to all. */
+/* "3" chooses one of `count`, null all of them. */
 static int read_choice(const char *option, const char *text, uint32_t count, uint32_t *first,
                        uint32_t *some, struct error *e)
 {
@@ -85,7 +85,7 @@ static void name_tokens(struct attention *a)
     const struct sequence *s = &a->s.batches.sequence[0];
     a->token = memory_new(s->count, sizeof *a->token);
     for (uint32_t k = 0; k < s->count; k++)
-        a->token[k] = a->s.engine->tokenizer->vocabulary.token[s->number[k]];
+        a->token[k] = a->s.engine->tokenizer->vocabulary.token[s->token_ids[k]];
 }
 
 static uint32_t support_of(const float *p, uint32_t n)
@@ -155,9 +155,9 @@ static int run(struct attention *a, struct error *e)
     struct maps *m = &a->maps;
     struct engine_watch watch = {keep_layer, a};
     a->value = memory_new((size_t)m->layers * m->heads * m->n * m->n, sizeof *a->value);
-    a->s.room.watch = &watch;
-    int r = engine_encode(a->s.engine, a->s.batches.sequence, 1, &a->s.room, e);
-    a->s.room.watch = NULL;
+    a->s.workspace.watch = &watch;
+    int r = engine_encode(a->s.engine, a->s.batches.sequence, 1, &a->s.workspace, e);
+    a->s.workspace.watch = NULL;
     return r;
 }
 

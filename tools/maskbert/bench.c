@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert bench: the model with its mask and, beside it, dense, run by turns on the same random
-   tokens; where the time goes, and what no mask can beat because it is not attention. */
+/* maskbert bench: the model with its mask and with a dense mask, run by turns on the same random tokens. Says
+   where the time goes, and the ceiling: what no mask can beat, as the rest is not attention. */
 #include "masks/base/memory.h"
 #include "model/engine.h"
 #include "tools/maskbert/command.h"
@@ -18,7 +18,7 @@ struct side {
     const char *name;
     struct session s;
     double *run; /* seconds of each */
-    uint32_t runs, runs_room;
+    uint32_t runs, runs_capacity;
     double phase[PHASE_COUNT];
 };
 
@@ -26,7 +26,7 @@ struct bench {
     const struct options *o;
     struct side mask, dense; /* dense.s.engine is null where the mask is dense itself */
     struct sequence *list;
-    uint32_t *number, batch, length;
+    uint32_t *token_ids, batch, length;
     uint64_t tokens;
     bool mixed;
 };
@@ -63,39 +63,39 @@ static void make_batch(struct bench *b)
     uint32_t words = b->mask.s.engine->config.vocabulary, least = (b->length + 7) / 8;
     uint64_t state = 1;
     b->list = memory_new(b->batch, sizeof *b->list);
-    b->number = memory_new((size_t)b->batch * b->length, sizeof *b->number);
+    b->token_ids = memory_new((size_t)b->batch * b->length, sizeof *b->token_ids);
     for (uint32_t k = 0; k < b->batch; k++) {
         uint32_t count = b->mixed ? least + draw(&state) % (b->length - least + 1) : b->length;
-        uint32_t *number = b->number + (size_t)k * b->length;
+        uint32_t *token_ids = b->token_ids + (size_t)k * b->length;
         for (uint32_t i = 0; i < count; i++)
-            number[i] = draw(&state) % words;
-        b->list[k] = (struct sequence){number, count, count};
+            token_ids[i] = draw(&state) % words;
+        b->list[k] = (struct sequence){token_ids, count, count};
         b->tokens += count;
     }
 }
 
 /* ---- the runs ---- */
 
-/* Where measuring phases takes time itself, that is done in runs of their own. */
+/* Where measuring phases slows the pass, phases are measured in runs of their own. */
 static int run(const struct bench *b, struct side *s, bool counted, struct error *e)
 {
-    struct engine_room *room = &s->s.room;
-    room->seconds = counted && !s->s.engine->phases_cost ? s->phase : NULL;
+    struct engine_workspace *workspace = &s->s.workspace;
+    workspace->seconds = counted && !s->s.engine->phases_cost ? s->phase : NULL;
     double since = omp_get_wtime();
-    if (engine_encode(s->s.engine, b->list, b->batch, room, e) < 0)
+    if (engine_encode(s->s.engine, b->list, b->batch, workspace, e) < 0)
         return -1;
     if (counted)
-        *MEMORY_PUSH(s->run, s->runs, s->runs_room) = omp_get_wtime() - since;
+        *MEMORY_PUSH(s->run, s->runs, s->runs_capacity) = omp_get_wtime() - since;
     return 0;
 }
 
 static int measure_phases(const struct bench *b, struct side *s, struct error *e)
 {
     enum { RUNS = 3 };
-    struct engine_room *room = &s->s.room;
-    room->seconds = s->phase;
+    struct engine_workspace *workspace = &s->s.workspace;
+    workspace->seconds = s->phase;
     for (int k = 0; s->s.engine && s->s.engine->phases_cost && k < RUNS; k++)
-        if (engine_encode(s->s.engine, b->list, b->batch, room, e) < 0)
+        if (engine_encode(s->s.engine, b->list, b->batch, workspace, e) < 0)
             return -1;
     return 0;
 }
@@ -135,7 +135,7 @@ static double share(const struct side *s, int phase)
     return s->phase[phase] / all;
 }
 
-/* How much faster the dense model were if attention cost nothing. */
+/* How much faster the dense model would be if attention cost nothing. */
 static double ceiling_of(const struct bench *b)
 {
     const struct side *dense = b->dense.s.engine ? &b->dense : &b->mask;
@@ -265,6 +265,6 @@ int command_bench(const struct options *o)
     free(b.mask.run);
     free(b.dense.run);
     free(b.list);
-    free(b.number);
+    free(b.token_ids);
     return r < 0 ? command_fail(&e) : 0;
 }

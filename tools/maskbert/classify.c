@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert classify: a line out for each line in, in the form that the architecture asks for. */
+/* maskbert classify: a line out for each line in. The architecture decides its form. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/answers.h"
@@ -13,13 +13,14 @@
 struct classify {
     struct session s;
     struct task_labels labels;
-    uint32_t *first; /* [lines + 1]: a line's texts; one but for multiple choice */
+    uint32_t *
+        first; /* [lines + 1]: texts of line k are first[k] .. first[k+1] - 1; several for multiple choice */
 };
 
 /* A question and each of its choices are a pair. */
 static int read_choices(const struct options *o, struct classify *c, struct error *e)
 {
-    uint32_t texts = 0, room = 0;
+    uint32_t texts = 0, capacity = 0;
     struct input_text *in = &c->s.input;
     if (input_read(o->input, in, e) < 0)
         return -1;
@@ -33,7 +34,7 @@ static int read_choices(const struct options *o, struct classify *c, struct erro
                              "between them are expected",
                              k + 1);
         while (rest.bytes) {
-            struct task_text *t = MEMORY_PUSH(c->s.text, texts, room);
+            struct task_text *t = MEMORY_PUSH(c->s.text, texts, capacity);
             t->a = question;
             input_parts(rest, &t->b, &rest);
         }
@@ -42,9 +43,9 @@ static int read_choices(const struct options *o, struct classify *c, struct erro
     return session_prepare(&c->s, texts, e);
 }
 
-static const char *label(const struct classify *c, uint32_t k, char room[24])
+static const char *label(const struct classify *c, uint32_t k, char buffer[24])
 {
-    return task_label(&c->s.engine->config, k, room);
+    return task_label(&c->s.engine->config, k, buffer);
 }
 
 /* ---- one or many labels of a text ---- */
@@ -52,13 +53,13 @@ static const char *label(const struct classify *c, uint32_t k, char room[24])
 static void print_labels(const struct classify *c, const float *x)
 {
     uint32_t n = c->labels.labels, best = answer_best(x, n);
-    char room[24];
+    char buffer[24];
     if (c->labels.kind != TASK_MULTI)
-        printf("%s %.4f", label(c, best, room), (double)x[best]);
+        printf("%s %.4f", label(c, best, buffer), (double)x[best]);
     const char *before = "";
     for (uint32_t k = 0; k < n && c->labels.kind == TASK_MULTI; k++)
         if (x[k] > 0.5f) {
-            printf("%s%s %.4f", before, label(c, k, room), (double)x[k]);
+            printf("%s%s %.4f", before, label(c, k, buffer), (double)x[k]);
             before = "  ";
         }
     printf("\n");
@@ -80,10 +81,11 @@ static void print_tokens(const struct classify *c, uint32_t text, const float *x
     const struct sequence *sequence = &c->s.batches.sequence[text];
     uint32_t n = c->labels.labels;
     struct text token = {0};
-    char room[24];
+    char buffer[24];
     for (uint32_t k = 0; k < sequence->count; k++)
-        printf("%s%s/%s", k ? " " : "", answer_token(c->s.engine, sequence->number[k], &token),
-               label(c, answer_best(x + (size_t)k * n, n), room));
+        printf("%s%s/%s", k ? " " : "",
+               answer_token(c->s.engine, sequence->token_ids[k], &token),
+               label(c, answer_best(x + (size_t)k * n, n), buffer));
     text_finish(&token);
     printf("\n");
 }
@@ -131,7 +133,7 @@ static void print_line(const struct classify *c, uint32_t k, bool json)
         print_labels(c, x);
 }
 
-/* Which parts a classifier needs depends on the architecture, which the folder says. */
+/* The parts of the model that its kind of classifier needs. */
 static int needed_parts(const char *folder, uint32_t *ret, enum task_kind *ret_kind,
                         struct error *e)
 {
@@ -150,8 +152,10 @@ static int classify(const struct options *o, struct classify *c, struct error *e
     enum task_kind kind;
     if (needed_parts(o->argument, &parts, &kind, e) < 0 ||
         session_open(o, parts, &c->s, e) < 0 ||
-        (kind == TASK_CHOICE ? read_choices(o, c, e) : session_read(o, &c->s, e)) < 0 ||
-        task_classify(c->s.engine, &c->s.batches, &c->s.task, &c->s.room, &c->labels, e) < 0)
+        (kind == TASK_CHOICE ? read_choices(o, c, e) : session_read(o, &c->s, e)) < 0)
+        return -1;
+    const struct task_runner runner = session_runner(&c->s);
+    if (task_classify(&runner, &c->s.batches, &c->labels, e) < 0)
         return -1;
     for (uint32_t k = 0; k < c->s.input.count; k++)
         print_line(c, k, o->json);

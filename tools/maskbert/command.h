@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands of maskbert: rows of the table in main.c, functions that get the parsed options and return
-   the program's exit code; and what they share. */
+/* The commands of maskbert and what they share. Each is a row of the table in main.c and a function that gets
+   the parsed options and returns the exit code. */
 #pragma once
 #include "masks/base/error.h"
 #include "tools/maskbert/options.h"
@@ -20,8 +20,8 @@ int command_bench(const struct options *o);
 int command_serve(const struct options *o);
 
 struct weights;
-/* What a user should know about the weights, on stderr. */
+/* Prints what a user should know about the weights to stderr. */
 void notes_print(const struct weights *w, const char *folder);
 
-/* Prints the error as the program prints all errors; its exit code. */
+/* Prints the error; returns its exit code. */
 int command_fail(const struct error *e);

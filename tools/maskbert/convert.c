@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert convert: reads everything, then writes a folder. */
-#include "gen/target.h"
+/* maskbert convert: reads and checks everything before it writes the new folder. */
 #include "masks/base/file.h"
 #include "model/checkpoint/init.h"
 #include "model/checkpoint/save.h"
 #include "model/mask.h"
+#include "runtime/encoder.h"
 #include "tools/maskbert/command.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool is_same_folder(const char *a, const char *b)
 
 static int check_options(const struct options *o, struct error *e)
 {
-    struct kernel_request ignored = {0};
+    struct encoder_transform ignored;
     if (!o->output)
         return error_set(e, ERROR_INPUT, "convert: -o DIR is expected");
     if (is_same_folder(o->argument, o->output))
@@ -36,7 +36,7 @@ static int check_options(const struct options *o, struct error *e)
     if (o->transform && !o->mask)
         return error_set(e, ERROR_INPUT,
                          "--transform is stored with a mask: --mask is expected");
-    if (o->transform && transform_parse(o->transform, &ignored, e) < 0)
+    if (o->transform && encoder_transform_parse(o->transform, &ignored, e) < 0)
         return -1;
     return o->positions > 1 << 20
                ? error_set(e, ERROR_INPUT, "--positions %u: at most %d", o->positions, 1 << 20)
@@ -52,7 +52,7 @@ static int read_element(const struct options *o, const struct weights *w, enum e
     return 0;
 }
 
-/* The model's own mask goes along; it cannot where the number of positions changes. */
+/* The model's own mask is copied, but not where the number of positions changes. */
 static int write_mask(const struct options *o, const struct mask *m, struct model_config *c,
                       struct error *e)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert embed: lines to vectors, in a .npy or a .jsonl that is written whole. */
+/* maskbert embed: lines to vectors, in a .npy or a .jsonl file that is whole or absent. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -39,7 +39,7 @@ static int check_output(struct embed *m, struct error *e)
     return m->o->pooling ? pooling_parse(m->o->pooling, &m->pooling, e) : 0;
 }
 
-/* The folder's own ways hold unless options say otherwise. */
+/* The options', else the folder's own, else mean. */
 static int read_pooling(struct embed *m, struct error *e)
 {
     struct error ignored;
@@ -57,29 +57,30 @@ static uint64_t longest_of(const struct task_batches *b)
     return b->texts ? b->sequence[b->order[0]].count : 0;
 }
 
-/* Hidden states of a batch to their places. */
+/* Copies the hidden states of a batch to m->value. */
 static int keep_states(void *context, const uint32_t *text, uint32_t n,
-                       struct engine_room *room, struct error *e)
+                       struct engine_workspace *workspace, struct error *e)
 {
     struct embed *m = context;
     uint64_t size = m->s.engine->config.hidden;
-    if (engine_fetch(m->s.engine, room, e) < 0)
+    if (engine_fetch(m->s.engine, workspace, e) < 0)
         return -1;
     for (uint32_t k = 0; k < n; k++)
-        for (int32_t row = room->offsets[k]; row < room->offsets[k + 1]; row++)
-            engine_row(m->s.engine, room, (uint32_t)row,
+        for (int32_t row = workspace->offsets[k]; row < workspace->offsets[k + 1]; row++)
+            engine_row(m->s.engine, workspace, (uint32_t)row,
                        m->value +
-                           (text[k] * m->longest + (uint64_t)(row - room->offsets[k])) * size);
+                           (text[k] * m->longest + (uint64_t)(row - workspace->offsets[k])) *
+                               size);
     return 0;
 }
 
 static int run(struct embed *m, struct error *e)
 {
-    struct task_visitor states = {keep_states, m};
-    if (m->pooling == POOLING_NONE)
-        return task_run(m->s.engine, &m->s.batches, &m->s.task, &m->s.room, &states, e);
-    return task_embed(m->s.engine, &m->s.batches, m->pooling, m->normalize, &m->s.task,
-                      &m->s.room, m->value, e);
+    const struct task_visitor states = {keep_states, m};
+    const struct task_runner runner = session_runner(&m->s);
+    return m->pooling == POOLING_NONE
+               ? task_run(&runner, &m->s.batches, &states, e)
+               : task_embed(&runner, &m->s.batches, m->pooling, m->normalize, m->value, e);
 }
 
 static void print_vector(const float *x, uint64_t n, struct text *out)
@@ -118,7 +119,7 @@ static int write_jsonl(struct embed *m, struct error *e)
     return r;
 }
 
-/* The values are computed where they lie in the file. */
+/* The file is mapped, and values are computed in place. */
 static int write_npy(struct embed *m, struct error *e)
 {
     bool pooled = m->pooling != POOLING_NONE;

@@ -21,23 +21,24 @@ static void print_json(const struct session *s, const struct task_gaps *g)
 
 static void print_text(const struct session *s, const struct task_gaps *g)
 {
-    struct text room = {0};
+    struct text buffer = {0};
     for (uint32_t k = 0; k < g->gaps; k++) {
         printf("%u:%u", g->gap[k].text + 1, g->gap[k].token);
         for (uint32_t w = 0; w < g->top; w++)
-            printf("  %s %.4f", answer_token(s->engine, g->gap[k].word[w].number, &room),
+            printf("  %s %.4f", answer_token(s->engine, g->gap[k].word[w].token_id, &buffer),
                    (double)g->gap[k].word[w].probability);
         printf("\n");
     }
-    text_finish(&room);
+    text_finish(&buffer);
 }
 
 static int fill_mask(const struct options *o, struct session *s, struct error *e)
 {
     struct task_gaps gaps = {0};
-    if (session_open(o, PART_MLM, s, e) < 0 || session_read(o, s, e) < 0 ||
-        task_fill(s->engine, &s->batches, o->top ? o->top : TOP, &s->task, &s->room, &gaps, e) <
-            0)
+    if (session_open(o, PART_MLM, s, e) < 0 || session_read(o, s, e) < 0)
+        return -1;
+    const struct task_runner runner = session_runner(s);
+    if (task_fill(&runner, &s->batches, o->top ? o->top : TOP, &gaps, e) < 0)
         return -1;
     if (!gaps.gaps)
         fprintf(stderr, "maskbert: no line has a [MASK]: nothing to fill\n");

@@ -16,7 +16,7 @@ struct model {
     struct tokenizer *tokenizer; /* null: the folder has none */
     struct sentence_settings sentence;
     struct mask *mask; /* null: the folder has none */
-    bool mask_changed; /* since config.json was written */
+    bool mask_changed; /* its hash is not config.json's */
     uint64_t parameters;
 };
 
@@ -43,9 +43,9 @@ static json_t *part_list(const struct weights *w, uint32_t which)
 static json_t *label_list(const struct model_config *c)
 {
     json_t *list = json_array();
-    char room[24];
+    char buffer[24];
     for (uint32_t k = 0; k < c->labels && k < 1000; k++)
-        json_array_append_new(list, json_string(config_label(c, k, room)));
+        json_array_append_new(list, json_string(config_label(c, k, buffer)));
     return list;
 }
 
@@ -58,7 +58,7 @@ static json_t *tokenizer_json(const struct tokenizer *t)
                      (int)t->max_length);
 }
 
-/* Of all heads of all layers, in percent. */
+/* Inactive entries of all heads and layers, in percent. */
 static double sparsity(const struct mask *m)
 {
     double active = 0, heads = (double)m->layers * m->heads;

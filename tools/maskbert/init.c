@@ -55,7 +55,7 @@ static json_t *config_json(const struct size *s, uint32_t vocabulary, uint32_t p
                      "position_embedding_type", "absolute");
 }
 
-/* Reads it as the tokenizer will, so that a vocabulary that cannot serve is refused here. */
+/* Reads it as the tokenizer will: a vocabulary that the tokenizer cannot use is refused here. */
 static int read_vocabulary(const char *path, struct file *f, uint32_t *ret_size,
                            uint32_t *ret_pad, bool *ret_cased, struct error *e)
 {

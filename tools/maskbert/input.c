@@ -16,7 +16,7 @@ void input_finish(struct input_lines *in)
 
 static void add_line(struct input_lines *in, size_t begin, size_t end)
 {
-    *MEMORY_PUSH(in->line, in->count, in->room) =
+    *MEMORY_PUSH(in->line, in->count, in->capacity) =
         (struct text_part){in->block + begin, (uint32_t)(end - begin)};
 }
 
@@ -33,9 +33,9 @@ static int fill(struct input_lines *in, FILE *from, struct error *e)
         if (in->size > TOKENIZER_MAX_BYTES)
             return error_set(e, ERROR_INPUT, "stdin: a line of more than %d bytes",
                              TOKENIZER_MAX_BYTES);
-        if (in->size + BLOCK_BYTES > in->block_room) {
-            in->block_room = 2 * in->block_room + BLOCK_BYTES;
-            in->block = memory_resize(in->block, in->block_room, 1);
+        if (in->size + BLOCK_BYTES > in->block_capacity) {
+            in->block_capacity = 2 * in->block_capacity + BLOCK_BYTES;
+            in->block = memory_resize(in->block, in->block_capacity, 1);
         }
         size_t got = fread(in->block + in->size, 1, BLOCK_BYTES, from);
         in->size += got;
@@ -71,12 +71,12 @@ int input_next(struct input_lines *in, FILE *from, struct error *e)
 static int read_stream(FILE *from, const char *name, char **ret, size_t *ret_size,
                        struct error *e)
 {
-    size_t size = 0, room = 0, got;
+    size_t size = 0, capacity = 0, got;
     char *bytes = NULL;
     do {
-        if (size + BLOCK_BYTES > room) {
-            room = 2 * room + BLOCK_BYTES;
-            bytes = memory_resize(bytes, room, 1);
+        if (size + BLOCK_BYTES > capacity) {
+            capacity = 2 * capacity + BLOCK_BYTES;
+            bytes = memory_resize(bytes, capacity, 1);
         }
         got = fread(bytes + size, 1, BLOCK_BYTES, from);
         size += got;
@@ -95,7 +95,7 @@ static int split(struct input_text *t, size_t size, const char *name, struct err
             return error_set(e, ERROR_INPUT,
                              "%s: a line of more than %d bytes, or too many lines", name,
                              TOKENIZER_MAX_BYTES);
-        *MEMORY_PUSH(t->line, t->count, t->room) =
+        *MEMORY_PUSH(t->line, t->count, t->capacity) =
             (struct text_part){t->bytes + at, (uint32_t)length};
         at += length + 1;
     }

@@ -7,9 +7,9 @@
 
 struct input_lines {
     struct text_part *line; /* without the newline; into the block */
-    uint32_t count, room;
+    uint32_t count, capacity;
     char *block;
-    size_t size, used, block_room;
+    size_t size, used, block_capacity;
     bool at_end;
 };
 
@@ -24,7 +24,7 @@ void input_parts(struct text_part line, struct text_part *a, struct text_part *b
 /* All lines of a file (null: of stdin), in memory. */
 struct input_text {
     struct text_part *line;
-    uint32_t count, room;
+    uint32_t count, capacity;
     char *bytes;
 };
 int input_read(const char *path, struct input_text *ret, struct error *e);

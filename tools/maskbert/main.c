@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert: the table of its commands, and which of them a command line means. */
+/* maskbert: the table of its commands. */
 #include "runtime/maskc.h"
 #include "tools/maskbert/command.h"
 
@@ -8,60 +8,61 @@
     (O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(MAX_LENGTH) | \
      O(BATCH_TOKENS) | O(COMPAT))
 
-/* A command stands here once it works. */
 /* clang-format off */
 static const struct command commands[] = {
     {"info", "DIR", "what a model's folder holds",
-     "Everything is read and checked: sizes, names, NaN and infinity.", O(JSON), 1, 1, command_info},
+     "Reads everything and checks it: names, shapes, no NaN, no infinity.", O(JSON), 1, 1, command_info},
     {"convert", "DIR", "a model into a new folder that transformers loads",
-     "Reads any of the names and types that BERT's weights come in. Heads that the architecture names and the files "
-     "lack are newly initialised and listed. --positions cuts the table of positions or repeats it.",
+     "Reads weights under any of BERT's usual names, in any floating type. Heads that the architecture names but the "
+     "files lack are initialised and listed. --positions cuts the position table, or repeats it.",
      O(OUTPUT) | O(DTYPE) | O(MASK) | O(TRANSFORM) | O(POSITIONS) | O(SEED), 1, 1, command_convert},
     {"init", "", "a new model with random weights",
-     "With the heads of pre-training. Without --vocab it has 30522 tokens and no tokenizer.",
+     "It has the heads of pre-training. Without --vocab it has 30522 tokens and no tokenizer.",
      O(SIZE) | O(VOCABULARY) | O(POSITIONS) | O(DTYPE) | O(DEVIATION) | O(SEED) | O(OUTPUT), 0, 0, command_init},
     {"vocab", "", "a WordPiece vocabulary from the text on stdin",
-     "Pieces that stand together most often are joined until there are V tokens. The 1000 most frequent characters "
-     "are kept.", O(TOKENS) | O(CASED) | O(MIN_FREQUENCY) | O(OUTPUT), 0, 0, command_vocab},
-    {"tokenize", "DIR", "text to token numbers, a line each",
-     "Reads lines from stdin. A tab makes a pair; only a newline ends a line; [CLS] and [SEP] are added. "
-     "With --json: {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]} a line. Offsets are "
-     "bytes, counted from the beginning of the part (what follows a tab is the second).",
+     "Joins the pair of pieces that is most frequent, again and again, until there are V tokens. Keeps the 1000 most "
+     "frequent characters.", O(TOKENS) | O(CASED) | O(MIN_FREQUENCY) | O(OUTPUT), 0, 0, command_vocab},
+    {"tokenize", "DIR", "text to token ids, a line each",
+     "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
+     "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "
+     "the second part of a pair count from its own beginning.",
      O(OFFSETS) | O(MAX_LENGTH) | O(COMPAT) | O(THREADS) | O(JSON), 1, 1, command_tokenize},
     {"embed", "DIR", "a vector for each line of text",
-     "Writes [lines, hidden size] as f32 to a .npy, or a JSON array a line to a .jsonl; --pooling none writes the last "
-     "hidden states, [lines, longest, hidden size], zero after each line's end. A tab makes a pair. A "
-     "sentence-transformers folder brings its own pooling and normalisation. Lines that are too long are cut.",
+     "Writes f32 [lines, hidden size] to a .npy file, or one JSON array a line to a .jsonl file. --pooling none writes the "
+     "last hidden states: [lines, longest, hidden size], zero after each line's end. A tab makes a line a pair. A "
+     "sentence-transformers folder has its own pooling and normalisation, which options override. Lines that are too "
+     "long are cut.",
      O(INPUT) | O(OUTPUT) | O(POOLING) | O(NORMALIZE) | RUN_OPTIONS, 1, 1, command_embed},
     {"fill-mask", "DIR", "the likeliest words for each [MASK]", "Reads lines from stdin.",
      O(TOP) | O(JSON) | RUN_OPTIONS, 1, 1, command_fill_mask},
     {"classify", "DIR", "labels of each line of text, or of its tokens",
-     "Reads lines from stdin. A tab makes a pair; for multiple choice, tabs part the question and its choices. What is "
-     "printed is the architecture's: labels with probabilities (one or many), a number, labels of tokens, a choice.",
+     "Reads lines from stdin. A tab makes a line a pair; for multiple choice, tabs separate the question and its choices. "
+     "The architecture decides what is printed: one label or many with probabilities, a number, a label for each token, "
+     "or a choice.",
      O(JSON) | RUN_OPTIONS, 1, 1, command_classify},
     {"answer", "DIR", "where in a text the answer to a question stands",
-     "Reads lines from stdin: a question, a tab, the text. Texts beyond --max-length (default 384) tokens are read in "
-     "windows that overlap. Prints the best answer, or with --json the five best with their bytes in the text.",
+     "Reads lines from stdin: a question, a tab, the text. A text beyond --max-length tokens (default 384) is read in "
+     "overlapping windows. Prints the best answer; with --json the five best, with the bytes where they stand.",
      O(JSON) | RUN_OPTIONS, 1, 1, command_answer},
-    {"attention", "DIR", "where each head of each layer looks, drawn",
-     "Reads one line from stdin. Draws the attention maps with the names of the tokens, and prints how many keys a "
-     "query looks at: with sparsegen, those that are not exactly zero.",
+    {"attention", "DIR", "a picture of where each head looks",
+     "Reads one line from stdin. Draws the attention maps, with the tokens' names. Prints how many keys a query looks at; "
+     "with sparsegen only those whose probability is not zero.",
      O(OUTPUT) | O(LAYER) | O(HEAD) | O(JSON) | RUN_OPTIONS, 1, 1, command_attention},
     {"prune", "DIR", "masks of the pairs that get most attention on a text",
-     "Adds up attention over all lines, per layer and head, and writes DIR/keep-P.npy for each P: the P percent of the "
-     "entries with most of it. Prints the share of all attention that falls on each mask.",
+     "Sums attention over all lines, for each layer and head. Writes a mask DIR/keep-P.npy for each P: the P percent of the "
+     "entries with the most attention. Prints each mask's share of all attention.",
      O(INPUT) | O(KEEP) | O(DROP_DIAGONAL) | O(RANDOM) | O(SEED) | O(OUTPUT) | O(LENGTH) | O(JSON) | O(MASK) |
      O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH_TOKENS) | O(COMPAT), 1, 1, command_prune},
     {"bench", "DIR", "how fast the model is with its mask, and dense beside it",
-     "Runs both by turns on random tokens: texts a second, milliseconds, the share of each phase and of attention, and "
-     "the ceiling of any mask: what would be left if attention cost nothing.",
+     "Runs both by turns on random tokens. Prints texts a second, milliseconds, the share of each phase, and the ceiling "
+     "of any mask: the speedup if attention cost nothing.",
      O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH) | O(LENGTH) | O(LENGTHS) |
      O(SECONDS) | O(JSON), 1, 1, command_bench},
 #if MASKBERT_SERVE
     {"serve", "DIR", "a model behind HTTP",
-     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]; /fill-mask and /classify give what the commands' "
-     "--json does, in a list. GET /health, /metrics (Prometheus). Requests that wait are run together. Ends with "
-     "SIGINT or SIGTERM, when all that wait are answered.",
+     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. /fill-mask and /classify give a list of what the "
+     "commands print with --json. GET /health and /metrics (Prometheus). Requests that wait run in one batch. SIGINT "
+     "or SIGTERM ends it, after all waiting requests are answered.",
      O(HOST) | O(PORT) | O(POOLING) | O(NORMALIZE) | O(TOP) | RUN_OPTIONS, 1, 1, command_serve},
 #endif
     {0},

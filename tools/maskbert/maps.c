@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum { MARGIN = 12, TITLE = 20, NAMED_CELL = 12, PLAIN_SIDE = 256, FONT = 11, SMALL_FONT = 9 };
-/* A panel of few tokens is as wide as its title needs beside the names' room. */
+/* A panel of few tokens is as wide as its title, beside the space for names. */
 enum { LABELS = 72, LEAST_SIDE = 84, MOST_NAMED = 12000, MOST_PIXELS = 30000 };
 
 struct sheet {
     const struct maps *m;
     uint32_t cell;   /* pixels of an entry's side */
-    uint32_t labels; /* room for names left of and below a panel; 0: none */
+    uint32_t labels; /* space for names left of and below a panel; 0: none */
     double width, height, step_x, step_y;
 };
 
@@ -34,7 +34,7 @@ static void lay_out(const struct maps *m, bool named, struct sheet *s)
     s->height = m->layers * s->step_y + MARGIN;
 }
 
-/* White to the dark of the masks' pictures; the root keeps small probabilities visible. */
+/* From white to the dark of mask pictures. The square root keeps small probabilities visible. */
 static uint32_t shade(float p)
 {
     static const uint32_t dark[] = {0x1e, 0x1b, 0x5e};
@@ -59,7 +59,7 @@ static cairo_surface_t *make_image(const float *value, uint32_t n)
     return image;
 }
 
-/* Names end where the panel begins; those of keys are turned to read upwards. */
+/* Names end where the panel begins; names of keys read upwards. */
 static void draw_names(cairo_t *c, const struct sheet *s, double x, double y)
 {
     cairo_text_extents_t size;
@@ -78,7 +78,7 @@ static void draw_names(cairo_t *c, const struct sheet *s, double x, double y)
     }
 }
 
-/* From the panel's left edge; from further left, above the names, where it is longer than the panel. */
+/* Begins at the panel's left edge, or further left where it is longer than the panel. */
 static void draw_title(cairo_t *c, const struct sheet *s, double x, double y, const char *text)
 {
     cairo_text_extents_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of all commands of maskbert: one table (options.c) is parser and --help alike; a command
-   says which rows of it it takes. */
+/* The options of all commands of maskbert. One table (options.c) is both parser and --help; a command names
+   the rows that it takes. */
 #pragma once
 #include "tools/common/program.h"
 
@@ -48,7 +48,7 @@ enum option_id {
 
 extern const struct option_row option_rows[OPTION_COUNT];
 
-/* As given; what was not given is zero or null, and its default is the command's. */
+/* As given. What was not given is zero or null, and the command has a default for it. */
 struct options {
     const char *argument; /* DIR, or null */
     uint32_t n_arguments;

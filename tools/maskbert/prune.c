@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert prune: how much attention each pair of positions gets on a corpus, and masks of the pairs
-   that get most: per layer and head, at several sparsities, with the diagonal or without, and random
+/* maskbert prune: sums the attention that each pair of positions gets on a text, and writes masks of the pairs
+   that get most: for each layer and head, at several sparsities, with or without the diagonal, and random
    masks of the same size to compare with. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
@@ -27,8 +27,8 @@ struct prune {
     struct session s;
     double keep[MOST_KEEPS];
     uint32_t keeps, n, longest;
-    float *sum;      /* [layers, heads, n, n]: of all texts */
-    uint32_t *texts; /* [n + 1]: of so many tokens or more */
+    float *sum;      /* [layers, heads, n, n]: attention, over all texts */
+    uint32_t *texts; /* [n + 1]: texts of at least k tokens */
     json_t *report;
 };
 
@@ -80,14 +80,14 @@ static int check_size(struct prune *p, struct error *e)
 
 /* ---- the measurement ---- */
 
-static void add_head(struct prune *p, const struct probe *probe, float *room)
+static void add_head(struct prune *p, const struct probe *probe, float *probability)
 {
     const struct model_config *c = &p->s.engine->config;
     float *sum = p->sum + ((size_t)probe->layer * c->heads + probe->head) * p->n * p->n;
-    probe_run(p->s.engine, probe, room);
+    probe_run(p->s.engine, probe, probability);
     for (uint32_t i = 0; i < probe->n; i++)
         for (uint32_t j = 0; j < probe->n; j++)
-            sum[(size_t)i * p->n + j] += room[(size_t)i * probe->n + j];
+            sum[(size_t)i * p->n + j] += probability[(size_t)i * probe->n + j];
 }
 
 static void add_layer(void *context, uint32_t layer, const void *query, const void *key,
@@ -95,17 +95,17 @@ static void add_layer(void *context, uint32_t layer, const void *query, const vo
 {
     struct prune *p = context;
     const struct engine *g = p->s.engine;
-    const struct engine_room *room = &p->s.room;
+    const struct engine_workspace *workspace = &p->s.workspace;
     uint32_t element = element_bytes(g->dtype);
 #pragma omp parallel num_threads((int)g->threads)
     {
         float *values = memory_new((size_t)p->n * p->n, sizeof *values);
 #pragma omp for
         for (uint32_t h = 0; h < g->config.heads; h++)
-            for (uint32_t s = 0; s < room->sequences; s++) {
-                uint64_t first = (uint64_t)room->offsets[s];
+            for (uint32_t s = 0; s < workspace->sequences; s++) {
+                uint64_t first = (uint64_t)workspace->offsets[s];
                 uint64_t at = (first * row + h * head) * element;
-                uint32_t n = (uint32_t)(room->offsets[s + 1] - room->offsets[s]);
+                uint32_t n = (uint32_t)(workspace->offsets[s + 1] - workspace->offsets[s]);
                 struct probe probe = {
                     (const uint8_t *)query + at, (const uint8_t *)key + at, row, layer, h, n};
                 add_head(p, &probe, values);
@@ -115,9 +115,9 @@ static void add_layer(void *context, uint32_t layer, const void *query, const vo
 }
 
 static int ignore_batch(void *context, const uint32_t *text, uint32_t n,
-                        struct engine_room *room, struct error *e)
+                        struct engine_workspace *workspace, struct error *e)
 {
-    (void)context, (void)text, (void)n, (void)room, (void)e;
+    (void)context, (void)text, (void)n, (void)workspace, (void)e;
     return 0;
 }
 
@@ -134,15 +134,16 @@ static int measure(struct prune *p, struct error *e)
         for (uint32_t i = 0; i <= count; i++)
             p->texts[i]++;
     }
-    p->s.room.watch = &watch;
-    int r = task_run(p->s.engine, &p->s.batches, &p->s.task, &p->s.room, &visitor, e);
-    p->s.room.watch = NULL;
+    const struct task_runner runner = session_runner(&p->s);
+    p->s.workspace.watch = &watch;
+    int r = task_run(&runner, &p->s.batches, &visitor, e);
+    p->s.workspace.watch = NULL;
     return r;
 }
 
 /* ---- the masks ---- */
 
-/* Mean over the texts that reach both positions. */
+/* Means over the texts that are long enough for both positions. */
 static void read_means(const struct prune *p, size_t head, double *ret)
 {
     const float *sum = p->sum + head * p->n * p->n;
@@ -170,7 +171,7 @@ static void rank(const struct prune *p, enum kind kind, size_t head, double *val
         value[(size_t)i * p->n + i] = -1;
 }
 
-/* The attention that falls on a head's pattern, and all of it. */
+/* A head's attention inside its pattern, and in all. */
 static void weigh(const struct prune *p, size_t head, const struct pattern *m, double *kept,
                   double *all)
 {

@@ -85,12 +85,17 @@ int session_read(const struct options *o, struct session *s, struct error *e)
     return session_prepare(s, s->input.count, e);
 }
 
+struct task_runner session_runner(struct session *s)
+{
+    return (struct task_runner){s->engine, &s->task, &s->workspace};
+}
+
 void session_close(struct session *s)
 {
     task_finish(&s->batches);
     free(s->text);
     input_text_finish(&s->input);
-    engine_room_finish(&s->room);
+    engine_workspace_finish(&s->workspace);
     engine_destroy(s->engine);
     *s = (struct session){0};
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands that run a model share: the engine that the options ask for, texts from lines, and
-   a line of progress where somebody looks. */
+/* What the commands that run a model share: the engine that the options ask for, texts from lines, and a
+   line of progress on a terminal. */
 #pragma once
 #include "model/tasks.h"
 #include "tools/maskbert/input.h"
@@ -8,22 +8,23 @@
 
 struct session {
     struct engine *engine;
-    struct engine_room room;
+    struct engine_workspace workspace;
     struct input_text input;
     struct task_text *text; /* [input.count] */
     struct task_options task;
     struct task_batches batches;
 };
 
-/* Loads the engine with these parts, and says what a user should know about the weights. */
+/* Loads the engine with these parts. */
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e);
 /* Reads the lines of o->input, or of stdin, as texts or pairs, and tokenizes them. */
 int session_read(const struct options *o, struct session *s, struct error *e);
-/* Texts in s->text to batches; *cut_what ("lines") are told of on stderr where they were cut. */
+/* Texts in s->text to batches; stderr says how many were cut. */
 int session_prepare(struct session *s, uint32_t texts, struct error *e);
+struct task_runner session_runner(struct session *s);
 void session_close(struct session *s); /* a zeroed one is fine */
 
-/* The dtype of --dtype: f32 by default. */
+/* --dtype: f32 by default. */
 int session_dtype(const struct options *o, enum element *ret, struct error *e);
-/* A step of long work, on a terminal's last line; null clears it. */
+/* Shows a step of long work on the terminal's last line; null clears it. */
 void session_tell(const char *step);

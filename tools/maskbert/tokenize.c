@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert tokenize: lines in, numbers out. Runs of lines go to the threads; what they print is put
-   out in the order of the lines. */
+/* maskbert tokenize: lines in, token ids out. Threads take runs of lines; output keeps the lines' order. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/command.h"
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUN_BYTES = 64 << 10 }; /* of lines for a thread at a time */
+enum { RUN_BYTES = 64 << 10 }; /* of lines that a thread takes at once */
 
 struct run {
     uint32_t begin, end; /* lines */
@@ -23,16 +22,16 @@ struct job {
     const struct input_lines *in;
     char **quoted; /* each token as JSON, for --json */
     struct run *run;
-    uint32_t n_runs, room;
+    uint32_t n_runs, capacity;
 };
 
-static void add_number(struct text *t, uint32_t number)
+static void add_number(struct text *t, uint32_t value)
 {
     char digits[10];
     int at = sizeof digits;
     do
-        digits[--at] = (char)('0' + number % 10);
-    while (number /= 10);
+        digits[--at] = (char)('0' + value % 10);
+    while (value /= 10);
     text_append(t, digits + at, sizeof digits - (size_t)at);
 }
 
@@ -50,12 +49,12 @@ static void add_list(struct text *t, const struct tokens *k, const struct job *j
 static void add_id(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
 {
     (void)j;
-    add_number(t, k->number[i]);
+    add_number(t, k->token_ids[i]);
 }
 
 static void add_token(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
 {
-    const char *quoted = j->quoted[k->number[i]];
+    const char *quoted = j->quoted[k->token_ids[i]];
     text_append(t, quoted, strlen(quoted));
 }
 
@@ -93,7 +92,7 @@ static void print_plain(struct text *t, const struct tokens *k, bool offsets)
     for (uint32_t i = 0; i < k->count; i++) {
         if (i)
             text_append(t, " ", 1);
-        add_number(t, k->number[i]);
+        add_number(t, k->token_ids[i]);
         if (!offsets)
             continue;
         text_append(t, ":", 1);
@@ -123,7 +122,7 @@ static void cut_runs(struct job *j)
     j->n_runs = 0;
     for (uint32_t k = 0; k < j->in->count; k++) {
         if (bytes >= RUN_BYTES) {
-            *MEMORY_PUSH(j->run, j->n_runs, j->room) = (struct run){.begin = k};
+            *MEMORY_PUSH(j->run, j->n_runs, j->capacity) = (struct run){.begin = k};
             bytes = 0;
         }
         bytes += j->in->line[k].size + 16u;

@@ -29,7 +29,7 @@ bool queue_put(struct queue *q, struct request *r)
     return fits;
 }
 
-/* Takes those like the first out of the list, in order. */
+/* Takes the first request and those for the same path out of the list, in order. */
 static struct request *take(struct queue *q, uint32_t texts)
 {
     struct request *ret = NULL, **to = &ret, **at = &q->first;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that wait for the worker, first come first served; it takes with the first one all others
-   for the same path, up to so many texts. */
+/* Requests that wait for the worker, first come first served. With the first one the worker takes all others
+   for the same path, up to a number of texts. */
 #pragma once
 #include "tools/maskbert/serve/request.h"
 #include <pthread.h>

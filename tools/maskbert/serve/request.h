@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request on its way through the server: the HTTP thread fills in the body and its texts, the queue
-   hands it to the worker, the worker fills in the reply, and the HTTP thread sends and frees it.
-   Between queue and reply it belongs to the worker alone: its connection is suspended. */
+/* A request on its way through the server. The HTTP thread fills in the body and its texts, the queue hands the
+   request to the worker, the worker fills in the reply, and the HTTP thread sends and frees it. Between queue
+   and reply it belongs to the worker alone: its connection is suspended. */
 #pragma once
 #include "masks/base/text.h"
 #include "model/tasks.h"
@@ -9,16 +9,16 @@
 #include <microhttpd.h>
 
 enum {
-    BODY_LIMIT = 1 << 20,       /* bytes of a request: 413, at its end ... */
-    BODY_READ = 16 << 20,       /* ... unless it says that it is longer than this: at once */
-    TEXTS_LIMIT = 256,          /* of a request: 413 */
-    QUEUE_LIMIT = 256,          /* requests that wait: 503 */
+    BODY_LIMIT = 1 << 20,       /* bytes of a request; more: 413, once all is read ... */
+    BODY_READ = 16 << 20,       /* ... or at once where its length is more than this */
+    TEXTS_LIMIT = 256,          /* of a request; more: 413 */
+    QUEUE_LIMIT = 256,          /* requests that wait; more: 503 */
     CONNECTION_LIMIT = 512,     /* further ones wait to be accepted */
     CONNECTION_MEMORY = 1 << 15 /* of HTTP's own, for each connection */
 };
-#define HELD_LIMIT     ((size_t)96 << 20) /* bytes of bodies and replies, all requests: 503 */
-#define UPLOAD_SECONDS 10                 /* from the headers to the last byte: 408 */
-#define IDLE_SECONDS   30                 /* a connection that says nothing is closed */
+#define HELD_LIMIT     ((size_t)96 << 20) /* bytes of all bodies and replies; more: 503 */
+#define UPLOAD_SECONDS 10                 /* from the headers to the last byte; more: 408 */
+#define IDLE_SECONDS   30                 /* an idle connection is closed after these */
 
 struct route;
 struct server;
@@ -31,7 +31,7 @@ struct request {
     double arrived; /* seconds, monotonic */
     struct text body;
     size_t held;  /* bytes of the server's budget */
-    bool expired; /* was told 408 on the socket itself */
+    bool expired; /* 408 went out on the socket itself */
     json_t *json; /* of the body; the texts live in it */
     struct task_text *text;
     uint32_t texts;

@@ -97,12 +97,18 @@ static size_t embed_bytes(const struct serving *s, const struct request *r)
     return r->texts * (size_t)s->engine->config.hidden * 16;
 }
 
+static struct task_runner runner_of(struct serving *s)
+{
+    return (struct task_runner){s->engine, &s->task, &s->workspace};
+}
+
 static int run_embed(struct serving *s, const struct task_batches *b, struct request *first,
                      struct error *e)
 {
     uint64_t size = s->engine->config.hidden;
     float *value = memory_new((size_t)b->texts * size, sizeof *value), *x = value;
-    int code = task_embed(s->engine, b, s->pooling, s->normalize, &s->task, &s->room, value, e);
+    const struct task_runner runner = runner_of(s);
+    int code = task_embed(&runner, b, s->pooling, s->normalize, value, e);
     for (struct request *r = first; r && code == 0; r = r->next) {
         text_add(&r->reply, "[");
         for (uint32_t k = 0; k < r->texts; k++, x += size) {
@@ -169,7 +175,8 @@ static int run_fill(struct serving *s, const struct task_batches *b, struct requ
                     struct error *e)
 {
     struct task_gaps gaps = {0};
-    if (task_fill(s->engine, b, s->top, &s->task, &s->room, &gaps, e) < 0)
+    const struct task_runner runner = runner_of(s);
+    if (task_fill(&runner, b, s->top, &gaps, e) < 0)
         return -1;
     put_answers(first, one_fill, &(struct answers){s, b, &gaps, NULL});
     task_gaps_finish(&gaps);
@@ -203,7 +210,8 @@ static int run_labels(struct serving *s, const struct task_batches *b, struct re
                       struct error *e)
 {
     struct task_labels labels = {0};
-    if (task_classify(s->engine, b, &s->task, &s->room, &labels, e) < 0)
+    const struct task_runner runner = runner_of(s);
+    if (task_classify(&runner, b, &labels, e) < 0)
         return -1;
     put_answers(first, one_label, &(struct answers){s, b, NULL, &labels});
     task_labels_finish(&labels);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server answers: one row a path. A POST row reads texts from {"inputs": TEXT or [TEXT..]} and
-   is run by the worker, many requests at once; a GET row is answered on the spot. */
+/* What the server answers: a row for each path. A POST row reads texts from {"inputs": TEXT or [TEXT..]}; the
+   worker runs many such requests at once. A GET row is answered on the spot. */
 #pragma once
 #include "tools/maskbert/serve/request.h"
 
 struct serving {
     struct engine *engine;
-    struct engine_room room;
+    struct engine_workspace workspace;
     struct task_options task;
     enum pooling pooling;
     bool normalize;
@@ -16,7 +16,7 @@ struct serving {
 struct route {
     const char *path;
     const char *method; /* "POST" or "GET" */
-    /* Null where the model serves it, else why it does not. */
+    /* Null where the model can serve it, else why it cannot. */
     const char *(*missing)(const struct serving *s);
     /* Bytes that a reply to these texts may take. */
     size_t (*reply_bytes)(const struct serving *s, const struct request *r);
@@ -30,8 +30,8 @@ struct route {
 extern const struct route routes[]; /* ends with a null path */
 const struct route *route_find(const char *path);
 
-/* Texts from the body; false with a reply that refuses it. */
+/* Reads texts from the body; false with a reply that refuses it. */
 bool request_read(const struct serving *s, struct request *r);
 
-/* The texts of a list of requests (linked by next) through the model: every request gets its reply. */
+/* Runs the texts of a list of requests (linked by next) and gives every request its reply. */
 void requests_answer(struct serving *s, struct request *first, uint32_t *tokens);

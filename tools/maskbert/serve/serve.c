@@ -63,7 +63,7 @@ static int serve(const struct options *o, struct session *session, struct server
     fprintf(stderr, "maskbert: listening on http://%s:%u\n", host, port);
     sigwait(&ends, &signal);
     server_stop(server);
-    engine_room_finish(&server->serving.room);
+    engine_workspace_finish(&server->serving.workspace);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmicrohttpd calls handle() in one thread: with the headers, with each piece of the body, at its
-   end, and once more when the worker has resumed the connection with a reply. A refusal in the middle
-   of a body is remembered and sent at its end, as HTTP wants it; who does not get there is told 408 on
-   the socket and cut off by the watchman. */
+/* libmicrohttpd calls handle() in one thread: with the headers, with each piece of the body, at the body's end,
+   and once more when the worker has resumed the connection with a reply. A refusal in the middle of a body is
+   remembered and sent at its end, as HTTP demands. An upload that takes too long gets 408 on the socket, and
+   the watchman cuts it off. */
 #include "tools/maskbert/serve/server.h"
 #include "masks/base/memory.h"
 #include <errno.h>
@@ -73,7 +73,7 @@ static void cut_off(struct request *r)
     static const char words[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
                                 "Content-Length: 0\r\n\r\n";
     ssize_t sent = send(r->socket, words, sizeof words - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* who does not listen is cut off all the same */
+    (void)sent; /* a client that does not read is cut off all the same */
     shutdown(r->socket, SHUT_RDWR);
     r->expired = true;
     metrics_request(&r->server->metrics, path_number(r->route), 408);
@@ -110,7 +110,7 @@ static struct request *request_new(struct server *s, struct MHD_Connection *conn
     return r;
 }
 
-/* More of the server's memory; false where too much is held already. */
+/* Takes bytes of the server's budget; false where too little is left. */
 static bool hold(struct request *r, size_t bytes)
 {
     struct server *s = r->server;
@@ -167,14 +167,14 @@ static enum MHD_Result send_reply(struct request *r)
     return result;
 }
 
-/* HEAD is GET whose answer the library sends without its body. */
+/* HEAD is GET; the library leaves out the body. */
 static bool takes(const struct route *route, const char *method)
 {
     return !strcmp(method, route->method) ||
            (!strcmp(method, "HEAD") && !strcmp(route->method, "GET"));
 }
 
-/* What the headers alone tell. */
+/* What the headers alone show. */
 static void check_headers(struct request *r, const char *path, const char *method)
 {
     const char *length =
@@ -196,7 +196,7 @@ static void check_headers(struct request *r, const char *path, const char *metho
 static void take_bytes(struct request *r, const char *bytes, size_t size)
 {
     if (r->status || r->expired)
-        return; /* only the end of it is waited for */
+        return; /* refused: only its end is waited for */
     if (r->body.length + size > BODY_LIMIT)
         request_refuse(r, 413, "a body of more than %d bytes", BODY_LIMIT);
     else if (hold(r, size))
@@ -316,7 +316,7 @@ int server_start(struct server *s, const char *host, uint16_t *port, struct erro
     code = code ? code : pthread_create(&s->watchman, NULL, watch, s);
     if (code) {
         fprintf(stderr, "maskbert: cannot start a thread: %s\n", strerror(code));
-        abort(); /* as where memory ends */
+        abort(); /* as memory_new does */
     }
     return 0;
 }

@@ -20,7 +20,7 @@ struct server {
     _Atomic bool stopping;
 };
 
-/* Listens on host ("127.0.0.1") and port (0: any). *port becomes the one it is. -1 with *e set. */
+/* Listens on host ("127.0.0.1") and *port, which 0 sets to a free one. -1 with *e set. */
 int server_start(struct server *s, const char *host, uint16_t *port, struct error *e);
 /* Answers what waits, refuses what comes, and ends all threads. */
 void server_stop(struct server *s);

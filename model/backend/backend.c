@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/backend/backend.h"
+
+static const struct backend *const backends[] = {&backend_cpu, &backend_cuda,
+                                                 &backend_emulated};
+
+const struct backend *backend_find(const char *device, int *ret_ordinal, struct error *e)
+{
+    const struct device *d;
+    if (device_find(device ? device : "cpu", &d, ret_ordinal, e) < 0)
+        return NULL;
+    if (d->unavailable()[0]) {
+        error_set(e, ERROR_UNAVAILABLE, "%s", d->unavailable());
+        return NULL;
+    }
+    for (size_t k = 0; k < sizeof backends / sizeof *backends; k++)
+        if (backends[k]->device == d)
+            return backends[k];
+    error_set(e, ERROR_INPUT, "a model does not run on '%s'", d->name);
+    return NULL;
+}

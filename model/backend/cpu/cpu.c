@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/backend/cpu/cpu.h"
+#include "masks/base/memory.h"
+#include "model/encoder.h"
+#include <stdlib.h>
+
+static void close(struct backend_state *s)
+{
+    if (!s)
+        return;
+    matmul_destroy(s->matmul);
+    pool_finish(&s->kept);
+    free(s);
+}
+
+static struct backend_state *open(const struct backend *b, const struct backend_options *o,
+                                  struct error *e)
+{
+    struct matmul *m = matmul_new(e);
+    (void)b, (void)o;
+    if (!m)
+        return NULL;
+    struct backend_state *s = memory_new(1, sizeof *s);
+    s->matmul = m;
+    s->ops = cpu_encoder_ops();
+    return s;
+}
+
+/* ---- weights ---- */
+
+/* Slices are whole vectors of the products' library. */
+static struct feed_form feed_form(const struct model_config *c, enum element dtype)
+{
+    enum { WIDTH = 64 };
+    uint32_t slices = FEED_SLICES;
+    while (slices > 1 && c->intermediate % (slices * WIDTH))
+        slices--;
+    return (struct feed_form){slices,
+                              dtype == ELEMENT_BF16 && c->activation == ACTIVATION_GELU};
+}
+
+static void *keep(struct backend_state *s, enum element type, const float *value,
+                  uint64_t count, struct error *e)
+{
+    void *ret = pool_take(&s->kept, count * element_bytes(type));
+    (void)e;
+    elements_from_f32(type, value, count, ret);
+    return ret;
+}
+
+static int pack(struct backend_state *s, const struct linear_shape *shape, const float *weight,
+                const float *bias, struct linear *ret, struct error *e)
+{
+    return matmul_pack(s->matmul, shape, weight, bias, ret, e);
+}
+
+/* ---- passes ---- */
+
+/* The hidden states are there already. */
+static int fetch(const struct engine *g, struct engine_workspace *w, struct error *e)
+{
+    (void)g, (void)w, (void)e;
+    return 0;
+}
+
+const struct backend backend_cpu = {
+    .device = &device_cpu,
+    .open = open,
+    .close = close,
+    .feed_form = feed_form,
+    .keep = keep,
+    .pack = pack,
+    .encode = cpu_encode,
+    .fetch = fetch,
+    .head = cpu_head,
+    .mean = cpu_mean,
+    .workspace_finish = cpu_workspace_finish,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU as a backend: its state, and the functions of its row in the table. */
+#pragma once
+#include "model/backend/backend.h"
+#include "model/backend/cpu/encoder_ops.h"
+#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/pool.h"
+
+struct backend_state {
+    struct matmul *matmul; /* and the weights of products */
+    const struct cpu_encoder_ops *ops;
+    struct pool kept; /* other weights */
+};
+
+int cpu_encode(const struct encode_request *r, struct error *e);
+int cpu_head(const struct head_request *r, struct error *e);
+int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
+void cpu_workspace_finish(struct backend_workspace *m);

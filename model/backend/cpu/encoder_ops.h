@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The encoder ops of the CPU: what is done row by row between the matrix products. encoder_ops_level.c is
+   compiled for each level of x86-64; cpu_encoder_ops picks this machine's. */
+#pragma once
+#include "model/linear.h"
+
+struct cpu_encoder_ops {
+    /* y = norm(x + residual); x is overwritten. residual (null: none) and y may be the same array, as
+       may x and y. */
+    void (*norm_f32)(const struct norm *n, uint32_t rows, float *x, const float *residual,
+                     float *y);
+    void (*norm_bf16)(const struct norm *n, uint32_t rows, float *x, const uint16_t *residual,
+                      uint16_t *y);
+    /* sum[k] = sum of column k of x: [rows, size] */
+    void (*sum_f32)(uint32_t rows, uint32_t size, const float *x, float *sum);
+    void (*sum_bf16)(uint32_t rows, uint32_t size, const uint16_t *x, float *sum);
+    /* sum[k] += x[k] */
+    void (*add_f32)(uint64_t size, const float *x, float *sum);
+    /* y = x Phi(x), with an error of at most 1e-5 |x|, too little for bf16 to show */
+    void (*gelu_bf16)(uint64_t size, const float *x, uint16_t *y);
+    /* sum[k] = a[k] + b[k] + c[k] */
+    void (*add3)(uint32_t size, const float *a, const float *b, const float *c, float *sum);
+};
+
+const struct cpu_encoder_ops *cpu_encoder_ops(void);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products of the CPU: y = after(x W^T + b), for weights that are packed once. Behind it stands
+   oneDNN (matmul_onednn.c), or nothing (matmul_none.c). */
+#pragma once
+#include "masks/base/error.h"
+#include "model/linear.h"
+#include <stddef.h>
+
+/* The library's engine, packed weights, and the products made so far. Safe to use from many threads. */
+struct matmul;
+struct matmul *matmul_new(struct error *e); /* null with *e set where there is none */
+void matmul_destroy(struct matmul *m);      /* null is fine */
+
+/* weight: f32 [out, in]; bias: f32 [out]. Neither is kept; *ret lives as long as *m. One thread at a time. */
+int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float *weight,
+                const float *bias, struct linear *ret, struct error *e);
+
+/* Rows that a product is made for: `rows` rounded up, so that there are few products. Arrays of x and y
+   hold so many; what lies beyond `rows` is read and written, and means nothing. */
+uint32_t product_rows(uint32_t rows);
+enum { PRODUCT_ROWS_BEYOND = 32 }; /* product_rows(n) < n + this */
+
+/* The code for product_rows(rows) rows: made on first use, kept as long as *m. */
+struct product;
+struct product_use {
+    uint32_t rows;
+    uint32_t threads; /* that one product is divided among; 1: products run side by side */
+    bool adds;        /* y += x W^T + b; y is f32 and nothing comes after */
+};
+const struct product *product_find(struct matmul *m, const struct linear *l,
+                                   const struct product_use *use, struct error *e);
+
+/* What one thread needs to run products; zeroed: empty. */
+struct product_workspace {
+    void *stream, *scratch;
+    size_t scratch_bytes;
+};
+void product_workspace_finish(struct product_workspace *w);
+/* Makes the workspace ready for a product. */
+int product_workspace_grow(struct matmul *m, const struct product *p,
+                           struct product_workspace *w, struct error *e);
+/* x: [rows, in], y: [rows, out], rows as the product was made for; the workspace is ready. */
+int product_run(const struct product *p, const struct linear *l, const void *x, void *y,
+                struct product_workspace *w);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is given back all at once, in blocks on large pages: for a model's weights, and for what
+   panels work in. A small batch reads all weights once and a large one walks through rows; with pages of
+   4 KiB both wait for address translation as well. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+struct pool {
+    void **block;
+    uint32_t blocks, capacity;
+    size_t used, bytes; /* of the last block */
+};
+
+/* So many bytes, 64-byte aligned, zeroed; they live as long as the pool. */
+void *pool_take(struct pool *p, size_t bytes);
+void pool_finish(struct pool *p); /* a zeroed one is fine */

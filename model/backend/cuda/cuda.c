@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backend "cuda": the driver API, encoder ops through NVRTC (and maskc's cache), products by cuBLASLt,
+   batches recorded as CUDA graphs. All of an engine's memory and code is in the primary context of its GPU;
+   each workspace has a stream. */
+#include "masks/base/memory.h"
+#include "model/backend/cuda/cublas.h"
+#include "model/backend/gpu/gpu.h"
+#include "runtime/device/cuda_context.h"
+#include <stdlib.h>
+
+enum { BLOCKS_OF_PROCESSOR = 16 }; /* that run at once, of ROWS_THREADS threads each */
+
+struct gpu {
+    struct cuda_context context;
+    struct cu_module *module;
+    struct cu_function *op[ENCODER_OPS];
+    uint32_t most_blocks;
+    struct cublas *cublas;
+};
+
+struct recording {
+    struct cu_graph_exec *graph;
+};
+
+/* ---- opening ---- */
+
+static int load_ops(struct gpu *g, const struct encoder_ops_shape *shape, int ordinal,
+                    struct error *e)
+{
+    int processors = cuda_attribute(CU_MULTIPROCESSOR_COUNT, g->context.device);
+    uint8_t *image = encoder_ops_image(shape, ordinal, e);
+    if (!image)
+        return -1;
+    int r = CALL(cuModuleLoadDataEx, &g->module, image, 0, NULL, NULL);
+    free(image);
+    if (r < 0)
+        g->module = NULL;
+    for (int k = 0; k < ENCODER_OPS && r == 0; k++)
+        r = CALL(cuModuleGetFunction, &g->op[k], g->module, encoder_op_entries[k]);
+    g->most_blocks = (uint32_t)(processors > 0 ? processors : 1) * BLOCKS_OF_PROCESSOR;
+    return r;
+}
+
+static void close(struct gpu *g)
+{
+    bool entered = cuda_try_enter(&g->context);
+    cublas_destroy(g->cublas);
+    if (g->module)
+        cuda_driver()->cuModuleUnload(g->module);
+    cuda_try_leave(entered);
+    cuda_context_close(&g->context);
+    free(g);
+}
+
+static int open_all(struct gpu *g, int ordinal, const struct encoder_ops_shape *shape,
+                    struct error *e)
+{
+    if (cuda_context_open(&g->context, ordinal, e) < 0 || cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = load_ops(g, shape, ordinal, e);
+    if (r == 0)
+        g->cublas = cublas_new(e);
+    cuda_leave();
+    return r == 0 && g->cublas ? 0 : -1;
+}
+
+static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, struct error *e)
+{
+    struct gpu *g = memory_new(1, sizeof *g);
+    if (open_all(g, ordinal, shape, e) == 0)
+        return g;
+    close(g);
+    return NULL;
+}
+
+/* ---- memory ---- */
+
+static void *allocate(const struct gpu *g, uint64_t bytes, struct error *e)
+{
+    return cuda_allocate(&g->context, bytes, e);
+}
+
+static void release(const struct gpu *g, void *p)
+{
+    cuda_release(&g->context, p);
+}
+
+static int open_stream(const struct gpu *g, struct cu_stream **ret, struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuStreamCreate, ret, CU_STREAM_NON_BLOCKING);
+    cuda_leave();
+    return r;
+}
+
+static int stream_open(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    struct cu_stream *stream = NULL;
+    void *workspace = allocate(g, CUBLAS_WORKSPACE_BYTES, e);
+    if (!workspace)
+        return -1;
+    if (open_stream(g, &stream, e) < 0) {
+        release(g, workspace);
+        return -1;
+    }
+    *s = (struct gpu_stream){stream, workspace};
+    return 0;
+}
+
+static void stream_close(const struct gpu *g, struct gpu_stream *s)
+{
+    bool entered = cuda_try_enter(&g->context);
+    if (s->handle)
+        cuda_driver()->cuStreamDestroy_v2(s->handle);
+    cuda_try_leave(entered);
+    release(g, s->workspace);
+    *s = (struct gpu_stream){0};
+}
+
+static int clear(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t bytes,
+                 struct error *e)
+{
+    if (!bytes)
+        return 0;
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuMemsetD8Async, (cu_pointer)(uintptr_t)p, 0, bytes, s->handle);
+    cuda_leave();
+    return r;
+}
+
+static int send(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                uint64_t bytes, struct error *e)
+{
+    return cuda_send(&g->context, to, from, bytes, s->handle, e);
+}
+
+static int fetch(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                 uint64_t bytes, struct error *e)
+{
+    return cuda_fetch(&g->context, to, from, bytes, s->handle, e);
+}
+
+static int wait(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuStreamSynchronize, s->handle);
+    cuda_leave();
+    return r;
+}
+
+/* ---- work ---- */
+
+static int product(const struct gpu *g, struct gpu_stream *s, const struct gpu_product *p,
+                   bool *ret_fused, struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = cublas_product(g->cublas, s, p, ret_fused, e);
+    cuda_leave();
+    return r;
+}
+
+static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
+                  const struct rows_args *args, uint64_t blocks, struct error *e)
+{
+    unsigned grid = blocks < g->most_blocks ? (unsigned)blocks : g->most_blocks;
+    void *arguments[] = {(void *)(uintptr_t)args};
+    if (!grid)
+        return 0;
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuLaunchKernel, g->op[op], grid, 1, 1, ROWS_THREADS, 1, 1, 0, s->handle,
+                 arguments, NULL);
+    cuda_leave();
+    return r;
+}
+
+/* ---- graphs ---- */
+
+static int record(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int r = CALL(cuStreamBeginCapture_v2, s->handle, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    cuda_leave();
+    return r;
+}
+
+static struct recording *record_end(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    struct cu_graph *graph = NULL;
+    struct cu_graph_exec *made = NULL;
+    bool entered = cuda_try_enter(&g->context);
+    int r = CALL(cuStreamEndCapture, s->handle, &graph);
+    if (r == 0)
+        r = CALL(cuGraphInstantiateWithFlags, &made, graph, 0);
+    if (graph)
+        cuda_driver()->cuGraphDestroy(graph);
+    cuda_try_leave(entered);
+    if (r < 0)
+        return NULL;
+    struct recording *ret = memory_new(1, sizeof *ret);
+    ret->graph = made;
+    return ret;
+}
+
+static int replay(const struct gpu *g, struct gpu_stream *s, const struct recording *r,
+                  struct error *e)
+{
+    if (cuda_enter(&g->context, e) < 0)
+        return -1;
+    int result = CALL(cuGraphLaunch, r->graph, s->handle);
+    cuda_leave();
+    return result;
+}
+
+static void forget(const struct gpu *g, struct recording *r)
+{
+    bool entered = cuda_try_enter(&g->context);
+    cuda_driver()->cuGraphExecDestroy(r->graph);
+    cuda_try_leave(entered);
+    free(r);
+}
+
+const struct gpu_driver gpu_driver_cuda = {
+    .rounds_up = true,
+    .open = open,
+    .close = close,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .allocate = allocate,
+    .release = release,
+    .clear = clear,
+    .send = send,
+    .fetch = fetch,
+    .wait = wait,
+    .product = product,
+    .run_op = run_op,
+    .record = record,
+    .record_end = record_end,
+    .replay = replay,
+    .forget = forget,
+};
+
+const struct backend backend_cuda = {
+    .device = &device_cuda,
+    .phases_cost = true,
+    .keeps_words = true,
+    .driver = &gpu_driver_cuda,
+    .open = gpu_open,
+    .close = gpu_close,
+    .feed_form = gpu_feed_form,
+    .keep = gpu_keep,
+    .pack = gpu_pack,
+    .encode = gpu_encode,
+    .fetch = gpu_fetch,
+    .head = gpu_head,
+    .mean = gpu_mean,
+    .workspace_finish = gpu_workspace_finish,
+};

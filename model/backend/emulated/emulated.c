@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The backend "emulated": the encoder ops' CUDA text on this CPU, and products by plain loops. Its memory is
+   the host's, and all is done when a call returns. */
+#include "masks/base/memory.h"
+#include "model/backend/gpu/gpu.h"
+#include "runtime/device/emulated_text.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BLOCKS = 4 };
+
+struct gpu {
+    struct emulated_text *ops;
+};
+
+static struct gpu *open(int ordinal, const struct encoder_ops_shape *shape, struct error *e)
+{
+    char *text = encoder_ops_text(shape);
+    struct emulated_text *ops = emulated_open(text, "the encoder ops", e);
+    (void)ordinal;
+    free(text);
+    if (!ops)
+        return NULL;
+    struct gpu *g = memory_new(1, sizeof *g);
+    g->ops = ops;
+    return g;
+}
+
+static void close(struct gpu *g)
+{
+    emulated_close(g->ops);
+    free(g);
+}
+
+static int stream_open(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    (void)g, (void)s, (void)e;
+    return 0;
+}
+
+static void stream_close(const struct gpu *g, struct gpu_stream *s)
+{
+    (void)g, (void)s;
+}
+
+/* ---- memory ---- */
+
+static void *allocate(const struct gpu *g, uint64_t bytes, struct error *e)
+{
+    (void)g, (void)e;
+    return memory_aligned(bytes ? bytes : 1, 1);
+}
+
+static void release(const struct gpu *g, void *p)
+{
+    (void)g;
+    free(p);
+}
+
+static int clear(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t bytes,
+                 struct error *e)
+{
+    (void)g, (void)s, (void)e;
+    memset(p, 0, bytes);
+    return 0;
+}
+
+static int copy(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                uint64_t bytes, struct error *e)
+{
+    (void)g, (void)s, (void)e;
+    memcpy(to, from, bytes);
+    return 0;
+}
+
+static int wait(const struct gpu *g, struct gpu_stream *s, struct error *e)
+{
+    (void)g, (void)s, (void)e;
+    return 0;
+}
+
+/* ---- products ---- */
+
+static float dot(const float *a, const float *b, uint32_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (uint32_t k = 0; k < n; k++)
+        sum += a[k] * b[k];
+    return sum;
+}
+
+/* One row of W against all rows of x: a column of y. `row` is scratch for [in] elements. */
+static void multiply_column(const struct gpu_product *p, uint32_t column, const float *x,
+                            float *row)
+{
+    const struct linear_shape *s = &p->l->shape;
+    const uint8_t *weight = p->l->packed;
+    uint8_t *y = p->y;
+    elements_to_f32(s->x, weight + (uint64_t)column * s->in * element_bytes(s->x), s->in, row);
+    for (uint32_t r = 0; r < p->rows; r++) {
+        float sum = dot(x + (uint64_t)r * s->in, row, s->in);
+        elements_from_f32(s->y, &sum, 1,
+                          y + ((uint64_t)r * s->out + column) * element_bytes(s->y));
+    }
+}
+
+static int product(const struct gpu *g, struct gpu_stream *stream, const struct gpu_product *p,
+                   bool *ret_fused, struct error *e)
+{
+    const struct linear_shape *s = &p->l->shape;
+    float *x = memory_new((uint64_t)p->rows * s->in, sizeof *x);
+    (void)g, (void)stream, (void)e;
+    elements_to_f32(s->x, p->x, (uint64_t)p->rows * s->in, x);
+#pragma omp parallel
+    {
+        float *row = memory_new(s->in, sizeof *row);
+#pragma omp for
+        for (uint32_t column = 0; column < s->out; column++)
+            multiply_column(p, column, x, row);
+        free(row);
+    }
+    free(x);
+    *ret_fused = false;
+    return 0;
+}
+
+/* ---- encoder ops ---- */
+
+static int run_op(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
+                  const struct rows_args *args, uint64_t blocks, struct error *e)
+{
+    const struct emulated_grid grid = {blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS,
+                                       ROWS_THREADS, 0};
+    (void)s;
+    return emulated_run(g->ops, encoder_op_entries[op], args, &grid, e);
+}
+
+const struct gpu_driver gpu_driver_emulated = {
+    .open = open,
+    .close = close,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .allocate = allocate,
+    .release = release,
+    .clear = clear,
+    .send = copy,
+    .fetch = copy,
+    .wait = wait,
+    .product = product,
+    .run_op = run_op,
+};
+
+const struct backend backend_emulated = {
+    .device = &device_emulated,
+    .target = "sm_80",
+    .text_only = true,
+    .phases_cost = true,
+    .keeps_words = true,
+    .driver = &gpu_driver_emulated,
+    .open = gpu_open,
+    .close = gpu_close,
+    .feed_form = gpu_feed_form,
+    .keep = gpu_keep,
+    .pack = gpu_pack,
+    .encode = gpu_encode,
+    .fetch = gpu_fetch,
+    .head = gpu_head,
+    .mean = gpu_mean,
+    .workspace_finish = gpu_workspace_finish,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Under the backends cuda and emulated: memory, products of matrices and encoder ops on a device. Both
+   backends run the same passes (gpu/) over a driver of their own: "cuda" is the driver API and cuBLASLt,
+   both looked for at run time; "emulated" runs the encoder ops' CUDA text on this CPU, and plain loops for
+   products.
+
+   Thread-safety: an open driver does not change. Many threads may use it, each with a stream of its own;
+   what a stream is given runs in order. */
+#pragma once
+#include "model/linear.h"
+#include "runtime/encoder.h"
+
+/* Zeroed: not open. */
+struct gpu_stream {
+    void *handle;
+    void *workspace; /* of products */
+};
+
+struct gpu;       /* an open driver; each has its own */
+struct recording; /* of what a stream was given: it can be run again at once */
+
+/* y = x W^T, and bias and activation where `fuse` asks and the driver can do them in one go. */
+struct gpu_product {
+    const struct linear *l;
+    uint32_t rows;
+    const void *x; /* [rows, in] */
+    void *y;       /* [rows, out] */
+    bool fuse;
+};
+
+struct gpu_driver {
+    bool rounds_up; /* batches are rounded up to few sizes, and recordings are kept of these */
+
+    /* Null with *e set. */
+    struct gpu *(*open)(int ordinal, const struct encoder_ops_shape *ops, struct error *e);
+    void (*close)(struct gpu *g);
+    int (*stream_open)(const struct gpu *g, struct gpu_stream *s, struct error *e);
+    void (*stream_close)(const struct gpu *g, struct gpu_stream *s);
+
+    /* Bytes of the device, 256-byte aligned. `clear` sets them to 0, in the stream's order. */
+    void *(*allocate)(const struct gpu *g, uint64_t bytes, struct error *e);
+    void (*release)(const struct gpu *g, void *p); /* null is fine */
+    int (*clear)(const struct gpu *g, struct gpu_stream *s, void *p, uint64_t bytes,
+                 struct error *e);
+    /* `send` may return before it is done: *from stays as it is until the stream is waited for. Without a
+       stream it is done on return. */
+    int (*send)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                uint64_t bytes, struct error *e);
+    /* Waits for all that the stream was given. */
+    int (*fetch)(const struct gpu *g, struct gpu_stream *s, void *to, const void *from,
+                 uint64_t bytes, struct error *e);
+    int (*wait)(const struct gpu *g, struct gpu_stream *s, struct error *e);
+
+    /* *ret_fused: bias and activation were done. */
+    int (*product)(const struct gpu *g, struct gpu_stream *s, const struct gpu_product *p,
+                   bool *ret_fused, struct error *e);
+    int (*run_op)(const struct gpu *g, struct gpu_stream *s, enum encoder_op op,
+                  const struct rows_args *args, uint64_t blocks, struct error *e);
+
+    /* Null where rounds_up is false. From record on nothing runs, until record_end returns what was
+       recorded (null with *e set; it is then forgotten). */
+    int (*record)(const struct gpu *g, struct gpu_stream *s, struct error *e);
+    struct recording *(*record_end)(const struct gpu *g, struct gpu_stream *s, struct error *e);
+    int (*replay)(const struct gpu *g, struct gpu_stream *s, const struct recording *r,
+                  struct error *e);
+    void (*forget)(const struct gpu *g, struct recording *r);
+};
+
+extern const struct gpu_driver gpu_driver_cuda, gpu_driver_emulated;

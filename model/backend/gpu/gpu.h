@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the backends cuda and emulated share: their state, weights, and the passes over a driver. */
+#pragma once
+#include "model/backend/backend.h"
+#include "model/backend/gpu/driver.h"
+
+struct backend_state {
+    const struct gpu_driver *driver;
+    struct gpu *gpu;
+    void **kept; /* the weights */
+    uint32_t n_kept, kept_capacity;
+};
+
+/* ---- struct backend's functions ---- */
+
+struct backend_state *gpu_open(const struct backend *b, const struct backend_options *o,
+                               struct error *e);
+void gpu_close(struct backend_state *s);
+struct feed_form gpu_feed_form(const struct model_config *c, enum element dtype);
+void *gpu_keep(struct backend_state *s, enum element type, const float *value, uint64_t count,
+               struct error *e);
+int gpu_pack(struct backend_state *s, const struct linear_shape *shape, const float *weight,
+             const float *bias, struct linear *ret, struct error *e);
+int gpu_encode(const struct encode_request *r, struct error *e);
+int gpu_fetch(const struct engine *g, struct engine_workspace *w, struct error *e);
+int gpu_head(const struct head_request *r, struct error *e);
+int gpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
+void gpu_workspace_finish(struct backend_workspace *m);

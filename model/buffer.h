@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that grows. */
+#pragma once
+#include <stdint.h>
+
+/* Makes *data at least so large. Contents are lost when it grows. 64-byte aligned; what is large lies on
+   large pages, as products walk through rows a page or more apart. free() it. */
+void buffer_grow(void **data, uint64_t *bytes, uint64_t wanted);

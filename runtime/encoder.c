@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/encoder.h"
+#include "gen/emit/cuda.h"
+#include "gen/target.h"
+#include "masks/base/memory.h"
+#include "runtime/cache.h"
+#include "runtime/compile/compile.h"
+#include "runtime/kernel.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- attention ---- */
+
+int encoder_transform_parse(const char *text, struct encoder_transform *ret, struct error *e)
+{
+    struct kernel_request f = {0};
+    if (text && transform_parse(text, &f, e) < 0)
+        return -1;
+    *ret = (struct encoder_transform){f.transform == ABI_SPARSEGEN, f.lambda};
+    return 0;
+}
+
+static struct kernel_request features_of(const struct encoder_attention *a)
+{
+    return (struct kernel_request){
+        .dtype = (enum abi_dtype)a->dtype,
+        .transform = a->transform.sparsegen ? ABI_SPARSEGEN : ABI_SOFTMAX,
+        .lambda = a->transform.lambda,
+        .head_dim = a->head_dim,
+    };
+}
+
+int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
+                           struct error *e)
+{
+    const struct target *found[1];
+    struct compile_request r = {.mask = a->mask,
+                                .targets = found,
+                                .request = features_of(a),
+                                .progress = a->progress,
+                                .text_only = a->text_only};
+    uint8_t *bytes;
+    uint64_t size;
+    if (targets_resolve(a->target, &r.request, found, 1, &r.n_targets, e) < 0)
+        return -1;
+    r.cache = cache_open(NULL);
+    int result = kernel_compile(&r, &bytes, &size, e);
+    cache_close(r.cache);
+    if (result < 0)
+        return -1;
+    result = kernel_load(bytes, size, a->mask->source, a->device, ret, e);
+    free(bytes);
+    return result;
+}
+
+/* ---- encoder ops ---- */
+
+const char *const encoder_op_entries[ENCODER_OPS] = {
+    [ENCODER_OP_EMBED] = "rows_embed",   [ENCODER_OP_NORM] = "rows_norm",
+    [ENCODER_OP_FINISH] = "rows_finish", [ENCODER_OP_GATHER] = "rows_gather",
+    [ENCODER_OP_MEAN] = "rows_mean",
+};
+
+static struct source *source_of(const struct encoder_ops_shape *s)
+{
+    const struct rows_features f = {(enum abi_dtype)s->dtype, s->hidden};
+    return rows_source(&f);
+}
+
+static int compile_for(const struct source *s, int ordinal, struct binary *ret, struct error *e)
+{
+    const char *name = machine_cuda_target(ordinal);
+    const struct target *t = name ? target_find(name, e) : NULL;
+    if (!t)
+        return error_set(e, ERROR_UNAVAILABLE, "no target suits this GPU");
+    struct cache *cache = cache_open(NULL);
+    int r = compile_source(s, t, cache, ret, e);
+    cache_close(cache);
+    return r;
+}
+
+uint8_t *encoder_ops_image(const struct encoder_ops_shape *s, int ordinal, struct error *e)
+{
+    struct source *source = source_of(s);
+    struct binary code = {0};
+    int r = compile_for(source, ordinal, &code, e);
+    source_destroy(source);
+    if (r < 0)
+        return NULL;
+    /* They are one unit. */
+    uint8_t *image = memory_new(code.image[0].size + 1, 1);
+    memcpy(image, code.image[0].bytes, code.image[0].size);
+    binary_finish(&code);
+    return image;
+}
+
+char *encoder_ops_text(const struct encoder_ops_shape *s)
+{
+    struct source *source = source_of(s);
+    struct text flat = {0};
+    source_flatten(source, &flat);
+    source_destroy(source);
+    return text_take(&flat);
+}

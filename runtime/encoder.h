@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a model's encoder takes from the compiler: attention for its mask, and the encoder ops (embeddings,
+   LayerNorm, what its matrix products leave to do) as code for a GPU or as text for the emulation. */
+#pragma once
+#include "masks/mask.h"
+#include "runtime/maskc.h"
+#include "templates/abi.h"
+#include "templates/encoder_ops/args.h"
+
+/* ---- attention ---- */
+
+struct encoder_transform {
+    bool sparsegen;
+    float lambda; /* sparsegen's */
+};
+/* "softmax" or "sparsegen=LAMBDA"; null: softmax. */
+int encoder_transform_parse(const char *text, struct encoder_transform *ret, struct error *e);
+
+struct encoder_attention {
+    const struct mask *mask; /* [layers or 1][heads] */
+    enum maskc_dtype dtype;
+    uint32_t head_dim;
+    struct encoder_transform transform;
+    const char *target;                 /* that it is compiled for */
+    const char *device;                 /* that it is loaded on, as maskc_load takes it */
+    bool text_only;                     /* the device needs no binary */
+    void (*progress)(const char *step); /* null: nobody */
+};
+/* Forward only; compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
+int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
+                           struct error *e);
+
+/* ---- encoder ops ---- */
+
+enum encoder_op {
+    ENCODER_OP_EMBED,
+    ENCODER_OP_NORM,
+    ENCODER_OP_FINISH,
+    ENCODER_OP_GATHER,
+    ENCODER_OP_MEAN,
+    ENCODER_OPS
+};
+extern const char *const encoder_op_entries[ENCODER_OPS]; /* their kernels' names */
+
+struct encoder_ops_shape {
+    enum maskc_dtype dtype; /* MASKC_F32 or MASKC_BF16 */
+    uint32_t hidden;        /* length of a row, 1 or more */
+};
+/* Machine code for that GPU, compiled or from maskc's cache; a zero follows, as it may be text. The caller
+   frees it. Null with *e set. */
+uint8_t *encoder_ops_image(const struct encoder_ops_shape *s, int ordinal, struct error *e);
+/* Their CUDA text in one piece, as emulated_open takes it. The caller frees it. */
+char *encoder_ops_text(const struct encoder_ops_shape *s);
