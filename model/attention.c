@@ -106,6 +106,7 @@ static struct maskc_launch make_launch(const struct attention *a,
     uint8_t *base = c->projection;
     struct maskc_tensor in = {base, 0, 3 * columns, dim};
     struct maskc_launch l = {
+        .struct_size = sizeof l,
         .batch = c->sequences,
         .length = c->longest,
         .layer = layer_of(a, c->layer),

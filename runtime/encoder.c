@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/encoder.h"
-#include "gen/emit/cuda.h"
+#include "gen/emit/emit.h"
 #include "gen/target.h"
 #include "masks/base/memory.h"
 #include "runtime/cache.h"

@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A target list as a person writes it: names of the table, and the two words that depend on the
    machine. */
+#include "gen/family/family.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/cuda_driver.h"
 #include "runtime/device/device.h"
+#include "runtime/device/machine.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What "cuda" means without a GPU: two that most people have, and PTX for all others. */
 static const char *const cuda_targets[] = {"sm_80", "sm_90a", "compute_80", NULL};
+
+/* Without work for the matrix unit a target that has one would be the next one under another name. */
+static bool suits(const struct target *t, const struct kernel_request *r)
+{
+    return t->kind == TARGET_CPU && (!r || !t->matrix_machine || family_is_matrix(t, r));
+}
+
+const char *machine_cpu_target(const struct kernel_request *r)
+{
+    const char *best = "x86-64-v2";
+    for (const struct target *t = targets; t->name; t++)
+        if (suits(t, r) && machine_rank(t->name) > machine_rank(best))
+            best = t->name;
+    return best;
+}
 
 /* The table's best row by the GPU's own preference among the kernel files it is shown. */
 const char *machine_cuda_target(int ordinal)

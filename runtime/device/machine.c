@@ -116,19 +116,3 @@ bool machine_runs(const char *target)
 {
     return machine_rank(target) > 0;
 }
-
-/* Without work for the matrix unit its target would be the next one under another name. */
-static bool suits(const char *target, const struct kernel_request *f)
-{
-    const struct target *t = target_find(target, NULL);
-    return !f || !t->matrix_machine || family_is_matrix(t, f);
-}
-
-const char *machine_cpu_target(const struct kernel_request *f)
-{
-    int best = LEVELS - 1;
-    for (int k = 0; k < LEVELS; k++)
-        if (suits(levels[k].name, f) && rank_of(k) > rank_of(best))
-            best = k;
-    return levels[best].name;
-}

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which CPU targets this machine runs, by CPUID. */
 #pragma once
-#include "gen/target.h"
+#include <stdbool.h>
 
-/* "cpu" on this machine: the best x86-64 level for such a kernel (null: for any), the level that code
-   may really use: also what the system saves, and grants. */
-const char *machine_cpu_target(const struct kernel_request *f);
 /* A CPU target's name. Where it is true, code of that target may run in this process. */
 bool machine_runs(const char *target);
 /* How good it is, above 0: of two the larger one is faster. 0: it cannot run. */

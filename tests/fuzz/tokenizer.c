@@ -15,10 +15,10 @@ static void hold(bool promise)
 
 static void check_tokens(const struct tokenizer *t, const struct tokens *k, uint32_t size)
 {
-    hold(k->count >= 2 && k->number[0] == t->begin && k->number[k->count - 1] == t->end);
+    hold(k->count >= 2 && k->token_ids[0] == t->begin && k->token_ids[k->count - 1] == t->end);
     hold(k->first_part <= k->count);
     for (uint32_t i = 0; i < k->count; i++) {
-        hold(k->number[i] < t->vocabulary.count);
+        hold(k->token_ids[i] < t->vocabulary.count);
         hold(k->span[i].begin <= k->span[i].end && k->span[i].end <= size);
     }
 }

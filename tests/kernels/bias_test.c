@@ -183,7 +183,8 @@ static void run_parts(const struct target *target, struct cache *cache)
         t[x] = (struct maskc_tensor){.data = room + x * ELEMENTS};
     for (int asked = 0; asked < 4; asked++) {
         struct maskc_error e;
-        struct maskc_launch l = {.query = t[0],
+        struct maskc_launch l = {.struct_size = sizeof l,
+                                 .query = t[0],
                                  .key = t[1],
                                  .value = t[2],
                                  .out = t[3],

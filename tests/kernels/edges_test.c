@@ -100,7 +100,8 @@ static uint64_t set_lengths(struct shore *s, struct maskc_launch *l, uint32_t n,
 
 static struct maskc_launch launch_of(struct shore *s, const struct edge_case *c, bool packed)
 {
-    struct maskc_launch l = {.batch = BATCH, .length = c->n, .dropout = 0.1f, .threads = 2};
+    struct maskc_launch l = {
+        .struct_size = sizeof l, .batch = BATCH, .length = c->n, .dropout = 0.1f, .threads = 2};
     const uint64_t rows = set_lengths(s, &l, c->n, packed);
     const size_t bytes = rows * HEADS * c->request.head_dim * dtype_bytes(c->request.dtype);
     struct maskc_tensor *tensor[] = {&l.query,    &l.key,        &l.value,    &l.out,

@@ -40,7 +40,8 @@ static void fill(float *query, float *key, float *value)
 static void the_search_ends(void **state)
 {
     (void)state;
-    struct maskc_options o = {.length = N,
+    struct maskc_options o = {.struct_size = sizeof o,
+                              .length = N,
                               .heads = 1,
                               .head_dim = D,
                               .transform = MASKC_SPARSEGEN,
@@ -53,7 +54,8 @@ static void the_search_ends(void **state)
         fail_msg("%s", error.text);
     float *query = rows(), *key = rows(), *value = rows(), *out = rows(), lse[BATCH * N];
     fill(query, key, value);
-    struct maskc_launch l = {.batch = BATCH,
+    struct maskc_launch l = {.struct_size = sizeof l,
+                             .batch = BATCH,
                              .scale = 1,
                              .query = {.data = query},
                              .key = {.data = key},

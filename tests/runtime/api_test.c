@@ -27,6 +27,7 @@ static struct maskc_bytes compile(const char *mask, struct maskc_options o)
 {
     struct maskc_bytes bytes = {0};
     struct maskc_error error = {0};
+    o.struct_size = sizeof o;
     o.cache_dir = cache;
     if (maskc_compile(mask, &o, &bytes, &error))
         fail_msg("%s: %s", mask, error.text);

@@ -60,7 +60,7 @@ static void run_alone(const struct maskc_kernel *kernel, const struct packed *b)
 
 static void check(const char *mask)
 {
-    struct maskc_options o = {.length = N, .heads = HEADS};
+    struct maskc_options o = {.struct_size = sizeof o, .length = N, .heads = HEADS};
     struct maskc_bytes bytes = {0};
     struct maskc_error error;
     struct maskc_kernel *kernel;

@@ -13,7 +13,8 @@
 
 struct maskc_launch launch_over(const struct maskc_tensor t[TENSORS], float *lse)
 {
-    return (struct maskc_launch){.batch = 1,
+    return (struct maskc_launch){.struct_size = sizeof(struct maskc_launch),
+                                 .batch = 1,
                                  .query = t[T_Q],
                                  .key = t[T_K],
                                  .value = t[T_V],

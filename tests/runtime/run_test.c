@@ -18,7 +18,7 @@ enum { N = 64, HEADS = 2, D = 64, ELEMENTS = N * HEADS * D };
 
 static struct maskc_kernel *compile(const char *mask)
 {
-    const struct maskc_options o = {.length = N, .heads = HEADS};
+    const struct maskc_options o = {.struct_size = sizeof o, .length = N, .heads = HEADS};
     struct maskc_bytes bytes = {0};
     struct maskc_kernel *kernel = NULL;
     struct maskc_error error;
@@ -38,7 +38,8 @@ struct job {
 static void *launch(void *argument)
 {
     struct job *j = argument;
-    struct maskc_launch l = {.query = {.data = j->q},
+    struct maskc_launch l = {.struct_size = sizeof l,
+                             .query = {.data = j->q},
                              .key = {.data = j->q},
                              .value = {.data = j->q},
                              .out = {.data = j->out},

@@ -107,6 +107,7 @@ static struct maskc_launch launch_of(const struct microbench *l, const struct ma
                                      enum maskc_pass pass, uint32_t batch)
 {
     struct maskc_launch m = {
+        .struct_size = sizeof m,
         .pass = pass,
         .batch = batch,
         .query = {.data = l->tensor[0]},

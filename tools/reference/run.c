@@ -244,6 +244,7 @@ static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
     const struct problem *p = l->p;
     void *numbers = l->lengths.device ? l->lengths.device + GUARD : NULL;
     return (struct maskc_launch){
+        .struct_size = sizeof(struct maskc_launch),
         .pass = pass,
         .batch = p->batch,
         .length = p->length,
