@@ -16,7 +16,8 @@ _Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F1
                    (int)ABI_BIAS_SCALE == (int)MASKC_SOFT_SCALE,
                "one number for one feature");
 
-static int read_request(const struct maskc_options *o, struct kernel_request *ret, struct error *e)
+static int read_request(const struct maskc_options *o, struct kernel_request *ret,
+                        struct error *e)
 {
     if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
         (unsigned)o->soft > MASKC_SOFT_SCALE)

@@ -22,8 +22,7 @@ static char *cpu_identity(void)
             brand[0] = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d))
         a = 0;
-    if (asprintf(&ret, "%s, signature %x; %s", (const char *)brand, a,
-                 machine_cpu_target(NULL)) < 0)
+    if (asprintf(&ret, "%s, signature %x; %s", (const char *)brand, a, machine_level()) < 0)
         ret = memory_text("");
     return ret;
 }

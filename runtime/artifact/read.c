@@ -116,8 +116,8 @@ static int read_plan(struct reader *r, const struct datum *j, uint32_t k,
         return -1;
     snprintf(name, sizeof name, "plan%u/transposed", k);
     return a->request.backward ? read_pass(r, datum_member(j, "transposed"), name, a->mask,
-                                            ret->block_rows, &ret->transposed)
-                                : 0;
+                                           ret->block_rows, &ret->transposed)
+                               : 0;
 }
 
 /* The length of a metadata list of 1 .. ARTIFACT_MAX_TARGETS entries, or -1. */

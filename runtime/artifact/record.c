@@ -48,7 +48,8 @@ static int check_members(const struct datum *j, const struct place *at)
     return 0;
 }
 
-static int read_transform(const struct datum *j, struct kernel_request *ret, const struct place *at)
+static int read_transform(const struct datum *j, struct kernel_request *ret,
+                          const struct place *at)
 {
     const char *name = datum_text(datum_member(j, "transform"));
     double lambda = datum_member(j, "lambda")->real;
@@ -63,7 +64,8 @@ static int read_transform(const struct datum *j, struct kernel_request *ret, con
     return 0;
 }
 
-int kernel_request_read(const struct datum *j, struct kernel_request *ret, const struct place *at)
+int kernel_request_read(const struct datum *j, struct kernel_request *ret,
+                        const struct place *at)
 {
     struct kernel_request f = {0};
     if (check_members(j, at) < 0 || read_transform(j, &f, at) < 0)
@@ -224,8 +226,8 @@ static int read_kernels(const struct datum *list, struct artifact_target *ret,
     return 0;
 }
 
-int target_read(const struct datum *j, const struct kernel_request *f, struct artifact_target *ret,
-                const struct place *at)
+int target_read(const struct datum *j, const struct kernel_request *f,
+                struct artifact_target *ret, const struct place *at)
 {
     struct artifact_target t = {0};
     if (read_text(j, "name", t.name, sizeof t.name, at) < 0)

@@ -38,10 +38,11 @@ struct place {
 
 /* The structured metadata values. */
 extern const char *const over_names[], *const transform_names[];
-int kernel_request_read(const struct datum *j, struct kernel_request *ret, const struct place *at);
+int kernel_request_read(const struct datum *j, struct kernel_request *ret,
+                        const struct place *at);
 /* `features` decide whether there must be a backward pass. Fills all but code and source. */
-int target_read(const struct datum *j, const struct kernel_request *f, struct artifact_target *ret,
-                const struct place *at);
+int target_read(const struct datum *j, const struct kernel_request *f,
+                struct artifact_target *ret, const struct place *at);
 
 /* The tensor of a target's image: "sm_80/code", "sm_80/code1" .. */
 enum { IMAGE_NAME_BYTES = 48 };

@@ -54,6 +54,9 @@ const char *nvrtc_version(struct error *e);
 int nvrtc_compile(const struct source *s, const struct target *t, struct binary *ret,
                   struct error *e);
 
+/* "cpu" on this machine: the best x86-64 level for such a kernel (null: for any) that this process may use. */
+const char *machine_cpu_target(const struct kernel_request *r);
+
 /* "sm_90a": the best row of the table for a GPU here; ordinals as in "cuda:N". Null without a usable GPU. */
 const char *machine_cuda_target(int ordinal);
 

@@ -14,7 +14,7 @@ static const char *cpu_unavailable(void)
 
 static void cpu_describe(struct text *out)
 {
-    text_add(out, "%s, %d threads", machine_cpu_target(NULL), omp_get_num_procs());
+    text_add(out, "%s, %d threads", machine_level(), omp_get_num_procs());
 }
 
 static int cpu_prefers(const struct artifact_target *t, int ordinal)

@@ -116,3 +116,12 @@ bool machine_runs(const char *target)
 {
     return machine_rank(target) > 0;
 }
+
+const char *machine_level(void)
+{
+    int best = LEVELS - 1;
+    for (int k = 0; k < LEVELS; k++)
+        if (rank_of(k) > rank_of(best))
+            best = k;
+    return levels[best].name;
+}

@@ -65,12 +65,12 @@ static void run(const struct family *f, uint32_t dim, enum abi_transform transfo
                                   .n = f->n,
                                   .heads = 2,
                                   .request = {.dtype = f->dtype,
-                                               .transform = transform,
-                                               .lambda = transform ? -4 : 0,
-                                               .head_dim = dim,
-                                               .dropout = true,
-                                               .backward = true,
-                                               .bias = f->bias},
+                                              .transform = transform,
+                                              .lambda = transform ? -4 : 0,
+                                              .head_dim = dim,
+                                              .dropout = true,
+                                              .backward = true,
+                                              .bias = f->bias},
                                   .tiled = f->tiled};
     struct maskc_kernel *k = fixture_load(&c, NULL, NULL, &e);
     if (!k)

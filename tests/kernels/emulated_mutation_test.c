@@ -135,11 +135,11 @@ static struct kernel_case case_of(const struct family *f, const char *mask, uint
                                 .n = f->n,
                                 .heads = 2,
                                 .request = {.dtype = f->dtype,
-                                             .head_dim = dim,
-                                             .backward = true,
-                                             .bias = f->bias,
-                                             .transform = transform,
-                                             .lambda = transform ? -4 : 0},
+                                            .head_dim = dim,
+                                            .backward = true,
+                                            .bias = f->bias,
+                                            .transform = transform,
+                                            .lambda = transform ? -4 : 0},
                                 .tiled = f->tiled};
 }
 

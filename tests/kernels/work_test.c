@@ -55,10 +55,10 @@ static struct kernel_case case_of(const struct edit *e)
                                 .n = 128,
                                 .heads = 1,
                                 .request = {.dtype = ABI_BF16,
-                                             .head_dim = 32,
-                                             .backward = true,
-                                             .transform = e->transform,
-                                             .lambda = e->transform ? -4 : 0},
+                                            .head_dim = 32,
+                                            .backward = true,
+                                            .transform = e->transform,
+                                            .lambda = e->transform ? -4 : 0},
                                 .tiled = e->tiled};
 }
 

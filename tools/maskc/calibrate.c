@@ -245,7 +245,7 @@ static int measure_cpu(struct calibration *c, struct fitted *f, uint32_t count, 
                        struct error *e)
 {
     progress_show("peaks");
-    c->ceilings = ceilings_measure(target_find(machine_cpu_target(NULL), e));
+    c->ceilings = ceilings_measure(target_find(machine_level(), e));
     for (uint32_t k = 0; k < count; k++) {
         if (fit_row(&f[k], seconds / ROWS, e))
             return -1;

@@ -156,8 +156,8 @@ struct probes *probes_new(const struct machine *row, const struct target *t,
     struct probes *p = memory_new(1, sizeof *p);
     p->bench.row = row;
     p->bench.target = t;
-    p->bench.request =
-        (struct kernel_request){.dtype = dtype, .head_dim = MICROBENCH_HEAD_DIM, .backward = true};
+    p->bench.request = (struct kernel_request){
+        .dtype = dtype, .head_dim = MICROBENCH_HEAD_DIM, .backward = true};
     p->bench.cache = cache;
     p->bench.device = device;
     p->bias = bias;
