@@ -23,7 +23,7 @@ struct source {
     /* files[1] .. files[n_units] are all that files[0] includes, and may be compiled one by one; 0: files[0]
        is no such list. */
     uint32_t n_units;
-    char *plan_header; /* owned; also one of the files */
+    char *config_header; /* owned; also one of the files */
     struct launch_record launch;
 };
 
@@ -44,7 +44,8 @@ void source_destroy(struct source *s);
 void source_flatten(const struct source *s, struct text *out);
 
 /* The generated header alone: for goldens. Deterministic: no date, path or pointer. */
-void emit_plan_header(const struct target *t, const struct kernel_config *c, struct text *out);
+void emit_config_header(const struct target *t, const struct kernel_config *c,
+                        struct text *out);
 
 /* The template files, embedded at build time (generated: templates_embedded.c); the environment
    variable MASKC_TEMPLATES names a folder that is read in their place. Ended by a null name. */

@@ -37,7 +37,7 @@ static void test_golden(void **state)
         char path[4096];
         struct error e;
         struct text text = {0};
-        emit_plan_header(target_find(row[k].target, &e), &row[k].config, &text);
+        emit_config_header(target_find(row[k].target, &e), &row[k].config, &text);
         snprintf(path, sizeof path, "%s/%s.kernel_config.h", golden_dir, row[k].name);
         golden_compare(path, &text);
         text_finish(&text);
@@ -85,7 +85,7 @@ static void test_written_by_hand(void **state)
             fail_msg("%s", e.text);
         text_append(&hand, (const char *)file.bytes, file.size);
         file_close(&file);
-        emit_plan_header(target_find("sm_80", &e), &written[k].config, &emitted);
+        emit_config_header(target_find("sm_80", &e), &written[k].config, &emitted);
         uint32_t count = find_numbers(text_get(&emitted), text_get(&hand), written[k].file);
         assert_int_equal(find_numbers(text_get(&hand), text_get(&emitted), written[k].file),
                          count);
@@ -116,7 +116,7 @@ static void test_files(void **state)
     assert_int_equal(cuda->n_units, 3);
     for (uint32_t k = 1; k <= cuda->n_units; k++)
         assert_non_null(strstr(cuda->files[0].text, cuda->files[k].name));
-    assert_ptr_equal(text_of(cpu, "kernel_config.h"), cpu->plan_header);
+    assert_ptr_equal(text_of(cpu, "kernel_config.h"), cpu->config_header);
     assert_non_null(text_of(cpu, "abi.h"));
     assert_non_null(text_of(cuda, "philox.h"));
     assert_null(text_of(cpu, "cuda/common/device.h"));

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of kernel families: which is taken for what, and that a row is whole. */
+#include "gen/emit/emit.h"
+#include "gen/family/family.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct {
+    const char *target;
+    struct kernel_request request;
+    const char *forward, *backward;
+} row[] = {
+    {"x86-64-v3", {.head_dim = 64}, "cpu_vector", "cpu_vector"},
+    {"x86-64-v4", {.dtype = ABI_BF16, .head_dim = 64}, "cpu_vector", "cpu_vector"},
+    {"x86-64-amx", {.dtype = ABI_BF16, .head_dim = 64}, "cpu_matrix", "cpu_matrix"},
+    {"x86-64-bf16", {.dtype = ABI_BF16, .head_dim = 64}, "cpu_matrix", "cpu_matrix"},
+    {"x86-64-amx", {.dtype = ABI_F16, .head_dim = 64}, "cpu_vector", "cpu_vector"},
+    {"x86-64-amx",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 64},
+     "cpu_vector",
+     "cpu_vector"},
+    {"sm_80", {.head_dim = 64, .length = 128}, "cuda_simt", "cuda_simt"},
+    {"sm_80", {.dtype = ABI_TF32, .head_dim = 64}, "cuda_simt", "cuda_simt"},
+    {"sm_80",
+     {.dtype = ABI_BF16, .head_dim = 64, .length = 128},
+     "cuda_resident",
+     "cuda_resident"},
+    {"sm_80",
+     {.dtype = ABI_BF16, .head_dim = 64, .length = 384},
+     "cuda_resident",
+     "cuda_tiled"},
+    {"sm_80", {.dtype = ABI_F16, .head_dim = 64, .length = 2048}, "cuda_tiled", "cuda_tiled"},
+    {"sm_80", {.dtype = ABI_F16, .head_dim = 64}, "cuda_tiled", "cuda_tiled"},
+    {"sm_90a",
+     {.dtype = ABI_BF16, .head_dim = 64, .length = 128, .bias = ABI_BIAS_ADD},
+     "cuda_tiled",
+     "cuda_tiled"},
+};
+enum { ROWS = sizeof row / sizeof *row };
+
+static struct kernel_request request_of(uint32_t k)
+{
+    struct kernel_request r = row[k].request;
+    r.backward = true;
+    return r;
+}
+
+static void test_first_that_applies(void **state)
+{
+    (void)state;
+    struct error e;
+    for (uint32_t k = 0; k < ROWS; k++) {
+        const struct target *t = target_find(row[k].target, &e);
+        const struct kernel_request r = request_of(k);
+        assert_string_equal(family_of(t, &r, FAMILY_FORWARD)->name, row[k].forward);
+        assert_string_equal(family_of(t, &r, FAMILY_BACKWARD)->name, row[k].backward);
+    }
+}
+
+/* A plan serves both passes: it may have what both families can do. */
+static void test_can(void **state)
+{
+    (void)state;
+    struct error e;
+    const struct target *t = target_find("sm_80", &e);
+    struct kernel_request r = {.dtype = ABI_BF16, .head_dim = 128, .length = 2048};
+    assert_true(family_can(t, &r) & CAN_TALL);
+    assert_true(family_can(t, &r) & CAN_SPLIT);
+    r.head_dim = 256;
+    assert_false(family_can(t, &r) & CAN_SPLIT);
+    r.transform = ABI_SPARSEGEN;
+    assert_false(family_can(t, &r) & CAN_CUT_ROWS);
+    r = (struct kernel_request){
+        .dtype = ABI_BF16, .head_dim = 64, .length = 384, .backward = true};
+    assert_false(family_can(t, &r) & CAN_PIECES);
+    assert_true(family_can(t, &r) & MERGES_LAST);
+    r = (struct kernel_request){.dtype = ABI_BF16, .head_dim = 64, .bias = ABI_BIAS_ADD};
+    t = target_find("x86-64-amx", &e);
+    assert_false(family_can(t, &r) & (CAN_SPLIT | CAN_JOIN_ROWS));
+    assert_true(family_can(t, &r) & SKIPS_HALVES);
+}
+
+static bool has_folder(const struct source *s, const char *folder)
+{
+    for (uint32_t k = 0; k < s->n_files; k++)
+        if (!strncmp(s->files[k].name, folder, strlen(folder)))
+            return true;
+    return false;
+}
+
+/* Emission has the folders and the units of both families, and each unit has phases. */
+static void test_emitted(void **state)
+{
+    (void)state;
+    struct error e;
+    for (uint32_t k = 0; k < ROWS; k++) {
+        const struct target *t = target_find(row[k].target, &e);
+        const struct kernel_config c = {.request = request_of(k)};
+        const struct kernel_family *forward = family_of(t, &c.request, FAMILY_FORWARD);
+        const struct kernel_family *backward = family_of(t, &c.request, FAMILY_BACKWARD);
+        struct source *s = emit_source(t, &c);
+        assert_true(has_folder(s, forward->folder) && has_folder(s, backward->folder));
+        assert_true(has_folder(s, forward->forward_unit));
+        assert_int_equal(has_folder(s, "cuda/resident/"),
+                         !strcmp(row[k].forward, "cuda_resident"));
+        assert_int_equal(s->launch.block_rows, family_shape(t, &c).block_rows);
+        assert_true(s->launch.n_forward > 0 && s->launch.n_backward > 0);
+        source_destroy(s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_that_applies),
+                                       cmocka_unit_test(test_can),
+                                       cmocka_unit_test(test_emitted)};
+    return cmocka_run_group_tests_name("family", tests, NULL, NULL);
+}
