@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of templates/cuda/device.h and matrix.h, on a CPU. The kernel's text follows this file. */
+/* The names of templates/cuda/common/device.h and matrix.h, on a CPU. The kernel's text follows this file. */
 #pragma once
 #include "machine.h"
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products and matrix loads of templates/cuda/matrix.h, as collectives, with the layout that the hardware
+/* Products and matrix loads of templates/cuda/common/matrix.h, as collectives, with the layout that the hardware
    has. Sums run over the 16 terms in order, in float. */
 #pragma once
 #include "copies.h"
