@@ -10,7 +10,7 @@ typedef u16 half_pair __attribute__((vector_size(64)));
 typedef u16 half_at __attribute__((vector_size(32), aligned(2), may_alias));
 typedef u16 half_pair_at __attribute__((vector_size(64), aligned(2), may_alias));
 
-/* 2^f, 0 <= f <= 1: where a largest entry is rounded to just below itself, f is 1. */
+/* 2^f for 0 <= f <= 1; f is 1 where a row's maximum is rounded to just below itself. */
 INLINE vec exp2_fraction(vec f)
 {
     vec p = f * 0.0135557484f + 0.0520323664f;
@@ -19,8 +19,8 @@ INLINE vec exp2_fraction(vec f)
     return p * f + 1.0f;
 }
 
-/* 2^x for any x, 0 for -inf; relative error below 3.5e-6, and none for integers, so that a largest
-   entry is 1: x = floor + f, and 2^f by a polynomial that is exact at 0 and at 1. */
+/* 2^x for any x, 0 for -inf. Relative error below 3.5e-6 and none for integers, so that p of a row's maximum is 1:
+   x = floor + f, and 2^f by a polynomial that is exact at 0 and at 1. */
 INLINE vec exp2_half(vec x)
 {
     vec f, ret;

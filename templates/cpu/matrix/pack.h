@@ -90,7 +90,7 @@ INLINE void panel_of_rows(const float *const row[MATRIX_COLS], float *to)
         store(to + d * MATRIX_COLS, splat(0));
 }
 
-enum { AHEAD = 32 }; /* rows that are asked for before it is their turn */
+enum { AHEAD = 32 }; /* rows that are prefetched ahead */
 
 static void panels_pack(const struct sequence *s, enum operand_kind k)
 {
