@@ -18,6 +18,7 @@ __attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability =
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
 enum { FAKE_PROCESSORS = 4 };
 #include "tests/fake_cuda.h"
+#include "tests/model/fake_product.h"
 
 enum { INVALID_VALUE = 1, CAPTURE_UNSUPPORTED = 900 };
 
@@ -34,26 +35,6 @@ static int count_call(const char *name)
 
 struct cu_function {
     char name[40];
-};
-
-struct lt_layout {
-    int type;
-    uint64_t rows, columns;
-    int64_t leading;
-};
-
-struct lt_desc {
-    int compute, scale;
-    int32_t transpose_a;
-    uint32_t epilogue;
-    void *bias;
-};
-
-struct product {
-    struct lt_desc desc;
-    struct lt_layout a, b, d;
-    const void *a_data, *b_data;
-    void *d_data;
 };
 
 /* A kernel with its arguments, or a product. */
@@ -76,8 +57,6 @@ struct cu_graph_exec {
 struct cu_stream {
     struct cu_graph *capture;
 };
-
-static int run_product(const struct product *p);
 
 static int run(const struct work *w)
 {
