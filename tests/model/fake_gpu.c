@@ -18,7 +18,6 @@ __attribute__((visibility("default"))) struct fake_gpu fake_gpu = {.capability =
 #define FAKE_CAPABILITY(device) ((void)(device), fake_gpu.capability)
 enum { FAKE_PROCESSORS = 4 };
 #include "tests/fake_cuda.h"
-#include "tests/model/fake_product.h"
 
 enum { INVALID_VALUE = 1, CAPTURE_UNSUPPORTED = 900 };
 
@@ -36,6 +35,8 @@ static int count_call(const char *name)
 struct cu_function {
     char name[40];
 };
+
+#include "tests/model/fake_product.h"
 
 /* A kernel with its arguments, or a product. */
 struct work {
