@@ -36,25 +36,7 @@ struct cu_function {
     char name[40];
 };
 
-struct lt_layout {
-    int type;
-    uint64_t rows, columns;
-    int64_t leading;
-};
-
-struct lt_desc {
-    int compute, scale;
-    int32_t transpose_a;
-    uint32_t epilogue;
-    void *bias;
-};
-
-struct product {
-    struct lt_desc desc;
-    struct lt_layout a, b, d;
-    const void *a_data, *b_data;
-    void *d_data;
-};
+#include "tests/model/fake_product.h"
 
 /* A kernel with its arguments, or a product. */
 struct work {
@@ -76,8 +58,6 @@ struct cu_graph_exec {
 struct cu_stream {
     struct cu_graph *capture;
 };
-
-static int run_product(const struct product *p);
 
 static int run(const struct work *w)
 {

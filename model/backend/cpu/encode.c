@@ -5,9 +5,9 @@
 #include <omp.h>
 #include <stdlib.h>
 
-/* A batch with fewer rows a thread is one panel: it waits for its weights, which divided products read
-   once and panels once each. Threads that share slices wait for each other less often than those whose
-   products are divided, hence two numbers. */
+/* A batch with fewer rows a thread than these is one panel. Its time goes into reading weights, which divided
+   products read once together and panels once each. There are two numbers, as threads that share slices wait
+   for each other less often than threads that divide products. */
 enum { PANEL_ROWS = 512, SHARED_ROWS = 128, DIVIDED_ROWS = 32 };
 
 void *pass_row(const struct pass *p, void *base, uint64_t row, uint64_t columns)

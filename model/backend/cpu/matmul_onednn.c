@@ -159,7 +159,7 @@ static dnnl_status_t make_primitive(struct product *p, const struct layout *w)
     return s;
 }
 
-/* The library divides a product among the threads of OpenMP at the time that it is made. */
+/* The library decides when it makes a product among how many OpenMP threads to divide it. */
 static struct product *make_product(struct matmul *m, const struct linear_shape *shape,
                                     const struct product_use *use, const struct layout *w,
                                     struct error *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between oneDNN 2.x (Debian 12) and 3.x (Ubuntu 24.04), and nothing else: layouts of
-   matrices, and how products are described. For matmul_onednn.c alone. */
+/* The differences between oneDNN 2.x (Debian 12) and 3.x (Ubuntu 24.04): layouts of matrices, and how products
+   are described. For matmul_onednn.c alone. */
 #pragma once
 #include <oneapi/dnnl/dnnl.h>
 #include <stddef.h>
