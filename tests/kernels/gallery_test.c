@@ -10,8 +10,9 @@
 
 enum { MAX_TARGETS = 8, DIM = 40 };
 
+/* How many results are wrong; counts the kernel in *runs. */
 static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
-                        enum abi_dtype dtype, struct cache *cache)
+                        enum abi_dtype dtype, struct cache *cache, uint32_t *runs)
 {
     char what[80];
     struct error e = {0};
@@ -20,6 +21,9 @@ static uint32_t run_one(const char *name, uint32_t n, const struct target *t,
         .dtype = dtype, .head_dim = DIM, .backward = true, .dropout = true};
     if (kernel_request_check(&f, t, &e))
         fail_msg("%s: %s", subject_name(t), e.text);
+    if (subject_repeats(t, &f))
+        return 0;
+    ++*runs;
     struct mask *m = subject_mask(name, n);
     struct maskc_kernel *k = subject_load(m, t, &f, cache);
     struct problem p = {
@@ -55,11 +59,11 @@ static void test_gallery(void **state)
     for (const char *const *name = mask_gallery_names(); *name; name++)
         for (uint32_t t = 0; t < count; t++)
             for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++)
-                for (int n = 0; n < 2; n++, runs++)
+                for (int n = 0; n < 2; n++)
                     wrong += run_one(*name, lengths[n], list[t], (enum abi_dtype)dtype,
-                                     c->cache) > 0;
+                                     c->cache, &runs) > 0;
     print_message("%u kernels\n", runs);
-    assert_true(count > 0 && runs >= 12 * 3 * 2 * count);
+    assert_true(runs >= 12 * 3 * 2); /* f32, bf16 and f16 at two lengths */
     assert_int_equal(wrong, 0);
 }
 

@@ -62,6 +62,11 @@ uint32_t subject_targets(const struct target **ret, uint32_t room)
     return count;
 }
 
+bool subject_repeats(const struct target *t, const struct features *f)
+{
+    return t->kind == TARGET_CPU && t->matrix_machine && !target_matrix(t, f);
+}
+
 static uint8_t *write(const struct compile_request *r, uint64_t *ret_size)
 {
     struct error e = {0};
