@@ -168,7 +168,8 @@ static void test_residue(void **state)
     for (uint32_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (uint32_t t = 0; t < count; t++)
             for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++) {
-                const struct features f = {.dtype = (enum abi_dtype)dtype, .head_dim = DIM};
+                const struct kernel_request f = {.dtype = (enum abi_dtype)dtype,
+                                                 .head_dim = DIM};
                 if (list[t]->kind != TARGET_CPU || subject_repeats(list[t], &f))
                     continue;
                 wrong += run_one(&shapes[s], list[t], (enum abi_dtype)dtype, *state) > 0;

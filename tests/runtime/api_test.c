@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc.h on this machine's CPU, from options to a loaded kernel: what callers see where things go right and
-   where they go wrong. */
+/* maskc.h on this machine's CPU, from options to a loaded kernel: what callers see. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"

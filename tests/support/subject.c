@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/subject.h"
+#include "gen/family/family.h"
 #include "masks/load.h"
 #include "runtime/compile/compile.h"
 #include "tests/support/test.h"
@@ -62,9 +63,9 @@ uint32_t subject_targets(const struct target **ret, uint32_t room)
     return count;
 }
 
-bool subject_repeats(const struct target *t, const struct features *f)
+bool subject_repeats(const struct target *t, const struct kernel_request *f)
 {
-    return t->kind == TARGET_CPU && t->matrix_machine && !target_matrix(t, f);
+    return t->kind == TARGET_CPU && t->matrix_machine && !family_is_matrix(t, f);
 }
 
 static uint8_t *write(const struct compile_request *r, uint64_t *ret_size)

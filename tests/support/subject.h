@@ -16,7 +16,7 @@ void subject_finish(struct cache *cache);
 uint32_t subject_targets(const struct target **ret, uint32_t room);
 /* Whether the text of such a kernel is that of the level below, which subject_targets lists too: on a CPU without work
    for the matrix unit. One of the two is enough. */
-bool subject_repeats(const struct target *t, const struct features *f);
+bool subject_repeats(const struct target *t, const struct kernel_request *f);
 /* What such a target is to be called in messages. */
 const char *subject_name(const struct target *t);
 

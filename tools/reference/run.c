@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches a kernel on a problem the way a careful caller would, and a hostile one: buffers start as NaN,
-   guards of NaN stand before and after each, padded rows hold NaN. Reading what a kernel must not
-   read shows as NaN in a result; writing outside a buffer shows in its guards. */
+   guards of NaN stand before and after each, padded rows hold NaN. A forbidden read is a NaN in a
+   result, a write outside a buffer shows in its guards. */
 #include "masks/base/memory.h"
 #include "tools/reference/check.h"
 #include <stdlib.h>
