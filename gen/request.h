@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kernel is asked to do, and what its code is specialised on. */
+#pragma once
+#include "masks/base/error.h"
+#include "templates/abi.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a user asks of a kernel, apart from the mask and the target. */
+struct kernel_request {
+    enum abi_dtype dtype;
+    enum abi_transform transform;
+    float lambda; /* sparsegen */
+    uint32_t head_dim;
+    bool dropout, backward;
+    uint32_t length;    /* of the mask; 0: unknown, which resident kernels do not take */
+    enum abi_bias bias; /* an array X beside the mask: learnt, not compiled in */
+};
+
+/* What code is specialised on: the request, and what a plan of some mask needs on top (plan_build). */
+struct kernel_config {
+    struct kernel_request request;
+    /* CUDA: row blocks merge rows of split items; there are global rows; these are cut into parts; row blocks have
+       128 rows in the place of 64. */
+    bool shared_rows, global_rows, cut_rows, tall;
+    /* A CPU's matrix unit: groups of gathered columns that a thread keeps; 0: GATHERS_KEPT. */
+    uint32_t gathers_kept;
+};
+
+/* Those that come and go, beside what row blocks share. */
+enum { GATHERS_KEPT = 4 };
+
+struct target;
+/* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */
+int kernel_request_check(const struct kernel_request *r, const struct target *t,
+                         struct error *e);
+const char *dtype_name(enum abi_dtype dtype); /* "f32", "bf16", "f16", "tf32" */
+uint32_t dtype_bytes(enum abi_dtype dtype);
+int dtype_parse(const char *name, enum abi_dtype *ret, struct error *e);
+/* "softmax" or "sparsegen=L"; sets transform and lambda. */
+int transform_parse(const char *text, struct kernel_request *r, struct error *e);
+const char *bias_name(enum abi_bias bias); /* "none", "bias", "scale" */
+int bias_parse(const char *name, enum abi_bias *ret, struct error *e);
