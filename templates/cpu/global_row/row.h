@@ -63,20 +63,10 @@ static void global_row_dots(float *to, const float *x, const struct operand *o,
     }
 }
 
-/* Consecutive rows of an operand. */
-struct operand_rows {
-    const float *first;
-    i64 stride;
-    u32 count;
-};
-
 /* to = scale x sum of p x row, `vecs` vectors from feature d. Two chains of additions hide their latency. */
-INLINE void global_row_sum(float *to, const float *p, struct operand_rows rows, float scale,
-                           u32 d, u32 vecs)
+INLINE void global_row_sum(float *to, const float *p, const float *row, i64 stride, u32 count,
+                           float scale, u32 d, u32 vecs)
 {
-    const float *row = rows.first;
-    const i64 stride = rows.stride;
-    const u32 count = rows.count;
     vec even[ROW_SUM_VECS] = {{0}}, odd[ROW_SUM_VECS] = {{0}};
     u32 k = 0;
     for (; k + 2 <= count; k += 2, row += 2 * stride) {
@@ -100,12 +90,14 @@ INLINE void global_row_sum(float *to, const float *p, struct operand_rows rows, 
 static void global_row_sums(float *to, const float *p, const struct operand *o,
                             struct row_range at, float scale)
 {
-    const struct operand_rows rows = {operand_row(o, at.first), o->stride, at.count};
+    const float *row = operand_row(o, at.first);
+    const i64 stride = o->stride;
+    const u32 count = at.count;
     enum { REST = ROW_VECS % ROW_SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + ROW_SUM_VECS * LANES <= WIDTH; d += ROW_SUM_VECS * LANES)
-        global_row_sum(to, p, rows, scale, d, ROW_SUM_VECS);
+        global_row_sum(to, p, row, stride, count, scale, d, ROW_SUM_VECS);
     if (REST)
-        global_row_sum(to, p, rows, scale, WHOLE, REST);
+        global_row_sum(to, p, row, stride, count, scale, WHOLE, REST);
 }
 
 #endif
