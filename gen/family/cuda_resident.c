@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Heads are put together in a block until it has BLOCK_WARPS or BLOCK_BYTES of shared memory; one head
-   may be more. Up to FORWARD_BYTES two blocks fit the largest parts; longer heads are for streaming.
+   may be more. Up to FORWARD_BYTES two blocks fit the largest parts; longer heads are for the tiled family.
    Sparsegen holds all scores of a row in registers. */
 enum {
     ROWS = 16, /* of a warp */
@@ -22,7 +22,7 @@ enum {
     ALL_ROWS = 128,        /* whose scores a warp holds, all of a query */
     WIDEST_ROWS = 96,      /* D > 240: scores of three tiles, beside sums of D / 2 registers */
     /* Warps of the backward pass: nine to twelve leave each thread 168 registers, more 128. Sums of a
-       row block of 16 alone take D / 2, and the slopes that it holds n / 4 and a few. */
+       row block of 16 alone take D / 2, and the dS that it holds n / 4 and a few. */
     BACKWARD_WARPS = 12,
     BACKWARD_WARPS_WIDE = 8, /* D > 128 */
     BACKWARD_ROWS = 256,     /* a word for each of 16 row blocks */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc emit: the source that compile would compile, as a folder: template files and plan.h, the
+/* maskc emit: the source that compile would compile, as a folder: template files and kernel_config.h, the
    plan as text, its tables, and the command that compiles it by hand. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
