@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct thread_pool {
-    void (*job)(void *context, uint32_t index);
+    void (*task)(void *context, uint32_t index);
     void *context;
     uint32_t count;
     atomic_uint next;
@@ -17,7 +17,7 @@ static void *work(void *argument)
 {
     struct thread_pool *c = argument;
     for (uint32_t k; (k = atomic_fetch_add(&c->next, 1)) < c->count;)
-        c->job(c->context, k);
+        c->task(c->context, k);
     return NULL;
 }
 
@@ -41,15 +41,15 @@ static void run(struct thread_pool *c, uint32_t most)
         pthread_join(thread[--started], NULL);
 }
 
-void thread_pool_run(uint32_t count, void (*job)(void *context, uint32_t index), void *context)
+void thread_pool_run(uint32_t count, void (*task)(void *context, uint32_t index), void *context)
 {
-    struct thread_pool c = {.job = job, .context = context, .count = count};
+    struct thread_pool c = {.task = task, .context = context, .count = count};
     run(&c, count_cores());
 }
 
-void thread_pool_share(uint32_t count, void (*job)(void *context, uint32_t index),
+void thread_pool_share(uint32_t count, void (*task)(void *context, uint32_t index),
                        void *context)
 {
-    struct thread_pool c = {.job = job, .context = context, .count = count};
+    struct thread_pool c = {.task = task, .context = context, .count = count};
     run(&c, count_cores() > 1 ? POOL_MAX : 1);
 }

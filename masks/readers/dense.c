@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dense masks. A head in C order is read row by row; in Fortran order its transpose is, which is
-   what lies together in the file, and is turned afterwards. */
+   what lies together in the file, and is transposed back afterwards. */
 #include "masks/base/memory.h"
 #include "masks/readers/bits.h"
 #include "masks/readers/keep.h"
@@ -98,18 +98,19 @@ static int fail_at(const struct dense *d, enum bits_problem problem, uint64_t he
 static struct pattern *read_stored(const struct dense *d, uint64_t layer, uint64_t head,
                                    struct error *e)
 {
-    bool turned = d->array->fortran;
-    uint64_t step = turned ? d->layers * d->heads : 1;
+    bool transposed = d->array->fortran;
+    uint64_t step = transposed ? d->layers * d->heads : 1;
     const double *threshold = d->request->has_threshold ? &d->request->threshold : NULL;
     uint64_t *words = memory_new(((size_t)d->n + 63) / 64, sizeof *words);
     struct pattern *p = pattern_new(d->n);
     for (uint32_t k = 0; k < d->n; k++) {
-        uint64_t first = turned ? element(d, layer, head, 0, k) : element(d, layer, head, k, 0);
+        uint64_t first =
+            transposed ? element(d, layer, head, 0, k) : element(d, layer, head, k, 0);
         uint32_t at = 0;
         enum bits_problem problem =
             bits_read(d->array, first, step, d->n, threshold, words, &at);
         if (problem)
-            fail_at(d, problem, head, turned ? at : k, turned ? k : at, e);
+            fail_at(d, problem, head, transposed ? at : k, transposed ? k : at, e);
         else if (!pattern_add_bits(p, k, words))
             error_set(e, ERROR_INPUT, "%s: more than 2^31 runs of active keys", d->name);
         else
@@ -158,9 +159,9 @@ static struct pattern *read_head(const struct dense *d, uint64_t layer, uint64_t
     struct pattern *p = read_stored(d, layer, head, e);
     if (!p || !d->array->fortran)
         return p;
-    struct pattern *turned = pattern_transpose(p, e);
+    struct pattern *transposed = pattern_transpose(p, e);
     pattern_destroy(p);
-    return turned;
+    return transposed;
 }
 
 struct mask *dense_read(const struct array_file *a, const struct mask_request *r,

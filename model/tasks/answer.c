@@ -113,7 +113,7 @@ static int read_batch(void *context, const uint32_t *window, uint32_t n,
     return r;
 }
 
-static void weigh(struct task_spans *s, uint32_t text)
+static void share_out(struct task_spans *s, uint32_t text)
 {
     struct task_span *list = s->span + (size_t)text * s->top;
     double sum = 0;
@@ -180,7 +180,7 @@ int task_answer(const struct task_runner *t, const struct task_text *text, uint3
     task_finish(&a.b);
     free(a.window);
     for (uint32_t k = 0; k < n; k++)
-        weigh(&s, k);
+        share_out(&s, k);
     if (r < 0)
         task_spans_finish(&s);
     else

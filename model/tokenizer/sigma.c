@@ -68,7 +68,7 @@ static bool is_cased(uint32_t point)
 
 enum neighbour { GO_ON, CASED, END };
 
-static enum neighbour judge(uint32_t point, const uint8_t *flags)
+static enum neighbour neighbour_of(uint32_t point, const uint8_t *flags)
 {
     if (flags[point] & POINT_DROPPED || is_ignorable(point))
         return GO_ON;
@@ -86,11 +86,11 @@ uint32_t sigma_lower(const char *text, uint32_t from, uint32_t to, uint32_t at,
         for (uint32_t back = 1; back < 4 && k > from && (bytes[k] & 0xc0) == 0x80; back++)
             k--;
         unicode_decode(bytes + k, bytes + to, &point);
-        before = judge(point, flags);
+        before = neighbour_of(point, flags);
     }
     for (k = at + 2; after == GO_ON && k < to;) {
         k += unicode_decode(bytes + k, bytes + to, &point);
-        after = judge(point, flags);
+        after = neighbour_of(point, flags);
     }
     return before == CASED && after != CASED ? SIGMA_FINAL : SIGMA_SMALL;
 }

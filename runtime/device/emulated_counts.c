@@ -46,7 +46,7 @@ static void add_site(struct emulation_banks *to, const struct emulation_site *s)
         to->site[to->count++] = *s;
     } else {
         to->site[k].requests += s->requests;
-        to->site[k].turns += s->turns;
+        to->site[k].wavefronts += s->wavefronts;
         to->site[k].least += s->least;
     }
 }

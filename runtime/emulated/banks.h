@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bank conflicts. The lanes of a warp run one after the other here, so what they ask of shared
    memory is kept until they meet; then the k-th accesses of its lanes at one place of the text are
-   taken as one request, and the turns that the banks need for it are counted. */
+   taken as one request, and the wavefronts that the banks need for it are counted. */
 #pragma once
 #include "block.h"
 
@@ -76,8 +76,8 @@ static __attribute__((noinline)) void note_access(uint32_t offset, uint32_t byte
 
 /* Turns for the lanes begin .. end - 1 of a request: different words of a bank wait for each
    other, the same word is read once. */
-static uint32_t count_turns(const struct recent *r, uint32_t time, uint32_t bytes,
-                            uint32_t begin, uint32_t end)
+static uint32_t count_wavefronts(const struct recent *r, uint32_t time, uint32_t bytes,
+                                 uint32_t begin, uint32_t end)
 {
     uint32_t words[BANKS][WARP], count[BANKS] = {0}, most = 0;
     for (uint32_t lane = begin; lane < end; lane++) {
@@ -99,9 +99,9 @@ static void count_request(struct emulation_site *s, const struct recent *r, uint
     const uint32_t together = WARP * 4 / s->bytes; /* lanes served at once */
     s->requests++;
     for (uint32_t lane = 0; lane < WARP; lane += together) {
-        uint32_t turns = count_turns(r, time, s->bytes, lane, lane + together);
-        s->turns += turns;
-        s->least += turns > 0;
+        uint32_t wavefronts = count_wavefronts(r, time, s->bytes, lane, lane + together);
+        s->wavefronts += wavefronts;
+        s->least += wavefronts > 0;
     }
 }
 

@@ -26,9 +26,9 @@ struct emulation_site {
     int line; /* of the text in one piece */
     enum emulation_access access;
     uint32_t bytes;
-    uint64_t requests; /* of a warp */
-    uint64_t turns;    /* that the banks needed for them */
-    uint64_t least;    /* that they would need without conflicts */
+    uint64_t requests;   /* of a warp */
+    uint64_t wavefronts; /* that the banks needed for them */
+    uint64_t least;      /* that they would need without conflicts */
 };
 
 struct emulation_banks {

@@ -30,11 +30,11 @@ void check_mask(struct mask *m)
     struct error e = {0};
     for (uint32_t k = 0; k < m->n_patterns; k++)
         check_pattern(m->pattern[k]);
-    struct mask *turned = mask_transpose(m, &e),
-                *back = turned ? mask_transpose(turned, &e) : NULL;
+    struct mask *transposed = mask_transpose(m, &e),
+                *back = transposed ? mask_transpose(transposed, &e) : NULL;
     hold(back && mask_equal(m, back), "turning twice gives the mask back");
     mask_destroy(m);
-    mask_destroy(turned);
+    mask_destroy(transposed);
     mask_destroy(back);
 }
 

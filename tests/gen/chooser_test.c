@@ -152,12 +152,12 @@ static struct plan *cuda_plan(struct mask *m, uint32_t head_dim)
     return p;
 }
 
-static u32 count_late(const struct plan_pass *t)
+static u32 count_merging(const struct plan_pass *t)
 {
-    u32 late = 0;
+    u32 merging = 0;
     for (u64 k = 0; k < t->n_items; k++)
-        late += item_merges(&t->items[k]);
-    return late;
+        merging += item_merges(&t->items[k]);
+    return merging;
 }
 
 /* The row is cut into parts with a partial slot each; each lie about them is found. */
@@ -173,7 +173,7 @@ static void test_cut_rows(void **state)
     assert_true(!p->config.shared_rows && !p->config.tall);
     assert_true(t->partial_slots >= 2);
     assert_int_equal(t->layer_work[0][2], 1);
-    assert_int_equal(count_late(t), 1);
+    assert_int_equal(count_merging(t), 1);
     struct abi_item *join = &t->items[t->work[t->layer_work[0][1] - 1].item];
     assert_true(join->partial_slots == t->partial_slots && !join->pieces && join->row0 == 5);
     assert_true(t->items[0].split && t->items[1].split);
@@ -229,7 +229,7 @@ static void test_strides(void **state)
     assert_true(shared->config.shared_rows && !whole->config.shared_rows);
     assert_true(shared->forward.uses & ABI_SPLIT && shared->transposed.uses & ABI_SPLIT);
     assert_false((whole->forward.uses | whole->transposed.uses) & ABI_SPLIT);
-    assert_int_equal(shared->forward.layer_work[0][2], count_late(&shared->forward));
+    assert_int_equal(shared->forward.layer_work[0][2], count_merging(&shared->forward));
     assert_true(shared->forward.summary[0].executed_fraction < 0.13);
     plan_destroy(shared);
     plan_destroy(whole);

@@ -118,10 +118,10 @@ static void check_order(const struct plan *p, const struct plan_pass *t, u64 fir
     for (u64 k = first + 1; k < first + count; k++) {
         u32 before = quarterings(t->items[t->work[k - 1].item].cost, largest);
         u32 here = quarterings(t->items[t->work[k].item].cost, largest);
-        bool late = item_merges(&t->items[t->work[k].item]);
+        bool merging = item_merges(&t->items[t->work[k].item]);
         if (t->uses & ABI_SPLIT && p->target->kind == TARGET_CUDA &&
-            late != item_merges(&t->items[t->work[k - 1].item])) {
-            assert_true(late);
+            merging != item_merges(&t->items[t->work[k - 1].item])) {
+            assert_true(merging);
             continue;
         }
         if (p->target->kind == TARGET_CPU) {

@@ -99,7 +99,7 @@ static uint32_t check_sites(const struct family *f, uint32_t dim,
     uint32_t wrong = 0;
     for (uint32_t k = 0; k < b->count; k++) {
         const struct emulation_site *s = &b->site[k];
-        double wavefronts = (double)s->turns / (double)s->least;
+        double wavefronts = (double)s->wavefronts / (double)s->least;
         const bool bad = wavefronts > most_of(s->function) + 1e-9;
         if (listing || bad)
             print_message("%-6s D %3u %-24s line %5d %-11s %2u bytes %8llu requests %.3f\n",

@@ -294,10 +294,11 @@ static void test_banks(void **state)
             if (site->access != requests[k].access)
                 continue;
             assert_string_equal(site->function, "attention_forward");
-            if (site->bytes != requests[k].bytes || site->turns != 4 * requests[k].wavefronts ||
+            if (site->bytes != requests[k].bytes ||
+                site->wavefronts != 4 * requests[k].wavefronts ||
                 site->least != 4 * requests[k].least)
                 fail_msg("'%s': %llu wavefronts, at least %llu", requests[k].body,
-                         (unsigned long long)site->turns, (unsigned long long)site->least);
+                         (unsigned long long)site->wavefronts, (unsigned long long)site->least);
             found++;
         }
         assert_int_equal(found, 1);

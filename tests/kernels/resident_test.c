@@ -276,9 +276,9 @@ static void test_banks(void **state)
         assert_true(banks.count >= 8);
         for (uint32_t s = 0; s < banks.count; s++) {
             const struct emulation_site *at = &banks.site[s];
-            if (at->turns != at->least)
+            if (at->wavefronts != at->least)
                 fail_msg("D %u, %s: %llu wavefronts, %llu are enough", dims[d], at->function,
-                         (unsigned long long)at->turns, (unsigned long long)at->least);
+                         (unsigned long long)at->wavefronts, (unsigned long long)at->least);
         }
         kernel_unload(k);
     }

@@ -125,7 +125,7 @@ static void runs_that_touch_are_merged(void **unused)
     pattern_destroy(NULL);
 }
 
-static void a_long_mask_turns_in_runs(void **unused)
+static void a_long_mask_transposes_in_runs(void **unused)
 {
     (void)unused;
     struct mask *m = load_text("window(256) | global(0, -1) | columns(7)", 1 << 17);
@@ -200,7 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_are_what_their_bytes_are),
         cmocka_unit_test(runs_that_touch_are_merged),
-        cmocka_unit_test(a_long_mask_turns_in_runs),
+        cmocka_unit_test(a_long_mask_transposes_in_runs),
         cmocka_unit_test(equal_patterns_are_stored_once),
         cmocka_unit_test(masks_are_cropped_repeated_and_split),
     };

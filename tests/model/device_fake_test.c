@@ -49,7 +49,7 @@ static void unfused_is_the_same(void **unused)
 {
     (void)unused;
     device_fake->refuses_fusing = 1;
-    device_judge(&bert_cases[1], ELEMENT_F32, 1e-5, 1e-5);
+    device_check(&bert_cases[1], ELEMENT_F32, 1e-5, 1e-5);
     device_fake->refuses_fusing = 0;
 }
 

@@ -23,7 +23,7 @@ bool device_begin_fake(void);
 void device_end_fake(void);
 
 /* A case on the device against float64, thrice where batches are recorded. */
-void device_judge(const struct bert_case *c, enum element dtype, double worst, double rms);
+void device_check(const struct bert_case *c, enum element dtype, double worst, double rms);
 
 /* What is asked of the fake alone (device_fake_test.c); how many failed. */
 int device_run_fake_tests(void);

@@ -42,7 +42,7 @@ static float *encode(const struct engine *g, const struct batch *b)
     return first;
 }
 
-void device_judge(const struct bert_case *c, enum element dtype, double worst, double rms)
+void device_check(const struct bert_case *c, enum element dtype, double worst, double rms)
 {
     struct batch b;
     batch_make(&b);
@@ -60,7 +60,7 @@ static void equals_float64(void **unused)
 {
     (void)unused;
     for (const struct bert_case *c = bert_cases; c->name; c++)
-        device_judge(c, ELEMENT_F32, 1e-5, 1e-5);
+        device_check(c, ELEMENT_F32, 1e-5, 1e-5);
 }
 
 /* As close as the CPU must be. */
@@ -69,7 +69,7 @@ static void bf16_is_close(void **unused)
     (void)unused;
     for (const struct bert_case *c = bert_cases; c->name; c++)
         if (!strcmp(c->transform, "softmax"))
-            device_judge(c, ELEMENT_BF16, 0.05, 0.02);
+            device_check(c, ELEMENT_BF16, 0.05, 0.02);
 }
 
 static void heads_equal_float64(void **unused)

@@ -131,11 +131,11 @@ static void company_does_not_matter(void **unused)
     batch_make(&b);
     random_model(2, 64, 4, 2, "gelu");
     struct engine *g = load("longformer(5,2)", NULL, ELEMENT_F32, 2, 0);
-    float *all = batch_rows(g, b.list, SEQUENCES), *turned, *alone;
+    float *all = batch_rows(g, b.list, SEQUENCES), *reversed, *alone;
     size_t at = 0, end = (size_t)batch_tokens(&b) * 64;
     for (uint32_t k = 0; k < SEQUENCES; k++)
         back[k] = b.list[SEQUENCES - 1 - k];
-    turned = batch_rows(g, back, SEQUENCES);
+    reversed = batch_rows(g, back, SEQUENCES);
     for (uint32_t k = 0; k < SEQUENCES; k++) {
         size_t count = (size_t)b.list[k].count * 64;
         batch_encode(g, &b.list[k], 1,
@@ -144,12 +144,12 @@ static void company_does_not_matter(void **unused)
         assert_true(worst_of(all + at, alone, count) <= rounding);
         free(alone);
         at += count;
-        assert_true(worst_of(all + at - count, turned + (size_t)batch_tokens(&b) * 64 - at,
+        assert_true(worst_of(all + at - count, reversed + (size_t)batch_tokens(&b) * 64 - at,
                              count) <= rounding);
     }
     assert_int_equal(at, end);
     free(all);
-    free(turned);
+    free(reversed);
     engine_workspace_finish(&workspace);
     engine_destroy(g);
 }

@@ -58,12 +58,12 @@ LIE(item_cost,     p->items[0].cost = 0)
 LIE(item_step_0,   p->items[0].step = 0)
 LIE(item_partial,  p->items[0].split ^= 1)
 LIE(item_halves,   p->items[0].split = 2)
-LIE(item_resume,   p->items[p->n_items - 1].merge[0] ^= 1)
-LIE(item_resume_3, p->items[p->n_items - 1].merge[3] ^= 1)
+LIE(item_merge,   p->items[p->n_items - 1].merge[0] ^= 1)
+LIE(item_merge_3, p->items[p->n_items - 1].merge[3] ^= 1)
 LIE_IF(class_step,    p->items[0].step > 1, p->items[0].step = 1)
 LIE_IF(class_leaves,  p->items[0].step > 1, p->items[0].step = a->mask->n)
 LIE_IF(class_partials, p->heads[0].splits, p->heads[0].splits--)
-LIE_IF(class_late,    p->heads[0].splits, swap_work(p, p->layer_work[0][0], p->layer_work[0][0] + p->heads[0].splits))
+LIE_IF(class_merge,    p->heads[0].splits, swap_work(p, p->layer_work[0][0], p->layer_work[0][0] + p->heads[0].splits))
 LIE_IF(class_room,    p->uses & ABI_SPLIT, a->target[0].launch.partial_row = 0)
 LIE_IF(piece_kind,    p->n_pieces, p->pieces[0].kind = ABI_KINDS)
 LIE_IF(piece_first,   p->n_pieces, p->pieces[0].first = UINT32_MAX)
@@ -83,7 +83,7 @@ LIE(head_first,    p->heads[0].item++)
 LIE(head_items,    p->heads[p->n_heads - 1].items++)
 LIE(first_order,   p->item_first[0] = 1)
 LIE(first_last,    p->item_first[a->mask->n_patterns]--)
-LIE(layer_late,    p->layer_work[0][2] = p->layer_work[0][1] + 1)
+LIE(layer_merge,    p->layer_work[0][2] = p->layer_work[0][1] + 1)
 LIE(item_partial_slot,     p->items[0].partial_slot = 1)
 LIE(item_partial_slots,    p->items[0].partial_slots = UINT32_MAX)
 LIE(partial_slots,         p->partial_slots++)
@@ -255,9 +255,9 @@ static const struct {
 } lies[] = {
     NAMED(item_row0), NAMED(item_row0_big), NAMED(item_rows_0), NAMED(item_rows_big),
     NAMED(item_own), NAMED(item_own_none), NAMED(item_piece), NAMED(item_pieces),
-    NAMED(item_step_0), NAMED(item_partial), NAMED(item_halves), NAMED(item_resume),
-    NAMED(item_resume_3), NAMED(class_step), NAMED(class_leaves), NAMED(class_partials),
-    NAMED(class_late), NAMED(class_room), NAMED(item_cols), NAMED(item_cost), NAMED(piece_kind), NAMED(piece_first),
+    NAMED(item_step_0), NAMED(item_partial), NAMED(item_halves), NAMED(item_merge),
+    NAMED(item_merge_3), NAMED(class_step), NAMED(class_leaves), NAMED(class_partials),
+    NAMED(class_merge), NAMED(class_room), NAMED(item_cols), NAMED(item_cost), NAMED(piece_kind), NAMED(piece_first),
     NAMED(piece_count), NAMED(piece_cols), NAMED(piece_more), NAMED(tile_col0),
     NAMED(tile_beyond), NAMED(tile_pattern), NAMED(tile_tail), NAMED(tile_full),
     NAMED(line_col0), NAMED(line_negative), NAMED(line_step), NAMED(line_rows),
@@ -266,7 +266,7 @@ static const struct {
     NAMED(gather_column), NAMED(gather_order), NAMED(gather_beyond),
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
     NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
-    NAMED(max_cols), NAMED(layer_late), NAMED(item_partial_slot), NAMED(item_partial_slots), NAMED(partial_slots), NAMED(uses), NAMED(block_rows), NAMED(launch_row_block), NAMED(plan_index),
+    NAMED(max_cols), NAMED(layer_merge), NAMED(item_partial_slot), NAMED(item_partial_slots), NAMED(partial_slots), NAMED(uses), NAMED(block_rows), NAMED(launch_row_block), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(empty_code),
     NAMED(missing_code), NAMED(two_codes), NAMED(head_dim),

@@ -51,7 +51,7 @@ BREAK(both,            l->lengths = good_offsets, l->offsets = good_offsets, l->
 BREAK(many_tokens,     l->offsets = good_offsets, l->tokens = 2 * N + 1)
 BREAK(other_tokens,    l->offsets = good_offsets, l->tokens = 40)
 BREAK(falling,         l->offsets = backwards, l->tokens = 20)
-BREAK(starts_late,     l->offsets = from_one, l->tokens = 41)
+BREAK(starts_beyond,     l->offsets = from_one, l->tokens = 41)
 BREAK(wide_sequence,   l->offsets = wide, l->tokens = 41)
 BREAK(minus_length,    l->lengths = negative)
 BREAK(long_length,     l->lengths = too_long)
@@ -104,7 +104,7 @@ static const struct {
     {NAMED(many_tokens), BOTH, "tokens"},
     {NAMED(other_tokens), BOTH, "tokens"},
     {NAMED(falling), BOTH, "offsets[1..2] = 30, 20"},
-    {NAMED(starts_late), BOTH, "offsets"},
+    {NAMED(starts_beyond), BOTH, "offsets"},
     {NAMED(wide_sequence), BOTH, "offsets[0..1] = 0, 41"},
     {NAMED(minus_length), BOTH, "lengths[1] = -1 is not in 0..40"},
     {NAMED(long_length), BOTH, "lengths[1] = 41"},

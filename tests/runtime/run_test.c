@@ -29,7 +29,7 @@ static struct maskc_kernel *compile(const char *mask)
     return kernel;
 }
 
-struct job {
+struct thread_task {
     const struct maskc_kernel *kernel;
     float *q, *out, *lse;
     int code;
@@ -37,7 +37,7 @@ struct job {
 
 static void *launch(void *argument)
 {
-    struct job *j = argument;
+    struct thread_task *j = argument;
     struct maskc_launch l = {.struct_size = sizeof l,
                              .query = {.data = j->q},
                              .key = {.data = j->q},
@@ -52,12 +52,12 @@ static void *launch(void *argument)
     return NULL;
 }
 
-static struct job new_job(const struct maskc_kernel *kernel)
+static struct thread_task new_task(const struct maskc_kernel *kernel)
 {
-    struct job j = {.kernel = kernel,
-                    .q = memory_aligned(ELEMENTS, sizeof(float)),
-                    .out = memory_aligned(ELEMENTS, sizeof(float)),
-                    .lse = memory_aligned(HEADS * N, sizeof(float))};
+    struct thread_task j = {.kernel = kernel,
+                            .q = memory_aligned(ELEMENTS, sizeof(float)),
+                            .out = memory_aligned(ELEMENTS, sizeof(float)),
+                            .lse = memory_aligned(HEADS * N, sizeof(float))};
     for (int k = 0; k < ELEMENTS; k++) {
         j.q[k] = (float)(k * 37 % 101) / 101 - 0.5f;
         j.out[k] = NAN;
@@ -65,7 +65,7 @@ static struct job new_job(const struct maskc_kernel *kernel)
     return j;
 }
 
-static void free_job(struct job *j)
+static void free_task(struct thread_task *j)
 {
     free(j->q);
     free(j->out);
@@ -77,7 +77,7 @@ static void a_launch_computes(void **state)
 {
     (void)state;
     struct maskc_kernel *kernel = compile("diagonal(0)");
-    struct job j = new_job(kernel);
+    struct thread_task j = new_task(kernel);
     launch(&j);
     assert_int_equal(j.code, 0);
     for (int i = 0; i < N; i++)
@@ -90,7 +90,7 @@ static void a_launch_computes(void **state)
             }
             assert_true(fabs((double)j.lse[h * N + i] - sum / 8) < 1e-5);
         }
-    free_job(&j);
+    free_task(&j);
     maskc_kernel_destroy(kernel);
 }
 
@@ -99,20 +99,20 @@ static void one_kernel_serves_many_threads(void **state)
     (void)state;
     enum { THREADS = 6 };
     struct maskc_kernel *kernel = compile("bigbird");
-    struct job job[THREADS];
+    struct thread_task thread_task[THREADS];
     pthread_t thread[THREADS];
     for (int k = 0; k < THREADS; k++)
-        job[k] = new_job(kernel);
+        thread_task[k] = new_task(kernel);
     for (int k = 0; k < THREADS; k++)
-        assert_int_equal(pthread_create(&thread[k], NULL, launch, &job[k]), 0);
+        assert_int_equal(pthread_create(&thread[k], NULL, launch, &thread_task[k]), 0);
     for (int k = 0; k < THREADS; k++)
         pthread_join(thread[k], NULL);
     for (int k = 0; k < THREADS; k++) {
-        assert_int_equal(job[k].code, 0);
-        assert_memory_equal(job[k].out, job[0].out, ELEMENTS * sizeof(float));
+        assert_int_equal(thread_task[k].code, 0);
+        assert_memory_equal(thread_task[k].out, thread_task[0].out, ELEMENTS * sizeof(float));
     }
     for (int k = 0; k < THREADS; k++)
-        free_job(&job[k]);
+        free_task(&thread_task[k]);
     maskc_kernel_destroy(kernel);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A main loop in small: copies, a product, exp2, hiding, barriers. loop.sass is what NVRTC 13.0 makes of it for sm_80. */
 extern "C" __global__ void __launch_bounds__(128)
-    loop(const unsigned *from, float *to, int turns, float limit)
+    loop(const unsigned *from, float *to, int rounds, float limit)
 {
     __shared__ unsigned held[1024];
     unsigned a[4];
@@ -9,12 +9,12 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int x = 0; x < 4; x++)
         a[x] = from[threadIdx.x + 128 * x];
 #pragma unroll 1
-    for (int turn = 0; turn < turns; turn++) {
+    for (int round = 0; round < rounds; round++) {
 #pragma unroll 1
         for (unsigned k = threadIdx.x; k < 256; k += 128) {
             unsigned place = (unsigned)__cvta_generic_to_shared(held + 4 * k);
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place),
-                         "l"(from + 4 * k + turn)
+                         "l"(from + 4 * k + round)
                          : "memory");
         }
         asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(128)
                      "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                      : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-        if (from[turn] == 7) {
+        if (from[round] == 7) {
             for (int x = 0; x < 4; x++)
                 s[x] = s[x] < limit ? s[x] * limit : 0;
         }

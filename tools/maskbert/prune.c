@@ -172,8 +172,8 @@ static void rank(const struct prune *p, enum kind kind, size_t head, double *val
 }
 
 /* A head's attention inside its pattern, and in all. */
-static void weigh(const struct prune *p, size_t head, const struct pattern *m, double *kept,
-                  double *all)
+static void add_kept(const struct prune *p, size_t head, const struct pattern *m, double *kept,
+                     double *all)
 {
     const float *sum = p->sum + head * p->n * p->n;
     for (size_t k = 0; k < (size_t)p->n * p->n; k++)
@@ -204,7 +204,7 @@ static int write_mask(const struct prune *p, enum kind kind, double keep, struct
     for (size_t k = 0; k < heads; k++) {
         rank(p, kind, k, value);
         given[k] = keep_greatest(value, p->n, keep);
-        weigh(p, k, given[k], &kept, &all);
+        add_kept(p, k, given[k], &kept, &all);
     }
     text_add(&name, "%s-%g.npy", kinds[kind], keep);
     struct mask *m = mask_new(c->layers, c->heads, given, text_get(&name));

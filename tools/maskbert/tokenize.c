@@ -16,7 +16,7 @@ struct run {
     struct text out;
 };
 
-struct job {
+struct task {
     const struct options *options;
     const struct tokenizer *tokenizer;
     const struct input_lines *in;
@@ -35,8 +35,8 @@ static void add_number(struct text *t, uint32_t value)
     text_append(t, digits + at, sizeof digits - (size_t)at);
 }
 
-static void add_list(struct text *t, const struct tokens *k, const struct job *j,
-                     void (*add)(struct text *, const struct tokens *, const struct job *,
+static void add_list(struct text *t, const struct tokens *k, const struct task *j,
+                     void (*add)(struct text *, const struct tokens *, const struct task *,
                                  uint32_t))
 {
     for (uint32_t i = 0; i < k->count; i++) {
@@ -46,25 +46,25 @@ static void add_list(struct text *t, const struct tokens *k, const struct job *j
     }
 }
 
-static void add_id(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
+static void add_id(struct text *t, const struct tokens *k, const struct task *j, uint32_t i)
 {
     (void)j;
     add_number(t, k->token_ids[i]);
 }
 
-static void add_token(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
+static void add_token(struct text *t, const struct tokens *k, const struct task *j, uint32_t i)
 {
     const char *quoted = j->quoted[k->token_ids[i]];
     text_append(t, quoted, strlen(quoted));
 }
 
-static void add_type(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
+static void add_type(struct text *t, const struct tokens *k, const struct task *j, uint32_t i)
 {
     (void)j;
     text_append(t, i < k->first_part ? "0" : "1", 1);
 }
 
-static void add_span(struct text *t, const struct tokens *k, const struct job *j, uint32_t i)
+static void add_span(struct text *t, const struct tokens *k, const struct task *j, uint32_t i)
 {
     (void)j;
     text_append(t, "[", 1);
@@ -74,7 +74,7 @@ static void add_span(struct text *t, const struct tokens *k, const struct job *j
     text_append(t, "]", 1);
 }
 
-static void print_json(struct text *t, const struct tokens *k, const struct job *j)
+static void print_json(struct text *t, const struct tokens *k, const struct task *j)
 {
     text_append(t, "{\"ids\":[", 8);
     add_list(t, k, j, add_id);
@@ -103,7 +103,7 @@ static void print_plain(struct text *t, const struct tokens *k, bool offsets)
     text_append(t, "\n", 1);
 }
 
-static void tokenize_run(const struct job *j, struct run *r, struct tokens *tokens)
+static void tokenize_run(const struct task *j, struct run *r, struct tokens *tokens)
 {
     for (uint32_t k = r->begin; k < r->end; k++) {
         struct text_part a, b;
@@ -116,7 +116,7 @@ static void tokenize_run(const struct job *j, struct run *r, struct tokens *toke
     }
 }
 
-static void cut_runs(struct job *j)
+static void cut_runs(struct task *j)
 {
     uint64_t bytes = RUN_BYTES;
     j->n_runs = 0;
@@ -130,7 +130,7 @@ static void cut_runs(struct job *j)
     }
 }
 
-static void tokenize_block(struct job *j, struct tokens *tokens, int threads)
+static void tokenize_block(struct task *j, struct tokens *tokens, int threads)
 {
     cut_runs(j);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
@@ -153,7 +153,7 @@ static char **quote_tokens(const struct vocabulary *v)
     return quoted;
 }
 
-static int tokenize_all(struct job *j, struct input_lines *in, int threads, struct error *e)
+static int tokenize_all(struct task *j, struct input_lines *in, int threads, struct error *e)
 {
     struct tokens *tokens = memory_new((size_t)threads, sizeof *tokens);
     int r;
@@ -188,7 +188,7 @@ int command_tokenize(const struct options *o)
     if (!t)
         return command_fail(&e);
     struct input_lines in = {0};
-    struct job j = {.options = o, .tokenizer = t};
+    struct task j = {.options = o, .tokenizer = t};
     if (o->json)
         j.quoted = quote_tokens(&t->vocabulary);
     int threads = o->threads ? (int)o->threads : omp_get_max_threads();

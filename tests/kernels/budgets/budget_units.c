@@ -31,7 +31,7 @@ static struct source part_of(const struct source *s, uint32_t units)
 
 /* ---- unit by unit ---- */
 
-struct job {
+struct task {
     const struct source *s;
     const struct target *t;
     struct budget_units *units;
@@ -40,7 +40,7 @@ struct job {
 };
 
 /* Seconds of processor time. Below 0 if it fails. */
-static double time_unit(const struct job *j, uint32_t k, struct binary *ret, struct error *e)
+static double time_unit(const struct task *j, uint32_t k, struct binary *ret, struct error *e)
 {
     struct source one = part_of(j->s, UINT32_C(1) << k);
     double begin = budget_clock_now();
@@ -52,7 +52,7 @@ static double time_unit(const struct job *j, uint32_t k, struct binary *ret, str
 
 static void compile_unit(void *context, uint32_t k)
 {
-    struct job *j = context;
+    struct task *j = context;
     struct budget_unit *u = &j->units->unit[k];
     u->seconds = time_unit(j, k, &u->binary, &j->error[k]);
     u->forward = strstr(j->s->files[1 + k].name, "forward") != NULL;
@@ -61,7 +61,7 @@ static void compile_unit(void *context, uint32_t k)
 /* Against the clock before and after; the slower of the two is not believed. */
 static void time_again(void *context, uint32_t k)
 {
-    struct job *j = context;
+    struct task *j = context;
     struct budget_unit *u = &j->units->unit[k];
     struct binary unused = {0};
     if (!j->again[u->forward])
@@ -74,7 +74,7 @@ static void time_again(void *context, uint32_t k)
     binary_finish(&unused);
 }
 
-static bool takes_longer(struct job *j, double enough)
+static bool takes_longer(struct task *j, double enough)
 {
     for (int forward = 0; forward < 2; forward++)
         j->again[forward] = budget_pass_seconds(j->units, forward) > enough;
@@ -84,9 +84,9 @@ static bool takes_longer(struct job *j, double enough)
 int budget_units_compile(const struct source *s, const struct target *t, double enough,
                          struct budget_units *ret, struct error *e)
 {
-    struct job *j = memory_new(1, sizeof *j);
+    struct task *j = memory_new(1, sizeof *j);
     *ret = (struct budget_units){.count = s->n_units};
-    *j = (struct job){.s = s, .t = t, .units = ret};
+    *j = (struct task){.s = s, .t = t, .units = ret};
     thread_pool_run(s->n_units, compile_unit, j);
     int r = 0;
     for (uint32_t k = 0; k < s->n_units && r == 0; k++)
