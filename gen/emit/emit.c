@@ -58,19 +58,19 @@ struct emitted {
     struct source source; /* first: callers hold a pointer to it */
     struct source_file *files;
     char **owned;
-    uint32_t room, owned_room, n_owned;
+    uint32_t capacity, owned_capacity, n_owned;
 };
 
 static void add_file(struct emitted *s, const char *name, const char *text)
 {
-    *MEMORY_PUSH(s->files, s->source.n_files, s->room) = (struct source_file){name, text};
+    *MEMORY_PUSH(s->files, s->source.n_files, s->capacity) = (struct source_file){name, text};
 }
 
 static void add_template(struct emitted *s, const struct source_file *f)
 {
     char *text = read_override(f->name);
     if (text)
-        *MEMORY_PUSH(s->owned, s->n_owned, s->owned_room) = text;
+        *MEMORY_PUSH(s->owned, s->n_owned, s->owned_capacity) = text;
     add_file(s, f->name, text ? text : f->text);
 }
 
@@ -94,7 +94,7 @@ static void add_entries(struct emitted *s, const char *const *entries, uint32_t 
     for (uint32_t k = 0; k < count; k++)
         text_add(&all, "#include \"%s\"\n", entries[k]);
     char *text = text_take(&all);
-    *MEMORY_PUSH(s->owned, s->n_owned, s->owned_room) = text;
+    *MEMORY_PUSH(s->owned, s->n_owned, s->owned_capacity) = text;
     add_file(s, "cuda/kernels.cu", text);
     for (uint32_t k = 0; k < count; k++)
         add_template(s, find_template(entries[k]));

@@ -74,7 +74,7 @@ static void close_ends(struct row_block *s, struct abi_range range)
 static void add(struct row_block *s, const struct price *p, struct draft *d,
                 struct abi_range range)
 {
-    *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_room) = range;
+    *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_capacity) = range;
     d->cost += row_block_range_price(s, p, range);
 }
 

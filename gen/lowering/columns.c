@@ -180,8 +180,8 @@ static void close_group(const struct row_block *s, const struct price *p, struct
         memcpy(draft_pattern(d, s->block_rows), g->word, s->block_rows * sizeof *g->word);
     }
     for (uint32_t k = 0; k < g->count; k++)
-        *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = g->column[k];
-    *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = gather;
+        *MEMORY_PUSH(d->columns, d->n_columns, d->columns_capacity) = g->column[k];
+    *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_capacity) = gather;
     d->cost += group_price(s, p, g->word, g->count, full) - (kept ? g->count * p->gather : 0);
     memset(g, 0, sizeof *g);
 }

@@ -43,7 +43,7 @@ static void add_line(struct cut *c, struct draft *d, struct start s, uint32_t st
     int64_t column = (int64_t)c->s->touched[s.at] * ABI_TILE_COLS + s.bit;
     follow(c, s, step, true);
     c->starts[s.at]++;
-    *MEMORY_PUSH(d->lines, d->n_lines, d->lines_room) =
+    *MEMORY_PUSH(d->lines, d->n_lines, d->lines_capacity) =
         (struct abi_line){(i32)(column - (int64_t)step * s.r), step, s.r, s.r + length};
 }
 

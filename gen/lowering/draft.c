@@ -23,9 +23,9 @@ void draft_finish(struct draft *d)
 
 u32 *draft_pattern(struct draft *d, uint32_t block_rows)
 {
-    if (d->n_words + block_rows > d->words_room) {
-        d->words_room = 2 * d->words_room + 16 * block_rows;
-        d->words = memory_resize(d->words, d->words_room, sizeof *d->words);
+    if (d->n_words + block_rows > d->words_capacity) {
+        d->words_capacity = 2 * d->words_capacity + 16 * block_rows;
+        d->words = memory_resize(d->words, d->words_capacity, sizeof *d->words);
     }
     d->n_words += block_rows;
     return d->words + d->n_words - block_rows;

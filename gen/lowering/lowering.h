@@ -20,7 +20,8 @@ struct draft {
     u32 *columns;
     u32 *words; /* patterns, block_rows words each */
     uint64_t n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_words;
-    uint64_t ranges_room, tiles_room, lines_room, gathers_room, columns_room, words_room;
+    uint64_t ranges_capacity, tiles_capacity, lines_capacity, gathers_capacity,
+        columns_capacity, words_capacity;
 };
 
 void draft_clear(struct draft *d);

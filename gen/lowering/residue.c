@@ -59,11 +59,11 @@ static struct columns list_columns(const struct pattern *p, const struct abi_ite
     count_rows(p, item, place, &low, &high);
     for (uint32_t j = low; j < high; j++)
         if (place[j] > few)
-            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = j;
+            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_capacity) = j;
     c.many = (uint32_t)d->n_columns;
     for (uint32_t j = low; j < high; j++)
         if (place[j] && place[j] <= few)
-            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_room) = j;
+            *MEMORY_PUSH(d->columns, d->n_columns, d->columns_capacity) = j;
     c.all = (uint32_t)d->n_columns;
     for (uint32_t k = 0; k < c.many; k++)
         place[d->columns[k]] = 1 + k;
@@ -107,7 +107,7 @@ static void add_group(const struct residue *x, const struct abi_item *item,
         memcpy(draft_pattern(d, x->block_rows), word, x->block_rows * sizeof *word);
         g.pattern = (u32)(d->n_words / x->block_rows);
     }
-    *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_room) = g;
+    *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_capacity) = g;
     d->cost += x->whole ? g.count * p->gather +
                               fragment_entries(word, item->rows) * (full ? p->full : p->partial)
                         : columns_group_price(p, item->rows, g.count, full);

@@ -68,16 +68,16 @@ static void intersect(struct row_block *s, uint32_t r)
         uint32_t from = a.begin > run->begin ? a.begin : run->begin;
         uint32_t stop = a.end < run->end ? a.end : run->end;
         if (from < stop)
-            *MEMORY_PUSH(s->spare, count, s->spare_room) = (struct abi_range){from, stop};
+            *MEMORY_PUSH(s->spare, count, s->spare_capacity) = (struct abi_range){from, stop};
         if (a.end < run->end)
             k++;
         else
             run++;
     }
     struct abi_range *swap = s->common;
-    uint32_t room = s->common_room;
-    s->common = s->spare, s->common_room = s->spare_room;
-    s->spare = swap, s->spare_room = room;
+    uint32_t capacity = s->common_capacity;
+    s->common = s->spare, s->common_capacity = s->spare_capacity;
+    s->spare = swap, s->spare_capacity = capacity;
     s->n_common = count;
 }
 
@@ -85,7 +85,7 @@ static void start_common(struct row_block *s, uint32_t r)
 {
     const struct pattern *p = s->pattern;
     for (uint64_t k = p->row[block_row(s, r)]; k < p->row[block_row(s, r) + 1]; k++)
-        *MEMORY_PUSH(s->common, s->n_common, s->common_room) =
+        *MEMORY_PUSH(s->common, s->n_common, s->common_capacity) =
             (struct abi_range){p->run[k].begin, p->run[k].end};
 }
 
@@ -112,8 +112,8 @@ static void find_solid(struct row_block *s)
         if (begin >= end)
             continue;
         uint32_t count = s->n_solid;
-        *MEMORY_PUSH(s->solid_open, count, s->open_room) = 1;
-        *MEMORY_PUSH(s->solid, s->n_solid, s->solid_room) = (struct abi_range){begin, end};
+        *MEMORY_PUSH(s->solid_open, count, s->open_capacity) = 1;
+        *MEMORY_PUSH(s->solid, s->n_solid, s->solid_capacity) = (struct abi_range){begin, end};
     }
 }
 

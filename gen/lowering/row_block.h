@@ -36,7 +36,7 @@ struct row_block {
     /* internal */
     uint64_t *touched_map;
     struct abi_range *spare;
-    uint32_t common_room, spare_room, solid_room, open_room;
+    uint32_t common_capacity, spare_capacity, solid_capacity, open_capacity;
 };
 
 struct row_block *row_block_new(uint32_t n, uint32_t block_rows);

@@ -20,7 +20,7 @@ static void add_full(struct row_block *s, const struct price *p, struct draft *d
         if (!s->solid_open[k])
             continue;
         for (uint32_t c = s->solid[k].begin; c < s->solid[k].end; c += ABI_TILE_COLS) {
-            *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) = (struct abi_tile){c, 0};
+            *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_capacity) = (struct abi_tile){c, 0};
             d->cost += tile_price(s, p, NULL);
         }
     }
@@ -29,7 +29,7 @@ static void add_full(struct row_block *s, const struct price *p, struct draft *d
 static void add_pattern(struct row_block *s, uint32_t tile, struct draft *d)
 {
     u32 index = (u32)(d->n_words / s->block_rows) + 1;
-    *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_room) =
+    *MEMORY_PUSH(d->tiles, d->n_tiles, d->tiles_capacity) =
         (struct abi_tile){tile * ABI_TILE_COLS, index};
     memcpy(draft_pattern(d, s->block_rows), row_block_tile(s, s->open, tile),
            s->block_rows * sizeof *d->words);

@@ -11,7 +11,7 @@
 
 enum { TABLE_LIMIT = 1 << 30 }; /* entries of a table: indices are 32 bits wide */
 
-int builder_check_room(const struct plan_pass *t, struct error *e)
+int builder_check_capacity(const struct plan_pass *t, struct error *e)
 {
     const uint64_t counts[] = {t->n_items, t->n_pieces,  t->n_ranges,  t->n_tiles,
                                t->n_lines, t->n_gathers, t->n_columns, t->n_patterns};

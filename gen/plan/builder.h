@@ -35,7 +35,7 @@ struct builder {
     /* Null, or the classes whose items are split: row blocks merge what those leave. */
     const struct pattern *split_classes;
     struct global_row *global_rows; /* of the pattern: they wait until all else is built */
-    uint64_t n_global, global_room;
+    uint64_t n_global, global_capacity;
     uint32_t partial_slots; /* of their parts */
     u32 shared[COLUMNS_SHARED];
     uint32_t *gathered; /* null, or how many row blocks gather each column */
@@ -70,7 +70,8 @@ void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 void cuts_build(struct builder *b, const struct plan *p, uint64_t first);
 /* The waiting rows: those a stride apart become one item of ranges where that is cheaper. */
 void joins_build(struct builder *b, const struct plan *p);
-int builder_check_room(const struct plan_pass *t, struct error *e); /* are tables too large? */
+int builder_check_capacity(const struct plan_pass *t,
+                           struct error *e); /* are tables too large? */
 
 /* The split that is worth having; empty where row blocks alone are as good. */
 void classes_choose(struct builder *b, const struct plan *p, const struct pattern *pattern,

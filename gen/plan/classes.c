@@ -69,7 +69,7 @@ int classes_build(struct builder *b, const struct plan *p, const struct split *s
     for (uint32_t c = 0; c < s->step; c++) {
         for (uint32_t row0 = c; row0 < p->n; row0 += p->block_rows * s->step)
             build_class(b, p, s, row0);
-        if (builder_check_room(b->pass, e))
+        if (builder_check_capacity(b->pass, e))
             return -1;
     }
     if (s->whole)

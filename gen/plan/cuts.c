@@ -21,7 +21,8 @@ void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row)
 {
     if ((builder_can(b, CAN_CUT_ROWS) && parts_of(p, row) >= 2) ||
         (builder_can(b, CAN_JOIN_ROWS) && !b->split_classes))
-        *MEMORY_PUSH(b->global_rows, b->n_global, b->global_room) = (struct global_row){p, row};
+        *MEMORY_PUSH(b->global_rows, b->n_global, b->global_capacity) =
+            (struct global_row){p, row};
     else
         tables_add_row(b->pass, p, row);
 }

@@ -38,7 +38,7 @@ static double build_draft(struct builder *b, const struct global_row *r, uint32_
     d->cost = b->price.item + rows * b->price.item_row;
     for (uint64_t k = p->row[r->row]; k < p->row[r->row + 1]; k++) {
         struct abi_range range = {p->run[k].begin, p->run[k].end};
-        *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_room) = range;
+        *MEMORY_PUSH(d->ranges, d->n_ranges, d->ranges_capacity) = range;
         d->cost += price_range(&b->price, rows, range.end - range.begin);
     }
     draft_piece(d, ABI_BLOCKS, 0, d->n_ranges, keys);

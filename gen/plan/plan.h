@@ -46,8 +46,8 @@ struct plan_pass {
     struct abi_head *heads; /* [layers][heads] */
     uint64_t n_items, n_pieces, n_ranges, n_tiles, n_lines, n_gathers, n_columns, n_patterns,
         n_work, n_heads;
-    uint64_t items_room, pieces_room, ranges_room, tiles_room, lines_room, gathers_room,
-        columns_room, patterns_room;
+    uint64_t items_capacity, pieces_capacity, ranges_capacity, tiles_capacity, lines_capacity,
+        gathers_capacity, columns_capacity, patterns_capacity;
     uint32_t *item_first; /* [mask patterns + 1]: items of pattern p */
     uint64_t (*layer_work)
         [3]; /* [layers]: first and count in `work`, and how many of these merge, in a launch of their own */

@@ -247,7 +247,7 @@ int builder_row_blocks(struct builder *b, const struct plan *p, const struct pat
     shared_choose(b, p, pattern);
     for (uint32_t row0 = 0; row0 < p->n; row0 += p->block_rows) {
         builder_row_block(b, pattern, row0, note);
-        if (builder_check_room(b->pass, e))
+        if (builder_check_capacity(b->pass, e))
             return -1;
     }
     return 0;

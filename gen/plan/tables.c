@@ -9,19 +9,19 @@ static uint64_t find_slot(const struct plan_pass *t, const struct pattern_index 
                           const u32 *words, uint32_t block_rows)
 {
     size_t bytes = block_rows * sizeof *words;
-    uint64_t at = XXH3_64bits(words, bytes) & (index->room - 1);
+    uint64_t at = XXH3_64bits(words, bytes) & (index->capacity - 1);
     while (index->slot[at] &&
            memcmp(t->patterns + (size_t)(index->slot[at] - 1) * block_rows, words, bytes))
-        at = (at + 1) & (index->room - 1);
+        at = (at + 1) & (index->capacity - 1);
     return at;
 }
 
 static void grow_index(const struct plan_pass *t, struct pattern_index *index,
                        uint32_t block_rows)
 {
-    index->room = index->room ? 2 * index->room : 256;
+    index->capacity = index->capacity ? 2 * index->capacity : 256;
     free(index->slot);
-    index->slot = memory_new(index->room, sizeof *index->slot);
+    index->slot = memory_new(index->capacity, sizeof *index->slot);
     for (uint64_t k = 0; k < t->n_patterns; k++)
         index->slot[find_slot(t, index, t->patterns + k * block_rows, block_rows)] =
             (u32)(k + 1);
@@ -31,14 +31,15 @@ static void grow_index(const struct plan_pass *t, struct pattern_index *index,
 static u32 intern(struct plan_pass *t, struct pattern_index *index, const u32 *words,
                   uint32_t block_rows)
 {
-    if (2 * (t->n_patterns + 1) > index->room)
+    if (2 * (t->n_patterns + 1) > index->capacity)
         grow_index(t, index, block_rows);
     uint64_t at = find_slot(t, index, words, block_rows);
     if (index->slot[at])
         return index->slot[at];
-    if (t->n_patterns == t->patterns_room) {
-        t->patterns_room = t->patterns_room ? 2 * t->patterns_room : 16;
-        t->patterns = memory_resize(t->patterns, t->patterns_room, block_rows * sizeof *words);
+    if (t->n_patterns == t->patterns_capacity) {
+        t->patterns_capacity = t->patterns_capacity ? 2 * t->patterns_capacity : 16;
+        t->patterns =
+            memory_resize(t->patterns, t->patterns_capacity, block_rows * sizeof *words);
     }
     memcpy(t->patterns + t->n_patterns * block_rows, words, block_rows * sizeof *words);
     return index->slot[at] = (u32)++t->n_patterns;
@@ -46,7 +47,7 @@ static u32 intern(struct plan_pass *t, struct pattern_index *index, const u32 *w
 
 static void add_piece(struct plan_pass *t, struct abi_item *item, struct abi_piece piece)
 {
-    *MEMORY_PUSH(t->pieces, t->n_pieces, t->pieces_room) = piece;
+    *MEMORY_PUSH(t->pieces, t->n_pieces, t->pieces_capacity) = piece;
     item->pieces++;
     item->cols += piece.cols;
     t->uses |= (u32)1 << piece.kind;
@@ -60,7 +61,7 @@ static void add_item(struct plan_pass *t, struct abi_item item)
                            : t->partial_slots;
     if (item.cols > t->max_cols)
         t->max_cols = item.cols;
-    *MEMORY_PUSH(t->items, t->n_items, t->items_room) = item;
+    *MEMORY_PUSH(t->items, t->n_items, t->items_capacity) = item;
 }
 
 static u32 intern_of_draft(struct plan_pass *t, struct pattern_index *index,
@@ -78,8 +79,8 @@ static void add_gather(struct plan_pass *t, struct pattern_index *index, uint32_
     gather.first = (u32)t->n_columns;
     gather.pattern = intern_of_draft(t, index, block_rows, d, gather.pattern);
     for (u32 k = 0; k < gather.count; k++)
-        *MEMORY_PUSH(t->columns, t->n_columns, t->columns_room) = d->columns[from + k];
-    *MEMORY_PUSH(t->gathers, t->n_gathers, t->gathers_room) = gather;
+        *MEMORY_PUSH(t->columns, t->n_columns, t->columns_capacity) = d->columns[from + k];
+    *MEMORY_PUSH(t->gathers, t->n_gathers, t->gathers_capacity) = gather;
 }
 
 /* Copies a piece's rows of the draft's tables; returns where they begin in the plan's. */
@@ -90,12 +91,12 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32
     u32 end = piece->first + piece->count;
     if (table == TABLE_RANGES) {
         for (u32 k = piece->first; k < end; k++)
-            *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) = d->ranges[k];
+            *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_capacity) = d->ranges[k];
         return (u32)t->n_ranges - piece->count;
     }
     if (table == TABLE_LINES) {
         for (u32 k = piece->first; k < end; k++)
-            *MEMORY_PUSH(t->lines, t->n_lines, t->lines_room) = d->lines[k];
+            *MEMORY_PUSH(t->lines, t->n_lines, t->lines_capacity) = d->lines[k];
         return (u32)t->n_lines - piece->count;
     }
     if (table == TABLE_GATHERS) {
@@ -106,7 +107,7 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32
     for (u32 k = piece->first; k < end; k++) {
         struct abi_tile tile = d->tiles[k];
         tile.pattern = intern_of_draft(t, index, block_rows, d, tile.pattern);
-        *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_room) = tile;
+        *MEMORY_PUSH(t->tiles, t->n_tiles, t->tiles_capacity) = tile;
     }
     return (u32)t->n_tiles - piece->count;
 }
@@ -142,7 +143,7 @@ void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row)
     };
     u32 first = (u32)t->n_ranges;
     for (uint64_t k = p->row[row]; k < p->row[row + 1]; k++)
-        *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) =
+        *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_capacity) =
             (struct abi_range){p->run[k].begin, p->run[k].end};
     u32 count = (u32)(t->n_ranges - first);
     if (count)
@@ -162,7 +163,7 @@ static void add_part(struct plan_pass *t, const struct pattern *p, struct abi_it
         uint32_t length = run.end - run.begin, from = begin > at ? begin - at : 0;
         uint32_t to = end - at < length ? end - at : length;
         if (from < to)
-            *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_room) =
+            *MEMORY_PUSH(t->ranges, t->n_ranges, t->ranges_capacity) =
                 (struct abi_range){run.begin + from, run.begin + to};
         at += length;
     }

@@ -6,7 +6,7 @@
 
 struct pattern_index {
     u32 *slot; /* 1 + index of a pattern, or 0; open addressing, a power of two */
-    uint64_t room;
+    uint64_t capacity;
 };
 
 /* Writes a draft (pieces of the row block's owned rows) as one item. */

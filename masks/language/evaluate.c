@@ -84,7 +84,7 @@ static void evaluate(struct node *node, uint32_t i, struct clip clip)
         node->cost += node->child[k]->out.count;
 }
 
-enum { SAMPLED_ROWS = 61, RUN_COPIES = 3 }; /* a mask, its transpose, and room to grow */
+enum { SAMPLED_ROWS = 61, RUN_COPIES = 3 }; /* a mask, its transpose, and space to grow */
 
 static double estimate_runs(struct node *root, uint32_t n)
 {

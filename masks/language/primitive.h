@@ -49,7 +49,7 @@ struct call {
     struct gaps gaps;     /* random */
     bool flipped;         /* random, random_keys: what is off is drawn */
     uint32_t *target;     /* blocks: of each block of queries its block of keys, or null */
-    uint32_t *keys;       /* random_keys: room for the draws of a row */
+    uint32_t *keys;       /* random_keys: space for the draws of a row */
     struct pattern *file; /* file */
 };
 

@@ -92,13 +92,13 @@ static u32 visit_piece(struct plain *d, const struct abi_item *item,
                        const struct abi_piece *piece)
 {
     const struct plan_pass *t = d->pass;
-    u64 room = piece->kind == ABI_TILES      ? t->n_tiles
-               : piece->kind == ABI_DIAGONAL ? t->n_lines
-               : piece->kind == ABI_COLUMNS  ? t->n_gathers
-               : piece->kind == ABI_RESIDUE  ? t->n_gathers
-                                             : t->n_ranges;
+    u64 capacity = piece->kind == ABI_TILES      ? t->n_tiles
+                   : piece->kind == ABI_DIAGONAL ? t->n_lines
+                   : piece->kind == ABI_COLUMNS  ? t->n_gathers
+                   : piece->kind == ABI_RESIDUE  ? t->n_gathers
+                                                 : t->n_ranges;
     u32 cols = 0;
-    d->ok &= piece->kind < ABI_KINDS && (u64)piece->first + piece->count <= room;
+    d->ok &= piece->kind < ABI_KINDS && (u64)piece->first + piece->count <= capacity;
     for (u32 k = piece->first; d->ok && k < piece->first + piece->count; k++) {
         if (piece->kind == ABI_TILES)
             visit_tile(d, item, &t->tiles[k]), cols += 32;

@@ -174,13 +174,13 @@ static void run_parts(const struct target *target, struct cache *cache)
     struct mask *m = subject_mask("window(6)", N);
     struct kernel_request f = make_request(0);
     struct maskc_kernel *k = subject_load(m, target, &f, cache);
-    float *room = memory_aligned(9 * ELEMENTS + N * N, sizeof *room);
+    float *storage = memory_aligned(9 * ELEMENTS + N * N, sizeof *storage);
     float whole[2][N * N], lines[2][LINES];
     struct maskc_tensor t[8];
     for (int x = 0; x < 9 * ELEMENTS + N * N; x++)
-        room[x] = (float)(x * 7 % 19) / 8 - 1;
+        storage[x] = (float)(x * 7 % 19) / 8 - 1;
     for (int x = 0; x < 8; x++)
-        t[x] = (struct maskc_tensor){.data = room + x * ELEMENTS};
+        t[x] = (struct maskc_tensor){.data = storage + x * ELEMENTS};
     for (int asked = 0; asked < 4; asked++) {
         struct maskc_error e;
         struct maskc_launch l = {.struct_size = sizeof l,
@@ -192,8 +192,8 @@ static void run_parts(const struct target *target, struct cache *cache)
                                  .grad_query = t[5],
                                  .grad_key = t[6],
                                  .grad_value = t[7],
-                                 .lse = room + 8 * ELEMENTS,
-                                 .soft = room + 9 * ELEMENTS};
+                                 .lse = storage + 8 * ELEMENTS,
+                                 .soft = storage + 9 * ELEMENTS};
         for (int pass = 0; pass < 2; pass++) {
             l.pass = (enum maskc_pass)pass;
             l.grad_soft = pass && asked & 1 ? whole[asked == 3] : NULL;
@@ -207,7 +207,7 @@ static void run_parts(const struct target *target, struct cache *cache)
     }
     assert_memory_equal(whole[0], whole[1], sizeof whole[0]);
     assert_memory_equal(lines[0], lines[1], sizeof lines[0]);
-    free(room);
+    free(storage);
     maskc_kernel_destroy(k);
     mask_destroy(m);
 }

@@ -170,12 +170,12 @@ static struct kernel_case make_case(const struct pairs_row *r, const struct mask
                                 .tiled = is_tiled(r)};
 }
 
-static void name_row(const struct pairs_row *r, char *ret, size_t room)
+static void name_row(const struct pairs_row *r, char *ret, size_t capacity)
 {
     const struct kernel_request f = make_request(r);
     char masks[120];
     snprintf(masks, sizeof masks, "%s, %s", shapes[r->value[MASK]].mask, other_of(r));
-    covering_name(r, &f, length_of(r), family_names[r->value[FAMILY]], masks, ret, room);
+    covering_name(r, &f, length_of(r), family_names[r->value[FAMILY]], masks, ret, capacity);
 }
 
 /* ---- what the plan has ---- */

@@ -49,13 +49,14 @@ struct shore {
 /* `size` bytes, a multiple of 16 but for small tables, that end (or begin) where memory does. */
 static void *shore_new(struct shore *s, size_t size)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (size + page - 1) / page * page;
-    char *map = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+                 storage = (size + page - 1) / page * page;
+    char *map = mmap(NULL, storage + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(map != MAP_FAILED && s->count < MAX_BUFFERS);
-    assert_int_equal(mprotect(map + page, room, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(mprotect(map + page, storage, PROT_READ | PROT_WRITE), 0);
     s->mapped[s->count].map = map;
-    s->mapped[s->count++].size = room + 2 * page;
-    return map + page + (s->at_end ? room - size : 0);
+    s->mapped[s->count++].size = storage + 2 * page;
+    return map + page + (s->at_end ? storage - size : 0);
 }
 
 static void shore_free(struct shore *s)

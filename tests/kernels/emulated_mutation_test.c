@@ -98,7 +98,7 @@ static const char *find_place(const char *text, const struct rule *r, uint32_t n
 
 /* The function that a place is in: the name before the bracket, in the last line before it that
    begins with a letter. */
-static void find_function(const char *text, const char *at, char *ret, size_t room)
+static void find_function(const char *text, const char *at, char *ret, size_t capacity)
 {
     while (at > text && !(at[-1] == '\n' && (*at == 'D' || *at == 'E')))
         at--;
@@ -110,7 +110,7 @@ static void find_function(const char *text, const char *at, char *ret, size_t ro
     const char *name = end;
     while (name > at && name[-1] != ' ' && name[-1] != '*')
         name--;
-    snprintf(ret, room, "%.*s", (int)(end - name), name);
+    snprintf(ret, capacity, "%.*s", (int)(end - name), name);
 }
 
 static char *mutate(const char *text, void *data)

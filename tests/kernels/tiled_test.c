@@ -102,7 +102,7 @@ static void test_long(void **state)
     }
 }
 
-/* Row blocks of 128 rows, where they are less work and no fewer warps find room. */
+/* Row blocks of 128 rows, where they are less work and no fewer warps fit. */
 static void test_tall_row_blocks(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_tall_row_blocks(void **state)
             must_repeat(k, &p, 2);
         kernel_unload(k);
     }
-    /* No room for two operands of 128 rows there; too many registers. */
+    /* No space for two operands of 128 rows there; too many registers. */
     static const struct kernel_case low[] = {
         {"causal", 300, 1, FEATURES(ABI_BF16, 128), .tiled = true, .target = "sm_86"},
         {"causal", 300, 1, FEATURES(ABI_BF16, 64), .tiled = true},

@@ -155,13 +155,13 @@ static void unaligned_bytes_are_read(void **state)
 {
     (void)state;
     struct fixture *f = fixture_new("longformer", 128, 2, true);
-    uint8_t *room = memory_new(f->size + 1, 1);
-    memcpy(room + 1, f->bytes, f->size);
+    uint8_t *storage = memory_new(f->size + 1, 1);
+    memcpy(storage + 1, f->bytes, f->size);
     struct artifact *back;
-    assert_int_equal(artifact_read(room + 1, f->size, "FILE", &back, NULL), 0);
+    assert_int_equal(artifact_read(storage + 1, f->size, "FILE", &back, NULL), 0);
     expect_same(&f->artifact, back);
     artifact_destroy(back);
-    free(room);
+    free(storage);
     fixture_free(f);
 }
 

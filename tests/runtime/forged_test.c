@@ -64,7 +64,7 @@ LIE_IF(class_step,    p->items[0].step > 1, p->items[0].step = 1)
 LIE_IF(class_leaves,  p->items[0].step > 1, p->items[0].step = a->mask->n)
 LIE_IF(class_partials, p->heads[0].splits, p->heads[0].splits--)
 LIE_IF(class_merge,    p->heads[0].splits, swap_work(p, p->layer_work[0][0], p->layer_work[0][0] + p->heads[0].splits))
-LIE_IF(class_room,    p->uses & ABI_SPLIT, a->target[0].launch.partial_row = 0)
+LIE_IF(class_capacity,    p->uses & ABI_SPLIT, a->target[0].launch.partial_row = 0)
 LIE_IF(piece_kind,    p->n_pieces, p->pieces[0].kind = ABI_KINDS)
 LIE_IF(piece_first,   p->n_pieces, p->pieces[0].first = UINT32_MAX)
 LIE_IF(piece_count,   p->n_pieces, p->pieces[0].count = UINT32_MAX)
@@ -257,7 +257,7 @@ static const struct {
     NAMED(item_own), NAMED(item_own_none), NAMED(item_piece), NAMED(item_pieces),
     NAMED(item_step_0), NAMED(item_partial), NAMED(item_halves), NAMED(item_merge),
     NAMED(item_merge_3), NAMED(class_step), NAMED(class_leaves), NAMED(class_partials),
-    NAMED(class_merge), NAMED(class_room), NAMED(item_cols), NAMED(item_cost), NAMED(piece_kind), NAMED(piece_first),
+    NAMED(class_merge), NAMED(class_capacity), NAMED(item_cols), NAMED(item_cost), NAMED(piece_kind), NAMED(piece_first),
     NAMED(piece_count), NAMED(piece_cols), NAMED(piece_more), NAMED(tile_col0),
     NAMED(tile_beyond), NAMED(tile_pattern), NAMED(tile_tail), NAMED(tile_full),
     NAMED(line_col0), NAMED(line_negative), NAMED(line_step), NAMED(line_rows),

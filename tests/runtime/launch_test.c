@@ -61,10 +61,10 @@ static void the_workspace_is_what_the_record_says(void **state)
         assert_int_equal(l->args.scratch_stride, each);
         assert_int_equal(l->args.pack_stride, 512 * rows);
         assert_int_equal(l->args.delta_rows, rows);
-        assert_ptr_equal(l->args.pack, b->room + state_bytes);
-        assert_ptr_equal(l->args.scratch, b->room + state_bytes + pack_bytes);
+        assert_ptr_equal(l->args.pack, b->storage + state_bytes);
+        assert_ptr_equal(l->args.scratch, b->storage + state_bytes + pack_bytes);
         if (backward)
-            assert_ptr_equal(l->args.delta, b->room);
+            assert_ptr_equal(l->args.delta, b->storage);
         else
             assert_null(l->args.delta);
         paper_free(b);
@@ -123,14 +123,14 @@ static void dropout_is_a_sixteen_bit_threshold(void **state)
     paper_free(b);
 }
 
-/* X goes to both passes, its gradient and the room for its sums to the backward one. */
+/* X goes to both passes, its gradient and the array for its sums to the backward one. */
 static void bias_masks_are_handed_on(void **state)
 {
     (void)state;
     for (int backward = 0; backward < 2; backward++) {
         struct paper *b = paper_new(backward);
         uint64_t without = b->launch.workspace_bytes;
-        float *x = (float *)(void *)b->room;
+        float *x = (float *)(void *)b->storage;
         b->file->artifact.request.bias = ABI_BIAS_ADD;
         paper_more_workspace(b);
         b->launch.soft = x;
@@ -155,11 +155,12 @@ static void unusual_arguments_are_taken(void **state)
 {
     (void)state;
     struct paper *b = paper_new(false);
-    b->launch.query = (struct maskc_tensor){b->room, 3 * N * 192, 3 * 192, 64}; /* fused QKV */
-    b->launch.key = (struct maskc_tensor){b->room, 0, 192, 64}; /* one for all */
+    b->launch.query =
+        (struct maskc_tensor){b->storage, 3 * N * 192, 3 * 192, 64}; /* fused QKV */
+    b->launch.key = (struct maskc_tensor){b->storage, 0, 192, 64};   /* one for all */
     b->launch.out =
-        (struct maskc_tensor){b->room, HEADS * N * 64, 64, N * 64}; /* heads first */
-    b->launch.lse = (float *)(void *)(b->room + 4);
+        (struct maskc_tensor){b->storage, HEADS * N * 64, 64, N * 64}; /* heads first */
+    b->launch.lse = (float *)(void *)(b->storage + 4);
     b->launch.scale = -1;
     paper_run(b);
     assert_int_equal(b->code.seen[0].args.q.row, 3 * 192);

@@ -51,12 +51,12 @@ struct paper *paper_new(bool backward)
                                       .target = &b->file->artifact.target[0],
                                       .device = &device_paper,
                                       .code = &b->code};
-    b->room = memory_aligned(1 << 20, 1);
-    struct maskc_tensor t = {.data = b->room};
-    b->launch = launch_over_one(t, (float *)(void *)b->room);
+    b->storage = memory_aligned(1 << 20, 1);
+    struct maskc_tensor t = {.data = b->storage};
+    b->launch = launch_over_one(t, (float *)(void *)b->storage);
     b->launch.pass = backward ? MASKC_BACKWARD : MASKC_FORWARD;
     b->launch.batch = BATCH;
-    b->launch.workspace = b->room;
+    b->launch.workspace = b->storage;
     b->launch.workspace_bytes = maskc_workspace_bytes(&b->kernel, &b->launch);
     return b;
 }
@@ -64,7 +64,7 @@ struct paper *paper_new(bool backward)
 void paper_free(struct paper *b)
 {
     fixture_free(b->file);
-    free(b->room);
+    free(b->storage);
     free(b);
 }
 

@@ -19,7 +19,7 @@ struct paper {
     struct device_code code;
     struct maskc_kernel kernel;
     struct maskc_launch launch;
-    uint8_t *room; /* stands for every tensor; the paper device never touches it */
+    uint8_t *storage; /* stands for every tensor; the paper device never touches it */
 };
 
 struct paper *paper_new(bool backward);

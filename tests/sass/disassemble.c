@@ -39,7 +39,7 @@ static char *run_nvdisasm(const char *cubin, const char *to)
     return system(command) ? NULL : read_file(to);
 }
 
-char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t room)
+char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t capacity)
 {
     const char *folder = getenv("MASKC_SASS_CACHE");
     const XXH128_hash_t hash = XXH3_128bits(cubin, bytes);
@@ -54,6 +54,7 @@ char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t 
         text = run_nvdisasm(copy, path);
     unlink(copy);
     if (!text)
-        snprintf(why, room, "nvdisasm cannot disassemble the cubin (is $NVDISASM its path?)");
+        snprintf(why, capacity,
+                 "nvdisasm cannot disassemble the cubin (is $NVDISASM its path?)");
     return text;
 }

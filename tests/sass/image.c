@@ -103,19 +103,19 @@ static char *entry_text(const char *text, const char *entry)
 }
 
 static int take_entry(struct image *i, const struct cubin *c, const char *name,
-                      const char *text, char *why, size_t room)
+                      const char *text, char *why, size_t capacity)
 {
     struct program *p = &i->entry[i->entries];
     char *own = entry_text(text, name);
     if (i->entries == IMAGE_ENTRIES || strlen(name) >= sizeof p->entry || !own) {
-        snprintf(why, room, "nvdisasm's text has no entry %s", name);
+        snprintf(why, capacity, "nvdisasm's text has no entry %s", name);
         free(own);
         return -1;
     }
     i->entries++;
     strcpy(p->entry, name);
     take_constants(c, p);
-    const int r = program_parse(p, own, why, room);
+    const int r = program_parse(p, own, why, capacity);
     free(own);
     return r;
 }
@@ -139,19 +139,20 @@ uint64_t image_bytes(const uint8_t *cubin)
     return end;
 }
 
-int image_load(struct image *ret, const uint8_t *bytes, uint64_t size, char *why, size_t room)
+int image_load(struct image *ret, const uint8_t *bytes, uint64_t size, char *why,
+               size_t capacity)
 {
     struct cubin c = {.bytes = bytes, .size = size};
     Elf64_Shdr s;
     int r = 0;
     memcpy(&c.head, bytes, sizeof c.head);
-    char *text = image_disassemble(bytes, size, why, room);
+    char *text = image_disassemble(bytes, size, why, capacity);
     if (!text)
         return -1;
     for (uint32_t k = 0; r == 0 && section(&c, k, &s); k++) {
         const char *name = section_name(&c, &s);
         if (!strncmp(name, ".text.", 6))
-            r = take_entry(ret, &c, name + 6, text, why, room);
+            r = take_entry(ret, &c, name + 6, text, why, capacity);
     }
     free(text);
     return r;

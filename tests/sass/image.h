@@ -14,12 +14,13 @@ struct image {
 uint64_t image_bytes(const uint8_t *cubin);
 
 /* Disassembles and parses: 0, or -1 with a line in `why`. */
-int image_load(struct image *ret, const uint8_t *cubin, uint64_t bytes, char *why, size_t room);
+int image_load(struct image *ret, const uint8_t *cubin, uint64_t bytes, char *why,
+               size_t capacity);
 void image_finish(struct image *i);
 
 /* nvdisasm's text of a cubin, or null with a line in `why`; free() it. It is kept in $MASKC_SASS_CACHE under the cubin's
    hash, and taken from there: so a test can change it. */
-char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t room);
+char *image_disassemble(const uint8_t *cubin, uint64_t bytes, char *why, size_t capacity);
 
 /* Fills constant bank 0: the sizes of block and grid, the stack pointer, and the parameters, as many bytes as the entry
    takes. */

@@ -171,7 +171,7 @@ struct warp {
     uint32_t index; /* within the block */
     struct block *block;
     struct copy *copy; /* in the order of issue */
-    uint32_t copies, copy_room, groups;
+    uint32_t copies, copy_capacity, groups;
     uint32_t *local; /* [LOCAL_WORDS][32], once it is used */
     struct pending written[SCORED],
         read[SCORED]; /* by an instruction that has not ended: scoreboard.c */
@@ -244,12 +244,12 @@ static inline void put_register(struct warp *w, uint32_t index, lanes x, uint32_
 /* ---- parts ---- */
 
 /* Parses nvdisasm's text of one function (with -hex): 0, or -1 with a line in `why`. */
-int program_parse(struct program *p, const char *text, char *why, size_t room);
+int program_parse(struct program *p, const char *text, char *why, size_t capacity);
 void program_finish(struct program *p);
 
 /* The opcode's handler, control kind and modifiers; false: it is not known. */
 bool opcode_find(struct instruction *i, const char *name, size_t length, char *why,
-                 size_t room);
+                 size_t capacity);
 
 /* Runs a block to its end; 0, or -1 with block->fault set. */
 int block_run(struct block *b);

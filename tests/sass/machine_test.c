@@ -23,14 +23,14 @@ struct text {
 };
 
 /* As nvdisasm prints it. A line that ends in a colon is a label. */
-static void print(const struct text *t, char *to, size_t room)
+static void print(const struct text *t, char *to, size_t capacity)
 {
-    size_t used = (size_t)snprintf(to, room, ".text.probe:\n");
+    size_t used = (size_t)snprintf(to, capacity, ".text.probe:\n");
     for (uint32_t k = 0, at = 0; k < LINES && t->line[k]; k++) {
         const char *line = t->line[k];
         const bool label = line[strlen(line) - 1] == ':';
-        used += (size_t)(label ? snprintf(to + used, room - used, "%s\n", line)
-                               : snprintf(to + used, room - used,
+        used += (size_t)(label ? snprintf(to + used, capacity - used, "%s\n", line)
+                               : snprintf(to + used, capacity - used,
                                           "        /*%04x*/    %s ;   /* 0x%016x */\n    /* "
                                           "0x%016llx */\n",
                                           at, line, 0,

@@ -140,13 +140,13 @@ static char *wait_for_none(const char *text, const struct line *l)
 }
 
 char *mutate(const char *text, const struct line *l, enum mutation kind, uint32_t which,
-             char *name, size_t room)
+             char *name, size_t capacity)
 {
     const char *address = l->at;
     while (address[-1] != '\n')
         address--;
     address += strspn(address, " ");
-    snprintf(name, room, "%.*s", (int)(l->at + l->length - address), address);
+    snprintf(name, capacity, "%.*s", (int)(l->at + l->length - address), address);
     switch (kind) {
     case MUTATE_BARRIER:
     case MUTATE_COPY_WAIT:

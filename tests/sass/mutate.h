@@ -37,4 +37,4 @@ bool mutate_can(const struct line *l, enum mutation kind);
 /* The whole text with the change, freed by the caller; `which` chooses among registers. `name` says what was
    done. */
 char *mutate(const char *text, const struct line *l, enum mutation kind, uint32_t which,
-             char *name, size_t room);
+             char *name, size_t capacity);

@@ -78,7 +78,7 @@ static double most_distance(enum abi_dtype dtype)
 
 /* A mask, sequences of several lengths, forward and backward, against the text and against float64: 0 where all is right,
    else *what says what is wrong. */
-static int check_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, size_t room)
+static int check_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, size_t capacity)
 {
     const struct sass_case c = {
         {cases[number].mask[m]}, cases[number].n, cases[number].request};
@@ -87,7 +87,7 @@ static int check_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, s
     struct maskc_kernel *k = setup_try(&c, "sm_80", cache, &e);
     if (!texts[number][m])
         texts[number][m] = setup_try_on("emulated", &c, "sm_80", cache, &e);
-    snprintf(what, room, "%.300s", k && texts[number][m] ? "" : e.text);
+    snprintf(what, capacity, "%.300s", k && texts[number][m] ? "" : e.text);
     if (what[0])
         return -1;
     struct problem p = fixture_problem(k);
@@ -97,17 +97,17 @@ static int check_mask(uint32_t number, uint32_t m, uint64_t *hash, char *what, s
     kernel_unload(k);
     if (distance <= most_distance(c.request.dtype))
         return 0;
-    snprintf(what, room, "%s: off by %g from its text %.300s", c.mask[0], distance, e.text);
+    snprintf(what, capacity, "%s: off by %g from its text %.300s", c.mask[0], distance, e.text);
     return -1;
 }
 
 /* The same of all masks of a case; *ret_hash is of all results. */
-static int check_run(uint32_t number, uint64_t *ret_hash, char *what, size_t room)
+static int check_run(uint32_t number, uint64_t *ret_hash, char *what, size_t capacity)
 {
     int bad = 0;
     *ret_hash = 0;
     for (uint32_t m = 0; m < MASKS && !bad; m++)
-        bad = check_mask(number, m, ret_hash, what, room);
+        bad = check_mask(number, m, ret_hash, what, capacity);
     return bad;
 }
 

@@ -203,12 +203,13 @@ static bool read_modifiers(struct instruction *i, const struct opcode *o, const 
     return true;
 }
 
-bool opcode_find(struct instruction *i, const char *name, size_t length, char *why, size_t room)
+bool opcode_find(struct instruction *i, const char *name, size_t length, char *why,
+                 size_t capacity)
 {
     const struct opcode *o = find(name, length);
     i->bytes = 4;
     if (!o || !read_modifiers(i, o, name + strlen(o->name), name + length)) {
-        snprintf(why, room, "an instruction that is not known: %.*s", (int)length, name);
+        snprintf(why, capacity, "an instruction that is not known: %.*s", (int)length, name);
         return false;
     }
     i->run = o->run;

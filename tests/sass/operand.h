@@ -14,7 +14,7 @@ struct label {
 
 struct labels {
     struct label *label;
-    uint32_t count, room;
+    uint32_t count, capacity;
 };
 
 /* Each reads at *at and goes past what it read; false: that is nothing it knows. */

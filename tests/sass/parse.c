@@ -11,12 +11,12 @@ struct parser {
     struct labels labels;
     const char *line; /* for errors */
     char *why;
-    size_t why_room;
+    size_t why_capacity;
 };
 
 static int refuse(struct parser *p, const char *what)
 {
-    snprintf(p->why, p->why_room, "%s: %.*s", what, (int)strcspn(p->line, "\n"), p->line);
+    snprintf(p->why, p->why_capacity, "%s: %.*s", what, (int)strcspn(p->line, "\n"), p->line);
     return -1;
 }
 
@@ -73,8 +73,9 @@ static const char *next_line(const char *line)
 
 static void add_label(struct labels *to, struct label l)
 {
-    if (to->count == to->room)
-        to->label = realloc(to->label, (to->room = 2 * to->room + 64) * sizeof *to->label);
+    if (to->count == to->capacity)
+        to->label =
+            realloc(to->label, (to->capacity = 2 * to->capacity + 64) * sizeof *to->label);
     to->label[to->count++] = l;
 }
 
@@ -104,7 +105,7 @@ static int read_instruction(struct parser *p, const char *line, struct instructi
     while (*at == ' ')
         at++;
     n = strcspn(at, " ;");
-    if (!opcode_find(i, at, n, p->why, p->why_room))
+    if (!opcode_find(i, at, n, p->why, p->why_capacity))
         return -1;
     if (read_operands(p, at + n, i) < 0)
         return -1;
@@ -139,16 +140,16 @@ static int read_lines(struct parser *p, const char *text)
     return 0;
 }
 
-int program_parse(struct program *program, const char *text, char *why, size_t room)
+int program_parse(struct program *program, const char *text, char *why, size_t capacity)
 {
-    struct parser p = {.program = program, .why = why, .why_room = room};
+    struct parser p = {.program = program, .why = why, .why_capacity = capacity};
     program->text = strdup(text);
     program->count = 0;
     find_labels(&p, program->text);
     program->code = calloc(program->count ? program->count : 1, sizeof *program->code);
     int r = program->count ? read_lines(&p, program->text) : -1;
     if (!program->count)
-        snprintf(why, room, "no instruction in nvdisasm's text");
+        snprintf(why, capacity, "no instruction in nvdisasm's text");
     free(p.labels.label);
     return r;
 }

@@ -199,8 +199,9 @@ void run_copy(struct warp *w, const struct instruction *i, uint32_t mask)
     const union each to = {addresses(w, &i->op[0])};
     const wide_lanes from = global_addresses(w, &i->op[1]);
     const uint32_t there = i->operands > 2 ? predicate_of(w, &i->op[2]) : ALL_LANES;
-    if (w->copies == w->copy_room)
-        w->copy = realloc(w->copy, (w->copy_room = 2 * w->copy_room + 16) * sizeof *w->copy);
+    if (w->copies == w->copy_capacity)
+        w->copy =
+            realloc(w->copy, (w->copy_capacity = 2 * w->copy_capacity + 16) * sizeof *w->copy);
     struct copy *c = &w->copy[w->copies];
     *c = (struct copy){.mask = mask, .bytes = i->bytes, .group = w->groups};
     FOR_LANES

@@ -48,4 +48,4 @@ struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
                                 const struct kernel_request *f, int32_t lengths[3]);
 /* What the row says, after the kernel's and the masks' names. */
 void covering_name(const struct pairs_row *r, const struct kernel_request *f, uint32_t n,
-                   const char *kernel, const char *masks, char *ret, size_t room);
+                   const char *kernel, const char *masks, char *ret, size_t storage);

@@ -234,13 +234,13 @@ static void expect_short(const struct maskc_kernel *k, const struct problem *p,
 /* ---- both ---- */
 
 static bool agrees(const struct emulation_work *done, const struct emulation_entry *planned,
-                   char *ret, size_t room)
+                   char *ret, size_t storage)
 {
     struct emulation_entry e = {{0}};
     for (uint32_t k = 0; k < done->count; k++)
         if (!strcmp(done->entry[k].name, planned->name))
             e = done->entry[k];
-    snprintf(ret, room, "%s: %llu products, planned %llu; %llu copies, planned %llu",
+    snprintf(ret, storage, "%s: %llu products, planned %llu; %llu copies, planned %llu",
              planned->name, (unsigned long long)e.products,
              (unsigned long long)planned->products, (unsigned long long)e.copies,
              (unsigned long long)planned->copies);
@@ -253,7 +253,7 @@ static bool is_resident(const struct phase *p)
 }
 
 bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
-                     const struct emulation_work *done, char *ret, size_t room)
+                     const struct emulation_work *done, char *ret, size_t storage)
 {
     struct emulation_entry tiled[3] = {{{0}}}, whole[2] = {{{0}}};
     const struct launch_record *l = &k->target->launch;
@@ -261,13 +261,13 @@ bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
     expect_tiled(k, p, tiled);
     if (forward)
         expect_short(k, p, whole);
-    if (!agrees(done, forward ? whole : tiled, ret, room))
+    if (!agrees(done, forward ? whole : tiled, ret, storage))
         return false;
     if (!l->n_backward)
         return true;
     if (is_resident(&l->backward[0]))
-        return agrees(done, &whole[1], ret, room);
-    return agrees(done, &tiled[1], ret, room) && agrees(done, &tiled[2], ret, room);
+        return agrees(done, &whole[1], ret, storage);
+    return agrees(done, &tiled[1], ret, storage) && agrees(done, &tiled[2], ret, storage);
 }
 
 void must_hold_as_planned(const struct maskc_kernel *k, const char *name)

@@ -9,9 +9,9 @@
 /* The problem of the whole mask: right results (must_hold), by the work that is planned. */
 void must_hold_as_planned(const struct maskc_kernel *k, const char *name);
 
-/* Does `done`, counted over one launch of each pass, agree? If not, *ret (room bytes) says where. */
+/* Does `done`, counted over one launch of each pass, agree? If not, *ret (of `storage` bytes) says where. */
 bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
-                     const struct emulation_work *done, char *ret, size_t room);
+                     const struct emulation_work *done, char *ret, size_t storage);
 
 /* Live fragments of a pass's items for one sequence and layer 0, of a plan for the tiled kernels. */
 uint64_t planned_fragments(const struct plan *p, bool transposed);

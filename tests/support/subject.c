@@ -48,13 +48,13 @@ const char *subject_name(const struct target *t)
     return t == tiles_emulated() ? "x86-64-amx (emulated tiles)" : t->name;
 }
 
-uint32_t subject_targets(const struct target **ret, uint32_t room)
+uint32_t subject_targets(const struct target **ret, uint32_t storage)
 {
     static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-bf16",
                                         "x86-64-amx"};
     uint32_t count = 0;
     struct error e;
-    for (int k = 0; k < 5 && count + 2 < room; k++)
+    for (int k = 0; k < 5 && count + 2 < storage; k++)
         if (machine_runs(level[k]))
             ret[count++] = target_find(level[k], &e);
     if (machine_runs(without_tiles) && !machine_runs("x86-64-amx"))

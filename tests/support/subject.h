@@ -13,7 +13,7 @@ void subject_finish(struct cache *cache);
 
 /* The x86-64 levels that this CPU runs and then sm_80; returns how many. Where AMX alone is absent there
    is a row that runs the kernels of x86-64-amx with tile instructions in software (tests/support/tiles). */
-uint32_t subject_targets(const struct target **ret, uint32_t room);
+uint32_t subject_targets(const struct target **ret, uint32_t storage);
 /* Whether the text of such a kernel is that of the level below, which subject_targets lists too: on a CPU without work
    for the matrix unit. One of the two is enough. */
 bool subject_repeats(const struct target *t, const struct kernel_request *f);

@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_ROOM = 160 };
+enum { NAME_CAPACITY = 160 };
 
 struct bench {
     const struct options *o;
     struct cache *cache;
     struct bench_result *result;
-    uint32_t n_results, room;
+    uint32_t n_results, capacity;
     bool forward, backward;
     char device[128];
     uint32_t threads;
@@ -95,7 +95,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
                              .dtype = p->dtype,
                              .backward = backward,
                              .sparsity = find_sparsity(p->mask, p->layer)};
-    char what[NAME_ROOM];
+    char what[NAME_CAPACITY];
     snprintf(what, sizeof what, "%s n=%u %s %s", name, p->length, dtype_name(p->dtype),
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", name);
@@ -108,7 +108,7 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
     r.p90 = ours->seconds[count - 1 - count / 10];
     r.dense = all[DENSE].seconds[count / 2];
     r.hard = n > HARD ? all[HARD].seconds[count / 2] : 0;
-    *MEMORY_PUSH(b->result, b->n_results, b->room) = r;
+    *MEMORY_PUSH(b->result, b->n_results, b->capacity) = r;
     return 0;
 }
 

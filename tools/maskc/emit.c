@@ -27,10 +27,10 @@ static int write_file(const char *folder, const char *name, const void *bytes, s
     return code;
 }
 
-enum { NAME_ROOM = 40 };
+enum { NAME_CAPACITY = 40 };
 
 static void add_pass(struct safetensors *file, const char *direction, struct plan_pass *p,
-                     const struct plan *plan, char name[PLAN_TABLES][NAME_ROOM])
+                     const struct plan *plan, char name[PLAN_TABLES][NAME_CAPACITY])
 {
     struct plan_extent extent = {(uint64_t)plan->n_masks + 1, plan->layers};
     struct plan_table table[PLAN_TABLES];
@@ -39,7 +39,7 @@ static void add_pass(struct safetensors *file, const char *direction, struct pla
         void *data;
         memcpy(&data, table[k].data, sizeof data);
         uint64_t shape[] = {*table[k].count, table[k].columns};
-        snprintf(name[k], NAME_ROOM, "%s/%s", direction, table[k].name);
+        snprintf(name[k], NAME_CAPACITY, "%s/%s", direction, table[k].name);
         if (shape[0])
             safetensors_add(file, name[k], table[k].dtype, 2, shape, data);
     }
@@ -48,7 +48,7 @@ static void add_pass(struct safetensors *file, const char *direction, struct pla
 static int write_tables(const char *folder, struct plan *p, struct error *e)
 {
     struct safetensors file = {0};
-    char name[2][PLAN_TABLES][NAME_ROOM];
+    char name[2][PLAN_TABLES][NAME_CAPACITY];
     uint64_t shape[] = {p->layers, p->heads}, size = 0;
     safetensors_add(&file, "at", "U32", 2, shape, p->at);
     add_pass(&file, "forward", &p->forward, p, name[0]);

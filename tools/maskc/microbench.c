@@ -93,13 +93,13 @@ void microbench_close(struct microbench *l)
     free(l->grad_soft);
 }
 
-static int make_room(struct microbench *l, uint64_t bytes, struct error *e)
+static int make_capacity(struct microbench *l, uint64_t bytes, struct error *e)
 {
-    if (bytes <= l->workspace_room)
+    if (bytes <= l->workspace_capacity)
         return 0;
     give_back(l, l->workspace);
     l->workspace = take(l, bytes, e);
-    l->workspace_room = l->workspace ? bytes : 0;
+    l->workspace_capacity = l->workspace ? bytes : 0;
     return l->workspace ? 0 : -1;
 }
 
@@ -179,7 +179,7 @@ static int time_pass(struct microbench *l, const struct maskc_kernel *k, uint32_
     double total = 0, seconds[MAX_RUNS];
     uint32_t launches;
     int runs = 0;
-    if (make_room(l, m.workspace_bytes, e))
+    if (make_capacity(l, m.workspace_bytes, e))
         return -1;
     m.workspace = l->workspace;
     if (find_launches(l, k, &m, &launches, e))

@@ -25,7 +25,7 @@ struct microbench {
         [8]; /* [tokens][MICROBENCH_HEADS][MICROBENCH_HEAD_DIM], longer than any probe's */
     float *lse, *bias, *grad_soft; /* [MICROBENCH_HEADS][BIAS_LONGEST][BIAS_LONGEST] */
     uint8_t *workspace;
-    uint64_t workspace_room;
+    uint64_t workspace_capacity;
 };
 
 int microbench_open(struct microbench *l,

@@ -7,7 +7,7 @@
 #include "cuda/resident/ds_registers.h"
 
 enum {
-    /* Warp tiles of queries at a time: one where the registers for dS leave no room for two. */
+    /* Warp tiles of queries at a time: one where the registers for dS leave no space for two. */
     RESIDENT_TOGETHER = RESIDENT_TILES > 4 ? 1 : RESIDENT_ROW_BLOCKS,
     /* Wide heads with many column tiles: a loop over steps, and nothing is read before it is used. */
     RESIDENT_TIGHT = RESIDENT_TILES > 4 && RESIDENT_STEPS > 4,

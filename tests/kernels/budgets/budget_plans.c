@@ -189,7 +189,7 @@ static bool is_family(const struct chip *c, const struct family *f,
     return same;
 }
 
-static void add(struct budget_plan **plan, uint32_t *count, uint32_t *room, uint32_t chip,
+static void add(struct budget_plan **plan, uint32_t *count, uint32_t *capacity, uint32_t chip,
                 const struct family *f, uint32_t dim, enum abi_transform transform,
                 bool dropout)
 {
@@ -210,20 +210,20 @@ static void add(struct budget_plan **plan, uint32_t *count, uint32_t *room, uint
     if (x.tall && !(family_can(target_find(chips[chip].target, NULL), &x.request) & CAN_TALL))
         return;
     if (is_family(&chips[chip], f, &x))
-        *MEMORY_PUSH(*plan, *count, *room) =
+        *MEMORY_PUSH(*plan, *count, *capacity) =
             (struct budget_plan){.chip = &chips[chip], .config = x};
 }
 
 struct budget_plan *budget_plans(bool all, const char *const *named, uint32_t *ret_count)
 {
     struct budget_plan *plan = NULL;
-    uint32_t count = 0, room = 0;
+    uint32_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < CHIPS; c++)
         for (uint32_t f = 0; f < FAMILIES; f++)
             for (uint32_t d = 0; d < 4 * (DIMS + OTHER_DIMS); d++) {
                 const uint32_t dim = d / 4 < DIMS ? dims[d / 4] : other_dims[d / 4 - DIMS];
                 if (is_asked(all, named, c, &families[f], dim, d / 2 % 2, d % 2))
-                    add(&plan, &count, &room, c, &families[f], dim, d / 2 % 2, d % 2);
+                    add(&plan, &count, &capacity, c, &families[f], dim, d / 2 % 2, d % 2);
             }
     *ret_count = count;
     return plan;
