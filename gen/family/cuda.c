@@ -62,7 +62,7 @@ void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
 
 uint32_t simt_shared_bytes(uint32_t head_dim)
 {
-    return (3 * 32 * (head_dim + 4) + 32) * (uint32_t)sizeof(float);
+    return SIMT_SHARED_BYTES(head_dim);
 }
 
 void cuda_numbers(const struct target *t, const struct kernel_config *c, struct text *out)

@@ -2,6 +2,7 @@
 /* What the families of CUDA share. */
 #pragma once
 #include "gen/family/family.h"
+#include "templates/cuda/common/sizes.h"
 
 struct phase cuda_phase(const char *entry, enum abi_over over, uint32_t threads,
                         uint32_t shared_bytes);

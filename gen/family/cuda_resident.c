@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sizes below are those of templates/cuda/resident/forward.h and square.h, which check them at
-   compile time. */
+/* Whole heads on chip: which problems the resident kernels take, and their shape. Sizes are those of
+   templates/cuda/common/sizes.h. */
 #include "gen/family/cuda_resident.h"
 #include "gen/cost/price.h"
 #include "gen/family/cuda.h"
@@ -35,13 +35,12 @@ static uint32_t rounded(uint32_t x)
 
 static uint32_t forward_bytes(const struct kernel_request *r, uint32_t rows)
 {
-    return 2 * rows * rounded(r->head_dim) * 2;
+    return RESIDENT_FORWARD_BYTES(rows, r->head_dim);
 }
 
-/* Q, K, V and dO, then P or dS of the whole head, and 16 words. */
 static uint32_t backward_bytes(const struct kernel_request *r, uint32_t rows)
 {
-    return 4 * rows * rounded(r->head_dim) * 2 + 2 * rows * rounded(rows) + 64;
+    return RESIDENT_BACKWARD_BYTES(rows, r->head_dim);
 }
 
 static bool is_candidate(const struct target *t, const struct kernel_request *r)

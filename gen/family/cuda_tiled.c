@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { COLUMNS = 32, ROW_PAD = 8, HALF = 2 };
-
 /* A tall row block takes a block of twice the threads. */
 static uint32_t block_threads(const struct target *t, const struct kernel_config *c)
 {
@@ -27,26 +25,15 @@ static uint32_t steps(const struct kernel_config *c)
     return (c->request.head_dim + 15) / 16;
 }
 
-static uint32_t rows_bytes(const struct kernel_config *c, uint32_t rows)
-{
-    return HALF * rows * (16 * steps(c) + ROW_PAD);
-}
-
 static uint32_t forward_bytes(const struct target *t, const struct kernel_config *c)
 {
-    return rows_bytes(c, block_rows(t, c) + 2 * 2 * COLUMNS);
+    return TILED_FORWARD_BYTES(block_rows(t, c), c->request.head_dim);
 }
 
+/* The gradient of a bias takes as much. */
 static uint32_t backward_bytes(const struct target *t, const struct kernel_config *c)
 {
-    uint32_t buffers = steps(c) <= 8 ? 2 : 1;
-    return rows_bytes(c, 2 * block_rows(t, c) + buffers * 2 * COLUMNS);
-}
-
-static uint32_t bias_bytes(const struct target *t, const struct kernel_config *c)
-{
-    uint32_t groups = steps(c) <= 8 ? 2 : 1;
-    return rows_bytes(c, 2 * block_rows(t, c) + groups * 2 * COLUMNS);
+    return TILED_BACKWARD_BYTES(block_rows(t, c), c->request.head_dim);
 }
 
 /* Chips where a kernel, or one with dropout, a bias, or both, takes more registers than the blocks below would leave:
@@ -171,7 +158,7 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
                    struct launch_record *ret)
 {
     const struct cuda_blocks b = {block_threads(t, c), forward_bytes(t, c),
-                                  backward_bytes(t, c), bias_bytes(t, c), splits(c)};
+                                  backward_bytes(t, c), backward_bytes(t, c), splits(c)};
     cuda_launch(&b, &c->request, pass, ret);
     ret->partial_row = splits(c) ? partial_row(c) : 0;
 }
@@ -185,8 +172,8 @@ void tiled_numbers(const struct target *t, const struct kernel_config *c, struct
              ",\n    QUERY_BLOCKS = %" PRIu32 ",\n    KEY_BLOCKS = %" PRIu32
              ",\n    BIAS_BLOCKS = %" PRIu32
              ",\n    SHARED_ROWS = %d,\n    ROW_PASS = %d,\n    CUT_ROWS = %d,\n};\n",
-             forward_bytes(t, c), backward_bytes(t, c), bias_bytes(t, c), b.forward, b.query,
-             b.key, b.bias, c->shared_rows, tiled_has_row_pass(c), c->cut_rows);
+             forward_bytes(t, c), backward_bytes(t, c), backward_bytes(t, c), b.forward,
+             b.query, b.key, b.bias, c->shared_rows, tiled_has_row_pass(c), c->cut_rows);
     cuda_numbers(t, c, out);
 }
 

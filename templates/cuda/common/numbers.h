@@ -3,6 +3,7 @@
 #ifndef MASKC_CUDA_COMMON_NUMBERS_H
 #define MASKC_CUDA_COMMON_NUMBERS_H
 #include "cuda/common/device.h"
+#include "cuda/common/sizes.h"
 
 #define NEGATIVE_INFINITY float_of(0xff800000u)
 #define LOG2_E            1.44269504f

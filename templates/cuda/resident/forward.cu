@@ -15,8 +15,12 @@
 #include "cuda/resident/softmax.h"
 #include "cuda/resident/store.h"
 
-typedef char resident_forward_fits
-    [RESIDENT_FORWARD_SHARED >= RESIDENT_FORWARD_HEADS * 2 * RESIDENT_OPERAND * 2 ? 1 : -1];
+typedef char resident_forward_fits[2 * RESIDENT_OPERAND * 2 == RESIDENT_FORWARD_BYTES(
+                                                                   RESIDENT_ROWS, HEAD_DIM) &&
+                                           RESIDENT_FORWARD_SHARED >=
+                                               RESIDENT_FORWARD_HEADS * 2 * RESIDENT_OPERAND * 2
+                                       ? 1
+                                       : -1];
 typedef char resident_sparsegen_fits[TRANSFORM != ABI_SPARSEGEN || RESIDENT_ALL ? 1 : -1];
 
 enum { RESIDENT_KEYS, RESIDENT_VALUES }; /* operands in shared memory */

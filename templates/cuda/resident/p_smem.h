@@ -24,8 +24,12 @@ enum {
         RESIDENT_KEYS_HALVED ? (RESIDENT_CHUNKS / 2 + 3) / 4 * 4 : RESIDENT_CHUNKS,
 };
 
-typedef char resident_backward_fits
-    [RESIDENT_BACKWARD_SHARED >= RESIDENT_BACKWARD_HEADS * RESIDENT_HEAD * 2 ? 1 : -1];
+typedef char resident_backward_fits[RESIDENT_HEAD * 2 == RESIDENT_BACKWARD_BYTES(RESIDENT_ROWS,
+                                                                                 HEAD_DIM) &&
+                                            RESIDENT_BACKWARD_SHARED >=
+                                                RESIDENT_BACKWARD_HEADS * RESIDENT_HEAD * 2
+                                        ? 1
+                                        : -1];
 typedef char resident_warps_have_all[RESIDENT_BACKWARD_WARPS * 16 * RESIDENT_ROW_BLOCKS >=
                                                  RESIDENT_WHOLE &&
                                              RESIDENT_WHOLE / 16 <= 16

@@ -20,7 +20,11 @@ enum {
 };
 
 typedef char row_block_of_32_rows[BLOCK_ROWS == 32 && THREADS == 128 ? 1 : -1];
-typedef char shared_is_enough[SHARED_BYTES >= (SHARED_SUMS + BLOCK_ROWS) * 4 ? 1 : -1];
+typedef char
+    shared_is_as_planned[(SHARED_SUMS + BLOCK_ROWS) * 4 == SIMT_SHARED_BYTES(HEAD_DIM) &&
+                                 SHARED_BYTES >= SIMT_SHARED_BYTES(HEAD_DIM)
+                             ? 1
+                             : -1];
 
 DEVICE u32 quad(void)
 {

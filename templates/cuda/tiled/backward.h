@@ -9,14 +9,18 @@
 #include "cuda/tiled/dropout.h"
 
 enum {
-    BACKWARD_BUFFERS = STEPS <= 8 ? 2 : 1,
+    BACKWARD_BUFFERS = TILED_BUFFERS(HEAD_DIM),
     BACKWARD_HALVES = 2 * ROW_BLOCK + 2 * BACKWARD_BUFFERS * OPERAND,
     BOTH_AT_ONCE = STEPS <= 8, /* dK and dV in registers together, else a pass for each */
     /* dQ in one pass: delta of softmax can be estimated before, that of sparsegen cannot. */
     ONE_PASS = BOTH_AT_ONCE && TRANSFORM == ABI_SOFTMAX,
 };
 
-typedef char backward_shared_is_enough[BACKWARD_SHARED >= 2 * BACKWARD_HALVES ? 1 : -1];
+typedef char backward_shared_is_as_planned[2 * BACKWARD_HALVES == TILED_BACKWARD_BYTES(
+                                                                      BLOCK_ROWS, HEAD_DIM) &&
+                                                   BACKWARD_SHARED >= 2 * BACKWARD_HALVES
+                                               ? 1
+                                               : -1];
 
 struct backward {
     const struct abi_args *a;

@@ -16,12 +16,16 @@
 #include "cuda/tiled/backward.h"
 
 enum {
-    BIAS_TILES = STEPS <= 8 ? 2 : 1,
+    BIAS_TILES = TILED_BUFFERS(HEAD_DIM),
     BIAS_COLUMNS = BIAS_TILES * TILE_COLS,
     BIAS_HALVES = 2 * ROW_BLOCK + 2 * BIAS_TILES * OPERAND,
 };
 
-typedef char bias_shared_is_enough[BIAS_SHARED >= 2 * BIAS_HALVES ? 1 : -1];
+typedef char
+    bias_shared_is_as_planned[2 * BIAS_HALVES == TILED_BACKWARD_BYTES(BLOCK_ROWS, HEAD_DIM) &&
+                                      BIAS_SHARED >= 2 * BIAS_HALVES
+                                  ? 1
+                                  : -1];
 
 struct bias_tile {
     struct backward b;

@@ -22,7 +22,11 @@ enum {
     FORWARD_HALVES = ROW_BLOCK + 2 * 2 * OPERAND,
 };
 
-typedef char forward_shared_is_enough[FORWARD_SHARED >= 2 * FORWARD_HALVES ? 1 : -1];
+typedef char forward_shared_is_as_planned[2 * FORWARD_HALVES == TILED_FORWARD_BYTES(BLOCK_ROWS,
+                                                                                    HEAD_DIM) &&
+                                                  FORWARD_SHARED >= 2 * FORWARD_HALVES
+                                              ? 1
+                                              : -1];
 
 /* Of rows g and g + 8. */
 struct softmax {

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared memory of a block of each CUDA family, in bytes, from the numbers of a kernel config. The planner (gen/family) asks
+   for it by these; the templates hold their layouts against them. Plain C without headers. */
+#ifndef MASKC_CUDA_COMMON_SIZES_H
+#define MASKC_CUDA_COMMON_SIZES_H
+
+enum {
+    CUDA_TILE_COLS = 32, /* columns of a column tile */
+    CUDA_HALF = 2,       /* bytes */
+    CUDA_FLOAT = 4,
+};
+
+#define CUDA_ROUND_16(x) (((x) + 15) / 16 * 16)
+
+/* SIMT: three tiles of 32 rows of floats, 4 more a row against bank conflicts; a float for each quad. */
+#define SIMT_SHARED_BYTES(head_dim) ((3 * 32 * ((head_dim) + 4) + 32) * CUDA_FLOAT)
+
+/* Tiled: rows of halves, an odd number of 16 bytes long. */
+#define TILED_PITCH(head_dim) (CUDA_ROUND_16(head_dim) + 8)
+/* Column tiles in flight backward: double-buffered where two fit. */
+#define TILED_BUFFERS(head_dim) ((head_dim) <= 128 ? 2 : 1)
+/* Q; two buffers of K and V. */
+#define TILED_FORWARD_BYTES(block_rows, head_dim) \
+    (CUDA_HALF * ((block_rows) + 2 * 2 * CUDA_TILE_COLS) * TILED_PITCH(head_dim))
+/* Two operands of the row block, two of each buffer. The gradient of a bias takes as much: two tiles of columns. */
+#define TILED_BACKWARD_BYTES(block_rows, head_dim)                                   \
+    (CUDA_HALF * (2 * (block_rows) + TILED_BUFFERS(head_dim) * 2 * CUDA_TILE_COLS) * \
+     TILED_PITCH(head_dim))
+
+/* Resident, of a head: K and V. */
+#define RESIDENT_FORWARD_BYTES(rows, head_dim) (2 * CUDA_HALF * (rows)*CUDA_ROUND_16(head_dim))
+/* Resident, of a head: Q, K, V and dO; P or dS, n x n; a word for each of 16 warp tiles. */
+#define RESIDENT_BACKWARD_BYTES(rows, head_dim)                                                \
+    (4 * CUDA_HALF * (rows)*CUDA_ROUND_16(head_dim) + CUDA_HALF * (rows)*CUDA_ROUND_16(rows) + \
+     64)
+
+#endif
