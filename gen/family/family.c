@@ -6,15 +6,15 @@ extern const struct kernel_family family_cpu_matrix, family_cpu_vector, family_c
     family_cuda_tiled, family_cuda_simt;
 
 /* In the order in which they are asked. The plainest of a kind of target takes all, and stands last. */
-static const struct kernel_family *const families[] = {
+const struct kernel_family *const kernel_families[] = {
     &family_cpu_matrix, &family_cpu_vector, &family_cuda_resident,
-    &family_cuda_tiled, &family_cuda_simt,
+    &family_cuda_tiled, &family_cuda_simt,  NULL,
 };
 
 const struct kernel_family *family_of(const struct target *t, const struct kernel_request *r,
                                       enum family_pass pass)
 {
-    const struct kernel_family *const *k = families;
+    const struct kernel_family *const *k = kernel_families;
     while (!(*k)->applies(t, r, pass))
         k++;
     return *k;

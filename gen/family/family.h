@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel families: the sets of templates that can compute attention. A family is one file here, one row of
-   families[], and its folder of templates. Everyone who must know what kernels can do asks the family; nobody asks
+   kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; nobody asks
    for the kind of a target. */
 #pragma once
 #include "gen/family/launch.h"
@@ -35,7 +35,7 @@ struct family_shape {
 
 struct kernel_family {
     const char *name;  /* "cuda_tiled" */
-    const char *title; /* as `plan` names it; null: its targets have no other for the type */
+    const char *title; /* as `plan` names it; null: it goes without saying */
     bool matrix;       /* a matrix unit does the dense work */
     /* Is the pass of such a kernel this family's? Families that stand before it in the table go first. */
     bool (*applies)(const struct target *t, const struct kernel_request *r,
@@ -55,7 +55,9 @@ struct kernel_family {
     const char *backward_unit[2], *forward_unit, *bias_unit;
 };
 
-/* The first of families[] (family.c) that applies. */
+extern const struct kernel_family *const kernel_families[]; /* ends with null */
+
+/* The first of kernel_families[] that applies. */
 const struct kernel_family *family_of(const struct target *t, const struct kernel_request *r,
                                       enum family_pass pass);
 /* What the kernels of all passes can do: a plan is made for these together. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gen/lowering/lowering.h"
 #include "masks/base/memory.h"
+#include <assert.h>
 #include <stdlib.h>
 
 void draft_clear(struct draft *d)
@@ -34,6 +35,7 @@ u32 *draft_pattern(struct draft *d, uint32_t block_rows)
 void draft_piece(struct draft *d, enum abi_piece_kind kind, uint64_t first, uint64_t count,
                  uint64_t cols)
 {
+    assert(d->pieces < ABI_KINDS); /* lowerings of one kind would share a piece */
     d->piece[d->pieces++] =
         (struct abi_piece){kind, (uint32_t)first, (uint32_t)count, (uint32_t)cols};
 }

@@ -4,13 +4,15 @@
 #include "gen/lowering/lowering.h"
 #include <stddef.h>
 
-extern const struct lowering lowering_dense, lowering_blocks, lowering_columns,
-    lowering_diagonal, lowering_rows, lowering_residue;
+extern const struct lowering lowering_blocks, lowering_columns, lowering_diagonal,
+    lowering_rows, lowering_residue;
 
 const struct lowering *const lowerings[] = {
     &lowering_dense,    &lowering_tiles, &lowering_blocks,  &lowering_columns,
     &lowering_diagonal, &lowering_rows,  &lowering_residue, NULL,
 };
+_Static_assert(sizeof lowerings / sizeof *lowerings - 1 <= PLAN_MAX_LOWERINGS,
+               "room in a summary");
 
 const struct lowering *lowering_of(enum abi_piece_kind kind)
 {

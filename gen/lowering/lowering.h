@@ -98,7 +98,7 @@ struct lowering {
 
 /* Ends with null. Drafts are built in this order, but for tiles, which take all that is left. */
 extern const struct lowering *const lowerings[];
-extern const struct lowering lowering_tiles;
+extern const struct lowering lowering_tiles, lowering_dense;
 const struct lowering *lowering_of(enum abi_piece_kind kind);
 /* Whether pieces of these kinds (bits) read packed operands. */
 bool lowerings_pack(uint32_t kinds);

@@ -83,11 +83,12 @@ static void add_launch(const struct plan *p, bool backward, uint32_t batch, uint
 static void add_families(const struct plan *p, struct text *out)
 {
     const struct kernel_request *r = &p->config.request;
+    const struct kernel_family *backward = family_of(p->target, r, FAMILY_BACKWARD);
     if (!p->family->title)
         return;
     text_add(out, "  forward by %s", p->family->title);
     if (r->backward)
-        text_add(out, ", backward by %s", family_of(p->target, r, FAMILY_BACKWARD)->title);
+        text_add(out, ", backward by %s", backward->title ? backward->title : backward->name);
     text_add(out, p->config.tall ? ", strips of %u rows\n" : "\n", p->block_rows);
 }
 

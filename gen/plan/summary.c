@@ -169,7 +169,7 @@ static void list_rejected(struct plan_summary *s, const double *alone, const boo
         if (!applied[k] || !strcmp(l->name, s->lowering))
             continue;
         const double seconds =
-            !l->decode ? s->dense_predicted : alone[k] + (l->packs ? pack : 0);
+            l == &lowering_dense ? s->dense_predicted : alone[k] + (l->packs ? pack : 0);
         s->rejected[s->n_rejected++] = (struct plan_rejected){l->name, seconds};
     }
 }

@@ -85,6 +85,34 @@ static void test_can(void **state)
     assert_true(family_can(t, &r) & SKIPS_HALVES);
 }
 
+static bool is_template(const char *unit)
+{
+    const struct source_file *k = templates_embedded;
+    while (unit && k->name && strcmp(k->name, unit))
+        k++;
+    return !unit || k->name;
+}
+
+static bool has_case(const char *family)
+{
+    for (uint32_t k = 0; k < ROWS; k++)
+        if (!strcmp(row[k].forward, family) || !strcmp(row[k].backward, family))
+            return true;
+    return false;
+}
+
+/* Each family stands in row[] above, and its units among the templates. */
+static void test_rows_are_whole(void **state)
+{
+    (void)state;
+    for (const struct kernel_family *const *f = kernel_families; *f; f++)
+        if (!has_case((*f)->name) || !is_template((*f)->forward_unit) ||
+            !is_template((*f)->backward_unit[0]) || !is_template((*f)->backward_unit[1]) ||
+            !is_template((*f)->bias_unit))
+            fail_msg("%s: no case here, or a unit that templates/meson.build lacks",
+                     (*f)->name);
+}
+
 static bool has_folder(const struct source *s, const char *folder)
 {
     for (uint32_t k = 0; k < s->n_files; k++)
@@ -116,8 +144,8 @@ static void test_emitted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_that_applies),
-                                       cmocka_unit_test(test_can),
-                                       cmocka_unit_test(test_emitted)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_that_applies), cmocka_unit_test(test_can),
+        cmocka_unit_test(test_rows_are_whole), cmocka_unit_test(test_emitted)};
     return cmocka_run_group_tests_name("family", tests, NULL, NULL);
 }

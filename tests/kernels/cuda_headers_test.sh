@@ -14,9 +14,11 @@ compile()
     count=$((count + 1))
 }
 
-mkdir -p "$work/simt" "$work/resident" "$work/tiled" "$work/encoder_ops"
-for family in simt resident tiled; do
-    cp "templates/cuda/$family/kernel_config_default.h" "$work/$family/kernel_config.h"
+mkdir -p "$work/encoder_ops"
+for config in templates/cuda/*/kernel_config_default.h; do
+    family=$(basename "$(dirname "$config")")
+    mkdir -p "$work/$family"
+    cp "$config" "$work/$family/kernel_config.h"
 done
 echo 'enum { HIDDEN = 768, DTYPE = ABI_F32 };' >"$work/encoder_ops/kernel_config.h"
 
