@@ -24,6 +24,10 @@ struct engine_options {
         parts; /* PART_ bits of the heads to make ready; one that the files lack is an error that names it */
     enum tokenizer_compat compat;
     void (*progress)(const char *step); /* is told each step before it begins; null: nobody */
+    bool
+        trains; /* for model/train/: attention with a backward pass, weights that can be repacked and their
+                     transposed twins */
+    bool dropout; /* attention can drop out probabilities; only where it trains */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */

@@ -32,12 +32,16 @@ struct option_row {
     size_t given; /* of a bool in struct options to be set, or 0 */
 };
 
+/* Rows of a table of options, a bit each. */
+__extension__ typedef unsigned __int128 option_set;
+#define OPTION_BIT(id) ((option_set)1 << (id))
+
 struct command {
     const char *name;
     const char *arguments; /* "MASK", "FILE.mkb": for the usage line */
     const char *summary;   /* one line, for the map of the commands */
     const char *details;   /* a paragraph for --help, or null */
-    uint64_t options;      /* bits: rows that it takes */
+    option_set options;    /* rows that it takes */
     uint32_t min_arguments, max_arguments;
     int (*run)(const struct options *o); /* returns the exit code */
 };

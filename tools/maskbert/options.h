@@ -44,8 +44,6 @@ enum option_id {
     OPTION_COUNT
 };
 
-#define OPTION_BIT(id) (UINT64_C(1) << (id))
-
 extern const struct option_row option_rows[OPTION_COUNT];
 
 /* As given. What was not given is zero or null, and the command has a default for it. */

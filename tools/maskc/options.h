@@ -56,8 +56,6 @@ enum option_id {
     OPTION_COUNT
 };
 
-#define OPTION_BIT(id) (UINT64_C(1) << (id))
-/* What every command that takes MASK takes. */
 #define OPTIONS_MASK_ONE                                                               \
     (OPTION_BIT(OPTION_HEADS) | OPTION_BIT(OPTION_LAYER) | OPTION_BIT(OPTION_TENSOR) | \
      OPTION_BIT(OPTION_THRESHOLD) | OPTION_BIT(OPTION_KEEP) | OPTION_BIT(OPTION_DAM) | \

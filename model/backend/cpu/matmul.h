@@ -42,3 +42,32 @@ int product_workspace_grow(struct matmul *m, const struct product *p,
 /* x: [rows, in], y: [rows, out], rows as the product was made for; the workspace is ready. */
 int product_run(const struct product *p, const struct linear *l, const void *x, void *y,
                 struct product_workspace *w);
+
+/* ---- training ---- */
+
+/* f32 weights as they lie in the model: element (o, i) at value[o * row + i * column], in elements. */
+struct weight_view {
+    const float *value;
+    uint64_t row, column;
+};
+
+/* New values for a linear that matmul_pack made: same memory, same layout. bias null: zeros stay or become zero.
+   Threads may repack different linears at once; nobody may multiply with this one meanwhile. */
+int matmul_repack(struct matmul *m, const struct linear *l, const struct weight_view *weight,
+                  const float *bias, struct error *e);
+
+/* dW[o, i] += sum over rows of dY[row, o] X[row, i], in f32. dY [rows, out] and X [rows, in] are of one type, f32 or
+   bf16, contiguous or with a row stride. */
+struct weight_gradient {
+    uint32_t in, out, rows;
+    enum element type;
+    const void *dy, *x;
+    uint64_t dy_row, x_row; /* elements from row to row */
+    float *dw;
+    uint64_t dw_row;
+};
+/* Does a list of them, divided among the threads by blocks of dW. Sums go over GRADIENT_ROWS rows at a time, in order:
+   the same bits for any number of threads, and for a batch cut at a multiple of GRADIENT_ROWS. */
+enum { GRADIENT_ROWS = 512 };
+int matmul_weight_gradients(struct matmul *m, const struct weight_gradient *list, uint32_t n,
+                            uint32_t threads, struct error *e);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forward and backward over a batch: the loss, and gradients added to the state's.
+
+   Loss = mlm_weight * sum over masked tokens of cross-entropy + next_weight * sum over sequences of the NSP
+   cross-entropy. Weights are those of the global batch (1 / its masked tokens, 1 / its sequences), so that parts of
+   a batch add up to the whole.
+
+   What a pass computes is a function of the parameters, the batch and the seed: never of threads, and beyond rounding
+   (1e-6) never of how a batch is cut into parts. Dropout of a hidden state is a function of (seed, layer, site,
+   sample, position, column), attention's of (seed, layer, sample, head, i, j). */
+#pragma once
+#include "model/data/batch.h"
+#include "model/train/state.h"
+
+/* What the forward pass keeps for the backward pass, from most memory to least. */
+enum recompute {
+    RECOMPUTE_NONE,
+    RECOMPUTE_ATTENTION, /* projection, context and LSE are computed again */
+    RECOMPUTE_LAYER,     /* all but each layer's input is */
+};
+
+struct pass_loss {
+    double mlm, next; /* sums of cross-entropies, in nats */
+    uint64_t masked, masked_right;
+    uint64_t sequences, next_right;
+};
+
+struct pass_request {
+    struct engine *engine; /* loaded for training */
+    struct train_state *state;
+    const struct train_batch *batch;
+    uint64_t seed; /* of dropout */
+    double hidden_dropout, attention_dropout;
+    double mlm_weight, next_weight;
+    enum recompute recompute;
+    bool loss_only; /* evaluation: no dropout, no backward pass */
+};
+
+/* What passes work in; grows with the largest batch and is kept. */
+struct pass_workspace;
+struct pass_workspace *pass_workspace_new(const struct engine *g);
+void pass_workspace_destroy(struct pass_workspace *w); /* null is fine */
+
+/* Adds to *loss and, unless loss_only, to r->state->gradient. */
+int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass_loss *loss,
+             struct error *e);
+
+/* New parameters: packs them for the products, in place. After every step of the optimiser. */
+int engine_repack(struct engine *g, struct error *e);
+
+/* Bytes that a workspace holds for a batch of these sizes, by part: what `maskbert memory` predicts. */
+struct pass_sizes {
+    uint32_t sequences, tokens, longest, masked;
+    enum recompute recompute;
+};
+struct pass_memory {
+    uint64_t activations; /* the tape and what lies between layers */
+    uint64_t attention;   /* LSE and the kernels' workspace */
+    uint64_t heads;       /* logits and their gradient */
+    uint64_t weights;     /* packed copies, transposed twins included */
+};
+int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
+                struct error *e);
