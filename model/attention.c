@@ -63,6 +63,8 @@ static int load_kernel(const struct attention_options *o, struct attention *a, s
         .target = o->target,
         .device = o->device,
         .text_only = o->text_only,
+        .backward = o->trains,
+        .dropout = o->trains && o->dropout,
         .progress = o->progress,
     };
     return encoder_attention_load(&kernel, &a->kernel, e);
@@ -82,6 +84,7 @@ int attention_new(const struct model_config *c, const struct attention_options *
         return -1;
     }
     a.kernel_layers = a.mask->layers;
+    a.trains = o->trains;
     *ret = a;
     return 0;
 }
@@ -98,13 +101,20 @@ static uint32_t layer_of(const struct attention *a, uint32_t layer)
     return a->kernel_layers == 1 ? 0 : layer;
 }
 
+/* Query, key or value in a fused array. */
+static struct maskc_tensor third(const struct attention *a, void *base, int k)
+{
+    const int64_t columns = (int64_t)a->heads * a->padded_dim;
+    uint8_t *data = base;
+    if (data)
+        data += (size_t)k * (size_t)columns * element_bytes(a->dtype);
+    return (struct maskc_tensor){data, 0, 3 * columns, a->padded_dim};
+}
+
 static struct maskc_launch make_launch(const struct attention *a,
                                        const struct attention_call *c)
 {
-    int64_t columns = (int64_t)a->heads * a->padded_dim, dim = a->padded_dim;
-    const size_t element = element_bytes(a->dtype);
-    uint8_t *base = c->projection;
-    struct maskc_tensor in = {base, 0, 3 * columns, dim};
+    const int64_t columns = (int64_t)a->heads * a->padded_dim, dim = a->padded_dim;
     struct maskc_launch l = {
         .struct_size = sizeof l,
         .batch = c->sequences,
@@ -113,9 +123,11 @@ static struct maskc_launch make_launch(const struct attention *a,
         .scale = a->scale,
         .offsets = c->offsets,
         .tokens = c->tokens,
-        .query = in,
-        .key = in,
-        .value = in,
+        .dropout = c->dropout,
+        .seed = c->seed,
+        .query = third(a, c->projection, 0),
+        .key = third(a, c->projection, 1),
+        .value = third(a, c->projection, 2),
         .out = {c->context, 0, columns, dim},
         .lse = c->lse,
         .workspace = c->workspace,
@@ -123,22 +135,43 @@ static struct maskc_launch make_launch(const struct attention *a,
         .threads = c->threads,
         .stream = c->stream,
     };
-    if (base) {
-        l.key.data = base + (size_t)columns * element;
-        l.value.data = base + 2 * (size_t)columns * element;
-    }
+    /* SAMPLES: c->sample is handed over here, once a launch takes it. */
+    return l;
+}
+
+static struct maskc_launch make_launch_back(const struct attention *a,
+                                            const struct attention_call *c)
+{
+    struct maskc_launch l = make_launch(a, c);
+    l.pass = MASKC_BACKWARD;
+    l.grad_out = (struct maskc_tensor){c->grad_context, 0, l.out.row, l.out.head};
+    l.grad_query = third(a, c->grad_projection, 0);
+    l.grad_key = third(a, c->grad_projection, 1);
+    l.grad_value = third(a, c->grad_projection, 2);
     return l;
 }
 
 uint64_t attention_workspace(const struct attention *a, const struct attention_call *c)
 {
     struct maskc_launch l = make_launch(a, c);
-    return launch_workspace(a->kernel, &l);
+    uint64_t bytes = launch_workspace(a->kernel, &l);
+    if (!a->trains)
+        return bytes;
+    l.pass = MASKC_BACKWARD;
+    uint64_t back = launch_workspace(a->kernel, &l);
+    return back > bytes ? back : bytes;
 }
 
 int attention_run(const struct attention *a, const struct attention_call *c, struct error *e)
 {
     struct maskc_launch l = make_launch(a, c);
+    return launch_run(a->kernel, &l, e);
+}
+
+int attention_run_back(const struct attention *a, const struct attention_call *c,
+                       struct error *e)
+{
+    struct maskc_launch l = make_launch_back(a, c);
     return launch_run(a->kernel, &l, e);
 }
 

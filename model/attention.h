@@ -13,6 +13,7 @@ struct attention {
     uint32_t heads, head_dim;
     uint32_t padded_dim; /* that the kernel takes: zeros beyond head_dim */
     uint32_t kernel_layers;
+    bool trains;
     enum element dtype;
     float scale; /* 1 / sqrt(head_dim) */
     struct encoder_transform transform;
@@ -26,6 +27,7 @@ struct attention_options {
     const char *device;                 /* as maskc_load takes it */
     const char *target;                 /* that the kernel is compiled for */
     bool text_only;                     /* the device needs no binary */
+    bool trains, dropout;               /* a backward pass; dropout of probabilities */
     void (*progress)(const char *step); /* null: nobody */
 };
 
@@ -48,9 +50,19 @@ struct attention_call {
     void *workspace;
     uint64_t workspace_bytes;
     void *stream; /* cuda: or null */
+    /* training: */
+    float dropout;          /* probability */
+    uint64_t seed;          /* of the layer's dropout */
+    const uint32_t *sample; /* [sequences]: what their dropout is a function of */
+    void *grad_context;     /* [tokens, columns]: read by the backward pass */
+    void *grad_projection;  /* [tokens, 3 * columns]: written by it */
 };
+/* Bytes; where it trains enough for both passes. */
 uint64_t attention_workspace(const struct attention *a, const struct attention_call *c);
 int attention_run(const struct attention *a, const struct attention_call *c, struct error *e);
+/* After a forward pass, whose context and LSE it reads. */
+int attention_run_back(const struct attention *a, const struct attention_call *c,
+                       struct error *e);
 
 /* The pattern of a head. */
 const struct pattern *attention_pattern(const struct attention *a, uint32_t layer,

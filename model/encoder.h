@@ -11,12 +11,19 @@
    a slice each. */
 enum { FEED_SLICES = 4 };
 
+/* dX = dY W: the same weights transposed, without bias. */
+struct layer_twins {
+    struct linear projection, output;                     /* [H, 3 * columns], [columns, H] */
+    struct linear inner[FEED_SLICES], outer[FEED_SLICES]; /* [H, I / slices], [I / slices, H] */
+};
+
 struct layer {
     struct linear projection; /* [3 * columns, H]: query, key, value, heads padded with zeros */
     struct linear output;     /* [H, columns] */
     struct linear inner[FEED_SLICES], outer[FEED_SLICES]; /* [I / slices, H], [H, I / slices];
                                                              the first outer has the bias */
     struct norm output_norm, outer_norm;
+    struct layer_twins twin; /* where the engine trains */
 };
 
 struct embeddings {
@@ -36,6 +43,7 @@ struct encoder {
     struct linear pooler, words_dense, words_out, next, classifier,
         span; /* PART_..; or zeroed */
     struct norm words_norm;
+    struct linear pooler_twin, words_dense_twin, words_out_twin; /* where the engine trains */
 };
 
 /* Hands all that g's config, weights and parts ask for to the backend, which is open. */

@@ -87,6 +87,8 @@ static int load_attention(const char *folder, const struct engine_options *o, st
                                         .device = device,
                                         .target = b->target ? b->target : device,
                                         .text_only = b->text_only,
+                                        .trains = g->trains,
+                                        .dropout = g->dropout,
                                         .progress = o->progress};
     return attention_new(&g->config, &a, &g->encoder->attention, e);
 }
@@ -120,6 +122,8 @@ struct engine *engine_load(const char *folder, const struct engine_options *o, s
     struct engine *g = memory_new(1, sizeof *g);
     g->dtype = o->dtype;
     g->parts = o->parts | PART_ENCODER;
+    g->trains = o->trains;
+    g->dropout = o->trains && o->dropout;
     g->threads = o->threads ? o->threads : (uint32_t)omp_get_max_threads();
     if (load(folder, o, g, e) == 0)
         return g;

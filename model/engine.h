@@ -41,7 +41,8 @@ struct engine {
     uint32_t parts;                    /* heads that are ready */
     uint32_t threads;                  /* resolved */
     enum element dtype;
-    const char *device; /* "cpu", "cuda", "emulated" */
+    const char *device;   /* "cpu", "cuda", "emulated" */
+    bool trains, dropout; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
     struct encoder *encoder;
 };

@@ -35,6 +35,12 @@ struct linear {
     void *fused_bias;            /* [out] of y's type; GPU only */
 };
 
+/* f32 weights as they lie in the model: element (o, i) at value[o * row + i * column], in elements. */
+struct weight_view {
+    const float *value;
+    uint64_t row, column;
+};
+
 /* y = (x - mean) / sqrt(variance + eps) * gain + shift over `size` columns; the variance is biased. */
 struct norm {
     uint32_t size;

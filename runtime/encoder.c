@@ -27,6 +27,8 @@ static struct kernel_request features_of(const struct encoder_attention *a)
         .transform = a->transform.sparsegen ? ABI_SPARSEGEN : ABI_SOFTMAX,
         .lambda = a->transform.lambda,
         .head_dim = a->head_dim,
+        .backward = a->backward,
+        .dropout = a->dropout,
     };
 }
 

@@ -24,9 +24,10 @@ struct encoder_attention {
     const char *target;                 /* that it is compiled for */
     const char *device;                 /* that it is loaded on, as maskc_load takes it */
     bool text_only;                     /* the device needs no binary */
+    bool backward, dropout;             /* what the kernel can do beside the forward pass */
     void (*progress)(const char *step); /* null: nobody */
 };
-/* Forward only; compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
+/* Compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
                            struct error *e);
 

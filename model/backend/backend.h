@@ -3,18 +3,19 @@
    runtime's device of the same name, which launches attention; the rest (weights, products, what lies
    between them) is its own. The engine knows no device beyond this table.
 
-   A new step of the model (a backward pass, an optimiser) is a further function here. It takes a request,
-   as `encode` and `head` do; what a pass should keep for it is a field of struct encode_request.
+   A new step of the model is a further function here. It takes a request, as `encode` and `head` do.
 
    Thread-safety: an open backend does not change once the weights are there. Many threads may use it, each
    with a workspace of its own. */
 #pragma once
 #include "model/engine.h"
 #include "model/linear.h"
+#include "model/train/pass.h"
 #include "runtime/device/device.h"
 
 struct backend_state;     /* an open backend; each has its own */
 struct backend_workspace; /* memory of a caller's passes; each has its own */
+struct backend_training;  /* the same of passes forward and backward */
 struct gpu_driver;
 
 struct backend_options {
@@ -77,6 +78,13 @@ struct backend {
     int (*pack)(struct backend_state *s, const struct linear_shape *shape, const float *weight,
                 const float *bias, struct linear *ret, struct error *e);
 
+    /* New values for what `keep` or `pack` made, in place. Different weights may be written at once. Null: the
+       backend does not train. */
+    void (*refill)(struct backend_state *s, void *kept, enum element type, const float *value,
+                   uint64_t count);
+    int (*repack)(struct backend_state *s, const struct linear *l,
+                  const struct weight_view *weight, const float *bias, struct error *e);
+
     /* ---- passes ---- */
     /* The last hidden states stay where the backend has them until `fetch`; heads need none. */
     int (*encode)(const struct encode_request *r, struct error *e);
@@ -87,6 +95,15 @@ struct backend {
                 struct error *e);
 
     void (*workspace_finish)(struct backend_workspace *w); /* null is fine */
+
+    /* ---- training: null where a backend does not train ---- */
+    struct backend_training *(*training_new)(const struct engine *g);
+    void (*training_destroy)(struct backend_training *m);
+    /* As pass_run and pass_memory; the request is checked. */
+    int (*train)(const struct pass_request *r, struct backend_training *m,
+                 struct pass_loss *loss, struct error *e);
+    int (*training_memory)(const struct engine *g, const struct pass_sizes *s,
+                           struct pass_memory *ret, struct error *e);
 };
 
 extern const struct backend backend_cpu, backend_cuda, backend_emulated;

@@ -36,6 +36,9 @@ struct pass_request {
     bool loss_only; /* evaluation: no dropout, no backward pass */
 };
 
+/* The seed of a layer's attention, whose draws are maskc's. */
+uint64_t pass_attention_seed(uint64_t seed, uint32_t layer);
+
 /* What passes work in; grows with the largest batch and is kept. */
 struct pass_workspace;
 struct pass_workspace *pass_workspace_new(const struct engine *g);

@@ -104,9 +104,10 @@ class Bert:
     @staticmethod
     def probabilities(s, active, sparsegen):
         """s: [heads, n, n]; rows without an active key are zero."""
-        s = s.masked_fill(~active, -math.inf)
         if sparsegen is None:
-            return torch.softmax(s, -1).nan_to_num(0)
+            some = active.any(-1, keepdim=True)
+            return torch.softmax(s.masked_fill(~active & some, -math.inf), -1) * some
+        s = s.masked_fill(~active, -math.inf)
         z, _ = torch.sort(s / (1 - sparsegen), -1, descending=True)
         z = torch.where(torch.isinf(z), torch.full_like(z, -1e9), z)
         k = torch.arange(1, z.shape[-1] + 1, dtype=z.dtype)
@@ -116,12 +117,14 @@ class Bert:
         tau = (total.gather(-1, (size - 1).clamp(min=0)) - 1) / size.clamp(min=1)
         return torch.where(active, (s / (1 - sparsegen) - tau).clamp(min=0), torch.zeros_like(s))
 
-    def hidden(self, ids, types, mask=None, sparsegen=None, keep=None):
-        """One sequence: [n, H]. mask: bool [layers or 1, heads or 1, >= n, >= n]. keep: list that gets P."""
+    def hidden(self, ids, types, mask=None, sparsegen=None, keep=None, drop=None):
+        """One sequence: [n, H]. mask: bool [layers or 1, heads or 1, >= n, >= n]. keep: list that gets P.
+        drop.hidden(x, site) and drop.attention(p, layer): dropout."""
+        dropped = drop.hidden if drop else lambda x, site: x
         n, c, t = len(ids), self.c, self.t
         x = (t["embeddings.word_embeddings.weight"][ids] + t["embeddings.position_embeddings.weight"][:n]
              + t["embeddings.token_type_embeddings.weight"][types])
-        x = self.norm("embeddings.LayerNorm", x)
+        x = dropped(self.norm("embeddings.LayerNorm", x), 0)
         heads = c["num_attention_heads"]
         split = lambda y: y.view(n, heads, -1).transpose(0, 1)
         for k in range(c["num_hidden_layers"]):
@@ -134,10 +137,13 @@ class Bert:
             prob = self.probabilities(q @ key.transpose(1, 2) / math.sqrt(q.shape[-1]), active, sparsegen)
             if keep is not None:
                 keep.append(prob)
+            if drop:
+                prob = drop.attention(prob, k)
             o = (prob @ v).transpose(0, 1).reshape(n, -1)
-            x = self.norm(p + "attention.output.LayerNorm", self.linear(p + "attention.output.dense", o) + x)
+            o = dropped(self.linear(p + "attention.output.dense", o), 1 + 2 * k)
+            x = self.norm(p + "attention.output.LayerNorm", o + x)
             y = self.linear(p + "output.dense", self.act(self.linear(p + "intermediate.dense", x)))
-            x = self.norm(p + "output.LayerNorm", y + x)
+            x = self.norm(p + "output.LayerNorm", dropped(y, 2 + 2 * k) + x)
         return x
 
     def pooled(self, x):

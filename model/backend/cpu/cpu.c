@@ -54,6 +54,19 @@ static int pack(struct backend_state *s, const struct linear_shape *shape, const
     return matmul_pack(s->matmul, shape, weight, bias, ret, e);
 }
 
+static void refill(struct backend_state *s, void *kept, enum element type, const float *value,
+                   uint64_t count)
+{
+    (void)s;
+    elements_from_f32(type, value, count, kept);
+}
+
+static int repack(struct backend_state *s, const struct linear *l,
+                  const struct weight_view *weight, const float *bias, struct error *e)
+{
+    return matmul_repack(s->matmul, l, weight, bias, e);
+}
+
 /* ---- passes ---- */
 
 /* The hidden states are there already. */
@@ -70,9 +83,15 @@ const struct backend backend_cpu = {
     .feed_form = feed_form,
     .keep = keep,
     .pack = pack,
+    .refill = refill,
+    .repack = repack,
     .encode = cpu_encode,
     .fetch = fetch,
     .head = cpu_head,
     .mean = cpu_mean,
     .workspace_finish = cpu_workspace_finish,
+    .training_new = cpu_training_new,
+    .training_destroy = cpu_training_destroy,
+    .train = cpu_train,
+    .training_memory = cpu_training_memory,
 };

@@ -15,4 +15,12 @@ struct backend_state {
 int cpu_encode(const struct encode_request *r, struct error *e);
 int cpu_head(const struct head_request *r, struct error *e);
 int cpu_mean(const struct engine *g, struct engine_workspace *w, float *ret, struct error *e);
+
+struct backend_training *cpu_training_new(const struct engine *g);
+void cpu_training_destroy(struct backend_training *m);
+int cpu_train(const struct pass_request *r, struct backend_training *m, struct pass_loss *loss,
+              struct error *e);
+int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
+                        struct pass_memory *ret, struct error *e);
+
 void cpu_workspace_finish(struct backend_workspace *m);

@@ -45,11 +45,8 @@ int product_run(const struct product *p, const struct linear *l, const void *x, 
 
 /* ---- training ---- */
 
-/* f32 weights as they lie in the model: element (o, i) at value[o * row + i * column], in elements. */
-struct weight_view {
-    const float *value;
-    uint64_t row, column;
-};
+/* Bytes of all packed weights and biases. */
+uint64_t matmul_weights_bytes(const struct matmul *m);
 
 /* New values for a linear that matmul_pack made: same memory, same layout. bias null: zeros stay or become zero.
    Threads may repack different linears at once; nobody may multiply with this one meanwhile. */

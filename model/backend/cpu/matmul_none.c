@@ -22,6 +22,12 @@ int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float 
     return error_set(e, ERROR_UNAVAILABLE, "built without oneDNN");
 }
 
+uint64_t matmul_weights_bytes(const struct matmul *m)
+{
+    (void)m;
+    return 0;
+}
+
 uint32_t product_rows(uint32_t rows)
 {
     return rows;

@@ -287,6 +287,11 @@ int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float 
     return 0;
 }
 
+uint64_t matmul_weights_bytes(const struct matmul *m)
+{
+    return m->weights.taken;
+}
+
 /* ---- running ---- */
 
 void product_workspace_finish(struct product_workspace *w)

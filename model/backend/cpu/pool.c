@@ -22,6 +22,7 @@ void *pool_take(struct pool *p, size_t bytes)
         add_block(p, bytes);
     uint8_t *ret = (uint8_t *)p->block[p->blocks - 1] + p->used;
     p->used += bytes;
+    p->taken += bytes;
     return memset(ret, 0, bytes);
 }
 

@@ -10,6 +10,7 @@ struct pool {
     void **block;
     uint32_t blocks, capacity;
     size_t used, bytes; /* of the last block */
+    uint64_t taken;     /* of all */
 };
 
 /* So many bytes, 64-byte aligned, zeroed; they live as long as the pool. */

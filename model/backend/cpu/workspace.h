@@ -7,8 +7,10 @@
 /* A thread's own, for one panel of rows. */
 struct panel_workspace {
     float *sum;     /* [panel, H] */
-    float *between; /* [panel, I / slices]: the inner product where GELU is our own; or null */
+    float *between; /* [panel, I / slices]: the inner product where GELU is our own; or null.
+                       Training: its gradient too */
     void *inner;    /* [panel, I / slices] */
+    float *normed;  /* [panel, H]: training; or null */
     struct product_workspace product;
 };
 
@@ -27,6 +29,9 @@ struct backend_workspace {
     uint32_t panels, panel_rows;
 };
 
+void cpu_workspace_clear(struct backend_workspace *m); /* frees all but *m */
+/* Bytes of one panel of so many rows. */
+uint64_t cpu_workspace_panel_bytes(const struct engine *g, uint32_t rows);
 struct backend_workspace *cpu_workspace_of(struct engine_workspace *w);
 /* One panel for each thread, of so many rows each. */
 void cpu_workspace_grow_panels(const struct engine *g, struct backend_workspace *m,

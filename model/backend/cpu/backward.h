@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the backward pass on the CPU. Gradients flow from panel to panel as f32 [T, H], the stream. What a matrix
+   product takes is of the engine's dtype, and is kept for the weights' gradients. Sums over rows are a panel's own, and
+   then added in the order of panels: the same bits for any number of threads. */
+#pragma once
+#include "model/backend/cpu/pass.h"
+#include "model/train/pass.h"
+
+/* Rows of the heads' panels, and how many masked rows are worked on together. */
+enum { HEAD_PANEL = 64, HEAD_CHUNK = 1024 };
+
+/* Sums over a panel's rows. */
+struct panel_sums {
+    float *outer_gain, *outer_shift, *outer_bias;    /* [H] */
+    float *output_gain, *output_shift, *output_bias; /* [H] */
+    float *inner_bias;                               /* [I] */
+    float *projection_bias;                          /* [3 * columns] */
+};
+
+/* Masked rows, a chunk at a time. */
+struct words_arrays {
+    void *gathered; /* [chunk, H]: rows of the last hidden states */
+    float *pre;     /* [chunk, H]: before the activation */
+    struct norm_tape norm;
+    void *normed, *d_dense; /* [chunk, H] */
+    void *d_logits;         /* [chunk, V] */
+    float *logits;          /* [threads][HEAD_PANEL, V]; null in f32: d_logits holds them */
+    float *gain, *shift, *dense_bias; /* [panels of a chunk][H] */
+    float *bias;                      /* [panels of a chunk][V] */
+    double *loss;                     /* [chunk] */
+    uint8_t *right;                   /* [chunk] */
+};
+
+/* First tokens of the sequences. */
+struct next_arrays {
+    void *gathered, *d_pre;   /* [S, H] */
+    float *pre, *pooled, *dx; /* [S, H] */
+};
+
+struct backward {
+    const struct pass_request *request;
+    float *stream;         /* [T, H] */
+    void *d_outer;         /* [T, H]: of the feed forward's result */
+    void *d_pre;           /* [slices][rows][I / slices] */
+    void *d_output;        /* [T, H]: of the attention output's result */
+    void *d_context;       /* [T, columns] */
+    void *d_projection;    /* [T, 3 * columns] */
+    float *sums;           /* [panels][..] */
+    float *embedding_sums; /* [panels][2 H] */
+    struct words_arrays words;
+    struct next_arrays next;
+};
+
+/* The stream through all layers and the embeddings. */
+int backward_layers(const struct pass *p, struct error *e);
+int backward_embeddings(const struct pass *p, struct error *e);
+
+/* The heads: their loss and, where there is a backward pass, their gradients; the stream gets what goes on. */
+int train_words(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+                struct error *e);
+int train_next(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+               struct error *e);
+
+/* Floats of one panel's sums; where they lie in them (base null: nowhere). */
+uint64_t panel_sums_size(const struct engine *g);
+struct panel_sums panel_sums_of(const struct pass *p, uint32_t panel);
+
+/* ---- what all of these share ---- */
+
+/* The gradient of a parameter. */
+float *backward_gradient(const struct pass *p, const char *prefix, const char *name);
+/* target += the sums of all panels, in order; sums of panel k begin at sums + k * step. */
+void backward_add_panels(const struct pass *p, const float *sums, uint64_t step,
+                         uint32_t panels, uint64_t count, float *target);
+/* dx = through LayerNorm; dx and dy may be one array. */
+struct norm_back {
+    const struct norm *norm;
+    const struct norm_tape *tape;
+    float *gain, *shift; /* sums */
+};
+void backward_norm(const struct pass *p, const struct norm_back *n, uint64_t first,
+                   uint32_t rows, float *d);
+/* y = x in the engine's dtype. */
+void backward_round(const struct pass *p, uint64_t count, const float *x, void *y);
+/* sum[k] += column k of x. */
+void backward_columns(const struct pass *p, uint32_t rows, uint32_t size, const void *x,
+                      float *sum);
