@@ -11,7 +11,7 @@
 struct build {
     struct encoder *c;
     struct error *e;
-    float *weight, *twin, *bias; /* scratch, as large as the largest matrix and bias */
+    float *weight, *bias; /* scratch, as large as the largest matrix and bias */
 };
 
 static int keep(const struct build *b, const struct kept_source *s)
@@ -28,15 +28,15 @@ static struct linear_shape twin_shape(const struct linear_source *s)
     return (struct linear_shape){s->shape.out, s->shape.in, s->shape.x, s->twin_y, AFTER_NONE};
 }
 
+/* Its values follow from the same scratch. */
 static int pack_twin(const struct build *b, const struct linear_source *s)
 {
     const struct linear_shape shape = twin_shape(s);
-    for (uint32_t i = 0; i < shape.out; i++) {
-        b->bias[i] = 0;
-        for (uint32_t o = 0; o < shape.in; o++)
-            b->twin[(size_t)i * shape.in + o] = b->weight[(size_t)o * shape.out + i];
-    }
-    return b->c->backend->pack(b->c->state, &shape, b->twin, b->bias, s->twin, b->e);
+    const struct weight_view turned = {b->weight, 1, s->shape.in};
+    const struct encoder *c = b->c;
+    if (c->backend->pack(c->state, &shape, NULL, NULL, s->twin, b->e) < 0)
+        return -1;
+    return c->backend->repack(c->state, s->twin, &turned, NULL, b->e);
 }
 
 static int pack(const struct build *b, const struct linear_source *s)
@@ -67,19 +67,17 @@ static uint64_t largest(const struct encoder_sources *list, uint64_t *ret_bias)
     return weight;
 }
 
-static int pack_all(struct build *b, const struct encoder_sources *list, bool trains)
+static int pack_all(struct build *b, const struct encoder_sources *list)
 {
     uint64_t bias, weight = largest(list, &bias);
     int r = 0;
     b->weight = memory_new(weight, sizeof(float));
-    b->twin = trains ? memory_new(weight, sizeof(float)) : NULL;
     b->bias = memory_new(bias, sizeof(float));
     for (uint32_t k = 0; k < list->kepts && r == 0; k++)
         r = keep(b, &list->kept[k]);
     for (uint32_t k = 0; k < list->linears && r == 0; k++)
         r = pack(b, &list->linear[k]);
     free(b->weight);
-    free(b->twin);
     free(b->bias);
     return r;
 }
@@ -92,7 +90,7 @@ int encoder_pack(struct engine *g, struct error *e)
     c->feed = c->backend->feed_form(&g->config, g->dtype);
     c->layer = memory_new(g->config.layers, sizeof *c->layer);
     encoder_sources_list(g, &list);
-    int r = pack_all(&b, &list, g->trains);
+    int r = pack_all(&b, &list);
     encoder_sources_finish(&list);
     return r;
 }

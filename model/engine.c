@@ -65,6 +65,9 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
     struct encoder *c = g->encoder;
     struct backend_options options = {.dtype = o->dtype, .hidden = g->config.hidden};
     const struct backend *b = backend_find(o->device, &options.ordinal, e);
+    if (b && g->trains && !b->train)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "%s does not train yet: the CPU does (--device cpu)", b->device->name);
     c->state = b ? b->open(b, &options, e) : NULL;
     if (!c->state)
         return -1;

@@ -74,7 +74,7 @@ struct backend {
     /* A copy of these values as elements of a type. Null with *e set. */
     void *(*keep)(struct backend_state *s, enum element type, const float *value,
                   uint64_t count, struct error *e);
-    /* weight: [out, in]; bias: [out]. Neither is kept. */
+    /* weight: [out, in]; bias: [out]. Neither is kept; null: zeros, where `repack` is there to follow. */
     int (*pack)(struct backend_state *s, const struct linear_shape *shape, const float *weight,
                 const float *bias, struct linear *ret, struct error *e);
 

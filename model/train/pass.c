@@ -31,10 +31,6 @@ void pass_workspace_destroy(struct pass_workspace *w)
 
 static int check_engine(const struct engine *g, struct error *e)
 {
-    const struct backend *b = g->encoder->backend;
-    if (!b->train)
-        return error_set(e, ERROR_UNAVAILABLE, "training on %s is not there yet: --device cpu",
-                         b->device->name);
     if (!g->trains)
         return error_set(e, ERROR_INPUT, "the engine was not loaded for training");
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of the CPU: y = after(x W^T + b), for weights that are packed once. Behind it stands
-   oneDNN (matmul_onednn.c), or nothing (matmul_none.c). */
+   oneDNN (matmul_onednn.c, matmul_pack.c, matmul_gradient.c), or nothing (matmul_none.c). */
 #pragma once
 #include "masks/base/error.h"
 #include "model/linear.h"
@@ -11,7 +11,8 @@ struct matmul;
 struct matmul *matmul_new(struct error *e); /* null with *e set where there is none */
 void matmul_destroy(struct matmul *m);      /* null is fine */
 
-/* weight: f32 [out, in]; bias: f32 [out]. Neither is kept; *ret lives as long as *m. One thread at a time. */
+/* weight: f32 [out, in]; bias: f32 [out]; null: zeros. Neither is kept; *ret lives as long as *m. One thread at a
+   time. */
 int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float *weight,
                 const float *bias, struct linear *ret, struct error *e);
 

@@ -59,3 +59,17 @@ int product_run(const struct product *p, const struct linear *l, const void *x, 
     (void)p, (void)l, (void)x, (void)y, (void)w;
     return -1;
 }
+
+int matmul_repack(struct matmul *m, const struct linear *l, const struct weight_view *weight,
+                  const float *bias, struct error *e)
+{
+    (void)m, (void)l, (void)weight, (void)bias;
+    return error_set(e, ERROR_UNAVAILABLE, "built without oneDNN");
+}
+
+int matmul_weight_gradients(struct matmul *m, const struct weight_gradient *list, uint32_t n,
+                            uint32_t threads, struct error *e)
+{
+    (void)m, (void)list, (void)n, (void)threads;
+    return error_set(e, ERROR_UNAVAILABLE, "built without oneDNN");
+}

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products by oneDNN, 2.x or 3.x: the difference is in onednn.h. Weights are reordered once
-   into the layout that a product of LAYOUT_ROWS rows asks for; products for other numbers of rows are
-   made for that same layout. */
+/* Products by oneDNN, 2.x or 3.x: the difference is in onednn.h. Weights lie in the layout that a product
+   of LAYOUT_ROWS rows asks for (matmul_pack.c); products for other numbers of rows are made for that same
+   layout. */
 #include "masks/base/memory.h"
-#include "model/backend/cpu/matmul.h"
-#include "model/backend/cpu/onednn.h"
-#include "model/backend/cpu/pool.h"
+#include "model/backend/cpu/matmul_engine.h"
 #include <omp.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,17 +18,7 @@ struct product {
     struct layout x, w, b, y, scratch;
 };
 
-struct matmul {
-    dnnl_engine_t engine;
-    pthread_mutex_t lock; /* of the products */
-    struct product **product;
-    uint32_t products, capacity;
-    struct pool weights;    /* and biases */
-    struct layout **layout; /* of the weights */
-    uint32_t layouts, layouts_capacity;
-};
-
-static int fail(struct error *e, const char *what, dnnl_status_t s)
+int matmul_fail(struct error *e, const char *what, dnnl_status_t s)
 {
     enum error_kind kind = s == dnnl_unimplemented ? ERROR_UNAVAILABLE : ERROR_FALSE;
     return error_set(e, kind, "oneDNN: %s: %s", what,
@@ -49,7 +36,7 @@ struct matmul *matmul_new(struct error *e)
         return m;
     m->engine = NULL;
     matmul_destroy(m);
-    fail(e, "a CPU engine", s);
+    matmul_fail(e, "a CPU engine", s);
     return NULL;
 }
 
@@ -71,6 +58,8 @@ void matmul_destroy(struct matmul *m)
         return;
     for (uint32_t k = 0; k < m->products; k++)
         product_destroy(m->product[k]);
+    for (uint32_t k = 0; k < m->gradients; k++)
+        gradient_product_destroy(m->gradient[k]);
     for (uint32_t k = 0; k < m->layouts; k++) {
         layout_finish(m->layout[k]);
         free(m->layout[k]);
@@ -80,13 +69,14 @@ void matmul_destroy(struct matmul *m)
     pthread_mutex_destroy(&m->lock);
     pool_finish(&m->weights);
     free(m->product);
+    free(m->gradient);
     free(m->layout);
     free(m);
 }
 
 /* ---- products ---- */
 
-static dnnl_data_type_t type_of(enum element t)
+dnnl_data_type_t matmul_type(enum element t)
 {
     return t == ELEMENT_BF16 ? dnnl_bf16 : dnnl_f32;
 }
@@ -125,13 +115,13 @@ static dnnl_status_t make_layouts(struct product *p, const struct layout *w, str
     const struct linear_shape *l = &p->shape;
     dnnl_dims_t x = {p->use.rows, l->in}, weights = {l->in, l->out}, b = {1, l->out},
                 y = {p->use.rows, l->out};
-    dnnl_status_t s = layout_make(&p->x, x, type_of(l->x), dnnl_ab);
+    dnnl_status_t s = layout_make(&p->x, x, matmul_type(l->x), dnnl_ab);
     if (!s)
-        s = layout_make(&p->y, y, type_of(l->y), dnnl_ab);
+        s = layout_make(&p->y, y, matmul_type(l->y), dnnl_ab);
     if (!s)
         s = layout_make(&p->b, b, dnnl_f32, dnnl_ab);
     if (!s && !w)
-        s = layout_make(any, weights, type_of(l->x), dnnl_format_tag_any);
+        s = layout_make(any, weights, matmul_type(l->x), dnnl_format_tag_any);
     return s;
 }
 
@@ -174,7 +164,7 @@ static struct product *make_product(struct matmul *m, const struct linear_shape 
     if (s == dnnl_success)
         return p;
     product_destroy(p);
-    fail(e, shape->x == ELEMENT_BF16 ? "a bf16 matrix product" : "a matrix product", s);
+    matmul_fail(e, shape->x == ELEMENT_BF16 ? "a bf16 matrix product" : "a matrix product", s);
     return NULL;
 }
 
@@ -215,44 +205,8 @@ const struct product *product_find(struct matmul *m, const struct linear *l,
     return p;
 }
 
-/* ---- weights ---- */
-
-static dnnl_status_t reorder(struct matmul *m, const struct layout *from, const void *values,
-                             const struct layout *to, void *packed)
-{
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t primitive = NULL;
-    dnnl_memory_t source = NULL, target = NULL;
-    dnnl_stream_t stream = NULL;
-    dnnl_status_t s = describe_reorder(&pd, m->engine, from, to);
-    if (!s)
-        s = dnnl_primitive_create(&primitive, pd);
-    if (!s)
-        s = memory_make(&source, from, m->engine, (void *)(uintptr_t)values);
-    if (!s)
-        s = memory_make(&target, to, m->engine, packed);
-    if (!s)
-        s = dnnl_stream_create(&stream, m->engine, dnnl_stream_default_flags);
-    if (!s)
-        s = dnnl_primitive_execute(
-            primitive, stream, 2,
-            (dnnl_exec_arg_t[]){{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}});
-    if (stream)
-        dnnl_stream_destroy(stream);
-    if (target)
-        dnnl_memory_destroy(target);
-    if (source)
-        dnnl_memory_destroy(source);
-    if (primitive)
-        dnnl_primitive_destroy(primitive);
-    if (pd)
-        dnnl_primitive_desc_destroy(pd);
-    return s;
-}
-
-/* The layout of the weights that the library prefers; kept as long as *m. */
-static const struct layout *choose_layout(struct matmul *m, const struct linear_shape *shape,
-                                          struct error *e)
+const struct layout *matmul_layout(struct matmul *m, const struct linear_shape *shape,
+                                   struct error *e)
 {
     const struct product_use use = {LAYOUT_ROWS, 1, false};
     struct product *p = make_product(m, shape, &use, NULL, e);
@@ -264,32 +218,6 @@ static const struct layout *choose_layout(struct matmul *m, const struct linear_
     product_destroy(p);
     *MEMORY_PUSH(m->layout, m->layouts, m->layouts_capacity) = ret;
     return ret;
-}
-
-int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float *weight,
-                const float *bias, struct linear *ret, struct error *e)
-{
-    struct linear l = {.shape = *shape, .layout = choose_layout(m, shape, e)};
-    struct layout plain = {0};
-    dnnl_dims_t dims = {shape->in, shape->out};
-    if (!l.layout)
-        return -1;
-    l.packed = pool_take(&m->weights, layout_bytes(l.layout));
-    l.bias = pool_take(&m->weights, shape->out * sizeof *l.bias);
-    memcpy(l.bias, bias, shape->out * sizeof *l.bias);
-    dnnl_status_t s = layout_make(&plain, dims, dnnl_f32, dnnl_ba);
-    if (!s)
-        s = reorder(m, &plain, weight, l.layout, l.packed);
-    layout_finish(&plain);
-    if (s)
-        return fail(e, "the packing of weights", s);
-    *ret = l;
-    return 0;
-}
-
-uint64_t matmul_weights_bytes(const struct matmul *m)
-{
-    return m->weights.taken;
 }
 
 /* ---- running ---- */
@@ -310,7 +238,7 @@ int product_workspace_grow(struct matmul *m, const struct product *p,
         dnnl_stream_t stream;
         dnnl_status_t s = dnnl_stream_create(&stream, m->engine, dnnl_stream_default_flags);
         if (s)
-            return fail(e, "a stream", s);
+            return matmul_fail(e, "a stream", s);
         w->stream = stream;
     }
     if (bytes > w->scratch_bytes) {
@@ -321,32 +249,33 @@ int product_workspace_grow(struct matmul *m, const struct product *p,
     return 0;
 }
 
+dnnl_status_t operands_run(dnnl_engine_t engine, dnnl_stream_t stream,
+                           dnnl_primitive_t primitive, const struct operand *operand, int n)
+{
+    dnnl_exec_arg_t list[OPERANDS] = {0};
+    dnnl_status_t s = dnnl_success;
+    for (int k = 0; k < n && !s; k++) {
+        list[k].arg = operand[k].what;
+        s = memory_make(&list[k].memory, operand[k].layout, engine,
+                        (void *)(uintptr_t)operand[k].data);
+    }
+    if (!s)
+        s = dnnl_primitive_execute(primitive, stream, n, list);
+    for (int k = 0; k < n; k++)
+        if (list[k].memory)
+            dnnl_memory_destroy(list[k].memory);
+    return s;
+}
+
 int product_run(const struct product *p, const struct linear *l, const void *x, void *y,
                 struct product_workspace *w)
 {
-    const struct {
-        int what;
-        const struct layout *layout;
-        const void *data;
-    } part[] = {
+    const struct operand operand[] = {
         {DNNL_ARG_SRC, &p->x, x},
         {DNNL_ARG_WEIGHTS, l->layout, l->packed},
         {DNNL_ARG_BIAS, &p->b, l->bias},
         {DNNL_ARG_DST, &p->y, y},
         {DNNL_ARG_SCRATCHPAD, &p->scratch, w->scratch},
     };
-    enum { PARTS = sizeof part / sizeof *part };
-    dnnl_exec_arg_t list[PARTS] = {0};
-    dnnl_status_t s = dnnl_success;
-    for (int k = 0; k < PARTS && !s; k++) {
-        list[k].arg = part[k].what;
-        s = memory_make(&list[k].memory, part[k].layout, p->engine,
-                        (void *)(uintptr_t)part[k].data);
-    }
-    if (!s)
-        s = dnnl_primitive_execute(p->primitive, w->stream, PARTS, list);
-    for (int k = 0; k < PARTS; k++)
-        if (list[k].memory)
-            dnnl_memory_destroy(list[k].memory);
-    return s ? -1 : 0;
+    return operands_run(p->engine, w->stream, p->primitive, operand, OPERANDS) ? -1 : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The differences between oneDNN 2.x (Debian 12) and 3.x (Ubuntu 24.04): layouts of matrices, and how products
-   are described. For matmul_onednn.c alone. */
+   are described. For the files behind matmul.h alone. */
 #pragma once
 #include <oneapi/dnnl/dnnl.h>
 #include <stddef.h>
@@ -15,6 +15,12 @@ static inline dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims
                                         dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
     return dnnl_memory_desc_create_with_tag(&l->md, 2, dims, type, tag);
+}
+
+static inline dnnl_status_t layout_strided(struct layout *l, const dnnl_dims_t dims,
+                                           dnnl_data_type_t type, const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_create_with_strides(&l->md, 2, dims, type, strides);
 }
 
 static inline dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd,
@@ -51,12 +57,13 @@ static inline dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t 
     return dnnl_post_ops_append_eltwise(ops, kind, alpha, 0);
 }
 
+/* b null: there is no bias. */
 static inline dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
                                      const struct layout *x, const struct layout *w,
                                      const struct layout *b, const struct layout *y,
                                      const_dnnl_primitive_attr_t attributes)
 {
-    return dnnl_matmul_primitive_desc_create(ret, engine, x->md, w->md, b->md, y->md,
+    return dnnl_matmul_primitive_desc_create(ret, engine, x->md, w->md, b ? b->md : NULL, y->md,
                                              attributes);
 }
 
@@ -76,6 +83,12 @@ static inline dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims
                                         dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
     return dnnl_memory_desc_init_by_tag(&l->md, 2, dims, type, tag);
+}
+
+static inline dnnl_status_t layout_strided(struct layout *l, const dnnl_dims_t dims,
+                                           dnnl_data_type_t type, const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_init_by_strides(&l->md, 2, dims, type, strides);
 }
 
 static inline dnnl_status_t layout_query(struct layout *l, const_dnnl_primitive_desc_t pd,
@@ -118,7 +131,7 @@ static inline dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t e
                                      const_dnnl_primitive_attr_t attributes)
 {
     dnnl_matmul_desc_t d;
-    dnnl_status_t s = dnnl_matmul_desc_init(&d, &x->md, &w->md, &b->md, &y->md);
+    dnnl_status_t s = dnnl_matmul_desc_init(&d, &x->md, &w->md, b ? &b->md : NULL, &y->md);
     return s ? s : dnnl_primitive_desc_create(ret, &d, attributes, engine, NULL);
 }
 
