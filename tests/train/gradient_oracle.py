@@ -245,7 +245,7 @@ CASES = [
     Case("heads of 26", 2, 130, 5, mask="window(9)"),
     Case("heads of 64, 512 tokens", 2, 128, 2, **LONG),
     Case("longformer, 512 tokens", 2, 64, 4, mask="longformer(16,2)", **LONG),
-    Case("blockbert", 2, 64, 4, mask="blockbert-2"),
+    Case("blockbert", 2, 192, 12, mask="blockbert-2"),
     Case("a mask for each head and layer", 2, 64, 4, mask="heads"),
     Case("sparsegen", 2, 64, 4, sparsegen=-4),
     Case("sparsegen, sparse", 2, 64, 4, mask="longformer(5,2)", sparsegen=-1),

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gradients of every parameter against differences of the loss: of BERT in float64 without dropout, of our own forward
+   pass with it. A parameter is moved along a random direction; its gradient says how the loss moves. */
+#include "masks/base/memory.h"
+#include "model/mask.h"
+#include "tests/support/test.h"
+#include "tests/train/subject.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the loss in float64 ---- */
+
+static double cross_entropy(const double *z, uint32_t n, uint32_t label)
+{
+    double most = -HUGE_VAL, sum = 0;
+    for (uint32_t k = 0; k < n; k++)
+        most = fmax(most, z[k]);
+    for (uint32_t k = 0; k < n; k++)
+        sum += exp(z[k] - most);
+    return most + log(sum) - z[label];
+}
+
+static double next_loss(const struct plain_bert *b, const double *x, uint32_t label)
+{
+    const uint32_t h = b->config->hidden;
+    const struct tensor *w = weights_find(b->weights, "cls.seq_relationship.weight"),
+                        *bias = weights_find(b->weights, "cls.seq_relationship.bias");
+    double *pooled = plain_pooled(b, x), z[2];
+    for (uint32_t c = 0; c < 2; c++) {
+        z[c] = (double)((const float *)bias->data)[c];
+        for (uint32_t k = 0; k < h; k++)
+            z[c] += pooled[k] * (double)((const float *)w->data)[c * h + k];
+    }
+    free(pooled);
+    return cross_entropy(z, 2, label);
+}
+
+static double sequence_loss(const struct plain_bert *b, const struct pass_request *r,
+                            uint32_t s)
+{
+    const struct train_batch *batch = r->batch;
+    const uint32_t h = b->config->hidden, first = (uint32_t)batch->offsets[s],
+                   end = (uint32_t)batch->offsets[s + 1];
+    double *x = plain_hidden(b, &batch->list[s]), loss = 0;
+    for (uint32_t k = 0; k < batch->masked; k++)
+        if (batch->masked_row[k] >= first && batch->masked_row[k] < end) {
+            double *z = plain_words(b, x + (size_t)(batch->masked_row[k] - first) * h);
+            loss +=
+                r->mlm_weight * cross_entropy(z, b->config->vocabulary, batch->masked_label[k]);
+            free(z);
+        }
+    if (batch->next_label)
+        loss += r->next_weight * next_loss(b, x, batch->next_label[s]);
+    free(x);
+    return loss;
+}
+
+static double plain_loss(const struct plain_bert *b, const struct pass_request *r)
+{
+    double loss = 0;
+#pragma omp parallel for reduction(+ : loss) num_threads(2) schedule(dynamic, 1)
+    for (uint32_t s = 0; s < r->batch->sequences; s++)
+        loss += sequence_loss(b, r, s);
+    return loss;
+}
+
+/* ---- differences ---- */
+
+typedef double loss_function(void *context, const struct pass_request *r);
+
+/* Moves a piece by distance * direction, exactly as far as f32 can say. */
+static void move(struct train_state *s, const struct piece *p, const float *from,
+                 const float *direction, float distance)
+{
+    for (uint64_t k = 0; k < p->count; k++)
+        s->value[p->first + k] = from[k] + distance * direction[k];
+}
+
+/* How the loss moves, and how the gradient says it does. */
+struct slope {
+    double loss, gradient, size;
+};
+
+static struct slope slope_of(const struct pass_request *r, const struct piece *p,
+                             float distance, loss_function *loss, void *context)
+{
+    struct train_state *s = r->state;
+    float *from = memory_copy(s->value + p->first, p->count * sizeof(float)),
+          *direction = memory_new(p->count, sizeof(float)),
+          *up = memory_new(p->count, sizeof(float));
+    struct slope ret = {0};
+    for (uint64_t k = 0; k < p->count; k++)
+        direction[k] = random_draw(2) ? 1 : -1;
+    move(s, p, from, direction, distance);
+    memcpy(up, s->value + p->first, p->count * sizeof(float));
+    ret.loss = loss(context, r);
+    move(s, p, from, direction, -distance);
+    ret.loss -= loss(context, r);
+    for (uint64_t k = 0; k < p->count; k++) {
+        double g = (double)s->gradient[p->first + k],
+               moved = (double)up[k] - (double)s->value[p->first + k];
+        ret.gradient += g * moved;
+        ret.size += g * moved * g * moved;
+    }
+    ret.size = sqrt(ret.size);
+    memcpy(s->value + p->first, from, p->count * sizeof(float));
+    free(from);
+    free(direction);
+    free(up);
+    return ret;
+}
+
+struct difference {
+    float distance;
+    double tolerance, noise; /* a part of the gradient; and of the loss */
+    loss_function *loss;
+    void *context;
+};
+
+static void gradients_must_fit(const char *name, const struct pass_request *r,
+                               const struct difference *d)
+{
+    for (uint32_t k = 0; k < r->state->pieces; k++) {
+        const struct piece *p = &r->state->piece[k];
+        struct slope s = slope_of(r, p, d->distance, d->loss, d->context);
+        if (!(fabs(s.loss - s.gradient) <=
+              d->tolerance * fmax(s.size, fabs(s.gradient)) + d->noise))
+            fail_msg("%s: %s: the loss moves by %g, the gradient says %g", name,
+                     p->parameter->name, s.loss, s.gradient);
+    }
+}
+
+/* ---- the tests ---- */
+
+/* Sequences of 1, 17, 16 and 2 tokens: the plain loss takes its time. */
+enum { FEW_FIRST = 2, FEW = 4 };
+
+static double float64_loss(void *context, const struct pass_request *r)
+{
+    return plain_loss(context, r);
+}
+
+static void equals_float64(void **unused)
+{
+    (void)unused;
+    for (const struct bert_case *c = bert_cases; c->name; c++) {
+        struct train_subject s;
+        struct error e = {0};
+        random_model(c->layers, c->hidden, c->heads, 2, c->act);
+        subject_begin(&s, &(struct subject_options){c->mask, c->transform, ELEMENT_F32, 2,
+                                                    .no_pairs = c->layers == 1});
+        struct mask *m = model_mask(c->mask, &s.engine->config, &e);
+        struct plain_bert plain = {&s.engine->config, &s.engine->weights, m,
+                                   strcmp(c->transform, "softmax") != 0, c->lambda};
+        struct pass_request r = subject_request(&s);
+        struct train_batch few;
+        int32_t offsets[SEQUENCES + 1];
+        uint32_t rows[MASKED];
+        train_batch_slice(&s.batch, FEW_FIRST, FEW, &few, offsets, rows);
+        r.batch = &few;
+        struct pass_loss loss = subject_run(&s, &r);
+        assert_true(fabs(total_loss(&r, &loss) - plain_loss(&plain, &r)) <= 1e-5);
+        gradients_must_fit(c->name, &r,
+                           &(struct difference){1e-6F, 1e-4, 1e-12, float64_loss, &plain});
+        mask_destroy(m);
+        subject_end(&s);
+    }
+}
+
+static double own_loss(void *context, const struct pass_request *r)
+{
+    struct train_subject *s = context;
+    struct error e = {0};
+    struct pass_loss loss = {0};
+    struct pass_workspace *w = s->workspace;
+    struct train_state aside = *r->state;
+    struct pass_request without = *r;
+    if (engine_repack(r->engine, &e) < 0)
+        fail_msg("%s", e.text);
+    aside.gradient = memory_new(aside.count, sizeof(float));
+    without.state = &aside;
+    if (pass_run(&without, w, &loss, &e) < 0)
+        fail_msg("%s", e.text);
+    free(aside.gradient);
+    return total_loss(r, &loss);
+}
+
+/* The loss in f32 is known to some 1e-6, so that gradients are known to a few percent of their moves. */
+static void fits_with_dropout(void **unused)
+{
+    (void)unused;
+    static const char *const transforms[] = {"softmax", "sparsegen=-2"};
+    for (int k = 0; k < 2; k++) {
+        struct train_subject s;
+        random_model(2, 64, 4, 2, k ? "silu" : "gelu");
+        subject_begin(&s, &(struct subject_options){k ? "longformer(5,2)" : "dense",
+                                                    transforms[k], ELEMENT_F32, 2});
+        struct pass_request r = subject_request(&s);
+        r.hidden_dropout = 0.2;
+        r.attention_dropout = 0.2;
+        struct pass_loss loss = subject_run(&s, &r);
+        assert_true(isfinite(total_loss(&r, &loss)));
+        gradients_must_fit(transforms[k], &r,
+                           &(struct difference){1e-4F, 0.03, 3e-6, own_loss, &s});
+        subject_end(&s);
+    }
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    return random_begin() ? 0 : -1;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    return random_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_float64),
+        cmocka_unit_test(fits_with_dropout),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must not change a pass: threads, recomputing, packing again, the parts of a batch; and requests that are
+   refused. */
+#include "masks/base/memory.h"
+#include "model/backend/cpu/matmul.h"
+#include "tests/support/test.h"
+#include "tests/train/subject.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct subject_options plain = {"longformer(5,2)", NULL, ELEMENT_F32, 2, false};
+
+/* Gradients of a pass with dropout; the caller frees them. */
+static float *gradients(struct train_subject *s, enum recompute recompute, double *ret_loss)
+{
+    struct pass_request r = subject_request(s);
+    r.hidden_dropout = 0.1;
+    r.attention_dropout = 0.1;
+    r.recompute = recompute;
+    struct pass_loss loss = subject_run(s, &r);
+    *ret_loss = total_loss(&r, &loss);
+    return memory_copy(s->state->gradient, s->state->count * sizeof(float));
+}
+
+static void must_be_same(const char *what, struct train_subject *s, enum recompute recompute,
+                         const float *truth, double loss)
+{
+    double found;
+    float *g = gradients(s, recompute, &found);
+    if (found != loss || memcmp(g, truth, s->state->count * sizeof *g) != 0)
+        fail_msg("%s: other bits; losses %.17g, %.17g", what, found, loss);
+    free(g);
+}
+
+/* The batches of subjects are random: the first one's is given to the others. */
+static void lend_batch(struct train_subject *to, const struct train_subject *from)
+{
+    to->batch = from->batch;
+}
+
+static void same_bits(enum element dtype)
+{
+    struct train_subject first, other;
+    struct subject_options o = plain;
+    double loss;
+    o.dtype = dtype;
+    o.threads = 1;
+    random_model(3, 128, 2, 2, "gelu");
+    subject_begin(&first, &o);
+    float *truth = gradients(&first, RECOMPUTE_NONE, &loss);
+    must_be_same("once more", &first, RECOMPUTE_NONE, truth, loss);
+    must_be_same("attention recomputed", &first, RECOMPUTE_ATTENTION, truth, loss);
+    must_be_same("layers recomputed", &first, RECOMPUTE_LAYER, truth, loss);
+    for (o.threads = 2; o.threads <= 3; o.threads++) {
+        subject_begin(&other, &o);
+        lend_batch(&other, &first);
+        must_be_same("other threads", &other, RECOMPUTE_NONE, truth, loss);
+        must_be_same("other threads, recomputed", &other, RECOMPUTE_LAYER, truth, loss);
+        subject_end(&other);
+    }
+    free(truth);
+    subject_end(&first);
+}
+
+static void same_bits_f32(void **unused)
+{
+    (void)unused;
+    same_bits(ELEMENT_F32);
+}
+
+static void same_bits_bf16(void **unused)
+{
+    struct error e = {0};
+    struct subject_options o = plain;
+    (void)unused;
+    random_model(1, 64, 2, 2, "gelu");
+    struct engine *g =
+        engine_load(random_folder, &(struct engine_options){.dtype = ELEMENT_BF16}, &e);
+    if (!g)
+        skip();
+    engine_destroy(g);
+    (void)o;
+    same_bits(ELEMENT_BF16);
+}
+
+/* Gradients of a batch in parts. */
+static void run_parts(struct train_subject *s, uint32_t parts, double hidden_dropout)
+{
+    struct pass_request r = subject_request(s);
+    const uint32_t all = s->batch.sequences;
+    r.hidden_dropout = hidden_dropout;
+    memset(s->state->gradient, 0, s->state->count * sizeof(float));
+    for (uint32_t k = 0; k < parts; k++) {
+        const uint32_t begin = all * k / parts, end = all * (k + 1) / parts;
+        struct train_batch part;
+        int32_t offsets[SEQUENCES + 1];
+        uint32_t rows[MASKED];
+        struct error e = {0};
+        struct pass_loss loss = {0};
+        train_batch_slice(&s->batch, begin, end - begin, &part, offsets, rows);
+        r.batch = &part;
+        if (pass_run(&r, s->workspace, &loss, &e) < 0)
+            fail_msg("%s", e.text);
+    }
+}
+
+/* Of a - b, or of a where b is null. */
+static double norm_of(const float *a, const float *b, uint64_t count)
+{
+    double ret = 0;
+    for (uint64_t k = 0; k < count; k++) {
+        const double d = (double)a[k] - (b ? (double)b[k] : 0);
+        ret += d * d;
+    }
+    return sqrt(ret);
+}
+
+/* Keys' biases have no gradient but rounding: they are judged beside all gradients. */
+static void parts_add_up(void **unused)
+{
+    struct train_subject s;
+    (void)unused;
+    random_model(2, 64, 4, 2, "gelu");
+    subject_begin(&s, &plain);
+    run_parts(&s, 1, 0.1);
+    float *whole = memory_copy(s.state->gradient, s.state->count * sizeof(float));
+    const double all = norm_of(whole, NULL, s.state->count);
+    run_parts(&s, 4, 0.1);
+    for (uint32_t k = 0; k < s.state->pieces; k++) {
+        const struct piece *p = &s.state->piece[k];
+        const double d = norm_of(whole + p->first, s.state->gradient + p->first, p->count),
+                     g = norm_of(whole + p->first, NULL, p->count);
+        if (!(d <= 1e-6 * fmax(g, 0.02 * all)))
+            fail_msg("%s: off by %g of %g", p->parameter->name, d, g);
+    }
+    free(whole);
+    subject_end(&s);
+}
+
+/* Attention's kernel is another one, and rounds otherwise. */
+static void inference_is_the_same(void **unused)
+{
+    struct train_subject s;
+    struct error e = {0};
+    (void)unused;
+    random_model(2, 128, 2, 2, "relu");
+    subject_begin(&s, &plain);
+    struct engine *g = engine_load(
+        random_folder,
+        &(struct engine_options){.mask = plain.mask, .dtype = ELEMENT_F32, .threads = 2}, &e);
+    if (!g)
+        fail_msg("%s", e.text);
+    float *a = batch_rows(g, s.tokens.list, SEQUENCES),
+          *b = batch_rows(s.engine, s.tokens.list, SEQUENCES);
+    assert_true(worst_of(a, b, (size_t)s.batch.tokens * 128) <= 1e-5);
+    free(a);
+    free(b);
+    engine_destroy(g);
+    subject_end(&s);
+}
+
+/* What lies between pieces stays 0, and a loss alone leaves no gradient. */
+static void leaves_alone(void **unused)
+{
+    struct train_subject s;
+    (void)unused;
+    random_model(1, 130, 5, 2, "gelu");
+    subject_begin(&s, &plain);
+    struct pass_request r = subject_request(&s);
+    struct pass_loss with = subject_run(&s, &r);
+    uint64_t at = 0;
+    for (uint32_t k = 0; k < s.state->pieces; k++) {
+        for (; at < s.state->piece[k].first; at++)
+            assert_true(s.state->gradient[at] == 0);
+        at += s.state->piece[k].count;
+    }
+    r.loss_only = true;
+    struct pass_loss without = subject_run(&s, &r);
+    for (at = 0; at < s.state->count; at++)
+        assert_true(s.state->gradient[at] == 0);
+    assert_true(with.mlm == without.mlm && with.next == without.next);
+    assert_true(with.masked == s.batch.masked && with.sequences == SEQUENCES);
+    subject_end(&s);
+}
+
+static void memory_is_linear(void **unused)
+{
+    struct train_subject s;
+    struct error e = {0};
+    struct pass_memory m[2];
+    (void)unused;
+    random_model(2, 64, 4, 2, "gelu");
+    subject_begin(&s, &plain);
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct pass_sizes sizes = {4, 4096 * (k + 1), 64, 512, RECOMPUTE_NONE};
+        assert_int_equal(pass_memory(s.engine, &sizes, &m[k], &e), 0);
+    }
+    assert_true((double)m[1].activations <= 2.05 * (double)m[0].activations &&
+                (double)m[1].activations >= 1.9 * (double)m[0].activations);
+    assert_true(m[0].heads == m[1].heads && m[0].weights > 0);
+    subject_end(&s);
+}
+
+/* ---- refused ---- */
+
+static void must_refuse(struct train_subject *s, const struct pass_request *r, const char *says)
+{
+    struct error e = {0};
+    struct pass_loss loss = {0};
+    assert_int_equal(pass_run(r, s->workspace, &loss, &e), -1);
+    if (!strstr(e.text, says))
+        fail_msg("'%s', and not '%s'", e.text, says);
+}
+
+static void refuses(void **unused)
+{
+    struct train_subject s;
+    (void)unused;
+    random_model(1, 64, 4, 2, "gelu");
+    subject_begin(&s, &plain);
+    struct pass_request r = subject_request(&s);
+    r.hidden_dropout = 1;
+    must_refuse(&s, &r, "dropout");
+    r.hidden_dropout = (double)NAN;
+    must_refuse(&s, &r, "dropout");
+    r.hidden_dropout = 0;
+    s.row[3] = s.row[2];
+    must_refuse(&s, &r, "masked token 3");
+    s.row[3]++;
+    s.label[0] = VOCABULARY;
+    must_refuse(&s, &r, "masked token 0");
+    s.label[0] = 0;
+    s.tokens.token_ids[2][0] = VOCABULARY;
+    must_refuse(&s, &r, "sequence 2: token");
+    subject_end(&s);
+}
+
+static void refuses_engines(void **unused)
+{
+    struct error e = {0};
+    struct train_state *state;
+    (void)unused;
+    random_model(1, 64, 4, 2, "gelu");
+    struct engine *g =
+        engine_load(random_folder, &(struct engine_options){.dtype = ELEMENT_F32}, &e);
+    assert_non_null(g);
+    assert_int_equal(train_state_new(g, &state, &e), -1);
+    assert_int_equal(engine_repack(g, &e), -1);
+    engine_destroy(g);
+    const struct engine_options o = {
+        .dtype = ELEMENT_F32, .device = "emulated", .trains = true};
+    assert_null(engine_load(random_folder, &o, &e));
+    assert_non_null(strstr(e.text, "emulated"));
+}
+
+static int setup(void **unused)
+{
+    (void)unused;
+    return random_begin() ? 0 : -1;
+}
+
+static int teardown(void **unused)
+{
+    (void)unused;
+    return random_end();
+}
+
+int main(void)
+{
+    struct error e = {0};
+    struct matmul *m = matmul_new(&e);
+    if (!m)
+        return 77;
+    matmul_destroy(m);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits_f32), cmocka_unit_test(same_bits_bf16),
+        cmocka_unit_test(parts_add_up),  cmocka_unit_test(inference_is_the_same),
+        cmocka_unit_test(leaves_alone),  cmocka_unit_test(memory_is_linear),
+        cmocka_unit_test(refuses),       cmocka_unit_test(refuses_engines),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/train/subject.h"
+#include "tests/support/test.h"
+#include <string.h>
+
+static void make_batch(struct train_subject *s, bool no_pairs)
+{
+    struct train_batch *b = &s->batch;
+    batch_make(&s->tokens);
+    *b = (struct train_batch){.sequences = SEQUENCES,
+                              .list = s->tokens.list,
+                              .offsets = s->offsets,
+                              .sample = s->sample,
+                              .masked_row = s->row,
+                              .masked_label = s->label,
+                              .next_label = no_pairs ? NULL : s->next};
+    for (uint32_t k = 0; k < SEQUENCES; k++) {
+        b->tokens += b->list[k].count;
+        s->offsets[k + 1] = (int32_t)b->tokens;
+        s->sample[k] = 1000 + random_draw(1000);
+        s->next[k] = (uint8_t)random_draw(2);
+    }
+    for (uint32_t r = random_draw(5); r < b->tokens && b->masked < MASKED;
+         r += 1 + random_draw(9)) {
+        s->row[b->masked] = r;
+        s->label[b->masked++] = random_draw(VOCABULARY);
+    }
+}
+
+void subject_begin(struct train_subject *s, const struct subject_options *o)
+{
+    struct error e = {0};
+    const struct engine_options options = {.mask = o->mask,
+                                           .transform = o->transform,
+                                           .dtype = o->dtype,
+                                           .threads = o->threads,
+                                           .parts = PART_MLM | PART_POOLER | PART_NSP,
+                                           .trains = true,
+                                           .dropout = true};
+    *s = (struct train_subject){.engine = engine_load(random_folder, &options, &e)};
+    if (!s->engine || train_state_new(s->engine, &s->state, &e) < 0 ||
+        engine_repack(s->engine, &e) < 0)
+        fail_msg("%s", e.text);
+    s->workspace = pass_workspace_new(s->engine);
+    make_batch(s, o->no_pairs);
+}
+
+void subject_end(struct train_subject *s)
+{
+    pass_workspace_destroy(s->workspace);
+    engine_destroy(s->engine);
+    train_state_destroy(s->state);
+}
+
+struct pass_request subject_request(const struct train_subject *s)
+{
+    return (struct pass_request){.engine = s->engine,
+                                 .state = s->state,
+                                 .batch = &s->batch,
+                                 .seed = 5,
+                                 .mlm_weight = 1.0 / s->batch.masked,
+                                 .next_weight = 1.0 / s->batch.sequences};
+}
+
+struct pass_loss subject_run(struct train_subject *s, const struct pass_request *r)
+{
+    struct error e = {0};
+    struct pass_loss loss = {0};
+    memset(s->state->gradient, 0, s->state->count * sizeof(float));
+    if (pass_run(r, s->workspace, &loss, &e) < 0)
+        fail_msg("%s", e.text);
+    return loss;
+}
+
+double total_loss(const struct pass_request *r, const struct pass_loss *l)
+{
+    return r->mlm_weight * l->mlm + r->next_weight * l->next;
+}

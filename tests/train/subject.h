@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A random model that trains and a random batch: what the tests of passes share. What cannot be made fails the test. */
+#pragma once
+#include "model/train/pass.h"
+#include "tests/model/random_bert.h"
+
+enum { MASKED = 60 };
+
+struct train_subject {
+    struct engine *engine;
+    struct train_state *state;
+    struct pass_workspace *workspace;
+    struct batch tokens;
+    struct train_batch batch; /* of these */
+    int32_t offsets[SEQUENCES + 1];
+    uint32_t sample[SEQUENCES], row[MASKED], label[MASKED];
+    uint8_t next[SEQUENCES];
+};
+
+struct subject_options {
+    const char *mask, *transform;
+    enum element dtype;
+    uint32_t threads;
+    bool no_pairs;
+};
+
+/* The model of random_model(), which is there. Subjects of one seed have the same batch. */
+void subject_begin(struct train_subject *s, const struct subject_options *o);
+void subject_end(struct train_subject *s);
+
+/* A request over the whole batch: no dropout, weights of the mean. */
+struct pass_request subject_request(const struct train_subject *s);
+/* Clears the gradients and runs. */
+struct pass_loss subject_run(struct train_subject *s, const struct pass_request *r);
+/* The request's loss. */
+double total_loss(const struct pass_request *r, const struct pass_loss *l);
