@@ -1,45 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* encoder_ops.h for one level of x86-64; CPU_ENCODER_OPS is the table's name. */
+#include "model/backend/cpu/bf16_rows.h"
 #include "model/backend/cpu/encoder_ops.h"
 #include <math.h>
 #include <string.h>
-#ifdef __AVX512BF16__
-#include <immintrin.h>
-#endif
 
 extern const struct cpu_encoder_ops CPU_ENCODER_OPS;
-
-static float from_bf16(uint16_t half)
-{
-    uint32_t bits = (uint32_t)half << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* Rounded to nearest even; hidden states are finite. */
-static uint16_t to_bf16(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-/* The instruction rounds as to_bf16 does, 32 values in the time of one vector operation or two. */
-static void round_bf16(uint32_t size, const float *x, uint16_t *y)
-{
-    uint32_t k = 0;
-#ifdef __AVX512BF16__
-    for (; k + 32 <= size; k += 32) {
-        __m512 low = _mm512_loadu_ps(x + k), high = _mm512_loadu_ps(x + k + 16);
-        __m512bh both = _mm512_cvtne2ps_pbh(high, low);
-        memcpy(y + k, &both, sizeof both);
-    }
-#endif
-#pragma omp simd
-    for (uint32_t i = k; i < size; i++)
-        y[i] = to_bf16(x[i]);
-}
 
 static void add_f32(uint64_t size, const float *x, float *sum)
 {
@@ -114,7 +80,7 @@ static void norm_bf16(const struct norm *n, uint32_t rows, float *x, const uint1
         uint64_t at = (uint64_t)r * n->size;
         float total = total_bf16(n->size, residual ? residual + at : NULL, x + at);
         norm_row(n, total, x + at, x + at);
-        round_bf16(n->size, x + at, y + at);
+        round_row(n->size, x + at, y + at);
     }
 }
 
@@ -164,7 +130,7 @@ static void gelu_bf16(uint64_t size, const float *x, uint16_t *y)
 #pragma omp simd
         for (uint32_t k = 0; k < PART; k++)
             part[k] = gelu(x[at + k]);
-        round_bf16(PART, part, y + at);
+        round_row(PART, part, y + at);
     }
     for (; at < size; at++)
         y[at] = to_bf16(gelu(x[at]));

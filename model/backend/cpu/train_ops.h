@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What training does row by row on the CPU beside the matrix products: dropout, LayerNorm, the activation, and their
-   gradients; the loss of the words. train_ops_level.c is compiled for each level of x86-64, as encoder_ops_level.c
-   is. All are single-threaded; sums over rows go row by row, in order. Arrays are [rows, size], contiguous. bf16
+   gradients; the loss of the words. train_ops_*.c are compiled for each level of x86-64, as encoder_ops_level.c is. All are single-threaded; sums over rows go row by row, in order. Arrays are [rows, size], contiguous. bf16
    numbers are uint16_t, rounded to nearest even. */
 #pragma once
 #include "model/linear.h"
@@ -29,7 +28,7 @@ struct cpu_train_ops {
                       uint32_t size, const float *x, uint16_t *y);
 
     /* y = norm(x + residual); leaves normalised = (x + residual - mean) * inverse and inverse [rows] for the
-       backward pass. x is overwritten; residual may be null. y_f32 (or null) gets y before it is rounded. */
+       backward pass. x is overwritten; residual may be null, or y. */
     void (*norm_f32)(const struct norm *n, uint32_t rows, float *x, const float *residual,
                      float *normalised, float *inverse, float *y);
     void (*norm_bf16)(const struct norm *n, uint32_t rows, float *x, const uint16_t *residual,
@@ -42,7 +41,8 @@ struct cpu_train_ops {
                            const float *inverse, const float *dy, float *dx, float *gain_sum,
                            float *shift_sum);
 
-    /* y = activation(x); bf16: `kept` gets x rounded, for the backward pass. f32: error at most 2e-7 max(|x|, 1). */
+    /* y = activation(x); bf16: `kept` gets x rounded, for the backward pass. f32: error at most 2e-7 max(|x|, 1),
+       of derivatives 4e-7. NaN gives NaN. */
     void (*activate_f32)(enum after a, uint64_t size, const float *x, float *y);
     void (*activate_bf16)(enum after a, uint64_t size, const float *x, uint16_t *kept,
                           uint16_t *y);
@@ -63,7 +63,9 @@ struct cpu_train_ops {
     void (*add_f32)(uint64_t size, const float *x, float *sum);
 
     /* Cross-entropy of one row of logits, in nats: lse - logits[label]. *ret_right: label has the largest logit (the
-       first of equals). d_logits = weight * (softmax - onehot); may be null (f32: may be `logits`). */
+       first of equals). d_logits = weight * (softmax - onehot); may be null (f32: may be `logits`). A logit of -infinity
+       has probability 0, and as the label's an infinite loss. One NaN or +infinity, or -infinity alone, makes the loss
+       and the whole gradient NaN. */
     double (*cross_entropy_f32)(uint32_t size, const float *logits, uint32_t label,
                                 float weight, float *d_logits, int *ret_right);
     double (*cross_entropy_bf16)(uint32_t size, const float *logits, uint32_t label,

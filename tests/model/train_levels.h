@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The levels of train_ops.h that this CPU runs, and numbers to try them with. */
+#pragma once
+#include "model/backend/cpu/bf16_rows.h"
+#include "model/backend/cpu/train_ops.h"
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct train_levels {
+    const struct cpu_train_ops *list[4];
+    int count;
+};
+
+static inline struct train_levels train_levels_find(void)
+{
+    extern const struct cpu_train_ops train_ops_v2, train_ops_v3, train_ops_v4,
+        train_ops_v4_bf16;
+    struct train_levels ret = {{&train_ops_v2}, 1};
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi2"))
+        ret.list[ret.count++] = &train_ops_v3;
+    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+        return ret;
+    ret.list[ret.count++] = &train_ops_v4;
+    if (__builtin_cpu_supports("avx512bf16"))
+        ret.list[ret.count++] = &train_ops_v4_bf16;
+    return ret;
+}
+
+/* In [-4, 4). */
+static inline float train_number(uint64_t k)
+{
+    uint64_t x = (k + 1) * 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9;
+    return (float)(x >> 40) / (1 << 21) - 4;
+}
+
+static inline float *train_numbers(uint64_t count, uint64_t seed)
+{
+    float *ret = malloc(count * sizeof *ret);
+    for (uint64_t k = 0; k < count; k++)
+        ret[k] = train_number(k + seed * 1000003);
+    return ret;
+}
+
+static inline uint16_t *train_halves(const float *x, uint64_t count)
+{
+    uint16_t *ret = malloc(count * sizeof *ret);
+    for (uint64_t k = 0; k < count; k++)
+        ret[k] = to_bf16(x[k]);
+    return ret;
+}
+
+/* The same number, or neighbours among the bf16. */
+static inline bool train_neighbours(uint16_t a, uint16_t b)
+{
+    int x = a & 0x8000 ? -(a & 0x7fff) : a, y = b & 0x8000 ? -(b & 0x7fff) : b;
+    return abs(x - y) <= 1;
+}
