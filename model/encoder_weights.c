@@ -32,11 +32,11 @@ static struct linear_shape twin_shape(const struct linear_source *s)
 static int pack_twin(const struct build *b, const struct linear_source *s)
 {
     const struct linear_shape shape = twin_shape(s);
-    const struct weight_view turned = {b->weight, 1, s->shape.in};
+    const struct weight_view transposed = {b->weight, 1, s->shape.in};
     const struct encoder *c = b->c;
     if (c->backend->pack(c->state, &shape, NULL, NULL, s->twin, b->e) < 0)
         return -1;
-    return c->backend->repack(c->state, s->twin, &turned, NULL, b->e);
+    return c->backend->repack(c->state, s->twin, &transposed, NULL, b->e);
 }
 
 static int pack(const struct build *b, const struct linear_source *s)
@@ -100,8 +100,8 @@ int encoder_pack(struct engine *g, struct error *e)
 static int repack_view(const struct encoder *c, const struct linear_source *s, bool twin,
                        const struct weight_view *weight, const float *bias)
 {
-    const struct weight_view turned = {weight->value, weight->column, weight->row};
-    return twin ? c->backend->repack(c->state, s->twin, &turned, NULL, NULL)
+    const struct weight_view transposed = {weight->value, weight->column, weight->row};
+    return twin ? c->backend->repack(c->state, s->twin, &transposed, NULL, NULL)
                 : c->backend->repack(c->state, s->linear, weight, bias, NULL);
 }
 

@@ -53,6 +53,7 @@ struct backward {
 
 /* The stream through all layers and the embeddings. */
 int backward_layers(const struct pass *p, struct error *e);
+int backward_weights(const struct pass *p, uint32_t layer, struct error *e);
 int backward_embeddings(const struct pass *p, struct error *e);
 
 /* The heads: their loss and, where there is a backward pass, their gradients; the stream gets what goes on. */

@@ -84,7 +84,7 @@ int pass_make_products(struct pass *p, struct error *e)
 
 /* ---- panels ---- */
 
-static int run_panel(const struct pass *p, uint32_t k, panel_job *job, uint32_t layer)
+static int run_panel(const struct pass *p, uint32_t k, panel_step *step, uint32_t layer)
 {
     int thread = omp_get_thread_num();
     struct part part = {p,        &p->memory->panel[thread],      p->whole, k, k * p->panel,
@@ -93,14 +93,14 @@ static int run_panel(const struct pass *p, uint32_t k, panel_job *job, uint32_t 
         part.rows = p->tokens - part.first;
         part.product = p->last;
     }
-    return job(&part, layer);
+    return step(&part, layer);
 }
 
-int pass_run_panels(const struct pass *p, panel_job *job, uint32_t layer)
+int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer)
 {
     int failed = 0;
     if (!p->training && (p->divided || p->panels == 1))
-        return run_panel(p, 0, job, layer);
+        return run_panel(p, 0, step, layer);
 #pragma omp parallel reduction(| : failed)
     {
         /* A product of one thread must not be divided, or its sums depend on how many there are. */
@@ -108,7 +108,7 @@ int pass_run_panels(const struct pass *p, panel_job *job, uint32_t layer)
             omp_set_num_threads(1);
 #pragma omp for schedule(dynamic, 1)
         for (uint32_t k = 0; k < p->panels; k++)
-            failed |= run_panel(p, k, job, layer) < 0;
+            failed |= run_panel(p, k, step, layer) < 0;
     }
     return failed ? -1 : 0;
 }

@@ -72,17 +72,17 @@ void *pass_slice_row(const struct pass *p, void *base, uint32_t k, uint64_t row)
 int pass_make_products(struct pass *p, struct error *e);
 
 /* Something that every panel goes through. -1: a product failed. */
-typedef int panel_job(const struct part *part, uint32_t layer);
-int pass_run_panels(const struct pass *p, panel_job *job, uint32_t layer);
+typedef int panel_step(const struct part *part, uint32_t layer);
+int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer);
 struct attention_call pass_attention_call(const struct pass *p, uint32_t layer);
 int pass_attend(const struct pass *p, uint32_t layer, struct error *e);
 /* From token ids to the last hidden states. */
 int pass_forward(const struct pass *p, struct error *e);
 int pass_failed(struct error *e); /* "a matrix product failed" */
 
-panel_job panel_begin;   /* embeddings, their norm */
-panel_job panel_project; /* query, key, value of a layer */
-panel_job panel_layer;   /* what follows a layer's attention */
+panel_step panel_begin;   /* embeddings, their norm */
+panel_step panel_project; /* query, key, value of a layer */
+panel_step panel_layer;   /* what follows a layer's attention */
 
 /* The dropouts of hidden states: which one of a pass. */
 enum dropout_site { SITE_EMBEDDINGS, SITE_LAYERS };

@@ -56,7 +56,7 @@ static int pool(const struct next *n, struct error *e)
 }
 
 /* ret: the gradient of the two logits. */
-static void judge(const struct next *n, uint32_t s, double ret[2])
+static void find_loss(const struct next *n, uint32_t s, double ret[2])
 {
     const float *x = n->b->next.pooled + (uint64_t)s * n->hidden;
     const uint32_t label = n->b->request->batch->next_label[s];
@@ -130,7 +130,7 @@ int train_next(const struct pass *p, const struct backward *b, struct pass_loss 
         return -1;
     for (uint32_t k = 0; k < p->sequences; k++) {
         double d[2];
-        judge(&n, k, d);
+        find_loss(&n, k, d);
         if (!b->request->loss_only)
             columns_back(&n, k, d);
     }

@@ -69,7 +69,7 @@ static int decode(const struct words_part *w)
 }
 
 /* The loss of each row; logits become their gradient. */
-static void judge(const struct words_part *w)
+static void find_loss(const struct words_part *w)
 {
     const struct pass *p = w->c->p;
     const struct pass_request *r = w->c->b->request;
@@ -156,7 +156,7 @@ static int run_panel(const struct chunk *c, uint32_t panel)
     gather(&w);
     if (transform(&w) < 0 || decode(&w) < 0)
         return -1;
-    judge(&w);
+    find_loss(&w);
     if (c->b->request->loss_only)
         return 0;
     clear_sums(&w);
