@@ -19,7 +19,7 @@ static const struct tensor *tensor_of(const struct walk *w, const char *prefix,
                                       const char *name)
 {
     char whole[PARAMETER_NAME_BYTES];
-    snprintf(whole, sizeof whole, "%s.%s", prefix, name);
+    snprintf(whole, sizeof whole, "%.80s.%.12s", prefix, name);
     return weights_find(&w->g->weights, whole);
 }
 

@@ -68,6 +68,8 @@ def make_folder(path, config, std, seed):
     linear("cls.predictions.transform.dense", h, h)
     norm("cls.predictions.transform.LayerNorm")
     t["cls.predictions.bias"] = rng.normal(0, 0.1, v)
+    if not c.get("tie_word_embeddings", True):
+        t["cls.predictions.decoder.weight"] = rng.normal(0, std, (v, h))
     linear("cls.seq_relationship", 2, h)
     linear("classifier", labels, h)
     linear("qa_outputs", 2, h)
@@ -152,4 +154,5 @@ class Bert:
     def words(self, x):
         y = self.norm("cls.predictions.transform.LayerNorm",
                       self.act(self.linear("cls.predictions.transform.dense", x)))
-        return F.linear(y, self.t["embeddings.word_embeddings.weight"], self.t["cls.predictions.bias"])
+        own = self.t.get("cls.predictions.decoder.weight", self.t["embeddings.word_embeddings.weight"])
+        return F.linear(y, own, self.t["cls.predictions.bias"])

@@ -252,6 +252,8 @@ CASES = [
     Case("gelu_new", 1, 64, 4, hidden_act="gelu_new"),
     Case("relu", 1, 48, 3, hidden_act="relu", layer_norm_eps=1e-5),
     Case("silu", 1, 64, 4, hidden_act="silu"),
+    Case("a decoder of its own", 1, 64, 4, tie_word_embeddings=False),
+    Case("more masked words than a chunk", 1, 32, 2, positions=512, lengths=[512] * 13, bf16=False),
     Case("dropout", 2, 64, 4, hidden_dropout=0.1, mask="longformer(5,2)"),
     Case("attention dropout", 2, 64, 4, hidden_dropout=0.1, attention_dropout=0.1),
     Case("attention dropout, sparsegen", 2, 64, 4, attention_dropout=0.2, sparsegen=-2),

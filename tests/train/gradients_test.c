@@ -2,6 +2,7 @@
 /* Gradients of every parameter against differences of the loss: of BERT in float64 without dropout, of our own forward
    pass with it. A parameter is moved along a random direction; its gradient says how the loss moves. */
 #include "masks/base/memory.h"
+#include "model/backend/cpu/matmul.h"
 #include "model/mask.h"
 #include "tests/support/test.h"
 #include "tests/train/subject.h"
@@ -221,6 +222,11 @@ static int teardown(void **unused)
 
 int main(void)
 {
+    struct error e = {0};
+    struct matmul *m = matmul_new(&e);
+    if (!m)
+        return 77;
+    matmul_destroy(m);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_float64),
         cmocka_unit_test(fits_with_dropout),

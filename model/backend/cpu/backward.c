@@ -12,7 +12,7 @@ float *backward_gradient(const struct pass *p, const char *prefix, const char *n
 {
     const struct train_state *s = p->training->backward->request->state;
     char whole[PARAMETER_NAME_BYTES];
-    snprintf(whole, sizeof whole, "%s%s", prefix, name);
+    snprintf(whole, sizeof whole, "%.40s%.48s", prefix, name);
     return s->gradient + train_state_piece(s, whole)->first;
 }
 
