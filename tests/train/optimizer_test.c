@@ -130,6 +130,8 @@ static void plain_piece(const struct moment *now, const struct train_state *s,
 
 /* ---- tests ---- */
 
+#define SQUARE(x) ((x) * (x))
+
 /* Of each piece: the norm of the error is at most 1e-3 of the norm of what all steps changed. What lies between
    pieces stays 0. */
 static void expect_values(const struct train_state *s, const struct plain *p,
@@ -138,8 +140,8 @@ static void expect_values(const struct train_state *s, const struct plain *p,
     for (uint32_t k = 0; k < PIECES; k++) {
         double error = 0, moved = 0;
         for (uint64_t i = s->piece[k].first; i < s->piece[k].first + s->piece[k].count; i++) {
-            error += pow((double)s->value[i] - p->value[i], 2);
-            moved += pow(p->value[i] - start[i], 2);
+            error += SQUARE((double)s->value[i] - p->value[i]);
+            moved += SQUARE(p->value[i] - start[i]);
         }
         assert_true(pieces[k].zeros ? moved == 0 : moved > 0);
         if (!(sqrt(error) <= 1e-3 * sqrt(moved)))
@@ -151,17 +153,27 @@ static void expect_values(const struct train_state *s, const struct plain *p,
     }
 }
 
-static struct train_state run(const struct optimizer *o, uint32_t threads)
+static double next(const struct optimizer *o, struct train_state *s, int step, uint32_t threads)
+{
+    fill(s, s->gradient, (uint64_t)step, 0.01f * (float)(step % 3 + 1));
+    return optimizer_step(o, s, (uint64_t)step, 1e-3 * step, threads);
+}
+
+static struct train_state begin(void)
 {
     struct train_state s = state_new();
     fill(&s, s.value, 99, 0.05f);
     memset(s.value + s.piece[2].first, 0, s.piece[2].count * sizeof *s.value);
+    return s;
+}
+
+static struct train_state check_steps(const struct optimizer *o)
+{
+    struct train_state s = begin();
     struct plain p = plain_new(&s), start = plain_new(&s);
     for (int step = 1; step <= STEPS; step++) {
-        const double rate = 1e-3 * step;
-        fill(&s, s.gradient, (uint64_t)step, 0.01f * (float)(step % 3 + 1));
-        double norm = plain_norm(&s), is = optimizer_step(o, &s, (uint64_t)step, rate, threads);
-        struct moment now = {o, o->clip > 0 ? fmax(1, norm / o->clip) : 1, rate, step};
+        double is = next(o, &s, step, 1), norm = plain_norm(&s);
+        struct moment now = {o, o->clip > 0 ? fmax(1, norm / o->clip) : 1, 1e-3 * step, step};
         assert_true(fabs(is - norm) <= 1e-12 * norm);
         for (uint32_t k = 0; k < PIECES; k++)
             plain_piece(&now, &s, &s.piece[k], &p);
@@ -174,9 +186,11 @@ static struct train_state run(const struct optimizer *o, uint32_t threads)
 
 static void check_threads(const struct optimizer *o)
 {
-    struct train_state one = run(o, 1);
+    struct train_state one = check_steps(o);
     for (uint32_t threads = 2; threads <= 3; threads++) {
-        struct train_state s = run(o, threads);
+        struct train_state s = begin();
+        for (int step = 1; step <= STEPS; step++)
+            next(o, &s, step, threads);
         assert_memory_equal(one.value, s.value, s.count * sizeof(float));
         assert_memory_equal(one.first_moment, s.first_moment, s.count * sizeof(float));
         assert_memory_equal(one.second_moment, s.second_moment, s.count * sizeof(float));
