@@ -52,11 +52,11 @@ static void *numbers(enum element type, uint64_t count, uint64_t seed)
     return ret;
 }
 
-static double at(enum element type, const void *list, uint64_t k)
+static float *widened(enum element type, const void *list, uint64_t count)
 {
-    float value;
-    elements_to_f32(type, (const uint8_t *)list + k * element_bytes(type), 1, &value);
-    return (double)value;
+    float *ret = malloc(count * sizeof *ret);
+    elements_to_f32(type, list, count, ret);
+    return ret;
 }
 
 /* ---- weight gradients ---- */
@@ -94,23 +94,32 @@ static void gradient_free(struct weight_gradient *g)
     free(g->dw);
 }
 
-/* The error is held against the sum of what is added, taken without signs. */
+/* One row of dW. The error is held against the sum of what is added, taken without signs. */
+static void expect_row(const struct weight_gradient *g, uint32_t o, const float *dy,
+                       const float *x, const float *before)
+{
+    for (uint64_t i = 0; i < g->dw_row; i++) {
+        double is = (double)before[i], all = fabs(is);
+        for (uint32_t r = 0; r < g->rows && i < g->in; r++) {
+            double p = (double)dy[r * g->dy_row + o] * (double)x[r * g->x_row + i];
+            is += p;
+            all += fabs(p);
+        }
+        double found = (double)g->dw[o * g->dw_row + i];
+        if (!(fabs(found - is) <= (i < g->in ? 1e-6 * all : 0)))
+            fail_msg("in %u out %u rows %u: dW[%u, %u] is %g, not %g", g->in, g->out, g->rows,
+                     o, (unsigned)i, found, is);
+    }
+}
+
 static void expect_gradient(const struct weight_gradient *g, const float *before)
 {
+    float *dy = widened(g->type, g->dy, g->rows * g->dy_row),
+          *x = widened(g->type, g->x, g->rows * g->x_row);
     for (uint32_t o = 0; o < g->out; o++)
-        for (uint64_t i = 0; i < g->dw_row; i++) {
-            double is = (double)before[o * g->dw_row + i], all = fabs(is);
-            for (uint32_t r = 0; r < g->rows && i < g->in; r++) {
-                double p =
-                    at(g->type, g->dy, r * g->dy_row + o) * at(g->type, g->x, r * g->x_row + i);
-                is += p;
-                all += fabs(p);
-            }
-            double found = (double)g->dw[o * g->dw_row + i];
-            if (!(fabs(found - is) <= (i < g->in ? 1e-6 * all : 0)))
-                fail_msg("in %u out %u rows %u: dW[%u, %u] is %g, not %g", g->in, g->out,
-                         g->rows, o, (unsigned)i, found, is);
-        }
+        expect_row(g, o, dy, x, before + o * g->dw_row);
+    free(dy);
+    free(x);
 }
 
 static void check_gradient(uint32_t in, uint32_t out, uint32_t rows, enum element type)

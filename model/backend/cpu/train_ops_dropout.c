@@ -4,36 +4,35 @@
 
 enum { CALLS = PART / 8 };
 
+/* Words stand in 64 bits, of which the high 32 mean nothing: products of vectors take them so. */
 struct lane {
-    uint32_t x, y, z, w;
+    uint64_t x, y, z, w;
 };
 
 static inline struct lane philox(struct lane c, uint32_t key0, uint32_t key1)
 {
 #pragma GCC unroll 10
     for (int round = 0; round < 10; round++) {
-        uint64_t even = (uint64_t)0xD2511F53 * c.x, odd = (uint64_t)0xCD9E8D57 * c.z;
-        c = (struct lane){(uint32_t)(odd >> 32) ^ c.y ^ key0, (uint32_t)odd,
-                          (uint32_t)(even >> 32) ^ c.w ^ key1, (uint32_t)even};
+        uint64_t even = 0xD2511F53 * (c.x & 0xffffffff), odd = 0xCD9E8D57 * (c.z & 0xffffffff);
+        c = (struct lane){odd >> 32 ^ c.y ^ key0, odd, even >> 32 ^ c.w ^ key1, even};
         key0 += 0x9E3779B9;
         key1 += 0xBB67AE85;
     }
     return c;
 }
 
-/* The draws of columns 8 call .. 8 call + PART. A call's low halves come before its high ones. */
+/* The draws of columns 8 call .. 8 call + PART, four to a word: a call's low halves, then its high ones. */
 static void draw(const struct row_dropout *d, struct row_place row, uint32_t call,
-                 uint32_t draws[PART / 2])
+                 uint64_t draws[PART / 4])
 {
     const uint32_t key0 = (uint32_t)d->seed, key1 = (uint32_t)(d->seed >> 32), site = d->site;
 #pragma omp simd
     for (uint32_t k = 0; k < CALLS; k++) {
         struct lane c = {call + k, row.position, row.sample, site};
         c = philox(c, key0, key1);
-        draws[4 * k] = (c.x & 0xffff) | c.y << 16;
-        draws[4 * k + 1] = (c.z & 0xffff) | c.w << 16;
-        draws[4 * k + 2] = c.x >> 16 | (c.y & 0xffff0000);
-        draws[4 * k + 3] = c.z >> 16 | (c.w & 0xffff0000);
+        draws[2 * k] = (c.x & 0xffff) | (c.y & 0xffff) << 16 | (c.z & 0xffff) << 32 | c.w << 48;
+        draws[2 * k + 1] = (c.x >> 16 & 0xffff) | (c.y & 0xffff0000) |
+                           (c.z & 0xffff0000) << 16 | (c.w & 0xffff0000) << 32;
     }
 }
 
@@ -41,7 +40,7 @@ static void draw(const struct row_dropout *d, struct row_place row, uint32_t cal
 static void drop_part(const struct row_dropout *d, struct row_place row, uint32_t first,
                       uint32_t count, const float *x, float *y)
 {
-    uint32_t draws[PART / 2];
+    uint64_t draws[PART / 4];
     uint16_t each[PART];
     const uint32_t below = d->keep_below;
     const float scale = d->keep_scale;
