@@ -21,6 +21,7 @@ COMMENT = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>", re.S)
 PARAGRAPH_END = re.compile(
     r"</?(?:p|li|dd|dt|div|h[1-6]|ul|ol|dl|blockquote|section|article|main|aside|body|tr|td|th|hr|figure|figcaption|details|"
     r"summary)\b[^>]*>|<br\s*/?>\s*<br\s*/?>", re.I)
+LINE_END = re.compile(r"<br\b[^>]*>", re.I)
 TAG = re.compile(r"<[a-zA-Z/!?][^>]*>")
 BLANKS = re.compile(r"\s+")
 
@@ -29,19 +30,20 @@ def html_paragraphs(text):
     text = COMMENT.sub(" ", text)
     text = NOT_PROSE.sub("\n\0", text)
     for part in PARAGRAPH_END.sub("\0", text).split("\0"):
-        part = BLANKS.sub(" ", html.unescape(TAG.sub("", part))).replace("\u00b6", "").strip()
+        part = BLANKS.sub(" ", html.unescape(TAG.sub("", LINE_END.sub(" ", part)))).replace("\u00b6", "").strip()
         if part:
             yield part
 
 
 # ---- POD: indented lines are code, "=" begins a command, C<..> and its like are unwrapped.
-FORMAT = re.compile(r"[BCIFSL]<(?:<+ )?([^<>]*?)(?: >+)?>")
+FORMAT = re.compile(r"[BCIFSL]<([^<>]*)>")
+DOUBLED = re.compile(r"[BCIFSL]<<+\s(.*?)\s>>+", re.S)
 ESCAPE = re.compile(r"E<(\w+)>")
 ESCAPES = {"lt": "<", "gt": ">", "verbar": "|", "sol": "/"}
 
 
 def unformat(text):
-    before = None
+    before, text = None, DOUBLED.sub(lambda m: m[1].replace("<", "E<lt>").replace("->", "-E<gt>"), text)
     while before != text:
         before, text = text, FORMAT.sub(lambda m: m[1].split("|")[0], re.sub(r"[XZ]<[^<>]*>", "", text))
     return ESCAPE.sub(lambda m: ESCAPES.get(m[1].lower(), html.unescape(f"&{m[1]};")), text)
@@ -82,7 +84,7 @@ WORD = re.compile(r"[A-Za-z']+")
 
 
 def plain(paragraph):
-    return BLANKS.sub(" ", paragraph.translate(PLAIN_TABLE)).strip()
+    return BLANKS.sub(" ", paragraph.translate(PLAIN_TABLE)).strip().removesuffix(" More...")
 
 
 def is_prose(paragraph):

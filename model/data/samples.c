@@ -4,6 +4,7 @@
 #include "model/data/order.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int fail(const char *folder, const char *what, struct error *e)
 {
@@ -43,7 +44,12 @@ static int open_records(struct samples *s, const char *folder, enum data_part pa
                         struct error *e)
 {
     char *path = samples_path(folder, part);
-    int r = shard_open(path, SHARD_SAMPLES, &s->records, e);
+    int r =
+        part == DATA_HELD_OUT && access(path, F_OK) < 0 && access(folder, F_OK) == 0
+            ? fail(folder,
+                   "holds no documents for evaluation: maskbert prep --held-out P keeps some",
+                   e)
+            : shard_open(path, SHARD_SAMPLES, &s->records, e);
     s->header = &s->records.header;
     s->count = (uint32_t)s->header->samples;
     if (r == 0 && (s->header->part != part || !s->header->shard || s->header->shard > 1u << 20))
