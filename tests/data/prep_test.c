@@ -19,7 +19,7 @@ static const char make_files[] =
     "printf '{\"text\": \"a b\"}\\n{\"text\": 3}\\n' > bad.jsonl;"
     "printf 'A b. B c a. C d.\\n\\nA b c. B.\\n' > split.txt;"
     "head -c 11000000 /dev/zero | tr '\\0' a > line.txt; printf ' b\\n\\na b\\n' >> line.txt;"
-    "head -c 3000000 /dev/zero | sed 's/\\x00/a b c\\n/g' > big.txt; printf '\\na b c\\n' >> "
+    "head -c 500000 /dev/zero | sed 's/\\x00/a b c\\n/g' > big.txt; printf '\\na b c\\n' >> "
     "big.txt;"
     "printf 'not packed' > fake.gz; printf 'not packed' > fake.zst; mkdir there; touch file";
 

@@ -69,7 +69,7 @@ static void cut_and_changed_files_are_refused(void **state)
 }
 
 #define IN_HEADER(field) \
-    offsetof(struct shard_header, field), sizeof((struct shard_header){0}.field)
+    offsetof(struct shard_header, field), sizeof(((struct shard_header *)NULL)->field)
 
 static const struct {
     size_t at, size;
