@@ -30,6 +30,7 @@ struct collector {
     const char *folder;
     const struct shard_header *base;
     struct prepare_stats *stats;
+    bool has_text;                    /* in the document that is being read */
     struct gathered open;             /* the document that is being read */
     struct gathered part[DATA_PARTS]; /* shards that are being filled */
     uint64_t *frequency[DATA_PARTS];  /* of each token */
@@ -165,6 +166,8 @@ static int end_document(struct collector *x, struct error *e)
 {
     struct gathered *g = &x->open;
     uint64_t most = x->options->shard_tokens ? x->options->shard_tokens : DEFAULT_SHARD_TOKENS;
+    x->stats->empty += x->has_text && !g->tokens;
+    x->has_text = false;
     if (!g->tokens)
         return 0;
     enum data_part part = choose_part(x->options, g);
@@ -201,6 +204,7 @@ static int add_run(struct collector *x, const struct run *r, struct error *e)
         uint32_t count = r->size[k - r->first];
         if (x->block.sentence[k].opens && end_document(x, e) < 0)
             return -1;
+        x->has_text = true;
         if (add_sentence(x, token, count, e) < 0)
             return -1;
         token += count;
@@ -208,14 +212,15 @@ static int add_run(struct collector *x, const struct run *r, struct error *e)
     return 0;
 }
 
-static void tell(const struct collector *x, const struct text_reader *reader)
+static int tell(const struct collector *x, const struct text_reader *reader, struct error *e)
 {
     const struct prepare_part *p = x->stats->part;
     const struct prepare_progress now = {
         text_reader_taken(reader), p[0].documents + p[1].documents, p[0].tokens + p[1].tokens};
     x->stats->bytes = now.bytes;
-    if (x->options->progress)
-        x->options->progress(&now);
+    return !x->options->progress || x->options->progress(&now)
+               ? 0
+               : error_set(e, ERROR_UNAVAILABLE, "interrupted");
 }
 
 static int read_all(struct collector *x, struct error *e)
@@ -227,9 +232,10 @@ static int read_all(struct collector *x, struct error *e)
         tokenise_block(x);
         for (uint32_t k = 0; r == 0 && k < x->runs; k++)
             r = add_run(x, &x->run[k], e);
+        if (r == 0)
+            r = tell(x, reader, e);
         if (r < 0)
             break;
-        tell(x, reader);
     }
     text_reader_destroy(reader);
     return r == 0 ? end_document(x, e) : -1;

@@ -76,9 +76,14 @@ static int add_samples(const struct prepare_options *o, const struct corpus *c,
     uint32_t copies = part == DATA_TRAIN ? o->dupe : 1;
     if (corpus_documents(c) > UINT32_MAX)
         return error_set(e, ERROR_INPUT, "more than 2^32 documents");
-    for (uint32_t copy = 0; copy < copies; copy++)
+    for (uint32_t copy = 0; copy < copies; copy++) {
+        const struct prepare_progress now = {0, corpus_documents(c), corpus_tokens(c),
+                                             copy + 1};
+        if (o->progress && !o->progress(&now))
+            return error_set(e, ERROR_UNAVAILABLE, "interrupted");
         for (uint64_t k = 0; k < corpus_documents(c); k++)
             pairs_add(&rules, c, (uint32_t)k, copy, ret);
+    }
     return ret->count > UINT32_MAX
                ? error_set(e, ERROR_INPUT,
                            "more than 2^32 samples: a smaller --dupe is expected")

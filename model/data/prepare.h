@@ -7,7 +7,8 @@
 #include "model/tokenizer/tokenizer.h"
 
 struct prepare_progress {
-    uint64_t bytes, documents, tokens; /* read, from packed files as they are on disk */
+    uint64_t bytes, documents, tokens; /* read; bytes of packed files as they are on disk */
+    uint32_t pass; /* over the documents, to draw samples; 0: text is being read */
 };
 
 struct prepare_options {
@@ -21,7 +22,8 @@ struct prepare_options {
     uint64_t seed;
     bool split;
     uint64_t shard_tokens; /* a shard ends with the document that reaches so many; 0: 2^25 */
-    void (*progress)(const struct prepare_progress *p); /* after each block; null: nobody */
+    /* Is told after each block and each pass over the documents; false ends prep, and nothing is left. Or null. */
+    bool (*progress)(const struct prepare_progress *p);
 };
 
 /* Samples with fewer than DATA_BINS-ths of the length, and so on: bin k holds those in (k, k + 1] * length / DATA_BINS. */

@@ -4,10 +4,12 @@
 #include "tests/cli/shell.h"
 #include "tests/support/test.h"
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static const char make_files[] =
     "printf '[PAD]\\n[UNK]\\n[CLS]\\n[SEP]\\n[MASK]\\na\\nb\\nc\\n##d\\n.\\n' > vocab.txt;"
@@ -77,8 +79,8 @@ static const struct {
 static void list_files(const char *name)
 {
     char line[200];
-    snprintf(line, sizeof line, "find . -mindepth 1 -printf '%%p %%s %%T@\\n' | sort > ../%s",
-             name);
+    snprintf(line, sizeof line,
+             "find . -mindepth 1 ! -name pipe -printf '%%p %%s %%T@\\n' | sort > ../%s", name);
     assert_int_equal(system(line), 0);
 }
 
@@ -116,6 +118,32 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_non_null(strstr(o.err, "cannot be written: File too large"));
     assert_true(nothing_changed());
     outcome_finish(&o);
+}
+
+/* The text is a pipe; the signal comes in the middle of it. */
+static const char interrupted[] = "\"$MASKC\" prep pipe --vocab vocab.txt -n 16 -o out & p=$!;"
+                                  "{ cat line.txt; sleep 0.2; kill -%s $p; cat line.txt "
+                                  "line.txt line.txt; } >pipe 2>/dev/null;"
+                                  "wait $p";
+
+static void an_interrupted_prep_leaves_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int number;
+    } signals[] = {{"TERM", SIGTERM}, {"HUP", SIGHUP}};
+    assert_int_equal(system("mkfifo pipe"), 0);
+    list_files("before");
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
+        char line[600];
+        snprintf(line, sizeof line, interrupted,
+                 signals[k].name); /* NOLINT: a constant format */
+        int status = system(line);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 128 + signals[k].number);
+        assert_true(nothing_changed());
+    }
+    assert_int_equal(system("rm pipe"), 0);
 }
 
 static double number(const json_t *j, const char *key)
@@ -183,6 +211,7 @@ int main(int count, char **argument)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_input_is_one_line_and_leaves_nothing),
         cmocka_unit_test(a_full_disk_leaves_nothing),
+        cmocka_unit_test(an_interrupted_prep_leaves_nothing),
         cmocka_unit_test(statistics_are_those_of_the_text),
         cmocka_unit_test(other_texts_are_taken),
     };

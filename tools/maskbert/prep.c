@@ -5,6 +5,7 @@
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -103,12 +104,42 @@ static struct tokenizer *read_vocabulary(const struct options *o, struct error *
     return t;
 }
 
-static void print_progress(const struct prepare_progress *p)
+static sigset_t ending_signals(void)
 {
-    char line[128];
-    snprintf(line, sizeof line, "%.0f MB read, %" PRIu64 " documents, %.1f million tokens",
-             (double)p->bytes * 1e-6, p->documents, (double)p->tokens * 1e-6);
+    static const int each[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        struct sigaction action;
+        if (sigaction(each[k], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&set, each[k]);
+    }
+    return set;
+}
+
+/* A signal that ends the program waits until nothing is left of what was half written. */
+static int prepare(const struct prepare_options *p, struct prepare_stats *ret, struct error *e)
+{
+    sigset_t ends = ending_signals(), before;
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    int r = data_prepare(p, ret, e);
+    session_tell(NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static bool go_on(const struct prepare_progress *p)
+{
+    char line[128], what[40];
+    snprintf(what, sizeof what, p->pass ? "drawing samples %.0f" : "%.0f MB read",
+             p->pass ? p->pass : (double)p->bytes * 1e-6);
+    snprintf(line, sizeof line, "%s, %" PRIu64 " documents, %.1f million tokens", what,
+             p->documents, (double)p->tokens * 1e-6);
     session_tell(line);
+    sigset_t pending, ends = ending_signals();
+    sigpending(&pending);
+    sigandset(&pending, &pending, &ends);
+    return sigisemptyset(&pending);
 }
 
 int command_prep(const struct options *o)
@@ -122,9 +153,8 @@ int command_prep(const struct options *o)
     if (!t)
         return command_fail(&e);
     p.tokenizer = t;
-    p.progress = print_progress;
-    int r = data_prepare(&p, &stats, &e);
-    session_tell(NULL);
+    p.progress = go_on;
+    int r = prepare(&p, &stats, &e);
     if (r == 0)
         prep_report(o, &p, &stats);
     tokenizer_destroy(t);
