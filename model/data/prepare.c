@@ -8,11 +8,14 @@
 #include "model/data/pairs.h"
 #include <dirent.h>
 #include <errno.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { RUNS = 64, RUN_DOCUMENTS = 64 };
 
 static struct shard_header base_header(const struct prepare_options *o)
 {
@@ -44,77 +47,121 @@ static uint8_t *list_follows(const struct tokenizer *t)
     return bits;
 }
 
-static void count_samples(const struct prepare_options *o, const struct samples_list *list,
+static void count_samples(uint32_t length, const struct samples_list *list,
                           struct prepare_part *p)
 {
-    p->samples = list->count;
+    p->samples += list->count;
     for (size_t k = 0; k < list->count; k++) {
         const struct sample_record *r = &list->sample[k];
-        uint32_t length = r->a_count + 2 + (r->b_count ? r->b_count + 1u : 0);
-        p->sample_tokens += length;
+        uint32_t tokens = r->a_count + 2 + (r->b_count ? r->b_count + 1u : 0);
+        p->sample_tokens += tokens;
         p->random += r->random;
-        p->length_bin[((uint64_t)length - 1) * DATA_BINS / o->length]++;
+        p->length_bin[((uint64_t)tokens - 1) * DATA_BINS / length]++;
     }
 }
 
-static int write_samples(const struct prepare_options *o, const char *folder,
-                         struct shard_header h, const struct samples_list *list,
-                         struct error *e)
-{
-    uint8_t *follows = list_follows(o->tokenizer);
-    char *path = samples_path(folder, (enum data_part)h.part);
-    int r = shard_write(path, &h, list->sample, follows, NULL, e);
-    free(path);
-    free(follows);
-    return r;
-}
+/* One pass over the documents: RUNS at a time are drawn by threads and written in order. */
+struct pass {
+    const struct prepare_options *options;
+    const struct corpus *corpus;
+    struct samples_list run[RUNS];
+    struct shard_writer *writer;
+    struct prepare_part *part;
+};
 
-static int add_samples(const struct prepare_options *o, const struct corpus *c,
-                       enum data_part part, struct samples_list *ret, struct error *e)
+static void draw_runs(struct pass *x, uint32_t first, uint32_t copy)
 {
+    const struct prepare_options *o = x->options;
     const struct pairs_rules rules = {o->seed, o->short_share, o->length, o->pairing};
-    uint32_t copies = part == DATA_TRAIN ? o->dupe : 1;
-    if (corpus_documents(c) > UINT32_MAX)
-        return error_set(e, ERROR_INPUT, "more than 2^32 documents");
-    for (uint32_t copy = 0; copy < copies; copy++) {
-        const struct prepare_progress now = {0, corpus_documents(c), corpus_tokens(c),
-                                             copy + 1};
-        if (o->progress && !o->progress(&now))
-            return error_set(e, ERROR_UNAVAILABLE, "interrupted");
-        for (uint64_t k = 0; k < corpus_documents(c); k++)
-            pairs_add(&rules, c, (uint32_t)k, copy, ret);
+    uint64_t documents = corpus_documents(x->corpus);
+    int threads = o->threads ? (int)o->threads : omp_get_max_threads();
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (uint32_t run = 0; run < RUNS; run++) {
+        uint64_t from = first + (uint64_t)run * RUN_DOCUMENTS, to = from + RUN_DOCUMENTS;
+        x->run[run].count = 0;
+        for (uint64_t k = from; k < to && k < documents; k++)
+            pairs_add(&rules, x->corpus, (uint32_t)k, copy, &x->run[run]);
     }
-    return ret->count > UINT32_MAX
+}
+
+static void write_runs(struct pass *x)
+{
+    for (uint32_t run = 0; run < RUNS; run++) {
+        const struct samples_list *list = &x->run[run];
+        shard_writer_add(x->writer, list->sample, list->count * sizeof *list->sample);
+        count_samples(x->options->length, list, x->part);
+    }
+}
+
+static int draw_all(struct pass *x, uint32_t copies, struct error *e)
+{
+    const struct prepare_options *o = x->options;
+    uint64_t documents = corpus_documents(x->corpus);
+    for (uint32_t copy = 0; copy < copies; copy++)
+        for (uint64_t k = 0; k < documents; k += RUNS * RUN_DOCUMENTS) {
+            const struct prepare_progress now = {0, documents, corpus_tokens(x->corpus),
+                                                 copy + 1};
+            if (o->progress && !o->progress(&now))
+                return error_set(e, ERROR_UNAVAILABLE, "interrupted");
+            draw_runs(x, (uint32_t)k, copy);
+            write_runs(x);
+        }
+    return x->part->samples > UINT32_MAX
                ? error_set(e, ERROR_INPUT,
                            "more than 2^32 samples: a smaller --dupe is expected")
                : 0;
+}
+
+static int end_samples(struct pass *x, enum data_part part, struct error *e)
+{
+    const struct prepare_options *o = x->options;
+    const struct prepare_part *p = x->part;
+    struct shard_header h = base_header(o);
+    uint8_t *follows = list_follows(o->tokenizer);
+    h.kind = SHARD_SAMPLES;
+    h.part = part;
+    h.shard = p->shards;
+    h.tokens_sum = corpus_sum(x->corpus);
+    h.entropy = p->entropy;
+    h.documents = p->documents;
+    h.sentences = p->sentences;
+    h.tokens = p->tokens;
+    h.samples = p->samples;
+    shard_writer_pad(x->writer);
+    shard_writer_add(x->writer, follows, (h.vocabulary + 7u) / 8);
+    shard_writer_pad(x->writer);
+    free(follows);
+    return shard_writer_end(x->writer, &h, e);
+}
+
+static int write_samples(const struct prepare_options *o, const char *folder,
+                         const struct corpus *c, enum data_part part, struct prepare_part *p,
+                         struct error *e)
+{
+    char *path = samples_path(folder, part);
+    struct pass x = {.options = o, .corpus = c, .writer = shard_writer_new(path), .part = p};
+    int r = draw_all(&x, part == DATA_TRAIN ? o->dupe : 1, e);
+    if (r == 0)
+        r = end_samples(&x, part, e);
+    else
+        shard_writer_destroy(x.writer);
+    for (uint32_t run = 0; run < RUNS; run++)
+        free(x.run[run].sample);
+    free(path);
+    return r;
 }
 
 static int make_samples(const struct prepare_options *o, const char *folder,
                         enum data_part part, struct prepare_part *p, struct error *e)
 {
     struct corpus c = {0};
-    struct samples_list list = {0};
     if (!p->shards)
         return 0;
+    if (p->documents > UINT32_MAX)
+        return error_set(e, ERROR_INPUT, "more than 2^32 documents");
     int r = corpus_open(folder, part, p->shards, &c, e);
     if (r == 0)
-        r = add_samples(o, &c, part, &list, e);
-    if (r == 0) {
-        struct shard_header h = base_header(o);
-        count_samples(o, &list, p);
-        h.kind = SHARD_SAMPLES;
-        h.part = part;
-        h.shard = p->shards;
-        h.tokens_sum = corpus_sum(&c);
-        h.entropy = p->entropy;
-        h.documents = p->documents;
-        h.sentences = p->sentences;
-        h.tokens = p->tokens;
-        h.samples = p->samples;
-        r = write_samples(o, folder, h, &list, e);
-    }
-    free(list.sample);
+        r = write_samples(o, folder, &c, part, p, e);
     corpus_close(&c);
     return r;
 }

@@ -73,10 +73,20 @@ int shard_read(const uint8_t *bytes, size_t size, const char *path, enum shard_k
                struct data_shard *ret, struct error *e);
 void shard_close(struct data_shard *s); /* a zeroed one is fine */
 
-/* Writes the header with its sums, which it fills in, and the arrays that the header counts: for .tokens a, b, c are
-   documents, sentences and tokens (u32; narrowed here), for .samples a and b are samples and follows. */
-int shard_write(const char *path, struct shard_header *h, const void *a, const void *b,
-                const uint32_t *c, struct error *e);
+/* A file that is written from its first array to its last. */
+struct shard_writer;
+struct shard_writer *shard_writer_new(const char *path);
+/* All of an array, or a part of it; then the zeros behind it. Failures are told by shard_writer_end. */
+void shard_writer_add(struct shard_writer *w, const void *bytes, uint64_t size);
+void shard_writer_pad(struct shard_writer *w);
+/* Writes the header, its sums filled in; it must count what was added. Destroys the writer. */
+int shard_writer_end(struct shard_writer *w, struct shard_header *h, struct error *e);
+void shard_writer_destroy(
+    struct shard_writer *w); /* the file is not whole then; null is fine */
+
+/* A whole .tokens file: offsets and tokens as the header counts them, tokens narrowed to token_bytes. */
+int shard_write(const char *path, struct shard_header *h, const uint32_t *document,
+                const uint32_t *sentence, const uint32_t *token, struct error *e);
 
 struct tokenizer;
 struct shard_sum shard_vocabulary_sum(const struct tokenizer *t);

@@ -41,53 +41,48 @@ struct shard_sum shard_vocabulary_sum(const struct tokenizer *t)
     return (struct shard_sum){h.low64, h.high64};
 }
 
-struct output {
+struct shard_writer {
+    char *path;
     FILE *file;
     XXH3_state_t *state;
-    bool failed;
+    uint64_t size; /* behind the header */
+    int failed;    /* errno */
 };
 
-static void put(struct output *o, const void *bytes, uint64_t size)
+struct shard_writer *shard_writer_new(const char *path)
 {
-    o->failed = o->failed || fwrite(bytes, 1, size, o->file) != size;
-    XXH3_128bits_update(o->state, bytes, size);
+    struct shard_writer *w = memory_new(1, sizeof *w);
+    *w = (struct shard_writer){
+        .path = memory_text(path), .file = fopen(path, "wbe"), .state = XXH3_createState()};
+    XXH3_128bits_reset(w->state);
+    if (!w->file || fseek(w->file, sizeof(struct shard_header), SEEK_SET) < 0)
+        w->failed = errno;
+    return w;
 }
 
-static void put_array(struct output *o, const void *bytes, uint64_t size)
+void shard_writer_destroy(struct shard_writer *w)
 {
-    static const uint8_t zeros[8] = {0};
-    put(o, bytes, size);
-    put(o, zeros, (8 - size % 8) % 8);
-}
-
-static void put_narrow(struct output *o, const uint32_t *token, uint64_t count)
-{
-    uint16_t *narrow = memory_new(NARROW_TOKENS, sizeof *narrow);
-    for (uint64_t k = 0; k < count; k += NARROW_TOKENS) {
-        uint64_t n = count - k < NARROW_TOKENS ? count - k : NARROW_TOKENS;
-        for (uint64_t j = 0; j < n; j++)
-            narrow[j] = (uint16_t)token[k + j];
-        put(o, narrow, n * sizeof *narrow);
-    }
-    static const uint8_t zeros[8] = {0};
-    put(o, zeros, (8 - count * sizeof *narrow % 8) % 8);
-    free(narrow);
-}
-
-static void put_body(struct output *o, const struct shard_header *h, const void *a,
-                     const void *b, const uint32_t *c)
-{
-    if (h->kind == SHARD_SAMPLES) {
-        put_array(o, a, h->samples * sizeof(struct sample_record));
-        put_array(o, b, (h->vocabulary + 7) / 8);
+    if (!w)
         return;
-    }
-    put_array(o, a, (h->documents + 1) * sizeof(uint32_t));
-    put_array(o, b, (h->sentences + 1) * sizeof(uint32_t));
-    if (h->token_bytes == 2)
-        put_narrow(o, c, h->tokens);
-    else
-        put_array(o, c, h->tokens * sizeof(uint32_t));
+    if (w->file)
+        fclose(w->file);
+    XXH3_freeState(w->state);
+    free(w->path);
+    free(w);
+}
+
+void shard_writer_add(struct shard_writer *w, const void *bytes, uint64_t size)
+{
+    if (!w->failed && fwrite(bytes, 1, size, w->file) != size)
+        w->failed = errno;
+    XXH3_128bits_update(w->state, bytes, size);
+    w->size += size;
+}
+
+void shard_writer_pad(struct shard_writer *w)
+{
+    static const uint8_t zeros[8] = {0};
+    shard_writer_add(w, zeros, (8 - w->size % 8) % 8);
 }
 
 static void sign_header(struct shard_header *h, XXH3_state_t *state)
@@ -101,24 +96,46 @@ static void sign_header(struct shard_header *h, XXH3_state_t *state)
     h->header_sum = (struct shard_sum){head.low64, head.high64};
 }
 
-int shard_write(const char *path, struct shard_header *h, const void *a, const void *b,
-                const uint32_t *c, struct error *e)
+int shard_writer_end(struct shard_writer *w, struct shard_header *h, struct error *e)
 {
-    struct output o = {fopen(path, "wbe"), XXH3_createState(), false};
-    XXH3_128bits_reset(o.state);
-    o.failed = !o.file;
-    if (o.file) {
-        o.failed = fseek(o.file, sizeof *h, SEEK_SET) < 0;
-        put_body(&o, h, a, b, c);
-        sign_header(h, o.state);
-        o.failed = o.failed || fseek(o.file, 0, SEEK_SET) < 0 ||
-                   fwrite(h, 1, sizeof *h, o.file) != sizeof *h;
-        int code = o.failed ? errno : 0;
-        o.failed = fclose(o.file) != 0 || o.failed;
-        errno = code ? code : errno;
+    sign_header(h, w->state);
+    if (!w->failed &&
+        (fseek(w->file, 0, SEEK_SET) < 0 || fwrite(h, 1, sizeof *h, w->file) != sizeof *h))
+        w->failed = errno;
+    if (w->file && fclose(w->file) != 0 && !w->failed)
+        w->failed = errno;
+    w->file = NULL;
+    int r = !w->failed ? 0
+                       : error_set(e, ERROR_UNAVAILABLE, "%s: cannot be written: %s", w->path,
+                                   strerror(w->failed));
+    shard_writer_destroy(w);
+    return r;
+}
+
+static void add_narrow(struct shard_writer *w, const uint32_t *token, uint64_t count)
+{
+    uint16_t *narrow = memory_new(NARROW_TOKENS, sizeof *narrow);
+    for (uint64_t k = 0; k < count; k += NARROW_TOKENS) {
+        uint64_t n = count - k < NARROW_TOKENS ? count - k : NARROW_TOKENS;
+        for (uint64_t j = 0; j < n; j++)
+            narrow[j] = (uint16_t)token[k + j];
+        shard_writer_add(w, narrow, n * sizeof *narrow);
     }
-    XXH3_freeState(o.state);
-    return o.failed ? error_set(e, ERROR_UNAVAILABLE, "%s: cannot be written: %s", path,
-                                strerror(errno))
-                    : 0;
+    free(narrow);
+}
+
+int shard_write(const char *path, struct shard_header *h, const uint32_t *document,
+                const uint32_t *sentence, const uint32_t *token, struct error *e)
+{
+    struct shard_writer *w = shard_writer_new(path);
+    shard_writer_add(w, document, (h->documents + 1) * sizeof *document);
+    shard_writer_pad(w);
+    shard_writer_add(w, sentence, (h->sentences + 1) * sizeof *sentence);
+    shard_writer_pad(w);
+    if (h->token_bytes == 2)
+        add_narrow(w, token, h->tokens);
+    else
+        shard_writer_add(w, token, h->tokens * sizeof *token);
+    shard_writer_pad(w);
+    return shard_writer_end(w, h, e);
 }

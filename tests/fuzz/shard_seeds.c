@@ -2,7 +2,6 @@
 /* The corpus of the reader of shards: shard_seeds FOLDER writes small .tokens and .samples files. */
 #include "model/data/shard.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const uint32_t documents[] = {0, 2, 3}, sentences[] = {0, 2, 5, 6},
@@ -14,7 +13,7 @@ static int write_seed(const char *folder, const char *name, bool wide, enum shar
                       struct error *e)
 {
     char path[4096];
-    uint8_t *follows = calloc(1, 1 << 14);
+    static const uint8_t follows[8] = {1, 2};
     struct shard_header h = {.kind = kind,
                              .vocabulary = wide ? 70000 : 10,
                              .token_bytes = wide ? 4 : 2,
@@ -29,10 +28,12 @@ static int write_seed(const char *folder, const char *name, bool wide, enum shar
                              .samples = kind == SHARD_SAMPLES ? 3 : 0,
                              .shard = 1};
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    int r = kind == SHARD_SAMPLES ? shard_write(path, &h, samples, follows, NULL, e)
-                                  : shard_write(path, &h, documents, sentences, tokens, e);
-    free(follows);
-    return r;
+    if (kind == SHARD_TOKENS)
+        return shard_write(path, &h, documents, sentences, tokens, e);
+    struct shard_writer *w = shard_writer_new(path);
+    shard_writer_add(w, samples, sizeof samples);
+    shard_writer_add(w, follows, 8);
+    return shard_writer_end(w, &h, e);
 }
 
 int main(int count, char **argument)
