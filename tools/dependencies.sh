@@ -2,7 +2,7 @@
 # Sourced by tools/quickstart and tools/test: installs what is missing on Debian 12 and Ubuntu 24.04
 # (as root, or with sudo), and says which command would do it elsewhere.
 
-build_packages="clang libomp-dev meson ninja-build pkg-config libjansson-dev libxxhash-dev libcairo2-dev libutf8proc-dev libdnnl-dev libmicrohttpd-dev"
+build_packages="clang libomp-dev meson ninja-build pkg-config libjansson-dev libxxhash-dev libcairo2-dev libutf8proc-dev libdnnl-dev libmicrohttpd-dev zlib1g-dev libzstd-dev"
 test_packages="gcc libc6-dev libcmocka-dev valgrind clang-format llvm"
 
 say() { printf '%s\n' "$*" >&2; }

@@ -9,6 +9,7 @@ int command_info(const struct options *o);
 int command_convert(const struct options *o);
 int command_init(const struct options *o);
 int command_vocab(const struct options *o);
+int command_prep(const struct options *o);
 int command_tokenize(const struct options *o);
 int command_embed(const struct options *o);
 int command_fill_mask(const struct options *o);

@@ -22,6 +22,15 @@ static const struct command commands[] = {
     {"vocab", "", "a WordPiece vocabulary from the text on stdin",
      "Joins the pair of pieces that is most frequent, again and again, until there are V tokens. Keeps the 1000 most "
      "frequent characters.", O(TOKENS) | O(CASED) | O(MIN_FREQUENCY) | O(OUTPUT), 0, 0, command_vocab},
+    {"prep", "TEXT..", "text to samples for pre-training",
+     "TEXT is plain text with a sentence on each line and a blank line between documents, or NAME.jsonl with {\"text\": "
+     "\"..\"} on each line, a document whose lines are sentences. Either may be NAME.gz or NAME.zst. Writes a folder of "
+     "token ids and of samples, the documents that are held out apart. Samples are pairs by the rules of Google's "
+     "create_pretraining_data.py: in half of them the second part is of another document. With --pairing full they are "
+     "whole sentences up to N tokens, no further than a document's end. Masks are drawn in training, anew in each epoch. "
+     "The vocabulary is taken as cased where it has the token A.",
+     O(WORDS) | O(PREP_LENGTH) | O(OUTPUT) | O(PAIRING) | O(SHORT) | O(DUPE) | O(HELD_OUT) | O(JOBS) | O(SEED) | O(SPLIT) |
+     O(STATS) | O(COMPAT) | O(JSON), 1, MAX_ARGUMENTS, command_prep},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "

@@ -39,6 +39,15 @@ enum option_id {
     OPTION_LENGTH,
     OPTION_LENGTHS,
     OPTION_SECONDS,
+    OPTION_WORDS,       /* --vocab FILE|DIR */
+    OPTION_PREP_LENGTH, /* --length N of samples */
+    OPTION_PAIRING,
+    OPTION_SHORT,
+    OPTION_DUPE,
+    OPTION_HELD_OUT,
+    OPTION_JOBS,
+    OPTION_SPLIT,
+    OPTION_STATS,
     OPTION_HOST,
     OPTION_PORT,
     OPTION_COUNT
@@ -46,15 +55,23 @@ enum option_id {
 
 extern const struct option_row option_rows[OPTION_COUNT];
 
+enum { MAX_ARGUMENTS = 4096 };
+
 /* As given. What was not given is zero or null, and the command has a default for it. */
 struct options {
-    const char *argument; /* DIR, or null */
+    union {
+        const char *argument; /* DIR, or null */
+        const char *arguments[MAX_ARGUMENTS];
+    };
     uint32_t n_arguments;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host;
-    uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length;
+    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host, *pairing;
+    uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length,
+        dupe;
     uint16_t port;
     double deviation, seconds; /* 0: the default */
+    double short_share, held_out;
     uint64_t seed;
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
+    bool split, stats, short_given, held_out_given;
 };

@@ -21,6 +21,15 @@ static void tell_texts(void *context, uint64_t done, uint64_t all)
     session_tell(done < all ? line : NULL);
 }
 
+int session_compat(const struct options *o, enum tokenizer_compat *ret, struct error *e)
+{
+    *ret = o->compat && !strcmp(o->compat, "google") ? TOKENIZER_GOOGLE : TOKENIZER_HF;
+    if (o->compat && *ret == TOKENIZER_HF && strcmp(o->compat, "hf"))
+        return error_set(e, ERROR_INPUT, "--tokenizer-compat %s: hf or google is expected",
+                         o->compat);
+    return 0;
+}
+
 int session_dtype(const struct options *o, enum element *ret, struct error *e)
 {
     *ret = ELEMENT_F32;
@@ -32,9 +41,8 @@ int session_dtype(const struct options *o, enum element *ret, struct error *e)
 
 static int read_options(const struct options *o, struct engine_options *ret, struct error *e)
 {
-    if (o->compat && strcmp(o->compat, "hf") && strcmp(o->compat, "google"))
-        return error_set(e, ERROR_INPUT, "--tokenizer-compat %s: hf or google is expected",
-                         o->compat);
+    if (session_compat(o, &ret->compat, e) < 0)
+        return -1;
     if (o->max_length && o->max_length < TOKENIZER_MIN_LENGTH)
         return error_set(e, ERROR_INPUT, "--max-length %u: at least %d is expected",
                          o->max_length, TOKENIZER_MIN_LENGTH);
@@ -44,7 +52,6 @@ static int read_options(const struct options *o, struct engine_options *ret, str
     ret->transform = o->transform;
     ret->device = o->device;
     ret->threads = o->threads;
-    ret->compat = o->compat && !strcmp(o->compat, "google") ? TOKENIZER_GOOGLE : TOKENIZER_HF;
     ret->progress = session_tell;
     return session_dtype(o, &ret->dtype, e);
 }

@@ -4,6 +4,7 @@
 #include "masks/base/text.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/input.h"
+#include "tools/maskbert/session.h"
 #include <jansson.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -166,23 +167,11 @@ static int tokenize_all(struct task *j, struct input_lines *in, int threads, str
     return r;
 }
 
-static int read_compat(const struct options *o, enum tokenizer_compat *ret, struct error *e)
-{
-    *ret = o->compat && !strcmp(o->compat, "google") ? TOKENIZER_GOOGLE : TOKENIZER_HF;
-    if (o->compat && *ret == TOKENIZER_HF && strcmp(o->compat, "hf"))
-        return error_set(e, ERROR_INPUT, "--tokenizer-compat %s: hf or google is expected",
-                         o->compat);
-    if (o->max_length && o->max_length < TOKENIZER_MIN_LENGTH)
-        return error_set(e, ERROR_INPUT, "--max-length %u: at least %d is expected",
-                         o->max_length, TOKENIZER_MIN_LENGTH);
-    return 0;
-}
-
 int command_tokenize(const struct options *o)
 {
     struct error e = {0};
     enum tokenizer_compat compat;
-    if (read_compat(o, &compat, &e) < 0)
+    if (session_compat(o, &compat, &e) < 0)
         return command_fail(&e);
     struct tokenizer *t = tokenizer_load(o->argument, compat, &e);
     if (!t)

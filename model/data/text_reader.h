@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text files as documents of sentences, a block of a few megabytes at a time.
+
+   Plain text has a sentence on each line and a blank line between documents; a file's end ends its document, too.
+   NAME.jsonl has a document on each line, {"text": "..."}: its lines are sentences, other keys are ignored. Where
+   `split` is set a line is a paragraph and sentences.h cuts it. Blanks at both ends of a sentence are left out.
+   Bytes that are not UTF-8 stay as they are (the tokenizer knows what they are); JSON with such bytes is refused. */
+#pragma once
+#include "masks/base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct text_sentence {
+    size_t begin; /* in the block's bytes */
+    uint32_t size;
+    bool opens; /* it is its document's first */
+};
+
+/* Zeroed: empty. Filled again, it keeps its memory. */
+struct text_block {
+    char *bytes;
+    size_t size, capacity;
+    struct text_sentence *sentence;
+    uint32_t count, sentence_capacity;
+};
+void text_block_finish(struct text_block *b);
+
+struct text_reader;
+/* The paths must outlive it. */
+struct text_reader *text_reader_new(const char *const *path, uint32_t n_paths, bool split);
+void text_reader_destroy(struct text_reader *r); /* null is fine */
+
+/* The next sentences, or none at the end of the last file. Errors are "FILE: what" or "FILE:LINE: what". */
+int text_reader_next(struct text_reader *r, struct text_block *ret, struct error *e);
+
+/* Bytes taken from the files so far. */
+uint64_t text_reader_taken(const struct text_reader *r);

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/fetch-text drops and keeps, on texts of our own and a package of our own: no network. Closes with cmocka's
+lines, so that tools/count_tests adds it up."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/support")]
+import cmocka_count  # noqa: E402
+import fetch_text_clean as clean  # noqa: E402
+
+LOADER = importlib.machinery.SourceFileLoader("fetch_text", str(ROOT / "tools/fetch-text"))
+fetch_text = importlib.util.module_from_spec(importlib.util.spec_from_loader("fetch_text", LOADER))
+LOADER.exec_module(fetch_text)
+
+PROSE = "This is a paragraph that all of the rules let through, with a second sentence. It has two of them."
+
+
+class Paragraphs(unittest.TestCase):
+    def test_html_without_what_is_no_prose(self):
+        page = """<html><head><title>No</title></head><body><script>var a = "<p>no</p>";</script><nav><p>No</p></nav>
+            <p>One &amp; <code>two</code>,<br>three&nbsp;four.</p><!-- <p>No</p> --><pre>int no;</pre>
+            <ul><li>Five <a href="x">six</a></li><li>Seven</ul><table><tr><td><p>No</p></table>After 1 < 2."""
+        self.assertEqual(list(clean.html_paragraphs(page)),
+                         ["One & two, three four.", "Five six", "Seven", "After 1 < 2."])
+
+    def test_pod(self):
+        pod = "=head1 No\n\nOne B<two C<three>> L<four|no/x>\nE<lt>five\n\n    no code\n\n=over\n\nSix F<< a->b >>."
+        self.assertEqual(list(clean.pod_paragraphs(pod)), ["One two three four <five", "Six a->b."])
+
+    def test_plain_text(self):
+        text = "# No\n\nOne *two*\nthree [four](no).\n\n    no code\n\n```\nno\n\nno\n```\n\n- Five\n\na   b  no\n\n| no |"
+        self.assertEqual(list(clean.text_paragraphs(text)), ["One two three four.", "Five"])
+
+
+class Prose(unittest.TestCase):
+    def test_what_stays_and_what_goes(self):
+        self.assertTrue(clean.is_prose(PROSE))
+        self.assertTrue(clean.is_prose('"' + PROSE + '" [Somebody, Somewhere, p. 3]'))
+        for bad in ("Too short to be of any use.", PROSE[:-1], PROSE.lower(), PROSE + " x = a[i] + b_c->d(e) / {f};",
+                    "Das ist ein Absatz in einer anderen Sprache, und er ist lang genug.", "\u65e5\u672c " * 30 + "the of and.",
+                    "One 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 of the and is."):
+            self.assertFalse(clean.is_prose(bad), bad)
+
+    def test_plain_characters(self):
+        self.assertEqual(clean.plain("\u201cIt\u2019s\u201d\u00a0 so\u2026 More..."), '"It\'s" so...')
+
+    def test_repetitions_differ_by_case_and_digits_alone(self):
+        key = clean.paragraph_key
+        self.assertEqual(key("Version 12 is out."), key("version 7 is out."))
+        self.assertNotEqual(key("Version 12 is out."), key("Version 12 is in."))
+
+
+class Sentences(unittest.TestCase):
+    def test_they_end_where_those_of_prep_do(self):
+        for text, parts in (
+                ("Mr. Smith met Dr. J. Jones. They left.", ["Mr. Smith met Dr. J. Jones.", "They left."]),
+                ("See Fig. 3 and No. 5. He said no. Then he left.", ["See Fig. 3 and No. 5.", "He said no.", "Then he left."]),
+                ("1. Introduction begins. 2. It ends.", ["1. Introduction begins.", "2. It ends."]),
+                ("It is 3.14 or e.g. Pi. So did I. Fine", ["It is 3.14 or e.g. Pi.", "So did I.", "Fine"]),
+                ('"Stop!" He stopped. (Why?) Nobody knows.', ['"Stop!"', "He stopped.", "(Why?)", "Nobody knows."]),
+                ("Wait... What? yes. No... it goes on.", ["Wait...", "What? yes.", "No... it goes on."])):
+            self.assertEqual(clean.sentences(text), parts)
+
+
+class Descriptions(unittest.TestCase):
+    def test_stanzas(self):
+        self.assertEqual(list(clean.stanzas(["A: b\n", "C: d\n", " e\n", "\n", "\n", "A: f\n"])),
+                         [{"a": "b", "c": "d\n e"}, {"a": "f"}])
+
+    def test_lists_are_left_out(self):
+        field = "short line\n A long\n line.\n .\n  * no\n  * no\n - no\n .\n The\tend."
+        self.assertEqual(clean.description_text(field), "short line. A long line. The end.")
+
+    def test_rows_join_by_sum_and_are_unique(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lists = pathlib.Path(folder)
+            (lists / "x_main_i18n_Translation-en").write_text(
+                "Package: a\nDescription-md5: 1\nDescription-en: first\n Text.\n\nPackage: b\nDescription-md5: 2\nDescription-en: second\n")
+            (lists / "x_main_binary-amd64_Packages").write_text(
+                "Package: a\nSource: s (1)\nSection: net\nDescription-md5: 1\n\nPackage: a2\nSection: doc\nDescription-md5: 1\n\n"
+                "Package: b\nSection: contrib/games\nDescription-md5: 2\n\nPackage: c\nSection: net\nDescription-md5: 3\n")
+            (lists / "x_contrib_binary-amd64_Packages").write_text("Package: d\nSection: net\nDescription-md5: 1\n")
+            self.assertEqual(list(fetch_text.labelled_rows(lists)), [("s", "first. Text.", "net"), ("b", "second.", "games")])
+
+
+class Package(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb")
+    def test_a_package_becomes_sentences(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            doc = root / "tree/usr/share/doc/x"
+            doc.mkdir(parents=True)
+            (root / "tree/DEBIAN").mkdir()
+            (root / "tree/DEBIAN/control").write_text("Package: x\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x>\nDescription: x\n")
+            other = PROSE.replace("paragraph", "text")
+            (doc / "b.html").write_text(f"<p>{PROSE}</p><p>{other}</p><p>{PROSE}</p>")
+            (doc / "a.html").write_text(f"<p>{PROSE}</p><p>no</p>")
+            (doc / "changelog.html").write_text(f"<p>{PROSE}</p>")
+            subprocess.run(["dpkg-deb", "-b", root / "tree", root / "x.deb"], check=True, capture_output=True)
+            fetch_text.clean_package(root / "x.deb", fetch_text.HTML, root / "clean")
+            self.assertEqual((root / "clean").read_text(), f"{PROSE}\n\n{PROSE}\n{other}\n{PROSE}\n\n")
+            seen = set()
+            texts = [fetch_text.document_text(d, seen) for d in (root / "clean").read_text().split("\n\n")]
+            self.assertEqual(texts, ["", "", ""])  # two sentences each, once the repetitions are gone
+            long = f"{other}\n{PROSE.replace('paragraph', 'page')}"
+            self.assertEqual(fetch_text.document_text(long, set()), "\n".join(
+                clean.sentences(other) + clean.sentences(long.split("\n")[1])) + "\n\n")
+
+
+if __name__ == "__main__":
+    cmocka_count.run_cases()
