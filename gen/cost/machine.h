@@ -26,8 +26,8 @@ enum rate {
     RATE_PACK,         /* per element of two operands packed, once a head */
     RATE_STREAM,       /* per byte of a launch's tensors that no cache holds */
     RATE_TILE_FAR,     /* per byte of keys and values that tiles bring from behind that cache */
-    RATE_MIXED,        /* per entry more of lines that do not go rows diagonal_rows, and ... */
-    RATE_MIXED_ROW,    /* ... per row of it */
+    RATE_MIXED, /* per entry more of lines that the kernel for diagonals does not take, and ... */
+    RATE_MIXED_ROW, /* ... per row of it */
     RATE_BIAS,      /* per entry more beside a bias, that is read and given its gradient, ... */
     RATE_BIAS_FLOP, /* ... and per FLOP, as RATE_TILE_FLOP: where dX is a pass of its own */
     RATES
