@@ -24,7 +24,7 @@ enum rate {
     RATE_ITEM_ELEMENT, /* ... per element of its output (rows x D) */
     RATE_PACK,         /* per element of two operands packed, once a head */
     RATE_STREAM,       /* per byte of a launch's tensors that comes from memory */
-    RATE_TILE_FAR,     /* the same for tiles */
+    RATE_TILE_FAR,     /* as RATE_FAR, for tiles */
     RATE_MIXED, /* extra per entry of lines that cannot take the kernel of diagonals, and ... */
     RATE_MIXED_ROW, /* ... per row of theirs */
     RATE_BIAS,      /* extra per entry where there is a bias: X is read, dX written, and ... */

@@ -348,23 +348,6 @@ static void test_lines_alone(void **state)
     }
 }
 
-/* Rows of a line that CPU kernels take together: entries that are alone there are priced as beside other
-   pieces, by whatever a kernel takes four or sixteen at a time. */
-static void test_scattered_lines(void **state)
-{
-    (void)state;
-    static const struct abi_line whole = {0, 1, 0, 32}, eight = {0, 1, 8, 16},
-                                 across = {0, 1, 14, 19}, one = {3, 1, 5, 6};
-    const struct abi_line mixed[] = {whole, one, one, one, one};
-    assert_false(lines_scattered(&whole, 1, 4) || lines_scattered(&whole, 1, 16));
-    assert_false(lines_scattered(&eight, 1, 4) || lines_scattered(&eight, 1, 16));
-    assert_false(lines_scattered(&across, 1, 4));
-    assert_true(lines_scattered(&across, 1, 16));
-    assert_true(lines_scattered(&one, 1, 4) && lines_scattered(&one, 1, 16));
-    assert_false(lines_scattered(mixed, 5, 4) || lines_scattered(mixed, 5, 16));
-    assert_true(lines_scattered(mixed + 1, 4, 4));
-}
-
 static double mixed_rows(const char *mask)
 {
     struct error e = {0};
@@ -396,8 +379,7 @@ int main(void)
         cmocka_unit_test(test_strides),        cmocka_unit_test(test_tall_row_blocks),
         cmocka_unit_test(test_long_band),      cmocka_unit_test(test_rows_apart),
         cmocka_unit_test(test_shared_columns), cmocka_unit_test(test_lines_alone),
-        cmocka_unit_test(test_row_pass),       cmocka_unit_test(test_scattered_lines),
-        cmocka_unit_test(test_scattered_plan),
+        cmocka_unit_test(test_row_pass),       cmocka_unit_test(test_scattered_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

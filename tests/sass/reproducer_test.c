@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int reproducer_abi = 4;
+static const int reproducer_abi = 5;
 
 static const struct sass_case window = {
     {"window(100)"}, 1100, {.dtype = ABI_BF16, .head_dim = 32}};

@@ -6,14 +6,8 @@
 #include "cpu/column_list.h"
 #include "cpu/diagonal/run.h"
 
-enum { GLOBAL_ROW_MOST = BLOCK_ROWS * SCORE_STRIDE - LANES }; /* columns */
-
-static int global_row_applies(const struct abi_plan *p, const struct abi_item *item)
-{
-    const struct abi_piece *piece = &p->pieces[item->piece];
-    return item->pieces == 1 && piece->kind == ABI_ROWS && piece->count == 1 &&
-           item->cols <= GLOBAL_ROW_MOST && !item->merge[0] && !item->split;
-}
+_Static_assert(CPU_GLOBAL_ROW_MOST(CPU_CHUNK_COLS(MATRIX)) + LANES <= BLOCK_ROWS * SCORE_STRIDE,
+               "scores of the longest global row fit");
 
 INLINE struct block *global_row_block(u8 *scratch)
 {
