@@ -34,6 +34,23 @@ struct resident_row_stats {
     float lse[2], delta[2];
 };
 
+/* A warp tile of queries at a column tile, or the first of RESIDENT_TOGETHER. `at`: which of the column tiles visited;
+   in pass 1 which of their parts. */
+struct resident_query_tile {
+    const struct abi_args *a;
+    struct ds_registers *regs; /* of all warp tiles of the warp */
+    u32 row0, row_block;       /* its first row, and its number within the warp */
+    u32 at;
+};
+
+/* The m-th after it. */
+DEVICE struct resident_query_tile resident_query_tile_after(struct resident_query_tile q, u32 m)
+{
+    q.row0 += 16 * m;
+    q.row_block += m;
+    return q;
+}
+
 /* ---- delta ---- */
 
 /* The dot product of two halves of O and dO. */
