@@ -154,7 +154,7 @@ static bool is_red(const struct kernel_case *c, struct mutation *m)
         fail_msg("%s", e.text);
     struct problem p = fixture_problem(k);
     p.batch = 2;
-    bool red = check_problem(k, &p, true, 1, c->mask, &r, &count, &e) < 0;
+    bool red = check_problem(&(struct check){k, &p, true, 1, c->mask}, &r, &count, &e) < 0;
     for (uint32_t at = 0; at < count; at++)
         red |= !r[at].ok;
     free(r);
