@@ -150,7 +150,7 @@ static struct kernel_request make_request(const struct pairs_row *r)
     return covering_request(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
 }
 
-static const char *other_of(const struct pairs_row *r)
+static const char *second(const struct pairs_row *r)
 {
     const struct shape *s = &shapes[r->value[MASK]];
     return s->with ? s->with : others[r->value[OTHER]];
@@ -158,7 +158,7 @@ static const char *other_of(const struct pairs_row *r)
 
 static struct mask *make_mask(const struct pairs_row *r)
 {
-    return covering_mask(r, shapes[r->value[MASK]].mask, other_of(r), length_of(r));
+    return covering_mask(r, shapes[r->value[MASK]].mask, second(r), length_of(r));
 }
 
 static struct kernel_case make_case(const struct pairs_row *r, const struct mask *m)
@@ -173,10 +173,9 @@ static struct kernel_case make_case(const struct pairs_row *r, const struct mask
 static void name_row(const struct pairs_row *r, char *ret, size_t capacity)
 {
     const struct kernel_request f = make_request(r);
-    char masks[120];
-    snprintf(masks, sizeof masks, "%s, %s n=%u", shapes[r->value[MASK]].mask, other_of(r),
-             length_of(r));
-    covering_name(r, &f, family_names[r->value[FAMILY]], masks, ret, capacity);
+    char m[120];
+    snprintf(m, sizeof m, "%s, %s n=%u", shapes[r->value[MASK]].mask, second(r), length_of(r));
+    covering_name(r, &f, family_names[r->value[FAMILY]], m, ret, capacity);
 }
 
 /* ---- what the plan has ---- */

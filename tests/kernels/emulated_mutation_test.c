@@ -68,7 +68,7 @@ static const struct spared {
 } spared[] = {
     {"kept_on_lines", "if (!sees(", "saves the draws of entries that have no weight"},
     {"key_place", "= sees(ct, k) ? slot_column(", "keeps an index within the tensor"},
-    {"key_ds", "= sees(ct, k) ? ds", "the probability beside it is 0 already"},
+    {"key_ds", "= sees(ct, at->k) ? ds", "the probability beside it is 0 already"},
     {"forward_sparsegen", "= sees(&ct, k) ? sparsegen_p(", "the score in the scratch is -inf already"},
     {"add_kept", "= sees(&seen", "the score in the scratch is -inf already"},
     {"bias_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
