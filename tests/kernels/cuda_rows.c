@@ -98,8 +98,9 @@ void cuda_row_name(const struct pairs_row *r, char *ret, size_t capacity)
 {
     const struct kernel_request f = cuda_row_request(r);
     char masks[120];
-    snprintf(masks, sizeof masks, "%s, %s", shapes[r->value[MASK]].mask, other_of(r));
-    covering_name(r, &f, length_of(r), family_names[r->value[FAMILY]], masks, ret, capacity);
+    snprintf(masks, sizeof masks, "%s, %s n=%u", shapes[r->value[MASK]].mask, other_of(r),
+             length_of(r));
+    covering_name(r, &f, family_names[r->value[FAMILY]], masks, ret, capacity);
 }
 
 void cuda_rows_start(struct covering *c)
