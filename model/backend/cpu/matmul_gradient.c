@@ -74,7 +74,8 @@ static dnnl_status_t make_primitive(struct gradient_product *p, dnnl_engine_t en
     if (!s)
         s = make_attributes(&attributes);
     if (!s)
-        s = describe(&pd, engine, &p->dy, &p->x, NULL, &p->dw, attributes);
+        s = describe(&pd, engine, &(struct product_layouts){&p->dy, &p->x, NULL, &p->dw},
+                     attributes);
     if (!s)
         s = layout_query(&p->scratch, pd, dnnl_query_scratchpad_md);
     if (!s)
