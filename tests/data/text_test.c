@@ -144,7 +144,7 @@ static void must_end(const char *name, const char *expected)
     free(seen);
 }
 
-/* A library may have taken all of a file before it has given all that was in it. */
+/* Much comes out of the last bytes of a file, a little at a time. */
 static void pack_flat(const char *pack, const char *suffix)
 {
     char name[40], line[200];
