@@ -50,6 +50,38 @@ enum option_id {
     OPTION_STATS,
     OPTION_HOST,
     OPTION_PORT,
+    OPTION_DATA,
+    OPTION_RUN, /* -o RUN */
+    OPTION_STEPS,
+    OPTION_RUN_TOKENS, /* --tokens N */
+    OPTION_MINUTES,
+    OPTION_TRAIN_BATCH,
+    OPTION_ACCUMULATE,
+    OPTION_RATE,
+    OPTION_SCHEDULE,
+    OPTION_WARMUP,
+    OPTION_OPTIMIZER,
+    OPTION_NO_BIAS_CORRECTION,
+    OPTION_BETAS,
+    OPTION_EPS,
+    OPTION_WEIGHT_DECAY,
+    OPTION_CLIP,
+    OPTION_DROPOUT,
+    OPTION_ATTENTION_DROPOUT,
+    OPTION_RECOMPUTE,
+    OPTION_SAVE_EVERY,
+    OPTION_KEEP_STATES, /* --keep N */
+    OPTION_EVAL_EVERY,
+    OPTION_GOES_ON,
+    OPTION_NOT_BITWISE,
+    OPTION_OVERFIT,
+    OPTION_SAVE_GRADIENTS,
+    OPTION_OBJECTIVE,
+    OPTION_MLM_PROBABILITY,
+    OPTION_MORE_POSITIONS, /* --positions of a run */
+    OPTION_DROP,
+    OPTION_PLOT_X,
+    OPTION_PLOT_Y,
     OPTION_COUNT
 };
 
@@ -74,4 +106,14 @@ struct options {
     uint64_t seed;
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
     bool split, stats, short_given, held_out_given;
+    const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
+        *drop, *x, *y;
+    uint32_t accumulate, keep_states;
+    uint64_t steps, tokens, save_every, eval_every;
+    double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
+        mlm_probability;
+    bool no_bias_correction, goes_on, not_bitwise, overfit;
+    bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
+        weight_decay_given, clip_given, dropout_given, attention_dropout_given,
+        mlm_probability_given, save_every_given, seed_given;
 };
