@@ -32,7 +32,6 @@ struct byte_stream {
     uint8_t *packed; /* [PACKED_BYTES] that were read and not unpacked yet: at .. end */
     size_t at, end;
     bool in_frame; /* the end of the file is not the end of the packed bytes */
-    bool pending;  /* the last read was filled: the library may hold more */
 #if MASKBERT_ZLIB
     z_stream gzip;
 #endif
@@ -58,10 +57,11 @@ static int begin_packed(struct byte_stream *s)
     return 0;
 }
 
-/* More packed bytes where there are none; 0: the file is at its end, and may be. */
+/* More packed bytes where there are none; 0: the file is at its end, and may be. Neither library takes the last bytes
+   of a file before it has given all that was in it: zlib needs the trailer then, zstd holds one back. */
 static int64_t fill(struct byte_stream *s, struct error *e)
 {
-    if (s->at < s->end || s->pending)
+    if (s->at < s->end)
         return 1;
     int64_t got = read_file(s, s->packed, PACKED_BYTES, e);
     s->at = 0;
@@ -95,16 +95,15 @@ static int64_t read_gzip(struct byte_stream *s, void *ret, size_t size, struct e
         int64_t more = fill(s, e);
         if (more <= 0)
             return more;
-        s->in_frame = s->in_frame || s->at < s->end;
+        s->in_frame = true;
         s->gzip.next_in = s->packed + s->at;
         s->gzip.avail_in = (uInt)(s->end - s->at);
         int r = inflate(&s->gzip, Z_NO_FLUSH);
         s->at = s->end - s->gzip.avail_in;
-        s->pending = s->gzip.avail_out == 0;
-        if (r != Z_OK && r != Z_STREAM_END && r != Z_BUF_ERROR)
+        if (r != Z_OK && r != Z_STREAM_END)
             return damaged(s, s->gzip.msg ? s->gzip.msg : "inflate fails", e);
         if (r == Z_STREAM_END) { /* a file may be several, one behind the other */
-            s->in_frame = s->pending = false;
+            s->in_frame = false;
             inflateReset(&s->gzip);
         }
     }
@@ -135,11 +134,9 @@ static int64_t read_zstd(struct byte_stream *s, void *ret, size_t size, struct e
         ZSTD_inBuffer in = {s->packed, s->end, s->at};
         size_t r = ZSTD_decompressStream(s->zstd, &out, &in);
         s->at = in.pos;
-        s->pending = out.pos == out.size;
         if (ZSTD_isError(r))
             return damaged(s, ZSTD_getErrorName(r), e);
         s->in_frame = r != 0;
-        s->pending = s->pending && r;
     }
     return (int64_t)out.pos;
 }

@@ -5,6 +5,7 @@
 #include "masks/base/text.h"
 #include "model/data/order.h"
 #include "tests/support/test.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -111,4 +112,11 @@ struct prepare_stats data_make(struct data_recipe *r)
     if (data_prepare(&r->options, &stats, &e) < 0)
         fail_msg("%s", e.text);
     return stats;
+}
+
+void data_near(double seen, double draws, double p)
+{
+    double sigma = sqrt(draws * p * (1 - p));
+    if (!(fabs(seen - draws * p) <= 4 * sigma))
+        fail_msg("%g of %g draws, %g +- %g are expected", seen, draws, draws * p, sigma);
 }

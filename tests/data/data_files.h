@@ -27,3 +27,6 @@ struct data_recipe {
 };
 struct data_recipe data_recipe(const struct tokenizer *t, const char *name);
 struct prepare_stats data_make(struct data_recipe *r);
+
+/* Fails unless `seen` of `draws` with probability p is within four sigma of what is expected. */
+void data_near(double seen, double draws, double p);

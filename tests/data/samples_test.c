@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is an epoch a permutation? Are masks drawn in the right number, at the right places, in the right shares, and the
-   same wherever a sample stands? Is a batch what its records say? Do threads make no difference to prep? */
+/* Is an epoch a permutation? Are samples and masks the same wherever a sample stands? Is a batch what its records say? Do threads make no difference to prep? */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "model/data/order.h"
 #include "tests/data/data_files.h"
 #include "tests/support/test.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,136 +23,19 @@ static void an_epoch_is_a_permutation(void **state)
             }
             free(seen);
         }
-    uint32_t fixed = 0, same = 0;
+    uint32_t fixed = 0, same = 0, next = 0, far = 0;
     for (uint32_t j = 0; j < 10000; j++) {
         fixed += order_at(5, 0, 10000, j) == j;
         same += order_at(5, 0, 10000, j) == order_at(5, 1, 10000, j);
     }
     assert_true(fixed < 10 && same < 10); /* 1 is expected */
+    for (uint32_t j = 0; j + 128 < 10000; j++) {
+        next += order_at(5, 0, 10000, j) < order_at(5, 0, 10000, j + 1);
+        far += order_at(5, 0, 10000, j) < order_at(5, 0, 10000, j + 128);
+    }
+    data_near(next, 10000 - 128, 0.5);
+    data_near(far, 10000 - 128, 0.5);
     assert_true(order_at(3, 0, UINT32_MAX, 9) < UINT32_MAX);
-}
-
-enum { VOCABULARY = 1000, FIRST_FOLLOWING = 700, LENGTH = 100, DRAWS = 4000 };
-
-static struct masking masking(bool whole_words)
-{
-    static uint8_t follows[VOCABULARY / 8];
-    for (uint32_t k = FIRST_FOLLOWING; k < VOCABULARY; k++)
-        follows[k / 8] |= (uint8_t)(1u << k % 8);
-    return (struct masking){.probability = 0.15,
-                            .whole_words = whole_words,
-                            .begin = 2,
-                            .end = 3,
-                            .mask = 4,
-                            .vocabulary = VOCABULARY,
-                            .follows = follows};
-}
-
-/* [CLS] .. [SEP] .. [SEP]; without whole words no piece follows. */
-static void fill_tokens(uint32_t *token, uint32_t count, uint32_t seed, bool pieces)
-{
-    struct draws d = draws_begin(seed, (enum random_stream)99, 0, 0);
-    for (uint32_t k = 0; k < count; k++)
-        token[k] = 10 + draws_below(&d, (pieces ? VOCABULARY : FIRST_FOLLOWING) - 10);
-    token[0] = 2;
-    token[count / 2] = token[count - 1] = 3;
-}
-
-static void near(double seen, double draws, double p)
-{
-    double sigma = sqrt(draws * p * (1 - p));
-    if (!(fabs(seen - draws * p) <= 4 * sigma))
-        fail_msg("%g of %g draws, %g +- %g are expected", seen, draws, draws * p, sigma);
-}
-
-static void masks_have_their_shares(void **state)
-{
-    (void)state;
-    struct masking m = masking(false);
-    struct masking_memory memory = {0};
-    uint32_t at_place[LENGTH] = {0}, masked = 0, kept = 0, all = 0, special = 0;
-    for (uint32_t k = 0; k < DRAWS; k++) {
-        uint32_t token[LENGTH], before[LENGTH], place[LENGTH], label[LENGTH];
-        fill_tokens(token, LENGTH, k, false);
-        memcpy(before, token, sizeof before);
-        uint32_t n = masking_apply(&m, (struct masking_key){9, 0, k}, &memory,
-                                   (struct masking_target){token, LENGTH, place, label});
-        assert_int_equal(n, 15);
-        for (uint32_t j = 0; j < n; j++) {
-            assert_true(j == 0 || place[j] > place[j - 1]);
-            assert_int_equal(label[j], before[place[j]]);
-            assert_true(label[j] != 2 && label[j] != 3);
-            at_place[place[j]]++;
-            masked += token[place[j]] == m.mask;
-            kept += token[place[j]] == label[j];
-            special += token[place[j]] < 10 && token[place[j]] != m.mask;
-            before[place[j]] = token[place[j]];
-        }
-        assert_memory_equal(before, token, sizeof token); /* nothing else has changed */
-        all += n;
-    }
-    /* A random token may be [MASK], or what stood there. */
-    near(masked, all, 0.8 + 0.1 / VOCABULARY);
-    near(kept, all, 0.1 + 0.1 / VOCABULARY);
-    near(special, all, 0.1 * 9 / VOCABULARY); /* random tokens come from the whole vocabulary */
-    for (uint32_t k = 0; k < LENGTH; k++)
-        if (k == 0 || k == LENGTH / 2 || k == LENGTH - 1)
-            assert_int_equal(at_place[k], 0);
-        else
-            near(at_place[k], DRAWS, 15.0 / (LENGTH - 3));
-    masking_finish(&memory);
-}
-
-static void the_number_of_masks_is_rounded_as_in_python(void **state)
-{
-    (void)state;
-    static const struct {
-        uint32_t length, most;
-        double probability;
-        uint32_t masked;
-    } cases[] = {{4, 0, 0.15, 1},   {30, 0, 0.15, 4}, /* 4.5 */
-                 {50, 0, 0.15, 8},                    /* 7.5 */
-                 {99, 0, 0.15, 15}, {99, 10, 0.15, 10}, {99, 0, 0, 1},
-                 {99, 0, 1, 96},    {99, 20, 0.9, 20}};
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        struct masking m = masking(false);
-        struct masking_memory memory = {0};
-        uint32_t token[LENGTH], place[LENGTH], label[LENGTH];
-        m.probability = cases[k].probability;
-        m.most = cases[k].most;
-        fill_tokens(token, cases[k].length, 1, false);
-        assert_int_equal(
-            masking_apply(&m, (struct masking_key){1, 2, 3}, &memory,
-                          (struct masking_target){token, cases[k].length, place, label}),
-            cases[k].masked);
-        masking_finish(&memory);
-    }
-}
-
-static void whole_words_go_together(void **state)
-{
-    (void)state;
-    struct masking m = masking(true);
-    struct masking_memory memory = {0};
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < DRAWS; k++) {
-        uint32_t token[LENGTH], before[LENGTH], place[LENGTH], label[LENGTH];
-        bool chosen[LENGTH + 1] = {false};
-        fill_tokens(token, LENGTH, k, true);
-        memcpy(before, token, sizeof before);
-        uint32_t n = masking_apply(&m, (struct masking_key){9, 0, k}, &memory,
-                                   (struct masking_target){token, LENGTH, place, label});
-        assert_in_range(n, 1, 15);
-        most += n == 15;
-        for (uint32_t j = 0; j < n; j++)
-            chosen[place[j]] = true;
-        for (uint32_t j = 1; j < LENGTH; j++)
-            if (before[j] >= FIRST_FOLLOWING && before[j - 1] > 3)
-                assert_int_equal(chosen[j], chosen[j - 1]);
-    }
-    assert_true(most >
-                DRAWS * 9 / 10); /* words that are too many are passed over, others fill up */
-    masking_finish(&memory);
 }
 
 static struct samples *open_part(const char *name, enum data_part part)
@@ -322,7 +203,7 @@ static void documents_are_held_out_by_their_content(void **state)
         r.documents = 1500;
         r.options.seed = (uint64_t)k;
         struct prepare_stats s = data_make(&r);
-        near((double)s.part[DATA_HELD_OUT].documents, 1500, 0.2);
+        data_near((double)s.part[DATA_HELD_OUT].documents, 1500, 0.2);
         assert_int_equal(s.part[DATA_TRAIN].documents + s.part[DATA_HELD_OUT].documents, 1500);
         tokens[k] = s.part[DATA_HELD_OUT].tokens;
     }
@@ -334,9 +215,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_is_a_permutation),
-        cmocka_unit_test(masks_have_their_shares),
-        cmocka_unit_test(the_number_of_masks_is_rounded_as_in_python),
-        cmocka_unit_test(whole_words_go_together),
         cmocka_unit_test(a_batch_is_what_its_records_say),
         cmocka_unit_test(grouping_makes_no_difference),
         cmocka_unit_test(threads_make_no_difference),

@@ -79,7 +79,8 @@ static const struct {
     {IN_HEADER(magic), 0, "not a file of maskbert prep"},
     {IN_HEADER(version), SHARD_VERSION + 1, "version 2, 1 is expected"},
     {IN_HEADER(vocabulary), 0, "the header"},
-    {IN_HEADER(vocabulary), 70000, "the header"}, /* then tokens have four bytes */
+    {IN_HEADER(vocabulary), 70000, "the header"},          /* then tokens have four bytes */
+    {IN_HEADER(vocabulary), 114, "beyond the vocabulary"}, /* the last token has id 114 */
     {IN_HEADER(vocabulary), 50, "beyond the vocabulary"},
     {IN_HEADER(begin), 1000, "the header"},
     {IN_HEADER(mask), UINT32_MAX, "the header"},
