@@ -28,6 +28,8 @@ struct engine_options {
         trains; /* for model/train/: attention with a backward pass, weights that can be repacked and their
                      transposed twins */
     bool dropout; /* attention can drop out probabilities; only where it trains */
+    bool
+        outline; /* for pass_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */
@@ -41,8 +43,8 @@ struct engine {
     uint32_t parts;                    /* heads that are ready */
     uint32_t threads;                  /* resolved */
     enum element dtype;
-    const char *device;   /* "cpu", "cuda", "emulated" */
-    bool trains, dropout; /* as it was asked for */
+    const char *device;            /* "cpu", "cuda", "emulated" */
+    bool trains, dropout, outline; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
     struct encoder *encoder;
 };

@@ -60,5 +60,10 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_HOST]       = {"host", 0, "ADDRESS", "Address to listen on (default 127.0.0.1: this machine alone)", 0, VALUE_TEXT, AT(host)},
     [OPTION_PORT]       = {"port", 0, "P", "Port to listen on; 0: any free one (default 8080)", 0, VALUE_OWN, .read = read_port, .given = AT(port_given)},
     [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", 0, VALUE_REAL, AT(seconds)},
+    [OPTION_STEP_BATCH] = {"batch", 0, "B", "Sequences of a step", 0, VALUE_COUNT, AT(batch)},
+    [OPTION_STEP_LENGTH] = {"length", 'n', "N", "Tokens of each sequence", 0, VALUE_COUNT, AT(length)},
+    [OPTION_ACCUMULATE] = {"accumulate", 0, "K", "Take the batch in K parts (default 1)", 0, VALUE_COUNT, AT(accumulate)},
+    [OPTION_RECOMPUTE]  = {"recompute", 0, "R", "none (default), attention or layer: what the backward pass computes again, to save memory", 0, VALUE_TEXT, AT(recompute)},
+    [OPTION_MEASURE]    = {"measure", 0, 0, "Run one step and measure", 0, VALUE_FLAG, AT(measure)},
 };
 /* clang-format on */

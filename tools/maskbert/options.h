@@ -50,6 +50,11 @@ enum option_id {
     OPTION_STATS,
     OPTION_HOST,
     OPTION_PORT,
+    OPTION_STEP_BATCH,  /* --batch of a step */
+    OPTION_STEP_LENGTH, /* -n of its sequences */
+    OPTION_ACCUMULATE,
+    OPTION_RECOMPUTE,
+    OPTION_MEASURE,
     OPTION_COUNT
 };
 
@@ -65,13 +70,14 @@ struct options {
     };
     uint32_t n_arguments;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host, *pairing;
+    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host, *pairing,
+        *recompute;
     uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length,
-        dupe;
+        dupe, accumulate;
     uint16_t port;
     double deviation, seconds; /* 0: the default */
     double short_share, held_out;
     uint64_t seed;
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
-    bool split, stats, short_given, held_out_given;
+    bool split, stats, short_given, held_out_given, measure;
 };

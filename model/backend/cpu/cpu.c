@@ -17,11 +17,14 @@ static struct backend_state *open(const struct backend *b, const struct backend_
                                   struct error *e)
 {
     struct matmul *m = matmul_new(e);
-    (void)b, (void)o;
+    (void)b;
     if (!m)
         return NULL;
     struct backend_state *s = memory_new(1, sizeof *s);
     s->matmul = m;
+    s->kept.counts = o->outline;
+    if (o->outline)
+        matmul_outline(m);
     s->ops = cpu_encoder_ops();
     return s;
 }
@@ -44,7 +47,8 @@ static void *keep(struct backend_state *s, enum element type, const float *value
 {
     void *ret = pool_take(&s->kept, count * element_bytes(type));
     (void)e;
-    elements_from_f32(type, value, count, ret);
+    if (ret)
+        elements_from_f32(type, value, count, ret);
     return ret;
 }
 
@@ -94,4 +98,5 @@ const struct backend backend_cpu = {
     .training_destroy = cpu_training_destroy,
     .train = cpu_train,
     .training_memory = cpu_training_memory,
+    .training_attention = cpu_training_attention,
 };

@@ -22,6 +22,17 @@ int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float 
     return error_set(e, ERROR_UNAVAILABLE, "built without oneDNN");
 }
 
+void matmul_outline(struct matmul *m)
+{
+    (void)m;
+}
+
+uint64_t matmul_gradient_bytes(uint32_t threads)
+{
+    (void)threads;
+    return 0;
+}
+
 uint64_t matmul_weights_bytes(const struct matmul *m)
 {
     (void)m;
