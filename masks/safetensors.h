@@ -51,3 +51,8 @@ void safetensors_add(struct safetensors *s, const char *name, const char *dtype,
                      const uint64_t *shape, const void *data); /* not copied; null: zeros */
 void safetensors_add_metadata(struct safetensors *s, const char *key, const char *value);
 uint8_t *safetensors_write(const struct safetensors *s, uint64_t *ret_size); /* caller frees */
+
+/* The bytes of such a file from first to last: the header, then each tensor's data (null: zeros). Ends early where the sink
+   does not return 0, and returns what it returned. */
+typedef int (*safetensors_sink)(void *context, const void *bytes, uint64_t size);
+int safetensors_stream(const struct safetensors *s, safetensors_sink sink, void *context);

@@ -65,26 +65,47 @@ static char *build_header(const struct safetensors *s, const uint32_t *order,
     return text;
 }
 
-uint8_t *safetensors_write(const struct safetensors *s, uint64_t *ret_size)
+int safetensors_stream(const struct safetensors *s, safetensors_sink sink, void *context)
 {
     uint32_t *order = file_order(s);
-    uint64_t data_size, length, at;
+    uint64_t data_size;
     char *header = build_header(s, order, &data_size);
-    length = (strlen(header) + 7) / 8 * 8;
-    uint8_t *out = memory_new(LENGTH_BYTES + length + data_size, 1);
+    const size_t text = strlen(header), length = (text + 7) / 8 * 8;
+    uint8_t *first = memory_new(LENGTH_BYTES + length, 1);
     for (int k = 0; k < LENGTH_BYTES; k++)
-        out[k] = (uint8_t)(length >> 8 * k);
-    memset(out + LENGTH_BYTES, ' ', length);
-    memcpy(out + LENGTH_BYTES, header, strlen(header));
-    at = LENGTH_BYTES + length;
-    for (uint32_t k = 0; k < s->n_tensors; k++) {
-        const struct safetensor *t = &s->tensor[order[k]];
-        if (t->data && t->size)
-            memcpy(out + at, t->data, t->size);
-        at += t->size;
-    }
+        first[k] = (uint8_t)(length >> 8 * k);
+    memset(first + LENGTH_BYTES, ' ', length);
+    memcpy(first + LENGTH_BYTES, header, text);
+    int r = sink(context, first, LENGTH_BYTES + length);
+    for (uint32_t k = 0; k < s->n_tensors && r == 0; k++)
+        r = sink(context, s->tensor[order[k]].data, s->tensor[order[k]].size);
+    free(first);
     free(header);
     free(order);
-    *ret_size = at;
-    return out;
+    return r;
+}
+
+struct growing {
+    uint8_t *bytes;
+    uint64_t size;
+};
+
+static int append(void *context, const void *bytes, uint64_t size)
+{
+    struct growing *g = context;
+    g->bytes = memory_resize(g->bytes, g->size + size, 1);
+    if (bytes && size)
+        memcpy(g->bytes + g->size, bytes, size);
+    else
+        memset(g->bytes + g->size, 0, size);
+    g->size += size;
+    return 0;
+}
+
+uint8_t *safetensors_write(const struct safetensors *s, uint64_t *ret_size)
+{
+    struct growing g = {0};
+    safetensors_stream(s, append, &g);
+    *ret_size = g.size;
+    return g.bytes;
 }

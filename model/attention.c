@@ -66,6 +66,8 @@ static int load_kernel(const struct attention_options *o, struct attention *a, s
         .backward = o->trains,
         .dropout = o->trains && o->dropout,
         .progress = o->progress,
+        .bytes = o->kernel,
+        .size = o->kernel_size,
     };
     return encoder_attention_load(&kernel, &a->kernel, e);
 }

@@ -29,6 +29,9 @@ struct attention_options {
     bool text_only;                     /* the device needs no binary */
     bool trains, dropout;               /* a backward pass; dropout of probabilities */
     void (*progress)(const char *step); /* null: nobody */
+    const uint8_t
+        *kernel; /* a kernel file made for all this, of kernel_size bytes; null: none */
+    uint64_t kernel_size;
 };
 
 /* Columns of one of query, key, value in the projection: heads * padded_dim. */

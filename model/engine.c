@@ -5,6 +5,7 @@
 #include "model/buffer.h"
 #include "model/checkpoint/json.h"
 #include "model/encoder.h"
+#include "runtime/load.h"
 #include <omp.h>
 #include <stdlib.h>
 
@@ -101,7 +102,9 @@ static int load_attention(const char *folder, const struct engine_options *o, st
                                         .text_only = b->text_only,
                                         .trains = g->trains,
                                         .dropout = g->dropout,
-                                        .progress = o->progress};
+                                        .progress = o->progress,
+                                        .kernel = o->kernel,
+                                        .kernel_size = o->kernel_size};
     return attention_new(&g->config, &a, &g->encoder->attention, e);
 }
 
@@ -154,6 +157,13 @@ void engine_destroy(struct engine *g)
     weights_finish(&g->weights);
     config_finish(&g->config);
     free(g);
+}
+
+const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size)
+{
+    const struct maskc_kernel *k = g->encoder->attention.kernel;
+    *ret_size = k->size;
+    return k->bytes;
 }
 
 const char *engine_phase_name(enum engine_phase p)

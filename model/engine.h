@@ -28,6 +28,9 @@ struct engine_options {
         trains; /* for model/train/: attention with a backward pass, weights that can be repacked and their
                      transposed twins */
     bool dropout; /* attention can drop out probabilities; only where it trains */
+    const uint8_t
+        *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
+    uint64_t kernel_size;
     bool
         outline; /* for pass_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
 };
@@ -53,6 +56,9 @@ struct engine {
    with *e set; ERROR_UNAVAILABLE where neither cache nor compiler has the kernel. */
 struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e);
 void engine_destroy(struct engine *g); /* null is fine */
+
+/* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
+const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);
 
 /* One text or pair: the first `first_part` tokens have type 0, the rest type 1. */
 struct sequence {

@@ -35,6 +35,8 @@ static struct kernel_request features_of(const struct encoder_attention *a)
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
                            struct error *e)
 {
+    if (a->bytes)
+        return kernel_load(a->bytes, a->size, a->mask->source, a->device, ret, e);
     const struct target *found[1];
     struct compile_request r = {.mask = a->mask,
                                 .targets = found,

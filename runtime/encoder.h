@@ -26,6 +26,8 @@ struct encoder_attention {
     bool text_only;                     /* the device needs no binary */
     bool backward, dropout;             /* what the kernel can do beside the forward pass */
     void (*progress)(const char *step); /* null: nobody */
+    const uint8_t *bytes; /* of a kernel file that was made for all this; null: none */
+    uint64_t size;
 };
 /* Compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,

@@ -87,6 +87,7 @@ int kernel_load(const void *data, uint64_t size, const char *path, const char *d
 {
     struct maskc_kernel *k = memory_new(1, sizeof *k);
     k->bytes = memory_aligned(size, 1);
+    k->size = size;
     if (size)
         memcpy(k->bytes, data, size);
     if (load_bytes(k, size, path, device, e) < 0) {

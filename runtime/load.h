@@ -8,6 +8,7 @@
 struct maskc_kernel {
     struct artifact *artifact;
     uint8_t *bytes; /* the file; the artifact points into it */
+    uint64_t size;
     const struct artifact_target *target;
     const struct device *device;
     struct device_code *code;

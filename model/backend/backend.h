@@ -103,6 +103,8 @@ struct backend {
     /* As pass_run and pass_memory; the request is checked. */
     int (*train)(const struct pass_request *r, struct backend_training *m,
                  struct pass_loss *loss, struct error *e);
+    /* What the bits of its results depend on beside the request: instructions, libraries. The caller frees it. */
+    char *(*training_identity)(const struct engine *g);
     int (*training_memory)(const struct engine *g, const struct pass_sizes *s,
                            struct pass_memory *ret, struct error *e);
     void (*training_attention)(const struct backend_training *m, struct pass_array *ret);

@@ -98,6 +98,11 @@ int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass
     return result;
 }
 
+char *pass_identity(const struct engine *g)
+{
+    return g->encoder->backend->training_identity(g);
+}
+
 int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
                 struct error *e)
 {

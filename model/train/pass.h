@@ -48,6 +48,9 @@ void pass_workspace_destroy(struct pass_workspace *w); /* null is fine */
 int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass_loss *loss,
              struct error *e);
 
+/* What the bits of a pass depend on beside the request: instructions, libraries. The caller frees it. */
+char *pass_identity(const struct engine *g);
+
 /* New parameters: packs them for the products, in place. After every step of the optimiser. */
 int engine_repack(struct engine *g, struct error *e);
 

@@ -8,6 +8,13 @@
     (O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(MAX_LENGTH) | \
      O(BATCH_TOKENS) | O(COMPAT))
 
+#define TRAINING_OPTIONS                                                                   \
+    (O(TRAIN_BATCH) | O(ACCUMULATE) | O(RATE) | O(SCHEDULE) | O(WARMUP) | O(OPTIMIZER) |   \
+     O(NO_BIAS_CORRECTION) | O(BETAS) | O(EPS) | O(WEIGHT_DECAY) | O(CLIP) | O(DROPOUT) |  \
+     O(ATTENTION_DROPOUT) | O(RUN_DTYPE) | O(RECOMPUTE) | O(SAVE_EVERY) | O(KEEP_STATES) | \
+     O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(SEED) | O(THREADS) | O(DEVICE) |      \
+     O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
+
 /* clang-format off */
 static const struct command commands[] = {
     {"info", "DIR", "what a model's folder holds",
@@ -31,6 +38,14 @@ static const struct command commands[] = {
      "The vocabulary is taken as cased where it has the token A.",
      O(WORDS) | O(PREP_LENGTH) | O(OUTPUT) | O(PAIRING) | O(SHORT) | O(DUPE) | O(HELD_OUT) | O(JOBS) | O(SEED) | O(SPLIT) |
      O(STATS) | O(COMPAT) | O(JSON), 1, MAX_ARGUMENTS, command_prep},
+    {"pretrain", "DIR", "a model trained on masked words and next sentences",
+     "DIR is any BERT; heads that it lacks are initialised. RUN is a new model's folder that transformers loads at any "
+     "time, with run.json (the options), log.jsonl (a line each step) and state/ (what --resume reads). One of --steps, "
+     "--tokens, --minutes says how long. The same command gives the same bits for any number of threads, also where it "
+     "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "
+     "run with 1.",
+     TRAINING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
+     O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP), 1, 1, command_pretrain},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "
@@ -72,9 +87,10 @@ static const struct command commands[] = {
      "loads the model in a process of its own, runs one step on random tokens (forward, backward, optimiser) and "
      "reads how much anonymous memory is resident at the peak. Gradients, moments and attention's arrays are counted page by page; "
      "parameters are what loading added beside them (the kernel included), activations what the step added. A step "
-     "has the model's own heads: pairs where the architecture has them.",
-     O(STEP_BATCH) | O(STEP_LENGTH) | O(ACCUMULATE) | O(RECOMPUTE) | O(MEASURE) | O(MASK) | O(RUN_TRANSFORM) |
-     O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1, command_memory},
+     "has the objective's heads: pairs where the architecture has them. Options that do not change memory are taken, so that "
+     "pretrain's own can stand here.",
+     TRAINING_OPTIONS | O(STEP_LENGTH) | O(MEASURE) | O(OBJECTIVE) | O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP), 1, 1,
+     command_memory},
 #if MASKBERT_SERVE
     {"serve", "DIR", "a model behind HTTP",
      "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. /fill-mask and /classify give a list of what the "
@@ -91,9 +107,11 @@ static const struct program maskbert = {
     .version = MASKC_VERSION,
     .purpose =
         "BERT models, as HuggingFace lays them out on disk, through compiled attention masks.",
-    .closing = "maskbert COMMAND --help lists the options of a command; maskbert --version the "
-               "version.\n"
-               "Exit codes: 0 done, 2 bad input, 3 this machine cannot.",
+    .closing =
+        "maskbert COMMAND --help lists the options of a command; maskbert --version the "
+        "version.\n"
+        "Exit codes: 0 done, 1 a loss is not finite, 2 bad input, 3 this machine cannot, 4 "
+        "interrupted and saved.",
     .commands = commands,
     .rows = option_rows,
     .n_rows = OPTION_COUNT,

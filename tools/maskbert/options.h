@@ -50,10 +50,39 @@ enum option_id {
     OPTION_STATS,
     OPTION_HOST,
     OPTION_PORT,
-    OPTION_STEP_BATCH,  /* --batch of a step */
-    OPTION_STEP_LENGTH, /* -n of its sequences */
+    OPTION_DATA,
+    OPTION_RUN, /* -o RUN */
+    OPTION_STEPS,
+    OPTION_RUN_TOKENS, /* --tokens N */
+    OPTION_MINUTES,
+    OPTION_TRAIN_BATCH,
     OPTION_ACCUMULATE,
+    OPTION_RATE,
+    OPTION_SCHEDULE,
+    OPTION_WARMUP,
+    OPTION_OPTIMIZER,
+    OPTION_NO_BIAS_CORRECTION,
+    OPTION_BETAS,
+    OPTION_EPS,
+    OPTION_WEIGHT_DECAY,
+    OPTION_CLIP,
+    OPTION_DROPOUT,
+    OPTION_ATTENTION_DROPOUT,
     OPTION_RECOMPUTE,
+    OPTION_SAVE_EVERY,
+    OPTION_KEEP_STATES, /* --keep N */
+    OPTION_EVAL_EVERY,
+    OPTION_GOES_ON,
+    OPTION_NOT_BITWISE,
+    OPTION_OVERFIT,
+    OPTION_SAVE_GRADIENTS,
+    OPTION_OBJECTIVE,
+    OPTION_MLM_PROBABILITY,
+    OPTION_MORE_POSITIONS, /* --positions of a run */
+    OPTION_DROP,
+    OPTION_PLOT_X,
+    OPTION_PLOT_Y,
+    OPTION_STEP_LENGTH, /* -n of its sequences */
     OPTION_MEASURE,
     OPTION_COUNT
 };
@@ -70,14 +99,23 @@ struct options {
     };
     uint32_t n_arguments;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host, *pairing,
-        *recompute;
+    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host, *pairing;
     uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length,
-        dupe, accumulate;
+        dupe;
     uint16_t port;
     double deviation, seconds; /* 0: the default */
     double short_share, held_out;
     uint64_t seed;
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
-    bool split, stats, short_given, held_out_given, measure;
+    bool split, stats, short_given, held_out_given;
+    const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
+        *drop, *x, *y;
+    uint32_t accumulate, keep_states;
+    uint64_t steps, tokens, save_every, eval_every;
+    double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
+        mlm_probability;
+    bool measure, no_bias_correction, goes_on, not_bitwise, overfit;
+    bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
+        weight_decay_given, clip_given, dropout_given, attention_dropout_given,
+        mlm_probability_given, save_every_given, seed_given;
 };

@@ -2,6 +2,8 @@
 #include "model/backend/cpu/cpu.h"
 #include "masks/base/memory.h"
 #include "model/encoder.h"
+#include "runtime/device/machine.h"
+#include "runtime/load.h"
 #include <stdlib.h>
 
 static void close(struct backend_state *s)
@@ -80,6 +82,15 @@ static int fetch(const struct engine *g, struct engine_workspace *w, struct erro
     return 0;
 }
 
+char *cpu_training_identity(const struct engine *g)
+{
+    struct text t = {0};
+    const struct artifact_target *target = g->encoder->attention.kernel->target;
+    text_add(&t, "%s; %s; ", machine_level(), target->name);
+    matmul_describe(&t);
+    return text_take(&t);
+}
+
 const struct backend backend_cpu = {
     .device = &device_cpu,
     .open = open,
@@ -97,6 +108,7 @@ const struct backend backend_cpu = {
     .training_new = cpu_training_new,
     .training_destroy = cpu_training_destroy,
     .train = cpu_train,
+    .training_identity = cpu_training_identity,
     .training_memory = cpu_training_memory,
     .training_attention = cpu_training_attention,
 };

@@ -20,6 +20,7 @@ struct backend_training *cpu_training_new(const struct engine *g);
 void cpu_training_destroy(struct backend_training *m);
 int cpu_train(const struct pass_request *r, struct backend_training *m, struct pass_loss *loss,
               struct error *e);
+char *cpu_training_identity(const struct engine *g);
 int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
                         struct pass_memory *ret, struct error *e);
 void cpu_training_attention(const struct backend_training *m, struct pass_array *ret);

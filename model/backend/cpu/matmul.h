@@ -3,6 +3,7 @@
    oneDNN (matmul_onednn.c, matmul_pack.c, matmul_gradient.c), or nothing (matmul_none.c). */
 #pragma once
 #include "masks/base/error.h"
+#include "masks/base/text.h"
 #include "model/linear.h"
 #include <stddef.h>
 
@@ -45,6 +46,9 @@ int product_run(const struct product *p, const struct linear *l, const void *x, 
                 struct product_workspace *w);
 
 /* ---- training ---- */
+
+/* The library, its version, and the instructions that it uses. */
+void matmul_describe(struct text *ret);
 
 /* From now on weights have no memory: matmul_pack, without values, counts them and knows their layouts. */
 void matmul_outline(struct matmul *m);

@@ -22,6 +22,11 @@ int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float 
     return error_set(e, ERROR_UNAVAILABLE, "built without oneDNN");
 }
 
+void matmul_describe(struct text *ret)
+{
+    text_add(ret, "no oneDNN");
+}
+
 void matmul_outline(struct matmul *m)
 {
     (void)m;

@@ -74,6 +74,13 @@ void matmul_destroy(struct matmul *m)
     free(m);
 }
 
+void matmul_describe(struct text *ret)
+{
+    const dnnl_version_t *v = dnnl_version();
+    text_add(ret, "oneDNN %d.%d.%d, instructions %d", v->major, v->minor, v->patch,
+             (int)dnnl_get_effective_cpu_isa());
+}
+
 /* ---- products ---- */
 
 dnnl_data_type_t matmul_type(enum element t)

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that are taken out of a mask, to ask what they are worth (SparseBERT 3.3). */
+#pragma once
+#include "masks/mask.h"
+#include "model/checkpoint/config.h"
+
+/* "diagonal": all i = j. "random:K": K active entries of each layer and head, a function of (seed, layer, head). Takes the
+   mask, and returns a new one; null with *e set. */
+struct mask *mask_drop(struct mask *m, const char *what, const struct model_config *c,
+                       uint64_t seed, struct error *e);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/flops.h"
+#include "model/encoder.h"
+#include "runtime/calibration.h"
+
+static double mask_share(const struct engine *g)
+{
+    const struct mask *m = g->encoder->attention.mask;
+    double sum = 0, all = (double)m->layers * m->heads;
+    for (uint32_t k = 0; k < m->layers * m->heads; k++)
+        sum += (double)m->pattern[m->at[k]]->active;
+    return sum / all / ((double)m->n * m->n);
+}
+
+double batch_flops(const struct engine *g, const struct train_batch *b)
+{
+    const double hidden = g->config.hidden, inner = g->config.intermediate,
+                 layer = 4 * hidden * hidden + 2 * hidden * inner,
+                 word = hidden * hidden + hidden * g->config.vocabulary;
+    double pairs = 0;
+    for (uint32_t k = 0; k < b->sequences; k++)
+        pairs += (double)b->list[k].count * b->list[k].count;
+    /* Multiply and add are two; S = Q K^T and P V are two products. */
+    return 3 * 2 *
+           (g->config.layers * (b->tokens * layer + 2 * pairs * hidden * mask_share(g)) +
+            b->masked * word + (b->next_label ? b->sequences * hidden * hidden : 0));
+}
+
+double machine_peak(const struct engine *g)
+{
+    struct calibration *c = NULL;
+    struct error ignored = {0};
+    double ret = 0;
+    if (calibration_load(&c, &ignored) == 0 && c) {
+        const struct ceilings *p = &c->ceilings;
+        ret = g->dtype == ELEMENT_BF16 && p->matrix > 0 ? p->matrix : p->flops;
+    }
+    calibration_destroy(c);
+    return ret * g->threads;
+}

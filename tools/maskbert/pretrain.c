@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskbert pretrain: options to a run, signals, and a line of progress. */
+#include "tools/maskbert/pretrain.h"
+#include "tools/maskbert/command.h"
+#include "tools/maskbert/session.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { EXIT_INTERRUPTED = 4 };
+
+static volatile sig_atomic_t asked_to_stop;
+
+static void stop(int signal)
+{
+    (void)signal;
+    asked_to_stop = 1;
+}
+
+/* A file that may not grow fails as a full disk does. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+static void print_time(double seconds, char ret[32])
+{
+    const int s = (int)fmin(fmax(seconds, 0), 1e9);
+    if (s >= 3600)
+        snprintf(ret, 32, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(ret, 32, "%d:%02d", s / 60, s % 60);
+}
+
+static void show(const struct run_progress *p)
+{
+    char line[160], of[32] = "", mfu[24] = "", left[32];
+    if (!isatty(STDERR_FILENO))
+        return;
+    if (p->steps)
+        snprintf(of, sizeof of, " of %" PRIu64, p->steps);
+    if (isfinite(p->mfu))
+        snprintf(mfu, sizeof mfu, ", MFU %.1f %%", 100 * p->mfu);
+    print_time(p->left, left);
+    snprintf(line, sizeof line, "step %" PRIu64 "%s, loss %.4f, %.0f tokens/s%s, %s left",
+             p->step, of, p->loss, p->tokens_per_s, mfu, left);
+    session_tell(line);
+}
+
+static void say(const char *line)
+{
+    session_tell(NULL);
+    fprintf(stderr, "maskbert: %s\n", line);
+}
+
+int command_pretrain(const struct options *o)
+{
+    static const struct run_watch watch = {&asked_to_stop, show, session_tell, say};
+    struct error e = {0};
+    struct run_options r;
+    enum run_end end;
+    if (pretrain_options(o, &r, &e) < 0)
+        return command_fail(&e);
+    catch_signals();
+    if (run_pretrain(&r, &watch, &end, &e) < 0)
+        return command_fail(&e);
+    if (end == RUN_DONE)
+        return 0;
+    fprintf(stderr, "maskbert: interrupted and saved; --resume goes on\n");
+    return EXIT_INTERRUPTED;
+}
