@@ -31,6 +31,8 @@ struct engine_options {
     const uint8_t
         *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
     uint64_t kernel_size;
+    bool
+        outline; /* for pass_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */
@@ -44,8 +46,8 @@ struct engine {
     uint32_t parts;                    /* heads that are ready */
     uint32_t threads;                  /* resolved */
     enum element dtype;
-    const char *device;   /* "cpu", "cuda", "emulated" */
-    bool trains, dropout; /* as it was asked for */
+    const char *device;            /* "cpu", "cuda", "emulated" */
+    bool trains, dropout, outline; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
     struct encoder *encoder;
 };

@@ -42,7 +42,7 @@ int session_dtype(const struct options *o, enum element *ret, struct error *e)
     return 0;
 }
 
-static int read_options(const struct options *o, struct engine_options *ret, struct error *e)
+int session_options(const struct options *o, struct engine_options *ret, struct error *e)
 {
     if (session_compat(o, &ret->compat, e) < 0)
         return -1;
@@ -59,7 +59,7 @@ static int read_options(const struct options *o, struct engine_options *ret, str
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e)
 {
     struct engine_options options = {.parts = parts};
-    if (read_options(o, &options, e) < 0)
+    if (session_options(o, &options, e) < 0)
         return -1;
     s->engine = engine_load(o->argument, &options, e);
     session_tell(NULL);

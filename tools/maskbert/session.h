@@ -15,6 +15,8 @@ struct session {
     struct task_batches batches;
 };
 
+/* What the options say of the engine; the rest of *ret stays. */
+int session_options(const struct options *o, struct engine_options *ret, struct error *e);
 /* Loads the engine with these parts. */
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e);
 /* Reads the lines of o->input, or of stdin, as texts or pairs, and tokenizes them. */

@@ -238,6 +238,11 @@ static size_t scratch_bytes(const struct blocks *all)
     return most;
 }
 
+uint64_t matmul_gradient_bytes(uint32_t threads)
+{
+    return threads * sizeof(float) * GRADIENT_ROWS * (BLOCK_OUT + BLOCK_IN);
+}
+
 static dnnl_status_t workspace_make(const struct matmul *m, const struct blocks *all,
                                     struct gradient_workspace *ret)
 {

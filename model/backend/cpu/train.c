@@ -149,20 +149,6 @@ int cpu_train(const struct pass_request *r, struct backend_training *m, struct p
 
 /* ---- what it takes ---- */
 
-/* As buffer_grow rounds: whole large pages. */
-static uint64_t on_pages(uint64_t bytes)
-{
-    const uint64_t page = UINT64_C(2) << 20;
-    return bytes < page ? bytes : (bytes + page - 1) / page * page;
-}
-
-/* What oneDNN 2.6 and its callers took beside: code that it makes, and what its threads copy operands to. The resident
-   memory of first passes of a tiny batch says so, with 1 and 2 threads. */
-static uint64_t library_bytes(const struct engine *g)
-{
-    return (UINT64_C(4) << 20) * (1 + g->threads);
-}
-
 int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
                         struct pass_memory *ret, struct error *e)
 {
@@ -177,13 +163,20 @@ int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
     train_lay_out_heads(g, s, &heads, &b);
     free(layer);
     *ret = (struct pass_memory){
-        .activations =
-            on_pages(a.used) + s->tokens * sizeof(struct row_place) +
-            on_pages(cpu_workspace_panel_bytes(g, training_panel(s->tokens)) * g->threads) +
-            library_bytes(g),
-        .attention = on_pages(lse.used) + on_pages(attention_bytes(g, s, NULL)),
-        .heads = on_pages(heads.used),
-        .weights = matmul_weights_bytes(g->encoder->state->matmul),
+        .activations = buffer_bytes(a.used) +
+                       buffer_bytes(s->tokens * sizeof(struct row_place)) +
+                       cpu_workspace_panels_bytes(g, training_panel(s->tokens)) +
+                       matmul_gradient_bytes(g->threads),
+        .attention = buffer_bytes(lse.used) + buffer_bytes(attention_bytes(g, s, NULL)),
+        .heads = buffer_bytes(heads.used),
+        .weights = matmul_weights_bytes(g->encoder->state->matmul) +
+                   pool_held(&g->encoder->state->kept),
     };
     return 0;
+}
+
+void cpu_training_attention(const struct backend_training *m, struct pass_array *ret)
+{
+    ret[0] = (struct pass_array){m->attention.data, m->attention.bytes};
+    ret[1] = (struct pass_array){m->panels.attention.data, m->panels.attention.bytes};
 }
