@@ -132,6 +132,8 @@ def make_batch(rng, vocabulary, lengths, pairs):
     batch = []
     for n in lengths:
         ids = [int(x) for x in rng.integers(5, vocabulary, n)]
+        if n > 8:
+            ids[4] = 0  # [PAD], as masking may draw it: no gradient to its row
         at = sorted(int(x) for x in rng.choice(n, max(1, n // 6), replace=False))
         masked = [(i, int(rng.integers(0, vocabulary))) for i in at]
         batch.append((ids, (n + 1) // 2 if pairs else n, int(rng.integers(0, 2)) if pairs else -1, masked))
