@@ -4,9 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LARGE = 2 << 20 };
+
+uint64_t buffer_bytes(uint64_t wanted)
+{
+    return wanted < LARGE ? wanted : memory_large_bytes(wanted);
+}
+
 void buffer_grow(void **data, uint64_t *bytes, uint64_t wanted)
 {
-    enum { LARGE = 2 << 20 };
     if (*bytes >= wanted)
         return;
     free(*data);

@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/encoder_sources.h"
 #include "model/train/pass.h"
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,36 @@ struct build {
     float *weight, *bias; /* scratch, as large as the largest matrix and bias */
 };
 
+static struct linear_shape twin_shape(const struct linear_source *s)
+{
+    return (struct linear_shape){s->shape.out, s->shape.in, s->shape.x, s->twin_y, AFTER_NONE};
+}
+
+/* ---- sizes alone ---- */
+
+static int outline_linear(const struct build *b, const struct linear_source *s)
+{
+    const struct linear_shape twin = twin_shape(s);
+    const struct backend *to = b->c->backend;
+    if (to->pack(b->c->state, &s->shape, NULL, NULL, s->linear, b->e) < 0)
+        return -1;
+    return s->twin ? to->pack(b->c->state, &twin, NULL, NULL, s->twin, b->e) : 0;
+}
+
+static int outline_all(const struct build *b, const struct encoder_sources *list)
+{
+    struct backend_state *state = b->c->state;
+    for (uint32_t k = 0; k < list->kepts; k++)
+        b->c->backend->keep(state, list->kept[k].type, NULL,
+                            list->kept[k].tensor->parameter.count, b->e);
+    for (uint32_t k = 0; k < list->linears; k++)
+        if (outline_linear(b, &list->linear[k]) < 0)
+            return -1;
+    return 0;
+}
+
+/* ---- values ---- */
+
 static int keep(const struct build *b, const struct kept_source *s)
 {
     const uint64_t count = s->tensor->parameter.count;
@@ -21,11 +52,6 @@ static int keep(const struct build *b, const struct kept_source *s)
     void *kept = b->c->backend->keep(b->c->state, s->type, b->weight, count, b->e);
     memcpy(s->to, &kept, sizeof kept);
     return kept ? 0 : -1;
-}
-
-static struct linear_shape twin_shape(const struct linear_source *s)
-{
-    return (struct linear_shape){s->shape.out, s->shape.in, s->shape.x, s->twin_y, AFTER_NONE};
 }
 
 /* Its values follow from the same scratch. */
@@ -90,7 +116,7 @@ int encoder_pack(struct engine *g, struct error *e)
     c->feed = c->backend->feed_form(&g->config, g->dtype);
     c->layer = memory_new(g->config.layers, sizeof *c->layer);
     encoder_sources_list(g, &list);
-    int r = pack_all(&b, &list);
+    int r = g->outline ? outline_all(&b, &list) : pack_all(&b, &list);
     encoder_sources_finish(&list);
     return r;
 }
@@ -134,11 +160,16 @@ static int repack_all(const struct engine *g, const struct encoder_sources *list
 {
     const struct encoder *c = g->encoder;
     int failed = 0;
-#pragma omp parallel for schedule(dynamic, 1) reduction(| : failed) num_threads((int)g->threads)
-    for (uint32_t k = 0; k < 2 * list->linears; k++) {
-        const struct linear_source *s = &list->linear[list->linears - 1 - k / 2];
-        if (k % 2 == 0 || s->twin)
-            failed |= repack(c, s, k % 2) < 0;
+#pragma omp parallel reduction(| : failed) num_threads((int)g->threads)
+    {
+        omp_set_num_threads(
+            1); /* a team of one thread could be divided by the products' library */
+#pragma omp for schedule(dynamic, 1)
+        for (uint32_t k = 0; k < 2 * list->linears; k++) {
+            const struct linear_source *s = &list->linear[list->linears - 1 - k / 2];
+            if (k % 2 == 0 || s->twin)
+                failed |= repack(c, s, k % 2) < 0;
+        }
     }
     for (uint32_t k = 0; k < list->kepts; k++)
         refill(c, &list->kept[k]);
@@ -156,7 +187,7 @@ static bool kept_are_f32(const struct encoder_sources *list)
 int engine_repack(struct engine *g, struct error *e)
 {
     struct encoder_sources list;
-    if (!g->trains || !g->encoder->backend->repack)
+    if (!g->trains || g->outline || !g->encoder->backend->repack)
         return error_set(e, ERROR_INPUT, "the engine was not loaded for training");
     encoder_sources_list(g, &list);
     int r = kept_are_f32(&list) ? repack_all(g, &list) : -1;

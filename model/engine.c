@@ -55,6 +55,14 @@ static int read_files(const char *folder, const struct engine_options *o, struct
     return check_parts(folder, g, e);
 }
 
+static int read_outline(const char *folder, struct engine *g, struct error *e)
+{
+    if (config_read(folder, &g->config, e) < 0)
+        return -1;
+    weights_begin(&g->config, g->parts, &g->weights);
+    return 0;
+}
+
 static void tell(const struct engine_options *o, const char *step)
 {
     if (o->progress)
@@ -64,7 +72,8 @@ static void tell(const struct engine_options *o, const char *step)
 static int open_backend(const struct engine_options *o, struct engine *g, struct error *e)
 {
     struct encoder *c = g->encoder;
-    struct backend_options options = {.dtype = o->dtype, .hidden = g->config.hidden};
+    struct backend_options options = {
+        .dtype = o->dtype, .hidden = g->config.hidden, .outline = g->outline};
     const struct backend *b = backend_find(o->device, &options.ordinal, e);
     if (b && g->trains && !b->train)
         return error_set(e, ERROR_UNAVAILABLE,
@@ -103,7 +112,7 @@ static int load(const char *folder, const struct engine_options *o, struct engin
                 struct error *e)
 {
     tell(o, "reading weights");
-    if (read_files(folder, o, g, e) < 0)
+    if ((g->outline ? read_outline(folder, g, e) : read_files(folder, o, g, e)) < 0)
         return -1;
     g->longest = g->config.positions;
     g->encoder = memory_new(1, sizeof *g->encoder);
@@ -115,7 +124,8 @@ static int load(const char *folder, const struct engine_options *o, struct engin
         return -1;
     tell(o, "packing weights");
     int r = encoder_pack(g, e);
-    weights_release(&g->weights);
+    if (!g->outline)
+        weights_release(&g->weights);
     return r;
 }
 
@@ -130,6 +140,7 @@ struct engine *engine_load(const char *folder, const struct engine_options *o, s
     g->parts = o->parts | PART_ENCODER;
     g->trains = o->trains;
     g->dropout = o->trains && o->dropout;
+    g->outline = o->trains && o->outline;
     g->threads = o->threads ? o->threads : (uint32_t)omp_get_max_threads();
     if (load(folder, o, g, e) == 0)
         return g;

@@ -3,8 +3,8 @@
    Token ids go in, hidden states come out. The heads of model/heads.h and the tasks of model/tasks.h read
    those.
 
-   Thread-safety: an engine does not change once it is loaded. Many threads may use it at once, each with a
-   workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
+   Thread-safety: an engine does not change once it is loaded, but by engine_repack (model/train/pass.h), while nobody
+   else uses it. Many threads may use it at once, each with a workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
    server has one thread that calls and many that wait.
    Memory: the engine holds the packed weights of the parts that were asked for; on the CPU word embeddings
    are read where the file is mapped. A workspace grows with its largest batch and allocates no more then. */
@@ -31,6 +31,8 @@ struct engine_options {
     const uint8_t
         *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
     uint64_t kernel_size;
+    bool
+        outline; /* for pass_memory: config.json and the mask alone are read. Only where it trains; nothing can be run */
 };
 
 struct encoder; /* internal: the backend, weights and kernels */
@@ -44,8 +46,8 @@ struct engine {
     uint32_t parts;                    /* heads that are ready */
     uint32_t threads;                  /* resolved */
     enum element dtype;
-    const char *device;   /* "cpu", "cuda", "emulated" */
-    bool trains, dropout; /* as it was asked for */
+    const char *device;            /* "cpu", "cuda", "emulated" */
+    bool trains, dropout, outline; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
     struct encoder *encoder;
 };

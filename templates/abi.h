@@ -8,7 +8,7 @@
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
-enum { ABI_VERSION = 4 };
+enum { ABI_VERSION = 5 };
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -67,6 +67,18 @@ struct abi_piece {
                  count of a gather */
 };
 
+/* The kernel that an item takes, of those that its kernel family has. The plan names it by what the plan knows:
+   pieces, rows that are split or merged, the transform, a bias. What only a launch knows is left to the kernels:
+   where dropout is switched on, every item takes the row-block kernel, and neighbouring items of diagonals go
+   together. CUDA kernels do not read it: there it is always the first. */
+enum abi_item_kernel {
+    ABI_ROW_BLOCK_KERNEL,  /* any item */
+    ABI_DIAGONAL_KERNEL,   /* one piece of lines, nothing split or merged */
+    ABI_GLOBAL_ROW_KERNEL, /* one row with one range, nothing split or merged */
+    ABI_MATRIX_ROW_KERNEL, /* the same by packed operands, which the plan has */
+    ABI_ITEM_KERNELS
+};
+
 /* One row block, or one global row. Rows whose `own` bit is off belong to another item: this one neither visits
    nor writes them. An item without pieces still writes its owned rows (0, -inf). No (row, column) is visited by
    two pieces.
@@ -87,6 +99,7 @@ struct abi_item {
     u32 piece, pieces;                /* pieces[piece .. piece + pieces - 1], in order */
     u32 cols;                         /* sum of the pieces' cols */
     u32 cost;                         /* predicted, in nanoseconds for one sequence and one head, >= 1 */
+    u32 kernel;                       /* enum abi_item_kernel */
 };
 
 /* The work list of a layer: which head does which item. CPU: head by head, split items of a head first, then the

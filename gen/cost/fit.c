@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unknowns are rates over their priors, so that all are near 1 and one pull suits all. The normal
-   equations are small: coordinate descent solves them within bounds. Rows that come out far off,
-   because something else ran meanwhile, are given less weight and the fit is made again. */
+/* The unknowns are rates over their priors: all are near 1, so one regularisation weight suits all. Coordinate descent
+   solves the small normal equations within bounds. Measurements with a large error, taken while something else ran, get
+   less weight, and the fit is repeated. */
 #include "gen/cost/fit.h"
 #include <math.h>
 #include <string.h>
 
-#define PULL    1e-3 /* weight of "as before", beside rows of weight 1 */
-#define OUTLIER 0.25 /* relative error from which on a row's weight falls */
+#define PULL    1e-3 /* weight of staying at the prior; a measurement has 1 */
+#define OUTLIER 0.25 /* relative error above which a measurement loses weight */
 enum { REWEIGHTS = 4, SWEEPS = 4000 };
 
 struct equations {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of machines. The rows of x86-amx and x86-avx512 are what `maskc calibrate --table` printed
-   on a Sapphire Rapids server, the peaks of an earlier day than the rates of x86-amx, by which plans were
-   chosen better; tile_mask of x86-amx and its row_item forward are what masked and unmasked kernels of n=128
-   differ by; x86-bf16 is the mean of two such runs on a Zen 4 server, where they agreed; x86-avx2 and
-   x86-sse are measured by hand on the first; the CUDA rows are estimates from data sheets until a GPU was
-   measured. */
+/* The table of machines.
+     x86-amx, x86-avx512: printed by `maskc calibrate --table` on a Sapphire Rapids server. The peaks of x86-amx are of an
+       earlier day than its rates: plans chosen with them were faster. Its tile_mask and its forward row_item are the
+       measured difference between masked and unmasked kernels at n = 128.
+     x86-bf16: the mean of two such runs on a Zen 4 server, which agreed.
+     x86-avx2, x86-sse: measured by hand on the Sapphire Rapids server.
+     CUDA: estimates from data sheets; no GPU has been measured. */
 #include "gen/cost/machine.h"
 #include <stddef.h>
 

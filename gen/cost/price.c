@@ -63,13 +63,13 @@ typedef char one_price_a_unit[sizeof(struct price) == UNITS * sizeof(double) ? 1
 
 double cache_miss(double size, double cache)
 {
-    const double half = 1.6; /* of the cache, where every other byte is missed */
+    const double half = 1.6; /* times the cache's size: half of the bytes miss */
     double x = cache > 0 ? size / (half * cache) : 0;
     return x * x * x / (1 + x * x * x);
 }
 
-/* A cache places bytes by their address: rows of a head that lie a multiple of a large power of two
-   apart share a few places, and the rest of the cache stands empty. The share that they can use. */
+/* The share of a cache's sets that the rows of a head can use. Rows that lie a multiple of a large power of two apart
+   fall on a few sets. */
 static double used_share(struct price_shape s)
 {
     enum { PAGE = 4096 };
@@ -79,8 +79,8 @@ static double used_share(struct price_shape s)
     return row < step ? (double)row / (double)step : 1;
 }
 
-/* Walks read the caller's rows where these are floats, or beside a matrix unit; tiles what was packed,
-   but for values that are floats. What is packed lies in one piece. */
+/* Lines read the caller's tensors where these are f32 or where there is a matrix unit. Tiles read packed operands,
+   except for f32 values. Packed operands are contiguous, so they use every set of the cache. */
 static void make_scales(const struct machine *m, struct price_shape s, double ret[SCALES])
 {
     const struct kernel_request *r = &s.config->request;
@@ -97,8 +97,8 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
                     family_shape(s.target, s.config).block_rows;
 }
 
-/* A block of tall row blocks has the share of two in what a processor does, but begins no sooner. What is
-   brought for a row block so serves twice the rows: of bytes from the second cache R rows do R FLOP each. */
+/* A thread block with a tall row block takes the resources of two. Its time per unit of work halves, its start-up does
+   not. A byte that it loads serves twice the rows. */
 static double tall_share(const struct kernel_config *c, int unit)
 {
     return !c->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM ? 1 : 0.5;
@@ -110,7 +110,7 @@ struct price price_make(const struct machine *m, enum machine_pass pass, struct 
     make_scales(m, s, scale);
     for (int k = 0; k < TERMS; k++)
         price[terms[k].unit] += m->rate[pass][terms[k].rate] * scale[terms[k].scale];
-    if (m->rate[pass][RATE_LINE_ENTRY] <= 0) /* no lines here, at any price */
+    if (m->rate[pass][RATE_LINE_ENTRY] <= 0) /* these templates have no lines */
         price[UNIT_WALK] = 0;
     for (int k = 0; k < UNITS; k++)
         price[k] *= tall_share(s.config, k);

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pass over a plan does is a count of things, its effort; a machine's rates for one shape of
-   problem are the price of each; time is their product. Everything that scales with D, with the type
-   or with the length is folded into prices here and nowhere else. */
+/* Time = sum over units of count x price. An effort counts the units of work of a pass over a plan. A price is what
+   one unit costs on a machine, for one shape of problem: D, dtype and length enter here and nowhere else. */
 #pragma once
 #include "gen/cost/machine.h"
 #include "gen/target.h"
 
-/* The things that lowerings and launches count. */
+/* The units of work that lowerings and launches count. */
 enum unit {
-    UNIT_FULL,      /* entries of tiles or ranges without mask test */
-    UNIT_PARTIAL,   /* entries of tiles under a pattern */
-    UNIT_GATHER,    /* gathered columns; where a block brings all that it visits, all */
+    UNIT_FULL,    /* entries of tiles or ranges without mask test */
+    UNIT_PARTIAL, /* entries of tiles under a pattern */
+    UNIT_GATHER, /* gathered columns; all columns, where the kernel copies all of them to shared memory */
     UNIT_WALK,      /* entries of lines */
     UNIT_COLUMN,    /* columns that the lines of a row block see, each once */
     UNIT_LINE,      /* lines */
     UNIT_LINE_ROW,  /* rows of row blocks that have lines */
-    UNIT_ROW,       /* keys of the row pass */
-    UNIT_ROW_ITEM,  /* rows of the row pass */
-    UNIT_ROW_RANGE, /* and ranges of their keys after the first */
+    UNIT_ROW,       /* keys of global rows */
+    UNIT_ROW_ITEM,  /* global rows */
+    UNIT_ROW_RANGE, /* ranges of their keys after the first */
     UNIT_ITEM,      /* row blocks */
-    UNIT_ITEM_ROW,  /* and their rows */
-    UNIT_MIXED, /* entries of lines in row blocks that have other pieces too, or scattered ones, */
-    UNIT_MIXED_ROW, /* and their rows */
+    UNIT_ITEM_ROW,  /* rows of row blocks */
+    UNIT_MIXED, /* entries of lines that the kernel of diagonals cannot take: other pieces beside them, or scattered */
+    UNIT_MIXED_ROW, /* rows of row blocks that have such lines */
     UNIT_PACK,      /* rows of two operands packed */
-    UNIT_STREAM,    /* bytes of a launch's tensors that no cache holds */
+    UNIT_STREAM,    /* bytes of a launch's tensors that come from memory */
     UNITS
 };
 
@@ -37,11 +36,11 @@ struct effort {
     double count[UNITS];
 };
 
-/* What of a problem decides prices. */
+/* What prices depend on. */
 struct price_shape {
     const struct kernel_config *config;
     const struct target *target;
-    uint32_t n, heads; /* rows of a head; heads that lie side by side in a token's row */
+    uint32_t n, heads; /* rows of a head; heads side by side in a token's row */
 };
 
 struct price price_make(const struct machine *m, enum machine_pass pass, struct price_shape s);
@@ -49,25 +48,26 @@ struct price price_add(struct price a, struct price b);
 double price_of(const struct price *p, const struct effort *e);
 void effort_add(struct effort *to, const struct effort *e, double times);
 
-/* The same the other way around, for fitting rates: ret[r] is what rate r is multiplied with. */
+/* Time is linear in the rates too: ret[r] is the coefficient of rate r. For fitting. */
 void effort_terms(const struct machine *m, struct price_shape s, const struct effort *e,
                   double ret[RATES]);
 
-/* Bytes of `size`, which are gone over again and again, that a cache does not hold: a share, 0 to 1. A
-   gentle step, as some bytes are gone over sooner again than others; 0 where `cache` is 0. */
+/* The share, 0 to 1, of `size` bytes that miss a cache when they are read again and again. A smooth step, because
+   some bytes are reused sooner than others. 0 where `cache` is 0. */
 double cache_miss(double size, double cache);
 
-/* Lines are walked LINE_GRAIN rows at a time: the entries that `lines` lines of `cells` entries make in
-   a row block of that many rows, if each begins and ends anywhere. Infinite where lines are never planned. */
+/* The kernels take LINE_GRAIN rows of a line at once. line_entries: the entries that they compute for `lines` lines of
+   `cells` entries in all, which begin and end anywhere in a row block. price_lines is infinite where the planner never
+   uses lines. */
 enum { LINE_GRAIN = 4 };
-/* Of more lines than this the columns do not stay in a cache from one such group of rows to the next. */
+/* With more lines than this, columns do not stay in L1 from one group of LINE_GRAIN rows to the next. */
 enum { LINES_KEPT = 256 };
-double line_columns(uint32_t rows, double columns, double lines); /* that are brought */
+double line_columns(uint32_t rows, double columns, double lines); /* loads of a column */
 double line_entries(uint32_t rows, double cells, double lines);
 double price_lines(const struct price *p, uint32_t rows, double cells, double lines,
                    double columns);
 
-/* A range without mask test: keys are taken RANGE_GRAIN at a time. */
+/* A range without mask test: the kernels take RANGE_GRAIN keys at once. */
 enum { RANGE_GRAIN = 16 };
-double range_entries(uint32_t rows, uint32_t columns); /* that are visited */
+double range_entries(uint32_t rows, uint32_t columns); /* entries that they compute */
 double price_range(const struct price *p, uint32_t rows, uint32_t columns);

@@ -6,11 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Score columns that the templates take at a time: with a matrix unit as many as the first-level cache holds, else
-   enough that the cost of a chunk is not seen. */
 static uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c)
 {
-    return family_is_matrix(t, &c->request) ? 256 : 512;
+    return CPU_CHUNK_COLS(family_is_matrix(t, &c->request));
 }
 
 static uint64_t row_width(const struct target *t, const struct kernel_config *c)

@@ -4,6 +4,10 @@
 #pragma once
 #include "gen/family/family.h"
 
+/* Does the matrix unit do the dense work? */
+bool cpu_has_matrix(const struct target *t, const struct kernel_request *r);
+/* Zeros where the target is not a CPU. */
+struct item_kernels cpu_item_kernels(const struct target *t, const struct kernel_request *r);
 uint32_t cpu_can(const struct kernel_request *r);
 void cpu_launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,
                 struct launch_record *ret);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The matrix unit of a CPU, tiles (AMX) or dot products of bf16: bf16 with softmax. */
-#include "gen/cost/price.h"
 #include "gen/family/cpu.h"
-#include "templates/cpu/sizes.h"
 
 static bool applies(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass)
 {
     (void)pass;
-    return t->kind == TARGET_CPU && t->matrix_machine && r->dtype == ABI_BF16 &&
-           r->transform == ABI_SOFTMAX;
+    return cpu_has_matrix(t, r);
 }
 
 static uint32_t can(const struct target *t, const struct kernel_request *r,
@@ -19,17 +16,10 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
     return cpu_can(r) | CAN_KEEP_GATHERS | SKIPS_HALVES;
 }
 
-/* As TAKEN of templates/cpu/diagonal/lines.h has it: tiles take 16 rows of whole registers, vectors four. */
-static uint32_t diagonal_rows(const struct target *t, const struct kernel_request *r)
-{
-    enum { TILE_ROWS = CPU_DIAGONAL_TILE_ROWS, WHOLE = 32 };
-    return !t->dots && r->head_dim % WHOLE == 0 ? TILE_ROWS : LINE_GRAIN;
-}
-
 static struct family_shape shape(const struct target *t, const struct kernel_config *c)
 {
-    return (struct family_shape){.block_rows = t->block_rows,
-                                 .diagonal_rows = diagonal_rows(t, &c->request)};
+    (void)c;
+    return (struct family_shape){.block_rows = t->block_rows};
 }
 
 extern const struct kernel_family family_cpu_matrix;
@@ -38,6 +28,7 @@ const struct kernel_family family_cpu_matrix = {
     .matrix = true,
     .applies = applies,
     .can = can,
+    .item_kernels = cpu_item_kernels,
     .shape = shape,
     .launch = cpu_launch,
     .numbers = cpu_numbers,

@@ -2,7 +2,6 @@
 /* Whole heads on chip: which problems the resident kernels take, and their shape. Sizes are those of
    templates/cuda/common/sizes.h. */
 #include "gen/family/cuda_resident.h"
-#include "gen/cost/price.h"
 #include "gen/family/cuda.h"
 #include "gen/family/cuda_tiled.h"
 #include <inttypes.h>
@@ -193,7 +192,7 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
 static struct family_shape shape(const struct target *t, const struct kernel_config *c)
 {
     (void)c;
-    return (struct family_shape){t->threads / 2, t->threads, LINE_GRAIN};
+    return (struct family_shape){t->threads / 2, t->threads};
 }
 
 static uint32_t threads_of(const struct resident_shape *s)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA without a matrix unit: f32, and tf32, which multiplies tiles on it from within the same kernels. */
-#include "gen/cost/price.h"
 #include "gen/family/cuda.h"
 
 static bool applies(const struct target *t, const struct kernel_request *r,
@@ -20,7 +19,7 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
 static struct family_shape shape(const struct target *t, const struct kernel_config *c)
 {
     (void)c;
-    return (struct family_shape){t->block_rows, t->threads, LINE_GRAIN};
+    return (struct family_shape){t->block_rows, t->threads};
 }
 
 static void launch(const struct target *t, const struct kernel_config *c, enum family_pass pass,

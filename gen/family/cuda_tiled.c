@@ -2,7 +2,6 @@
 /* CUDA's matrix unit for any length: a block works on a row block, columns are brought to shared memory 32 at a
    time. Rows of halves, each followed by 16 bytes; two operands. */
 #include "gen/family/cuda_tiled.h"
-#include "gen/cost/price.h"
 #include "gen/family/cuda.h"
 #include <inttypes.h>
 #include <stddef.h>
@@ -140,7 +139,7 @@ static uint32_t can(const struct target *t, const struct kernel_request *r,
 
 static struct family_shape shape(const struct target *t, const struct kernel_config *c)
 {
-    return (struct family_shape){block_rows(t, c), block_threads(t, c), LINE_GRAIN};
+    return (struct family_shape){block_rows(t, c), block_threads(t, c)};
 }
 
 static bool splits(const struct kernel_config *c)

@@ -28,6 +28,12 @@ uint32_t family_can(const struct target *t, const struct kernel_request *r)
     return forward & family_of(t, r, FAMILY_BACKWARD)->can(t, r, FAMILY_BACKWARD);
 }
 
+struct item_kernels family_item_kernels(const struct target *t, const struct kernel_request *r)
+{
+    const struct kernel_family *f = family_of(t, r, FAMILY_FORWARD);
+    return f->item_kernels ? f->item_kernels(t, r) : (struct item_kernels){0};
+}
+
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c)
 {
     return family_of(t, &c->request, FAMILY_FORWARD)->shape(t, c);

@@ -3,6 +3,7 @@
    kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; nobody asks
    for the kind of a target. */
 #pragma once
+#include "gen/family/item_kernel.h"
 #include "gen/family/launch.h"
 #include "gen/target.h"
 #include "masks/base/text.h"
@@ -29,8 +30,7 @@ enum family_can {
 /* The shape that templates have. */
 struct family_shape {
     uint32_t block_rows;
-    uint32_t threads;       /* CUDA: of a block */
-    uint32_t diagonal_rows; /* rows of lines that are taken together */
+    uint32_t threads; /* CUDA: of a block */
 };
 
 struct kernel_family {
@@ -42,6 +42,8 @@ struct kernel_family {
                     enum family_pass pass);
     uint32_t (*can)(const struct target *t, const struct kernel_request *r,
                     enum family_pass pass); /* bits of enum family_can */
+    /* What kernels beside the row-block kernel take; null: there are none. */
+    struct item_kernels (*item_kernels)(const struct target *t, const struct kernel_request *r);
     struct family_shape (*shape)(const struct target *t, const struct kernel_config *c);
     /* Adds the pass's phases, and what it needs of the workspace. */
     void (*launch)(const struct target *t, const struct kernel_config *c, enum family_pass pass,
@@ -62,6 +64,8 @@ const struct kernel_family *family_of(const struct target *t, const struct kerne
                                       enum family_pass pass);
 /* What the kernels of all passes can do: a plan is made for these together. */
 uint32_t family_can(const struct target *t, const struct kernel_request *r);
+/* Of the forward pass's family, as both passes over a plan take an item alike. */
+struct item_kernels family_item_kernels(const struct target *t, const struct kernel_request *r);
 struct family_shape family_shape(const struct target *t, const struct kernel_config *c);
 bool family_is_matrix(const struct target *t, const struct kernel_request *r);
 /* The machine that plans assume by default. */

@@ -6,7 +6,6 @@
 #include "gen/lowering/cut.h"
 #include "gen/lowering/fragments.h"
 #include "masks/base/memory.h"
-#include "templates/cpu/sizes.h"
 #include <stdlib.h>
 
 extern const struct lowering lowering_diagonal;
@@ -178,21 +177,10 @@ static uint32_t new_columns(int64_t *seen, int64_t begin, int64_t end)
     return end > begin ? (uint32_t)(end - begin) : 0;
 }
 
-/* Groups of so many rows that the line reaches into. */
-static uint32_t grains(const struct abi_line *l, uint32_t rows)
+/* Groups of LINE_GRAIN rows that the line reaches into. */
+static uint32_t grains(const struct abi_line *l)
 {
-    return (l->row_end + rows - 1) / rows - l->row_begin / rows;
-}
-
-bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows)
-{
-    const uint32_t one_in = CPU_DIAGONAL_ONE_IN(diagonal_rows);
-    uint64_t rows = 0, taken = 0;
-    for (uint64_t k = 0; k < count; k++) {
-        rows += line[k].row_end - line[k].row_begin;
-        taken += grains(&line[k], diagonal_rows);
-    }
-    return one_in * rows < diagonal_rows * taken;
+    return (l->row_end + LINE_GRAIN - 1) / LINE_GRAIN - l->row_begin / LINE_GRAIN;
 }
 
 static void count(const struct plan_pass *t, const struct abi_item *item,
@@ -204,7 +192,7 @@ static void count(const struct plan_pass *t, const struct abi_item *item,
         const struct abi_line *l = &t->lines[k];
         int64_t begin = l->col0 + (int64_t)l->step * l->row_begin,
                 rows = l->row_end - l->row_begin;
-        ret->count[UNIT_WALK] += grains(l, LINE_GRAIN) * LINE_GRAIN;
+        ret->count[UNIT_WALK] += grains(l) * LINE_GRAIN;
         columns += new_columns(&seen[l->step], begin, begin + (l->step ? rows : 1));
     }
     ret->count[UNIT_COLUMN] += line_columns(item->rows, columns, piece->count);

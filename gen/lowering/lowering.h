@@ -130,10 +130,6 @@ void residue_build(const struct residue *x, const struct abi_item *item, const s
 enum { MERGE_OUTPUTS = 3, MERGE_OUTPUTS_FAR = 18 };
 double residue_merge_price(const struct price *p, bool far);
 
-/* Lines that cover too little of the rows that are taken with theirs, `diagonal_rows` at a time: CPU kernels then
-   go row by row, as beside other pieces (diagonals_dense() of templates/cpu/diagonal/run.h). */
-bool lines_scattered(const struct abi_line *line, uint64_t count, uint32_t diagonal_rows);
-
 /* fits_item() of what row blocks have beside tiles. */
 bool item_is_row_block(uint32_t can, const struct abi_item *item);
 uint32_t item_owned_rows(const struct abi_item *item);

@@ -4,7 +4,6 @@
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
-#include "templates/cpu/sizes.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +89,13 @@ static struct planner_options make_options(const struct plan *p, uint32_t passes
     return o;
 }
 
+/* When all items are there: some kernels need what other items have packed. */
+static void name_kernels(struct plan_pass *t)
+{
+    for (uint64_t k = 0; k < t->n_items; k++)
+        t->items[k].kernel = item_kernel(&t->kernels, t, &t->items[k]);
+}
+
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       bool transposed, struct error *e)
 {
@@ -104,8 +110,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     int failed = 0;
     b.row_block = row_block_new(p->n, p->block_rows);
     pass->block_rows = p->block_rows;
-    pass->mixed = p->config.request.bias != ABI_BIAS_NONE;
-    pass->diagonal_rows = p->family->shape(p->target, &p->config).diagonal_rows;
+    pass->kernels = family_item_kernels(p->target, &p->config.request);
     pass->halves = b.row_block->halves = builder_can(&b, SKIPS_HALVES);
     pass->fragments = b.row_block->fragments = builder_can(&b, SKIPS_FRAGMENTS);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
@@ -120,9 +125,11 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
         pattern_destroy(transpose);
     }
     finish_builder(&b);
-    if (!failed)
-        work_build(p, pass);
-    return failed;
+    if (failed)
+        return failed;
+    name_kernels(pass);
+    work_build(p, pass);
+    return 0;
 }
 
 /* Whether the item is a global row, or a part of one. */

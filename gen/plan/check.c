@@ -147,6 +147,8 @@ static int check_item(struct checker *c, const struct abi_item *item)
         if (item->split ? mark_split(c, item, r) : check_row(c, item, r))
             return -1;
     }
+    if (item->kernel != (u32)item_kernel(&c->kernels, c->pass, item))
+        return checker_fail(c, "a kernel that the item does not take", item->row0, 0);
     return item->cost ? 0 : checker_fail(c, "a cost of 0", item->row0, 0);
 }
 
@@ -189,6 +191,7 @@ static int check_pass(const struct plan *p, const struct plan_pass *t, const str
                       bool transposed, struct error *e)
 {
     struct checker c = {.plan = p, .pass = t, .e = e};
+    c.kernels = family_item_kernels(p->target, &p->config.request);
     c.direction = transposed ? "transposed" : "forward";
     c.words = (p->n + 63) / 64;
     c.bits = memory_new(c.words * p->block_rows, sizeof *c.bits);

@@ -10,6 +10,7 @@ struct checker {
     const struct plan_pass *pass;
     const struct pattern *mask; /* in the direction of the pass */
     const char *direction;
+    struct item_kernels kernels; /* that the family has */
     uint32_t which, item;
     const struct abi_item
         *decoding;     /* the item, or the split one that has some of its row `as`: ... */

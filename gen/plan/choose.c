@@ -3,6 +3,7 @@
    less work, since what a block brings to its shared memory then serves twice as many rows. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
+#include <string.h>
 
 /* Work of all heads and layers of a pass, and the entries that are visited. */
 struct amount {
@@ -61,7 +62,10 @@ bool plan_suits(const struct plan *p, const struct target *t, const struct kerne
 {
     const uint32_t asked = CAN_PIECES | CAN_TALL;
     const struct kernel_config low = {.request = *r};
-    return family_shape(p->target, &low).block_rows == family_shape(t, &low).block_rows &&
+    const struct item_kernels ours = family_item_kernels(p->target, r),
+                              asked_for = family_item_kernels(t, r);
+    return !memcmp(&ours, &asked_for, sizeof ours) &&
+           family_shape(p->target, &low).block_rows == family_shape(t, &low).block_rows &&
            (family_can(p->target, r) & asked) == (family_can(t, r) & asked) &&
            p->target->kind == t->kind;
 }

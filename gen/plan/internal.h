@@ -20,6 +20,9 @@ u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
                   const struct pattern *pattern, const double *alone, const bool *applied);
 
+/* How many items of mask `which` take each kernel. */
+void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_ITEM_KERNELS]);
+
 /* A plan for kernels of this config, whose row blocks are tall or not; plan_build() chooses among such plans. */
 struct plan *plan_make(const struct mask *m, const struct target *t,
                        const struct kernel_config *c, const struct machine *machine,

@@ -47,6 +47,17 @@ static json_t *rejected(const struct plan_summary *s, struct mask_times t)
     return list;
 }
 
+static json_t *kernels(const struct plan_pass *t, uint32_t which)
+{
+    uint64_t count[ABI_ITEM_KERNELS];
+    json_t *j = json_object();
+    count_kernels(t, which, count);
+    for (uint32_t k = 0; k < ABI_ITEM_KERNELS; k++)
+        if (count[k])
+            json_object_set_new(j, item_kernel_names[k], json_integer((json_int_t)count[k]));
+    return j;
+}
+
 static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32_t batch,
                      uint32_t threads)
 {
@@ -58,6 +69,7 @@ static json_t *entry(const struct plan *p, uint32_t which, bool backward, uint32
     json_object_set_new(j, "pass", json_string(backward ? "backward" : "forward"));
     json_object_set_new(j, "lowering", json_string(s->lowering));
     json_object_set_new(j, "reason", json_string(s->reason));
+    json_object_set_new(j, "kernels", kernels(pass, which));
     json_object_set_new(j, "executed_fraction", number(s->executed_fraction));
     json_object_set_new(j, "predicted_s", number(t.predicted));
     json_object_set_new(j, "dense_predicted_s", number(t.dense));

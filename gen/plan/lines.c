@@ -61,8 +61,8 @@ bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
                   bool transposed)
 {
     struct sums sum = {0, 0};
-    if (!b->row_block->halves || !builder_can(b, CAN_PIECES) || b->pass->mixed ||
-        b->price.walk <= 0)
+    if (!b->row_block->halves || !builder_can(b, CAN_PIECES) ||
+        !b->pass->kernels.diagonal_most || b->price.walk <= 0)
         return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
         if (too_dense(b, m->pattern[k]))

@@ -58,8 +58,7 @@ struct plan_pass {
     bool halves;            /* ... by 16 columns */
     uint32_t
         gathers_kept; /* groups of gathered columns that kernels keep from row block to row block */
-    bool mixed;       /* lines cost what they cost beside other pieces: there is a bias */
-    uint32_t diagonal_rows;       /* rows of lines that kernels take together */
+    struct item_kernels kernels;  /* that items may take beside the row-block kernel */
     struct plan_summary *summary; /* [mask patterns] */
 };
 

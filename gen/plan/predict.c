@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a whole launch: longest item first to the worker that is free first, as the runtime does
-   it, over every head and sequence. */
+/* Time of a whole launch over every head and sequence. The worker that is free first takes the longest item left, as
+   in the runtime. */
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Above this many items the worker loads even out, and their mean is the answer. */
+/* Above this many items the loads of the workers are equal enough: the mean is the prediction. */
 enum { EXACT_ITEMS = 1 << 17 };
 
 struct load {
@@ -112,15 +112,15 @@ static double layer_seconds(const struct plan *p, enum machine_pass pass, uint32
     return sum;
 }
 
-/* Of a bias, whose entries stay at hand from one sequence to the next: `share` is what of n x n the
-   plan visits. The gradient is cleared as a whole, which brings it first. */
+/* Bytes of a bias, once a launch: its entries stay in cache from one sequence to the next. `share` is the part of n x n
+   that the plan visits. The gradient is cleared first, all of it: two more passes over its bytes. */
 static double bias_bytes(const struct plan *p, enum machine_pass pass, double share)
 {
     double all = p->config.request.bias ? sizeof(float) * (double)p->heads * p->n * p->n : 0;
     return all * (share * passes[pass].bias + (pass == PASS_DQ ? 2 : 0));
 }
 
-/* What a plan visits of all entries. */
+/* The share of all n x n entries that a plan visits. */
 static double visited(const struct plan *p, const struct effort *e, double heads)
 {
     double entries =
@@ -128,7 +128,7 @@ static double visited(const struct plan *p, const struct effort *e, double heads
     return fmin(1, entries / (heads * p->n * p->n));
 }
 
-/* Bytes that all heads together stream, beside what each head does with what it finds in its cache. */
+/* Bytes that all heads together move from and to memory. */
 static double tiled_bytes(const struct plan *p, enum machine_pass pass, double heads,
                           uint32_t workers, bool packs, double share)
 {
@@ -166,7 +166,7 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
     return e;
 }
 
-/* Items are handed out by what they cost forward; another pass over them costs in proportion. */
+/* Workers are balanced by the forward cost of items. The other passes are assumed to cost in proportion. */
 double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer, uint32_t batch,
                    uint32_t threads)
 {
@@ -198,7 +198,7 @@ static bool is_backward(const struct plan *p, bool backward)
     return backward && p->config.request.backward;
 }
 
-/* On a GPU dX has launches of its own: its tiles, the sums of chunks and those along diagonals. */
+/* On a GPU dX takes launches of its own: tiles, sums over chunks, sums along diagonals. */
 static double bias_launches(const struct plan *p)
 {
     return p->config.request.bias ? p->family->bias_launches * p->machine->launch : 0;
@@ -213,7 +213,7 @@ static double model(const struct plan *p, bool backward, uint32_t layer, uint32_
            pass_seconds(p, PASS_DKV, layer, batch, threads) + bias_launches(p);
 }
 
-/* No plan beats the roofline, whatever the model says of a very sparse one. */
+/* The model may predict less than the roofline for a very sparse plan: the roofline holds. */
 double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_t batch,
                     uint32_t threads)
 {
@@ -222,7 +222,7 @@ double plan_predict(const struct plan *p, bool backward, uint32_t layer, uint32_
     return modelled > floor ? modelled : floor;
 }
 
-/* Row blocks of one price: as many rounds of them as it takes. */
+/* Row blocks of equal price go in rounds, one to each worker. */
 static double rounds(const struct plan *p, double head, double heads, uint32_t workers)
 {
     double row_blocks = ceil((double)p->n / p->block_rows);

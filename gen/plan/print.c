@@ -182,11 +182,35 @@ static void add_counts(const struct plan_pass *t, uint32_t which, struct text *o
     text_add(out, "\n");
 }
 
+void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_ITEM_KERNELS])
+{
+    memset(ret, 0, ABI_ITEM_KERNELS * sizeof *ret);
+    for (u32 i = t->item_first[which]; i < t->item_first[which + 1]; i++)
+        ret[t->items[i].kernel]++;
+}
+
+/* Which kernels the items take, where there is a choice. */
+static void add_kernels(const struct plan_pass *t, uint32_t which, struct text *out)
+{
+    uint64_t count[ABI_ITEM_KERNELS];
+    const char *before = "    kernels   ";
+    if (!item_kernels_any(&t->kernels))
+        return;
+    count_kernels(t, which, count);
+    for (uint32_t k = 0; k < ABI_ITEM_KERNELS; k++) {
+        if (!count[k])
+            continue;
+        text_add(out, "%s%llu %s", before, (unsigned long long)count[k], item_kernel_names[k]);
+        before = ", ";
+    }
+    text_add(out, "\n");
+}
+
 /* Same kinds of pieces with as many parts each: told once. */
 static bool alike(const struct plan_pass *t, const struct abi_item *a, const struct abi_item *b)
 {
-    if (a->rows != b->rows || a->step != b->step || a->pieces != b->pieces ||
-        a->cols != b->cols || a->cost != b->cost)
+    if (a->kernel != b->kernel || a->rows != b->rows || a->step != b->step ||
+        a->pieces != b->pieces || a->cols != b->cols || a->cost != b->cost)
         return false;
     for (u32 k = 0; k < a->pieces; k++) {
         const struct abi_piece *x = &t->pieces[a->piece + k], *y = &t->pieces[b->piece + k];
@@ -261,6 +285,7 @@ static void add_pass(const struct plan *p, const struct plan_pass *t, const char
     text_add(out, "  %s: %s\n", name, t->summary[which].lowering);
     add_figures(&t->summary[which], out);
     add_counts(t, which, out);
+    add_kernels(t, which, out);
     add_items(p, t, which, out);
 }
 

@@ -11,11 +11,14 @@ static void swap_drafts(struct draft *a, struct draft *b)
     *b = c;
 }
 
-/* Lines have a faster kernel where they are alone and cover enough of the rows that are taken with theirs. */
-static bool lines_mixed(const struct builder *b, const struct draft *d)
+/* Has the draft lines that the kernel for diagonals does not take? */
+static bool lines_mixed(const struct builder *b, struct draft *d)
 {
-    return d->n_lines && (d->pieces > 1 || b->split_classes || b->pass->mixed ||
-                          lines_scattered(d->lines, d->n_lines, b->pass->diagonal_rows));
+    const struct plan_pass tables = {
+        .pieces = d->piece, .lines = d->lines, .kernels = b->pass->kernels};
+    const struct abi_item item = {
+        .rows = b->row_block->rows, .step = 1, .pieces = d->pieces, .cols = d->piece[0].cols};
+    return d->n_lines && (b->split_classes || item_lines_mixed(&tables, &item));
 }
 
 static double mixed_price(const struct builder *b, const struct draft *d)

@@ -118,15 +118,6 @@ static void set_floor(const struct plan *p, const struct pattern *pattern,
     }
 }
 
-/* Lines alone, of few rows each. */
-static bool is_scattered(const struct plan_pass *t, const struct abi_item *item)
-{
-    if (item->pieces != 1 || t->pieces[item->piece].kind != ABI_DIAGONAL)
-        return false;
-    const struct abi_piece *piece = &t->pieces[item->piece];
-    return lines_scattered(t->lines + piece->first, piece->count, t->diagonal_rows);
-}
-
 struct effort item_effort(const struct plan_pass *t, const struct abi_item *item)
 {
     struct effort e = {{0}};
@@ -141,9 +132,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
             e.count[UNIT_ITEM_ROW] += t->fragments ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
-    bool mixed = item->pieces > 1 || e.count[UNIT_ITEM_ROW] > item->rows; /* or merges */
-    mixed |= t->mixed || is_scattered(t, item);
-    if (e.count[UNIT_LINE] > 0 && mixed) {
+    if (e.count[UNIT_LINE] > 0 && item_lines_mixed(t, item)) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
         e.count[UNIT_MIXED_ROW] = item->rows;
     }

@@ -65,13 +65,19 @@ void *memory_aligned(size_t count, size_t size)
     return memset(p, 0, bytes);
 }
 
+enum { LARGE_PAGE = 2 << 20 };
+
+uint64_t memory_large_bytes(uint64_t bytes)
+{
+    return (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+}
+
 void *memory_large(size_t *bytes)
 {
-    enum { PAGE = 2 << 20 };
-    if (*bytes > SIZE_MAX - PAGE)
+    if (*bytes > SIZE_MAX - LARGE_PAGE)
         out_of_memory(*bytes, 1);
-    *bytes = (*bytes + PAGE - 1) / PAGE * PAGE;
-    void *p = aligned_alloc(PAGE, *bytes);
+    *bytes = memory_large_bytes(*bytes);
+    void *p = aligned_alloc(LARGE_PAGE, *bytes);
     if (!p)
         out_of_memory(*bytes, 1);
     madvise(p, *bytes, MADV_HUGEPAGE); /* a hint: what becomes of it does not matter */

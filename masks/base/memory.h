@@ -17,6 +17,7 @@ void *memory_aligned(size_t count, size_t size);
 /* Of *bytes, which are rounded up to whole pages of 2 MiB, and on such pages where the system has them;
    not zeroed. free() it. */
 void *memory_large(size_t *bytes);
+uint64_t memory_large_bytes(uint64_t bytes); /* the same, rounded up */
 
 /* *ret = a * b; false (and *ret untouched) where that does not fit. */
 bool size_multiply(size_t a, size_t b, size_t *ret);

@@ -41,10 +41,12 @@ static bool is_zero(const struct npy *a, uint64_t index)
     return bits == 0;
 }
 
-static enum bits_problem read_integers(const struct npy *a, uint64_t index, uint64_t step,
-                                       uint32_t count, uint64_t *words, uint32_t *ret_at)
+static enum bits_problem read_integers(const struct npy_row *row, uint64_t *words,
+                                       uint32_t *ret_at)
 {
-    for (uint32_t k = 0; k < count; k++, index += step) {
+    const struct npy *a = row->array;
+    uint64_t index = row->first;
+    for (uint32_t k = 0; k < row->count; k++, index += row->step) {
         if (a->type == NPY_INT && is_negative(a, index)) {
             *ret_at = k;
             return BITS_NEGATIVE;
@@ -54,13 +56,13 @@ static enum bits_problem read_integers(const struct npy *a, uint64_t index, uint
     return BITS_FINE;
 }
 
-static enum bits_problem read_single(const struct npy *a, uint64_t index, uint64_t step,
-                                     uint32_t count, double threshold, uint64_t *words,
-                                     uint32_t *ret_at)
+static enum bits_problem read_single(const struct npy_row *row, double threshold,
+                                     uint64_t *words, uint32_t *ret_at)
 {
-    for (uint32_t k = 0; k < count; k++, index += step) {
+    uint64_t index = row->first;
+    for (uint32_t k = 0; k < row->count; k++, index += row->step) {
         float x;
-        memcpy(&x, a->data + index * sizeof x, sizeof x);
+        memcpy(&x, row->array->data + index * sizeof x, sizeof x);
         if (x != x) {
             *ret_at = k;
             return BITS_NAN;
@@ -70,12 +72,12 @@ static enum bits_problem read_single(const struct npy *a, uint64_t index, uint64
     return BITS_FINE;
 }
 
-static enum bits_problem read_any(const struct npy *a, uint64_t index, uint64_t step,
-                                  uint32_t count, double threshold, uint64_t *words,
+static enum bits_problem read_any(const struct npy_row *row, double threshold, uint64_t *words,
                                   uint32_t *ret_at)
 {
-    for (uint32_t k = 0; k < count; k++, index += step) {
-        double x = npy_get(a, index);
+    uint64_t index = row->first;
+    for (uint32_t k = 0; k < row->count; k++, index += row->step) {
+        double x = npy_get(row->array, index);
         if (x != x) {
             *ret_at = k;
             return BITS_NAN;
@@ -85,16 +87,17 @@ static enum bits_problem read_any(const struct npy *a, uint64_t index, uint64_t 
     return BITS_FINE;
 }
 
-enum bits_problem bits_read(const struct npy *a, uint64_t first, uint64_t step, uint32_t count,
-                            const double *threshold, uint64_t *words, uint32_t *ret_at)
+enum bits_problem bits_read(const struct npy_row *row, const double *threshold, uint64_t *words,
+                            uint32_t *ret_at)
 {
-    memset(words, 0, ((size_t)count + 63) / 64 * sizeof *words);
+    const struct npy *a = row->array;
+    memset(words, 0, ((size_t)row->count + 63) / 64 * sizeof *words);
     if (threshold && a->type == NPY_FLOAT && a->item_bytes == 4)
-        return read_single(a, first, step, count, *threshold, words, ret_at);
+        return read_single(row, *threshold, words, ret_at);
     if (threshold)
-        return read_any(a, first, step, count, *threshold, words, ret_at);
-    if (a->item_bytes > 1 || a->type == NPY_INT || step > 1)
-        return read_integers(a, first, step, count, words, ret_at);
-    read_bytes(a->data + first, count, words);
+        return read_any(row, *threshold, words, ret_at);
+    if (a->item_bytes > 1 || a->type == NPY_INT || row->step > 1)
+        return read_integers(row, words, ret_at);
+    read_bytes(a->data + row->first, row->count, words);
     return BITS_FINE;
 }

@@ -104,11 +104,12 @@ static struct pattern *read_stored(const struct dense *d, uint64_t layer, uint64
     uint64_t *words = memory_new(((size_t)d->n + 63) / 64, sizeof *words);
     struct pattern *p = pattern_new(d->n);
     for (uint32_t k = 0; k < d->n; k++) {
-        uint64_t first =
-            transposed ? element(d, layer, head, 0, k) : element(d, layer, head, k, 0);
+        const struct npy_row row = {d->array,
+                                    transposed ? element(d, layer, head, 0, k)
+                                               : element(d, layer, head, k, 0),
+                                    step, d->n};
         uint32_t at = 0;
-        enum bits_problem problem =
-            bits_read(d->array, first, step, d->n, threshold, words, &at);
+        enum bits_problem problem = bits_read(&row, threshold, words, &at);
         if (problem)
             fail_at(d, problem, head, transposed ? at : k, transposed ? k : at, e);
         else if (!pattern_add_bits(p, k, words))

@@ -22,6 +22,7 @@ struct backend_options {
     int ordinal; /* which device of that name */
     enum element dtype;
     uint32_t hidden;
+    bool outline; /* weights are counted and have no memory; nothing can be run */
 };
 
 /* How the backend wants the feed forward. */
@@ -71,7 +72,7 @@ struct backend {
 
     /* ---- weights, of one thread at a time ---- */
     struct feed_form (*feed_form)(const struct model_config *c, enum element dtype);
-    /* A copy of these values as elements of a type. Null with *e set. */
+    /* A copy of these values as elements of a type. Null with *e set, and where there is but an outline. */
     void *(*keep)(struct backend_state *s, enum element type, const float *value,
                   uint64_t count, struct error *e);
     /* weight: [out, in]; bias: [out]. Neither is kept; null: zeros, where `repack` is there to follow. */
@@ -106,6 +107,7 @@ struct backend {
     char *(*training_identity)(const struct engine *g);
     int (*training_memory)(const struct engine *g, const struct pass_sizes *s,
                            struct pass_memory *ret, struct error *e);
+    void (*training_attention)(const struct backend_training *m, struct pass_array *ret);
 };
 
 extern const struct backend backend_cpu, backend_cuda, backend_emulated;

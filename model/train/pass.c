@@ -89,6 +89,8 @@ int pass_run(const struct pass_request *r, struct pass_workspace *w, struct pass
 {
     if (check_engine(r->engine, e) < 0 || check_request(r, e) < 0)
         return -1;
+    if (r->engine->outline)
+        return error_set(e, ERROR_INPUT, "the engine is an outline without weights");
     int before = omp_get_max_threads();
     omp_set_num_threads((int)r->engine->threads);
     int result = w->backend->train(r, w->memory, loss, e);
@@ -107,4 +109,10 @@ int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_
     if (check_engine(g, e) < 0)
         return -1;
     return g->encoder->backend->training_memory(g, s, ret, e);
+}
+
+void pass_attention_arrays(const struct pass_workspace *w,
+                           struct pass_array ret[PASS_ATTENTION_ARRAYS])
+{
+    w->backend->training_attention(w->memory, ret);
 }

@@ -67,3 +67,12 @@ struct pass_memory {
 };
 int pass_memory(const struct engine *g, const struct pass_sizes *s, struct pass_memory *ret,
                 struct error *e);
+
+/* What a workspace holds for attention, so that others can see how much of it lies in memory. */
+enum { PASS_ATTENTION_ARRAYS = 2 };
+struct pass_array {
+    const void *data;
+    uint64_t bytes;
+};
+void pass_attention_arrays(const struct pass_workspace *w,
+                           struct pass_array ret[PASS_ATTENTION_ARRAYS]);

@@ -10,12 +10,31 @@ static bool decays(const char *name)
     return !(n >= 5 && !strcmp(name + n - 5, ".bias")) && !strstr(name, "LayerNorm");
 }
 
+static uint64_t padded(uint64_t count)
+{
+    return (count + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
+}
+
+static bool trains(const struct engine *g, const struct tensor *t)
+{
+    return t->parameter.part & g->parts && (t->data || g->outline);
+}
+
+uint64_t train_state_count(const struct engine *g)
+{
+    uint64_t ret = 0;
+    for (uint32_t k = 0; k < g->weights.n_tensors; k++)
+        if (trains(g, &g->weights.tensor[k]))
+            ret += padded(g->weights.tensor[k].parameter.count);
+    return ret;
+}
+
 static void add_piece(struct train_state *s, const struct tensor *t)
 {
     const uint64_t count = t->parameter.count;
     s->piece[s->pieces++] =
         (struct piece){&t->parameter, s->count, count, decays(t->parameter.name)};
-    s->count += (count + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
+    s->count += padded(count);
 }
 
 /* Query, key and value stand one after another, each as weight and bias: first the weights, then the biases. */
@@ -32,7 +51,7 @@ static void add_pieces(struct train_state *s, const struct engine *g)
     s->piece = memory_new(w->n_tensors, sizeof *s->piece);
     for (uint32_t k = 0; k < w->n_tensors; k++) {
         const struct tensor *t = &w->tensor[k];
-        if (!(t->parameter.part & g->parts) || !t->data)
+        if (!trains(g, t))
             continue;
         if (strstr(t->parameter.name, ".attention.self.query.weight")) {
             add_six(s, t);
@@ -68,7 +87,7 @@ static void take_over(struct train_state *s, struct engine *g)
 
 int train_state_new(struct engine *g, struct train_state **ret, struct error *e)
 {
-    if (!g->trains)
+    if (!g->trains || g->outline)
         return error_set(e, ERROR_INPUT, "the engine was not loaded for training");
     struct train_state *s = memory_new(1, sizeof *s);
     add_pieces(s, g);

@@ -28,5 +28,8 @@ struct train_state {
 int train_state_new(struct engine *g, struct train_state **ret, struct error *e);
 void train_state_destroy(struct train_state *s); /* null is fine */
 
+/* Elements of each buffer that train_state_new() would make; for an outline, too. */
+uint64_t train_state_count(const struct engine *g);
+
 /* By the name of checkpoint/parameters.h; null: the model has no such parameter. */
 const struct piece *train_state_piece(const struct train_state *s, const char *name);

@@ -158,6 +158,16 @@ static int check_item_first(const struct check *c)
     return 0;
 }
 
+int pass_check_kernels(const struct plan_pass *p, const struct item_kernels *kernels,
+                       const char *where, struct error *e)
+{
+    for (uint64_t k = 0; k < p->n_items; k++)
+        if (!item_kernel_fits(kernels, p->items[k].kernel, p, &p->items[k]))
+            return error_set(e, ERROR_INPUT, "%s: entry %llu of items names a wrong kernel",
+                             where, (unsigned long long)k);
+    return 0;
+}
+
 int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
                const char *where, struct error *e)
 {

@@ -2,6 +2,7 @@
 /* The reader of kernel files. Order matters for what a person is told: the container first (cut
    short, too long), then what kind of file and which version, then the checksum, then the content,
    of which nothing is believed: see check.c. */
+#include "gen/family/cpu.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
 #include "runtime/artifact/tables.h"
@@ -180,6 +181,19 @@ static int take_code(struct reader *r, struct artifact_target *t)
     return 0;
 }
 
+/* What the target's kernels take, they must be given. */
+static int check_kernels(const struct artifact *a, const struct artifact_target *t,
+                         const char *where, struct error *e)
+{
+    const struct artifact_plan *p = &a->plan[t->plan];
+    const struct item_kernels kernels =
+        cpu_item_kernels(target_find(t->name, NULL), &a->request);
+    return pass_check_kernels(&p->forward, &kernels, where, e) < 0 ||
+                   pass_check_kernels(&p->transposed, &kernels, where, e) < 0
+               ? -1
+               : 0;
+}
+
 static int read_target(struct reader *r, const struct datum *j, struct artifact *a, uint32_t k)
 {
     struct artifact_target *t = &a->target[k];
@@ -197,7 +211,7 @@ static int read_target(struct reader *r, const struct datum *j, struct artifact 
     if ((p->forward.uses | p->transposed.uses) & ABI_SPLIT && !t->launch.partial_row)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no room for what partial items leave",
                          where, t->name);
-    return take_code(r, t);
+    return check_kernels(a, t, where, r->e) < 0 ? -1 : take_code(r, t);
 }
 
 static int read_targets(struct reader *r, struct artifact *a)

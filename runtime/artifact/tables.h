@@ -30,6 +30,11 @@ void plan_tables(struct plan_pass *p, struct plan_extent *x, uint32_t block_rows
 int pass_check(const struct plan_pass *p, const struct mask *m, uint32_t block_rows,
                const char *where, struct error *e);
 
+/* Each item may take the kernel that is named for it. Kernels are a target's: so is this check, of a plan that
+   pass_check() has passed. */
+int pass_check_kernels(const struct plan_pass *p, const struct item_kernels *kernels,
+                       const char *where, struct error *e);
+
 /* Where a reader stands, for messages. */
 struct place {
     const char *where;

@@ -11,6 +11,7 @@
 #include "runtime/emulated/launch.h"
 #include <dlfcn.h>
 #include <omp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,23 @@
 
 enum { MAX_FILES = 20 };
 
+/* Memory of blocks that have ended, for those to come: fresh pages take longer than many a block. */
+struct mapping {
+    void *memory;
+    size_t bytes;
+};
+
+struct pool {
+    pthread_mutex_t lock;
+    struct mapping *idle;
+    uint32_t count, capacity;
+};
+
 struct emulated_text {
     char name[64];
     void *object;
     emulation_enter_fn *enter;
+    struct pool *pool;
 };
 
 /* clang-format off */
@@ -99,6 +113,49 @@ static int compile_text(const char *text, uint8_t **ret, uint64_t *ret_size, str
     return r;
 }
 
+/* ---- memory of blocks ---- */
+
+/* Pages that nobody touches cost nothing: most of the fibers' stacks. */
+static struct mapping pool_take(struct pool *p, size_t bytes)
+{
+    struct mapping r = {0};
+    pthread_mutex_lock(&p->lock);
+    if (p->count)
+        r = p->idle[--p->count];
+    pthread_mutex_unlock(&p->lock);
+    if (r.bytes >= bytes)
+        return r;
+    if (r.memory)
+        munmap(r.memory, r.bytes);
+    r.memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    r.bytes = bytes;
+    return r;
+}
+
+static void pool_give(struct pool *p, struct mapping r)
+{
+    pthread_mutex_lock(&p->lock);
+    *MEMORY_PUSH(p->idle, p->count, p->capacity) = r;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static struct pool *pool_new(void)
+{
+    struct pool *p = memory_new(1, sizeof *p);
+    pthread_mutex_init(&p->lock, NULL);
+    return p;
+}
+
+static void pool_destroy(struct pool *p)
+{
+    for (uint32_t k = 0; k < p->count; k++)
+        munmap(p->idle[k].memory, p->idle[k].bytes);
+    pthread_mutex_destroy(&p->lock);
+    free(p->idle);
+    free(p);
+}
+
 /* ---- opening ---- */
 
 static int open_object(struct emulated_text *t, const char *text, struct error *e)
@@ -122,6 +179,7 @@ struct emulated_text *emulated_open(const char *text, const char *name, struct e
 {
     struct emulated_text *t = memory_new(1, sizeof *t);
     snprintf(t->name, sizeof t->name, "%s", name);
+    t->pool = pool_new();
     if (open_object(t, text, e) == 0)
         return t;
     emulated_close(t);
@@ -132,6 +190,8 @@ void emulated_close(struct emulated_text *t)
 {
     if (t && t->object)
         dlclose(t->object);
+    if (t)
+        pool_destroy(t->pool);
     free(t);
 }
 
@@ -153,18 +213,17 @@ struct call {
     const struct emulated_grid *grid;
 };
 
-/* Runs the block in memory of its own. Pages that nobody touches cost nothing: most of the
-   fibers' stacks. */
+/* Runs the block in memory of its own. */
 static int run_mapped(const struct call *c, struct emulation_launch *run, struct error *e)
 {
     const size_t bytes = emulation_memory(run);
-    run->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (run->memory == MAP_FAILED)
+    const struct mapping m = pool_take(c->t->pool, bytes);
+    if (m.memory == MAP_FAILED)
         return error_set(e, ERROR_UNAVAILABLE, "no %zu bytes of memory to emulate a block",
                          bytes);
+    run->memory = m.memory;
     int r = emulation_block(c->t->enter, dlsym(c->t->object, c->entry), c->args, run);
-    munmap(run->memory, bytes);
+    pool_give(c->t->pool, m);
     return r < 0 ? error_set(e, ERROR_FALSE, "%s: %s", c->entry, run->error) : 0;
 }
 

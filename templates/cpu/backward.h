@@ -147,21 +147,20 @@ static void backward_epilogue(const struct row_block *t, const struct abi_tensor
     row_block_write(t, to, which, each);
 }
 
-/* The kernels for items of one kind; 0 where the item is not of that kind. */
+/* The kernels for global rows; 0 where the item takes another. */
 static int backward_special(const struct sequence *s, const struct abi_plan *p,
                             const struct abi_item *item, u8 *scratch)
 {
-    if (!plain_softmax(s))
-        return 0;
-    if (matrix_row_applies(s, p, item)) {
+    switch (kernel_of(s, item)) {
+    case ABI_MATRIX_ROW_KERNEL:
         matrix_row_backward(s, p, item, scratch);
         return 1;
-    }
-    if (global_row_applies(p, item)) {
+    case ABI_GLOBAL_ROW_KERNEL:
         global_row_backward(s, p, item, scratch);
         return 1;
+    default:
+        return 0;
     }
-    return 0;
 }
 
 static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)

@@ -14,9 +14,15 @@ INLINE u32 list_count(const u32 *column, u32 width)
     return last & FEWER ? last & ~(u32)FEWER : width;
 }
 
+/* The lists of a tile's rows, from score column `at` of the block on, and how many columns each has. */
+struct column_lists {
+    struct block *b;
+    u32 at, *count;
+};
+
 /* Appends a diagonal's columns to the lists of the rows that it covers, of rows first .. rows - 1. */
-INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u32 at,
-                             u32 length, u32 first, u32 rows, u32 *count)
+INLINE void diagonal_columns(const struct abi_line *diagonal, struct column_lists to,
+                             u32 length, u32 first, u32 rows)
 {
     i64 begin = diagonal->row_begin > first ? diagonal->row_begin : first;
     i64 end = diagonal->row_end < rows ? diagonal->row_end : rows;
@@ -25,7 +31,7 @@ INLINE void diagonal_columns(struct block *b, const struct abi_line *diagonal, u
     if (!diagonal->step && diagonal->col0 >= (i64)length)
         return;
     for (i64 r = begin; r < end; r++)
-        b->column[r][at + count[r]++] = (u32)(diagonal->col0 + diagonal->step * r);
+        to.b->column[r][to.at + to.count[r]++] = (u32)(diagonal->col0 + diagonal->step * r);
 }
 
 /* Rows first .. end - 1, which every diagonal of the tile covers. */
@@ -81,8 +87,10 @@ static void list_columns(const struct row_block *t, struct block *b,
         w = diagonals_covered(diagonal, tile->width, t->s.length, t->rows);
         covered_columns(b, diagonal, tile, w);
         for (u32 k = 0; k < tile->width; k++) {
-            diagonal_columns(b, &diagonal[k], tile->at, t->s.length, 0, w.first, count);
-            diagonal_columns(b, &diagonal[k], tile->at, t->s.length, w.end, t->rows, count);
+            diagonal_columns(&diagonal[k], (struct column_lists){b, tile->at, count},
+                             t->s.length, 0, w.first);
+            diagonal_columns(&diagonal[k], (struct column_lists){b, tile->at, count},
+                             t->s.length, w.end, t->rows);
         }
     }
     for (u32 r = w.first; r < w.end; r++)

@@ -28,9 +28,10 @@ static void columns_product(const struct row_block *t, const struct column_tile 
     for (u32 from = 0; from < width; from += 2 * LANES)
         for (u32 k = 0; k < BLOCKS; k++)
             if (tile->live >> k & 1)
-                product_2(c + k * MICRO_ROWS * SCORE_STRIDE + from, SCORE_STRIDE,
-                          t->m->row[operand][k * MICRO_ROWS], WIDTH, panel + from,
-                          GATHER_STRIDE, HEAD_DIM, 0);
+                product_2(
+                    c + k * MICRO_ROWS * SCORE_STRIDE + from,
+                    t->m->row[operand][k * MICRO_ROWS], panel + from,
+                    (struct product_shape){SCORE_STRIDE, WIDTH, GATHER_STRIDE, HEAD_DIM, 0});
 }
 
 static void columns_sums(const struct row_block *t, const struct block *b,
@@ -50,9 +51,11 @@ static void columns_sums(const struct row_block *t, const struct block *b,
         float *c = sums[k * MICRO_ROWS];
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
-            product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, tile->width, 1);
+            product_2(c + d, a, rows + d,
+                      (struct product_shape){WIDTH, SCORE_STRIDE, WIDTH, tile->width, 1});
         if (d < WIDTH)
-            product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, WIDTH, tile->width, 1);
+            product_1(c + d, a, rows + d,
+                      (struct product_shape){WIDTH, SCORE_STRIDE, WIDTH, tile->width, 1});
     }
 }
 #endif

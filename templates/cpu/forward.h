@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One item of the forward pass: O and LSE of the rows that it owns. Items that are all diagonals or one global
-   row have kernels of their own; all others are row blocks:
+/* One item of the forward pass: O and LSE of the rows that it owns, by the kernel that the plan names. Items that are
+   all diagonals or one global row have kernels of their own; all others are row blocks:
      load Q rows, start the sums -> softmax_forward or sparsegen_forward -> epilogue, or the partial result. */
 #ifndef MASKC_CPU_FORWARD_H
 #define MASKC_CPU_FORWARD_H
@@ -25,19 +25,11 @@ static void forward_epilogue(const struct row_block *t)
             *lse = row_live(t, r) ? t->m->offset[r] : -INFINITY_F;
 }
 
-static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+static void row_block_forward(const struct sequence *s, const struct abi_item *item,
+                              u8 *scratch)
 {
     struct row_block t;
     struct prefetch x;
-    const struct abi_plan *p = &s->a->forward;
-    if (matrix_row_applies(s, p, item)) {
-        matrix_row_forward(s, item, scratch);
-        return;
-    }
-    if (plain_softmax(s) && global_row_applies(p, item)) {
-        global_row_forward(s, item, scratch);
-        return;
-    }
     row_block_open(&t, s, &s->a->forward, item, 0, &x, scratch);
     if (t.live) {
         row_block_take(&t, &s->a->q, t.row_scale, 0);
@@ -54,6 +46,20 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
         store_partial(&t, 1, t.m->row_max, t.m->total);
     else
         forward_epilogue(&t);
+}
+
+static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    switch (kernel_of(s, item)) {
+    case ABI_MATRIX_ROW_KERNEL:
+        matrix_row_forward(s, item, scratch);
+        return;
+    case ABI_GLOBAL_ROW_KERNEL:
+        global_row_forward(s, item, scratch);
+        return;
+    default:
+        row_block_forward(s, item, scratch);
+    }
 }
 
 /* Does an item, or a run of items that are all diagonals. Returns how many. */

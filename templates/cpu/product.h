@@ -19,27 +19,33 @@ enum { MICRO_ROWS = 4 };
 
 enum { BLOCKS = BLOCK_ROWS / MICRO_ROWS, BLOCKS_ALL = (1 << BLOCKS) - 1 };
 
-/* Rows of C are stride_c apart, those of A stride_a, of B stride_b. `add`: C is added to. */
-INLINE void product_2(float *c, u32 stride_c, const float *a, u32 stride_a, const float *b,
-                      i64 stride_b, u32 depth, int add)
+/* How far apart the rows of C, A and B are; columns of A. `add`: C is added to. */
+struct product_shape {
+    u32 stride_c, stride_a;
+    i64 stride_b;
+    u32 depth;
+    int add;
+};
+
+INLINE void product_2(float *c, const float *a, const float *b, struct product_shape s)
 {
 #define ZERO(r) vec c##r##0 = {0}, c##r##1 = {0};
     EACH_ROW(ZERO)
-    for (u32 k = 0; k < depth; k++, b += stride_b, a++) {
+    for (u32 k = 0; k < s.depth; k++, b += s.stride_b, a++) {
         vec b0 = load(b), b1 = load(b + LANES);
-#define STEP(r)                         \
-    {                                   \
-        vec x = splat(a[r * stride_a]); \
-        c##r##0 += x * b0;              \
-        c##r##1 += x * b1;              \
+#define STEP(r)                           \
+    {                                     \
+        vec x = splat(a[r * s.stride_a]); \
+        c##r##0 += x * b0;                \
+        c##r##1 += x * b1;                \
     }
         EACH_ROW(STEP)
     }
-#define PUT(r)                                                         \
-    {                                                                  \
-        float *to = c + r * stride_c;                                  \
-        store(to, add ? load(to) + c##r##0 : c##r##0);                 \
-        store(to + LANES, add ? load(to + LANES) + c##r##1 : c##r##1); \
+#define PUT(r)                                                           \
+    {                                                                    \
+        float *to = c + r * s.stride_c;                                  \
+        store(to, s.add ? load(to) + c##r##0 : c##r##0);                 \
+        store(to + LANES, s.add ? load(to + LANES) + c##r##1 : c##r##1); \
     }
     EACH_ROW(PUT)
 #undef ZERO
@@ -47,17 +53,16 @@ INLINE void product_2(float *c, u32 stride_c, const float *a, u32 stride_a, cons
 #undef PUT
 }
 
-INLINE void product_1(float *c, u32 stride_c, const float *a, u32 stride_a, const float *b,
-                      i64 stride_b, u32 depth, int add)
+INLINE void product_1(float *c, const float *a, const float *b, struct product_shape s)
 {
 #define ZERO(r) vec c##r = {0};
     EACH_ROW(ZERO)
-    for (u32 k = 0; k < depth; k++, b += stride_b, a++) {
+    for (u32 k = 0; k < s.depth; k++, b += s.stride_b, a++) {
         vec b0 = load(b);
-#define STEP(r) c##r += splat(a[r * stride_a]) * b0;
+#define STEP(r) c##r += splat(a[r * s.stride_a]) * b0;
         EACH_ROW(STEP)
     }
-#define PUT(r)  store(c + r * stride_c, add ? load(c + r * stride_c) + c##r : c##r);
+#define PUT(r)  store(c + r * s.stride_c, s.add ? load(c + r * s.stride_c) + c##r : c##r);
     EACH_ROW(PUT)
 #undef ZERO
 #undef STEP
@@ -73,8 +78,9 @@ static void scores_product(float *scores, const float *a, const struct operand *
     for (u32 c = 0; c < TILE; c += 2 * LANES)
         for (u32 k = 0; k < BLOCKS; k++)
             if (live >> k & 1)
-                product_2(scores + k * MICRO_ROWS * SCORE_STRIDE + c, SCORE_STRIDE,
-                          a + k * MICRO_ROWS * WIDTH, WIDTH, b + c, stride, HEAD_DIM, 0);
+                product_2(scores + k * MICRO_ROWS * SCORE_STRIDE + c,
+                          a + k * MICRO_ROWS * WIDTH, b + c,
+                          (struct product_shape){SCORE_STRIDE, WIDTH, stride, HEAD_DIM, 0});
 }
 
 /* sums += p x rows j .. j + depth - 1 of the operand. */
@@ -89,9 +95,11 @@ static void sums_product(float *sums, const float *p, const struct operand *o, u
         float *c = sums + k * MICRO_ROWS * WIDTH;
         u32 d = 0;
         for (; d + 2 * LANES <= WIDTH; d += 2 * LANES)
-            product_2(c + d, WIDTH, a, SCORE_STRIDE, rows + d, o->stride, depth, 1);
+            product_2(c + d, a, rows + d,
+                      (struct product_shape){WIDTH, SCORE_STRIDE, o->stride, depth, 1});
         if (d < WIDTH)
-            product_1(c + d, WIDTH, a, SCORE_STRIDE, rows + d, o->stride, depth, 1);
+            product_1(c + d, a, rows + d,
+                      (struct product_shape){WIDTH, SCORE_STRIDE, o->stride, depth, 1});
     }
 }
 

@@ -15,6 +15,10 @@ enum {
     CPU_ROW_NUMBERS = 5,  /* numbers that each row carries: blank, m, l, LSE, delta */
 };
 
+/* Score columns of a block: for a matrix unit as many as the first-level cache holds, else enough that the cost of
+   a block is not seen. */
+#define CPU_CHUNK_COLS(matrix) ((matrix) ? 256 : 512)
+
 #define CPU_ROUND_64(bytes) (((bytes) + 63) / 64 * 64)
 
 /* Floats of a row: whole vectors. */
@@ -72,11 +76,22 @@ enum { CPU_COLUMN_TILE_BYTES = 32, CPU_BLOCK_HEADER_BYTES = 64 };
 /* What a split row leaves: its sums (two of them in the backward pass) and two numbers. */
 #define CPU_PARTIAL_ROW_BYTES(backward, width) (4 * ((1 + (backward)) * (width) + 2))
 
-/* ---- diagonals ---- */
+/* ---- what the kernels of some items take (enum abi_item_kernel) ---- */
 
 /* Rows that a dot product along a diagonal takes at once: tiles 16, where they hold whole vectors; vectors 4.
    Diagonals are dense where at least one row in so many of those taken is covered. */
 enum { CPU_DIAGONAL_TILE_ROWS = 16, CPU_DIAGONAL_VECTOR_ROWS = 4 };
 #define CPU_DIAGONAL_ONE_IN(rows) ((int)(rows) == (int)CPU_DIAGONAL_VECTOR_ROWS ? 2 : 3)
+
+/* Diagonals of an item: the scores of its rows fill a block. */
+#define CPU_DIAGONAL_MOST(chunk_cols) (chunk_cols)
+
+/* Columns of a global row: its scores are stored where a block has them, up to a whole vector; with a matrix unit P
+   where a block has it, from a multiple of 16 to one of 32. A short one is not worth the unit. */
+enum { CPU_MOST_LANES = 16, CPU_MATRIX_ROW_LEAST = 128 };
+#define CPU_GLOBAL_ROW_MOST(chunk_cols) \
+    (CPU_BLOCK_ROWS * CPU_SCORE_STRIDE(chunk_cols) - CPU_MOST_LANES)
+#define CPU_MATRIX_ROW_MOST(chunk_cols) \
+    (CPU_BLOCK_ROWS * CPU_P_STRIDE(chunk_cols) - 2 * CPU_TILE_COLS)
 
 #endif

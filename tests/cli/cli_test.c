@@ -29,7 +29,7 @@ static void test_help(void **state)
     shell_says("bench --help", "--plot=FILE.svg");
 }
 
-/* Fields as "name:type": s string, i integer, r number or null, b boolean, a array. */
+/* Fields as "name:type": s string, i integer, r number or null, b boolean, a array, o object. */
 static void check_fields(const json_t *j, const char *const *fields)
 {
     for (; *fields; fields++) {
@@ -41,6 +41,7 @@ static void check_fields(const json_t *j, const char *const *fields)
                   : colon[1] == 'i' ? json_is_integer(v)
                   : colon[1] == 'b' ? json_is_boolean(v)
                   : colon[1] == 'a' ? json_is_array(v)
+                  : colon[1] == 'o' ? json_is_object(v)
                                     : json_is_number(v) || json_is_null(v);
         if (!ok)
             fail_msg("field %s", *fields);
@@ -70,7 +71,7 @@ static void test_json(void **state)
          {"target:s", "machine:s", "masks:a"},
          "masks",
          {"heads:a", "at:a", "pass:s", "lowering:s", "executed_fraction:r", "predicted_s:r",
-          "dense_predicted_s:r", "floor_s:r", "bound:s", "rejected:a"}},
+          "dense_predicted_s:r", "floor_s:r", "bound:s", "rejected:a", "kernels:o"}},
         {"verify good.mkb --json",
          {"ok:b", "checks:a"},
          "checks",

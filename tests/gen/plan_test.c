@@ -304,12 +304,44 @@ static void test_damaged_lists(void **state)
     mask_destroy(m);
 }
 
+/* No item may be said to take another kernel than it does: one that cannot have it, or one that is slower. */
+static void test_lies_about_kernels(void **state)
+{
+    (void)state;
+    struct random r = start();
+    u32 told[ABI_ITEM_KERNELS] = {0};
+    for (u32 k = 0; k < DAMAGED; k++) {
+        struct mask *m = random_mask(&r);
+        struct setting s;
+        struct plan *p = random_plan(&r, m, &s);
+        struct error e = {0};
+        for (u32 d = 0; d < DAMAGES; d++) {
+            struct plan_pass *t = d % 2 ? &p->transposed : &p->forward;
+            struct abi_item *item = &t->items[random_below(&r, (u32)t->n_items)];
+            const u32 kept = item->kernel;
+            item->kernel =
+                (kept + 1 + random_below(&r, ABI_ITEM_KERNELS)) % (ABI_ITEM_KERNELS + 1);
+            told[kept]++;
+            if (!plan_check(p, m, &e))
+                fail_msg("%u for %u: a kernel that plan_check believes", item->kernel, kept);
+            assert_non_null(strstr(e.text, "a kernel that the item does not take"));
+            item->kernel = kept;
+        }
+        assert_int_equal(plan_check(p, m, &e), 0);
+        plan_destroy(p);
+        mask_destroy(m);
+    }
+    for (u32 k = 0; k < ABI_MATRIX_ROW_KERNEL; k++) /* these masks are too small for the last */
+        assert_true(told[k] > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_masks),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_damaged_lists),
+        cmocka_unit_test(test_lies_about_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

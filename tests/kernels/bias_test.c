@@ -38,7 +38,7 @@ static struct kernel_request make_request(uint32_t variant)
 }
 enum { VARIANTS = 12 };
 
-/* More columns than a block has, by every lowering. */
+/* More columns than a block has, by every lowering. A variant is compiled for one level, the same in all tests. */
 static void test_long(void **state)
 {
     static const char *const name[] = {"dense", "window(3) | global(0) - diagonal(0)",
@@ -70,15 +70,15 @@ static void test_batch(void **state)
     enum { BATCH = 70, N = 96 };
     static const uint32_t threads[] = {0, 2, 3};
     const struct target *list[MAX_TARGETS];
+    const uint32_t levels = subject_targets(list, MAX_TARGETS) - 1;
     int32_t lengths[BATCH];
-    subject_targets(list, MAX_TARGETS);
     for (int b = 0; b < BATCH; b++)
         lengths[b] = b * 37 % (N + 1);
     struct mask *m = subject_mask("window(9) | global(0)", N);
     for (uint32_t k = 0; k < VARIANTS; k += 5) {
         struct error e = {0};
         struct kernel_request f = make_request(k);
-        struct maskc_kernel *kernel = subject_load(m, list[0], &f, *state);
+        struct maskc_kernel *kernel = subject_load(m, list[k % levels], &f, *state);
         struct problem p = make_problem(m, &f);
         p.batch = BATCH;
         p.lengths = lengths;
@@ -162,7 +162,7 @@ static void test_spoiled(void **state)
     const struct target *list[MAX_TARGETS];
     uint32_t count = subject_targets(list, MAX_TARGETS);
     for (uint32_t k = 0; k < VARIANTS; k++)
-        run_spoiled(k, list[(k + k / 4) % (count - 1)], *state);
+        run_spoiled(k, list[k % (count - 1)], *state);
     for (uint32_t k = 0; k < sizeof on_cuda / sizeof *on_cuda; k++)
         run_spoiled(on_cuda[k], list[count - 1], *state);
 }

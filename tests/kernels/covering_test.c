@@ -36,7 +36,7 @@ struct state {
 static void run_row(void *context, const struct pairs_row *r)
 {
     struct state *s = context;
-    char name[240], kernel[40], number[16];
+    char name[240], kernel[40], number[40];
     int32_t ragged[3];
     const struct target *t = s->target[r->value[KERNEL]];
     const char *const *mask = masks[r->value[MASK]];
@@ -48,8 +48,8 @@ static void run_row(void *context, const struct pairs_row *r)
     if (r->value[BATCH] % 2)
         p.batch = 3; /* an empty sequence, too */
     snprintf(kernel, sizeof kernel, "%s %s", subject_name(t), dtype_name(f.dtype));
-    snprintf(number, sizeof number, "mask %u", r->value[MASK]);
-    covering_name(r, &f, p.length, kernel, number, name, sizeof name);
+    snprintf(number, sizeof number, "mask %u n=%u", r->value[MASK], p.length);
+    covering_name(r, &f, kernel, number, name, sizeof name);
     if (s->covering.list)
         print_message("%s\n", name);
     s->wrong += subject_check(k, &p, f.backward, name) > 0;

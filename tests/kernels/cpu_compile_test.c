@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host compiler as maskc runs it: every shape of the CPU templates compiles for every level, without a
    warning (unoptimised, which says most of what a compiler has to say in a tenth of the time), every shape
-   for one of the levels as maskc has it optimised, to the same bytes each time; what is wrong is said in one
+   for one of the levels as maskc has it optimised (with clang where no other test does that), to the same bytes each time; what is wrong is said in one
    line with the compiler's own words below it. The compiler is asked for once a process: `main` runs the tests
    again with MASKC_CC=gcc and with one that is not there. */
 #include "gen/emit/emit.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
+#include "runtime/device/machine.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,13 +71,21 @@ static void test_shapes(void **state)
                 must_compile(t, k, "-O0");
 }
 
+/* clang warns of no optimised code but of loops with pragmas, which the templates have none of; and it compiles the
+   levels that run here for covering_test, which has the pairs of all features. */
+static bool is_known(const struct target *t)
+{
+    return !strncmp(host_compiler_version(), "clang", 5) && machine_runs(t->name);
+}
+
 /* Levels by turns, from where on bf16 with softmax meets both levels that have a matrix unit. */
 static void test_optimised(void **state)
 {
     (void)state;
     const struct target *t = target_find("x86-64-v4", NULL);
     for (uint32_t k = 0; k < SHAPES; k++) {
-        must_compile(t, k, NULL);
+        if (!is_known(t))
+            must_compile(t, k, NULL);
         do
             t = t[1].name ? t + 1 : targets;
         while (t->kind != TARGET_CPU);

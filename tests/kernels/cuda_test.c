@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device "cuda" without a GPU: what it says where there is no driver, and, with the fake
-   driver in the loader's path (the test runs itself again with LD_LIBRARY_PATH), what it asks
-   of the driver: the tables as uploaded, the launch as the caller gave it, nothing kept after
-   any failure. */
-#include "masks/base/memory.h"
+/* The device "cuda" without a GPU: what it says where there is no driver, and, with the fake driver in the loader's
+   path, what it loads: which code for which chip, under which name, and nothing kept after any failure.
+   cuda_launch_test.c has what it launches. */
 #include "runtime/compile/compile.h"
-#include "tests/runtime/launches.h"
-#include "tests/support/cuda_fixture.h"
-#include "tests/support/fake_driver.h"
+#include "tests/kernels/cuda_fake.h"
 #include "tests/support/test.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-static const char *const units[] = {"entries: attention_dkv", "entries: attention_dq",
-                                    "entries: attention_forward", NULL};
-
-static const struct kernel_case example = {
-    "dam-s-example",
-    70,
-    0,
-    {.dtype = ABI_F32, .head_dim = 16, .backward = true, .dropout = true},
-    .images = units};
 
 /* ---- no driver ---- */
 
@@ -35,7 +20,7 @@ static void test_no_driver(void **state)
     uint64_t size;
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL))
         skip(); /* this machine has one */
-    uint8_t *bytes = fixture_file(&example, NULL, NULL, &size);
+    uint8_t *bytes = fixture_file(&cuda_example, NULL, NULL, &size);
     assert_non_null(strstr(device_cuda.unavailable(), "no NVIDIA driver (libcuda.so.1)"));
     assert_int_equal(kernel_load(bytes, size, "x.mkb", "cuda", &k, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);
@@ -45,180 +30,6 @@ static void test_no_driver(void **state)
 }
 
 /* ---- the fake one ---- */
-
-static struct fake *fake(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    struct fake *f = library ? dlsym(library, "fake_driver") : NULL;
-    assert_non_null(f);
-    return f;
-}
-
-static void must_hold_nothing(const struct fake *f)
-{
-    assert_int_equal(f->contexts, 0);
-    assert_int_equal(f->modules, 0);
-    assert_int_equal(f->allocations, 0);
-    assert_int_equal(f->pushed, 0);
-}
-
-static struct maskc_kernel *load_fake(const char *device, struct error *e)
-{
-    struct maskc_kernel *k = NULL;
-    uint64_t size;
-    uint8_t *bytes = fixture_file(&example, NULL, NULL, &size);
-    if (kernel_load(bytes, size, "x.mkb", device, &k, e) < 0)
-        k = NULL;
-    free(bytes);
-    return k;
-}
-
-static void compare_tables(const struct abi_plan *seen, const struct plan_pass *p, uint32_t n)
-{
-    assert_memory_equal(seen->work, p->work, p->layer_work[0][1] * sizeof *p->work);
-    assert_memory_equal(seen->heads, p->heads, p->n_heads * sizeof *p->heads);
-    assert_memory_equal(seen->items, p->items, p->n_items * sizeof *p->items);
-    assert_memory_equal(seen->pieces, p->pieces, p->n_pieces * sizeof *p->pieces);
-    assert_memory_equal(seen->ranges, p->ranges, p->n_ranges * sizeof *p->ranges);
-    assert_memory_equal(seen->lines, p->lines, p->n_lines * sizeof *p->lines);
-    assert_memory_equal(seen->patterns, p->patterns, p->n_patterns * 32 * sizeof *p->patterns);
-    assert_int_equal(seen->works, p->layer_work[0][1]);
-    assert_int_equal(seen->max_cols, p->max_cols);
-    assert_int_equal(seen->uses, p->uses);
-    assert_int_equal(seen->n, n);
-}
-
-static void test_load_and_launch(void **state)
-{
-    (void)state;
-    struct fake *f = fake();
-    struct error e = {0};
-    struct maskc_kernel *k = load_fake("cuda:1", &e);
-    if (!k)
-        fail_msg("%s", e.text);
-    assert_int_equal(f->modules, 3);
-    assert_string_equal(f->image, units[2]); /* and no byte of another */
-    const struct artifact_plan *p = &k->artifact->plan[0];
-    struct problem problem = fixture_problem(k);
-    problem.dropout = 0.25;
-    struct problem_data *d = problem_inputs(&problem);
-    struct trial *t = trial_new(k, &problem, d, true, 0, &e);
-    if (!t || trial_run(t, false, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(f->launches, 1);
-    assert_int_equal(f->grid, p->forward.layer_work[0][1]); /* fewer than fit */
-    assert_int_equal(f->threads, 128);
-    assert_int_equal(f->shared, k->target->launch.forward[0].shared_bytes);
-    assert_int_equal(f->args.keep_below, 16384);
-    compare_tables(&f->args.forward, &p->forward, 70);
-    compare_tables(&f->args.transposed, &p->transposed, 70);
-    if (trial_run(t, true, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(f->launches, 3);
-    trial_destroy(t);
-    problem_data_destroy(d);
-    problem.batch = 132; /* more than fits at once */
-    d = problem_inputs(&problem);
-    t = trial_new(k, &problem, d, false, 0, &e);
-    if (!t || trial_run(t, false, &e) < 0)
-        fail_msg("%s", e.text);
-    assert_int_equal(f->grid, 3 * 132);
-    trial_destroy(t);
-    problem_data_destroy(d);
-    kernel_unload(k);
-    must_hold_nothing(f);
-}
-
-/* A launch enqueues on the caller's stream and does nothing else: no more blocks than fit, nothing
-   allocated, nothing waited for. Shapes of tensors do not matter to a driver that runs nothing. */
-static void test_launch_only_enqueues(void **state)
-{
-    (void)state;
-    static _Alignas(64) float memory[1 << 20];
-    struct fake *f = fake();
-    struct error e = {0};
-    struct maskc_error failure;
-    struct maskc_kernel *k = load_fake("cuda:1", &e);
-    if (!k)
-        fail_msg("%s", e.text);
-    const int64_t heads = k->artifact->mask->heads;
-    const struct maskc_tensor t = {memory, 70 * heads * 16, heads * 16, 16};
-    for (enum maskc_pass pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
-        struct maskc_launch l = launch_over_one(t, memory);
-        l.pass = pass;
-        l.workspace = memory;
-        l.workspace_bytes = sizeof memory;
-        l.stream = memory + 64;
-        const int waits = f->waits, launches = f->launches, allocations = f->allocations;
-        const int phases = (int)(pass == MASKC_FORWARD ? k->target->launch.n_forward
-                                                       : k->target->launch.n_backward);
-        if (maskc_run(k, &l, &failure))
-            fail_msg("%s", failure.text);
-        assert_int_equal(f->waits, waits);
-        assert_int_equal(f->allocations, allocations);
-        assert_int_equal(f->launches, launches + phases);
-        assert_ptr_equal(f->stream, memory + 64);
-        assert_in_range(f->grid, 1, 3 * 132);
-    }
-    kernel_unload(k);
-    must_hold_nothing(f);
-}
-
-static void compare_launches(struct fake *f, const struct phase *p, uint32_t count)
-{
-    assert_int_equal(f->launches, count);
-    for (uint32_t k = 0; k < count; k++) {
-        assert_string_equal(f->launched[k].entry, p[k].entry);
-        assert_int_equal(f->launched[k].threads, p[k].threads);
-        assert_int_equal(f->launched[k].shared, p[k].shared_bytes);
-    }
-}
-
-/* What the text was made for is what is launched: kernels, threads and shared memory of each family,
-   phase by phase. */
-static void test_phases_as_recorded(void **state)
-{
-    (void)state;
-    static const struct kernel_case cases[] = {
-        {"star", 100, 3, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}},
-        {"star",
-         300,
-         2,
-         {.dtype = ABI_F16, .head_dim = 32, .backward = true}}, /* one pass each */
-        {"longformer", 1000, 2, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}},
-        {"strided", 1000, 2, {.dtype = ABI_TF32, .head_dim = 64, .backward = true}},
-    };
-    static _Alignas(64) float memory[1 << 10];
-    struct fake *f = fake();
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct error e = {0};
-        struct maskc_error failure;
-        struct maskc_kernel *k = NULL;
-        uint64_t size;
-        uint8_t *bytes = fixture_file(&cases[c], NULL, NULL, &size);
-        if (kernel_load(bytes, size, "x.mkb", "cuda", &k, &e) < 0)
-            fail_msg("%s: %s", cases[c].mask, e.text);
-        const int64_t row = (int64_t)cases[c].heads * cases[c].request.head_dim;
-        const struct maskc_tensor t = {memory, cases[c].n * row, row,
-                                       cases[c].request.head_dim};
-        const struct launch_record *l = &k->target->launch;
-        for (enum maskc_pass pass = MASKC_FORWARD; pass <= MASKC_BACKWARD; pass++) {
-            struct maskc_launch x = launch_over_one(t, memory);
-            x.pass = pass;
-            x.workspace_bytes = maskc_workspace_bytes(k, &x);
-            x.workspace = memory_aligned(x.workspace_bytes + 1, 1);
-            f->launches = 0;
-            if (maskc_run(k, &x, &failure))
-                fail_msg("%s: %s", cases[c].mask, failure.text);
-            compare_launches(f, pass == MASKC_FORWARD ? l->forward : l->backward,
-                             pass == MASKC_FORWARD ? l->n_forward : l->n_backward);
-            free(x.workspace);
-        }
-        kernel_unload(k);
-        free(bytes);
-    }
-    must_hold_nothing(f);
-}
 
 static double seconds_now(void)
 {
@@ -246,7 +57,7 @@ static void test_choice_and_time_of_load(void **state)
                                   0,
                                   {.dtype = ABI_F32, .head_dim = 64, .backward = true},
                                   .all_chips = true};
-    struct fake *f = fake();
+    struct fake *f = cuda_fake();
     uint64_t size;
     uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
     double least = 1;
@@ -272,7 +83,7 @@ static void test_choice_and_time_of_load(void **state)
     print_message("a file of %.1f MB loads in %.2f ms, the driver's part aside\n",
                   (double)size * 1e-6, least * 1e3);
     assert_true(least < 0.02);
-    must_hold_nothing(f);
+    cuda_must_hold_nothing(f);
 }
 
 /* Each call of a load fails in turn: one clear line, and nothing is kept. (Where a call only
@@ -280,13 +91,13 @@ static void test_choice_and_time_of_load(void **state)
 static void test_each_failure(void **state)
 {
     (void)state;
-    struct fake *f = fake();
+    struct fake *f = cuda_fake();
     int failures = 0;
     for (int at = 1; at == 1 || f->calls >= at - 1; at++) {
         struct error e = {0};
         f->calls = 0;
         f->fail_at = at;
-        struct maskc_kernel *k = load_fake("cuda:1", &e);
+        struct maskc_kernel *k = cuda_load_example("cuda:1", &e);
         f->fail_at = 0;
         if (!k) {
             failures++;
@@ -296,7 +107,7 @@ static void test_each_failure(void **state)
         int calls = f->calls;
         kernel_unload(k);
         f->calls = calls;
-        must_hold_nothing(f);
+        cuda_must_hold_nothing(f);
     }
     assert_true(failures > 10);
 }
@@ -306,15 +117,15 @@ static void test_missing_entry(void **state)
 {
     (void)state;
     struct error e = {0};
-    struct kernel_case c = example;
+    struct kernel_case c = cuda_example;
     struct maskc_kernel *k = NULL;
     uint64_t size;
-    c.images = units + 1;
+    c.images = cuda_units + 1;
     uint8_t *bytes = fixture_file(&c, NULL, NULL, &size);
     assert_int_equal(kernel_load(bytes, size, "x.mkb", "cuda", &k, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);
     assert_non_null(strstr(e.text, "cuModuleGetFunction failed"));
-    must_hold_nothing(fake());
+    cuda_must_hold_nothing(cuda_fake());
     free(bytes);
 }
 
@@ -330,7 +141,7 @@ static void test_targets_and_names(void **state)
         {100, "sm_90a", NULL},        {100, "sm_100a", "sm_90a"},  {75, "compute_80", NULL},
         {90, "x86-64-v3", NULL},
     };
-    struct fake *f = fake();
+    struct fake *f = cuda_fake();
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct artifact_target a = {0}, b = {0};
         f->capability = cases[k].capability;
@@ -350,16 +161,16 @@ static void test_targets_and_names(void **state)
                         "capability 8.6 (driver for CUDA 13.0)");
     text_finish(&line);
     struct error e = {0};
-    assert_null(load_fake("cuda:2", &e));
+    assert_null(cuda_load_example("cuda:2", &e));
     assert_non_null(strstr(e.text, "there is no cuda:2, this machine has 2 GPUs"));
-    must_hold_nothing(f);
+    cuda_must_hold_nothing(f);
 }
 
 /* Code is made, and chosen, for the GPU that is asked for. */
 static void test_each_gpu_its_own(void **state)
 {
     (void)state;
-    struct fake *f = fake();
+    struct fake *f = cuda_fake();
     struct error e = {0};
     const struct kernel_request plain = {.dtype = ABI_BF16, .head_dim = 64};
     const struct target *found[4];
@@ -371,7 +182,7 @@ static void test_each_gpu_its_own(void **state)
     assert_string_equal(found[1]->name, "sm_90a");
     assert_int_equal(targets_resolve("cuda:2", &plain, found, 4, &count, &e), -1);
     assert_string_equal(e.text, "there is no cuda:2, this machine has 2 GPUs");
-    struct kernel_case c = example;
+    struct kernel_case c = cuda_example;
     c.all_chips = true;
     for (int k = 0; k < 2; k++) {
         struct maskc_kernel *loaded = NULL;
@@ -384,7 +195,7 @@ static void test_each_gpu_its_own(void **state)
         free(bytes);
     }
     f->second = 0;
-    must_hold_nothing(f);
+    cuda_must_hold_nothing(f);
 }
 
 /* ---- */
@@ -395,9 +206,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_driver),
     };
     const struct CMUnitTest faked[] = {
-        cmocka_unit_test(test_load_and_launch),
-        cmocka_unit_test(test_launch_only_enqueues),
-        cmocka_unit_test(test_phases_as_recorded),
         cmocka_unit_test(test_choice_and_time_of_load),
         cmocka_unit_test(test_each_failure),
         cmocka_unit_test(test_missing_entry),
@@ -408,13 +216,8 @@ int main(int argc, char **argv)
         print_error("usage: cuda_test FOLDER, where the fake libcuda.so.1 is\n");
         return 2;
     }
-    if (getenv("MASKC_TEST_FAKE_DRIVER"))
+    if (cuda_has_fake())
         return cmocka_run_group_tests_name("cuda, fake driver", faked, NULL, NULL);
     int failed = cmocka_run_group_tests_name("cuda, no driver", real, NULL, NULL);
-    if (failed)
-        return failed;
-    setenv("MASKC_TEST_FAKE_DRIVER", "1", 1);
-    setenv("LD_LIBRARY_PATH", argv[1], 1);
-    execv("/proc/self/exe", argv);
-    return 1;
+    return failed ? failed : cuda_run_with_fake(argv, argv[1]);
 }

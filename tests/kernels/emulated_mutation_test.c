@@ -68,7 +68,7 @@ static const struct spared {
 } spared[] = {
     {"kept_on_lines", "if (!sees(", "saves the draws of entries that have no weight"},
     {"key_place", "= sees(ct, k) ? slot_column(", "keeps an index within the tensor"},
-    {"key_ds", "= sees(ct, k) ? ds", "the probability beside it is 0 already"},
+    {"key_ds", "= sees(ct, at->k) ? ds", "the probability beside it is 0 already"},
     {"forward_sparsegen", "= sees(&ct, k) ? sparsegen_p(", "the score in the scratch is -inf already"},
     {"add_kept", "= sees(&seen", "the score in the scratch is -inf already"},
     {"bias_scale", "= sees(", "keeps away from what X holds where the mask is off, which no result tells"},
@@ -154,7 +154,7 @@ static bool is_red(const struct kernel_case *c, struct mutation *m)
         fail_msg("%s", e.text);
     struct problem p = fixture_problem(k);
     p.batch = 2;
-    bool red = check_problem(k, &p, true, 1, c->mask, &r, &count, &e) < 0;
+    bool red = check_problem(&(struct check){k, &p, true, 1, c->mask}, &r, &count, &e) < 0;
     for (uint32_t at = 0; at < count; at++)
         red |= !r[at].ok;
     free(r);

@@ -117,7 +117,8 @@ static void test_short(void **state)
     assert_int_equal(failed, 0);
 }
 
-/* One key: its weight is 1, however its score was rounded, and the LSE is that score. */
+/* One key: its weight is 1, however its score was rounded, and the LSE is that score. Kernels have a backward
+   pass, which is not asked for: without a bias they are those of the tests above. */
 static void test_alone(void **state)
 {
     enum { SEEDS = 24 };
@@ -127,7 +128,7 @@ static void test_alone(void **state)
     struct mask *m = subject_mask("dense", 1);
     for (uint32_t x = 2 * first_of(count); x < 2 * count; x++) {
         const struct kernel_request f = {
-            .dtype = ABI_BF16, .head_dim = 64, .bias = bias[x % 2]};
+            .dtype = ABI_BF16, .head_dim = 64, .backward = !bias[x % 2], .bias = bias[x % 2]};
         struct maskc_kernel *k = subject_load(m, list[x / 2], &f, *state);
         struct problem p = {.mask = m,
                             .batch = 1,

@@ -219,7 +219,8 @@ static void test_what_is_left_counts(void **state)
         if (!kernel)
             fail_msg("%s", e.text);
         struct problem p = fixture_problem(kernel);
-        bool red = check_problem(kernel, &p, true, 1, c.mask, &r, &count, &e) < 0;
+        bool red =
+            check_problem(&(struct check){kernel, &p, true, 1, c.mask}, &r, &count, &e) < 0;
         for (uint32_t at = 0; at < count; at++)
             red |= !r[at].ok;
         if (!red)

@@ -90,7 +90,8 @@ static void every_byte_that_is_not_zero_is_on(void **unused)
         for (uint32_t k = 0; k < sizeof bytes; k++)
             bytes[k] = (uint8_t)(k * 37 * (k % 3) + shift);
         struct npy a = {.type = NPY_BOOL, .item_bytes = 1, .data = bytes};
-        assert_int_equal(bits_read(&a, shift, 1, 256, NULL, words, &at), BITS_FINE);
+        const struct npy_row row = {&a, shift, 1, 256};
+        assert_int_equal(bits_read(&row, NULL, words, &at), BITS_FINE);
         for (uint32_t k = 0; k < 256; k++)
             assert_int_equal(words[k / 64] >> k % 64 & 1, bytes[shift + k] != 0);
     }

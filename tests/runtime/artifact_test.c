@@ -252,7 +252,7 @@ static void other_files_are_told_apart(void **state)
         const char *from, *to, *text;
     } cases[] = {
         {"\"version\":\"3\"", "\"version\":\"1\"", "another version"},
-        {"\"abi\":\"4\"", "\"abi\":\"7\"", "another version"},
+        {"\"abi\":\"5\"", "\"abi\":\"7\"", "another version"},
         {"maskc kernel file", "maskc kernel fili", "not a kernel file"},
         {"x86-64-v3", "x86-64-v9", "unknown target 'x86-64-v9'"},
         {"sm_80", "sm_8x", "unknown target"},

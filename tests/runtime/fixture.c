@@ -28,6 +28,7 @@ static struct phase phase(const char *entry, enum abi_over over)
 static void add_target(struct artifact *a, const char *name, const char *source, bool backward)
 {
     struct artifact_target *t = &a->target[a->n_targets++];
+    t->plan = a->n_plans - 1;
     snprintf(t->name, sizeof t->name, "%s", name);
     snprintf(t->compiler, sizeof t->compiler, "made up 1.0");
     for (t->n_images = 0; t->n_images < (source ? 3 : 1); t->n_images++)
@@ -62,6 +63,21 @@ static void add_plan(struct fixture *f)
     p->transposed = f->plan->transposed;
 }
 
+/* The same plan once more, as a GPU has it: every item takes the one kernel. */
+static void add_plain_plan(struct fixture *f)
+{
+    add_plan(f);
+    struct artifact_plan *p = &f->artifact.plan[f->artifact.n_plans - 1];
+    struct plan_pass *const pass[2] = {&p->forward, &p->transposed};
+    for (int k = 0; k < 2; k++) {
+        pass[k]->items =
+            memory_copy(pass[k]->items, pass[k]->n_items * sizeof(struct abi_item));
+        for (uint64_t i = 0; i < pass[k]->n_items; i++)
+            pass[k]->items[i].kernel = ABI_ROW_BLOCK_KERNEL;
+        f->plain_items[k] = pass[k]->items;
+    }
+}
+
 static struct fixture *make(struct mask *m, bool backward, enum abi_transform transform)
 {
     struct error e = {0};
@@ -78,6 +94,8 @@ static struct fixture *make(struct mask *m, bool backward, enum abi_transform tr
     must(f->plan, &e);
     add_plan(f);
     add_target(&f->artifact, "x86-64-v3", NULL, backward);
+    if (transform == ABI_SOFTMAX)
+        add_plain_plan(f);
     add_target(&f->artifact, "sm_80", cuda_source, backward);
     f->bytes = artifact_write(&f->artifact, &f->size);
     return f;
@@ -112,6 +130,8 @@ void fixture_free(struct fixture *f)
 {
     mask_destroy(f->mask);
     plan_destroy(f->plan);
+    free(f->plain_items[0]);
+    free(f->plain_items[1]);
     free(f->bytes);
     free(f);
 }
@@ -142,12 +162,21 @@ static const struct {
     {"dense", 100},
 };
 
-/* The last one has residue classes. */
+/* With softmax: residue classes; items of diagonals; lines beside tiles; global rows; one in two ranges. */
+static const struct {
+    const char *mask;
+    uint32_t n;
+} plain[] = {{"strided(16)", 512},
+             {"distance(1,40)", 250},
+             {"strided(16)", 250},
+             {"star", 250},
+             {"(distance(1)|rows(7))&~columns(100..110)", 250}};
+
 struct fixture *fixture_numbered(uint32_t k)
 {
     const uint32_t count = sizeof grounds / sizeof *grounds;
-    if (k > count)
+    if (k >= count + sizeof plain / sizeof *plain)
         return NULL;
     return k < count ? fixture_new(grounds[k].mask, grounds[k].n, 2, true)
-                     : fixture_softmax("strided(16)", 512);
+                     : fixture_softmax(plain[k - count].mask, plain[k - count].n);
 }

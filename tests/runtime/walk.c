@@ -97,6 +97,7 @@ static void walk_item(const struct plan_pass *p, uint32_t n, uint32_t block_rows
     visit(&w, w.item.rows - 1, 0);
     for (uint32_t k = 0; k < w.item.pieces; k++)
         cols += walk_piece(&w, (uint64_t)w.item.piece + k);
+    must(w.item.kernel == ABI_ROW_BLOCK_KERNEL || w.item.pieces == 1, "do half of an item");
     must(cols <= p->max_cols, "need more scratch than it is given");
     must((uint64_t)w.item.partial_slot + w.item.partial_slots <= p->partial_slots,
          "sit where there is no seat");

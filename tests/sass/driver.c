@@ -144,19 +144,26 @@ static void trace_to_file(void *to, uint32_t warp, uint32_t pc)
     fwrite(&word, sizeof word, 1, to);
 }
 
-static int run_block(struct program *p, uint32_t index, uint32_t threads, uint32_t blocks,
-                     uint32_t shared, uint64_t *counts, uint8_t *needed)
+struct launch {
+    struct program *program;
+    uint32_t blocks, threads, shared; /* threads and bytes of a block */
+    uint64_t *counts;                 /* as in struct block */
+    uint8_t *needed;
+};
+
+static int run_block(const struct launch *l, uint32_t index)
 {
+    struct program *p = l->program;
     const char *trace = getenv("MASKC_SASS_TRACE");
     FILE *to = trace && index == 0 ? fopen(trace, "wb") : NULL;
     struct block b = {.program = p,
                       .memory = &gpu.memory,
-                      .warps = threads / 32,
+                      .warps = l->threads / 32,
                       .index = index,
-                      .grid = blocks,
-                      .shared_bytes = p->shared_base + p->shared_static + shared,
-                      .counts = counts,
-                      .needed = needed,
+                      .grid = l->blocks,
+                      .shared_bytes = p->shared_base + p->shared_static + l->shared,
+                      .counts = l->counts,
+                      .needed = l->needed,
                       .trace = to ? trace_to_file : NULL,
                       .trace_to = to,
                       .left = (uint64_t)number("MASKC_SASS_LIMIT", BLOCK_INSTRUCTIONS),
@@ -170,26 +177,26 @@ static int run_block(struct program *p, uint32_t index, uint32_t threads, uint32
 }
 
 /* A line of JSON for the launch. */
-static void report(const struct program *p, uint32_t threads, uint32_t blocks, uint32_t shared,
-                   const uint64_t *counts, const uint8_t *needed)
+static void report(const struct launch *l)
 {
+    const struct program *p = l->program;
     const char *path = getenv("MASKC_SASS_COUNTS");
     FILE *to = path ? fopen(path, "a") : NULL;
     uint64_t all = 0;
     if (!to)
         return;
     for (uint32_t k = 0; k < p->count; k++)
-        all += counts[k];
+        all += l->counts[k];
     fprintf(to,
             "{\"entry\":\"%s\",\"target\":\"sm_%d\",\"threads\":%u,\"shared\":%u,\"blocks\":%u,"
             "\"issued\":%llu,\"counts\":[",
-            p->entry, number("MASKC_SASS_CAPABILITY", 80), threads, shared, blocks,
+            p->entry, number("MASKC_SASS_CAPABILITY", 80), l->threads, l->shared, l->blocks,
             (unsigned long long)all);
     for (uint32_t k = 0; k < p->count; k++)
-        fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)counts[k]);
+        fprintf(to, "%s%llu", k ? "," : "", (unsigned long long)l->counts[k]);
     fprintf(to, "],\"needed\":[");
     for (uint32_t k = 0; k < p->count; k++)
-        fprintf(to, "%s%d", k ? "," : "", needed[k]);
+        fprintf(to, "%s%d", k ? "," : "", l->needed[k]);
     fprintf(to, "]}\n");
     fclose(to);
 }
@@ -201,15 +208,19 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     INSIDE;
     (void)stream;
     struct program *p = function->program;
-    uint64_t *counts = calloc(p->count, sizeof *counts);
-    uint8_t *needed = calloc(p->count, 1);
+    const struct launch l = {.program = p,
+                             .blocks = grid_x,
+                             .threads = block_x,
+                             .shared = shared,
+                             .counts = calloc(p->count, sizeof *l.counts),
+                             .needed = calloc(p->count, 1)};
     int r = extra || grid_y * grid_z * block_y * block_z != 1 ? FAULTED : 0;
     program_arguments(p, block_x, grid_x, arguments[0]);
     for (uint32_t k = 0; k < grid_x && r == 0; k++)
-        r = run_block(p, k, block_x, grid_x, shared, counts, needed) < 0 ? FAULTED : 0;
-    report(p, block_x, grid_x, shared, counts, needed);
-    free(counts);
-    free(needed);
+        r = run_block(&l, k) < 0 ? FAULTED : 0;
+    report(&l);
+    free(l.counts);
+    free(l.needed);
     return r;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int reproducer_abi = 4;
+static const int reproducer_abi = 5;
 
 static const struct sass_case window = {
     {"window(100)"}, 1100, {.dtype = ABI_BF16, .head_dim = 32}};
@@ -64,7 +64,7 @@ static double error_at(const char *ptxas, int level)
     unsetenv("MASKC_SASS_REPLACE");
     unlink(cubin);
     const struct problem p = fixture_problem(k);
-    if (check_problem(k, &p, false, 0, "window", &r, &count, &e) < 0)
+    if (check_problem(&(struct check){k, &p, false, 0, "window"}, &r, &count, &e) < 0)
         fail_msg("-O%d: %s", level, e.text);
     for (uint32_t x = 0; x < count; x++)
         worst = r[x].error / r[x].tolerance > worst ? r[x].error / r[x].tolerance : worst;

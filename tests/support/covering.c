@@ -124,12 +124,12 @@ struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
     };
 }
 
-void covering_name(const struct pairs_row *r, const struct kernel_request *f, uint32_t n,
+void covering_name(const struct pairs_row *r, const struct kernel_request *f,
                    const char *kernel, const char *masks, char *ret, size_t storage)
 {
-    snprintf(ret, storage, "%s %s%s soft %s D=%u %s n=%u%s %s%s layout %u layers %u%s", kernel,
+    snprintf(ret, storage, "%s %s%s soft %s D=%u %s%s %s%s layout %u layers %u%s", kernel,
              f->transform ? "sparsegen" : "softmax", f->dropout ? " dropout" : "",
-             bias_name(f->bias), f->head_dim, masks, n, r->value[CROP] ? " cropped" : "",
+             bias_name(f->bias), f->head_dim, masks, r->value[CROP] ? " cropped" : "",
              batch_names[r->value[BATCH]], r->value[SCALE] ? " scale -0.4" : "",
              r->value[LAYOUT], 1 + r->value[LAYERS], f->backward ? "" : " forward alone");
 }

@@ -46,6 +46,6 @@ struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype
 /* A batch of two; `lengths` are filled and used where it is ragged or packed, the third is 0. */
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
                                 const struct kernel_request *f, int32_t lengths[3]);
-/* What the row says, after the kernel's and the masks' names. */
-void covering_name(const struct pairs_row *r, const struct kernel_request *f, uint32_t n,
+/* What the row says, after the kernel's name and the masks' names and length. */
+void covering_name(const struct pairs_row *r, const struct kernel_request *f,
                    const char *kernel, const char *masks, char *ret, size_t storage);

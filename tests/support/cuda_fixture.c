@@ -163,7 +163,7 @@ void must_hold(const struct maskc_kernel *k, const struct problem *p, const char
     struct check_result *r = NULL;
     uint32_t count = 0;
     const struct kernel_request *f = &k->artifact->request;
-    if (check_problem(k, p, f->backward, 0, name, &r, &count, &e) < 0)
+    if (check_problem(&(struct check){k, p, f->backward, 0, name}, &r, &count, &e) < 0)
         fail_msg("%s: %s", name, e.text);
     assert_true(count >= 2);
     for (uint32_t c = 0; c < count; c++)

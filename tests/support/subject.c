@@ -123,7 +123,7 @@ uint32_t subject_check(const struct maskc_kernel *k, const struct problem *p, bo
     struct error e = {0};
     struct check_result *r = NULL;
     uint32_t count = 0, wrong = 0;
-    if (check_problem(k, p, backward, 0, what, &r, &count, &e)) {
+    if (check_problem(&(struct check){k, p, backward, 0, what}, &r, &count, &e)) {
         print_error("%s\n", e.text);
         wrong++;
     }

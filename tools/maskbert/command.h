@@ -20,6 +20,7 @@ int command_classify(const struct options *o);
 int command_answer(const struct options *o);
 int command_attention(const struct options *o);
 int command_prune(const struct options *o);
+int command_memory(const struct options *o);
 int command_bench(const struct options *o);
 int command_serve(const struct options *o);
 

@@ -82,6 +82,15 @@ static const struct command commands[] = {
      "of any mask: the speedup if attention cost nothing.",
      O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH) | O(LENGTH) | O(LENGTHS) |
      O(SECONDS) | O(JSON), 1, 1, command_bench},
+    {"memory", "DIR", "what a step of pre-training takes, part by part",
+     "Predicts it from sizes: config.json is enough, and weights are neither read nor packed. With --measure it also "
+     "loads the model in a process of its own, runs one step on random tokens (forward, backward, optimiser) and "
+     "reads how much anonymous memory is resident at the peak. Gradients, moments and attention's arrays are counted page by page; "
+     "parameters are what loading added beside them (the kernel included), activations what the step added. A step "
+     "has the objective's heads: pairs where the architecture has them. Options that do not change memory are taken, so that "
+     "pretrain's own can stand here.",
+     TRAINING_OPTIONS | O(STEP_LENGTH) | O(MEASURE) | O(OBJECTIVE) | O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP), 1, 1,
+     command_memory},
 #if MASKBERT_SERVE
     {"serve", "DIR", "a model behind HTTP",
      "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. /fill-mask and /classify give a list of what the "

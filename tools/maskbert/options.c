@@ -92,5 +92,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_PLOT_X]     = {"x", 0, "X", "step (default), tokens or time", 0, VALUE_TEXT, AT(x)},
     [OPTION_PLOT_Y]     = {"y", 0, "Y", "Field of the log (default loss)", 0, VALUE_TEXT, AT(y)},
     [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", 0, VALUE_REAL, AT(seconds)},
+    [OPTION_STEP_LENGTH] = {"length", 'n', "N", "Tokens of each sequence (default: the model's positions)", 0, VALUE_COUNT, AT(length)},
+    [OPTION_MEASURE]    = {"measure", 0, 0, "Run one step and measure", 0, VALUE_FLAG, AT(measure)},
 };
 /* clang-format on */

@@ -82,6 +82,8 @@ enum option_id {
     OPTION_DROP,
     OPTION_PLOT_X,
     OPTION_PLOT_Y,
+    OPTION_STEP_LENGTH, /* -n of its sequences */
+    OPTION_MEASURE,
     OPTION_COUNT
 };
 
@@ -112,7 +114,7 @@ struct options {
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
         mlm_probability;
-    bool no_bias_correction, goes_on, not_bitwise, overfit;
+    bool measure, no_bias_correction, goes_on, not_bitwise, overfit;
     bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;

@@ -177,11 +177,18 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
     return 0;
 }
 
+int training_options(const struct options *o, struct run_options *ret, struct error *e)
+{
+    return read_sizes(o, ret, e) < 0 || read_choices(o, ret, e) < 0 ||
+                   read_betas(o, &ret->optimizer, e) < 0 || read_reals(o, ret, e) < 0
+               ? -1
+               : 0;
+}
+
 int pretrain_options(const struct options *o, struct run_options *ret, struct error *e)
 {
     return read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
-                   read_sizes(o, ret, e) < 0 || read_choices(o, ret, e) < 0 ||
-                   read_betas(o, &ret->optimizer, e) < 0 || read_reals(o, ret, e) < 0
+                   training_options(o, ret, e) < 0
                ? -1
                : 0;
 }

@@ -27,6 +27,9 @@ int session_compat(const struct options *o, enum tokenizer_compat *ret, struct e
     if (o->compat && *ret == TOKENIZER_HF && strcmp(o->compat, "hf"))
         return error_set(e, ERROR_INPUT, "--tokenizer-compat %s: hf or google is expected",
                          o->compat);
+    if (o->max_length && o->max_length < TOKENIZER_MIN_LENGTH)
+        return error_set(e, ERROR_INPUT, "--max-length %u: at least %d is expected",
+                         o->max_length, TOKENIZER_MIN_LENGTH);
     return 0;
 }
 
@@ -39,13 +42,10 @@ int session_dtype(const struct options *o, enum element *ret, struct error *e)
     return 0;
 }
 
-static int read_options(const struct options *o, struct engine_options *ret, struct error *e)
+int session_options(const struct options *o, struct engine_options *ret, struct error *e)
 {
     if (session_compat(o, &ret->compat, e) < 0)
         return -1;
-    if (o->max_length && o->max_length < TOKENIZER_MIN_LENGTH)
-        return error_set(e, ERROR_INPUT, "--max-length %u: at least %d is expected",
-                         o->max_length, TOKENIZER_MIN_LENGTH);
     if (o->threads > 4096)
         return error_set(e, ERROR_INPUT, "--threads %u: at most 4096", o->threads);
     ret->mask = o->mask;
@@ -59,7 +59,7 @@ static int read_options(const struct options *o, struct engine_options *ret, str
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e)
 {
     struct engine_options options = {.parts = parts};
-    if (read_options(o, &options, e) < 0)
+    if (session_options(o, &options, e) < 0)
         return -1;
     s->engine = engine_load(o->argument, &options, e);
     session_tell(NULL);

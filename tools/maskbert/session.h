@@ -15,6 +15,8 @@ struct session {
     struct task_batches batches;
 };
 
+/* What the options say of the engine; the rest of *ret stays. */
+int session_options(const struct options *o, struct engine_options *ret, struct error *e);
 /* Loads the engine with these parts. */
 int session_open(const struct options *o, uint32_t parts, struct session *s, struct error *e);
 /* Reads the lines of o->input, or of stdin, as texts or pairs, and tokenizes them. */
@@ -25,7 +27,7 @@ struct task_runner session_runner(struct session *s);
 void session_close(struct session *s); /* a zeroed one is fine */
 
 /* --dtype: f32 by default. */
-/* --tokenizer-compat. */
+/* --tokenizer-compat; checks --max-length, too. */
 int session_compat(const struct options *o, enum tokenizer_compat *ret, struct error *e);
 int session_dtype(const struct options *o, enum element *ret, struct error *e);
 /* Shows a step of long work on the terminal's last line; null clears it. */

@@ -5,7 +5,7 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "runtime/cache.h"
-#include "runtime/compile/compile.h"
+#include "tools/maskc/bench_compile.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
@@ -18,7 +18,7 @@ enum { NAME_CAPACITY = 160 };
 
 struct bench {
     const struct options *o;
-    struct cache *cache;
+    struct bench_compiler compiler;
     struct bench_result *result;
     uint32_t n_results, capacity;
     bool forward, backward;
@@ -27,6 +27,14 @@ struct bench {
 };
 
 enum { OURS, DENSE, HARD, CONTENDERS };
+
+/* A kernel and those that it is measured beside. */
+struct contest {
+    const char *name;
+    struct contender all[CONTENDERS];
+    struct problem problem[CONTENDERS]; /* DENSE has its own mask, HARD no bias */
+    uint32_t n;                         /* without a bias there is no HARD */
+};
 
 /* The lowerings that the layer's heads use, each once. */
 static void join_lowerings(const struct plan *p, const struct plan_pass *pass, uint32_t layer,
@@ -84,10 +92,10 @@ static int predict(const struct contender *all, const struct problem *p, uint32_
     return dense ? 0 : -1;
 }
 
-static int add_result(struct bench *b, struct contender *all, uint32_t n,
-                      const struct problem *p, const char *name, bool backward, struct error *e)
+static int add_result(struct bench *b, struct contest *c, bool backward, struct error *e)
 {
-    const struct contender *ours = &all[OURS];
+    const struct contender *ours = &c->all[OURS];
+    const struct problem *p = &c->problem[OURS];
     struct bench_result r = {.length = p->length,
                              .heads = p->mask->heads,
                              .batch = p->batch,
@@ -96,74 +104,21 @@ static int add_result(struct bench *b, struct contender *all, uint32_t n,
                              .backward = backward,
                              .sparsity = find_sparsity(p->mask, p->layer)};
     char what[NAME_CAPACITY];
-    snprintf(what, sizeof what, "%s n=%u %s %s", name, p->length, dtype_name(p->dtype),
+    snprintf(what, sizeof what, "%s n=%u %s %s", c->name, p->length, dtype_name(p->dtype),
              backward ? "backward" : "forward");
-    snprintf(r.mask, sizeof r.mask, "%s", name);
+    snprintf(r.mask, sizeof r.mask, "%s", c->name);
     progress_show(what);
-    uint32_t count = rounds_measure(all, n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
-    if (!count || predict(all, p, b->threads, b->o->calibration, &r, e))
+    uint32_t count =
+        rounds_measure(c->all, c->n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
+    if (!count || predict(c->all, p, b->threads, b->o->calibration, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
     r.p10 = ours->seconds[count / 10];
     r.p90 = ours->seconds[count - 1 - count / 10];
-    r.dense = all[DENSE].seconds[count / 2];
-    r.hard = n > HARD ? all[HARD].seconds[count / 2] : 0;
+    r.dense = c->all[DENSE].seconds[count / 2];
+    r.hard = c->n > HARD ? c->all[HARD].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->capacity) = r;
     return 0;
-}
-
-static int load_bytes(const uint8_t *bytes, uint64_t size, const char *device,
-                      struct maskc_kernel **ret, struct error *e)
-{
-    struct maskc_error failure;
-    if (maskc_load_memory(bytes, size, device, ret, &failure))
-        return error_set(e, (enum error_kind)failure.code, "%s", failure.text);
-    return 0;
-}
-
-static int compile(struct bench *b, const struct mask *m, const struct target *target,
-                   const struct kernel_request *f, struct maskc_kernel **ret, struct error *e)
-{
-    struct compile_request r = {.mask = m,
-                                .targets = &target,
-                                .n_targets = 1,
-                                .request = *f,
-                                .machine = b->o->machine,
-                                .calibration = b->o->calibration,
-                                .cache = b->cache,
-                                .progress = progress_show};
-    uint8_t *bytes = NULL;
-    uint64_t size = 0;
-    if (kernel_compile(&r, &bytes, &size, e))
-        return -1;
-    int code = load_bytes(bytes, size, b->o->device, ret, e);
-    free(bytes);
-    return code;
-}
-
-/* The mask with everything on, for the same target and features. */
-static int compile_dense(struct bench *b, const struct maskc_kernel *like,
-                         struct maskc_kernel **ret, struct error *e)
-{
-    const struct mask *m = like->artifact->mask;
-    struct mask_request request = {
-        .name = "dense", .n = m->n, .heads = m->heads, MASK_REQUEST_DEFAULTS};
-    struct mask *dense = mask_load(&request, NULL, e);
-    const struct target *target = target_find(like->target->name, e);
-    int code =
-        dense && target ? compile(b, dense, target, &like->artifact->request, ret, e) : -1;
-    mask_destroy(dense);
-    return code;
-}
-
-/* The same without its bias. */
-static int compile_hard(struct bench *b, const struct maskc_kernel *like,
-                        struct maskc_kernel **ret, struct error *e)
-{
-    struct kernel_request f = like->artifact->request;
-    const struct target *target = target_find(like->target->name, e);
-    f.bias = ABI_BIAS_NONE;
-    return target ? compile(b, like->artifact->mask, target, &f, ret, e) : -1;
 }
 
 static struct problem make_problem(const struct bench *b, const struct maskc_kernel *k,
@@ -188,44 +143,40 @@ static void describe_device(struct bench *b, const struct maskc_kernel *k)
     b->threads = k->device == &device_cpu ? k->device->workers(k->code, b->o->threads) : 1;
 }
 
-/* A trial for each: dense has a problem of its own mask, hard one without a bias. */
-static int make_trials(struct contender *all, uint32_t n, const struct problem *p,
-                       struct problem *each, const struct problem_data *d, bool backward,
+/* The problems and their trials, where forward has run: backward reads what it wrote. */
+static int make_trials(struct contest *c, const struct problem_data *d, bool backward,
                        uint32_t threads, struct error *e)
 {
-    for (uint32_t k = 0; k < n; k++) {
-        each[k] = *p;
-        if (k == DENSE)
-            each[k].layer = 0;
-        if (k == HARD)
-            each[k].bias = ABI_BIAS_NONE;
-        each[k].mask = all[k].kernel->artifact->mask;
-        all[k].seconds = memory_new(ROUNDS_MOST, sizeof(double));
-        all[k].trial = trial_new(all[k].kernel, &each[k], d, backward, threads, e);
-        /* Backward reads what forward wrote. */
-        if (!all[k].trial || trial_run(all[k].trial, false, e))
+    c->problem[DENSE] = c->problem[HARD] = c->problem[OURS];
+    c->problem[DENSE].layer = 0;
+    c->problem[HARD].bias = ABI_BIAS_NONE;
+    for (uint32_t k = 0; k < c->n; k++) {
+        struct contender *one = &c->all[k];
+        c->problem[k].mask = one->kernel->artifact->mask;
+        one->seconds = memory_new(ROUNDS_MOST, sizeof(double));
+        one->trial = trial_new(one->kernel, &c->problem[k], d, backward, threads, e);
+        if (!one->trial || trial_run(one->trial, false, e))
             return -1;
-        trial_forget(all[k].trial);
+        trial_forget(one->trial);
     }
     return 0;
 }
 
-static int bench_contenders(struct bench *b, struct contender *all, const struct problem *p,
-                            const char *name, bool backward, struct error *e)
+static int bench_contest(struct bench *b, struct contest *c, bool backward, struct error *e)
 {
-    struct maskc_kernel *k = all[OURS].kernel;
-    const uint32_t n = p->bias ? CONTENDERS : HARD;
-    struct problem each[CONTENDERS];
-    if (problem_fits(p, e) || compile_dense(b, k, &all[DENSE].kernel, e) ||
-        (p->bias && compile_hard(b, k, &all[HARD].kernel, e)))
+    const struct maskc_kernel *k = c->all[OURS].kernel;
+    const struct problem *p = &c->problem[OURS];
+    c->n = p->bias ? CONTENDERS : HARD;
+    if (problem_fits(p, e) || bench_compile_dense(&b->compiler, k, &c->all[DENSE].kernel, e) ||
+        (p->bias && bench_compile_hard(&b->compiler, k, &c->all[HARD].kernel, e)))
         return -1;
     struct problem_data *d = problem_inputs(p);
-    int code = make_trials(all, n, p, each, d, backward, b->o->threads, e);
+    int code = make_trials(c, d, backward, b->o->threads, e);
     problem_data_destroy(d); /* the trials have their own */
     if (!code && b->forward)
-        code = add_result(b, all, n, p, name, false, e);
+        code = add_result(b, c, false, e);
     if (!code && backward)
-        code = add_result(b, all, n, p, name, true, e);
+        code = add_result(b, c, true, e);
     return code;
 }
 
@@ -233,11 +184,11 @@ static int bench_contenders(struct bench *b, struct contender *all, const struct
 static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *name,
                         struct error *e)
 {
-    struct contender all[CONTENDERS] = {[OURS].kernel = k};
+    struct contest contest = {.name = name, .all[OURS].kernel = k};
     bool backward = b->backward && k->artifact->request.backward;
     uint32_t layer =
         b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
-    struct problem p = make_problem(b, k, layer);
+    contest.problem[OURS] = make_problem(b, k, layer);
     int code = -1;
     describe_device(b, k);
     if (!b->forward && !backward)
@@ -247,9 +198,9 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
     else
-        code = bench_contenders(b, all, &p, name, backward, e);
+        code = bench_contest(b, &contest, backward, e);
     for (uint32_t c = 0; c < CONTENDERS; c++)
-        contender_finish(&all[c]);
+        contender_finish(&contest.all[c]);
     return code;
 }
 
@@ -289,7 +240,7 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     if (command_request(&o, default_target(&o), target, &r, e))
         return -1;
     struct mask *m = options_mask(&o, name, n, 12, e);
-    int code = m ? compile(b, m, target[0], &r.request, &k, e) : -1;
+    int code = m ? bench_compile(&b->compiler, m, target[0], &r.request, &k, e) : -1;
     mask_destroy(m);
     return code ? -1 : bench_kernel(b, k, name, e);
 }
@@ -329,7 +280,7 @@ static int read_passes(struct bench *b, struct error *e)
 
 static int bench(const struct options *o, struct error *e)
 {
-    struct bench b = {.o = o};
+    struct bench b = {.o = o, .compiler.o = o};
     if (o->plot && !has_suffix(o->plot, ".svg") && !has_suffix(o->plot, ".png"))
         return error_set(e, ERROR_INPUT, "--plot %s: FILE.svg or FILE.png is expected",
                          o->plot);
@@ -338,7 +289,7 @@ static int bench(const struct options *o, struct error *e)
                          o->seconds);
     if (read_passes(&b, e))
         return -1;
-    b.cache = cache_open(NULL);
+    b.compiler.cache = cache_open(NULL);
     int code = 0;
     for (uint32_t k = 0; k < o->n_arguments && !code; k++)
         code = bench_argument(&b, o->argument[k], e);
@@ -350,7 +301,7 @@ static int bench(const struct options *o, struct error *e)
     else if (!code)
         bench_print_table(b.device, b.threads, b.result, b.n_results);
     free(b.result);
-    cache_close(b.cache);
+    cache_close(b.compiler.cache);
     return code;
 }
 

@@ -41,20 +41,20 @@ void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_
     (*ret)[(*ret_count)++] = r;
 }
 
-int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,
-                  uint32_t threads, const char *name, struct check_result **ret,
-                  uint32_t *ret_count, struct error *e)
+int check_problem(const struct check *check, struct check_result **ret, uint32_t *ret_count,
+                  struct error *e)
 {
+    const struct problem *p = check->problem;
     struct problem_data *a = problem_inputs(p), *b = problem_data_copy(p, a), *c = NULL;
-    int code = kernel_run_problem(k, p, a, backward, threads, e);
+    int code = kernel_run_problem(check->kernel, p, a, check->backward, check->threads, e);
     if (code) {
-        error_prefix(e, "%s", name);
+        error_prefix(e, "%s", check->name);
         goto out;
     }
-    reference_run(p, b, backward);
+    reference_run(p, b, check->backward);
     if (p->dtype != ABI_F32) {
         c = problem_data_copy(p, b);
-        reference_plain(p, c, backward);
+        reference_plain(p, c, check->backward);
     }
     uint64_t size = problem_elements(p), rows = problem_keep_sample(p, a);
     problem_keep_sample(p, b);
@@ -71,8 +71,8 @@ int check_problem(const struct maskc_kernel *k, const struct problem *p, bool ba
         {"dsoft by diagonals", a->d_diagonal, b->d_diagonal, c ? c->d_diagonal : NULL, diagonal,
          true, b->d_x_parts},
     };
-    for (int t = 0; t < (backward ? p->bias ? 7 : 5 : 2); t++)
-        check_push(check_one(&all[t], p->dtype, name), ret, ret_count);
+    for (int t = 0; t < (check->backward ? p->bias ? 7 : 5 : 2); t++)
+        check_push(check_one(&all[t], p->dtype, check->name), ret, ret_count);
 out:
     problem_data_destroy(a);
     problem_data_destroy(b);

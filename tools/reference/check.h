@@ -119,12 +119,20 @@ struct check_result {
 /* Appends to a growing array. */
 void check_push(struct check_result r, struct check_result **ret, uint32_t *ret_count);
 
+/* What is checked. */
+struct check {
+    const struct maskc_kernel *kernel;
+    const struct problem *problem;
+    bool backward; /* too */
+    uint32_t threads;
+    const char *name; /* of the results */
+};
+
 /* Runs the kernel and checks it: one result each for o, lse and the gradients, named "NAME: o". f32
    must be within 1e-5; bf16 and f16 within 1.5 x the error of the plain way, at least half a unit in
    the last place; lse within 1e-5; the gradient of a bias relative to its parts. Results are pushed to *ret (growing array, freed by the caller). */
-int check_problem(const struct maskc_kernel *k, const struct problem *p, bool backward,
-                  uint32_t threads, const char *name, struct check_result **ret,
-                  uint32_t *ret_count, struct error *e);
+int check_problem(const struct check *check, struct check_result **ret, uint32_t *ret_count,
+                  struct error *e);
 
 /* Everything `maskc verify` checks of a loaded kernel. Results go to `ret` (growing array, freed by
    the caller); returns 0 where the checks could be run, even if some are not ok. */

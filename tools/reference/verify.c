@@ -73,8 +73,8 @@ static int check(const struct verify *r, struct problem *p, uint64_t budget, con
     snprintf(full, sizeof full, sample ? "%s, sample of %u rows" : "%s", name, rows);
     if (r->progress)
         r->progress(full);
-    int code =
-        check_problem(r->k, p, r->backward, r->threads, full, r->ret, r->ret_count, r->e);
+    int code = check_problem(&(struct check){r->k, p, r->backward, r->threads, full}, r->ret,
+                             r->ret_count, r->e);
     p->sample = NULL;
     free(sample);
     return code;

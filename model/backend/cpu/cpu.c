@@ -19,11 +19,14 @@ static struct backend_state *open(const struct backend *b, const struct backend_
                                   struct error *e)
 {
     struct matmul *m = matmul_new(e);
-    (void)b, (void)o;
+    (void)b;
     if (!m)
         return NULL;
     struct backend_state *s = memory_new(1, sizeof *s);
     s->matmul = m;
+    s->kept.counts = o->outline;
+    if (o->outline)
+        matmul_outline(m);
     s->ops = cpu_encoder_ops();
     return s;
 }
@@ -46,7 +49,8 @@ static void *keep(struct backend_state *s, enum element type, const float *value
 {
     void *ret = pool_take(&s->kept, count * element_bytes(type));
     (void)e;
-    elements_from_f32(type, value, count, ret);
+    if (ret)
+        elements_from_f32(type, value, count, ret);
     return ret;
 }
 
@@ -106,4 +110,5 @@ const struct backend backend_cpu = {
     .train = cpu_train,
     .training_identity = cpu_training_identity,
     .training_memory = cpu_training_memory,
+    .training_attention = cpu_training_attention,
 };

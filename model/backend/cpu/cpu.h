@@ -23,5 +23,6 @@ int cpu_train(const struct pass_request *r, struct backend_training *m, struct p
 char *cpu_training_identity(const struct engine *g);
 int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
                         struct pass_memory *ret, struct error *e);
+void cpu_training_attention(const struct backend_training *m, struct pass_array *ret);
 
 void cpu_workspace_finish(struct backend_workspace *m);

@@ -50,6 +50,9 @@ int product_run(const struct product *p, const struct linear *l, const void *x, 
 /* The library, its version, and the instructions that it uses. */
 void matmul_describe(struct text *ret);
 
+/* From now on weights have no memory: matmul_pack, without values, counts them and knows their layouts. */
+void matmul_outline(struct matmul *m);
+
 /* Bytes of all packed weights and biases. */
 uint64_t matmul_weights_bytes(const struct matmul *m);
 
@@ -71,5 +74,6 @@ struct weight_gradient {
 /* Does a list of them, divided among the threads by blocks of dW. Sums go over GRADIENT_ROWS rows at a time, in order:
    the same bits for any number of threads, and for a batch cut at a multiple of GRADIENT_ROWS. */
 enum { GRADIENT_ROWS = 512 };
+uint64_t matmul_gradient_bytes(uint32_t threads); /* that it works in, but for the library's */
 int matmul_weight_gradients(struct matmul *m, const struct weight_gradient *list, uint32_t n,
                             uint32_t threads, struct error *e);

@@ -74,7 +74,8 @@ static dnnl_status_t make_primitive(struct gradient_product *p, dnnl_engine_t en
     if (!s)
         s = make_attributes(&attributes);
     if (!s)
-        s = describe(&pd, engine, &p->dy, &p->x, NULL, &p->dw, attributes);
+        s = describe(&pd, engine, &(struct product_layouts){&p->dy, &p->x, NULL, &p->dw},
+                     attributes);
     if (!s)
         s = layout_query(&p->scratch, pd, dnnl_query_scratchpad_md);
     if (!s)
@@ -235,6 +236,11 @@ static size_t scratch_bytes(const struct blocks *all)
                 most = layout_bytes(&both[i]->scratch);
     }
     return most;
+}
+
+uint64_t matmul_gradient_bytes(uint32_t threads)
+{
+    return threads * sizeof(float) * GRADIENT_ROWS * (BLOCK_OUT + BLOCK_IN);
 }
 
 static dnnl_status_t workspace_make(const struct matmul *m, const struct blocks *all,

@@ -135,13 +135,14 @@ static dnnl_status_t make_layouts(struct product *p, const struct layout *w, str
 static dnnl_status_t make_primitive(struct product *p, const struct layout *w)
 {
     struct layout any = {0};
+    const struct product_layouts layouts = {&p->x, w ? w : &any, &p->b, &p->y};
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t s = make_layouts(p, w, &any);
     if (!s)
         s = make_attributes(p->shape.after, p->use.adds, &attributes);
     if (!s)
-        s = describe(&pd, p->engine, &p->x, w ? w : &any, &p->b, &p->y, attributes);
+        s = describe(&pd, p->engine, &layouts, attributes);
     if (!s)
         s = layout_query(&p->w, pd, dnnl_query_weights_md);
     if (!s)

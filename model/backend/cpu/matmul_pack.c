@@ -72,7 +72,12 @@ int matmul_pack(struct matmul *m, const struct linear_shape *shape, const float 
     return 0;
 }
 
+void matmul_outline(struct matmul *m)
+{
+    m->weights.counts = true;
+}
+
 uint64_t matmul_weights_bytes(const struct matmul *m)
 {
-    return m->weights.taken;
+    return pool_held(&m->weights);
 }

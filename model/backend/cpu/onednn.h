@@ -5,11 +5,16 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stddef.h>
 
-#if DNNL_VERSION_MAJOR >= 3
-
 struct layout {
     dnnl_memory_desc_t md;
 };
+
+/* y = x w + b */
+struct product_layouts {
+    const struct layout *x, *w, *b, *y;
+};
+
+#if DNNL_VERSION_MAJOR >= 3
 
 static inline dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims,
                                         dnnl_data_type_t type, dnnl_format_tag_t tag)
@@ -59,12 +64,11 @@ static inline dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t 
 
 /* b null: there is no bias. */
 static inline dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
-                                     const struct layout *x, const struct layout *w,
-                                     const struct layout *b, const struct layout *y,
+                                     const struct product_layouts *l,
                                      const_dnnl_primitive_attr_t attributes)
 {
-    return dnnl_matmul_primitive_desc_create(ret, engine, x->md, w->md, b ? b->md : NULL, y->md,
-                                             attributes);
+    return dnnl_matmul_primitive_desc_create(ret, engine, l->x->md, l->w->md,
+                                             l->b ? l->b->md : NULL, l->y->md, attributes);
 }
 
 static inline dnnl_status_t describe_reorder(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
@@ -74,10 +78,6 @@ static inline dnnl_status_t describe_reorder(dnnl_primitive_desc_t *ret, dnnl_en
 }
 
 #else
-
-struct layout {
-    dnnl_memory_desc_t md;
-};
 
 static inline dnnl_status_t layout_make(struct layout *l, const dnnl_dims_t dims,
                                         dnnl_data_type_t type, dnnl_format_tag_t tag)
@@ -126,12 +126,12 @@ static inline dnnl_status_t append_eltwise(dnnl_post_ops_t ops, dnnl_alg_kind_t 
 }
 
 static inline dnnl_status_t describe(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
-                                     const struct layout *x, const struct layout *w,
-                                     const struct layout *b, const struct layout *y,
+                                     const struct product_layouts *l,
                                      const_dnnl_primitive_attr_t attributes)
 {
     dnnl_matmul_desc_t d;
-    dnnl_status_t s = dnnl_matmul_desc_init(&d, &x->md, &w->md, b ? &b->md : NULL, &y->md);
+    dnnl_status_t s =
+        dnnl_matmul_desc_init(&d, &l->x->md, &l->w->md, l->b ? &l->b->md : NULL, &l->y->md);
     return s ? s : dnnl_primitive_desc_create(ret, &d, attributes, engine, NULL);
 }
 

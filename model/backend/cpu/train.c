@@ -163,11 +163,20 @@ int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
     train_lay_out_heads(g, s, &heads, &b);
     free(layer);
     *ret = (struct pass_memory){
-        .activations = a.used + s->tokens * sizeof(struct row_place) +
-                       cpu_workspace_panel_bytes(g, training_panel(s->tokens)) * g->threads,
-        .attention = lse.used + attention_bytes(g, s, NULL),
-        .heads = heads.used,
-        .weights = matmul_weights_bytes(g->encoder->state->matmul),
+        .activations = buffer_bytes(a.used) +
+                       buffer_bytes(s->tokens * sizeof(struct row_place)) +
+                       cpu_workspace_panels_bytes(g, training_panel(s->tokens)) +
+                       matmul_gradient_bytes(g->threads),
+        .attention = buffer_bytes(lse.used) + buffer_bytes(attention_bytes(g, s, NULL)),
+        .heads = buffer_bytes(heads.used),
+        .weights = matmul_weights_bytes(g->encoder->state->matmul) +
+                   pool_held(&g->encoder->state->kept),
     };
     return 0;
+}
+
+void cpu_training_attention(const struct backend_training *m, struct pass_array *ret)
+{
+    ret[0] = (struct pass_array){m->attention.data, m->attention.bytes};
+    ret[1] = (struct pass_array){m->panels.attention.data, m->panels.attention.bytes};
 }

@@ -21,6 +21,20 @@ static void finish_panels(struct backend_workspace *m)
     m->panels = m->panel_rows = 0;
 }
 
+static void take_panel(const struct engine *g, uint32_t rows, struct pool *from,
+                       struct panel_workspace *ret)
+{
+    const struct feed_form *feed = &g->encoder->feed;
+    const size_t inner = (size_t)rows * (g->config.intermediate / feed->slices),
+                 sum = (size_t)rows * g->config.hidden;
+    ret->sum = pool_take(from, sum * sizeof(float));
+    ret->inner = pool_take(from, inner * element_bytes(g->dtype));
+    if (feed->own_gelu || g->trains)
+        ret->between = pool_take(from, inner * sizeof(float));
+    if (g->trains)
+        ret->normed = pool_take(from, sum * sizeof(float));
+}
+
 void cpu_workspace_grow_panels(const struct engine *g, struct backend_workspace *m,
                                uint32_t rows)
 {
@@ -30,26 +44,19 @@ void cpu_workspace_grow_panels(const struct engine *g, struct backend_workspace 
     m->panels = g->threads;
     m->panel_rows = rows;
     m->panel = memory_new(m->panels, sizeof *m->panel);
-    const struct feed_form *feed = &g->encoder->feed;
-    size_t inner = (size_t)rows * (g->config.intermediate / feed->slices);
-    size_t sum = (size_t)rows * g->config.hidden;
-    for (uint32_t k = 0; k < m->panels; k++) {
-        m->panel[k].sum = pool_take(&m->panel_memory, sum * sizeof(float));
-        m->panel[k].inner = pool_take(&m->panel_memory, inner * element_bytes(g->dtype));
-        if (feed->own_gelu || g->trains)
-            m->panel[k].between = pool_take(&m->panel_memory, inner * sizeof(float));
-        if (g->trains)
-            m->panel[k].normed = pool_take(&m->panel_memory, sum * sizeof(float));
-    }
+    for (uint32_t k = 0; k < m->panels; k++)
+        take_panel(g, rows, &m->panel_memory, &m->panel[k]);
 }
 
-uint64_t cpu_workspace_panel_bytes(const struct engine *g, uint32_t rows)
+uint64_t cpu_workspace_panels_bytes(const struct engine *g, uint32_t rows)
 {
-    const struct feed_form *feed = &g->encoder->feed;
-    const uint64_t inner = (uint64_t)rows * (g->config.intermediate / feed->slices),
-                   sum = (uint64_t)rows * g->config.hidden * sizeof(float);
-    return sum * (g->trains ? 2 : 1) + inner * element_bytes(g->dtype) +
-           (feed->own_gelu || g->trains ? inner * sizeof(float) : 0);
+    struct pool counted = {.counts = true};
+    struct panel_workspace nothing;
+    for (uint32_t k = 0; k < g->threads; k++)
+        take_panel(g, rows, &counted, &nothing);
+    const uint64_t ret = pool_held(&counted);
+    pool_finish(&counted);
+    return ret;
 }
 
 void cpu_workspace_clear(struct backend_workspace *m)

@@ -30,8 +30,8 @@ struct backend_workspace {
 };
 
 void cpu_workspace_clear(struct backend_workspace *m); /* frees all but *m */
-/* Bytes of one panel of so many rows. */
-uint64_t cpu_workspace_panel_bytes(const struct engine *g, uint32_t rows);
+/* Resident bytes of all panels of so many rows. */
+uint64_t cpu_workspace_panels_bytes(const struct engine *g, uint32_t rows);
 struct backend_workspace *cpu_workspace_of(struct engine_workspace *w);
 /* One panel for each thread, of so many rows each. */
 void cpu_workspace_grow_panels(const struct engine *g, struct backend_workspace *m,

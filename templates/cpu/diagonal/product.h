@@ -10,6 +10,13 @@ struct four_rows {
     vec at[FOUR][ROW_VECS];
 };
 
+/* What four of the 16 rows, from `first` on, are multiplied with: rows of the operand where these diagonals are. */
+struct four_columns {
+    const struct operand *o;
+    const struct diagonal_at *diagonal;
+    u32 diagonals, first;
+};
+
 /* The operand's rows for the diagonal's columns at four of the 16 rows, from `first` on; zeros for rows whose bit of
    `rows` is not set. */
 INLINE void diagonal_operand_rows(const struct operand *o, const struct diagonal_at *x,
@@ -56,25 +63,24 @@ INLINE void diagonal_put(float *to, u32 rows, const vec sum[FOUR], float scale, 
             to[r] = rows >> r & 1 ? to[r] : fill;
 }
 
-static void four_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_rows *x,
-                      const struct operand *o, const struct diagonal_at *diagonal,
-                      u32 diagonals, float scale, float fill)
+static void four_dots(float (*to)[DIAGONAL_ROWS], const struct four_rows *x,
+                      struct four_columns c, float scale, float fill)
 {
     const struct four_rows rows = *x;
     const quad none = {fill, fill, fill, fill};
-    for (u32 k = 0; k < diagonals; k++) {
-        const u32 some = (u32)diagonal[k].rows >> first & ALL_FOUR;
+    for (u32 k = 0; k < c.diagonals; k++) {
+        const u32 some = (u32)c.diagonal[k].rows >> c.first & ALL_FOUR;
         const float *row[FOUR];
         vec sum[FOUR] = {{0}};
         if (!some) {
-            *(quad_at *)(to[k] + first) = none;
+            *(quad_at *)(to[k] + c.first) = none;
             continue;
         }
-        diagonal_operand_rows(o, &diagonal[k], first, some, row);
+        diagonal_operand_rows(c.o, &c.diagonal[k], c.first, some, row);
         for (u32 v = 0; v < ROW_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 sum[r] += rows.at[r][v] * row_load(row[r], v * LANES);
-        diagonal_put(to[k] + first, some, sum, scale, fill);
+        diagonal_put(to[k] + c.first, some, sum, scale, fill);
     }
 }
 
@@ -89,7 +95,8 @@ static void diagonal_dots_vector(diagonal_numbers to, const struct diagonal_run 
         for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
             struct four_rows rows;
             four_read(w->s, t, x->i + first, x->live >> first, &rows);
-            four_dots(to + x->first, first, &rows, o, w->diagonal + x->first, x->count, scale,
+            four_dots(to + x->first, &rows,
+                      (struct four_columns){o, w->diagonal + x->first, x->count, first}, scale,
                       fill);
         }
     }

@@ -32,6 +32,8 @@ enum {
     RUN_DIAGONALS = 2 * CHUNK_COLS, /* of an item there may be as many */
 };
 typedef char an_item_fits[BLOCK_ROWS == 2 * DIAGONAL_ROWS ? 1 : -1];
+_Static_assert(2 * CPU_DIAGONAL_MOST(CPU_CHUNK_COLS(MATRIX)) <= RUN_DIAGONALS,
+               "all diagonals of an item fit a run");
 
 /* 16 rows, some of them live, and the diagonals that those see. */
 struct diagonal_rows {
@@ -56,10 +58,12 @@ struct diagonal_run {
     struct prefetch prefetch;
 };
 
-/* True where items of diagonals and global rows may take the kernels made for them. */
-INLINE int plain_softmax(const struct sequence *s)
+/* The kernel that the plan names for the item. All of them but the row-block kernel are for softmax without a bias,
+   which is compiled in, and without dropout, which the launch decides. */
+INLINE enum abi_item_kernel kernel_of(const struct sequence *s, const struct abi_item *item)
 {
-    return IS_SOFTMAX && !BIAS && !(DROPOUT && s->a->keep_below);
+    const int plain = IS_SOFTMAX && !BIAS && !(DROPOUT && s->a->keep_below);
+    return plain ? (enum abi_item_kernel)item->kernel : ABI_ROW_BLOCK_KERNEL;
 }
 
 /* 2^x for P. With a matrix unit P comes from bf16 numbers, so fewer digits do. */
@@ -72,43 +76,13 @@ INLINE vec exp2_p(vec x)
 #endif
 }
 
-/* Rows that a dot product takes at once, covered or not: tiles 16, vectors four. One row in ONE_IN must be covered for
-   that to pay. */
-enum {
-    BY_TILES = MATRIX && !DOTS && LISTS_DEINTERLEAVED,
-    TAKEN = BY_TILES ? DIAGONAL_ROWS : FOUR,
-    ONE_IN = CPU_DIAGONAL_ONE_IN(TAKEN),
-};
-
-/* True where diagonals cover enough of the rows that are taken with theirs; scattered entries do not. The planner's
-   lines_scattered() (gen/lowering/diagonal.c) must agree. */
-static int diagonals_dense(const struct abi_line *diagonal, u32 diagonals)
-{
-    u32 rows = 0, taken = 0;
-    for (u32 k = 0; k < diagonals; k++, diagonal++) {
-        rows += diagonal->row_end - diagonal->row_begin;
-        taken += (diagonal->row_end + TAKEN - 1) / TAKEN - diagonal->row_begin / TAKEN;
-    }
-    return ONE_IN * rows >= TAKEN * taken;
-}
-
-/* True for an item that is all diagonals, in one block. */
-static int diagonals_alone(const struct abi_plan *p, const struct abi_item *item)
-{
-    const struct abi_piece *piece = &p->pieces[item->piece];
-    return item->pieces == 1 && piece->kind == ABI_DIAGONAL && item->cols <= CHUNK_COLS &&
-           !item->merge[0] && !item->split &&
-           diagonals_dense(p->lines + piece->first, piece->count);
-}
-
 /* Items of a run, from this one on, of so many neighbours; 0: this item takes another kernel. */
 static u32 diagonal_run_length(const struct sequence *s, const struct abi_plan *p,
                                const struct abi_item *item, u32 neighbours)
 {
     u32 diagonals = 0, items = 0;
-    if (!plain_softmax(s))
-        return 0;
-    for (; items < neighbours && items < RUN_ITEMS && diagonals_alone(p, item + items);
+    for (; items < neighbours && items < RUN_ITEMS &&
+           kernel_of(s, item + items) == ABI_DIAGONAL_KERNEL;
          items++) {
         diagonals += 2 * p->pieces[item[items].piece].count;
         if (diagonals > RUN_DIAGONALS || item[items].row0 != item->row0 + items * BLOCK_ROWS)

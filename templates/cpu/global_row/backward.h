@@ -5,13 +5,18 @@
 #include "cpu/diagonal/product.h"
 #include "cpu/global_row/row.h"
 
+/* P or dS of a row, and the factor of its sum. */
+struct scaled_row {
+    const float *p;
+    float scale;
+};
+
 static void global_row_put(const struct sequence *s, const struct abi_tensor *t, u32 i,
-                           float scale, const float *p, const struct operand *o,
-                           struct row_range at)
+                           struct scaled_row x, const struct operand *o, struct row_range at)
 {
     float buffer[WIDTH];
     float *to = ROWS_PACKED ? buffer : (float *)t->data + element_at(s, t, i);
-    global_row_sums(to, p, o, at, scale);
+    global_row_sums(to, x.p, o, at, x.scale);
     if (ROWS_PACKED)
         row_write(s, t, i, 1, buffer);
 }
@@ -34,7 +39,7 @@ static void global_row_dq(const struct sequence *s, u32 i, struct row_range at, 
     float delta = *delta_at(s, i) = delta_of(sum_lanes(sum), sum_lanes(p_sum));
     for (u32 c = 0; c < at.count; c += LANES)
         store(dp + c, load(score + c) * (load(dp + c) - splat(delta)));
-    global_row_put(s, &s->a->d_q, i, s->a->scale, dp, &key, at);
+    global_row_put(s, &s->a->d_q, i, (struct scaled_row){dp, s->a->scale}, &key, at);
 }
 
 static void global_row_dkv(const struct sequence *s, u32 i, struct row_range at,
@@ -56,8 +61,8 @@ static void global_row_dkv(const struct sequence *s, u32 i, struct row_range at,
         store(score + c, p);
         store(dp + c, p * load(dp + c));
     }
-    global_row_put(s, &s->a->d_k, i, s->a->scale, dp, &query, at);
-    global_row_put(s, &s->a->d_v, i, 1, score, &gradient, at);
+    global_row_put(s, &s->a->d_k, i, (struct scaled_row){dp, s->a->scale}, &query, at);
+    global_row_put(s, &s->a->d_v, i, (struct scaled_row){score, 1}, &gradient, at);
 }
 
 static void global_row_backward(const struct sequence *s, const struct abi_plan *p,

@@ -6,14 +6,8 @@
 #include "cpu/column_list.h"
 #include "cpu/diagonal/run.h"
 
-enum { GLOBAL_ROW_MOST = BLOCK_ROWS * SCORE_STRIDE - LANES }; /* columns */
-
-static int global_row_applies(const struct abi_plan *p, const struct abi_item *item)
-{
-    const struct abi_piece *piece = &p->pieces[item->piece];
-    return item->pieces == 1 && piece->kind == ABI_ROWS && piece->count == 1 &&
-           item->cols <= GLOBAL_ROW_MOST && !item->merge[0] && !item->split;
-}
+_Static_assert(CPU_GLOBAL_ROW_MOST(CPU_CHUNK_COLS(MATRIX)) + LANES <= BLOCK_ROWS * SCORE_STRIDE,
+               "scores of the longest global row fit");
 
 INLINE struct block *global_row_block(u8 *scratch)
 {
@@ -44,6 +38,13 @@ INLINE void global_row_empty(const struct sequence *s, u32 i, int transposed)
         *delta_at(s, i) = 0;
 }
 
+/* The rows of an operand in that range. */
+struct rows_seen {
+    const float *row;
+    i64 stride;
+    u32 count;
+};
+
 /* Dot products with `count` rows, times `scale`; `fill` up to a whole vector. */
 static void global_row_dots(float *to, const float *x, const struct operand *o,
                             struct row_range at, float scale, float fill)
@@ -64,9 +65,12 @@ static void global_row_dots(float *to, const float *x, const struct operand *o,
 }
 
 /* to = scale x sum of p x row, `vecs` vectors from feature d. Two chains of additions hide their latency. */
-INLINE void global_row_sum(float *to, const float *p, const float *row, i64 stride, u32 count,
-                           float scale, u32 d, u32 vecs)
+INLINE void global_row_sum(float *to, const float *p, struct rows_seen seen, float scale, u32 d,
+                           u32 vecs)
 {
+    const float *row = seen.row;
+    const i64 stride = seen.stride;
+    const u32 count = seen.count;
     vec even[ROW_SUM_VECS] = {{0}}, odd[ROW_SUM_VECS] = {{0}};
     u32 k = 0;
     for (; k + 2 <= count; k += 2, row += 2 * stride) {
@@ -90,14 +94,12 @@ INLINE void global_row_sum(float *to, const float *p, const float *row, i64 stri
 static void global_row_sums(float *to, const float *p, const struct operand *o,
                             struct row_range at, float scale)
 {
-    const float *row = operand_row(o, at.first);
-    const i64 stride = o->stride;
-    const u32 count = at.count;
+    const struct rows_seen seen = {operand_row(o, at.first), o->stride, at.count};
     enum { REST = ROW_VECS % ROW_SUM_VECS, WHOLE = (ROW_VECS - REST) * LANES };
     for (u32 d = 0; d + ROW_SUM_VECS * LANES <= WIDTH; d += ROW_SUM_VECS * LANES)
-        global_row_sum(to, p, row, stride, count, scale, d, ROW_SUM_VECS);
+        global_row_sum(to, p, seen, scale, d, ROW_SUM_VECS);
     if (REST)
-        global_row_sum(to, p, row, stride, count, scale, WHOLE, REST);
+        global_row_sum(to, p, seen, scale, WHOLE, REST);
 }
 
 #endif

@@ -16,4 +16,10 @@ struct sums_step {
     const u32 *pairs;
 };
 
+/* Which sums are worked on: one or two `columns` of 16, in the blocks of rows whose bit of `live` is set. `blank`: they
+   hold nothing yet. */
+struct sums_part {
+    u32 columns, live, blank;
+};
+
 #endif

@@ -22,25 +22,24 @@ INLINE void four_halves_read(const struct sequence *s, const struct abi_tensor *
     }
 }
 
-INLINE void four_halves_dots(float (*to)[DIAGONAL_ROWS], u32 first, const struct four_halves *x,
-                             const struct operand *o, const struct diagonal_at *diagonal,
-                             u32 diagonals, float scale, float fill)
+INLINE void four_halves_dots(float (*to)[DIAGONAL_ROWS], const struct four_halves *x,
+                             struct four_columns c, float scale, float fill)
 {
     const struct four_halves rows = *x;
     const quad none = {fill, fill, fill, fill};
-    for (u32 k = 0; k < diagonals; k++) {
-        const u32 some = diagonal[k].rows >> first & ALL_FOUR;
+    for (u32 k = 0; k < c.diagonals; k++) {
+        const u32 some = c.diagonal[k].rows >> c.first & ALL_FOUR;
         const float *row[FOUR];
         vec sum[FOUR] = {{0}};
         if (!some) {
-            *(quad_at *)(to[k] + first) = none;
+            *(quad_at *)(to[k] + c.first) = none;
             continue;
         }
-        diagonal_operand_rows(o, &diagonal[k], first, some, row);
+        diagonal_operand_rows(c.o, &c.diagonal[k], c.first, some, row);
         for (u32 v = 0; v < HALF_VECS; v++)
             for (u32 r = 0; r < FOUR; r++)
                 DOT(sum[r], rows.at[r][v], load(row[r] + v * LANES));
-        diagonal_put(to[k] + first, some, sum, scale, fill);
+        diagonal_put(to[k] + c.first, some, sum, scale, fill);
     }
 }
 
@@ -53,7 +52,8 @@ static void diagonal_dots_matrix(diagonal_numbers to, struct diagonal_run *w,
         for (u32 first = 0; first < DIAGONAL_ROWS; first += FOUR) {
             struct four_halves rows;
             four_halves_read(w->s, t, x->i + first, x->live >> first, &rows);
-            four_halves_dots(to + x->first, first, &rows, o, w->diagonal + x->first, x->count,
+            four_halves_dots(to + x->first, &rows,
+                             (struct four_columns){o, w->diagonal + x->first, x->count, first},
                              scale, fill);
         }
     }

@@ -84,11 +84,20 @@ static struct scored fused_qk(const struct row_block *t, const struct column_til
 
 /* ---- p ---- */
 
+/* Of the rows: the tile's words (tile_words()), what is subtracted from scores (fused_bases), and the sums of P. */
+struct fused_terms {
+    const u32 *word;
+    const float *base;
+    vec *sum;
+};
+
 /* Scores of a tile in block `k` of rows to P; adds P to the rows' sums. */
 INLINE void fused_p(const struct row_block *t, struct block *b, struct scored x,
-                    const u32 *word, u32 k, const float *base, u32 prefetch, vec *sum)
+                    struct fused_terms rows, u32 k, u32 prefetch)
 {
-    const float *score = x.score;
+    const float *score = x.score, *base = rows.base;
+    const u32 *word = rows.word;
+    vec *sum = rows.sum;
     const u32 at = x.tile->at;
     const vec softmax_scale = splat(t->softmax_scale);
     if (word)
@@ -142,12 +151,12 @@ static int fused_softmax(const struct row_block *t, struct block *b)
             now[k] = fused_qk(t, &b->tile[first + k], b->score[0] + k * TILE);
         for (u32 k = 0; k < count; k++) {
             const struct column_tile *tile = now[k].tile;
-            const u32 *word = tile_words(t, tile, workspace);
+            const struct fused_terms rows = {tile_words(t, tile, workspace), base, sum};
             if (unseen)
-                unseen = fused_bases(t, now[k].score, word, tile->live, base);
+                unseen = fused_bases(t, now[k].score, rows.word, tile->live, base);
             for (u32 half = 0; half < BLOCKS; half++)
                 if (tile->live >> half & 1)
-                    fused_p(t, b, now[k], word, half, base, prefetch, sum);
+                    fused_p(t, b, now[k], rows, half, prefetch);
         }
     }
     return fused_close(t, sum);

@@ -7,10 +7,8 @@
 
 #if MATRIX
 
-enum {
-    MATRIX_ROW_LEAST = 128, /* columns; global_row/ takes fewer */
-    MATRIX_ROW_MOST = BLOCK_ROWS * P_STRIDE - 2 * TILE
-};
+_Static_assert(CPU_MATRIX_ROW_MOST(CPU_CHUNK_COLS(MATRIX)) + 2 * TILE <= BLOCK_ROWS * P_STRIDE,
+               "P of the longest such row fits");
 
 struct matrix_row {
     const struct sequence *s;
@@ -23,16 +21,6 @@ struct matrix_row {
     float *score, *dp;
     u16 *p_ds[2]; /* P and dS in bf16 */
 };
-
-static int matrix_row_applies(const struct sequence *s, const struct abi_plan *p,
-                              const struct abi_item *item)
-{
-    const struct abi_piece *piece = &p->pieces[item->piece];
-    return plain_softmax(s) && item->pieces == 1 && piece->kind == ABI_ROWS &&
-           piece->count == 1 && item->cols >= MATRIX_ROW_LEAST &&
-           item->cols <= MATRIX_ROW_MOST && p->uses & PRODUCTS && !item->merge[0] &&
-           !item->split;
-}
 
 /* Returns 0 where the row sees nothing. */
 static int matrix_row_open(struct matrix_row *w, const struct sequence *s,
@@ -163,13 +151,6 @@ static void matrix_row_backward(const struct sequence *s, const struct abi_plan 
 }
 #endif
 #else
-
-INLINE int matrix_row_applies(const struct sequence *s, const struct abi_plan *p,
-                              const struct abi_item *item)
-{
-    (void)s, (void)p, (void)item;
-    return 0;
-}
 
 INLINE void matrix_row_forward(const struct sequence *s, const struct abi_item *item,
                                u8 *scratch)

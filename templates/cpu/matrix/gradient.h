@@ -36,40 +36,48 @@ static void columns_read(const struct row_block *t, const struct column_tile *ti
     }
 }
 
+/* Of two vectors of a row: the scale of their scores, what is subtracted from these, and from dP. */
+struct pair_terms {
+    vec softmax_scale;
+    const vec *offset, *delta;
+};
+
 /* Two vectors of a row to P and dS, 0 where the column's bit is not set (null: all are). Returns the sum of dS, lane
    by lane. */
 INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
-                         vec softmax_scale, const vec offset[2], const vec delta[2],
-                         const u32 *bits)
+                         const struct pair_terms *terms, const u32 *bits)
 {
     vec x[2], y[2];
     for (u32 k = 0; k < 2; k++) {
-        vec s = load(score + k * LANES) * softmax_scale - offset[k];
+        vec s = load(score + k * LANES) * terms->softmax_scale - terms->offset[k];
         x[k] = bits ? exp2_seen(s, *bits >> (k * LANES)) : exp2_half(s);
-        y[k] = x[k] * (load(dp + k * LANES) - delta[k]);
+        y[k] = x[k] * (load(dp + k * LANES) - terms->delta[k]);
     }
     half_store2(p, x[0], x[1]);
     half_store2(ds, y[0], y[1]);
     return y[0] + y[1];
 }
 
-/* A tile, the words of its rows (tile_words()), and the column from which its scores and dP stand in the block. */
+/* A tile, the words of its rows (tile_words()), the column from which its scores and dP stand in the block, and, for
+   the transposed plan, what is subtracted. */
 struct gradient_tile {
     const struct column_tile *tile;
     const u32 *word;
     u32 at;
+    const struct subtrahends *column;
 };
 
 /* P and dS of a tile, in block `k` of rows. */
 INLINE void tile_gradient(const struct row_block *t, struct block *b, struct gradient_tile x,
-                          u32 k, const struct subtrahends *column, u32 prefetch, vec *sum)
+                          u32 k, u32 prefetch, vec *sum)
 {
+    const struct subtrahends *column = x.column;
     const struct column_tile *tile = x.tile;
     const float *score = b->score[0] + x.at, *dp = b->dp[0] + x.at;
     const u32 *word = x.word;
-    const vec softmax_scale = splat(t->softmax_scale);
     vec offset[2] = {load(column->offset), load(column->offset + LANES)};
     vec delta[2] = {load(column->delta), load(column->delta + LANES)};
+    const struct pair_terms terms = {splat(t->softmax_scale), offset, delta};
     for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
         prefetch_rows(t->prefetch, prefetch);
         if (!t->transposed) {
@@ -77,8 +85,8 @@ INLINE void tile_gradient(const struct row_block *t, struct block *b, struct gra
             delta[0] = delta[1] = splat(t->m->delta[r]);
         }
         vec ds = pair_gradient(score + r * SCORE_STRIDE, dp + r * SCORE_STRIDE,
-                               &b->p_ds[0][r][tile->at], &b->p_ds[1][r][tile->at],
-                               softmax_scale, offset, delta, word ? word + r : 0);
+                               &b->p_ds[0][r][tile->at], &b->p_ds[1][r][tile->at], &terms,
+                               word ? word + r : 0);
         if (!t->transposed)
             sum[r] += ds;
     }
@@ -99,17 +107,17 @@ static void panels_gradient(const struct row_block *t, struct block *b, float *d
     for (u32 k = 0; k < b->tiles; k++) {
         const struct column_tile *tile = &b->tile[k], *next = k + 1 < b->tiles ? tile + 1 : 0;
         const u32 at = k % 2 * TILE, to = TILE - at;
-        const struct gradient_tile x = {tile, tile_words(t, tile, workspace), at};
+        const struct gradient_tile x = {tile, tile_words(t, tile, workspace), at, &column};
         if (t->transposed)
             columns_read(t, tile, &column);
         if (next)
             panel_product(t, next, 0, b->score[0] + to);
         if (tile->live & 1)
-            tile_gradient(t, b, x, 0, &column, prefetch, sum);
+            tile_gradient(t, b, x, 0, prefetch, sum);
         if (next)
             panel_product(t, next, 1, b->dp[0] + to);
         if (tile->live & 2)
-            tile_gradient(t, b, x, 1, &column, prefetch, sum);
+            tile_gradient(t, b, x, 1, prefetch, sum);
     }
     for (u32 r = 0; r < t->rows && !t->transposed; r++)
         delta_correction[r] += sum_lanes(sum[r]);

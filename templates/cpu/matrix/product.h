@@ -24,9 +24,9 @@ static void sums_product(float *sums, const u16 *p, const struct sums_step *step
 {
     u32 d = 0;
     for (; d + 32 <= WIDTH; d += 32)
-        sums_columns(sums, p, d, step, steps, live, 2, blank);
+        sums_columns(sums, p, d, step, steps, (struct sums_part){2, live, blank});
     if (d < WIDTH)
-        sums_columns(sums, p, d, step, steps, live, 1, blank);
+        sums_columns(sums, p, d, step, steps, (struct sums_part){1, live, blank});
 }
 
 #endif

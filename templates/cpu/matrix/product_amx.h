@@ -49,14 +49,20 @@ INLINE void block_store(float *c, u32 stride, u32 live, u32 columns)
     }
 }
 
-/* C += A B over a depth of 32. A: rows of bf16, stride_a apart. B: two blocks of 16 columns, in rows
-   of pairs, stride_b pairs apart; row k has elements 2 k and 2 k + 1. */
-INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b1, u32 stride_b,
-                       u32 live, u32 columns)
+/* One or two blocks of 16 columns, in rows of pairs, `stride` pairs apart; row k has elements 2 k and 2 k + 1. The
+   second block begins `second` pairs behind the first. */
+struct pair_columns {
+    u32 stride, second, columns;
+};
+
+/* C += A B over a depth of 32. A: rows of bf16, stride_a apart. */
+INLINE void block_step(const u16 *a, u32 stride_a, const u32 *pairs, struct pair_columns b,
+                       u32 live)
 {
-    TILE_STREAM(6, b0, 4 * stride_b);
+    const u32 columns = b.columns;
+    TILE_STREAM(6, pairs, 4 * b.stride);
     if (columns > 1)
-        TILE_STREAM(7, b1, 4 * stride_b);
+        TILE_STREAM(7, pairs + b.second, 4 * b.stride);
     if (live & 1) {
         TILE_LOAD(4, a, 2 * stride_a);
         TILE_PRODUCT(0, 4, 6);
@@ -77,24 +83,25 @@ INLINE void block_step(const u16 *a, u32 stride_a, const void *b0, const void *b
    1 the second panel's scores are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
+    const struct pair_columns columns = {MATRIX_COLS, DEPTH / 2 * MATRIX_COLS, panels};
     block_zero(live, 2);
     for (u32 d = 0; d < DEPTH; d += 32, b += 16 * MATRIX_COLS)
-        block_step(a + d, DEPTH, b, b + DEPTH / 2 * MATRIX_COLS, MATRIX_COLS, live, panels);
+        block_step(a + d, DEPTH, (const u32 *)(const void *)b, columns, live);
     block_store(scores, SCORE_STRIDE, live, 2);
 }
 
 /* sums[.. columns x 16] += p x rows in pairs, for each step. */
 INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
-                         u32 steps, u32 live, u32 columns, u32 blank)
+                         u32 steps, struct sums_part x)
 {
-    if (blank)
-        block_zero(live, columns);
+    const struct pair_columns b = {WIDTH, 16, x.columns};
+    if (x.blank)
+        block_zero(x.live, x.columns);
     else
-        block_load(sums + d, WIDTH, live, columns);
+        block_load(sums + d, WIDTH, x.live, x.columns);
     for (u32 k = 0; k < steps; k++)
-        block_step(p + step[k].at, P_STRIDE, step[k].pairs + d, step[k].pairs + d + 16, WIDTH,
-                   live, columns);
-    block_store(sums + d, WIDTH, live, columns);
+        block_step(p + step[k].at, P_STRIDE, step[k].pairs + d, b, x.live);
+    block_store(sums + d, WIDTH, x.live, x.columns);
 }
 
 /* ---- by one panel, the rows' tiles stay where they fit ---- */

@@ -8,19 +8,18 @@
 enum { DOT_ROWS = 8 };
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-/* B of a product: `depth` rows of pairs, `stride` words apart; how far the second 16 columns are
-   from the first. `columns`: 1 or 2 times 16. */
+/* How far apart rows of C and of A are. B of a product: `depth` rows of pairs, `stride` words apart; how far the
+   second 16 columns are from the first. `columns`: 1 or 2 times 16. */
 struct dots_shape {
+    u32 stride_c, stride_a;
     u32 depth, stride, second, columns;
 };
 
-/* C (8 rows, `stride_c` apart, of 1 or 2 times 16 columns) += A (rows `stride_a` apart, from column `at`) x B, for
-   each step. With `blank` C starts from 0. */
-INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
-                         const struct sums_step *step, u32 steps, struct dots_shape b,
-                         u32 blank)
+/* C (8 rows of 1 or 2 times 16 columns) += A (from column `at`) x B, for each step. With `blank` C starts from 0. */
+INLINE void rows_product(float *c, const u16 *a, const struct sums_step *step, u32 steps,
+                         struct dots_shape b, u32 blank)
 {
-    const u32 columns = b.columns;
+    const u32 columns = b.columns, stride_c = b.stride_c, stride_a = b.stride_a;
 #define BEGIN(r)                                      \
     vec c##r##0 = splat(0), c##r##1 = splat(0);       \
     if (!blank) {                                     \
@@ -58,18 +57,19 @@ INLINE void rows_product(float *c, u32 stride_c, const u16 *a, u32 stride_a,
    1 the second panel's scores are zero. */
 INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live, u32 panels)
 {
-    const struct dots_shape one = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS, 1};
-    const struct dots_shape two = {DEPTH / 2, MATRIX_COLS, DEPTH / 2 * MATRIX_COLS, 2};
+    enum { PANEL = DEPTH / 2 * MATRIX_COLS };
+    const struct dots_shape one = {SCORE_STRIDE, DEPTH, DEPTH / 2, MATRIX_COLS, PANEL, 1};
+    const struct dots_shape two = {SCORE_STRIDE, DEPTH, DEPTH / 2, MATRIX_COLS, PANEL, 2};
     const struct sums_step all = {0, (const u32 *)(const void *)b};
     for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS, a += DOT_ROWS * DEPTH) {
         float *c = scores + r * SCORE_STRIDE;
         if (!(live >> (r / MICRO_ROWS) & 1))
             continue;
         if (panels > 1) {
-            rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, two, 1);
+            rows_product(c, a, &all, 1, two, 1);
             continue;
         }
-        rows_product(c, SCORE_STRIDE, a, DEPTH, &all, 1, one, 1);
+        rows_product(c, a, &all, 1, one, 1);
         for (u32 k = 0; k < DOT_ROWS; k++)
             store(c + k * SCORE_STRIDE + LANES, splat(0));
     }
@@ -77,16 +77,15 @@ INLINE void panels_product(float *scores, const u16 *a, const float *b, u32 live
 
 /* sums[.. columns x 16] += p x rows in pairs, for each step. */
 INLINE void sums_columns(float *sums, const u16 *p, u32 d, const struct sums_step *step,
-                         u32 steps, u32 live, u32 columns, u32 blank)
+                         u32 steps, struct sums_part x)
 {
-    const struct dots_shape shape = {TILE / 2, WIDTH, LANES, columns};
+    const struct dots_shape shape = {WIDTH, P_STRIDE, TILE / 2, WIDTH, LANES, x.columns};
     struct sums_step here[P_STRIDE / TILE];
     for (u32 k = 0; k < steps; k++)
         here[k] = (struct sums_step){step[k].at, step[k].pairs + d};
     for (u32 r = 0; r < BLOCK_ROWS; r += DOT_ROWS)
-        if (live >> (r / MICRO_ROWS) & 1)
-            rows_product(sums + d + r * WIDTH, WIDTH, p + r * P_STRIDE, P_STRIDE, here, steps,
-                         shape, blank);
+        if (x.live >> (r / MICRO_ROWS) & 1)
+            rows_product(sums + d + r * WIDTH, p + r * P_STRIDE, here, steps, shape, x.blank);
 }
 
 INLINE void fused_rows(const u16 *a)

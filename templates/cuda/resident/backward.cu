@@ -24,35 +24,35 @@ enum {
 
 /* ---- pass 2, queries ---- */
 
-/* dS of 16 columns as the first operand of a product, and to p_smem in place of P. `again`: p_smem has dS
-   already. */
-DEVICE void resident_ds_operand(struct frag_a *ds, const struct ds_registers *regs,
-                                u32 row_block, u32 at, const struct abi_args *a,
-                                const struct resident_head *head, u32 row0,
-                                const struct resident_tile *t, u32 half, u32 again)
+/* dS of a warp tile over half a column tile: the first operand of a product, and to p_smem in place of P.
+   `again`: p_smem has dS already. */
+DEVICE void resident_ds_operand(struct frag_a *ds, const struct resident_head *head,
+                                struct resident_query_tile q, const struct resident_tile *t,
+                                u32 half, u32 again)
 {
-    const float scale = ds_scale_power(a);
-    const u32 parted = RESIDENT_PARTS > 1, at_part = RESIDENT_PARTS * at + (parted ? half : 0);
-    const struct resident_packed_ds one = ds_registers_get(regs, row_block, at_part);
+    const float scale = ds_scale_power(q.a);
+    const u32 parted = RESIDENT_PARTS > 1;
+    const u32 at_part = RESIDENT_PARTS * q.at + (parted ? half : 0);
+    const struct resident_packed_ds one = ds_registers_get(q.regs, q.row_block, at_part);
     const u32 live = resident_live(t, 2 * half, 2);
     ds->x[0] = ds->x[1] = ds->x[2] = ds->x[3] = 0;
     UNROLL
     for (u32 k = 4 * half; live && k < 4 * half + 4; k++) {
-        u32 p = TRANSFORM == ABI_SPARSEGEN && !again ? 0 : p_smem_get(head, row0, t, k);
+        u32 p = TRANSFORM == ABI_SPARSEGEN && !again ? 0 : p_smem_get(head, q.row0, t, k);
         ds->x[k % 4] = p;
         if (again)
             continue;
         ds->x[k % 4] =
             resident_ds_unpack(&one, parted ? k % 4 : k, p,
-                               ds_registers_correction(regs, row_block, k % 2), scale);
-        p_smem_put(head, row0, t, k, ds->x[k % 4]);
+                               ds_registers_correction(q.regs, q.row_block, k % 2), scale);
+        p_smem_put(head, q.row0, t, k, ds->x[k % 4]);
     }
 }
 
 /* Chunks of dQ from `first` on; with the first ones dS goes to p_smem. */
 DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 first,
                                   const struct abi_args *a, const struct resident_head *head,
-                                  u32 row0, const struct ds_registers *regs, u32 row_block)
+                                  u32 row0, struct ds_registers *regs, u32 row_block)
 {
     struct resident_walk w = resident_walk_at(&a->forward, head, row0, RESIDENT_TOGETHER);
     struct resident_tile t[RESIDENT_TOGETHER];
@@ -67,9 +67,12 @@ DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 fir
             if (!(resident_any(t, RESIDENT_TOGETHER) >> 16 * half & 0xffff))
                 continue;
             UNROLL
-            for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
-                resident_ds_operand(&ds[m], regs, row_block + m, at, a, head, row0 + 16 * m,
-                                    &t[m], half, RESIDENT_QUERIES_HALVED && first);
+            for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
+                const struct resident_query_tile q = {a, regs, row0 + 16 * m, row_block + m,
+                                                      at};
+                resident_ds_operand(&ds[m], head, q, &t[m], half,
+                                    RESIDENT_QUERIES_HALVED && first);
+            }
             resident_apply_part(d_q, first, RESIDENT_QUERY_CHUNKS, ds, RESIDENT_TOGETHER, head,
                                 RESIDENT_K, t[0].col0 + 16 * half);
         }
@@ -78,7 +81,7 @@ DEVICE void resident_pass2_chunks(struct frag_c (*d_q)[RESIDENT_CHUNKS], u32 fir
 
 /* dS to p_smem, and dQ. */
 DEVICE void resident_pass2_row_block(const struct abi_args *a, const struct resident_head *head,
-                                     u32 row0, const struct ds_registers *regs, u32 row_block)
+                                     u32 row0, struct ds_registers *regs, u32 row_block)
 {
     const float mantissa = ds_scale_mantissa(a) * resident_kept_scale(a), by[2] = {1, 1};
     NO_UNROLL

@@ -5,8 +5,7 @@
            resident_s_dp             S = Q K^T, dP = dO V^T - delta
            resident_compute_p        P = 2^(S - LSE)
            resident_compute_ds       dS = P dP, row sums of dS
-           resident_ds_pack          dS to registers, in 16 bits
-           p_smem_put                P to shared memory
+           resident_pass1_put        dS to registers, in 16 bits; P to shared memory
        resident_finish_pass1         delta's correction: the row sums of dS (sparsegen: their mean over the support)
 
    See backward.cu. */
@@ -63,20 +62,14 @@ DEVICE void resident_compute_ds(struct resident_scores *p, struct resident_score
     }
 }
 
-/* Warp tile m at a column tile, or at half of one: S and dP to P in shared memory and dS in registers, place
-   `at` of these. */
-DEVICE void resident_pass1_row_block(struct resident_scores *p, struct resident_scores *dp,
-                                     const struct abi_args *a, const struct resident_head *head,
-                                     u32 row0, const struct resident_tile *t,
-                                     const struct resident_row_stats *stats, u32 kept,
-                                     struct resident_sums *sums, struct ds_registers *regs,
-                                     u32 row_block, u32 at)
+/* Of a warp tile at a column tile, or at half of one: dS to registers and P to shared memory. */
+DEVICE void resident_pass1_put(const struct resident_head *head, struct resident_query_tile q,
+                               const struct resident_tile *t, const struct resident_scores *p,
+                               const struct resident_scores *ds)
 {
     struct resident_packed_ds one;
-    resident_compute_p(p, a, t, stats);
-    resident_compute_ds(p, dp, stats, kept, sums);
-    resident_ds_pack(&one, dp, p);
-    ds_registers_put(regs, row_block, at, &one);
+    resident_ds_pack(&one, ds, p);
+    ds_registers_put(q.regs, q.row_block, q.at, &one);
     UNROLL
     for (u32 half = 0; half < RESIDENT_SPAN / 2; half++) {
         if (!resident_live(t, 2 * half, 2))
@@ -84,26 +77,27 @@ DEVICE void resident_pass1_row_block(struct resident_scores *p, struct resident_
         UNROLL
         for (u32 k = 4 * half; k < 4 * half + 4; k++) {
             const float *x = &p->at[k / 2].x[2 * (k % 2)];
-            p_smem_put(head, row0, t, k, half_pack(x[0], x[1]));
+            p_smem_put(head, q.row0, t, k, half_pack(x[0], x[1]));
         }
     }
-    sums->map |= resident_halves(t) << t->col0 / 16;
 }
 
 /* All warp tiles at a column tile, or at half of one. */
-DEVICE void resident_pass1_tile(const struct abi_args *a, const struct resident_head *head,
-                                u32 row0, const struct resident_tile *t,
+DEVICE void resident_pass1_tile(const struct resident_head *head, struct resident_query_tile q,
+                                const struct resident_tile *t,
                                 const struct resident_row_stats *stats,
-                                const struct resident_own *own, struct resident_sums *sums,
-                                struct ds_registers *regs, u32 row_block, u32 at)
+                                const struct resident_own *own, struct resident_sums *sums)
 {
     struct resident_scores p[RESIDENT_TOGETHER], dp[RESIDENT_TOGETHER];
-    resident_s_dp(p, dp, own, head, row0, t, stats);
-    const u32 kept = resident_kept(a, head, row0, t, RESIDENT_SPAN / 2, RESIDENT_TOGETHER);
+    resident_s_dp(p, dp, own, head, q.row0, t, stats);
+    const u32 kept = resident_kept(q.a, head, q.row0, t, RESIDENT_SPAN / 2, RESIDENT_TOGETHER);
     UNROLL
-    for (u32 m = 0; m < RESIDENT_TOGETHER; m++)
-        resident_pass1_row_block(&p[m], &dp[m], a, head, row0 + 16 * m, &t[m], &stats[m],
-                                 kept >> 16 * m, &sums[m], regs, row_block + m, at);
+    for (u32 m = 0; m < RESIDENT_TOGETHER; m++) {
+        resident_compute_p(&p[m], q.a, &t[m], &stats[m]);
+        resident_compute_ds(&p[m], &dp[m], &stats[m], kept >> 16 * m, &sums[m]);
+        resident_pass1_put(head, resident_query_tile_after(q, m), &t[m], &p[m], &dp[m]);
+        sums[m].map |= resident_halves(&t[m]) << t[m].col0 / 16;
+    }
 }
 
 /* A row's correction of delta: the sum of dS, of sparsegen its mean over the support. */
@@ -156,9 +150,11 @@ DEVICE void resident_pass1_row_blocks(const struct abi_args *a,
             if (part)
                 resident_next_half(t); /* then warp tiles are taken one by one */
             if (resident_any(t, RESIDENT_TOGETHER) &
-                (RESIDENT_PARTS > 1 ? 0xffffu : 0xffffffffu))
-                resident_pass1_tile(a, head, row0, t, stats, &own, sums, regs, row_block,
-                                    RESIDENT_PARTS * at + part);
+                (RESIDENT_PARTS > 1 ? 0xffffu : 0xffffffffu)) {
+                const struct resident_query_tile q = {a, regs, row0, row_block,
+                                                      RESIDENT_PARTS * at + part};
+                resident_pass1_tile(head, q, t, stats, &own, sums);
+            }
         }
     }
     resident_finish_pass1(sums, head, row0, regs, row_block);

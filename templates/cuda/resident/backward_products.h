@@ -34,6 +34,23 @@ struct resident_row_stats {
     float lse[2], delta[2];
 };
 
+/* A warp tile of queries at a column tile, or the first of RESIDENT_TOGETHER. `at`: which of the column tiles visited;
+   in pass 1 which of their parts. */
+struct resident_query_tile {
+    const struct abi_args *a;
+    struct ds_registers *regs; /* of all warp tiles of the warp */
+    u32 row0, row_block;       /* its first row, and its number within the warp */
+    u32 at;
+};
+
+/* The m-th after it. */
+DEVICE struct resident_query_tile resident_query_tile_after(struct resident_query_tile q, u32 m)
+{
+    q.row0 += 16 * m;
+    q.row_block += m;
+    return q;
+}
+
 /* ---- delta ---- */
 
 /* The dot product of two halves of O and dO. */
@@ -110,7 +127,8 @@ DEVICE void resident_product(struct resident_scores *s, const struct resident_he
         if (step + 1 < RESIDENT_STEPS)
             resident_load_rows(&two[2 * m + 1], head, rows, row, 2 * step + 2);
     }
-    resident_dots(s, two, 2, step, 2, head, columns, t, RESIDENT_TOGETHER, RESIDENT_SPAN);
+    const struct resident_row_operands operands = {two, 2, RESIDENT_TOGETHER, step, 2};
+    resident_dots(s, operands, head, columns, t, RESIDENT_SPAN);
 }
 
 /* S (which 0) or dP (which 1) += products over the head. */
@@ -121,8 +139,9 @@ DEVICE void resident_products(struct resident_scores *s, const struct resident_o
     const enum resident_operand rows = which ? RESIDENT_D_O : RESIDENT_Q;
     const enum resident_operand columns = which ? RESIDENT_V : RESIDENT_K;
     if (RESIDENT_ROWS_IN_REGISTERS) {
-        resident_dots(s, own->rows[which], 0, 0, RESIDENT_STEPS, head, columns, t, 1,
-                      RESIDENT_SPAN);
+        const struct resident_row_operands operands = {own->rows[which], 0, 1, 0,
+                                                       RESIDENT_STEPS};
+        resident_dots(s, operands, head, columns, t, RESIDENT_SPAN);
     } else if (RESIDENT_ROLLED || RESIDENT_TIGHT) {
         NO_UNROLL
         for (u32 step = 0; step < RESIDENT_STEPS; step += 2)

@@ -96,7 +96,8 @@ DEVICE void resident_qk_steps(struct resident_scores s[RESIDENT_TILES_AT_ONCE],
 {
     UNROLL
     for (u32 u = 0; u < RESIDENT_TILES_AT_ONCE; u++) {
-        resident_dots(&s[u], rows, 0, step, steps, head, RESIDENT_KEYS, &t[u], 1, 4);
+        const struct resident_row_operands q = {rows, 0, 1, step, steps};
+        resident_dots(&s[u], q, head, RESIDENT_KEYS, &t[u], 4);
         if (last)
             resident_apply_mask(&s[u], &t[u]);
     }

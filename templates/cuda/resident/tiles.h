@@ -168,34 +168,41 @@ DEVICE void resident_dot(struct frag_c *s, const struct frag_a *rows, u32 step, 
         mma_16816(s, rows + 1, r[2], r[3]);
 }
 
+/* First operands of `row_blocks` warp tiles, over `steps` steps of the head from `step` on. Warp tile m has
+   at[m * pitch] and those behind it. */
+struct resident_row_operands {
+    const struct frag_a *at;
+    u32 pitch, row_blocks, step, steps;
+};
+
 /* Fast path of resident_dots, all fragments live: without branches, loads and products overlap. */
-DEVICE void resident_dots_live(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
-                               u32 step, const struct resident_head *head, u32 columns,
-                               u32 col0, u32 row_blocks, u32 fragments)
+DEVICE void resident_dots_live(struct resident_scores *s, struct resident_row_operands rows,
+                               const struct resident_head *head, u32 columns, u32 col0,
+                               u32 fragments)
 {
-    u32 r[4][4];
     UNROLL
-    for (u32 f = 0; f < fragments; f++)
-        resident_load_keys(r[f], head, columns, col0 + 8 * f, 2 * step);
-    UNROLL
-    for (u32 k = 0; k < fragments * row_blocks; k++)
-        resident_dot(&s[k / fragments].at[k % fragments], rows + k / fragments * pitch, step,
-                     r[k % fragments]);
+    for (u32 k = 0; k < rows.steps; k += 2) {
+        u32 r[4][4];
+        UNROLL
+        for (u32 f = 0; f < fragments; f++)
+            resident_load_keys(r[f], head, columns, col0 + 8 * f, 2 * (rows.step + k));
+        UNROLL
+        for (u32 x = 0; x < fragments * rows.row_blocks; x++)
+            resident_dot(&s[x / fragments].at[x % fragments],
+                         rows.at + x / fragments * rows.pitch + k, rows.step + k,
+                         r[x % fragments]);
+    }
 }
 
-/* s += rows . columns over `steps` steps of the head from `step` on, in the first `fragments` (2 or 4) fragments
-   where a warp tile is live. rows[m * pitch] is the first operand of warp tile m at `step`; `columns` an operand
+/* s += rows . columns in the first `fragments` (2 or 4) fragments where a warp tile is live. `columns` is an operand
    in shared memory. */
-DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, u32 pitch,
-                          u32 step, u32 steps, const struct resident_head *head, u32 columns,
-                          const struct resident_tile *t, u32 row_blocks, u32 fragments)
+DEVICE void resident_dots(struct resident_scores *s, struct resident_row_operands rows,
+                          const struct resident_head *head, u32 columns,
+                          const struct resident_tile *t, u32 fragments)
 {
-    u32 r[4], any = resident_any(t, row_blocks);
+    u32 r[4], any = resident_any(t, rows.row_blocks);
     if (resident_all_live(any, fragments)) {
-        UNROLL
-        for (u32 k = 0; k < steps; k += 2)
-            resident_dots_live(s, rows + k, pitch, step + k, head, columns, t->col0, row_blocks,
-                               fragments);
+        resident_dots_live(s, rows, head, columns, t->col0, fragments);
         return;
     }
     UNROLL
@@ -203,11 +210,11 @@ DEVICE void resident_dots(struct resident_scores *s, const struct frag_a *rows, 
         if (!(any >> 8 * f & 0xff))
             continue;
         UNROLL
-        for (u32 k = 0; k < steps; k += 2) {
-            resident_load_keys(r, head, columns, t->col0 + 8 * f, 2 * (step + k));
+        for (u32 k = 0; k < rows.steps; k += 2) {
+            resident_load_keys(r, head, columns, t->col0 + 8 * f, 2 * (rows.step + k));
             UNROLL
-            for (u32 m = 0; m < row_blocks; m++)
-                resident_dot(&s[m].at[f], rows + m * pitch + k, step + k, r);
+            for (u32 m = 0; m < rows.row_blocks; m++)
+                resident_dot(&s[m].at[f], rows.at + m * rows.pitch + k, rows.step + k, r);
         }
     }
 }

@@ -44,20 +44,25 @@ DEVICE float row_delta(const struct abi_args *a, const struct work_item *work)
     return quad_sum(sum);
 }
 
+/* Where both dot products go. */
+struct both_slots {
+    struct slots *by_a, *by_b;
+};
+
 /* Dot products of the block's rows with the columns of `a`, then with those of `b`, which stay in tile 2. Tile
    `last` has the rows for b; the other of tiles 0 and 1 has those for a. A loop, since unrolled code compiles
    slowly. */
-DEVICE void both_dots(struct slots *by_a, struct slots *by_b, const struct abi_tensor *a,
+DEVICE void both_dots(struct both_slots to, const struct abi_tensor *a,
                       const struct abi_tensor *b, u32 last, const struct column_tile *ct,
                       const struct work_item *work)
 {
-    slots_clear(by_b);
+    slots_clear(to.by_b);
     NO_UNROLL
     for (u32 pass = 0; pass < 2; pass++) {
         struct view v = view_recomputed(pass ? b : a, work);
-        *by_a = *by_b;
+        *to.by_a = *to.by_b;
         fetch(shared_tile(2), &v, ct, work);
-        dots(by_b, shared_tile(pass ? last : 1 - last), shared_tile(2), ct, &v);
+        dots(to.by_b, shared_tile(pass ? last : 1 - last), shared_tile(2), ct, &v);
     }
 }
 

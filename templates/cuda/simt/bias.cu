@@ -25,8 +25,7 @@ DEVICE void bias_add(const struct abi_args *a, const struct work_item *work,
     for (u32 k = 0; k < SLOTS; k++) {
         if (!sees(ct, k))
             continue;
-        float p =
-            probability(bias_score(s->at[k] * a->scale, 1, a, work, ct, k, 0), lse, p_scale);
+        float p = probability(bias_score(s->at[k] * a->scale, 1, a, work, ct, k), lse, p_scale);
         float x = SCALE_PROBS ? p * dp->at[k] : score_gradient(p, dp->at[k], delta);
         sum->at[k] += ADD_BIAS && TRANSFORM == ABI_SPARSEGEN ? x * p_scale : x;
     }

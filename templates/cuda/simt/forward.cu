@@ -58,7 +58,7 @@ DEVICE float apply_mask(struct slots *s, float row_max, const struct abi_args *a
     const float scale = a->scale * LOG2_E;
     UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
-        s->at[k] = sees(ct, k) ? bias_score(s->at[k] * scale, LOG2_E, a, work, ct, k, 0)
+        s->at[k] = sees(ct, k) ? bias_score(s->at[k] * scale, LOG2_E, a, work, ct, k)
                                : NEGATIVE_INFINITY;
         row_max = larger(row_max, s->at[k]);
     }

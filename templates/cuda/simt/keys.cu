@@ -12,16 +12,19 @@
 /* Dropout's draws are made before the products where registers hold their bits meanwhile. */
 enum { DRAWS_FIRST = CHUNKS <= 8 };
 
-/* Of the thread's entry at place k: its query, and X. */
+/* The thread's entry at place k: its query, X, and whether dropout keeps it. */
 struct key_place {
-    u32 i;
+    u32 k, i;
     float bias;
+    u32 kept;
 };
 
 DEVICE struct key_place key_place(const struct abi_args *a, const struct work_item *work,
-                                  const struct column_tile *ct, u32 k)
+                                  const struct column_tile *ct, u32 k, u32 kept)
 {
     struct key_place at;
+    at.k = k;
+    at.kept = kept >> k & 1;
     at.i = sees(ct, k) ? slot_column(ct, slot_of(k, quad_lane())) : 0;
     at.bias = BIAS && sees(ct, k) ? a->bias[bias_at(a, work->h, at.i, work->row)] : 0;
     return at;
@@ -29,21 +32,21 @@ DEVICE struct key_place key_place(const struct abi_args *a, const struct work_it
 
 /* S to P. */
 DEVICE void key_p(const struct abi_args *a, const struct work_item *work,
-                  const struct column_tile *ct, u32 k, const struct key_place *at,
-                  float p_scale, float *p)
+                  const struct column_tile *ct, const struct key_place *at, float p_scale,
+                  float *p)
 {
     float score = ADD_BIAS ? *p * a->scale + at->bias : *p * a->scale;
-    *p = sees(ct, k) ? probability(score, lse_of(a, work)[at->i], p_scale) : 0;
+    *p = sees(ct, at->k) ? probability(score, lse_of(a, work)[at->i], p_scale) : 0;
 }
 
 /* P to P after dropout, dP to dS; a bias that scales probabilities counts like dropout. */
 DEVICE void key_ds(const struct abi_args *a, const struct work_item *work,
-                   const struct column_tile *ct, u32 k, const struct key_place *at, u32 kept,
-                   float *p, float *dp)
+                   const struct column_tile *ct, const struct key_place *at, float *p,
+                   float *dp)
 {
-    float factor = dropout_factor(a, kept >> k & 1) * (SCALE_PROBS ? at->bias : 1);
+    float factor = dropout_factor(a, at->kept) * (SCALE_PROBS ? at->bias : 1);
     float ds = score_gradient(*p, *dp * factor, delta_of(a, work)[at->i]);
-    *dp = sees(ct, k) ? ds : 0;
+    *dp = sees(ct, at->k) ? ds : 0;
     *p *= factor;
 }
 
@@ -55,10 +58,10 @@ DEVICE void key_p_ds(const struct abi_args *a, const struct work_item *work,
     const float p_scale = sparsegen_scale(a);
     UNROLL_BY(SLOTS_UNROLLED)
     for (u32 k = 0; k < SLOTS; k++, slots_rotate(p)) {
-        const struct key_place at = key_place(a, work, ct, k);
-        key_p(a, work, ct, k, &at, p_scale, &p->at[0]);
+        const struct key_place at = key_place(a, work, ct, k, kept);
+        key_p(a, work, ct, &at, p_scale, &p->at[0]);
         if (DRAWS_FIRST) {
-            key_ds(a, work, ct, k, &at, kept, &p->at[0], &dp->at[0]);
+            key_ds(a, work, ct, &at, &p->at[0], &dp->at[0]);
             slots_rotate(dp);
         }
     }
@@ -67,8 +70,8 @@ DEVICE void key_p_ds(const struct abi_args *a, const struct work_item *work,
     kept = dropout_kept(a, work, ct, 1);
     UNROLL_BY(SLOTS_UNROLLED)
     for (u32 k = 0; k < SLOTS; k++, slots_rotate(p), slots_rotate(dp)) {
-        const struct key_place at = key_place(a, work, ct, k);
-        key_ds(a, work, ct, k, &at, kept, &p->at[0], &dp->at[0]);
+        const struct key_place at = key_place(a, work, ct, k, kept);
+        key_ds(a, work, ct, &at, &p->at[0], &dp->at[0]);
     }
 }
 
@@ -102,7 +105,8 @@ DEVICE void row_block_dkv(const struct abi_args *a, const struct work_item *work
     struct slots p, dp;
     while (walk_next(&w, &ct)) {
         u32 kept = DRAWS_FIRST ? dropout_kept(a, work, &ct, 1) : 0;
-        both_dots(&p, &dp, &a->q, &a->d_o, 1, &ct, work);
+        const struct both_slots both = {&p, &dp};
+        both_dots(both, &a->q, &a->d_o, 1, &ct, work);
         key_p_ds(a, work, &ct, kept, &p, &dp);
         NO_UNROLL
         for (u32 pass = 0; pass < 2; pass++) {

@@ -15,13 +15,14 @@ DEVICE void query_p_dp(const struct abi_args *a, const struct work_item *work,
                        const struct column_tile *ct, float lse, struct slots *p,
                        struct slots *dp)
 {
-    both_dots(dp, p, &a->v, &a->k, 0, ct, work);
+    const struct both_slots both = {dp, p};
+    both_dots(both, &a->v, &a->k, 0, ct, work);
     dropout(dp, a, dropout_kept(a, work, ct, 0));
     bias_scale(dp, a, work, ct);
     UNROLL_BY(SLOTS_UNROLLED)
     for (u32 at = 0; at < SLOTS; at++, slots_rotate(p)) {
         float score = p->at[0] * a->scale;
-        p->at[0] = sees(ct, at) ? query_p(bias_score(score, 1, a, work, ct, at, 0), lse) : 0;
+        p->at[0] = sees(ct, at) ? query_p(bias_score(score, 1, a, work, ct, at), lse) : 0;
     }
 }
 

@@ -48,7 +48,7 @@ DEVICE u32 sparsegen_scores(const struct abi_args *a, const struct work_item *wo
         dots(&s, rows, keys, &ct, &k);
         UNROLL
         for (u32 at = 0; at < SLOTS; at++) {
-            s.at[at] = sees(&ct, at) ? bias_score(s.at[at] * a->scale, 1, a, work, &ct, at, 0)
+            s.at[at] = sees(&ct, at) ? bias_score(s.at[at] * a->scale, 1, a, work, &ct, at)
                                      : NEGATIVE_INFINITY;
             row_max = larger(row_max, s.at[at]);
         }

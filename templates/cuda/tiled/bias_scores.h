@@ -41,15 +41,21 @@ DEVICE void scores_rotate(struct scores *s, const struct frag_c *first)
     s->at[FRAGMENTS - 1] = *first;
 }
 
+/* The column tile of queries for which X is read. */
+struct bias_place {
+    const struct abi_args *a;
+    const struct work_item *work;
+    const struct column_tile *ct;
+};
+
 /* Scores times `scale` plus X times `x_scale`, if the bias is additive; else scores stay as they are. */
-DEVICE void bias_added(struct scores *s, float scale, float x_scale, const struct abi_args *a,
-                       const struct work_item *work, const struct column_tile *ct,
-                       const struct seen *seen, u32 rows_are_keys)
+DEVICE void bias_added(struct scores *s, float scale, float x_scale, struct bias_place at,
+                       const struct seen *seen)
 {
     UNROLL_BY(BIAS_UNROLLED)
     for (u32 f = 0; ADD_BIAS && f < FRAGMENTS; f++) {
         struct frag_c bias, first = s->at[0];
-        bias_entries(&bias, a, work, ct, seen, rows_are_keys, f);
+        bias_entries(&bias, at.a, at.work, at.ct, seen, 0, f);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             first.x[k] = first.x[k] * scale + bias.x[k] * x_scale;
@@ -58,13 +64,12 @@ DEVICE void bias_added(struct scores *s, float scale, float x_scale, const struc
 }
 
 /* P or dP times X, if the bias scales probabilities. */
-DEVICE void bias_scale(struct scores *s, const struct abi_args *a, const struct work_item *work,
-                       const struct column_tile *ct, const struct seen *seen, u32 rows_are_keys)
+DEVICE void bias_scale(struct scores *s, struct bias_place at, const struct seen *seen)
 {
     UNROLL_BY(BIAS_UNROLLED)
     for (u32 f = 0; SCALE_PROBS && f < FRAGMENTS; f++) {
         struct frag_c bias, first = s->at[0];
-        bias_entries(&bias, a, work, ct, seen, rows_are_keys, f);
+        bias_entries(&bias, at.a, at.work, at.ct, seen, 0, f);
         UNROLL
         for (u32 k = 0; k < 4; k++)
             first.x[k] *= bias.x[k];

@@ -112,7 +112,8 @@ DEVICE void apply_mask(const struct forward *f, struct scores *s, const struct s
 {
     if (!seen)
         return;
-    bias_added(s, f->scale, LOG2_E, f->a, f->work, &f->stream.now, seen, 0);
+    const struct bias_place at = {f->a, f->work, &f->stream.now};
+    bias_added(s, f->scale, LOG2_E, at, seen);
     UNROLL
     for (u32 k = 0; k < 4 * FRAGMENTS; k++)
         if (!sees(seen, k / 4, k % 4))
@@ -234,8 +235,9 @@ DEVICE void softmax_merge_partial(const struct abi_args *a, const struct work_it
 DEVICE void apply_dropout(const struct forward *f, struct scores *s, const struct seen *seen,
                           u32 kept)
 {
+    const struct bias_place at = {f->a, f->work, &f->stream.now};
     if (seen)
-        bias_scale(s, f->a, f->work, &f->stream.now, seen, 0);
+        bias_scale(s, at, seen);
     dropout(s, f->a, kept);
 }
 

@@ -103,16 +103,23 @@ DEVICE float row_merge_partial(const struct abi_args *a, const struct work_item 
     return ds_sum;
 }
 
+/* Where two sums go, and the factor of the first. */
+struct both_stored {
+    const struct abi_args *a;
+    const struct work_item *work;
+    struct view to, to_second;
+    float by;
+};
+
 /* Stores two sums, one after the other, or the first alone, to the tensors or as partial results. */
-DEVICE void store_both(struct part *first, const struct part *second, u32 count, float by,
-                       struct view to, struct view to_second, const struct abi_args *a,
-                       const struct work_item *work)
+DEVICE void store_both(struct part *first, const struct part *second, u32 count,
+                       struct both_stored x)
 {
     NO_UNROLL
     for (u32 sum = 0; sum < count; sum++) {
-        store_row(first, sum ? 1 : by, &to, row_partial(a, work, sum), work);
+        store_row(first, sum ? 1 : x.by, &x.to, row_partial(x.a, x.work, sum), x.work);
         *first = *second;
-        to = to_second;
+        x.to = x.to_second;
     }
 }
 
@@ -161,7 +168,8 @@ DEVICE void global_row_dq(const struct abi_args *a, const struct work_item *work
     UNROLL
     for (u32 k = 0; k < 8; k++)
         d_q.at[k] -= partial ? 0 : delta_correction * p_k.at[k];
-    store_both(&d_q, &p_k, 1 + partial, partial ? 1 : by, to, to, a, work);
+    const struct both_stored stored = {a, work, to, to, partial ? 1 : by};
+    store_both(&d_q, &p_k, 1 + partial, stored);
     if (partial)
         row_store_partial(a, work, sum, 0);
     else if (THREAD == 0 && row < work->exist)
@@ -209,8 +217,9 @@ DEVICE void global_row_dkv(const struct abi_args *a, const struct work_item *wor
             }
         }
     }
-    store_both(&d_k, &d_v, 2, CUT_ROWS && work->item->split ? 1 : ds_scale(a), to_k, to_v, a,
-               work);
+    const struct both_stored stored = {a, work, to_k, to_v,
+                                       CUT_ROWS && work->item->split ? 1 : ds_scale(a)};
+    store_both(&d_k, &d_v, 2, stored);
 }
 
 #endif

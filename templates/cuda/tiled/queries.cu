@@ -141,10 +141,15 @@ DEVICE void query_s_dp(const struct backward *b, struct scores s[2], u32 live)
     scores_of_shared(&s[1], b->rows_grad + at, 0, stream_operand(&b->stream, 1), live);
 }
 
+/* dQ and PK. */
+struct query_sums {
+    struct sums *d_q, *p_k;
+};
+
 /* One column tile, of which some row of the warp sees the `live` slots. With ONE_PASS both sums at once; else
    the first pass only finds delta. */
 DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass, u32 live,
-                       const struct seen *seen, struct sums *d_q, struct sums *p_k)
+                       const struct seen *seen, const struct query_sums *sums)
 {
     const half_t *columns = stream_operand(&b->stream, 0);
     struct scores s[2]; /* S, then P; dP, then dS */
@@ -152,25 +157,25 @@ DEVICE void query_tile(const struct backward *b, struct query_rows *r, u32 pass,
     dropout(&s[1], b->a, dropout_kept(&b->drop, &b->stream.now, live));
     query_ds(b, r, seen, s);
     if (ONE_PASS)
-        accumulate_both(d_q, &s[1], p_k, &s[0], columns, live);
+        accumulate_both(sums->d_q, &s[1], sums->p_k, &s[0], columns, live);
     else if (pass)
-        accumulate(d_q, &s[1], columns, live);
+        accumulate(sums->d_q, &s[1], columns, live);
 }
 
 /* Two copies of the tile's code, as in forward.h. */
 DEVICE void query_column_tile(const struct backward *b, struct query_rows *r, u32 pass,
-                              struct sums *d_q, struct sums *p_k)
+                              const struct query_sums *sums)
 {
     const struct words words = stage_words(&b->stream);
     if (ALL_APART && words_are_whole(&words)) {
-        query_tile(b, r, pass, ALL_LIVE, 0, d_q, p_k);
+        query_tile(b, r, pass, ALL_LIVE, 0, sums);
         return;
     }
     const u32 live = live_slots(&words);
     if (!live)
         return;
     const struct seen seen = seen_of(&words);
-    query_tile(b, r, pass, live, &seen, d_q, p_k);
+    query_tile(b, r, pass, live, &seen, sums);
 }
 
 /* Whether another item finishes the rows of this one. */
@@ -245,6 +250,7 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
     struct backward b;
     struct query_rows r;
     struct sums d_q, p_k;
+    const struct query_sums sums = {&d_q, &p_k};
     backward_start(&b, a, work, &a->q, &a->d_o);
     b.drop.rows_are_keys = 0;
     b.stream.a = a;
@@ -260,7 +266,7 @@ DEVICE void row_block_dq(const struct abi_args *a, struct work_item *work)
         stream_start(&b.stream, work);
         NO_UNROLL
         while (query_load_kv(&b))
-            query_column_tile(&b, &r, pass, &d_q, &p_k);
+            query_column_tile(&b, &r, pass, &sums);
         work_item_restore(work, a, b.stream.buffer);
         if (pass == 0)
             delta_epilogue(&b, &r);

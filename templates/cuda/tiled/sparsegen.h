@@ -52,7 +52,8 @@ DEVICE void keep_scores(struct forward *f, float *scratch, float row_max[2])
     else
         scores_clear(&s);
     const struct seen seen = seen_of(&words);
-    bias_added(&s, f->scale, 1, f->a, f->work, ct, &seen, 0);
+    const struct bias_place place = {f->a, f->work, ct};
+    bias_added(&s, f->scale, 1, place, &seen);
     UNROLL_BY(KEPT_UNROLLED)
     for (u32 at = 0; at < FRAGMENTS; at++) {
         struct frag_c first = s.at[0];
@@ -132,7 +133,8 @@ DEVICE void add_kept(const struct forward *f, const float *scratch, const float 
         }
         scores_rotate(&s, &first);
     }
-    bias_scale(&s, f->a, f->work, ct, &seen, 0);
+    const struct bias_place place = {f->a, f->work, ct};
+    bias_scale(&s, place, &seen);
     dropout(&s, f->a, dropout_kept(&f->drop, ct, live));
     accumulate(o, &s, stream_operand(&f->stream, 1), live);
 }

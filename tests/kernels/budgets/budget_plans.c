@@ -81,11 +81,20 @@ uint32_t budget_dim_index(uint32_t dim)
     return k;
 }
 
-static bool is_slow(const struct family *f, uint32_t dim, enum abi_transform transform)
+/* What may be compiled, if it is asked for. */
+struct candidate {
+    uint32_t chip; /* its place in the table */
+    const struct family *family;
+    uint32_t dim;
+    enum abi_transform transform;
+    bool dropout;
+};
+
+static bool is_slow(const struct candidate *c)
 {
     for (uint32_t k = 0; k < SLOW; k++)
-        if (!strcmp(slow[k].family, f->name) && slow[k].bias == f->bias && slow[k].dim == dim &&
-            slow[k].transform == transform)
+        if (!strcmp(slow[k].family, c->family->name) && slow[k].bias == c->family->bias &&
+            slow[k].dim == c->dim && slow[k].transform == c->transform)
             return true;
     return false;
 }
@@ -99,51 +108,52 @@ static bool is_tall(const struct family *f)
 
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
    64 with softmax at all other targets; tensor cores' D = 32 and 96 at one. With a bias, one of each. */
-static bool is_usual_shape(uint32_t chip, const struct family *f, uint32_t dim,
-                           enum abi_transform transform)
+static bool is_usual_shape(const struct candidate *c)
 {
+    const struct family *f = c->family;
+    const bool softmax = c->transform == ABI_SOFTMAX;
     if (is_tall(f))
-        return chip < USUAL_CHIPS && dim == 128;
+        return c->chip < USUAL_CHIPS && c->dim == 128;
     if (!f->usual)
-        return chip == 0 && f->dtype != ABI_BF16 && !f->bias && dim == 64 &&
-               transform == ABI_SOFTMAX && (!f->length || f->length == 128);
+        return c->chip == 0 && f->dtype != ABI_BF16 && !f->bias && c->dim == 64 && softmax &&
+               (!f->length || f->length == 128);
     if (f->bias)
-        return chip == 0 && dim == 64 && transform == ABI_SOFTMAX;
-    if (dim == 64)
-        return chip < USUAL_CHIPS || transform == ABI_SOFTMAX;
-    if (dim == 32 || dim == 96)
-        return chip == 0 && f->dtype == ABI_BF16 && transform == ABI_SOFTMAX;
-    return dim == 128 && chip < USUAL_CHIPS && transform == ABI_SOFTMAX;
+        return c->chip == 0 && c->dim == 64 && softmax;
+    if (c->dim == 64)
+        return c->chip < USUAL_CHIPS || softmax;
+    if (c->dim == 32 || c->dim == 96)
+        return c->chip == 0 && f->dtype == ABI_BF16 && softmax;
+    return c->dim == 128 && c->chip < USUAL_CHIPS && softmax;
 }
 
-static bool is_tight(uint32_t chip, const struct family *f, uint32_t dim,
-                     enum abi_transform transform, bool dropout)
+static bool is_tight(const struct candidate *c)
 {
+    const struct family *f = c->family;
     for (uint32_t k = 0; k < TIGHT; k++)
-        if (!strcmp(tight[k].target, chips[chip].target) && !strcmp(tight[k].family, f->name) &&
-            !f->bare && tight[k].bias == f->bias && tight[k].length == f->length &&
-            tight[k].dim == dim && tight[k].transform == transform &&
-            tight[k].plain != dropout && f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
+        if (!strcmp(tight[k].target, chips[c->chip].target) &&
+            !strcmp(tight[k].family, f->name) && !f->bare && tight[k].bias == f->bias &&
+            tight[k].length == f->length && tight[k].dim == c->dim &&
+            tight[k].transform == c->transform && tight[k].plain != c->dropout &&
+            f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
             return true;
     return false;
 }
 
 /* Half of these without dropout. At D = 256, where registers are fewest, those that take longest, and the
    others of the usual families without dropout. */
-static bool is_usual(uint32_t chip, const struct family *f, uint32_t dim,
-                     enum abi_transform transform, bool dropout)
+static bool is_usual(const struct candidate *c)
 {
-    const bool plain = dim == 128 || chip >= USUAL_CHIPS || f->bias;
-    if (is_tight(chip, f, dim, transform, dropout))
+    const struct family *f = c->family;
+    const bool plain = c->dim == 128 || c->chip >= USUAL_CHIPS || f->bias;
+    if (is_tight(c))
         return true;
-    if (budget_dim_index(dim) == DIMS)
+    if (budget_dim_index(c->dim) == DIMS)
         return false;
-    if (chip == 0 && is_slow(f, dim, transform) &&
-        (f->usual || f->dtype != ABI_F16 || f->parts) && !f->bare)
-        return dropout;
-    if (chip == 0 && dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
-        return !dropout && transform == ABI_SOFTMAX;
-    return is_usual_shape(chip, f, dim, transform) && dropout != plain;
+    if (c->chip == 0 && is_slow(c) && (f->usual || f->dtype != ABI_F16 || f->parts) && !f->bare)
+        return c->dropout;
+    if (c->chip == 0 && c->dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
+        return !c->dropout && c->transform == ABI_SOFTMAX;
+    return is_usual_shape(c) && c->dropout != plain;
 }
 
 enum kind { KIND_TARGET, KIND_FAMILY, KIND_DIM };
@@ -167,15 +177,15 @@ static bool is_named(const char *const *named, const char *what)
     return !others;
 }
 
-static bool is_asked(bool all, const char *const *named, uint32_t chip, const struct family *f,
-                     uint32_t dim, enum abi_transform transform, bool dropout)
+static bool is_asked(bool all, const char *const *named, const struct candidate *c)
 {
-    if ((is_tall(f) || f->parts) && transform == ABI_SPARSEGEN)
+    const struct family *f = c->family;
+    if ((is_tall(f) || f->parts) && c->transform == ABI_SPARSEGEN)
         return false;
     char number[16];
-    snprintf(number, sizeof number, "%u", dim);
-    return is_named(named, chips[chip].target) && is_named(named, f->name) &&
-           is_named(named, number) && (all || is_usual(chip, f, dim, transform, dropout));
+    snprintf(number, sizeof number, "%u", c->dim);
+    return is_named(named, chips[c->chip].target) && is_named(named, f->name) &&
+           is_named(named, number) && (all || is_usual(c));
 }
 
 /* Whether the family is what such features bring about. */
@@ -189,15 +199,20 @@ static bool is_family(const struct chip *c, const struct family *f,
     return same;
 }
 
-static void add(struct budget_plan **plan, uint32_t *count, uint32_t *capacity, uint32_t chip,
-                const struct family *f, uint32_t dim, enum abi_transform transform,
-                bool dropout)
+struct budget_plans {
+    struct budget_plan *plan;
+    uint32_t count, capacity;
+};
+
+static void add(struct budget_plans *plans, const struct candidate *c)
 {
+    const struct family *f = c->family;
+    const struct chip *chip = &chips[c->chip];
     struct kernel_config x = {.request = {.dtype = f->dtype,
-                                          .transform = transform,
-                                          .lambda = transform == ABI_SPARSEGEN ? -4 : 0,
-                                          .head_dim = dim,
-                                          .dropout = dropout,
+                                          .transform = c->transform,
+                                          .lambda = c->transform == ABI_SPARSEGEN ? -4 : 0,
+                                          .head_dim = c->dim,
+                                          .dropout = c->dropout,
                                           .backward = true,
                                           .bias = f->bias,
                                           .length = f->length}};
@@ -207,24 +222,29 @@ static void add(struct budget_plan **plan, uint32_t *count, uint32_t *capacity, 
     if (f->bare && tiled_has_row_pass(&x))
         return;
     x.tall = is_tall(f);
-    if (x.tall && !(family_can(target_find(chips[chip].target, NULL), &x.request) & CAN_TALL))
+    if (x.tall && !(family_can(target_find(chip->target, NULL), &x.request) & CAN_TALL))
         return;
-    if (is_family(&chips[chip], f, &x))
-        *MEMORY_PUSH(*plan, *count, *capacity) =
-            (struct budget_plan){.chip = &chips[chip], .config = x};
+    if (is_family(chip, f, &x))
+        *MEMORY_PUSH(plans->plan, plans->count, plans->capacity) =
+            (struct budget_plan){.chip = chip, .config = x};
 }
 
 struct budget_plan *budget_plans(bool all, const char *const *named, uint32_t *ret_count)
 {
-    struct budget_plan *plan = NULL;
-    uint32_t count = 0, capacity = 0;
-    for (uint32_t c = 0; c < CHIPS; c++)
+    struct budget_plans plans = {0};
+    for (uint32_t chip = 0; chip < CHIPS; chip++)
         for (uint32_t f = 0; f < FAMILIES; f++)
             for (uint32_t d = 0; d < 4 * (DIMS + OTHER_DIMS); d++) {
-                const uint32_t dim = d / 4 < DIMS ? dims[d / 4] : other_dims[d / 4 - DIMS];
-                if (is_asked(all, named, c, &families[f], dim, d / 2 % 2, d % 2))
-                    add(&plan, &count, &capacity, c, &families[f], dim, d / 2 % 2, d % 2);
+                const struct candidate c = {
+                    .chip = chip,
+                    .family = &families[f],
+                    .dim = d / 4 < DIMS ? dims[d / 4] : other_dims[d / 4 - DIMS],
+                    .transform = d / 2 % 2,
+                    .dropout = d % 2,
+                };
+                if (is_asked(all, named, &c))
+                    add(&plans, &c);
             }
-    *ret_count = count;
-    return plan;
+    *ret_count = plans.count;
+    return plans.plan;
 }

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels of a CPU take, by the sizes of their blocks. Apart from the families, so that who only reads
+   kernel files needs nothing that emits. */
+#include "gen/family/cpu.h"
+#include "templates/cpu/sizes.h"
+
+bool cpu_has_matrix(const struct target *t, const struct kernel_request *r)
+{
+    return t->kind == TARGET_CPU && t->matrix_machine && r->dtype == ABI_BF16 &&
+           r->transform == ABI_SOFTMAX;
+}
+
+/* Tiles take 16 rows of whole registers, vectors four. */
+static u32 diagonal_rows(const struct target *t, const struct kernel_request *r)
+{
+    enum { WHOLE = 32 };
+    return cpu_has_matrix(t, r) && !t->dots && r->head_dim % WHOLE == 0
+               ? CPU_DIAGONAL_TILE_ROWS
+               : CPU_DIAGONAL_VECTOR_ROWS;
+}
+
+struct item_kernels cpu_item_kernels(const struct target *t, const struct kernel_request *r)
+{
+    const bool matrix = cpu_has_matrix(t, r);
+    const u32 cols = CPU_CHUNK_COLS(matrix);
+    if (t->kind != TARGET_CPU || r->bias != ABI_BIAS_NONE)
+        return (struct item_kernels){0};
+    return (struct item_kernels){
+        .priced_only = r->transform != ABI_SOFTMAX, /* rates of lines are those of softmax */
+        .diagonal_rows = diagonal_rows(t, r),
+        .diagonal_most = CPU_DIAGONAL_MOST(cols),
+        .global_row_most = CPU_GLOBAL_ROW_MOST(cols),
+        .matrix_row_least = matrix ? CPU_MATRIX_ROW_LEAST : 0,
+        .matrix_row_most = matrix ? CPU_MATRIX_ROW_MOST(cols) : 0,
+    };
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The prediction. It counts what is laid out; model/train/memory_measure.c sees what is there. */
+#include "model/train/memory.h"
+#include "masks/base/memory.h"
+
+uint64_t train_memory_total(const struct train_memory *m)
+{
+    return m->parameters + m->gradients + m->optimizer + m->activations + m->attention;
+}
+
+/* As masking does: 15 % of each sequence. */
+static uint32_t masked_of(uint32_t length)
+{
+    const uint32_t masked = (uint32_t)(0.15 * length + 0.5);
+    return masked ? masked : 1;
+}
+
+int train_memory_sizes(const struct engine *g, const struct memory_request *r,
+                       struct pass_sizes *ret, struct error *e)
+{
+    const uint32_t parts = r->accumulate ? r->accumulate : 1;
+    if (!r->batch || parts > r->batch)
+        return error_set(e, ERROR_INPUT, "--accumulate %u: at most the batch, %u, is expected",
+                         parts, r->batch);
+    if (!r->length || r->length > g->config.positions)
+        return error_set(e, ERROR_INPUT, "-n %u: the model has %u positions", r->length,
+                         g->config.positions);
+    const uint64_t sequences = (r->batch + (uint64_t)parts - 1) / parts;
+    if (sequences * r->length > INT32_MAX / 2)
+        return error_set(e, ERROR_INPUT, "--batch %u: at most %d tokens in one part", r->batch,
+                         INT32_MAX / 2);
+    *ret = (struct pass_sizes){
+        .sequences = (uint32_t)sequences,
+        .tokens = (uint32_t)sequences * r->length,
+        .longest = r->length,
+        .masked = g->parts & PART_MLM ? (uint32_t)sequences * masked_of(r->length) : 0,
+        .recompute = r->recompute,
+    };
+    return 0;
+}
+
+int train_memory_predict(const struct engine *g, const struct memory_request *r,
+                         struct train_memory *ret, struct error *e)
+{
+    struct pass_sizes s;
+    struct pass_memory p;
+    if (train_memory_sizes(g, r, &s, e) < 0 || pass_memory(g, &s, &p, e) < 0)
+        return -1;
+    const uint64_t bytes = memory_large_bytes(train_state_count(g) * sizeof(float));
+    *ret = (struct train_memory){
+        .parameters = bytes + p.weights,
+        .gradients = bytes,
+        .optimizer = 2 * bytes,
+        .activations = p.activations + p.heads,
+        .attention = p.attention,
+    };
+    return 0;
+}

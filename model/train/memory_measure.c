@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a step really takes. A child process runs it, so that nothing of the caller is counted, and nothing stays. */
+#include "masks/base/memory.h"
+#include "model/train/memory.h"
+#include "model/train/optimizer.h"
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the child sends. */
+struct answer {
+    int result;
+    struct train_memory memory;
+    struct error error;
+};
+
+/* ---- what is resident ---- */
+
+/* A field of /proc/self/status in bytes. */
+static uint64_t status_bytes(const char *field)
+{
+    char line[256];
+    uint64_t ret = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, field, strlen(field)))
+            ret = strtoull(line + strlen(field), NULL, 10) << 10;
+    if (f)
+        fclose(f);
+    return ret;
+}
+
+/* The peak of all less the files at their most: no less than the peak of anonymous memory since the last
+   forget_peak() can have been. Files' pages stay once they are read. */
+static uint64_t peak_bytes(void)
+{
+    return status_bytes("VmHWM:") - status_bytes("RssFile:") - status_bytes("RssShmem:");
+}
+
+static int forget_peak(struct error *e)
+{
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    const bool written = f && fputs("5", f) >= 0;
+    if ((f && fclose(f)) || !written)
+        return error_set(e, ERROR_UNAVAILABLE,
+                         "/proc/self/clear_refs cannot be written: nothing is measured here");
+    return 0;
+}
+
+/* What is not in use goes back to the system. */
+static uint64_t settled_bytes(void)
+{
+    malloc_trim(0);
+    return status_bytes("RssAnon:");
+}
+
+/* Of an array of whole pages. */
+static uint64_t resident_bytes(const void *data, uint64_t bytes)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)data / page,
+                   pages = ((uintptr_t)data + bytes + page - 1) / page - first;
+    unsigned char *there = memory_new(pages, 1);
+    uint64_t count = 0;
+    if (bytes && mincore((void *)(first * page), pages * page, there) == 0)
+        for (uint64_t k = 0; k < pages; k++)
+            count += there[k] & 1;
+    free(there);
+    return count * page;
+}
+
+/* ---- a batch of random tokens ---- */
+
+/* Numerical Recipes' generator: any tokens will do. */
+static uint32_t draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+static struct train_batch batch_make(const struct engine *g, const struct pass_sizes *s)
+{
+    struct train_batch b = {
+        .sequences = s->sequences, .tokens = s->tokens, .masked = s->masked};
+    uint32_t *token = memory_new(s->tokens, sizeof *token);
+    uint64_t state = 1;
+    for (uint32_t k = 0; k < s->tokens; k++)
+        token[k] = draw(&state) % g->config.vocabulary;
+    b.list = memory_new(b.sequences, sizeof *b.list);
+    b.offsets = memory_new(b.sequences + UINT64_C(1), sizeof *b.offsets);
+    b.sample = memory_new(b.sequences, sizeof *b.sample);
+    b.masked_row = memory_new(b.masked, sizeof *b.masked_row);
+    b.masked_label = memory_new(b.masked, sizeof *b.masked_label);
+    if (g->parts & PART_NSP)
+        b.next_label = memory_new(b.sequences, 1);
+    for (uint32_t k = 0; k < b.sequences; k++) {
+        b.list[k] = (struct sequence){token + (size_t)k * s->longest, s->longest, s->longest};
+        b.offsets[k + 1] = (int32_t)((k + 1) * s->longest);
+        b.sample[k] = k;
+    }
+    for (uint32_t k = 0; k < b.masked; k++) {
+        b.masked_row[k] = (uint32_t)((uint64_t)k * b.tokens / b.masked);
+        b.masked_label[k] = draw(&state) % g->config.vocabulary;
+    }
+    return b;
+}
+
+static void batch_finish(struct train_batch *b)
+{
+    free((void *)b->list[0].token_ids);
+    free(b->list);
+    free(b->offsets);
+    free(b->sample);
+    free(b->masked_row);
+    free(b->masked_label);
+    free(b->next_label);
+}
+
+/* ---- the step ---- */
+
+/* What the functions below share. */
+struct subject {
+    const struct memory_request *request;
+    struct engine *engine;
+    struct train_state *state;
+    struct pass_workspace *workspace;
+};
+
+static int run_parts(const struct subject *s, const struct pass_sizes *sizes, struct error *e)
+{
+    struct train_batch batch = batch_make(s->engine, sizes);
+    struct pass_loss loss = {0};
+    const struct pass_request r = {
+        .engine = s->engine,
+        .state = s->state,
+        .batch = &batch,
+        .hidden_dropout = s->request->hidden_dropout,
+        .attention_dropout = s->request->attention_dropout,
+        .mlm_weight = batch.masked ? 1.0 / batch.masked : 0,
+        .next_weight = 1.0 / batch.sequences,
+        .recompute = s->request->recompute,
+    };
+    int result = 0;
+    for (uint32_t k = 0; k < (s->request->accumulate > 1 ? 2 : 1) && result == 0; k++)
+        result = pass_run(&r, s->workspace, &loss, e);
+    batch_finish(&batch);
+    return result;
+}
+
+static int run_step(const struct subject *s, const struct pass_sizes *sizes, struct error *e)
+{
+    const struct optimizer o = {.kind = OPTIMIZER_ADAMW,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .eps = 1e-8,
+                                .weight_decay = 0.01,
+                                .clip = 1};
+    if (run_parts(s, sizes, e) < 0)
+        return -1;
+    optimizer_step(&o, s->state, 1, 1e-4, s->engine->threads);
+    return engine_repack(s->engine, e);
+}
+
+static uint64_t attention_bytes(const struct subject *s)
+{
+    struct pass_array array[PASS_ATTENTION_ARRAYS];
+    uint64_t ret = 0;
+    pass_attention_arrays(s->workspace, array);
+    for (uint32_t k = 0; k < PASS_ATTENTION_ARRAYS; k++)
+        ret += resident_bytes(array[k].data, array[k].bytes);
+    return ret;
+}
+
+static uint64_t state_bytes(const struct subject *s, const float *array)
+{
+    return resident_bytes(array, memory_large_bytes(s->state->count * sizeof *array));
+}
+
+static int load(const char *folder, const struct engine_options *o, struct subject *s,
+                struct error *e)
+{
+    s->engine = engine_load(folder, o, e);
+    if (!s->engine || train_state_new(s->engine, &s->state, e) < 0)
+        return -1;
+    s->workspace = pass_workspace_new(s->engine);
+    return engine_repack(s->engine, e);
+}
+
+static int measure(const char *folder, const struct engine_options *o, struct subject *s,
+                   struct train_memory *ret, struct error *e)
+{
+    struct pass_sizes sizes;
+    const uint64_t begin = settled_bytes();
+    if (load(folder, o, s, e) < 0 || train_memory_sizes(s->engine, s->request, &sizes, e) < 0)
+        return -1;
+    const uint64_t loaded = settled_bytes();
+    if (forget_peak(e) < 0 || run_step(s, &sizes, e) < 0)
+        return -1;
+    const uint64_t peak = peak_bytes();
+    ret->gradients = state_bytes(s, s->state->gradient);
+    ret->optimizer =
+        state_bytes(s, s->state->first_moment) + state_bytes(s, s->state->second_moment);
+    ret->parameters = loaded - begin - ret->gradients - ret->optimizer;
+    ret->attention = attention_bytes(s);
+    ret->activations = peak - loaded - ret->attention;
+    return 0;
+}
+
+/* ---- the child ---- */
+
+static void send(int to, const void *data, size_t bytes)
+{
+    const uint8_t *at = data;
+    while (bytes) {
+        const ssize_t n = write(to, at, bytes);
+        if (n <= 0)
+            return;
+        at += n;
+        bytes -= (size_t)n;
+    }
+}
+
+static bool receive(int from, void *data, size_t bytes)
+{
+    uint8_t *at = data;
+    while (bytes) {
+        const ssize_t n = read(from, at, bytes);
+        if (n <= 0)
+            return false;
+        at += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+/* Large blocks are mapped one by one, and go back when they are freed. */
+static void settle_malloc(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
+
+static void run_child(const char *folder, const struct engine_options *o,
+                      const struct memory_request *r, int to)
+{
+    struct answer a = {0};
+    struct subject s = {.request = r};
+    settle_malloc();
+    a.result = measure(folder, o, &s, &a.memory, &a.error);
+    send(to, &a, sizeof a);
+    _exit(0);
+}
+
+static int fetch_answer(int from, pid_t child, struct train_memory *ret, struct error *e)
+{
+    struct answer *a = memory_new(1, sizeof *a);
+    const bool whole = receive(from, a, sizeof *a);
+    waitpid(child, NULL, 0);
+    int result = -1;
+    if (!whole)
+        error_set(e, ERROR_UNAVAILABLE,
+                  "the process that was measured was killed: too little memory?");
+    else if ((result = a->result) < 0)
+        error_set(e, a->error.kind, "%s", a->error.text);
+    else
+        *ret = a->memory;
+    free(a);
+    return result;
+}
+
+int train_memory_measure(const char *folder, const struct engine_options *o,
+                         const struct memory_request *r, struct train_memory *ret,
+                         struct error *e)
+{
+    int end[2];
+    if (pipe(end) < 0)
+        return error_set(e, ERROR_UNAVAILABLE, "no pipe");
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        close(end[0]);
+        run_child(folder, o, r, end[1]);
+    }
+    close(end[1]);
+    int result = child < 0 ? error_set(e, ERROR_UNAVAILABLE, "no child process")
+                           : fetch_answer(end[0], child, ret, e);
+    close(end[0]);
+    return result;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/maskc/bench_compile.h"
+#include "runtime/compile/compile.h"
+#include "tools/maskc/progress.h"
+#include <stdlib.h>
+
+static int load_bytes(const uint8_t *bytes, uint64_t size, const char *device,
+                      struct maskc_kernel **ret, struct error *e)
+{
+    struct maskc_error failure;
+    if (maskc_load_memory(bytes, size, device, ret, &failure))
+        return error_set(e, (enum error_kind)failure.code, "%s", failure.text);
+    return 0;
+}
+
+int bench_compile(const struct bench_compiler *c, const struct mask *m,
+                  const struct target *target, const struct kernel_request *f,
+                  struct maskc_kernel **ret, struct error *e)
+{
+    struct compile_request r = {.mask = m,
+                                .targets = &target,
+                                .n_targets = 1,
+                                .request = *f,
+                                .machine = c->o->machine,
+                                .calibration = c->o->calibration,
+                                .cache = c->cache,
+                                .progress = progress_show};
+    uint8_t *bytes = NULL;
+    uint64_t size = 0;
+    if (kernel_compile(&r, &bytes, &size, e))
+        return -1;
+    int code = load_bytes(bytes, size, c->o->device, ret, e);
+    free(bytes);
+    return code;
+}
+
+int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kernel *like,
+                        struct maskc_kernel **ret, struct error *e)
+{
+    const struct mask *m = like->artifact->mask;
+    struct mask_request request = {
+        .name = "dense", .n = m->n, .heads = m->heads, MASK_REQUEST_DEFAULTS};
+    struct mask *dense = mask_load(&request, NULL, e);
+    const struct target *target = target_find(like->target->name, e);
+    int code = dense && target
+                   ? bench_compile(c, dense, target, &like->artifact->request, ret, e)
+                   : -1;
+    mask_destroy(dense);
+    return code;
+}
+
+int bench_compile_hard(const struct bench_compiler *c, const struct maskc_kernel *like,
+                       struct maskc_kernel **ret, struct error *e)
+{
+    struct kernel_request f = like->artifact->request;
+    const struct target *target = target_find(like->target->name, e);
+    f.bias = ABI_BIAS_NONE;
+    return target ? bench_compile(c, like->artifact->mask, target, &f, ret, e) : -1;
+}

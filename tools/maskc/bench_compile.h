@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels that bench measures: compiled, and loaded on the device that the options name. */
+#pragma once
+#include "runtime/kernel.h"
+#include "tools/maskc/options.h"
+
+struct bench_compiler {
+    const struct options *o;
+    struct cache *cache;
+};
+
+int bench_compile(const struct bench_compiler *c, const struct mask *m,
+                  const struct target *target, const struct kernel_request *f,
+                  struct maskc_kernel **ret, struct error *e);
+/* The mask with everything on, for the same target and features. */
+int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kernel *like,
+                        struct maskc_kernel **ret, struct error *e);
+/* The same without its bias. */
+int bench_compile_hard(const struct bench_compiler *c, const struct maskc_kernel *like,
+                       struct maskc_kernel **ret, struct error *e);

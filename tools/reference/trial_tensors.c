@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layouts of a trial's tensors, and their elements one by one. */
+#include "masks/base/memory.h"
+#include "tools/reference/trial.h"
+#include <stdlib.h>
+
+static void layout_plain(struct trial *l, int t, uint32_t buffer, uint32_t share,
+                         uint32_t place)
+{
+    const struct problem *p = l->p;
+    int64_t D = p->head_dim, row = D * p->mask->heads;
+    l->tensor[t] =
+        (struct tensor){row * share * p->length, row * share, D, row * place, buffer};
+}
+
+static void layout_heads_first(struct trial *l, int t)
+{
+    const struct problem *p = l->p;
+    int64_t D = p->head_dim, N = p->packed ? l->first[p->batch] : (int64_t)p->length;
+    l->tensor[t] = (struct tensor){N * D * p->mask->heads, D, N * D, 0, (uint32_t)t};
+}
+
+/* Fused buffers hold q, k, v of a token side by side; their gradients likewise. */
+void trial_choose_layout(struct trial *l)
+{
+    for (int t = 0; t < TENSORS; t++) {
+        bool fused = t == Q || t == K || t == V || t >= D_Q;
+        int first = t >= D_Q ? D_Q : Q;
+        if (l->p->layout == LAYOUT_BHND)
+            layout_heads_first(l, t);
+        else if (l->p->layout == LAYOUT_QKV && fused)
+            layout_plain(l, t, (uint32_t)first, 3, (uint32_t)(t - first));
+        else
+            layout_plain(l, t, (uint32_t)t, 1, 0);
+    }
+}
+
+uint64_t trial_tokens(const struct trial *l)
+{
+    return l->p->packed ? (uint64_t)l->first[l->p->batch]
+                        : (uint64_t)l->p->batch * l->p->length;
+}
+
+static uint8_t *element(const struct trial *l, int t, uint32_t b, uint32_t i, uint32_t h)
+{
+    const struct tensor *x = &l->tensor[t];
+    int64_t row =
+        l->p->packed ? x->row * (l->first[b] + (int64_t)i) : x->batch * b + x->row * (int64_t)i;
+    return l->buffer[x->buffer].host + GUARD +
+           (x->base + row + x->head * h) * dtype_bytes(l->p->dtype);
+}
+
+/* Rows of sequence b that stand in the launch's buffers. */
+static uint32_t stored_rows(const struct trial *l, uint32_t b)
+{
+    return l->p->packed ? problem_rows(l->p, b) : l->p->length;
+}
+
+void trial_write_tensor(const struct trial *l, int t, const double *from)
+{
+    const struct problem *p = l->p;
+    uint32_t D = p->head_dim, H = p->mask->heads;
+    for (uint32_t b = 0; b < p->batch; b++)
+        for (uint32_t i = 0; i < problem_rows(p, b); i++)
+            for (uint32_t h = 0; h < H; h++)
+                for (uint32_t d = 0; d < D; d++)
+                    dtype_encode(p->dtype,
+                                 from[(((uint64_t)b * p->length + i) * H + h) * D + d],
+                                 element(l, t, b, i, h) + (uint64_t)d * dtype_bytes(p->dtype));
+}
+
+void trial_read_tensor(const struct trial *l, int t, double **to)
+{
+    const struct problem *p = l->p;
+    uint32_t D = p->head_dim, H = p->mask->heads;
+    free(*to);
+    *to = memory_new(problem_elements(p), sizeof **to);
+    for (uint32_t b = 0; b < p->batch; b++)
+        for (uint32_t i = 0; i < stored_rows(l, b); i++)
+            for (uint32_t h = 0; h < H; h++)
+                for (uint32_t d = 0; d < D; d++)
+                    (*to)[(((uint64_t)b * p->length + i) * H + h) * D + d] = dtype_decode(
+                        p->dtype, element(l, t, b, i, h) + (uint64_t)d * dtype_bytes(p->dtype));
+}
+
+/* lse is [B, H, N], packed [H, T]; rows that a packed batch does not have count as -inf. */
+void trial_read_lse(const struct trial *l, double **to)
+{
+    const struct problem *p = l->p;
+    uint32_t H = p->mask->heads;
+    uint64_t N = p->length;
+    free(*to);
+    *to = memory_new(p->batch * H * N, sizeof **to);
+    for (uint32_t b = 0; b < p->batch; b++)
+        for (uint32_t h = 0; h < H; h++)
+            for (uint32_t i = 0; i < N; i++) {
+                uint64_t from = p->packed ? h * trial_tokens(l) + (uint64_t)l->first[b] + i
+                                          : ((uint64_t)b * H + h) * N + i;
+                (*to)[((uint64_t)b * H + h) * N + i] =
+                    i < stored_rows(l, b)
+                        ? dtype_decode(ABI_F32, l->lse.host + GUARD + 4 * from)
+                        : -__builtin_inf();
+            }
+}
