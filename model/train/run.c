@@ -272,6 +272,11 @@ static void say_begin(const struct run *r)
     text_finish(&line);
 }
 
+static int begin_again(struct run *r, struct error *e)
+{
+    return r->saved && run_save_model(r, e) < 0 ? -1 : run_log_event(r, "resume", e);
+}
+
 int run_pretrain(const struct run_options *o, const struct run_watch *w, enum run_end *ret,
                  struct error *e)
 {
@@ -281,7 +286,7 @@ int run_pretrain(const struct run_options *o, const struct run_watch *w, enum ru
     if (result == 0) {
         say_begin(&r);
         if (r.resumed)
-            result = run_log_event(&r, "resume", e);
+            result = begin_again(&r, e);
     }
     if (result == 0)
         result = run_steps(&l, ret, e);

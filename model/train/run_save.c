@@ -13,7 +13,7 @@ int run_log_event(struct run *r, const char *name, struct error *e)
 }
 
 /* All tensors of the model in f32: those that are trained lie in the state, others were written so when the run began. */
-static int save_model(const struct run *r, struct error *e)
+int run_save_model(const struct run *r, struct error *e)
 {
     const struct weights *w = &r->engine->weights;
     struct safetensors out = {0};
@@ -46,7 +46,8 @@ int run_save(struct run *r, struct error *e)
     }
     if (r->watch->tell)
         r->watch->tell("saving");
-    if (snapshot_write(r->folder.path, &r->facts, s, r->engine, e) < 0 || save_model(r, e) < 0)
+    if (snapshot_write(r->folder.path, &r->facts, s, r->engine, e) < 0 ||
+        run_save_model(r, e) < 0)
         return -1;
     r->saved = r->facts.step;
     snapshot_prune(r->folder.path, r->options.keep);

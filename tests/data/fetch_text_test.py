@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tools/fetch-text drops and keeps, on texts of our own and a package of our own: no network. Closes with cmocka's
 lines, so that tools/count_tests adds it up."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import shutil
 import subprocess
@@ -108,6 +110,11 @@ class Package(unittest.TestCase):
             subprocess.run(["dpkg-deb", "-b", root / "tree", root / "x.deb"], check=True, capture_output=True)
             fetch_text.clean_package(root / "x.deb", fetch_text.HTML, root / "clean")
             self.assertEqual((root / "clean").read_text(), f"{PROSE}\n\n{PROSE}\n{other}\n{PROSE}\n\n")
+            (root / "cut.deb").write_bytes((root / "x.deb").read_bytes()[:300])
+            with self.assertRaises(SystemExit) as end, contextlib.redirect_stderr(io.StringIO()) as said:
+                fetch_text.clean_package(root / "cut.deb", fetch_text.HTML, root / "nothing")
+            self.assertEqual((end.exception.code, said.getvalue().count("\n")), (3, 1))
+            self.assertFalse((root / "nothing").exists())
             seen = set()
             texts = [fetch_text.document_text(d, seen) for d in (root / "clean").read_text().split("\n\n")]
             self.assertEqual(texts, ["", "", ""])  # two sentences each, once the repetitions are gone

@@ -27,6 +27,9 @@ int session_compat(const struct options *o, enum tokenizer_compat *ret, struct e
     if (o->compat && *ret == TOKENIZER_HF && strcmp(o->compat, "hf"))
         return error_set(e, ERROR_INPUT, "--tokenizer-compat %s: hf or google is expected",
                          o->compat);
+    if (o->max_length && o->max_length < TOKENIZER_MIN_LENGTH)
+        return error_set(e, ERROR_INPUT, "--max-length %u: at least %d is expected",
+                         o->max_length, TOKENIZER_MIN_LENGTH);
     return 0;
 }
 
@@ -43,9 +46,6 @@ int session_options(const struct options *o, struct engine_options *ret, struct 
 {
     if (session_compat(o, &ret->compat, e) < 0)
         return -1;
-    if (o->max_length && o->max_length < TOKENIZER_MIN_LENGTH)
-        return error_set(e, ERROR_INPUT, "--max-length %u: at least %d is expected",
-                         o->max_length, TOKENIZER_MIN_LENGTH);
     if (o->threads > 4096)
         return error_set(e, ERROR_INPUT, "--threads %u: at most 4096", o->threads);
     ret->mask = o->mask;

@@ -27,7 +27,7 @@ struct task_runner session_runner(struct session *s);
 void session_close(struct session *s); /* a zeroed one is fine */
 
 /* --dtype: f32 by default. */
-/* --tokenizer-compat. */
+/* --tokenizer-compat; checks --max-length, too. */
 int session_compat(const struct options *o, enum tokenizer_compat *ret, struct error *e);
 int session_dtype(const struct options *o, enum element *ret, struct error *e);
 /* Shows a step of long work on the terminal's last line; null clears it. */

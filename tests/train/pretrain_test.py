@@ -1,0 +1,392 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""pretrain_test.py MASKBERT [--long] [--few]: maskbert pretrain on a toy that learns in seconds.
+
+Same bits for any number of threads, after kills and in parts; saves that a limit cuts; what is refused, and that nothing
+is lost by it. --long kills 20 times and cuts at every hundredth byte; --few leaves out what sanitizers make slow.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+SUBJECTS = "the cat|a dog|my friend|the old man|this woman|a small bird|the teacher|our king".split("|")
+VERBS = "sees likes eats finds takes brings hears wants".split()
+OBJECTS = "a red apple|the green tree|some water|the big house|an open door|the blue sky".split("|")
+
+
+class Toy:
+    """A corpus, a model of one layer, and the command."""
+
+    def __init__(self, maskbert, work):
+        self.maskbert, self.work = maskbert, pathlib.Path(work)
+        draw = random.Random(1)
+        lines = []
+        for _ in range(60):
+            lines += [f"{draw.choice(SUBJECTS)} {draw.choice(VERBS)} {draw.choice(OBJECTS)} ." for _ in range(draw.randint(3, 9))]
+            lines.append("")
+        text = "\n".join(lines) + "\n"
+        (self.work / "text.txt").write_text(text)
+        self.ok("vocab", "--size", 90, "-o", "vocab.txt", stdin=text)
+        self.ok("init", "--size", "1x32x2", "--vocab", "vocab.txt", "--positions", 40, "-o", "model")
+        self.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--held-out", 0.1, "-o", "data")
+
+    def run(self, *command, stdin=None, **more):
+        return subprocess.run([self.maskbert, *map(str, command)], cwd=self.work, input=stdin, capture_output=True, text=True,
+                              check=False, **more)
+
+    def ok(self, *command, **more):
+        made = self.run(*command, **more)
+        assert made.returncode == 0, f"{command}: {made.returncode}: {made.stderr}"
+        return made
+
+    def command(self, run, *options):
+        return ["pretrain", "model", "--data", "data", "-o", run, "--lr", 1e-3, "--batch", 8, *options]
+
+    def train(self, run, *options, **more):
+        return self.ok(*self.command(run, *options), **more)
+
+    def refused(self, says, *command, code=2):
+        """One line that says it; nothing new in the folder."""
+        before = sorted(os.listdir(self.work))
+        made = self.run(*command)
+        lines = [x for x in made.stderr.splitlines() if "unigram entropy" not in x]
+        assert made.returncode == code, f"{command}: {made.returncode}: {made.stderr}"
+        assert len(lines) == 1 and says in lines[0], f"{command}: {made.stderr}"
+        assert before == sorted(os.listdir(self.work)), f"{command} left something behind"
+
+    def log(self, run):
+        return [json.loads(x) for x in (self.work / run / "log.jsonl").read_text().splitlines()]
+
+    def losses(self, run):
+        """The last line of a step counts."""
+        return {x["step"]: (x["loss"], x["grad_norm"]) for x in self.log(run) if "lr" in x}
+
+    def weights(self, run):
+        return (self.work / run / "model.safetensors").read_bytes()
+
+    def states(self, run):
+        return sorted((self.work / run / "state").iterdir())
+
+    def moments(self, run):
+        """Parameters and moments of the newest state: all but the times, and the name that the kernel has for its mask."""
+        data = self.states(run)[-1].read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + size])
+        return [data[8 + size + begin:8 + size + end] for begin, end in
+                (header[n]["data_offsets"] for n in ("value", "first_moment", "second_moment"))]
+
+    def remove(self, *runs):
+        for run in runs:
+            shutil.rmtree(self.work / run)
+
+
+def same(toy, a, b):
+    assert toy.weights(a) == toy.weights(b), f"{a} and {b} have other weights"
+    assert toy.moments(a) == toy.moments(b), f"{a} and {b} have other moments"
+    assert toy.losses(a) == toy.losses(b), f"{a} and {b} have other losses"
+
+
+# ---- what it does ----
+
+def learns(toy):
+    toy.train("run", "--steps", 150, "--eval-every", 50, "--save-every", 40, "--keep", 2, "--lr", 3e-3)
+    log = toy.log("run")
+    steps = [x for x in log if "lr" in x]
+    assert [x["step"] for x in steps] == list(range(1, 151))
+    for name in "tokens loss mlm nsp lr grad_norm tokens_per_s mfu elapsed_s".split():
+        assert name in steps[0], name
+    assert sum(x["mlm"] for x in steps[-20:]) / 20 < steps[0]["mlm"] - 0.4, (steps[0], steps[-1])
+    assert abs(steps[3]["loss"] - steps[3]["mlm"] - steps[3]["nsp"]) < 1e-12
+    evaluations = [x for x in log if "eval" in x]
+    assert [x["step"] for x in evaluations] == [50, 100, 150]
+    assert evaluations[2]["loss"] < evaluations[0]["loss"] and abs(math.log(evaluations[2]["perplexity"]) - evaluations[2]["mlm"]) < 1e-9
+    assert [x["step"] for x in log if x.get("event") == "save"] == [40, 80, 120, 150]
+    assert [p.name for p in toy.states("run")] == ["step-000000000120.safetensors", "step-000000000150.safetensors"]
+    options = json.loads((toy.work / "run/run.json").read_text())
+    assert options["batch"] == 8 and options["dropout"] == 0.1 and options["objective"] == "mlm+nsp"
+    assert "has: pooler, masked language model, next sentence" in toy.ok("info", "run").stdout
+    assert toy.ok("fill-mask", "run", stdin="the [MASK] sees a red apple .\n").stdout
+    toy.remove("run")
+
+
+def overfits(toy):
+    toy.train("run", "--steps", 250, "--overfit-one-batch", "--lr", 5e-3, "--weight-decay", 0, "--warmup", 0, "--objective", "mlm")
+    log = [x for x in toy.log("run") if "lr" in x]
+    assert log[-1]["loss"] < 0.05, log[-1]
+    assert len({x["tokens"] - y["tokens"] for x, y in zip(log[1:], log)}) == 1
+    toy.remove("run")
+
+
+def lengths(toy):
+    """--tokens is steps by the mean length; --minutes ends by the clock."""
+    toy.train("run", "--tokens", 1000)
+    last = [x for x in toy.log("run") if "lr" in x][-1]
+    assert 800 <= last["tokens"] <= 1300, last
+    toy.remove("run")
+    begin = time.time()
+    toy.train("run", "--minutes", 0.02)
+    log = [x for x in toy.log("run") if "lr" in x]
+    assert time.time() - begin >= 1.2 and log[-1]["elapsed_s"] >= 1.2 and log[-1]["lr"] < log[len(log) // 2]["lr"]
+    toy.remove("run")
+
+
+def goes_on_from_runs(toy):
+    """Phase 2: from a run, with another length, batch, mask, objective."""
+    toy.ok("prep", "text.txt", "--vocab", "model", "--length", 64, "--pairing", "full", "-o", "longer")
+    toy.train("run", "--steps", 2)
+    second = ["pretrain", "run", "--data", "longer", "-o", "second", "--steps", 2, "--batch", 4]
+    toy.refused("--positions 64 extends them", *second)
+    toy.ok(*second, "--positions", 64, "--mask", "window(9)", "--drop", "diagonal", "--transform", "sparsegen=-2")
+    config = json.loads((toy.work / "second/config.json").read_text())
+    assert config["max_position_embeddings"] == 64 and config["maskc"]["transform"] == "sparsegen=-2"
+    assert json.loads((toy.work / "second/run.json").read_text())["objective"] == "mlm"
+    toy.ok("pretrain", "run", "--data", "data", "-o", "third", "--steps", 1, "--drop", "random:50")
+    toy.remove("run", "second", "third", "longer")
+
+
+# ---- the same bits ----
+
+BITS = ["--steps", 12, "--save-every", 3, "--mask", "longformer(3,1)"]
+
+
+def threads(toy):
+    for dtype in ("f32", "bf16"):
+        if dtype == "bf16" and toy.run(*toy.command("probe", "--steps", 1, "--dtype", "bf16")).returncode == 3:
+            continue
+        for k in (1, 2, 3):
+            toy.train(f"t{k}", *BITS, "--dtype", dtype, "--threads", k)
+        same(toy, "t1", "t2")
+        same(toy, "t1", "t3")
+        toy.train("layer", *BITS, "--dtype", dtype, "--recompute", "layer")
+        same(toy, "t1", "layer")
+        toy.remove("t1", "t2", "t3", "layer")
+    toy.remove("probe")
+
+
+def parts(toy):
+    """8 sequences as 1 x 8 and as 4 x 2: equal but for the order of sums."""
+    steps = ["--steps", 6, "--lr", 1e-4, "--attention-dropout", 0]
+    toy.train("whole", *steps)
+    toy.train("parts", *steps, "--accumulate", 4)
+    for (a, _), (b, _) in zip(toy.losses("whole").values(), toy.losses("parts").values()):
+        assert abs(a - b) <= 1e-6 * a, (a, b)
+    toy.remove("whole", "parts")
+
+
+def epochs(toy):
+    """Batches that span several epochs."""
+    toy.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--pairing", "full", "-o", "few")
+    command = ["pretrain", "model", "--data", "few", "--batch", 100, "--steps", 3, "--attention-dropout", 0]
+    toy.ok(*command, "-o", "whole")
+    toy.ok(*command, "-o", "parts", "--accumulate", 7)
+    assert all(abs(a[0] - b[0]) <= 1e-6 * a[0] for a, b in zip(toy.losses("whole").values(), toy.losses("parts").values()))
+    toy.remove("few", "whole", "parts")
+
+
+def kills(toy, times):
+    toy.train("whole", *BITS, "--steps", 40)
+    begin = time.time()
+    toy.train("timed", *BITS, "--steps", 40)
+    takes = time.time() - begin
+    draw = random.Random(5)
+    for k in range(times):
+        command = [toy.maskbert, *map(str, toy.command("killed", *BITS, "--steps", 40, "--threads", 1 + k % 3))]
+        for turn in range(3):
+            child = subprocess.Popen(command + ["--resume"] * (turn > 0), cwd=toy.work, stderr=subprocess.DEVNULL)
+            time.sleep(draw.uniform(0.05, 0.8) * takes)
+            child.kill()
+            child.wait()
+            if not (toy.work / "killed").exists():
+                break
+        toy.train("killed", *BITS, "--steps", 40, "--resume")
+        same(toy, "whole", "killed")
+        left = [p.name for p in (toy.work / "killed").rglob("*.part")] + [p.name for p in toy.work.glob("*.part")]
+        assert not left, left
+        toy.remove("killed")
+    toy.remove("whole", "timed")
+
+
+def signals(toy):
+    """SIGTERM and SIGINT save and exit 4."""
+    toy.train("whole", "--steps", 300)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 300))], cwd=toy.work, stderr=subprocess.PIPE, text=True)
+        log = toy.work / "run/log.jsonl"
+        while not log.exists() or not log.stat().st_size:
+            time.sleep(0.01)
+        child.send_signal(number)
+        says = child.communicate()[1]
+        assert child.returncode == 4 and "--resume goes on" in says, (child.returncode, says)
+        assert [x["event"] for x in toy.log("run") if "event" in x] == ["save", "stop"]
+        toy.train("run", "--steps", 300, "--resume")
+        same(toy, "whole", "run")
+        toy.remove("run")
+    toy.remove("whole")
+
+
+# ---- what goes wrong ----
+
+def cuts(toy, every):
+    """A save that a limit cuts: said, exit code 3, and the state before it goes on."""
+    steps = ["--steps", 3, "--save-every", 1, "--keep", 9, "--threads", 1]
+    toy.train("whole", *steps)
+    sizes = [toy.states("whole")[0].stat().st_size, len(toy.weights("whole"))]
+    toy.train("begun", *steps)
+    for path in toy.states("begun")[1:]:
+        path.unlink()
+    log = toy.work / "begun/log.jsonl"
+    first = log.read_text().splitlines(True)[:2]
+    log.write_text("".join(first))
+    # Below 4096 clang's OpenMP, which makes a file of its own, does not even start.
+    places = range(4096, sizes[0], 100) if every else [4096, 5000, *(sizes[0] * k // 8 for k in range(1, 8)), sizes[0] - 1, sizes[1] - 1]
+    for limit in places:
+        shutil.copytree(toy.work / "begun", toy.work / "cut")
+        before = toy.states("cut")[0].read_bytes()
+        made = toy.run(*toy.command("cut", *steps, "--resume"),
+                       preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        assert made.returncode == 3 and "File too large" in made.stderr, (limit, made.returncode, made.stderr)
+        assert toy.states("cut")[0].read_bytes() == before and not list((toy.work / "cut").rglob("*.part")), limit
+        toy.train("cut", *steps, "--resume")
+        same(toy, "whole", "cut")
+        toy.remove("cut")
+    toy.remove("whole", "begun")
+
+
+def damaged(toy):
+    steps = ["--steps", 4, "--save-every", 1, "--keep", 2]
+    toy.train("whole", *steps)
+    weights = toy.weights("whole")
+    for at in (3, 400, 5000, -1):
+        toy.remove("whole")
+        toy.train("whole", *steps)
+        newest = toy.states("whole")[-1]
+        data = bytearray(newest.read_bytes())
+        data[at] ^= 4
+        newest.write_bytes(data)
+        made = toy.train("whole", *steps, "--resume")
+        assert "damaged" in made.stderr and toy.weights("whole") == weights, made.stderr
+    for path in toy.states("whole"):
+        path.write_bytes(path.read_bytes()[:2000])
+    toy.refused("step-000000000003", *toy.command("whole", *steps, "--resume"))
+    toy.remove("whole")
+
+
+def not_finite(toy):
+    made = toy.run(*toy.command("run", "--steps", 9, "--save-every", 1, "--lr", 1e38, "--clip", 0, "--warmup", 0))
+    assert made.returncode == 1 and "not finite" in made.stderr, (made.returncode, made.stderr)
+    assert any(x.get("event") == "nan" for x in toy.log("run"))
+    toy.ok("info", "run")
+    toy.remove("run")
+
+
+def two_at_once(toy):
+    first = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--minutes", 1))], cwd=toy.work, stderr=subprocess.DEVNULL)
+    while not (toy.work / "run").exists():
+        time.sleep(0.01)
+    toy.refused("another run writes there", *toy.command("run", "--minutes", 1, "--resume"))
+    toy.refused("is there already", *toy.command("run", "--minutes", 1))
+    first.terminate()
+    assert first.wait() == 4
+    toy.remove("run")
+
+
+def refusals(toy):
+    steps = ["--steps", 2]
+    plain = toy.command("new", *steps)
+    toy.train("run", *steps, "--seed", 3)
+    toy.refused("is there already", *toy.command("run", *steps))
+    for name, value in (("--lr", 2e-3), ("--seed", 4), ("--steps", 3), ("--batch", 4), ("--mask", "window(3)"), ("--dropout", 0.2),
+                        ("--warmup", 5), ("--betas", "0.9,0.98"), ("--dtype", "bf16"), ("--optimizer", "lamb")):
+        toy.refused(name, *toy.command("run", *steps, "--seed", 3, "--resume", name, value))
+    weights = toy.weights("run")
+    state = toy.states("run")[0]
+    good = state.read_bytes()
+    assert b"oneDNN" in good and toy.weights("run") == weights
+    toy.refused("one of --steps", *toy.command("new"))
+    toy.refused("--data", "pretrain", "model", "-o", "new", *steps)
+    toy.refused("-o RUN", "pretrain", "model", "--data", "data", *steps)
+    toy.refused("nowhere", "pretrain", "nowhere", "--data", "data", "-o", "new", *steps)
+    toy.refused("nowhere", "pretrain", "model", "--data", "nowhere", "-o", "new", *steps)
+    toy.refused("device", *plain, "--device", "emulated", code=3)
+    for name, value in (("--lr", -1), ("--dropout", 1), ("--clip", -1), ("--betas", "0.9"), ("--schedule", "line"), ("--optimizer", "sgd"),
+                        ("--accumulate", 9), ("--dtype", "f16"), ("--recompute", "all"), ("--mlm-probability", 0), ("--objective", "nsp"),
+                        ("--drop", "half"), ("--drop", "random:9999"), ("--positions", 8), ("--mask", "window("), ("--transform", "soft"),
+                        ("--steps", 0), ("--tokens", 5), ("--warmup", -1), ("--eps", "nan")):
+        made = toy.run(*plain, name, value)
+        assert made.returncode == 2 and made.stderr.startswith("maskbert") and not (toy.work / "new").exists(), (name, made)
+    (toy.work / "words.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *"abcdefghijklmnopqrstuvwxyz"]) + "\n")
+    toy.ok("init", "--size", "1x32x2", "--vocab", "words.txt", "--positions", 40, "-o", "other")
+    toy.refused("vocabulary", "pretrain", "other", "--data", "data", "-o", "new", *steps)
+    shutil.copytree(toy.work / "data", toy.work / "broken")
+    path = toy.work / "broken/train.samples"
+    path.write_bytes(path.read_bytes()[:-40])
+    toy.refused("broken", "pretrain", "model", "--data", "broken", "-o", "new", *steps)
+    toy.remove("run", "other", "broken")
+
+
+def other_machines(toy):
+    """A state that another library computed."""
+    steps = ["--steps", 4, "--save-every", 2, "--keep", 9]
+    toy.train("run", *steps)
+    toy.states("run")[1].unlink()
+    made = toy.run(*toy.command("run", *steps, "--resume"), env={**os.environ, "DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"})
+    assert made.returncode in (0, 2), made
+    if made.returncode:
+        assert "--not-bitwise" in made.stderr and len(toy.states("run")) == 1
+        toy.train("run", *steps, "--resume", "--not-bitwise", env={**os.environ, "DNNL_MAX_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"})
+    toy.remove("run")
+
+
+def plans_nothing(toy):
+    """What is compiled lies in the state: no compiler and no cache are needed."""
+    steps = ["--steps", 4, "--save-every", 2, "--keep", 9, "--mask", "longformer(2,1)"]
+    toy.train("run", *steps)
+    weights = toy.weights("run")
+    toy.states("run")[1].unlink()
+    env = {"PATH": "/nonexistent", "XDG_CACHE_HOME": str(toy.work / "empty"), "HOME": str(toy.work)}
+    toy.train("run", *steps, "--resume", env=env)
+    assert toy.weights("run") == weights
+    toy.remove("run")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("maskbert", type=os.path.abspath)
+    parser.add_argument("only", nargs="?", help="the name of one test")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--few", action="store_true")
+    o = parser.parse_args()
+    tests = {"learns": learns, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
+             "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, 20 if o.long else 3), "signals": signals,
+             "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
+             "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}
+    names = [o.only] if o.only else ["epochs", "damaged", "not_finite"] if o.few else list(tests)
+    with tempfile.TemporaryDirectory() as work:
+        toy = Toy(o.maskbert, work)
+        made = toy.run(*toy.command("probe", "--steps", 1))
+        if made.returncode == 3:
+            print(f"{made.stderr}\n[  SKIPPED ] 1 test(s).")
+            return 77
+        toy.remove("probe")
+        for name in names:
+            begin = time.time()
+            tests[name](toy)
+            print(f"{name}: {time.time() - begin:.1f} s", flush=True)
+            rest = set(os.listdir(work)) - {"text.txt", "vocab.txt", "words.txt", "model", "data", "empty"}
+            assert not rest, rest
+    print(f"[==========] {len(names)} test(s) run.\n[  PASSED  ] {len(names)} test(s).")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
