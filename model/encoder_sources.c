@@ -78,21 +78,14 @@ static void add_projection(const struct walk *w, const char *layer, struct layer
 {
     static const char *const names[] = {"query", "key", "value"};
     char prefix[PARAMETER_NAME_BYTES];
-    struct linear_source s = {.matrices = 3};
+    snprintf(prefix, sizeof prefix, "%.60s.attention.self.query", layer);
+    struct linear_source s = plain(w, prefix, &l->projection);
     for (uint32_t k = 0; k < 3; k++) {
         snprintf(prefix, sizeof prefix, "%.60s.attention.self.%s", layer, names[k]);
-        struct linear_source one = plain(w, prefix, &l->projection);
-        one.matrices = 3;
-        memcpy(one.weight + 1, s.weight, 2 * sizeof *s.weight);
-        memcpy(one.bias + 1, s.bias, 2 * sizeof *s.bias);
-        s = one;
+        s.weight[k] = tensor_of(w, prefix, "weight");
+        s.bias[k] = tensor_of(w, prefix, "bias");
     }
-    /* The last one came to stand first. */
-    const struct tensor *weight = s.weight[0], *bias = s.bias[0];
-    s.weight[0] = s.weight[2];
-    s.weight[2] = weight;
-    s.bias[0] = s.bias[2];
-    s.bias[2] = bias;
+    s.matrices = 3;
     pad(w, PADDED_ROWS, &s);
     s.shape.out = 3 * attention_columns(&w->g->config);
     s.shape.y = w->g->dtype;

@@ -4,6 +4,7 @@
 #include "masks/base/memory.h"
 #include "model/encoder_sources.h"
 #include "model/train/pass.h"
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,11 +135,16 @@ static int repack_all(const struct engine *g, const struct encoder_sources *list
 {
     const struct encoder *c = g->encoder;
     int failed = 0;
-#pragma omp parallel for schedule(dynamic, 1) reduction(| : failed) num_threads((int)g->threads)
-    for (uint32_t k = 0; k < 2 * list->linears; k++) {
-        const struct linear_source *s = &list->linear[list->linears - 1 - k / 2];
-        if (k % 2 == 0 || s->twin)
-            failed |= repack(c, s, k % 2) < 0;
+#pragma omp parallel reduction(| : failed) num_threads((int)g->threads)
+    {
+        omp_set_num_threads(
+            1); /* a team of one thread could be divided by the products' library */
+#pragma omp for schedule(dynamic, 1)
+        for (uint32_t k = 0; k < 2 * list->linears; k++) {
+            const struct linear_source *s = &list->linear[list->linears - 1 - k / 2];
+            if (k % 2 == 0 || s->twin)
+                failed |= repack(c, s, k % 2) < 0;
+        }
     }
     for (uint32_t k = 0; k < list->kepts; k++)
         refill(c, &list->kept[k]);

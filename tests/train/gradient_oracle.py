@@ -252,6 +252,9 @@ CASES = [
     Case("attention dropout", 2, 64, 4, hidden_dropout=0.1, attention_dropout=0.1),
 ]
 MORE = [
+    Case("bert-mini", 4, 256, 4, std=0.02, positions=128, lengths=[128] * 8),
+    Case("12 layers", 12, 64, 4),
+    Case("12 layers, std 0.1, sparse", 12, 64, 4, std=0.1, mask="longformer(5,2)"),
     Case("std 0.02", 2, 128, 2, std=0.02),
     Case("std 0.1", 2, 128, 2, std=0.1),
     Case("heads of 64, 512 tokens", 2, 128, 2, **LONG),

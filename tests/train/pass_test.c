@@ -3,6 +3,7 @@
    refused. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul.h"
+#include "model/checkpoint/save.h"
 #include "tests/support/test.h"
 #include "tests/train/subject.h"
 #include <math.h>
@@ -69,18 +70,22 @@ static void same_bits_f32(void **unused)
     same_bits(ELEMENT_F32);
 }
 
-static void same_bits_bf16(void **unused)
+/* Whether this machine multiplies in bf16. */
+static bool has_bf16(void)
 {
     struct error e = {0};
-    struct subject_options o = plain;
-    (void)unused;
     random_model(1, 64, 2, 2, "gelu");
     struct engine *g =
         engine_load(random_folder, &(struct engine_options){.dtype = ELEMENT_BF16}, &e);
-    if (!g)
-        skip();
     engine_destroy(g);
-    (void)o;
+    return g;
+}
+
+static void same_bits_bf16(void **unused)
+{
+    (void)unused;
+    if (!has_bf16())
+        skip();
     same_bits(ELEMENT_BF16);
 }
 
@@ -138,6 +143,62 @@ static void parts_add_up(void **unused)
     subject_end(&s);
 }
 
+/* bf16 rounds to 8 bits, and weights of 0.2 make much of it; gradient_oracle.py holds it against torch. */
+static void bf16_is_near(void **unused)
+{
+    struct train_subject a, b;
+    struct subject_options o = plain;
+    double loss[2];
+    (void)unused;
+    if (!has_bf16())
+        skip();
+    random_model(2, 128, 2, 2, "gelu");
+    subject_begin(&a, &o);
+    o.dtype = ELEMENT_BF16;
+    subject_begin(&b, &o);
+    lend_batch(&b, &a);
+    float *f32 = gradients(&a, RECOMPUTE_NONE, &loss[0]),
+          *bf16 = gradients(&b, RECOMPUTE_NONE, &loss[1]);
+    assert_true(fabs(loss[0] - loss[1]) <= 0.01 * loss[0]);
+    const double error = norm_of(f32, bf16, a.state->count),
+                 size = norm_of(f32, NULL, a.state->count);
+    if (!(error <= 0.15 * size))
+        fail_msg("off by %g of %g", error, size);
+    free(f32);
+    free(bf16);
+    subject_end(&a);
+    subject_end(&b);
+}
+
+/* Packed again, weights and their transposed twins are those of a model that is loaded with the new values. */
+static void repacking_is_loading(void **unused)
+{
+    static const uint32_t sizes[][2] = {{64, 4}, {130, 5}};
+    (void)unused;
+    for (int k = 0; k < 2; k++) {
+        struct train_subject a, b;
+        struct subject_options o = plain;
+        struct error e = {0};
+        double loss;
+        random_model(1, sizes[k][0], sizes[k][1], 2, "gelu");
+        subject_begin(&a, &o);
+        for (uint64_t i = 0; i < a.state->count; i++)
+            a.state->value[i] *= 0.9F + (float)random_draw(200) / 1000;
+        if (engine_repack(a.engine, &e) < 0 ||
+            model_save(random_folder, &a.engine->config, &a.engine->weights, ELEMENT_F32, &e) <
+                0)
+            fail_msg("%s", e.text);
+        float *truth = gradients(&a, RECOMPUTE_NONE, &loss);
+        o.as_loaded = true;
+        subject_begin(&b, &o);
+        lend_batch(&b, &a);
+        must_be_same("loaded", &b, RECOMPUTE_NONE, truth, loss);
+        free(truth);
+        subject_end(&a);
+        subject_end(&b);
+    }
+}
+
 /* Attention's kernel is another one, and rounds otherwise. */
 static void inference_is_the_same(void **unused)
 {
@@ -188,16 +249,17 @@ static void memory_is_linear(void **unused)
 {
     struct train_subject s;
     struct error e = {0};
-    struct pass_memory m[2];
+    struct pass_memory m[3];
     (void)unused;
     random_model(2, 64, 4, 2, "gelu");
     subject_begin(&s, &plain);
-    for (uint32_t k = 0; k < 2; k++) {
-        const struct pass_sizes sizes = {4, 4096 * (k + 1), 64, 512, RECOMPUTE_NONE};
+    for (uint32_t k = 0; k < 3; k++) {
+        const struct pass_sizes sizes = {256, 16384 * (k + 1), 64, 512, RECOMPUTE_NONE};
         assert_int_equal(pass_memory(s.engine, &sizes, &m[k], &e), 0);
     }
-    assert_true((double)m[1].activations <= 2.05 * (double)m[0].activations &&
-                (double)m[1].activations >= 1.9 * (double)m[0].activations);
+    const double first = (double)(m[1].activations - m[0].activations),
+                 second = (double)(m[2].activations - m[1].activations);
+    assert_true(first > 0 && fabs(second - first) <= 0.05 * first);
     assert_true(m[0].heads == m[1].heads && m[0].weights > 0);
     subject_end(&s);
 }
@@ -275,6 +337,7 @@ int main(void)
     matmul_destroy(m);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_f32), cmocka_unit_test(same_bits_bf16),
+        cmocka_unit_test(bf16_is_near),  cmocka_unit_test(repacking_is_loading),
         cmocka_unit_test(parts_add_up),  cmocka_unit_test(inference_is_the_same),
         cmocka_unit_test(leaves_alone),  cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refuses),       cmocka_unit_test(refuses_engines),

@@ -39,7 +39,7 @@ void subject_begin(struct train_subject *s, const struct subject_options *o)
                                            .dropout = true};
     *s = (struct train_subject){.engine = engine_load(random_folder, &options, &e)};
     if (!s->engine || train_state_new(s->engine, &s->state, &e) < 0 ||
-        engine_repack(s->engine, &e) < 0)
+        (!o->as_loaded && engine_repack(s->engine, &e) < 0))
         fail_msg("%s", e.text);
     s->workspace = pass_workspace_new(s->engine);
     make_batch(s, o->no_pairs);

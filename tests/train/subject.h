@@ -22,6 +22,7 @@ struct subject_options {
     enum element dtype;
     uint32_t threads;
     bool no_pairs;
+    bool as_loaded; /* weights are not packed again */
 };
 
 /* The model of random_model(), which is there. Subjects of one seed have the same batch. */

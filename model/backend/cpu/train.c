@@ -149,6 +149,20 @@ int cpu_train(const struct pass_request *r, struct backend_training *m, struct p
 
 /* ---- what it takes ---- */
 
+/* As buffer_grow rounds: whole large pages. */
+static uint64_t on_pages(uint64_t bytes)
+{
+    const uint64_t page = UINT64_C(2) << 20;
+    return bytes < page ? bytes : (bytes + page - 1) / page * page;
+}
+
+/* What oneDNN 2.6 and its callers took beside: code that it makes, and what its threads copy operands to. The resident
+   memory of first passes of a tiny batch says so, with 1 and 2 threads. */
+static uint64_t library_bytes(const struct engine *g)
+{
+    return (UINT64_C(4) << 20) * (1 + g->threads);
+}
+
 int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
                         struct pass_memory *ret, struct error *e)
 {
@@ -163,10 +177,12 @@ int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
     train_lay_out_heads(g, s, &heads, &b);
     free(layer);
     *ret = (struct pass_memory){
-        .activations = a.used + s->tokens * sizeof(struct row_place) +
-                       cpu_workspace_panel_bytes(g, training_panel(s->tokens)) * g->threads,
-        .attention = lse.used + attention_bytes(g, s, NULL),
-        .heads = heads.used,
+        .activations =
+            on_pages(a.used) + s->tokens * sizeof(struct row_place) +
+            on_pages(cpu_workspace_panel_bytes(g, training_panel(s->tokens)) * g->threads) +
+            library_bytes(g),
+        .attention = on_pages(lse.used) + on_pages(attention_bytes(g, s, NULL)),
+        .heads = on_pages(heads.used),
         .weights = matmul_weights_bytes(g->encoder->state->matmul),
     };
     return 0;

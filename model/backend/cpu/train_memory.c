@@ -4,7 +4,7 @@
 #include "model/backend/cpu/train.h"
 #include <stdlib.h>
 
-enum { LINE = 64, LARGEST_PANEL = 512, SMALLEST_PANEL = 64, WANTED_PANELS = 8 };
+enum { LINE = 64, LARGEST_PANEL = 512, SMALLEST_PANEL = 64, WANTED_PANELS = 16 };
 
 void *arena_take(struct arena *a, uint64_t bytes)
 {
