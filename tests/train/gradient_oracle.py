@@ -101,7 +101,7 @@ class Model(Bert):
     def loss(self, batch, case):
         mlm, pairs = [], []
         for k, (ids, first, label, masked) in enumerate(batch):
-            drop = Drop(case.seed, k, case.hidden, case.attention)
+            drop = Drop(case.seed, case.samples[k] if case.samples else k, case.hidden, case.attention)
             x = self.hidden(ids, [int(i >= first) for i in range(len(ids))], case.bits, case.sparsegen, drop=drop)
             if masked:
                 at, labels = zip(*masked)
@@ -153,6 +153,7 @@ class Case:
                  pairs=True, hidden_dropout=0, attention_dropout=0, bf16=True, **more):
         self.name, self.mask, self.sparsegen, self.std, self.pairs = name, mask, sparsegen, std, pairs
         self.hidden, self.attention, self.seed, self.bits, self.bf16 = hidden_dropout, attention_dropout, 77, None, bf16
+        self.samples = None  # of the sequences; their numbers
         self.lengths = lengths or [1, 2, 64, 17, 40, 33, 64, 5]
         self.config = {"architectures": ["BertForPreTraining"], "vocab_size": 600, "hidden_size": hidden,
                        "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": 4 * hidden,

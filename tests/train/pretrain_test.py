@@ -47,6 +47,9 @@ def learns(toy):
     options = json.loads((toy.work / "run/run.json").read_text())
     assert options["batch"] == 8 and options["dropout"] == 0.1 and options["objective"] == "mlm+nsp"
     assert "has: pooler, masked language model, next sentence" in toy.ok("info", "run").stdout
+    judged = json.loads(toy.ok("eval", "run", "--data", "data", "--json").stdout)
+    assert all(abs(judged[n] - evaluations[2][n]) < 1e-12 for n in ("loss", "mlm", "nsp", "perplexity", "accuracy")), judged
+    toy.refused("No such file", "eval", "run", "--data", "nowhere")
     assert toy.ok("fill-mask", "run", stdin="the [MASK] sees a red apple .\n").stdout
     toy.remove("run")
 
