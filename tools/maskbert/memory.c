@@ -15,7 +15,8 @@
 struct memory {
     const struct options *o;
     struct run_options run;
-    char *folder, *own; /* the model; a temporary folder, or null */
+    const char *folder; /* the model */
+    char *own;          /* a temporary folder, or null */
     struct engine_options engine;
     struct model_config config;
     struct memory_request request;
@@ -100,7 +101,7 @@ static void make_request(struct memory *m)
 static int read_all(struct memory *m, struct error *e)
 {
     const struct options *o = m->o;
-    m->folder = (char *)o->argument;
+    m->folder = o->argument;
     m->run = (struct run_options){.model = o->argument,
                                   .mask = o->mask,
                                   .transform = o->transform,
