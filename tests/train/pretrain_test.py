@@ -30,6 +30,18 @@ def same(toy, a, b):
 
 # ---- what it does ----
 
+def plots(toy):
+    made = toy.run("plot", "run", "run/log.jsonl", "-o", "curves.svg", "--x", "tokens", "--y", "mlm")
+    if made.returncode != 3:
+        assert made.returncode == 0, made.stderr
+        assert "<svg" in (toy.work / "curves.svg").read_text()
+        toy.ok("plot", "run", "-o", "curves.svg", "--x", "time")
+        os.remove(toy.work / "curves.svg")
+    toy.refused('no line has numbers named "price"', "plot", "run", "-o", "x.svg", "--y", "price")
+    toy.refused("text.txt:1: a JSON object", "plot", "text.txt", "-o", "x.svg")
+    toy.refused("--x", "plot", "run", "-o", "x.svg", "--x", "day")
+
+
 def learns(toy):
     toy.train("run", "--steps", 90, "--eval-every", 30, "--save-every", 40, "--keep", 2, "--lr", 3e-3)
     log = toy.log("run")
@@ -49,6 +61,7 @@ def learns(toy):
     assert "has: pooler, masked language model, next sentence" in toy.ok("info", "run").stdout
     judged = json.loads(toy.ok("eval", "run", "--data", "data", "--json").stdout)
     assert all(abs(judged[n] - evaluations[2][n]) < 1e-12 for n in ("loss", "mlm", "nsp", "perplexity", "accuracy")), judged
+    plots(toy)
     toy.refused("No such file", "eval", "run", "--data", "nowhere")
     assert toy.ok("fill-mask", "run", stdin="the [MASK] sees a red apple .\n").stdout
     toy.remove("run")

@@ -51,6 +51,10 @@ static const struct command commands[] = {
      "perplexity is exp of their mean loss. Next sentences are judged where DATA has pairs and the model a head for them.",
      O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
      command_eval},
+    {"plot", "LOG.jsonl..", "the logs of runs as curves",
+     "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
+     "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu.",
+     O(OUTPUT) | O(PLOT_X) | O(PLOT_Y), 1, MAX_ARGUMENTS, command_plot},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "
