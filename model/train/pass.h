@@ -7,7 +7,9 @@
 
    What a pass computes is a function of the parameters, the batch and the seed: never of threads, and beyond rounding
    (1e-6) never of how a batch is cut into parts. Dropout of a hidden state is a function of (seed, layer, site,
-   sample, position, column), attention's of (seed, layer, sample, head, i, j). */
+   sample, position, column), attention's of (seed, layer, sample, head, i, j).
+
+   The word embedding of pad_token_id gets no gradient as an input, only as an output, as in transformers. */
 #pragma once
 #include "model/data/batch.h"
 #include "model/train/state.h"

@@ -7,9 +7,9 @@
 
 /* Numbers as torch wants them. */
 struct columns {
-    int64_t *ids, *types;              /* [B, N] */
-    int64_t *lengths, *offsets, *next; /* [B], [B + 1], [B] */
-    int64_t *positions, *labels;       /* [masked] */
+    int64_t *ids, *types;                        /* [B, N] */
+    int64_t *lengths, *offsets, *next, *samples; /* [B], [B + 1], [B] */
+    int64_t *positions, *labels;                 /* [masked] */
     uint32_t longest;
 };
 
@@ -24,6 +24,7 @@ static void fill_sequence(struct columns *c, const struct train_batch *b, uint32
         types[i] = i < s->count && i >= s->first_part;
     }
     c->lengths[k] = s->count;
+    c->samples[k] = b->sample[k];
     c->next[k] = b->next_label ? b->next_label[k] : 0;
 }
 
@@ -46,6 +47,7 @@ static struct columns make_columns(const struct train_batch *b, uint32_t pad)
     struct columns c = {.lengths = memory_new(b->sequences, sizeof(int64_t)),
                         .offsets = memory_new(b->sequences + UINT64_C(1), sizeof(int64_t)),
                         .next = memory_new(b->sequences, sizeof(int64_t)),
+                        .samples = memory_new(b->sequences, sizeof(int64_t)),
                         .positions = memory_new(b->masked, sizeof(int64_t)),
                         .labels = memory_new(b->masked, sizeof(int64_t))};
     for (uint32_t k = 0; k < b->sequences; k++)
@@ -61,8 +63,8 @@ static struct columns make_columns(const struct train_batch *b, uint32_t pad)
 
 static void free_columns(struct columns *c)
 {
-    int64_t *all[] = {c->ids,  c->types,     c->lengths, c->offsets,
-                      c->next, c->positions, c->labels};
+    int64_t *all[] = {c->ids,  c->types,   c->lengths,   c->offsets,
+                      c->next, c->samples, c->positions, c->labels};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]);
 }
@@ -75,6 +77,8 @@ static void add_batch(struct safetensors *out, const struct columns *c,
     safetensors_add(out, "batch.input_ids", "I64", 2, table, c->ids);
     safetensors_add(out, "batch.token_type_ids", "I64", 2, table, c->types);
     safetensors_add(out, "batch.lengths", "I64", 1, table, c->lengths);
+    safetensors_add(out, "batch.samples", "I64", 1, table,
+                    c->samples); /* dropout depends on them */
     safetensors_add(out, "batch.masked_positions", "I64", 1, &masked, c->positions);
     safetensors_add(out, "batch.masked_labels", "I64", 1, &masked, c->labels);
     safetensors_add(out, "batch.masked_offsets", "I64", 1, &more, c->offsets);

@@ -155,8 +155,14 @@ static void list_keep(const struct row_block *t, struct block *b,
 {
     const u32 *column = &b->column[r][tile->at];
     u32 count = list_count(column, tile->width);
-    for (u32 k = 0; k < count; k++)
-        keep_put(b, r, tile->at + k, 1, (u32)keep_entry(t, t->item->row0 + r, column[k]));
+    const wide row = wide_splat(t->item->row0 + r);
+    for (u32 k = 0; k < count; k += CALLS) {
+        wide kept = keep_entries(t, row, wide_load(column + k)) & (u64)1 << wide_count(0);
+        u32 bits = 0;
+        for (u32 call = 0; call < CALLS; call++)
+            bits |= (u32)kept[call];
+        keep_put(b, r, tile->at + k, count - k < CALLS ? count - k : CALLS, bits);
+    }
 }
 
 /* Columns and scores of a tile, -inf for slots that a row does not use. */

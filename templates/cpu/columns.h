@@ -61,16 +61,15 @@ static void columns_sums(const struct row_block *t, const struct block *b,
 #endif
 
 /* Dropout entry by entry: also for a panel whose rows are a step apart. */
-static void columns_keep(const struct row_block *t, struct block *b,
-                         const struct column_tile *tile)
+static void columns_keep(const struct row_block *t, const struct column_tile *tile,
+                         u32 keep[BLOCK_ROWS])
 {
-    for (u32 r = 0; r < t->rows; r++) {
-        u32 keep = 0;
-        for (u32 left = columns_seen(t, tile, r); left; left &= left - 1) {
-            u32 k = (u32)__builtin_ctz(left), column = tile_column(t, tile, k);
-            keep |= (u32)keep_entry(t, row_of(t->item, r), column) << k;
-        }
-        keep_put(b, r, tile->at, tile->width, keep);
+    for (u32 first = 0; first < BLOCK_ROWS; first += CALLS) {
+        const wide row = t->item->row0 + wide_count(first) * (u64)t->item->step;
+        wide word = {0};
+        for (u32 k = 0; k < tile->width; k++)
+            word |= keep_entries(t, row, wide_splat(tile_column(t, tile, k))) & (u64)1 << k;
+        wide_narrow(keep + first, word);
     }
 }
 

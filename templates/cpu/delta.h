@@ -177,10 +177,16 @@ static const u32 *const *whole_block_dp(const struct row_block *t, struct block 
         block_dp(t, b);
         return 0;
     }
+    if (dropping(t))
+        keep_clear(t, b);
     for (u32 k = 0; k < b->tiles; k++) {
         const struct column_tile *tile = &b->tile[k];
         panel_product(t, tile, 0, &b->score[0][tile->at]);
         panel_dp(t, b, tile);
+        if (dropping(t)) {
+            tile_keep(t, b, tile);
+            tile_drop_dp(t, b, tile);
+        }
         w->word[tile->at / TILE] = tile_words(t, tile, w->workspace[tile->at / TILE]);
     }
     return w->word;

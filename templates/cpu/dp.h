@@ -35,10 +35,10 @@ static void list_dp(const struct row_block *t, struct block *b, const struct col
 static void tile_drop_dp(const struct row_block *t, struct block *b,
                          const struct column_tile *tile)
 {
-    float kept = t->s.a->keep_scale;
+    const float kept = t->s.a->keep_scale;
     for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = tile->at; c < tile->at + tile->width; c++)
-            b->dp[r][c] *= b->keep[r][c / 32] >> (c % 32) & 1 ? kept : 0;
+        for (u32 c = tile->at; c < tile->at + tile->width; c += LANES)
+            store(&b->dp[r][c], lanes_kept(load(&b->dp[r][c]) * kept, keep_word(b, r, c)));
 }
 
 /* Transposed plan: subtracts LSE and delta of the columns, the same for every row. */

@@ -12,6 +12,15 @@ INLINE void p_ds_put(struct block *b, u32 which, u32 r, u32 c, vec x)
     half_store(&b->p_ds[which][r][c], x);
 }
 
+/* Two vectors of P; `keep`: the bits of those that dropout keeps, or null. */
+INLINE void pair_store(u16 *p, vec low, vec high, const u32 *keep)
+{
+    if (keep)
+        half_store2_kept(p, low, high, *keep);
+    else
+        half_store2(p, low, high);
+}
+
 /* Two vectors of scores to P in bf16, and as floats too if asked for. */
 INLINE vec pair_exp2(float *score, u16 *p, vec base, vec softmax_scale, int floats)
 {
@@ -25,12 +34,22 @@ INLINE vec pair_exp2(float *score, u16 *p, vec base, vec softmax_scale, int floa
     return low + high;
 }
 
+/* The same with dropout. */
+INLINE vec pair_exp2_kept(const float *score, u16 *p, vec base, vec softmax_scale, u32 keep)
+{
+    vec low = exp2_half(load(score) * softmax_scale - base);
+    vec high = exp2_half(load(score + LANES) * softmax_scale - base);
+    half_store2_kept(p, low, high, keep);
+    return low + high;
+}
+
 /* The same where the bit is set; 0 elsewhere, whatever the scores are. */
-INLINE vec pair_exp2_seen(const float *score, u16 *p, vec base, vec softmax_scale, u32 bits)
+INLINE vec pair_exp2_seen(const float *score, u16 *p, vec base, vec softmax_scale, u32 bits,
+                          const u32 *keep)
 {
     vec low = exp2_seen(load(score) * softmax_scale - base, bits);
     vec high = exp2_seen(load(score + LANES) * softmax_scale - base, bits >> LANES);
-    half_store2(p, low, high);
+    pair_store(p, low, high, keep);
     return low + high;
 }
 

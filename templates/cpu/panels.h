@@ -121,13 +121,14 @@ static void panel_scores(const struct row_block *t, struct block *b,
         panel_skip(t, b, tile);
 }
 
-static void panel_keep(const struct row_block *t, struct block *b,
-                       const struct column_tile *tile)
+/* Which entries of a tile dropout keeps: word r, bit c. */
+static void panel_keep(const struct row_block *t, const struct column_tile *tile,
+                       u32 keep[BLOCK_ROWS])
 {
-    u32 keep[BLOCK_ROWS];
-    keep_columns(t, tile->first, keep);
-    for (u32 r = 0; r < t->rows; r++)
-        keep_put(b, r, tile->at, tile->width, keep[r]);
+    if (tile->kind == TILE_PANEL && t->item->step == 1)
+        keep_columns(t, tile->first, keep);
+    else
+        columns_keep(t, tile, keep);
 }
 
 /* Sums over the columns of tiles from `k` on that go together. Returns the next tile. */

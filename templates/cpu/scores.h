@@ -22,13 +22,15 @@ static void block_close(const struct row_block *t, struct block *b)
 static void tile_keep(const struct row_block *t, struct block *b,
                       const struct column_tile *tile)
 {
-    if (tile->kind == TILE_PANEL && t->item->step == 1)
-        panel_keep(t, b, tile);
-    else if (tile_is_panel(tile))
-        columns_keep(t, b, tile);
-    else
+    u32 keep[BLOCK_ROWS];
+    if (!tile_is_panel(tile)) {
         for (u32 r = 0; r < t->rows; r++)
             list_keep(t, b, tile, r);
+        return;
+    }
+    panel_keep(t, tile, keep);
+    for (u32 r = 0; r < t->rows; r++)
+        keep_put(b, r, tile->at, tile->width, keep[r]);
 }
 
 static void tile_scores(const struct row_block *t, struct block *b,

@@ -80,13 +80,15 @@ static void test_json(void **state)
          {"length:i", "heads:i", "targets:a", "plans:a"},
          "targets",
          {"name:s", "compiler:s", "code_bytes:i"}},
-        {"bench star -n 32 --heads 1 --dtype f32 --head-dim 16 --seconds 0.1 --json",
+        {"bench star -n 32 --heads 1 --dtype f32 --head-dim 16 --seconds 0.1 --dropout 0.1 "
+         "--json",
          {"device:s", "threads:i", "results:a", "predicted_within_20_percent:r",
           "predicted_speedup_within_20_percent:r"},
          "results",
          {"mask:s", "length:i", "heads:i", "batch:i", "head_dim:i", "dtype:s", "pass:s",
           "lowering:s", "median_s:r", "p10_s:r", "p90_s:r", "dense_s:r", "speedup:r",
-          "predicted_s:r", "dense_predicted_s:r", "floor_s:r", "hard_s:r"}},
+          "predicted_s:r", "dense_predicted_s:r", "floor_s:r", "hard_s:r", "dropout:r",
+          "undropped_s:r"}},
     };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         json_t *j = shell_json(row[k].line, 0);

@@ -93,6 +93,8 @@ static const struct bad bad[] = {
     {"bench dense -n 8 --dtype f32,int8", 2, "int8"},
     {"bench dense -n 8 --plot x.pdf", 2, "x.pdf"},
     {"bench dense -n 8 --seconds -1", 2, "above 0"},
+    {"bench dense -n 8 --dropout 1", 2, "0 <= P < 1"},
+    {"bench good.mkb --dropout 0.1", 2, "compiled without"},
     /* run */
     {"run good.mkb -o r", 2, "--query"},
     {"run good.mkb --query nothere.npy --key q.npy --value q.npy -o r", 2, "nothere.npy"},

@@ -124,7 +124,8 @@ class Bert:
         drop.hidden(x, site) and drop.attention(p, layer): dropout."""
         dropped = drop.hidden if drop else lambda x, site: x
         n, c, t = len(ids), self.c, self.t
-        x = (t["embeddings.word_embeddings.weight"][ids] + t["embeddings.position_embeddings.weight"][:n]
+        words = F.embedding(torch.tensor(ids), t["embeddings.word_embeddings.weight"], padding_idx=c.get("pad_token_id", 0))
+        x = (words + t["embeddings.position_embeddings.weight"][:n]
              + t["embeddings.token_type_embeddings.weight"][types])
         x = dropped(self.norm("embeddings.LayerNorm", x), 0)
         heads = c["num_attention_heads"]

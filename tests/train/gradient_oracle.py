@@ -101,7 +101,7 @@ class Model(Bert):
     def loss(self, batch, case):
         mlm, pairs = [], []
         for k, (ids, first, label, masked) in enumerate(batch):
-            drop = Drop(case.seed, k, case.hidden, case.attention)
+            drop = Drop(case.seed, case.samples[k] if case.samples else k, case.hidden, case.attention)
             x = self.hidden(ids, [int(i >= first) for i in range(len(ids))], case.bits, case.sparsegen, drop=drop)
             if masked:
                 at, labels = zip(*masked)
@@ -132,6 +132,8 @@ def make_batch(rng, vocabulary, lengths, pairs):
     batch = []
     for n in lengths:
         ids = [int(x) for x in rng.integers(5, vocabulary, n)]
+        if n > 8:
+            ids[4] = 0  # [PAD], as masking may draw it: no gradient to its row
         at = sorted(int(x) for x in rng.choice(n, max(1, n // 6), replace=False))
         masked = [(i, int(rng.integers(0, vocabulary))) for i in at]
         batch.append((ids, (n + 1) // 2 if pairs else n, int(rng.integers(0, 2)) if pairs else -1, masked))
@@ -151,6 +153,7 @@ class Case:
                  pairs=True, hidden_dropout=0, attention_dropout=0, bf16=True, **more):
         self.name, self.mask, self.sparsegen, self.std, self.pairs = name, mask, sparsegen, std, pairs
         self.hidden, self.attention, self.seed, self.bits, self.bf16 = hidden_dropout, attention_dropout, 77, None, bf16
+        self.samples = None  # of the sequences; their numbers
         self.lengths = lengths or [1, 2, 64, 17, 40, 33, 64, 5]
         self.config = {"architectures": ["BertForPreTraining"], "vocab_size": 600, "hidden_size": hidden,
                        "num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": 4 * hidden,
@@ -252,6 +255,9 @@ CASES = [
     Case("attention dropout", 2, 64, 4, hidden_dropout=0.1, attention_dropout=0.1),
 ]
 MORE = [
+    Case("bert-mini", 4, 256, 4, std=0.02, positions=128, lengths=[128] * 8),
+    Case("12 layers", 12, 64, 4),
+    Case("12 layers, std 0.1, sparse", 12, 64, 4, std=0.1, mask="longformer(5,2)"),
     Case("std 0.02", 2, 128, 2, std=0.02),
     Case("std 0.1", 2, 128, 2, std=0.1),
     Case("heads of 64, 512 tokens", 2, 128, 2, **LONG),

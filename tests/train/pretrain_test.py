@@ -9,86 +9,17 @@ import argparse
 import json
 import math
 import os
-import pathlib
 import random
 import resource
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
-SUBJECTS = "the cat|a dog|my friend|the old man|this woman|a small bird|the teacher|our king".split("|")
-VERBS = "sees likes eats finds takes brings hears wants".split()
-OBJECTS = "a red apple|the green tree|some water|the big house|an open door|the blue sky".split("|")
-
-
-class Toy:
-    """A corpus, a model of one layer, and the command."""
-
-    def __init__(self, maskbert, work):
-        self.maskbert, self.work = maskbert, pathlib.Path(work)
-        draw = random.Random(1)
-        lines = []
-        for _ in range(60):
-            lines += [f"{draw.choice(SUBJECTS)} {draw.choice(VERBS)} {draw.choice(OBJECTS)} ." for _ in range(draw.randint(3, 9))]
-            lines.append("")
-        text = "\n".join(lines) + "\n"
-        (self.work / "text.txt").write_text(text)
-        self.ok("vocab", "--size", 90, "-o", "vocab.txt", stdin=text)
-        self.ok("init", "--size", "1x32x2", "--vocab", "vocab.txt", "--positions", 40, "-o", "model")
-        self.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--held-out", 0.1, "-o", "data")
-
-    def run(self, *command, stdin=None, **more):
-        return subprocess.run([self.maskbert, *map(str, command)], cwd=self.work, input=stdin, capture_output=True, text=True,
-                              check=False, **more)
-
-    def ok(self, *command, **more):
-        made = self.run(*command, **more)
-        assert made.returncode == 0, f"{command}: {made.returncode}: {made.stderr}"
-        return made
-
-    def command(self, run, *options):
-        return ["pretrain", "model", "--data", "data", "-o", run, "--lr", 1e-3, "--batch", 8, *options]
-
-    def train(self, run, *options, **more):
-        return self.ok(*self.command(run, *options), **more)
-
-    def refused(self, says, *command, code=2):
-        """One line that says it; nothing new in the folder."""
-        before = sorted(os.listdir(self.work))
-        made = self.run(*command)
-        lines = [x for x in made.stderr.splitlines() if "unigram entropy" not in x]
-        assert made.returncode == code, f"{command}: {made.returncode}: {made.stderr}"
-        assert len(lines) == 1 and says in lines[0], f"{command}: {made.stderr}"
-        assert before == sorted(os.listdir(self.work)), f"{command} left something behind"
-
-    def log(self, run):
-        return [json.loads(x) for x in (self.work / run / "log.jsonl").read_text().splitlines()]
-
-    def losses(self, run):
-        """The last line of a step counts."""
-        return {x["step"]: (x["loss"], x["grad_norm"]) for x in self.log(run) if "lr" in x}
-
-    def weights(self, run):
-        return (self.work / run / "model.safetensors").read_bytes()
-
-    def states(self, run):
-        return sorted((self.work / run / "state").iterdir())
-
-    def moments(self, run):
-        """Parameters and moments of the newest state: all but the times, and the name that the kernel has for its mask."""
-        data = self.states(run)[-1].read_bytes()
-        size = struct.unpack("<Q", data[:8])[0]
-        header = json.loads(data[8:8 + size])
-        return [data[8 + size + begin:8 + size + end] for begin, end in
-                (header[n]["data_offsets"] for n in ("value", "first_moment", "second_moment"))]
-
-    def remove(self, *runs):
-        for run in runs:
-            shutil.rmtree(self.work / run)
+sys.dont_write_bytecode = True
+from pretrain_toy import Toy  # noqa: E402
 
 
 def same(toy, a, b):
@@ -100,28 +31,31 @@ def same(toy, a, b):
 # ---- what it does ----
 
 def learns(toy):
-    toy.train("run", "--steps", 150, "--eval-every", 50, "--save-every", 40, "--keep", 2, "--lr", 3e-3)
+    toy.train("run", "--steps", 90, "--eval-every", 30, "--save-every", 40, "--keep", 2, "--lr", 3e-3)
     log = toy.log("run")
     steps = [x for x in log if "lr" in x]
-    assert [x["step"] for x in steps] == list(range(1, 151))
+    assert [x["step"] for x in steps] == list(range(1, 91))
     for name in "tokens loss mlm nsp lr grad_norm tokens_per_s mfu elapsed_s".split():
         assert name in steps[0], name
     assert sum(x["mlm"] for x in steps[-20:]) / 20 < steps[0]["mlm"] - 0.4, (steps[0], steps[-1])
     assert abs(steps[3]["loss"] - steps[3]["mlm"] - steps[3]["nsp"]) < 1e-12
     evaluations = [x for x in log if "eval" in x]
-    assert [x["step"] for x in evaluations] == [50, 100, 150]
+    assert [x["step"] for x in evaluations] == [30, 60, 90]
     assert evaluations[2]["loss"] < evaluations[0]["loss"] and abs(math.log(evaluations[2]["perplexity"]) - evaluations[2]["mlm"]) < 1e-9
-    assert [x["step"] for x in log if x.get("event") == "save"] == [40, 80, 120, 150]
-    assert [p.name for p in toy.states("run")] == ["step-000000000120.safetensors", "step-000000000150.safetensors"]
+    assert [x["step"] for x in log if x.get("event") == "save"] == [40, 80, 90]
+    assert [p.name for p in toy.states("run")] == ["step-000000000080.safetensors", "step-000000000090.safetensors"]
     options = json.loads((toy.work / "run/run.json").read_text())
     assert options["batch"] == 8 and options["dropout"] == 0.1 and options["objective"] == "mlm+nsp"
     assert "has: pooler, masked language model, next sentence" in toy.ok("info", "run").stdout
+    judged = json.loads(toy.ok("eval", "run", "--data", "data", "--json").stdout)
+    assert all(abs(judged[n] - evaluations[2][n]) < 1e-12 for n in ("loss", "mlm", "nsp", "perplexity", "accuracy")), judged
+    toy.refused("No such file", "eval", "run", "--data", "nowhere")
     assert toy.ok("fill-mask", "run", stdin="the [MASK] sees a red apple .\n").stdout
     toy.remove("run")
 
 
 def overfits(toy):
-    toy.train("run", "--steps", 250, "--overfit-one-batch", "--lr", 5e-3, "--weight-decay", 0, "--warmup", 0, "--objective", "mlm")
+    toy.train("run", "--steps", 120, "--overfit-one-batch", "--lr", 1e-2, "--weight-decay", 0, "--warmup", 0, "--objective", "mlm")
     log = [x for x in toy.log("run") if "lr" in x]
     assert log[-1]["loss"] < 0.05, log[-1]
     assert len({x["tokens"] - y["tokens"] for x, y in zip(log[1:], log)}) == 1
@@ -219,9 +153,9 @@ def kills(toy, times):
 
 def signals(toy):
     """SIGTERM and SIGINT save and exit 4."""
-    toy.train("whole", "--steps", 300)
+    toy.train("whole", "--steps", 150)
     for number in (signal.SIGTERM, signal.SIGINT):
-        child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 300))], cwd=toy.work, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 150))], cwd=toy.work, stderr=subprocess.PIPE, text=True)
         log = toy.work / "run/log.jsonl"
         while not log.exists() or not log.stat().st_size:
             time.sleep(0.01)
@@ -229,7 +163,7 @@ def signals(toy):
         says = child.communicate()[1]
         assert child.returncode == 4 and "--resume goes on" in says, (child.returncode, says)
         assert [x["event"] for x in toy.log("run") if "event" in x] == ["save", "stop"]
-        toy.train("run", "--steps", 300, "--resume")
+        toy.train("run", "--steps", 150, "--resume")
         same(toy, "whole", "run")
         toy.remove("run")
     toy.remove("whole")

@@ -7,6 +7,10 @@ static void make_batch(struct train_subject *s, bool no_pairs)
 {
     struct train_batch *b = &s->batch;
     batch_make(&s->tokens);
+    for (uint32_t k = 0; k < SEQUENCES;
+         k++) /* token 0 pads: its row has no gradient to compare */
+        for (uint32_t i = 0; i < s->tokens.list[k].count; i++)
+            s->tokens.token_ids[k][i] += !s->tokens.token_ids[k][i];
     *b = (struct train_batch){.sequences = SEQUENCES,
                               .list = s->tokens.list,
                               .offsets = s->offsets,

@@ -46,6 +46,11 @@ static const struct command commands[] = {
      "run with 1.",
      TRAINING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP), 1, 1, command_pretrain},
+    {"eval", "DIR", "the loss on the held-out part of a DATA folder",
+     "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
+     "perplexity is exp of their mean loss. Next sentences are judged where DATA has pairs and the model a head for them.",
+     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
+     command_eval},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a bias the
-   same one without, in interleaved rounds (rounds.h); medians, beside what was predicted and the floor. */
+/* maskc bench: our kernel and our own dense kernel of the same shape, and where ours has a bias or drops out
+   the same one without, in interleaved rounds (rounds.h); medians, beside what was predicted and the floor. */
 #include "tools/maskc/bench.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
@@ -26,14 +26,16 @@ struct bench {
     uint32_t threads;
 };
 
-enum { OURS, DENSE, HARD, CONTENDERS };
+enum { OURS, DENSE, CONTENDERS = DENSE + 3 };
 
 /* A kernel and those that it is measured beside. */
 struct contest {
     const char *name;
     struct contender all[CONTENDERS];
-    struct problem problem[CONTENDERS]; /* DENSE has its own mask, HARD no bias */
-    uint32_t n;                         /* without a bias there is no HARD */
+    struct problem problem[CONTENDERS]; /* DENSE has its own mask */
+    uint32_t n;
+    uint32_t hard,
+        kept; /* the same without the bias, and compiled without dropout; 0: there is none */
 };
 
 /* The lowerings that the layer's heads use, each once. */
@@ -102,6 +104,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
                              .head_dim = p->head_dim,
                              .dtype = p->dtype,
                              .backward = backward,
+                             .dropout = p->dropout,
                              .sparsity = find_sparsity(p->mask, p->layer)};
     char what[NAME_CAPACITY];
     snprintf(what, sizeof what, "%s n=%u %s %s", c->name, p->length, dtype_name(p->dtype),
@@ -116,7 +119,8 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
     r.p10 = ours->seconds[count / 10];
     r.p90 = ours->seconds[count - 1 - count / 10];
     r.dense = c->all[DENSE].seconds[count / 2];
-    r.hard = c->n > HARD ? c->all[HARD].seconds[count / 2] : 0;
+    r.hard = c->hard ? c->all[c->hard].seconds[count / 2] : 0;
+    r.kept = c->kept ? c->all[c->kept].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->capacity) = r;
     return 0;
 }
@@ -134,6 +138,7 @@ static struct problem make_problem(const struct bench *b, const struct maskc_ker
                             .transform = a->request.transform,
                             .lambda = (double)a->request.lambda,
                             .bias = a->request.bias,
+                            .dropout = b->o->dropout,
                             .random_seed = 1};
 }
 
@@ -147,11 +152,12 @@ static void describe_device(struct bench *b, const struct maskc_kernel *k)
 static int make_trials(struct contest *c, const struct problem_data *d, bool backward,
                        uint32_t threads, struct error *e)
 {
-    c->problem[DENSE] = c->problem[HARD] = c->problem[OURS];
-    c->problem[DENSE].layer = 0;
-    c->problem[HARD].bias = ABI_BIAS_NONE;
     for (uint32_t k = 0; k < c->n; k++) {
         struct contender *one = &c->all[k];
+        c->problem[k] = c->problem[OURS];
+        c->problem[k].layer = k == DENSE ? 0 : c->problem[OURS].layer;
+        c->problem[k].bias = one->kernel->artifact->request.bias;
+        c->problem[k].dropout = k && k == c->kept ? 0 : c->problem[OURS].dropout;
         c->problem[k].mask = one->kernel->artifact->mask;
         one->seconds = memory_new(ROUNDS_MOST, sizeof(double));
         one->trial = trial_new(one->kernel, &c->problem[k], d, backward, threads, e);
@@ -162,13 +168,28 @@ static int make_trials(struct contest *c, const struct problem_data *d, bool bac
     return 0;
 }
 
+/* The kernels that ours is measured beside. */
+static int add_contenders(const struct bench *b, struct contest *c, struct error *e)
+{
+    const struct maskc_kernel *ours = c->all[OURS].kernel;
+    struct kernel_request hard = ours->artifact->request, kept = hard;
+    hard.bias = ABI_BIAS_NONE;
+    kept.dropout = false;
+    c->n = DENSE + 1;
+    c->hard = ours->artifact->request.bias ? c->n++ : 0;
+    c->kept = b->o->dropout > 0 ? c->n++ : 0;
+    if (bench_compile_dense(&b->compiler, ours, &c->all[DENSE].kernel, e))
+        return -1;
+    if (c->hard && bench_compile_as(&b->compiler, ours, &hard, &c->all[c->hard].kernel, e))
+        return -1;
+    return c->kept ? bench_compile_as(&b->compiler, ours, &kept, &c->all[c->kept].kernel, e)
+                   : 0;
+}
+
 static int bench_contest(struct bench *b, struct contest *c, bool backward, struct error *e)
 {
-    const struct maskc_kernel *k = c->all[OURS].kernel;
     const struct problem *p = &c->problem[OURS];
-    c->n = p->bias ? CONTENDERS : HARD;
-    if (problem_fits(p, e) || bench_compile_dense(&b->compiler, k, &c->all[DENSE].kernel, e) ||
-        (p->bias && bench_compile_hard(&b->compiler, k, &c->all[HARD].kernel, e)))
+    if (problem_fits(p, e) || add_contenders(b, c, e))
         return -1;
     struct problem_data *d = problem_inputs(p);
     int code = make_trials(c, d, backward, b->o->threads, e);
@@ -194,6 +215,8 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     if (!b->forward && !backward)
         error_set(e, ERROR_INPUT,
                   "%s: --pass backward, but it was compiled with --forward-only", name);
+    else if (b->o->dropout > 0 && !k->artifact->request.dropout)
+        error_set(e, ERROR_INPUT, "%s: --dropout, but it was compiled without it", name);
     else if (layer >= k->artifact->mask->layers)
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
@@ -237,6 +260,7 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     struct maskc_kernel *k;
     o.dtype = dtype;
     o.forward_only = o.forward_only || !b->backward;
+    o.with_dropout = o.dropout > 0;
     if (command_request(&o, default_target(&o), target, &r, e))
         return -1;
     struct mask *m = options_mask(&o, name, n, 12, e);
@@ -287,6 +311,8 @@ static int bench(const struct options *o, struct error *e)
     if (o->seconds < 0)
         return error_set(e, ERROR_INPUT, "--seconds %g: a time above 0 is expected",
                          o->seconds);
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
     if (read_passes(&b, e))
         return -1;
     b.compiler.cache = cache_open(NULL);

@@ -14,6 +14,8 @@ struct bench_result {
     double median, p10, p90, dense, predicted, floor; /* seconds */
     double dense_predicted;
     double hard;      /* without the bias; 0: there is none */
+    double dropout;   /* the probability */
+    double kept;      /* compiled without dropout; 0: there is none */
     char machine[32]; /* that the prediction is for */
 };
 

@@ -49,11 +49,9 @@ int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kerne
     return code;
 }
 
-int bench_compile_hard(const struct bench_compiler *c, const struct maskc_kernel *like,
-                       struct maskc_kernel **ret, struct error *e)
+int bench_compile_as(const struct bench_compiler *c, const struct maskc_kernel *like,
+                     const struct kernel_request *f, struct maskc_kernel **ret, struct error *e)
 {
-    struct kernel_request f = like->artifact->request;
     const struct target *target = target_find(like->target->name, e);
-    f.bias = ABI_BIAS_NONE;
-    return target ? bench_compile(c, like->artifact->mask, target, &f, ret, e) : -1;
+    return target ? bench_compile(c, like->artifact->mask, target, f, ret, e) : -1;
 }

@@ -15,6 +15,7 @@ int bench_compile(const struct bench_compiler *c, const struct mask *m,
 /* The mask with everything on, for the same target and features. */
 int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kernel *like,
                         struct maskc_kernel **ret, struct error *e);
-/* The same without its bias. */
-int bench_compile_hard(const struct bench_compiler *c, const struct maskc_kernel *like,
-                       struct maskc_kernel **ret, struct error *e);
+/* The same mask and target with other features. */
+int bench_compile_as(const struct bench_compiler *c, const struct maskc_kernel *like,
+                     const struct kernel_request *f, struct maskc_kernel **ret,
+                     struct error *e);

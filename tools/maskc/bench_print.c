@@ -38,10 +38,11 @@ static int wider(int width, const char *text)
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count)
 {
-    bool bias = false;
+    bool bias = false, dropout = false;
     int wide = 4, lowering = 8;
     for (uint32_t k = 0; k < count; k++) {
         bias = bias || result[k].hard > 0;
+        dropout = dropout || result[k].kept > 0;
         wide = wider(wide, result[k].mask);
         lowering = wider(lowering, result[k].lowering);
     }
@@ -49,7 +50,9 @@ void bench_print_table(const char *device, uint32_t threads, const struct bench_
     printf("%-*s %6s %5s %-8s %-*s %9s %9s %9s %9s %8s %9s %8s %9s", wide, "mask", "n", "dtype",
            "pass", lowering, "lowering", "median", "p10", "p90", "dense", "speed-up",
            "predicted", "speed-up", "floor");
-    printf(bias ? " %9s %8s\n" : "\n", "hard", "of hard");
+    if (bias)
+        printf(" %9s %8s", "hard", "of hard");
+    printf(dropout ? " %9s %9s\n" : "\n", "undropped", "of that");
     for (uint32_t k = 0; k < count; k++) {
         const struct bench_result *r = &result[k];
         printf("%-*s %6u %5s %-8s %-*s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %7.2fx %9.3f", wide,
@@ -59,6 +62,8 @@ void bench_print_table(const char *device, uint32_t threads, const struct bench_
                r->dense_predicted / r->predicted, 1e3 * r->floor);
         if (r->hard > 0)
             printf(" %9.3f %7.2fx", 1e3 * r->hard, r->median / r->hard);
+        if (r->kept > 0)
+            printf(" %9.3f %8.2fx", 1e3 * r->kept, r->median / r->kept);
         putchar('\n');
     }
     printf("%u of %u predictions within 20 %% of the median, %u within 20 %% of the speed-up\n",
@@ -70,7 +75,7 @@ static json_t *result_json(const struct bench_result *r)
 {
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:s}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
         "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
         (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype), "pass",
         r->backward ? "backward" : "forward", "lowering", r->lowering, "reason", r->reason,
@@ -79,7 +84,9 @@ static json_t *result_json(const struct bench_result *r)
         command_number(r->dense), "speedup", command_number(r->dense / r->median),
         "predicted_s", command_number(r->predicted), "dense_predicted_s",
         command_number(r->dense_predicted), "floor_s", command_number(r->floor), "hard_s",
-        r->hard > 0 ? command_number(r->hard) : json_null(), "machine", r->machine);
+        r->hard > 0 ? command_number(r->hard) : json_null(), "dropout",
+        command_number(r->dropout), "undropped_s",
+        r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine);
 }
 
 void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,

@@ -35,10 +35,11 @@ static const struct command commands[] = {
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
      O(SEED) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
-     "Ours and dense are launched by turns, with --soft also the same kernel without. A one-head mask is repeated "
-     "to 12 heads.",
+     "Ours and dense are launched by turns, with --soft or --dropout also the same kernel without. A one-head mask "
+     "is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(SECONDS_EACH) | O(JSON) | O(PLOT),
+     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
+     O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
      "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "

@@ -93,6 +93,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_OFFSETS]   = {"offsets", 0, "O.npy", "Offsets [B+1] of a packed batch, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(offsets)},
     [OPTION_SCALE]     = {"scale", 0, "S", "Of the scores (default 1/sqrt(D))", GROUP_LAUNCH, VALUE_REAL, AT(scale)},
     [OPTION_DROPOUT]   = {"dropout", 0, "P", "Probability, 0 <= P < 1; needs a kernel compiled with --dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
+    [OPTION_DROPOUT_MEASURED] = {"dropout", 0, "P", "Probability, 0 <= P < 1: also measures the same kernel without dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_SEED]      = {"seed", 0, "S", "Of the dropout", GROUP_LAUNCH, VALUE_WHOLE, AT(seed)},
     [OPTION_BIAS_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(bias_array)},
     [OPTION_DIAGONALS] = {"diagonals", 0, 0, "With --soft and --grad: dsoft.npy is [H,2n-1], summed along diagonals, offset key - query = o at o + n - 1", GROUP_LAUNCH, VALUE_FLAG, AT(diagonals)},

@@ -42,7 +42,8 @@ enum option_id {
     OPTION_SEQUENCE_LENGTHS, /* --lengths FILE */
     OPTION_OFFSETS,
     OPTION_SCALE,
-    OPTION_DROPOUT, /* --dropout P */
+    OPTION_DROPOUT,          /* --dropout P */
+    OPTION_DROPOUT_MEASURED, /* the same, of bench */
     OPTION_SEED,
     OPTION_BIAS_ARRAY, /* --bias FILE */
     OPTION_DIAGONALS,

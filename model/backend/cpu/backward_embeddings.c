@@ -36,13 +36,16 @@ static void add(const struct pass *p, float *table, uint64_t row, uint32_t first
     p->training->ops->add_f32(columns, x, table + row * p->g->config.hidden + first);
 }
 
+/* The padding token's row learns nothing from where the token stands, as in transformers (padding_idx); masking may
+   draw it. */
 static void add_columns(const struct pass *p, const struct tables *t, uint32_t first,
                         uint32_t columns)
 {
     const float *stream = p->training->backward->stream + first;
     for (uint32_t s = 0; s < p->sequences; s++)
         for (uint32_t k = 0; k < p->list[s].count; k++, stream += p->g->config.hidden) {
-            add(p, t->word, p->list[s].token_ids[k], first, columns, stream);
+            if (p->list[s].token_ids[k] != p->g->config.pad)
+                add(p, t->word, p->list[s].token_ids[k], first, columns, stream);
             add(p, t->position, k, first, columns, stream);
             add(p, t->type, k >= p->list[s].first_part, first, columns, stream);
         }

@@ -97,6 +97,24 @@ INLINE void half_store2(u16 *to, vec first, vec second)
     *(half_pair_at *)to = y;
 }
 
+/* The same, and 0 where the number's bit is not set. */
+INLINE void half_store2_kept(u16 *to, vec first, vec second, u32 bits)
+{
+    half_pair y;
+    __asm__("vcvtne2ps2bf16 %1, %2, %0%{%3%}%{z%}"
+            : "=v"(y)
+            : "v"(first), "v"(second), "Yk"(bits));
+    *(half_pair_at *)to = y;
+}
+
+/* x where the lane's bit is set, else 0. */
+INLINE vec lanes_zeroed(vec x, u32 bits)
+{
+    vec ret;
+    __asm__("vmovaps %1, %0%{%2%}%{z%}" : "=v"(ret) : "v"(x), "Yk"((u16)bits));
+    return ret;
+}
+
 /* Past the caches; `to` is a whole line. */
 INLINE void half_stream2(u16 *to, vec first, vec second)
 {

@@ -22,7 +22,8 @@ enum { TOGETHER = 2 }; /* column tiles */
 /* True where the block has only panels and gathered columns, and nothing needs scores or p as floats. */
 INLINE int panels_alone(const struct row_block *t, const struct block *b)
 {
-    return !BIAS && !b->lists && !dropping(t);
+    (void)t;
+    return !BIAS && !b->lists;
 }
 
 /* Maximum of row r's scores in the tile, lane by lane. */
@@ -84,9 +85,10 @@ static struct scored fused_qk(const struct row_block *t, const struct column_til
 
 /* ---- p ---- */
 
-/* Of the rows: the tile's words (tile_words()), what is subtracted from scores (fused_bases), and the sums of P. */
+/* Of the rows: the tile's words (tile_words()), those of dropout or null, what is subtracted from scores
+   (fused_bases), and the sums of P. */
 struct fused_terms {
-    const u32 *word;
+    const u32 *word, *keep;
     const float *base;
     vec *sum;
 };
@@ -96,15 +98,22 @@ INLINE void fused_p(const struct row_block *t, struct block *b, struct scored x,
                     struct fused_terms rows, u32 k, u32 prefetch)
 {
     const float *score = x.score, *base = rows.base;
-    const u32 *word = rows.word;
+    const u32 *word = rows.word, *keep = DROPOUT ? rows.keep : 0;
     vec *sum = rows.sum;
     const u32 at = x.tile->at;
     const vec softmax_scale = splat(t->softmax_scale);
     if (word)
         for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
             prefetch_rows(t->prefetch, prefetch);
-            sum[r] += pair_exp2_seen(score + r * SCORE_STRIDE, &b->p_ds[0][r][at],
-                                     splat(base[r]), softmax_scale, word[r]);
+            sum[r] +=
+                pair_exp2_seen(score + r * SCORE_STRIDE, &b->p_ds[0][r][at], splat(base[r]),
+                               softmax_scale, word[r], keep ? keep + r : 0);
+        }
+    else if (keep)
+        for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
+            prefetch_rows(t->prefetch, prefetch);
+            sum[r] += pair_exp2_kept(score + r * SCORE_STRIDE, &b->p_ds[0][r][at],
+                                     splat(base[r]), softmax_scale, keep[r]);
         }
     else
         for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
@@ -137,7 +146,7 @@ static int fused_softmax(const struct row_block *t, struct block *b)
 {
     float base[BLOCK_ROWS];
     vec sum[BLOCK_ROWS];
-    u32 unseen = 0xffffffff, workspace[BLOCK_ROWS];
+    u32 unseen = 0xffffffff, workspace[BLOCK_ROWS], keep[BLOCK_ROWS];
     const u32 prefetch = prefetch_share(t->prefetch, b->tiles * t->rows);
     if (!panels_alone(t, b))
         return 0;
@@ -151,7 +160,10 @@ static int fused_softmax(const struct row_block *t, struct block *b)
             now[k] = fused_qk(t, &b->tile[first + k], b->score[0] + k * TILE);
         for (u32 k = 0; k < count; k++) {
             const struct column_tile *tile = now[k].tile;
-            const struct fused_terms rows = {tile_words(t, tile, workspace), base, sum};
+            const struct fused_terms rows = {tile_words(t, tile, workspace),
+                                             dropping(t) ? keep : 0, base, sum};
+            if (dropping(t))
+                panel_keep(t, tile, keep);
             if (unseen)
                 unseen = fused_bases(t, now[k].score, rows.word, tile->live, base);
             for (u32 half = 0; half < BLOCKS; half++)

@@ -36,11 +36,22 @@ static void columns_read(const struct row_block *t, const struct column_tile *ti
     }
 }
 
-/* Of two vectors of a row: the scale of their scores, what is subtracted from these, and from dP. */
+/* Of two vectors of a row: the scale of their scores, what is subtracted from these, and from dP. With dropout: the
+   scale of what is kept, its bits (else null), and whether P is stored as dropped, for dV. */
 struct pair_terms {
-    vec softmax_scale;
+    vec softmax_scale, keep_scale;
     const vec *offset, *delta;
+    const u32 *keep;
+    int p_dropped;
 };
+
+INLINE vec pair_dp(const float *dp, const struct pair_terms *terms, u32 k)
+{
+    vec x = load(dp + k * LANES);
+    if (terms->keep)
+        x = lanes_kept(x * terms->keep_scale, *terms->keep >> (k * LANES));
+    return x - terms->delta[k];
+}
 
 /* Two vectors of a row to P and dS, 0 where the column's bit is not set (null: all are). Returns the sum of dS, lane
    by lane. */
@@ -51,18 +62,18 @@ INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
     for (u32 k = 0; k < 2; k++) {
         vec s = load(score + k * LANES) * terms->softmax_scale - terms->offset[k];
         x[k] = bits ? exp2_seen(s, *bits >> (k * LANES)) : exp2_half(s);
-        y[k] = x[k] * (load(dp + k * LANES) - terms->delta[k]);
+        y[k] = x[k] * pair_dp(dp, terms, k);
     }
-    half_store2(p, x[0], x[1]);
+    pair_store(p, x[0], x[1], terms->p_dropped ? terms->keep : 0);
     half_store2(ds, y[0], y[1]);
     return y[0] + y[1];
 }
 
-/* A tile, the words of its rows (tile_words()), the column from which its scores and dP stand in the block, and, for
+/* A tile, the words of its rows (tile_words()), those of dropout or null, the column from which its scores and dP stand in the block, and, for
    the transposed plan, what is subtracted. */
 struct gradient_tile {
     const struct column_tile *tile;
-    const u32 *word;
+    const u32 *word, *keep;
     u32 at;
     const struct subtrahends *column;
 };
@@ -74,16 +85,18 @@ INLINE void tile_gradient(const struct row_block *t, struct block *b, struct gra
     const struct subtrahends *column = x.column;
     const struct column_tile *tile = x.tile;
     const float *score = b->score[0] + x.at, *dp = b->dp[0] + x.at;
-    const u32 *word = x.word;
+    const u32 *word = x.word, *keep = DROPOUT ? x.keep : 0;
     vec offset[2] = {load(column->offset), load(column->offset + LANES)};
     vec delta[2] = {load(column->delta), load(column->delta + LANES)};
-    const struct pair_terms terms = {splat(t->softmax_scale), offset, delta};
+    struct pair_terms terms = {
+        splat(t->softmax_scale), splat(t->s.a->keep_scale), offset, delta, 0, t->transposed};
     for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
         prefetch_rows(t->prefetch, prefetch);
         if (!t->transposed) {
             offset[0] = offset[1] = splat(t->m->offset[r]);
             delta[0] = delta[1] = splat(t->m->delta[r]);
         }
+        terms.keep = keep ? keep + r : 0;
         vec ds = pair_gradient(score + r * SCORE_STRIDE, dp + r * SCORE_STRIDE,
                                &b->p_ds[0][r][tile->at], &b->p_ds[1][r][tile->at], &terms,
                                word ? word + r : 0);
@@ -98,7 +111,7 @@ static void panels_gradient(const struct row_block *t, struct block *b, float *d
 {
     struct subtrahends column = {{0}, {0}};
     vec sum[BLOCK_ROWS];
-    u32 workspace[BLOCK_ROWS];
+    u32 workspace[BLOCK_ROWS], keep[BLOCK_ROWS];
     const u32 prefetch = prefetch_share(t->prefetch, b->tiles * t->rows);
     for (u32 r = 0; r < t->rows; r++)
         sum[r] = splat(0);
@@ -107,7 +120,10 @@ static void panels_gradient(const struct row_block *t, struct block *b, float *d
     for (u32 k = 0; k < b->tiles; k++) {
         const struct column_tile *tile = &b->tile[k], *next = k + 1 < b->tiles ? tile + 1 : 0;
         const u32 at = k % 2 * TILE, to = TILE - at;
-        const struct gradient_tile x = {tile, tile_words(t, tile, workspace), at, &column};
+        const struct gradient_tile x = {tile, tile_words(t, tile, workspace),
+                                        dropping(t) ? keep : 0, at, &column};
+        if (dropping(t))
+            panel_keep(t, tile, keep);
         if (t->transposed)
             columns_read(t, tile, &column);
         if (next)

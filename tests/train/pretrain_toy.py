@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A corpus of one kind of sentence, a model of one layer, and maskbert: what the tests of runs share."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+
+SUBJECTS = "the cat|a dog|my friend|the old man|this woman|a small bird|the teacher|our king".split("|")
+VERBS = "sees likes eats finds takes brings hears wants".split()
+OBJECTS = "a red apple|the green tree|some water|the big house|an open door|the blue sky".split("|")
+
+
+class Toy:
+    """A corpus, a model of one layer, and the command."""
+
+    def __init__(self, maskbert, work):
+        self.maskbert, self.work = maskbert, pathlib.Path(work)
+        draw = random.Random(1)
+        lines = []
+        for _ in range(60):
+            lines += [f"{draw.choice(SUBJECTS)} {draw.choice(VERBS)} {draw.choice(OBJECTS)} ." for _ in range(draw.randint(3, 9))]
+            lines.append("")
+        text = "\n".join(lines) + "\n"
+        (self.work / "text.txt").write_text(text)
+        self.ok("vocab", "--size", 90, "-o", "vocab.txt", stdin=text)
+        self.ok("init", "--size", "1x32x2", "--vocab", "vocab.txt", "--positions", 40, "-o", "model")
+        self.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--held-out", 0.1, "-o", "data")
+
+    def run(self, *command, stdin=None, **more):
+        return subprocess.run([self.maskbert, *map(str, command)], cwd=self.work, input=stdin, capture_output=True, text=True,
+                              check=False, **more)
+
+    def ok(self, *command, **more):
+        made = self.run(*command, **more)
+        assert made.returncode == 0, f"{command}: {made.returncode}: {made.stderr}"
+        return made
+
+    def command(self, run, *options):
+        return ["pretrain", "model", "--data", "data", "-o", run, "--lr", 1e-3, "--batch", 8, *options]
+
+    def train(self, run, *options, **more):
+        return self.ok(*self.command(run, *options), **more)
+
+    def refused(self, says, *command, code=2):
+        """One line that says it; nothing new in the folder."""
+        before = sorted(os.listdir(self.work))
+        made = self.run(*command)
+        lines = [x for x in made.stderr.splitlines() if "unigram entropy" not in x]
+        assert made.returncode == code, f"{command}: {made.returncode}: {made.stderr}"
+        assert len(lines) == 1 and says in lines[0], f"{command}: {made.stderr}"
+        assert before == sorted(os.listdir(self.work)), f"{command} left something behind"
+
+    def log(self, run):
+        return [json.loads(x) for x in (self.work / run / "log.jsonl").read_text().splitlines()]
+
+    def losses(self, run):
+        """The last line of a step counts."""
+        return {x["step"]: (x["loss"], x["grad_norm"]) for x in self.log(run) if "lr" in x}
+
+    def weights(self, run):
+        return (self.work / run / "model.safetensors").read_bytes()
+
+    def states(self, run):
+        return sorted((self.work / run / "state").iterdir())
+
+    def moments(self, run):
+        """Parameters and moments of the newest state: all but the times, and the name that the kernel has for its mask."""
+        data = self.states(run)[-1].read_bytes()
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + size])
+        return [data[8 + size + begin:8 + size + end] for begin, end in
+                (header[n]["data_offsets"] for n in ("value", "first_moment", "second_moment"))]
+
+    def remove(self, *runs):
+        for run in runs:
+            shutil.rmtree(self.work / run)
