@@ -92,18 +92,18 @@ static void batch_finish(struct train_batch *b)
 void trainer_batch(struct trainer *t, const struct caller_batch *b)
 {
     batch_finish(&t->batch);
-    t->batch = (struct train_batch){
-        .sequences = b->sequences,
-        .list = memory_new(b->sequences, sizeof(struct sequence)),
-        .offsets = memory_new(b->sequences + (size_t)1, sizeof(int32_t)),
-        .sample = memory_new(b->sequences, sizeof(uint32_t)),
-        .masked = b->masked,
-        .masked_row = (uint32_t *)(uintptr_t)b->masked_row,
-        .masked_label = (uint32_t *)(uintptr_t)b->masked_label,
-        .next_label = (uint8_t *)(uintptr_t)b->next_label};
+    t->batch =
+        (struct train_batch){.sequences = b->sequences,
+                             .list = memory_new(b->sequences, sizeof(struct sequence)),
+                             .offsets = memory_new(b->sequences + (size_t)1, sizeof(int32_t)),
+                             .sample = memory_new(b->sequences, sizeof(uint32_t)),
+                             .masked = b->masked,
+                             .masked_row = (uint32_t *)(uintptr_t)b->masked_row,
+                             .masked_label = (uint32_t *)(uintptr_t)b->masked_label,
+                             .next_label = (uint8_t *)(uintptr_t)b->next_label};
     for (uint32_t k = 0; k < b->sequences; k++) {
-        t->batch.list[k] = (struct sequence){b->token_ids + t->batch.tokens, b->count[k],
-                                             b->first_part[k]};
+        t->batch.list[k] =
+            (struct sequence){b->token_ids + t->batch.tokens, b->count[k], b->first_part[k]};
         t->batch.tokens += b->count[k];
         t->batch.offsets[k + 1] = (int32_t)t->batch.tokens;
         t->batch.sample[k] = k;
