@@ -58,6 +58,32 @@ class RowTest(unittest.TestCase):
         self.assertEqual(self.row(ours=0.010)[-3], "-")
 
 
+class TrainingRowTest(unittest.TestCase):
+    """The same of --train: tokens a second."""
+
+    def row(self, clock="wall", **seconds):
+        program = load_program()
+        case = program.training.Case("mini", None, 2, 8)
+        cell = [{"contender": name.replace("_", " "), "dropout": 0.1, "tokens": 16, "verdict": "ok", "median_s": s,
+                 "cpu_median_s": 2 * s * (1 + (name == "ours"))} for name, s in seconds.items()]
+        o = type("Options", (), {"clock": clock, "statistic": "median"})()
+        row = dict(zip(program.training.COLUMNS, program.training.row_of(case, cell, o)))
+        self.assertTrue(program.training.line(list(row.values()), [case]).startswith("mini 2 x 8 dense      0.1  "))
+        return row
+
+    def test_ratios(self):
+        row = self.row(ours=0.5, eager_sdpa=2, eager_plain=1, compiled_sdpa=0.75)
+        self.assertEqual((row["ours"], row["eager plain"], row["flex"]), ("32", "16", "-"))
+        self.assertEqual((row["vs eager"], row["vs compiled"], row["vs best"]), ("2.00 x", "1.50 x", "1.50 x"))
+
+    def test_clock(self):
+        self.assertEqual(self.row(clock="cpu", ours=0.5, eager_sdpa=1)["vs best"], "1.00 x")
+
+    def test_nothing_to_compare_with(self):
+        self.assertEqual(self.row(ours=0.5)["vs best"], "-")
+        self.assertEqual(self.row(eager_sdpa=0.5)["vs best"], "-")
+
+
 class CommandTest(unittest.TestCase):
     def refused(self, code, *arguments):
         r = peers(*arguments)
@@ -68,6 +94,7 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(peers("--threads", "0").returncode, 2)
         self.refused(2, "--json", "/nonexistent/x.json")
         self.refused(3, "--build", "/nonexistent")
+        self.refused(3, "--train", "--build", "/nonexistent")
 
     @unittest.skipIf(has_torch, "this Python has torch 2")
     def test_without_torch(self):
@@ -77,6 +104,7 @@ class CommandTest(unittest.TestCase):
     def test_names(self):
         self.refused(2, "--quick", "--cases", "nosuch")
         self.refused(2, "--quick", "--contenders", "nosuch")
+        self.refused(2, "--train", "--contenders", "flex-64")
 
     @unittest.skipUnless(has_torch, "this Python has no torch 2")
     def test_quick(self):
@@ -91,6 +119,20 @@ class CommandTest(unittest.TestCase):
             self.assertIn(x["verdict"], ("unjudged",) if x["contender"] == "ours dense" else ("ok", "loose"), x)
             self.assertGreater(x["median_s"], 0)
         self.assertEqual(r.stdout.count("\ntiny "), 2)
+
+    @unittest.skipUnless(has_torch, "this Python has no torch 2")
+    def test_quick_training(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "x.json"
+            names = ["ours", "eager sdpa", "eager plain"]
+            r = peers("--train", "--quick", "--repeat", "1", "--contenders", ",".join(names), "--json", out)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            results = json.loads(out.read_text(encoding="utf-8"))["results"]
+        self.assertEqual(len(results), 3 * 2 * 2)  # contenders, cases, with dropout and without
+        for x in results:
+            self.assertIn(x["verdict"], ("ok",) if x["contender"] == "ours" else ("ok", "loose"), x)
+            self.assertGreater(min(x["median_s"], x["cpu_median_s"]), 0)
+        self.assertEqual(r.stdout.count("\ntiny "), 4)
 
 
 if __name__ == "__main__":

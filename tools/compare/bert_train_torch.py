@@ -13,6 +13,7 @@ from torch import nn
 import bert_peers_torch as ways
 
 PARTS = ("query", "key", "value")
+PART_TOKENS = 2048  # of the reference
 
 
 class Batch:
@@ -35,11 +36,11 @@ class Batch:
     def inputs(self):
         return self.ids, self.types, self.rows, self.labels, self.next
 
-    def one(self, k):
-        """Sequence k by itself."""
-        inside = self.rows // self.length == k
-        return (self.ids[k:k + 1], self.types[k:k + 1], self.rows[inside] - k * self.length, self.labels[inside],
-                self.next[k:k + 1])
+    def part(self, first, end):
+        """Sequences first .. end by themselves."""
+        inside = (self.rows >= first * self.length) & (self.rows < end * self.length)
+        return (self.ids[first:end], self.types[first:end], self.rows[inside] - first * self.length,
+                self.labels[inside], self.next[first:end])
 
 
 # Attention of q, k, v [B, H, n, d] with dropout p.
@@ -141,12 +142,12 @@ def autocast(half):
 
 
 def reference(weights, config, batch, half):
-    """(loss, {name: gradient}) in float64, or of autocast over f32; sequence by sequence, as scores are large."""
+    """(loss, {name: gradient}) in float64, or of autocast over f32; PART_TOKENS at a time, as scores are large."""
     model = Model(weights, config, plain(batch.table), torch.float32 if half else torch.float64)
-    loss = 0.0
-    for k in range(batch.sequences):
+    loss, step = 0.0, max(1, PART_TOKENS // batch.length)
+    for k in range(0, batch.sequences, step):
         with autocast(half):
-            words, following = model(*batch.one(k))
+            words, following = model(*batch.part(k, k + step))
         part = words / len(batch.rows) + following / batch.sequences
         part.backward()
         loss += part.item()
