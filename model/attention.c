@@ -136,8 +136,8 @@ static struct maskc_launch make_launch(const struct attention *a,
         .workspace_bytes = c->workspace_bytes,
         .threads = c->threads,
         .stream = c->stream,
+        .samples = c->sample,
     };
-    /* SAMPLES: c->sample is handed over here, once a launch takes it. */
     return l;
 }
 

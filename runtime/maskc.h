@@ -161,6 +161,9 @@ struct maskc_launch {
        written in full, 0 where no key is active. */
     const float *soft; /* a bias of -inf is as good as an inactive key */
     float *grad_soft, *grad_soft_diagonals;
+    /* Dropout draws by (seed, sample, head, i, j): [batch] on the device, any numbers, so that a sequence keeps its
+       draws wherever it stands, in whatever batch; null: its position in the batch. */
+    const uint32_t *samples;
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels

@@ -179,6 +179,7 @@ struct abi_args {
     u64 pack_stride, partial_at, partial_slots;
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
+    const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
 };
 
 /* The phases of a pass, in order; each is one entry point. CPU entry:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The random numbers of dropout: Philox4x32-10 (Salmon et al. 2011), one call for the 8 entries
    rows {g, g + 8} x columns {2t, 2t + 1, 2t + 8, 2t + 9} of an aligned 16 x 16 tile, so that a draw
-   depends on (seed, b, h, i, j) alone. Shared by all templates; needs abi.h before it. DEVICE
+   depends on (seed, sample, h, i, j) alone. Shared by all templates; needs abi.h before it. DEVICE
    qualifies functions (the CUDA templates define it). */
 #ifndef MASKC_PHILOX_H
 #define MASKC_PHILOX_H
@@ -15,14 +15,20 @@
 #define PHILOX_UNROLL
 #endif
 
+/* Salmon's constants: the multipliers, and what a round adds to the key. */
+#define PHILOX_EVEN 0xD2511F53u
+#define PHILOX_ODD  0xCD9E8D57u
+#define PHILOX_KEY0 0x9E3779B9u
+#define PHILOX_KEY1 0xBB67AE85u
+
 struct philox {
     u32 x, y, z, w;
 };
 
 DEVICE struct philox philox_round(struct philox c, u32 key0, u32 key1)
 {
-    u64 even = (u64)0xD2511F53u * c.x;
-    u64 odd = (u64)0xCD9E8D57u * c.z;
+    u64 even = (u64)PHILOX_EVEN * c.x;
+    u64 odd = (u64)PHILOX_ODD * c.z;
     struct philox r;
     r.x = (u32)(odd >> 32) ^ c.y ^ key0;
     r.y = (u32)odd;
@@ -37,8 +43,8 @@ DEVICE struct philox philox_4x32(struct philox counter, u64 seed)
     PHILOX_UNROLL
     for (int round = 0; round < 10; round++) {
         counter = philox_round(counter, key0, key1);
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
+        key0 += PHILOX_KEY0;
+        key1 += PHILOX_KEY1;
     }
     return counter;
 }
@@ -50,19 +56,25 @@ DEVICE struct philox philox_4x32_short(struct philox counter, u64 seed)
     NO_UNROLL
     for (int round = 0; round < 10; round++) {
         counter = philox_round(counter, key0, key1);
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
+        key0 += PHILOX_KEY0;
+        key1 += PHILOX_KEY1;
     }
     return counter;
 }
 
+/* What sequence b is called in draws. */
+DEVICE u32 dropout_sample(const struct abi_args *a, u32 b)
+{
+    return a->samples ? a->samples[b] : b;
+}
+
 /* The call that serves entry (query i, key j), which of its words, and that word's half. */
-DEVICE struct philox dropout_counter(u32 b, u32 h, u32 i, u32 j)
+DEVICE struct philox dropout_counter(u32 sample, u32 h, u32 i, u32 j)
 {
     struct philox c;
     c.x = i / 16 * 8 + i % 8;
     c.y = j / 16 * 4 + j % 8 / 2;
-    c.z = b;
+    c.z = sample;
     c.w = h;
     return c;
 }
@@ -85,9 +97,9 @@ DEVICE u32 dropout_half(u32 word, u32 i)
 }
 
 /* The 16-bit draw of one entry; it is dropped iff the draw is below keep_below. */
-DEVICE u32 dropout_draw(u64 seed, u32 b, u32 h, u32 i, u32 j)
+DEVICE u32 dropout_draw(u64 seed, u32 sample, u32 h, u32 i, u32 j)
 {
-    struct philox r = philox_4x32_short(dropout_counter(b, h, i, j), seed);
+    struct philox r = philox_4x32_short(dropout_counter(sample, h, i, j), seed);
     return dropout_half(philox_word(r, dropout_word(j)), i);
 }
 

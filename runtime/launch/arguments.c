@@ -56,6 +56,7 @@ static void fill_dropout(const struct launch *c, struct abi_args *a)
     a->keep_below = (u32)lrintf(c->l->dropout * 65536);
     a->keep_scale = 65536.0f / (float)(65536 - a->keep_below);
     a->seed = c->l->seed;
+    a->samples = c->l->samples;
 }
 
 int launch_fill(const struct launch *c, struct abi_args *a)

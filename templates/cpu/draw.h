@@ -22,7 +22,7 @@ struct wide_philox {
 /* What all draws of a launch share, and whose they are. */
 struct draw {
     u64 seed;
-    u32 b, h, keep_below;
+    u32 sample, h, keep_below;
 };
 
 INLINE wide wide_splat(u64 x)
@@ -64,16 +64,16 @@ INLINE wide wide_product(wide a, u32 b)
 INLINE struct wide_philox wide_philox(const struct draw *of, wide x, wide y)
 {
     u32 key0 = (u32)of->seed, key1 = (u32)(of->seed >> 32);
-    struct wide_philox c = {x, y, wide_splat(of->b), wide_splat(of->h)};
+    struct wide_philox c = {x, y, wide_splat(of->sample), wide_splat(of->h)};
 #pragma GCC unroll 10
     for (int round = 0; round < 10; round++) {
-        wide even = wide_product(c.x, 0xD2511F53u), odd = wide_product(c.z, 0xCD9E8D57u);
+        wide even = wide_product(c.x, PHILOX_EVEN), odd = wide_product(c.z, PHILOX_ODD);
         c.x = odd >> 32 ^ c.y ^ (u64)key0;
         c.y = odd;
         c.z = even >> 32 ^ c.w ^ (u64)key1;
         c.w = even;
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
+        key0 += PHILOX_KEY0;
+        key1 += PHILOX_KEY1;
     }
     return c;
 }

@@ -13,7 +13,7 @@ INLINE int dropping(const struct row_block *t)
 INLINE struct draw draw_of(const struct row_block *t)
 {
     const struct abi_args *a = t->s.a;
-    return (struct draw){a->seed, t->s.b, t->s.h, a->keep_below};
+    return (struct draw){a->seed, dropout_sample(a, t->s.b), t->s.h, a->keep_below};
 }
 
 /* Bits of 32 columns from `col`, a multiple of 16, for each row of a row block without steps: word r, bit c. */

@@ -97,6 +97,7 @@ static const struct bad bad[] = {
     {"bench good.mkb --dropout 0.1", 2, "compiled without"},
     /* run */
     {"run good.mkb -o r", 2, "--query"},
+    {"run good.mkb --query q.npy --key q.npy --value q.npy --samples q.npy -o r", 2, "rank 1"},
     {"run good.mkb --query nothere.npy --key q.npy --value q.npy -o r", 2, "nothere.npy"},
     {"run good.mkb --query packed.npy --key q.npy --value q.npy -o r", 2, "packed.npy"},
     {"run good.mkb --query q.npy --key wide.npy --value q.npy -o r", 2, "wide.npy"},

@@ -12,8 +12,8 @@
 
 #include "templates/cpu/numbers.h"
 /* and then */
+#include "templates/cpu/draw.h"
 #include "templates/cpu/half.h"
-#include "templates/philox.h"
 #include "tools/reference/check.h"
 #include <math.h>
 #include <string.h>
@@ -156,6 +156,30 @@ static void test_draws(void **state)
         }
 }
 
+/* Tiles in both orientations, wherever a multiple of 16 puts them, and single entries. */
+static void test_vector_draws(void **state)
+{
+    (void)state;
+    const struct draw of = {0x123456789abcdef0, 70000, 5, 6554};
+    for (u32 i0 = 0; i0 < 80; i0 += 16)
+        for (u32 j0 = 0; j0 < 80; j0 += 16) {
+            u32 query[32], key[32];
+            draw_queries(&of, i0, j0, query);
+            draw_keys(&of, j0, i0, key);
+            for (u32 i = 0; i < 32; i++)
+                for (u32 j = 0; j < 32; j++) {
+                    u32 keep = reference_draw(of.seed, of.sample, of.h, i0 + i, j0 + j) >=
+                               of.keep_below;
+                    wide one =
+                        draw_entries(&of, wide_count(i0 + i) - (CALLS - 1), wide_splat(j0 + j));
+                    assert_int_equal(query[i] >> j & 1, keep);
+                    assert_int_equal(key[j] >> i & 1, keep);
+                    if (i0 + i >= CALLS)
+                        assert_int_equal(one[CALLS - 1] & 1, keep);
+                }
+        }
+}
+
 int main(void)
 {
 #if VECTOR_BYTES == 64
@@ -170,7 +194,7 @@ int main(void)
         cmocka_unit_test(test_exp2),         cmocka_unit_test(test_log),
         cmocka_unit_test(test_bf16),         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_draws),        cmocka_unit_test(test_f16),
-        cmocka_unit_test(test_f16_rounding),
+        cmocka_unit_test(test_f16_rounding), cmocka_unit_test(test_vector_draws),
     };
     if (!runs)
         return 77; /* meson: skipped */

@@ -33,7 +33,7 @@ static const struct command commands[] = {
      "folder of -o. "
      "A kernel file holds native code: running it is trusting it.",
      O(QUERY) | O(KEY) | O(VALUE) | O(GRAD) | O(SEQUENCE_LENGTHS) | O(OFFSETS) | O(SCALE) | O(DROPOUT) |
-     O(SEED) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
+     O(SEED) | O(SAMPLES) | O(BIAS_ARRAY) | O(DIAGONALS) | O(LAYER) | O(DEVICE) | O(THREADS) | O(OUTPUT), 1, 1, command_run},
     {"bench", "MASK|FILE.mkb...", "times against our own dense kernel",
      "Ours and dense are launched by turns, with --soft or --dropout also the same kernel without. A one-head mask "
      "is repeated to 12 heads.",

@@ -95,6 +95,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_DROPOUT]   = {"dropout", 0, "P", "Probability, 0 <= P < 1; needs a kernel compiled with --dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_DROPOUT_MEASURED] = {"dropout", 0, "P", "Probability, 0 <= P < 1: also measures the same kernel without dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_SEED]      = {"seed", 0, "S", "Of the dropout", GROUP_LAUNCH, VALUE_WHOLE, AT(seed)},
+    [OPTION_SAMPLES]   = {"samples", 0, "S.npy", "Dropout draws by these numbers [B], 0..2^32-1, instead of the positions in the batch", GROUP_LAUNCH, VALUE_TEXT, AT(samples)},
     [OPTION_BIAS_ARRAY] = {"soft", 0, "X.npy", "Soft mask [H,n,n] of a kernel compiled with --soft, n the mask's length, f32 or f64", GROUP_LAUNCH, VALUE_TEXT, AT(bias_array)},
     [OPTION_DIAGONALS] = {"diagonals", 0, 0, "With --soft and --grad: dsoft.npy is [H,2n-1], summed along diagonals, offset key - query = o at o + n - 1", GROUP_LAUNCH, VALUE_FLAG, AT(diagonals)},
 

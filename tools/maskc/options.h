@@ -45,6 +45,7 @@ enum option_id {
     OPTION_DROPOUT,          /* --dropout P */
     OPTION_DROPOUT_MEASURED, /* the same, of bench */
     OPTION_SEED,
+    OPTION_SAMPLES,
     OPTION_BIAS_ARRAY, /* --bias FILE */
     OPTION_DIAGONALS,
     /* the output */
@@ -92,7 +93,7 @@ struct options {
 
     uint32_t batch, threads;
     const char *device, *pass;
-    const char *query, *key, *value, *grad, *sequence_lengths, *offsets;
+    const char *query, *key, *value, *grad, *sequence_lengths, *offsets, *samples;
     double scale, dropout, seconds;
     uint64_t seed;
     const char *bias_array;

@@ -14,8 +14,9 @@ struct run_array {
 };
 
 struct run_inputs {
-    struct run_array query, key, value, grad, lengths, offsets, bias;
-    int32_t *length; /* [batch], or null */
+    struct run_array query, key, value, grad, lengths, offsets, samples, bias;
+    int32_t *length;  /* [batch], or null */
+    uint32_t *sample; /* [batch], or null */
     struct problem p;
     uint64_t tokens; /* rows of the given arrays: packed T, else B N */
 };

@@ -118,6 +118,28 @@ static int read_offsets(struct run_inputs *in, uint32_t n, struct error *e)
     return 0;
 }
 
+/* Which sequence of the data each of the batch is, in the draws of dropout. */
+static int read_samples(struct run_inputs *in, struct error *e)
+{
+    const struct npy *x = &in->samples.npy;
+    const char *path = in->samples.path;
+    if ((x->type != NPY_INT && x->type != NPY_UINT) || x->item_bytes < 4 || x->rank != 1)
+        return error_set(e, ERROR_INPUT,
+                         "%s: a rank 1 array of i32, u32, i64 or u64 is expected", path);
+    if (x->count != in->p.batch)
+        return error_set(e, ERROR_INPUT, "%s: %llu samples for %u sequences", path,
+                         (unsigned long long)x->count, in->p.batch);
+    in->sample = memory_new(x->count, sizeof *in->sample);
+    for (uint64_t k = 0; k < x->count; k++) {
+        double v = npy_get(x, k);
+        if (!(v >= 0 && v <= UINT32_MAX))
+            return error_set(e, ERROR_INPUT, "%s: element %llu is %.0f, 0..%u is expected",
+                             path, (unsigned long long)k, v, UINT32_MAX);
+        in->sample[k] = (uint32_t)v;
+    }
+    return 0;
+}
+
 static int check_launch(const struct options *o, const struct maskc_kernel *k, struct error *e)
 {
     const struct artifact *a = k->artifact;
@@ -181,6 +203,7 @@ int run_inputs_open(const struct options *o, const struct maskc_kernel *k,
         open_array(o->value, &in->value, e) || (o->grad && open_array(o->grad, &in->grad, e)) ||
         (o->sequence_lengths && open_array(o->sequence_lengths, &in->lengths, e)) ||
         (o->offsets && open_array(o->offsets, &in->offsets, e)) ||
+        (o->samples && open_array(o->samples, &in->samples, e)) ||
         (o->bias_array && open_array(o->bias_array, &in->bias, e)))
         return -1;
     if (check_query(in, k, e) || check_like(&in->key, &in->query, e) ||
@@ -188,9 +211,11 @@ int run_inputs_open(const struct options *o, const struct maskc_kernel *k,
         (o->grad && check_like(&in->grad, &in->query, e)) ||
         (o->sequence_lengths && read_lengths(in, e)) ||
         (o->offsets && read_offsets(in, a->mask->n, e)) ||
+        (o->samples && read_samples(in, e)) ||
         (o->bias_array && check_bias(&in->bias, a->mask, e)))
         return -1;
     in->p.lengths = in->length;
+    in->p.samples = in->sample;
     return problem_fits(&in->p, e);
 }
 
@@ -236,9 +261,10 @@ double *run_inputs_tensor(const struct run_inputs *in, const struct run_array *a
 
 void run_inputs_finish(struct run_inputs *in)
 {
-    struct run_array *all[] = {&in->query,   &in->key,     &in->value, &in->grad,
-                               &in->lengths, &in->offsets, &in->bias};
+    struct run_array *all[] = {&in->query,   &in->key,     &in->value,   &in->grad,
+                               &in->lengths, &in->offsets, &in->samples, &in->bias};
     for (unsigned a = 0; a < sizeof all / sizeof *all; a++)
         file_close(&all[a]->file);
     free(in->length);
+    free(in->sample);
 }

@@ -20,6 +20,7 @@ struct problem {
     double dropout;
     enum abi_bias bias;
     uint64_t seed;
+    const uint32_t *samples; /* [batch], or null */
     enum {
         LAYOUT_BNHD,
         LAYOUT_BHND,
@@ -44,8 +45,9 @@ struct problem_data {
     double d_x_parts;
 };
 
-uint32_t problem_rows(const struct problem *p, uint32_t b); /* length of sequence b, <= N */
-uint64_t problem_elements(const struct problem *p);         /* B N H D */
+uint32_t problem_sample(const struct problem *p, uint32_t b); /* whose draws sequence b has */
+uint32_t problem_rows(const struct problem *p, uint32_t b);   /* length of sequence b, <= N */
+uint64_t problem_elements(const struct problem *p);           /* B N H D */
 uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
 uint64_t problem_bias_elements(const struct problem *p);     /* H n n, or 0 without a bias */
 uint64_t problem_diagonal_elements(const struct problem *p); /* H (2 n - 1), or 0 */
@@ -89,8 +91,8 @@ double error_of_difference(const double *a, const double *b, uint64_t size, doub
 /* Philox4x32-10 (Salmon et al. 2011), the reference's own. */
 void reference_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t ret[4]);
 
-/* The 16-bit dropout draw of (seed, b, h, i, j), independent of the templates' code. */
-uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint32_t j);
+/* The 16-bit dropout draw of (seed, sample, h, i, j), independent of the templates' code. */
+uint32_t reference_draw(uint64_t seed, uint32_t sample, uint32_t h, uint32_t i, uint32_t j);
 
 /* Runs a loaded kernel on the problem (layout, packing, guard bytes around every buffer) and fills
    the outputs of *d. Outputs start as NaN; a write outside a buffer is an error. */

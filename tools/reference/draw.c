@@ -18,9 +18,9 @@ void reference_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t
         ret[w] = c[w];
 }
 
-uint32_t reference_draw(uint64_t seed, uint32_t b, uint32_t h, uint32_t i, uint32_t j)
+uint32_t reference_draw(uint64_t seed, uint32_t sample, uint32_t h, uint32_t i, uint32_t j)
 {
-    uint32_t counter[4] = {i / 16 * 8 + i % 8, j / 16 * 4 + j % 8 / 2, b, h};
+    uint32_t counter[4] = {i / 16 * 8 + i % 8, j / 16 * 4 + j % 8 / 2, sample, h};
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t word[4];
     reference_philox(counter, key, word);

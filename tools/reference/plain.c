@@ -105,7 +105,7 @@ static float kept(const struct head *w, uint32_t i, uint32_t j)
     float below = (float)round(65536 * w->p->dropout);
     if (below == 0)
         return 1;
-    return (float)reference_draw(w->p->seed, w->b, w->h, i, j) < below
+    return (float)reference_draw(w->p->seed, problem_sample(w->p, w->b), w->h, i, j) < below
                ? 0
                : 65536 / (65536 - below);
 }

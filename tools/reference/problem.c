@@ -13,6 +13,11 @@ uint32_t problem_rows(const struct problem *p, uint32_t b)
     return n < p->length ? n : p->length;
 }
 
+uint32_t problem_sample(const struct problem *p, uint32_t b)
+{
+    return p->samples ? p->samples[b] : b;
+}
+
 uint64_t problem_elements(const struct problem *p)
 {
     return (uint64_t)p->batch * p->length * p->mask->heads * p->head_dim;

@@ -101,9 +101,10 @@ static void sparsegen(struct row *r)
 static void find_kept(struct row *r, uint32_t i)
 {
     double below = round(65536 * r->p->dropout);
+    const uint32_t sample = problem_sample(r->p, r->b);
     for (uint32_t j = 0; j < r->n; j++)
         r->keep[j] = below == 0 ? 1
-                     : reference_draw(r->p->seed, r->b, r->h, i, j) < (uint32_t)below
+                     : reference_draw(r->p->seed, sample, r->h, i, j) < (uint32_t)below
                          ? 0
                          : 65536 / (65536 - below);
 }

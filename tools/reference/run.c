@@ -48,6 +48,18 @@ static int fetch_bias(const struct trial *l, struct guarded *b, const char *name
     return 0;
 }
 
+/* An array of the launch; null: none. */
+static int make_numbers(struct trial *l, struct guarded *b, const void *numbers, uint64_t count,
+                        struct error *e)
+{
+    if (!numbers)
+        return 0;
+    if (guarded_make(l->k, b, count * sizeof(int32_t), e))
+        return -1;
+    memcpy(b->host + GUARD, numbers, count * sizeof(int32_t));
+    return guarded_upload(l->k, b, e);
+}
+
 /* Offsets, and the buffers that the layout needs (a fused one only once). */
 static int make_buffers(struct trial *l, const struct problem_data *d, struct error *e)
 {
@@ -70,14 +82,11 @@ static int make_buffers(struct trial *l, const struct problem_data *d, struct er
     if (guarded_make(l->k, &l->lse, trial_tokens(l) * p->mask->heads * 4, e) ||
         guarded_upload(l->k, &l->lse, e))
         return -1;
-    const int32_t *numbers = p->packed ? l->first : p->lengths;
-    uint32_t count = p->batch + p->packed;
-    if (!numbers)
-        return 0;
-    if (guarded_make(l->k, &l->lengths, count * sizeof *numbers, e))
-        return -1;
-    memcpy(l->lengths.host + GUARD, numbers, count * sizeof *numbers);
-    return guarded_upload(l->k, &l->lengths, e);
+    return make_numbers(l, &l->lengths, p->packed ? l->first : p->lengths, p->batch + p->packed,
+                        e) ||
+                   make_numbers(l, &l->samples, p->samples, p->batch, e)
+               ? -1
+               : 0;
 }
 
 static struct maskc_tensor tensor_of(const struct trial *l, int t)
@@ -105,6 +114,7 @@ static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
         .tokens = p->packed ? trial_tokens(l) : 0,
         .dropout = (float)p->dropout,
         .seed = p->seed,
+        .samples = l->samples.device ? (void *)(l->samples.device + GUARD) : NULL,
         .query = tensor_of(l, Q),
         .key = tensor_of(l, K),
         .value = tensor_of(l, V),
@@ -169,8 +179,8 @@ int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
 static void each_buffer(struct trial *l,
                         void (*act)(const struct maskc_kernel *k, struct guarded *b))
 {
-    struct guarded *others[] = {&l->lse,        &l->lengths,      &l->bias,        &l->d_bias,
-                                &l->d_diagonal, &l->workspace[0], &l->workspace[1]};
+    struct guarded *others[] = {&l->lse,    &l->lengths,    &l->samples,      &l->bias,
+                                &l->d_bias, &l->d_diagonal, &l->workspace[0], &l->workspace[1]};
     for (int t = 0; t < TENSORS; t++)
         act(l->k, &l->buffer[t]);
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)

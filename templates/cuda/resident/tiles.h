@@ -306,10 +306,10 @@ DEVICE u32 resident_kept(const struct abi_args *a, const struct resident_head *h
     for (u32 call = 0; call < calls; call++) {
         u32 half = call % halves, m = call / halves;
         u32 column = t->col0 + 16 * half + 2 * quad_lane();
-        struct philox r =
-            philox_4x32(dropout_counter(opt_barrier(head->b), opt_barrier(head->h),
-                                        opt_barrier(row0) + 16 * m + resident_row(), column),
-                        a->seed);
+        struct philox r = philox_4x32(
+            dropout_counter(dropout_sample(a, opt_barrier(head->b)), opt_barrier(head->h),
+                            opt_barrier(row0) + 16 * m + resident_row(), column),
+            a->seed);
         u32 first = ((r.x & 0xffff) >= below) | ((r.z & 0xffff) >= below) << 1 |
                     (r.x >> 16 >= below) << 2 | (r.z >> 16 >= below) << 3;
         u32 second = ((r.y & 0xffff) >= below) | ((r.w & 0xffff) >= below) << 1 |

@@ -17,11 +17,11 @@ DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
 DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct work_item *work,
                              const struct column_tile *ct)
 {
-    u32 kept = 0, i = work->row;
+    u32 kept = 0, i = work->row, sample = dropout_sample(a, work->b);
     NO_UNROLL
     for (u32 k = 0; k < SLOTS; k += 4) {
         u32 key = (u32)ct->column + slot_of(k, quad_lane());
-        struct philox r = philox_4x32(dropout_counter(work->b, work->h, i, key), a->seed);
+        struct philox r = philox_4x32(dropout_counter(sample, work->h, i, key), a->seed);
         kept |= is_kept(a, dropout_half(r.x, i)) << k;
         kept |= is_kept(a, dropout_half(r.z, i)) << (k + 1);
         kept |= is_kept(a, dropout_half(r.y, i)) << (k + 2);
@@ -33,11 +33,11 @@ DEVICE u32 kept_of_query_row(const struct abi_args *a, const struct work_item *w
 DEVICE u32 kept_of_key_row(const struct abi_args *a, const struct work_item *work,
                            const struct column_tile *ct)
 {
-    u32 kept = 0, word = dropout_word(work->row);
+    u32 kept = 0, word = dropout_word(work->row), sample = dropout_sample(a, work->b);
     NO_UNROLL
     for (u32 call = 0; call < SLOTS / 2; call++) {
         u32 k = (call & 1) + 4 * (call >> 1), i = (u32)ct->column + slot_of(k, quad_lane());
-        struct philox r = philox_4x32(dropout_counter(work->b, work->h, i, work->row), a->seed);
+        struct philox r = philox_4x32(dropout_counter(sample, work->h, i, work->row), a->seed);
         u32 draws = philox_word(r, word);
         kept |= is_kept(a, draws & 0xffff) << k;
         kept |= is_kept(a, draws >> 16) << (k + 2);
@@ -48,14 +48,14 @@ DEVICE u32 kept_of_key_row(const struct abi_args *a, const struct work_item *wor
 DEVICE u32 kept_on_lines(const struct abi_args *a, const struct work_item *work,
                          const struct column_tile *ct, u32 rows_are_keys)
 {
-    u32 kept = 0;
+    u32 kept = 0, sample = dropout_sample(a, work->b);
     NO_UNROLL
     for (u32 k = 0; k < SLOTS; k++) {
         if (!sees(ct, k))
             continue;
         u32 column = slot_column(ct, slot_of(k, quad_lane()));
         u32 i = rows_are_keys ? column : work->row, key = rows_are_keys ? work->row : column;
-        kept |= is_kept(a, dropout_draw(a->seed, work->b, work->h, i, key)) << k;
+        kept |= is_kept(a, dropout_draw(a->seed, sample, work->h, i, key)) << k;
     }
     return kept;
 }

@@ -14,6 +14,11 @@ struct drop {
     u32 rows_are_keys;
 };
 
+DEVICE u32 sample_of(const struct drop *d)
+{
+    return dropout_sample(d->a, d->work->b);
+}
+
 DEVICE u32 is_kept(const struct abi_args *a, u32 draw)
 {
     return draw >= a->keep_below;
@@ -30,7 +35,7 @@ DEVICE u32 kept_halves(const struct abi_args *a, u32 word, u32 x, u32 step)
 DEVICE u32 kept_of_queries(const struct drop *d, u32 row, u32 column)
 {
     struct philox r = philox_4x32(
-        dropout_counter(d->work->b, d->work->h, row, column + lane_pair()), d->a->seed);
+        dropout_counter(sample_of(d), d->work->h, row, column + lane_pair()), d->a->seed);
     return kept_halves(d->a, r.x, 0, 2) | kept_halves(d->a, r.z, 1, 2) |
            kept_halves(d->a, r.y, 4, 2) | kept_halves(d->a, r.w, 5, 2);
 }
@@ -43,7 +48,7 @@ DEVICE u32 kept_of_keys(const struct drop *d, u32 row, u32 column)
     for (u32 k = 0; k < 2; k++) {
         u32 query = column + lane_pair() + k;
         struct philox r =
-            philox_4x32(dropout_counter(d->work->b, d->work->h, query, row), d->a->seed);
+            philox_4x32(dropout_counter(sample_of(d), d->work->h, query, row), d->a->seed);
         kept |= kept_halves(d->a, philox_word(r, word), k, 4);
         kept |= kept_halves(d->a, philox_word(r, word + 1), k + 2, 4);
     }
@@ -62,7 +67,7 @@ DEVICE u32 kept_elsewhere(const struct drop *d, const struct column_tile *ct)
         u32 row = row_position(d->work, block_row(k >> 1 & 1));
         u32 column = slot_column(ct, d->work, slot);
         u32 i = d->rows_are_keys ? column : row, j = d->rows_are_keys ? row : column;
-        kept |= is_kept(d->a, dropout_draw(d->a->seed, d->work->b, d->work->h, i, j)) << k;
+        kept |= is_kept(d->a, dropout_draw(d->a->seed, sample_of(d), d->work->h, i, j)) << k;
     }
     return kept;
 }

@@ -271,7 +271,8 @@ DEVICE u32 row_draw(const struct row_walk *w, u32 k)
     u32 i = w->rows_are_keys ? column : row, j = w->rows_are_keys ? row : column;
     if (!DROPOUT || !w->a->keep_below)
         return 1;
-    return is_kept(w->a, dropout_draw(w->a->seed, w->work->b, w->work->h, i, j));
+    return is_kept(
+        w->a, dropout_draw(w->a->seed, dropout_sample(w->a, w->work->b), w->work->h, i, j));
 }
 
 /* Of all columns of the step, a bit for each. A loop: the draw is much code. */
