@@ -78,9 +78,10 @@ def overfits(toy):
 
 def lengths(toy):
     """--tokens is steps by the mean length; --minutes ends by the clock."""
-    toy.train("run", "--tokens", 1000)
+    says = json.loads(toy.train("run", "--tokens", 1000, "--json").stdout)
     last = [x for x in toy.log("run") if "lr" in x][-1]
     assert 800 <= last["tokens"] <= 1300, last
+    assert says["tokens"] == last["tokens"] and says["step"] == last["step"] and not says["interrupted"], says
     toy.remove("run")
     begin = time.time()
     toy.train("run", "--minutes", 0.02)
