@@ -113,7 +113,7 @@ static struct mask *without_diagonals(const struct mask *m)
 struct mask *mask_drop(struct mask *m, const char *what, const struct model_config *c,
                        uint64_t seed, struct error *e)
 {
-    uint32_t count;
+    uint32_t count = 0;
     struct mask *ret = NULL;
     if (!strcmp(what, "diagonal"))
         ret = without_diagonals(m);
