@@ -320,7 +320,7 @@ def main():
              "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, 20 if o.long else 3), "signals": signals,
              "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
              "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}
-    names = [o.only] if o.only else ["epochs", "damaged", "not_finite"] if o.few else list(tests)
+    names = [o.only] if o.only else ["damaged", "not_finite"] if o.few else list(tests)
     with tempfile.TemporaryDirectory() as work:
         toy = Toy(o.maskbert, work)
         made = toy.run(*toy.command("probe", "--steps", 1))
