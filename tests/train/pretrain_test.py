@@ -160,7 +160,7 @@ def kills(toy, times):
                 break
         toy.train("killed", *BITS, "--steps", 40, "--resume")
         same(toy, "whole", "killed")
-        left = [p.name for p in (toy.work / "killed").rglob("*.part")] + [p.name for p in toy.work.glob("*.part")]
+        left = [p.name for p in (toy.work / "killed").rglob("*.part")] + [p.name for p in toy.work.glob("*.maskbert-part")]
         assert not left, left
         toy.remove("killed")
     toy.remove("whole", "timed")
@@ -186,6 +186,10 @@ def signals(toy):
 
 # ---- what goes wrong ----
 
+def limit_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
 def cuts(toy, every):
     """A save that a limit cuts: said, exit code 3, and the state before it goes on."""
     steps = ["--steps", 3, "--save-every", 1, "--keep", 9, "--threads", 1]
@@ -199,11 +203,13 @@ def cuts(toy, every):
     log.write_text("".join(first))
     # Below 4096 clang's OpenMP, which makes a file of its own, does not even start.
     places = range(4096, sizes[0], 100) if every else [4096, 5000, *(sizes[0] * k // 8 for k in range(1, 8)), sizes[0] - 1, sizes[1] - 1]
+    for limit in (4096, sizes[1] - 1):
+        toy.refused("File too large", *toy.command("new", *steps), code=3, preexec_fn=lambda limit=limit: limit_files(limit))
     for limit in places:
         shutil.copytree(toy.work / "begun", toy.work / "cut")
         before = toy.states("cut")[0].read_bytes()
         made = toy.run(*toy.command("cut", *steps, "--resume"),
-                       preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+                       preexec_fn=lambda limit=limit: limit_files(limit))
         assert made.returncode == 3 and "File too large" in made.stderr, (limit, made.returncode, made.stderr)
         assert toy.states("cut")[0].read_bytes() == before and not list((toy.work / "cut").rglob("*.part")), limit
         toy.train("cut", *steps, "--resume")
