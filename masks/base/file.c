@@ -60,6 +60,14 @@ static int write_all(int fd, const char *bytes, size_t size)
     return 0;
 }
 
+/* A disk that is full, or a limit: not the input's fault. */
+static enum error_kind kind_of(int problem)
+{
+    return problem == ENOSPC || problem == EDQUOT || problem == EFBIG || problem == EIO
+               ? ERROR_UNAVAILABLE
+               : ERROR_INPUT;
+}
+
 int file_write(const char *path, const void *bytes, size_t size, struct error *e)
 {
     struct stat s;
@@ -75,10 +83,14 @@ int file_write(const char *path, const void *bytes, size_t size, struct error *e
     }
     mode_t mask = umask(0);
     umask(mask);
-    bool failed = write_all(fd, bytes, size) < 0 || fchmod(fd, 0666 & ~mask) < 0;
-    failed = close(fd) < 0 || failed;
-    if (failed || rename(aside, path) < 0) {
-        r = error_set(e, ERROR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+    int problem = write_all(fd, bytes, size) < 0 || fchmod(fd, 0666 & ~mask) < 0 ? errno : 0;
+    if (close(fd) < 0 && !problem)
+        problem = errno;
+    if (!problem && rename(aside, path) < 0)
+        problem = errno;
+    if (problem) {
+        r = error_set(e, kind_of(problem), "%s: cannot be written: %s", path,
+                      strerror(problem));
         unlink(aside);
     }
 out:

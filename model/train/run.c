@@ -19,7 +19,7 @@ static double now(void)
 
 /* Running means of what people look at; they begin anew with each process. */
 struct pace {
-    double loss, mlm, tokens, flops, seconds; /* sums with weights that fade */
+    double loss, mlm, next, tokens, flops, seconds; /* sums with weights that fade */
     double weight;
     uint64_t steps;
 };
@@ -44,6 +44,7 @@ static void keep_pace(struct pace *p, const struct step_result *s, double flops,
     const double stays = 0.98;
     p->loss = stays * p->loss + s->loss;
     p->mlm = stays * p->mlm + s->mlm;
+    p->next = stays * p->next + s->next;
     p->tokens = stays * p->tokens + (double)s->tokens;
     p->flops = stays * p->flops + flops;
     p->seconds = stays * p->seconds + seconds;
@@ -233,30 +234,40 @@ static int finish(struct run *r, struct error *e)
     return run_save(r, e);
 }
 
-static int interrupt(struct run *r, enum run_end *ret, struct error *e)
+static int interrupt(struct run *r, struct error *e)
 {
-    *ret = RUN_INTERRUPTED;
     if (r->facts.step > r->saved && run_save(r, e) < 0)
         return -1;
     return run_log_event(r, "stop", e);
 }
 
-static int run_steps(struct loop *l, enum run_end *ret, struct error *e)
+static struct run_result result_of(const struct loop *l, bool interrupted)
+{
+    const struct pace *p = &l->pace;
+    const struct snapshot_facts *f = &l->run->facts;
+    return (struct run_result){.interrupted = interrupted,
+                               .step = f->step,
+                               .tokens = f->tokens,
+                               .loss = p->loss / p->weight,
+                               .mlm = p->mlm / p->weight,
+                               .next = p->next / p->weight,
+                               .elapsed = f->elapsed};
+}
+
+static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
 {
     struct run *r = l->run;
     struct step_result s = {0};
-    uint64_t first = r->facts.step;
+    const uint64_t first = r->facts.step;
+    bool stop = false;
     l->since = now();
-    while (!is_done(r)) {
-        if (*r->watch->stop)
-            return interrupt(r, ret, e);
+    while (!is_done(r) && !(stop = *r->watch->stop))
         if (step(l, &s, e) < 0 || after_step(l, e) < 0)
             return -1;
-    }
-    *ret = RUN_DONE;
-    if (finish(r, e) < 0)
+    *ret = result_of(l, stop);
+    if ((stop ? interrupt(r, e) : finish(r, e)) < 0)
         return -1;
-    if (r->options.save_gradients && r->facts.step > first)
+    if (!stop && r->options.save_gradients && r->facts.step > first)
         return gradients_save(r->options.save_gradients, &r->pretrainer, &s, e);
     return 0;
 }
@@ -277,7 +288,7 @@ static int begin_again(struct run *r, struct error *e)
     return r->saved && run_save_model(r, e) < 0 ? -1 : run_log_event(r, "resume", e);
 }
 
-int run_pretrain(const struct run_options *o, const struct run_watch *w, enum run_end *ret,
+int run_pretrain(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
                  struct error *e)
 {
     struct run r;

@@ -19,9 +19,15 @@ struct run_watch {
     void (*say)(const char *line);  /* what a person should know */
 };
 
-enum run_end { RUN_DONE, RUN_INTERRUPTED };
+/* How a run ended. */
+struct run_result {
+    bool interrupted; /* and saved */
+    uint64_t step, tokens;
+    double loss, mlm, next; /* running means; NaN: there was nothing left to do */
+    double elapsed;
+};
 
 /* ERROR_FALSE: a loss or a parameter was not finite, and the last state that was saved stays. ERROR_UNAVAILABLE: what had
    to be written could not be; the state before it stays. */
-int run_pretrain(const struct run_options *o, const struct run_watch *w, enum run_end *ret,
+int run_pretrain(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
                  struct error *e);

@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Its own: what is there under this name is removed. */
+#define FOLDER_SUFFIX ".maskbert-part"
+
 static char *without_slashes(const char *path)
 {
     size_t size = strlen(path);
@@ -124,7 +127,7 @@ static int begin(struct run_folder *f, struct error *e)
 
 int run_folder_begin(const char *run, struct run_folder *ret, struct error *e)
 {
-    struct run_folder f = name_folder(run, PART_SUFFIX);
+    struct run_folder f = name_folder(run, FOLDER_SUFFIX);
     if (begin(&f, e) < 0) {
         run_folder_finish(&f);
         return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folder of a run. A new one is made as RUN.part and gets its name once all of it is there; one process at a time has
+/* The folder of a run. A new one is made as RUN.maskbert-part and gets its name once all of it is there; one process at a time has
    it, by a lock that the system drops when the process ends, however it ends. */
 #pragma once
 #include "masks/base/error.h"
@@ -7,13 +7,13 @@
 
 struct run_folder {
     char *run;  /* RUN, without slashes behind it */
-    char *path; /* where it is now: RUN.part until it is published */
+    char *path; /* where it is now: RUN.maskbert-part until it is published */
     int lock;
     bool is_new;
 };
 
 /* An empty folder. ERROR_INPUT where RUN is there, or is being made by another process. What a killed process left of
-   RUN.part is removed. */
+   RUN.maskbert-part is removed. */
 int run_folder_begin(const char *run, struct run_folder *ret, struct error *e);
 /* An existing one, without what a killed process left of files. */
 int run_folder_open(const char *run, struct run_folder *ret, struct error *e);

@@ -44,10 +44,10 @@ class Toy:
     def train(self, run, *options, **more):
         return self.ok(*self.command(run, *options), **more)
 
-    def refused(self, says, *command, code=2):
+    def refused(self, says, *command, code=2, **more):
         """One line that says it; nothing new in the folder."""
         before = sorted(os.listdir(self.work))
-        made = self.run(*command)
+        made = self.run(*command, **more)
         lines = [x for x in made.stderr.splitlines() if "unigram entropy" not in x]
         assert made.returncode == code, f"{command}: {made.returncode}: {made.stderr}"
         assert len(lines) == 1 and says in lines[0], f"{command}: {made.stderr}"

@@ -65,9 +65,9 @@ static void find_axes(struct drawing *d)
         reach(d, &d->curves->curve[k].steps);
         reach(d, &d->curves->curve[k].evaluations);
     }
-    const double room = d->y1 > d->y0 ? 0.03 * (d->y1 - d->y0) : 0.5 + fabs(d->y0) * 0.01;
-    d->y0 -= room;
-    d->y1 += room;
+    const double margin = d->y1 > d->y0 ? 0.03 * (d->y1 - d->y0) : 0.5 + fabs(d->y0) * 0.01;
+    d->y0 -= margin;
+    d->y1 += margin;
     if (d->x1 <= d->x0)
         d->x1 = d->x0 + 1;
 }
@@ -159,6 +159,9 @@ static void draw_curve(const struct drawing *d, uint32_t k)
 static void draw(struct _cairo *cr, void *context)
 {
     struct drawing d = {.cr = cr, .curves = context};
+    cairo_set_source_rgb(cr, 1, 1, 1);
+    cairo_paint(cr);
+    cairo_set_font_size(cr, 12);
     find_axes(&d);
     draw_axes(&d);
     for (uint32_t k = 0; k < d.curves->count; k++)

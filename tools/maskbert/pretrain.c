@@ -4,6 +4,7 @@
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -57,18 +58,38 @@ static void say(const char *line)
     fprintf(stderr, "maskbert: %s\n", line);
 }
 
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void print(const struct options *o, const struct run_result *r)
+{
+    if (!o->json)
+        return;
+    json_t *json = json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:f, s:b}", "run", o->output,
+                             "step", (json_int_t)r->step, "tokens", (json_int_t)r->tokens,
+                             "loss", real_or_null(r->loss), "mlm", real_or_null(r->mlm), "nsp",
+                             real_or_null(r->next), "elapsed_s", r->elapsed, "interrupted",
+                             r->interrupted);
+    json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    putchar('\n');
+    json_decref(json);
+}
+
 int command_pretrain(const struct options *o)
 {
     static const struct run_watch watch = {&asked_to_stop, show, session_tell, say};
     struct error e = {0};
     struct run_options r;
-    enum run_end end;
+    struct run_result result;
     if (pretrain_options(o, &r, &e) < 0)
         return command_fail(&e);
     catch_signals();
-    if (run_pretrain(&r, &watch, &end, &e) < 0)
+    if (run_pretrain(&r, &watch, &result, &e) < 0)
         return command_fail(&e);
-    if (end == RUN_DONE)
+    print(o, &result);
+    if (!result.interrupted)
         return 0;
     fprintf(stderr, "maskbert: interrupted and saved; --resume goes on\n");
     return EXIT_INTERRUPTED;
