@@ -90,11 +90,11 @@ static void same_bits_bf16(void **unused)
 }
 
 /* Gradients of a batch in parts. */
-static void run_parts(struct train_subject *s, uint32_t parts, double hidden_dropout)
+static void run_parts(struct train_subject *s, uint32_t parts, double dropout)
 {
     struct pass_request r = subject_request(s);
     const uint32_t all = s->batch.sequences;
-    r.hidden_dropout = hidden_dropout;
+    r.hidden_dropout = r.attention_dropout = dropout;
     memset(s->state->gradient, 0, s->state->count * sizeof(float));
     for (uint32_t k = 0; k < parts; k++) {
         const uint32_t begin = all * k / parts, end = all * (k + 1) / parts;
