@@ -9,7 +9,7 @@ enum data_stream {
     STREAM_PAIRS,         /* row: the document; part: which of the duplicates */
     STREAM_ORDER,
     STREAM_MASKING, /* row: the sample; part: the epoch */
-    STREAM_DROP,    /* row: layer and head */
+    STREAM_DROP,    /* row: layer and head; part: the repeat */
 };
 
 static inline struct draws data_draws(uint64_t seed, enum data_stream stream, uint32_t row,

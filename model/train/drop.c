@@ -64,11 +64,11 @@ static int read_count(const char *what, uint32_t *ret, struct error *e)
     return 0;
 }
 
-static struct pattern *drop_random(const struct pattern *p, uint32_t count, uint64_t seed,
-                                   uint32_t place)
+static struct pattern *drop_random(const struct pattern *p, uint32_t count,
+                                   struct drop_draws draws, uint32_t place)
 {
     uint32_t *chosen = memory_new(count, sizeof *chosen);
-    struct draws d = data_draws(seed, STREAM_DROP, place, 0);
+    struct draws d = data_draws(draws.seed, STREAM_DROP, place, draws.repeat);
     draws_distinct(&d, count, (uint32_t)p->active, chosen);
     struct pattern *ret = without_places(p, chosen, count);
     free(chosen);
@@ -86,14 +86,14 @@ static int check_count(const struct mask *m, uint32_t count, struct error *e)
 }
 
 static struct mask *without_random(const struct mask *m, uint32_t count,
-                                   const struct model_config *c, uint64_t seed)
+                                   const struct model_config *c, struct drop_draws draws)
 {
     const uint32_t all = c->layers * c->heads;
     struct pattern **given = memory_new(all, sizeof *given);
     for (uint32_t k = 0; k < all; k++)
         given[k] = drop_random(mask_pattern(m, m->layers == 1 ? 0 : k / c->heads,
                                             m->heads == 1 ? 0 : k % c->heads),
-                               count, seed, k);
+                               count, draws, k);
     struct mask *ret = mask_new(c->layers, c->heads, given, m->source);
     free(given);
     return ret;
@@ -111,14 +111,14 @@ static struct mask *without_diagonals(const struct mask *m)
 }
 
 struct mask *mask_drop(struct mask *m, const char *what, const struct model_config *c,
-                       uint64_t seed, struct error *e)
+                       struct drop_draws draws, struct error *e)
 {
     uint32_t count = 0;
     struct mask *ret = NULL;
     if (!strcmp(what, "diagonal"))
         ret = without_diagonals(m);
     else if (read_count(what, &count, e) == 0 && check_count(m, count, e) == 0)
-        ret = without_random(m, count, c, seed);
+        ret = without_random(m, count, c, draws);
     mask_destroy(m);
     return ret;
 }

@@ -4,7 +4,11 @@
 #include "masks/mask.h"
 #include "model/checkpoint/config.h"
 
-/* "diagonal": all i = j. "random:K": K active entries of each layer and head, a function of (seed, layer, head). Takes the
+/* "diagonal": all i = j. "random:K": K active entries of each layer and head, a function of (seed, repeat, layer, head). Takes the
    mask, and returns a new one; null with *e set. */
+struct drop_draws {
+    uint64_t seed;
+    uint32_t repeat;
+};
 struct mask *mask_drop(struct mask *m, const char *what, const struct model_config *c,
-                       uint64_t seed, struct error *e);
+                       struct drop_draws draws, struct error *e);

@@ -44,7 +44,8 @@ static struct mask *load_mask(const struct run_options *o, const struct model_co
     bool changed;
     struct mask *m = o->mask || !c->mask ? model_mask(o->mask ? o->mask : "dense", c, e)
                                          : model_mask_stored(o->model, c, &changed, e);
-    return m && o->drop ? mask_drop(m, o->drop, c, o->seed, e) : m;
+    return m && o->drop ? mask_drop(m, o->drop, c, (struct drop_draws){o->seed, o->repeat}, e)
+                        : m;
 }
 
 /* The model's own is copied where nothing is asked for. */

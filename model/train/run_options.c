@@ -35,6 +35,7 @@ static void add_what(json_t *to, const struct run_options *o, const char *data_s
     set(to, "mask", text_or_null(o->mask));
     set(to, "transform", text_or_null(o->transform));
     set(to, "drop", text_or_null(o->drop));
+    set(to, "repeat", count(o->repeat));
     set(to, "positions", count(o->positions));
     set(to, "objective", json_string(objectives[o->objective]));
     set(to, "mlm_probability", json_real(o->mlm_probability));
@@ -97,7 +98,10 @@ static bool is_harmless(const char *name)
 /* "--data": its sum means nothing to people. */
 static void name_option(const char *name, char ret[48])
 {
-    snprintf(ret, 48, "--%s", strcmp(name, "data_sum") ? name : "data");
+    snprintf(ret, 48, "--%s",
+             !strcmp(name, "data_sum") ? "data"
+             : !strcmp(name, "repeat") ? "repeats"
+                                       : name);
     for (char *c = ret; *c; c++)
         *c = *c == '_' ? '-' : *c;
 }

@@ -9,6 +9,7 @@
 struct run_options {
     const char *model, *data, *run; /* DIR, DATA, RUN */
     const char *mask, *transform, *drop;
+    uint32_t repeat;    /* of several runs, whose random entries differ: from 1; 0: one run */
     uint32_t positions; /* 0: the model's */
 
     /* One of the three, the others 0. */

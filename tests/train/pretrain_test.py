@@ -100,8 +100,11 @@ def goes_on_from_runs(toy):
     config = json.loads((toy.work / "second/config.json").read_text())
     assert config["max_position_embeddings"] == 64 and config["maskc"]["transform"] == "sparsegen=-2"
     assert json.loads((toy.work / "second/run.json").read_text())["objective"] == "mlm"
-    toy.ok("pretrain", "run", "--data", "data", "-o", "third", "--steps", 1, "--drop", "random:50")
-    toy.remove("run", "second", "third", "longer")
+    toy.ok("pretrain", "run", "--data", "data", "-o", "third", "--steps", 1, "--drop", "random:50", "--repeats", 2)
+    masks = [next((toy.work / f"third-{k}").glob("mask.*")).read_bytes() for k in (1, 2)]
+    assert masks[0] != masks[1]
+    toy.refused("--repeats", "pretrain", "run", "--data", "data", "-o", "third", "--steps", 1, "--repeats", 2)
+    toy.remove("run", "second", "third-1", "third-2", "longer")
 
 
 # ---- the same bits ----

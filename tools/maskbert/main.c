@@ -45,7 +45,7 @@ static const struct command commands[] = {
      "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "
      "run with 1.",
      TRAINING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
-     O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP), 1, 1, command_pretrain},
+     O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"eval", "DIR", "the loss on the held-out part of a DATA folder",
      "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
      "perplexity is exp of their mean loss. Next sentences are judged where DATA has pairs and the model a head for them.",

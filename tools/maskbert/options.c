@@ -89,6 +89,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MLM_PROBABILITY] = {"mlm-probability", 0, "P", "Share of the tokens that are masked (default 0.15)", 0, VALUE_REAL, AT(mlm_probability), .given = AT(mlm_probability_given)},
     [OPTION_MORE_POSITIONS] = {"positions", 0, "N", "Extend the model to N positions", 0, VALUE_COUNT, AT(positions)},
     [OPTION_DROP]       = {"drop", 0, "WHAT", "Take entries out of the mask: diagonal, or random:K of each layer and head", 0, VALUE_TEXT, AT(drop)},
+    [OPTION_REPEATS]    = {"repeats", 0, "N", "With --drop random:K: N runs, RUN-1 to RUN-N, each with other entries", 0, VALUE_COUNT, AT(repeats)},
     [OPTION_PLOT_X]     = {"x", 0, "X", "step (default), tokens or time", 0, VALUE_TEXT, AT(x)},
     [OPTION_PLOT_Y]     = {"y", 0, "Y", "Field of the log (default loss)", 0, VALUE_TEXT, AT(y)},
     [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", 0, VALUE_REAL, AT(seconds)},

@@ -80,6 +80,7 @@ enum option_id {
     OPTION_MLM_PROBABILITY,
     OPTION_MORE_POSITIONS, /* --positions of a run */
     OPTION_DROP,
+    OPTION_REPEATS,
     OPTION_PLOT_X,
     OPTION_PLOT_Y,
     OPTION_STEP_LENGTH, /* -n of its sequences */
@@ -110,7 +111,7 @@ struct options {
     bool split, stats, short_given, held_out_given;
     const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
         *drop, *x, *y;
-    uint32_t accumulate, keep_states;
+    uint32_t accumulate, keep_states, repeats;
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
         mlm_probability;

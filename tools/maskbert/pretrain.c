@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert pretrain: options to a run, signals, and a line of progress. */
 #include "tools/maskbert/pretrain.h"
+#include "masks/base/text.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
@@ -63,13 +64,13 @@ static json_t *real_or_null(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static void print(const struct options *o, const struct run_result *r)
+static void print(const struct options *o, const char *run, const struct run_result *r)
 {
     if (!o->json)
         return;
-    json_t *json = json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:f, s:b}", "run", o->output,
-                             "step", (json_int_t)r->step, "tokens", (json_int_t)r->tokens,
-                             "loss", real_or_null(r->loss), "mlm", real_or_null(r->mlm), "nsp",
+    json_t *json = json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:f, s:b}", "run", run, "step",
+                             (json_int_t)r->step, "tokens", (json_int_t)r->tokens, "loss",
+                             real_or_null(r->loss), "mlm", real_or_null(r->mlm), "nsp",
                              real_or_null(r->next), "elapsed_s", r->elapsed, "interrupted",
                              r->interrupted);
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -77,20 +78,41 @@ static void print(const struct options *o, const struct run_result *r)
     json_decref(json);
 }
 
-int command_pretrain(const struct options *o)
+/* One run: 0, or the exit code. */
+static int train(const struct options *o, const struct run_options *r)
 {
     static const struct run_watch watch = {&asked_to_stop, show, session_tell, say};
     struct error e = {0};
-    struct run_options r;
     struct run_result result;
-    if (pretrain_options(o, &r, &e) < 0)
+    if (run_pretrain(r, &watch, &result, &e) < 0)
         return command_fail(&e);
-    catch_signals();
-    if (run_pretrain(&r, &watch, &result, &e) < 0)
-        return command_fail(&e);
-    print(o, &result);
+    print(o, r->run, &result);
     if (!result.interrupted)
         return 0;
     fprintf(stderr, "maskbert: interrupted and saved; --resume goes on\n");
     return EXIT_INTERRUPTED;
+}
+
+/* RUN-1 to RUN-N; with --resume those that are done end at once. */
+static int repeat(const struct options *o, struct run_options r)
+{
+    int code = 0;
+    for (r.repeat = 1; r.repeat <= o->repeats && code == 0; r.repeat++) {
+        struct text name = {0};
+        text_add(&name, "%s-%u", o->output, r.repeat);
+        r.run = text_get(&name);
+        code = train(o, &r);
+        text_finish(&name);
+    }
+    return code;
+}
+
+int command_pretrain(const struct options *o)
+{
+    struct error e = {0};
+    struct run_options r;
+    if (pretrain_options(o, &r, &e) < 0)
+        return command_fail(&e);
+    catch_signals();
+    return o->repeats ? repeat(o, r) : train(o, &r);
 }

@@ -158,6 +158,9 @@ static int read_names(const struct options *o, struct run_options *ret, struct e
         return error_set(e, ERROR_INPUT, "pretrain: --data DATA is expected");
     if (!o->output)
         return error_set(e, ERROR_INPUT, "pretrain: -o RUN is expected");
+    if (o->repeats && (!o->drop || strncmp(o->drop, "random:", 7) != 0))
+        return error_set(e, ERROR_INPUT,
+                         "--repeats: only --drop random:K differs from run to run");
     if (o->device && strcmp(o->device, "cpu") != 0)
         return error_set(e, ERROR_UNAVAILABLE,
                          "--device %s: does not train yet; the CPU does (--device cpu)",
