@@ -128,7 +128,7 @@ def threads(toy):
 
 def parts(toy):
     """8 sequences as 1 x 8 and as 4 x 2: equal but for the order of sums."""
-    steps = ["--steps", 6, "--lr", 1e-4, "--attention-dropout", 0]
+    steps = ["--steps", 6, "--lr", 1e-4]
     toy.train("whole", *steps)
     toy.train("parts", *steps, "--accumulate", 4)
     for (a, _), (b, _) in zip(toy.losses("whole").values(), toy.losses("parts").values()):
@@ -139,7 +139,7 @@ def parts(toy):
 def epochs(toy):
     """Batches that span several epochs."""
     toy.ok("prep", "text.txt", "--vocab", "model", "--length", 32, "--pairing", "full", "-o", "few")
-    command = ["pretrain", "model", "--data", "few", "--batch", 100, "--steps", 3, "--attention-dropout", 0]
+    command = ["pretrain", "model", "--data", "few", "--batch", 100, "--steps", 3]
     toy.ok(*command, "-o", "whole")
     toy.ok(*command, "-o", "parts", "--accumulate", 7)
     assert all(abs(a[0] - b[0]) <= 1e-6 * a[0] for a, b in zip(toy.losses("whole").values(), toy.losses("parts").values()))
