@@ -68,34 +68,52 @@ static enum error_kind kind_of(int problem)
                : ERROR_INPUT;
 }
 
-int file_write(const char *path, const void *bytes, size_t size, struct error *e)
+/* 0, or what went wrong. */
+static int fill(int fd, const char *bytes, size_t size, bool is_new)
 {
-    struct stat s;
-    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
-        return error_set(e, ERROR_INPUT, "%s: is a directory, a file name is expected", path);
+    mode_t mask = umask(0);
+    umask(mask);
+    int problem = write_all(fd, bytes, size) < 0 ? errno : 0;
+    if (!problem && is_new && fchmod(fd, 0666 & ~mask) < 0)
+        problem = errno;
+    return close(fd) < 0 && !problem ? errno : problem;
+}
+
+/* A device or a pipe stays what it is. */
+static int write_through(const char *path, const void *bytes, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? errno : fill(fd, bytes, size, false);
+}
+
+static int write_aside(const char *path, const void *bytes, size_t size)
+{
     size_t length = strlen(path) + sizeof ".XXXXXX";
     char *aside = memory_new(length, 1);
     snprintf(aside, length, "%s.XXXXXX", path);
-    int r = 0, fd = mkstemp(aside);
-    if (fd < 0) {
-        r = error_set(e, ERROR_INPUT, "%s: cannot be written: %s", path, strerror(errno));
-        goto out;
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    int problem = write_all(fd, bytes, size) < 0 || fchmod(fd, 0666 & ~mask) < 0 ? errno : 0;
-    if (close(fd) < 0 && !problem)
-        problem = errno;
+    int fd = mkstemp(aside), problem = fd < 0 ? errno : fill(fd, bytes, size, true);
     if (!problem && rename(aside, path) < 0)
         problem = errno;
-    if (problem) {
-        r = error_set(e, kind_of(problem), "%s: cannot be written: %s", path,
-                      strerror(problem));
+    if (problem && fd >= 0)
         unlink(aside);
-    }
-out:
     free(aside);
-    return r;
+    return problem;
+}
+
+int file_write(const char *path, const void *bytes, size_t size, struct error *e)
+{
+    struct stat s;
+    bool there = stat(path, &s) == 0;
+    if (there && S_ISDIR(s.st_mode))
+        return error_set(e, ERROR_INPUT, "%s: is a directory, a file name is expected", path);
+    char *target = there ? realpath(path, NULL) : NULL; /* a link stays one: /dev/stdout */
+    int problem = there && !S_ISREG(s.st_mode)
+                      ? write_through(path, bytes, size)
+                      : write_aside(target ? target : path, bytes, size);
+    free(target);
+    return problem ? error_set(e, kind_of(problem), "%s: cannot be written: %s", path,
+                               strerror(problem))
+                   : 0;
 }
 
 int file_make_directory(const char *path, struct error *e)

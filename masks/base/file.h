@@ -16,7 +16,8 @@ struct file {
 int file_open(const char *path, struct file *ret, struct error *e);
 void file_close(struct file *f); /* a zeroed one is fine */
 
-/* Writes beside the target and renames: the old file stays until the new one is whole. */
+/* Writes beside the target and renames: the old file stays until the new one is whole. Follows links; writes into what
+   is no file, as /dev/stdout. */
 int file_write(const char *path, const void *bytes, size_t size, struct error *e);
 
 /* Makes the directory and its parents where they are missing. */
