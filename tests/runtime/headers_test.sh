@@ -27,7 +27,7 @@ for header in $(find masks gen runtime tools model tests/support -name '*.h' -no
     -not -name hf_classes.h -not -path 'tests/support/tiles/*' -not -name 'fake_cuda*.h' | sort); do
     needs_absent "$header" && continue
     echo "#include \"$header\"" |
-        $cc -std=gnu11 -D_GNU_SOURCE -I . -Wall -Wextra -Werror -fsyntax-only -x c - ||
+        $cc -std=gnu11 -D_GNU_SOURCE -fopenmp-simd -I . -Wall -Wextra -Werror -fsyntax-only -x c - ||
         { echo "$header does not compile alone" >&2; exit 1; }
     count=$((count + 1))
 done
