@@ -3,7 +3,7 @@
    function of the options, the parameters and the step's number. */
 #pragma once
 #include "model/data/samples.h"
-#include "model/train/run_options.h"
+#include "model/train/run/run_options.h"
 
 struct pretrainer {
     struct engine *engine;

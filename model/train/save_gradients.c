@@ -2,7 +2,7 @@
 #include "model/train/save_gradients.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
-#include "model/train/whole_file.h"
+#include "model/train/run/whole_file.h"
 #include <stdlib.h>
 
 /* Numbers as torch wants them. */

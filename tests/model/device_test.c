@@ -5,7 +5,7 @@
    everything but the GPU is then real, kernels run in the emulation, products are computed from what
    cuBLASLt was told. */
 #include "masks/base/memory.h"
-#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/matmul/matmul.h"
 #include "model/backend/gpu/driver.h"
 #include "model/encoder.h"
 #include "model/heads.h"

@@ -2,7 +2,7 @@
 /* The engine against BERT in float64, and what must not change its answers: the other sequences of a
    batch, their order, the number of threads. Models are random, biases and norms too. */
 #include "masks/base/memory.h"
-#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/matmul/matmul.h"
 #include "model/heads.h"
 #include "tests/model/random_bert.h"
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What training asks of the CPU's products beyond inference: weights packed again, from any strides, and weight
    gradients, against float64. */
-#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/matmul/matmul.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row functions of each level that this CPU runs, against float64: the engine's tests run one level,
    and never the ends of rows that are no whole vectors. */
-#include "model/backend/cpu/encoder_ops.h"
+#include "model/backend/cpu/ops/encoder_ops.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

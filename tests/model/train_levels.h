@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The levels of train_ops.h that this CPU runs, and numbers to try them with. */
 #pragma once
-#include "model/backend/cpu/bf16_rows.h"
-#include "model/backend/cpu/train_ops.h"
+#include "model/backend/cpu/ops/bf16_rows.h"
+#include "model/backend/cpu/ops/train_ops.h"
 #include <stdbool.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 /* Gradients of every parameter against differences of the loss: of BERT in float64 without dropout, of our own forward
    pass with it. A parameter is moved along a random direction; its gradient says how the loss moves. */
 #include "masks/base/memory.h"
-#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/matmul/matmul.h"
 #include "model/mask.h"
 #include "tests/support/test.h"
 #include "tests/train/subject.h"

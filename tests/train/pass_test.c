@@ -2,7 +2,7 @@
 /* What must not change a pass: threads, recomputing, packing again, the parts of a batch; and requests that are
    refused. */
 #include "masks/base/memory.h"
-#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/matmul/matmul.h"
 #include "model/checkpoint/save.h"
 #include "tests/support/test.h"
 #include "tests/train/subject.h"

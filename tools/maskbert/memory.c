@@ -2,7 +2,7 @@
 /* maskbert memory: what a step of pre-training takes, part by part, predicted and measured. */
 #include "model/train/memory.h"
 #include "masks/base/text.h"
-#include "model/train/run_model.h"
+#include "model/train/run/run_model.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/pretrain.h"
 #include "tools/maskbert/session.h"

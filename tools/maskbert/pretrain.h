@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-#include "model/train/run.h"
+#include "model/train/run/run.h"
 #include "tools/maskbert/options.h"
 
 /* What was given, checked, and the defaults for the rest. */

@@ -2,8 +2,8 @@
 /* The CPU as a backend: its state, and the functions of its row in the table. */
 #pragma once
 #include "model/backend/backend.h"
-#include "model/backend/cpu/encoder_ops.h"
-#include "model/backend/cpu/matmul.h"
+#include "model/backend/cpu/matmul/matmul.h"
+#include "model/backend/cpu/ops/encoder_ops.h"
 #include "model/backend/cpu/pool.h"
 
 struct backend_state {

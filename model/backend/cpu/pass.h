@@ -3,8 +3,8 @@
    attentions a panel stays on one thread, so that what lies between the products stays in that core's cache. A batch
    of inference with few rows for each thread is one panel, and every product is divided among the threads. */
 #pragma once
+#include "model/backend/cpu/ops/train_ops.h"
 #include "model/backend/cpu/tape.h"
-#include "model/backend/cpu/train_ops.h"
 #include "model/backend/cpu/workspace.h"
 #include "model/encoder.h"
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The embeddings: their dropout and LayerNorm by panels, then their rows. A thread takes columns, and all tokens in
+   order, so that the sums are the same for any number of threads. */
+#include "model/backend/cpu/train/backward.h"
+#include <string.h>
+
+enum { COLUMN_BLOCK = 64 };
+
+static int panel_back(const struct part *part, uint32_t layer)
+{
+    const struct pass *p = part->p;
+    const struct training *t = p->training;
+    const uint32_t size = p->g->config.hidden;
+    const struct norm_tape *tape = &p->tape->embeddings_norm;
+    const struct row_dropout d = training_dropout(t, SITE_EMBEDDINGS);
+    float *stream = t->backward->stream + (uint64_t)part->first * size,
+          *sums = t->backward->embedding_sums + (uint64_t)part->panel * 2 * size;
+    (void)layer;
+    memset(sums, 0, 2 * (size_t)size * sizeof *sums);
+    if (d.keep_below)
+        t->ops->drop_f32(&d, t->place + part->first, part->rows, size, stream, stream);
+    t->ops->norm_back_f32(&p->c->embeddings.norm, part->rows,
+                          (const float *)tape->normalised + (uint64_t)part->first * size,
+                          tape->inverse + part->first, stream, stream, sums, sums + size);
+    return 0;
+}
+
+/* Gradients of the three tables. */
+struct tables {
+    float *word, *position, *type;
+};
+
+static void add(const struct pass *p, float *table, uint64_t row, uint32_t first,
+                uint32_t columns, const float *x)
+{
+    p->training->ops->add_f32(columns, x, table + row * p->g->config.hidden + first);
+}
+
+/* The padding token's row learns nothing from where the token stands, as in transformers (padding_idx); masking may
+   draw it. */
+static void add_columns(const struct pass *p, const struct tables *t, uint32_t first,
+                        uint32_t columns)
+{
+    const float *stream = p->training->backward->stream + first;
+    for (uint32_t s = 0; s < p->sequences; s++)
+        for (uint32_t k = 0; k < p->list[s].count; k++, stream += p->g->config.hidden) {
+            if (p->list[s].token_ids[k] != p->g->config.pad)
+                add(p, t->word, p->list[s].token_ids[k], first, columns, stream);
+            add(p, t->position, k, first, columns, stream);
+            add(p, t->type, k >= p->list[s].first_part, first, columns, stream);
+        }
+}
+
+int backward_embeddings(const struct pass *p, struct error *e)
+{
+    const uint32_t size = p->g->config.hidden;
+    const float *sums = p->training->backward->embedding_sums;
+    const struct tables t = {
+        backward_gradient(p, "embeddings.", "word_embeddings.weight"),
+        backward_gradient(p, "embeddings.", "position_embeddings.weight"),
+        backward_gradient(p, "embeddings.", "token_type_embeddings.weight")};
+    if (pass_run_panels(p, panel_back, 0) < 0)
+        return pass_failed(e);
+    backward_add_panels(p, sums, 2 * (uint64_t)size, p->panels, size,
+                        backward_gradient(p, "embeddings.", "LayerNorm.weight"));
+    backward_add_panels(p, sums + size, 2 * (uint64_t)size, p->panels, size,
+                        backward_gradient(p, "embeddings.", "LayerNorm.bias"));
+#pragma omp parallel for schedule(dynamic, 1)
+    for (uint32_t first = 0; first < size; first += COLUMN_BLOCK)
+        add_columns(p, &t, first, size - first < COLUMN_BLOCK ? size - first : COLUMN_BLOCK);
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gradients of a layer's weights: one list, which threads work off by blocks. */
+#include "masks/base/memory.h"
+#include "model/backend/cpu/train/backward.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct gradient_list {
+    struct weight_gradient *each;
+    uint32_t count;
+};
+
+static void add_gradient(const struct pass *p, struct gradient_list *list,
+                         struct weight_gradient one)
+{
+    one.rows = p->tokens;
+    one.type = p->g->dtype;
+    list->each[list->count++] = one;
+}
+
+/* Padded heads one by one. */
+static void add_projection(const struct pass *p, const char *layer, const struct layer_tape *t,
+                           struct gradient_list *list)
+{
+    static const char *const names[] = {".attention.self.query.weight",
+                                        ".attention.self.key.weight",
+                                        ".attention.self.value.weight"};
+    const struct attention *a = &p->c->attention;
+    const uint64_t hidden = p->g->config.hidden, columns = (uint64_t)a->heads * a->padded_dim;
+    const bool whole = a->padded_dim == a->head_dim;
+    for (uint32_t k = 0; k < 3; k++)
+        for (uint32_t h = 0; h < (whole ? 1 : a->heads); h++)
+            add_gradient(p, list,
+                         (struct weight_gradient){
+                             .in = (uint32_t)hidden,
+                             .out = whole ? (uint32_t)columns : a->head_dim,
+                             .dy = pass_row(p, p->training->backward->d_projection, 1,
+                                            k * columns + (uint64_t)h * a->padded_dim),
+                             .dy_row = 3 * columns,
+                             .x = t->hidden,
+                             .x_row = hidden,
+                             .dw = backward_gradient(p, layer, names[k]) +
+                                   (uint64_t)h * a->head_dim * hidden,
+                             .dw_row = hidden,
+                         });
+}
+
+static void add_output(const struct pass *p, const char *layer, const struct layer_tape *t,
+                       struct gradient_list *list)
+{
+    const struct attention *a = &p->c->attention;
+    const uint64_t hidden = p->g->config.hidden, columns = (uint64_t)a->heads * a->padded_dim;
+    const bool whole = a->padded_dim == a->head_dim;
+    for (uint32_t h = 0; h < (whole ? 1 : a->heads); h++)
+        add_gradient(p, list,
+                     (struct weight_gradient){
+                         .in = whole ? (uint32_t)columns : a->head_dim,
+                         .out = (uint32_t)hidden,
+                         .dy = p->training->backward->d_output,
+                         .dy_row = hidden,
+                         .x = pass_row(p, t->context, 1, (uint64_t)h * a->padded_dim),
+                         .x_row = columns,
+                         .dw = backward_gradient(p, layer, ".attention.output.dense.weight") +
+                               (uint64_t)h * a->head_dim,
+                         .dw_row = hidden,
+                     });
+}
+
+static void add_feed(const struct pass *p, const char *layer, const struct layer_tape *t,
+                     struct gradient_list *list)
+{
+    const struct model_config *m = &p->g->config;
+    const struct backward *b = p->training->backward;
+    const uint32_t slices = p->c->feed.slices, width = m->intermediate / slices;
+    float *inner = backward_gradient(p, layer, ".intermediate.dense.weight"),
+          *outer = backward_gradient(p, layer, ".output.dense.weight");
+    for (uint32_t k = 0; k < slices; k++) {
+        const uint64_t first = (uint64_t)k * width;
+        add_gradient(p, list,
+                     (struct weight_gradient){.in = m->hidden,
+                                              .out = width,
+                                              .dy = pass_slice_row(p, b->d_pre, k, 0),
+                                              .dy_row = width,
+                                              .x = t->middle,
+                                              .x_row = m->hidden,
+                                              .dw = inner + first * m->hidden,
+                                              .dw_row = m->hidden});
+        add_gradient(p, list,
+                     (struct weight_gradient){.in = width,
+                                              .out = m->hidden,
+                                              .dy = b->d_outer,
+                                              .dy_row = m->hidden,
+                                              .x = pass_slice_row(p, t->inner, k, 0),
+                                              .x_row = width,
+                                              .dw = outer + first,
+                                              .dw_row = m->intermediate});
+    }
+}
+
+int backward_weights(const struct pass *p, uint32_t layer, struct error *e)
+{
+    const struct layer_tape *t = pass_layer(p, layer);
+    char prefix[32];
+    struct gradient_list list = {
+        memory_new(4 * (size_t)p->g->config.heads + 2 * FEED_SLICES, sizeof *list.each), 0};
+    snprintf(prefix, sizeof prefix, "encoder.layer.%" PRIu32, layer);
+    add_projection(p, prefix, t, &list);
+    add_output(p, prefix, t, &list);
+    add_feed(p, prefix, t, &list);
+    int r =
+        matmul_weight_gradients(p->c->state->matmul, list.each, list.count, p->g->threads, e);
+    free(list.each);
+    return r;
+}

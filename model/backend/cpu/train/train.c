@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pass forward and backward on the CPU: memory, the forward pass over its tape, heads, and the way back. */
+#include "model/backend/cpu/train/train.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct backend_training *cpu_training_new(const struct engine *g)
+{
+    struct backend_training *m = memory_new(1, sizeof *m);
+    m->layer = memory_new(g->config.layers, sizeof *m->layer);
+    return m;
+}
+
+void cpu_training_destroy(struct backend_training *m)
+{
+    struct buffer *all[] = {&m->tape, &m->attention, &m->heads, &m->places};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        free(all[k]->data);
+    cpu_workspace_clear(&m->panels);
+    free(m->layer);
+    free(m);
+}
+
+/* ---- memory ---- */
+
+static struct pass_sizes sizes_of(const struct pass_request *r)
+{
+    const struct train_batch *b = r->batch;
+    struct pass_sizes s = {.sequences = b->sequences,
+                           .tokens = b->tokens,
+                           .masked = b->masked,
+                           .recompute = r->recompute};
+    for (uint32_t k = 0; k < b->sequences; k++)
+        s.longest = b->list[k].count > s.longest ? b->list[k].count : s.longest;
+    return s;
+}
+
+static void grow(struct buffer *b, struct arena *a)
+{
+    buffer_grow(&b->data, &b->bytes, a->used);
+    *a = (struct arena){b->data, 0};
+}
+
+static uint64_t attention_bytes(const struct engine *g, const struct pass_sizes *s,
+                                const int32_t *offsets)
+{
+    const struct attention_call call = {.sequences = s->sequences,
+                                        .longest = s->longest,
+                                        .threads = g->threads,
+                                        .tokens = s->tokens,
+                                        .offsets = offsets};
+    return attention_workspace(&g->encoder->attention, &call);
+}
+
+/* Each group of arrays is measured, its buffer made so large, and laid out there. */
+static void lay_out(struct backend_training *m, const struct engine *g,
+                    const struct pass_sizes *s, struct tape *tape, struct backward *b)
+{
+    struct arena a = {0}, lse = {0}, heads = {0};
+    for (int there = 0; there < 2; there++) {
+        train_lay_out_tape(g, s, &a, m->layer, tape);
+        train_lay_out_backward(g, s, &a, b);
+        train_lay_out_lse(g, s, &lse, m->layer);
+        train_lay_out_heads(g, s, &heads, b);
+        if (there)
+            break;
+        grow(&m->tape, &a);
+        grow(&m->attention, &lse);
+        grow(&m->heads, &heads);
+    }
+}
+
+static struct row_place *make_places(struct backend_training *m, const struct train_batch *b)
+{
+    buffer_grow(&m->places.data, &m->places.bytes, b->tokens * sizeof(struct row_place));
+    struct row_place *ret = m->places.data, *at = ret;
+    for (uint32_t s = 0; s < b->sequences; s++)
+        for (uint32_t k = 0; k < b->list[s].count; k++)
+            *at++ = (struct row_place){b->sample[s], k};
+    return ret;
+}
+
+/* ---- a pass ---- */
+
+static int backward(const struct pass *p, struct error *e)
+{
+    return backward_layers(p, e) < 0 ? -1 : backward_embeddings(p, e);
+}
+
+static int run(const struct pass *p, const struct backward *b, struct pass_loss *loss,
+               struct error *e)
+{
+    const struct train_batch *batch = b->request->batch;
+    if (pass_forward(p, e) < 0)
+        return -1;
+    memset(b->stream, 0, (uint64_t)p->tokens * p->g->config.hidden * sizeof *b->stream);
+    if (batch->masked && train_words(p, b, loss, e) < 0)
+        return -1;
+    if (batch->next_label && train_next(p, b, loss, e) < 0)
+        return -1;
+    return b->request->loss_only ? 0 : backward(p, e);
+}
+
+static struct training make_training(const struct pass_request *r, struct backend_training *m)
+{
+    return (struct training){.ops = cpu_train_ops(),
+                             .place = make_places(m, r->batch),
+                             .sample = r->batch->sample,
+                             .seed = r->seed,
+                             .hidden_dropout = r->loss_only ? 0 : r->hidden_dropout,
+                             .attention_dropout = r->loss_only ? 0 : r->attention_dropout};
+}
+
+static void prepare(struct pass *p, struct backend_training *m, const struct pass_sizes *s)
+{
+    p->panel = training_panel(s->tokens);
+    p->panels = (s->tokens + p->panel - 1) / p->panel;
+    p->sharers = 1;
+    cpu_workspace_grow_panels(p->g, &m->panels, p->panel);
+    buffer_grow(&m->panels.attention.data, &m->panels.attention.bytes,
+                attention_bytes(p->g, s, p->offsets));
+}
+
+int cpu_train(const struct pass_request *r, struct backend_training *m, struct pass_loss *loss,
+              struct error *e)
+{
+    const struct engine *g = r->engine;
+    const struct pass_sizes s = sizes_of(r);
+    struct backward b = {.request = r};
+    struct training t = make_training(r, m);
+    struct tape tape;
+    struct pass p = {.g = g,
+                     .c = g->encoder,
+                     .ops = g->encoder->state->ops,
+                     .training = &t,
+                     .tape = &tape,
+                     .list = r->batch->list,
+                     .offsets = r->batch->offsets,
+                     .sequences = s.sequences,
+                     .tokens = s.tokens,
+                     .longest = s.longest,
+                     .memory = &m->panels};
+    t.backward = &b;
+    lay_out(m, g, &s, &tape, &b);
+    prepare(&p, m, &s);
+    return pass_make_products(&p, e) < 0 ? -1 : run(&p, &b, loss, e);
+}
+
+/* ---- what it takes ---- */
+
+int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
+                        struct pass_memory *ret, struct error *e)
+{
+    struct layer_tape *layer = memory_new(g->config.layers, sizeof *layer);
+    struct tape tape;
+    struct backward b = {0};
+    struct arena a = {0}, lse = {0}, heads = {0};
+    (void)e;
+    train_lay_out_tape(g, s, &a, layer, &tape);
+    train_lay_out_backward(g, s, &a, &b);
+    train_lay_out_lse(g, s, &lse, layer);
+    train_lay_out_heads(g, s, &heads, &b);
+    free(layer);
+    *ret = (struct pass_memory){
+        .activations = buffer_bytes(a.used) +
+                       buffer_bytes(s->tokens * sizeof(struct row_place)) +
+                       cpu_workspace_panels_bytes(g, training_panel(s->tokens)) +
+                       matmul_gradient_bytes(g->threads),
+        .attention = buffer_bytes(lse.used) + buffer_bytes(attention_bytes(g, s, NULL)),
+        .heads = buffer_bytes(heads.used),
+        .weights = matmul_weights_bytes(g->encoder->state->matmul) +
+                   pool_held(&g->encoder->state->kept),
+    };
+    return 0;
+}
+
+void cpu_training_attention(const struct backend_training *m, struct pass_array *ret)
+{
+    ret[0] = (struct pass_array){m->attention.data, m->attention.bytes};
+    ret[1] = (struct pass_array){m->panels.attention.data, m->panels.attention.bytes};
+}

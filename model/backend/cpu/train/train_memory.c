@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the arrays of a pass lie. The same functions say how large they are and what `pass_memory` predicts. */
+#include "masks/base/memory.h"
+#include "model/backend/cpu/train/train.h"
+#include <stdlib.h>
+
+enum { LINE = 64, LARGEST_PANEL = 512, SMALLEST_PANEL = 64, WANTED_PANELS = 16 };
+
+void *arena_take(struct arena *a, uint64_t bytes)
+{
+    void *ret = a->base ? a->base + a->used : NULL;
+    a->used += (bytes + LINE - 1) / LINE * LINE;
+    return ret;
+}
+
+/* Few sizes, so that there are few products. */
+uint32_t training_panel(uint32_t tokens)
+{
+    uint32_t panel = LARGEST_PANEL;
+    while (panel > SMALLEST_PANEL && tokens < panel * WANTED_PANELS)
+        panel /= 2;
+    return panel;
+}
+
+static uint64_t panels_of(uint32_t tokens)
+{
+    return (tokens + training_panel(tokens) - 1) / training_panel(tokens);
+}
+
+/* Products write some rows beyond. */
+static uint64_t rows_of(const struct pass_sizes *s)
+{
+    return s->tokens + (uint64_t)PRODUCT_ROWS_BEYOND;
+}
+
+/* What an array's element is. */
+static void *take(const struct engine *g, struct arena *a, uint64_t elements)
+{
+    return arena_take(a, elements * element_bytes(g->dtype));
+}
+
+static float *take_f32(struct arena *a, uint64_t elements)
+{
+    return arena_take(a, elements * sizeof(float));
+}
+
+/* ---- the tape ---- */
+
+static void lay_out_attention(const struct engine *g, uint64_t rows, struct arena *a,
+                              struct layer_tape *l)
+{
+    const uint64_t columns = attention_columns(&g->config);
+    l->projection = take(g, a, rows * 3 * columns);
+    l->context = take(g, a, rows * columns);
+}
+
+static void lay_out_rest(const struct engine *g, uint64_t rows, struct arena *a,
+                         struct layer_tape *l)
+{
+    const struct model_config *m = &g->config;
+    const uint64_t hidden = rows * m->hidden, inner = rows * m->intermediate;
+    l->output_norm.normalised = take(g, a, hidden);
+    l->output_norm.inverse = take_f32(a, rows);
+    l->middle = take(g, a, hidden);
+    l->pre = take(g, a, inner);
+    l->inner = take(g, a, inner);
+    l->outer_norm.normalised = take(g, a, hidden);
+    l->outer_norm.inverse = take_f32(a, rows);
+}
+
+void train_lay_out_tape(const struct engine *g, const struct pass_sizes *s, struct arena *a,
+                        struct layer_tape *layer, struct tape *tape)
+{
+    const uint64_t rows = rows_of(s), hidden = rows * g->config.hidden;
+    for (uint32_t k = 0; k < g->config.layers; k++) {
+        struct layer_tape *l = &layer[k];
+        *l = k ? layer[0] : (struct layer_tape){0};
+        l->hidden = take(g, a, hidden);
+        if (k == 0 || s->recompute == RECOMPUTE_NONE)
+            lay_out_attention(g, rows, a, l);
+        if (k == 0 || s->recompute != RECOMPUTE_LAYER)
+            lay_out_rest(g, rows, a, l);
+    }
+    *tape = (struct tape){.layer = layer, .step = 1, .rows = rows};
+    tape->last = take(g, a, hidden);
+    tape->embeddings_norm.normalised = take_f32(a, hidden);
+    tape->embeddings_norm.inverse = take_f32(a, rows);
+}
+
+void train_lay_out_lse(const struct engine *g, const struct pass_sizes *s, struct arena *a,
+                       struct layer_tape *layer)
+{
+    for (uint32_t k = 0; k < g->config.layers; k++)
+        layer[k].lse = k == 0 || s->recompute == RECOMPUTE_NONE
+                           ? take_f32(a, (uint64_t)s->tokens * g->config.heads)
+                           : layer[0].lse;
+}
+
+/* ---- the backward pass ---- */
+
+void train_lay_out_backward(const struct engine *g, const struct pass_sizes *s, struct arena *a,
+                            struct backward *b)
+{
+    const struct model_config *m = &g->config;
+    const uint64_t rows = rows_of(s), columns = attention_columns(m),
+                   panels = panels_of(s->tokens);
+    b->stream = take_f32(a, rows * m->hidden);
+    b->d_outer = take(g, a, rows * m->hidden);
+    b->d_pre = take(g, a, rows * m->intermediate);
+    b->d_output = take(g, a, rows * m->hidden);
+    b->d_context = take(g, a, rows * columns);
+    b->d_projection = take(g, a, rows * 3 * columns);
+    b->sums = take_f32(a, panels * panel_sums_size(g));
+    b->embedding_sums = take_f32(a, panels * 2 * m->hidden);
+}
+
+static void lay_out_words(const struct engine *g, uint32_t masked, struct arena *a,
+                          struct words_arrays *w)
+{
+    const uint64_t h = g->config.hidden, v = g->config.vocabulary,
+                   chunk = masked < HEAD_CHUNK ? masked : HEAD_CHUNK,
+                   rows = chunk + PRODUCT_ROWS_BEYOND,
+                   panels = (chunk + HEAD_PANEL - 1) / HEAD_PANEL;
+    w->gathered = take(g, a, rows * h);
+    w->pre = take_f32(a, rows * h);
+    w->norm.normalised = take(g, a, rows * h);
+    w->norm.inverse = take_f32(a, rows);
+    w->normed = take(g, a, rows * h);
+    w->d_dense = take(g, a, rows * h);
+    w->d_logits = take(g, a, rows * v);
+    w->logits = g->dtype == ELEMENT_F32 ? NULL : take_f32(a, g->threads * HEAD_PANEL * v);
+    w->gain = take_f32(a, panels * h);
+    w->shift = take_f32(a, panels * h);
+    w->dense_bias = take_f32(a, panels * h);
+    w->bias = take_f32(a, panels * v);
+    w->loss = arena_take(a, chunk * sizeof *w->loss);
+    w->right = arena_take(a, chunk);
+}
+
+void train_lay_out_heads(const struct engine *g, const struct pass_sizes *s, struct arena *a,
+                         struct backward *b)
+{
+    const uint64_t first = (s->sequences + (uint64_t)PRODUCT_ROWS_BEYOND) * g->config.hidden;
+    if (g->parts & PART_MLM && s->masked)
+        lay_out_words(g, s->masked, a, &b->words);
+    if (!(g->parts & PART_NSP))
+        return;
+    b->next.gathered = take(g, a, first);
+    b->next.d_pre = take(g, a, first);
+    b->next.pre = take_f32(a, first);
+    b->next.pooled = take_f32(a, first);
+    b->next.dx = take_f32(a, first);
+}

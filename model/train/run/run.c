@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop over steps. */
+#include "model/train/run/run.h"
+#include "masks/base/text.h"
+#include "model/train/flops.h"
+#include "model/train/run/run_save.h"
+#include "model/train/run/run_setup.h"
+#include "model/train/save_gradients.h"
+#include <inttypes.h>
+#include <math.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Running means of what people look at; they begin anew with each process. */
+struct pace {
+    double loss, mlm, next, tokens, flops, seconds; /* sums with weights that fade */
+    double weight;
+    uint64_t steps;
+};
+
+struct loop {
+    struct run *run;
+    struct pace pace;
+    double since;    /* when the run's `elapsed` was brought up to date */
+    uint64_t warned; /* the step of the last warning */
+};
+
+static void say(const struct run *r, const char *line)
+{
+    if (r->watch->say)
+        r->watch->say(line);
+}
+
+/* ---- how far, how fast ---- */
+
+static void keep_pace(struct pace *p, const struct step_result *s, double flops, double seconds)
+{
+    const double stays = 0.98;
+    p->loss = stays * p->loss + s->loss;
+    p->mlm = stays * p->mlm + s->mlm;
+    p->next = stays * p->next + s->next;
+    p->tokens = stays * p->tokens + (double)s->tokens;
+    p->flops = stays * p->flops + flops;
+    p->seconds = stays * p->seconds + seconds;
+    p->weight = stays * p->weight + 1;
+    p->steps++;
+}
+
+/* Of the run, 0 to 1. */
+static double share_done(const struct run *r)
+{
+    const struct run_options *o = &r->options;
+    const double share = o->minutes > 0
+                             ? r->facts.elapsed / (60 * o->minutes)
+                             : (double)r->facts.step / (double)r->pretrainer.schedule.steps;
+    return share < 1 ? share : 1;
+}
+
+static bool is_done(const struct run *r)
+{
+    return r->options.minutes > 0 ? r->facts.elapsed >= 60 * r->options.minutes
+                                  : r->facts.step >= r->pretrainer.schedule.steps;
+}
+
+/* With --minutes time takes the place of steps, in millionths of the run; a warm-up in steps stays one. */
+static double rate_of(const struct run *r, uint64_t step)
+{
+    enum { PARTS = 1000000 };
+    struct schedule s = r->pretrainer.schedule;
+    if (r->options.minutes <= 0)
+        return schedule_rate(&s, step);
+    s.steps = PARTS;
+    if (s.warmup >= 1) {
+        if ((double)step <= s.warmup)
+            return s.peak * (double)step / s.warmup;
+        s.warmup = 0;
+    }
+    return schedule_rate(&s, 1 + (uint64_t)(share_done(r) * (PARTS - 1)));
+}
+
+static void show(const struct loop *l)
+{
+    const struct run *r = l->run;
+    const struct pace *p = &l->pace;
+    const double share = share_done(r);
+    if (!r->watch->progress || p->weight <= 0)
+        return;
+    const double steps_left = (double)r->pretrainer.schedule.steps - (double)r->facts.step;
+    r->watch->progress(&(struct run_progress){
+        .step = r->facts.step,
+        .steps = r->options.minutes > 0 ? 0 : r->pretrainer.schedule.steps,
+        .loss = p->loss / p->weight,
+        .tokens_per_s = p->tokens / p->seconds,
+        .mfu = r->peak > 0 ? p->flops / p->seconds / r->peak : (double)NAN,
+        .share = share,
+        .left = r->options.minutes > 0 ? 60 * r->options.minutes - r->facts.elapsed
+                                       : steps_left * p->seconds / p->weight});
+}
+
+/* A model that has learned no more than how frequent words are stays at their entropy. */
+static void warn_of_plateau(struct loop *l)
+{
+    enum { STEPS = 500 };
+    const struct run *r = l->run;
+    const double entropy = r->data->header->entropy, mlm = l->pace.mlm / l->pace.weight;
+    if (r->options.overfit || l->pace.steps < STEPS || r->facts.step - l->warned < STEPS ||
+        fabs(mlm - entropy) > 0.02 * entropy)
+        return;
+    struct text line = {0};
+    text_add(&line,
+             "step %" PRIu64 ": the loss of masked words, %.3f, sits at the unigram entropy, "
+             "%.3f: so far the model knows how frequent words are, and no more",
+             r->facts.step, mlm, entropy);
+    say(r, text_get(&line));
+    text_finish(&line);
+    l->warned = r->facts.step;
+}
+
+/* ---- a step ---- */
+
+static int log_step(struct loop *l, const struct step_result *s, double seconds, double flops,
+                    struct error *e)
+{
+    struct run *r = l->run;
+    const struct log_field fields[] = {
+        {"step", (double)r->facts.step},
+        {"tokens", (double)r->facts.tokens},
+        {"loss", s->loss},
+        {"mlm", s->mlm},
+        {"nsp", s->next},
+        {"lr", s->rate},
+        {"grad_norm", s->norm},
+        {"tokens_per_s", (double)s->tokens / seconds},
+        {"mfu", r->peak > 0 ? flops / seconds / r->peak : (double)NAN},
+        {"elapsed_s", r->facts.elapsed},
+    };
+    return run_log_write(&r->log, NULL, NULL, fields, sizeof fields / sizeof *fields, e);
+}
+
+static int not_finite(struct run *r, struct error *e)
+{
+    struct error ignored = {0};
+    run_log_event(r, "nan", &ignored);
+    return error_set(e, ERROR_FALSE,
+                     "step %" PRIu64
+                     ": the loss or its gradient is not finite; what was saved before stays",
+                     r->facts.step);
+}
+
+static void bring_up_to_date(struct loop *l)
+{
+    const double t = now();
+    l->run->facts.elapsed += t - l->since;
+    l->since = t;
+}
+
+static int step(struct loop *l, struct step_result *s, struct error *e)
+{
+    struct run *r = l->run;
+    const double begin = r->facts.elapsed;
+    if (pretrainer_step(&r->pretrainer, r->facts.step + 1, rate_of(r, r->facts.step + 1), s,
+                        e) < 0)
+        return -1;
+    bring_up_to_date(l);
+    const double seconds = fmax(r->facts.elapsed - begin, 1e-9),
+                 flops = batch_flops(r->engine, &r->pretrainer.batch.batch);
+    r->facts.step++;
+    r->facts.tokens += s->tokens;
+    r->facts.place += r->options.batch;
+    if (log_step(l, s, seconds, flops, e) < 0)
+        return -1;
+    if (!s->finite)
+        return not_finite(r, e);
+    keep_pace(&l->pace, s, flops, seconds);
+    return 0;
+}
+
+/* ---- between steps ---- */
+
+static int evaluate(struct run *r, struct error *e)
+{
+    struct evaluation v;
+    if (r->watch->tell)
+        r->watch->tell("evaluating");
+    if (pretrainer_evaluate(&r->pretrainer, r->held_out, r->options.mlm_probability, &v, e) < 0)
+        return -1;
+    const struct log_field fields[] = {
+        {"step", (double)r->facts.step},
+        {"tokens", (double)r->facts.tokens},
+        {"loss", v.loss},
+        {"perplexity", v.perplexity},
+        {"accuracy", v.accuracy},
+        {"mlm", v.mlm},
+        {"nsp", v.next},
+        {"nsp_accuracy", v.next_accuracy},
+    };
+    return run_log_write(&r->log, "eval", "held-out", fields,
+                         v.pairs ? sizeof fields / sizeof *fields : 6, e);
+}
+
+static bool is_due(uint64_t every, uint64_t step)
+{
+    return every && step % every == 0;
+}
+
+/* What is due at the run's end is done there. */
+static int after_step(struct loop *l, struct error *e)
+{
+    struct run *r = l->run;
+    warn_of_plateau(l);
+    show(l);
+    if (is_done(r))
+        return 0;
+    if (is_due(r->options.eval_every, r->facts.step) && evaluate(r, e) < 0)
+        return -1;
+    if (is_due(r->options.save_every, r->facts.step) && run_save(r, e) < 0)
+        return -1;
+    bring_up_to_date(l);
+    return 0;
+}
+
+static int finish(struct run *r, struct error *e)
+{
+    if (r->facts.step == r->saved)
+        return 0;
+    if (r->held_out && evaluate(r, e) < 0)
+        return -1;
+    return run_save(r, e);
+}
+
+static int interrupt(struct run *r, struct error *e)
+{
+    if (r->facts.step > r->saved && run_save(r, e) < 0)
+        return -1;
+    return run_log_event(r, "stop", e);
+}
+
+static struct run_result result_of(const struct loop *l, bool interrupted)
+{
+    const struct pace *p = &l->pace;
+    const struct snapshot_facts *f = &l->run->facts;
+    return (struct run_result){.interrupted = interrupted,
+                               .step = f->step,
+                               .tokens = f->tokens,
+                               .loss = p->loss / p->weight,
+                               .mlm = p->mlm / p->weight,
+                               .next = p->next / p->weight,
+                               .elapsed = f->elapsed};
+}
+
+static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
+{
+    struct run *r = l->run;
+    struct step_result s = {0};
+    const uint64_t first = r->facts.step;
+    bool stop = false;
+    l->since = now();
+    while (!is_done(r) && !(stop = *r->watch->stop))
+        if (step(l, &s, e) < 0 || after_step(l, e) < 0)
+            return -1;
+    *ret = result_of(l, stop);
+    if ((stop ? interrupt(r, e) : finish(r, e)) < 0)
+        return -1;
+    if (!stop && r->options.save_gradients && r->facts.step > first)
+        return gradients_save(r->options.save_gradients, &r->pretrainer, &s, e);
+    return 0;
+}
+
+static void say_begin(const struct run *r)
+{
+    struct text line = {0};
+    text_add(&line, "%u samples, unigram entropy %.4f nats", r->data->count,
+             r->data->header->entropy);
+    if (r->resumed)
+        text_add(&line, "; goes on after step %" PRIu64, r->facts.step);
+    say(r, text_get(&line));
+    text_finish(&line);
+}
+
+static int begin_again(struct run *r, struct error *e)
+{
+    return r->saved && run_save_model(r, e) < 0 ? -1 : run_log_event(r, "resume", e);
+}
+
+int run_pretrain(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
+                 struct error *e)
+{
+    struct run r;
+    struct loop l = {.run = &r};
+    int result = run_setup(o, w, &r, e);
+    if (result == 0) {
+        say_begin(&r);
+        if (r.resumed)
+            result = begin_again(&r, e);
+    }
+    if (result == 0)
+        result = run_steps(&l, ret, e);
+    if (w->tell)
+        w->tell(NULL);
+    run_finish(&r);
+    return result;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pre-training from a model and a DATA folder to a RUN folder: a model that transformers loads at any time, with
+   run.json, log.jsonl and state/ beside it. */
+#pragma once
+#include "model/train/run/run_options.h"
+#include <signal.h>
+
+struct run_progress {
+    uint64_t step, steps;     /* 0 steps: the time decides */
+    double loss;              /* running mean */
+    double tokens_per_s, mfu; /* of the last steps; mfu NaN where no peak is known */
+    double share, left;       /* of the run that is done; seconds that are left */
+};
+
+struct run_watch {
+    const volatile sig_atomic_t *stop; /* not 0: save and end */
+    void (*progress)(const struct run_progress *p);
+    void (*tell)(const char *step); /* long work that begins; null: it is over */
+    void (*say)(const char *line);  /* what a person should know */
+};
+
+/* How a run ended. */
+struct run_result {
+    bool interrupted; /* and saved */
+    uint64_t step, tokens;
+    double loss, mlm, next; /* running means; NaN: there was nothing left to do */
+    double elapsed;
+};
+
+/* ERROR_FALSE: a loss or a parameter was not finite, and the last state that was saved stays. ERROR_UNAVAILABLE: what had
+   to be written could not be; the state before it stays. */
+int run_pretrain(const struct run_options *o, const struct run_watch *w, struct run_result *ret,
+                 struct error *e);

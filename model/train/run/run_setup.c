@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/run/run_setup.h"
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "model/checkpoint/json.h"
+#include "model/train/flops.h"
+#include "model/train/run/run_model.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void tell(const struct run *r, const char *step)
+{
+    if (r->watch->tell)
+        r->watch->tell(step);
+}
+
+/* ---- data ---- */
+
+static struct samples *open_part(const struct run *r, const char *folder, enum data_part part,
+                                 struct error *e)
+{
+    struct tokenizer *t = NULL;
+    if (path_exists(folder, "tokenizer.json") || path_exists(folder, "vocab.txt")) {
+        t = tokenizer_load(folder, TOKENIZER_HF, e);
+        if (!t)
+            return NULL;
+    }
+    struct samples *s = samples_open(r->options.data, part, t, e);
+    tokenizer_destroy(t);
+    return s;
+}
+
+static int check_data(const struct run *r, const struct model_config *c, struct error *e)
+{
+    const struct shard_header *h = r->data->header;
+    const uint32_t positions = r->options.positions ? r->options.positions : c->positions;
+    if (h->vocabulary > c->vocabulary)
+        return error_set(e, ERROR_INPUT, "%s: made with %u tokens, the model has %u",
+                         r->options.data, h->vocabulary, c->vocabulary);
+    if (h->length > positions)
+        return error_set(e, ERROR_INPUT,
+                         "%s: samples of %u tokens, the model has %u positions; --positions %u "
+                         "extends them",
+                         r->options.data, h->length, positions, h->length);
+    if (r->options.objective == OBJECTIVE_PAIRS && h->pairing != PAIRING_NEXT)
+        return error_set(e, ERROR_INPUT,
+                         "--objective mlm+nsp: %s has no pairs; prep with --pairing nsp makes "
+                         "them",
+                         r->options.data);
+    return h->pairing == PAIRING_NEXT && c->types < 2
+               ? error_set(e, ERROR_INPUT, "%s has pairs, the model one type of token",
+                           r->options.data)
+               : 0;
+}
+
+static uint64_t tokens_of(const struct samples *s)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < s->count; k++) {
+        const struct sample_record *p = &s->records.sample[k];
+        sum += p->a_count + 2 + (p->b_count ? p->b_count + 1 : 0);
+    }
+    return sum;
+}
+
+/* What the options leave to the model and the data. */
+static void resolve(struct run *r, const struct model_config *c)
+{
+    struct run_options *o = &r->options;
+    if (o->hidden_dropout < 0)
+        o->hidden_dropout = o->overfit ? 0 : c->hidden_dropout;
+    if (o->attention_dropout < 0)
+        o->attention_dropout = o->overfit ? 0 : c->attention_dropout;
+    if (o->objective == OBJECTIVE_DATA)
+        o->objective =
+            r->data->header->pairing == PAIRING_NEXT ? OBJECTIVE_PAIRS : OBJECTIVE_WORDS;
+    const double of_step = (double)tokens_of(r->data) / (double)r->data->count * o->batch;
+    r->pretrainer.schedule = (struct schedule){
+        .decay = o->decay,
+        .peak = o->rate,
+        .warmup = o->warmup,
+        .steps = o->tokens ? (uint64_t)fmax(1, ceil((double)o->tokens / of_step)) : o->steps};
+    r->pretrainer.pairs = o->objective == OBJECTIVE_PAIRS;
+}
+
+static int open_data(struct run *r, const char *model, struct error *e)
+{
+    struct model_config c = {0};
+    int result = config_read(model, &c, e);
+    if (result == 0) {
+        tell(r, "reading data");
+        r->data = open_part(r, model, DATA_TRAIN, e);
+        result = r->data ? check_data(r, &c, e) : -1;
+    }
+    if (result == 0 && r->options.eval_every) {
+        r->held_out = open_part(r, model, DATA_HELD_OUT, e);
+        result = r->held_out ? 0 : error_prefix(e, "--eval-every");
+    }
+    if (result == 0)
+        resolve(r, &c);
+    config_finish(&c);
+    return result;
+}
+
+/* ---- options ---- */
+
+static void make_json(struct run *r)
+{
+    char sum[33];
+    const struct shard_sum s = r->data->header->header_sum; /* covers the other sums */
+    snprintf(sum, sizeof sum, "%016" PRIx64 "%016" PRIx64, s.high, s.low);
+    r->json = run_options_json(&r->options, sum);
+    run_options_hash(r->json, r->facts.options);
+}
+
+static int write_json(const struct run *r, struct error *e)
+{
+    char *text = json_dumps(r->json, JSON_INDENT(2) | JSON_REAL_PRECISION(17)),
+         *path = path_join(r->folder.path, "run.json");
+    struct text line = {0};
+    text_add(&line, "%s\n", text);
+    int result = file_write(path, line.bytes, line.length, e);
+    text_finish(&line);
+    free(text);
+    free(path);
+    return result;
+}
+
+static int compare_json(const struct run *r, struct error *e)
+{
+    json_t *stored = json_read(r->folder.path, "run.json", e);
+    int result = stored ? run_options_compare(stored, r->json, e) : -1;
+    json_decref(stored);
+    return result;
+}
+
+/* ---- engine and state ---- */
+
+static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
+{
+    const struct run_options *o = &r->options;
+    const uint32_t pairs = r->pretrainer.pairs ? PART_POOLER | PART_NSP : 0;
+    const struct engine_options options = {.dtype = o->dtype,
+                                           .threads = o->threads,
+                                           .parts = PART_MLM | pairs,
+                                           .progress = r->watch->tell,
+                                           .trains = true,
+                                           .dropout = o->attention_dropout > 0,
+                                           .kernel = s->kernel,
+                                           .kernel_size = s->kernel_size};
+    r->engine = engine_load(r->folder.path, &options, e);
+    tell(r, NULL);
+    return r->engine ? train_state_new(r->engine, &r->state, e) : -1;
+}
+
+static int check_identity(const struct run *r, const struct snapshot *s, struct error *e)
+{
+    const char *was = s->facts.identity, *is = r->facts.identity;
+    if (!was || !strcmp(was, is))
+        return 0;
+    if (!r->options.not_bitwise)
+        return error_set(e, ERROR_INPUT,
+                         "%s: its state was computed by \"%s\", this is \"%s\": the bits will "
+                         "differ, which --not-bitwise allows",
+                         r->folder.run, was, is);
+    return 0;
+}
+
+static int apply_state(struct run *r, const struct snapshot *s, struct error *e)
+{
+    if (check_identity(r, s, e) < 0)
+        return -1;
+    if (strcmp(s->facts.options, r->facts.options) != 0)
+        return error_set(e, ERROR_INPUT, "%s: its state is of another run.json", r->folder.run);
+    r->facts.step = r->saved = s->facts.step;
+    r->facts.tokens = s->facts.tokens;
+    r->facts.place = s->facts.place;
+    r->facts.elapsed = s->facts.elapsed;
+    return snapshot_apply(s, r->state, e);
+}
+
+static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
+{
+    if (load_engine(r, s, e) < 0)
+        return -1;
+    r->facts.identity = pass_identity(r->engine);
+    if (s->kernel && apply_state(r, s, e) < 0)
+        return -1;
+    if (engine_repack(r->engine, e) < 0)
+        return -1;
+    r->pretrainer.engine = r->engine;
+    r->pretrainer.state = r->state;
+    r->pretrainer.data = r->data;
+    r->pretrainer.options = &r->options;
+    pretrainer_begin(&r->pretrainer);
+    r->peak = machine_peak(r->engine);
+    return run_log_open(&r->log, r->folder.path, e);
+}
+
+/* ---- new, or again ---- */
+
+static int begin_new(struct run *r, struct error *e)
+{
+    const struct snapshot none = {0};
+    if (open_data(r, r->options.model, e) < 0 ||
+        run_folder_begin(r->options.run, &r->folder, e) < 0)
+        return -1;
+    make_json(r);
+    if (run_model_write(&r->options, r->folder.path, r->pretrainer.pairs, e) < 0 ||
+        write_json(r, e) < 0 || make_ready(r, &none, e) < 0)
+        return -1;
+    return run_folder_publish(&r->folder, e);
+}
+
+static void say_damaged(const struct run *r, const struct snapshot *s)
+{
+    struct text line = {0};
+    if (!s->damaged || !r->watch->say)
+        return;
+    text_add(&line, "%s: %u damaged states are passed over", r->folder.run, s->damaged);
+    r->watch->say(text_get(&line));
+    text_finish(&line);
+}
+
+static int begin_again(struct run *r, struct error *e)
+{
+    struct snapshot s = {0};
+    if (run_folder_open(r->options.run, &r->folder, e) < 0 ||
+        open_data(r, r->folder.path, e) < 0)
+        return -1;
+    make_json(r);
+    if (compare_json(r, e) < 0 || snapshot_open(r->folder.path, &s, e) < 0)
+        return -1;
+    say_damaged(r, &s);
+    int result = make_ready(r, &s, e);
+    snapshot_close(&s);
+    r->resumed = true;
+    return result;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+int run_setup(const struct run_options *o, const struct run_watch *w, struct run *ret,
+              struct error *e)
+{
+    *ret = (struct run){.options = *o, .watch = w, .log.fd = -1};
+    int r = o->goes_on && is_folder(o->run) ? begin_again(ret, e) : begin_new(ret, e);
+    tell(ret, NULL);
+    return r;
+}
+
+void run_finish(struct run *r)
+{
+    run_log_close(&r->log);
+    pretrainer_finish(&r->pretrainer);
+    engine_destroy(r->engine);
+    train_state_destroy(r->state);
+    samples_close(r->data);
+    samples_close(r->held_out);
+    json_decref(r->json);
+    free(r->facts.identity);
+    run_folder_finish(&r->folder);
+}
