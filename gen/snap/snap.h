@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snap: the mask that keeps the most of an importance within a predicted time. Each strip (a row block of a head) has
+   candidates, priced by the planner; their concave hull gives steps of falling value over price; the steps of all
+   strips, merged, are taken until the time is spent. It is the greedy solution of a multiple-choice knapsack. */
+#pragma once
+#include "gen/plan/plan.h"
+#include "masks/importance.h"
+
+/* What kind of mask: snap's own, and what it is compared with. */
+enum snap_kind {
+    SNAP_STRIPS,
+    SNAP_MAGNITUDE,
+    SNAP_TILES,
+    SNAP_WINDOW,
+    SNAP_DISTANCES,
+    SNAP_KINDS
+};
+extern const char *const snap_kind_names[SNAP_KINDS]; /* "snap", "magnitude", "tiles", ... */
+
+/* One of share, seconds and retain is above zero. */
+struct snap_request {
+    double share;   /* of dense's predicted time, 0 to 1 */
+    double seconds; /* predicted */
+    double retain;  /* 0 to 1: the fastest mask that keeps so much of the importance */
+    bool training;  /* time is that of forward and backward; else of the forward pass */
+    bool uniform;   /* each head has the same share of the time */
+    bool keep_rows; /* a row keeps its most important key at least */
+    uint32_t batch, threads;
+    struct kernel_request kernel; /* .length is set by snap */
+    const struct target *target;
+    const struct machine *machine;
+    void (*progress)(void *context, double done,
+                     const char *what); /* done: 0 to 1; null: quiet */
+    void *progress_context;
+};
+
+/* A mask at a price. */
+struct snap_mask {
+    enum snap_kind kind;
+    struct mask *mask; /* owned; null: this kind has none within the time */
+    double predicted;  /* seconds of all layers, as plan_predict says of the whole plan */
+    double share;      /* predicted / dense's */
+    double retained;   /* its part of the sum of the importance */
+};
+
+struct snap_result {
+    struct snap_mask best; /* of all kinds */
+    struct snap_mask
+        kind[SNAP_KINDS];   /* each by itself; best is a copy of one: its mask is owned here */
+    double dense_predicted; /* seconds of all layers */
+    double
+        bound; /* of the linear programme over the candidates: no choice among them keeps more */
+    double least_share; /* that any mask reaches: of the empty one */
+};
+
+/* 0; or -1 with *e set: ERROR_CLAIM (exit code 1) where no mask is within the time, which names the least share that
+   can be reached, ERROR_INPUT for a request that is none. The same input gives the same mask, for any threads. */
+int snap_solve(const struct importance *p, const struct snap_request *r,
+               struct snap_result *ret, struct error *e);
+void snap_result_finish(struct snap_result *s); /* a zeroed one is fine */
+/* A mask's part of the sum of the importance. */
+double snap_retained(const struct importance *p, const struct mask *m);
