@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snap: the mask that keeps the most of an importance within a predicted time. Each strip (a row block of a head) has
+/* Snap: the mask that keeps the most of an importance within a predicted time. Each row block of a head has
    candidates, priced by the planner; their concave hull gives steps of falling value over price; the steps of all
-   strips, merged, are taken until the time is spent. It is the greedy solution of a multiple-choice knapsack. */
+   row blocks, merged, are taken until the time is spent. It is the greedy solution of a multiple-choice knapsack. */
 #pragma once
 #include "gen/plan/plan.h"
 #include "masks/importance.h"
 
 /* What kind of mask: snap's own, and what it is compared with. */
 enum snap_kind {
-    SNAP_STRIPS,
+    SNAP_ROW_BLOCKS,
     SNAP_MAGNITUDE,
     SNAP_TILES,
     SNAP_WINDOW,
@@ -53,7 +53,7 @@ struct snap_result {
     double least_share; /* that any mask reaches: of the empty one */
 };
 
-/* 0; or -1 with *e set: ERROR_CLAIM (exit code 1) where no mask is within the time, which names the least share that
+/* 0; or -1 with *e set: ERROR_FALSE (exit code 1) where no mask is within the time, which names the least share that
    can be reached, ERROR_INPUT for a request that is none. The same input gives the same mask, for any threads. */
 int snap_solve(const struct importance *p, const struct snap_request *r,
                struct snap_result *ret, struct error *e);
