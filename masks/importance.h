@@ -2,6 +2,8 @@
 /* How much each entry (query, key) of each head is worth: attention that was measured, or the probabilities of a
    learned mask. What snap fits a mask to. */
 #pragma once
+#include <stddef.h>
+
 #include "masks/load.h"
 
 struct importance {
