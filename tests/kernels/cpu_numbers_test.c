@@ -41,6 +41,7 @@ static void test_log(void **state)
         double exact = log((double)f), got = (double)natural_log(splat(f))[LANES - 1];
         assert_true(fabs(got - exact) <= 2e-7 + 2e-7 * fabs(exact));
     }
+    assert_true(isnan(natural_log(splat(NAN))[0]));
 }
 
 static void test_bf16(void **state)
