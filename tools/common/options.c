@@ -117,14 +117,15 @@ static struct argp_option *make_table(const struct program *p, const struct comm
 {
     struct argp_option *table = memory_new(2 * (size_t)p->n_rows + 1, sizeof *table),
                        *at = table;
-    uint32_t last = 0;
+    uint32_t titled =
+        0; /* a bit a group: its rows need not be neighbours in the program's table */
     for (uint32_t k = 0; k < p->n_rows; k++) {
         const struct option_row *r = &p->rows[k];
         if (!takes(c, k))
             continue;
-        if (r->group != last)
+        if (!(titled >> r->group & 1))
             *at++ = (struct argp_option){.doc = p->titles[r->group], .group = (int)r->group};
-        last = r->group;
+        titled |= 1u << r->group;
         *at++ =
             (struct argp_option){r->name, key_of(p, k), r->argument, 0, r->help, (int)r->group};
     }
