@@ -118,7 +118,7 @@ static struct argp_option *make_table(const struct program *p, const struct comm
     struct argp_option *table = memory_new(2 * (size_t)p->n_rows + 1, sizeof *table),
                        *at = table;
     uint32_t titled =
-        0; /* a bit a group: its rows need not be neighbours in the program's table */
+        1; /* a bit a group, whose rows need not be neighbours; group 0 has no title */
     for (uint32_t k = 0; k < p->n_rows; k++) {
         const struct option_row *r = &p->rows[k];
         if (!takes(c, k))
