@@ -19,14 +19,19 @@ static const uint64_t most_bytes = UINT64_C(4) << 30;
 /* Numbers above 0 to `most`, with commas between them; 0 of them: the text is none. */
 static uint32_t read_list(const char *text, double most, double ret[PRUNE_MOST])
 {
-    uint32_t count = 0;
-    for (char *end; *text && count < PRUNE_MOST; text = end + (*end == ',')) {
+    for (uint32_t count = 0; count < PRUNE_MOST;) {
+        char *end;
         const double x = strtod(text, &end);
-        if (end == text || (*end && *end != ',') || !(x > 0 && x <= most))
-            break;
+        if (end == text || !(x > 0 && x <= most))
+            return 0;
         ret[count++] = x;
+        if (!*end)
+            return count;
+        if (*end != ',')
+            return 0;
+        text = end + 1;
     }
-    return *text ? 0 : count;
+    return 0;
 }
 
 static int read_importance(struct prune *p, struct error *e)
