@@ -6,9 +6,12 @@
 #include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
 #include "tools/maskbert/prune/prune.h"
+#include <omp.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 21, WARM_ROUNDS = 2 };
+/* Masks take turns in rounds, so that what else the machine does falls on all of them. */
+enum { WARM_ROUNDS = 2, LEAST_ROUNDS = 9, MOST_ROUNDS = 101 };
+static const double seconds_each = 0.5;
 
 /* ---- predicted ---- */
 
@@ -63,7 +66,8 @@ struct trial {
     struct sequence *list;              /* [batch] of n tokens */
     uint32_t *token_ids;                /* theirs */
     struct engine_workspace *workspace; /* [count] */
-    double *seconds;                    /* [count, ROUNDS] */
+    double *seconds;                    /* [count, MOST_ROUNDS] */
+    uint32_t rounds;
 };
 
 /* Sequences of n tokens, taken from the lines one after another. */
@@ -102,37 +106,50 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int run_rounds(const struct trial *t, struct error *e)
+static int run_round(struct trial *t, bool counted, struct error *e)
 {
-    double ignored;
-    for (uint32_t round = 0; round < WARM_ROUNDS + ROUNDS; round++) {
-        session_tell("timing");
-        for (uint32_t k = 0; k < t->count; k++) {
-            double *to =
-                round < WARM_ROUNDS ? &ignored : &t->seconds[k * ROUNDS + round - WARM_ROUNDS];
-            if (run(t, k, to, e) < 0)
-                return -1;
-        }
+    for (uint32_t k = 0; k < t->count; k++) {
+        double seconds;
+        if (run(t, k, &seconds, e) < 0)
+            return -1;
+        if (counted)
+            t->seconds[k * MOST_ROUNDS + t->rounds] = seconds;
     }
+    t->rounds += counted;
+    return 0;
+}
+
+static int run_rounds(struct trial *t, struct error *e)
+{
+    session_tell("timing");
+    for (int k = 0; k < WARM_ROUNDS; k++)
+        if (run_round(t, false, e) < 0)
+            return -1;
+    const double end = omp_get_wtime() + seconds_each * t->count;
+    while (t->rounds < LEAST_ROUNDS || (t->rounds < MOST_ROUNDS && omp_get_wtime() < end))
+        if (run_round(t, true, e) < 0)
+            return -1;
     return 0;
 }
 
 int prune_time(struct prune *p, struct attention *const *attention, uint32_t count, double *ret,
                struct error *e)
 {
-    struct trial t = {p,
-                      attention,
-                      count,
-                      NULL,
-                      NULL,
-                      memory_new(count, sizeof *t.workspace),
-                      memory_new((size_t)count * ROUNDS, sizeof *t.seconds)};
+    struct trial t = {
+        .p = p,
+        .attention = attention,
+        .count = count,
+        .workspace = memory_new(count, sizeof *t.workspace),
+        .seconds = memory_new((size_t)count * MOST_ROUNDS, sizeof *t.seconds),
+    };
     make_list(&t);
     int r = run_rounds(&t, e);
     for (uint32_t k = 0; k < count; k++) {
-        double *seconds = t.seconds + (size_t)k * ROUNDS;
-        qsort(seconds, ROUNDS, sizeof *seconds, compare);
-        ret[k] = seconds[ROUNDS / 2];
+        double *seconds = t.seconds + (size_t)k * MOST_ROUNDS;
+        if (r == 0) {
+            qsort(seconds, t.rounds, sizeof *seconds, compare);
+            ret[k] = seconds[t.rounds / 2];
+        }
         engine_workspace_finish(&t.workspace[k]);
     }
     free(t.workspace);
