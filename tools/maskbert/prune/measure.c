@@ -128,8 +128,10 @@ int prune_measure(struct prune *p, struct error *e)
     p->s.workspace.watch = &watch;
     int r = task_run(&runner, &p->measured, &visitor, e);
     p->s.workspace.watch = NULL;
-    if (r == 0)
+    if (r == 0) {
         make_means(&s);
+        r = importance_check(&p->importance, "prune", e);
+    }
     output_factors_finish(&s.factors);
     free(s.lines);
     return r;
