@@ -3,8 +3,8 @@
    Token ids go in, hidden states come out. The heads of model/heads.h and the tasks of model/tasks.h read
    those.
 
-   Thread-safety: an engine does not change once it is loaded, but by engine_repack (model/train/pass.h), while nobody
-   else uses it. Many threads may use it at once, each with a workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
+   Thread-safety: an engine does not change once it is loaded, but by engine_repack (model/train/pass.h) and
+   engine_attention_swap, while nobody else uses it. Many threads may use it at once, each with a workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
    server has one thread that calls and many that wait.
    Memory: the engine holds the packed weights of the parts that were asked for; on the CPU word embeddings
    are read where the file is mapped. A workspace grows with its largest batch and allocates no more then. */

@@ -133,6 +133,22 @@ static void shares_are_kept(void **state)
     assert_int_equal(system("test \"$(head -c 6 p.npy | tail -c 5)\" = NUMPY"), 0);
 }
 
+/* A device's masks, and what is said of them, are the CPU's. */
+static void devices_agree(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"density", "retained", "cosine", "neighbours"};
+    json_t *cpu = run_json(LINES, "prune made --importance output --keep 30 -n 24 -o c --json");
+    json_t *other = run_json(LINES, "prune made --importance output --keep 30 -n 24 -o d "
+                                    "--device emulated --json");
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        assert_true(fabs(number_of(row_at(cpu, 0), names[k]) -
+                         number_of(row_at(other, 0), names[k])) < 1e-4);
+    assert_int_equal(system("diff -r c d"), 0);
+    json_decref(cpu);
+    json_decref(other);
+}
+
 /* The same input, the same masks. */
 static void runs_are_alike(void **state)
 {
@@ -210,9 +226,13 @@ static void too_little_time_is_false(void **state)
 int main(int count, char **argument)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentages_are_kept),  cmocka_unit_test(few_lines_hold_none_out),
-        cmocka_unit_test(shares_are_kept),       cmocka_unit_test(runs_are_alike),
-        cmocka_unit_test(failures_say_one_line), cmocka_unit_test(too_little_time_is_false),
+        cmocka_unit_test(percentages_are_kept),
+        cmocka_unit_test(few_lines_hold_none_out),
+        cmocka_unit_test(shares_are_kept),
+        cmocka_unit_test(runs_are_alike),
+        cmocka_unit_test(devices_agree),
+        cmocka_unit_test(failures_say_one_line),
+        cmocka_unit_test(too_little_time_is_false),
     };
     if (count != 2)
         return 2;
