@@ -51,6 +51,13 @@ static void block_gradient(const struct row_block *t, struct block *b)
     }
 }
 
+/* Is a score above the row's tau? As block_gradient() finds it. */
+INLINE ivec score_above(const struct row_block *t, u32 r, vec score)
+{
+    const vec tau = splat(t->m->offset[r]);
+    return MATRIX ? (ivec)(score * t->softmax_scale - tau > 0.0f) : (ivec)(score > tau);
+}
+
 /* Sparsegen: delta of each row is the mean of dP over the row's support. */
 static void row_block_sparsegen_deltas(const struct row_block *t, u32 blocks)
 {
@@ -59,7 +66,7 @@ static void row_block_sparsegen_deltas(const struct row_block *t, u32 blocks)
         for (u32 k = 0; k < blocks; k++) {
             const struct block *b = row_block_block(t, k);
             for (u32 c = 0; c < b->cols; c += LANES) {
-                ivec above = (ivec)(load(&b->score[r][c]) > splat(t->m->offset[r]));
+                ivec above = score_above(t, r, load(&b->score[r][c]));
                 sum += pick_or_zero(above, bias_scaled(b, r, c, load(&b->dp[r][c])));
                 count += pick_or_zero(above, splat(1));
             }
@@ -136,6 +143,7 @@ static void row_block_backward(struct row_block *t)
     row_block_sparsegen_deltas(t, blocks);
     for (u32 k = 0; k < blocks; k++)
         block_backward(t, row_block_block(t, k), delta_correction);
+    row_block_zero_sums(t, 0);
 }
 
 static void backward_epilogue(const struct row_block *t, const struct abi_tensor *to,
