@@ -119,6 +119,7 @@ double columns_group_price(const struct price *p, uint32_t rows, uint32_t count,
 struct residue {
     const struct pattern *classes;
     bool whole; /* items have columns outside of their class too */
+    bool fragments; /* kernels leave out what is empty by 16 x 8 */
     uint32_t block_rows;
     uint32_t *place; /* [n] zeros, and zeros again after */
 };

@@ -107,6 +107,8 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     b.price = b.report;
     if (both)
         b.price = price_add(b.price, p->price[PASS_DQ]);
+    if (!transposed && builder_can(&b, JOINS_KEYS_ALONE))
+        b.options.can &= ~(uint32_t)CAN_JOIN_ROWS;
     int failed = 0;
     b.row_block = row_block_new(p->n, p->block_rows);
     pass->block_rows = p->block_rows;

@@ -105,14 +105,14 @@ static void row_block_backward(struct row_block *t)
     float delta_correction[BLOCK_ROWS];
     for (u32 r = 0; r < BLOCK_ROWS; r++)
         delta_correction[r] = row_merged(t, r) ? partial_numbers(t, r)[0] : 0;
-    if (DELTA_FIRST && !t->transposed && row_block_deltas_first(t)) {
+    if (DELTA_FIRST && !t->transposed && !deltas_shared(t->s.a) && row_block_deltas_first(t)) {
         block_backward(t, t->blocks, delta_correction);
         return;
     }
     if (!BLOCKS_KEPT || t->transposed) {
         struct block *b = t->blocks;
         int some = block_next(t, b);
-        if (some && row_block_whole(t)) {
+        if (some && row_block_whole(t) && !deltas_shared(t->s.a)) {
             if (BIAS) {
                 whole_deltas(t, b);
                 block_backward(t, b, delta_correction);
@@ -171,23 +171,44 @@ static int backward_special(const struct sequence *s, const struct abi_plan *p,
     }
 }
 
+/* The rows of a query item, and LSE. */
+static void dq_open(struct row_block *t, const struct sequence *s, const struct abi_item *item,
+                    struct prefetch *x, u8 *scratch)
+{
+    row_block_open(t, s, &s->a->forward, item, 0, x, scratch);
+    if (!t->live)
+        return;
+    row_block_take(t, &s->a->q, t->row_scale, 0);
+    row_block_take(t, &s->a->d_o, 1, 1);
+    for (u32 r = 0; r < t->rows; r++)
+        t->m->offset[r] = row_live(t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
+}
+
+/* An item of the phase that leaves delta: see deltas_shared(). */
+static void delta_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    struct row_block t;
+    struct prefetch x;
+    dq_open(&t, s, item, &x, scratch);
+    if (t.live)
+        row_block_deltas_shared(&t);
+}
+
 static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct row_block t;
     struct prefetch x;
     if (backward_special(s, &s->a->forward, item, scratch))
         return;
-    row_block_open(&t, s, &s->a->forward, item, 0, &x, scratch);
+    dq_open(&t, s, item, &x, scratch);
     if (t.live) {
-        row_block_take(&t, &s->a->q, t.row_scale, 0);
-        row_block_take(&t, &s->a->d_o, 1, 1);
+        for (u32 r = 0; r < t.rows && deltas_shared(s->a); r++)
+            t.m->delta[r] = row_live(&t, r) ? *delta_at(s, row_of(item, r)) : 0;
         row_block_prefetch(&t, &s->a->q, &s->a->d_q);
         row_block_prefetch(&t, &s->a->d_o, 0);
         merge_partial(&t, 0);
         if (DELTA_CORRECTED)
             merge_partial(&t, 1);
-        for (u32 r = 0; r < t.rows; r++)
-            t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
         row_block_backward(&t);
         for (u32 r = 0; r < item->rows; r++)
             if (row_live(&t, r) && !item->split)

@@ -79,7 +79,7 @@ static void block_bias(const struct row_block *t, struct block *b)
 {
     const float score_scale = bias_score_scale(t);
     for (u32 r = 0; r < t->rows && !t->transposed; r++) {
-        const float *x = t->s.a->bias + bias_at(t, t->item->row0 + r);
+        const float *x = t->s.a->bias + bias_at(t, row_of(t->item, r));
         if (MATRIX || !row_live(t, r))
             for (u32 c = 0; c < b->cols; c += LANES)
                 store(&b->bias[r][c], splat(0));
@@ -102,12 +102,24 @@ static void bias_ask(const struct row_block *t, const struct column_tile *tile)
     }
 }
 
+/* Transposed plan: X of a panel whose keys are a step apart. */
+static void bias_read_stepped(const struct row_block *t, struct block *b,
+                              const struct column_tile *tile)
+{
+    const u32 rows = t->item->rows, step = t->item->step;
+    for (u32 c = 0; c < tile->width; c++) {
+        const float *x =
+            t->s.a->bias + bias_at(t, tile_column(t, tile, c)) + t->item->row0;
+        for (u32 r = 0; r < rows; r++)
+            b->bias[r][tile->at + c] = x[(u64)r * step];
+    }
+}
+
 /* Transposed plan: X of a panel, four queries and four keys at a time. */
-static void bias_queries(const struct row_block *t, struct block *b,
-                         const struct column_tile *tile)
+static void bias_read_keys(const struct row_block *t, struct block *b,
+                           const struct column_tile *tile)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
-    const float score_scale = bias_score_scale(t);
     bias_ask(t, tile);
     for (u32 c = 0; c < tile->width; c += 4) {
         const float *from[4];
@@ -125,6 +137,16 @@ static void bias_queries(const struct row_block *t, struct block *b,
                         to[x * SCORE_STRIDE + k] = from[k][r + x];
         }
     }
+}
+
+static void bias_queries(const struct row_block *t, struct block *b,
+                         const struct column_tile *tile)
+{
+    const float score_scale = bias_score_scale(t);
+    if (t->item->step == 1)
+        bias_read_keys(t, b, tile);
+    else
+        bias_read_stepped(t, b, tile);
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = tile->at - tile->gap; c < tile_end(tile); c += LANES)
             bias_vector(b, r, c, row_live(t, r) ? load(&b->bias[r][c]) : splat(0), score_scale);
@@ -141,7 +163,7 @@ static void tile_bias(const struct row_block *t, struct block *b,
         return;
     }
     for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][tile->at], row = t->item->row0 + r;
+        const u32 *column = &b->column[r][tile->at], row = row_of(t->item, r);
         u32 count = list_count(column, tile->width);
         for (u32 k = 0; k < tile->width; k++)
             bias_entry(b, r, tile->at + k,
@@ -216,6 +238,20 @@ static void bias_scatter(const struct row_block *t, const struct block *b,
             to[column[k]] += from[k];
 }
 
+/* Adds row r's dX of a tile to an item's sums along diagonals; see bias_part(). */
+static void bias_scatter_part(const struct row_block *t, const struct block *b,
+                              const struct column_tile *tile, u32 r, float *part)
+{
+    const float *from = BIAS == ABI_BIAS_SCALE ? &b->bias[r][tile->at] : &b->dp[r][tile->at];
+    const u32 step = t->item->step;
+    if (step == 1) {
+        bias_scatter(t, b, tile, r, part + TILE - 1 - r);
+        return;
+    }
+    for (u32 c = 0; c < tile->width; c++)
+        part[tile_column(t, tile, c) / step + TILE - 1 - r] += from[c];
+}
+
 /* Forward plan, after block_gradient: adds dX to the caller's arrays. For an added X dX is dS. */
 static void bias_gradient(const struct row_block *t, const struct block *b)
 {
@@ -225,9 +261,10 @@ static void bias_gradient(const struct row_block *t, const struct block *b)
             if (!row_live(t, r))
                 continue;
             if (a->d_bias)
-                bias_scatter(t, b, &b->tile[k], r, a->d_bias + bias_at(t, t->item->row0 + r));
+                bias_scatter(t, b, &b->tile[k], r,
+                             a->d_bias + bias_at(t, row_of(t->item, r)));
             if (t->s.part)
-                bias_scatter(t, b, &b->tile[k], r, t->s.part + TILE - 1 - r);
+                bias_scatter_part(t, b, &b->tile[k], r, t->s.part);
         }
 }
 
@@ -240,7 +277,8 @@ static void bias_clear(const struct abi_args *a, u32 h)
         a->d_bias[h * size + k] = 0;
 }
 
-/* Where work item `work` sums up dX along diagonals: key j of row r at j - r + TILE - 1. */
+/* Where work item `work` sums up dX along diagonals: key j of row r at j / step - r + TILE - 1. In the forward plan
+   an item with a step has the keys of its own class alone, so that a place belongs to one diagonal. */
 INLINE float *bias_part(const struct abi_args *a, u64 work)
 {
     return a->d_diagonal ? a->bias_part + work * (a->forward.n + TILE) : 0;
@@ -251,6 +289,15 @@ static void bias_part_clear(const struct abi_args *a, u64 work)
     float *part = bias_part(a, work);
     for (u64 k = 0; part && k < a->forward.n + TILE; k++)
         part[k] = 0;
+}
+
+/* Place k of an item's part is diagonal step * (k - TILE + 1 - row0 / step), which stands n - 1 further. */
+static void bias_diagonals_add(float *to, const float *part, const struct abi_item *item, i64 n)
+{
+    const i64 step = item->step, shift = TILE - 1 + item->row0 / item->step;
+    i64 first = shift - (n - 1) / step, end = n + TILE - 1;
+    for (i64 k = first < 0 ? 0 : first; k < end && step * (k - shift) < n; k++)
+        to[step * (k - shift) + n - 1] += part[k];
 }
 
 /* Adds up the parts of a head's items, in the order of the work list. */
@@ -264,10 +311,7 @@ static void bias_diagonals(const struct abi_args *a, u32 h)
         const struct abi_work *work = &a->forward.work[w];
         if (work->head != h)
             continue;
-        const float *part = bias_part(a, w);
-        i64 shift = n - TILE - (i64)a->forward.items[work->item].row0;
-        for (i64 k = shift < 0 ? -shift : 0; k < n + TILE - 1; k++)
-            to[k + shift] += part[k];
+        bias_diagonals_add(to, bias_part(a, w), &a->forward.items[work->item], n);
     }
 }
 
