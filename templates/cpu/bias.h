@@ -74,6 +74,21 @@ INLINE void bias_keys(const struct row_block *t, struct block *b,
         bias_entry(b, r, tile->at + c, 0, score_scale);
 }
 
+/* Forward plan: X of a tile, and dX if it is written, is prefetched with the tile's scores. A row block's rows of X lie
+   as far apart as a page, so hardware does not. */
+static void bias_prefetch(const struct row_block *t, const struct column_tile *tile)
+{
+    const float *x = t->s.a->bias + bias_at(t, t->item->row0) + tile->first;
+    const float *d_x = BACKWARD && t->s.a->d_bias ? t->s.a->d_bias + (x - t->s.a->bias) : 0;
+    const u64 row = (u64)t->item->step * t->s.a->forward.n;
+    for (u32 r = 0; r < t->item->rows && tile->kind == TILE_PANEL; r++)
+        for (u32 c = 0; c < TILE; c += 16) {
+            __builtin_prefetch(x + r * row + c, 0, 2);
+            if (d_x)
+                __builtin_prefetch(d_x + r * row + c, 1, 2);
+        }
+}
+
 /* Forward plan, after the scores of all tiles: each row of X is read once, from end to end. */
 static void block_bias(const struct row_block *t, struct block *b)
 {
@@ -156,8 +171,10 @@ static void bias_queries(const struct row_block *t, struct block *b,
 static void tile_bias(const struct row_block *t, struct block *b,
                       const struct column_tile *tile)
 {
-    if (!t->transposed)
+    if (!t->transposed) {
+        bias_prefetch(t, tile);
         return;
+    }
     if (tile_is_panel(tile)) {
         bias_queries(t, b, tile);
         return;
