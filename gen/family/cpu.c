@@ -8,7 +8,7 @@
 
 static uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c)
 {
-    return CPU_CHUNK_COLS(family_is_matrix(t, &c->request));
+    return CPU_CHUNK_COLS(family_is_matrix(t, &c->request), c->request.bias);
 }
 
 static uint64_t row_width(const struct target *t, const struct kernel_config *c)

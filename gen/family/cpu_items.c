@@ -50,7 +50,7 @@ u32 cpu_panel_cols(const struct plan_pass *t)
 struct item_kernels cpu_item_kernels(const struct target *t, const struct kernel_request *r)
 {
     const bool matrix = cpu_has_matrix(t, r);
-    const u32 cols = CPU_CHUNK_COLS(matrix);
+    const u32 cols = CPU_CHUNK_COLS(matrix, r->bias);
     if (t->kind != TARGET_CPU || r->bias != ABI_BIAS_NONE)
         return (struct item_kernels){0};
     return (struct item_kernels){
