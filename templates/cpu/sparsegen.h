@@ -12,6 +12,9 @@
 #include "cpu/p_rounded.h"
 #include "cpu/scores.h"
 #include "cpu/softmax_rows.h"
+#if MATRIX
+#include "cpu/matrix/threshold.h"
+#else
 
 /* Sum and count of the scores above tau. Both are relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
@@ -49,6 +52,8 @@ static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float b
         tau = (sum - mass) / (float)count;
     }
 }
+
+#endif
 
 static void row_sparsegen(const struct row_block *t, u32 blocks, u32 r, float tau, float scale)
 {
