@@ -143,7 +143,8 @@ static void row_block_backward(struct row_block *t)
     row_block_sparsegen_deltas(t, blocks);
     for (u32 k = 0; k < blocks; k++)
         block_backward(t, row_block_block(t, k), delta_correction);
-    row_block_zero_sums(t, 0);
+    if (MATRIX)
+        row_block_zero_sums(t, 0);
 }
 
 static void backward_epilogue(const struct row_block *t, const struct abi_tensor *to,
@@ -171,28 +172,22 @@ static int backward_special(const struct sequence *s, const struct abi_plan *p,
     }
 }
 
-/* The rows of a query item, and LSE. */
-static void dq_open(struct row_block *t, const struct sequence *s, const struct abi_item *item,
-                    struct prefetch *x, u8 *scratch)
-{
-    row_block_open(t, s, &s->a->forward, item, 0, x, scratch);
-    if (!t->live)
-        return;
-    row_block_take(t, &s->a->q, t->row_scale, 0);
-    row_block_take(t, &s->a->d_o, 1, 1);
-    for (u32 r = 0; r < t->rows; r++)
-        t->m->offset[r] = row_live(t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
-}
-
+#if BIAS
 /* An item of the phase that leaves delta: see deltas_shared(). */
 static void delta_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct row_block t;
     struct prefetch x;
-    dq_open(&t, s, item, &x, scratch);
-    if (t.live)
-        row_block_deltas_shared(&t);
+    row_block_open(&t, s, &s->a->forward, item, 0, &x, scratch);
+    if (!t.live)
+        return;
+    row_block_take(&t, &s->a->q, t.row_scale, 0);
+    row_block_take(&t, &s->a->d_o, 1, 1);
+    for (u32 r = 0; r < t.rows; r++)
+        t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
+    row_block_deltas_shared(&t);
 }
+#endif
 
 static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
@@ -200,15 +195,18 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
     struct prefetch x;
     if (backward_special(s, &s->a->forward, item, scratch))
         return;
-    dq_open(&t, s, item, &x, scratch);
+    row_block_open(&t, s, &s->a->forward, item, 0, &x, scratch);
     if (t.live) {
-        for (u32 r = 0; r < t.rows && deltas_shared(s->a); r++)
-            t.m->delta[r] = row_live(&t, r) ? *delta_at(s, row_of(item, r)) : 0;
+        row_block_take(&t, &s->a->q, t.row_scale, 0);
+        row_block_take(&t, &s->a->d_o, 1, 1);
         row_block_prefetch(&t, &s->a->q, &s->a->d_q);
         row_block_prefetch(&t, &s->a->d_o, 0);
         merge_partial(&t, 0);
         if (DELTA_CORRECTED)
             merge_partial(&t, 1);
+        for (u32 r = 0; r < t.rows; r++)
+            t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
+        deltas_read(&t);
         row_block_backward(&t);
         for (u32 r = 0; r < item->rows; r++)
             if (row_live(&t, r) && !item->split)

@@ -74,6 +74,7 @@ INLINE int deltas_shared(const struct abi_args *a)
     return DELTA_FIRST && a->forward.uses & ABI_SPLIT;
 }
 
+#if BIAS
 /* What that phase does of an item: a split one leaves its part of the sums. */
 static void row_block_deltas_shared(struct row_block *t)
 {
@@ -85,6 +86,18 @@ static void row_block_deltas_shared(struct row_block *t)
         *to = t->m->delta[r];
     }
 }
+
+static void deltas_read(const struct row_block *t)
+{
+    for (u32 r = 0; r < t->rows && deltas_shared(t->s.a); r++)
+        t->m->delta[r] = row_live(t, r) ? *delta_at(&t->s, row_of(t->item, r)) : 0;
+}
+#else
+INLINE void deltas_read(const struct row_block *t)
+{
+    (void)t;
+}
+#endif
 
 /* O rounded to 16 bits makes rowsum(dO o O) an estimate. Its error is the sum of a row's dS, the correction:
    dQ = sum dS K - delta_correction * sum P K. */

@@ -22,6 +22,14 @@ static const struct {
     {"x86-64-amx", {.dtype = ABI_F16, .head_dim = 64}, "cpu_vector", "cpu_vector"},
     {"x86-64-amx",
      {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 64},
+     "cpu_matrix",
+     "cpu_matrix"},
+    {"x86-64-bf16",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .bias = ABI_BIAS_SCALE, .head_dim = 64},
+     "cpu_matrix",
+     "cpu_matrix"},
+    {"x86-64-v4",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 64},
      "cpu_vector",
      "cpu_vector"},
     {"sm_80", {.head_dim = 64, .length = 128}, "cuda_simt", "cuda_simt"},
@@ -81,8 +89,14 @@ static void test_can(void **state)
     assert_true(family_can(t, &r) & MERGES_LAST);
     r = (struct kernel_request){.dtype = ABI_BF16, .head_dim = 64, .bias = ABI_BIAS_ADD};
     t = target_find("x86-64-amx", &e);
-    assert_false(family_can(t, &r) & (CAN_SPLIT | CAN_JOIN_ROWS));
+    assert_true(family_can(t, &r) & CAN_SPLIT);
+    assert_true(family_can(t, &r) & JOINS_KEYS_ALONE);
     assert_true(family_can(t, &r) & SKIPS_HALVES);
+    r.transform = ABI_SPARSEGEN; /* all of a row at once */
+    assert_false(family_can(t, &r) & (CAN_SPLIT | CAN_WHOLE_CLASSES));
+    r.bias = ABI_BIAS_NONE;
+    assert_false(family_can(t, &r) & CAN_SPLIT);
+    assert_true(family_can(t, &r) & CAN_WHOLE_CLASSES);
 }
 
 static bool is_template(const char *unit)
