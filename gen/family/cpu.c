@@ -46,7 +46,9 @@ uint32_t cpu_can(const struct kernel_request *r)
 {
     const bool softmax = r->transform == ABI_SOFTMAX, bias = r->bias != ABI_BIAS_NONE;
     return CAN_PIECES | CAN_JOIN_ROWS | (softmax ? CAN_SPLIT : 0) |
-           (bias ? JOINS_KEYS_ALONE : softmax ? 0 : CAN_WHOLE_CLASSES);
+           (bias      ? JOINS_KEYS_ALONE
+            : softmax ? 0
+                      : CAN_WHOLE_CLASSES);
 }
 
 static uint64_t partial_row(const struct target *t, const struct kernel_config *c)

@@ -22,7 +22,8 @@ static uint64_t widest_item(const struct maskc_kernel *k, bool backward)
 {
     const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
     uint64_t cols = larger(p->forward.max_cols, p->forward.panel_cols);
-    return backward ? larger(cols, larger(p->transposed.max_cols, p->transposed.panel_cols)) : cols;
+    return backward ? larger(cols, larger(p->transposed.max_cols, p->transposed.panel_cols))
+                    : cols;
 }
 
 /* Works of the layer that has the most. */

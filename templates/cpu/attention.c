@@ -8,7 +8,7 @@
      attention_dq               items of the plan: dQ, delta                     (backward.h)
      attention_pack_transposed  Q, dO of a head -> packed operands
      attention_dkv              items of the transposed plan: dK, dV             (backward.h)
-     attention_diagonals        sums of dX along diagonals, with a bias          (bias.h)
+     attention_diagonals        sums of dX along diagonals, with a bias          (bias_gradient.h)
    A phase gets indices begin .. end - 1 of its heads or work items, and the scratch of its thread. */
 #include "cpu/freestanding.h"
 #include "cpu/pack.h"

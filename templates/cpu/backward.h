@@ -10,6 +10,7 @@
    A matrix unit does all of it but the sums tile by tile (panels_gradient). */
 #ifndef MASKC_CPU_BACKWARD_H
 #define MASKC_CPU_BACKWARD_H
+#include "cpu/bias_gradient.h"
 #include "cpu/delta.h"
 #include "cpu/diagonal/backward.h"
 #include "cpu/global_row/backward.h"

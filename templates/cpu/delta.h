@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delta_i = sum_j P_ij dP_ij, which dS = P (dP - delta) needs. Four ways to get it, in order of preference:
+/* delta_i = sum_j P_ij dP_ij, which dS = P (dP - delta) needs. Five ways to get it, in order of preference:
      one block has all columns: delta is summed up from P dP                        whole_backward
      with a bias and 16-bit tensors: a pass over P dP before the main loop          row_block_deltas_first
      ... where items share rows: a phase over P dP, which adds up what they leave   row_block_deltas_shared
@@ -82,7 +82,8 @@ static void row_block_deltas_shared(struct row_block *t)
     for (u32 r = 0; r < t->item->rows; r++) {
         if (!row_live(t, r))
             continue;
-        float *to = t->item->split ? partial_numbers(t, r) : delta_at(&t->s, row_of(t->item, r));
+        float *to =
+            t->item->split ? partial_numbers(t, r) : delta_at(&t->s, row_of(t->item, r));
         *to = t->m->delta[r];
     }
 }

@@ -129,8 +129,7 @@ static void check_threads(const struct maskc_kernel *k, const struct problem *p)
         assert_true(same(d[t]->d_k, d[0]->d_k, count) && same(d[t]->d_v, d[0]->d_v, count));
         if (p->bias) {
             assert_true(same(d[t]->d_x, d[0]->d_x, problem_bias_elements(p)));
-            assert_true(
-                same(d[t]->d_diagonal, d[0]->d_diagonal, problem_diagonal_elements(p)));
+            assert_true(same(d[t]->d_diagonal, d[0]->d_diagonal, problem_diagonal_elements(p)));
         }
     }
     for (uint32_t t = 0; t < 3; t++)
@@ -183,8 +182,8 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
             .seed = 99,
             .random_seed = layer,
         };
-        snprintf(what, sizeof what, "n=%u %s %s %s%s", s->n, subject_name(t),
-                 dtype_name(dtype), bias_name(v->bias), v->transform ? " sparsegen" : "");
+        snprintf(what, sizeof what, "n=%u %s %s %s%s", s->n, subject_name(t), dtype_name(dtype),
+                 bias_name(v->bias), v->transform ? " sparsegen" : "");
         wrong += subject_check(k, &p, true, what);
         if (layer == 0)
             check_threads(k, &p);

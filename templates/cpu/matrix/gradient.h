@@ -95,9 +95,13 @@ INLINE void tile_gradient(const struct row_block *t, struct block *b, struct gra
     const u32 *word = x.word, *keep = DROPOUT ? x.keep : 0;
     vec offset[2] = {load(column->offset), load(column->offset + LANES)};
     vec delta[2] = {load(column->delta), load(column->delta + LANES)};
-    struct pair_terms terms = {
-        splat(t->softmax_scale), splat(t->s.a->keep_scale), splat(1 / (1 - t->s.a->lambda)),
-        offset, delta, 0, t->transposed};
+    struct pair_terms terms = {splat(t->softmax_scale),
+                               splat(t->s.a->keep_scale),
+                               splat(1 / (1 - t->s.a->lambda)),
+                               offset,
+                               delta,
+                               0,
+                               t->transposed};
     for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
         prefetch_rows(t->prefetch, prefetch);
         if (!t->transposed) {

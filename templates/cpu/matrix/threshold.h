@@ -8,7 +8,8 @@
 
 /* Packs those of `from` that are above tau, all less `base`, to the front of `to`, which may be `from`, and -inf up to a
    whole vector. Returns how many; adds them to *sum, lane by lane. */
-INLINE u32 support_pack(const float *from, u32 count, float *to, float base, float tau, vec *sum)
+INLINE u32 support_pack(const float *from, u32 count, float *to, float base, float tau,
+                        vec *sum)
 {
     u32 kept = 0;
     for (u32 c = 0; c < count; c += LANES) {
