@@ -65,6 +65,7 @@ static int load_kernel(const struct attention_options *o, struct attention *a, s
         .text_only = o->text_only,
         .backward = o->trains,
         .dropout = o->trains && o->dropout,
+        .bias = o->biased,
         .progress = o->progress,
         .bytes = o->kernel,
         .size = o->kernel_size,
@@ -87,6 +88,7 @@ int attention_new(const struct model_config *c, const struct attention_options *
     }
     a.kernel_layers = a.mask->layers;
     a.trains = o->trains;
+    a.biased = o->biased;
     *ret = a;
     return 0;
 }
@@ -137,6 +139,7 @@ static struct maskc_launch make_launch(const struct attention *a,
         .threads = c->threads,
         .stream = c->stream,
         .samples = c->sample,
+        .soft = c->bias,
     };
     return l;
 }
@@ -150,6 +153,8 @@ static struct maskc_launch make_launch_back(const struct attention *a,
     l.grad_query = third(a, c->grad_projection, 0);
     l.grad_key = third(a, c->grad_projection, 1);
     l.grad_value = third(a, c->grad_projection, 2);
+    l.grad_soft = c->grad_bias;
+    l.grad_soft_diagonals = c->grad_bias_diagonals;
     return l;
 }
 

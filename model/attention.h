@@ -13,7 +13,7 @@ struct attention {
     uint32_t heads, head_dim;
     uint32_t padded_dim; /* that the kernel takes: zeros beyond head_dim */
     uint32_t kernel_layers;
-    bool trains;
+    bool trains, biased;
     enum element dtype;
     float scale; /* 1 / sqrt(head_dim) */
     struct encoder_transform transform;
@@ -28,6 +28,7 @@ struct attention_options {
     const char *target;                 /* that the kernel is compiled for */
     bool text_only;                     /* the device needs no binary */
     bool trains, dropout;               /* a backward pass; dropout of probabilities */
+    bool biased;                        /* scores get an array beside the mask, one a launch */
     void (*progress)(const char *step); /* null: nobody */
     const uint8_t
         *kernel; /* a kernel file made for all this, of kernel_size bytes; null: none */
@@ -59,6 +60,10 @@ struct attention_call {
     const uint32_t *sample; /* [sequences]: what their dropout is a function of */
     void *grad_context;     /* [tokens, columns]: read by the backward pass */
     void *grad_projection;  /* [tokens, 3 * columns]: written by it */
+    /* Where attention is biased, n being the mask's length: X, added to the scores, and its gradient summed over the
+       sequences, or that along diagonals (offset j - i = o at o + n - 1), written by the backward pass; null: not wanted. */
+    const float *bias;                      /* [heads, n, n] */
+    float *grad_bias, *grad_bias_diagonals; /* [heads, n, n], [heads, 2n - 1] */
 };
 /* Bytes; where it trains enough for both passes. */
 uint64_t attention_workspace(const struct attention *a, const struct attention_call *c);

@@ -102,6 +102,7 @@ static int load_attention(const char *folder, const struct engine_options *o, st
                                         .text_only = b->text_only,
                                         .trains = g->trains,
                                         .dropout = g->dropout,
+                                        .biased = g->biased,
                                         .progress = o->progress,
                                         .kernel = o->kernel,
                                         .kernel_size = o->kernel_size};
@@ -140,6 +141,7 @@ struct engine *engine_load(const char *folder, const struct engine_options *o, s
     g->parts = o->parts | PART_ENCODER;
     g->trains = o->trains;
     g->dropout = o->trains && o->dropout;
+    g->biased = o->trains && o->biased;
     g->outline = o->trains && o->outline;
     g->threads = o->threads ? o->threads : (uint32_t)omp_get_max_threads();
     if (load(folder, o, g, e) == 0)

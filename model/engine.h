@@ -28,6 +28,8 @@ struct engine_options {
         trains; /* for model/train/: attention with a backward pass, weights that can be repacked and their
                      transposed twins */
     bool dropout; /* attention can drop out probabilities; only where it trains */
+    bool
+        biased; /* attention takes a bias beside its mask (pass_request.bias); only where it trains */
     const uint8_t
         *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
     uint64_t kernel_size;
@@ -46,8 +48,8 @@ struct engine {
     uint32_t parts;                    /* heads that are ready */
     uint32_t threads;                  /* resolved */
     enum element dtype;
-    const char *device;            /* "cpu", "cuda", "emulated" */
-    bool trains, dropout, outline; /* as it was asked for */
+    const char *device;                    /* "cpu", "cuda", "emulated" */
+    bool trains, dropout, biased, outline; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
     struct encoder *encoder;
 };

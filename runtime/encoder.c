@@ -29,6 +29,7 @@ static struct kernel_request features_of(const struct encoder_attention *a)
         .head_dim = a->head_dim,
         .backward = a->backward,
         .dropout = a->dropout,
+        .bias = a->bias ? ABI_BIAS_ADD : ABI_BIAS_NONE,
     };
 }
 

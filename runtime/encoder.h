@@ -21,10 +21,11 @@ struct encoder_attention {
     enum maskc_dtype dtype;
     uint32_t head_dim;
     struct encoder_transform transform;
-    const char *target;                 /* that it is compiled for */
-    const char *device;                 /* that it is loaded on, as maskc_load takes it */
-    bool text_only;                     /* the device needs no binary */
-    bool backward, dropout;             /* what the kernel can do beside the forward pass */
+    const char *target;     /* that it is compiled for */
+    const char *device;     /* that it is loaded on, as maskc_load takes it */
+    bool text_only;         /* the device needs no binary */
+    bool backward, dropout; /* what the kernel can do beside the forward pass */
+    bool bias; /* scores get an array X beside the mask, and the backward pass gives dX */
     void (*progress)(const char *step); /* null: nobody */
     const uint8_t *bytes; /* of a kernel file that was made for all this; null: none */
     uint64_t size;

@@ -15,6 +15,11 @@
      O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(SEED) | O(THREADS) | O(DEVICE) |      \
      O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
 
+#define LEARNING_OPTIONS                                                              \
+    (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \
+     O(SOFT_SAMPLE) | O(LEAK) | O(MASK_SCALE) | O(MASK_RATE) | O(MASK_RATE_RATIO) |   \
+     O(BI_LEVEL))
+
 /* clang-format off */
 static const struct command commands[] = {
     {"info", "DIR", "what a model's folder holds",
@@ -43,8 +48,11 @@ static const struct command commands[] = {
      "time, with run.json (the options), log.jsonl (a line each step) and state/ (what --resume reads). One of --steps, "
      "--tokens, --minutes says how long. The same command gives the same bits for any number of threads, also where it "
      "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "
-     "run with 1.",
-     TRAINING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
+     "run with 1. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
+     "(c/2) tanh(alpha/2) to the scores; dam-u draws each entry anew in every step, dam-s each distance |i - j|, by "
+     "Gumbel-sigmoid, shared by the batch and the layers. RUN then has alpha.safetensors (maskc --dam reads it) and the mask "
+     "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the price alone.",
+     TRAINING_OPTIONS | LEARNING_OPTIONS | O(DATA) | O(RUN) | O(STEPS) | O(RUN_TOKENS) | O(MINUTES) | O(OBJECTIVE) | O(MLM_PROBABILITY) |
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"eval", "DIR", "the loss on the held-out part of a DATA folder",
      "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "

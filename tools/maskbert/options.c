@@ -94,6 +94,18 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_PLOT_Y]     = {"y", 0, "Y", "Field of the log (default loss)", 0, VALUE_TEXT, AT(y)},
     [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", 0, VALUE_REAL, AT(seconds)},
     [OPTION_STEP_LENGTH] = {"length", 'n', "N", "Tokens of each sequence (default: the model's positions)", 0, VALUE_COUNT, AT(length)},
+    [OPTION_LEARN_MASK] = {"learn-mask", 0, "KIND", "Learn the mask: p, dam-u or dam-s", 0, VALUE_TEXT, AT(learn_mask)},
+    [OPTION_DAM_CODE]   = {"dam-code", 0, 0, "dam-s as SparseBERT's code has it: two logits for each of n distances, no border", 0, VALUE_FLAG, AT(dam_code)},
+    [OPTION_PER_LAYER]  = {"per-layer", 0, 0, "Each layer learns a mask of its own (default: all share one)", 0, VALUE_FLAG, AT(per_layer)},
+    [OPTION_SYMMETRIC]  = {"symmetric", 0, 0, "dam-u: alpha_ij = alpha_ji, as p always has it", 0, VALUE_FLAG, AT(symmetric)},
+    [OPTION_LAMBDA]     = {"lambda", 0, "X", "Price of an entry: X times the sum of M (or P) over heads, queries and keys is added to the loss (default: p 0, dam-u and dam-s 1e-4)", 0, VALUE_REAL, AT(lambda), .given = AT(lambda_given)},
+    [OPTION_TAU]        = {"tau", 0, "X[..Y]", "Temperature of samples; from X to Y over the run, by equal factors (default 1)", 0, VALUE_TEXT, AT(tau)},
+    [OPTION_SOFT_SAMPLE] = {"soft-sample", 0, 0, "Samples between 0 and 1; their bias is -c(1-M) (default: 0 or 1, straight-through)", 0, VALUE_FLAG, AT(relaxed)},
+    [OPTION_LEAK]       = {"leak", 0, 0, "An off key's bias is -c, and the task's gradient reaches it (default: -inf, and the price alone does)", 0, VALUE_FLAG, AT(leaks)},
+    [OPTION_MASK_SCALE] = {"mask-scale", 0, "C", "c: what a mask's change of 1 adds to a score (default 10; the paper's code has 10000)", 0, VALUE_REAL, AT(mask_scale), .given = AT(mask_scale_given)},
+    [OPTION_MASK_RATE]  = {"mask-lr", 0, "X", "Learning rate of alpha at its peak (default: 10 times --lr)", 0, VALUE_REAL, AT(mask_rate), .given = AT(mask_rate_given)},
+    [OPTION_MASK_RATE_RATIO] = {"mask-lr-ratio", 0, "R", "The same as R times --lr", 0, VALUE_REAL, AT(mask_rate_ratio), .given = AT(mask_rate_ratio_given)},
+    [OPTION_BI_LEVEL]   = {"bi-level", 0, 0, "Weights learn from the first half of each batch, alpha from the second", 0, VALUE_FLAG, AT(bi_level)},
     [OPTION_MEASURE]    = {"measure", 0, 0, "Run one step and measure", 0, VALUE_FLAG, AT(measure)},
 };
 /* clang-format on */

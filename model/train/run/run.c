@@ -69,10 +69,11 @@ static bool is_done(const struct run *r)
 }
 
 /* With --minutes time takes the place of steps, in millionths of the run; a warm-up in steps stays one. */
-static double rate_of(const struct run *r, uint64_t step)
+static double rate_of(const struct run *r, uint64_t step, double peak)
 {
     enum { PARTS = 1000000 };
     struct schedule s = r->pretrainer.schedule;
+    s.peak = peak;
     if (r->options.minutes <= 0)
         return schedule_rate(&s, step);
     s.steps = PARTS;
@@ -139,8 +140,15 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"tokens_per_s", (double)s->tokens / seconds},
         {"mfu", r->peak > 0 ? flops / seconds / r->peak : (double)NAN},
         {"elapsed_s", r->facts.elapsed},
+        {"l1", s->mask.l1},
+        {"density", s->mask.density},
+        {"entropy", s->mask.entropy},
+        {"p_diagonal", s->mask.p_diagonal},
+        {"p_neighbour", s->mask.p_neighbour},
+        {"p_special", s->mask.p_special},
     };
-    return run_log_write(&r->log, NULL, NULL, fields, sizeof fields / sizeof *fields, e);
+    return run_log_write(&r->log, NULL, NULL, fields,
+                         r->learner ? sizeof fields / sizeof *fields : 10, e);
 }
 
 static int not_finite(struct run *r, struct error *e)
@@ -160,12 +168,26 @@ static void bring_up_to_date(struct loop *l)
     l->since = t;
 }
 
+static struct step_request next_step(const struct run *r)
+{
+    const uint64_t step = r->facts.step + 1, last = r->pretrainer.schedule.steps;
+    struct step_request q = {.step = step, .rate = rate_of(r, step, r->options.rate)};
+    if (!r->learner)
+        return q;
+    const double share = r->options.minutes > 0 ? share_done(r)
+                         : last > 1             ? (double)(step - 1) / (double)(last - 1)
+                                                : 0;
+    q.mask_rate = rate_of(r, step, r->options.learn.rate);
+    q.tau = learner_tau(r->learner, share);
+    return q;
+}
+
 static int step(struct loop *l, struct step_result *s, struct error *e)
 {
     struct run *r = l->run;
     const double begin = r->facts.elapsed;
-    if (pretrainer_step(&r->pretrainer, r->facts.step + 1, rate_of(r, r->facts.step + 1), s,
-                        e) < 0)
+    const struct step_request q = next_step(r);
+    if (pretrainer_step(&r->pretrainer, &q, s, e) < 0)
         return -1;
     bring_up_to_date(l);
     const double seconds = fmax(r->facts.elapsed - begin, 1e-9),

@@ -143,6 +143,7 @@ static int compare_json(const struct run *r, struct error *e)
 static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
 {
     const struct run_options *o = &r->options;
+    const bool learns = o->learn.kind != LEARN_NOTHING;
     const uint32_t pairs = r->pretrainer.pairs ? PART_POOLER | PART_NSP : 0;
     const struct engine_options options = {.dtype = o->dtype,
                                            .threads = o->threads,
@@ -150,11 +151,16 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
                                            .progress = r->watch->tell,
                                            .trains = true,
                                            .dropout = o->attention_dropout > 0,
+                                           .mask = learns ? "dense" : NULL,
+                                           .transform = learns ? "softmax" : NULL,
+                                           .biased = learns,
                                            .kernel = s->kernel,
                                            .kernel_size = s->kernel_size};
     r->engine = engine_load(r->folder.path, &options, e);
     tell(r, NULL);
-    return r->engine ? train_state_new(r->engine, &r->state, e) : -1;
+    if (!r->engine || train_state_new(r->engine, &r->state, e) < 0)
+        return -1;
+    return learns ? learner_new(&o->learn, &r->engine->config, o->seed, &r->learner, e) : 0;
 }
 
 static int check_identity(const struct run *r, const struct snapshot *s, struct error *e)
@@ -180,7 +186,7 @@ static int apply_state(struct run *r, const struct snapshot *s, struct error *e)
     r->facts.tokens = s->facts.tokens;
     r->facts.place = s->facts.place;
     r->facts.elapsed = s->facts.elapsed;
-    return snapshot_apply(s, r->state, e);
+    return snapshot_apply(s, r->state, r->learner ? &r->learner->alpha : NULL, e);
 }
 
 static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
@@ -194,6 +200,7 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
         return -1;
     r->pretrainer.engine = r->engine;
     r->pretrainer.state = r->state;
+    r->pretrainer.learner = r->learner;
     r->pretrainer.data = r->data;
     r->pretrainer.options = &r->options;
     pretrainer_begin(&r->pretrainer);
@@ -211,7 +218,8 @@ static int begin_new(struct run *r, struct error *e)
         return -1;
     make_json(r);
     if (run_model_write(&r->options, r->folder.path, r->pretrainer.pairs, e) < 0 ||
-        write_json(r, e) < 0 || make_ready(r, &none, e) < 0)
+        write_json(r, e) < 0 || make_ready(r, &none, e) < 0 ||
+        (r->learner && learner_save(r->learner, r->folder.path, e) < 0))
         return -1;
     return run_folder_publish(&r->folder, e);
 }
@@ -263,6 +271,7 @@ void run_finish(struct run *r)
     pretrainer_finish(&r->pretrainer);
     engine_destroy(r->engine);
     train_state_destroy(r->state);
+    learner_destroy(r->learner);
     samples_close(r->data);
     samples_close(r->held_out);
     json_decref(r->json);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a command line to how a mask is learned. */
+#include "tools/maskbert/pretrain.h"
+#include <stdlib.h>
+#include <string.h>
+
+static int read_kind(const struct options *o, enum learn_kind *ret, struct error *e)
+{
+    *ret = LEARN_NOTHING;
+    if (!o->learn_mask)
+        return 0;
+    for (int k = LEARN_P; k < LEARN_KINDS; k++)
+        if (!strcmp(o->learn_mask, learn_kind_names[k]))
+            *ret = (enum learn_kind)k;
+    return *ret != LEARN_NOTHING
+               ? 0
+               : error_set(e, ERROR_INPUT, "--learn-mask %s: p, dam-u or dam-s is expected",
+                           o->learn_mask);
+}
+
+/* What says how to learn, with the kinds that take it. */
+static int check_learning(const struct options *o, enum learn_kind kind, struct error *e)
+{
+    const bool samples = kind == LEARN_ENTRIES || kind == LEARN_DISTANCES;
+    const struct {
+        const char *name, *with;
+        bool given, fits;
+    } each[] = {
+        {"dam-code", " dam-s", o->dam_code, kind == LEARN_DISTANCES},
+        {"symmetric", " dam-u", o->symmetric, kind == LEARN_ENTRIES},
+        {"tau", " dam-u or dam-s", o->tau, samples},
+        {"soft-sample", " dam-u or dam-s", o->relaxed, samples},
+        {"leak", " dam-u or dam-s", o->leaks, samples},
+        {"per-layer", "", o->per_layer, kind},
+        {"lambda", "", o->lambda_given, kind},
+        {"mask-scale", "", o->mask_scale_given, kind},
+        {"mask-lr", "", o->mask_rate_given, kind},
+        {"mask-lr-ratio", "", o->mask_rate_ratio_given, kind},
+        {"bi-level", "", o->bi_level, kind},
+    };
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
+        if (each[k].given && !each[k].fits)
+            return error_set(e, ERROR_INPUT, "--%s: goes with --learn-mask%s", each[k].name,
+                             each[k].with);
+    return 0;
+}
+
+/* A learned mask takes the place of a fixed one. */
+static int check_mask(const struct options *o, struct error *e)
+{
+    const char *wrong = o->mask        ? "mask"
+                        : o->transform ? "transform"
+                        : o->drop      ? "drop"
+                        : o->repeats   ? "repeats"
+                                       : NULL;
+    return wrong ? error_set(e, ERROR_INPUT, "--%s: does not go with --learn-mask", wrong) : 0;
+}
+
+static int read_tau(const char *text, struct learn_options *ret, struct error *e)
+{
+    ret->tau = ret->tau_end = 1;
+    if (!text)
+        return 0;
+    char *end;
+    ret->tau = ret->tau_end = strtod(text, &end);
+    bool whole = end > text;
+    if (whole && !strncmp(end, "..", 2)) {
+        const char *second = end + 2;
+        ret->tau_end = strtod(second, &end);
+        whole = end > second;
+    }
+    const double least = 1e-6, most = 1e6;
+    return whole && !*end && ret->tau >= least && ret->tau <= most && ret->tau_end >= least &&
+                   ret->tau_end <= most
+               ? 0
+               : error_set(e, ERROR_INPUT,
+                           "--tau %s: a number above 0 is expected, or two, as 1..0.1", text);
+}
+
+static int read_numbers(const struct options *o, double rate, struct learn_options *ret,
+                        struct error *e)
+{
+    const double ratio = o->mask_rate_ratio_given ? o->mask_rate_ratio : 10;
+    ret->lambda = o->lambda_given ? o->lambda : ret->kind == LEARN_P ? 0 : 1e-4;
+    ret->scale = o->mask_scale_given ? o->mask_scale : 10;
+    ret->rate = o->mask_rate_given ? o->mask_rate : ratio * rate;
+    if (o->mask_rate_given && o->mask_rate_ratio_given)
+        return error_set(e, ERROR_INPUT,
+                         "--mask-lr and --mask-lr-ratio: one of them is expected");
+    if (!(ret->lambda >= 0 && ret->lambda < 1e30))
+        return error_set(e, ERROR_INPUT, "--lambda %g: 0 or more is expected", ret->lambda);
+    if (!(ret->scale > 0 && ret->scale <= 1e6))
+        return error_set(e, ERROR_INPUT, "--mask-scale %g: above 0, up to 1e6 is expected",
+                         ret->scale);
+    if (!(ret->rate >= 0 && ret->rate < 1e30))
+        return error_set(e, ERROR_INPUT, "--mask-lr%s: 0 or more is expected",
+                         o->mask_rate_ratio_given ? "-ratio" : "");
+    return 0;
+}
+
+int learning_options(const struct options *o, struct run_options *ret, struct error *e)
+{
+    enum learn_kind kind;
+    if (read_kind(o, &kind, e) < 0 || check_learning(o, kind, e) < 0)
+        return -1;
+    ret->learn = (struct learn_options){.kind = kind};
+    if (kind == LEARN_NOTHING)
+        return 0;
+    ret->learn = (struct learn_options){.kind = kind,
+                                        .code = o->dam_code,
+                                        .per_layer = o->per_layer,
+                                        .symmetric = o->symmetric,
+                                        .relaxed = o->relaxed,
+                                        .leaks = o->leaks,
+                                        .two_levels = o->bi_level};
+    if (o->bi_level && ret->batch < 2)
+        return error_set(e, ERROR_INPUT, "--bi-level: a --batch of 2 or more is expected");
+    return check_mask(o, e) < 0 || read_tau(o->tau, &ret->learn, e) < 0 ||
+                   read_numbers(o, ret->rate, &ret->learn, e) < 0
+               ? -1
+               : 0;
+}
