@@ -10,6 +10,7 @@ struct array_file {
     struct file file;
     struct npy array;
     char *name; /* for messages: the path, and the tensor where it was chosen; owned */
+    char *dam;  /* how a mask was learned, as maskbert's files say: "dam-s"; or null; owned */
 };
 
 /* tensor may be null: the only one of the file. */
@@ -26,6 +27,6 @@ struct mask *dense_read(const struct array_file *a, const struct mask_request *r
 struct pattern *dense_read_head(const struct array_file *a, const struct mask_request *r,
                                 int64_t head, struct error *e);
 
-/* [H,n,2] logits a distance or [H,n,n] alpha, cropped to r->n; r->border. */
+/* Parameters of a differentiable attention mask (dam_array.h), cropped to r->n; r->border. */
 struct mask *dam_read(const struct array_file *a, const struct mask_request *r,
                       struct error *e);
