@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "masks/readers/dam_array.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,13 +99,14 @@ static int read_number(const struct dam_array *d, const uint64_t whole[4], doubl
     char text[96] = "";
     const uint32_t rank = place(d, whole, at);
     *ret = npy_get(&d->file->array, npy_index(&d->file->array, at));
-    if (*ret == *ret)
+    if (d->finite ? isfinite(*ret) : *ret == *ret)
         return 0;
     for (uint32_t k = 0; k < rank; k++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%llu", k ? "," : "",
                  (unsigned long long)at[k]);
-    return error_set(e, ERROR_INPUT, "%s: NaN at [%s], numbers are expected", d->file->name,
-                     text);
+    return error_set(e, ERROR_INPUT, "%s: %s at [%s], %snumbers are expected", d->file->name,
+                     *ret == *ret ? "an infinite value" : "NaN", text,
+                     d->finite ? "finite " : "");
 }
 
 int dam_logits(const struct dam_array *d, uint32_t layer, uint32_t head, uint32_t row,

@@ -16,6 +16,7 @@ struct dam_array {
     enum dam_form form;
     uint32_t layers, heads; /* layers: 1 unless they stand in front: [L,H,..] */
     uint32_t n;             /* after the crop to r->n */
+    bool finite;            /* the reader's wish: infinite numbers are refused */
     bool border; /* first and last row and column are active: of the form, or by r->border */
 };
 
@@ -23,7 +24,7 @@ struct dam_array {
 int dam_array_of(const struct array_file *a, const struct mask_request *r,
                  struct dam_array *ret, struct error *e);
 /* Of a row of entries [n], or of distances [n] whatever the row: active where above 0. The last two distances of
-   DAM_DISTANCES are the border's alone, and 0. -1 where one is NaN. */
+   DAM_DISTANCES are the border's alone, and 0. -1 where one is NaN, or infinite. */
 int dam_logits(const struct dam_array *d, uint32_t layer, uint32_t head, uint32_t row,
                double *ret, struct error *e);
 static inline bool dam_by_distance(const struct dam_array *d)
