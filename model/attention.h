@@ -35,6 +35,10 @@ struct attention_options {
     uint64_t kernel_size;
 };
 
+/* What the kernel of such attention is asked to do, but for its mask. */
+int attention_kernel(const struct model_config *c, const struct attention_options *o,
+                     struct encoder_attention *ret, struct error *e);
+
 /* Columns of one of query, key, value in the projection: heads * padded_dim. */
 uint32_t attention_columns(const struct model_config *c);
 /* The head dimension after padding; 0: the kernels take no such head. */

@@ -150,6 +150,14 @@ struct engine *engine_load(const char *folder, const struct engine_options *o, s
     return NULL;
 }
 
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e)
+{
+    g->biased = g->trains && o->biased;
+    attention_finish(&g->encoder->attention);
+    return load_attention(folder, o, g, e);
+}
+
 void engine_destroy(struct engine *g)
 {
     if (!g)

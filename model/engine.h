@@ -58,6 +58,9 @@ struct engine {
    with *e set; ERROR_UNAVAILABLE where neither cache nor compiler has the kernel. */
 struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e);
 void engine_destroy(struct engine *g); /* null is fine */
+/* Attention alone, for another mask; biased or not. The engine must not be used where it failed. */
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e);
 
 /* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);

@@ -18,7 +18,7 @@
 #define LEARNING_OPTIONS                                                              \
     (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \
      O(SOFT_SAMPLE) | O(LEAK) | O(MASK_SCALE) | O(MASK_RATE) | O(MASK_RATE_RATIO) |   \
-     O(BI_LEVEL))
+     O(BI_LEVEL) | O(SNAP) | O(SETTLE))
 
 /* clang-format off */
 static const struct command commands[] = {
