@@ -17,31 +17,11 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+from learn_masks import logit_of, mask_of, read_mask, read_tensors  # noqa: E402
 from pretrain_toy import Toy  # noqa: E402
 
 KINDS = [("p",), ("p", "--per-layer"), ("dam-u",), ("dam-u", "--per-layer"), ("dam-s",), ("dam-s", "--per-layer"), ("dam-s", "--dam-code"),
          ("dam-s", "--dam-code", "--per-layer")]
-
-
-def read_tensors(path):
-    """Name to (shape, numbers); the metadata."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    kinds = {"F32": "f", "F64": "d", "I64": "q", "U8": "B"}
-    tensors = {}
-    for name, t in header.items():
-        if name != "__metadata__":
-            begin, end = t["data_offsets"]
-            count = math.prod(t["shape"])
-            tensors[name] = t["shape"], struct.unpack(f"<{count}{kinds[t['dtype']]}", data[8 + size + begin:8 + size + end])
-    return tensors, header.get("__metadata__")
-
-
-def read_mask(path):
-    """The bytes of a boolean .npy."""
-    data = path.read_bytes()
-    return data[10 + struct.unpack("<H", data[8:10])[0]:]
 
 
 def alpha_state(toy, run):
@@ -60,25 +40,42 @@ def same(toy, a, b):
 
 # ---- what it leaves ----
 
-def mask_of(shape, alpha, kind, n):
-    """Without noise: alpha above 0, by the definition of each kind; a byte an entry."""
-    distances, code = kind[0] == "dam-s", "--dam-code" in kind
-    rest = shape[1:] if "--per-layer" in kind else shape
-    each = math.prod(rest[1:])
-    ret = bytearray()
-    for head in range(len(alpha) // each):
-        a = alpha[head * each:(head + 1) * each]
+def importance(toy, kind, alpha, n):
+    """What maskbert importance says of each head, by the definitions."""
+    made = toy.run("importance", "run", "--json", "-o", "picture.svg")
+    if made.returncode == 3:
+        made = toy.ok("importance", "run", "--json")
+    else:
+        assert made.returncode == 0 and "<svg" in (toy.work / "picture.svg").read_text(), made.stderr
+        os.remove(toy.work / "picture.svg")
+    says, total = json.loads(made.stdout), {}
+    assert len(says["heads"]) == 2 and says["heads"][1]["at"] == [0, 1], says
+    for h, head in enumerate(says["heads"]):
+        own = alpha[h * len(alpha) // 2:(h + 1) * len(alpha) // 2]
+        sums = {"p_diagonal": [], "p_neighbour": [], "p_special": [], "density": []}
         for i in range(n):
             for j in range(n):
-                d = abs(i - j)
-                if not distances:
-                    on = a[i * n + j] > 0
-                elif code:
-                    on = a[2 * d] > a[2 * d + 1]
-                else:
-                    on = 0 in (i, j) or n - 1 in (i, j) or a[d] > 0
-                ret.append(on)
-    return bytes(ret)
+                x = logit_of(own, kind, n, i, j)
+                p = 1 if x is None else 1 / (1 + math.exp(-x))
+                sums["density"].append(p > 0.5)
+                for name, there in (("p_diagonal", i == j), ("p_neighbour", abs(i - j) == 1), ("p_special", 0 in (i, j) or n - 1 in (i, j))):
+                    if there:
+                        sums[name].append(p)
+        for name, x in sums.items():
+            mean = sum(x) / len(x)
+            assert abs(mean - head[name]) < 1e-6, (kind, h, name, mean, head)
+            total[name] = total.get(name, 0) + mean / 2
+    assert all(abs(total[name] - says["mean"][name]) < 1e-6 for name in total), says
+
+
+def importance_refuses(toy):
+    toy.train("run", "--steps", 1, "--learn-mask", "dam-s")
+    path = toy.work / "run/alpha.safetensors"
+    path.write_bytes(path.read_bytes()[:-4] + struct.pack("<f", math.nan))
+    toy.refused("NaN at [1,37]", "importance", "run", "-o", "x.png")
+    toy.refused("-o PICTURE", "importance", "run")
+    toy.refused("alpha.safetensors", "importance", "model", "-o", "x.png")
+    toy.remove("run")
 
 
 def leaves(toy, kind):
@@ -97,6 +94,7 @@ def leaves(toy, kind):
     toy.maskc("make", "run/" + json.loads((toy.work / "run/config.json").read_text())["maskc"]["mask"], "-o", "own.npy")
     assert read_mask(toy.work / "dam.npy") == expected, kind
     assert read_mask(toy.work / "own.npy") in (expected, expected[:n * n]), kind
+    importance(toy, kind, alpha, n)
     log = [x for x in toy.log("run") if "lr" in x][-1]
     assert all(0 <= log[x] <= 1 for x in ("density", "entropy", "p_diagonal", "p_neighbour", "p_special")) and log["l1"] > 0, log
     toy.remove("run")
@@ -304,7 +302,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "settles": settles, "threads": threads, "noise": noise,
+    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "importance_refuses": importance_refuses, "settles": settles, "threads": threads, "noise": noise,
              "kills": lambda t: [kills(t, kind, 20 if o.long else 1) for kind in (
                  ("dam-u",), ("dam-s", "--bi-level", "--settle", 25),
                  ("dam-s", "--lambda", 0, "--settle", 25, "--snap", 0.6, "--threads", 2))],

@@ -63,6 +63,11 @@ static const struct command commands[] = {
      "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
      "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu.",
      O(OUTPUT) | O(PLOT_X) | O(PLOT_Y), 1, MAX_ARGUMENTS, command_plot},
+    {"importance", "RUN", "what a learned mask looks like",
+     "RUN is a run of pretrain --learn-mask. The picture has P = sigmoid(alpha), 1 on a border that is forced on: averaged over "
+     "all heads, over the distance |i - j|, in the first and last row, and for each head (each layer and head with --per-layer). "
+     "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2.",
+     O(OUTPUT) | O(JSON), 1, 1, command_importance},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "
