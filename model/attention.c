@@ -2,6 +2,7 @@
 #include "model/attention.h"
 #include "model/checkpoint/json.h"
 #include "model/mask.h"
+#include "model/train/drop.h"
 #include "runtime/kernel.h"
 #include <math.h>
 #include <stdlib.h>
@@ -96,6 +97,8 @@ int attention_new(const struct model_config *c, const struct attention_options *
     if (read_shape(c, o, &a, e) < 0)
         return -1;
     a.mask = load_mask(c, o, e);
+    if (a.mask && o->drop)
+        a.mask = mask_drop(a.mask, o->drop, c, (struct drop_draws){.seed = o->drop_seed}, e);
     if (a.mask)
         a.mask = full_heads(a.mask, c->heads, e);
     if (!a.mask || load_kernel(o, &a, e) < 0) {

@@ -23,6 +23,8 @@ struct attention_options {
     const char *folder;    /* where the model's own mask lies */
     const char *mask;      /* null: the model's own, else dense */
     const char *transform; /* null: the model's own, else softmax */
+    const char *drop;      /* what is taken out of the mask, as mask_drop has it; or null */
+    uint64_t drop_seed;
     enum element dtype;
     const char *device;                 /* as maskc_load takes it */
     const char *target;                 /* that the kernel is compiled for */

@@ -96,6 +96,8 @@ static int load_attention(const char *folder, const struct engine_options *o, st
     const struct attention_options a = {.folder = folder,
                                         .mask = o->mask,
                                         .transform = o->transform,
+                                        .drop = o->drop,
+                                        .drop_seed = o->drop_seed,
                                         .dtype = o->dtype,
                                         .device = device,
                                         .target = b->target ? b->target : device,

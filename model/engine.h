@@ -16,7 +16,10 @@
 struct engine_options {
     const char *mask; /* as maskc's MASK argument; null: the model's own, else dense */
     const char
-        *transform;     /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
+        *transform; /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
+    const char *
+        drop; /* taken out of the mask: "diagonal" or "random:K" (model/train/drop.h); null: nothing */
+    uint64_t drop_seed;
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
     const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */

@@ -185,6 +185,24 @@ def settles(toy):
     toy.remove("above", "snap")
 
 
+def drops(toy):
+    """--drop in training is in the run's mask; in evaluation it takes the same entries out of another."""
+    toy.ok("init", "--size", "2x32x2", "--vocab", "vocab.txt", "--positions", 40, "--std", 0.3, "-o", "strong")
+    told = {}
+    for what in ("diagonal", "random:60"):
+        toy.ok("pretrain", "strong", "--data", "data", "-o", "run", "--steps", 2, "--batch", 8, "--mask", "window(4)", "--drop", what, "--seed", 3)
+        judge = ("eval", "run", "--data", "data", "--json")
+        stored = json.loads(toy.ok(*judge).stdout)
+        again = json.loads(toy.ok(*judge, "--mask", "window(4)", "--drop", what, "--seed", 3).stdout)
+        whole = json.loads(toy.ok(*judge, "--mask", "window(4)").stdout)
+        assert stored == again != whole, (stored, again, whole)
+        told[what] = json.loads(toy.ok(*judge, "--mask", "window(4)", "--drop", what, "--seed", 4).stdout) == again
+        toy.remove("run")
+    assert told == {"diagonal": True, "random:60": False}, told
+    toy.refused("--drop half", "eval", "model", "--data", "data", "--drop", "half")
+    toy.remove("strong")
+
+
 # ---- the same bits ----
 
 BITS = ["--steps", 12, "--save-every", 3, "--lambda", 1e-3]
@@ -302,7 +320,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "importance_refuses": importance_refuses, "settles": settles, "threads": threads, "noise": noise,
+    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "drops": drops, "importance_refuses": importance_refuses, "settles": settles, "threads": threads, "noise": noise,
              "kills": lambda t: [kills(t, kind, 20 if o.long else 1) for kind in (
                  ("dam-u",), ("dam-s", "--bi-level", "--settle", 25),
                  ("dam-s", "--lambda", 0, "--settle", 25, "--snap", 0.6, "--threads", 2))],

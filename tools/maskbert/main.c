@@ -56,8 +56,8 @@ static const struct command commands[] = {
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"eval", "DIR", "the loss on the held-out part of a DATA folder",
      "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
-     "perplexity is exp of their mean loss. Next sentences are judged where DATA has pairs and the model a head for them.",
-     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
+     "perplexity is exp of their mean loss. --drop random:K draws by --seed, as in training: the same entries. Next sentences are judged where DATA has pairs and the model a head for them.",
+     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
      command_eval},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",
      "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
