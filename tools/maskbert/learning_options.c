@@ -106,8 +106,9 @@ static int read_numbers(const struct options *o, double rate, struct learn_optio
                         struct error *e)
 {
     const double ratio = o->mask_rate_ratio_given ? o->mask_rate_ratio : 10;
-    ret->lambda = o->lambda_given ? o->lambda : ret->kind == LEARN_P ? 0 : 1e-4;
     ret->scale = o->mask_scale_given ? o->mask_scale : 10;
+    /* Of c dX + lambda the ratio counts: the paper's least lambda, 1e-4, stands beside a c of 10000. */
+    ret->lambda = o->lambda_given ? o->lambda : ret->kind == LEARN_P ? 0 : 1e-8 * ret->scale;
     ret->rate = o->mask_rate_given ? o->mask_rate : ratio * rate;
     if (o->mask_rate_given && o->mask_rate_ratio_given)
         return error_set(e, ERROR_INPUT,

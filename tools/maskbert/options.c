@@ -98,7 +98,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_DAM_CODE]   = {"dam-code", 0, 0, "dam-s as SparseBERT's code has it: two logits for each of n distances, no border", 0, VALUE_FLAG, AT(dam_code)},
     [OPTION_PER_LAYER]  = {"per-layer", 0, 0, "Each layer learns a mask of its own (default: all share one)", 0, VALUE_FLAG, AT(per_layer)},
     [OPTION_SYMMETRIC]  = {"symmetric", 0, 0, "dam-u: alpha_ij = alpha_ji, as p always has it", 0, VALUE_FLAG, AT(symmetric)},
-    [OPTION_LAMBDA]     = {"lambda", 0, "X", "Price of an entry: X times the sum of M (or P) over heads, queries and keys is added to the loss (default: p 0, dam-u and dam-s 1e-4)", 0, VALUE_REAL, AT(lambda), .given = AT(lambda_given)},
+    [OPTION_LAMBDA]     = {"lambda", 0, "X", "Price of an entry: X times the sum of M (or P) over heads, queries and keys is added to the loss (default: p 0, dam-u and dam-s 1e-8 times c, as the paper's least is 1e-4 at a c of 10000)", 0, VALUE_REAL, AT(lambda), .given = AT(lambda_given)},
     [OPTION_TAU]        = {"tau", 0, "X[..Y]", "Temperature of samples; from X to Y over the run, by equal factors (default 1)", 0, VALUE_TEXT, AT(tau)},
     [OPTION_SOFT_SAMPLE] = {"soft-sample", 0, 0, "Samples between 0 and 1; their bias is -c(1-M) (default: 0 or 1, straight-through)", 0, VALUE_FLAG, AT(relaxed)},
     [OPTION_LEAK]       = {"leak", 0, 0, "An off key's bias is -c, and the task's gradient reaches it (default: -inf, and the price alone does)", 0, VALUE_FLAG, AT(leaks)},
