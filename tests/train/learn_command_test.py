@@ -320,7 +320,7 @@ def main():
     o = parser.parse_args()
     tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "drops": drops, "importance_refuses": importance_refuses, "settles": settles, "threads": threads, "noise": noise,
              "kills": lambda t: [kills(t, kind, 20 if o.long else 1) for kind in (
-                 ("dam-u",), ("dam-s", "--bi-level", "--settle", 25),
+                 ("dam-u", "--bi-level", "--settle", 25),
                  ("dam-s", "--lambda", 0, "--settle", 25, "--snap", 0.6, "--threads", 2))],
              "not_finite": not_finite, "refusals": refusals}
     names = [o.only] if o.only else ["all_kinds"] if o.few else list(tests)
