@@ -61,7 +61,7 @@ static const struct command commands[] = {
      command_eval},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",
      "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
-     "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu.",
+     "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu; where a mask is learned l1, density, entropy, p_diagonal, p_neighbour, p_special.",
      O(OUTPUT) | O(PLOT_X) | O(PLOT_Y), 1, MAX_ARGUMENTS, command_plot},
     {"importance", "RUN", "what a learned mask looks like",
      "RUN is a run of pretrain --learn-mask. The picture has P = sigmoid(alpha), 1 on a border that is forced on: averaged over "
