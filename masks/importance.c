@@ -166,8 +166,7 @@ int importance_read(const struct mask_request *r, struct importance *ret, struct
     struct importance p = {0};
     if (check_options(r, e) < 0 || array_open(r->name, r->tensor, &a, e) < 0)
         return -1;
-    int failed = r->dam ? check_layer(r, 1, a.name, e) < 0 || dam_importance(&a, r, &p, e) < 0
-                        : read_dense(&a, r, &p, e) < 0;
+    int failed = (r->dam ? dam_importance : read_dense)(&a, r, &p, e) < 0;
     failed = failed || repeat_heads(&p, r->heads, a.name, e) < 0 ||
              importance_check(&p, a.name, e) < 0;
     array_close(&a);

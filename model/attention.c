@@ -2,6 +2,7 @@
 #include "model/attention.h"
 #include "model/checkpoint/json.h"
 #include "model/mask.h"
+#include "model/train/drop.h"
 #include "runtime/kernel.h"
 #include <math.h>
 #include <stdlib.h>
@@ -55,9 +56,10 @@ static int read_shape(const struct model_config *c, const struct attention_optio
                                    &a->transform, e);
 }
 
-static int load_kernel(const struct attention_options *o, struct attention *a, struct error *e)
+static struct encoder_attention kernel_of(const struct attention_options *o,
+                                          const struct attention *a)
 {
-    const struct encoder_attention kernel = {
+    return (struct encoder_attention){
         .mask = a->mask,
         .dtype = a->dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
         .head_dim = a->padded_dim,
@@ -67,11 +69,27 @@ static int load_kernel(const struct attention_options *o, struct attention *a, s
         .text_only = o->text_only,
         .backward = o->trains,
         .dropout = o->trains && o->dropout,
+        .bias = o->biased,
         .progress = o->progress,
         .bytes = o->kernel,
         .size = o->kernel_size,
     };
+}
+
+static int load_kernel(const struct attention_options *o, struct attention *a, struct error *e)
+{
+    const struct encoder_attention kernel = kernel_of(o, a);
     return encoder_attention_load(&kernel, &a->kernel, e);
+}
+
+int attention_kernel(const struct model_config *c, const struct attention_options *o,
+                     struct encoder_attention *ret, struct error *e)
+{
+    struct attention a;
+    if (read_shape(c, o, &a, e) < 0)
+        return -1;
+    *ret = kernel_of(o, &a);
+    return 0;
 }
 
 int attention_new(const struct model_config *c, const struct attention_options *o,
@@ -81,6 +99,8 @@ int attention_new(const struct model_config *c, const struct attention_options *
     if (read_shape(c, o, &a, e) < 0)
         return -1;
     a.mask = load_mask(c, o, e);
+    if (a.mask && o->drop)
+        a.mask = mask_drop(a.mask, o->drop, c, (struct drop_draws){.seed = o->drop_seed}, e);
     if (a.mask)
         a.mask = full_heads(a.mask, c->heads, e);
     if (!a.mask || load_kernel(o, &a, e) < 0) {
@@ -89,6 +109,7 @@ int attention_new(const struct model_config *c, const struct attention_options *
     }
     a.kernel_layers = a.mask->layers;
     a.trains = o->trains;
+    a.biased = o->biased;
     *ret = a;
     return 0;
 }
@@ -139,6 +160,7 @@ static struct maskc_launch make_launch(const struct attention *a,
         .threads = c->threads,
         .stream = c->stream,
         .samples = c->sample,
+        .soft = c->bias,
     };
     return l;
 }
@@ -152,6 +174,8 @@ static struct maskc_launch make_launch_back(const struct attention *a,
     l.grad_query = third(a, c->grad_projection, 0);
     l.grad_key = third(a, c->grad_projection, 1);
     l.grad_value = third(a, c->grad_projection, 2);
+    l.grad_soft = c->grad_bias;
+    l.grad_soft_diagonals = c->grad_bias_diagonals;
     return l;
 }
 

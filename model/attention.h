@@ -13,7 +13,7 @@ struct attention {
     uint32_t heads, head_dim;
     uint32_t padded_dim; /* that the kernel takes: zeros beyond head_dim */
     uint32_t kernel_layers;
-    bool trains;
+    bool trains, biased;
     enum element dtype;
     float scale; /* 1 / sqrt(head_dim) */
     struct encoder_transform transform;
@@ -25,16 +25,23 @@ struct attention_options {
     const struct mask
         *given; /* in its place: [layers or 1][heads or 1], of any length; not kept */
     const char *transform; /* null: the model's own, else softmax */
+    const char *drop;      /* what is taken out of the mask, as mask_drop has it; or null */
+    uint64_t drop_seed;
     enum element dtype;
     const char *device;                 /* as maskc_load takes it */
     const char *target;                 /* that the kernel is compiled for */
     bool text_only;                     /* the device needs no binary */
     bool trains, dropout;               /* a backward pass; dropout of probabilities */
+    bool biased;                        /* scores get an array beside the mask, one a launch */
     void (*progress)(const char *step); /* null: nobody */
     const uint8_t
         *kernel; /* a kernel file made for all this, of kernel_size bytes; null: none */
     uint64_t kernel_size;
 };
+
+/* What the kernel of such attention is asked to do, but for its mask. */
+int attention_kernel(const struct model_config *c, const struct attention_options *o,
+                     struct encoder_attention *ret, struct error *e);
 
 /* Columns of one of query, key, value in the projection: heads * padded_dim. */
 uint32_t attention_columns(const struct model_config *c);
@@ -61,6 +68,10 @@ struct attention_call {
     const uint32_t *sample; /* [sequences]: what their dropout is a function of */
     void *grad_context;     /* [tokens, columns]: read by the backward pass */
     void *grad_projection;  /* [tokens, 3 * columns]: written by it */
+    /* Where attention is biased, n being the mask's length: X, added to the scores, and its gradient summed over the
+       sequences, or that along diagonals (offset j - i = o at o + n - 1), written by the backward pass; null: not wanted. */
+    const float *bias;                      /* [heads, n, n] */
+    float *grad_bias, *grad_bias_diagonals; /* [heads, n, n], [heads, 2n - 1] */
 };
 /* Bytes; where it trains enough for both passes. */
 uint64_t attention_workspace(const struct attention *a, const struct attention_call *c);

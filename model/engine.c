@@ -100,6 +100,7 @@ static struct attention_options attention_options_of(const struct engine *g,
                                       .text_only = b->text_only,
                                       .trains = g->trains,
                                       .dropout = g->dropout,
+                                      .biased = g->biased,
                                       .progress = o->progress};
 }
 
@@ -109,6 +110,8 @@ static int load_attention(const char *folder, const struct engine_options *o, st
     struct attention_options a = attention_options_of(g, o);
     a.folder = folder;
     a.mask = o->mask;
+    a.drop = o->drop;
+    a.drop_seed = o->drop_seed;
     a.kernel = o->kernel;
     a.kernel_size = o->kernel_size;
     return attention_new(&g->config, &a, &g->encoder->attention, e);
@@ -174,12 +177,21 @@ struct engine *engine_load(const char *folder, const struct engine_options *o, s
     g->parts = o->parts | PART_ENCODER;
     g->trains = o->trains;
     g->dropout = o->trains && o->dropout;
+    g->biased = o->trains && o->biased;
     g->outline = o->trains && o->outline;
     g->threads = o->threads ? o->threads : (uint32_t)omp_get_max_threads();
     if (load(folder, o, g, e) == 0)
         return g;
     engine_destroy(g);
     return NULL;
+}
+
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e)
+{
+    g->biased = g->trains && o->biased;
+    attention_finish(&g->encoder->attention);
+    return load_attention(folder, o, g, e);
 }
 
 void engine_destroy(struct engine *g)

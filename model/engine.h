@@ -16,7 +16,10 @@
 struct engine_options {
     const char *mask; /* as maskc's MASK argument; null: the model's own, else dense */
     const char
-        *transform;     /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
+        *transform; /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
+    const char *
+        drop; /* taken out of the mask: "diagonal" or "random:K" (model/train/drop.h); null: nothing */
+    uint64_t drop_seed;
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
     const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */
@@ -28,6 +31,8 @@ struct engine_options {
         trains; /* for model/train/: attention with a backward pass, weights that can be repacked and their
                      transposed twins */
     bool dropout; /* attention can drop out probabilities; only where it trains */
+    bool
+        biased; /* attention takes a bias beside its mask (pass_request.bias); only where it trains */
     const uint8_t
         *kernel; /* what engine_kernel() gave for this mask and these options; null: compile */
     uint64_t kernel_size;
@@ -46,8 +51,8 @@ struct engine {
     uint32_t parts;                    /* heads that are ready */
     uint32_t threads;                  /* resolved */
     enum element dtype;
-    const char *device;            /* "cpu", "cuda", "emulated" */
-    bool trains, dropout, outline; /* as it was asked for */
+    const char *device;                    /* "cpu", "cuda", "emulated" */
+    bool trains, dropout, biased, outline; /* as it was asked for */
     bool phases_cost; /* to measure phases the device waits after each: the pass takes longer */
     struct encoder *encoder;
 };
@@ -56,6 +61,9 @@ struct engine {
    with *e set; ERROR_UNAVAILABLE where neither cache nor compiler has the kernel. */
 struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e);
 void engine_destroy(struct engine *g); /* null is fine */
+/* Attention alone, for another mask; biased or not. The engine must not be used where it failed. */
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e);
 
 /* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);

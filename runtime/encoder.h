@@ -2,7 +2,7 @@
 /* What a model's encoder takes from the compiler: attention for its mask, and the encoder ops (embeddings,
    LayerNorm, what its matrix products leave to do) as code for a GPU or as text for the emulation. */
 #pragma once
-#include "masks/mask.h"
+#include "masks/importance.h"
 #include "runtime/maskc.h"
 #include "templates/abi.h"
 #include "templates/encoder_ops/args.h"
@@ -21,10 +21,11 @@ struct encoder_attention {
     enum maskc_dtype dtype;
     uint32_t head_dim;
     struct encoder_transform transform;
-    const char *target;                 /* that it is compiled for */
-    const char *device;                 /* that it is loaded on, as maskc_load takes it */
-    bool text_only;                     /* the device needs no binary */
-    bool backward, dropout;             /* what the kernel can do beside the forward pass */
+    const char *target;     /* that it is compiled for */
+    const char *device;     /* that it is loaded on, as maskc_load takes it */
+    bool text_only;         /* the device needs no binary */
+    bool backward, dropout; /* what the kernel can do beside the forward pass */
+    bool bias; /* scores get an array X beside the mask, and the backward pass gives dX */
     void (*progress)(const char *step); /* null: nobody */
     const uint8_t *bytes; /* of a kernel file that was made for all this; null: none */
     uint64_t size;
@@ -32,6 +33,20 @@ struct encoder_attention {
 /* Compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
                            struct error *e);
+
+/* The mask that keeps the most of an importance within a share of dense's predicted time of a training step's
+   attention (gen/snap), for kernels as `a` has them. */
+struct encoder_snap {
+    const struct importance *importance;
+    double share;
+    uint32_t batch, threads;
+};
+struct encoder_snapped {
+    struct mask *mask;                 /* the caller's */
+    double share, retained, predicted; /* predicted: seconds of all layers */
+};
+int encoder_snap(const struct encoder_attention *a, const struct encoder_snap *s,
+                 struct encoder_snapped *ret, struct error *e);
 
 /* ---- encoder ops ---- */
 

@@ -69,6 +69,7 @@ static int open_safetensors(const char *path, const char *tensor, struct array_f
     struct text name = {0};
     text_add(&name, tensor ? "%s: tensor %s" : "%s", path, tensor);
     a->name = text_take(&name);
+    a->dam = memory_text(safetensors_metadata(&s, "dam"));
     int r = t ? from_tensor(t, a, e) : no_tensor(&s, path, tensor, e);
     safetensors_finish(&s);
     return r;
@@ -101,6 +102,7 @@ void array_close(struct array_file *a)
 {
     file_close(&a->file);
     free(a->name);
+    free(a->dam);
     *a = (struct array_file){0};
 }
 

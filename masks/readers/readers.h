@@ -11,6 +11,7 @@ struct array_file {
     struct file file;
     struct npy array;
     char *name; /* for messages: the path, and the tensor where it was chosen; owned */
+    char *dam;  /* how a mask was learned, as maskbert's files say: "dam-s"; or null; owned */
 };
 
 /* tensor may be null: the only one of the file. */
@@ -36,11 +37,11 @@ struct mask *dense_read(const struct array_file *a, const struct mask_request *r
 struct pattern *dense_read_head(const struct array_file *a, const struct mask_request *r,
                                 int64_t head, struct error *e);
 
-/* [H,n,2] logits a distance or [H,n,n] alpha, cropped to r->n; r->border. */
+/* Parameters of a differentiable attention mask (dam_array.h), cropped to r->n; r->border. */
 struct mask *dam_read(const struct array_file *a, const struct mask_request *r,
                       struct error *e);
 
-/* The same parameters as probabilities [1,H,n,n]: 1 / (1 + exp(a1 - a0)) or 1 / (1 + exp(-alpha)); 1 on the border
-   with r->border. NaN and infinite ones are refused. */
+/* The same parameters as probabilities [1 or L,H,n,n]: 1 / (1 + exp(a1 - a0)) or 1 / (1 + exp(-alpha)); 1 on a border
+   that is forced on. NaN and infinite ones are refused. */
 int dam_importance(const struct array_file *a, const struct mask_request *r,
                    struct importance *ret, struct error *e);

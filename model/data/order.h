@@ -10,6 +10,8 @@ enum data_stream {
     STREAM_ORDER,
     STREAM_MASKING, /* row: the sample; part: the epoch */
     STREAM_DROP,    /* row: layer and head; part: the repeat */
+    STREAM_ALPHA,   /* first values of a learned mask; row: layer and head */
+    STREAM_NOISE,   /* row and part: the step, low and high half */
 };
 
 static inline struct draws data_draws(uint64_t seed, enum data_stream stream, uint32_t row,

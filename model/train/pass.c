@@ -78,6 +78,9 @@ static int check_request(const struct pass_request *r, struct error *e)
         return error_set(e, ERROR_INPUT, "dropout: 0 or more and less than 0.99 is expected");
     if (!r->loss_only && r->attention_dropout > 0 && !r->engine->dropout)
         return error_set(e, ERROR_INPUT, "the engine was loaded without dropout");
+    if (r->engine->biased != (r->bias && r->bias->value))
+        return error_set(e, ERROR_INPUT,
+                         "a bias and an engine that was loaded biased go together");
     if ((r->batch->masked && !(parts & PART_MLM)) ||
         (r->batch->next_label && !(parts & PART_POOLER && parts & PART_NSP)))
         return error_set(e, ERROR_INPUT, "the engine was loaded without the batch's head");

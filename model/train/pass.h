@@ -27,6 +27,17 @@ struct pass_loss {
     uint64_t sequences, next_right;
 };
 
+/* An array X that attention adds to its scores beside the mask (an engine that was loaded biased), n being the mask's
+   length. The backward pass adds to its gradient, layer after layer from the last to the first. */
+struct pass_bias {
+    const float *value; /* [heads, n, n], or one for each layer */
+    bool per_layer;     /* value and gradient have each layer's */
+    bool diagonals;     /* the gradient is that along diagonals */
+    float *
+        gradient; /* [heads, n, n] or [heads, 2n - 1], or one for each layer; null: not wanted */
+    float *part;  /* as large as one layer's gradient: worked in */
+};
+
 struct pass_request {
     struct engine *engine; /* loaded for training */
     struct train_state *state;
@@ -35,7 +46,8 @@ struct pass_request {
     double hidden_dropout, attention_dropout;
     double mlm_weight, next_weight;
     enum recompute recompute;
-    bool loss_only; /* evaluation: no dropout, no backward pass */
+    bool loss_only;               /* evaluation: no dropout, no backward pass */
+    const struct pass_bias *bias; /* where the engine is biased; else null */
 };
 
 /* The seed of a layer's attention, whose draws are maskc's. */

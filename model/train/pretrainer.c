@@ -56,6 +56,7 @@ static struct pass_request make_request(struct pretrainer *t)
         .mlm_weight = b->masked ? 1.0 / b->masked : 0,
         .next_weight = 1.0 / b->sequences,
         .recompute = o->recompute,
+        .bias = t->learner ? &t->learner->pass : NULL,
     };
 }
 
@@ -69,24 +70,74 @@ static int run_part(struct pretrainer *t, struct pass_request *r, uint32_t first
     return pass_run(r, t->workspace, loss, e);
 }
 
+/* Sequences of the batch, and where in the run's samples the batch begins. */
+struct range {
+    uint64_t place;
+    uint32_t first, end;
+};
+
 /* A part that spans two epochs takes two passes: a sample's dropout is another in each. */
-static int run_parts(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
-                     struct error *e)
+static int run_parts(struct pretrainer *t, struct pass_request *r, struct range of,
+                     struct pass_loss *loss, struct error *e)
 {
-    const uint32_t all = t->batch.batch.sequences, parts = t->options->accumulate;
-    struct pass_request r = make_request(t);
+    const uint32_t all = of.end - of.first, parts = t->options->accumulate;
     for (uint32_t k = 0; k < parts; k++) {
-        const uint32_t end = (uint32_t)((uint64_t)all * (k + 1) / parts);
-        uint32_t at = (uint32_t)((uint64_t)all * k / parts);
+        const uint32_t end = of.first + (uint32_t)((uint64_t)all * (k + 1) / parts);
+        uint32_t at = of.first + (uint32_t)((uint64_t)all * k / parts);
         while (at < end) {
-            const uint64_t epoch = (place + at) / t->data->count,
-                           left = (epoch + 1) * t->data->count - (place + at);
+            const uint64_t epoch = (of.place + at) / t->data->count,
+                           left = (epoch + 1) * t->data->count - (of.place + at);
             const uint32_t to = left < end - at ? at + (uint32_t)left : end;
-            r.seed = epoch_seed(t->options->seed, epoch);
-            if (run_part(t, &r, at, to, loss, e) < 0)
+            r->seed = epoch_seed(t->options->seed, epoch);
+            if (run_part(t, r, at, to, loss, e) < 0)
                 return -1;
             at = to;
         }
+    }
+    return 0;
+}
+
+static int run_all(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
+                   struct error *e)
+{
+    struct pass_request r = make_request(t);
+    return run_parts(t, &r, (struct range){place, 0, t->batch.batch.sequences}, loss, e);
+}
+
+static void clear_gradient(struct pretrainer *t)
+{
+    memset(t->state->gradient, 0, t->state->count * sizeof *t->state->gradient);
+}
+
+/* Masked tokens of the sequences first .. end - 1. */
+static uint32_t count_masked(const struct train_batch *b, uint32_t first, uint32_t end)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < b->masked; k++)
+        count += b->masked_row[k] >= (uint32_t)b->offsets[first] &&
+                 b->masked_row[k] < (uint32_t)b->offsets[end];
+    return count;
+}
+
+/* Alpha learns from the second half of the batch, weights from the first; both gradients are those of where the step
+   began (first order). The losses are means over each half. */
+static int run_two_levels(struct pretrainer *t, uint64_t place, struct pass_loss *loss,
+                          struct error *e)
+{
+    const struct train_batch *b = &t->batch.batch;
+    const uint32_t all = b->sequences, half = all - all / 2;
+    const struct range range[] = {{place, half, all}, {place, 0, half}};
+    struct pass_bias fixed = t->learner->pass;
+    fixed.gradient = NULL;
+    for (int k = 0; k < 2; k++) {
+        struct pass_request r = make_request(t);
+        const uint32_t masked = count_masked(b, range[k].first, range[k].end);
+        r.mlm_weight = masked ? 1.0 / masked : 0;
+        r.next_weight = 1.0 / (range[k].end - range[k].first);
+        r.bias = k ? &fixed : r.bias;
+        clear_gradient(t);
+        if (run_parts(t, &r, range[k], loss, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -108,25 +159,47 @@ static double mean(double sum, uint64_t count)
     return count ? sum / (double)count : 0;
 }
 
-int pretrainer_step(struct pretrainer *t, uint64_t step, double rate, struct step_result *ret,
+/* Draws the step's mask and tells what it is like. */
+static void begin_mask(struct learner *l, const struct step_request *q,
+                       struct mask_measures *ret)
+{
+    learner_begin(l, q->step, q->tau);
+    *ret = measures_of(&l->shape, l->alpha.value, l->value);
+}
+
+static void update(struct pretrainer *t, const struct step_request *q, struct step_result *ret)
+{
+    const struct optimizer *o = &t->options->optimizer;
+    const uint32_t threads = t->engine->threads;
+    if (!isfinite(ret->loss) || (t->learner && !learner_gather(t->learner)))
+        return;
+    ret->norm = optimizer_step(o, t->state, q->step, q->rate, threads);
+    ret->finite = isfinite(ret->norm);
+    if (ret->finite && t->learner)
+        learner_step(t->learner, o, q->step, q->mask_rate, threads);
+}
+
+int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
                     struct error *e)
 {
     struct pass_loss loss = {0};
-    const uint64_t place = place_of(t, step);
+    struct mask_measures mask = {0};
+    const uint64_t place = place_of(t, q->step);
+    const bool two = t->learner && t->learner->options.two_levels;
     make_batch(t, place);
-    memset(t->state->gradient, 0, t->state->count * sizeof *t->state->gradient);
-    if (run_parts(t, place, &loss, e) < 0)
+    clear_gradient(t);
+    if (t->learner)
+        begin_mask(t->learner, q, &mask);
+    if ((two ? run_two_levels : run_all)(t, place, &loss, e) < 0)
         return -1;
     *ret = (struct step_result){.mlm = mean(loss.mlm, loss.masked),
                                 .next = mean(loss.next, loss.sequences),
-                                .rate = rate,
+                                .rate = q->rate,
                                 .tokens = t->batch.batch.tokens,
-                                .masked = t->batch.batch.masked};
+                                .masked = t->batch.batch.masked,
+                                .mask = mask};
     ret->loss = ret->mlm + ret->next;
-    if (isfinite(ret->loss))
-        ret->norm =
-            optimizer_step(&t->options->optimizer, t->state, step, rate, t->engine->threads);
-    ret->finite = isfinite(ret->loss) && isfinite(ret->norm);
+    update(t, q, ret);
     return ret->finite ? engine_repack(t->engine, e) : 0;
 }
 
@@ -142,7 +215,8 @@ static int evaluate_batch(const struct pretrainer *t, const struct sample_batch 
                                    .batch = &b->batch,
                                    .mlm_weight = 1,
                                    .next_weight = 1,
-                                   .loss_only = true};
+                                   .loss_only = true,
+                                   .bias = t->learner ? &t->learner->pass : NULL};
     return pass_run(&r, t->workspace, loss, e);
 }
 
@@ -167,6 +241,8 @@ int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_o
     struct pass_loss loss = {0};
     uint64_t tokens = 0;
     int r = 0;
+    if (t->learner)
+        learner_evaluate(t->learner);
     for (uint32_t at = 0; at < held_out->count && r == 0; at += EVALUATION_BATCH) {
         const uint32_t left = held_out->count - at;
         samples_batch(held_out, &o, 0, at, left < EVALUATION_BATCH ? left : EVALUATION_BATCH,

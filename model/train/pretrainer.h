@@ -3,11 +3,13 @@
    function of the options, the parameters and the step's number. */
 #pragma once
 #include "model/data/samples.h"
+#include "model/train/learn/learner.h"
 #include "model/train/run/run_options.h"
 
 struct pretrainer {
     struct engine *engine;
     struct train_state *state;
+    struct learner *learner; /* null: the mask is fixed */
     struct pass_workspace *workspace;
     const struct samples *data;
     const struct run_options *options;
@@ -19,17 +21,25 @@ struct pretrainer {
     uint32_t rows_capacity;
 };
 
+struct step_request {
+    uint64_t step; /* from 1 */
+    double rate;   /* of learning */
+    /* of a mask that is learned: */
+    double mask_rate, tau;
+};
+
 struct step_result {
     double loss, mlm, next, rate, norm; /* losses are means, in nats */
     uint64_t tokens, masked;
-    bool finite; /* false: the parameters are those of before */
+    bool finite;               /* false: the parameters are those of before */
+    struct mask_measures mask; /* where one is learned: as the step drew it */
 };
 
 void pretrainer_begin(struct pretrainer *t); /* what is above its batch is set */
 void pretrainer_finish(struct pretrainer *t);
 
-/* step counts from 1; `rate` is the learning rate. Leaves the gradients, as they were computed, in the state. */
-int pretrainer_step(struct pretrainer *t, uint64_t step, double rate, struct step_result *ret,
+/* Leaves the gradients, as they were computed, in the state and the learner. */
+int pretrainer_step(struct pretrainer *t, const struct step_request *q, struct step_result *ret,
                     struct error *e);
 
 /* The held-out part, without dropout, masks drawn as in epoch 0 of seed 0. */

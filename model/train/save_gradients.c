@@ -97,6 +97,18 @@ static void add_gradients(struct safetensors *out, const struct pretrainer *t)
     }
 }
 
+/* The gradient of alpha, the alpha that it was taken at, and the noise of each unit. */
+static void add_alpha(struct safetensors *out, const struct learner *l)
+{
+    uint64_t alpha[4], unit[4];
+    const uint32_t rank = alpha_dimensions(&l->shape, alpha),
+                   unit_rank = alpha_unit_dimensions(&l->shape, unit);
+    safetensors_add(out, "alpha", "F32", rank, alpha, l->alpha.gradient);
+    safetensors_add(out, "batch.alpha", "F32", rank, alpha, l->before);
+    if (l->options.kind != LEARN_P)
+        safetensors_add(out, "batch.noise", "F32", unit_rank, unit, l->noise);
+}
+
 int gradients_save(const char *path, const struct pretrainer *t, const struct step_result *r,
                    struct error *e)
 {
@@ -105,6 +117,8 @@ int gradients_save(const char *path, const struct pretrainer *t, const struct st
     struct columns c = make_columns(&t->batch.batch, t->engine->config.pad);
     add_gradients(&out, t);
     add_batch(&out, &c, &t->batch.batch);
+    if (t->learner)
+        add_alpha(&out, t->learner);
     safetensors_add(&out, "loss", "F64", 0, NULL, &r->loss);
     whole_file_begin(&file, path);
     safetensors_stream(&out, whole_file_write, &file);

@@ -85,6 +85,20 @@ enum option_id {
     OPTION_PLOT_Y,
     OPTION_STEP_LENGTH, /* -n of its sequences */
     OPTION_MEASURE,
+    OPTION_LEARN_MASK,
+    OPTION_DAM_CODE,
+    OPTION_PER_LAYER,
+    OPTION_SYMMETRIC,
+    OPTION_LAMBDA,
+    OPTION_TAU,
+    OPTION_SOFT_SAMPLE,
+    OPTION_LEAK,
+    OPTION_MASK_SCALE,
+    OPTION_MASK_RATE,       /* --mask-lr */
+    OPTION_MASK_RATE_RATIO, /* --mask-lr-ratio */
+    OPTION_BI_LEVEL,
+    OPTION_SNAP,
+    OPTION_SETTLE,
     OPTION_IMPORTANCE,
     OPTION_SAVE_IMPORTANCE, /* --save P.npy */
     OPTION_SHARES,          /* --snap SHARE[,SHARE..] */
@@ -126,4 +140,10 @@ struct options {
     bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;
+    const char *learn_mask, *tau;
+    uint64_t settle;
+    double settle_share, lambda, mask_scale, mask_rate, mask_rate_ratio;
+    bool dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
+    bool settle_share_given, settle_given, lambda_given, mask_scale_given, mask_rate_given,
+        mask_rate_ratio_given;
 };

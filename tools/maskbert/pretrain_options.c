@@ -191,7 +191,7 @@ int training_options(const struct options *o, struct run_options *ret, struct er
 int pretrain_options(const struct options *o, struct run_options *ret, struct error *e)
 {
     return read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
-                   training_options(o, ret, e) < 0
+                   training_options(o, ret, e) < 0 || learning_options(o, ret, e) < 0
                ? -1
                : 0;
 }

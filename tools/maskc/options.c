@@ -67,7 +67,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_TENSOR]    = {"tensor", 0, "NAME", "Which tensor of a safetensors file", GROUP_MASK, VALUE_TEXT, AT(tensor)},
     [OPTION_THRESHOLD] = {"threshold", 0, "T", "A float file is active where > T", GROUP_MASK, VALUE_REAL, AT(threshold), .given = AT(has_threshold)},
     [OPTION_KEEP]      = {"keep", 0, "P", "Keep the largest P percent of a float file, per head", GROUP_MASK, VALUE_REAL, AT(keep), .given = AT(has_keep)},
-    [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: [H,n,2] logits per distance or [H,n,n] alpha", GROUP_MASK, VALUE_FLAG, AT(dam)},
+    [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: alpha [H,n,n], [H,n-2] for each distance, or [H,n,2] logits for each; maybe with layers in front", GROUP_MASK, VALUE_FLAG, AT(dam)},
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, VALUE_FLAG, AT(border)},
 
     [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},

@@ -130,6 +130,19 @@ struct row_dropout training_dropout(const struct training *t, uint32_t site)
     return (struct row_dropout){t->seed, site, below, 65536.0f / (float)(65536 - below)};
 }
 
+uint64_t pass_bias_at(const struct pass *p, uint32_t layer, bool gradient)
+{
+    const struct pass_bias *b = p->training->bias;
+    return b->per_layer ? layer * pass_bias_size(p, gradient) : 0;
+}
+
+uint64_t pass_bias_size(const struct pass *p, bool gradient)
+{
+    const struct attention *a = &p->c->attention;
+    const uint64_t n = a->mask->n;
+    return a->heads * (gradient && p->training->bias->diagonals ? 2 * n - 1 : n * n);
+}
+
 struct attention_call pass_attention_call(const struct pass *p, uint32_t layer)
 {
     const struct layer_tape *tape = pass_layer(p, layer);
@@ -150,6 +163,8 @@ struct attention_call pass_attention_call(const struct pass *p, uint32_t layer)
         ret.dropout = (float)p->training->attention_dropout;
         ret.seed = pass_attention_seed(p->training->seed, layer);
         ret.sample = p->training->sample;
+        if (p->training->bias)
+            ret.bias = p->training->bias->value + pass_bias_at(p, layer, false);
     }
     return ret;
 }

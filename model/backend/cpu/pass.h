@@ -29,7 +29,8 @@ struct training {
     const uint32_t *sample;        /* [sequences] */
     uint64_t seed;
     double hidden_dropout, attention_dropout;
-    struct backward *backward; /* null: no backward pass */
+    const struct pass_bias *bias; /* or null */
+    struct backward *backward;    /* null: no backward pass */
 };
 
 struct pass {
@@ -74,6 +75,9 @@ int pass_make_products(struct pass *p, struct error *e);
 /* Something that every panel goes through. -1: a product failed. */
 typedef int panel_step(const struct part *part, uint32_t layer);
 int pass_run_panels(const struct pass *p, panel_step *step, uint32_t layer);
+/* Elements of a layer's bias, or of its gradient, and where they begin. */
+uint64_t pass_bias_size(const struct pass *p, bool gradient);
+uint64_t pass_bias_at(const struct pass *p, uint32_t layer, bool gradient);
 struct attention_call pass_attention_call(const struct pass *p, uint32_t layer);
 int pass_attend(const struct pass *p, uint32_t layer, struct error *e);
 /* From token ids to the last hidden states. */

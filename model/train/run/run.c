@@ -4,6 +4,8 @@
 #include "masks/base/text.h"
 #include "model/train/flops.h"
 #include "model/train/run/run_save.h"
+#include "model/train/run/run_say.h"
+#include "model/train/run/run_settle.h"
 #include "model/train/run/run_setup.h"
 #include "model/train/save_gradients.h"
 #include <inttypes.h>
@@ -30,12 +32,6 @@ struct loop {
     double since;    /* when the run's `elapsed` was brought up to date */
     uint64_t warned; /* the step of the last warning */
 };
-
-static void say(const struct run *r, const char *line)
-{
-    if (r->watch->say)
-        r->watch->say(line);
-}
 
 /* ---- how far, how fast ---- */
 
@@ -69,10 +65,11 @@ static bool is_done(const struct run *r)
 }
 
 /* With --minutes time takes the place of steps, in millionths of the run; a warm-up in steps stays one. */
-static double rate_of(const struct run *r, uint64_t step)
+static double rate_of(const struct run *r, uint64_t step, double peak)
 {
     enum { PARTS = 1000000 };
     struct schedule s = r->pretrainer.schedule;
+    s.peak = peak;
     if (r->options.minutes <= 0)
         return schedule_rate(&s, step);
     s.steps = PARTS;
@@ -117,7 +114,7 @@ static void warn_of_plateau(struct loop *l)
              "step %" PRIu64 ": the loss of masked words, %.3f, sits at the unigram entropy, "
              "%.3f: so far the model knows how frequent words are, and no more",
              r->facts.step, mlm, entropy);
-    say(r, text_get(&line));
+    run_say(r, text_get(&line));
     text_finish(&line);
     l->warned = r->facts.step;
 }
@@ -139,8 +136,15 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"tokens_per_s", (double)s->tokens / seconds},
         {"mfu", r->peak > 0 ? flops / seconds / r->peak : (double)NAN},
         {"elapsed_s", r->facts.elapsed},
+        {"l1", s->mask.l1},
+        {"density", s->mask.density},
+        {"entropy", s->mask.entropy},
+        {"p_diagonal", s->mask.p_diagonal},
+        {"p_neighbour", s->mask.p_neighbour},
+        {"p_special", s->mask.p_special},
     };
-    return run_log_write(&r->log, NULL, NULL, fields, sizeof fields / sizeof *fields, e);
+    return run_log_write(&r->log, NULL, NULL, fields,
+                         r->pretrainer.learner ? sizeof fields / sizeof *fields : 10, e);
 }
 
 static int not_finite(struct run *r, struct error *e)
@@ -160,12 +164,26 @@ static void bring_up_to_date(struct loop *l)
     l->since = t;
 }
 
+static struct step_request next_step(const struct run *r)
+{
+    const uint64_t step = r->facts.step + 1, last = run_learning_steps(r);
+    struct step_request q = {.step = step, .rate = rate_of(r, step, r->options.rate)};
+    if (!r->pretrainer.learner)
+        return q;
+    const double share = r->options.minutes > 0 ? share_done(r)
+                         : last > 1             ? (double)(step - 1) / (double)(last - 1)
+                                                : 0;
+    q.mask_rate = rate_of(r, step, r->options.learn.rate);
+    q.tau = learner_tau(r->learner, share);
+    return q;
+}
+
 static int step(struct loop *l, struct step_result *s, struct error *e)
 {
     struct run *r = l->run;
     const double begin = r->facts.elapsed;
-    if (pretrainer_step(&r->pretrainer, r->facts.step + 1, rate_of(r, r->facts.step + 1), s,
-                        e) < 0)
+    const struct step_request q = next_step(r);
+    if (run_settle(r, e) < 0 || pretrainer_step(&r->pretrainer, &q, s, e) < 0)
         return -1;
     bring_up_to_date(l);
     const double seconds = fmax(r->facts.elapsed - begin, 1e-9),
@@ -272,17 +290,6 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
     return 0;
 }
 
-static void say_begin(const struct run *r)
-{
-    struct text line = {0};
-    text_add(&line, "%u samples, unigram entropy %.4f nats", r->data->count,
-             r->data->header->entropy);
-    if (r->resumed)
-        text_add(&line, "; goes on after step %" PRIu64, r->facts.step);
-    say(r, text_get(&line));
-    text_finish(&line);
-}
-
 static int begin_again(struct run *r, struct error *e)
 {
     return r->saved && run_save_model(r, e) < 0 ? -1 : run_log_event(r, "resume", e);
@@ -295,7 +302,7 @@ int run_pretrain(const struct run_options *o, const struct run_watch *w, struct 
     struct loop l = {.run = &r};
     int result = run_setup(o, w, &r, e);
     if (result == 0) {
-        say_begin(&r);
+        run_say_begin(&r);
         if (r.resumed)
             result = begin_again(&r, e);
     }

@@ -31,7 +31,7 @@ static int resize(const struct run_options *o, struct model_config *c, struct we
                          o->positions, c->positions);
     if (o->positions > 1 << 20)
         return error_set(e, ERROR_INPUT, "--positions %u: at most %d", o->positions, 1 << 20);
-    if (c->mask && !o->mask)
+    if (c->mask && !o->mask && o->learn.kind == LEARN_NOTHING)
         return error_set(e, ERROR_INPUT, "%s has a mask: with --positions, --mask is expected",
                          o->model);
     model_resize_positions(c, w, o->positions);
@@ -53,6 +53,10 @@ static int write_mask(const struct run_options *o, const char *folder, struct mo
                       struct error *e)
 {
     struct encoder_transform ignored;
+    if (o->learn.kind != LEARN_NOTHING) {
+        json_object_del(c->json, "maskc"); /* the learner writes its own */
+        return 0;
+    }
     if (o->transform && encoder_transform_parse(o->transform, &ignored, e) < 0)
         return -1;
     if (!o->mask && !o->transform && !o->drop)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* They may differ when a run goes on. */
-static const char *const harmless[] = {"model",      "data", "recompute",
-                                       "save_every", "keep", "eval_every"};
+static const char *const harmless[] = {"model", "data",       "recompute",   "save_every",
+                                       "keep",  "eval_every", "snap_threads"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 static const char *const objectives[] = {"data", "mlm+nsp", "mlm"};
@@ -77,6 +77,27 @@ static void add_pass(json_t *to, const struct run_options *o)
     set(to, "eval_every", count(o->eval_every));
 }
 
+/* Of a run that learns no mask there are none: older runs have no such names. */
+static void add_learning(json_t *to, const struct learn_options *o)
+{
+    if (o->kind == LEARN_NOTHING)
+        return;
+    set(to, "learn_mask", json_string(learn_kind_names[o->kind]));
+    set(to, "dam_code", json_boolean(o->code));
+    set(to, "per_layer", json_boolean(o->per_layer));
+    set(to, "symmetric", json_boolean(o->symmetric));
+    set(to, "soft_sample", json_boolean(o->relaxed));
+    set(to, "leak", json_boolean(o->leaks));
+    set(to, "bi_level", json_boolean(o->two_levels));
+    set(to, "lambda", json_real(o->lambda));
+    set(to, "tau", json_pack("[f,f]", o->tau, o->tau_end));
+    set(to, "mask_scale", json_real(o->scale));
+    set(to, "mask_lr", json_real(o->rate));
+    set(to, "snap", json_real(o->snap));
+    set(to, "snap_threads", count(o->snap_threads));
+    set(to, "settle", count(o->settle));
+}
+
 json_t *run_options_json(const struct run_options *o, const char *data_sum)
 {
     json_t *ret = json_object();
@@ -84,6 +105,7 @@ json_t *run_options_json(const struct run_options *o, const char *data_sum)
     add_length(ret, o);
     add_optimizer(ret, o);
     add_pass(ret, o);
+    add_learning(ret, &o->learn);
     return ret;
 }
 
@@ -110,11 +132,11 @@ static int differs(const char *name, const json_t *was, const json_t *is, struct
 {
     char option[48];
     name_option(name, option);
-    char *old = was ? json_dumps(was, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10)) : NULL,
-         *new = json_dumps(is, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
+    const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
+    char *old = was ? json_dumps(was, flags) : NULL, *new = is ? json_dumps(is, flags) : NULL;
     error_set(e, ERROR_INPUT,
               "%s: the run has %s, this command %s; --resume takes the same command", option,
-              old ? old : "none", new);
+              old ? old : "none", new ? new : "none");
     free(old);
     free(new);
     return -1;
@@ -137,6 +159,11 @@ int run_options_compare(const json_t *stored, const json_t *now, struct error *e
         const json_t *was = json_object_get(stored, name);
         if (!is_harmless(name) && !(was && same(was, is)))
             return differs(name, was, is, e);
+    }
+    json_object_foreach((json_t *)(uintptr_t)stored, name, is)
+    {
+        if (!is_harmless(name) && !json_object_get(now, name))
+            return differs(name, is, NULL, e);
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run of pre-training was asked for, resolved, and as JSON: what RUN/run.json says, and what --resume compares. */
 #pragma once
+#include "model/train/learn/learn_options.h"
 #include "model/train/optimizer.h"
 #include "model/train/pass.h"
 #include "model/train/schedule.h"
@@ -9,6 +10,7 @@
 struct run_options {
     const char *model, *data, *run; /* DIR, DATA, RUN */
     const char *mask, *transform, *drop;
+    struct learn_options learn;
     uint32_t repeat;    /* of several runs, whose random entries differ: from 1; 0: one run */
     uint32_t positions; /* 0: the model's */
 

@@ -31,13 +31,20 @@ int run_save_model(const struct run *r, struct error *e)
     int result = whole_file_end(&file, e);
     safetensors_finish(&out);
     free(path);
-    return result < 0 ? -1 : folder_sync(r->folder.path, e);
+    if (result < 0 || (r->learner && learner_save(r->learner, r->folder.path, e) < 0))
+        return -1;
+    return folder_sync(r->folder.path, e);
+}
+
+static bool is_finite(const struct train_state *s)
+{
+    return elements_not_finite(ELEMENT_F32, s->value, s->count) == s->count;
 }
 
 int run_save(struct run *r, struct error *e)
 {
-    const struct train_state *s = r->state;
-    if (elements_not_finite(ELEMENT_F32, s->value, s->count) != s->count) {
+    const struct snapshot_of of = {r->state, r->learner ? &r->learner->alpha : NULL, r->engine};
+    if (!is_finite(of.state) || (of.alpha && !is_finite(of.alpha))) {
         struct error ignored = {0};
         run_log_event(r, "nan", &ignored);
         return error_set(e, ERROR_FALSE,
@@ -46,8 +53,7 @@ int run_save(struct run *r, struct error *e)
     }
     if (r->watch->tell)
         r->watch->tell("saving");
-    if (snapshot_write(r->folder.path, &r->facts, s, r->engine, e) < 0 ||
-        run_save_model(r, e) < 0)
+    if (snapshot_write(r->folder.path, &r->facts, &of, e) < 0 || run_save_model(r, e) < 0)
         return -1;
     r->saved = r->facts.step;
     snapshot_prune(r->folder.path, r->options.keep);

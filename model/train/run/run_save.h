@@ -6,7 +6,7 @@
 /* State, then model.safetensors, each whole or not at all; then older states go. ERROR_FALSE where a parameter is not
    finite: nothing is written. */
 int run_save(struct run *r, struct error *e);
-/* model.safetensors alone: a run that was killed between the two has that of an older state. */
+/* model.safetensors and a learned mask alone: a run that was killed between the two has those of an older state. */
 int run_save_model(const struct run *r, struct error *e);
 /* {"event":name,"step":..,"tokens":..} */
 int run_log_event(struct run *r, const char *name, struct error *e);

@@ -14,6 +14,7 @@ struct run {
     struct samples *data, *held_out;
     struct engine *engine;
     struct train_state *state;
+    struct learner *learner; /* null: the mask is fixed */
     struct pretrainer pretrainer;
     struct run_log log;
     struct snapshot_facts facts; /* where the run stands */

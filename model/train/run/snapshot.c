@@ -16,7 +16,10 @@
 #define VERSION "1"
 enum { SUM_DIGITS = 32 };
 
+enum { BUFFERS = 3 };
 static const char *const buffers[] = {"value", "first_moment", "second_moment"};
+static const char *const alpha_buffers[] = {"alpha", "alpha_first_moment",
+                                            "alpha_second_moment"};
 
 static char *state_folder(const char *run)
 {
@@ -72,17 +75,24 @@ static void hash_pieces(const struct train_state *s, char ret[17])
     snprintf(ret, 17, "%016" PRIx64, hash);
 }
 
-static void add_tensors(struct safetensors *out, const struct train_state *s,
-                        const struct engine *g)
+static void add_buffers(struct safetensors *out, const struct train_state *s,
+                        const char *const *name)
 {
-    const float *each[] = {s->value, s->first_moment, s->second_moment};
+    const float *each[BUFFERS] = {s->value, s->first_moment, s->second_moment};
+    for (int k = 0; k < BUFFERS; k++)
+        safetensors_add(out, name[k], "F32", 1, &s->count, each[k]);
+}
+
+static void add_tensors(struct safetensors *out, const struct snapshot_of *of)
+{
     char pieces[17];
     uint64_t size;
-    const uint8_t *kernel = engine_kernel(g, &size);
-    hash_pieces(s, pieces);
+    const uint8_t *kernel = engine_kernel(of->engine, &size);
+    hash_pieces(of->state, pieces);
     safetensors_add_metadata(out, "pieces", pieces);
-    for (size_t k = 0; k < sizeof each / sizeof *each; k++)
-        safetensors_add(out, buffers[k], "F32", 1, &s->count, each[k]);
+    add_buffers(out, of->state, buffers);
+    if (of->alpha)
+        add_buffers(out, of->alpha, alpha_buffers);
     safetensors_add(out, "kernel", "U8", 1, &size, kernel);
 }
 
@@ -98,14 +108,14 @@ static int stream(const char *path, const struct safetensors *out, struct error 
 }
 
 int snapshot_write(const char *run, const struct snapshot_facts *facts,
-                   const struct train_state *s, const struct engine *g, struct error *e)
+                   const struct snapshot_of *of, struct error *e)
 {
     struct safetensors out = {0};
     char name[48], *folder = state_folder(run);
     snprintf(name, sizeof name, "step-%012" PRIu64 ".safetensors", facts->step);
     char *path = path_join(folder, name);
     add_facts(&out, facts);
-    add_tensors(&out, s, g);
+    add_tensors(&out, of);
     int r =
         mkdir(folder, 0777) < 0 && errno != EEXIST
             ? error_set(e, ERROR_UNAVAILABLE, "%s: cannot be made: %s", folder, strerror(errno))
@@ -251,19 +261,31 @@ void snapshot_close(struct snapshot *s)
     *s = (struct snapshot){0};
 }
 
-int snapshot_apply(const struct snapshot *s, struct train_state *to, struct error *e)
+static int copy_buffers(const struct snapshot *s, const struct train_state *to,
+                        const char *const *name, struct error *e)
 {
-    float *each[] = {to->value, to->first_moment, to->second_moment};
+    float *each[BUFFERS] = {to->value, to->first_moment, to->second_moment};
+    for (int k = 0; k < BUFFERS; k++) {
+        const struct safetensor *t = safetensors_find(&s->tensors, name[k]);
+        if (!t || strcmp(t->dtype, "F32") != 0 || t->size != to->count * sizeof(float))
+            return error_set(e, ERROR_INPUT, "the state has no %s of %" PRIu64 " numbers",
+                             name[k], to->count);
+    }
+    for (int k = 0; k < BUFFERS; k++) {
+        const struct safetensor *t = safetensors_find(&s->tensors, name[k]);
+        memcpy(each[k], t->data, t->size);
+    }
+    return 0;
+}
+
+int snapshot_apply(const struct snapshot *s, struct train_state *to, struct train_state *alpha,
+                   struct error *e)
+{
     char pieces[17];
     hash_pieces(to, pieces);
     if (strcmp(fact(s, "pieces"), pieces) != 0)
         return error_set(e, ERROR_INPUT, "the state is of another model than the run's");
-    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
-        const struct safetensor *t = safetensors_find(&s->tensors, buffers[k]);
-        if (!t || strcmp(t->dtype, "F32") != 0 || t->size != to->count * sizeof(float))
-            return error_set(e, ERROR_INPUT, "the state has no %s of %" PRIu64 " numbers",
-                             buffers[k], to->count);
-        memcpy(each[k], t->data, t->size);
-    }
-    return 0;
+    if (copy_buffers(s, to, buffers, e) < 0)
+        return -1;
+    return alpha ? copy_buffers(s, alpha, alpha_buffers, e) : 0;
 }

@@ -16,9 +16,15 @@ struct snapshot_facts {
     char *identity;               /* pass_identity() */
 };
 
+/* What is written. */
+struct snapshot_of {
+    const struct train_state *state, *alpha; /* alpha: of a mask that is learned, or null */
+    const struct engine *engine;             /* for its kernel */
+};
+
 /* Makes the folder RUN/state where it is missing. */
 int snapshot_write(const char *run, const struct snapshot_facts *facts,
-                   const struct train_state *s, const struct engine *g, struct error *e);
+                   const struct snapshot_of *of, struct error *e);
 /* Removes all but the newest `keep`. */
 void snapshot_prune(const char *run, uint32_t keep);
 
@@ -34,5 +40,6 @@ struct snapshot {
 /* The newest that is whole. No state at all is no error; a state of damaged files alone is one. */
 int snapshot_open(const char *run, struct snapshot *ret, struct error *e);
 void snapshot_close(struct snapshot *s);
-/* Copies parameters and moments. */
-int snapshot_apply(const struct snapshot *s, struct train_state *to, struct error *e);
+/* Copies parameters and moments; alpha may be null. */
+int snapshot_apply(const struct snapshot *s, struct train_state *to, struct train_state *alpha,
+                   struct error *e);

@@ -220,12 +220,30 @@ static void add_sums(const struct pass *p, uint32_t layer)
 
 /* ---- layers ---- */
 
+static void add_bias_gradient(const struct pass *p, uint32_t layer)
+{
+    const struct pass_bias *b = p->training->bias;
+    const uint64_t size = pass_bias_size(p, true);
+    float *to = b->gradient + pass_bias_at(p, layer, true);
+#pragma omp parallel for simd
+    for (uint64_t k = 0; k < size; k++)
+        to[k] += b->part[k];
+}
+
 static int attend_back(const struct pass *p, uint32_t layer, struct error *e)
 {
     struct attention_call call = pass_attention_call(p, layer);
     call.grad_context = p->training->backward->d_context;
     call.grad_projection = p->training->backward->d_projection;
-    return attention_run_back(&p->c->attention, &call, e);
+    const struct pass_bias *b = p->training->bias;
+    const bool wanted = b && b->gradient;
+    if (wanted)
+        *(b->diagonals ? &call.grad_bias_diagonals : &call.grad_bias) = b->part;
+    if (attention_run_back(&p->c->attention, &call, e) < 0)
+        return -1;
+    if (wanted)
+        add_bias_gradient(p, layer);
+    return 0;
 }
 
 /* What the tape has no more. The last layer's is still there. */

@@ -108,6 +108,7 @@ static struct training make_training(const struct pass_request *r, struct backen
                              .place = make_places(m, r->batch),
                              .sample = r->batch->sample,
                              .seed = r->seed,
+                             .bias = r->bias,
                              .hidden_dropout = r->loss_only ? 0 : r->hidden_dropout,
                              .attention_dropout = r->loss_only ? 0 : r->attention_dropout};
 }
