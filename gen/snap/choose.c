@@ -63,14 +63,14 @@ static uint64_t steps_of(const struct choice *c, uint64_t k)
     return k * c->stretch < c->steps ? k * c->stretch : c->steps;
 }
 
-static struct pattern *head_pattern(const struct problem *x, const struct choice *c,
+static struct pattern *head_pattern(const struct search *x, const struct choice *c,
                                     const uint32_t *taken, uint64_t first)
 {
     size_t stride = ((size_t)x->p->n + 63) / 64;
     uint64_t *words = memory_new(x->p->n * stride, sizeof *words);
     for (uint64_t b = first; b < first + c->blocks / ((uint64_t)x->p->layers * x->p->heads);
          b++) {
-        struct block block = problem_block(x, b);
+        struct block block = search_block(x, b);
         memcpy(words + block.row0 * stride, c->hull[b].point[taken[b]].words,
                block_words(&block) * sizeof *words);
     }
@@ -82,14 +82,14 @@ static struct pattern *head_pattern(const struct problem *x, const struct choice
 static struct mask *mask(const struct path *path, uint64_t k)
 {
     const struct choice *c = path->data;
-    const struct importance *p = path->problem->p;
+    const struct importance *p = path->search->p;
     uint64_t heads = (uint64_t)p->layers * p->heads;
     uint32_t *taken = memory_new(c->blocks, sizeof *taken);
     struct pattern **given = memory_new(heads, sizeof *given);
     for (uint64_t s = 0; s < steps_of(c, k); s++)
         taken[c->step[s].block] = c->step[s].point;
     for (uint64_t h = 0; h < heads; h++)
-        given[h] = head_pattern(path->problem, c, taken, h * (c->blocks / heads));
+        given[h] = head_pattern(path->search, c, taken, h * (c->blocks / heads));
     struct mask *m = mask_new(p->layers, p->heads, given, "snap");
     free(taken);
     free(given);
@@ -99,17 +99,17 @@ static struct mask *mask(const struct path *path, uint64_t k)
 static double retained(const struct path *path, uint64_t k)
 {
     const struct choice *c = path->data;
-    return c->value[steps_of(c, k)] / path->problem->total;
+    return c->value[steps_of(c, k)] / path->search->total;
 }
 
-void choose_begin(const struct problem *x, struct points *hulls, struct path *ret)
+void choose_begin(const struct search *x, struct points *hulls, struct path *ret)
 {
     struct choice *c = memory_new(1, sizeof *c);
-    *c = (struct choice){.hull = hulls, .blocks = problem_blocks(x), .stretch = 1};
+    *c = (struct choice){.hull = hulls, .blocks = search_blocks(x), .stretch = 1};
     list_steps(c);
     add_up(c);
     *ret = (struct path){
-        .last = c->steps, .mask = mask, .retained = retained, .problem = x, .data = c};
+        .last = c->steps, .mask = mask, .retained = retained, .search = x, .data = c};
 }
 
 void choose_finish(struct path *path)
@@ -136,5 +136,5 @@ double choose_bound(const struct path *path, double price)
     double part =
         k < c->steps && price > c->price[k] ? (price - c->price[k]) / c->step[k].price : 0;
     double value = c->value[k] + (part > 0 ? part * c->step[k].value : 0);
-    return value < path->problem->total ? value / path->problem->total : 1;
+    return value < path->search->total ? value / path->search->total : 1;
 }

@@ -66,7 +66,7 @@ void price_add_points(const struct pricer *x, const struct block *b, const uint6
 void candidates_list(const struct pricer *x, const struct block *b, struct points *ret);
 
 /* The whole importance, cut into row blocks, and the time that masks take. */
-struct problem {
+struct search {
     const struct importance *p;
     const struct snap_request *r;
     struct kernel_request kernel;
@@ -75,16 +75,16 @@ struct problem {
     uint32_t repeat, block_rows;
 };
 /* Predicted seconds of a mask, by its whole plan; negative with *e set. */
-double problem_predict(const struct problem *x, const struct mask *m, struct error *e);
-struct block problem_block(const struct problem *x, uint64_t which);
-uint64_t problem_blocks(const struct problem *x); /* row blocks of all heads of all layers */
+double search_predict(const struct search *x, const struct mask *m, struct error *e);
+struct block search_block(const struct search *x, uint64_t which);
+uint64_t search_blocks(const struct search *x); /* row blocks of all heads of all layers */
 
 /* Masks 0 .. last of one kind, each at least as large in what it retains as those before it. */
 struct path {
     uint64_t last;
     struct mask *(*mask)(const struct path *path, uint64_t k); /* owned by the caller */
     double (*retained)(const struct path *path, uint64_t k);
-    const struct problem *problem;
+    const struct search *search;
     void *data; /* of the kind */
 };
 
@@ -93,11 +93,11 @@ struct path {
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e);
 
 /* Rivals: *ret lives until rival_finish. */
-void rival_begin(const struct problem *x, enum snap_kind kind, struct path *ret);
+void rival_begin(const struct search *x, enum snap_kind kind, struct path *ret);
 void rival_finish(struct path *path);
 
 /* Steps of all row blocks, by falling value over price. */
-void choose_begin(const struct problem *x, struct points *hulls, struct path *ret);
+void choose_begin(const struct search *x, struct points *hulls, struct path *ret);
 void choose_finish(struct path *path);
 /* Of the linear programme: the most that a choice keeps whose row blocks' prices add up to `price`, for one
    sequence, of all heads. */

@@ -61,3 +61,5 @@ int snap_solve(const struct importance *p, const struct snap_request *r,
 void snap_result_finish(struct snap_result *s); /* a zeroed one is fine */
 /* A mask's part of the sum of the importance; the mask has its layers, heads and length. */
 double snap_retained(const struct importance *p, const struct mask *m);
+double snap_retained_head(const struct importance *p, const struct mask *m, uint32_t layer,
+                          uint32_t head); /* of that head's sum; 0 where that is 0 */
