@@ -32,7 +32,9 @@ void cells_row(const struct block *b, uint64_t *words, uint32_t r);
 /* The diagonal of keys row0 + r + offset, as far as there are such keys. */
 void cells_diagonal(const struct block *b, uint64_t *words, int64_t offset);
 double cells_value(const struct block *b, const uint64_t *words);
-/* Rows without a key get their most important one; of equal ones the last, as --keep has it. */
+/* The most important key of a row; of equal ones the last, as --keep has it. */
+uint32_t row_most(const float *value, uint32_t n);
+/* Rows without a key get that one. */
 void cells_keep_rows(const struct block *b, uint64_t *words);
 /* A pattern of length n with these entries alone. */
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words);

@@ -55,6 +55,25 @@ static uint32_t distance(uint32_t i, uint32_t j)
     return i > j ? i - j : j - i;
 }
 
+/* With --keep-rows: the same and the most important key of each row, whatever else it has, so that larger masks never
+   keep less. Takes the pattern. */
+static struct pattern *keep_rows(const struct search *x, uint64_t head, struct pattern *p)
+{
+    uint32_t n = x->p->n;
+    if (!x->r->keep_rows)
+        return p;
+    uint8_t *bytes = memory_new((size_t)n * n, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint64_t k = p->row[i]; k < p->row[i + 1]; k++)
+            memset(bytes + (size_t)i * n + p->run[k].begin, 1, p->run[k].end - p->run[k].begin);
+        bytes[(size_t)i * n + row_most(head_of(x, head) + (size_t)i * n, n)] = 1;
+    }
+    pattern_destroy(p);
+    p = pattern_from_bytes(bytes, n, n);
+    free(bytes);
+    return p;
+}
+
 /* A mask from one byte an entry, [n * n] for each head. */
 static struct mask *from_bytes(const struct search *x,
                                void (*fill)(const struct path *path, uint64_t k, uint64_t head,
@@ -67,7 +86,7 @@ static struct mask *from_bytes(const struct search *x,
     for (uint64_t h = 0; h < heads_of(x); h++) {
         memset(bytes, 0, (size_t)n * n);
         fill(path, k, h, bytes);
-        given[h] = pattern_from_bytes(bytes, n, n);
+        given[h] = keep_rows(x, h, pattern_from_bytes(bytes, n, n));
     }
     struct mask *m = mask_new(x->p->layers, x->p->heads, given, "snap");
     free(given);
@@ -98,7 +117,7 @@ static struct mask *magnitude(const struct path *path, uint64_t k)
     for (uint64_t h = 0; h < heads_of(x); h++) {
         for (size_t q = 0; q < entries; q++)
             r->wide[q] = head_of(x, h)[q];
-        given[h] = keep_greatest(r->wide, x->p->n, 100.0 * (double)k / SHARES);
+        given[h] = keep_rows(x, h, keep_greatest(r->wide, x->p->n, 100.0 * (double)k / SHARES));
     }
     struct mask *m = mask_new(x->p->layers, x->p->heads, given, "magnitude");
     free(given);
@@ -245,7 +264,7 @@ void rival_begin(const struct search *x, enum snap_kind kind, struct path *ret)
         return;
     }
     ret->last = r->parts;
-    ret->retained = retained_by_sum;
+    ret->retained = x->r->keep_rows ? retained_by_mask : retained_by_sum;
 }
 
 void rival_finish(struct path *path)

@@ -218,7 +218,7 @@ static int solve(const struct search *x, struct points *hulls, double seconds,
     int failed = solve_kind(x, &path, SNAP_ROW_BLOCKS, seconds, ret, e) < 0 ||
                  solve_rivals(x, seconds, ret, e) < 0;
     ret->best = ret->kind[SNAP_ROW_BLOCKS];
-    for (int k = 1; k < SNAP_KINDS; k++)
+    for (int k = 1; k < SNAP_KINDS && !x->r->uniform; k++)
         if (is_better(x->r, &ret->kind[k], &ret->best))
             ret->best = ret->kind[k];
     double time = x->r->retain > 0 ? ret->best.predicted : seconds;

@@ -36,6 +36,8 @@ static const char *reason(const struct task *t)
 {
     if (t->o->measure)
         return "measured, it is the fastest of those that keep as much";
+    if (t->request.uniform)
+        return "its heads have the same share of the time";
     return t->request.retain > 0 ? "no kind that keeps as much is predicted to be faster"
                                  : "no kind keeps more within the time";
 }
