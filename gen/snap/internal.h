@@ -53,6 +53,12 @@ void points_finish(struct points *p);
 /* Keeps the concave hull: ascending in price and value, falling in value over price; the cheapest stands first. */
 void points_hull(struct points *p);
 
+/* The candidates of a row block, as plans take them and as plans of lines alone would, which pack no operands: none
+   where there can be no such plan. */
+struct candidates {
+    struct points any, lines;
+};
+
 /* Prices candidates of a row block. */
 struct pricer {
     struct row_pricer *row;
@@ -62,10 +68,10 @@ struct pricer {
 
 /* The point of these cells, and of the same with what is executed anyway, where that is more. */
 void price_add_points(const struct pricer *x, const struct block *b, const uint64_t *words,
-                      struct points *ret);
+                      struct candidates *ret);
 
-/* All candidates of a row block, priced; the first is the one with the fewest entries. */
-void candidates_list(const struct pricer *x, const struct block *b, struct points *ret);
+/* All candidates of a row block, priced. */
+void candidates_list(const struct pricer *x, const struct block *b, struct candidates *ret);
 
 /* The whole importance, cut into row blocks, and the time that masks take. */
 struct search {

@@ -130,19 +130,42 @@ static struct price prices_of(const struct row_pricer *row, bool training)
     return training ? price_add(price_add(sum, p[PASS_DQ]), p[PASS_DKV]) : sum;
 }
 
-static struct points *find_hulls(const struct search *x, struct row_pricer *row)
+/* Hulls of all row blocks. */
+struct hulls {
+    struct points *any, *lines;
+    bool has_lines; /* in every row block */
+    uint64_t blocks;
+};
+
+static struct hulls find_hulls(const struct search *x, struct row_pricer *row)
 {
-    uint64_t blocks = search_blocks(x);
-    struct points *hulls = memory_new(blocks, sizeof *hulls);
     const struct pricer pricer = {row, prices_of(row, x->r->training), x->r->training,
                                   x->r->keep_rows};
-    for (uint64_t k = 0; k < blocks; k++) {
+    struct hulls h = {.blocks = search_blocks(x), .has_lines = true};
+    h.any = memory_new(h.blocks, sizeof *h.any);
+    h.lines = memory_new(h.blocks, sizeof *h.lines);
+    for (uint64_t k = 0; k < h.blocks; k++) {
         struct block b = search_block(x, k);
-        candidates_list(&pricer, &b, &hulls[k]);
-        points_hull(&hulls[k]);
-        tell(x->r, .6 * (double)(k + 1) / (double)blocks, "row blocks");
+        struct candidates c = {{0}};
+        candidates_list(&pricer, &b, &c);
+        points_hull(&c.any);
+        points_hull(&c.lines);
+        h.any[k] = c.any;
+        h.lines[k] = c.lines;
+        h.has_lines = h.has_lines && c.lines.count;
+        tell(x->r, .6 * (double)(k + 1) / (double)h.blocks, "row blocks");
     }
-    return hulls;
+    return h;
+}
+
+static void hulls_finish(struct hulls *h)
+{
+    for (uint64_t k = 0; k < h->blocks; k++) {
+        points_finish(&h->any[k]);
+        points_finish(&h->lines[k]);
+    }
+    free(h->any);
+    free(h->lines);
 }
 
 static int check(const struct importance *p, const struct snap_request *r, struct error *e)
@@ -210,22 +233,50 @@ static bool is_better(const struct snap_request *r, const struct snap_mask *a,
            (a->retained == b->retained && a->predicted < b->predicted);
 }
 
-static int solve(const struct search *x, struct points *hulls, double seconds,
-                 struct snap_result *ret, struct error *e)
+/* Snap's own mask, of these hulls, if it is better than what there is. */
+static int solve_hulls(const struct search *x, const struct path *path, double seconds,
+                       struct snap_result *ret, struct error *e)
 {
-    struct path path;
-    choose_begin(x, hulls, &path);
-    int failed = solve_kind(x, &path, SNAP_ROW_BLOCKS, seconds, ret, e) < 0 ||
-                 solve_rivals(x, seconds, ret, e) < 0;
+    struct snap_mask before = ret->kind[SNAP_ROW_BLOCKS];
+    ret->kind[SNAP_ROW_BLOCKS].mask = NULL;
+    int failed = solve_kind(x, path, SNAP_ROW_BLOCKS, seconds, ret, e);
+    bool better = is_better(x->r, &ret->kind[SNAP_ROW_BLOCKS], &before);
+    mask_destroy(better ? before.mask : ret->kind[SNAP_ROW_BLOCKS].mask);
+    if (!better)
+        ret->kind[SNAP_ROW_BLOCKS] = before;
+    return failed;
+}
+
+static void choose_best(const struct search *x, struct snap_result *ret)
+{
     ret->best = ret->kind[SNAP_ROW_BLOCKS];
     for (int k = 1; k < SNAP_KINDS && !x->r->uniform; k++)
         if (is_better(x->r, &ret->kind[k], &ret->best))
             ret->best = ret->kind[k];
-    double time = x->r->retain > 0 ? ret->best.predicted : seconds;
-    ret->bound = choose_bound(&path, row_block_seconds(x, time));
-    ret->bound = ret->bound > ret->best.retained ? ret->bound : ret->best.retained;
-    choose_finish(&path);
-    return failed ? -1 : 0;
+}
+
+/* Packed operands are paid for by all heads; `pack`: seconds of one. */
+static int solve(const struct search *x, const struct hulls *h, double pack, double seconds,
+                 struct snap_result *ret, struct error *e)
+{
+    struct path any, lines;
+    choose_begin(x, h->any, &any);
+    int failed = solve_hulls(x, &any, seconds, ret, e);
+    if (h->has_lines)
+        choose_begin(x, h->lines, &lines);
+    if (h->has_lines && !failed)
+        failed = solve_hulls(x, &lines, seconds, ret, e);
+    if (!failed)
+        failed = solve_rivals(x, seconds, ret, e);
+    choose_best(x, ret);
+    double left = row_block_seconds(x, x->r->retain > 0 ? ret->best.predicted : seconds);
+    ret->bound = choose_bound(&any, left - pack * x->p->layers * x->p->heads);
+    ret->bound = fmax(ret->bound, h->has_lines ? choose_bound(&lines, left) : 0);
+    ret->bound = fmax(ret->bound, ret->best.retained);
+    choose_finish(&any);
+    if (h->has_lines)
+        choose_finish(&lines);
+    return failed;
 }
 
 int snap_solve(const struct importance *p, const struct snap_request *r,
@@ -251,11 +302,10 @@ int snap_solve(const struct importance *p, const struct snap_request *r,
         row_pricer_destroy(row);
         return -1;
     }
-    struct points *hulls = find_hulls(&x, row);
-    int failed = solve(&x, hulls, r->share > 0 ? r->share * x.dense : r->seconds, &s, e);
-    for (uint64_t k = 0; k < search_blocks(&x); k++)
-        points_finish(&hulls[k]);
-    free(hulls);
+    struct hulls hulls = find_hulls(&x, row);
+    int failed = solve(&x, &hulls, row_pricer_pack(row, r->training),
+                       r->share > 0 ? r->share * x.dense : r->seconds, &s, e);
+    hulls_finish(&hulls);
     row_pricer_destroy(row);
     if (!failed && !s.best.mask)
         failed = error_set(

@@ -21,6 +21,12 @@ static struct row_pricer *make_pricer(const struct snap_request *r, uint32_t hea
     return x;
 }
 
+static double price_of_block(struct row_pricer *x, const struct pattern *p, uint32_t row0)
+{
+    const struct row_query q = {.pattern = p, .row0 = row0};
+    return row_pricer_price(x, &q);
+}
+
 /* Twelve of all candidates, evenly taken, and the first among them. */
 static void thin(struct points *p)
 {
@@ -96,7 +102,10 @@ static void a_choice_is_within_a_step_of_the_best(void **unused)
         assert_int_equal(search_blocks(&x), ROW_BLOCKS);
         for (uint32_t b = 0; b < ROW_BLOCKS; b++) {
             struct block block = search_block(&x, b);
-            candidates_list(&pricer, &block, &all[b]);
+            struct candidates c = {{0}};
+            candidates_list(&pricer, &block, &c);
+            all[b] = c.any;
+            points_finish(&c.lines);
             thin(&all[b]);
             hull[b] = copy(&all[b]);
             points_hull(&hull[b]);
@@ -163,7 +172,7 @@ static void prices_add_up_to_the_plan(void **unused)
                 cells_set(&block, mine, c / LENGTH, c % LENGTH);
         cells_columns(&block, mine, 0, 32);
         struct pattern *one = cells_pattern(&block, mine);
-        sum += row_pricer_price(row, one, block.row0, false);
+        sum += price_of_block(row, one, block.row0);
         pattern_destroy(one);
     }
     struct pattern *whole = pattern_from_bits(words, LENGTH, 2);
@@ -195,10 +204,10 @@ static void filling_is_free(void **unused)
                 cells_set(&b, words, c / N, c % N);
         memcpy(more, words, sizeof more);
         struct pattern *before = cells_pattern(&b, words);
-        double price = row_pricer_price(row, before, b.row0, false);
+        double price = price_of_block(row, before, b.row0);
         row_pricer_executed(row, more);
         struct pattern *after = cells_pattern(&b, more);
-        assert_true(row_pricer_price(row, after, b.row0, false) <= price * (1 + 1e-12));
+        assert_true(price_of_block(row, after, b.row0) <= price * (1 + 1e-12));
         for (int w = 0; w < 32; w++)
             assert_true((words[w] & ~more[w]) == 0);
         grew += after->active > before->active;
