@@ -65,5 +65,5 @@ struct pattern *cells_pattern(const struct block *b, const uint64_t *words)
     }
     for (uint32_t i = b->row0 + b->rows; i < b->n; i++)
         pattern_row(p, i);
-    return p;
+    return pattern_finish(p);
 }

@@ -27,6 +27,14 @@ static double price_of_block(struct row_pricer *x, const struct pattern *p, uint
     return row_pricer_price(x, &q);
 }
 
+static double sum_all(const struct importance *p)
+{
+    double sum = 0;
+    for (size_t k = 0; k < (size_t)p->heads * p->n * p->n; k++)
+        sum += p->value[k];
+    return sum;
+}
+
 /* Twelve of all candidates, evenly taken, and the first among them. */
 static void thin(struct points *p)
 {
@@ -96,7 +104,7 @@ static void a_choice_is_within_a_step_of_the_best(void **unused)
         struct importance p = made_importance(1, 2, N, seed);
         struct snap_request r = made_request("x86-avx512", .5);
         struct row_pricer *row = make_pricer(&r, 2, N);
-        struct search x = {.p = &p, .r = &r, .total = 2 * N, .block_rows = 32};
+        struct search x = {.p = &p, .r = &r, .total = sum_all(&p), .block_rows = 32};
         const struct pricer pricer = {.row = row, .price = *row_pricer_prices(row)};
         struct points all[ROW_BLOCKS] = {{0}}, hull[ROW_BLOCKS];
         assert_int_equal(search_blocks(&x), ROW_BLOCKS);
