@@ -4,7 +4,7 @@
 #include "gen/snap/internal.h"
 
 /* Of sums of the importance that are added up in another order. */
-#define ROUNDING 1e-12
+#define ROUNDING 1e-9
 
 static int measure(const struct path *path, uint64_t k, struct snap_mask *ret, struct error *e)
 {

@@ -175,7 +175,7 @@ static double most_of_rival(struct rival *r, const struct snap_request *q, doubl
 {
     enum { SIZES = 12 };
     double most = 0;
-    for (int k = 0; k < SIZES; k++) {
+    for (int k = 1; k <= SIZES; k++) {
         r->size = (double)k / SIZES * (on == in_window ? .5 : 1);
         struct mask *m = rival_mask(r, on);
         if (predict(m, q) <= seconds)

@@ -13,6 +13,7 @@
 
 struct measured {
     struct contender contender[SNAP_KINDS];
+    struct problem problem[SNAP_KINDS]; /* trials keep a pointer */
     int kind[SNAP_KINDS];
     uint32_t count;
 };
@@ -76,9 +77,10 @@ static int begin_layer(const struct task *t, struct measured *m, uint32_t layer,
     int failed = 0;
     for (uint32_t k = 0; k < m->count && !failed; k++) {
         struct contender *c = &m->contender[k];
-        struct problem own = make_problem(t, c->kernel, layer);
+        m->problem[k] = make_problem(t, c->kernel, layer);
         c->seconds = c->seconds ? c->seconds : memory_new(ROUNDS_MOST, sizeof(double));
-        c->trial = trial_new(c->kernel, &own, d, t->request.training, t->request.threads, e);
+        c->trial =
+            trial_new(c->kernel, &m->problem[k], d, t->request.training, t->request.threads, e);
         failed = !c->trial || trial_run(c->trial, false, e) ? -1 : 0;
     }
     problem_data_destroy(d);
