@@ -197,6 +197,16 @@ static int check_kernels(const struct artifact *a, const struct artifact_target 
                : 0;
 }
 
+/* Kernels of sparsegen keep all columns of an item. */
+static void count_panels(const struct artifact *a, const struct artifact_target *t,
+                         struct artifact_plan *p)
+{
+    if (!t->launch.scratch_col || !cpu_has_matrix(target_find(t->name, NULL), &a->request))
+        return;
+    p->forward.panel_cols = cpu_panel_cols(&p->forward);
+    p->transposed.panel_cols = cpu_panel_cols(&p->transposed);
+}
+
 static int read_target(struct reader *r, const struct datum *j, struct artifact *a, uint32_t k)
 {
     struct artifact_target *t = &a->target[k];
@@ -214,7 +224,10 @@ static int read_target(struct reader *r, const struct datum *j, struct artifact 
     if ((p->forward.uses | p->transposed.uses) & ABI_SPLIT && !t->launch.partial_row)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no room for what partial items leave",
                          where, t->name);
-    return check_kernels(a, t, where, r->e) < 0 ? -1 : take_code(r, t);
+    if (check_kernels(a, t, where, r->e) < 0)
+        return -1;
+    count_panels(a, t, &a->plan[t->plan]);
+    return take_code(r, t);
 }
 
 static int read_targets(struct reader *r, struct artifact *a)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum factor { DTYPE = OWN, LENGTH, FACTORS };
-enum { MAX_TARGETS = 8 };
+enum { MAX_TARGETS = 8, LEVELS = 3, DTYPES = 3 };
 
 static const uint32_t dims[] = {16, 24, 64, 80, 136, 256};
 static const uint32_t lengths[] = {1, 31, 32, 33, 100, 128};
@@ -33,6 +33,20 @@ struct state {
     uint64_t runs, wrong;
     uint32_t compiled; /* kernels */
 };
+
+/* Targets beyond the levels of x86-64 have a matrix unit, which takes bf16: for all else their kernels are those of the
+   last level. */
+static bool allows(const struct pairs_row *r)
+{
+    return r->value[KERNEL] < LEVELS || r->value[DTYPE] == ABI_BF16;
+}
+
+/* Pairs of such a target and another dtype. */
+static uint32_t pairs_excluded(const struct covering *c)
+{
+    const uint32_t kernels = c->pairs.values[KERNEL];
+    return kernels > LEVELS ? (kernels - LEVELS) * (DTYPES - 1) : 0;
+}
 
 /* What a launch and a plan choose. Nearly all time goes to compiling, and with other values of these a kernel need
    not be compiled again. */
@@ -78,7 +92,8 @@ static void test_pairs(void **state)
                   (unsigned long long)s->covering.seed, s->compiled,
                   (unsigned long long)s->runs, pairs_seen(&s->covering.pairs));
     assert_int_equal(s->wrong, 0);
-    assert_int_equal(pairs_seen(&s->covering.pairs), pairs_of(&s->covering.pairs));
+    assert_int_equal(pairs_seen(&s->covering.pairs),
+                     pairs_of(&s->covering.pairs) - pairs_excluded(&s->covering));
 }
 
 static void test_full(void **state)
@@ -98,7 +113,8 @@ static void set_up(struct state *s)
     for (uint32_t t = 0; t < count; t++) /* CUDA: covering_cuda_test */
         if (list[t]->kind == TARGET_CPU)
             s->target[values[KERNEL]++] = list[t];
-    values[DTYPE] = 3;
+    values[DTYPE] = DTYPES;
+    s->covering.pairs.allows = allows;
     values[DIM] = COUNT(dims);
     values[LENGTH] = COUNT(lengths);
     values[MASK] = COUNT(masks);

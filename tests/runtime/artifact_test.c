@@ -104,7 +104,7 @@ static const struct {
     const char *mask;
     uint32_t n, heads;
     bool backward;
-} cases[] = {
+} round_trips[] = {
     {"window(1)|global(0)", 5, 1, true},
     {"bigbird", 128, 12, true},
     {"blockbert-2", 100, 0, true},
@@ -118,9 +118,10 @@ static const struct {
 static void round_trip_keeps_everything(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        round_trip(fixture_new(cases[k].mask, cases[k].n, cases[k].heads, cases[k].backward),
-                   cases[k].mask);
+    for (size_t k = 0; k < sizeof round_trips / sizeof *round_trips; k++)
+        round_trip(fixture_new(round_trips[k].mask, round_trips[k].n, round_trips[k].heads,
+                               round_trips[k].backward),
+                   round_trips[k].mask);
 }
 
 /* The pattern |i - j| < w of length n. */

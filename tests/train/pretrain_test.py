@@ -18,13 +18,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from pretrain_toy import Toy  # noqa: E402
-
-
-def same(toy, a, b):
-    assert toy.weights(a) == toy.weights(b), f"{a} and {b} have other weights"
-    assert toy.moments(a) == toy.moments(b), f"{a} and {b} have other moments"
-    assert toy.losses(a) == toy.losses(b), f"{a} and {b} have other losses"
+from pretrain_toy import Toy, same  # noqa: E402
 
 
 # ---- what it does ----

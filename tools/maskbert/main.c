@@ -86,7 +86,7 @@ static const struct command commands[] = {
      "mean over the lines that have both positions. Every fourth line (512 at most) is held out. Writes masks into -o DIR: "
      "keep-P.npy for each P of --keep, the P percent of each head's entries with the most importance; snap-S.npy for each "
      "share of --snap, the mask that keeps the most within S percent of dense's predicted time, and beside it the best "
-     "that each plainer way finds within that time: magnitude (one threshold), tiles (of 32x32), window (with the first "
+     "that each plainer way finds within that time: magnitude (one percentage of all heads), tiles (of 32x32), window (with the first "
      "and last token), distances. Prints for each mask: density; retained, its part of the importance; predicted and "
      "measured time of all layers' attention, for one batch of texts of n tokens, dense beside it; cosine, the mean over the "
      "held-out lines to their sentence vectors before pruning; neighbours, how many of these lines keep the nearest other "
