@@ -160,19 +160,25 @@ static int check_options(const struct mask_request *r, struct error *e)
     return 0;
 }
 
+int importance_from_array(const struct array_file *a, const struct mask_request *r,
+                          struct importance *ret, struct error *e)
+{
+    struct importance p = {0};
+    if ((r->dam ? dam_importance : read_dense)(a, r, &p, e) < 0 ||
+        repeat_heads(&p, r->heads, a->name, e) < 0 || importance_check(&p, a->name, e) < 0) {
+        importance_finish(&p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}
+
 int importance_read(const struct mask_request *r, struct importance *ret, struct error *e)
 {
     struct array_file a;
-    struct importance p = {0};
     if (check_options(r, e) < 0 || array_open(r->name, r->tensor, &a, e) < 0)
         return -1;
-    int failed = (r->dam ? dam_importance : read_dense)(&a, r, &p, e) < 0;
-    failed = failed || repeat_heads(&p, r->heads, a.name, e) < 0 ||
-             importance_check(&p, a.name, e) < 0;
+    int failed = importance_from_array(&a, r, ret, e);
     array_close(&a);
-    if (failed)
-        importance_finish(&p);
-    else
-        *ret = p;
-    return failed ? -1 : 0;
+    return failed;
 }

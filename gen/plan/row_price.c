@@ -4,6 +4,7 @@
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,12 +102,10 @@ static struct effort build(struct row_pricer *x, struct side *s, const struct pa
 }
 
 /* dK and dV: what entries add to row blocks of keys, whose own price is others' as well. */
-static double price_transposed(struct row_pricer *x, const struct pattern *p)
+static struct effort build_transposed(struct row_pricer *x, const struct pattern *p)
 {
-    const struct price *price = &x->plan->price[PASS_DKV];
     struct pattern *t = pattern_transpose(p, NULL);
     struct effort sum = {{0}};
-    clear(&x->side[1]);
     for (uint32_t row0 = 0; t && row0 < t->n; row0 += x->plan->block_rows) {
         uint32_t end = row0 + x->plan->block_rows < t->n ? row0 + x->plan->block_rows : t->n;
         if (t->row[row0] == t->row[end])
@@ -119,18 +118,54 @@ static double price_transposed(struct row_pricer *x, const struct pattern *p)
         effort_add(&sum, &e, 1);
     }
     pattern_destroy(t);
-    return price_of(price, &sum);
+    return sum;
 }
 
-double row_pricer_price(struct row_pricer *x, const struct pattern *p, uint32_t row0,
-                        bool training)
+/* As lines_choose() asks for, and no more entries than lines can be worth. */
+static bool may_be_lines(const struct side *s, const struct pattern *p)
 {
-    clear(&x->side[0]);
-    struct effort e = build(x, &x->side[0], p, row0);
-    double seconds = price_of(&x->plan->price[PASS_FORWARD], &e);
-    if (training && x->plan->config.request.backward)
-        seconds += price_of(&x->plan->price[PASS_DQ], &e) + price_transposed(x, p);
+    const struct builder *b = &s->builder;
+    double all = (double)p->n * b->row_block->block_rows;
+    return b->row_block->halves && builder_can(b, CAN_PIECES) &&
+           s->pass.kernels.diagonal_most && b->price.walk > 0 &&
+           (double)p->active * b->price.walk <= b->price.full * all;
+}
+
+static bool is_lines(const struct side *s)
+{
+    return !s->builder.others && !lowerings_pack(s->pass.uses);
+}
+
+double row_pricer_price(struct row_pricer *x, const struct row_query *q)
+{
+    const struct price *price = x->plan->price;
+    bool training = q->training && x->plan->config.request.backward;
+    for (int k = 0; k <= training; k++) {
+        if (q->lines && !may_be_lines(&x->side[k], q->pattern))
+            return INFINITY;
+        clear(&x->side[k]);
+        x->side[k].builder.lines_only = q->lines;
+        x->side[k].builder.others = false;
+    }
+    struct effort e = build(x, &x->side[0], q->pattern, q->row0);
+    double seconds = price_of(&price[PASS_FORWARD], &e);
+    if (training) {
+        struct effort t = build_transposed(x, q->pattern);
+        seconds += price_of(&price[PASS_DQ], &e) + price_of(&price[PASS_DKV], &t);
+    }
+    if (q->lines && !(is_lines(&x->side[0]) && (!training || is_lines(&x->side[1]))))
+        return INFINITY;
     return seconds;
+}
+
+double row_pricer_pack(const struct row_pricer *x, bool training)
+{
+    struct effort e = pack_effort(x->plan, (uint32_t)1 << ABI_TILES);
+    double sum = 0;
+    for (int k = 0; k < PASSES; k++)
+        if (k == PASS_FORWARD || training)
+            sum += price_of(&x->plan->price[k], &e);
+    return sum;
 }
 
 /* Where decoded entries go: to whole halves of tiles, to gathered columns. */

@@ -17,10 +17,20 @@ uint32_t row_pricer_block_rows(const struct row_pricer *x);
 /* Prices of the passes, for those who want to guess before they ask. */
 const struct price *row_pricer_prices(const struct row_pricer *x);
 
-/* Seconds for one sequence and one head on one worker: row block row0 .. of the pattern, forward; with `training` also
-   dQ, and dK and dV over the transposed pattern, which then has entries in this row block alone. */
-double row_pricer_price(struct row_pricer *x, const struct pattern *p, uint32_t row0,
-                        bool training);
+/* What is counted of a row block, and how it is built. */
+struct row_query {
+    const struct pattern *pattern;
+    uint32_t row0;
+    bool
+        training; /* dQ as well, and dK and dV over the transposed pattern, which then has entries in this row block alone */
+    bool
+        lines; /* of lines and global rows alone: a plan of such row blocks packs no operands */
+};
+
+/* Seconds for one sequence and one head on one worker; infinite where lines cannot take it. */
+double row_pricer_price(struct row_pricer *x, const struct row_query *q);
+/* Seconds that packing of operands costs a head in a plan that is not of lines alone. */
+double row_pricer_pack(const struct row_pricer *x, bool training);
 
 /* Bits of entries that kernels compute for the row block that was priced last, in tiles and gathered columns, active
    or not: key j of row r in bit j % 64 of words[r * (n + 63) / 64 + j / 64]. Adds to what is there. */

@@ -19,7 +19,7 @@ struct part {
 struct maker {
     const struct pricer *x;
     const struct block *b;
-    struct points *ret;
+    struct candidates *ret;
     uint64_t *words; /* of the candidate being made */
     double *column;  /* [n] sums */
     struct part *part;
@@ -138,7 +138,7 @@ static void add_thresholds(struct maker *m)
     for (m->parts = 0; m->parts < entries; m->parts++)
         m->part[m->parts] =
             (struct part){m->b->value[m->parts], (int64_t)m->parts, PART_ENTRY, 0};
-    add_prefixes(m, entries, entries / 128 + 1, 1);
+    add_prefixes(m, entries / 2, entries / 1024 + 1, 2);
 }
 
 /* What is taken where its value is above `rate` (value a second) times its price. */
@@ -218,7 +218,7 @@ static void find_columns(struct maker *m)
             m->column[j] += m->b->value[(size_t)r * m->b->n + j];
 }
 
-void candidates_list(const struct pricer *x, const struct block *b, struct points *ret)
+void candidates_list(const struct pricer *x, const struct block *b, struct candidates *ret)
 {
     struct maker m = {.x = x,
                       .b = b,

@@ -41,17 +41,19 @@ static bool is_empty(const struct block *b, const uint64_t *words, uint32_t r)
     return !any;
 }
 
+uint32_t row_most(const float *value, uint32_t n)
+{
+    uint32_t most = 0;
+    for (uint32_t j = 1; j < n; j++)
+        most = value[j] >= value[most] ? j : most;
+    return most;
+}
+
 void cells_keep_rows(const struct block *b, uint64_t *words)
 {
-    for (uint32_t r = 0; r < b->rows; r++) {
-        const float *value = b->value + (size_t)r * b->n;
-        uint32_t most = 0;
-        if (!is_empty(b, words, r))
-            continue;
-        for (uint32_t j = 1; j < b->n; j++)
-            most = value[j] >= value[most] ? j : most;
-        cells_set(b, words, r, most);
-    }
+    for (uint32_t r = 0; r < b->rows; r++)
+        if (is_empty(b, words, r))
+            cells_set(b, words, r, row_most(b->value + (size_t)r * b->n, b->n));
 }
 
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words)
@@ -63,5 +65,5 @@ struct pattern *cells_pattern(const struct block *b, const uint64_t *words)
     }
     for (uint32_t i = b->row0 + b->rows; i < b->n; i++)
         pattern_row(p, i);
-    return p;
+    return pattern_finish(p);
 }

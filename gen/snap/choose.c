@@ -2,8 +2,12 @@
 /* The merged steps of all row blocks: a greedy multiple-choice knapsack. */
 #include "gen/snap/internal.h"
 #include "masks/base/memory.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Uniform: masks of the path, each with a larger part of a head's time. */
+enum { SHARES = 4096 };
 
 /* A row block goes from one point of its hull to the next. */
 struct step {
@@ -17,7 +21,8 @@ struct choice {
     struct step *step;   /* in the order of taking */
     uint64_t steps, blocks;
     double *price, *value; /* [steps + 1]: of the row blocks, after so many steps */
-    uint64_t stretch;      /* steps of a mask of the path after the one before */
+    double *head;          /* uniform: [heads] spent so far; else null */
+    double most;           /* seconds of the dearest head's last mask */
 };
 
 static int by_ratio(const void *x, const void *y)
@@ -57,20 +62,56 @@ static void add_up(struct choice *c)
     }
 }
 
-/* How many steps the path's mask k has taken. */
-static uint64_t steps_of(const struct choice *c, uint64_t k)
+static uint64_t heads_of(const struct search *x)
 {
-    return k * c->stretch < c->steps ? k * c->stretch : c->steps;
+    return (uint64_t)x->p->layers * x->p->heads;
 }
 
-static struct pattern *head_pattern(const struct problem *x, const struct choice *c,
+/* Point 0 of each row block, and what that costs each head. */
+static void take_none(const struct search *x, const struct choice *c, uint32_t *taken)
+{
+    memset(taken, 0, c->blocks * sizeof *taken);
+    memset(c->head, 0, heads_of(x) * sizeof *c->head);
+    for (uint64_t b = 0; b < c->blocks; b++)
+        c->head[b * heads_of(x) / c->blocks] += c->hull[b].point[0].price;
+}
+
+/* Each head takes its own steps while they are within `seconds`; after the first that is not, none. */
+static void take_alike(const struct search *x, const struct choice *c, double seconds,
+                       uint32_t *taken)
+{
+    take_none(x, c, taken);
+    for (uint64_t k = 0; k < c->steps; k++) {
+        const struct step *s = &c->step[k];
+        double *spent = &c->head[s->block * heads_of(x) / c->blocks];
+        *spent += s->price;
+        if (*spent > seconds)
+            *spent = INFINITY;
+        else
+            taken[s->block] = s->point;
+    }
+}
+
+/* The point of each row block in mask k. */
+static void take(const struct path *path, uint64_t k, uint32_t *taken)
+{
+    const struct choice *c = path->data;
+    if (c->head) {
+        take_alike(path->search, c, c->most * (double)k / SHARES, taken);
+        return;
+    }
+    memset(taken, 0, c->blocks * sizeof *taken);
+    for (uint64_t s = 0; s < k; s++)
+        taken[c->step[s].block] = c->step[s].point;
+}
+
+static struct pattern *head_pattern(const struct search *x, const struct choice *c,
                                     const uint32_t *taken, uint64_t first)
 {
     size_t stride = ((size_t)x->p->n + 63) / 64;
     uint64_t *words = memory_new(x->p->n * stride, sizeof *words);
-    for (uint64_t b = first; b < first + c->blocks / ((uint64_t)x->p->layers * x->p->heads);
-         b++) {
-        struct block block = problem_block(x, b);
+    for (uint64_t b = first; b < first + c->blocks / heads_of(x); b++) {
+        struct block block = search_block(x, b);
         memcpy(words + block.row0 * stride, c->hull[b].point[taken[b]].words,
                block_words(&block) * sizeof *words);
     }
@@ -82,14 +123,13 @@ static struct pattern *head_pattern(const struct problem *x, const struct choice
 static struct mask *mask(const struct path *path, uint64_t k)
 {
     const struct choice *c = path->data;
-    const struct importance *p = path->problem->p;
-    uint64_t heads = (uint64_t)p->layers * p->heads;
+    const struct importance *p = path->search->p;
+    uint64_t heads = heads_of(path->search);
     uint32_t *taken = memory_new(c->blocks, sizeof *taken);
     struct pattern **given = memory_new(heads, sizeof *given);
-    for (uint64_t s = 0; s < steps_of(c, k); s++)
-        taken[c->step[s].block] = c->step[s].point;
+    take(path, k, taken);
     for (uint64_t h = 0; h < heads; h++)
-        given[h] = head_pattern(path->problem, c, taken, h * (c->blocks / heads));
+        given[h] = head_pattern(path->search, c, taken, h * (c->blocks / heads));
     struct mask *m = mask_new(p->layers, p->heads, given, "snap");
     free(taken);
     free(given);
@@ -99,17 +139,43 @@ static struct mask *mask(const struct path *path, uint64_t k)
 static double retained(const struct path *path, uint64_t k)
 {
     const struct choice *c = path->data;
-    return c->value[steps_of(c, k)] / path->problem->total;
+    uint32_t *taken = memory_new(c->blocks, sizeof *taken);
+    double sum = 0;
+    take(path, k, taken);
+    for (uint64_t b = 0; b < c->blocks; b++)
+        sum += c->hull[b].point[taken[b]].value;
+    free(taken);
+    return sum / path->search->total;
 }
 
-void choose_begin(const struct problem *x, struct points *hulls, struct path *ret)
+/* The dearest head, when it has all that it can. */
+static double find_most(const struct search *x, const struct choice *c)
+{
+    double most = 0;
+    memset(c->head, 0, heads_of(x) * sizeof *c->head);
+    for (uint64_t b = 0; b < c->blocks; b++) {
+        double *head = &c->head[b * heads_of(x) / c->blocks];
+        *head += c->hull[b].point[c->hull[b].count - 1].price;
+        most = *head > most ? *head : most;
+    }
+    return most * (1 + 1e-9); /* added up in another order */
+}
+
+void choose_begin(const struct search *x, struct points *hulls, struct path *ret)
 {
     struct choice *c = memory_new(1, sizeof *c);
-    *c = (struct choice){.hull = hulls, .blocks = problem_blocks(x), .stretch = 1};
+    *c = (struct choice){.hull = hulls, .blocks = search_blocks(x)};
     list_steps(c);
     add_up(c);
-    *ret = (struct path){
-        .last = c->steps, .mask = mask, .retained = retained, .problem = x, .data = c};
+    if (x->r->uniform) {
+        c->head = memory_new(heads_of(x), sizeof *c->head);
+        c->most = find_most(x, c);
+    }
+    *ret = (struct path){.last = c->head ? SHARES : c->steps,
+                         .mask = mask,
+                         .retained = retained,
+                         .search = x,
+                         .data = c};
 }
 
 void choose_finish(struct path *path)
@@ -118,13 +184,14 @@ void choose_finish(struct path *path)
     free(c->step);
     free(c->price);
     free(c->value);
+    free(c->head);
     free(c);
 }
 
 double choose_price(const struct path *path, uint64_t k)
 {
     const struct choice *c = path->data;
-    return c->price[steps_of(c, k)];
+    return c->price[k];
 }
 
 double choose_bound(const struct path *path, double price)
@@ -136,5 +203,5 @@ double choose_bound(const struct path *path, double price)
     double part =
         k < c->steps && price > c->price[k] ? (price - c->price[k]) / c->step[k].price : 0;
     double value = c->value[k] + (part > 0 ? part * c->step[k].value : 0);
-    return value < path->problem->total ? value / path->problem->total : 1;
+    return value < path->search->total ? value / path->search->total : 1;
 }

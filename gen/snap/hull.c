@@ -35,6 +35,8 @@ void points_hull(struct points *p)
 {
     struct point *at = p->point;
     uint32_t count = 0;
+    if (!p->count)
+        return;
     qsort(at, p->count, sizeof *at, by_price);
     for (uint32_t k = 0; k < p->count; k++) {
         struct point next = at[k];

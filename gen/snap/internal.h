@@ -32,7 +32,9 @@ void cells_row(const struct block *b, uint64_t *words, uint32_t r);
 /* The diagonal of keys row0 + r + offset, as far as there are such keys. */
 void cells_diagonal(const struct block *b, uint64_t *words, int64_t offset);
 double cells_value(const struct block *b, const uint64_t *words);
-/* Rows without a key get their most important one; of equal ones the last, as --keep has it. */
+/* The most important key of a row; of equal ones the last, as --keep has it. */
+uint32_t row_most(const float *value, uint32_t n);
+/* Rows without a key get that one. */
 void cells_keep_rows(const struct block *b, uint64_t *words);
 /* A pattern of length n with these entries alone. */
 struct pattern *cells_pattern(const struct block *b, const uint64_t *words);
@@ -51,6 +53,12 @@ void points_finish(struct points *p);
 /* Keeps the concave hull: ascending in price and value, falling in value over price; the cheapest stands first. */
 void points_hull(struct points *p);
 
+/* The candidates of a row block, as plans take them and as plans of lines alone would, which pack no operands: none
+   where there can be no such plan. */
+struct candidates {
+    struct points any, lines;
+};
+
 /* Prices candidates of a row block. */
 struct pricer {
     struct row_pricer *row;
@@ -60,13 +68,13 @@ struct pricer {
 
 /* The point of these cells, and of the same with what is executed anyway, where that is more. */
 void price_add_points(const struct pricer *x, const struct block *b, const uint64_t *words,
-                      struct points *ret);
+                      struct candidates *ret);
 
-/* All candidates of a row block, priced; the first is the one with the fewest entries. */
-void candidates_list(const struct pricer *x, const struct block *b, struct points *ret);
+/* All candidates of a row block, priced. */
+void candidates_list(const struct pricer *x, const struct block *b, struct candidates *ret);
 
 /* The whole importance, cut into row blocks, and the time that masks take. */
-struct problem {
+struct search {
     const struct importance *p;
     const struct snap_request *r;
     struct kernel_request kernel;
@@ -75,16 +83,16 @@ struct problem {
     uint32_t repeat, block_rows;
 };
 /* Predicted seconds of a mask, by its whole plan; negative with *e set. */
-double problem_predict(const struct problem *x, const struct mask *m, struct error *e);
-struct block problem_block(const struct problem *x, uint64_t which);
-uint64_t problem_blocks(const struct problem *x); /* row blocks of all heads of all layers */
+double search_predict(const struct search *x, const struct mask *m, struct error *e);
+struct block search_block(const struct search *x, uint64_t which);
+uint64_t search_blocks(const struct search *x); /* row blocks of all heads of all layers */
 
 /* Masks 0 .. last of one kind, each at least as large in what it retains as those before it. */
 struct path {
     uint64_t last;
     struct mask *(*mask)(const struct path *path, uint64_t k); /* owned by the caller */
     double (*retained)(const struct path *path, uint64_t k);
-    const struct problem *problem;
+    const struct search *search;
     void *data; /* of the kind */
 };
 
@@ -93,11 +101,11 @@ struct path {
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e);
 
 /* Rivals: *ret lives until rival_finish. */
-void rival_begin(const struct problem *x, enum snap_kind kind, struct path *ret);
+void rival_begin(const struct search *x, enum snap_kind kind, struct path *ret);
 void rival_finish(struct path *path);
 
 /* Steps of all row blocks, by falling value over price. */
-void choose_begin(const struct problem *x, struct points *hulls, struct path *ret);
+void choose_begin(const struct search *x, struct points *hulls, struct path *ret);
 void choose_finish(struct path *path);
 /* Of the linear programme: the most that a choice keeps whose row blocks' prices add up to `price`, for one
    sequence, of all heads. */

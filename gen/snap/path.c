@@ -4,12 +4,12 @@
 #include "gen/snap/internal.h"
 
 /* Of sums of the importance that are added up in another order. */
-#define ROUNDING 1e-12
+#define ROUNDING 1e-9
 
 static int measure(const struct path *path, uint64_t k, struct snap_mask *ret, struct error *e)
 {
     struct mask *m = path->mask(path, k);
-    double seconds = problem_predict(path->problem, m, e);
+    double seconds = search_predict(path->search, m, e);
     if (seconds < 0) {
         mask_destroy(m);
         return -1;
@@ -17,7 +17,7 @@ static int measure(const struct path *path, uint64_t k, struct snap_mask *ret, s
     *ret = (struct snap_mask){.kind = ret->kind,
                               .mask = m,
                               .predicted = seconds,
-                              .share = seconds / path->problem->dense};
+                              .share = seconds / path->search->dense};
     return 0;
 }
 
@@ -75,10 +75,10 @@ static int solve_retain(const struct path *path, double retain, struct snap_mask
 
 int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e)
 {
-    double retain = path->problem->r->retain;
+    double retain = path->search->r->retain;
     int failed =
         retain > 0 ? solve_retain(path, retain, ret, e) : solve_seconds(path, seconds, ret, e);
     if (!failed && ret->mask)
-        ret->retained = snap_retained(path->problem->p, ret->mask);
+        ret->retained = snap_retained(path->search->p, ret->mask);
     return failed;
 }

@@ -3,17 +3,19 @@
    nothing, and a full tile takes no mask test. */
 #include "gen/snap/internal.h"
 #include "masks/base/memory.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void add(const struct pricer *x, const struct block *b, const uint64_t *words,
-                struct points *ret)
+static void add_point(const struct pricer *x, const struct block *b, const uint64_t *words,
+                      bool lines, struct points *ret)
 {
     struct pattern *p = cells_pattern(b, words);
-    struct point *to = MEMORY_PUSH(ret->point, ret->count, ret->capacity);
-    *to =
-        (struct point){row_pricer_price(x->row, p, b->row0, x->training), cells_value(b, words),
-                       memory_copy(words, block_words(b) * sizeof *words)};
+    const struct row_query q = {p, b->row0, x->training, lines};
+    double price = row_pricer_price(x->row, &q);
+    if (price < INFINITY)
+        *MEMORY_PUSH(ret->point, ret->count, ret->capacity) = (struct point){
+            price, cells_value(b, words), memory_copy(words, block_words(b) * sizeof *words)};
     pattern_destroy(p);
 }
 
@@ -26,14 +28,15 @@ static bool is_known(const struct points *p, const struct block *b, const uint64
 }
 
 void price_add_points(const struct pricer *x, const struct block *b, const uint64_t *words,
-                      struct points *ret)
+                      struct candidates *ret)
 {
-    size_t bytes = block_words(b) * sizeof *words;
-    uint64_t *more = memory_copy(words, bytes);
+    uint64_t *more = memory_copy(words, block_words(b) * sizeof *words);
     if (x->keep_rows)
         cells_keep_rows(b, more);
-    for (int fill = 0; fill < 2 && !is_known(ret, b, more); fill++) {
-        add(x, b, more, ret);
+    for (int fill = 0; fill < 2 && !is_known(&ret->any, b, more); fill++) {
+        if (!fill)
+            add_point(x, b, more, true, &ret->lines);
+        add_point(x, b, more, false, &ret->any);
         row_pricer_executed(x->row, more);
     }
     free(more);

@@ -35,12 +35,12 @@ static int by_order(const void *x, const void *y)
     return a->j < b->j ? -1 : a->j > b->j;
 }
 
-static const float *head_of(const struct problem *x, uint64_t h)
+static const float *head_of(const struct search *x, uint64_t h)
 {
     return x->p->value + h * x->p->n * x->p->n;
 }
 
-static uint64_t heads_of(const struct problem *x)
+static uint64_t heads_of(const struct search *x)
 {
     return (uint64_t)x->p->layers * x->p->heads;
 }
@@ -55,8 +55,27 @@ static uint32_t distance(uint32_t i, uint32_t j)
     return i > j ? i - j : j - i;
 }
 
+/* With --keep-rows: the same and the most important key of each row, whatever else it has, so that larger masks never
+   keep less. Takes the pattern. */
+static struct pattern *keep_rows(const struct search *x, uint64_t head, struct pattern *p)
+{
+    uint32_t n = x->p->n;
+    if (!x->r->keep_rows)
+        return p;
+    uint8_t *bytes = memory_new((size_t)n * n, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint64_t k = p->row[i]; k < p->row[i + 1]; k++)
+            memset(bytes + (size_t)i * n + p->run[k].begin, 1, p->run[k].end - p->run[k].begin);
+        bytes[(size_t)i * n + row_most(head_of(x, head) + (size_t)i * n, n)] = 1;
+    }
+    pattern_destroy(p);
+    p = pattern_from_bytes(bytes, n, n);
+    free(bytes);
+    return p;
+}
+
 /* A mask from one byte an entry, [n * n] for each head. */
-static struct mask *from_bytes(const struct problem *x,
+static struct mask *from_bytes(const struct search *x,
                                void (*fill)(const struct path *path, uint64_t k, uint64_t head,
                                             uint8_t *bytes),
                                const struct path *path, uint64_t k)
@@ -67,7 +86,7 @@ static struct mask *from_bytes(const struct problem *x,
     for (uint64_t h = 0; h < heads_of(x); h++) {
         memset(bytes, 0, (size_t)n * n);
         fill(path, k, h, bytes);
-        given[h] = pattern_from_bytes(bytes, n, n);
+        given[h] = keep_rows(x, h, pattern_from_bytes(bytes, n, n));
     }
     struct mask *m = mask_new(x->p->layers, x->p->heads, given, "snap");
     free(given);
@@ -78,7 +97,7 @@ static struct mask *from_bytes(const struct problem *x,
 static double retained_by_mask(const struct path *path, uint64_t k)
 {
     struct mask *m = path->mask(path, k);
-    double r = snap_retained(path->problem->p, m);
+    double r = snap_retained(path->search->p, m);
     mask_destroy(m);
     return r;
 }
@@ -86,19 +105,19 @@ static double retained_by_mask(const struct path *path, uint64_t k)
 static double retained_by_sum(const struct path *path, uint64_t k)
 {
     const struct rival *r = path->data;
-    return r->kept[k] / path->problem->total;
+    return r->kept[k] / path->search->total;
 }
 
 static struct mask *magnitude(const struct path *path, uint64_t k)
 {
-    const struct problem *x = path->problem;
+    const struct search *x = path->search;
     const struct rival *r = path->data;
     size_t entries = (size_t)x->p->n * x->p->n;
     struct pattern **given = memory_new(heads_of(x), sizeof *given);
     for (uint64_t h = 0; h < heads_of(x); h++) {
         for (size_t q = 0; q < entries; q++)
             r->wide[q] = head_of(x, h)[q];
-        given[h] = keep_greatest(r->wide, x->p->n, 100.0 * (double)k / SHARES);
+        given[h] = keep_rows(x, h, keep_greatest(r->wide, x->p->n, 100.0 * (double)k / SHARES));
     }
     struct mask *m = mask_new(x->p->layers, x->p->heads, given, "magnitude");
     free(given);
@@ -108,7 +127,7 @@ static struct mask *magnitude(const struct path *path, uint64_t k)
 static void fill_tiles(const struct path *path, uint64_t k, uint64_t head, uint8_t *bytes)
 {
     const struct rival *r = path->data;
-    uint32_t n = path->problem->p->n;
+    uint32_t n = path->search->p->n;
     for (const struct part *t = r->part; t < r->part + k; t++)
         for (uint32_t i = t->i; t->head == head && i < t->i + TILE && i < n; i++)
             memset(bytes + (size_t)i * n + t->j, 1, n - t->j < TILE ? n - t->j : TILE);
@@ -116,12 +135,12 @@ static void fill_tiles(const struct path *path, uint64_t k, uint64_t head, uint8
 
 static struct mask *tiles(const struct path *path, uint64_t k)
 {
-    return from_bytes(path->problem, fill_tiles, path, k);
+    return from_bytes(path->search, fill_tiles, path, k);
 }
 
 static void fill_window(const struct path *path, uint64_t k, uint64_t head, uint8_t *bytes)
 {
-    uint32_t n = path->problem->p->n;
+    uint32_t n = path->search->p->n;
     (void)head;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++)
@@ -130,12 +149,12 @@ static void fill_window(const struct path *path, uint64_t k, uint64_t head, uint
 
 static struct mask *window(const struct path *path, uint64_t k)
 {
-    const struct importance *p = path->problem->p;
+    const struct importance *p = path->search->p;
     uint8_t *bytes = memory_new((size_t)p->n * p->n, 1);
     fill_window(path, k, 0, bytes);
     struct pattern *one = pattern_from_bytes(bytes, p->n, p->n);
-    struct pattern **given = memory_new(heads_of(path->problem), sizeof *given);
-    for (uint64_t h = 0; h < heads_of(path->problem); h++)
+    struct pattern **given = memory_new(heads_of(path->search), sizeof *given);
+    for (uint64_t h = 0; h < heads_of(path->search); h++)
         given[h] = one;
     struct mask *m = mask_new(p->layers, p->heads, given, "window");
     free(given);
@@ -146,7 +165,7 @@ static struct mask *window(const struct path *path, uint64_t k)
 static void fill_distances(const struct path *path, uint64_t k, uint64_t head, uint8_t *bytes)
 {
     const struct rival *r = path->data;
-    uint32_t n = path->problem->p->n;
+    uint32_t n = path->search->p->n;
     bool *on = memory_new(n, sizeof *on);
     for (uint64_t q = 0; q < k; q++)
         on[r->part[q].i] |= r->part[q].head == head;
@@ -158,10 +177,10 @@ static void fill_distances(const struct path *path, uint64_t k, uint64_t head, u
 
 static struct mask *distances(const struct path *path, uint64_t k)
 {
-    return from_bytes(path->problem, fill_distances, path, k);
+    return from_bytes(path->search, fill_distances, path, k);
 }
 
-static void list_tiles(const struct problem *x, struct rival *r)
+static void list_tiles(const struct search *x, struct rival *r)
 {
     uint32_t n = x->p->n, side = (n + TILE - 1) / TILE;
     r->part = memory_new(heads_of(x) * side * side, sizeof *r->part);
@@ -177,7 +196,7 @@ static void list_tiles(const struct problem *x, struct rival *r)
 }
 
 /* Sums of the inside of the border by distance, and how many entries each has. */
-static void list_distances(const struct problem *x, struct rival *r)
+static void list_distances(const struct search *x, struct rival *r)
 {
     uint32_t n = x->p->n;
     r->part = memory_new(heads_of(x) * n, sizeof *r->part);
@@ -196,7 +215,7 @@ static void list_distances(const struct problem *x, struct rival *r)
     }
 }
 
-static double border_value(const struct problem *x)
+static double border_value(const struct search *x)
 {
     uint32_t n = x->p->n;
     double sum = 0;
@@ -217,10 +236,10 @@ static void sort_parts(struct rival *r, double kept)
         r->kept[k + 1] = r->kept[k] + r->part[k].value;
 }
 
-void rival_begin(const struct problem *x, enum snap_kind kind, struct path *ret)
+void rival_begin(const struct search *x, enum snap_kind kind, struct path *ret)
 {
     struct rival *r = memory_new(1, sizeof *r);
-    *ret = (struct path){.problem = x, .data = r};
+    *ret = (struct path){.search = x, .data = r};
     switch (kind) {
     case SNAP_MAGNITUDE:
         r->wide = memory_new((size_t)x->p->n * x->p->n, sizeof *r->wide);
@@ -245,7 +264,7 @@ void rival_begin(const struct problem *x, enum snap_kind kind, struct path *ret)
         return;
     }
     ret->last = r->parts;
-    ret->retained = retained_by_sum;
+    ret->retained = x->r->keep_rows ? retained_by_mask : retained_by_sum;
 }
 
 void rival_finish(struct path *path)

@@ -19,13 +19,26 @@ static double sum_pattern(const float *value, const struct pattern *p)
     return sum;
 }
 
-static double sum_all(const struct importance *p)
+static double sum_values(const float *value, size_t count)
 {
     double sum = 0;
-    size_t count = (size_t)p->layers * p->heads * p->n * p->n;
     for (size_t k = 0; k < count; k++)
-        sum += p->value[k];
+        sum += value[k];
     return sum;
+}
+
+static double sum_all(const struct importance *p)
+{
+    return sum_values(p->value, (size_t)p->layers * p->heads * p->n * p->n);
+}
+
+double snap_retained_head(const struct importance *p, const struct mask *m, uint32_t layer,
+                          uint32_t head)
+{
+    const float *value = importance_head(p, layer, head);
+    double all = sum_values(value, (size_t)p->n * p->n);
+    double sum = sum_pattern(value, mask_pattern(m, layer, head));
+    return all > 0 ? fmin(sum / all, 1) : 0;
 }
 
 double snap_retained(const struct importance *p, const struct mask *m)
@@ -37,13 +50,13 @@ double snap_retained(const struct importance *p, const struct mask *m)
     return sum < all ? sum / all : 1;
 }
 
-uint64_t problem_blocks(const struct problem *x)
+uint64_t search_blocks(const struct search *x)
 {
     uint64_t each = (x->p->n + x->block_rows - 1) / x->block_rows;
     return each * x->p->layers * x->p->heads;
 }
 
-struct block problem_block(const struct problem *x, uint64_t which)
+struct block search_block(const struct search *x, uint64_t which)
 {
     uint32_t n = x->p->n, each = (n + x->block_rows - 1) / x->block_rows;
     uint32_t row0 = (uint32_t)(which % each) * x->block_rows;
@@ -54,7 +67,7 @@ struct block problem_block(const struct problem *x, uint64_t which)
                           .stride = ((size_t)n + 63) / 64};
 }
 
-static double sum_layers(const struct problem *x, const struct plan *p)
+static double sum_layers(const struct search *x, const struct plan *p)
 {
     const struct snap_request *r = x->r;
     uint32_t batch = r->batch ? r->batch : 1, threads = r->threads ? r->threads : 1;
@@ -65,7 +78,7 @@ static double sum_layers(const struct problem *x, const struct plan *p)
     return sum;
 }
 
-double problem_predict(const struct problem *x, const struct mask *m, struct error *e)
+double search_predict(const struct search *x, const struct mask *m, struct error *e)
 {
     struct mask *more = x->repeat > 1 ? mask_repeat_heads(m, x->repeat, e) : NULL;
     if (x->repeat > 1 && !more)
@@ -96,10 +109,10 @@ static struct mask *uniform_mask(const struct importance *p, bool on)
     return m;
 }
 
-static double predict_uniform(const struct problem *x, bool on, struct error *e)
+static double predict_uniform(const struct search *x, bool on, struct error *e)
 {
     struct mask *m = uniform_mask(x->p, on);
-    double seconds = problem_predict(x, m, e);
+    double seconds = search_predict(x, m, e);
     mask_destroy(m);
     return seconds;
 }
@@ -117,19 +130,42 @@ static struct price prices_of(const struct row_pricer *row, bool training)
     return training ? price_add(price_add(sum, p[PASS_DQ]), p[PASS_DKV]) : sum;
 }
 
-static struct points *find_hulls(const struct problem *x, struct row_pricer *row)
+/* Hulls of all row blocks. */
+struct hulls {
+    struct points *any, *lines;
+    bool has_lines; /* in every row block */
+    uint64_t blocks;
+};
+
+static struct hulls find_hulls(const struct search *x, struct row_pricer *row)
 {
-    uint64_t blocks = problem_blocks(x);
-    struct points *hulls = memory_new(blocks, sizeof *hulls);
     const struct pricer pricer = {row, prices_of(row, x->r->training), x->r->training,
                                   x->r->keep_rows};
-    for (uint64_t k = 0; k < blocks; k++) {
-        struct block b = problem_block(x, k);
-        candidates_list(&pricer, &b, &hulls[k]);
-        points_hull(&hulls[k]);
-        tell(x->r, .6 * (double)(k + 1) / (double)blocks, "row blocks");
+    struct hulls h = {.blocks = search_blocks(x), .has_lines = true};
+    h.any = memory_new(h.blocks, sizeof *h.any);
+    h.lines = memory_new(h.blocks, sizeof *h.lines);
+    for (uint64_t k = 0; k < h.blocks; k++) {
+        struct block b = search_block(x, k);
+        struct candidates c = {{0}};
+        candidates_list(&pricer, &b, &c);
+        points_hull(&c.any);
+        points_hull(&c.lines);
+        h.any[k] = c.any;
+        h.lines[k] = c.lines;
+        h.has_lines = h.has_lines && c.lines.count;
+        tell(x->r, .6 * (double)(k + 1) / (double)h.blocks, "row blocks");
     }
-    return hulls;
+    return h;
+}
+
+static void hulls_finish(struct hulls *h)
+{
+    for (uint64_t k = 0; k < h->blocks; k++) {
+        points_finish(&h->any[k]);
+        points_finish(&h->lines[k]);
+    }
+    free(h->any);
+    free(h->lines);
 }
 
 static int check(const struct importance *p, const struct snap_request *r, struct error *e)
@@ -154,7 +190,7 @@ static int check(const struct importance *p, const struct snap_request *r, struc
 }
 
 /* Masks of one kind; its share of the work that is left begins at `done`. */
-static int solve_kind(const struct problem *x, const struct path *path, enum snap_kind kind,
+static int solve_kind(const struct search *x, const struct path *path, enum snap_kind kind,
                       double seconds, struct snap_result *ret, struct error *e)
 {
     tell(x->r, .6 + .4 * kind / SNAP_KINDS, snap_kind_names[kind]);
@@ -162,7 +198,7 @@ static int solve_kind(const struct problem *x, const struct path *path, enum sna
     return path_solve(path, seconds, &ret->kind[kind], e);
 }
 
-static int solve_rivals(const struct problem *x, double seconds, struct snap_result *ret,
+static int solve_rivals(const struct search *x, double seconds, struct snap_result *ret,
                         struct error *e)
 {
     int failed = 0;
@@ -176,7 +212,7 @@ static int solve_rivals(const struct problem *x, double seconds, struct snap_res
 }
 
 /* Seconds of the row blocks that a time leaves: without launches, all workers busy. */
-static double row_block_seconds(const struct problem *x, double seconds)
+static double row_block_seconds(const struct search *x, double seconds)
 {
     uint32_t threads = x->r->threads ? x->r->threads : 1, batch = x->r->batch ? x->r->batch : 1;
     bool cpu = x->r->machine->kind == TARGET_CPU;
@@ -197,28 +233,56 @@ static bool is_better(const struct snap_request *r, const struct snap_mask *a,
            (a->retained == b->retained && a->predicted < b->predicted);
 }
 
-static int solve(const struct problem *x, struct points *hulls, double seconds,
-                 struct snap_result *ret, struct error *e)
+/* Snap's own mask, of these hulls, if it is better than what there is. */
+static int solve_hulls(const struct search *x, const struct path *path, double seconds,
+                       struct snap_result *ret, struct error *e)
 {
-    struct path path;
-    choose_begin(x, hulls, &path);
-    int failed = solve_kind(x, &path, SNAP_ROW_BLOCKS, seconds, ret, e) < 0 ||
-                 solve_rivals(x, seconds, ret, e) < 0;
+    struct snap_mask before = ret->kind[SNAP_ROW_BLOCKS];
+    ret->kind[SNAP_ROW_BLOCKS].mask = NULL;
+    int failed = solve_kind(x, path, SNAP_ROW_BLOCKS, seconds, ret, e);
+    bool better = is_better(x->r, &ret->kind[SNAP_ROW_BLOCKS], &before);
+    mask_destroy(better ? before.mask : ret->kind[SNAP_ROW_BLOCKS].mask);
+    if (!better)
+        ret->kind[SNAP_ROW_BLOCKS] = before;
+    return failed;
+}
+
+static void choose_best(const struct search *x, struct snap_result *ret)
+{
     ret->best = ret->kind[SNAP_ROW_BLOCKS];
-    for (int k = 1; k < SNAP_KINDS; k++)
+    for (int k = 1; k < SNAP_KINDS && !x->r->uniform; k++)
         if (is_better(x->r, &ret->kind[k], &ret->best))
             ret->best = ret->kind[k];
-    double time = x->r->retain > 0 ? ret->best.predicted : seconds;
-    ret->bound = choose_bound(&path, row_block_seconds(x, time));
-    ret->bound = ret->bound > ret->best.retained ? ret->bound : ret->best.retained;
-    choose_finish(&path);
-    return failed ? -1 : 0;
+}
+
+/* Packed operands are paid for by all heads; `pack`: seconds of one. */
+static int solve(const struct search *x, const struct hulls *h, double pack, double seconds,
+                 struct snap_result *ret, struct error *e)
+{
+    struct path any, lines;
+    choose_begin(x, h->any, &any);
+    int failed = solve_hulls(x, &any, seconds, ret, e);
+    if (h->has_lines)
+        choose_begin(x, h->lines, &lines);
+    if (h->has_lines && !failed)
+        failed = solve_hulls(x, &lines, seconds, ret, e);
+    if (!failed)
+        failed = solve_rivals(x, seconds, ret, e);
+    choose_best(x, ret);
+    double left = row_block_seconds(x, x->r->retain > 0 ? ret->best.predicted : seconds);
+    ret->bound = choose_bound(&any, left - pack * x->p->layers * x->p->heads);
+    ret->bound = fmax(ret->bound, h->has_lines ? choose_bound(&lines, left) : 0);
+    ret->bound = fmax(ret->bound, ret->best.retained);
+    choose_finish(&any);
+    if (h->has_lines)
+        choose_finish(&lines);
+    return failed;
 }
 
 int snap_solve(const struct importance *p, const struct snap_request *r,
                struct snap_result *ret, struct error *e)
 {
-    struct problem x = {
+    struct search x = {
         .p = p, .r = r, .kernel = r->kernel, .repeat = r->repeat ? r->repeat : 1};
     struct snap_result s = {0};
     if (check(p, r, e) < 0)
@@ -238,11 +302,10 @@ int snap_solve(const struct importance *p, const struct snap_request *r,
         row_pricer_destroy(row);
         return -1;
     }
-    struct points *hulls = find_hulls(&x, row);
-    int failed = solve(&x, hulls, r->share > 0 ? r->share * x.dense : r->seconds, &s, e);
-    for (uint64_t k = 0; k < problem_blocks(&x); k++)
-        points_finish(&hulls[k]);
-    free(hulls);
+    struct hulls hulls = find_hulls(&x, row);
+    int failed = solve(&x, &hulls, row_pricer_pack(row, r->training),
+                       r->share > 0 ? r->share * x.dense : r->seconds, &s, e);
+    hulls_finish(&hulls);
     row_pricer_destroy(row);
     if (!failed && !s.best.mask)
         failed = error_set(

@@ -23,8 +23,9 @@ struct snap_request {
     double seconds; /* predicted, of all layers */
     double retain;  /* 0 to 1: the fastest mask that keeps so much of the importance */
     bool training;  /* time is that of forward and backward; else of the forward pass */
-    bool uniform;   /* each head has the same share of the time */
-    bool keep_rows; /* a row keeps its most important key at least */
+    bool
+        uniform; /* each head has the same share of the time; only snap's own mask does, so it is the best */
+    bool keep_rows;               /* a row keeps its most important key at least */
     uint32_t batch, threads;      /* 0: 1 */
     struct kernel_request kernel; /* .length is set by snap */
     const struct target *target;
@@ -61,3 +62,5 @@ int snap_solve(const struct importance *p, const struct snap_request *r,
 void snap_result_finish(struct snap_result *s); /* a zeroed one is fine */
 /* A mask's part of the sum of the importance; the mask has its layers, heads and length. */
 double snap_retained(const struct importance *p, const struct mask *m);
+double snap_retained_head(const struct importance *p, const struct mask *m, uint32_t layer,
+                          uint32_t head); /* of that head's sum; 0 where that is 0 */

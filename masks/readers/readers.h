@@ -45,3 +45,7 @@ struct mask *dam_read(const struct array_file *a, const struct mask_request *r,
    that is forced on. NaN and infinite ones are refused. */
 int dam_importance(const struct array_file *a, const struct mask_request *r,
                    struct importance *ret, struct error *e);
+
+/* importance_read() of an array that is open; r->name, r->tensor and options of the file do not count. */
+int importance_from_array(const struct array_file *a, const struct mask_request *r,
+                          struct importance *ret, struct error *e);

@@ -27,7 +27,7 @@ static const struct command commands[] = {
      "entries of no importance are kept only where they cost nothing. A one-head P is priced for 12 heads. Exit code 1: "
      "no mask is that fast; the least share that can be reached is named.",
      O(LENGTH) | O(HEADS) | O(LAYER) | O(TENSOR) | O(DAM) | O(BORDER) | O(BUDGET) | O(BUDGET_US) | O(RETAIN) | O(OBJECTIVE) |
-     O(UNIFORM) | O(KEEP_ROWS) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(OUTPUT) | O(JSON),
+     O(UNIFORM) | O(KEEP_ROWS) | O(MEASURE) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(OUTPUT) | O(JSON),
      1, 1, command_snap},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc snap P: the mask that keeps the most of an importance within a predicted time, or the fastest that keeps so
    much of it. */
-#include "gen/snap/snap.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
+#include "tools/maskc/snap/task.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What is known before anything is solved. */
-struct task {
-    const struct options *o;
-    struct importance p;
-    struct snap_request request;
-};
 
 static void show_progress(void *context, double done, const char *what)
 {
@@ -101,46 +94,30 @@ static int read_importance(struct task *t, struct error *e)
     return 0;
 }
 
-static double density(const struct mask *m)
+/* The kinds that keep as much as the best does, to be measured. */
+static int solve_equal(struct task *t, struct error *e)
 {
-    double sum = 0;
-    for (size_t k = 0; k < (size_t)m->layers * m->heads; k++)
-        sum += (double)m->pattern[m->at[k]]->active;
-    return sum / ((double)m->layers * m->heads * m->n * m->n);
-}
-
-static void print_table(const struct task *t, const struct snap_result *s)
-{
-    printf("%-10s %8s %9s %8s %10s\n", "kind", "share", "retained", "density", "predicted");
-    for (int k = 0; k < SNAP_KINDS; k++) {
-        const struct snap_mask *m = &s->kind[k];
-        if (!m->mask) {
-            printf("%-10s %8s\n", snap_kind_names[k], "none");
-            continue;
-        }
-        printf("%-10s %8.4f %9.4f %8.4f %7.1f us%s\n", snap_kind_names[k], m->share,
-               m->retained, density(m->mask), m->predicted * 1e6,
-               k == (int)s->best.kind ? "  <" : "");
-    }
-    printf("%s: %.1f %% of the importance in %.1f %% of dense's predicted %.1f us (%s on %s); "
-           "no choice among the candidates keeps more than %.1f %%\n",
-           t->o->output, 100 * s->best.retained, 100 * s->best.share, s->dense_predicted * 1e6,
-           t->request.training ? "training" : "forward", t->request.machine->name,
-           100 * s->bound);
+    struct snap_request r = t->request;
+    r.share = r.seconds = 0;
+    r.retain = t->result.best.retained;
+    return snap_solve(&t->p, &r, &t->equal, e) < 0 ? -1 : task_measure(t, e);
 }
 
 static int solve(struct task *t, struct error *e)
 {
-    struct snap_result s;
-    int failed = snap_solve(&t->p, &t->request, &s, e);
+    if (snap_solve(&t->p, &t->request, &t->result, e) < 0)
+        return -1;
+    t->chosen = t->result.best;
+    return t->o->measure ? solve_equal(t, e) : 0;
+}
+
+static int finish(const struct task *t, struct error *e)
+{
     progress_clear();
-    if (failed)
-        return failed;
-    failed = command_write_mask(s.best.mask, t->o->output, e);
-    if (!failed)
-        print_table(t, &s);
-    snap_result_finish(&s);
-    return failed;
+    if (command_write_mask(t->chosen.mask, t->o->output, e) < 0)
+        return -1;
+    (t->o->json ? task_print_json : task_print)(t);
+    return 0;
 }
 
 int command_snap(const struct options *o)
@@ -149,7 +126,10 @@ int command_snap(const struct options *o)
     struct task t = {.o = o};
     int failed = check_output(o, &e) < 0 || read_goal(o, &t.request, &e) < 0 ||
                  read_objective(o, &t.request, &e) < 0 || read_request(o, &t.request, &e) < 0 ||
-                 read_importance(&t, &e) < 0 || solve(&t, &e) < 0;
+                 read_importance(&t, &e) < 0 || solve(&t, &e) < 0 || finish(&t, &e) < 0;
+    progress_clear();
+    snap_result_finish(&t.result);
+    snap_result_finish(&t.equal);
     importance_finish(&t.p);
     return failed ? command_fail(&e) : 0;
 }
