@@ -48,7 +48,7 @@ static int add_plan(struct pipeline *p, const struct target *t, const struct mac
 {
     const struct compile_request *r = p->request;
     tell(r, "plan", machine->name);
-    struct plan *plan = plan_build(r->mask, t, &r->request, machine, e);
+    struct plan *plan = plan_build_with(r->mask, t, &r->request, machine, &r->plan, e);
     if (!plan)
         return -1;
     struct artifact_plan *a = &p->artifact.plan[p->artifact.n_plans];

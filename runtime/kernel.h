@@ -11,6 +11,7 @@ struct compile_request {
     const struct target *const *targets;
     uint32_t n_targets;
     struct kernel_request request;
+    struct plan_options plan;              /* which plan of a portfolio */
     const char *machine;                   /* as machine_choose has it, and ... */
     const struct calibration *calibration; /* ... null: none is stored */
     struct cache *cache;

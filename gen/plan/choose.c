@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several whole plans is taken: row blocks of 64 rows, or of 128 where kernels can do these and they are
+/* Which of several whole plans is taken. First row blocks of 64 rows, or of 128 where kernels can do these and they are
    less work, since what a block brings to its shared memory then serves twice as many rows. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
@@ -44,18 +44,59 @@ static bool is_better(const struct plan *tall, const struct plan *p)
     return work < before * (1 - LEAST_GAIN);
 }
 
+/* Whether tall row blocks are taken, and the plan of the machine's own prices; null with *e set. */
+static struct plan *choose_height(const struct plan_problem *problem, bool *ret_tall,
+                                  struct error *e)
+{
+    struct kernel_config high = *problem->config;
+    struct plan_problem other = *problem;
+    high.tall = true;
+    other.config = &high;
+    const struct plan_way way = {problem->machine, NULL};
+    struct plan *p = plan_make(problem, &way, e);
+    *ret_tall = false;
+    if (!p || !(p->can & CAN_TALL))
+        return p;
+    struct plan *tall = plan_make(&other, &way, e);
+    *ret_tall = tall && is_better(tall, p);
+    plan_destroy(*ret_tall ? p : tall);
+    return *ret_tall ? tall : p;
+}
+
+struct plan *plan_build_with(const struct mask *m, const struct target *t,
+                             const struct kernel_request *r, const struct machine *machine,
+                             const struct plan_options *o, struct error *e)
+{
+    struct kernel_config config = {.request = *r};
+    const struct plan_problem problem = {m, t, &config, machine};
+    struct plan *p = choose_height(&problem, &config.tall, e);
+    if (p && !o->plain)
+        p = portfolio_build(&problem, p, o);
+#ifndef NDEBUG
+    if (p && plan_check(p, m, e)) {
+        plan_destroy(p);
+        p = NULL;
+    }
+#endif
+    return p;
+}
+
 struct plan *plan_build(const struct mask *m, const struct target *t,
                         const struct kernel_request *r, const struct machine *machine,
                         struct error *e)
 {
-    const struct kernel_config low = {.request = *r}, high = {.request = *r, .tall = true};
-    struct plan *p = plan_make(m, t, &low, machine, e);
-    if (!p || !(p->can & CAN_TALL))
-        return p;
-    struct plan *tall = plan_make(m, t, &high, machine, e);
-    bool better = tall && is_better(tall, p);
-    plan_destroy(better ? p : tall);
-    return better ? tall : p;
+    const struct plan_options portfolio = {0};
+    return plan_build_with(m, t, r, machine, &portfolio, e);
+}
+
+uint32_t plan_choices(const struct mask *m, const struct target *t,
+                      const struct kernel_request *r, const struct machine *machine,
+                      struct plan_choice *ret, uint32_t most, struct error *e)
+{
+    struct kernel_config config = {.request = *r};
+    const struct plan_problem problem = {m, t, &config, machine};
+    struct plan *p = choose_height(&problem, &config.tall, e);
+    return p ? portfolio_choices(&problem, p, ret, most) : 0;
 }
 
 bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)
