@@ -189,8 +189,7 @@ void plan_note_config(struct plan *p, const struct kernel_config *c)
     note_config(p, &p->transposed);
 }
 
-struct plan *plan_make(const struct plan_problem *problem, const struct plan_way *way,
-                       struct error *e)
+struct plan *plan_begin(const struct plan_problem *problem, struct error *e)
 {
     const struct mask *m = problem->mask;
     const struct target *t = problem->target;
@@ -218,10 +217,20 @@ struct plan *plan_make(const struct plan_problem *problem, const struct plan_way
     for (int k = 0; k < PASSES; k++)
         p->price[k] = price_make(machine, (enum machine_pass)k,
                                  (struct price_shape){&p->config, p->target, p->n, p->heads});
+    return p;
+}
+
+struct plan *plan_make(const struct plan_problem *problem, const struct plan_way *way,
+                       struct error *e)
+{
+    const struct mask *m = problem->mask;
+    struct plan *p = plan_begin(problem, e);
+    if (!p)
+        return NULL;
     int failed = build_pass(p, &p->forward, m, way, e);
-    if (!failed && c->request.backward)
+    if (!failed && p->config.request.backward)
         failed = build_pass(p, &p->transposed, m, way, e);
-    plan_note_config(p, c);
+    plan_note_config(p, problem->config);
     if (!failed)
         return p;
     plan_destroy(p);

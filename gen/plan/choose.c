@@ -3,6 +3,8 @@
    less work, since what a block brings to its shared memory then serves twice as many rows. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* Work of all heads and layers of a pass, and the entries that are visited. */
@@ -97,6 +99,48 @@ uint32_t plan_choices(const struct mask *m, const struct target *t,
     const struct plan_problem problem = {m, t, &config, machine};
     struct plan *p = choose_height(&problem, &config.tall, e);
     return p ? portfolio_choices(&problem, p, ret, most) : 0;
+}
+
+/* What the builder knows of tables beside their items. Kernels keep as many gathers as the item with most has. */
+static void describe_tables(const struct plan *p, const struct plan_pass *from,
+                            struct plan_pass *ret)
+{
+    *ret = *from;
+    ret->block_rows = p->block_rows;
+    ret->kernels = family_item_kernels(p->target, &p->config.request);
+    ret->halves = p->can & SKIPS_HALVES;
+    ret->fragments = p->can & SKIPS_FRAGMENTS;
+    ret->summary = memory_new(p->n_masks, sizeof *ret->summary);
+    ret->alone = memory_new(p->n_masks, sizeof *ret->alone);
+    for (uint64_t k = 0; k < ret->n_pieces && p->can & CAN_KEEP_GATHERS; k++)
+        if (ret->pieces[k].kind == ABI_COLUMNS && ret->pieces[k].count > ret->gathers_kept)
+            ret->gathers_kept = ret->pieces[k].count;
+}
+
+struct plan *plan_of_tables(const struct mask *m, const struct target *t,
+                            const struct kernel_request *r, const struct machine *machine,
+                            const struct plan_pass *forward, const struct plan_pass *transposed,
+                            struct error *e)
+{
+    struct kernel_config config = {.request = *r};
+    const struct plan_problem problem = {m, t, &config, machine};
+    config.tall = family_shape(t, &config).block_rows < forward->block_rows;
+    struct plan *shell = plan_begin(&problem, e), *ret = NULL;
+    if (!shell)
+        return NULL;
+    describe_tables(shell, forward, &shell->forward);
+    describe_tables(shell, transposed, &shell->transposed);
+    ret = mix_row_blocks(&problem, &shell, 1, e);
+    if (ret)
+        plan_note_config(ret, &config);
+    struct plan_pass *const pass[] = {&shell->forward, &shell->transposed};
+    for (int k = 0; k < 2; k++) {
+        free(pass[k]->summary);
+        free(pass[k]->alone);
+        *pass[k] = (struct plan_pass){0}; /* the tables are the caller's */
+    }
+    plan_destroy(shell);
+    return ret;
 }
 
 bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)

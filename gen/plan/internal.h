@@ -30,6 +30,8 @@ struct plan_problem {
     const struct kernel_config *config; /* row blocks are tall or not */
     const struct machine *machine;      /* whose prices are told */
 };
+/* A plan without tables, or null with *e set. */
+struct plan *plan_begin(const struct plan_problem *problem, struct error *e);
 /* How the builder chooses. */
 struct plan_way {
     const struct machine *prices; /* the problem's own, or those of another row */

@@ -98,12 +98,13 @@ static const struct source *cheapest_block(const struct mixing *x, uint32_t b)
     return best;
 }
 
-/* The cheapest source that is taken whole or not at all, or null. */
+/* The cheapest source that is taken whole or not at all, or null. A source alone keeps the order of its items. */
 static const struct source *cheapest_whole(const struct mixing *x)
 {
     const struct source *best = NULL;
     for (uint32_t k = 0; k < x->count; k++)
-        if (!x->source[k].separable && (!best || x->source[k].total < best->total))
+        if ((!x->source[k].separable || x->count == 1) &&
+            (!best || x->source[k].total < best->total))
             best = &x->source[k];
     return best;
 }

@@ -123,6 +123,13 @@ struct plan *plan_build_with(const struct mask *m, const struct target *t,
 struct plan *plan_build(const struct mask *m, const struct target *t,
                         const struct kernel_request *r, const struct machine *machine,
                         struct error *e);
+/* A plan of tables that are there, as a kernel file has them: what it is predicted to take. Nothing is planned; the
+   tables are copied. What other lowerings would cost, and dense, is not known: plan_predict_dense() has no meaning. */
+struct plan *plan_of_tables(const struct mask *m, const struct target *t,
+                            const struct kernel_request *r, const struct machine *machine,
+                            const struct plan_pass *forward, const struct plan_pass *transposed,
+                            struct error *e);
+
 /* One plan of a portfolio, and what it is predicted to take. */
 struct plan_choice {
     char forward[32], transposed[32]; /* as in plan_options */

@@ -97,6 +97,24 @@ static void test_known_gains(void **state)
     assert_true(share("fixed", 128, 2, false) < 0.9);
 }
 
+/* The same tables, as a kernel file has them, come to the same. */
+static void check_tables(const struct plan *p, const struct mask *m)
+{
+    struct error e = {0};
+    struct plan *q = plan_of_tables(m, p->target, &p->config.request, p->machine, &p->forward,
+                                    &p->transposed, &e);
+    if (!q || plan_check(q, m, &e))
+        fail_msg("%s", e.text);
+    for (int backward = 0; backward < 2; backward++) {
+        double ours = plan_predict(p, backward, 0, 1, 2),
+               again = plan_predict(q, backward, 0, 1, 2);
+        if (!(again < ours * 1.000001 && again > ours * 0.999999))
+            fail_msg("%s: %g s, from the tables alone %g s", p->forward.prices, ours, again);
+    }
+    assert_string_equal(q->forward.summary[0].lowering, p->forward.summary[0].lowering);
+    plan_destroy(q);
+}
+
 static uint32_t check_choices(const char *name, uint32_t n, uint32_t row)
 {
     enum { MOST = 8 };
@@ -114,6 +132,7 @@ static uint32_t check_choices(const char *name, uint32_t n, uint32_t row)
         double seconds = plan_predict(p, false, 0, 1, 1) + plan_predict(p, true, 0, 1, 1);
         assert_true(seconds < c[k].seconds * 1.001 && seconds > c[k].seconds * 0.999);
         assert_true(!k || c[k].seconds >= c[k - 1].seconds);
+        check_tables(p, m);
         plan_destroy(p);
     }
     mask_destroy(m);

@@ -126,10 +126,14 @@ static int open_probe(struct microbench *l, const struct probe *probe, enum abi_
     struct kernel_request f = l->request;
     f.bias = bias;
     f.length = probe->n;
+    f.head_dim = probe->head_dim ? probe->head_dim : MICROBENCH_HEAD_DIM;
     k->probe = probe;
     calibration_add(&k->machine, l->row, l->target->kind == TARGET_CUDA ? l->target : NULL, &m);
     snprintf(t->name, sizeof t->name, "%s n=%u%s%s", probe->mask, probe->n,
              words[probe->favour], bias ? ", soft" : "");
+    if (probe->head_dim)
+        snprintf(t->name + strlen(t->name), sizeof t->name - strlen(t->name), ", D=%u",
+                 probe->head_dim);
     struct mask *mask = mask_load(&request, NULL, e);
     if (mask)
         k->plan = plan_build_with(mask, l->target, &f, &k->machine.row[0].machine, &plain, e);
