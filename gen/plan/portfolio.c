@@ -183,6 +183,12 @@ static void tell_reason(const struct plan_summary *own, const char *name,
     if (ret->predicted == own->predicted)
         return;
     text_add(&out, "%s; ", ret->reason);
+    if (ret->predicted > own->predicted) {
+        text_add(&out, "measured faster with prices of %s than predicted", name);
+        snprintf(ret->reason, sizeof ret->reason, "%s", text_get(&out));
+        text_finish(&out);
+        return;
+    }
     if (!strcmp(name, PLAN_MIXED))
         text_add(&out, "row blocks of several machines' prices are cheaper here: ");
     else if (!strcmp(name, PLAN_LINES))

@@ -63,11 +63,51 @@ static void test_dense_is_extrapolated(void **state)
                "from its rate at n=");
 }
 
+/* Another winner is written into every entry. */
+static void damage_store(void)
+{
+    assert_int_equal(system("for f in \"$XDG_CACHE_HOME\"/maskc/measured-*.json; do sed -i "
+                            "'s/\"forward\": \"/&y/' \"$f\" || exit 1; done"),
+                     0);
+}
+
+/* The fastest plan is stored, and plan and compile take it; a damaged file is ignored with a word. */
+static void test_measured_plans(void **state)
+{
+    (void)state;
+    const char *mask =
+        "fixed -n 128 --heads 2 --head-dim 16 --machine x86-avx2 --target x86-64-v2";
+    char line[512];
+    snprintf(line, sizeof line, "plan %s --measured --json", mask);
+    json_t *j = shell_json(line, 0); /* before there is one */
+    json_decref(j);
+    snprintf(line, sizeof line,
+             "bench %s --dtype f32 --threads 1 --seconds 0.01 --measure-plans 3", mask);
+    struct outcome o = shell_run("", line);
+    if (o.code || !strstr(o.err, "plan 1 of ") || !strstr(o.err, ", kept\n"))
+        fail_msg("%s: exit code %d, %s", line, o.code, o.err);
+    outcome_finish(&o);
+    snprintf(line, sizeof line, "plan %s --measured", mask);
+    o = shell_run("", line);
+    assert_true(o.code == 0 && !*o.err);
+    outcome_finish(&o);
+    snprintf(line, sizeof line, "compile %s --measured -o measured.mkb", mask);
+    shell_says(line, "x86-64-v2");
+    shell_says("verify measured.mkb --threads 1", "checks hold");
+    damage_store();
+    snprintf(line, sizeof line, "plan %s --measured", mask);
+    o = shell_run("", line);
+    if (o.code || !strstr(o.err, "its checksum is wrong; it is ignored"))
+        fail_msg("%s: exit code %d, %s", line, o.code, o.err);
+    outcome_finish(&o);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_has_its_plan),
         cmocka_unit_test(test_dense_is_extrapolated),
+        cmocka_unit_test(test_measured_plans),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: bench_test MASKC\n");

@@ -7,6 +7,7 @@
 #include "runtime/cache.h"
 #include "tools/maskc/bench_compile.h"
 #include "tools/maskc/command.h"
+#include "tools/maskc/measure_plans.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"
@@ -96,20 +97,19 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
     return 0;
 }
 
-static struct problem make_problem(const struct bench *b, const struct maskc_kernel *k,
-                                   uint32_t layer)
+static struct problem problem_of(const struct options *o, const struct mask *m,
+                                 const struct kernel_request *r, uint32_t layer)
 {
-    const struct artifact *a = k->artifact;
-    return (struct problem){.mask = a->mask,
+    return (struct problem){.mask = m,
                             .layer = layer,
-                            .batch = b->o->batch ? b->o->batch : 1,
-                            .length = a->mask->n,
-                            .head_dim = a->request.head_dim,
-                            .dtype = a->request.dtype,
-                            .transform = a->request.transform,
-                            .lambda = (double)a->request.lambda,
-                            .bias = a->request.bias,
-                            .dropout = b->o->dropout,
+                            .batch = o->batch ? o->batch : 1,
+                            .length = m->n,
+                            .head_dim = r->head_dim,
+                            .dtype = r->dtype,
+                            .transform = r->transform,
+                            .lambda = (double)r->lambda,
+                            .bias = r->bias,
+                            .dropout = o->dropout,
                             .random_seed = 1};
 }
 
@@ -208,7 +208,7 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     bool backward = b->backward && k->artifact->request.backward;
     uint32_t layer =
         b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
-    contest.problem[OURS] = make_problem(b, k, layer);
+    contest.problem[OURS] = problem_of(b->o, k->artifact->mask, &k->artifact->request, layer);
     int code = -1;
     describe_device(b, k);
     if (!b->forward && !backward)
@@ -235,8 +235,8 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             e, ERROR_INPUT,
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
-    if (o->heads || o->head_dim || o->transform || o->bias || o->machine || o->tensor ||
-        o->dam || o->border || o->has_threshold || o->has_keep)
+    if (o->measure_plans || o->heads || o->head_dim || o->transform || o->bias || o->machine ||
+        o->tensor || o->dam || o->border || o->has_threshold || o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);
@@ -248,6 +248,25 @@ static const char *default_target(const struct options *o)
     if (o->device && !strncmp(o->device, "cuda", 4))
         return o->device; /* as a target: that GPU's own */
     return o->device && !strcmp(o->device, "emulated") ? "sm_80" : "cpu";
+}
+
+/* The plans of the mask beside each other; *ret is the fastest. */
+static int race(const struct bench *b, struct compile_request *r, const struct mask *m,
+                const char *name, struct plan_choice *ret, struct error *e)
+{
+    const struct options *o = b->o;
+    const struct machine *machine =
+        machine_choose(r->machine, r->calibration, r->targets[0], &r->request, e);
+    r->request.length = m->n;
+    const struct plan_race race = {.name = name,
+                                   .compiler = &b->compiler,
+                                   .mask = m,
+                                   .target = r->targets[0],
+                                   .request = &r->request,
+                                   .machine = machine,
+                                   .plans = o->measure_plans,
+                                   .problem = problem_of(o, m, &r->request, 0)};
+    return machine && !problem_fits(&race.problem, e) ? measure_plans(&race, ret, e) : -1;
 }
 
 static int bench_mask(struct bench *b, const char *name, uint32_t n, const char *dtype,
@@ -263,7 +282,15 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     if (command_request(&o, default_target(&o), target, &r, e))
         return -1;
     struct mask *m = options_mask(&o, name, n, 12, e);
-    int code = m ? bench_compile(&b->compiler, m, target[0], &r.request, &k, e) : -1;
+    struct plan_choice choice = {0};
+    struct bench_compiler best = b->compiler;
+    int code = m ? 0 : -1;
+    if (!code && o.measure_plans) {
+        code = race(b, &r, m, name, &choice, e);
+        best.plan =
+            (struct plan_options){.forward = choice.forward, .transposed = choice.transposed};
+    }
+    code = code || bench_compile(&best, m, target[0], &r.request, &k, e) ? -1 : 0;
     mask_destroy(m);
     return code ? -1 : bench_kernel(b, k, name, e);
 }

@@ -18,11 +18,11 @@ static const struct command commands[] = {
      OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
     {"plan", "MASK", "what is visited how, and what it is predicted to cost",
      "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
-     OPTIONS_MASK | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
+     OPTIONS_MASK | OPTIONS_KERNEL | O(MEASURED) | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,
-     OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_compile},
+     OPTIONS_MASK | OPTIONS_KERNEL | O(MEASURED) | O(OUTPUT), 1, 1, command_compile},
     {"info", "FILE.mkb", "what a kernel file holds", NULL, O(JSON), 1, 1, command_info},
     {"verify", "FILE.mkb", "a kernel file against the float64 reference",
      "Forward and backward, every distinct layer, ragged and packed batches, shorter sequences, dropout "
@@ -39,6 +39,7 @@ static const struct command commands[] = {
      "is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
      O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
+     O(MEASURE_PLANS) |
      O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",

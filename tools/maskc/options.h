@@ -55,6 +55,8 @@ enum option_id {
     OPTION_TABLE,
     OPTION_SECONDS,
     OPTION_SECONDS_EACH,
+    OPTION_MEASURE_PLANS, /* --measure-plans K, of bench */
+    OPTION_MEASURED,      /* --measured: what that stored */
     OPTION_COUNT
 };
 
@@ -101,6 +103,8 @@ struct options {
 
     const char *output, *plot;
     bool json, table;
+    uint32_t measure_plans;
+    bool measured;
 };
 
 /* The mask named `name` as the options say, at length n (0: its own). A one-head mask is repeated to
