@@ -73,7 +73,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     return 0;
 }
 
-static void finish_builder(struct builder *b)
+void builder_finish(struct builder *b)
 {
     for (uint32_t k = 0; k < 3; k++)
         draft_finish(&b->draft[k]);
@@ -125,28 +125,37 @@ static bool choose_lines(struct builder *b, const struct plan *p, const struct m
     return way->than ? lines_beat(b, p, m, way->than) : lines_choose(b, p, m);
 }
 
+void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pass,
+                   bool transposed)
+{
+    const bool both = !transposed && p->config.request.backward; /* forward and dQ */
+    *b = (struct builder){.options = make_options(p, both ? 2 : 1),
+                          .pass = pass,
+                          .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
+                          .price = choice_price(p, p->machine, transposed),
+                          .lines_too = p->can & SKIPS_HALVES,
+                          .most = INFINITY,
+                          .place = memory_new(p->n, sizeof *b->place)};
+    b->row_block = row_block_new(p->n, p->block_rows);
+    pass->block_rows = p->block_rows;
+    pass->kernels = family_item_kernels(p->target, &p->config.request);
+    pass->halves = b->row_block->halves = builder_can(b, SKIPS_HALVES);
+    pass->fragments = b->row_block->fragments = builder_can(b, SKIPS_FRAGMENTS);
+}
+
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       const struct plan_way *way, struct error *e)
 {
     const bool transposed = pass == &p->transposed;
-    struct builder b = {.options =
-                            make_options(p, !transposed && p->config.request.backward ? 2 : 1),
-                        .pass = pass,
-                        .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
-                        .price = choice_price(p, way->prices, transposed),
-                        .most = INFINITY,
-                        .place = memory_new(p->n, sizeof *b.place)};
+    struct builder b;
     int failed = 0;
-    b.row_block = row_block_new(p->n, p->block_rows);
-    pass->block_rows = p->block_rows;
-    pass->kernels = family_item_kernels(p->target, &p->config.request);
-    pass->halves = b.row_block->halves = builder_can(&b, SKIPS_HALVES);
-    pass->fragments = b.row_block->fragments = builder_can(&b, SKIPS_FRAGMENTS);
+    builder_begin(&b, p, pass, transposed);
+    b.price = choice_price(p, way->prices, transposed);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
     pass->alone = memory_new(m->n_patterns, sizeof *pass->alone);
     pass->prices = way->prices->name;
-    b.lines_too = pass->halves || way->than || way->prices != p->machine;
+    b.lines_too |= way->than || way->prices != p->machine;
     pass->lines_only = b.lines_only = choose_lines(&b, p, m, way);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
         struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
@@ -156,7 +165,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
             failed = build_pattern(&b, p, transpose ? transpose : m->pattern[k], k, e);
         pattern_destroy(transpose);
     }
-    finish_builder(&b);
+    builder_finish(&b);
     if (failed)
         return failed;
     pass_finish(p, pass);

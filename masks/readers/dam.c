@@ -4,6 +4,7 @@
    alpha per entry. Evaluated without noise. */
 #include "masks/base/memory.h"
 #include "masks/readers/readers.h"
+#include <math.h>
 #include <stdlib.h>
 
 struct dam {
@@ -137,4 +138,47 @@ struct mask *dam_read(const struct array_file *a, const struct mask_request *r, 
             pattern_destroy(given[--done]);
     free(given);
     return ret;
+}
+
+/* The parameter whose logistic function is the probability of (i, j); not finite where one of the file's is not. */
+static double logit(const struct dam *d, uint32_t head, uint32_t i, uint32_t j, uint32_t at[2])
+{
+    at[0] = !d->distances ? i : i > j ? i - j : j - i;
+    at[1] = d->distances ? 0 : j;
+    double on = parameter(d, head, at[0], at[1]);
+    double off = d->distances ? parameter(d, head, at[0], 1) : 0;
+    at[1] += d->distances && isfinite(on);
+    return on - off;
+}
+
+static int read_probabilities(const struct dam *d, uint32_t head, bool border, float *ret,
+                              struct error *e)
+{
+    for (uint32_t i = 0; i < d->n; i++) {
+        for (uint32_t j = 0; j < d->n; j++) {
+            uint32_t at[2];
+            double x = logit(d, head, i, j, at);
+            if (!isfinite(x))
+                return error_set(e, ERROR_INPUT,
+                                 "%s: %s at [%u,%u,%u], finite numbers are expected", d->name,
+                                 x != x ? "NaN" : "an infinite value", head, at[0], at[1]);
+            bool on = border && (is_border(d, i) || is_border(d, j));
+            *ret++ = on ? 1 : (float)(1 / (1 + exp(-x)));
+        }
+    }
+    return 0;
+}
+
+int dam_importance(const struct array_file *a, const struct mask_request *r,
+                   struct importance *ret, struct error *e)
+{
+    struct dam d = {.array = &a->array, .name = a->name};
+    if (check(&d, r, e) < 0 || importance_new(1, d.heads, d.n, d.name, ret, e) < 0)
+        return -1;
+    int failed = 0;
+    for (uint32_t h = 0; h < d.heads && !failed; h++)
+        failed = read_probabilities(&d, h, r->border, ret->value + (size_t)h * d.n * d.n, e);
+    if (failed)
+        importance_finish(ret);
+    return failed;
 }

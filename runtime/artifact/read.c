@@ -181,13 +181,16 @@ static int take_code(struct reader *r, struct artifact_target *t)
     return 0;
 }
 
-/* What the target's kernels take, they must be given. */
+/* What the target's kernels take, they must be given. The CPU's have row blocks of one height. */
 static int check_kernels(const struct artifact *a, const struct artifact_target *t,
                          const char *where, struct error *e)
 {
     const struct artifact_plan *p = &a->plan[t->plan];
-    const struct item_kernels kernels =
-        cpu_item_kernels(target_find(t->name, NULL), &a->request);
+    const struct target *target = target_find(t->name, NULL);
+    const struct item_kernels kernels = cpu_item_kernels(target, &a->request);
+    if (target->kind == TARGET_CPU && p->block_rows != target->block_rows)
+        return error_set(e, ERROR_INPUT, "%s: row blocks of %u rows, where %s has %u", where,
+                         p->block_rows, t->name, target->block_rows);
     return pass_check_kernels(&p->forward, &kernels, where, e) < 0 ||
                    pass_check_kernels(&p->transposed, &kernels, where, e) < 0
                ? -1

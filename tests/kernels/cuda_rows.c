@@ -24,7 +24,7 @@ static const struct shape {
     {"rows(5,40)|columns(7)|distance(2,9)", 141, 45},
     {"stride(8)|diagonal(1)|rows(30)", 141, 60},
     {"strided(16)", 449, 33},
-    {"rows(5,1620)|columns(7)|diagonal(0)", 1700, 0},
+    {"rows(5,1120)|columns(7)|diagonal(0)", 1200, 0},
     {"summary(4, 1) - random(0.15, seed=4) | diagonal(0)", 100, 70},
     {"local(24) & ~window(1) - rows(0)", 97, 3},
     /* from here on for the pinned rows alone */

@@ -42,7 +42,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_TOP]        = {"top", 0, "K", "Words to print for each [MASK] (default 5)", 0, VALUE_COUNT, AT(top)},
     [OPTION_LAYER]      = {"layer", 0, "L", "One layer, from 0 (default: all)", 0, VALUE_TEXT, AT(layer)},
     [OPTION_HEAD]       = {"head", 0, "H", "One head, from 0 (default: all)", 0, VALUE_TEXT, AT(head)},
-    [OPTION_KEEP]       = {"keep", 0, "P[,P..]", "Percent of the entries to keep", 0, VALUE_TEXT, AT(keep)},
+    [OPTION_KEEP]       = {"keep", 0, "P[,P..]", "Percent of the entries of each head to keep", 0, VALUE_TEXT, AT(keep)},
     [OPTION_DROP_DIAGONAL] = {"drop-diagonal", 0, 0, "Write masks without the diagonal, too", 0, VALUE_FLAG, AT(drop_diagonal)},
     [OPTION_RANDOM]     = {"random", 0, 0, "Write random masks of the same size, too, to compare with", 0, VALUE_FLAG, AT(random)},
     [OPTION_BATCH]      = {"batch", 0, "B", "Texts of the batch (default 32)", 0, VALUE_COUNT, AT(batch)},
@@ -94,6 +94,13 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_PLOT_Y]     = {"y", 0, "Y", "Field of the log (default loss)", 0, VALUE_TEXT, AT(y)},
     [OPTION_SECONDS]    = {"seconds", 0, "S", "Time for each measurement (default 2)", 0, VALUE_REAL, AT(seconds)},
     [OPTION_STEP_LENGTH] = {"length", 'n', "N", "Tokens of each sequence (default: the model's positions)", 0, VALUE_COUNT, AT(length)},
+    [OPTION_IMPORTANCE] = {"importance", 0, "I", "attention (default): each entry's mean attention, rows sum to 1; output: how far it moves the layer's output, E[A_ij |W_O (v_j - o_i)| / |x_i|]", 0, VALUE_TEXT, AT(importance)},
+    [OPTION_SAVE_IMPORTANCE] = {"save", 0, "P.npy", "Write the importance, f32 [layers, heads, n, n], which maskc snap and maskc show --keep take", 0, VALUE_TEXT, AT(save)},
+    [OPTION_SHARES]     = {"snap", 0, "SHARE[,SHARE..]", "Masks that keep the most of the importance within that share of dense's predicted time, 0 to 1", 0, VALUE_TEXT, AT(snap)},
+    [OPTION_PICTURE]    = {"plot", 0, "PICTURE", "Draw the importance and the masks of one head, .png or .svg", 0, VALUE_TEXT, AT(picture)},
+    [OPTION_PRICED_BATCH] = {"batch", 0, "B", "Texts of the batch that times are of (default 1)", 0, VALUE_COUNT, AT(batch)},
+    [OPTION_ONE_LAYER]  = {"layer", 0, "L", "The layer to draw, from 0 (default 0)", 0, VALUE_TEXT, AT(layer)},
+    [OPTION_ONE_HEAD]   = {"head", 0, "H", "The head to draw, from 0 (default 0)", 0, VALUE_TEXT, AT(head)},
     [OPTION_MEASURE]    = {"measure", 0, 0, "Run one step and measure", 0, VALUE_FLAG, AT(measure)},
 };
 /* clang-format on */

@@ -85,6 +85,13 @@ enum option_id {
     OPTION_PLOT_Y,
     OPTION_STEP_LENGTH, /* -n of its sequences */
     OPTION_MEASURE,
+    OPTION_IMPORTANCE,
+    OPTION_SAVE_IMPORTANCE, /* --save P.npy */
+    OPTION_SHARES,          /* --snap SHARE[,SHARE..] */
+    OPTION_PICTURE,
+    OPTION_PRICED_BATCH, /* --batch of the times */
+    OPTION_ONE_LAYER,    /* --layer, --head of a picture of one */
+    OPTION_ONE_HEAD,
     OPTION_COUNT
 };
 
@@ -110,7 +117,7 @@ struct options {
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
     bool split, stats, short_given, held_out_given;
     const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
-        *drop, *x, *y;
+        *drop, *x, *y, *importance, *save, *snap, *picture;
     uint32_t accumulate, keep_states, repeats;
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,

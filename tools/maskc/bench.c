@@ -39,14 +39,6 @@ struct contest {
         kept; /* the same without the bias, and compiled without dropout; 0: there is none */
 };
 
-static double find_sparsity(const struct mask *m, uint32_t layer)
-{
-    double active = 0, all = (double)m->n * m->n * m->heads;
-    for (uint32_t h = 0; h < m->heads; h++)
-        active += (double)mask_pattern(m, layer, h)->active;
-    return 100 * (1 - active / all);
-}
-
 static double seconds_of(const struct options *o)
 {
     return o->seconds > 0 ? o->seconds : 1;
@@ -76,7 +68,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
                              .dtype = p->dtype,
                              .backward = backward,
                              .dropout = p->dropout,
-                             .sparsity = find_sparsity(p->mask, p->layer)};
+                             .sparsity = bench_sparsity(p->mask, p->layer)};
     char what[NAME_CAPACITY];
     snprintf(what, sizeof what, "%s n=%u %s %s", c->name, p->length, dtype_name(p->dtype),
              backward ? "backward" : "forward");
@@ -95,22 +87,6 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
     r.kept = c->kept ? c->all[c->kept].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->capacity) = r;
     return 0;
-}
-
-static struct problem problem_of(const struct options *o, const struct mask *m,
-                                 const struct kernel_request *r, uint32_t layer)
-{
-    return (struct problem){.mask = m,
-                            .layer = layer,
-                            .batch = o->batch ? o->batch : 1,
-                            .length = m->n,
-                            .head_dim = r->head_dim,
-                            .dtype = r->dtype,
-                            .transform = r->transform,
-                            .lambda = (double)r->lambda,
-                            .bias = r->bias,
-                            .dropout = o->dropout,
-                            .random_seed = 1};
 }
 
 static void describe_device(struct bench *b, const struct maskc_kernel *k)
@@ -208,7 +184,8 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     bool backward = b->backward && k->artifact->request.backward;
     uint32_t layer =
         b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
-    contest.problem[OURS] = problem_of(b->o, k->artifact->mask, &k->artifact->request, layer);
+    contest.problem[OURS] =
+        bench_problem(b->o, k->artifact->mask, &k->artifact->request, layer);
     int code = -1;
     describe_device(b, k);
     if (!b->forward && !backward)
@@ -265,7 +242,7 @@ static int race(const struct bench *b, struct compile_request *r, const struct m
                                    .request = &r->request,
                                    .machine = machine,
                                    .plans = o->measure_plans,
-                                   .problem = problem_of(o, m, &r->request, 0)};
+                                   .problem = bench_problem(o, m, &r->request, 0)};
     return machine && !problem_fits(&race.problem, e) ? measure_plans(&race, ret, e) : -1;
 }
 

@@ -4,6 +4,8 @@
 #include "gen/plan/plan.h"
 #include "masks/base/error.h"
 #include "runtime/kernel.h"
+#include "tools/maskc/options.h"
+#include "tools/reference/check.h"
 #include <stdint.h>
 
 struct bench_result {
@@ -21,6 +23,12 @@ struct bench_result {
     double kept;      /* compiled without dropout; 0: there is none */
     char machine[32]; /* that the prediction is for */
 };
+
+/* Percent of the layer's entries that are off. */
+double bench_sparsity(const struct mask *m, uint32_t layer);
+/* What is launched. */
+struct problem bench_problem(const struct options *o, const struct mask *m,
+                             const struct kernel_request *r, uint32_t layer);
 
 /* What predictions are made of. */
 struct bench_prediction {

@@ -24,6 +24,30 @@ static void join_lowerings(const struct plan *p, const struct plan_pass *pass, u
     text_finish(&t);
 }
 
+double bench_sparsity(const struct mask *m, uint32_t layer)
+{
+    double active = 0, all = (double)m->n * m->n * m->heads;
+    for (uint32_t h = 0; h < m->heads; h++)
+        active += (double)mask_pattern(m, layer, h)->active;
+    return 100 * (1 - active / all);
+}
+
+struct problem bench_problem(const struct options *o, const struct mask *m,
+                             const struct kernel_request *r, uint32_t layer)
+{
+    return (struct problem){.mask = m,
+                            .layer = layer,
+                            .batch = o->batch ? o->batch : 1,
+                            .length = m->n,
+                            .head_dim = r->head_dim,
+                            .dtype = r->dtype,
+                            .transform = r->transform,
+                            .lambda = (double)r->lambda,
+                            .bias = r->bias,
+                            .dropout = o->dropout,
+                            .random_seed = 1};
+}
+
 struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *calibration,
                         struct error *e)
 {

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum group { GROUP_MASK = 1, GROUP_KERNEL, GROUP_LAUNCH, GROUP_OUTPUT };
+enum group { GROUP_MASK = 1, GROUP_SNAP, GROUP_KERNEL, GROUP_LAUNCH, GROUP_OUTPUT };
 
 const char *const option_titles[] = {
-    [GROUP_MASK] = "Mask:",
-    [GROUP_KERNEL] = "Kernel:",
-    [GROUP_LAUNCH] = "Launch:",
+    [GROUP_MASK] = "Mask:",     [GROUP_SNAP] = "What is looked for:",
+    [GROUP_KERNEL] = "Kernel:", [GROUP_LAUNCH] = "Launch:",
     [GROUP_OUTPUT] = "Output:",
 };
 
@@ -81,6 +80,14 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_BIAS]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, VALUE_TEXT, AT(bias)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
 
+    [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(budget), .given = AT(has_budget)},
+    [OPTION_BUDGET_US] = {"budget-us", 0, "T", "The most that is kept within T predicted microseconds, of all layers", GROUP_SNAP, VALUE_REAL, AT(budget_us), .given = AT(has_budget_us)},
+    [OPTION_RETAIN]    = {"retain", 0, "R", "The fastest that keeps this share of the importance, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(retain), .given = AT(has_retain)},
+    [OPTION_OBJECTIVE] = {"objective", 0, "WHAT", "Whose time: forward (default) or training (forward and backward)", GROUP_SNAP, VALUE_TEXT, AT(objective)},
+    [OPTION_UNIFORM]   = {"uniform", 0, 0, "Each head has the same share of the time", GROUP_SNAP, VALUE_FLAG, AT(uniform)},
+    [OPTION_KEEP_ROWS] = {"keep-rows", 0, 0, "Each query keeps its most important key at least; else it may lose all", GROUP_SNAP, VALUE_FLAG, AT(keep_rows)},
+    [OPTION_MEASURE]   = {"measure", 0, "K", "Compile and time the K best and take the fastest of those that keep as much", GROUP_SNAP, VALUE_COUNT, AT(measure)},
+
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, VALUE_COUNT, AT(batch)},
     [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_LAUNCH, VALUE_COUNT, AT(threads)},
     [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_LAUNCH, VALUE_TEXT, AT(device)},
@@ -110,10 +117,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
 };
 /* clang-format on */
 
-struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
-                          uint32_t default_heads, struct error *e)
+struct mask_request options_mask_request(const struct options *o, const char *name, uint32_t n)
 {
-    struct mask_request request = {
+    return (struct mask_request){
         .name = name,
         .n = n,
         .heads = o->heads,
@@ -126,6 +132,12 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
         .threshold = o->threshold,
         .keep = o->keep,
     };
+}
+
+struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
+                          uint32_t default_heads, struct error *e)
+{
+    const struct mask_request request = options_mask_request(o, name, n);
     struct mask *m = mask_load(&request, artifact_read_mask, e);
     if (!m || m->heads != 1 || o->heads || default_heads < 2)
         return m;
