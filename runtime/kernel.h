@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/calibration.h"
 #include "runtime/load.h"
+#include "runtime/measured.h"
 
 /* Mask to kernel file in memory: plan, emit, compile, write. The one pipeline, used by the command
    and the C API. `targets` are table rows; `progress` (null: none) is told each step's name. */
@@ -11,6 +12,8 @@ struct compile_request {
     const struct target *const *targets;
     uint32_t n_targets;
     struct kernel_request request;
+    struct plan_options plan;              /* which plan of a portfolio, or ... */
+    const struct measured_plans *measured; /* ... null, or those that were measured */
     const char *machine;                   /* as machine_choose has it, and ... */
     const struct calibration *calibration; /* ... null: none is stored */
     struct cache *cache;

@@ -97,6 +97,11 @@ static int by_place(const void *x, const void *y)
     return a->row_begin < b->row_begin ? -1 : a->row_begin > b->row_begin;
 }
 
+void lines_sort(struct abi_line *lines, uint64_t count)
+{
+    qsort(lines, count, sizeof *lines, by_place);
+}
+
 static void take(struct cut *c, struct row_block *s, const struct price *p, struct draft *d,
                  uint64_t first)
 {
@@ -105,7 +110,6 @@ static void take(struct cut *c, struct row_block *s, const struct price *p, stru
         cells += d->lines[k].row_end - d->lines[k].row_begin;
     for (uint32_t at = 0; at < s->n_touched; at++)
         columns += c->chosen[at] ? tile_columns(s, open_word(s, at)) : 0;
-    qsort(d->lines + first, count, sizeof *d->lines, by_place);
     d->cost += s->rows * p->line_row +
                price_lines(p, s->rows, (double)cells, (double)count, (double)columns);
     draft_piece(d, ABI_DIAGONAL, first, count, count);

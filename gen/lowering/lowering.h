@@ -112,6 +112,10 @@ uint64_t ranges_executed(const struct plan_pass *t, const struct abi_item *item,
 double rows_price(const struct price *p, const struct row_block *s,
                   uint32_t r); /* of row r alone */
 
+/* As kernels want them, and as a piece counts its columns: those along diagonals first, by column, then by row. Of a
+   draft they are in any order: most drafts are thrown away. */
+void lines_sort(struct abi_line *lines, uint64_t count);
+
 /* Seconds of `count` <= 32 columns that a row block of so many rows gathers. */
 double columns_group_price(const struct price *p, uint32_t rows, uint32_t count, bool full);
 

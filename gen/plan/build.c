@@ -28,24 +28,25 @@ static u32 nanoseconds(double seconds)
     return ns < 1 ? 1 : ns > (double)UINT32_MAX ? UINT32_MAX : (u32)ns;
 }
 
-/* What the plan does, and what each of its items costs. */
-static struct effort count_plan(struct builder *b, uint32_t which)
+void pass_count(const struct plan *p, struct plan_pass *pass, uint32_t which,
+                const struct pattern *pattern)
 {
+    const struct price *price = &p->price[pass == &p->transposed ? PASS_DKV : PASS_FORWARD];
     struct effort sum = {{0}};
-    for (uint64_t k = b->pass->item_first[which]; k < b->pass->n_items; k++) {
-        struct effort e = item_effort(b->pass, &b->pass->items[k]);
-        b->pass->items[k].cost = nanoseconds(price_of(&b->report, &e));
+    for (uint64_t k = pass->item_first[which]; k < pass->item_first[which + 1]; k++) {
+        struct effort e = item_effort(pass, &pass->items[k]);
+        pass->items[k].cost = nanoseconds(price_of(price, &e));
         effort_add(&sum, &e, 1);
     }
-    return sum;
+    pass->summary[which].effort = sum;
+    summary_fill(p, pass, which, pattern);
 }
 
 static int build_pattern(struct builder *b, const struct plan *p, const struct pattern *pattern,
                          uint32_t which, struct error *e)
 {
     struct split split;
-    memset(b->alone, 0, sizeof b->alone);
-    memset(b->applied, 0, sizeof b->applied);
+    memset(&b->alone, 0, sizeof b->alone);
     b->dense = (struct effort){{0}};
     b->pass->item_first[which] = (uint32_t)b->pass->n_items;
     split = (struct split){0};
@@ -64,9 +65,11 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
         return -1;
     b->pass->item_first[which + 1] = (uint32_t)b->pass->n_items;
     tables_splits_first(b->pass, b->pass->item_first[which]);
-    b->pass->summary[which].effort = count_plan(b, which);
+    struct effort packed = pack_effort(p, 1u << ABI_TILES);
+    effort_add(&b->dense, &packed, 1);
     b->pass->summary[which].dense = b->dense;
-    summary_fill(p, b->pass, which, pattern, b->alone, b->applied);
+    b->pass->alone[which] = b->alone;
+    pass_count(p, b->pass, which, pattern);
     return 0;
 }
 
@@ -96,6 +99,32 @@ static void name_kernels(struct plan_pass *t)
         t->items[k].kernel = item_kernel(&t->kernels, t, &t->items[k]);
 }
 
+/* What a choice for the tables of a direction goes by: the prices of all passes over them. */
+static struct price choice_price(const struct plan *p, const struct machine *prices,
+                                 bool transposed)
+{
+    const struct price_shape shape = {&p->config, p->target, p->n, p->heads};
+    const bool both = !transposed && p->config.request.backward; /* forward and dQ */
+    struct price ret = price_make(prices, transposed ? PASS_DKV : PASS_FORWARD, shape);
+    return both ? price_add(ret, price_make(prices, PASS_DQ, shape)) : ret;
+}
+
+void pass_finish(const struct plan *p, struct plan_pass *pass)
+{
+    name_kernels(pass);
+    work_build(p, pass);
+}
+
+/* Whether lines take every row block. What foreign prices say of that is not asked: it is much work, and `than` has
+   been asked already. */
+static bool choose_lines(struct builder *b, const struct plan *p, const struct mask *m,
+                         const struct plan_way *way)
+{
+    if (way->prices != p->machine)
+        return false;
+    return way->than ? lines_beat(b, p, m, way->than) : lines_choose(b, p, m);
+}
+
 void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pass,
                    bool transposed)
 {
@@ -103,10 +132,10 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
     *b = (struct builder){.options = make_options(p, both ? 2 : 1),
                           .pass = pass,
                           .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
+                          .price = choice_price(p, p->machine, transposed),
+                          .lines_too = p->can & SKIPS_HALVES,
+                          .most = INFINITY,
                           .place = memory_new(p->n, sizeof *b->place)};
-    b->price = b->report;
-    if (both)
-        b->price = price_add(b->price, p->price[PASS_DQ]);
     if (!transposed && builder_can(b, JOINS_KEYS_ALONE))
         b->options.can &= ~(uint32_t)CAN_JOIN_ROWS;
     b->row_block = row_block_new(p->n, p->block_rows);
@@ -117,14 +146,19 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
 }
 
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
-                      bool transposed, struct error *e)
+                      const struct plan_way *way, struct error *e)
 {
+    const bool transposed = pass == &p->transposed;
     struct builder b;
     int failed = 0;
     builder_begin(&b, p, pass, transposed);
+    b.price = choice_price(p, way->prices, transposed);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
-    b.lines_only = lines_choose(&b, p, m, transposed);
+    pass->alone = memory_new(m->n_patterns, sizeof *pass->alone);
+    pass->prices = way->prices->name;
+    b.lines_too |= way->than || way->prices != p->machine;
+    pass->lines_only = b.lines_only = choose_lines(&b, p, m, way);
     for (uint32_t k = 0; k < m->n_patterns && !failed; k++) {
         struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], e) : NULL;
         if (transposed && !transpose)
@@ -136,8 +170,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
     builder_finish(&b);
     if (failed)
         return failed;
-    name_kernels(pass);
-    work_build(p, pass);
+    pass_finish(p, pass);
     return 0;
 }
 
@@ -160,10 +193,19 @@ static void note_config(struct plan *p, const struct plan_pass *t)
     }
 }
 
-struct plan *plan_make(const struct mask *m, const struct target *t,
-                       const struct kernel_config *c, const struct machine *machine,
-                       struct error *e)
+void plan_note_config(struct plan *p, const struct kernel_config *c)
 {
+    p->config = *c;
+    note_config(p, &p->forward);
+    note_config(p, &p->transposed);
+}
+
+struct plan *plan_begin(const struct plan_problem *problem, struct error *e)
+{
+    const struct mask *m = problem->mask;
+    const struct target *t = problem->target;
+    const struct kernel_config *c = problem->config;
+    const struct machine *machine = problem->machine;
     if (machine->kind != t->kind) {
         error_set(e, ERROR_INPUT, "machine %s does not run code for target %s", machine->name,
                   t->name);
@@ -186,15 +228,20 @@ struct plan *plan_make(const struct mask *m, const struct target *t,
     for (int k = 0; k < PASSES; k++)
         p->price[k] = price_make(machine, (enum machine_pass)k,
                                  (struct price_shape){&p->config, p->target, p->n, p->heads});
-    int failed = build_pass(p, &p->forward, m, false, e);
-    if (!failed && c->request.backward)
-        failed = build_pass(p, &p->transposed, m, true, e);
-    note_config(p, &p->forward);
-    note_config(p, &p->transposed);
-#ifndef NDEBUG
-    if (!failed)
-        failed = plan_check(p, m, e);
-#endif
+    return p;
+}
+
+struct plan *plan_make(const struct plan_problem *problem, const struct plan_way *way,
+                       struct error *e)
+{
+    const struct mask *m = problem->mask;
+    struct plan *p = plan_begin(problem, e);
+    if (!p)
+        return NULL;
+    int failed = build_pass(p, &p->forward, m, way, e);
+    if (!failed && p->config.request.backward)
+        failed = build_pass(p, &p->transposed, m, way, e);
+    plan_note_config(p, problem->config);
     if (!failed)
         return p;
     plan_destroy(p);

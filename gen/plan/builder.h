@@ -28,10 +28,8 @@ struct builder {
     struct row_block *row_block;
     struct draft draft[3]; /* best of this ownership, being built, best so far */
     struct pattern_index index;
-    double
-        alone[PLAN_MAX_LOWERINGS]; /* each lowering by itself over the pattern, by table row */
-    bool applied[PLAN_MAX_LOWERINGS];
-    struct effort dense; /* of every tile */
+    struct plan_alone alone; /* each lowering by itself over the pattern */
+    struct effort dense;     /* of every tile */
     /* Null, or the classes whose items are split: row blocks merge what those leave. */
     const struct pattern *split_classes;
     struct global_row *global_rows; /* of the pattern: they wait until all else is built */
@@ -41,9 +39,11 @@ struct builder {
     uint32_t *gathered; /* null, or how many row blocks gather each column */
     uint32_t *place;    /* [n] zeros, for residue_build */
     double total;       /* seconds of the pattern, so far */
+    double most;        /* a dry pass may stop where `total` is more */
     bool dry;           /* prices alone, nothing goes to the tables */
-    bool lines_only;    /* lines take each row block as a whole ... */
-    bool others;        /* ... but for some */
+    bool lines_too;  /* lines for a row block as a whole are tried beside its cheapest draft */
+    bool lines_only; /* lines take each row block as a whole ... */
+    bool others;     /* ... but for some */
 };
 
 static inline bool builder_can(const struct builder *b, uint32_t what)
@@ -65,9 +65,11 @@ void builder_row_block(struct builder *b, const struct pattern *pattern, uint32_
 void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern);
 /* What each lowering would cost alone, which is of interest even where the plan is another. */
 void builder_note(struct builder *b, const struct plan *p, const struct pattern *pattern);
-/* Whether lines alone are cheaper for the pass than all else with packed operands (lines.c). */
-bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
-                  bool transposed);
+/* Whether lines alone are cheaper for the pass than row blocks with packed operands, where a matrix unit takes tiles
+   by halves (lines.c); and whether they are cheaper than the same tables of a plan that is there, on any CPU. */
+bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m);
+bool lines_beat(struct builder *b, const struct plan *p, const struct mask *m,
+                const struct plan *than);
 /* A global row to the tables, or to those that wait. */
 void cuts_add_row(struct builder *b, const struct pattern *p, uint32_t row);
 /* The waiting rows, whole or in parts. The pattern's items begin at `first`, and its price is b->total. */

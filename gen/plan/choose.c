@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of several whole plans is taken: row blocks of 64 rows, or of 128 where kernels can do these and they are
+/* Which of several whole plans is taken. First row blocks of 64 rows, or of 128 where kernels can do these and they are
    less work, since what a block brings to its shared memory then serves twice as many rows. */
 #include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
+#include "masks/base/memory.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* Work of all heads and layers of a pass, and the entries that are visited. */
@@ -44,18 +46,101 @@ static bool is_better(const struct plan *tall, const struct plan *p)
     return work < before * (1 - LEAST_GAIN);
 }
 
+/* Whether tall row blocks are taken, and the plan of the machine's own prices; null with *e set. */
+static struct plan *choose_height(const struct plan_problem *problem, bool *ret_tall,
+                                  struct error *e)
+{
+    struct kernel_config high = *problem->config;
+    struct plan_problem other = *problem;
+    high.tall = true;
+    other.config = &high;
+    const struct plan_way way = {problem->machine, NULL};
+    struct plan *p = plan_make(problem, &way, e);
+    *ret_tall = false;
+    if (!p || !(p->can & CAN_TALL))
+        return p;
+    struct plan *tall = plan_make(&other, &way, e);
+    *ret_tall = tall && is_better(tall, p);
+    plan_destroy(*ret_tall ? p : tall);
+    return *ret_tall ? tall : p;
+}
+
+struct plan *plan_build_with(const struct mask *m, const struct target *t,
+                             const struct kernel_request *r, const struct machine *machine,
+                             const struct plan_options *o, struct error *e)
+{
+    struct kernel_config config = {.request = *r};
+    const struct plan_problem problem = {m, t, &config, machine};
+    struct plan *p = choose_height(&problem, &config.tall, e);
+    if (p && !o->plain)
+        p = portfolio_build(&problem, p, o);
+#ifndef NDEBUG
+    if (p && plan_check(p, m, e)) {
+        plan_destroy(p);
+        p = NULL;
+    }
+#endif
+    return p;
+}
+
 struct plan *plan_build(const struct mask *m, const struct target *t,
                         const struct kernel_request *r, const struct machine *machine,
                         struct error *e)
 {
-    const struct kernel_config low = {.request = *r}, high = {.request = *r, .tall = true};
-    struct plan *p = plan_make(m, t, &low, machine, e);
-    if (!p || !(p->can & CAN_TALL))
-        return p;
-    struct plan *tall = plan_make(m, t, &high, machine, e);
-    bool better = tall && is_better(tall, p);
-    plan_destroy(better ? p : tall);
-    return better ? tall : p;
+    const struct plan_options portfolio = {0};
+    return plan_build_with(m, t, r, machine, &portfolio, e);
+}
+
+uint32_t plan_choices(const struct mask *m, const struct target *t,
+                      const struct kernel_request *r, const struct machine *machine,
+                      struct plan_choice *ret, uint32_t most, struct error *e)
+{
+    struct kernel_config config = {.request = *r};
+    const struct plan_problem problem = {m, t, &config, machine};
+    struct plan *p = choose_height(&problem, &config.tall, e);
+    return p ? portfolio_choices(&problem, p, ret, most) : 0;
+}
+
+/* What the builder knows of tables beside their items. Kernels keep as many gathers as the item with most has. */
+static void describe_tables(const struct plan *p, const struct plan_pass *from,
+                            struct plan_pass *ret)
+{
+    *ret = *from;
+    ret->block_rows = p->block_rows;
+    ret->kernels = family_item_kernels(p->target, &p->config.request);
+    ret->halves = p->can & SKIPS_HALVES;
+    ret->fragments = p->can & SKIPS_FRAGMENTS;
+    ret->summary = memory_new(p->n_masks, sizeof *ret->summary);
+    ret->alone = memory_new(p->n_masks, sizeof *ret->alone);
+    for (uint64_t k = 0; k < ret->n_pieces && p->can & CAN_KEEP_GATHERS; k++)
+        if (ret->pieces[k].kind == ABI_COLUMNS && ret->pieces[k].count > ret->gathers_kept)
+            ret->gathers_kept = ret->pieces[k].count;
+}
+
+struct plan *plan_of_tables(const struct mask *m, const struct target *t,
+                            const struct kernel_request *r, const struct machine *machine,
+                            const struct plan_pass *forward, const struct plan_pass *transposed,
+                            struct error *e)
+{
+    struct kernel_config config = {.request = *r};
+    const struct plan_problem problem = {m, t, &config, machine};
+    config.tall = family_shape(t, &config).block_rows < forward->block_rows;
+    struct plan *shell = plan_begin(&problem, e), *ret = NULL;
+    if (!shell)
+        return NULL;
+    describe_tables(shell, forward, &shell->forward);
+    describe_tables(shell, transposed, &shell->transposed);
+    ret = mix_row_blocks(&problem, &shell, 1, e);
+    if (ret)
+        plan_note_config(ret, &config);
+    struct plan_pass *const pass[] = {&shell->forward, &shell->transposed};
+    for (int k = 0; k < 2; k++) {
+        free(pass[k]->summary);
+        free(pass[k]->alone);
+        *pass[k] = (struct plan_pass){0}; /* the tables are the caller's */
+    }
+    plan_destroy(shell);
+    return ret;
 }
 
 bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r)

@@ -160,8 +160,8 @@ void classes_choose(struct builder *b, const struct plan *p, const struct patter
     b->price = b->report;
     for (uint32_t k = 0; lowerings[k]; k++)
         if (lowerings[k]->kind == ABI_RESIDUE) {
-            b->alone[k] = try_split(b, p, pattern, ret);
-            b->applied[k] = true;
+            b->alone.seconds[k] = try_split(b, p, pattern, ret);
+            b->alone.applied[k] = true;
         }
     b->price = chosen_by;
     if (best.price >= try_split(b, p, pattern, NULL) * (1 - LEAST_GAIN))

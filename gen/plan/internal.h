@@ -16,17 +16,54 @@ enum work_order work_order(const struct plan *p, const struct plan_pass *pass);
 u32 work_class(u32 cost, u32 largest);
 u32 work_largest(const struct plan_pass *pass, uint64_t first, uint64_t count);
 
-/* The summary of mask `which`; `alone` and `applied` by row of the table of lowerings. */
+/* The summary of mask `which`, whose items, effort and `alone` are there. The pass is one of p's. */
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
-                  const struct pattern *pattern, const double *alone, const bool *applied);
+                  const struct pattern *pattern);
 
 /* How many items of mask `which` take each kernel. */
 void count_kernels(const struct plan_pass *t, uint32_t which, uint64_t ret[ABI_ITEM_KERNELS]);
 
-/* A plan for kernels of this config, whose row blocks are tall or not; plan_build() chooses among such plans. */
-struct plan *plan_make(const struct mask *m, const struct target *t,
-                       const struct kernel_config *c, const struct machine *machine,
+/* What a plan is made for. */
+struct plan_problem {
+    const struct mask *mask;
+    const struct target *target;
+    const struct kernel_config *config; /* row blocks are tall or not */
+    const struct machine *machine;      /* whose prices are told */
+};
+/* A plan without tables, or null with *e set. */
+struct plan *plan_begin(const struct plan_problem *problem, struct error *e);
+/* How the builder chooses. */
+struct plan_way {
+    const struct machine *prices; /* the problem's own, or those of another row */
+    const struct plan *
+        than; /* null, or the plan of the own prices: lines are tried wherever they may be less */
+};
+/* A plan that is chosen so and priced by the problem's machine; null with *e set. */
+struct plan *plan_make(const struct plan_problem *problem, const struct plan_way *way,
                        struct error *e);
+/* When all items of a pattern are there, and what each lowering would cost alone: what they cost and do. The pass is
+   one of p's; `pattern` is as that sees it, transposed or not. */
+void pass_count(const struct plan *p, struct plan_pass *pass, uint32_t which,
+                const struct pattern *pattern);
+/* When all patterns are there: names the items' kernels and lists their work. */
+void pass_finish(const struct plan *p, struct plan_pass *pass);
+/* What the plan asks of kernels, to its config. */
+void plan_note_config(struct plan *p, const struct kernel_config *c);
+
+/* `own`, which is the plan of the problem's own prices, with the best tables that prices of several rows choose. */
+struct plan *portfolio_build(const struct plan_problem *problem, struct plan *own,
+                             const struct plan_options *o);
+/* The pairs of these tables that differ, as plan_choices() has them. Destroys `own`. */
+uint32_t portfolio_choices(const struct plan_problem *problem, struct plan *own,
+                           struct plan_choice *ret, uint32_t most);
+/* A plan whose row blocks come from those of several plans for the problem, each from the cheapest by the first
+   one's prices; null with *e set. */
+struct plan *mix_row_blocks(const struct plan_problem *problem, struct plan *const *plan,
+                            uint32_t count, struct error *e);
+
+/* Seconds of one pass over a layer. */
+double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                    uint32_t batch, uint32_t threads);
 
 /* Threads of a CPU, as asked for; blocks of a GPU. */
 uint32_t predict_workers(const struct plan *p, uint32_t threads);

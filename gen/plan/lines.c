@@ -11,17 +11,20 @@ static bool too_dense(const struct builder *b, const struct pattern *p)
     return (double)p->active * b->price.walk > b->price.full * (double)p->n * p->n;
 }
 
-/* The price of a pattern in row blocks, of lines alone or of whatever is cheapest. */
+/* The price of a pattern in row blocks, of lines alone or of whatever is cheapest. Lines: infinite where some row block
+   is not theirs to take, or where they are dearer than `most`. */
 static double try_row_blocks(struct builder *b, const struct plan *p,
-                             const struct pattern *pattern, bool lines)
+                             const struct pattern *pattern, bool lines, double most)
 {
     b->dry = true;
     b->lines_only = lines;
+    b->most = most;
     b->others = false;
     b->total = 0;
     builder_row_blocks(b, p, pattern, false, NULL);
     b->dry = b->lines_only = false;
-    return lines && b->others ? INFINITY : b->total;
+    b->most = INFINITY;
+    return lines && (b->others || b->total > most) ? INFINITY : b->total;
 }
 
 /* What packing costs a head in the passes over these tables. */
@@ -33,42 +36,77 @@ static double pack_seconds(const struct plan *p, bool transposed)
            (p->config.request.backward ? predict_pack(p, PASS_DQ) : 0);
 }
 
-/* Prices of all heads, with lines alone and in row blocks. */
-struct sums {
-    double lines, row_blocks;
-};
-
-/* Adds those of pattern `which`, for all heads that have it. */
-static int add_prices(struct builder *b, const struct plan *p, const struct mask *m,
-                      uint32_t which, bool transposed, struct sums *sum)
+static double count_heads(const struct plan *p, uint32_t which)
 {
     uint64_t heads = 0;
     for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++)
         heads += p->at[k] == which;
-    struct pattern *transpose = transposed ? pattern_transpose(m->pattern[which], NULL) : NULL;
-    const struct pattern *pattern = transposed ? transpose : m->pattern[which];
-    if (!pattern)
-        return -1;
-    sum->lines += (double)heads * try_row_blocks(b, p, pattern, true);
-    if (sum->lines < INFINITY)
-        sum->row_blocks += (double)heads *
-                           (try_row_blocks(b, p, pattern, false) + pack_seconds(p, transposed));
-    pattern_destroy(transpose);
-    return sum->lines < INFINITY ? 0 : -1;
+    return (double)heads;
 }
 
-bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m,
-                  bool transposed)
+/* All heads in lines; infinite where that is more than `most`. With `ret_row_blocks`: that gets all heads in row
+   blocks, packing included. */
+static double price_lines_alone(struct builder *b, const struct plan *p, const struct mask *m,
+                                bool transposed, double most, double *ret_row_blocks)
 {
-    struct sums sum = {0, 0};
+    double sum = 0;
+    for (uint32_t k = 0; k < m->n_patterns && sum < most; k++) {
+        struct pattern *transpose = transposed ? pattern_transpose(m->pattern[k], NULL) : NULL;
+        const struct pattern *pattern = transposed ? transpose : m->pattern[k];
+        const double heads = count_heads(p, k);
+        if (pattern)
+            sum += heads * try_row_blocks(b, p, pattern, true, (most - sum) / heads);
+        if (pattern && ret_row_blocks && sum < INFINITY)
+            *ret_row_blocks += heads * (try_row_blocks(b, p, pattern, false, INFINITY) +
+                                        pack_seconds(p, transposed));
+        pattern_destroy(transpose);
+        if (!pattern)
+            return INFINITY;
+    }
+    return sum;
+}
+
+/* All heads by the tables of a plan that is there. */
+static double price_tables(const struct builder *b, const struct plan *p,
+                           const struct plan_pass *t)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < p->n_masks; k++)
+        sum += count_heads(p, k) * price_of(&b->price, &t->summary[k].effort);
+    return sum;
+}
+
+/* No plan of lines and global rows costs all heads less. */
+static double least_lines(const struct builder *b, const struct plan *p, const struct mask *m)
+{
+    double sum = 0;
+    for (uint32_t k = 0; k < m->n_patterns; k++)
+        sum += count_heads(p, k) * (double)m->pattern[k]->active;
+    return sum * fmin(b->price.walk, b->price.row);
+}
+
+bool lines_beat(struct builder *b, const struct plan *p, const struct mask *m,
+                const struct plan *than)
+{
+    const bool transposed = b->pass == &p->transposed;
+    const double most =
+        price_tables(b, p, transposed ? &than->transposed : &than->forward) * (1 - LEAST_GAIN);
+    if (!builder_can(b, CAN_PIECES) || !b->pass->kernels.diagonal_most || b->price.walk <= 0 ||
+        least_lines(b, p, m) > most)
+        return false;
+    return price_lines_alone(b, p, m, transposed, most, NULL) < most;
+}
+
+bool lines_choose(struct builder *b, const struct plan *p, const struct mask *m)
+{
     if (!b->row_block->halves || !builder_can(b, CAN_PIECES) ||
         !b->pass->kernels.diagonal_most || b->price.walk <= 0)
         return false;
     for (uint32_t k = 0; k < m->n_patterns; k++)
         if (too_dense(b, m->pattern[k]))
             return false;
-    for (uint32_t k = 0; k < m->n_patterns; k++)
-        if (add_prices(b, p, m, k, transposed, &sum) < 0)
-            return false;
-    return sum.lines < sum.row_blocks * (1 - LEAST_GAIN);
+    double row_blocks = 0;
+    const double lines =
+        price_lines_alone(b, p, m, b->pass == &p->transposed, INFINITY, &row_blocks);
+    return lines < row_blocks * (1 - LEAST_GAIN);
 }

@@ -24,13 +24,19 @@ struct plan_summary {
     /* Names of the kinds used, joined: "tiles+diagonal+rows"; "dense": all n x n entries
        are visited, none by lines; "empty": the mask has no active entry. */
     char lowering[80];
-    char reason[200];         /* why, in one line: for tables that people read */
+    char reason[320];         /* why, in one line: for tables that people read */
     double executed_fraction; /* visited entries, inactive ones of tiles included, / n^2 */
     double predicted, dense_predicted, floor;
     const char *bound;           /* "compute", "memory", "exp": what binds the floor */
     struct effort effort, dense; /* of the plan; of every tile, packing of operands included */
     struct plan_rejected rejected[PLAN_MAX_LOWERINGS];
     uint32_t n_rejected;
+};
+
+/* Each lowering by itself over one pattern, by row of the table of lowerings. */
+struct plan_alone {
+    double seconds[PLAN_MAX_LOWERINGS]; /* one sequence, one head, one worker */
+    bool applied[PLAN_MAX_LOWERINGS];   /* whether it could visit some of it */
 };
 
 struct plan_pass {
@@ -56,12 +62,16 @@ struct plan_pass {
         panel_cols; /* of a kernel file, where kernels need more: cpu_panel_cols(); else 0 */
     uint32_t partial_slots; /* that a head needs: the end of the furthest item's */
     uint32_t block_rows;    /* words of a pattern */
+    bool lines_only;        /* every row block is visited by lines alone, which packs nothing */
     bool fragments;         /* kernels leave out what is empty of a tile by 16 x 8, ... */
     bool halves;            /* ... by 16 columns */
     uint32_t
         gathers_kept; /* groups of gathered columns that kernels keep from row block to row block */
     struct item_kernels kernels;  /* that items may take beside the row-block kernel */
     struct plan_summary *summary; /* [mask patterns] */
+    struct plan_alone *alone;     /* [mask patterns] */
+    const char
+        *prices; /* the row of the machine table whose prices chose; or one of the next two */
 };
 
 /* The words of a tile's or a group's pattern; null for 0, the full one. */
@@ -92,11 +102,45 @@ struct plan {
     struct plan_pass forward, transposed; /* transposed is empty without request.backward */
 };
 
+/* Where row blocks come from several plans. */
+#define PLAN_MIXED "mixed"
+/* Where the own prices choose, and lines are tried for whole row blocks. */
+#define PLAN_LINES "lines"
+
+/* Which plan is taken of those that prices of other rows of the machine table choose (portfolio.c). All of them are
+   told and predicted by `machine`. Zeroed: the cheapest. */
+struct plan_options {
+    bool plain; /* prices of `machine` alone choose: one plan is made, in a fifth of the time */
+    /* Tables of these prices, as a measurement found; null: the cheapest. A name that is none of the portfolio's for
+       this mask is as null. */
+    const char *forward, *transposed;
+};
+
 /* A new plan, checked against the mask in debug builds, or null with *e set. Of several plans that kernels
    could run it is the best. Code is emitted for its config. */
+struct plan *plan_build_with(const struct mask *m, const struct target *t,
+                             const struct kernel_request *r, const struct machine *machine,
+                             const struct plan_options *o, struct error *e);
+/* The same with zeroed options. */
 struct plan *plan_build(const struct mask *m, const struct target *t,
                         const struct kernel_request *r, const struct machine *machine,
                         struct error *e);
+/* A plan of tables that are there, as a kernel file has them: what it is predicted to take. Nothing is planned; the
+   tables are copied. What other lowerings would cost, and dense, is not known: plan_predict_dense() has no meaning. */
+struct plan *plan_of_tables(const struct mask *m, const struct target *t,
+                            const struct kernel_request *r, const struct machine *machine,
+                            const struct plan_pass *forward, const struct plan_pass *transposed,
+                            struct error *e);
+
+/* One plan of a portfolio, and what it is predicted to take. */
+struct plan_choice {
+    char forward[32], transposed[32]; /* as in plan_options */
+    double seconds;                   /* all passes and layers, one sequence, one worker */
+};
+/* The cheapest of them that differ, the cheapest first. Returns how many, at most `most`; 0 with *e set. */
+uint32_t plan_choices(const struct mask *m, const struct target *t,
+                      const struct kernel_request *r, const struct machine *machine,
+                      struct plan_choice *ret, uint32_t most, struct error *e);
 /* Would it be the same for another target, the request and the machine the same? */
 bool plan_suits(const struct plan *p, const struct target *t, const struct kernel_request *r);
 void plan_destroy(struct plan *p);

@@ -182,8 +182,8 @@ double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t laye
     return pass_of(p, pass)->layer_work[layer][2] ? 1 + MERGE_LAUNCH : 1;
 }
 
-static double pass_seconds(const struct plan *p, enum machine_pass pass, uint32_t layer,
-                           uint32_t batch, uint32_t threads)
+double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer,
+                    uint32_t batch, uint32_t threads)
 {
     uint32_t workers = predict_workers(p, threads);
     struct effort e = plan_effort(p, pass, layer, batch, workers);
@@ -208,9 +208,9 @@ static double model(const struct plan *p, bool backward, uint32_t layer, uint32_
                     uint32_t threads)
 {
     if (!is_backward(p, backward))
-        return pass_seconds(p, PASS_FORWARD, layer, batch, threads);
-    return pass_seconds(p, PASS_DQ, layer, batch, threads) +
-           pass_seconds(p, PASS_DKV, layer, batch, threads) + bias_launches(p);
+        return predict_pass(p, PASS_FORWARD, layer, batch, threads);
+    return predict_pass(p, PASS_DQ, layer, batch, threads) +
+           predict_pass(p, PASS_DKV, layer, batch, threads) + bias_launches(p);
 }
 
 /* The model may predict less than the roofline for a very sparse plan: the roofline holds. */

@@ -65,7 +65,7 @@ static bool lines_alone_draft(struct builder *b)
 {
     struct row_block *s = b->row_block;
     uint32_t diagonal = bit_of(ABI_DIAGONAL), k = (uint32_t)__builtin_ctz(diagonal);
-    if (!s->halves || b->price.walk <= 0 || row_block_solid_tiles(s) ||
+    if (!b->lines_too || b->price.walk <= 0 || row_block_solid_tiles(s) ||
         lowerings[k]->cost(s, &b->price) > b->draft[0].cost)
         return false;
     s->lines_alone = true;
@@ -148,8 +148,8 @@ static void note_alone(struct builder *b)
     for (uint32_t k = 0; lowerings[k]; k++) {
         if (!lowerings[k]->cost)
             continue;
-        b->alone[k] += lowerings[k]->cost(b->row_block, &b->report);
-        b->applied[k] |=
+        b->alone.seconds[k] += lowerings[k]->cost(b->row_block, &b->report);
+        b->alone.applied[k] |=
             !lowerings[k]->applies || lowerings[k]->applies(b->row_block, &b->price);
     }
 }
@@ -252,6 +252,8 @@ int builder_row_blocks(struct builder *b, const struct plan *p, const struct pat
         builder_row_block(b, pattern, row0, note);
         if (builder_check_capacity(b->pass, e))
             return -1;
+        if (b->dry && b->total > b->most)
+            break;
     }
     return 0;
 }

@@ -39,7 +39,9 @@ struct row_pricer *row_pricer_new(uint32_t heads, const struct target *t,
 {
     const struct kernel_config config = {.request = *r};
     struct mask *none = empty_mask(heads, r->length);
-    struct plan *plan = plan_make(none, t, &config, machine, e);
+    const struct plan_problem problem = {none, t, &config, machine};
+    const struct plan_way way = {machine, NULL};
+    struct plan *plan = plan_make(&problem, &way, e);
     mask_destroy(none);
     if (!plan)
         return NULL;

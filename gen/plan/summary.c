@@ -150,21 +150,20 @@ struct effort pack_effort(const struct plan *p, uint32_t uses)
 }
 
 /* What the plan could have been; `pack`: seconds of packing operands. */
-static void list_rejected(struct plan_summary *s, const double *alone, const bool *applied,
-                          double pack)
+static void list_rejected(struct plan_summary *s, const struct plan_alone *alone, double pack)
 {
     for (uint32_t k = 0; lowerings[k]; k++) {
         const struct lowering *l = lowerings[k];
-        if (!applied[k] || !strcmp(l->name, s->lowering))
+        if (!alone->applied[k] || !strcmp(l->name, s->lowering))
             continue;
-        const double seconds =
-            l == &lowering_dense ? s->dense_predicted : alone[k] + (l->packs ? pack : 0);
+        const double seconds = l == &lowering_dense ? s->dense_predicted
+                                                    : alone->seconds[k] + (l->packs ? pack : 0);
         s->rejected[s->n_rejected++] = (struct plan_rejected){l->name, seconds};
     }
 }
 
 void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
-                  const struct pattern *pattern, const double *alone, const bool *applied)
+                  const struct pattern *pattern)
 {
     struct plan_summary *s = &pass->summary[which];
     struct tally sum = count(p, pass, which, pattern);
@@ -179,7 +178,6 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     s->executed_fraction = (double)sum.entries / area;
     own = pack_effort(p, uses);
     effort_add(&s->effort, &own, 1);
-    effort_add(&s->dense, &pack, 1);
     s->predicted = price_of(price, &s->effort);
     s->dense_predicted = price_of(price, &s->dense);
     if (s->dense_predicted < s->predicted) /* a choice for forward and dQ together */
@@ -187,5 +185,5 @@ void summary_fill(const struct plan *p, struct plan_pass *pass, uint32_t which,
     name_lowering(&sum, all, s);
     give_reason(p, &sum, pattern, all, s);
     set_floor(p, pattern, s);
-    list_rejected(s, alone, applied, price_of(price, &pack));
+    list_rejected(s, &pass->alone[which], price_of(price, &pack));
 }

@@ -97,6 +97,7 @@ static u32 add_contents(struct plan_pass *t, struct pattern_index *index, uint32
     if (table == TABLE_LINES) {
         for (u32 k = piece->first; k < end; k++)
             *MEMORY_PUSH(t->lines, t->n_lines, t->lines_capacity) = d->lines[k];
+        lines_sort(t->lines + t->n_lines - piece->count, piece->count);
         return (u32)t->n_lines - piece->count;
     }
     if (table == TABLE_GATHERS) {
@@ -130,6 +131,22 @@ void tables_add_row_block(struct plan_pass *t, struct pattern_index *index,
     struct abi_item item = {.row0 = s->row0, .rows = s->rows, .step = 1};
     memcpy(item.own, s->own, sizeof item.own);
     tables_add_item(t, index, s->block_rows, item, d);
+}
+
+void tables_copy_item(struct plan_pass *t, struct pattern_index *index,
+                      const struct plan_pass *from, const struct abi_item *item)
+{
+    struct draft d = {.ranges = from->ranges,
+                      .tiles = from->tiles,
+                      .lines = from->lines,
+                      .gathers = from->gathers,
+                      .columns = from->columns,
+                      .words = from->patterns,
+                      .pieces = item->pieces};
+    struct abi_item copy = *item;
+    memcpy(d.piece, from->pieces + item->piece, item->pieces * sizeof *d.piece);
+    copy.pieces = copy.cols = 0;
+    tables_add_item(t, index, from->block_rows, copy, &d);
 }
 
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row)
@@ -222,4 +239,5 @@ void tables_finish(struct plan_pass *t)
     free(t->item_first);
     free(t->layer_work);
     free(t->summary);
+    free(t->alone);
 }

@@ -15,6 +15,9 @@ void tables_add_row_block(struct plan_pass *t, struct pattern_index *index,
 /* The same for any item; its piece, pieces and cols are set here, its cost is not. */
 void tables_add_item(struct plan_pass *t, struct pattern_index *index, uint32_t block_rows,
                      struct abi_item item, const struct draft *d);
+/* An item of other tables, of row blocks as high. */
+void tables_copy_item(struct plan_pass *t, struct pattern_index *index,
+                      const struct plan_pass *from, const struct abi_item *item);
 /* A global row. */
 void tables_add_row(struct plan_pass *t, const struct pattern *p, uint32_t row);
 /* The same as `parts` split items, in the partial slots from `partial_slot` on, and one that merges them. */

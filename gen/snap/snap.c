@@ -83,7 +83,10 @@ double search_predict(const struct search *x, const struct mask *m, struct error
     struct mask *more = x->repeat > 1 ? mask_repeat_heads(m, x->repeat, e) : NULL;
     if (x->repeat > 1 && !more)
         return -1;
-    struct plan *p = plan_build(more ? more : m, x->r->target, &x->kernel, x->r->machine, e);
+    const struct plan_options plain = {.plain =
+                                           true}; /* as row blocks are priced; and no dearer */
+    struct plan *p =
+        plan_build_with(more ? more : m, x->r->target, &x->kernel, x->r->machine, &plain, e);
     double seconds = p ? sum_layers(x, p) : -1;
     plan_destroy(p);
     mask_destroy(more);

@@ -7,6 +7,7 @@
 #include "runtime/cache.h"
 #include "tools/maskc/bench_compile.h"
 #include "tools/maskc/command.h"
+#include "tools/maskc/measure_plans.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
 #include "tools/reference/check.h"
@@ -38,60 +39,22 @@ struct contest {
         kept; /* the same without the bias, and compiled without dropout; 0: there is none */
 };
 
-/* The lowerings that the layer's heads use, each once. */
-static void join_lowerings(const struct plan *p, const struct plan_pass *pass, uint32_t layer,
-                           struct bench_result *r)
+static double seconds_of(const struct options *o)
 {
-    struct text t = {0};
-    const uint32_t *at = p->at + (uint64_t)layer * p->heads;
-    for (uint32_t h = 0; h < p->heads; h++) {
-        const char *word = pass->summary[at[h]].lowering;
-        bool seen = false;
-        for (uint32_t before = 0; before < h && !seen; before++)
-            seen = !strcmp(pass->summary[at[before]].lowering, word);
-        if (!seen)
-            text_add(&t, "%s%s", t.length ? ", " : "", word);
-    }
-    snprintf(r->lowering, sizeof r->lowering, "%s", text_get(&t));
-    snprintf(r->reason, sizeof r->reason, "%s", pass->summary[at[0]].reason);
-    text_finish(&t);
+    return o->seconds > 0 ? o->seconds : 1;
 }
 
-static double find_sparsity(const struct mask *m, uint32_t layer)
+/* Dense of a shorter length stands for that of ours: times as many entries, at its own rate. */
+static struct bench_prediction predicted_of(const struct bench *b, const struct contest *c)
 {
-    double active = 0, all = (double)m->n * m->n * m->heads;
-    for (uint32_t h = 0; h < m->heads; h++)
-        active += (double)mask_pattern(m, layer, h)->active;
-    return 100 * (1 - active / all);
-}
-
-/* The plan that the kernel was made from, again: NULL with *e set. */
-static struct plan *plan_again(const struct maskc_kernel *k,
-                               const struct calibration *calibration, struct error *e)
-{
-    const struct artifact *a = k->artifact;
-    const struct target *target = target_find(k->target->name, e);
-    const struct machine *machine =
-        target ? machine_named(a->plan[k->target->plan].machine, calibration, target, e) : NULL;
-    return machine ? plan_build(a->mask, target, &a->request, machine, e) : NULL;
-}
-
-static int predict(const struct contender *all, const struct problem *p, uint32_t threads,
-                   const struct calibration *calibration, struct bench_result *r,
-                   struct error *e)
-{
-    struct plan *plan = plan_again(all[OURS].kernel, calibration, e);
-    struct plan *dense = plan ? plan_again(all[DENSE].kernel, calibration, e) : NULL;
-    if (dense) {
-        snprintf(r->machine, sizeof r->machine, "%s", plan->machine->name);
-        r->predicted = plan_predict(plan, r->backward, p->layer, p->batch, threads);
-        r->dense_predicted = plan_predict(dense, r->backward, 0, p->batch, threads);
-        r->floor = plan_floor(plan, r->backward, p->layer, p->batch, threads);
-        join_lowerings(plan, r->backward ? &plan->transposed : &plan->forward, p->layer, r);
-    }
-    plan_destroy(plan);
-    plan_destroy(dense);
-    return dense ? 0 : -1;
+    const struct problem *p = &c->problem[OURS], *dense = &c->problem[DENSE];
+    double longer = dense->length ? (double)p->length / dense->length : 1;
+    return (struct bench_prediction){.ours = c->all[OURS].kernel,
+                                     .dense = c->all[DENSE].kernel,
+                                     .calibration = b->o->calibration,
+                                     .layer = p->layer,
+                                     .threads = b->threads,
+                                     .times = longer * longer};
 }
 
 static int add_result(struct bench *b, struct contest *c, bool backward, struct error *e)
@@ -105,47 +68,46 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
                              .dtype = p->dtype,
                              .backward = backward,
                              .dropout = p->dropout,
-                             .sparsity = find_sparsity(p->mask, p->layer)};
+                             .sparsity = bench_sparsity(p->mask, p->layer)};
     char what[NAME_CAPACITY];
     snprintf(what, sizeof what, "%s n=%u %s %s", c->name, p->length, dtype_name(p->dtype),
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", c->name);
     progress_show(what);
-    uint32_t count =
-        rounds_measure(c->all, c->n, backward, b->o->seconds > 0 ? b->o->seconds : 1, e);
-    if (!count || predict(c->all, p, b->threads, b->o->calibration, &r, e))
+    uint32_t count = rounds_measure(c->all, c->n, backward, seconds_of(b->o), e);
+    const struct bench_prediction x = predicted_of(b, c);
+    if (!count || bench_predict(&x, &r, e))
         return -1;
     r.median = ours->seconds[count / 2];
     r.p10 = ours->seconds[count / 10];
     r.p90 = ours->seconds[count - 1 - count / 10];
-    r.dense = c->all[DENSE].seconds[count / 2];
+    r.dense = x.times * c->all[DENSE].seconds[count / 2];
+    r.dense_length = c->problem[DENSE].length;
     r.hard = c->hard ? c->all[c->hard].seconds[count / 2] : 0;
     r.kept = c->kept ? c->all[c->kept].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->capacity) = r;
     return 0;
 }
 
-static struct problem make_problem(const struct bench *b, const struct maskc_kernel *k,
-                                   uint32_t layer)
-{
-    const struct artifact *a = k->artifact;
-    return (struct problem){.mask = a->mask,
-                            .layer = layer,
-                            .batch = b->o->batch ? b->o->batch : 1,
-                            .length = a->mask->n,
-                            .head_dim = a->request.head_dim,
-                            .dtype = a->request.dtype,
-                            .transform = a->request.transform,
-                            .lambda = (double)a->request.lambda,
-                            .bias = a->request.bias,
-                            .dropout = b->o->dropout,
-                            .random_seed = 1};
-}
-
 static void describe_device(struct bench *b, const struct maskc_kernel *k)
 {
     snprintf(b->device, sizeof b->device, "%s (%s)", k->device->name, k->target->name);
     b->threads = k->device == &device_cpu ? k->device->workers(k->code, b->o->threads) : 1;
+}
+
+/* A problem of another length has tensors of its own. */
+static int make_trial(struct contest *c, uint32_t k, const struct problem_data *d,
+                      bool backward, uint32_t threads, struct error *e)
+{
+    struct contender *one = &c->all[k];
+    const struct problem *p = &c->problem[k];
+    struct problem_data *own = p->length == c->problem[OURS].length ? NULL : problem_inputs(p);
+    one->trial = trial_new(one->kernel, p, own ? own : d, backward, threads, e);
+    problem_data_destroy(own);
+    if (!one->trial || trial_run(one->trial, false, e))
+        return -1;
+    trial_forget(one->trial);
+    return 0;
 }
 
 /* The problems and their trials, where forward has run: backward reads what it wrote. */
@@ -159,13 +121,26 @@ static int make_trials(struct contest *c, const struct problem_data *d, bool bac
         c->problem[k].bias = one->kernel->artifact->request.bias;
         c->problem[k].dropout = k && k == c->kept ? 0 : c->problem[OURS].dropout;
         c->problem[k].mask = one->kernel->artifact->mask;
+        c->problem[k].length = c->problem[k].mask->n;
         one->seconds = memory_new(ROUNDS_MOST, sizeof(double));
-        one->trial = trial_new(one->kernel, &c->problem[k], d, backward, threads, e);
-        if (!one->trial || trial_run(one->trial, false, e))
+        if (make_trial(c, k, d, backward, threads, e))
             return -1;
-        trial_forget(one->trial);
     }
     return 0;
+}
+
+/* Dense, at our length or at the longest that fits the time, which the longer of the passes to measure decides. */
+static int add_dense(const struct bench *b, struct contest *c, struct error *e)
+{
+    const struct maskc_kernel *ours = c->all[OURS].kernel;
+    const struct bench_prediction x = predicted_of(b, c);
+    const bool backward = b->backward && ours->artifact->request.backward;
+    uint32_t length;
+    return bench_dense_length(&x, c->problem[OURS].batch, backward, seconds_of(b->o), &length,
+                              e) ||
+                   bench_compile_dense(&b->compiler, ours, length, &c->all[DENSE].kernel, e)
+               ? -1
+               : 0;
 }
 
 /* The kernels that ours is measured beside. */
@@ -178,7 +153,7 @@ static int add_contenders(const struct bench *b, struct contest *c, struct error
     c->n = DENSE + 1;
     c->hard = ours->artifact->request.bias ? c->n++ : 0;
     c->kept = b->o->dropout > 0 ? c->n++ : 0;
-    if (bench_compile_dense(&b->compiler, ours, &c->all[DENSE].kernel, e))
+    if (add_dense(b, c, e))
         return -1;
     if (c->hard && bench_compile_as(&b->compiler, ours, &hard, &c->all[c->hard].kernel, e))
         return -1;
@@ -209,7 +184,8 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     bool backward = b->backward && k->artifact->request.backward;
     uint32_t layer =
         b->o->layer > 0 && k->artifact->mask->layers > 1 ? (uint32_t)b->o->layer : 0;
-    contest.problem[OURS] = make_problem(b, k, layer);
+    contest.problem[OURS] =
+        bench_problem(b->o, k->artifact->mask, &k->artifact->request, layer);
     int code = -1;
     describe_device(b, k);
     if (!b->forward && !backward)
@@ -236,8 +212,8 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             e, ERROR_INPUT,
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
-    if (o->heads || o->head_dim || o->transform || o->bias || o->machine || o->tensor ||
-        o->dam || o->border || o->has_threshold || o->has_keep)
+    if (o->measure_plans || o->heads || o->head_dim || o->transform || o->bias || o->machine ||
+        o->tensor || o->dam || o->border || o->has_threshold || o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);
@@ -249,6 +225,25 @@ static const char *default_target(const struct options *o)
     if (o->device && !strncmp(o->device, "cuda", 4))
         return o->device; /* as a target: that GPU's own */
     return o->device && !strcmp(o->device, "emulated") ? "sm_80" : "cpu";
+}
+
+/* The plans of the mask beside each other; *ret is the fastest. */
+static int race(const struct bench *b, struct compile_request *r, const struct mask *m,
+                const char *name, struct plan_choice *ret, struct error *e)
+{
+    const struct options *o = b->o;
+    const struct machine *machine =
+        machine_choose(r->machine, r->calibration, r->targets[0], &r->request, e);
+    r->request.length = m->n;
+    const struct plan_race race = {.name = name,
+                                   .compiler = &b->compiler,
+                                   .mask = m,
+                                   .target = r->targets[0],
+                                   .request = &r->request,
+                                   .machine = machine,
+                                   .plans = o->measure_plans,
+                                   .problem = bench_problem(o, m, &r->request, 0)};
+    return machine && !problem_fits(&race.problem, e) ? measure_plans(&race, ret, e) : -1;
 }
 
 static int bench_mask(struct bench *b, const char *name, uint32_t n, const char *dtype,
@@ -264,7 +259,15 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     if (command_request(&o, default_target(&o), target, &r, e))
         return -1;
     struct mask *m = options_mask(&o, name, n, 12, e);
-    int code = m ? bench_compile(&b->compiler, m, target[0], &r.request, &k, e) : -1;
+    struct plan_choice choice = {0};
+    struct bench_compiler best = b->compiler;
+    int code = m ? 0 : -1;
+    if (!code && o.measure_plans) {
+        code = race(b, &r, m, name, &choice, e);
+        best.plan =
+            (struct plan_options){.forward = choice.forward, .transposed = choice.transposed};
+    }
+    code = code || bench_compile(&best, m, target[0], &r.request, &k, e) ? -1 : 0;
     mask_destroy(m);
     return code ? -1 : bench_kernel(b, k, name, e);
 }

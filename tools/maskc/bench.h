@@ -3,6 +3,9 @@
 #pragma once
 #include "gen/plan/plan.h"
 #include "masks/base/error.h"
+#include "runtime/kernel.h"
+#include "tools/maskc/options.h"
+#include "tools/reference/check.h"
 #include <stdint.h>
 
 struct bench_result {
@@ -13,11 +16,35 @@ struct bench_result {
     double sparsity;                                  /* percent, all heads of the layer */
     double median, p10, p90, dense, predicted, floor; /* seconds */
     double dense_predicted;
+    uint32_t
+        dense_length; /* that dense was measured at; of another length it is extrapolated */
     double hard;      /* without the bias; 0: there is none */
     double dropout;   /* the probability */
     double kept;      /* compiled without dropout; 0: there is none */
     char machine[32]; /* that the prediction is for */
 };
+
+/* Percent of the layer's entries that are off. */
+double bench_sparsity(const struct mask *m, uint32_t layer);
+/* What is launched. */
+struct problem bench_problem(const struct options *o, const struct mask *m,
+                             const struct kernel_request *r, uint32_t layer);
+
+/* What predictions are made of. */
+struct bench_prediction {
+    const struct maskc_kernel *ours, *dense;
+    const struct calibration *calibration; /* or null */
+    uint32_t layer, threads;
+    double times; /* as many entries as the dense kernel's, which may be of another length */
+};
+/* Fills in what is predicted, and how our kernel visits its mask. */
+int bench_predict(const struct bench_prediction *x, struct bench_result *r, struct error *e);
+/* The length that dense is measured at: ours, or the longest that is a half, a quarter .. of it and fits `seconds`. */
+int bench_dense_length(const struct bench_prediction *x, uint32_t batch, bool backward,
+                       double seconds, uint32_t *ret, struct error *e);
+/* The plan in a kernel's file: new, or null with *e set. */
+struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *calibration,
+                        struct error *e);
 
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count);

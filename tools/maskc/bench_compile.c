@@ -21,6 +21,7 @@ int bench_compile(const struct bench_compiler *c, const struct mask *m,
                                 .targets = &target,
                                 .n_targets = 1,
                                 .request = *f,
+                                .plan = c->plan,
                                 .machine = c->o->machine,
                                 .calibration = c->o->calibration,
                                 .cache = c->cache,
@@ -35,16 +36,16 @@ int bench_compile(const struct bench_compiler *c, const struct mask *m,
 }
 
 int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kernel *like,
-                        struct maskc_kernel **ret, struct error *e)
+                        uint32_t length, struct maskc_kernel **ret, struct error *e)
 {
     const struct mask *m = like->artifact->mask;
     struct mask_request request = {
-        .name = "dense", .n = m->n, .heads = m->heads, MASK_REQUEST_DEFAULTS};
+        .name = "dense", .n = length, .heads = m->heads, MASK_REQUEST_DEFAULTS};
     struct mask *dense = mask_load(&request, NULL, e);
     const struct target *target = target_find(like->target->name, e);
-    int code = dense && target
-                   ? bench_compile(c, dense, target, &like->artifact->request, ret, e)
-                   : -1;
+    struct kernel_request r = like->artifact->request;
+    r.length = length;
+    int code = dense && target ? bench_compile(c, dense, target, &r, ret, e) : -1;
     mask_destroy(dense);
     return code;
 }

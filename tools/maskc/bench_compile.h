@@ -7,14 +7,15 @@
 struct bench_compiler {
     const struct options *o;
     struct cache *cache;
+    struct plan_options plan; /* of the mask that is compiled next; dense has its own */
 };
 
 int bench_compile(const struct bench_compiler *c, const struct mask *m,
                   const struct target *target, const struct kernel_request *f,
                   struct maskc_kernel **ret, struct error *e);
-/* The mask with everything on, for the same target and features. */
+/* The mask with everything on, of this length, for the same target and features. */
 int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kernel *like,
-                        struct maskc_kernel **ret, struct error *e);
+                        uint32_t length, struct maskc_kernel **ret, struct error *e);
 /* The same mask and target with other features. */
 int bench_compile_as(const struct bench_compiler *c, const struct maskc_kernel *like,
                      const struct kernel_request *f, struct maskc_kernel **ret,

@@ -29,6 +29,20 @@ static uint32_t count_within(const struct bench_result *result, uint32_t count,
     return within;
 }
 
+/* Dense took too long at this length, and was measured at a shorter one. */
+static bool is_extrapolated(const struct bench_result *r)
+{
+    return r->dense_length != r->length;
+}
+
+static void print_extrapolated(const struct bench_result *result, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (is_extrapolated(&result[k]))
+            printf("* dense of n=%u is too long for --seconds: from its rate at n=%u\n",
+                   result[k].length, result[k].dense_length);
+}
+
 static int wider(int width, const char *text)
 {
     int length = (int)strlen(text);
@@ -55,17 +69,19 @@ void bench_print_table(const char *device, uint32_t threads, const struct bench_
     printf(dropout ? " %9s %9s\n" : "\n", "undropped", "of that");
     for (uint32_t k = 0; k < count; k++) {
         const struct bench_result *r = &result[k];
-        printf("%-*s %6u %5s %-8s %-*s %9.3f %9.3f %9.3f %9.3f %7.2fx %9.3f %7.2fx %9.3f", wide,
-               r->mask, r->length, dtype_name(r->dtype), r->backward ? "backward" : "forward",
-               lowering, r->lowering, 1e3 * r->median, 1e3 * r->p10, 1e3 * r->p90,
-               1e3 * r->dense, r->dense / r->median, 1e3 * r->predicted,
-               r->dense_predicted / r->predicted, 1e3 * r->floor);
+        printf("%-*s %6u %5s %-8s %-*s %9.3f %9.3f %9.3f %9.3f%c%7.2fx %9.3f %7.2fx %9.3f",
+               wide, r->mask, r->length, dtype_name(r->dtype),
+               r->backward ? "backward" : "forward", lowering, r->lowering, 1e3 * r->median,
+               1e3 * r->p10, 1e3 * r->p90, 1e3 * r->dense, is_extrapolated(r) ? '*' : ' ',
+               r->dense / r->median, 1e3 * r->predicted, r->dense_predicted / r->predicted,
+               1e3 * r->floor);
         if (r->hard > 0)
             printf(" %9.3f %7.2fx", 1e3 * r->hard, r->median / r->hard);
         if (r->kept > 0)
             printf(" %9.3f %8.2fx", 1e3 * r->kept, r->median / r->kept);
         putchar('\n');
     }
+    print_extrapolated(result, count);
     printf("%u of %u predictions within 20 %% of the median, %u within 20 %% of the speed-up\n",
            count_within(result, count, of_median), count,
            count_within(result, count, of_speedup));
@@ -75,7 +91,7 @@ static json_t *result_json(const struct bench_result *r)
 {
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
+        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i}",
         "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
         (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype), "pass",
         r->backward ? "backward" : "forward", "lowering", r->lowering, "reason", r->reason,
@@ -86,7 +102,8 @@ static json_t *result_json(const struct bench_result *r)
         command_number(r->dense_predicted), "floor_s", command_number(r->floor), "hard_s",
         r->hard > 0 ? command_number(r->hard) : json_null(), "dropout",
         command_number(r->dropout), "undropped_s",
-        r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine);
+        r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine,
+        "dense_extrapolated", is_extrapolated(r), "dense_length", (int)r->dense_length);
 }
 
 void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,

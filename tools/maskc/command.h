@@ -29,6 +29,10 @@ int command_fail(const struct error *e);
 int command_request(const struct options *o, const char *default_targets,
                     const struct target **target, struct compile_request *ret, struct error *e);
 
+/* What --measured asks for; without it, or where the file cannot be used, which is told, null. Caller finishes it. */
+const struct measured_plans *command_measured(const struct options *o,
+                                              struct measured_plans *ret);
+
 /* maskc_load with our kind of error. */
 int command_load(const char *path, const char *device, struct maskc_kernel **ret,
                  struct error *e);

@@ -5,6 +5,7 @@
 #include "runtime/cache.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,19 @@ int command_request(const struct options *o, const char *default_targets,
         if (kernel_request_check(&ret->request, target[t], e))
             return -1;
     return 0;
+}
+
+const struct measured_plans *command_measured(const struct options *o,
+                                              struct measured_plans *ret)
+{
+    struct error e = {0};
+    *ret = (struct measured_plans){0};
+    if (!o->measured)
+        return NULL;
+    if (!measured_load(ret, &e))
+        return ret;
+    fprintf(stderr, "maskc: %s; it is ignored\n", e.text);
+    return NULL;
 }
 
 /* Reads back what is about to be written, so that a file that lies on disk is known to be good. */
@@ -53,7 +67,9 @@ static int compile(const struct options *o, struct error *e)
     struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
     if (!m)
         return -1;
+    struct measured_plans measured;
     r.mask = m;
+    r.measured = command_measured(o, &measured);
     r.cache = cache_open(NULL);
     int code = kernel_compile(&r, &bytes, &size, e);
     progress_clear();
@@ -62,6 +78,7 @@ static int compile(const struct options *o, struct error *e)
     free(bytes);
     cache_close(r.cache);
     mask_destroy(m);
+    measured_finish(&measured);
     return code;
 }
 

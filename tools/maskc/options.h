@@ -63,6 +63,8 @@ enum option_id {
     OPTION_TABLE,
     OPTION_SECONDS,
     OPTION_SECONDS_EACH,
+    OPTION_MEASURE_PLANS, /* --measure-plans K, of bench */
+    OPTION_MEASURED,      /* --measured: what that stored */
     OPTION_COUNT
 };
 
@@ -114,6 +116,8 @@ struct options {
 
     const char *output, *plot;
     bool json, table;
+    uint32_t measure_plans;
+    bool measured;
 };
 
 /* What the options say of the mask named `name`, at length n (0: its own). */

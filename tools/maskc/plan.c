@@ -41,10 +41,16 @@ int command_plan(const struct options *o)
     if (!mask)
         return command_fail(&e);
     request.request.length = mask->n;
-    struct plan *plan = plan_build(mask, target[0], &request.request, machine, &e);
+    struct measured_plans measured;
+    const struct measured_plans *fastest = command_measured(o, &measured);
+    const struct plan_options best =
+        fastest ? measured_options(fastest, mask, target[0], &request.request, machine)
+                : (struct plan_options){0};
+    struct plan *plan = plan_build_with(mask, target[0], &request.request, machine, &best, &e);
     if (plan)
         print(plan, o);
     plan_destroy(plan);
+    measured_finish(&measured);
     mask_destroy(mask);
     return plan ? 0 : command_fail(&e);
 }

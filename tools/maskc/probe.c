@@ -24,6 +24,7 @@ static struct maskc_kernel *compile(struct microbench *l, const struct mask *m,
                                 .targets = &l->target,
                                 .n_targets = 1,
                                 .request = *f,
+                                .plan.plain = true,
                                 .calibration = c,
                                 .cache = l->cache};
     struct maskc_kernel *k = NULL;
@@ -119,17 +120,23 @@ static int open_probe(struct microbench *l, const struct probe *probe, enum abi_
                                         ", by rows", ", mixed"};
     struct mask_request request = {
         .name = probe->mask, .n = probe->n, .heads = MICROBENCH_HEADS, MASK_REQUEST_DEFAULTS};
+    const struct plan_options plain = {
+        .plain = true}; /* what the probe favours, no other's choice */
     struct machine m = probe_machine(l->row, probe->favour);
     struct kernel_request f = l->request;
     f.bias = bias;
     f.length = probe->n;
+    f.head_dim = probe->head_dim ? probe->head_dim : MICROBENCH_HEAD_DIM;
     k->probe = probe;
     calibration_add(&k->machine, l->row, l->target->kind == TARGET_CUDA ? l->target : NULL, &m);
     snprintf(t->name, sizeof t->name, "%s n=%u%s%s", probe->mask, probe->n,
              words[probe->favour], bias ? ", soft" : "");
+    if (probe->head_dim)
+        snprintf(t->name + strlen(t->name), sizeof t->name - strlen(t->name), ", D=%u",
+                 probe->head_dim);
     struct mask *mask = mask_load(&request, NULL, e);
     if (mask)
-        k->plan = plan_build(mask, l->target, &f, &k->machine.row[0].machine, e);
+        k->plan = plan_build_with(mask, l->target, &f, &k->machine.row[0].machine, &plain, e);
     if (k->plan)
         k->kernel = compile(l, mask, &f, &k->machine, e);
     if (k->plan)

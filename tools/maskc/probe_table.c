@@ -45,6 +45,17 @@ static const struct probe cpu_probes[] = {
     {"logsparse", 1024, AS_IT_IS},
     {"longformer", 1024, AS_IT_IS},
     {"blockbert-3", 1024, AS_IT_IS},
+    /* what goes by entry and what by element of a row is told apart by other head dimensions */
+    {"dense", 128, TILES, .head_dim = 32},
+    {"longformer", 512, TILES, .head_dim = 32},
+    {"logsparse", 512, LINES, .head_dim = 32},
+    {"fixed", 512, GATHERS, .head_dim = 32},
+    {"longformer", 128, ROWS, .head_dim = 32},
+    {"dense", 128, TILES, .head_dim = 128},
+    {"longformer", 512, TILES, .head_dim = 128},
+    {"logsparse", 512, LINES, .head_dim = 128},
+    {"fixed", 512, GATHERS, .head_dim = 128},
+    {"longformer", 128, ROWS, .head_dim = 128},
     /* beside a bias, where that is asked for */
     {"dense", 128, TILES, false, true},
     {"dense", 512, TILES, false, true},

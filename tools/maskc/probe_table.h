@@ -11,11 +11,12 @@ struct probe {
     const char *mask;
     uint32_t n;
     enum favour favour;
-    bool single; /* a GPU's: one sequence, and not as many as fill it */
-    bool bias;   /* only where biass are asked for, and beside one */
+    bool single;       /* a GPU's: one sequence, and not as many as fill it */
+    bool bias;         /* only where biass are asked for, and beside one */
+    uint32_t head_dim; /* 0: MICROBENCH_HEAD_DIM */
 };
 
-enum { PROBES_MOST = 46, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
+enum { PROBES_MOST = 56, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
 
 /* The probes of a kind of machine, whose kernels may know no lines; a table of *ret_count. */
 const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc bench: a kernel file is predicted by the plan that it holds, and dense that takes too long is measured at a
+   length that fits and says so. */
+#include "tests/cli/fixtures.h"
+#include "tests/cli/shell.h"
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static double number(const json_t *j, const char *key)
+{
+    const json_t *x = json_object_get(j, key);
+    assert_true(json_is_number(x));
+    return json_number_value(x);
+}
+
+static void test_file_has_its_plan(void **state)
+{
+    (void)state;
+    shell_says("compile fixed -n 128 --heads 2 --head-dim 16 --machine x86-sse -o fixed.mkb",
+               "");
+    json_t *bench = shell_json("bench fixed.mkb --seconds 0.01 --threads 1 --json", 0);
+    json_t *plan = shell_json("plan fixed -n 128 --heads 2 --head-dim 16 --machine x86-sse "
+                              "--threads 1 --json",
+                              0);
+    static const char *const pass[] = {"forward", "backward"};
+    for (size_t k = 0; k < 2; k++) {
+        const json_t *r = json_array_get(json_object_get(bench, "results"), k);
+        double ours = number(r, "predicted_s"),
+               planned = number(json_object_get(plan, pass[k]), "predicted_s");
+        assert_true(fabs(ours / planned - 1) < 1e-5);
+        assert_string_equal(json_string_value(json_object_get(r, "machine")), "x86-sse");
+    }
+    json_decref(bench);
+    json_decref(plan);
+}
+
+static void test_dense_is_extrapolated(void **state)
+{
+    (void)state;
+    json_t *j =
+        shell_json("bench 'window(8)' -n 512,4096 --heads 1 --dtype f32 --head-dim 16 "
+                   "--pass forward --seconds 0.01 --threads 1 --machine x86-avx2 --json",
+                   0);
+    const json_t *list = json_object_get(j, "results");
+    assert_int_equal(json_array_size(list), 2);
+    const json_t *near = json_array_get(list, 0), *far = json_array_get(list, 1);
+    assert_true(json_is_false(json_object_get(near, "dense_extrapolated")));
+    assert_true(json_is_true(json_object_get(far, "dense_extrapolated")));
+    assert_true(number(far, "dense_length") < 4096);
+    double times = number(far, "dense_predicted_s") / number(near, "dense_predicted_s");
+    assert_true(times > 30 && times < 130); /* 64 times the entries */
+    assert_true(number(far, "dense_s") > 5 * number(near, "dense_s"));
+    json_decref(j);
+    shell_says("bench 'window(8)' -n 4096 --heads 1 --dtype f32 --head-dim 16 --pass forward "
+               "--seconds 0.01 --threads 1 --machine x86-avx2",
+               "from its rate at n=");
+}
+
+/* Another winner is written into every entry. */
+static void damage_store(void)
+{
+    assert_int_equal(system("for f in \"$XDG_CACHE_HOME\"/maskc/measured-*.json; do sed -i "
+                            "'s/\"forward\": \"/&y/' \"$f\" || exit 1; done"),
+                     0);
+}
+
+/* The fastest plan is stored, and plan and compile take it; a damaged file is ignored with a word. */
+static void test_measured_plans(void **state)
+{
+    (void)state;
+    const char *mask =
+        "fixed -n 128 --heads 2 --head-dim 16 --machine x86-avx2 --target x86-64-v2";
+    char line[512];
+    snprintf(line, sizeof line, "plan %s --measured --json", mask);
+    json_t *j = shell_json(line, 0); /* before there is one */
+    json_decref(j);
+    snprintf(line, sizeof line,
+             "bench %s --dtype f32 --threads 1 --seconds 0.01 --measure-plans 3", mask);
+    struct outcome o = shell_run("", line);
+    if (o.code || !strstr(o.err, "plan 1 of ") || !strstr(o.err, ", kept\n"))
+        fail_msg("%s: exit code %d, %s", line, o.code, o.err);
+    outcome_finish(&o);
+    snprintf(line, sizeof line, "plan %s --measured", mask);
+    o = shell_run("", line);
+    assert_true(o.code == 0 && !*o.err);
+    outcome_finish(&o);
+    snprintf(line, sizeof line, "compile %s --measured -o measured.mkb", mask);
+    shell_says(line, "x86-64-v2");
+    shell_says("verify measured.mkb --threads 1", "checks hold");
+    damage_store();
+    snprintf(line, sizeof line, "plan %s --measured", mask);
+    o = shell_run("", line);
+    if (o.code || !strstr(o.err, "its checksum is wrong; it is ignored"))
+        fail_msg("%s: exit code %d, %s", line, o.code, o.err);
+    outcome_finish(&o);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_has_its_plan),
+        cmocka_unit_test(test_dense_is_extrapolated),
+        cmocka_unit_test(test_measured_plans),
+    };
+    if (argc != 2) {
+        fprintf(stderr, "usage: bench_test MASKC\n");
+        return 2;
+    }
+    shell_start(argv[1]);
+    shell_compile_fast();
+    int failed = cmocka_run_group_tests_name("bench", tests, NULL, NULL);
+    shell_stop();
+    return failed;
+}
