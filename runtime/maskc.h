@@ -135,6 +135,11 @@ struct maskc_tensor {
     int64_t batch, row, head;
 };
 
+/* The caller's own threads: calls task(context, k) once for each k in 0..count-1, on any threads, in any order, at
+   the same time or one after the other, and returns when all have ended. */
+typedef void maskc_parallel(void *pool, uint32_t count, void (*task)(void *context, uint32_t k),
+                            void *context);
+
 struct maskc_launch {
     size_t struct_size;
     enum maskc_pass pass;
@@ -164,6 +169,10 @@ struct maskc_launch {
     /* Dropout draws by (seed, sample, head, i, j): [batch] on the device, any numbers, so that a sequence keeps its
        draws wherever it stands, in whatever batch; null: its position in the batch. */
     const uint32_t *samples;
+    /* CPU: a launch of several threads runs on these in place of OpenMP's, so that one pool serves the whole program;
+       null: OpenMP's. `threads` is the count that it is called with, at most; 0: all cores. Same results. */
+    maskc_parallel *parallel;
+    void *pool; /* its first argument */
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels

@@ -70,7 +70,7 @@ static int build_pattern(struct builder *b, const struct plan *p, const struct p
     return 0;
 }
 
-static void finish_builder(struct builder *b)
+void builder_finish(struct builder *b)
 {
     for (uint32_t k = 0; k < 3; k++)
         draft_finish(&b->draft[k]);
@@ -96,23 +96,30 @@ static void name_kernels(struct plan_pass *t)
         t->items[k].kernel = item_kernel(&t->kernels, t, &t->items[k]);
 }
 
+void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pass,
+                   bool transposed)
+{
+    const bool both = !transposed && p->config.request.backward; /* forward and dQ */
+    *b = (struct builder){.options = make_options(p, both ? 2 : 1),
+                          .pass = pass,
+                          .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
+                          .place = memory_new(p->n, sizeof *b->place)};
+    b->price = b->report;
+    if (both)
+        b->price = price_add(b->price, p->price[PASS_DQ]);
+    b->row_block = row_block_new(p->n, p->block_rows);
+    pass->block_rows = p->block_rows;
+    pass->kernels = family_item_kernels(p->target, &p->config.request);
+    pass->halves = b->row_block->halves = builder_can(b, SKIPS_HALVES);
+    pass->fragments = b->row_block->fragments = builder_can(b, SKIPS_FRAGMENTS);
+}
+
 static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask *m,
                       bool transposed, struct error *e)
 {
-    const bool both = !transposed && p->config.request.backward; /* forward and dQ */
-    struct builder b = {.options = make_options(p, both ? 2 : 1),
-                        .pass = pass,
-                        .report = p->price[transposed ? PASS_DKV : PASS_FORWARD],
-                        .place = memory_new(p->n, sizeof *b.place)};
-    b.price = b.report;
-    if (both)
-        b.price = price_add(b.price, p->price[PASS_DQ]);
+    struct builder b;
     int failed = 0;
-    b.row_block = row_block_new(p->n, p->block_rows);
-    pass->block_rows = p->block_rows;
-    pass->kernels = family_item_kernels(p->target, &p->config.request);
-    pass->halves = b.row_block->halves = builder_can(&b, SKIPS_HALVES);
-    pass->fragments = b.row_block->fragments = builder_can(&b, SKIPS_FRAGMENTS);
+    builder_begin(&b, p, pass, transposed);
     pass->item_first = memory_new((size_t)m->n_patterns + 1, sizeof *pass->item_first);
     pass->summary = memory_new(m->n_patterns, sizeof *pass->summary);
     b.lines_only = lines_choose(&b, p, m, transposed);
@@ -124,7 +131,7 @@ static int build_pass(struct plan *p, struct plan_pass *pass, const struct mask 
             failed = build_pattern(&b, p, transpose ? transpose : m->pattern[k], k, e);
         pattern_destroy(transpose);
     }
-    finish_builder(&b);
+    builder_finish(&b);
     if (failed)
         return failed;
     name_kernels(pass);

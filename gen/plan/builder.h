@@ -51,6 +51,10 @@ static inline bool builder_can(const struct builder *b, uint32_t what)
     return b->options.can & what;
 }
 
+/* A builder for one pass of the plan, with nothing built; and its end. */
+void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pass,
+                   bool transposed);
+void builder_finish(struct builder *b);
 /* All row blocks of the pattern; `note`: what each lowering would cost alone, too. */
 int builder_row_blocks(struct builder *b, const struct plan *p, const struct pattern *pattern,
                        bool note, struct error *e);

@@ -9,10 +9,10 @@
 /* What kind of mask: snap's own, and what it is compared with. */
 enum snap_kind {
     SNAP_ROW_BLOCKS,
-    SNAP_MAGNITUDE,
-    SNAP_TILES,
-    SNAP_WINDOW,
-    SNAP_DISTANCES,
+    SNAP_MAGNITUDE, /* the largest values, the same share of each head, as --keep takes them */
+    SNAP_TILES,     /* 32 x 32 tiles by their sum, over all heads */
+    SNAP_WINDOW,    /* |i - j| <= w, first and last row and column, alike in all heads */
+    SNAP_DISTANCES, /* distances |i - j| by their mean, over all heads; border as in window */
     SNAP_KINDS
 };
 extern const char *const snap_kind_names[SNAP_KINDS]; /* "snap", "magnitude", "tiles", ... */
@@ -20,18 +20,20 @@ extern const char *const snap_kind_names[SNAP_KINDS]; /* "snap", "magnitude", "t
 /* One of share, seconds and retain is above zero. */
 struct snap_request {
     double share;   /* of dense's predicted time, 0 to 1 */
-    double seconds; /* predicted */
+    double seconds; /* predicted, of all layers */
     double retain;  /* 0 to 1: the fastest mask that keeps so much of the importance */
     bool training;  /* time is that of forward and backward; else of the forward pass */
     bool uniform;   /* each head has the same share of the time */
     bool keep_rows; /* a row keeps its most important key at least */
-    uint32_t batch, threads;
+    uint32_t batch, threads;      /* 0: 1 */
     struct kernel_request kernel; /* .length is set by snap */
     const struct target *target;
     const struct machine *machine;
-    void (*progress)(void *context, double done,
-                     const char *what); /* done: 0 to 1; null: quiet */
+    /* done: 0 to 1; null: quiet */
+    void (*progress)(void *context, double done, const char *what);
     void *progress_context;
+    uint32_t
+        repeat; /* each head of the importance stands for so many when time is predicted; 0: 1 */
 };
 
 /* A mask at a price. */
@@ -44,10 +46,9 @@ struct snap_mask {
 };
 
 struct snap_result {
-    struct snap_mask best; /* of all kinds */
-    struct snap_mask
-        kind[SNAP_KINDS];   /* each by itself; best is a copy of one: its mask is owned here */
-    double dense_predicted; /* seconds of all layers */
+    struct snap_mask best; /* of all kinds; a copy of one below: its mask is owned there */
+    struct snap_mask kind[SNAP_KINDS]; /* each by itself */
+    double dense_predicted;            /* seconds of all layers */
     double
         bound; /* of the linear programme over the candidates: no choice among them keeps more */
     double least_share; /* that any mask reaches: of the empty one */
@@ -58,5 +59,5 @@ struct snap_result {
 int snap_solve(const struct importance *p, const struct snap_request *r,
                struct snap_result *ret, struct error *e);
 void snap_result_finish(struct snap_result *s); /* a zeroed one is fine */
-/* A mask's part of the sum of the importance. */
+/* A mask's part of the sum of the importance; the mask has its layers, heads and length. */
 double snap_retained(const struct importance *p, const struct mask *m);

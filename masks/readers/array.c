@@ -69,6 +69,7 @@ static int open_safetensors(const char *path, const char *tensor, struct array_f
     struct text name = {0};
     text_add(&name, tensor ? "%s: tensor %s" : "%s", path, tensor);
     a->name = text_take(&name);
+    a->dam = memory_text(safetensors_metadata(&s, "dam"));
     int r = t ? from_tensor(t, a, e) : no_tensor(&s, path, tensor, e);
     safetensors_finish(&s);
     return r;
@@ -101,5 +102,32 @@ void array_close(struct array_file *a)
 {
     file_close(&a->file);
     free(a->name);
+    free(a->dam);
     *a = (struct array_file){0};
+}
+
+int array_dims(const struct npy *a, const char *name, bool in_text, struct array_dims *ret,
+               struct error *e)
+{
+    if (a->rank < 2 || a->rank > 4)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %u dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected", name,
+                         a->rank);
+    uint64_t rows = a->shape[a->rank - 2], columns = a->shape[a->rank - 1];
+    uint64_t heads = a->rank > 2 ? a->shape[a->rank - 3] : 1;
+    uint64_t layers = a->rank > 3 ? a->shape[0] : 1;
+    if (rows != columns)
+        return error_set(e, ERROR_INPUT, "%s: %llu x %llu is not square, [n,n] is expected%s",
+                         name, (unsigned long long)rows, (unsigned long long)columns,
+                         columns == 2 && !in_text ? " (logits a distance: --dam)" : "");
+    if (rows < 1 || rows > PATTERN_MAX_N)
+        return error_set(e, ERROR_INPUT, "%s: length %llu, 1..%d is expected", name,
+                         (unsigned long long)rows, PATTERN_MAX_N);
+    if (heads < 1 || heads > MASK_MAX_HEADS || layers < 1 || layers > MASK_MAX_LAYERS)
+        return error_set(e, ERROR_INPUT,
+                         "%s: %llu layers of %llu heads, 1..%d and 1..%d are expected", name,
+                         (unsigned long long)layers, (unsigned long long)heads, MASK_MAX_LAYERS,
+                         MASK_MAX_HEADS);
+    *ret = (struct array_dims){layers, heads, (uint32_t)rows};
+    return 0;
 }

@@ -18,28 +18,12 @@ struct dense {
 
 static int check_shape(struct dense *d, struct error *e)
 {
-    const struct npy *a = d->array;
-    if (a->rank < 2 || a->rank > 4)
-        return error_set(e, ERROR_INPUT,
-                         "%s: %u dimensions, [n,n], [H,n,n] or [L,H,n,n] is expected", d->name,
-                         a->rank);
-    uint64_t rows = a->shape[a->rank - 2], columns = a->shape[a->rank - 1];
-    d->heads = a->rank > 2 ? a->shape[a->rank - 3] : 1;
-    d->layers = a->rank > 3 ? a->shape[0] : 1;
-    if (rows != columns)
-        return error_set(e, ERROR_INPUT, "%s: %llu x %llu is not square, [n,n] is expected%s",
-                         d->name, (unsigned long long)rows, (unsigned long long)columns,
-                         columns == 2 && !d->in_text ? " (logits a distance: --dam)" : "");
-    if (rows < 1 || rows > PATTERN_MAX_N)
-        return error_set(e, ERROR_INPUT, "%s: length %llu, 1..%d is expected", d->name,
-                         (unsigned long long)rows, PATTERN_MAX_N);
-    if (d->heads < 1 || d->heads > MASK_MAX_HEADS || d->layers < 1 ||
-        d->layers > MASK_MAX_LAYERS)
-        return error_set(e, ERROR_INPUT,
-                         "%s: %llu layers of %llu heads, 1..%d and 1..%d are expected", d->name,
-                         (unsigned long long)d->layers, (unsigned long long)d->heads,
-                         MASK_MAX_LAYERS, MASK_MAX_HEADS);
-    d->n = (uint32_t)rows;
+    struct array_dims dims;
+    if (array_dims(d->array, d->name, d->in_text, &dims, e) < 0)
+        return -1;
+    d->layers = dims.layers;
+    d->heads = dims.heads;
+    d->n = dims.n;
     return 0;
 }
 

@@ -5,9 +5,28 @@
 #include "runtime/device/cpu_share.h"
 #include <omp.h>
 
-/* One for each thread that owns heads, or two for each phase. */
-enum { MOST_QUEUES = MOST_OWNERS };
-typedef char queues_for_phases[MOST_QUEUES >= 2 * EMIT_MAX_PHASES ? 1 : -1];
+/* What ends before the next begins: a phase; or of a phase with split items these, which store partial results,
+   then the others, which merge them; or whole heads through all phases. */
+enum part { PART_ALL, PART_SPLIT, PART_OTHER, PART_HEADS };
+
+struct step {
+    const struct phase *phase; /* null: PART_HEADS */
+    enum part part;
+};
+
+/* A queue for each thread that owns heads, or for each step. */
+enum { MOST_STEPS = 2 * EMIT_MAX_PHASES, MOST_QUEUES = MOST_OWNERS };
+typedef char queues_for_steps[MOST_QUEUES >= MOST_STEPS ? 1 : -1];
+
+/* One launch on several threads. */
+struct parallel_launch {
+    const struct device_code *c;
+    const struct device_launch *l;
+    struct step step[MOST_STEPS];
+    u32 steps;
+    struct queue queue[MOST_QUEUES];
+    struct heads by_cost; /* PART_HEADS */
+};
 
 /* How threads divide a phase. Most of the cost, at the front, goes to them in one range each, the same from
    launch to launch: a core finds in its cache what it used before, and items that share a head's keys and
@@ -47,8 +66,6 @@ static struct share share_of(const struct abi_args *a, enum abi_over over, u64 t
     return share_work(plan_of(a, over), indices_each(a, over), thread, threads);
 }
 
-/* ---- plans with split items ---- */
-
 /* A head's works with split items, or its other ones: first .. first + count - 1. */
 static u64 part_of(const struct abi_plan *p, u32 h, u64 each, bool split, u64 *first)
 {
@@ -73,60 +90,99 @@ static void run_part(const struct abi_args *a, entry_fn *entry, enum abi_over ov
     }
 }
 
-/* Split items store partial results that others merge, so all of them come first. */
-static void run_splits(const struct abi_args *a, entry_fn *entry, enum abi_over over,
-                       struct queue q[2], u8 *scratch)
+static void run_share(const struct abi_args *a, entry_fn *entry, enum abi_over over,
+                      struct share s, struct queue *q, u8 *scratch)
 {
-    run_part(a, entry, over, true, &q[0], scratch);
-#pragma omp barrier
-    run_part(a, entry, over, false, &q[1], scratch);
-}
-
-/* ---- threads ---- */
-
-static void run_phase(const struct abi_args *a, entry_fn *entry, enum abi_over over, u64 thread,
-                      struct queue q[2], u8 *scratch)
-{
-    if (has_splits(a, over)) {
-        run_splits(a, entry, over, q, scratch);
-        return;
-    }
-    u64 count = indices(a, over);
-    struct share s = share_of(a, over, thread, (u64)omp_get_num_threads());
+    const u64 count = indices(a, over);
     if (s.begin < s.end)
         entry(a, s.begin, s.end, scratch);
     for (u64 k = s.rest; k < count && (k = s.rest + queue_take(q)) < count;)
         entry(a, k, k + 1, scratch);
 }
 
-static void run_phases(const struct device_code *c, const struct device_launch *l, u64 thread,
-                       struct queue *queue, u8 *scratch)
+/* ---- threads ---- */
+
+static void add_step(struct parallel_launch *t, const struct phase *phase, enum part part)
 {
-    for (uint32_t p = 0; p < l->n_phases; p++) {
-        if (p) {
-#pragma omp barrier
-        }
-        run_phase(&l->args, entry_of(c, &l->phases[p]), l->phases[p].over, thread,
-                  &queue[2 * p], scratch);
+    t->step[t->steps++] = (struct step){phase, part};
+}
+
+static void list_steps(struct parallel_launch *t, u64 threads)
+{
+    if (heads_whole(t->l, threads, &t->by_cost)) {
+        add_step(t, NULL, PART_HEADS);
+        return;
+    }
+    for (uint32_t p = 0; p < t->l->n_phases; p++) {
+        const struct phase *phase = &t->l->phases[p];
+        const bool splits = has_splits(&t->l->args, phase->over);
+        add_step(t, phase, splits ? PART_SPLIT : PART_ALL);
+        if (splits)
+            add_step(t, phase, PART_OTHER);
     }
 }
 
-/* All phases in one parallel region: a barrier is cheaper than a new one. */
+/* The share of one of `threads` threads. Whoever comes late finds less left: all may run one after the other. */
+static void run_step(struct parallel_launch *t, u32 k, u64 thread, u64 threads)
+{
+    const struct abi_args *a = &t->l->args;
+    const struct step *s = &t->step[k];
+    u8 *scratch = a->scratch + thread * a->scratch_stride;
+    if (s->part == PART_HEADS) {
+        heads_run(t->c, t->l, &t->by_cost, threads, thread, t->queue);
+        return;
+    }
+    const enum abi_over over = s->phase->over;
+    entry_fn *entry = entry_of(t->c, s->phase);
+    if (s->part == PART_ALL)
+        run_share(a, entry, over, share_of(a, over, thread, threads), &t->queue[k], scratch);
+    else
+        run_part(a, entry, over, s->part == PART_SPLIT, &t->queue[k], scratch);
+}
+
+/* All steps in one parallel region: a barrier is cheaper than a new one. */
+static void run_openmp(struct parallel_launch *t, u64 threads)
+{
+#pragma omp parallel num_threads((int)threads)
+    for (u32 k = 0; k < t->steps; k++) {
+        if (k) {
+#pragma omp barrier
+        }
+        run_step(t, k, (u64)omp_get_thread_num(), (u64)omp_get_num_threads());
+    }
+}
+
+/* What a task of the caller's pool is told. */
+struct pool_step {
+    struct parallel_launch *launch;
+    u32 step;
+    u64 threads;
+};
+
+static void run_task(void *context, uint32_t thread)
+{
+    const struct pool_step *s = context;
+    run_step(s->launch, s->step, thread, s->threads);
+}
+
+/* On the caller's threads there is no barrier: each step is a call of its own. */
+static void run_pool(struct parallel_launch *t, u64 threads)
+{
+    for (u32 k = 0; k < t->steps; k++) {
+        struct pool_step s = {t, k, threads};
+        t->l->parallel(t->l->pool, (uint32_t)threads, run_task, &s);
+    }
+}
+
 static void run_together(const struct device_code *c, const struct device_launch *l,
                          u64 threads)
 {
-    struct queue queue[MOST_QUEUES] = {{0}};
-    struct heads by_cost;
-    const bool whole = heads_whole(l, threads, &by_cost);
-#pragma omp parallel num_threads((int)threads)
-    {
-        u64 thread = (u64)omp_get_thread_num();
-        u8 *scratch = l->args.scratch + thread * l->args.scratch_stride;
-        if (whole)
-            heads_run(c, l, &by_cost, threads, thread, queue);
-        else
-            run_phases(c, l, thread, queue, scratch);
-    }
+    struct parallel_launch t = {.c = c, .l = l};
+    list_steps(&t, threads);
+    if (l->parallel)
+        run_pool(&t, threads);
+    else
+        run_openmp(&t, threads);
 }
 
 static void run_alone(const struct device_code *c, const struct device_launch *l)

@@ -5,6 +5,7 @@
 #pragma once
 #include "masks/base/error.h"
 #include "runtime/artifact/artifact.h"
+#include "runtime/maskc.h"
 #include "templates/abi.h"
 #include <stdbool.h>
 
@@ -18,6 +19,8 @@ struct device_launch {
     uint64_t scratch_bytes; /* of all workers together */
     uint32_t workers;
     void *stream;
+    maskc_parallel *parallel; /* null: OpenMP's threads */
+    void *pool;
 };
 
 struct device {

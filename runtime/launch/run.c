@@ -36,6 +36,8 @@ int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struc
         .scratch_bytes = c.shape.scratch,
         .workers = c.shape.workers,
         .stream = l->stream,
+        .parallel = l->parallel,
+        .pool = l->pool,
     };
     return launch_fill(&c, &d.args) < 0 ? -1 : run_slices(&c, &d);
 }

@@ -29,6 +29,17 @@ static void test_help(void **state)
     shell_says("bench --help", "--plot=FILE.svg");
 }
 
+/* bench takes rows of the table's launch group that are not neighbours there. */
+static void test_help_titles_once(void **state)
+{
+    (void)state;
+    struct outcome o = shell_run("", "bench --help");
+    const char *title = strstr(o.out, "\n Launch:\n");
+    assert_non_null(title);
+    assert_null(strstr(title + 1, "\n Launch:\n"));
+    outcome_finish(&o);
+}
+
 /* Fields as "name:type": s string, i integer, r number or null, b boolean, a array, o object. */
 static void check_fields(const json_t *j, const char *const *fields)
 {
@@ -272,15 +283,11 @@ static void test_cache(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_bench_predicts_dense),
-        cmocka_unit_test(test_run),
-        cmocka_unit_test(test_emit),
-        cmocka_unit_test(test_pictures),
-        cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_bias),
-        cmocka_unit_test(test_wrong_kernel),
+        cmocka_unit_test(test_help),     cmocka_unit_test(test_help_titles_once),
+        cmocka_unit_test(test_json),     cmocka_unit_test(test_bench_predicts_dense),
+        cmocka_unit_test(test_run),      cmocka_unit_test(test_emit),
+        cmocka_unit_test(test_pictures), cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_bias),     cmocka_unit_test(test_wrong_kernel),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: cli_test MASKC\n");

@@ -96,6 +96,15 @@ class Descriptions(unittest.TestCase):
 
 class Package(unittest.TestCase):
     @unittest.skipUnless(shutil.which("dpkg-deb"), "no dpkg-deb")
+    def test_a_target_of_the_wrong_kind_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "file"
+            file.touch()
+            for labelled, target in ((False, pathlib.Path(folder)), (True, file)):
+                with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()):
+                    fetch_text.refuse_wrong_kind(target, labelled)
+                self.assertEqual(ended.exception.code, 2)
+
     def test_a_package_becomes_sentences(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)

@@ -82,6 +82,7 @@ def make_folder(path, config, std, seed):
 
 class Bert:
     """dtype float64 is the oracle; bfloat16 is what others do, every tensor in that type."""
+    bias = None  # [layers or 1, heads, >= n, >= n]: added to the scores
 
     def __init__(self, folder, dtype=torch.float64):
         with open(folder + "/config.json") as f:
@@ -137,7 +138,10 @@ class Bert:
             active = torch.ones(1, n, n, dtype=torch.bool)
             if mask is not None:
                 active = torch.tensor(mask[min(k, len(mask) - 1)][:, :n, :n])
-            prob = self.probabilities(q @ key.transpose(1, 2) / math.sqrt(q.shape[-1]), active, sparsegen)
+            scores = q @ key.transpose(1, 2) / math.sqrt(q.shape[-1])
+            if self.bias is not None:
+                scores = scores + self.bias[min(k, len(self.bias) - 1)][:, :n, :n]
+            prob = self.probabilities(scores, active, sparsegen)
             if keep is not None:
                 keep.append(prob)
             if drop:

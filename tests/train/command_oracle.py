@@ -20,9 +20,9 @@ STEPS = 10
 
 
 class Toy:
-    def __init__(self, maskbert, maskc, work):
-        self.maskbert, self.work = maskbert, work
-        self.case = oracle.Case("command", 2, 64, 4, mask="longformer(5,2)", positions=40)
+    def __init__(self, maskbert, maskc, work, mask="longformer(5,2)"):
+        self.maskbert, self.work, self.mask = maskbert, work, ["--mask", mask] if mask else []
+        self.case = oracle.Case("command", 2, 64, 4, mask=mask, positions=40)
         make_folder(work + "/model", self.case.config, 0.05, 7)
         oracle.set_mask(self.case, maskc, work)
         draw = random.Random(2)
@@ -37,7 +37,7 @@ class Toy:
         """The tensors that a run saved, its steps, the model that it left."""
         out = f"{self.work}/{name}"
         made = subprocess.run([self.maskbert, "pretrain", self.work + "/model", "--data", self.work + "/data", "-o", out, "--batch", "6",
-                               "--mask", "longformer(5,2)", "--save-gradients", out + ".safetensors", *map(str, options)],
+                               *self.mask, "--save-gradients", out + ".safetensors", *map(str, options)],
                               capture_output=True, text=True, check=False)
         if made.returncode == 3:
             print(made.stderr)

@@ -112,19 +112,20 @@ static error_t parse(int key, char *text, struct argp_state *state)
     return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-/* The rows that the command takes, under their groups' titles; caller frees. */
+/* The rows that the command takes, under their groups' titles; a group's rows need not be neighbours. Caller
+   frees. */
 static struct argp_option *make_table(const struct program *p, const struct command *c)
 {
     struct argp_option *table = memory_new(2 * (size_t)p->n_rows + 1, sizeof *table),
                        *at = table;
-    uint32_t last = 0;
+    uint32_t titled = 1; /* a bit a group; group 0 has no title */
     for (uint32_t k = 0; k < p->n_rows; k++) {
         const struct option_row *r = &p->rows[k];
         if (!takes(c, k))
             continue;
-        if (r->group != last)
+        if (!(titled >> r->group & 1))
             *at++ = (struct argp_option){.doc = p->titles[r->group], .group = (int)r->group};
-        last = r->group;
+        titled |= 1u << r->group;
         *at++ =
             (struct argp_option){r->name, key_of(p, k), r->argument, 0, r->help, (int)r->group};
     }

@@ -56,22 +56,28 @@ static int check_mask(const struct options *o, struct error *e)
     return wrong ? error_set(e, ERROR_INPUT, "--%s: does not go with --learn-mask", wrong) : 0;
 }
 
+/* A temperature that ends at `end`. */
+static bool read_temperature(const char *text, const char *end, double *ret)
+{
+    char copy[64], *rest;
+    const size_t length = (size_t)(end - text);
+    if (!length || length >= sizeof copy)
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    *ret = strtod(copy, &rest);
+    return !*rest && *ret >= 1e-6 && *ret <= 1e6;
+}
+
 static int read_tau(const char *text, struct learn_options *ret, struct error *e)
 {
     ret->tau = ret->tau_end = 1;
     if (!text)
         return 0;
-    char *end;
-    ret->tau = ret->tau_end = strtod(text, &end);
-    bool whole = end > text;
-    if (whole && !strncmp(end, "..", 2)) {
-        const char *second = end + 2;
-        ret->tau_end = strtod(second, &end);
-        whole = end > second;
-    }
-    const double least = 1e-6, most = 1e6;
-    return whole && !*end && ret->tau >= least && ret->tau <= most && ret->tau_end >= least &&
-                   ret->tau_end <= most
+    const char *dots = strstr(text, ".."), *end = text + strlen(text),
+               *second = dots ? dots + 2 : text;
+    return read_temperature(text, dots ? dots : end, &ret->tau) &&
+                   read_temperature(second, end, &ret->tau_end)
                ? 0
                : error_set(e, ERROR_INPUT,
                            "--tau %s: a number above 0 is expected, or two, as 1..0.1", text);

@@ -19,6 +19,16 @@ static const struct command commands[] = {
     {"plan", "MASK", "what is visited how, and what it is predicted to cost",
      "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
      OPTIONS_MASK | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
+    {"snap", "P", "the mask that keeps the most of an importance within a time",
+     "P says what each entry is worth: .npy or .safetensors of floats [n,n], [H,n,n] or [L,H,n,n] (attention that was "
+     "measured), a boolean mask, or with --dam the parameters of a learned mask. The time is what plans are predicted to "
+     "take, allotted over layers, heads and row blocks. The best of all kinds is returned: snap's own, the largest values, "
+     "32x32 tiles, a window with globals, distances. Of equal values the one with the larger query, then key, is kept first; "
+     "entries of no importance are kept only where they cost nothing. A one-head P is priced for 12 heads. Exit code 1: "
+     "no mask is that fast; the least share that can be reached is named.",
+     O(LENGTH) | O(HEADS) | O(LAYER) | O(TENSOR) | O(DAM) | O(BORDER) | O(BUDGET) | O(BUDGET_US) | O(RETAIN) | O(OBJECTIVE) |
+     O(UNIFORM) | O(KEEP_ROWS) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(OUTPUT) | O(JSON),
+     1, 1, command_snap},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},
     {"compile", "MASK", "a kernel file", NULL,

@@ -25,7 +25,7 @@ static const struct {
     {".safetensors", mask_write_safetensors},
 };
 
-static int write_mask(const struct mask *m, const char *path, struct error *e)
+int command_write_mask(const struct mask *m, const char *path, struct error *e)
 {
     for (size_t k = 0; k < sizeof writers / sizeof *writers; k++)
         if (has_suffix(path, writers[k].suffix))
@@ -42,7 +42,7 @@ int command_make(const struct options *o)
         return command_fail(&e);
     }
     struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, &e);
-    int r = m ? write_mask(m, o->output, &e) : -1;
+    int r = m ? command_write_mask(m, o->output, &e) : -1;
     mask_destroy(m);
     return r < 0 ? command_fail(&e) : 0;
 }

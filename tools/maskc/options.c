@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum group { GROUP_MASK = 1, GROUP_KERNEL, GROUP_LAUNCH, GROUP_OUTPUT };
+enum group { GROUP_MASK = 1, GROUP_SNAP, GROUP_KERNEL, GROUP_LAUNCH, GROUP_OUTPUT };
 
 const char *const option_titles[] = {
-    [GROUP_MASK] = "Mask:",
-    [GROUP_KERNEL] = "Kernel:",
-    [GROUP_LAUNCH] = "Launch:",
+    [GROUP_MASK] = "Mask:",     [GROUP_SNAP] = "What is looked for:",
+    [GROUP_KERNEL] = "Kernel:", [GROUP_LAUNCH] = "Launch:",
     [GROUP_OUTPUT] = "Output:",
 };
 
@@ -68,7 +67,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_TENSOR]    = {"tensor", 0, "NAME", "Which tensor of a safetensors file", GROUP_MASK, VALUE_TEXT, AT(tensor)},
     [OPTION_THRESHOLD] = {"threshold", 0, "T", "A float file is active where > T", GROUP_MASK, VALUE_REAL, AT(threshold), .given = AT(has_threshold)},
     [OPTION_KEEP]      = {"keep", 0, "P", "Keep the largest P percent of a float file, per head", GROUP_MASK, VALUE_REAL, AT(keep), .given = AT(has_keep)},
-    [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: [H,n,2] logits per distance or [H,n,n] alpha", GROUP_MASK, VALUE_FLAG, AT(dam)},
+    [OPTION_DAM]       = {"dam", 0, 0, "The file holds DAM parameters: alpha [H,n,n], [H,n-2] for each distance, or [H,n,2] logits for each; maybe with layers in front", GROUP_MASK, VALUE_FLAG, AT(dam)},
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, VALUE_FLAG, AT(border)},
 
     [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
@@ -80,6 +79,14 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, VALUE_FLAG, AT(forward_only)},
     [OPTION_BIAS]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, VALUE_TEXT, AT(bias)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
+
+    [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(budget), .given = AT(has_budget)},
+    [OPTION_BUDGET_US] = {"budget-us", 0, "T", "The most that is kept within T predicted microseconds, of all layers", GROUP_SNAP, VALUE_REAL, AT(budget_us), .given = AT(has_budget_us)},
+    [OPTION_RETAIN]    = {"retain", 0, "R", "The fastest that keeps this share of the importance, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(retain), .given = AT(has_retain)},
+    [OPTION_OBJECTIVE] = {"objective", 0, "WHAT", "Whose time: forward (default) or training (forward and backward)", GROUP_SNAP, VALUE_TEXT, AT(objective)},
+    [OPTION_UNIFORM]   = {"uniform", 0, 0, "Each head has the same share of the time", GROUP_SNAP, VALUE_FLAG, AT(uniform)},
+    [OPTION_KEEP_ROWS] = {"keep-rows", 0, 0, "Each query keeps its most important key at least; else it may lose all", GROUP_SNAP, VALUE_FLAG, AT(keep_rows)},
+    [OPTION_MEASURE]   = {"measure", 0, "K", "Compile and time the K best and take the fastest of those that keep as much", GROUP_SNAP, VALUE_COUNT, AT(measure)},
 
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, VALUE_COUNT, AT(batch)},
     [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_LAUNCH, VALUE_COUNT, AT(threads)},
@@ -108,10 +115,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
 };
 /* clang-format on */
 
-struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
-                          uint32_t default_heads, struct error *e)
+struct mask_request options_mask_request(const struct options *o, const char *name, uint32_t n)
 {
-    struct mask_request request = {
+    return (struct mask_request){
         .name = name,
         .n = n,
         .heads = o->heads,
@@ -124,6 +130,12 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
         .threshold = o->threshold,
         .keep = o->keep,
     };
+}
+
+struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
+                          uint32_t default_heads, struct error *e)
+{
+    const struct mask_request request = options_mask_request(o, name, n);
     struct mask *m = mask_load(&request, artifact_read_mask, e);
     if (!m || m->heads != 1 || o->heads || default_heads < 2)
         return m;

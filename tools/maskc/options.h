@@ -30,6 +30,14 @@ enum option_id {
     OPTION_FORWARD_ONLY,
     OPTION_BIAS, /* --bias bias|scale */
     OPTION_MACHINE,
+    /* what snap looks for */
+    OPTION_BUDGET,
+    OPTION_BUDGET_US,
+    OPTION_RETAIN,
+    OPTION_OBJECTIVE,
+    OPTION_UNIFORM,
+    OPTION_KEEP_ROWS,
+    OPTION_MEASURE,
     /* the launch */
     OPTION_BATCH,
     OPTION_THREADS,
@@ -91,6 +99,11 @@ struct options {
     bool with_dropout, forward_only;
     const char *bias; /* bias or scale */
 
+    double budget, budget_us, retain; /* snap */
+    bool has_budget, has_budget_us, has_retain, uniform, keep_rows;
+    const char *objective;
+    uint32_t measure;
+
     uint32_t batch, threads;
     const char *device, *pass;
     const char *query, *key, *value, *grad, *sequence_lengths, *offsets, *samples;
@@ -102,6 +115,9 @@ struct options {
     const char *output, *plot;
     bool json, table;
 };
+
+/* What the options say of the mask named `name`, at length n (0: its own). */
+struct mask_request options_mask_request(const struct options *o, const char *name, uint32_t n);
 
 /* The mask named `name` as the options say, at length n (0: its own). A one-head mask is repeated to
    `default_heads` (0: left as it is) where --heads was not given. Null with *e set on failure. */

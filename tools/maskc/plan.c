@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PLAN_HEADS = 12 }; /* of a mask with one */
-
-static uint32_t threads_of(const struct options *o)
+uint32_t command_threads(const struct options *o)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return o->threads ? o->threads : cores > 0 ? (uint32_t)cores : 1;
@@ -19,11 +17,11 @@ static void print(const struct plan *p, const struct options *o)
 {
     uint32_t batch = o->batch ? o->batch : 1;
     if (o->json) {
-        command_print_json(plan_json(p, batch, threads_of(o)));
+        command_print_json(plan_json(p, batch, command_threads(o)));
         return;
     }
     struct text text = {0};
-    plan_print(p, batch, threads_of(o), &text);
+    plan_print(p, batch, command_threads(o), &text);
     fputs(text_get(&text), stdout);
     text_finish(&text);
 }
@@ -39,7 +37,7 @@ int command_plan(const struct options *o)
         machine_choose(request.machine, request.calibration, target[0], &request.request, &e);
     if (!machine)
         return command_fail(&e);
-    struct mask *mask = options_mask(o, o->argument[0], o->length[0], PLAN_HEADS, &e);
+    struct mask *mask = options_mask(o, o->argument[0], o->length[0], COMMAND_HEADS, &e);
     if (!mask)
         return command_fail(&e);
     request.request.length = mask->n;

@@ -146,7 +146,7 @@ int alpha_write(const char *path, const struct alpha_shape *s, const float *alph
     struct whole_file file;
     uint64_t dimension[4];
     const uint32_t rank = alpha_dimensions(s, dimension);
-    safetensors_add_metadata(&out, "learn_mask", learn_kind_names[s->kind]);
+    safetensors_add_metadata(&out, "dam", s->pairs ? "dam-code" : learn_kind_names[s->kind]);
     safetensors_add(&out, "alpha", "F32", rank, dimension, alpha);
     whole_file_begin(&file, path);
     safetensors_stream(&out, whole_file_write, &file);

@@ -4,6 +4,7 @@
 #include "masks/base/text.h"
 #include "model/train/flops.h"
 #include "model/train/run/run_save.h"
+#include "model/train/run/run_say.h"
 #include "model/train/run/run_setup.h"
 #include "model/train/save_gradients.h"
 #include <inttypes.h>
@@ -30,12 +31,6 @@ struct loop {
     double since;    /* when the run's `elapsed` was brought up to date */
     uint64_t warned; /* the step of the last warning */
 };
-
-static void say(const struct run *r, const char *line)
-{
-    if (r->watch->say)
-        r->watch->say(line);
-}
 
 /* ---- how far, how fast ---- */
 
@@ -118,7 +113,7 @@ static void warn_of_plateau(struct loop *l)
              "step %" PRIu64 ": the loss of masked words, %.3f, sits at the unigram entropy, "
              "%.3f: so far the model knows how frequent words are, and no more",
              r->facts.step, mlm, entropy);
-    say(r, text_get(&line));
+    run_say(r, text_get(&line));
     text_finish(&line);
     l->warned = r->facts.step;
 }
@@ -294,17 +289,6 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
     return 0;
 }
 
-static void say_begin(const struct run *r)
-{
-    struct text line = {0};
-    text_add(&line, "%u samples, unigram entropy %.4f nats", r->data->count,
-             r->data->header->entropy);
-    if (r->resumed)
-        text_add(&line, "; goes on after step %" PRIu64, r->facts.step);
-    say(r, text_get(&line));
-    text_finish(&line);
-}
-
 static int begin_again(struct run *r, struct error *e)
 {
     return r->saved && run_save_model(r, e) < 0 ? -1 : run_log_event(r, "resume", e);
@@ -317,7 +301,7 @@ int run_pretrain(const struct run_options *o, const struct run_watch *w, struct 
     struct loop l = {.run = &r};
     int result = run_setup(o, w, &r, e);
     if (result == 0) {
-        say_begin(&r);
+        run_say_begin(&r);
         if (r.resumed)
             result = begin_again(&r, e);
     }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the files of gen/snap. */
+#pragma once
+#include "gen/plan/row_price.h"
+#include "gen/snap/snap.h"
+
+/* A row block of one head, and bits of its entries: key j of row r in bit j % 64 of words[r * stride + j / 64]. */
+struct block {
+    const float *value; /* [rows][n] */
+    uint32_t n, row0, rows;
+    size_t stride;
+};
+
+static inline size_t block_words(const struct block *b)
+{
+    return b->rows * b->stride;
+}
+
+static inline void cells_set(const struct block *b, uint64_t *words, uint32_t r, uint32_t j)
+{
+    words[r * b->stride + j / 64] |= (uint64_t)1 << (j % 64);
+}
+
+static inline bool cells_test(const struct block *b, const uint64_t *words, uint32_t r,
+                              uint32_t j)
+{
+    return words[r * b->stride + j / 64] >> (j % 64) & 1;
+}
+
+void cells_columns(const struct block *b, uint64_t *words, uint32_t begin, uint32_t end);
+void cells_row(const struct block *b, uint64_t *words, uint32_t r);
+/* The diagonal of keys row0 + r + offset, as far as there are such keys. */
+void cells_diagonal(const struct block *b, uint64_t *words, int64_t offset);
+double cells_value(const struct block *b, const uint64_t *words);
+/* Rows without a key get their most important one; of equal ones the last, as --keep has it. */
+void cells_keep_rows(const struct block *b, uint64_t *words);
+/* A pattern of length n with these entries alone. */
+struct pattern *cells_pattern(const struct block *b, const uint64_t *words);
+
+/* What a candidate of a row block is worth, and costs. */
+struct point {
+    double price, value;
+    uint64_t *words;
+};
+
+struct points {
+    struct point *point;
+    uint32_t count, capacity;
+};
+void points_finish(struct points *p);
+/* Keeps the concave hull: ascending in price and value, falling in value over price; the cheapest stands first. */
+void points_hull(struct points *p);
+
+/* Prices candidates of a row block. */
+struct pricer {
+    struct row_pricer *row;
+    struct price price; /* of an entry, a line ..., all passes that count */
+    bool training, keep_rows;
+};
+
+/* The point of these cells, and of the same with what is executed anyway, where that is more. */
+void price_add_points(const struct pricer *x, const struct block *b, const uint64_t *words,
+                      struct points *ret);
+
+/* All candidates of a row block, priced; the first is the one with the fewest entries. */
+void candidates_list(const struct pricer *x, const struct block *b, struct points *ret);
+
+/* The whole importance, cut into row blocks, and the time that masks take. */
+struct problem {
+    const struct importance *p;
+    const struct snap_request *r;
+    struct kernel_request kernel;
+    double total; /* of the importance */
+    double dense; /* seconds */
+    uint32_t repeat, block_rows;
+};
+/* Predicted seconds of a mask, by its whole plan; negative with *e set. */
+double problem_predict(const struct problem *x, const struct mask *m, struct error *e);
+struct block problem_block(const struct problem *x, uint64_t which);
+uint64_t problem_blocks(const struct problem *x); /* row blocks of all heads of all layers */
+
+/* Masks 0 .. last of one kind, each at least as large in what it retains as those before it. */
+struct path {
+    uint64_t last;
+    struct mask *(*mask)(const struct path *path, uint64_t k); /* owned by the caller */
+    double (*retained)(const struct path *path, uint64_t k);
+    const struct problem *problem;
+    void *data; /* of the kind */
+};
+
+/* The last mask of the path within `seconds`, or the first that retains r->retain; ret->mask is null where there is
+   none. What is kept never falls as seconds rise: the same masks are looked at, in the order of bisection. */
+int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e);
+
+/* Rivals: *ret lives until rival_finish. */
+void rival_begin(const struct problem *x, enum snap_kind kind, struct path *ret);
+void rival_finish(struct path *path);
+
+/* Steps of all row blocks, by falling value over price. */
+void choose_begin(const struct problem *x, struct points *hulls, struct path *ret);
+void choose_finish(struct path *path);
+/* Of the linear programme: the most that a choice keeps whose row blocks' prices add up to `price`, for one
+   sequence, of all heads. */
+double choose_bound(const struct path *path, double price);
+double choose_price(const struct path *path, uint64_t k); /* of the row blocks of mask k */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bisection along a path. The masks that are looked at do not depend on the time, only which way it goes from them
+   does: so more time never ends at an earlier mask, whatever the plans of masks in between are predicted to take. */
+#include "gen/snap/internal.h"
+
+/* Of sums of the importance that are added up in another order. */
+#define ROUNDING 1e-12
+
+static int measure(const struct path *path, uint64_t k, struct snap_mask *ret, struct error *e)
+{
+    struct mask *m = path->mask(path, k);
+    double seconds = problem_predict(path->problem, m, e);
+    if (seconds < 0) {
+        mask_destroy(m);
+        return -1;
+    }
+    *ret = (struct snap_mask){.kind = ret->kind,
+                              .mask = m,
+                              .predicted = seconds,
+                              .share = seconds / path->problem->dense};
+    return 0;
+}
+
+/* *ret becomes mask k if that is within the time, which is told. */
+static int try(const struct path *path, uint64_t k, double seconds, struct snap_mask *ret,
+               bool *within, struct error *e)
+{
+    struct snap_mask next = {.kind = ret->kind};
+    if (measure(path, k, &next, e) < 0)
+        return -1;
+    *within = next.predicted <= seconds;
+    mask_destroy(*within ? ret->mask : next.mask);
+    if (*within)
+        *ret = next;
+    return 0;
+}
+
+static int solve_seconds(const struct path *path, double seconds, struct snap_mask *ret,
+                         struct error *e)
+{
+    uint64_t low = 0, high = path->last + 1;
+    bool within;
+    if (try(path, 0, seconds, ret, &within, e) < 0)
+        return -1;
+    if (!within)
+        return 0;
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (try(path, middle, seconds, ret, &within, e) < 0)
+            return -1;
+        if (within)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+static int solve_retain(const struct path *path, double retain, struct snap_mask *ret,
+                        struct error *e)
+{
+    uint64_t low = 0, high = path->last;
+    retain -= ROUNDING;
+    if (path->retained(path, high) < retain)
+        return 0;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (path->retained(path, middle) >= retain)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return measure(path, low, ret, e);
+}
+
+int path_solve(const struct path *path, double seconds, struct snap_mask *ret, struct error *e)
+{
+    double retain = path->problem->r->retain;
+    int failed =
+        retain > 0 ? solve_retain(path, retain, ret, e) : solve_seconds(path, seconds, ret, e);
+    if (!failed && ret->mask)
+        ret->retained = snap_retained(path->problem->p, ret->mask);
+    return failed;
+}

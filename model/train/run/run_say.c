@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/run/run_say.h"
+#include "masks/base/text.h"
+#include <inttypes.h>
+
+void run_say(const struct run *r, const char *line)
+{
+    if (r->watch->say)
+        r->watch->say(line);
+}
+
+static void say_data(const struct run *r)
+{
+    struct text line = {0};
+    text_add(&line, "%u samples, unigram entropy %.4f nats", r->data->count,
+             r->data->header->entropy);
+    if (r->resumed)
+        text_add(&line, "; goes on after step %" PRIu64, r->facts.step);
+    run_say(r, text_get(&line));
+    text_finish(&line);
+}
+
+/* The price if every entry were on, which says how its lambda is normalised. */
+static void say_learning(const struct run *r)
+{
+    const struct learn_options *o = &r->options.learn;
+    const struct alpha_shape *s = &r->learner->shape;
+    const double entries = (double)s->layers * s->heads * s->n * s->n;
+    struct text line = {0};
+    text_add(&line,
+             "learns %s%s: %" PRIu64 " numbers; price: lambda %g times the sum of %s, at most "
+             "lambda%s H n^2 = %g",
+             learn_kind_names[o->kind], o->code ? " (code)" : "", alpha_count(s), o->lambda,
+             o->kind == LEARN_P ? "P" : "M", s->per_layer ? " L" : "", o->lambda * entries);
+    run_say(r, text_get(&line));
+    text_finish(&line);
+    if (r->data->header->length < s->n)
+        run_say(r,
+                "samples are shorter than the model's positions: keys beyond them learn from "
+                "the price alone");
+}
+
+void run_say_begin(const struct run *r)
+{
+    say_data(r);
+    if (r->learner)
+        say_learning(r);
+}

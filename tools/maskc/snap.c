@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maskc snap P: the mask that keeps the most of an importance within a predicted time, or the fastest that keeps so
+   much of it. */
+#include "gen/snap/snap.h"
+#include "tools/maskc/command.h"
+#include "tools/maskc/progress.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known before anything is solved. */
+struct task {
+    const struct options *o;
+    struct importance p;
+    struct snap_request request;
+};
+
+static void show_progress(void *context, double done, const char *what)
+{
+    char line[80];
+    (void)context;
+    snprintf(line, sizeof line, "%3.0f %% %s", 100 * done, what);
+    progress_show(line);
+}
+
+static int check_output(const struct options *o, struct error *e)
+{
+    static const char *const suffix[] = {".mask", ".npy", ".safetensors"};
+    bool known = false;
+    for (size_t k = 0; k < sizeof suffix / sizeof *suffix; k++)
+        known = known || (o->output && has_suffix(o->output, suffix[k]));
+    if (known)
+        return 0;
+    return error_set(e, ERROR_INPUT,
+                     "snap: -o FILE.npy, FILE.safetensors or FILE.mask is expected");
+}
+
+static int read_goal(const struct options *o, struct snap_request *r, struct error *e)
+{
+    if (o->has_budget + o->has_budget_us + o->has_retain != 1)
+        return error_set(
+            e, ERROR_INPUT,
+            "snap: one of --budget SHARE, --budget-us T and --retain R is expected");
+    if (o->has_budget && !(o->budget > 0 && o->budget <= 1))
+        return error_set(
+            e, ERROR_INPUT,
+            "--budget %g is out of range, a share above 0 and at most 1 is expected",
+            o->budget);
+    if (o->has_budget_us && !(o->budget_us > 0))
+        return error_set(e, ERROR_INPUT, "--budget-us %g: a time above 0 is expected",
+                         o->budget_us);
+    if (o->has_retain && !(o->retain > 0 && o->retain <= 1))
+        return error_set(
+            e, ERROR_INPUT,
+            "--retain %g is out of range, a share above 0 and at most 1 is expected",
+            o->retain);
+    r->share = o->budget;
+    r->seconds = o->budget_us * 1e-6;
+    r->retain = o->retain;
+    return 0;
+}
+
+static int read_objective(const struct options *o, struct snap_request *r, struct error *e)
+{
+    r->training = o->objective && !strcmp(o->objective, "training");
+    if (o->objective && !r->training && strcmp(o->objective, "forward"))
+        return error_set(e, ERROR_INPUT, "--objective %s: forward or training is expected",
+                         o->objective);
+    if (r->training && o->forward_only)
+        return error_set(e, ERROR_INPUT,
+                         "--objective training needs the backward pass: no --forward-only");
+    return 0;
+}
+
+static int read_request(const struct options *o, struct snap_request *r, struct error *e)
+{
+    const struct target *target[ARTIFACT_MAX_TARGETS];
+    struct compile_request compile;
+    if (command_request(o, "cpu", target, &compile, e) < 0)
+        return -1;
+    r->machine =
+        machine_choose(compile.machine, compile.calibration, target[0], &compile.request, e);
+    r->target = target[0];
+    r->kernel = compile.request;
+    r->batch = o->batch ? o->batch : 1;
+    r->threads = command_threads(o);
+    r->uniform = o->uniform;
+    r->keep_rows = o->keep_rows;
+    r->progress = show_progress;
+    return r->machine ? 0 : -1;
+}
+
+/* The plan of a one-head mask is one for 12 heads: so is the price. */
+static int read_importance(struct task *t, struct error *e)
+{
+    const struct mask_request request =
+        options_mask_request(t->o, t->o->argument[0], t->o->length[0]);
+    if (importance_read(&request, &t->p, e) < 0)
+        return -1;
+    t->request.repeat = t->p.heads == 1 && !t->o->heads ? COMMAND_HEADS : 1;
+    return 0;
+}
+
+static double density(const struct mask *m)
+{
+    double sum = 0;
+    for (size_t k = 0; k < (size_t)m->layers * m->heads; k++)
+        sum += (double)m->pattern[m->at[k]]->active;
+    return sum / ((double)m->layers * m->heads * m->n * m->n);
+}
+
+static void print_table(const struct task *t, const struct snap_result *s)
+{
+    printf("%-10s %8s %9s %8s %10s\n", "kind", "share", "retained", "density", "predicted");
+    for (int k = 0; k < SNAP_KINDS; k++) {
+        const struct snap_mask *m = &s->kind[k];
+        if (!m->mask) {
+            printf("%-10s %8s\n", snap_kind_names[k], "none");
+            continue;
+        }
+        printf("%-10s %8.4f %9.4f %8.4f %7.1f us%s\n", snap_kind_names[k], m->share,
+               m->retained, density(m->mask), m->predicted * 1e6,
+               k == (int)s->best.kind ? "  <" : "");
+    }
+    printf("%s: %.1f %% of the importance in %.1f %% of dense's predicted %.1f us (%s on %s); "
+           "no choice among the candidates keeps more than %.1f %%\n",
+           t->o->output, 100 * s->best.retained, 100 * s->best.share, s->dense_predicted * 1e6,
+           t->request.training ? "training" : "forward", t->request.machine->name,
+           100 * s->bound);
+}
+
+static int solve(struct task *t, struct error *e)
+{
+    struct snap_result s;
+    int failed = snap_solve(&t->p, &t->request, &s, e);
+    progress_clear();
+    if (failed)
+        return failed;
+    failed = command_write_mask(s.best.mask, t->o->output, e);
+    if (!failed)
+        print_table(t, &s);
+    snap_result_finish(&s);
+    return failed;
+}
+
+int command_snap(const struct options *o)
+{
+    struct error e = {0};
+    struct task t = {.o = o};
+    int failed = check_output(o, &e) < 0 || read_goal(o, &t.request, &e) < 0 ||
+                 read_objective(o, &t.request, &e) < 0 || read_request(o, &t.request, &e) < 0 ||
+                 read_importance(&t, &e) < 0 || solve(&t, &e) < 0;
+    importance_finish(&t.p);
+    return failed ? command_fail(&e) : 0;
+}
