@@ -13,7 +13,7 @@ def ticks(low, high):
     """About five round numbers between."""
     raw = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(k * power for k in (1, 2, 5, 10) if k * power >= raw * 0.999)
+    step = next(k * power for k in (1, 2, 5, 10) if k * power >= raw * 0.8)
     first = math.ceil(low / step - 1e-9)
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
 

@@ -79,7 +79,7 @@ class Dam:
     def plan(self, speed):
         short = self.s.minutes < 5
         runs = (rows.P_SEEDS, len(rows.LEARNED)) if self.learns else (0, 0)
-        made = plan.split(self.clock.left(), plan.Speed(*(speed[n] for n in ("step", "learning", "row"))), *runs, len(rows.all_rows()), short)
+        made = plan.split(self.clock.left(), plan.Speed(*(speed[n] for n in ("step", "learning", "row"))), *runs, self.s.rows or len(rows.all_rows()), short)
         return {**vars(made), "minutes": self.s.minutes, "p_runs": runs[0], "dam_runs": runs[1]}
 
     # ---- runs
@@ -172,8 +172,8 @@ def learn(d, p, speed):
 
 def settle(d, steps, speed):
     needs = 1.2 * (speed["row"] + steps * speed["step"]) + plan.RESERVE * d.clock.seconds
-    for row in rows.all_rows():
-        why = d.why_not(row)
+    for k, row in enumerate(rows.all_rows()):
+        why = d.why_not(row) if k < (d.s.rows or k + 1) else "--rows asked for fewer"
         if why:
             d.stages.leave_out(f"row-{row.key}", why)
         else:

@@ -51,8 +51,8 @@ def start(command, **more):
 class Programs:
     """maskc and maskbert of a build folder."""
 
-    def __init__(self, build):
-        self.paths = {name: pathlib.Path(build).resolve() / "tools" / name / name for name in ("maskc", "maskbert")}
+    def __init__(self, build, names=("maskc", "maskbert")):
+        self.paths = {name: pathlib.Path(build).resolve() / "tools" / name / name for name in names}
         for path in self.paths.values():
             if not os.access(path, os.X_OK):
                 raise Fatal(3, f"{path}: no such program; build maskc (tools/quickstart) or give --build")

@@ -33,6 +33,7 @@ class Stages:
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            self.lock.close()
             raise Fatal(2, f"{folder}: another call is at work there") from None
 
     def path(self, name):

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of maskbert pretrain, and what they are judged by."""
 import json
-import shutil
 import statistics
-
-from programs import Fatal
 
 RATES = {"dense": 2e-3, "p": 1e-3, "dam": 1e-3, "row": 5e-4}
 TAIL = 5  # seconds that are kept for a run to save itself
@@ -24,14 +21,7 @@ class Trainer:
         command = ["pretrain", start, "--data", self.data, "-o", run, "--steps", steps, "--batch", self.s.batch, "--dtype", self.s.dtype,
                    "--dropout", 0, "--objective", "mlm", "--lr", f"{RATES[kind]:g}", "--warmup", 0.05, "--save-every", 250, "--seed", seed,
                    *self.threads(), *more, "--resume"]
-        try:
-            self.programs.run("maskbert", *command, seconds=max(1, self.clock.left() - TAIL))
-        except Fatal as e:
-            if "--resume" not in str(e).split(": ", 1)[-1] and run.exists() and not list(run.glob("state/*")):
-                shutil.rmtree(run)  # it was killed before its first state
-                self.programs.run("maskbert", *command, seconds=max(1, self.clock.left() - TAIL))
-            else:
-                raise
+        self.programs.run("maskbert", *command, seconds=max(1, self.clock.left() - TAIL))
 
     def judge(self, run):
         """Held-out loss in nats, perplexity, accuracy of the masked words."""

@@ -1,0 +1,347 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""reproduce_test.py MASKC: tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results; stages that
+were killed; bad input; and the whole pipeline on a model of one layer, killed on its way, with the same results as without."""
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools/reproduction"), str(ROOT / "tests/support"), str(ROOT / "tests/cli")]
+import arrays  # noqa: E402
+import charts  # noqa: E402
+import claims  # noqa: E402
+import cmocka_count  # noqa: E402
+import learned  # noqa: E402
+import plan  # noqa: E402
+import reproduce_toy as toy  # noqa: E402
+import rows  # noqa: E402
+import stages  # noqa: E402
+import table  # noqa: E402
+from programs import Fatal, OutOfTime, Programs  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv[1]).resolve().parents[2]
+PROGRAMS = Programs(BUILD)
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+class PlanTest(unittest.TestCase):
+    def test_no_plan_takes_more_than_its_time(self):
+        draw = random.Random(1)
+        for _ in range(2000):
+            speed = plan.Speed(draw.uniform(0.01, 0.5), draw.uniform(0.01, 0.8), draw.uniform(0.5, 6))
+            runs = draw.choice([(3, 5), (0, 0)])
+            seconds = draw.uniform(600, 20000)
+            made = plan.split(seconds, speed, *runs, 101)
+            least = sum(made.seconds(speed, *runs).values()) - made.rows * (speed.row + made.row * speed.step)
+            if made.p != plan.LEAST["p"] and made.dam != plan.LEAST["dam"] and made.dense != plan.LEAST["dense"] and runs[0]:
+                self.assertLessEqual(sum(made.seconds(speed, *runs).values()), seconds)
+            if made.rows:
+                self.assertLessEqual(least + made.rows * (speed.row + made.row * speed.step), seconds * 1.0001)
+            self.assertTrue(made.row >= plan.LEAST["row"] and made.rows <= 101)
+
+    def test_a_plan_in_numbers(self):
+        made = plan.split(1000, plan.Speed(0.1, 0.2, 1), 3, 5, 10)
+        time_left = 1000 * 0.96 - 9
+        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * 3.5), int(time_left * 0.21 / 0.6), int(time_left * 0.175)))
+        left = time_left - made.dense * 0.1 - (3 * made.p + 5 * made.dam) * 0.2
+        self.assertEqual((made.row, made.rows), (int((left / 10 - 1) / 0.1), 10))
+
+    def test_short_calls_have_rows_too(self):
+        made = plan.split(80, plan.Speed(0.01, 0.02, 0.8), 3, 5, 101, short=True)
+        self.assertGreaterEqual(made.rows, 10)
+        self.assertEqual(made.row, plan.SHORT["row"])
+
+
+class RowsTest(unittest.TestCase):
+    def test_each_row_has_a_file_of_its_own(self):
+        keys = [r.key for r in rows.all_rows()]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertTrue(all(c.isalnum() or c in "-._" for k in keys for c in k), keys)
+
+    def test_every_mask_is_there_with_the_diagonal_and_without(self):
+        seen = {(r.name, r.diagonal) for r in rows.all_rows()}
+        for name in {n for n, _ in seen} - {"dense - 128 random"}:
+            self.assertTrue({(name, True), (name, False)} <= seen, name)
+
+
+class StagesTest(Scratch):
+    def make(self, minutes=1.0):
+        made = stages.Stages(self.folder, stages.Clock(minutes), say=lambda text: None)
+        self.addCleanup(made.lock.close)
+        return made
+
+    def test_what_is_done_is_not_done_again(self):
+        s, calls = self.make(), []
+        for _ in range(2):
+            self.assertEqual(s.do("a", lambda: calls.append(1) or {"x": 1})["x"], 1)
+        self.assertEqual(len(calls), 1)
+
+    def test_a_stage_that_was_cut_leaves_nothing(self):
+        s = self.make()
+        def cut():
+            raise KeyboardInterrupt
+        self.assertRaises(KeyboardInterrupt, s.do, "a", cut)
+        self.assertEqual(list(s.folder.iterdir()), [])
+        self.assertEqual(s.do("a", lambda: {"x": 2})["x"], 2)
+
+    def test_without_time_a_stage_is_left_out_and_says_so(self):
+        s = self.make(0.1)
+        self.assertIsNone(s.do("a", self.fail, needs=7))
+        def late():
+            raise OutOfTime
+        self.assertIsNone(s.do("b", late))
+        self.assertEqual(s.left_out, {"a": "no time was left", "b": "the time was up"})
+        self.assertEqual(list(s.folder.iterdir()), [])
+
+    def test_two_calls_in_one_folder_are_refused(self):
+        self.make()
+        self.assertRaisesRegex(Fatal, "another call is at work", self.make)
+
+    def test_a_result_that_is_damaged_is_named(self):
+        s = self.make()
+        s.path("a").write_text("{")
+        self.assertRaisesRegex(Fatal, "a.json", s.do, "a", self.fail)
+
+
+class TableTest(unittest.TestCase):
+    def entries(self, unigram=6.0, **found):
+        return {e["mask"]: e for e in table.join(found, unigram)}
+
+    def test_seeds_become_a_mean_and_a_deviation(self):
+        found = {"dense": toy.row_result(2.0), "dense-seed1": toy.row_result(2.3, seed=1), "dense-seed2": toy.row_result(2.6, seed=2),
+                 "star": toy.row_result(3.0, 96.1), "star-off": toy.row_result(3.5, 96.9)}
+        e = {x["mask"]: x for x in table.join(found, 6.0)}
+        self.assertEqual(sorted(e), ["dense", "star", "star - diagonal(0)"])
+        self.assertAlmostEqual(e["dense"]["mlm"], 2.3)
+        self.assertAlmostEqual(e["dense"]["deviation"], 0.3)
+        self.assertEqual((e["dense"]["seeds"], e["star"]["deviation"], e["star"]["sparsity"]), ([0, 1, 2], None, 96.1))
+        self.assertAlmostEqual(table.noise(list(e.values())), 0.3)
+        self.assertEqual(table.cells(e["star"])[:5], ("star", "96.1", "3.0000", "", "25.00"))
+        self.assertIn("star - diagonal(0)", table.as_text(list(e.values())))
+
+    def test_the_plateau_is_marked(self):
+        for mlm, flat in ((6.5, True), (5.8, True), (5.6, False), (math.nan, True)):
+            e = self.entries(star=toy.row_result(mlm))["star"]
+            self.assertEqual(e["plateau"], flat)
+            self.assertEqual("(plateau)" in table.cells(e)[0], flat)
+
+    def test_without_two_seeds_chance_is_unknown(self):
+        self.assertIsNone(table.noise(list(self.entries(star=toy.row_result(3.0)).values())))
+
+
+class ClaimsTest(unittest.TestCase):
+    def results(self, found, runs=None, unigram=6.0, dense_mlm=2.0):
+        entries = table.join(found, unigram)
+        dense = {"mlm": dense_mlm, "plateau": table.on_plateau(dense_mlm, unigram)}
+        return claims.Results(entries, table.noise(entries), runs or {}, {"holds": True}, unigram, dense)
+
+    def dense(self, off=0.0, spread=0.01):
+        made = {}
+        for seed in range(3):
+            suffix = f"-seed{seed}" if seed else ""
+            made[f"dense{suffix}"] = toy.row_result(2.0 + spread * seed, 0.0, seed)
+            made[f"dense-off{suffix}"] = toy.row_result(2.0 + off + spread * seed, 0.8, seed)
+        return made
+
+    def verdicts(self, r):
+        return {c["claim"]: c["verdict"] for c in claims.judge(r)}
+
+    def test_a_difference_counts_from_twice_its_deviation(self):
+        name = "Dropping the diagonal does no harm"
+        limit = 2 * 0.01 * (2 / 3)**0.5
+        for off, verdict in ((0.0, claims.AGREES), (-0.5, claims.AGREES), (limit * 0.9, claims.AGREES), (limit * 1.1, claims.DIFFERS)):
+            self.assertEqual(self.verdicts(self.results(self.dense(off)))[name], verdict, off)
+
+    def test_on_the_plateau_nothing_is_claimed(self):
+        runs = {f"p-{k}": toy.learned_result(0.4 + 0.001 * k, 0.6) for k in range(3)}
+        found = {k: {**v, "mlm": v["mlm"] + 4.0} for k, v in self.dense(0.5).items()} | {"star": toy.row_result(6.1, 96.1)}
+        verdicts = self.verdicts(self.results(found, runs, dense_mlm=6.0))
+        known = ("Attention without the diagonal is a contextual mapping for n > 2", "Sparsity of the six designed masks, with the diagonal and without")
+        self.assertEqual({v for k, v in verdicts.items() if k not in known}, {claims.OPEN})
+
+    def test_importance_needs_seeds_that_agree(self):
+        name = "The diagonal is the least important"
+        for values, verdict in (((0.40, 0.41, 0.42), claims.AGREES), ((0.60, 0.61, 0.62), claims.DIFFERS), ((0.3, 0.5, 0.7), claims.OPEN), ((0.4,), claims.OPEN)):
+            runs = {f"p-{k}": toy.learned_result(v, 0.6) for k, v in enumerate(values)}
+            self.assertEqual(self.verdicts(self.results(self.dense(), runs))[name], verdict, values)
+
+    def test_pruning_is_compared_at_each_sparsity(self):
+        name = "Pruning by P is better than at random at every sparsity"
+        def with_pairs(better):
+            found = self.dense()
+            for percent in (10, 50, 95):
+                found[f"P_pruned_{percent}__"] = toy.row_result(3.0, percent)
+                found[f"random_{percent}__"] = toy.row_result(3.0 + better, percent)
+            return self.verdicts(self.results(found))[name]
+        self.assertEqual([with_pairs(x) for x in (0.5, -0.5, 0.0)], [claims.AGREES, claims.DIFFERS, claims.OPEN])
+
+    def test_sparsities_are_those_of_the_paper_to_a_rounding(self):
+        name = "Sparsity of the six designed masks, with the diagonal and without"
+        for sparsity, verdict in ((96.12, claims.AGREES), (96.2, claims.DIFFERS)):
+            self.assertEqual(self.verdicts(self.results({"star": toy.row_result(3.0, sparsity)}))[name], verdict)
+
+    def test_sparsity_must_rise_with_lambda(self):
+        name = "Sparsity rises with lambda"
+        for values, verdict in (((80, 85, 90, 95), claims.AGREES), ((80, 85, 84, 95), claims.DIFFERS), ((90, 90, 90, 90), claims.DIFFERS)):
+            found = {f"dam-s-{x}": toy.row_result(3.0, v) for x, v in zip(rows.LAMBDAS, values)}
+            self.assertEqual(self.verdicts(self.results(found))[name], verdict, values)
+
+
+class FilesTest(Scratch):
+    def test_arrays_come_back(self):
+        for kind, values in (("<f4", [0.5, -1.0, 3.25, 0.0, 7.0, 1.0]), ("|b1", [1, 0, 0, 1, 1, 0])):
+            arrays.write_npy(self.folder / "x.npy", kind, (2, 3), values)
+            shape, back = arrays.read_npy(self.folder / "x.npy")
+            self.assertEqual((shape, list(back)), ((2, 3), values))
+            self.assertEqual((self.folder / "x.npy").stat().st_size % 64, 24 if kind == "<f4" else 6)
+
+    def test_damaged_arrays_are_refused(self):
+        arrays.write_npy(self.folder / "x.npy", "<f4", (4,), [1, 2, 3, 4])
+        whole = (self.folder / "x.npy").read_bytes()
+        for cut in (b"", whole[:5], whole[:9], whole[:70], whole[:-1], whole.replace(b"<f4", b"<f9"), whole.replace(b"(4,)", b"(5,)")):
+            (self.folder / "x.npy").write_bytes(cut)
+            self.assertRaisesRegex(Fatal, "x.npy", arrays.read_npy, self.folder / "x.npy")
+            (self.folder / "x.safetensors").write_bytes(cut)
+            self.assertRaisesRegex(Fatal, "x.safetensors", arrays.read_safetensors, self.folder / "x.safetensors", "alpha")
+
+    def test_pictures_hold_their_points(self):
+        made = charts.chart("T", "x", "y", [("a", "line", [(0, 1), (10, 3)]), ("b", "points", []), ("c<", "points", [(5, 2)])])
+        self.assertEqual((made.count("<circle"), made.count("<polyline")), (3, 1))
+        self.assertIn("c&lt;", made)
+        self.assertIsNone(charts.chart("T", "x", "y", [("b", "points", [])]))
+        self.assertEqual([round(t, 9) for t in charts.ticks(0.4991, 0.5003)], [0.4992, 0.4994, 0.4996, 0.4998, 0.5, 0.5002])
+        self.assertEqual(charts.heat_map([[0.0, 1.0], [0.5, 0.2]])[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_distances_are_counted_in_runs(self):
+        self.assertEqual([learned.runs_or_gaps(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [(0, 0), (1, 1), (3, 1), (4, 3)])
+
+
+def reproduce(*arguments, build=BUILD):
+    return subprocess.run([sys.executable, ROOT / "tools/reproduce", *map(str, arguments), "--build", build], capture_output=True, text=True,
+                          check=False)
+
+
+class InputTest(Scratch):
+    def refused(self, says, *arguments, code=2, **more):
+        before = sorted(self.folder.rglob("*"))
+        made = reproduce(*arguments, **more)
+        self.assertEqual((made.returncode, len(made.stderr.splitlines()), made.stdout), (code, 1, ""), made.stderr)
+        self.assertIn(says, made.stderr)
+        self.assertEqual(before, sorted(self.folder.rglob("*")))
+
+    def test_what_is_wrong_is_one_line(self):
+        out = self.folder / "out"
+        for says, *arguments in (("--minutes", "--minutes", 0), ("--minutes", "--minutes", "nan"), ("--minutes", "--minutes", "x"),
+                                 ("--size 2x100x12", "--size", "2x100x12"), ("--size 2x192x8", "--size", "2x192x8"), ("--size", "--size", "tiny"),
+                                 ("no such file", "--text", self.folder / "none"), ("below 0.5", "--held-out", 0.5), ("--batch", "--batch", -1),
+                                 ("--dtype", "--dtype", "f64"), ("--page", "--page", self.folder / "none/X.md"), ("--page", "--page", self.folder / "x.txt")):
+            self.refused(says, "dam", "-o", out, *arguments)
+        self.refused("-o", "dam")
+        self.refused("COMMAND")
+        self.refused("a folder is expected", "dam", "-o", __file__)
+        self.refused("build maskc", "dam", "-o", out, code=3, build=self.folder)
+        self.refused("--scale", "theorem", "--scale", 0)
+
+    def test_another_model_in_the_same_folder_is_refused(self):
+        (self.folder / "settings.json").write_text('{"size": "1x192x12"}')
+        made = reproduce("dam", "-o", self.folder)
+        self.assertEqual((made.returncode, len(made.stderr.splitlines())), (2, 1), made.stderr)
+        self.assertIn("was begun with --size 1x192x12, not 2x192x12", made.stderr)
+
+    def test_help_says_what_is_needed(self):
+        said = reproduce("dam", "--help").stdout
+        for words in ("--minutes", "exit codes", "stages:", "table.txt", "--text"):
+            self.assertIn(words, said)
+
+
+class PipelineTest(Scratch):
+    """One layer, steps that are planned here, so that two folders can be compared."""
+
+    def begin(self, name, minutes):
+        folder = self.folder / name
+        results = folder / "results"
+        results.mkdir(parents=True)
+        (results / "speed.json").write_text(json.dumps({"step": 0.01, "learning": 0.01, "row": 0.1}))
+        (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 3, "minutes": 1, "p_runs": 3, "dam_runs": 5}))
+        toy.write_text(self.folder / "text.txt")
+        return [sys.executable, ROOT / "tools/reproduce", "dam", "--minutes", str(minutes), "-o", folder, "--text", self.folder / "text.txt",
+                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "5", "--build", BUILD]
+
+    @staticmethod
+    def losses(folder):
+        return {p.stem: json.loads(p.read_text())["mlm"] for p in sorted((folder / "results").glob("*.json")) if "mlm" in json.loads(p.read_text())}
+
+    def test_killed_anywhere_it_goes_on_and_comes_to_the_same(self):
+        draw, kills = random.Random(int(time.time())), 0
+        command = self.begin("killed", 3)
+        for _ in range(3):
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+                try:
+                    child.wait(draw.uniform(0.5, 6))
+                except subprocess.TimeoutExpired:
+                    os.kill(child.pid, signal.SIGKILL)
+                    kills += 1
+        before = {p.name: p.stat().st_mtime_ns for p in (self.folder / "killed/results").glob("*.json")}
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        after = {p.name: p.stat().st_mtime_ns for p in (self.folder / "killed/results").glob("*.json")}
+        self.assertTrue(before.items() <= after.items(), "a result was made again")
+        self.assertTrue(kills)
+        self.whole(done)
+        straight = subprocess.run(self.begin("straight", 3), capture_output=True, text=True, check=False)
+        self.assertEqual(straight.returncode, 0, straight.stderr)
+        a, b = self.losses(self.folder / "killed"), self.losses(self.folder / "straight")
+        self.assertEqual(a, b)
+        self.assertIn("dense", a)
+        self.assertEqual(sum(k.startswith("row-") for k in a), 5)
+
+    def whole(self, done):
+        """Table, page and pictures of the folder that was killed."""
+        folder = self.folder / "killed"
+        found = json.loads((folder / "table.json").read_text())
+        names = {p.stem for p in (folder / "results").glob("row-*.json")} | found["left_out"].keys()
+        self.assertTrue({f"row-{r.key}" for r in rows.all_rows()} <= names, "a row is neither done nor left out")
+        self.assertIn("--rows asked for fewer", found["left_out"].values())
+        self.assertEqual(len(found["claims"]), len(claims.CLAIMS))
+        page = (folder / "page.md").read_text()
+        for name in re.findall(r"\]\((pictures/[^)]*)\)", page):
+            self.assertTrue((folder / name).stat().st_size, name)
+        self.assertIn("## Left out", page)
+        self.assertIn((folder / "table.txt").read_text().rstrip("\n"), done.stdout)
+        self.assertFalse(list(folder.rglob("*.part")))
+
+    def test_it_ends_in_time(self):
+        command = self.begin("short", 0.1)
+        began = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertLess(time.monotonic() - began, 6 + 15)  # of which saving a run that is cut, and a busy machine
+        self.assertTrue((self.folder / "short/table.json").exists())
+
+    def test_sigterm_ends_it_and_its_programs(self):
+        with subprocess.Popen(self.begin("stopped", 1), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+            time.sleep(3)
+            child.terminate()
+            said = child.communicate(timeout=20)[1]
+        self.assertEqual(child.returncode, 4, said)
+        self.assertIn("the same command goes on", said.splitlines()[-1])
+
+
+cmocka_count.run_cases()
