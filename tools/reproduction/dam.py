@@ -108,14 +108,20 @@ class Dam:
         shown = self.programs.json("maskc", "show", mask)
         active = sum(m["active"] * len(m["at"]) for m in shown["masks"])
         empty = sum(m["empty_rows"] * len(m["at"]) for m in shown["masks"])
-        threads = ["--threads", self.s.threads] if self.s.threads else []
         timed = self.programs.json("maskc", "bench", mask, "--head-dim", self.s.head_dim, "--batch", self.s.batch, "--dtype", self.s.dtype,
-                                   "--seconds", "0.2", *threads)["results"]
+                                   "--seconds", "0.2", *self.trainer.threads())["results"]
         memory = self.programs.json("maskbert", "memory", self.folder / "new", "--batch", self.s.batch, "-n", self.s.length, "--dtype",
                                     self.s.dtype, "--mask", mask)["predicted"]["total"]
         times = {r["pass"]: {"median_s": r["median_s"], "dense_s": r["dense_s"], "speedup": r["speedup"]} for r in timed}
         return {"active": active, "sparsity": 100 * (1 - active / (self.s.heads * self.s.length**2)), "empty_rows": empty,
                 "lowering": timed[0]["lowering"], "attention": times, "memory": memory}
+
+    def long(self):
+        """Attention of the learned dam-s mask beside dense's where sequences are longer: distances and border serve every n."""
+        mask = next((self.folder / "runs/dam-s-1e-1").glob("mask.*"))
+        options = ["--head-dim", self.s.head_dim, "--dtype", self.s.dtype, "--seconds", "0.5", *self.trainer.threads()]
+        timed = self.programs.json("maskc", "bench", mask, "-n", "512,2048", *options)["results"]
+        return {"times": [{n: r[n] for n in ("length", "pass", "median_s", "dense_s", "speedup")} for r in timed]}
 
     def why_not(self, row):
         """What keeps a row from being made; None where nothing does."""
@@ -156,6 +162,8 @@ def work(d, say):
     if d.stages.do("dense", lambda: d.dense(p.dense)) is None:
         raise OutOfTime
     learn(d, p, speed)
+    if d.stages.path("dam-s-1e-1").exists():
+        d.stages.do("long", d.long, 20, True)
     settle(d, p.row, speed)
 
 
@@ -165,7 +173,7 @@ def learn(d, p, speed):
     for name in learned.NAMES:
         steps = p.p if name.startswith("p-") else p.dam
         if d.learns:
-            d.stages.do(name, lambda name=name, steps=steps: d.learn(name, steps), speed["row"] + steps * speed["learning"] + rows_s)
+            d.stages.do(name, lambda name=name, steps=steps: d.learn(name, steps), speed["row"] + steps * speed["learning"] + rows_s, True)
         else:
             d.stages.leave_out(name, NO_LEARNING)
 
@@ -177,7 +185,7 @@ def settle(d, steps, speed):
         if why:
             d.stages.leave_out(f"row-{row.key}", why)
         else:
-            d.stages.do(f"row-{row.key}", lambda row=row: d.row(row, d.folder / "runs/dense", steps), needs)
+            d.stages.do(f"row-{row.key}", lambda row=row: d.row(row, d.folder / "runs/dense", steps), needs, True)
 
 
 def interrupted(*_):

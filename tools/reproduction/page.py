@@ -3,7 +3,7 @@
 import learned
 import rows
 import table
-from claims import AGREES, DIFFERS, OPEN
+from claims import AGREES, DIFFERS, OPEN, TIMES
 
 HEAD = """\
 # Reproduction: what the papers claim, measured here
@@ -33,7 +33,7 @@ METHOD = """
 - **Plateau.** A loss within {plateau} nats of the unigram entropy, or above it, says nothing of attention: the row is marked so, and no verdict comes of it.
 - **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" is our own dense kernel by turns with the mask's in one
   process, so it holds where the times do not. A step's time is the median of the row's run.
-- **Time.** All stages took {took:.1f} minutes.
+- **Time.** All stages took {took:.1f} minutes.{note}
 """
 
 
@@ -68,10 +68,11 @@ def facts(s, g):
     return {"text": g["corpus"]["text"], "megabytes": g["corpus"]["bytes"] / 1e6, "vocabulary": s.vocabulary, "unigram": g["unigram"],
             "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]),
             "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
-            "seed": s.seed, "plateau": table.PLATEAU, "threads": s.threads or "all", "took": g["took_s"] / 60,
-            "noise": "No mask was run with two seeds: no difference of losses is judged." if n is None else
-            f"Rows that were run with more than one seed spread by {n:.4f} nats (standard deviation, pooled). A difference counts from twice its "
-            "standard deviation on."}
+            "seed": s.seed, "plateau": table.PLATEAU, "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
+            "noise": "No two dense rows were run with two seeds: no difference of losses is judged." if n is None else
+            f"Rows are compared seed by seed (the same batches in the same order). Such differences spread by {n:.4f} nats over the seeds "
+            f"of the dense rows (standard deviation, pooled); one counts from {TIMES} times that on, divided by the root of the number of seeds. Masks further "
+            "from dense may spread more than that: a small difference between two of them is weak evidence."}
 
 
 def run_text(run):
@@ -140,10 +141,18 @@ def cost_section(g):
     if not speed or not speed["learning"]:
         return ""
     return f"""
-## What learning costs
+## What it costs
 
 A step of dense training took {1e3 * speed['step']:.1f} ms, one that learns DAM_s {1e3 * speed['learning']:.1f} ms: {speed['learning'] / speed['step']:.2f} times as much
-(medians of 8 steps of {g['plan']['minutes']:g} planned minutes, one run after the other)."""
+(medians of 8 steps, one run after the other).{long_text(g)}"""
+
+
+def long_text(g):
+    if not g["long"]:
+        return ""
+    cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
+    return ("\n\nAttention under the mask of dam-s-1e-1 (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
+            ", ".join(cells) + ".")
 
 
 def table_section(g):

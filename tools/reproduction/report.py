@@ -21,7 +21,7 @@ def gather(stages, unigram, names=learned.NAMES):
         dense = {**dense, "plateau": table.on_plateau(dense["mlm"], unigram)}
     return {"entries": entries, "runs": runs, "dense": dense, "theorem": stages.done("theorem"), "noise": table.noise(entries),
             "unigram": unigram, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
-            "corpus": stages.done("corpus"), "took_s": took(stages)}
+            "corpus": stages.done("corpus"), "long": stages.done("long"), "took_s": took(stages)}
 
 
 def took(stages):

@@ -36,6 +36,7 @@ class Settings:
     text: str
     page: pathlib.Path
     rows: int
+    note: str
     length: int = 128
     heads: int = 12
     head_dim: int = 16
@@ -43,7 +44,7 @@ class Settings:
     held_out: float = 0.002
 
     def kept(self):
-        """What must not change in a later call; --minutes, --threads, --rows and --page may."""
+        """What must not change in a later call; --minutes, --threads, --rows, --note and --page may."""
         names = ("size", "batch", "dtype", "seed", "text", "vocabulary", "held_out")
         return {name: getattr(self, name) for name in names}
 
@@ -69,6 +70,7 @@ def add_options(p, above_zero):
     p.add_argument("--seed", type=int, default=0, metavar="S", help="of the weights, the order and the masks (default 0)")
     p.add_argument("--threads", type=whole, default=0, metavar="N", help="threads (default: all)")
     p.add_argument("--rows", type=whole, default=0, metavar="N", help="only the first N rows of the table (default: all that have time)")
+    p.add_argument("--note", default="", metavar="TEXT", help="a sentence for the page: on which machine, beside what")
     p.add_argument("--page", type=pathlib.Path, metavar="FILE.md", help="write the page there, too")
 
 
@@ -91,7 +93,7 @@ def from_options(o):
     if o.output.exists() and not o.output.is_dir():
         raise Fatal(2, f"{o.output}: a folder is expected")
     return Settings(o.output.resolve(), o.minutes, o.size, o.batch, o.dtype, o.seed, o.threads, str(o.text.resolve()) if o.text else "",
-                    o.page.resolve() if o.page else None, o.rows, head_dim=dim, vocabulary=o.vocabulary, held_out=o.held_out)
+                    o.page.resolve() if o.page else None, o.rows, o.note, head_dim=dim, vocabulary=o.vocabulary, held_out=o.held_out)
 
 
 def keep(s):

@@ -27,7 +27,6 @@ class Stages:
         self.folder, self.clock = folder / "results", clock
         self.say = say or (lambda text: print(text, file=sys.stderr, flush=True))
         self.left_out = {}  # stage: why
-        self.failed = {}
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = open(folder / "lock", "w", encoding="utf-8")
         try:
@@ -45,8 +44,9 @@ class Stages:
     def leave_out(self, name, why):
         self.left_out[name] = why
 
-    def do(self, name, action, needs=0.0):
-        """The result of a stage, from before or made now; None where there is no time for the seconds that it needs."""
+    def do(self, name, action, needs=0.0, optional=False):
+        """The result of a stage, from before or made now; None where there is no time for the seconds that it needs, and where
+        an optional one comes to nothing (a program ended with 1: a loss that is not finite, a share that cannot be reached)."""
         result = self.done(name)
         if result is not None:
             return result
@@ -58,6 +58,10 @@ class Stages:
             result = action()
         except OutOfTime:
             return self.leave_out(name, "the time was up")
+        except Fatal as e:
+            if e.code != 1 or not optional:
+                raise
+            return self.leave_out(name, str(e))
         result["took_s"] = round(self.clock.now() - began, 3)
         write_json(self.path(name), result)
         return result

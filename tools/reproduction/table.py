@@ -28,6 +28,7 @@ def entry(pairs, unigram):
         return statistics.mean(pick(r) for r in results)
     losses = [r["mlm"] for r in results]
     return {"mask": first.label, "name": first.name, "group": first.group, "diagonal": first.diagonal, "seeds": [r["seed"] for r in results],
+            "losses": {str(r["seed"]): r["mlm"] for r in results},
             "sparsity": mean(lambda r: r["sparsity"]), "active": [r["active"] for r in results], "mlm": statistics.mean(losses),
             "deviation": statistics.stdev(losses) if len(losses) > 1 else None, "accuracy": mean(lambda r: r["accuracy"]),
             "plateau": on_plateau(statistics.mean(losses), unigram), "step_s": mean(lambda r: r["step_s"]),
@@ -66,7 +67,14 @@ def as_markdown(entries):
     return "\n".join(lines + ["| " + " | ".join(cells(e)) + " |" for e in entries])
 
 
+def paired(a, b):
+    """Differences of the losses of two entries, seed by seed: the same seed means the same batches in the same order."""
+    return [a["losses"][k] - b["losses"][k] for k in sorted(a["losses"].keys() & b["losses"].keys())]
+
+
 def noise(entries):
-    """Standard deviation of a row's loss over seeds, pooled over the masks that have some; None where no mask has two."""
-    squares = [(len(e["seeds"]) - 1, e["deviation"]**2) for e in entries if e["deviation"] is not None]
-    return (sum(n * v for n, v in squares) / sum(n for n, _ in squares))**0.5 if squares else None
+    """Standard deviation of such a difference over seeds, pooled over the dense rows, which have several; None where none has two."""
+    dense = [e for e in entries if e["group"] == "dense"]
+    found = [d for e in dense[1:] if len(d := paired(e, dense[0])) > 1]
+    freedom = sum(len(d) - 1 for d in found)
+    return (sum((len(d) - 1) * statistics.variance(d) for d in found) / freedom)**0.5 if freedom else None
