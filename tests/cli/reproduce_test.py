@@ -1,18 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""reproduce_test.py MASKC: tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results; stages that
-were killed; bad input; and the whole pipeline on a model of one layer, killed on its way, with the same results as without."""
-import json
+"""reproduce_test.py: the modules of tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results, stages
+that were killed, files."""
 import math
-import os
 import pathlib
 import random
-import re
-import signal
-import subprocess
 import sys
-import tempfile
-import time
+import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -28,17 +22,7 @@ import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
 import stages  # noqa: E402
 import table  # noqa: E402
-from programs import Fatal, OutOfTime, Programs  # noqa: E402
-
-BUILD = pathlib.Path(sys.argv[1]).resolve().parents[2]
-PROGRAMS = Programs(BUILD)
-
-
-class Scratch(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+from programs import Fatal, OutOfTime  # noqa: E402
 
 
 class PlanTest(unittest.TestCase):
@@ -81,7 +65,7 @@ class RowsTest(unittest.TestCase):
             self.assertTrue({(name, True), (name, False)} <= seen, name)
 
 
-class StagesTest(Scratch):
+class StagesTest(toy.Scratch):
     def make(self, minutes=1.0):
         made = stages.Stages(self.folder, stages.Clock(minutes), say=lambda text: None)
         self.addCleanup(made.lock.close)
@@ -221,7 +205,7 @@ class ClaimsTest(unittest.TestCase):
             self.assertEqual(self.verdicts(self.results(found))[name], verdict, values)
 
 
-class FilesTest(Scratch):
+class FilesTest(toy.Scratch):
     def test_arrays_come_back(self):
         for kind, values in (("<f4", [0.5, -1.0, 3.25, 0.0, 7.0, 1.0]), ("|b1", [1, 0, 0, 1, 1, 0])):
             arrays.write_npy(self.folder / "x.npy", kind, (2, 3), values)
@@ -246,119 +230,31 @@ class FilesTest(Scratch):
         self.assertEqual([round(t, 9) for t in charts.ticks(0.4991, 0.5003)], [0.4992, 0.4994, 0.4996, 0.4998, 0.5, 0.5002])
         self.assertEqual(charts.heat_map([[0.0, 1.0], [0.5, 0.2]])[:8], b"\x89PNG\r\n\x1a\n")
 
+    def test_alpha_of_distances_by_place(self):
+        """Two heads, n = 6: the interior has distances 0 to 3; the border is on."""
+        toy.write_alpha(self.folder / "alpha.safetensors", (2, 4), [-9, 9, -9, 9, -9, -9, 9, 9])
+        found = learned.measure(self.folder, types.SimpleNamespace(length=6, heads=2))
+        self.assertEqual(found["kept_distances"], [[1, 3], [2, 3]])
+        self.assertEqual({k: v["entries"] for k, v in found["P"].items()}, {"special": 40, "diagonal": 8, "distance 1": 12, "distance 2": 8, "rest": 4})
+        self.assertEqual(found["P"]["special"]["mean"], 1)
+        self.assertAlmostEqual(found["P"]["diagonal"]["mean"], 1 / (1 + math.exp(9)), 6)
+        self.assertAlmostEqual(found["P_by_distance"][1], 0.5, 6)
+        self.assertEqual(found["kept"][0], [0, 1, 0, 1])
+
+    def test_alpha_of_entries_by_place(self):
+        n = 5
+        toy.write_alpha(self.folder / "alpha.safetensors", (1, n, n), [0.0 if i == j else 9.0 if i == j + 1 else -9.0 for i in range(n) for j in range(n)])
+        found = learned.measure(self.folder, types.SimpleNamespace(length=n, heads=1))
+        self.assertAlmostEqual(found["P"]["diagonal"]["mean"], 0.5)
+        self.assertAlmostEqual(found["P"]["distance 1"]["mean"], 0.5)  # one side of two
+        self.assertEqual(found["kept"][0], [0, 0.5, 0])
+        off = learned.off_diagonal_mean(found["P"])
+        mean = learned.mean_over_heads(self.folder, types.SimpleNamespace(length=n, heads=1))
+        inner = [v for i, row in enumerate(mean) for j, v in enumerate(row) if i != j or min(i, j) == 0 or max(i, j) == n - 1]
+        self.assertAlmostEqual(off, sum(inner) / len(inner))
+
     def test_distances_are_counted_in_runs(self):
         self.assertEqual([learned.runs_or_gaps(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [(0, 0), (1, 1), (3, 1), (4, 3)])
-
-
-def reproduce(*arguments, build=BUILD):
-    return subprocess.run([sys.executable, ROOT / "tools/reproduce", *map(str, arguments), "--build", build], capture_output=True, text=True,
-                          check=False)
-
-
-class InputTest(Scratch):
-    def refused(self, says, *arguments, code=2, **more):
-        before = sorted(self.folder.rglob("*"))
-        made = reproduce(*arguments, **more)
-        self.assertEqual((made.returncode, len(made.stderr.splitlines()), made.stdout), (code, 1, ""), made.stderr)
-        self.assertIn(says, made.stderr)
-        self.assertEqual(before, sorted(self.folder.rglob("*")))
-
-    def test_what_is_wrong_is_one_line(self):
-        out = self.folder / "out"
-        for says, *arguments in (("--minutes", "--minutes", 0), ("--minutes", "--minutes", "nan"), ("--minutes", "--minutes", "x"),
-                                 ("--size 2x100x12", "--size", "2x100x12"), ("--size 2x192x8", "--size", "2x192x8"), ("--size", "--size", "tiny"),
-                                 ("no such file", "--text", self.folder / "none"), ("below 0.5", "--held-out", 0.5), ("--batch", "--batch", -1),
-                                 ("--dtype", "--dtype", "f64"), ("--page", "--page", self.folder / "none/X.md"), ("--page", "--page", self.folder / "x.txt")):
-            self.refused(says, "dam", "-o", out, *arguments)
-        self.refused("-o", "dam")
-        self.refused("COMMAND")
-        self.refused("a folder is expected", "dam", "-o", __file__)
-        self.refused("build maskc", "dam", "-o", out, code=3, build=self.folder)
-        self.refused("--scale", "theorem", "--scale", 0)
-
-    def test_another_model_in_the_same_folder_is_refused(self):
-        (self.folder / "settings.json").write_text('{"size": "1x192x12"}')
-        made = reproduce("dam", "-o", self.folder)
-        self.assertEqual((made.returncode, len(made.stderr.splitlines())), (2, 1), made.stderr)
-        self.assertIn("was begun with --size 1x192x12, not 2x192x12", made.stderr)
-
-    def test_help_says_what_is_needed(self):
-        said = reproduce("dam", "--help").stdout
-        for words in ("--minutes", "exit codes", "stages:", "table.txt", "--text"):
-            self.assertIn(words, said)
-
-
-class PipelineTest(Scratch):
-    """One layer, steps that are planned here, so that two folders can be compared."""
-
-    def begin(self, name, minutes):
-        folder = self.folder / name
-        results = folder / "results"
-        results.mkdir(parents=True)
-        (results / "speed.json").write_text(json.dumps({"step": 0.01, "learning": 0.01, "row": 0.1}))
-        (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 3, "minutes": 1, "p_runs": 3, "dam_runs": 5}))
-        toy.write_text(self.folder / "text.txt")
-        return [sys.executable, ROOT / "tools/reproduce", "dam", "--minutes", str(minutes), "-o", folder, "--text", self.folder / "text.txt",
-                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "5", "--build", BUILD]
-
-    @staticmethod
-    def losses(folder):
-        return {p.stem: json.loads(p.read_text())["mlm"] for p in sorted((folder / "results").glob("*.json")) if "mlm" in json.loads(p.read_text())}
-
-    def test_killed_anywhere_it_goes_on_and_comes_to_the_same(self):
-        draw, kills = random.Random(int(time.time())), 0
-        command = self.begin("killed", 3)
-        for _ in range(3):
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-                try:
-                    child.wait(draw.uniform(0.5, 6))
-                except subprocess.TimeoutExpired:
-                    os.kill(child.pid, signal.SIGKILL)
-                    kills += 1
-        before = {p.name: p.stat().st_mtime_ns for p in (self.folder / "killed/results").glob("*.json")}
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        after = {p.name: p.stat().st_mtime_ns for p in (self.folder / "killed/results").glob("*.json")}
-        self.assertTrue(before.items() <= after.items(), "a result was made again")
-        self.assertTrue(kills)
-        self.whole(done)
-        straight = subprocess.run(self.begin("straight", 3), capture_output=True, text=True, check=False)
-        self.assertEqual(straight.returncode, 0, straight.stderr)
-        a, b = self.losses(self.folder / "killed"), self.losses(self.folder / "straight")
-        self.assertEqual(a, b)
-        self.assertIn("dense", a)
-        self.assertEqual(sum(k.startswith("row-") for k in a), 5)
-
-    def whole(self, done):
-        """Table, page and pictures of the folder that was killed."""
-        folder = self.folder / "killed"
-        found = json.loads((folder / "table.json").read_text())
-        names = {p.stem for p in (folder / "results").glob("row-*.json")} | found["left_out"].keys()
-        self.assertTrue({f"row-{r.key}" for r in rows.all_rows()} <= names, "a row is neither done nor left out")
-        self.assertIn("--rows asked for fewer", found["left_out"].values())
-        self.assertEqual(len(found["claims"]), len(claims.CLAIMS))
-        page = (folder / "page.md").read_text()
-        for name in re.findall(r"\]\((pictures/[^)]*)\)", page):
-            self.assertTrue((folder / name).stat().st_size, name)
-        self.assertIn("## Left out", page)
-        self.assertIn((folder / "table.txt").read_text().rstrip("\n"), done.stdout)
-        self.assertFalse(list(folder.rglob("*.part")))
-
-    def test_it_ends_in_time(self):
-        command = self.begin("short", 0.1)
-        began = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertLess(time.monotonic() - began, 6 + 15)  # of which saving a run that is cut, and a busy machine
-        self.assertTrue((self.folder / "short/table.json").exists())
-
-    def test_sigterm_ends_it_and_its_programs(self):
-        with subprocess.Popen(self.begin("stopped", 1), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
-            time.sleep(3)
-            child.terminate()
-            said = child.communicate(timeout=20)[1]
-        self.assertEqual(child.returncode, 4, said)
-        self.assertIn("the same command goes on", said.splitlines()[-1])
 
 
 cmocka_count.run_cases()
