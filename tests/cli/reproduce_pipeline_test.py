@@ -96,6 +96,17 @@ class MasksTest(toy.Scratch):
         off = self.counts("P pruned 85 %", False)
         self.assertTrue(all(size - size * 85 // 100 - 128 <= c < size - size * 85 // 100 for c in off), off)
 
+    def test_equal_masks_are_known(self):
+        def digest(name, diagonal=True):
+            row = next(r for r in rows.all_rows() if r.name == name and r.diagonal == diagonal)
+            self.masks.file(row)
+            return self.masks.digest(row)
+        (self.folder / "runs/dam-s-1e-4").mkdir(parents=True)
+        (self.folder / "runs/dam-s-1e-4/mask.mask").write_text("length 128\nheads 12\nstar - diagonal(0)\n")
+        self.assertEqual(digest("dam-s-1e-4"), digest("star", False))
+        self.assertEqual(digest("dam-s-1e-4", False), digest("star", False))
+        self.assertEqual(len({digest("star"), digest("dam-s-1e-4"), digest("logsparse"), digest("logsparse", False)}), 4)
+
     def test_random_as_a_learned_mask_has_its_counts_head_by_head(self):
         run = self.folder / "runs/dam-s-1e-4"
         run.mkdir(parents=True)

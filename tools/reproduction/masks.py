@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The masks of the rows as files in DIR/masks, made by maskc from the mask language, from P or from a run."""
+import hashlib
 import math
 import random
 
@@ -31,6 +32,16 @@ class Masks:
         if not base.exists():
             self.make(row, base)
         return base if row.diagonal else self.without_diagonal(base, path.with_suffix(".mask"))
+
+    def digest(self, row):
+        """Of the entries: rows with the same one have the same mask."""
+        base = self.file(row) if row.diagonal else self.folder / f"{row.key}.all.npy"
+        values = bytearray(arrays.read_npy(base)[1].tobytes())
+        size = self.s.length**2
+        if not row.diagonal:
+            for k in range(0, len(values), size):
+                values[k:k + size:self.s.length + 1] = bytes(self.s.length)
+        return hashlib.sha256(values).hexdigest()[:16]
 
     def without_diagonal(self, base, path):
         lines = [f'head {h}: file("{base.name}", head={h}) - diagonal(0)' for h in range(self.s.heads)]

@@ -158,7 +158,7 @@ def long_text(g):
 def table_section(g):
     if not g["entries"]:
         return "## The table\n\nNo row is done."
-    return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and judged so. \"random as X\": as many entries in each head as X has. "
+    return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and judged so. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
             "\"P threshold S\": the most of P by magnitude within S of dense's predicted time.\n\n" + table.as_markdown(g["entries"]))
 
 
