@@ -55,6 +55,11 @@ class InputTest(toy.Scratch):
         self.refused("build maskc", "dam", "-o", out, code=3, build=self.folder)
         self.refused("--scale", "theorem", "--scale", 0)
 
+    def test_a_program_that_fails_speaks_for_itself(self):
+        made = reproduce("theorem", "--mask", "denze")
+        self.assertEqual((made.returncode, len(made.stderr.splitlines())), (2, 1), made.stderr)
+        self.assertIn("denze", made.stderr.split("(")[0])
+
     def test_another_model_in_the_same_folder_is_refused(self):
         (self.folder / "settings.json").write_text('{"size": "1x192x12"}')
         made = reproduce("dam", "-o", self.folder)

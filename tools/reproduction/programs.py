@@ -85,11 +85,13 @@ def run(command, stdin=None, seconds=None):
             child.kill()
             raise
     if child.returncode:
-        words = " ".join([pathlib.Path(command[0]).name, *map(str, command[1:])])
-        raise Fatal(child.returncode if child.returncode in (1, 2, 3, 4) else 1, f"{words}: {last_line(err, child.returncode)}")
+        raise Fatal(child.returncode if child.returncode in (1, 2, 3, 4) else 3, error_of(command, err, child.returncode))
     return out.decode()
 
 
-def last_line(err, code):
-    lines = err.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"ended with {code}"
+def error_of(command, err, code):
+    """The program's own line, which is the last that begins with its name: others tell, or point at a column."""
+    name, lines = pathlib.Path(command[0]).name, err.decode(errors="replace").strip().splitlines()
+    own = [line for line in lines if line.startswith(f"{name}: ")]
+    said = own[-1] if own else f"{name}: {lines[-1]}" if lines else f"{name}: ended with {code}"
+    return f"{said} ({' '.join([name, *map(str, command[1:])])})"
