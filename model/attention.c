@@ -2,6 +2,7 @@
 #include "model/attention.h"
 #include "model/checkpoint/json.h"
 #include "model/mask.h"
+#include "model/train/drop.h"
 #include "runtime/kernel.h"
 #include <math.h>
 #include <stdlib.h>
@@ -53,9 +54,10 @@ static int read_shape(const struct model_config *c, const struct attention_optio
                                    &a->transform, e);
 }
 
-static int load_kernel(const struct attention_options *o, struct attention *a, struct error *e)
+static struct encoder_attention kernel_of(const struct attention_options *o,
+                                          const struct attention *a)
 {
-    const struct encoder_attention kernel = {
+    return (struct encoder_attention){
         .mask = a->mask,
         .dtype = a->dtype == ELEMENT_BF16 ? MASKC_BF16 : MASKC_F32,
         .head_dim = a->padded_dim,
@@ -70,7 +72,22 @@ static int load_kernel(const struct attention_options *o, struct attention *a, s
         .bytes = o->kernel,
         .size = o->kernel_size,
     };
+}
+
+static int load_kernel(const struct attention_options *o, struct attention *a, struct error *e)
+{
+    const struct encoder_attention kernel = kernel_of(o, a);
     return encoder_attention_load(&kernel, &a->kernel, e);
+}
+
+int attention_kernel(const struct model_config *c, const struct attention_options *o,
+                     struct encoder_attention *ret, struct error *e)
+{
+    struct attention a;
+    if (read_shape(c, o, &a, e) < 0)
+        return -1;
+    *ret = kernel_of(o, &a);
+    return 0;
 }
 
 int attention_new(const struct model_config *c, const struct attention_options *o,
@@ -80,6 +97,8 @@ int attention_new(const struct model_config *c, const struct attention_options *
     if (read_shape(c, o, &a, e) < 0)
         return -1;
     a.mask = load_mask(c, o, e);
+    if (a.mask && o->drop)
+        a.mask = mask_drop(a.mask, o->drop, c, (struct drop_draws){.seed = o->drop_seed}, e);
     if (a.mask)
         a.mask = full_heads(a.mask, c->heads, e);
     if (!a.mask || load_kernel(o, &a, e) < 0) {

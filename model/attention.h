@@ -23,6 +23,8 @@ struct attention_options {
     const char *folder;    /* where the model's own mask lies */
     const char *mask;      /* null: the model's own, else dense */
     const char *transform; /* null: the model's own, else softmax */
+    const char *drop;      /* what is taken out of the mask, as mask_drop has it; or null */
+    uint64_t drop_seed;
     enum element dtype;
     const char *device;                 /* as maskc_load takes it */
     const char *target;                 /* that the kernel is compiled for */
@@ -34,6 +36,10 @@ struct attention_options {
         *kernel; /* a kernel file made for all this, of kernel_size bytes; null: none */
     uint64_t kernel_size;
 };
+
+/* What the kernel of such attention is asked to do, but for its mask. */
+int attention_kernel(const struct model_config *c, const struct attention_options *o,
+                     struct encoder_attention *ret, struct error *e);
 
 /* Columns of one of query, key, value in the projection: heads * padded_dim. */
 uint32_t attention_columns(const struct model_config *c);

@@ -96,6 +96,8 @@ static int load_attention(const char *folder, const struct engine_options *o, st
     const struct attention_options a = {.folder = folder,
                                         .mask = o->mask,
                                         .transform = o->transform,
+                                        .drop = o->drop,
+                                        .drop_seed = o->drop_seed,
                                         .dtype = o->dtype,
                                         .device = device,
                                         .target = b->target ? b->target : device,
@@ -148,6 +150,14 @@ struct engine *engine_load(const char *folder, const struct engine_options *o, s
         return g;
     engine_destroy(g);
     return NULL;
+}
+
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e)
+{
+    g->biased = g->trains && o->biased;
+    attention_finish(&g->encoder->attention);
+    return load_attention(folder, o, g, e);
 }
 
 void engine_destroy(struct engine *g)

@@ -16,7 +16,10 @@
 struct engine_options {
     const char *mask; /* as maskc's MASK argument; null: the model's own, else dense */
     const char
-        *transform;     /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
+        *transform; /* "softmax", "sparsegen=LAMBDA"; null: the model's own, else softmax */
+    const char *
+        drop; /* taken out of the mask: "diagonal" or "random:K" (model/train/drop.h); null: nothing */
+    uint64_t drop_seed;
     enum element dtype; /* ELEMENT_F32 or ELEMENT_BF16: of activations and packed weights */
     uint32_t threads;   /* 0: all */
     const char *device; /* "cpu", "cuda", "cuda:N", "emulated"; null: the CPU */
@@ -58,6 +61,9 @@ struct engine {
    with *e set; ERROR_UNAVAILABLE where neither cache nor compiler has the kernel. */
 struct engine *engine_load(const char *folder, const struct engine_options *o, struct error *e);
 void engine_destroy(struct engine *g); /* null is fine */
+/* Attention alone, for another mask; biased or not. The engine must not be used where it failed. */
+int engine_reload_attention(struct engine *g, const char *folder,
+                            const struct engine_options *o, struct error *e);
 
 /* The kernel file that attention runs, kernel_size bytes; lives with the engine. */
 const uint8_t *engine_kernel(const struct engine *g, uint64_t *ret_size);

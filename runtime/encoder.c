@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/encoder.h"
 #include "gen/emit/emit.h"
+#include "gen/snap/snap.h"
 #include "gen/target.h"
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
@@ -56,6 +57,30 @@ int encoder_attention_load(const struct encoder_attention *a, struct maskc_kerne
     result = kernel_load(bytes, size, a->mask->source, a->device, ret, e);
     free(bytes);
     return result;
+}
+
+int encoder_snap(const struct encoder_attention *a, const struct encoder_snap *s,
+                 struct encoder_snapped *ret, struct error *e)
+{
+    const struct target *found[1];
+    struct snap_result solved;
+    struct snap_request r = {.share = s->share,
+                             .training = a->backward,
+                             .batch = s->batch,
+                             .threads = s->threads,
+                             .kernel = features_of(a)};
+    uint32_t count;
+    if (targets_resolve(a->target, &r.kernel, found, 1, &count, e) < 0)
+        return -1;
+    r.target = found[0];
+    r.machine = machine_choose(NULL, NULL, found[0], &r.kernel, e);
+    if (!r.machine || snap_solve(s->importance, &r, &solved, e) < 0)
+        return -1;
+    struct snap_mask *kind = &solved.kind[solved.best.kind];
+    *ret = (struct encoder_snapped){kind->mask, kind->share, kind->retained, kind->predicted};
+    kind->mask = NULL; /* it is the caller's now */
+    snap_result_finish(&solved);
+    return 0;
 }
 
 /* ---- encoder ops ---- */

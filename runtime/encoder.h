@@ -2,7 +2,7 @@
 /* What a model's encoder takes from the compiler: attention for its mask, and the encoder ops (embeddings,
    LayerNorm, what its matrix products leave to do) as code for a GPU or as text for the emulation. */
 #pragma once
-#include "masks/mask.h"
+#include "masks/importance.h"
 #include "runtime/maskc.h"
 #include "templates/abi.h"
 #include "templates/encoder_ops/args.h"
@@ -33,6 +33,20 @@ struct encoder_attention {
 /* Compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
                            struct error *e);
+
+/* The mask that keeps the most of an importance within a share of dense's predicted time of a training step's
+   attention (gen/snap), for kernels as `a` has them. */
+struct encoder_snap {
+    const struct importance *importance;
+    double share;
+    uint32_t batch, threads;
+};
+struct encoder_snapped {
+    struct mask *mask;                 /* the caller's */
+    double share, retained, predicted; /* predicted: seconds of all layers */
+};
+int encoder_snap(const struct encoder_attention *a, const struct encoder_snap *s,
+                 struct encoder_snapped *ret, struct error *e);
 
 /* ---- encoder ops ---- */
 

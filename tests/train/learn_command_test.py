@@ -17,31 +17,11 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+from learn_masks import logit_of, mask_of, read_mask, read_tensors  # noqa: E402
 from pretrain_toy import Toy  # noqa: E402
 
 KINDS = [("p",), ("p", "--per-layer"), ("dam-u",), ("dam-u", "--per-layer"), ("dam-s",), ("dam-s", "--per-layer"), ("dam-s", "--dam-code"),
          ("dam-s", "--dam-code", "--per-layer")]
-
-
-def read_tensors(path):
-    """Name to (shape, numbers); the metadata."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    kinds = {"F32": "f", "F64": "d", "I64": "q", "U8": "B"}
-    tensors = {}
-    for name, t in header.items():
-        if name != "__metadata__":
-            begin, end = t["data_offsets"]
-            count = math.prod(t["shape"])
-            tensors[name] = t["shape"], struct.unpack(f"<{count}{kinds[t['dtype']]}", data[8 + size + begin:8 + size + end])
-    return tensors, header.get("__metadata__")
-
-
-def read_mask(path):
-    """The bytes of a boolean .npy."""
-    data = path.read_bytes()
-    return data[10 + struct.unpack("<H", data[8:10])[0]:]
 
 
 def alpha_state(toy, run):
@@ -60,25 +40,42 @@ def same(toy, a, b):
 
 # ---- what it leaves ----
 
-def mask_of(shape, alpha, kind, n):
-    """Without noise: alpha above 0, by the definition of each kind; a byte an entry."""
-    distances, code = kind[0] == "dam-s", "--dam-code" in kind
-    rest = shape[1:] if "--per-layer" in kind else shape
-    each = math.prod(rest[1:])
-    ret = bytearray()
-    for head in range(len(alpha) // each):
-        a = alpha[head * each:(head + 1) * each]
+def importance(toy, kind, alpha, n):
+    """What maskbert importance says of each head, by the definitions."""
+    made = toy.run("importance", "run", "--json", "-o", "picture.svg")
+    if made.returncode == 3:
+        made = toy.ok("importance", "run", "--json")
+    else:
+        assert made.returncode == 0 and "<svg" in (toy.work / "picture.svg").read_text(), made.stderr
+        os.remove(toy.work / "picture.svg")
+    says, total = json.loads(made.stdout), {}
+    assert len(says["heads"]) == 2 and says["heads"][1]["at"] == [0, 1], says
+    for h, head in enumerate(says["heads"]):
+        own = alpha[h * len(alpha) // 2:(h + 1) * len(alpha) // 2]
+        sums = {"p_diagonal": [], "p_neighbour": [], "p_special": [], "density": []}
         for i in range(n):
             for j in range(n):
-                d = abs(i - j)
-                if not distances:
-                    on = a[i * n + j] > 0
-                elif code:
-                    on = a[2 * d] > a[2 * d + 1]
-                else:
-                    on = 0 in (i, j) or n - 1 in (i, j) or a[d] > 0
-                ret.append(on)
-    return bytes(ret)
+                x = logit_of(own, kind, n, i, j)
+                p = 1 if x is None else 1 / (1 + math.exp(-x))
+                sums["density"].append(p > 0.5)
+                for name, there in (("p_diagonal", i == j), ("p_neighbour", abs(i - j) == 1), ("p_special", 0 in (i, j) or n - 1 in (i, j))):
+                    if there:
+                        sums[name].append(p)
+        for name, x in sums.items():
+            mean = sum(x) / len(x)
+            assert abs(mean - head[name]) < 1e-6, (kind, h, name, mean, head)
+            total[name] = total.get(name, 0) + mean / 2
+    assert all(abs(total[name] - says["mean"][name]) < 1e-6 for name in total), says
+
+
+def importance_refuses(toy):
+    toy.train("run", "--steps", 1, "--learn-mask", "dam-s")
+    path = toy.work / "run/alpha.safetensors"
+    path.write_bytes(path.read_bytes()[:-4] + struct.pack("<f", math.nan))
+    toy.refused("NaN at [1,37]", "importance", "run", "-o", "x.png")
+    toy.refused("-o PICTURE", "importance", "run")
+    toy.refused("alpha.safetensors", "importance", "model", "-o", "x.png")
+    toy.remove("run")
 
 
 def leaves(toy, kind):
@@ -97,6 +94,7 @@ def leaves(toy, kind):
     toy.maskc("make", "run/" + json.loads((toy.work / "run/config.json").read_text())["maskc"]["mask"], "-o", "own.npy")
     assert read_mask(toy.work / "dam.npy") == expected, kind
     assert read_mask(toy.work / "own.npy") in (expected, expected[:n * n]), kind
+    importance(toy, kind, alpha, n)
     log = [x for x in toy.log("run") if "lr" in x][-1]
     assert all(0 <= log[x] <= 1 for x in ("density", "entropy", "p_diagonal", "p_neighbour", "p_special")) and log["l1"] > 0, log
     toy.remove("run")
@@ -156,6 +154,53 @@ def levels(toy):
     toy.remove("both", "whole", "half")
     for n in ("both", "whole", "half"):
         os.remove(toy.work / (n + ".safetensors"))
+
+
+def settles(toy):
+    """From the step on alpha stands still, the mask is compiled, and it is the run's."""
+    base = ["--steps", 12, "--learn-mask", "dam-s", "--lambda", 0, "--save-every", 2, "--keep", 9, "--eval-every", 12, "--settle", 5]
+    for name, more in (("above", []), ("snap", ["--snap", 0.6])):
+        toy.train(name, *base, *more)
+        log = toy.log(name)
+        events = [x for x in log if x.get("event") == "mask"]
+        assert len(events) == 1 and events[0]["step"] == 7 and 0 < events[0]["density"] < 1, events
+        assert not more or 0 < events[0]["share"] <= 0.6 and 0 < events[0]["retained"] <= 1, events
+        assert ["l1" in x for x in log if "lr" in x] == [True] * 7 + [False] * 5
+        alphas = [read_tensors(p)[0]["alpha"] for p in toy.states(name)]
+        assert alphas[2] != alphas[3] == alphas[4] == alphas[5]
+        judged = json.loads(toy.ok("eval", name, "--data", "data", "--json").stdout)
+        assert abs(judged["loss"] - [x for x in log if "eval" in x][-1]["loss"]) < 1e-12
+        toy.train("less", *base, *more, "--threads", 1)
+        if not more:
+            same(toy, name, "less")
+        for path in toy.states("less")[:]:
+            if "08" in path.name or "10" in path.name or "12" in path.name:
+                path.unlink()
+        toy.train("less", *base, *more, "--threads", 3, "--resume")
+        if not more:
+            same(toy, name, "less")
+        toy.remove("less")
+    masks = [(toy.work / n / json.loads((toy.work / n / "config.json").read_text())["maskc"]["mask"]).read_bytes() for n in ("above", "snap")]
+    assert masks[0] != masks[1]
+    toy.remove("above", "snap")
+
+
+def drops(toy):
+    """--drop in training is in the run's mask; in evaluation it takes the same entries out of another."""
+    toy.ok("init", "--size", "2x32x2", "--vocab", "vocab.txt", "--positions", 40, "--std", 0.3, "-o", "strong")
+    told = {}
+    for what in ("diagonal", "random:60"):
+        toy.ok("pretrain", "strong", "--data", "data", "-o", "run", "--steps", 2, "--batch", 8, "--mask", "window(4)", "--drop", what, "--seed", 3)
+        judge = ("eval", "run", "--data", "data", "--json")
+        stored = json.loads(toy.ok(*judge).stdout)
+        again = json.loads(toy.ok(*judge, "--mask", "window(4)", "--drop", what, "--seed", 3).stdout)
+        whole = json.loads(toy.ok(*judge, "--mask", "window(4)").stdout)
+        assert stored == again != whole, (stored, again, whole)
+        told[what] = json.loads(toy.ok(*judge, "--mask", "window(4)", "--drop", what, "--seed", 4).stdout) == again
+        toy.remove("run")
+    assert told == {"diagonal": True, "random:60": False}, told
+    toy.refused("--drop half", "eval", "model", "--data", "data", "--drop", "half")
+    toy.remove("strong")
 
 
 # ---- the same bits ----
@@ -248,6 +293,10 @@ def refusals(toy):
             ("--mask-scale 0", "--learn-mask", "p", "--mask-scale", 0),
             ("--mask-lr: 0", "--learn-mask", "p", "--mask-lr", -1),
             ("--mask-lr-ratio:", "--learn-mask", "p", "--mask-lr-ratio", -1),
+            ("--snap 0:", "--learn-mask", "p", "--snap", 0, "--settle", 1),
+            ("--snap: --settle", "--learn-mask", "p", "--snap", 0.5),
+            ("--settle 2: fewer", "--learn-mask", "p", "--settle", 2),
+            ("--settle: goes with", "--settle", 1),
             ("one of them", "--learn-mask", "p", "--mask-lr-ratio", 1, "--mask-lr", 1)):
         toy.refused(says, *plain, *options)
     steps = ["--steps", 2, "--learn-mask", "dam-s"]
@@ -271,8 +320,10 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "threads": threads, "noise": noise,
-             "kills": lambda t: [kills(t, kind, 20 if o.long else 1) for kind in (("dam-u",), ("dam-s", "--bi-level"))],
+    tests = {"all_kinds": all_kinds, "evaluates": evaluates, "prices": prices, "levels": levels, "drops": drops, "importance_refuses": importance_refuses, "settles": settles, "threads": threads, "noise": noise,
+             "kills": lambda t: [kills(t, kind, 20 if o.long else 1) for kind in (
+                 ("dam-u",), ("dam-s", "--bi-level", "--settle", 25),
+                 ("dam-s", "--lambda", 0, "--settle", 25, "--snap", 0.6, "--threads", 2))],
              "not_finite": not_finite, "refusals": refusals}
     names = [o.only] if o.only else ["all_kinds"] if o.few else list(tests)
     with tempfile.TemporaryDirectory() as work:

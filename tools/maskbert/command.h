@@ -12,6 +12,7 @@ int command_vocab(const struct options *o);
 int command_prep(const struct options *o);
 int command_pretrain(const struct options *o);
 int command_eval(const struct options *o);
+int command_importance(const struct options *o);
 int command_plot(const struct options *o);
 int command_tokenize(const struct options *o);
 int command_embed(const struct options *o);

@@ -20,6 +20,8 @@ static int load_engine(const struct options *o, bool pairs, struct held_out *h, 
 {
     struct engine_options options = {.mask = o->mask,
                                      .transform = o->transform,
+                                     .drop = o->drop,
+                                     .drop_seed = o->seed,
                                      .threads = o->threads,
                                      .device = o->device,
                                      .parts = PART_MLM | (pairs ? PART_POOLER | PART_NSP : 0),

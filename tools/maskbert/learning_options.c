@@ -37,6 +37,8 @@ static int check_learning(const struct options *o, enum learn_kind kind, struct 
         {"mask-lr", "", o->mask_rate_given, kind},
         {"mask-lr-ratio", "", o->mask_rate_ratio_given, kind},
         {"bi-level", "", o->bi_level, kind},
+        {"settle", "", o->settle_given, kind},
+        {"snap", "", o->snap_given, kind},
     };
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k].given && !each[k].fits)
@@ -83,6 +85,23 @@ static int read_tau(const char *text, struct learn_options *ret, struct error *e
                            "--tau %s: a number above 0 is expected, or two, as 1..0.1", text);
 }
 
+static int read_settling(const struct options *o, struct learn_options *ret, struct error *e)
+{
+    if (o->snap_given && !(o->snap > 0 && o->snap <= 1))
+        return error_set(e, ERROR_INPUT, "--snap %g: a share above 0 and at most 1 is expected",
+                         o->snap);
+    if (o->snap_given && !o->settle_given)
+        return error_set(e, ERROR_INPUT, "--snap: --settle STEPS is expected, too");
+    if (o->settle_given && !o->settle)
+        return error_set(e, ERROR_INPUT, "--settle: a whole number from 1 is expected");
+    if (o->settle_given && o->minutes_given)
+        return error_set(e, ERROR_INPUT,
+                         "--settle: --steps or --tokens is expected, not --minutes");
+    ret->settle = o->settle;
+    ret->snap = o->snap;
+    return 0;
+}
+
 static int read_numbers(const struct options *o, double rate, struct learn_options *ret,
                         struct error *e)
 {
@@ -122,7 +141,8 @@ int learning_options(const struct options *o, struct run_options *ret, struct er
     if (o->bi_level && ret->batch < 2)
         return error_set(e, ERROR_INPUT, "--bi-level: a --batch of 2 or more is expected");
     return check_mask(o, e) < 0 || read_tau(o->tau, &ret->learn, e) < 0 ||
-                   read_numbers(o, ret->rate, &ret->learn, e) < 0
+                   read_numbers(o, ret->rate, &ret->learn, e) < 0 ||
+                   read_settling(o, &ret->learn, e) < 0
                ? -1
                : 0;
 }

@@ -18,7 +18,7 @@
 #define LEARNING_OPTIONS                                                              \
     (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \
      O(SOFT_SAMPLE) | O(LEAK) | O(MASK_SCALE) | O(MASK_RATE) | O(MASK_RATE_RATIO) |   \
-     O(BI_LEVEL))
+     O(BI_LEVEL) | O(SNAP) | O(SETTLE))
 
 /* clang-format off */
 static const struct command commands[] = {
@@ -56,13 +56,18 @@ static const struct command commands[] = {
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"eval", "DIR", "the loss on the held-out part of a DATA folder",
      "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
-     "perplexity is exp of their mean loss. Next sentences are judged where DATA has pairs and the model a head for them.",
-     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
+     "perplexity is exp of their mean loss. --drop random:K draws by --seed, as in training: the same entries. Next sentences are judged where DATA has pairs and the model a head for them.",
+     O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
      command_eval},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",
      "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
      "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu.",
      O(OUTPUT) | O(PLOT_X) | O(PLOT_Y), 1, MAX_ARGUMENTS, command_plot},
+    {"importance", "RUN", "what a learned mask looks like",
+     "RUN is a run of pretrain --learn-mask. The picture has P = sigmoid(alpha), 1 on a border that is forced on: averaged over "
+     "all heads, over the distance |i - j|, in the first and last row, and for each head (each layer and head with --per-layer). "
+     "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2.",
+     O(OUTPUT) | O(JSON), 1, 1, command_importance},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "

@@ -106,6 +106,8 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_MASK_RATE]  = {"mask-lr", 0, "X", "Learning rate of alpha at its peak (default: 10 times --lr)", 0, VALUE_REAL, AT(mask_rate), .given = AT(mask_rate_given)},
     [OPTION_MASK_RATE_RATIO] = {"mask-lr-ratio", 0, "R", "The same as R times --lr", 0, VALUE_REAL, AT(mask_rate_ratio), .given = AT(mask_rate_ratio_given)},
     [OPTION_BI_LEVEL]   = {"bi-level", 0, 0, "Weights learn from the first half of each batch, alpha from the second", 0, VALUE_FLAG, AT(bi_level)},
+    [OPTION_SNAP]       = {"snap", 0, "SHARE", "Settle on the mask that keeps the most of P within SHARE of dense's predicted time (default: on what has alpha above 0)", 0, VALUE_REAL, AT(snap), .given = AT(snap_given)},
+    [OPTION_SETTLE]     = {"settle", 0, "STEPS", "For the last STEPS the mask is fixed and compiled, and the weights alone learn", 0, VALUE_WHOLE, AT(settle), .given = AT(settle_given)},
     [OPTION_MEASURE]    = {"measure", 0, 0, "Run one step and measure", 0, VALUE_FLAG, AT(measure)},
 };
 /* clang-format on */

@@ -97,6 +97,8 @@ enum option_id {
     OPTION_MASK_RATE,       /* --mask-lr */
     OPTION_MASK_RATE_RATIO, /* --mask-lr-ratio */
     OPTION_BI_LEVEL,
+    OPTION_SNAP,
+    OPTION_SETTLE,
     OPTION_COUNT
 };
 
@@ -132,7 +134,9 @@ struct options {
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;
     const char *learn_mask, *tau;
-    double lambda, mask_scale, mask_rate, mask_rate_ratio;
+    uint64_t settle;
+    double snap, lambda, mask_scale, mask_rate, mask_rate_ratio;
     bool dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
-    bool lambda_given, mask_scale_given, mask_rate_given, mask_rate_ratio_given;
+    bool snap_given, settle_given, lambda_given, mask_scale_given, mask_rate_given,
+        mask_rate_ratio_given;
 };

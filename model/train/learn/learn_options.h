@@ -26,4 +26,7 @@ struct learn_options {
     double tau, tau_end; /* temperature of the first and of the last step */
     double scale;        /* c of Eq. 6 */
     double rate;         /* of alpha, at its peak */
+    uint64_t settle;     /* the mask is fixed for so many steps, the last ones */
+    double snap; /* to the snap of P at this share of dense's time; 0: to what is above 0 */
+    uint32_t snap_threads; /* that its time is predicted for: those that the run began with */
 };

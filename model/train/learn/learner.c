@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/learn/learner.h"
 #include "masks/base/memory.h"
+#include "masks/mask.h"
 #include "model/train/learn/noise.h"
 #include "model/train/learn/sampling.h"
 #include <math.h>
@@ -82,6 +83,7 @@ void learner_destroy(struct learner *l)
                     l->part};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]);
+    mask_destroy(l->fixed);
     free(l);
 }
 

@@ -15,6 +15,7 @@ struct learner {
     float *before;                     /* alpha when the step began */
     float *bias, *d_bias, *part;       /* X, its gradient, that of one layer */
     struct pass_bias pass;             /* of these */
+    struct mask *fixed;                /* that the run settled on; null: not yet */
 };
 
 int learner_new(const struct learn_options *o, const struct model_config *c, uint64_t seed,
@@ -33,6 +34,8 @@ void learner_step(struct learner *l, const struct optimizer *o, uint64_t step, d
 /* The bias of the mask without noise, off keys at -inf; P's own for P. */
 void learner_evaluate(struct learner *l);
 
-/* Into a run's folder: alpha.safetensors, the mask of what is above 0, and its place in config.json; each whole or not
+/* Into a run's folder: alpha.safetensors, the mask (fixed, or of what is above 0), and its place in config.json; each whole or not
    at all. */
 int learner_save(const struct learner *l, const char *folder, struct error *e);
+/* The mask in such a folder is the one that the run settled on. */
+int learner_read_fixed(struct learner *l, const char *folder, struct error *e);

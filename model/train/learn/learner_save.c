@@ -51,8 +51,21 @@ int learner_save(const struct learner *l, const char *folder, struct error *e)
     free(path);
     if (r < 0)
         return -1;
+    if (l->fixed)
+        return save_mask(l->fixed, folder, e);
     struct mask *m = alpha_mask(&l->shape, l->alpha.value);
     r = save_mask(m, folder, e);
     mask_destroy(m);
     return r;
+}
+
+int learner_read_fixed(struct learner *l, const char *folder, struct error *e)
+{
+    struct model_config c = {0};
+    bool changed;
+    if (config_read(folder, &c, e) < 0)
+        return -1;
+    l->fixed = model_mask_stored(folder, &c, &changed, e);
+    config_finish(&c);
+    return l->fixed ? 0 : -1;
 }

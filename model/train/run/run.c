@@ -5,6 +5,7 @@
 #include "model/train/flops.h"
 #include "model/train/run/run_save.h"
 #include "model/train/run/run_say.h"
+#include "model/train/run/run_settle.h"
 #include "model/train/run/run_setup.h"
 #include "model/train/save_gradients.h"
 #include <inttypes.h>
@@ -143,7 +144,7 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"p_special", s->mask.p_special},
     };
     return run_log_write(&r->log, NULL, NULL, fields,
-                         r->learner ? sizeof fields / sizeof *fields : 10, e);
+                         r->pretrainer.learner ? sizeof fields / sizeof *fields : 10, e);
 }
 
 static int not_finite(struct run *r, struct error *e)
@@ -165,9 +166,9 @@ static void bring_up_to_date(struct loop *l)
 
 static struct step_request next_step(const struct run *r)
 {
-    const uint64_t step = r->facts.step + 1, last = r->pretrainer.schedule.steps;
+    const uint64_t step = r->facts.step + 1, last = run_learning_steps(r);
     struct step_request q = {.step = step, .rate = rate_of(r, step, r->options.rate)};
-    if (!r->learner)
+    if (!r->pretrainer.learner)
         return q;
     const double share = r->options.minutes > 0 ? share_done(r)
                          : last > 1             ? (double)(step - 1) / (double)(last - 1)
@@ -182,7 +183,7 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
     struct run *r = l->run;
     const double begin = r->facts.elapsed;
     const struct step_request q = next_step(r);
-    if (pretrainer_step(&r->pretrainer, &q, s, e) < 0)
+    if (run_settle(r, e) < 0 || pretrainer_step(&r->pretrainer, &q, s, e) < 0)
         return -1;
     bring_up_to_date(l);
     const double seconds = fmax(r->facts.elapsed - begin, 1e-9),

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* They may differ when a run goes on. */
-static const char *const harmless[] = {"model",      "data", "recompute",
-                                       "save_every", "keep", "eval_every"};
+static const char *const harmless[] = {"model", "data",       "recompute",   "save_every",
+                                       "keep",  "eval_every", "snap_threads"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 static const char *const objectives[] = {"data", "mlm+nsp", "mlm"};
@@ -93,6 +93,9 @@ static void add_learning(json_t *to, const struct learn_options *o)
     set(to, "tau", json_pack("[f,f]", o->tau, o->tau_end));
     set(to, "mask_scale", json_real(o->scale));
     set(to, "mask_lr", json_real(o->rate));
+    set(to, "snap", json_real(o->snap));
+    set(to, "snap_threads", count(o->snap_threads));
+    set(to, "settle", count(o->settle));
 }
 
 json_t *run_options_json(const struct run_options *o, const char *data_sum)

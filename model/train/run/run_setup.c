@@ -6,8 +6,10 @@
 #include "model/checkpoint/json.h"
 #include "model/train/flops.h"
 #include "model/train/run/run_model.h"
+#include "model/train/run/run_settle.h"
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -87,6 +89,17 @@ static void resolve(struct run *r, const struct model_config *c)
     r->pretrainer.pairs = o->objective == OBJECTIVE_PAIRS;
 }
 
+static int check_settling(const struct run *r, struct error *e)
+{
+    const uint64_t settle = r->options.learn.settle, steps = r->pretrainer.schedule.steps;
+    return settle && settle >= steps
+               ? error_set(e, ERROR_INPUT,
+                           "--settle %" PRIu64 ": fewer than the run's %" PRIu64
+                           " steps are expected",
+                           settle, steps)
+               : 0;
+}
+
 static int open_data(struct run *r, const char *model, struct error *e)
 {
     struct model_config c = {0};
@@ -100,8 +113,10 @@ static int open_data(struct run *r, const char *model, struct error *e)
         r->held_out = open_part(r, model, DATA_HELD_OUT, e);
         result = r->held_out ? 0 : error_prefix(e, "--eval-every");
     }
-    if (result == 0)
+    if (result == 0) {
         resolve(r, &c);
+        result = check_settling(r, e);
+    }
     config_finish(&c);
     return result;
 }
@@ -112,6 +127,10 @@ static void make_json(struct run *r)
 {
     char sum[33];
     const struct shard_sum s = r->data->header->header_sum; /* covers the other sums */
+    struct learn_options *learn = &r->options.learn;
+    if (learn->snap > 0)
+        learn->snap_threads =
+            r->options.threads ? r->options.threads : (uint32_t)omp_get_max_threads();
     snprintf(sum, sizeof sum, "%016" PRIx64 "%016" PRIx64, s.high, s.low);
     r->json = run_options_json(&r->options, sum);
     run_options_hash(r->json, r->facts.options);
@@ -130,10 +149,15 @@ static int write_json(const struct run *r, struct error *e)
     return result;
 }
 
-static int compare_json(const struct run *r, struct error *e)
+/* The mask that a run settles on stays the same, whatever threads it goes on with. */
+static int compare_json(struct run *r, struct error *e)
 {
     json_t *stored = json_read(r->folder.path, "run.json", e);
     int result = stored ? run_options_compare(stored, r->json, e) : -1;
+    const json_t *threads = json_object_get(stored, "snap_threads");
+    if (r->options.learn.snap > 0 && json_is_integer(threads) &&
+        json_integer_value(threads) >= 1 && json_integer_value(threads) <= 4096)
+        r->options.learn.snap_threads = (uint32_t)json_integer_value(threads);
     json_decref(stored);
     return result;
 }
@@ -143,7 +167,8 @@ static int compare_json(const struct run *r, struct error *e)
 static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
 {
     const struct run_options *o = &r->options;
-    const bool learns = o->learn.kind != LEARN_NOTHING;
+    const bool has_alpha = o->learn.kind != LEARN_NOTHING,
+               learns = has_alpha && !run_has_settled(r, s);
     const uint32_t pairs = r->pretrainer.pairs ? PART_POOLER | PART_NSP : 0;
     const struct engine_options options = {.dtype = o->dtype,
                                            .threads = o->threads,
@@ -160,7 +185,10 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
     tell(r, NULL);
     if (!r->engine || train_state_new(r->engine, &r->state, e) < 0)
         return -1;
-    return learns ? learner_new(&o->learn, &r->engine->config, o->seed, &r->learner, e) : 0;
+    if (has_alpha && learner_new(&o->learn, &r->engine->config, o->seed, &r->learner, e) < 0)
+        return -1;
+    r->pretrainer.learner = learns ? r->learner : NULL;
+    return has_alpha && !learns ? learner_read_fixed(r->learner, r->folder.path, e) : 0;
 }
 
 static int check_identity(const struct run *r, const struct snapshot *s, struct error *e)
@@ -200,7 +228,6 @@ static int make_ready(struct run *r, const struct snapshot *s, struct error *e)
         return -1;
     r->pretrainer.engine = r->engine;
     r->pretrainer.state = r->state;
-    r->pretrainer.learner = r->learner;
     r->pretrainer.data = r->data;
     r->pretrainer.options = &r->options;
     pretrainer_begin(&r->pretrainer);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/train/run/run_settle.h"
+#include "model/checkpoint/json.h"
+#include "model/train/learn/settle.h"
+#include <stdlib.h>
+
+uint64_t run_learning_steps(const struct run *r)
+{
+    return r->pretrainer.schedule.steps - r->options.learn.settle;
+}
+
+bool run_has_settled(const struct run *r, const struct snapshot *s)
+{
+    return r->options.learn.settle && s->facts.step > run_learning_steps(r);
+}
+
+static int write_event(struct run *r, const struct settled *s, struct error *e)
+{
+    const struct log_field fields[] = {{"step", (double)r->facts.step},
+                                       {"tokens", (double)r->facts.tokens},
+                                       {"elapsed_s", r->facts.elapsed},
+                                       {"density", s->density},
+                                       {"share", s->share},
+                                       {"retained", s->retained},
+                                       {"predicted_s", s->predicted}};
+    return run_log_write(&r->log, "event", "mask", fields,
+                         r->options.learn.snap > 0 ? sizeof fields / sizeof *fields : 4, e);
+}
+
+/* Kernels for the mask in the run's folder take the place of those with a bias. */
+static int compile(struct run *r, struct error *e)
+{
+    const struct run_options *o = &r->options;
+    struct model_config now = {0}; /* which file has the mask may have changed */
+    if (config_read(r->folder.path, &now, e) < 0)
+        return -1;
+    char *mask = path_join(r->folder.path, now.mask);
+    const struct engine_options options = {.dtype = o->dtype,
+                                           .threads = o->threads,
+                                           .mask = mask,
+                                           .transform = "softmax",
+                                           .progress = r->watch->tell,
+                                           .trains = true,
+                                           .dropout = o->attention_dropout > 0};
+    int result = engine_reload_attention(r->engine, r->folder.path, &options, e);
+    free(mask);
+    config_finish(&now);
+    if (r->watch->tell)
+        r->watch->tell(NULL);
+    return result;
+}
+
+int run_settle(struct run *r, struct error *e)
+{
+    const struct run_options *o = &r->options;
+    const struct settle_request q = {.batch = (o->batch + o->accumulate - 1) / o->accumulate,
+                                     .dropout = o->attention_dropout > 0,
+                                     .folder = r->folder.path};
+    struct settled s;
+    if (!r->pretrainer.learner || !o->learn.settle || r->facts.step < run_learning_steps(r))
+        return 0;
+    if (r->watch->tell)
+        r->watch->tell("settling on a mask");
+    if (settle(r->learner, r->engine, &q, &s, e) < 0 ||
+        learner_save(r->learner, r->folder.path, e) < 0 || compile(r, e) < 0)
+        return -1;
+    r->pretrainer.learner = NULL;
+    return write_event(r, &s, e);
+}

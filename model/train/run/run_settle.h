@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a run that learns a mask fixes it, compiles it, and goes on with the weights alone. */
+#pragma once
+#include "model/train/run/run_setup.h"
+
+/* A state of a run that has: its kernels are those of the mask in the run's folder. */
+bool run_has_settled(const struct run *r, const struct snapshot *s);
+/* The last step that learns: what the temperature's way ends with. */
+uint64_t run_learning_steps(const struct run *r);
+/* Before each step: fixes the mask where it is time. */
+int run_settle(struct run *r, struct error *e);

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of learned masks, and what their parameters mean, by the definitions: for learn_command_test.py."""
+import json
+import math
+import struct
+
+
+def read_tensors(path):
+    """Name to (shape, numbers); the metadata."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    kinds = {"F32": "f", "F64": "d", "I64": "q", "U8": "B"}
+    tensors = {}
+    for name, t in header.items():
+        if name != "__metadata__":
+            begin, end = t["data_offsets"]
+            count = math.prod(t["shape"])
+            tensors[name] = t["shape"], struct.unpack(f"<{count}{kinds[t['dtype']]}", data[8 + size + begin:8 + size + end])
+    return tensors, header.get("__metadata__")
+
+
+def read_mask(path):
+    """The bytes of a boolean .npy."""
+    data = path.read_bytes()
+    return data[10 + struct.unpack("<H", data[8:10])[0]:]
+
+
+def mask_of(shape, alpha, kind, n):
+    """Without noise: alpha above 0, by the definition of each kind; a byte an entry."""
+    distances, code = kind[0] == "dam-s", "--dam-code" in kind
+    rest = shape[1:] if "--per-layer" in kind else shape
+    each = math.prod(rest[1:])
+    ret = bytearray()
+    for head in range(len(alpha) // each):
+        a = alpha[head * each:(head + 1) * each]
+        for i in range(n):
+            for j in range(n):
+                d = abs(i - j)
+                if not distances:
+                    on = a[i * n + j] > 0
+                elif code:
+                    on = a[2 * d] > a[2 * d + 1]
+                else:
+                    on = 0 in (i, j) or n - 1 in (i, j) or a[d] > 0
+                ret.append(on)
+    return bytes(ret)
+
+
+def logit_of(alpha, kind, n, i, j):
+    """Of a head's parameters; none on a border that is forced on."""
+    d = abs(i - j)
+    if kind[0] != "dam-s":
+        return alpha[i * n + j]
+    if "--dam-code" in kind:
+        return alpha[2 * d] - alpha[2 * d + 1]
+    return None if 0 in (i, j) or n - 1 in (i, j) else alpha[d]
