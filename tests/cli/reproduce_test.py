@@ -27,18 +27,23 @@ from programs import Fatal, OutOfTime  # noqa: E402
 
 class PlanTest(unittest.TestCase):
     def test_no_plan_takes_more_than_its_time(self):
-        draw = random.Random(1)
+        draw, counted = random.Random(1), 0
         for _ in range(2000):
             speed = plan.Speed(draw.uniform(0.01, 0.5), draw.uniform(0.01, 0.8), draw.uniform(0.5, 6))
             runs = draw.choice([(3, 5), (0, 0)])
             seconds = draw.uniform(600, 20000)
             made = plan.split(seconds, speed, *runs, 101)
-            least = sum(made.seconds(speed, *runs).values()) - made.rows * (speed.row + made.row * speed.step)
-            if made.p != plan.LEAST["p"] and made.dam != plan.LEAST["dam"] and made.dense != plan.LEAST["dense"] and runs[0]:
-                self.assertLessEqual(sum(made.seconds(speed, *runs).values()), seconds)
-            if made.rows:
-                self.assertLessEqual(least + made.rows * (speed.row + made.row * speed.step), seconds * 1.0001)
+            needed = sum(made.seconds(speed, *runs).values())
+            if made.rows:  # without rows the least steps of the runs may take more
+                self.assertLessEqual(needed, seconds)
+                counted += 1
             self.assertTrue(made.row >= plan.LEAST["row"] and made.rows <= 101)
+        self.assertGreater(counted, 1500)
+
+    def test_without_learning_its_time_goes_to_dense_and_the_rows(self):
+        made = plan.split(1000, plan.Speed(0.1, 0.0, 1), 0, 0, 10)
+        time_left = 1000 * 0.96 - 1
+        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * (0.35 + (0.21 + 0.175) / 2) / 0.1), 0, 0))
 
     def test_a_plan_in_numbers(self):
         made = plan.split(1000, plan.Speed(0.1, 0.2, 1), 3, 5, 10)

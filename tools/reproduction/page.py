@@ -119,12 +119,13 @@ def dam_lines(g):
         out += ["", f"In the mean over the DAM_s heads that keep any, {count / len(kept):.1f} distances in {runs / len(kept):.1f} runs of "
                 f"{count / runs:.2f}: " + ("scattered." if count / runs < 2 else "near each other.")]
     elif any(name.startswith("dam-s") for name in dam):
-        out += ["", "No DAM_s head keeps a distance: what is left is the border. So nothing is said of whether learned distances lie near each other."]
+        out += ["", "No DAM_s head keeps a distance: what is left is the border, and nothing is said of whether learned distances lie near each other. "
+                "AdamW divides the gradient of each alpha by its size, so wherever the price outweighs the task, alpha falls at the same pace for any lambda."]
     return out
 
 
-FIGURES = (("P", "P averaged over the 12 heads of the first seed, light where large (Figure 2)"),
-           ("importance", "The same, drawn by `maskbert importance`"), ("P by distance", "P by distance"),
+FIGURES = (("P", "P averaged over the 12 heads of the first seed, light where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
+           ("P by distance", "P by distance"),
            ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, white active (Figure 5)"),
            ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"), ("stages", "One stage and two (Figure 7)"),
            ("sparsity", "All masks with the diagonal"), ("loss", "Training: dense, and where masks are learned"))
@@ -132,7 +133,7 @@ FIGURES = (("P", "P averaged over the 12 heads of the first seed, light where la
 
 def figures(made):
     shown = [f"### {title}\n\n![{title}](pictures/{made[name]})\n" for name, title in FIGURES if name in made]
-    missing = [title for name, title in FIGURES if name not in made and name != "importance"]
+    missing = [title for name, title in FIGURES if name not in made]
     return "\n".join(["## Figures", "", *shown] + (["Not drawn, as what they show was not measured: " + "; ".join(missing) + "."] if missing else []))
 
 

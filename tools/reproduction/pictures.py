@@ -94,7 +94,7 @@ def mask_of(name):
 
 
 def importance(d, g, folder):
-    """By maskbert importance, where this one has it."""
+    """By maskbert importance, where this one has it: for DIR alone, as it is large."""
     if "p-0" not in g["runs"] or not d.programs.takes("maskbert", "importance", "--output"):
         return None
     d.programs.run("maskbert", "importance", d.folder / "runs/p-0", "-o", folder / "importance.png")

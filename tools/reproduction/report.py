@@ -53,10 +53,11 @@ def write(d):
 
 
 def publish(d, made, text):
-    """The page elsewhere, its pictures in pictures/ beside it renamed after the page."""
+    """The page elsewhere, its pictures in a folder beside it, named after the page."""
     beside = d.s.page.with_suffix("").name.lower()
     folder = d.s.page.parent / beside
     folder.mkdir(exist_ok=True)
     for name in made.values():
-        shutil.copyfile(d.folder / "pictures" / name, folder / name)
+        if f"](pictures/{name})" in text:
+            shutil.copyfile(d.folder / "pictures" / name, folder / name)
     write_whole(d.s.page, text.replace("](pictures/", f"]({beside}/"))
