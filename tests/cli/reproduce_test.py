@@ -258,6 +258,11 @@ class FilesTest(toy.Scratch):
         inner = [v for i, row in enumerate(mean) for j, v in enumerate(row) if i != j or min(i, j) == 0 or max(i, j) == n - 1]
         self.assertAlmostEqual(off, sum(inner) / len(inner))
 
+    def test_lambda_keeps_its_ratio_to_the_scale(self):
+        self.assertEqual(learned.options("dam-s-1e-1", 5), ("dam", ["--learn-mask", "dam-s", "--mask-scale", "10", "--lambda", "0.0001"], 5))
+        self.assertEqual(learned.options("dam-u-1e-1", 5)[1][:2], ["--learn-mask", "dam-u"])
+        self.assertEqual(learned.options("p-2", 5), ("p", ["--learn-mask", "p", "--mask-scale", "10"], 7))
+
     def test_distances_are_counted_in_runs(self):
         self.assertEqual([learned.runs_or_gaps(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [(0, 0), (1, 1), (3, 1), (4, 3)])
 

@@ -8,13 +8,16 @@ import rows
 
 NAMES = tuple(f"p-{k}" for k in range(rows.P_SEEDS)) + rows.LEARNED
 
+# c, what a mask's change of 1 adds to a score. Alpha learns by c dX + lambda, so the papers' lambdas keep their ratio to the c of their code.
+SCALE, PAPER_SCALE = 10, 10000
+
 
 def options(name, seed):
     """(kind of training, options of maskbert pretrain, seed) of a run."""
     if name.startswith("p-"):
-        return "p", ["--learn-mask", "p"], seed + int(name[2:])
-    kind, price = name[:5], name[6:]
-    return "dam", ["--learn-mask", kind, "--lambda", price], seed
+        return "p", ["--learn-mask", "p", "--mask-scale", f"{SCALE:g}"], seed + int(name[2:])
+    kind, price = name[:5], float(name[6:]) * SCALE / PAPER_SCALE
+    return "dam", ["--learn-mask", kind, "--mask-scale", f"{SCALE:g}", "--lambda", f"{price:g}"], seed
 
 
 def distance_of(shape, head, i, j):

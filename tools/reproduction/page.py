@@ -89,7 +89,11 @@ def learning_text(g):
     p, dam = (next((r for name, r in g["runs"].items() if name.startswith(kind)), None) for kind in ("p-", "dam"))
     parts = [f"P with {seeds} seeds, {p['steps']} steps ({p['tokens']:,} tokens) each"] if p else []
     parts += [f"DAM {dam['steps']} steps ({dam['tokens']:,} tokens) each, with one seed"] if dam else []
-    return ", ".join(parts) + ". Each goes on from the dense model at rate 1e-3, alpha at ten times that: `maskbert pretrain --learn-mask`, all else its defaults."
+    return ", ".join(parts) + ". Each goes on from the dense model at rate 1e-3, alpha at ten times that: `maskbert pretrain --learn-mask`, all else its defaults. " + LAMBDA
+
+
+LAMBDA = (f"Lambdas are those of the paper, whose code has c = {learned.PAPER_SCALE}, the score of a mask's change of 1; here c = {learned.SCALE} and lambda is passed "
+          f"as its {learned.PAPER_SCALE // learned.SCALE}th part: alpha learns by c dX + lambda, and the ratio counts.")
 
 
 def learned_section(g):
