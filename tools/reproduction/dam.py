@@ -193,7 +193,7 @@ def settle(d, steps, speed):
     needs = 1.2 * (speed["row"] + steps * speed["step"]) + plan.RESERVE * d.clock.seconds
     for k, row in enumerate(rows.all_rows()):
         why = d.why_not(row) if k < (d.s.rows or k + 1) else "--rows asked for fewer"
-        if why:
+        if why and not d.stages.path(f"row-{row.key}").exists():
             d.stages.leave_out(f"row-{row.key}", why)
         else:
             d.stages.do(f"row-{row.key}", lambda row=row: d.row(row, d.folder / "runs/dense", steps), needs, True)

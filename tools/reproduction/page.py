@@ -30,7 +30,8 @@ METHOD = """
   judged. The papers pre-train each mask from the start; here all start from the same model, so that minutes suffice.
 - **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on.
 - **Chance.** {noise}
-- **Plateau.** A loss within {plateau} nats of the unigram entropy, or above it, says nothing of attention: the row is marked so, and no verdict comes of it.
+- **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
+  masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
 - **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" is our own dense kernel by turns with the mask's in one
   process, so it holds where the times do not. A step's time is the median of the row's run.
 - **Time.** All stages took {took:.1f} minutes.{note}
@@ -53,7 +54,7 @@ def summary(verdicts, g):
     if not g["dense"]:
         text += "\n**The dense model is not done.** Nothing is claimed of masks.\n"
     elif g["dense"]["plateau"]:
-        text += "\n**The dense model sits on the unigram plateau**: it trained too little for attention to matter. Nothing is claimed of masks.\n"
+        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks.\n"
     return text
 
 
@@ -68,7 +69,8 @@ def facts(s, g):
     return {"text": g["corpus"]["text"], "megabytes": g["corpus"]["bytes"] / 1e6, "vocabulary": s.vocabulary, "unigram": g["unigram"],
             "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]),
             "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
-            "seed": s.seed, "plateau": table.PLATEAU, "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
+            "seed": s.seed, "plateau": table.PLATEAU, "reference": g["reference"],
+            "whence": "row \"none\", settled as all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
             "noise": "No two dense rows were run with two seeds: no difference of losses is judged." if n is None else
             f"Rows are compared seed by seed (the same batches in the same order). Such differences spread by {n:.4f} nats over the seeds "
             f"of the dense rows (standard deviation, pooled); one counts from {TIMES} times that on, divided by the root of the number of seeds. Masks further "
@@ -118,7 +120,9 @@ def dam_lines(g):
         heads = " ".join("{}/{}".format(*learned.runs_or_gaps(d)) for d in r["kept_distances"])
         out.append(f"| {name} | {r['mlm']:.4f} | {heads} |")
     kept = [learned.runs_or_gaps(d) for name, r in dam.items() if name.startswith("dam-s") for d in r["kept_distances"] if d]
-    if kept:
+    if g["dense"]["plateau"]:
+        out += ["", "The dense model sits on the plateau: nothing is said of which distances are learned."] if dam else []
+    elif kept:
         count, runs = sum(k for k, _ in kept), sum(n for _, n in kept)
         out += ["", f"In the mean over the DAM_s heads that keep any, {count / len(kept):.1f} distances in {runs / len(kept):.1f} runs of "
                 f"{count / runs:.2f}: " + ("scattered." if count / runs < 2 else "near each other.")]

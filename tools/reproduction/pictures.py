@@ -5,6 +5,8 @@ import learned
 import rows
 from programs import Fatal, write_whole
 
+NAMES = ("loss.png", "P.png", "P_distance.svg", "pruning.svg", "stages.svg", "sparsity.svg", "dam-u.png", "dam-s.png", "importance.png")
+
 
 def draw(d, g):
     """name: file, of what could be drawn, in DIR/pictures."""

@@ -14,13 +14,14 @@ from programs import write_json, write_whole
 def gather(stages, unigram, names=learned.NAMES):
     """Everything that pages and pictures need, from the results that stand."""
     found = {row.key: stages.done(f"row-{row.key}") for row in rows.all_rows()}
-    entries = table.join(found, unigram)
+    reference = table.plateau(found, unigram)
+    entries = table.join(found, reference)
     runs = {name: result for name in names if (result := stages.done(name))}
     dense = stages.done("dense")
     if dense:
-        dense = {**dense, "plateau": table.on_plateau(dense["mlm"], unigram)}
+        dense = {**dense, "plateau": table.on_plateau(dense["mlm"], reference)}
     return {"entries": entries, "runs": runs, "dense": dense, "theorem": stages.done("theorem"), "noise": table.noise(entries),
-            "unigram": unigram, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
+            "unigram": unigram, "reference": reference, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
             "corpus": stages.done("corpus"), "long": stages.done("long"), "took_s": took(stages)}
 
 
@@ -42,7 +43,7 @@ def write(d):
     if d.stages.left_out:
         text += f"\n{len(d.stages.left_out)} stages were left out (table.json says which, and why)\n"
     write_whole(d.folder / "table.txt", text)
-    write_json(d.folder / "table.json", {"rows": g["entries"], "noise": g["noise"], "unigram": g["unigram"], "dense": g["dense"],
+    write_json(d.folder / "table.json", {"rows": g["entries"], "noise": g["noise"], "unigram": g["unigram"], "reference": g["reference"], "dense": g["dense"],
                                          "learned": g["runs"], "claims": verdicts, "left_out": d.stages.left_out, "took_s": g["took_s"]})
     made = pictures.draw(d, g)
     text_of_page = page.compose(d.s, g, verdicts, d.stages.left_out, made)
@@ -57,6 +58,8 @@ def publish(d, made, text):
     beside = d.s.page.with_suffix("").name.lower()
     folder = d.s.page.parent / beside
     folder.mkdir(exist_ok=True)
+    for name in pictures.NAMES:  # of a page before
+        (folder / name).unlink(missing_ok=True)
     for name in made.values():
         if f"](pictures/{name})" in text:
             shutil.copyfile(d.folder / "pictures" / name, folder / name)

@@ -56,12 +56,12 @@ def snapped(share):
 
 
 def all_rows():
-    """Dense first, as its seeds say how large chance is; then each kind of mask with the diagonal, then without it; then curves."""
+    """Dense first, as its seeds say how large chance is, and no key at all, which says what attention is worth; then each kind of mask with the diagonal, then without it; then curves."""
     designed = [Row(name, "designed", name) for name in DESIGNED + BLOCKS]
     learned = [Row(name, "learned", f"run:{name}", needs=name) for name in LEARNED]
     random = [Row(f"random as {name}", "random", f"like:{name}", needs=name) for name in LEARNED]
     stages = [r for percent in THRESHOLDS for r in pruned(percent)]
     snaps = [r for share in SHARES for r in snapped(share)]
     curve = [r for percent in PROGRESSIVE if percent not in THRESHOLDS for r in pruned(percent)]
-    return (dense_rows((0, 1)) + designed + learned + stages + snaps + without(designed) + without(learned) + dense_rows((2,)) + random + curve +
+    return (dense_rows((0, 1)) + [Row("none", "dense", "none")] + designed + learned + stages + snaps + without(designed) + without(learned) + dense_rows((2,)) + random + curve +
             without(stages) + without(snaps) + without(random) + without(curve))

@@ -4,25 +4,30 @@ import statistics
 
 import rows
 
-PLATEAU = 0.3  # nats below the unigram entropy; a loss above that says nothing of attention
+PLATEAU = 0.1  # nats below the loss without attention; a loss above that says nothing of masks
 
 
-def on_plateau(mlm, unigram):
-    """Has it learned more than how frequent words are? NaN has not."""
-    return not mlm < unigram - PLATEAU
+def plateau(found, unigram):
+    """The loss without attention: that of the row without a key, or about what frequencies give, as a tenth of the masked words is left in place."""
+    return found["none"]["mlm"] if found.get("none") else 0.9 * unigram
 
 
-def join(found, unigram):
+def on_plateau(mlm, reference):
+    """Is attention worth less than PLATEAU to it? NaN is on it."""
+    return not mlm < reference - PLATEAU
+
+
+def join(found, reference):
     """Rows of the same mask with other seeds become one, with mean and deviation."""
     groups = {}
     for row in rows.all_rows():
         result = found.get(row.key)
         if result:
             groups.setdefault((row.name, row.diagonal), []).append((row, result))
-    return [entry(pairs, unigram) for pairs in groups.values()]
+    return [entry(pairs, reference) for pairs in groups.values()]
 
 
-def entry(pairs, unigram):
+def entry(pairs, reference):
     first, results = pairs[0][0], [r for _, r in pairs]
     def mean(pick):
         return statistics.mean(pick(r) for r in results)
@@ -31,7 +36,7 @@ def entry(pairs, unigram):
             "losses": {str(r["seed"]): r["mlm"] for r in results},
             "sparsity": mean(lambda r: r["sparsity"]), "active": [r["active"] for r in results], "mlm": statistics.mean(losses),
             "deviation": statistics.stdev(losses) if len(losses) > 1 else None, "accuracy": mean(lambda r: r["accuracy"]),
-            "plateau": on_plateau(statistics.mean(losses), unigram), "step_s": mean(lambda r: r["step_s"]),
+            "plateau": on_plateau(statistics.mean(losses), reference), "step_s": mean(lambda r: r["step_s"]),
             "forward_s": mean(lambda r: r["attention"]["forward"]["median_s"]), "backward_s": mean(lambda r: r["attention"]["backward"]["median_s"]),
             "forward_speedup": mean(lambda r: r["attention"]["forward"]["speedup"]),
             "backward_speedup": mean(lambda r: r["attention"]["backward"]["speedup"]), "lowering": results[0]["lowering"],
