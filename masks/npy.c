@@ -152,17 +152,23 @@ static int read_header(struct cursor *c, struct npy *ret)
     return seen == SEEN_ALL ? 0 : fail(c, "the header lacks descr, fortran_order or shape");
 }
 
+/* The product of all extents; false where it does not fit. One that is 0 makes it 0, whatever the others are. */
+static bool count_elements(const struct npy *a, uint64_t *ret)
+{
+    bool fits = true;
+    *ret = 1;
+    for (uint32_t k = 0; k < a->rank; k++)
+        fits = !__builtin_mul_overflow(*ret, a->shape[k], ret) && fits;
+    for (uint32_t k = 0; k < a->rank; k++)
+        if (a->shape[k] == 0)
+            *ret = 0, fits = true;
+    return fits;
+}
+
 static int check_size(struct npy *a, uint64_t bytes, const char *path, struct error *e)
 {
-    uint64_t count = 1, need;
-    bool over = false, empty = false;
-    for (uint32_t k = 0; k < a->rank; k++)
-        empty = empty || a->shape[k] == 0;
-    for (uint32_t k = 0; k < a->rank && !empty; k++)
-        over = over || __builtin_mul_overflow(count, a->shape[k], &count);
-    count = empty ? 0 : count;
-    over = over || __builtin_mul_overflow(count, a->item_bytes, &need);
-    if (over)
+    uint64_t count, need;
+    if (!count_elements(a, &count) || __builtin_mul_overflow(count, a->item_bytes, &need))
         return error_set(e, ERROR_INPUT,
                          "%s: the header promises more than 2^64 bytes, %llu follow", path,
                          (unsigned long long)bytes);

@@ -42,17 +42,20 @@ static json_t *describe(const struct safetensor *t, uint64_t begin)
                      (json_int_t)begin, (json_int_t)(begin + t->size));
 }
 
+static json_t *describe_metadata(const struct safetensors *s)
+{
+    json_t *metadata = json_object();
+    for (uint32_t k = 0; k < s->n_metadata; k++)
+        json_object_set_new(metadata, s->metadata[k].key, json_string(s->metadata[k].value));
+    return metadata;
+}
+
 static char *build_header(const struct safetensors *s, const uint32_t *order,
                           uint64_t *data_size)
 {
     json_t *header = json_object();
-    if (s->n_metadata) {
-        json_t *metadata = json_object();
-        for (uint32_t k = 0; k < s->n_metadata; k++)
-            json_object_set_new(metadata, s->metadata[k].key,
-                                json_string(s->metadata[k].value));
-        json_object_set_new(header, "__metadata__", metadata);
-    }
+    if (s->n_metadata)
+        json_object_set_new(header, "__metadata__", describe_metadata(s));
     uint64_t begin = 0;
     for (uint32_t k = 0; k < s->n_tensors; k++) {
         const struct safetensor *t = &s->tensor[order[k]];

@@ -98,6 +98,17 @@ static void set_row(uint64_t *row, const struct run *run, const struct run *end)
     }
 }
 
+/* The 64 x 64 bits at word x of rows 64 y .. of `from`, turned, to word y of rows 64 x .. of `to`. */
+static void move_block(const uint64_t *from, uint64_t *to, size_t words, size_t y, size_t x)
+{
+    uint64_t block[64];
+    for (size_t k = 0; k < 64; k++)
+        block[k] = from[(64 * y + k) * words + x];
+    transpose_block(block);
+    for (size_t k = 0; k < 64; k++)
+        to[(64 * x + k) * words + y] = block[k];
+}
+
 static struct pattern *transpose_bits(const struct pattern *p)
 {
     size_t words = ((size_t)p->n + 63) / 64;
@@ -105,16 +116,9 @@ static struct pattern *transpose_bits(const struct pattern *p)
     uint64_t *to = memory_new(64 * words * words, sizeof *to);
     for (uint32_t i = 0; i < p->n; i++)
         set_row(from + i * words, p->run + p->row[i], p->run + p->row[i + 1]);
-    for (size_t y = 0; y < words; y++) {
-        for (size_t x = 0; x < words; x++) {
-            uint64_t block[64];
-            for (size_t k = 0; k < 64; k++)
-                block[k] = from[(64 * y + k) * words + x];
-            transpose_block(block);
-            for (size_t k = 0; k < 64; k++)
-                to[(64 * x + k) * words + y] = block[k];
-        }
-    }
+    for (size_t y = 0; y < words; y++)
+        for (size_t x = 0; x < words; x++)
+            move_block(from, to, words, y, x);
     struct pattern *t = pattern_from_bits(to, p->n, words);
     free(from);
     free(to);

@@ -22,6 +22,8 @@ uint32_t attention_columns(const struct model_config *c)
 static struct mask *load_mask(const struct model_config *c, const struct attention_options *o,
                               struct error *e)
 {
+    if (o->given)
+        return mask_crop(o->given, o->given->n, e);
     if (o->mask || !c->mask)
         return model_mask(o->mask ? o->mask : "dense", c, e);
     char *path = path_join(o->folder, c->mask);

@@ -20,8 +20,10 @@ struct attention {
 };
 
 struct attention_options {
-    const char *folder;    /* where the model's own mask lies */
-    const char *mask;      /* null: the model's own, else dense */
+    const char *folder; /* where the model's own mask lies */
+    const char *mask;   /* null: the model's own, else dense */
+    const struct mask
+        *given; /* in its place: [layers or 1][heads or 1], of any length; not kept */
     const char *transform; /* null: the model's own, else softmax */
     const char *drop;      /* what is taken out of the mask, as mask_drop has it; or null */
     uint64_t drop_seed;

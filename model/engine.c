@@ -87,28 +87,62 @@ static int open_backend(const struct engine_options *o, struct engine *g, struct
     return 0;
 }
 
-static int load_attention(const char *folder, const struct engine_options *o, struct engine *g,
-                          struct error *e)
+static struct attention_options attention_options_of(const struct engine *g,
+                                                     const struct engine_options *o)
 {
     const struct backend *b = g->encoder->backend;
     const char *device =
         o->device ? o->device : b->device->name; /* "cuda:1": with the number */
-    const struct attention_options a = {.folder = folder,
-                                        .mask = o->mask,
-                                        .transform = o->transform,
-                                        .drop = o->drop,
-                                        .drop_seed = o->drop_seed,
-                                        .dtype = o->dtype,
-                                        .device = device,
-                                        .target = b->target ? b->target : device,
-                                        .text_only = b->text_only,
-                                        .trains = g->trains,
-                                        .dropout = g->dropout,
-                                        .biased = g->biased,
-                                        .progress = o->progress,
-                                        .kernel = o->kernel,
-                                        .kernel_size = o->kernel_size};
+    return (struct attention_options){.transform = o->transform,
+                                      .dtype = o->dtype,
+                                      .device = device,
+                                      .target = b->target ? b->target : device,
+                                      .text_only = b->text_only,
+                                      .trains = g->trains,
+                                      .dropout = g->dropout,
+                                      .biased = g->biased,
+                                      .progress = o->progress};
+}
+
+static int load_attention(const char *folder, const struct engine_options *o, struct engine *g,
+                          struct error *e)
+{
+    struct attention_options a = attention_options_of(g, o);
+    a.folder = folder;
+    a.mask = o->mask;
+    a.drop = o->drop;
+    a.drop_seed = o->drop_seed;
+    a.kernel = o->kernel;
+    a.kernel_size = o->kernel_size;
     return attention_new(&g->config, &a, &g->encoder->attention, e);
+}
+
+struct attention *engine_attention_new(const struct engine *g, const struct engine_options *o,
+                                       const struct mask *m, struct error *e)
+{
+    struct attention_options a = attention_options_of(g, o);
+    struct attention *ret = memory_new(1, sizeof *ret);
+    a.given = m;
+    if (attention_new(&g->config, &a, ret, e) == 0)
+        return ret;
+    free(ret);
+    return NULL;
+}
+
+void engine_attention_destroy(struct attention *a)
+{
+    if (a)
+        attention_finish(a);
+    free(a);
+}
+
+void engine_attention_swap(struct engine *g, struct attention *a)
+{
+    const struct attention before = g->encoder->attention;
+    const uint32_t positions = g->config.positions;
+    g->encoder->attention = *a;
+    g->longest = a->mask->n < positions ? a->mask->n : positions;
+    *a = before;
 }
 
 static int load(const char *folder, const struct engine_options *o, struct engine *g,

@@ -3,8 +3,8 @@
    Token ids go in, hidden states come out. The heads of model/heads.h and the tasks of model/tasks.h read
    those.
 
-   Thread-safety: an engine does not change once it is loaded, but by engine_repack (model/train/pass.h), while nobody
-   else uses it. Many threads may use it at once, each with a workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
+   Thread-safety: an engine does not change once it is loaded, but by engine_repack (model/train/pass.h) and
+   engine_attention_swap, while nobody else uses it. Many threads may use it at once, each with a workspace of its own. A call uses at most `threads` OpenMP threads, which belong to the calling thread; a
    server has one thread that calls and many that wait.
    Memory: the engine holds the packed weights of the parts that were asked for; on the CPU word embeddings
    are read where the file is mapped. A workspace grows with its largest batch and allocates no more then. */
@@ -86,13 +86,36 @@ enum engine_phase {
 };
 const char *engine_phase_name(enum engine_phase p);
 
-/* Is shown each layer's queries and keys, once all of them are there. Row r of head h begins at r * row + h *
-   head elements of the engine's dtype and has head_dim of them. */
+/* What a layer's attention reads, in the engine's dtype. Row r of head h of query, key and value begins at
+   r * row + h * head elements and has head_dim of them. */
+struct engine_layer {
+    uint32_t layer;
+    const void *query, *key, *value;
+    uint64_t row, head;
+    const void
+        *hidden; /* [tokens, H]: the layer's input, which attention's output is added to */
+};
+
+/* Is shown each layer, once all of it is there. */
 struct engine_watch {
-    void (*layer)(void *context, uint32_t layer, const void *query, const void *key,
-                  uint64_t row, uint64_t head);
+    void (*layer)(void *context, const struct engine_layer *seen);
     void *context;
 };
+
+/* ---- another mask on the same weights ---- */
+
+struct attention;
+struct mask;
+/* Compiles attention for m [layers or 1][heads or 1], which is not kept, of at most the model's positions. o: as the
+   engine was loaded with; its mask counts for nothing. Null with *e set. */
+struct attention *engine_attention_new(const struct engine *g, const struct engine_options *o,
+                                       const struct mask *m, struct error *e);
+void engine_attention_destroy(struct attention *a); /* null is fine */
+/* Exchanges *a and the engine's own. Nobody may use the engine meanwhile, and a workspace serves one of them alone: it
+   may have recorded passes. */
+void engine_attention_swap(struct engine *g, struct attention *a);
+
+/* ---- a pass ---- */
 
 struct backend;
 struct backend_workspace;

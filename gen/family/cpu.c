@@ -8,7 +8,7 @@
 
 static uint32_t cpu_chunk_cols(const struct target *t, const struct kernel_config *c)
 {
-    return CPU_CHUNK_COLS(family_is_matrix(t, &c->request));
+    return CPU_CHUNK_COLS(family_is_matrix(t, &c->request), c->request.bias);
 }
 
 static uint64_t row_width(const struct target *t, const struct kernel_config *c)
@@ -40,10 +40,15 @@ static uint64_t pack_row(const struct target *t, const struct kernel_config *c)
                               CPU_DEPTH(c->request.head_dim));
 }
 
+/* Sparsegen needs all of a row at once. With a bias an item of the forward plan may have a step only where its keys
+   are those of its class: dX is summed along diagonals in its place (templates/cpu/bias.h). */
 uint32_t cpu_can(const struct kernel_request *r)
 {
-    const bool resumes = r->transform == ABI_SOFTMAX && r->bias == ABI_BIAS_NONE;
-    return CAN_PIECES | (resumes ? CAN_SPLIT | CAN_JOIN_ROWS : 0);
+    const bool softmax = r->transform == ABI_SOFTMAX, bias = r->bias != ABI_BIAS_NONE;
+    return CAN_PIECES | CAN_JOIN_ROWS | (softmax ? CAN_SPLIT : 0) |
+           (bias      ? JOINS_KEYS_ALONE
+            : softmax ? 0
+                      : CAN_WHOLE_CLASSES);
 }
 
 static uint64_t partial_row(const struct target *t, const struct kernel_config *c)
@@ -76,6 +81,8 @@ static void add_backward(const struct kernel_config *c, struct launch_record *re
     const bool bias = c->request.bias != ABI_BIAS_NONE;
     struct phase *p = ret->backward;
     *p++ = phase_of("attention_pack_backward", ABI_OVER_HEADS);
+    if (bias && c->request.transform == ABI_SOFTMAX && dtype_bytes(c->request.dtype) == 2)
+        *p++ = phase_of("attention_delta", ABI_OVER_FORWARD);
     *p++ = phase_of("attention_dq", bias ? ABI_OVER_WORK : ABI_OVER_FORWARD);
     *p++ = phase_of("attention_pack_transposed", ABI_OVER_HEADS);
     *p++ = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);

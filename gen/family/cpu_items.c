@@ -2,12 +2,12 @@
 /* What the kernels of a CPU take, by the sizes of their blocks. Apart from the families, so that who only reads
    kernel files needs nothing that emits. */
 #include "gen/family/cpu.h"
+#include "gen/plan/plan.h"
 #include "templates/cpu/sizes.h"
 
 bool cpu_has_matrix(const struct target *t, const struct kernel_request *r)
 {
-    return t->kind == TARGET_CPU && t->matrix_machine && r->dtype == ABI_BF16 &&
-           r->transform == ABI_SOFTMAX;
+    return t->kind == TARGET_CPU && t->matrix_machine && r->dtype == ABI_BF16;
 }
 
 /* Tiles take 16 rows of whole registers, vectors four. */
@@ -19,10 +19,38 @@ static u32 diagonal_rows(const struct target *t, const struct kernel_request *r)
                : CPU_DIAGONAL_VECTOR_ROWS;
 }
 
+/* Columns that a piece may take in blocks: panels are 32 wide, begin at multiples of 32 in the block, and at
+   multiples of 16 in the sequence, so that a range may have up to 15 columns before its own. */
+static u32 panel_cols(const struct abi_piece *piece)
+{
+    enum { GAP = CPU_TILE_COLS - 1, SKIP = CPU_TILE_COLS / 2 - 1 };
+    switch (piece->kind) {
+    case ABI_COLUMNS:
+    case ABI_RESIDUE:
+        return piece->count * CPU_TILE_COLS + GAP;
+    case ABI_BLOCKS:
+        return piece->cols + piece->count * (GAP + SKIP) + GAP;
+    default:
+        return piece->cols + GAP;
+    }
+}
+
+u32 cpu_panel_cols(const struct plan_pass *t)
+{
+    u32 most = 0;
+    for (uint64_t k = 0; k < t->n_items; k++) {
+        u32 cols = 0;
+        for (u32 i = 0; i < t->items[k].pieces; i++)
+            cols += panel_cols(&t->pieces[t->items[k].piece + i]);
+        most = cols > most ? cols : most;
+    }
+    return most;
+}
+
 struct item_kernels cpu_item_kernels(const struct target *t, const struct kernel_request *r)
 {
     const bool matrix = cpu_has_matrix(t, r);
-    const u32 cols = CPU_CHUNK_COLS(matrix);
+    const u32 cols = CPU_CHUNK_COLS(matrix, r->bias);
     if (t->kind != TARGET_CPU || r->bias != ABI_BIAS_NONE)
         return (struct item_kernels){0};
     return (struct item_kernels){

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix unit of a CPU, tiles (AMX) or dot products of bf16: bf16 with softmax. */
+/* The matrix unit of a CPU, tiles (AMX) or dot products of bf16: bf16. */
 #include "gen/family/cpu.h"
 
 static bool applies(const struct target *t, const struct kernel_request *r,

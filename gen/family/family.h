@@ -24,6 +24,7 @@ enum family_can {
     MERGES_LAST = 1 << 7,       /* merges are a launch of their own; else each head does them, in order */
     SKIPS_FRAGMENTS = 1 << 8,   /* what is empty of a tile is left out by 16 x 8, ... */
     SKIPS_HALVES = 1 << 9,      /* ... by 16 columns */
+    JOINS_KEYS_ALONE = 1 << 10, /* rows are joined in the transposed plan alone */
 };
 /* clang-format on */
 

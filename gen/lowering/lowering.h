@@ -118,7 +118,8 @@ double columns_group_price(const struct price *p, uint32_t rows, uint32_t count,
 /* Residue classes, which are planned for a pattern and not for a row block. */
 struct residue {
     const struct pattern *classes;
-    bool whole; /* items have columns outside of their class too */
+    bool whole;     /* items have columns outside of their class too */
+    bool fragments; /* kernels leave out what is empty by 16 x 8 */
     uint32_t block_rows;
     uint32_t *place; /* [n] zeros, and zeros again after */
 };

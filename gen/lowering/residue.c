@@ -108,9 +108,10 @@ static void add_group(const struct residue *x, const struct abi_item *item,
         g.pattern = (u32)(d->n_words / x->block_rows);
     }
     *MEMORY_PUSH(d->gathers, d->n_gathers, d->gathers_capacity) = g;
-    d->cost += x->whole ? g.count * p->gather +
-                              fragment_entries(word, item->rows) * (full ? p->full : p->partial)
-                        : columns_group_price(p, item->rows, g.count, full);
+    d->cost += x->whole && x->fragments
+                   ? g.count * p->gather +
+                         fragment_entries(word, item->rows) * (full ? p->full : p->partial)
+                   : columns_group_price(p, item->rows, g.count, full);
 }
 
 void residue_build(const struct residue *x, const struct abi_item *item, const struct price *p,

@@ -107,6 +107,8 @@ void builder_begin(struct builder *b, const struct plan *p, struct plan_pass *pa
     b->price = b->report;
     if (both)
         b->price = price_add(b->price, p->price[PASS_DQ]);
+    if (!transposed && builder_can(b, JOINS_KEYS_ALONE))
+        b->options.can &= ~(uint32_t)CAN_JOIN_ROWS;
     b->row_block = row_block_new(p->n, p->block_rows);
     pass->block_rows = p->block_rows;
     pass->kernels = family_item_kernels(p->target, &p->config.request);

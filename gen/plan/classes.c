@@ -24,7 +24,8 @@ static void build_class(struct builder *b, const struct plan *p, const struct sp
             item.own[r / 32] |= (u32)1 << (r % 32);
     if (!item_owned_rows(&item))
         return;
-    const struct residue x = {s->classes, s->whole, p->block_rows, b->place};
+    const struct residue x = {s->classes, s->whole, b->pass->fragments, p->block_rows,
+                              b->place};
     residue_build(&x, &item, &b->price, &b->draft[0]);
     b->total += b->draft[0].cost;
     if (!b->dry)

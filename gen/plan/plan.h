@@ -52,6 +52,8 @@ struct plan_pass {
     uint64_t (*layer_work)
         [3]; /* [layers]: first and count in `work`, and how many of these merge, in a launch of their own */
     uint32_t max_cols, uses;
+    uint32_t
+        panel_cols; /* of a kernel file, where kernels need more: cpu_panel_cols(); else 0 */
     uint32_t partial_slots; /* that a head needs: the end of the furthest item's */
     uint32_t block_rows;    /* words of a pattern */
     bool fragments;         /* kernels leave out what is empty of a tile by 16 x 8, ... */

@@ -3,6 +3,7 @@
    A word with a definition is replaced by the tree of its definition, with the arguments put in
    the places of the parameters; errors inside it point to where the user wrote the word. */
 #include "masks/base/memory.h"
+#include "masks/base/text.h"
 #include "masks/language/parser.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,11 +67,10 @@ static uint32_t distance(const char *a, const char *b)
     return row[n];
 }
 
-static int unknown_word(struct parser *p, uint32_t at, const char *word)
+/* The word of the language that was meant, perhaps: two changes away at most, or begun like this. */
+static const char *near_word(const char *word)
 {
     const char *near = NULL;
-    char all[512];
-    size_t used = 0;
     uint32_t best = 3;
     for (const struct primitive *k = primitives; k->name; k++) {
         uint32_t d = distance(word, k->name);
@@ -78,14 +78,23 @@ static int unknown_word(struct parser *p, uint32_t at, const char *word)
             best = d, near = k->name;
         else if (!near && strlen(word) > 2 && !strncmp(word, k->name, strlen(word)))
             near = k->name;
-        used +=
-            (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", k->name);
     }
+    return near;
+}
+
+static int unknown_word(struct parser *p, uint32_t at, const char *word)
+{
+    const char *near = near_word(word);
     if (near)
         return script_error(p->user, at, p->e, "unknown word '%s', '%s' is near it", word,
                             near);
-    return script_error(p->user, at, p->e, "unknown word '%s', one of these is expected: %s",
-                        word, all);
+    struct text all = {0};
+    for (const struct primitive *k = primitives; k->name; k++)
+        text_add(&all, "%s%s", k == primitives ? "" : ", ", k->name);
+    int r = script_error(p->user, at, p->e, "unknown word '%s', one of these is expected: %s",
+                         word, text_get(&all));
+    text_finish(&all);
+    return r;
 }
 
 static struct node *parse_union(struct parser *p);

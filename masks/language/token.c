@@ -174,6 +174,17 @@ static void show_line(const struct script *s, uint32_t begin, uint32_t at, struc
     text_add(out, "^");
 }
 
+/* The number of the line that holds byte `at`, counted from 1, and where it begins. */
+static uint32_t line_of(const struct script *s, uint32_t at, uint32_t *ret_begin)
+{
+    uint32_t line = 1;
+    *ret_begin = 0;
+    for (uint32_t k = 0; k < at; k++)
+        if (s->text[k] == '\n')
+            line++, *ret_begin = k + 1;
+    return line;
+}
+
 int script_error(const struct script *s, uint32_t at, struct error *e, const char *format, ...)
 {
     char what[1024];
@@ -181,11 +192,9 @@ int script_error(const struct script *s, uint32_t at, struct error *e, const cha
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    uint32_t line = 1, begin = 0, column = 1;
+    uint32_t begin, column = 1;
     at = at <= s->length ? at : (uint32_t)s->length;
-    for (uint32_t k = 0; k < at; k++)
-        if (s->text[k] == '\n')
-            line++, begin = k + 1;
+    uint32_t line = line_of(s, at, &begin);
     for (uint32_t k = begin; k < at; k++)
         column += starts_character(s->text[k]);
     struct text out = {0};

@@ -54,6 +54,16 @@ static void draw_edge(uint32_t size, const char *left, const char *right, struct
 }
 
 /* A line of the picture runs through all panels that stand side by side. */
+/* An edge of each of the panels, side by side. */
+static void draw_edges(uint32_t count, uint32_t size, const char *left, const char *right,
+                       struct text *out)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        draw_edge(size, left, right, out);
+        text_add(out, "%s", k + 1 < count ? " " : "\n");
+    }
+}
+
 static void draw_beside(const struct panel *panel, uint32_t count, uint32_t size,
                         uint32_t columns, struct text *out)
 {
@@ -61,19 +71,13 @@ static void draw_beside(const struct panel *panel, uint32_t count, uint32_t size
     for (uint32_t k = 0; k + 1 < count; k++, free_columns -= width + GAP)
         text_add(out, "%-*.*s%*s", width, width, panel[k].title, GAP, "");
     text_add(out, "%.*s\n", free_columns, panel[count - 1].title);
-    for (uint32_t k = 0; k < count; k++) {
-        draw_edge(size, "\u250c", "\u2510", out);
-        text_add(out, "%s", k + 1 < count ? " " : "\n");
-    }
+    draw_edges(count, size, "\u250c", "\u2510", out);
     for (uint32_t y = 0; y < size; y += 2)
         for (uint32_t k = 0; k < count; k++) {
             draw_line(&panel[k], size, y, out);
             text_add(out, "%s", k + 1 < count ? " " : "\n");
         }
-    for (uint32_t k = 0; k < count; k++) {
-        draw_edge(size, "\u2514", "\u2518", out);
-        text_add(out, "%s", k + 1 < count ? " " : "\n");
-    }
+    draw_edges(count, size, "\u2514", "\u2518", out);
 }
 
 void mask_draw_text(const struct mask *m, uint32_t columns, struct text *out)

@@ -181,17 +181,30 @@ static int take_code(struct reader *r, struct artifact_target *t)
     return 0;
 }
 
-/* What the target's kernels take, they must be given. */
+/* What the target's kernels take, they must be given. The CPU's have row blocks of one height. */
 static int check_kernels(const struct artifact *a, const struct artifact_target *t,
                          const char *where, struct error *e)
 {
     const struct artifact_plan *p = &a->plan[t->plan];
-    const struct item_kernels kernels =
-        cpu_item_kernels(target_find(t->name, NULL), &a->request);
+    const struct target *target = target_find(t->name, NULL);
+    const struct item_kernels kernels = cpu_item_kernels(target, &a->request);
+    if (target->kind == TARGET_CPU && p->block_rows != target->block_rows)
+        return error_set(e, ERROR_INPUT, "%s: row blocks of %u rows, where %s has %u", where,
+                         p->block_rows, t->name, target->block_rows);
     return pass_check_kernels(&p->forward, &kernels, where, e) < 0 ||
                    pass_check_kernels(&p->transposed, &kernels, where, e) < 0
                ? -1
                : 0;
+}
+
+/* Kernels of sparsegen keep all columns of an item. */
+static void count_panels(const struct artifact *a, const struct artifact_target *t,
+                         struct artifact_plan *p)
+{
+    if (!t->launch.scratch_col || !cpu_has_matrix(target_find(t->name, NULL), &a->request))
+        return;
+    p->forward.panel_cols = cpu_panel_cols(&p->forward);
+    p->transposed.panel_cols = cpu_panel_cols(&p->transposed);
 }
 
 static int read_target(struct reader *r, const struct datum *j, struct artifact *a, uint32_t k)
@@ -211,7 +224,10 @@ static int read_target(struct reader *r, const struct datum *j, struct artifact 
     if ((p->forward.uses | p->transposed.uses) & ABI_SPLIT && !t->launch.partial_row)
         return error_set(r->e, ERROR_INPUT, "%s: %s has no room for what partial items leave",
                          where, t->name);
-    return check_kernels(a, t, where, r->e) < 0 ? -1 : take_code(r, t);
+    if (check_kernels(a, t, where, r->e) < 0)
+        return -1;
+    count_panels(a, t, &a->plan[t->plan]);
+    return take_code(r, t);
 }
 
 static int read_targets(struct reader *r, struct artifact *a)

@@ -13,16 +13,17 @@ static uint64_t narrow(wide bytes)
     return rounded > UINT64_MAX / 4 ? UINT64_MAX : (uint64_t)rounded;
 }
 
-static uint32_t widest_item(const struct maskc_kernel *k, bool backward)
-{
-    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
-    uint32_t forward = p->forward.max_cols, transposed = p->transposed.max_cols;
-    return backward && transposed > forward ? transposed : forward;
-}
-
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
+}
+
+static uint64_t widest_item(const struct maskc_kernel *k, bool backward)
+{
+    const struct artifact_plan *p = &k->artifact->plan[k->target->plan];
+    uint64_t cols = larger(p->forward.max_cols, p->forward.panel_cols);
+    return backward ? larger(cols, larger(p->transposed.max_cols, p->transposed.panel_cols))
+                    : cols;
 }
 
 /* Works of the layer that has the most. */

@@ -4,10 +4,11 @@
      attention_pack             K, V of a head -> packed operands
      attention_forward          items of the plan: O, LSE                        (forward.h)
      attention_pack_backward    K, V, as the backward pass takes them
+     attention_delta            items of the plan: delta, where a bias needs it before all of dQ (delta.h)
      attention_dq               items of the plan: dQ, delta                     (backward.h)
      attention_pack_transposed  Q, dO of a head -> packed operands
      attention_dkv              items of the transposed plan: dK, dV             (backward.h)
-     attention_diagonals        sums of dX along diagonals, with a bias          (bias.h)
+     attention_diagonals        sums of dX along diagonals, with a bias          (bias_gradient.h)
    A phase gets indices begin .. end - 1 of its heads or work items, and the scratch of its thread. */
 #include "cpu/freestanding.h"
 #include "cpu/pack.h"
@@ -114,6 +115,20 @@ ENTRY(attention_pack_transposed)
 }
 
 #if BIAS
+/* Before dQ, where items share rows. */
+ENTRY(attention_delta)
+{
+    phase_begin(scratch);
+    for (u64 k = begin; k < end && deltas_shared(a); k++) {
+        struct sequence s;
+        struct abi_work w = work_at(a, &a->forward, k, &s);
+        const struct abi_item *item = &a->forward.items[w.item];
+        if (!item_beyond(&s, item))
+            delta_item(&s, item, scratch);
+    }
+    matrix_end();
+}
+
 ENTRY(attention_dq)
 {
     phase_begin(scratch);

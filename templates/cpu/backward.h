@@ -10,6 +10,7 @@
    A matrix unit does all of it but the sums tile by tile (panels_gradient). */
 #ifndef MASKC_CPU_BACKWARD_H
 #define MASKC_CPU_BACKWARD_H
+#include "cpu/bias_gradient.h"
 #include "cpu/delta.h"
 #include "cpu/diagonal/backward.h"
 #include "cpu/global_row/backward.h"
@@ -51,6 +52,13 @@ static void block_gradient(const struct row_block *t, struct block *b)
     }
 }
 
+/* Is a score above the row's tau? As block_gradient() finds it. */
+INLINE ivec score_above(const struct row_block *t, u32 r, vec score)
+{
+    const vec tau = splat(t->m->offset[r]);
+    return MATRIX ? (ivec)(score * t->softmax_scale - tau > 0.0f) : (ivec)(score > tau);
+}
+
 /* Sparsegen: delta of each row is the mean of dP over the row's support. */
 static void row_block_sparsegen_deltas(const struct row_block *t, u32 blocks)
 {
@@ -59,7 +67,7 @@ static void row_block_sparsegen_deltas(const struct row_block *t, u32 blocks)
         for (u32 k = 0; k < blocks; k++) {
             const struct block *b = row_block_block(t, k);
             for (u32 c = 0; c < b->cols; c += LANES) {
-                ivec above = (ivec)(load(&b->score[r][c]) > splat(t->m->offset[r]));
+                ivec above = score_above(t, r, load(&b->score[r][c]));
                 sum += pick_or_zero(above, bias_scaled(b, r, c, load(&b->dp[r][c])));
                 count += pick_or_zero(above, splat(1));
             }
@@ -98,14 +106,14 @@ static void row_block_backward(struct row_block *t)
     float delta_correction[BLOCK_ROWS];
     for (u32 r = 0; r < BLOCK_ROWS; r++)
         delta_correction[r] = row_merged(t, r) ? partial_numbers(t, r)[0] : 0;
-    if (DELTA_FIRST && !t->transposed && row_block_deltas_first(t)) {
+    if (DELTA_FIRST && !t->transposed && !deltas_shared(t->s.a) && row_block_deltas_first(t)) {
         block_backward(t, t->blocks, delta_correction);
         return;
     }
     if (!BLOCKS_KEPT || t->transposed) {
         struct block *b = t->blocks;
         int some = block_next(t, b);
-        if (some && row_block_whole(t)) {
+        if (some && row_block_whole(t) && !deltas_shared(t->s.a)) {
             if (BIAS) {
                 whole_deltas(t, b);
                 block_backward(t, b, delta_correction);
@@ -136,6 +144,8 @@ static void row_block_backward(struct row_block *t)
     row_block_sparsegen_deltas(t, blocks);
     for (u32 k = 0; k < blocks; k++)
         block_backward(t, row_block_block(t, k), delta_correction);
+    if (MATRIX)
+        row_block_zero_sums(t, 0);
 }
 
 static void backward_epilogue(const struct row_block *t, const struct abi_tensor *to,
@@ -163,6 +173,23 @@ static int backward_special(const struct sequence *s, const struct abi_plan *p,
     }
 }
 
+#if BIAS
+/* An item of the phase that leaves delta: see deltas_shared(). */
+static void delta_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
+{
+    struct row_block t;
+    struct prefetch x;
+    row_block_open(&t, s, &s->a->forward, item, 0, &x, scratch);
+    if (!t.live)
+        return;
+    row_block_take(&t, &s->a->q, t.row_scale, 0);
+    row_block_take(&t, &s->a->d_o, 1, 1);
+    for (u32 r = 0; r < t.rows; r++)
+        t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
+    row_block_deltas_shared(&t);
+}
+#endif
+
 static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
     struct row_block t;
@@ -180,6 +207,7 @@ static void dq_item(const struct sequence *s, const struct abi_item *item, u8 *s
             merge_partial(&t, 1);
         for (u32 r = 0; r < t.rows; r++)
             t.m->offset[r] = row_live(&t, r) ? score_offset(*lse_at(s, row_of(item, r))) : 0;
+        deltas_read(&t);
         row_block_backward(&t);
         for (u32 r = 0; r < item->rows; r++)
             if (row_live(&t, r) && !item->split)

@@ -74,12 +74,27 @@ INLINE void bias_keys(const struct row_block *t, struct block *b,
         bias_entry(b, r, tile->at + c, 0, score_scale);
 }
 
+/* Forward plan: X of a tile, and dX if it is written, is prefetched with the tile's scores. A row block's rows of X lie
+   as far apart as a page, so hardware does not. */
+static void bias_prefetch(const struct row_block *t, const struct column_tile *tile)
+{
+    const float *x = t->s.a->bias + bias_at(t, t->item->row0) + tile->first;
+    const float *d_x = BACKWARD && t->s.a->d_bias ? t->s.a->d_bias + (x - t->s.a->bias) : 0;
+    const u64 row = (u64)t->item->step * t->s.a->forward.n;
+    for (u32 r = 0; r < t->item->rows && tile->kind == TILE_PANEL; r++)
+        for (u32 c = 0; c < TILE; c += 16) {
+            __builtin_prefetch(x + r * row + c, 0, 2);
+            if (d_x)
+                __builtin_prefetch(d_x + r * row + c, 1, 2);
+        }
+}
+
 /* Forward plan, after the scores of all tiles: each row of X is read once, from end to end. */
 static void block_bias(const struct row_block *t, struct block *b)
 {
     const float score_scale = bias_score_scale(t);
     for (u32 r = 0; r < t->rows && !t->transposed; r++) {
-        const float *x = t->s.a->bias + bias_at(t, t->item->row0 + r);
+        const float *x = t->s.a->bias + bias_at(t, row_of(t->item, r));
         if (MATRIX || !row_live(t, r))
             for (u32 c = 0; c < b->cols; c += LANES)
                 store(&b->bias[r][c], splat(0));
@@ -102,12 +117,23 @@ static void bias_ask(const struct row_block *t, const struct column_tile *tile)
     }
 }
 
+/* Transposed plan: X of a panel whose keys are a step apart. */
+static void bias_read_stepped(const struct row_block *t, struct block *b,
+                              const struct column_tile *tile)
+{
+    const u32 rows = t->item->rows, step = t->item->step;
+    for (u32 c = 0; c < tile->width; c++) {
+        const float *x = t->s.a->bias + bias_at(t, tile_column(t, tile, c)) + t->item->row0;
+        for (u32 r = 0; r < rows; r++)
+            b->bias[r][tile->at + c] = x[(u64)r * step];
+    }
+}
+
 /* Transposed plan: X of a panel, four queries and four keys at a time. */
-static void bias_queries(const struct row_block *t, struct block *b,
-                         const struct column_tile *tile)
+static void bias_read_keys(const struct row_block *t, struct block *b,
+                           const struct column_tile *tile)
 {
     const u32 row0 = t->item->row0, n = t->s.a->forward.n;
-    const float score_scale = bias_score_scale(t);
     bias_ask(t, tile);
     for (u32 c = 0; c < tile->width; c += 4) {
         const float *from[4];
@@ -125,6 +151,16 @@ static void bias_queries(const struct row_block *t, struct block *b,
                         to[x * SCORE_STRIDE + k] = from[k][r + x];
         }
     }
+}
+
+static void bias_queries(const struct row_block *t, struct block *b,
+                         const struct column_tile *tile)
+{
+    const float score_scale = bias_score_scale(t);
+    if (t->item->step == 1)
+        bias_read_keys(t, b, tile);
+    else
+        bias_read_stepped(t, b, tile);
     for (u32 r = 0; r < t->rows; r++)
         for (u32 c = tile->at - tile->gap; c < tile_end(tile); c += LANES)
             bias_vector(b, r, c, row_live(t, r) ? load(&b->bias[r][c]) : splat(0), score_scale);
@@ -134,14 +170,16 @@ static void bias_queries(const struct row_block *t, struct block *b,
 static void tile_bias(const struct row_block *t, struct block *b,
                       const struct column_tile *tile)
 {
-    if (!t->transposed)
+    if (!t->transposed) {
+        bias_prefetch(t, tile);
         return;
+    }
     if (tile_is_panel(tile)) {
         bias_queries(t, b, tile);
         return;
     }
     for (u32 r = 0; r < t->rows; r++) {
-        const u32 *column = &b->column[r][tile->at], row = t->item->row0 + r;
+        const u32 *column = &b->column[r][tile->at], row = row_of(t->item, r);
         u32 count = list_count(column, tile->width);
         for (u32 k = 0; k < tile->width; k++)
             bias_entry(b, r, tile->at + k,
@@ -182,95 +220,6 @@ static void tile_scale_dp(const struct row_block *t, struct block *b,
                 store(&b->dp[r][c], bias_scaled(b, r, c, load(&b->dp[r][c])));
 }
 
-/* ---- dX ---- */
-
-/* dX = P times dP before the multiplication with X. It replaces X in the block. */
-INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec dp)
-{
-    if (BIAS == ABI_BIAS_SCALE)
-        store(&b->bias[r][c], p * dp);
-}
-
-INLINE void bias_add(float *to, const float *from, u32 width)
-{
-    u32 c = 0;
-    for (; c + LANES <= width; c += LANES)
-        store(to + c, load(to + c) + load(from + c));
-    for (; c < width; c++)
-        to[c] += from[c];
-}
-
-/* Adds row r's dX of a tile to an array whose key 0 is at `to`. */
-static void bias_scatter(const struct row_block *t, const struct block *b,
-                         const struct column_tile *tile, u32 r, float *to)
-{
-    const float *from = BIAS == ABI_BIAS_SCALE ? &b->bias[r][tile->at] : &b->dp[r][tile->at];
-    const u32 *column = &b->column[r][tile->at];
-    if (tile->kind == TILE_PANEL)
-        bias_add(to + tile->first, from, tile->width);
-    else if (tile->kind == TILE_GATHERED)
-        for (u32 c = 0; c < tile->width; c++)
-            to[tile_column(t, tile, c)] += from[c];
-    else
-        for (u32 k = 0, count = list_count(column, tile->width); k < count; k++)
-            to[column[k]] += from[k];
-}
-
-/* Forward plan, after block_gradient: adds dX to the caller's arrays. For an added X dX is dS. */
-static void bias_gradient(const struct row_block *t, const struct block *b)
-{
-    const struct abi_args *a = t->s.a;
-    for (u32 k = 0; k < b->tiles; k++)
-        for (u32 r = 0; r < t->rows; r++) {
-            if (!row_live(t, r))
-                continue;
-            if (a->d_bias)
-                bias_scatter(t, b, &b->tile[k], r, a->d_bias + bias_at(t, t->item->row0 + r));
-            if (t->s.part)
-                bias_scatter(t, b, &b->tile[k], r, t->s.part + TILE - 1 - r);
-        }
-}
-
-/* ---- the whole of dX ---- */
-
-static void bias_clear(const struct abi_args *a, u32 h)
-{
-    u64 size = (u64)a->forward.n * a->forward.n;
-    for (u64 k = 0; a->d_bias && k < size; k++)
-        a->d_bias[h * size + k] = 0;
-}
-
-/* Where work item `work` sums up dX along diagonals: key j of row r at j - r + TILE - 1. */
-INLINE float *bias_part(const struct abi_args *a, u64 work)
-{
-    return a->d_diagonal ? a->bias_part + work * (a->forward.n + TILE) : 0;
-}
-
-static void bias_part_clear(const struct abi_args *a, u64 work)
-{
-    float *part = bias_part(a, work);
-    for (u64 k = 0; part && k < a->forward.n + TILE; k++)
-        part[k] = 0;
-}
-
-/* Adds up the parts of a head's items, in the order of the work list. */
-static void bias_diagonals(const struct abi_args *a, u32 h)
-{
-    const i64 n = a->forward.n;
-    float *to = a->d_diagonal + h * (2 * n - 1);
-    for (i64 o = 0; o < 2 * n - 1; o++)
-        to[o] = 0;
-    for (u32 w = 0; w < a->forward.works; w++) {
-        const struct abi_work *work = &a->forward.work[w];
-        if (work->head != h)
-            continue;
-        const float *part = bias_part(a, w);
-        i64 shift = n - TILE - (i64)a->forward.items[work->item].row0;
-        for (i64 k = shift < 0 ? -shift : 0; k < n + TILE - 1; k++)
-            to[k + shift] += part[k];
-    }
-}
-
 #else
 
 INLINE void tile_bias(const struct row_block *t, struct block *b,
@@ -304,16 +253,6 @@ INLINE void tile_scale_dp(const struct row_block *t, struct block *b,
                           const struct column_tile *tile)
 {
     (void)t, (void)b, (void)tile;
-}
-
-INLINE void bias_put(struct block *b, u32 r, u32 c, vec p, vec dp)
-{
-    (void)b, (void)r, (void)c, (void)p, (void)dp;
-}
-
-INLINE void bias_gradient(const struct row_block *t, const struct block *b)
-{
-    (void)t, (void)b;
 }
 
 #endif

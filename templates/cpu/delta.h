@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delta_i = sum_j P_ij dP_ij, which dS = P (dP - delta) needs. Four ways to get it, in order of preference:
+/* delta_i = sum_j P_ij dP_ij, which dS = P (dP - delta) needs. Five ways to get it, in order of preference:
      one block has all columns: delta is summed up from P dP                        whole_backward
      with a bias and 16-bit tensors: a pass over P dP before the main loop          row_block_deltas_first
+     ... where items share rows: a phase over P dP, which adds up what they leave   row_block_deltas_shared
      f32: delta = rowsum(dO o O), which equals it                                   row_block_deltas
      16 bits: the same as an estimate, since O is rounded. The main loop sums up dS, whose rows should sum to 0,
      and P K; at the end dQ -= delta_correction * P K                               delta_correction_*
@@ -50,7 +51,7 @@ static int row_block_deltas_first(struct row_block *t)
     struct block *b = t->blocks;
     u32 tiles = 0, cols = 0, lists = 0, blocks = 0;
     for (u32 r = 0; r < t->rows; r++)
-        t->m->delta[r] = 0;
+        t->m->delta[r] = row_merged(t, r) ? partial_numbers(t, r)[0] : 0;
     for (; block_next(t, b); blocks++) {
         block_dp(t, b);
         block_delta(t, b);
@@ -66,6 +67,38 @@ static int row_block_deltas_first(struct row_block *t)
     b->lists = lists;
     return 1;
 }
+
+/* True where items share rows: then a phase before dQ (attention_delta) leaves delta of all rows in delta_at(). */
+INLINE int deltas_shared(const struct abi_args *a)
+{
+    return DELTA_FIRST && a->forward.uses & ABI_SPLIT;
+}
+
+#if BIAS
+/* What that phase does of an item: a split one leaves its part of the sums. */
+static void row_block_deltas_shared(struct row_block *t)
+{
+    row_block_deltas_first(t);
+    for (u32 r = 0; r < t->item->rows; r++) {
+        if (!row_live(t, r))
+            continue;
+        float *to =
+            t->item->split ? partial_numbers(t, r) : delta_at(&t->s, row_of(t->item, r));
+        *to = t->m->delta[r];
+    }
+}
+
+static void deltas_read(const struct row_block *t)
+{
+    for (u32 r = 0; r < t->rows && deltas_shared(t->s.a); r++)
+        t->m->delta[r] = row_live(t, r) ? *delta_at(&t->s, row_of(t->item, r)) : 0;
+}
+#else
+INLINE void deltas_read(const struct row_block *t)
+{
+    (void)t;
+}
+#endif
 
 /* O rounded to 16 bits makes rowsum(dO o O) an estimate. Its error is the sum of a row's dS, the correction:
    dQ = sum dS K - delta_correction * sum P K. */

@@ -48,7 +48,7 @@ INLINE float exp2_one(float x)
 }
 
 /* ln x for normal x > 0, absolute error below 2e-7 + 2e-7 |ln x|: x = 2^e m with m near 1, and
-   ln m = 2 atanh(s), s = (m - 1) / (m + 1). */
+   ln m = 2 atanh(s), s = (m - 1) / (m + 1). NaN for NaN, by its last term. */
 INLINE vec natural_log(vec x)
 {
     const u32 root = 0x3f3504f3; /* sqrt(1/2) */
@@ -59,7 +59,7 @@ INLINE vec natural_log(vec x)
     series = series * s2 + 1.0f / 5;
     series = series * s2 + 1.0f / 3;
     series = series * s2 + 1.0f;
-    return __builtin_convertvector(e, vec) * LN_2 + 2.0f * s * series;
+    return __builtin_convertvector(e, vec) * LN_2 + 2.0f * s * series + 0.0f * x;
 }
 
 INLINE float float_of_bf16(u16 x)

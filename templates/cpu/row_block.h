@@ -36,7 +36,8 @@ struct block {
     struct column_tile tile[CHUNK_COLS];
     u32 tiles, cols;
     u32 lists; /* 1 where some tile is a column list */
-    u32 unused[13];
+    u32 kept;  /* matrix units, sparsegen: scores that may be in a row's support */
+    u32 unused[12];
 #if BIAS
     float bias[BLOCK_ROWS][SCORE_STRIDE]; /* X, or dX: see bias.h */
 #endif

@@ -16,8 +16,8 @@ enum {
 };
 
 /* Score columns of a block: for a matrix unit as many as the first-level cache holds, else enough that the cost of
-   a block is not seen. */
-#define CPU_CHUNK_COLS(matrix) ((matrix) ? 256 : 512)
+   a block is not seen. With a bias a block of all columns saves the products that delta needs (delta.h). */
+#define CPU_CHUNK_COLS(matrix, bias) ((matrix) && !(bias) ? 256 : 512)
 
 #define CPU_ROUND_64(bytes) (((bytes) + 63) / 64 * 64)
 

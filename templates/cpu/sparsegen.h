@@ -5,11 +5,16 @@
      tau of each row by Newton's method from below (Michelot 1986): the next tau is exact for the support of a
      tau that is too small, and never too large            row_threshold
      P = max(0, Z - tau) / (1 - lambda)                    row_sparsegen
-     O = P V                                               compute_pv */
+     O = P V                                               compute_pv
+   With a matrix unit blocks hold Z / softmax_scale (see row_block.h): tau and 1 - lambda are divided alike. */
 #ifndef MASKC_CPU_SPARSEGEN_H
 #define MASKC_CPU_SPARSEGEN_H
+#include "cpu/p_rounded.h"
 #include "cpu/scores.h"
 #include "cpu/softmax_rows.h"
+#if MATRIX
+#include "cpu/matrix/threshold.h"
+#else
 
 /* Sum and count of the scores above tau. Both are relative to `base`, which keeps the sum exact. */
 static u32 row_support(const struct row_block *t, u32 blocks, u32 r, float base, float tau,
@@ -48,13 +53,17 @@ static float row_threshold(const struct row_block *t, u32 blocks, u32 r, float b
     }
 }
 
+#endif
+
 static void row_sparsegen(const struct row_block *t, u32 blocks, u32 r, float tau, float scale)
 {
     for (u32 k = 0; k < blocks; k++) {
         struct block *b = row_block_block(t, k);
         for (u32 c = 0; c < b->cols; c += LANES) {
             vec z = load(&b->score[r][c]) - splat(tau);
-            store(&b->score[r][c], pick_or_zero((ivec)(z > 0.0f), z * splat(scale)));
+            vec p = pick_or_zero((ivec)(z > 0.0f), z * splat(scale));
+            store(&b->score[r][c], p);
+            p_ds_put(b, 0, r, c, p);
         }
     }
 }
@@ -69,7 +78,8 @@ static u32 blocks_scores(struct row_block *t)
 
 static void sparsegen_forward(struct row_block *t)
 {
-    float mass = 1 - t->s.a->lambda;
+    const float softmax_scale = MATRIX ? t->softmax_scale : 1;
+    float mass = (1 - t->s.a->lambda) / softmax_scale;
     u32 blocks = blocks_scores(t);
     for (u32 r = 0; r < t->rows; r++) {
         t->m->offset[r] = -INFINITY_F;
@@ -78,19 +88,21 @@ static void sparsegen_forward(struct row_block *t)
         for (u32 k = 0; k < blocks; k++)
             m = larger(
                 m, scores_max(row_block_block(t, k)->score[r], row_block_block(t, k)->cols));
-        float base = max_lanes(m);
+        float base = max_lanes(m), tau = -INFINITY_F;
         if (!row_live(t, r) || !(base > -INFINITY_F))
             base = 0;
         else
-            t->m->offset[r] = base + row_threshold(t, blocks, r, base, mass);
-        row_sparsegen(t, blocks, r, t->m->offset[r] > -INFINITY_F ? t->m->offset[r] : 0,
-                      1 / mass);
+            tau = base + row_threshold(t, blocks, r, base, mass);
+        t->m->offset[r] = tau * softmax_scale;
+        row_sparsegen(t, blocks, r, tau > -INFINITY_F ? tau : 0, 1 / mass);
     }
     for (u32 k = 0; k < blocks; k++) {
         struct block *b = row_block_block(t, k);
         block_scale(t, b);
         if (dropping(t))
             block_drop(t, b);
+        if (dropping(t) || BIAS == ABI_BIAS_SCALE)
+            p_round(t, b);
         compute_pv(t, b);
     }
 }

@@ -185,6 +185,7 @@ static void add_term(struct text *out, uint32_t n)
 
 static char *random_mask(uint32_t n)
 {
+    static const char *const ends[6] = {" - diagonal(0)", " & causal", " - causal", "", "", ""};
     struct text out = {0};
     text_add(&out, "(");
     for (uint32_t terms = 1 + draw(4), k = 0; k < terms; k++) {
@@ -192,17 +193,7 @@ static char *random_mask(uint32_t n)
         add_term(&out, n);
     }
     text_add(&out, ")");
-    switch (draw(6)) {
-    case 0:
-        text_add(&out, " - diagonal(0)");
-        break;
-    case 1:
-        text_add(&out, " & causal");
-        break;
-    case 2:
-        text_add(&out, " - causal");
-        break;
-    }
+    text_add(&out, "%s", ends[draw(6)]);
     return text_take(&out);
 }
 

@@ -22,6 +22,14 @@ static const struct {
     {"x86-64-amx", {.dtype = ABI_F16, .head_dim = 64}, "cpu_vector", "cpu_vector"},
     {"x86-64-amx",
      {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 64},
+     "cpu_matrix",
+     "cpu_matrix"},
+    {"x86-64-bf16",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .bias = ABI_BIAS_SCALE, .head_dim = 64},
+     "cpu_matrix",
+     "cpu_matrix"},
+    {"x86-64-v4",
+     {.dtype = ABI_BF16, .transform = ABI_SPARSEGEN, .head_dim = 64},
      "cpu_vector",
      "cpu_vector"},
     {"sm_80", {.head_dim = 64, .length = 128}, "cuda_simt", "cuda_simt"},
@@ -63,26 +71,46 @@ static void test_first_that_applies(void **state)
 }
 
 /* A plan serves both passes: it may have what both families can do. */
+/* All of `can` and nothing of `cannot`. */
+static const struct ability {
+    const char *target;
+    uint32_t can, cannot;
+    struct kernel_request request;
+} abilities[] = {
+    {"sm_80", CAN_TALL | CAN_SPLIT, 0, {.dtype = ABI_BF16, .head_dim = 128, .length = 2048}},
+    {"sm_80", 0, CAN_SPLIT, {.dtype = ABI_BF16, .head_dim = 256, .length = 2048}},
+    {"sm_80",
+     0,
+     CAN_CUT_ROWS,
+     {.dtype = ABI_BF16, .head_dim = 256, .length = 2048, .transform = ABI_SPARSEGEN}},
+    {"sm_80",
+     MERGES_LAST,
+     CAN_PIECES,
+     {.dtype = ABI_BF16, .head_dim = 64, .length = 384, .backward = true}},
+    {"x86-64-amx",
+     SKIPS_HALVES | CAN_SPLIT | CAN_JOIN_ROWS | JOINS_KEYS_ALONE,
+     CAN_WHOLE_CLASSES,
+     {.dtype = ABI_BF16, .head_dim = 64, .bias = ABI_BIAS_ADD}},
+    {"x86-64-amx", /* all of a row at once */
+     CAN_WHOLE_CLASSES | CAN_JOIN_ROWS,
+     CAN_SPLIT | JOINS_KEYS_ALONE,
+     {.dtype = ABI_BF16, .head_dim = 64, .transform = ABI_SPARSEGEN}},
+    {"x86-64-amx",
+     JOINS_KEYS_ALONE,
+     CAN_SPLIT | CAN_WHOLE_CLASSES,
+     {.dtype = ABI_BF16, .head_dim = 64, .transform = ABI_SPARSEGEN, .bias = ABI_BIAS_ADD}},
+};
+
 static void test_can(void **state)
 {
     (void)state;
     struct error e;
-    const struct target *t = target_find("sm_80", &e);
-    struct kernel_request r = {.dtype = ABI_BF16, .head_dim = 128, .length = 2048};
-    assert_true(family_can(t, &r) & CAN_TALL);
-    assert_true(family_can(t, &r) & CAN_SPLIT);
-    r.head_dim = 256;
-    assert_false(family_can(t, &r) & CAN_SPLIT);
-    r.transform = ABI_SPARSEGEN;
-    assert_false(family_can(t, &r) & CAN_CUT_ROWS);
-    r = (struct kernel_request){
-        .dtype = ABI_BF16, .head_dim = 64, .length = 384, .backward = true};
-    assert_false(family_can(t, &r) & CAN_PIECES);
-    assert_true(family_can(t, &r) & MERGES_LAST);
-    r = (struct kernel_request){.dtype = ABI_BF16, .head_dim = 64, .bias = ABI_BIAS_ADD};
-    t = target_find("x86-64-amx", &e);
-    assert_false(family_can(t, &r) & (CAN_SPLIT | CAN_JOIN_ROWS));
-    assert_true(family_can(t, &r) & SKIPS_HALVES);
+    for (size_t k = 0; k < sizeof abilities / sizeof *abilities; k++) {
+        const struct ability *a = &abilities[k];
+        uint32_t can = family_can(target_find(a->target, &e), &a->request);
+        assert_int_equal(can & a->can, a->can);
+        assert_int_equal(can & a->cannot, 0);
+    }
 }
 
 static bool is_template(const char *unit)

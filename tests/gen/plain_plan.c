@@ -66,6 +66,15 @@ static void visit_line(struct plain *d, const struct abi_item *item,
         visit(d, item, r, (i64)line->col0 + (i64)line->step * r);
 }
 
+/* Whether row r of the item visits column k of the gather: by its pattern, else all its own rows and columns. */
+static bool gathers(const struct plain *d, const struct abi_item *item,
+                    const struct abi_gather *g, u32 r, u32 k)
+{
+    if (g->pattern)
+        return d->pass->patterns[(u64)(g->pattern - 1) * d->plan->block_rows + r] >> k & 1;
+    return k < g->count && r < item->rows && item->own[r / 32] >> (r % 32) & 1;
+}
+
 static u32 visit_gather(struct plain *d, const struct abi_item *item,
                         const struct abi_gather *g)
 {
@@ -76,11 +85,7 @@ static u32 visit_gather(struct plain *d, const struct abi_item *item,
     }
     for (u32 r = 0; r < d->plan->block_rows; r++)
         for (u32 k = 0; k < 32; k++) {
-            bool on =
-                g->pattern
-                    ? d->pass->patterns[(u64)(g->pattern - 1) * d->plan->block_rows + r] >> k &
-                          1
-                    : k < g->count && r < item->rows && item->own[r / 32] >> (r % 32) & 1;
+            bool on = gathers(d, item, g, r, k);
             if (on && k < g->count)
                 visit(d, item, r, d->pass->columns[g->first + k]);
             d->ok &= !on || k < g->count;

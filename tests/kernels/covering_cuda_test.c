@@ -47,7 +47,7 @@ static void run_row(void *context, const struct pairs_row *r)
     struct state *s = context;
     char name[240];
     bool has[TRAITS];
-    int32_t lengths[3];
+    int32_t lengths[COVERING_BATCH];
     struct mask *m = cuda_row_mask(r);
     const struct kernel_case c = cuda_row_case(r, m);
     struct maskc_kernel *k = must_load_text(&c);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum factor { DTYPE = OWN, LENGTH, FACTORS };
-enum { MAX_TARGETS = 8 };
+enum { MAX_TARGETS = 8, LEVELS = 3, DTYPES = 3 };
 
 static const uint32_t dims[] = {16, 24, 64, 80, 136, 256};
 static const uint32_t lengths[] = {1, 31, 32, 33, 100, 128};
@@ -31,13 +31,33 @@ struct state {
     const struct target *target[MAX_TARGETS];
     struct cache *cache;
     uint64_t runs, wrong;
+    uint32_t compiled; /* kernels */
 };
+
+/* Targets beyond the levels of x86-64 have a matrix unit, which takes bf16: for all else their kernels are those of the
+   last level. */
+static bool allows(const struct pairs_row *r)
+{
+    return r->value[KERNEL] < LEVELS || r->value[DTYPE] == ABI_BF16;
+}
+
+/* Pairs of such a target and another dtype. */
+static uint32_t pairs_excluded(const struct covering *c)
+{
+    const uint32_t kernels = c->pairs.values[KERNEL];
+    return kernels > LEVELS ? (kernels - LEVELS) * (DTYPES - 1) : 0;
+}
+
+/* What a launch and a plan choose. Nearly all time goes to compiling, and with other values of these a kernel need
+   not be compiled again. */
+static const uint32_t of_launches = 1u << BATCH | 1u << LAYERS | 1u << LAYOUT | 1u << CROP |
+                                    1u << SCALE | 1u << MASK | 1u << LENGTH;
 
 static void run_row(void *context, const struct pairs_row *r)
 {
     struct state *s = context;
     char name[240], kernel[40], number[40];
-    int32_t ragged[3];
+    int32_t ragged[COVERING_BATCH];
     const struct target *t = s->target[r->value[KERNEL]];
     const char *const *mask = masks[r->value[MASK]];
     struct kernel_request f =
@@ -62,12 +82,18 @@ static void test_pairs(void **state)
 {
     struct state *s = *state;
     struct pairs_row r;
-    while (pairs_next(&s->covering.pairs, &r))
-        run_row(s, &r);
-    print_message("seed %llu: %llu rows, %u pairs\n", (unsigned long long)s->covering.seed,
+    while (pairs_next(&s->covering.pairs, &r)) {
+        s->compiled++;
+        do
+            run_row(s, &r);
+        while (pairs_turn(&s->covering.pairs, of_launches, &r));
+    }
+    print_message("seed %llu: %u kernels, %llu rows, %u pairs\n",
+                  (unsigned long long)s->covering.seed, s->compiled,
                   (unsigned long long)s->runs, pairs_seen(&s->covering.pairs));
     assert_int_equal(s->wrong, 0);
-    assert_int_equal(pairs_seen(&s->covering.pairs), pairs_of(&s->covering.pairs));
+    assert_int_equal(pairs_seen(&s->covering.pairs),
+                     pairs_of(&s->covering.pairs) - pairs_excluded(&s->covering));
 }
 
 static void test_full(void **state)
@@ -87,7 +113,8 @@ static void set_up(struct state *s)
     for (uint32_t t = 0; t < count; t++) /* CUDA: covering_cuda_test */
         if (list[t]->kind == TARGET_CPU)
             s->target[values[KERNEL]++] = list[t];
-    values[DTYPE] = 3;
+    values[DTYPE] = DTYPES;
+    s->covering.pairs.allows = allows;
     values[DIM] = COUNT(dims);
     values[LENGTH] = COUNT(lengths);
     values[MASK] = COUNT(masks);

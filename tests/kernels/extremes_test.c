@@ -6,6 +6,7 @@
 #include "tests/support/subject.h"
 #include "tests/support/test.h"
 #include "tools/reference/check.h"
+#include <math.h>
 
 enum { MAX_TARGETS = 8, N = 300 };
 
@@ -167,7 +168,8 @@ static uint32_t check_alone(const struct mask *m, const struct target *t, enum a
     return failed;
 }
 
-/* Nor has one key a gradient by Q or K: delta is dP, whatever its rounded LSE makes of its weight. */
+/* Nor has one key a gradient by Q or K: delta is dP, whatever its rounded LSE makes of its weight. What is wrong with
+   that is wrong at every level: each has another bias. */
 static void test_alone_backward(void **state)
 {
     static const enum abi_bias bias[] = {ABI_BIAS_NONE, ABI_BIAS_ADD, ABI_BIAS_SCALE};
@@ -175,9 +177,63 @@ static void test_alone_backward(void **state)
     /* but the GPU: CUDA sums dO O in another order than dP */
     uint32_t count = subject_targets(list, MAX_TARGETS) - 1, failed = 0;
     struct mask *m = subject_mask("dense", 1);
-    for (uint32_t x = 0; x < 3 * count; x++)
-        failed += check_alone(m, list[x / 3], bias[x % 3], *state);
+    for (uint32_t t = 0; t < count; t++)
+        failed += check_alone(m, list[t], bias[t % 3], *state);
     mask_destroy(m);
+    assert_int_equal(failed, 0);
+}
+
+/* ---- a NaN ---- */
+
+static const struct nan_case {
+    const char *mask;
+    uint32_t n;
+    struct kernel_request request;
+    uint32_t row; /* of Q, that is NaN */
+    bool cuda;    /* alone: a family of its own there */
+} nan_cases[] = {
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}, 77},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_F32, .head_dim = 64, .backward = true}, 0},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, 77},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 64, .backward = true}, 0},
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, 77, true}, /* tiled */
+    {"window(20)|global(0,-1)", N, {.dtype = ABI_BF16, .head_dim = 200}, 0, true},
+};
+
+static uint32_t check_nan(const struct nan_case *c, const struct target *t, struct cache *cache)
+{
+    struct error e = {0};
+    struct mask *m = subject_mask(c->mask, c->n);
+    struct maskc_kernel *k = subject_load(m, t, &c->request, cache);
+    const uint32_t d = c->request.head_dim;
+    struct problem p = {
+        .mask = m, .batch = 1, .length = c->n, .head_dim = d, .dtype = c->request.dtype};
+    struct problem_data *data = problem_inputs(&p);
+    data->q[c->row * d] = NAN;
+    assert_int_equal(kernel_run_problem(k, &p, data, false, 1, &e), 0);
+    uint32_t failed = 0;
+    for (uint32_t r = 0; r < c->n; r++)
+        failed +=
+            isnan(data->lse[r]) != (r == c->row) || isnan(data->o[r * d]) != (r == c->row);
+    if (failed)
+        print_error("%s: %s: row %u of Q is NaN: %u rows are wrong, its O %g, LSE %g\n",
+                    subject_name(t), c->mask, c->row, failed, data->o[c->row * d],
+                    data->lse[c->row]);
+    problem_data_destroy(data);
+    maskc_kernel_destroy(k);
+    mask_destroy(m);
+    return failed;
+}
+
+/* A NaN among a query's numbers is seen in its O and its LSE, and nowhere else. */
+static void test_nan(void **state)
+{
+    const struct target *list[MAX_TARGETS];
+    uint32_t count = subject_targets(list, MAX_TARGETS), failed = 0;
+    for (uint32_t c = 0; c < sizeof nan_cases / sizeof *nan_cases; c++)
+        for (uint32_t t = nan_cases[c].cuda ? count - 1 : 0; t < count; t++)
+            if (!subject_repeats(list[t], &nan_cases[c].request))
+                failed += check_nan(&nan_cases[c], list[t], *state);
     assert_int_equal(failed, 0);
 }
 
@@ -185,6 +241,7 @@ int main(void)
 {
     struct cache *cache = subject_start();
     const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_steep, cache),
+                                       cmocka_unit_test_prestate(test_nan, cache),
                                        cmocka_unit_test_prestate(test_far, cache),
                                        cmocka_unit_test_prestate(test_short, cache),
                                        cmocka_unit_test_prestate(test_alone, cache),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Residue classes on every CPU target that runs here, every dtype: rows that two items share, heads
-   with strides beside heads without, padded, shorter, ragged and packed batches, dropout; against
-   float64, and the same bits for any number of threads, whether these take heads or items. Made up
+   with strides beside heads without, padded, shorter, ragged and packed batches, dropout; beside a bias, whose gradient
+   and its sums along diagonals go by the class; with sparsegen, where rows have nothing but their class; against float64, and the same bits for any number of threads, whether these take heads or items. Made up
    machines see to it that strides are taken for classes, whatever real ones cost. */
 #include "masks/base/memory.h"
 #include "runtime/artifact/artifact.h"
@@ -15,7 +15,7 @@
 
 enum { MAX_TARGETS = 8, DIM = 40, BATCH = 3, HEADS = 3, LAYERS = 2 };
 
-enum rest { REST_TILES, REST_LINES }; /* what visits entries outside of the classes */
+enum rest { REST_TILES, REST_LINES, NO_REST }; /* what visits entries outside of the classes */
 
 struct shape {
     enum rest rest;
@@ -40,7 +40,20 @@ static const struct shape shapes[] = {
      true,
      {"strided(9) & causal", "stride(8)", "strided(10)"}},
     {REST_TILES, 165, 165, true, true, true, {"window(60) & stride(5)", "strided(10)", "none"}},
+    {NO_REST, 170, 170, true, false, true, {"stride(9)", "stride(8) & causal", "none"}},
 };
+
+/* Beside plain softmax. */
+static const struct variant {
+    enum abi_transform transform;
+    enum abi_bias bias;
+} variants[] = {
+    {ABI_SOFTMAX, ABI_BIAS_NONE},
+    {ABI_SOFTMAX, ABI_BIAS_ADD},
+    {ABI_SOFTMAX, ABI_BIAS_SCALE},
+    {ABI_SPARSEGEN, ABI_BIAS_NONE},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
 
 /* What costs: tiles, or those with a mask test, then lines. */
 static void bend(struct machine *m, enum rest rest)
@@ -114,29 +127,44 @@ static void check_threads(const struct maskc_kernel *k, const struct problem *p)
             fail_msg("%s", e.text);
         assert_true(same(d[t]->o, d[0]->o, count) && same(d[t]->d_q, d[0]->d_q, count));
         assert_true(same(d[t]->d_k, d[0]->d_k, count) && same(d[t]->d_v, d[0]->d_v, count));
+        if (p->bias) {
+            assert_true(same(d[t]->d_x, d[0]->d_x, problem_bias_elements(p)));
+            assert_true(same(d[t]->d_diagonal, d[0]->d_diagonal, problem_diagonal_elements(p)));
+        }
     }
     for (uint32_t t = 0; t < 3; t++)
         problem_data_destroy(d[t]);
     problem_data_destroy(inputs);
 }
 
+/* What visits the entries, by the plan: the classes, and what they leave. */
+static void check_uses(const struct shape *s, const struct plan_pass *p)
+{
+    static const u32 rest[] = {[REST_TILES] = ABI_SPLIT | 1u << ABI_TILES,
+                               [REST_LINES] = ABI_SPLIT | 1u << ABI_DIAGONAL,
+                               [NO_REST] = 0};
+    const u32 all = 1u << ABI_RESIDUE | rest[s->rest];
+    assert_int_equal(p->uses & (all | ABI_SPLIT), all);
+}
+
 static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_dtype dtype,
-                        struct cache *cache)
+                        const struct variant *v, struct cache *cache)
 {
     char what[80];
     uint32_t wrong = 0;
     const int32_t ragged[BATCH] = {(int32_t)s->length, 7, (int32_t)s->length - 30};
     struct kernel_request f = {.dtype = dtype,
                                .head_dim = DIM,
+                               .transform = v->transform,
+                               .lambda = v->transform ? -4 : 0,
+                               .bias = v->bias,
                                .backward = true,
                                .dropout = true}; /* one source for all shapes */
     struct mask *m = make_mask(s);
     struct maskc_kernel *k = load(m, t, &f, s->rest, cache);
     const struct artifact_plan *plan = &k->artifact->plan[k->target->plan];
-    const u32 classes = 1u << ABI_RESIDUE | ABI_SPLIT;
-    const u32 rest = 1u << (s->rest == REST_LINES ? ABI_DIAGONAL : ABI_TILES);
-    assert_int_equal(plan->forward.uses & (classes | rest), classes | rest);
-    assert_int_equal(plan->transposed.uses & (classes | rest), classes | rest);
+    check_uses(s, &plan->forward);
+    check_uses(s, &plan->transposed);
     for (uint32_t layer = 0; layer < LAYERS; layer++) {
         struct problem p = {
             .mask = m,
@@ -147,11 +175,15 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
             .lengths = s->ragged ? ragged : NULL,
             .packed = s->packed,
             .dtype = dtype,
+            .transform = v->transform,
+            .lambda = (double)f.lambda,
+            .bias = v->bias,
             .dropout = s->dropout ? 0.25 : 0,
             .seed = 99,
             .random_seed = layer,
         };
-        snprintf(what, sizeof what, "n=%u %s %s", s->n, subject_name(t), dtype_name(dtype));
+        snprintf(what, sizeof what, "n=%u %s %s %s%s", s->n, subject_name(t), dtype_name(dtype),
+                 bias_name(v->bias), v->transform ? " sparsegen" : "");
         wrong += subject_check(k, &p, true, what);
         if (layer == 0)
             check_threads(k, &p);
@@ -161,20 +193,38 @@ static uint32_t run_one(const struct shape *s, const struct target *t, enum abi_
     return wrong;
 }
 
+/* Plain softmax everywhere; the others on matrix units, and in one dtype each on one level without. */
+static bool is_run(const struct target *t, enum abi_dtype dtype, uint32_t variant)
+{
+    const struct kernel_request f = {.dtype = dtype, .head_dim = DIM};
+    if (t->kind != TARGET_CPU || subject_repeats(t, &f))
+        return false;
+    if (!variant || t->matrix_machine)
+        return true;
+    return !strcmp(t->name, "x86-64-v3") &&
+           dtype == (variants[variant].bias == ABI_BIAS_SCALE ? ABI_F16 : ABI_F32);
+}
+
+/* Rows that two items share need softmax. */
+static bool is_shape_of(const struct shape *s, const struct variant *v)
+{
+    return v->transform == ABI_SOFTMAX ? s->rest != NO_REST : s->rest == NO_REST;
+}
+
 static void test_residue(void **state)
 {
     const struct target *list[MAX_TARGETS];
     uint32_t count = subject_targets(list, MAX_TARGETS), wrong = 0, runs = 0;
-    for (uint32_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-        for (uint32_t t = 0; t < count; t++)
-            for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++) {
-                const struct kernel_request f = {.dtype = (enum abi_dtype)dtype,
-                                                 .head_dim = DIM};
-                if (list[t]->kind != TARGET_CPU || subject_repeats(list[t], &f))
-                    continue;
-                wrong += run_one(&shapes[s], list[t], (enum abi_dtype)dtype, *state) > 0;
-                runs++;
-            }
+    for (uint32_t v = 0; v < VARIANTS; v++)
+        for (uint32_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (uint32_t t = 0; t < count && is_shape_of(&shapes[s], &variants[v]); t++)
+                for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++) {
+                    if (!is_run(list[t], (enum abi_dtype)dtype, v))
+                        continue;
+                    wrong += run_one(&shapes[s], list[t], (enum abi_dtype)dtype, &variants[v],
+                                     *state) > 0;
+                    runs++;
+                }
     print_message("%u kernels\n", runs);
     assert_true(runs >= 9);
     assert_int_equal(wrong, 0);

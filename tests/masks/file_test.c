@@ -49,9 +49,8 @@ static void test_files(void **state)
     assert_int_equal(system("test $(ls | wc -l) = 2"), 0); /* nothing was left aside */
 }
 
-static void test_no_files(void **state)
+static void test_pipe(void **state)
 {
-    struct error e = {0};
     struct stat s;
     (void)state;
     enter_folder();
@@ -63,6 +62,14 @@ static void test_no_files(void **state)
     must_hold("got", "bytes");
     assert_int_equal(stat("pipe", &s), 0);
     assert_true(S_ISFIFO(s.st_mode));
+}
+
+static void test_device_and_folder(void **state)
+{
+    struct error e = {0};
+    struct stat s;
+    (void)state;
+    enter_folder();
     assert_int_equal(file_write("/dev/full", "x", 1, &e), -1);
     assert_int_equal(e.kind, ERROR_UNAVAILABLE);
     assert_int_equal(stat("/dev/full", &s), 0);
@@ -75,6 +82,7 @@ static void test_no_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_files),
-                                       cmocka_unit_test(test_no_files)};
+                                       cmocka_unit_test(test_pipe),
+                                       cmocka_unit_test(test_device_and_folder)};
     return cmocka_run_group_tests_name("file", tests, NULL, NULL);
 }

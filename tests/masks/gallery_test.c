@@ -59,21 +59,22 @@ static void counts_are_the_papers(void **unused)
     }
 }
 
+static const char *const pairs[][2] = {
+    {"star", "(star)"},
+    {"logsparse", "(logsparse)"},
+    {"strided", "strided(4)"},
+    {"fixed", "fixed(4, 1)"},
+    {"longformer", "(longformer)"},
+    {"longformer", "longformer(5, 2)"},
+    {"bigbird", "(bigbird)"},
+    {"bigbird", "bigbird(1, 2, 2)"},
+    {"bigbird", "window(1) | random_global(2, seed=2) | random_keys(2, seed=2)"},
+    {"fairseq-fixed", "fairseq_fixed(128, 32)"},
+};
+
 static void words_and_files_are_the_same(void **unused)
 {
     (void)unused;
-    static const char *const pairs[][2] = {
-        {"star", "(star)"},
-        {"logsparse", "(logsparse)"},
-        {"strided", "strided(4)"},
-        {"fixed", "fixed(4, 1)"},
-        {"longformer", "(longformer)"},
-        {"longformer", "longformer(5, 2)"},
-        {"bigbird", "(bigbird)"},
-        {"bigbird", "bigbird(1, 2, 2)"},
-        {"bigbird", "window(1) | random_global(2, seed=2) | random_keys(2, seed=2)"},
-        {"fairseq-fixed", "fairseq_fixed(128, 32)"},
-    };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
         struct mask *a = load_text(pairs[k][0], 300), *b = load_text(pairs[k][1], 300);
         assert_true(mask_equal(a, b));

@@ -212,25 +212,6 @@ static void maps_and_their_support(void **state)
     json_decref(maps);
 }
 
-/* What is pruned is a mask that the model takes; all attention falls on all entries. */
-static void pruned_masks_are_masks(void **state)
-{
-    (void)state;
-    json_t *report =
-        run_json("seq 1 9 | sed 's/.*/ab b ba b/' | ",
-                 "prune made --keep 100,10 --drop-diagonal --random -o pruned --json");
-    json_t *masks = json_object_get(report, "masks");
-    assert_int_equal(json_array_size(masks), 6);
-    double all = json_real_value(json_object_get(json_array_get(masks, 0), "mass"));
-    double keep = json_real_value(json_object_get(json_array_get(masks, 3), "mass"));
-    double random = json_real_value(json_object_get(json_array_get(masks, 5), "mass"));
-    assert_true(fabs(all - 1) < 1e-6);
-    assert_true(keep > 0.99 && keep <= 1 + 1e-6); /* six tokens of 32: 36 of 1024 entries */
-    assert_true(random < 0.5);
-    json_decref(report);
-    run("printf 'ab b\\n' | ", "embed made -o pruned.npy --mask pruned/keep-10.npy", "");
-}
-
 static void bench_on(const char *line, const char *device)
 {
     json_t *bench = run_json(NULL, line);
@@ -294,10 +275,6 @@ static const struct {
     {"attention made --json", "attention: one line of text is expected, not 2\n",
      "printf 'b\\nb\\n' | "},
     {"attention made --json --head 4", "--head 4: 0..3 is expected\n"},
-    {"prune made -o new", "prune: --keep P[,P..] and -o DIR are expected\n"},
-    {"prune made --keep 0 -o new",
-     "--keep 0: at most 32 percentages above 0 to 100, with commas between them, are "
-     "expected\n"},
     {"bench made -n 33", "-n 33: the model has 32 positions\n"},
     {"bench made --lengths odd", "--lengths odd: same or mixed is expected\n"},
     {"vocab --size 9 -o new", "the text has no words\n", "true | "},
@@ -334,7 +311,6 @@ int main(int count, char **argument)
         cmocka_unit_test(masked_words_and_next_sentences),
         cmocka_unit_test(devices_print_the_same),
         cmocka_unit_test(maps_and_their_support),
-        cmocka_unit_test(pruned_masks_are_masks),
         cmocka_unit_test(bench_measures_both),
         cmocka_unit_test(failures_say_one_line),
     };

@@ -170,30 +170,30 @@ static void many_sequences_are_right(void **unused)
 struct seen {
     float *value;
     size_t count, at;
-    uint32_t rows, layers;
+    uint32_t rows, layers, hidden;
 };
 
-static void see(void *context, uint32_t layer, const void *query, const void *key, uint64_t row,
-                uint64_t head)
+static void see(void *context, const struct engine_layer *seen)
 {
     struct seen *s = context;
-    const float *q = query, *k = key;
-    (void)head;
+    const float *each[] = {seen->query, seen->key, seen->value}, *hidden = seen->hidden;
     for (uint32_t r = 0; r < s->rows; r++)
-        for (uint64_t i = 0; i < row / 3; i++) {
-            s->value[s->at++] = q[r * row + i];
-            s->value[s->at++] = k[r * row + i];
-        }
-    assert_int_equal(layer, s->layers++);
+        for (int k = 0; k < 3; k++)
+            for (uint64_t i = 0; i < seen->row / 3; i++)
+                s->value[s->at++] = each[k][r * seen->row + i];
+    for (size_t i = 0; i < (size_t)s->rows * s->hidden; i++)
+        s->value[s->at++] = hidden[i];
+    assert_int_equal(seen->layer, s->layers++);
 }
 
-/* Queries and keys of all layers. */
+/* Queries, keys, values and inputs of all layers. */
 static struct seen watch(const struct engine *g, const struct batch *b)
 {
-    struct seen s = {.rows = batch_tokens(b)};
+    struct seen s = {.rows = batch_tokens(b), .hidden = g->config.hidden};
     struct engine_watch w = {see, &s};
     struct engine_workspace workspace = {.watch = &w};
-    s.count = (size_t)s.rows * 2 * attention_columns(&g->config) * g->config.layers;
+    s.count =
+        (size_t)s.rows * (3 * attention_columns(&g->config) + s.hidden) * g->config.layers;
     s.value = memory_new(s.count, sizeof *s.value);
     batch_encode(g, b->list, SEQUENCES, &workspace);
     assert_int_equal(s.at, s.count);

@@ -31,6 +31,11 @@ except ImportError:
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
+def is_one_of_many(c):
+    """In planes 15 and 16, all for private use: one in 16 and the ends stand for them."""
+    return c >= 0xF0000 and c % 16 and c & 0xFFFF not in (1, 0xFFFC, 0xFFFD, 0xFFFE, 0xFFFF)
+
+
 def code_points(google):
     """Every code point, many to a line, in surroundings that show whether it splits or goes."""
     cells = []
@@ -38,7 +43,7 @@ def code_points(google):
         if 0xD800 <= c < 0xE000 or c in (9, 10):
             continue
         ch = chr(c)
-        if google and unicodedata.category(ch) == "Cn":
+        if google and (unicodedata.category(ch) == "Cn" or is_one_of_many(c)):
             continue
         cells.append(f"a{ch}b {ch} e\u0301{ch}\u0323 {ch}{ch}")
     for k in range(0, len(cells), 64):

@@ -16,6 +16,17 @@
 
 static const char small[] = "window(1)|global(0)";
 
+static void expect_table(const struct plan_table *l, const struct plan_table *r)
+{
+    void *from, *to;
+    memcpy(&from, l->data, sizeof from);
+    memcpy(&to, r->data, sizeof to);
+    assert_int_equal(*l->count, *r->count);
+    size_t bytes = *l->count * l->columns * (l->dtype[1] == '3' ? 4 : 8);
+    if (bytes)
+        assert_memory_equal(from, to, bytes);
+}
+
 static void expect_pass(const struct plan_pass *a, const struct plan_pass *b,
                         const struct mask *m)
 {
@@ -27,15 +38,8 @@ static void expect_pass(const struct plan_pass *a, const struct plan_pass *b,
     assert_int_equal(a->max_cols, b->max_cols);
     assert_int_equal(a->partial_slots, b->partial_slots);
     assert_int_equal(a->uses, b->uses);
-    for (int k = 0; k < PLAN_TABLES; k++) {
-        void *from, *to;
-        memcpy(&from, l[k].data, sizeof from);
-        memcpy(&to, r[k].data, sizeof to);
-        assert_int_equal(*l[k].count, *r[k].count);
-        size_t bytes = *l[k].count * l[k].columns * (l[k].dtype[1] == '3' ? 4 : 8);
-        if (bytes)
-            assert_memory_equal(from, to, bytes);
-    }
+    for (int k = 0; k < PLAN_TABLES; k++)
+        expect_table(&l[k], &r[k]);
 }
 
 static void expect_request(const struct kernel_request *a, const struct kernel_request *b)
@@ -96,26 +100,28 @@ static void round_trip(struct fixture *f, const char *name)
     fixture_free(f);
 }
 
+static const struct {
+    const char *mask;
+    uint32_t n, heads;
+    bool backward;
+} round_trips[] = {
+    {"window(1)|global(0)", 5, 1, true},
+    {"bigbird", 128, 12, true},
+    {"blockbert-2", 100, 0, true},
+    {"none", 33, 2, true},
+    {"dense", 64, 3, false},
+    {"dam-s-example", 128, 0, true},
+    {"diagonal(3)", 512, 1, false},
+    {"dense", 1, 1, true},
+};
+
 static void round_trip_keeps_everything(void **state)
 {
     (void)state;
-    static const struct {
-        const char *mask;
-        uint32_t n, heads;
-        bool backward;
-    } cases[] = {
-        {"window(1)|global(0)", 5, 1, true},
-        {"bigbird", 128, 12, true},
-        {"blockbert-2", 100, 0, true},
-        {"none", 33, 2, true},
-        {"dense", 64, 3, false},
-        {"dam-s-example", 128, 0, true},
-        {"diagonal(3)", 512, 1, false},
-        {"dense", 1, 1, true},
-    };
-    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-        round_trip(fixture_new(cases[k].mask, cases[k].n, cases[k].heads, cases[k].backward),
-                   cases[k].mask);
+    for (size_t k = 0; k < sizeof round_trips / sizeof *round_trips; k++)
+        round_trip(fixture_new(round_trips[k].mask, round_trips[k].n, round_trips[k].heads,
+                               round_trips[k].backward),
+                   round_trips[k].mask);
 }
 
 /* The pattern |i - j| < w of length n. */

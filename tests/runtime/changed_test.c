@@ -22,25 +22,27 @@ static uint64_t next(uint64_t *x)
 }
 
 /* A word of the tensor data becomes something near or something wild. */
-static void change_word(uint8_t *bytes, uint64_t size, uint64_t header, uint64_t *seed)
+static uint32_t changed(uint32_t word, uint64_t *seed)
 {
     static const uint32_t wild[] = {0, 1, 31, 32, 33, 0x7fffffff, 0x80000000, 0xffffffff};
+    switch (next(seed) % 4) {
+    case 0:
+        return word + 1;
+    case 1:
+        return word - 1;
+    case 2:
+        return word ^ UINT32_C(1) << next(seed) % 32;
+    default:
+        return wild[next(seed) % 8];
+    }
+}
+
+static void change_word(uint8_t *bytes, uint64_t size, uint64_t header, uint64_t *seed)
+{
     uint64_t at = 8 + header + next(seed) % ((size - 8 - header) / 4) * 4;
     uint32_t word;
     memcpy(&word, bytes + at, 4);
-    switch (next(seed) % 4) {
-    case 0:
-        word++;
-        break;
-    case 1:
-        word--;
-        break;
-    case 2:
-        word ^= UINT32_C(1) << next(seed) % 32;
-        break;
-    default:
-        word = wild[next(seed) % 8];
-    }
+    word = changed(word, seed);
     memcpy(bytes + at, &word, 4);
 }
 

@@ -245,6 +245,18 @@ static bool tile_full(struct artifact *a)
     return false;
 }
 
+/* Plan and launch agree on a row block that the CPU's kernels do not have. */
+static bool cpu_row_block(struct artifact *a)
+{
+    struct artifact_plan *plan = &a->plan[0];
+    if (plan->forward.n_patterns || plan->transposed.n_patterns)
+        return false;
+    plan->block_rows = 64;
+    for (uint32_t t = 0; t < a->n_targets; t++)
+        a->target[t].launch.block_rows = a->plan[a->target[t].plan].block_rows;
+    return true;
+}
+
 /* clang-format off */
 static const struct lie lies[] = {
     NAMED(item_row0), NAMED(item_row0_big), NAMED(item_rows_0), NAMED(item_rows_big),
@@ -260,7 +272,7 @@ static const struct lie lies[] = {
     NAMED(gather_column), NAMED(gather_order), NAMED(gather_beyond),
     NAMED(work_head), NAMED(work_item), NAMED(work_twice), NAMED(layer_first),
     NAMED(layer_big), NAMED(layer_count), NAMED(head_first), NAMED(head_items), NAMED(first_order), NAMED(first_last),
-    NAMED(max_cols), NAMED(layer_merge), NAMED(item_partial_slot), NAMED(item_partial_slots), NAMED(partial_slots), NAMED(uses), NAMED(block_rows), NAMED(launch_row_block), NAMED(plan_index),
+    NAMED(max_cols), NAMED(layer_merge), NAMED(item_partial_slot), NAMED(item_partial_slots), NAMED(partial_slots), NAMED(uses), NAMED(block_rows), NAMED(launch_row_block), NAMED(cpu_row_block), NAMED(plan_index),
     NAMED(no_phases), NAMED(no_backward), NAMED(no_state), NAMED(huge_scratch),
     NAMED(bad_entry), NAMED(over), NAMED(twice), NAMED(no_code), NAMED(empty_code),
     NAMED(missing_code), NAMED(two_codes), NAMED(head_dim),

@@ -57,37 +57,14 @@ static int count_call(const char *name)
 
 /* ---- modules ---- */
 
-/* The file's bytes in place of the image, or the image; *ret_owned is to be freed. A file that is named must be there: the
-   image would pass for it. */
-static const uint8_t *replaced(const void *image, uint8_t **ret_owned)
-{
-    const char *path = getenv("MASKC_SASS_REPLACE");
-    FILE *f = path ? fopen(path, "rb") : NULL;
-    *ret_owned = NULL;
-    if (!path)
-        return image;
-    if (!f)
-        abort();
-    fseek(f, 0, SEEK_END);
-    const long size = ftell(f);
-    rewind(f);
-    *ret_owned = malloc((size_t)size + 1);
-    if (fread(*ret_owned, 1, (size_t)size, f) != (size_t)size)
-        abort();
-    fclose(f);
-    return *ret_owned;
-}
-
 FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *cubin, unsigned count,
      int *options, void **values)
 {
     INSIDE;
     struct cu_module *m = calloc(1, sizeof *m);
-    uint8_t *owned;
-    const uint8_t *bytes = replaced(cubin, &owned);
     const uint64_t size =
-        image_bytes(bytes); /* nothing tells the driver how long an image is */
-    if (image_load(&m->image, bytes, size, gpu.fault, sizeof gpu.fault) < 0) {
+        image_bytes(cubin); /* nothing tells the driver how long an image is */
+    if (image_load(&m->image, cubin, size, gpu.fault, sizeof gpu.fault) < 0) {
         for (unsigned k = 0; k < count; k++)
             if (options[k] == CU_JIT_ERROR_LOG_BUFFER)
                 strcpy(values[k], gpu.fault);

@@ -96,18 +96,19 @@ struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype
     };
 }
 
+enum { SHORT = 16 };
+
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
-                                const struct kernel_request *f, int32_t lengths[3])
+                                const struct kernel_request *f, int32_t lengths[COVERING_BATCH])
 {
     const uint32_t length = m->n - (r->value[CROP] ? m->n / 4 : 0);
     const bool ragged = r->value[BATCH] % 2;
-    lengths[0] = (int32_t)length;
-    lengths[1] = (int32_t)(ragged ? (length + 1) / 2 : length);
-    lengths[2] = 0;
+    for (uint32_t b = 0; b < COVERING_BATCH; b++)
+        lengths[b] = (int32_t)(ragged && b % 2 ? (length + 1) / 2 : length);
     return (struct problem){
         .mask = m,
         .layer = r->value[LAYERS],
-        .batch = 2,
+        .batch = length < SHORT ? COVERING_BATCH : 2,
         .length = length,
         .head_dim = f->head_dim,
         .lengths = r->value[BATCH] ? lengths : NULL,

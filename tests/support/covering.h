@@ -43,9 +43,12 @@ struct mask *covering_mask(const struct pairs_row *r, const char *first, const c
                            uint32_t n);
 struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,
                                        uint32_t head_dim);
-/* A batch of two; `lengths` are filled and used where it is ragged or packed, the third is 0. */
+enum { COVERING_BATCH = 32 };
+/* A batch of two. Very short sequences are more: what 16 bits may lose is held to what the plain way loses, and over a
+   few entries alone chance would decide that. `lengths` are filled, and used where the batch is ragged or packed. */
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
-                                const struct kernel_request *f, int32_t lengths[3]);
+                                const struct kernel_request *f,
+                                int32_t lengths[COVERING_BATCH]);
 /* What the row says, after the kernel's name and the masks' names and length. */
 void covering_name(const struct pairs_row *r, const struct kernel_request *f,
                    const char *kernel, const char *masks, char *ret, size_t storage);

@@ -66,6 +66,22 @@ bool pairs_next(struct pairs *p, struct pairs_row *ret)
     return false;
 }
 
+bool pairs_turn(struct pairs *p, uint32_t turn, struct pairs_row *row)
+{
+    struct pairs_row best = *row, r = *row;
+    for (int k = 0; k < CANDIDATES; k++) {
+        for (uint32_t f = 0; f < p->factors; f++)
+            if (turn >> f & 1)
+                r.value[f] = pairs_draw(p, p->values[f]);
+        if ((!p->allows || p->allows(&r)) && count_new(p, &r) > count_new(p, &best))
+            best = r;
+    }
+    const bool any = count_new(p, &best) > 0;
+    mark(p, &best);
+    *row = best;
+    return any;
+}
+
 uint32_t pairs_seen(const struct pairs *p)
 {
     uint32_t count = 0;

@@ -27,6 +27,9 @@ bool pairs_row_with(struct pairs *p, uint32_t a, uint32_t u, uint32_t b, uint32_
 /* The next row, of some that have the first unseen pair the one with most unseen pairs, all of which
    are seen from now on. Pairs that no allowed row has are passed over. False where none is left. */
 bool pairs_next(struct pairs *p, struct pairs_row *ret);
+/* Other values of the factors `turn` (bits) in the row: of some the one with most unseen pairs, all of which are seen
+   from now on. False where none of them has any. For factors that cost nothing beside the others of a row. */
+bool pairs_turn(struct pairs *p, uint32_t turn, struct pairs_row *row);
 /* Pairs that were seen, and all that there would be if every row were allowed. */
 uint32_t pairs_seen(const struct pairs *p);
 uint32_t pairs_of(const struct pairs *p);

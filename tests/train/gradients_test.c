@@ -119,10 +119,14 @@ struct difference {
     void *context;
 };
 
+/* Every how many-th parameter is moved: with --few (sanitizers) one in three, others in each case. What sanitizers look
+   for is in the pass, which computes all gradients; whether they are right the other builds say of each. */
+static uint32_t one_in = 1, next_first;
+
 static void gradients_must_fit(const char *name, const struct pass_request *r,
                                const struct difference *d)
 {
-    for (uint32_t k = 0; k < r->state->pieces; k++) {
+    for (uint32_t k = next_first++ % one_in; k < r->state->pieces; k += one_in) {
         const struct piece *p = &r->state->piece[k];
         struct slope s = slope_of(r, p, d->distance, d->loss, d->context);
         if (!(fabs(s.loss - s.gradient) <=
@@ -220,9 +224,10 @@ static int teardown(void **unused)
     return random_end();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct error e = {0};
+    one_in = argc > 1 && !strcmp(argv[1], "--few") ? 3 : 1;
     struct matmul *m = matmul_new(&e);
     if (!m)
         return 77;

@@ -26,7 +26,7 @@ class Kind:
 
     def __init__(self, kind, *options, c=10, tau=1, lam=None, seed=0):
         self.kind, self.options, self.c, self.tau, self.seed = kind, options, c, tau, seed
-        self.lam = lam if lam is not None else 0 if kind == "p" else 1e-4
+        self.lam = lam if lam is not None else 0 if kind == "p" else 1e-8 * c
         self.code, self.layers = "--dam-code" in options, "--per-layer" in options
         self.symmetric = kind == "p" or "--symmetric" in options
         self.relaxed, self.leaks = "--soft-sample" in options, "--leak" in options
@@ -162,12 +162,12 @@ KINDS = [
     Kind("p", "--per-layer", "--lambda", 1e-3, lam=1e-3),
     Kind("p", "--mask-scale", 100, c=100),
     Kind("dam-u"),
-    Kind("dam-u", "--lambda", 0, lam=0),
+    Kind("dam-u", "--lambda", 1e-4, lam=1e-4),
     Kind("dam-u", "--symmetric", "--lambda", 0, "--per-layer", lam=0, seed=2 ** 40 + 3),
     Kind("dam-u", "--soft-sample", "--tau", 0.5, tau=0.5),
     Kind("dam-u", "--leak", "--lambda", 0, lam=0),
     Kind("dam-s"),
-    Kind("dam-s", "--per-layer", "--tau", "2..0.5", tau=0.5),
+    Kind("dam-s", "--per-layer", "--tau", "2..0.5", "--lambda", 1e-4, tau=0.5, lam=1e-4),
     Kind("dam-s", "--soft-sample"),
     Kind("dam-s", "--leak", "--lambda", 0, lam=0),
     Kind("dam-s", "--lambda", 0, lam=0),

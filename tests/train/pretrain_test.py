@@ -3,8 +3,7 @@
 """pretrain_test.py MASKBERT [--long] [--few]: maskbert pretrain on a toy that learns in seconds.
 
 Same bits for any number of threads, after kills and in parts; saves that a limit cuts; what is refused, and that nothing
-is lost by it. --long kills 20 times and cuts at every hundredth byte; --few leaves out what sanitizers make slow.
-"""
+is lost by it. --long kills 20 times and cuts at every hundredth byte; --few leaves out what sanitizers make slow."""
 import argparse
 import json
 import math
@@ -19,13 +18,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from pretrain_toy import Toy  # noqa: E402
-
-
-def same(toy, a, b):
-    assert toy.weights(a) == toy.weights(b), f"{a} and {b} have other weights"
-    assert toy.moments(a) == toy.moments(b), f"{a} and {b} have other moments"
-    assert toy.losses(a) == toy.losses(b), f"{a} and {b} have other losses"
+from pretrain_toy import Toy, same  # noqa: E402
 
 
 # ---- what it does ----
@@ -87,8 +80,7 @@ def lengths(toy):
     toy.train("run", "--minutes", 0.02)
     log = [x for x in toy.log("run") if "lr" in x]
     assert time.time() - begin >= 1.2 and log[-1]["elapsed_s"] >= 1.2
-    if len(log) >= 8:  # a machine that has no time for us takes fewer: nothing to see of the schedule
-        assert log[-1]["lr"] < log[len(log) // 2]["lr"]
+    assert len(log) < 8 or log[-1]["lr"] < log[len(log) // 2]["lr"]  # fewer: the machine had no time for us
     toy.remove("run")
 
 

@@ -77,3 +77,10 @@ class Toy:
     def remove(self, *runs):
         for run in runs:
             shutil.rmtree(self.work / run)
+
+
+def same(toy, a, b):
+    """Two runs end with the same bits."""
+    assert toy.weights(a) == toy.weights(b), f"{a} and {b} have other weights"
+    assert toy.moments(a) == toy.moments(b), f"{a} and {b} have other moments"
+    assert toy.losses(a) == toy.losses(b), f"{a} and {b} have other losses"

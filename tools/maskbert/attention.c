@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert attention: a picture of one line's attention maps, and how many keys each query looks at. */
 #include "masks/base/memory.h"
-#include "model/probe.h"
+#include "model/probe/probe.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/maps.h"
 #include "tools/maskbert/session.h"
@@ -20,24 +20,17 @@ struct attention {
 };
 
 /* The watch: keeps the probabilities of a layer's heads that are shown. */
-static void keep_layer(void *context, uint32_t layer, const void *query, const void *key,
-                       uint64_t row, uint64_t head)
+static void keep_layer(void *context, const struct engine_layer *seen)
 {
     struct attention *a = context;
     const struct engine *g = a->s.engine;
     const struct maps *m = &a->maps;
-    if (layer < m->first_layer || layer >= m->first_layer + m->layers)
+    if (seen->layer < m->first_layer || seen->layer >= m->first_layer + m->layers)
         return;
 #pragma omp parallel for num_threads((int)g->threads)
     for (uint32_t k = 0; k < m->heads; k++) {
-        uint64_t at = (m->first_head + k) * head * element_bytes(g->dtype);
-        struct probe p = {(const uint8_t *)query + at,
-                          (const uint8_t *)key + at,
-                          row,
-                          layer,
-                          m->first_head + k,
-                          m->n};
-        size_t panel = (size_t)(layer - m->first_layer) * m->heads + k;
+        struct probe p = {seen, 0, m->first_head + k, m->n};
+        size_t panel = (size_t)(seen->layer - m->first_layer) * m->heads + k;
         probe_run(g, &p, a->value + panel * m->n * m->n);
     }
 }

@@ -77,17 +77,18 @@ static int open_all(const struct options *o, struct held_out *h, struct error *e
     return 0;
 }
 
-static void print(const struct options *o, const struct evaluation *v)
+static void print_text(const struct evaluation *v)
 {
-    if (!o->json) {
-        printf("loss %.4f, perplexity %.3f, accuracy %.2f %% of the masked tokens", v->loss,
-               v->perplexity, 100 * v->accuracy);
-        if (v->pairs)
-            printf("; next sentences: loss %.4f, accuracy %.2f %%", v->next,
-                   100 * v->next_accuracy);
-        printf("; %llu tokens\n", (unsigned long long)v->tokens);
-        return;
-    }
+    printf("loss %.4f, perplexity %.3f, accuracy %.2f %% of the masked tokens", v->loss,
+           v->perplexity, 100 * v->accuracy);
+    if (v->pairs)
+        printf("; next sentences: loss %.4f, accuracy %.2f %%", v->next,
+               100 * v->next_accuracy);
+    printf("; %llu tokens\n", (unsigned long long)v->tokens);
+}
+
+static void print_json(const struct evaluation *v)
+{
     json_t *json = json_pack("{s:f, s:f, s:f, s:f, s:f, s:I}", "loss", v->loss, "mlm", v->mlm,
                              "nsp", v->next, "perplexity", v->perplexity, "accuracy",
                              v->accuracy, "tokens", (json_int_t)v->tokens);
@@ -135,7 +136,7 @@ int command_eval(const struct options *o)
     struct evaluation v;
     int r = evaluate(o, &h, &v, &e);
     if (r == 0)
-        print(o, &v);
+        (o->json ? print_json : print_text)(&v);
     close_all(&h);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -46,13 +46,19 @@ static int fill(struct input_lines *in, FILE *from, struct error *e)
     return 0;
 }
 
-int input_next(struct input_lines *in, FILE *from, struct error *e)
+/* What was not used yet moves to the front of the block. */
+static void drop_used(struct input_lines *in)
 {
-    in->count = 0;
     if (in->used < in->size)
         memmove(in->block, in->block + in->used, in->size - in->used);
     in->size -= in->used;
     in->used = 0;
+}
+
+int input_next(struct input_lines *in, FILE *from, struct error *e)
+{
+    in->count = 0;
+    drop_used(in);
     if (fill(in, from, e) < 0)
         return -1;
     const char *newline;

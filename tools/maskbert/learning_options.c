@@ -38,7 +38,7 @@ static int check_learning(const struct options *o, enum learn_kind kind, struct 
         {"mask-lr-ratio", "", o->mask_rate_ratio_given, kind},
         {"bi-level", "", o->bi_level, kind},
         {"settle", "", o->settle_given, kind},
-        {"snap", "", o->snap_given, kind},
+        {"snap", "", o->settle_share_given, kind},
     };
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k].given && !each[k].fits)
@@ -87,10 +87,10 @@ static int read_tau(const char *text, struct learn_options *ret, struct error *e
 
 static int read_settling(const struct options *o, struct learn_options *ret, struct error *e)
 {
-    if (o->snap_given && !(o->snap > 0 && o->snap <= 1))
+    if (o->settle_share_given && !(o->settle_share > 0 && o->settle_share <= 1))
         return error_set(e, ERROR_INPUT, "--snap %g: a share above 0 and at most 1 is expected",
-                         o->snap);
-    if (o->snap_given && !o->settle_given)
+                         o->settle_share);
+    if (o->settle_share_given && !o->settle_given)
         return error_set(e, ERROR_INPUT, "--snap: --settle STEPS is expected, too");
     if (o->settle_given && !o->settle)
         return error_set(e, ERROR_INPUT, "--settle: a whole number from 1 is expected");
@@ -98,7 +98,7 @@ static int read_settling(const struct options *o, struct learn_options *ret, str
         return error_set(e, ERROR_INPUT,
                          "--settle: --steps or --tokens is expected, not --minutes");
     ret->settle = o->settle;
-    ret->snap = o->snap;
+    ret->snap = o->settle_share;
     return 0;
 }
 
@@ -106,8 +106,9 @@ static int read_numbers(const struct options *o, double rate, struct learn_optio
                         struct error *e)
 {
     const double ratio = o->mask_rate_ratio_given ? o->mask_rate_ratio : 10;
-    ret->lambda = o->lambda_given ? o->lambda : ret->kind == LEARN_P ? 0 : 1e-4;
     ret->scale = o->mask_scale_given ? o->mask_scale : 10;
+    /* Of c dX + lambda the ratio counts: the paper's least lambda, 1e-4, stands beside a c of 10000. */
+    ret->lambda = o->lambda_given ? o->lambda : ret->kind == LEARN_P ? 0 : 1e-8 * ret->scale;
     ret->rate = o->mask_rate_given ? o->mask_rate : ratio * rate;
     if (o->mask_rate_given && o->mask_rate_ratio_given)
         return error_set(e, ERROR_INPUT,

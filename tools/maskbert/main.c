@@ -61,7 +61,7 @@ static const struct command commands[] = {
      command_eval},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",
      "LOG is a log.jsonl or a run's folder. The values are pale, their running mean in colour, evaluations are dots. --y is "
-     "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu.",
+     "any field of the log: loss, mlm, nsp, lr, grad_norm, tokens_per_s, mfu; where a mask is learned l1, density, entropy, p_diagonal, p_neighbour, p_special.",
      O(OUTPUT) | O(PLOT_X) | O(PLOT_Y), 1, MAX_ARGUMENTS, command_plot},
     {"importance", "RUN", "what a learned mask looks like",
      "RUN is a run of pretrain --learn-mask. The picture has P = sigmoid(alpha), 1 on a border that is forced on: averaged over "
@@ -94,11 +94,20 @@ static const struct command commands[] = {
      "Reads one line from stdin. Draws the attention maps, with the tokens' names. Prints how many keys a query looks at; "
      "with sparsegen only those whose probability is not zero.",
      O(OUTPUT) | O(LAYER) | O(HEAD) | O(JSON) | RUN_OPTIONS, 1, 1, command_attention},
-    {"prune", "DIR", "masks of the pairs that get most attention on a text",
-     "Sums attention over all lines, for each layer and head. Writes a mask DIR/keep-P.npy for each P: the P percent of the "
-     "entries with the most attention. Prints each mask's share of all attention.",
-     O(INPUT) | O(KEEP) | O(DROP_DIAGONAL) | O(RANDOM) | O(SEED) | O(OUTPUT) | O(LENGTH) | O(JSON) | O(MASK) |
-     O(RUN_TRANSFORM) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH_TOKENS) | O(COMPAT), 1, 1, command_prune},
+    {"prune", "DIR", "masks of the pairs that matter most on a text, within a time",
+     "Takes the importance of each pair of positions, for each layer and head, from three of every four lines of text: the "
+     "mean over the lines that have both positions. Every fourth line (512 at most) is held out. Writes masks into -o DIR: "
+     "keep-P.npy for each P of --keep, the P percent of each head's entries with the most importance; snap-S.npy for each "
+     "share of --snap, the mask that keeps the most within S percent of dense's predicted time, and beside it the best "
+     "that each plainer way finds within that time: magnitude (one percentage of all heads), tiles (of 32x32), window (with the first "
+     "and last token), distances. Prints for each mask: density; retained, its part of the importance; predicted and "
+     "measured time of all layers' attention, for one batch of texts of n tokens, dense beside it; cosine, the mean over the "
+     "held-out lines to their sentence vectors before pruning; neighbours, how many of these lines keep the nearest other "
+     "line. A mask of n below the model's positions serves a model cut to n: maskbert convert DIR -o NEW --positions n "
+     "--mask MASK.",
+     O(INPUT) | O(IMPORTANCE) | O(KEEP) | O(SHARES) | O(SAVE_IMPORTANCE) | O(DROP_DIAGONAL) | O(RANDOM) | O(SEED) | O(OUTPUT) |
+     O(PICTURE) | O(ONE_LAYER) | O(ONE_HEAD) | O(LENGTH) | O(PRICED_BATCH) | O(JSON) | O(MASK) | O(RUN_TRANSFORM) |
+     O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(BATCH_TOKENS) | O(COMPAT), 1, 1, command_prune},
     {"bench", "DIR", "how fast the model is with its mask, and dense beside it",
      "Runs both by turns on random tokens. Prints texts a second, milliseconds, the share of each phase, and the ceiling "
      "of any mask: the speedup if attention cost nothing.",

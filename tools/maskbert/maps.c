@@ -2,6 +2,7 @@
 #include "tools/maskbert/maps.h"
 #include "masks/base/text.h"
 #include "masks/picture/canvas.h"
+#include "tools/maskbert/map.h"
 #include <cairo.h>
 #include <math.h>
 #include <stdbool.h>
@@ -32,31 +33,6 @@ static void lay_out(const struct maps *m, bool named, struct sheet *s)
     s->step_y = (double)m->n * s->cell + s->labels + TITLE + MARGIN;
     s->width = m->heads * s->step_x + MARGIN;
     s->height = m->layers * s->step_y + MARGIN;
-}
-
-/* From white to the dark of mask pictures. The square root keeps small probabilities visible. */
-static uint32_t shade(float p)
-{
-    static const uint32_t dark[] = {0x1e, 0x1b, 0x5e};
-    float level = sqrtf(fminf(fmaxf(p, 0), 1));
-    uint32_t colour = 0xff;
-    for (int k = 0; k < 3; k++)
-        colour = colour << 8 | (uint32_t)(255 - level * (float)(255 - dark[k]) + 0.5f);
-    return colour;
-}
-
-static cairo_surface_t *make_image(const float *value, uint32_t n)
-{
-    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)n, (int)n);
-    if (cairo_surface_status(image))
-        return image;
-    unsigned char *bytes = cairo_image_surface_get_data(image);
-    size_t stride = (size_t)cairo_image_surface_get_stride(image);
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < n; j++)
-            ((uint32_t *)(void *)(bytes + i * stride))[j] = shade(value[(size_t)i * n + j]);
-    cairo_surface_mark_dirty(image);
-    return image;
 }
 
 /* Names end where the panel begins; names of keys read upwards. */
@@ -97,7 +73,6 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32
     double x = MARGIN + head * s->step_x + s->labels, y = MARGIN + layer * s->step_y + TITLE;
     double side = (double)m->n * s->cell;
     struct text title = {0};
-    cairo_surface_t *image = make_image(m->value + at * m->n * m->n, m->n);
     cairo_rectangle(c, x - s->labels, y - TITLE, side + s->labels, side + s->labels + TITLE);
     cairo_save(c);
     cairo_clip(c);
@@ -108,18 +83,7 @@ static void draw_panel(cairo_t *c, const struct sheet *s, uint32_t layer, uint32
     if (s->labels)
         draw_names(c, s, x, y);
     cairo_restore(c);
-    cairo_save(c);
-    cairo_translate(c, x, y);
-    cairo_scale(c, s->cell, s->cell);
-    cairo_set_source_surface(c, image, 0, 0);
-    cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_NEAREST);
-    cairo_paint(c);
-    cairo_restore(c);
-    cairo_surface_destroy(image);
-    cairo_set_source_rgb(c, 0.5, 0.5, 0.5);
-    cairo_set_line_width(c, 1);
-    cairo_rectangle(c, x - 0.5, y - 0.5, side + 1, side + 1);
-    cairo_stroke(c);
+    map_paint(c, m->value + at * m->n * m->n, m->n, x, y, s->cell);
 }
 
 static void draw(cairo_t *c, void *context)

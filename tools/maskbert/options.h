@@ -99,6 +99,13 @@ enum option_id {
     OPTION_BI_LEVEL,
     OPTION_SNAP,
     OPTION_SETTLE,
+    OPTION_IMPORTANCE,
+    OPTION_SAVE_IMPORTANCE, /* --save P.npy */
+    OPTION_SHARES,          /* --snap SHARE[,SHARE..] */
+    OPTION_PICTURE,
+    OPTION_PRICED_BATCH, /* --batch of the times */
+    OPTION_ONE_LAYER,    /* --layer, --head of a picture of one */
+    OPTION_ONE_HEAD,
     OPTION_COUNT
 };
 
@@ -124,7 +131,7 @@ struct options {
     bool cased, offsets, json, normalize, drop_diagonal, random, port_given;
     bool split, stats, short_given, held_out_given;
     const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
-        *drop, *x, *y;
+        *drop, *x, *y, *importance, *save, *snap, *picture;
     uint32_t accumulate, keep_states, repeats;
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
@@ -135,8 +142,8 @@ struct options {
         mlm_probability_given, save_every_given, seed_given;
     const char *learn_mask, *tau;
     uint64_t settle;
-    double snap, lambda, mask_scale, mask_rate, mask_rate_ratio;
+    double settle_share, lambda, mask_scale, mask_rate, mask_rate_ratio;
     bool dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
-    bool snap_given, settle_given, lambda_given, mask_scale_given, mask_rate_given,
+    bool settle_share_given, settle_given, lambda_given, mask_scale_given, mask_rate_given,
         mask_rate_ratio_given;
 };

@@ -58,7 +58,8 @@ static void find_axes(struct plot *p)
     p->y1 = fmax(ceil(p->y1), p->y0 + 1);
 }
 
-static void draw_frame(const struct plot *p, bool lines)
+/* A line for each decade of time, with its label. */
+static void draw_decades(const struct plot *p)
 {
     cairo_set_line_width(p->cr, 1);
     for (double decade = p->y0; decade <= p->y1; decade++) {
@@ -71,6 +72,11 @@ static void draw_frame(const struct plot *p, bool lines)
         cairo_stroke(p->cr);
         say(p, 10, y + 4, text);
     }
+}
+
+static void draw_frame(const struct plot *p, bool lines)
+{
+    draw_decades(p);
     for (uint32_t k = 0; k < p->count && lines; k++) {
         char text[16];
         snprintf(text, sizeof text, "%u", p->r[k].length);

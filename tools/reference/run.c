@@ -153,7 +153,8 @@ int trial_run(struct trial *l, bool backward, struct error *e)
     return l->k->device->sync(l->k->code, e);
 }
 
-int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
+/* All that the kernel wrote, to the host, with what stands guard around it. */
+static int download(struct trial *l, struct problem_data *d, struct error *e)
 {
     static const char *const name[TENSORS] = {"q", "k", "v", "o", "do", "dq", "dk", "dv"};
     for (int t = 0; t < TENSORS; t++)
@@ -162,9 +163,16 @@ int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
     for (int pass = 0; pass <= l->backward; pass++)
         if (guarded_download(l->k, &l->workspace[pass], "the workspace", e))
             return -1;
-    if (guarded_download(l->k, &l->lse, "lse", e) ||
-        fetch_bias(l, &l->d_bias, "dsoft", &d->d_x, e) ||
-        fetch_bias(l, &l->d_diagonal, "dsoft by diagonals", &d->d_diagonal, e))
+    return guarded_download(l->k, &l->lse, "lse", e) ||
+                   fetch_bias(l, &l->d_bias, "dsoft", &d->d_x, e) ||
+                   fetch_bias(l, &l->d_diagonal, "dsoft by diagonals", &d->d_diagonal, e)
+               ? -1
+               : 0;
+}
+
+int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
+{
+    if (download(l, d, e))
         return -1;
     trial_read_lse(l, &d->lse);
     trial_read_tensor(l, O, &d->o);

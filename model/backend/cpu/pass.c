@@ -175,8 +175,11 @@ int pass_attend(const struct pass *p, uint32_t layer, struct error *e)
     const struct attention *a = &p->c->attention;
     uint64_t columns = (uint64_t)a->heads * a->padded_dim;
     if (p->watch)
-        p->watch->layer(p->watch->context, layer, call.projection,
-                        pass_row(p, call.projection, 1, columns), 3 * columns, a->padded_dim);
+        p->watch->layer(p->watch->context,
+                        &(struct engine_layer){
+                            layer, call.projection, pass_row(p, call.projection, 1, columns),
+                            pass_row(p, call.projection, 2, columns), 3 * columns,
+                            a->padded_dim, pass_layer(p, layer)->hidden});
     double since = omp_get_wtime();
     int r = attention_run(a, &call, e);
     if (p->seconds)

@@ -113,18 +113,24 @@ static struct attention_call make_call(const struct pass *p, uint32_t layer)
     };
 }
 
-/* A watch sees queries and keys in a copy on the host. */
+/* A watch sees copies on the host. */
 static int show(const struct pass *p, uint32_t layer, struct error *e)
 {
     const struct attention *a = &p->c->attention;
     const struct engine_watch *w = p->workspace->watch;
     uint64_t columns = (uint64_t)a->heads * a->padded_dim, element = element_bytes(p->g->dtype);
     uint64_t bytes = p->workspace->tokens * 3 * columns * element;
-    uint8_t *copy = memory_new(bytes, 1);
+    uint64_t hidden_bytes = p->workspace->tokens * (uint64_t)p->g->config.hidden * element;
+    uint8_t *copy = memory_new(bytes, 1), *hidden = memory_new(hidden_bytes, 1);
     int r = gpu_buffer_fetch(p->memory, BUFFER_PROJECTION, bytes, copy, e);
     if (r == 0)
-        w->layer(w->context, layer, copy, copy + columns * element, 3 * columns, a->padded_dim);
+        r = gpu_buffer_fetch(p->memory, BUFFER_HIDDEN, hidden_bytes, hidden, e);
+    if (r == 0)
+        w->layer(w->context, &(struct engine_layer){layer, copy, copy + columns * element,
+                                                    copy + 2 * columns * element, 3 * columns,
+                                                    a->padded_dim, hidden});
     free(copy);
+    free(hidden);
     return r;
 }
 

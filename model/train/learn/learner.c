@@ -125,7 +125,6 @@ void learner_step(struct learner *l, const struct optimizer *o, uint64_t step, d
 {
     struct optimizer own = *o;
     own.clip = 0;
-    own.weight_decay = 0;
     optimizer_step(&own, &l->alpha, step, rate, threads);
 }
 

@@ -28,7 +28,7 @@ double learner_tau(const struct learner *l, double share);
 void learner_begin(struct learner *l, uint64_t step, double tau);
 /* alpha's gradient out of what passes added to that of the bias. False where it is not finite. */
 bool learner_gather(struct learner *l);
-/* A step of the optimiser: no clip, no decay. */
+/* A step of the optimiser without a clip; its piece does not decay. */
 void learner_step(struct learner *l, const struct optimizer *o, uint64_t step, double rate,
                   uint32_t threads);
 /* The bias of the mask without noise, off keys at -inf; P's own for P. */

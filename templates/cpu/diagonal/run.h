@@ -32,7 +32,7 @@ enum {
     RUN_DIAGONALS = 2 * CHUNK_COLS, /* of an item there may be as many */
 };
 typedef char an_item_fits[BLOCK_ROWS == 2 * DIAGONAL_ROWS ? 1 : -1];
-_Static_assert(2 * CPU_DIAGONAL_MOST(CPU_CHUNK_COLS(MATRIX)) <= RUN_DIAGONALS,
+_Static_assert(2 * CPU_DIAGONAL_MOST(CPU_CHUNK_COLS(MATRIX, BIAS)) <= RUN_DIAGONALS,
                "all diagonals of an item fit a run");
 
 /* 16 rows, some of them live, and the diagonals that those see. */

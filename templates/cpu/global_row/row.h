@@ -6,7 +6,8 @@
 #include "cpu/column_list.h"
 #include "cpu/diagonal/run.h"
 
-_Static_assert(CPU_GLOBAL_ROW_MOST(CPU_CHUNK_COLS(MATRIX)) + LANES <= BLOCK_ROWS * SCORE_STRIDE,
+_Static_assert(CPU_GLOBAL_ROW_MOST(CPU_CHUNK_COLS(MATRIX, BIAS)) + LANES <=
+                   BLOCK_ROWS * SCORE_STRIDE,
                "scores of the longest global row fit");
 
 INLINE struct block *global_row_block(u8 *scratch)

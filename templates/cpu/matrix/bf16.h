@@ -77,6 +77,14 @@ INLINE int words_equal(const u32 *a, const u32 *b)
     return !bits;
 }
 
+/* The lanes whose bit is set, moved to the front; 0 behind them. */
+INLINE vec lanes_packed(vec x, u32 bits)
+{
+    vec ret;
+    __asm__("vcompressps %1, %0%{%2%}%{z%}" : "=v"(ret) : "v"(x), "Yk"((u16)bits));
+    return ret;
+}
+
 INLINE vec half_load(const u16 *from)
 {
     return (vec)(__builtin_convertvector(*(const half_at *)from, uvec) << 16);

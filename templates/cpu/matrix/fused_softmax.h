@@ -19,11 +19,11 @@ enum { TOGETHER = 2 }; /* column tiles */
 /* Largest l: with it p V does not overflow for values up to 2^97. */
 #define FUSED_SUM_MAX 0x1p30f
 
-/* True where the block has only panels and gathered columns, and nothing needs scores or p as floats. */
+/* True where the block has only panels and gathered columns, and nothing needs scores or p as floats. Sparsegen needs
+   them where tau or delta of the row block's rows come from all blocks. */
 INLINE int panels_alone(const struct row_block *t, const struct block *b)
 {
-    (void)t;
-    return !BIAS && !b->lists;
+    return !BIAS && !b->lists && (IS_SOFTMAX || t->transposed);
 }
 
 /* Maximum of row r's scores in the tile, lane by lane. */

@@ -7,7 +7,8 @@
 
 #if MATRIX
 
-_Static_assert(CPU_MATRIX_ROW_MOST(CPU_CHUNK_COLS(MATRIX)) + 2 * TILE <= BLOCK_ROWS * P_STRIDE,
+_Static_assert(CPU_MATRIX_ROW_MOST(CPU_CHUNK_COLS(MATRIX, BIAS)) + 2 * TILE <=
+                   BLOCK_ROWS * P_STRIDE,
                "P of the longest such row fits");
 
 struct matrix_row {

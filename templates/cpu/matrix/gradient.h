@@ -28,18 +28,19 @@ static void columns_read(const struct row_block *t, const struct column_tile *ti
         gathered_read(t, tile, ret);
         return;
     }
+    const float base = IS_SOFTMAX ? LOG2_E : 1;
     const float *lse = lse_at(&t->s, tile->first), *delta = delta_at(&t->s, tile->first);
     for (u32 c = 0; c < TILE; c += LANES) {
         vec x = load(lse + c);
-        store(ret->offset + c, pick_or_zero(~(ivec)(x == splat(-INFINITY_F)), x * LOG2_E));
+        store(ret->offset + c, pick_or_zero(~(ivec)(x == splat(-INFINITY_F)), x * base));
         store(ret->delta + c, load(delta + c));
     }
 }
 
 /* Of two vectors of a row: the scale of their scores, what is subtracted from these, and from dP. With dropout: the
-   scale of what is kept, its bits (else null), and whether P is stored as dropped, for dV. */
+   scale of what is kept, its bits (else null), and whether P is stored as dropped, for dV. Sparsegen: 1 / (1 - lambda). */
 struct pair_terms {
-    vec softmax_scale, keep_scale;
+    vec softmax_scale, keep_scale, inverse;
     const vec *offset, *delta;
     const u32 *keep;
     int p_dropped;
@@ -61,8 +62,14 @@ INLINE vec pair_gradient(const float *score, const float *dp, u16 *p, u16 *ds,
     vec x[2], y[2];
     for (u32 k = 0; k < 2; k++) {
         vec s = load(score + k * LANES) * terms->softmax_scale - terms->offset[k];
-        x[k] = bits ? exp2_seen(s, *bits >> (k * LANES)) : exp2_half(s);
-        y[k] = x[k] * pair_dp(dp, terms, k);
+        if (IS_SOFTMAX) {
+            x[k] = bits ? exp2_seen(s, *bits >> (k * LANES)) : exp2_half(s);
+            y[k] = x[k] * pair_dp(dp, terms, k);
+            continue;
+        }
+        const u32 above = lanes_larger(s, splat(0)) & (bits ? *bits >> (k * LANES) : ~0u);
+        x[k] = lanes_zeroed(s * terms->inverse, above);
+        y[k] = lanes_zeroed(pair_dp(dp, terms, k) * terms->inverse, above);
     }
     pair_store(p, x[0], x[1], terms->p_dropped ? terms->keep : 0);
     half_store2(ds, y[0], y[1]);
@@ -88,8 +95,13 @@ INLINE void tile_gradient(const struct row_block *t, struct block *b, struct gra
     const u32 *word = x.word, *keep = DROPOUT ? x.keep : 0;
     vec offset[2] = {load(column->offset), load(column->offset + LANES)};
     vec delta[2] = {load(column->delta), load(column->delta + LANES)};
-    struct pair_terms terms = {
-        splat(t->softmax_scale), splat(t->s.a->keep_scale), offset, delta, 0, t->transposed};
+    struct pair_terms terms = {splat(t->softmax_scale),
+                               splat(t->s.a->keep_scale),
+                               splat(1 / (1 - t->s.a->lambda)),
+                               offset,
+                               delta,
+                               0,
+                               t->transposed};
     for (u32 r = k * MICRO_ROWS; r < (k + 1) * MICRO_ROWS; r++) {
         prefetch_rows(t->prefetch, prefetch);
         if (!t->transposed) {

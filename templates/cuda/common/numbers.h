@@ -19,6 +19,13 @@ DEVICE float larger(float a, float b)
     return max_of(a, b);
 }
 
+/* Whether a row whose P add up to `sum` saw nothing: then O is 0 and LSE -inf. False for NaN, which must stay
+   visible in both. */
+DEVICE u32 saw_nothing(float sum)
+{
+    return sum <= 0;
+}
+
 /* A length from device memory, which the host has not checked. */
 DEVICE u32 clamp_length(i32 length, u32 n)
 {

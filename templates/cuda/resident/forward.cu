@@ -255,9 +255,9 @@ DEVICE void resident_epilogue(const struct frag_c o[RESIDENT_CHUNKS],
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(r->sum[k]);
-        by[k] = sum > 0 ? 1 / sum : 0;
-        lse[k] =
-            sum > 0 ? (r->row_max[k] * softmax_scale + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY;
+        by[k] = saw_nothing(sum) ? 0 : 1 / sum;
+        lse[k] = saw_nothing(sum) ? NEGATIVE_INFINITY
+                                  : (r->row_max[k] * softmax_scale + log2_of(sum)) * LN_2;
     }
     resident_store_rows(o, by, lse, a, head, row0);
 }

@@ -95,10 +95,10 @@ DEVICE void forward_epilogue(const struct softmax *state, struct sums *o,
     float row_max = reduce_row_max(work, state->row_max), shift = finite_max(row_max);
     float alpha = exp2_of(state->row_max - shift);
     float sum = reduce_row_sum(work, state->sum * alpha);
-    sums_store(o, work, &a->o, sum > 0 ? alpha / sum : 0);
+    sums_store(o, work, &a->o, saw_nothing(sum) ? 0 : alpha / sum);
     if (is_row_writer(work)) {
         float *lse = a->lse + work->b * a->lse_batch + work->h * a->lse_head + work->first;
-        lse[work->row] = sum > 0 ? (row_max + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY;
+        lse[work->row] = saw_nothing(sum) ? NEGATIVE_INFINITY : (row_max + log2_of(sum)) * LN_2;
     }
 }
 

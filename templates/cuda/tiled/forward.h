@@ -189,10 +189,11 @@ DEVICE void softmax_store(struct forward *f, const struct softmax *state, struct
     UNROLL
     for (u32 k = 0; k < 2; k++) {
         float sum = quad_sum(state->sum[k]);
-        inverse_sum[k] = sum > 0 ? 1 / sum : 0;
+        inverse_sum[k] = saw_nothing(sum) ? 0 : 1 / sum;
         store_lse(f->a, f->work, rows, k,
-                  sum > 0 ? (state->row_max[k] * f->softmax_scale + log2_of(sum)) * LN_2
-                          : NEGATIVE_INFINITY);
+                  saw_nothing(sum)
+                      ? NEGATIVE_INFINITY
+                      : (state->row_max[k] * f->softmax_scale + log2_of(sum)) * LN_2);
     }
     store_row_block(o, inverse_sum[0], inverse_sum[1], SHARED_HALF(), &to, f->work);
 }

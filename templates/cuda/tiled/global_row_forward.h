@@ -66,12 +66,12 @@ DEVICE void row_softmax(struct row_walk *w, const struct part *q, struct part *o
           alpha = exp2_of(row_max - finite_max(block_max, 1));
     sum = block_reduce(sum * alpha, 0);
     const u32 partial = CUT_ROWS && w->work->item->split;
-    alpha = partial ? alpha : sum > 0 ? alpha / sum : 0;
+    alpha = partial ? alpha : saw_nothing(sum) ? 0 : alpha / sum;
     store_row(o, alpha, &to, row_partial(w->a, w->work, 0), w->work);
     if (partial)
         row_store_partial(w->a, w->work, block_max, sum);
     else
-        row_lse(w, sum > 0 ? (block_max + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+        row_lse(w, saw_nothing(sum) ? NEGATIVE_INFINITY : (block_max + log2_of(sum)) * LN_2);
 }
 
 /* Newton's method. Lane groups find their own scores in the scratch. */
@@ -160,10 +160,10 @@ DEVICE void row_merge_slots(const struct row_walk *w)
             low += alpha * x.x;
             high += alpha * x.y;
         }
-        float by = sum > 0 ? 1 / sum : 0;
+        float by = saw_nothing(sum) ? 0 : 1 / sum;
         put_pair(&to, work, d, low * by, high * by);
     }
-    row_lse(w, sum > 0 ? (row_max + log2_of(sum)) * LN_2 : NEGATIVE_INFINITY);
+    row_lse(w, saw_nothing(sum) ? NEGATIVE_INFINITY : (row_max + log2_of(sum)) * LN_2);
 }
 
 DEVICE void global_row_forward(const struct abi_args *a, const struct work_item *work)

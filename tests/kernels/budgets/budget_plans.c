@@ -106,8 +106,10 @@ static bool is_tall(const struct family *f)
     return !strcmp(f->name, "tall");
 }
 
-/* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D =
-   64 with softmax at all other targets; tensor cores' D = 32 and 96 at one. With a bias, one of each. */
+/* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D = 64 with softmax
+   at all other targets of the resident family, which what their blocks may take shapes, and at those of the newest
+   chips, where ptxas has other instructions, of the tiled one; tensor cores' D = 32 and 96 at one. With a bias, one
+   of each. */
 static bool is_usual_shape(const struct candidate *c)
 {
     const struct family *f = c->family;
@@ -119,8 +121,10 @@ static bool is_usual_shape(const struct candidate *c)
                (!f->length || f->length == 128);
     if (f->bias)
         return c->chip == 0 && c->dim == 64 && softmax;
+    if (c->dim == 64 && c->chip >= USUAL_CHIPS)
+        return softmax && f->dtype == ABI_BF16 && (f->length || chips[c->chip].newest);
     if (c->dim == 64)
-        return c->chip < USUAL_CHIPS || softmax;
+        return true;
     if (c->dim == 32 || c->dim == 96)
         return c->chip == 0 && f->dtype == ABI_BF16 && softmax;
     return c->dim == 128 && c->chip < USUAL_CHIPS && softmax;

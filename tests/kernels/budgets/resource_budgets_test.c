@@ -112,12 +112,6 @@ static void hold(const struct made *m, const char *entry, const char *what, uint
         complain(m, entry, what, found, allowed);
 }
 
-/* There ptxas takes whatever registers the launch bounds leave: "registers of a block" holds them. */
-static bool is_newest(const struct chip *c)
-{
-    return !strcmp(c->target, "sm_100a") || !strcmp(c->target, "sm_120");
-}
-
 static void check_kernel(const struct made *m, const struct kernel_resources *r)
 {
     const struct phase *p = find_phase(&m->launch, r->entry);
@@ -139,7 +133,7 @@ static void check_kernel(const struct made *m, const struct kernel_resources *r)
     }
     const bool large = m->config.request.head_dim > 128;
     const uint32_t dim = budget_dim_index(m->config.request.head_dim);
-    if (!is_newest(m->chip) && dim < DIMS)
+    if (!m->chip->newest && dim < DIMS) /* there "registers of a block" holds them */
         hold(m, r->entry, "registers", r->registers, b->registers[dim]);
     hold(m, r->entry, "bytes spilled", r->spill_bytes, 0);
     hold(m, r->entry, "bytes of code", r->code_bytes,

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/probe.h"
+#include "model/probe/probe.h"
 #include "masks/base/memory.h"
 #include "model/encoder.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* [n, dim] f32 out of strided rows. */
-static float *read_rows(const struct engine *g, const void *from, uint64_t row, uint32_t n,
-                        uint32_t dim)
+float *probe_rows(const struct engine *g, const struct probe *p, const void *of)
 {
-    float *ret = memory_new((size_t)n * dim, sizeof *ret);
-    for (uint32_t i = 0; i < n; i++)
-        elements_to_f32(g->dtype, (const uint8_t *)from + i * row * element_bytes(g->dtype),
-                        dim, ret + (size_t)i * dim);
+    const uint32_t dim = g->encoder->attention.head_dim;
+    float *ret = memory_new((size_t)p->n * dim, sizeof *ret);
+    for (uint32_t i = 0; i < p->n; i++) {
+        const uint64_t at = (p->first + i) * p->seen->row + p->head * p->seen->head;
+        elements_to_f32(g->dtype, (const uint8_t *)of + at * element_bytes(g->dtype), dim,
+                        ret + (size_t)i * dim);
+    }
     return ret;
 }
 
@@ -90,11 +91,10 @@ static void run_row(const struct head_rows *h, uint32_t i, float *ret)
 void probe_run(const struct engine *g, const struct probe *p, float *ret)
 {
     const struct attention *a = &g->encoder->attention;
-    float *query = read_rows(g, p->query, p->row, p->n, a->head_dim);
-    float *key = read_rows(g, p->key, p->row, p->n, a->head_dim);
+    float *query = probe_rows(g, p, p->seen->query), *key = probe_rows(g, p, p->seen->key);
     float *score = memory_new(p->n, sizeof *score);
-    const struct head_rows h = {a,    attention_pattern(a, p->layer, p->head), p->n, query, key,
-                                score};
+    const struct head_rows h = {
+        a, attention_pattern(a, p->seen->layer, p->head), p->n, query, key, score};
     for (uint32_t i = 0; i < p->n; i++)
         run_row(&h, i, ret + (size_t)i * p->n);
     free(query);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The masks of the table: the greatest entries of each head, and what fits into shares of dense's time. */
+#include "masks/base/file.h"
+#include "masks/base/memory.h"
+#include "masks/base/text.h"
+#include "masks/readers/keep.h"
+#include "masks/write.h"
+#include "model/checkpoint/json.h"
+#include "tools/maskbert/prune/prune.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct prune_row prune_row_new(const char *kind, double keep, double share)
+{
+    const double unknown = (double)NAN;
+    return (struct prune_row){.kind = kind,
+                              .keep = keep,
+                              .share = share,
+                              .density = unknown,
+                              .retained = unknown,
+                              .predicted = unknown,
+                              .measured = unknown,
+                              .cosine = unknown,
+                              .neighbours = unknown};
+}
+
+static double density_of(const struct mask *m)
+{
+    double active = 0;
+    for (uint32_t k = 0; k < m->layers * m->heads; k++)
+        active += (double)m->pattern[m->at[k]]->active;
+    return active / m->layers / m->heads / m->n / m->n;
+}
+
+/* Takes the mask, which may be null. */
+static void add_row(struct prune *p, struct prune_row row, struct mask *m)
+{
+    struct text name = {0};
+    row.mask = m;
+    text_add(&name, "%s-%g.npy", row.kind, isnan(row.share) ? row.keep : 100 * row.share);
+    row.file = text_take(&name);
+    if (m) {
+        row.density = density_of(m);
+        row.retained = snap_retained(&p->importance, m);
+    }
+    *MEMORY_PUSH(p->row, p->rows, p->capacity) = row;
+}
+
+/* ---- a percentage of each head ---- */
+
+enum kind { KIND_KEEP, KIND_NO_DIAGONAL, KIND_RANDOM, KIND_COUNT };
+static const char *const kinds[KIND_COUNT] = {"keep", "no-diagonal", "random"};
+
+static double draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) * 0x1p-53;
+}
+
+static void rank(const struct prune *p, enum kind kind, size_t head, double *value)
+{
+    const size_t n = p->n, all = n * n;
+    const float *from = p->importance.value + head * all;
+    uint64_t state = p->o->seed * 1000003 + head + 1;
+    for (size_t k = 0; k < all; k++)
+        value[k] = kind == KIND_RANDOM ? draw(&state) : (double)from[k];
+    for (size_t i = 0; i < n && kind == KIND_NO_DIAGONAL; i++)
+        value[i * n + i] = -1;
+}
+
+static struct mask *keep_share(const struct prune *p, enum kind kind, double keep)
+{
+    const struct importance *from = &p->importance;
+    const size_t heads = (size_t)from->layers * from->heads;
+    struct pattern **given = memory_new(heads, sizeof *given);
+    double *value = memory_new((size_t)p->n * p->n, sizeof *value);
+    for (size_t k = 0; k < heads; k++) {
+        rank(p, kind, k, value);
+        given[k] = keep_greatest(value, p->n, keep);
+    }
+    struct mask *m = mask_new(from->layers, from->heads, given, kinds[kind]);
+    free(given);
+    free(value);
+    return m;
+}
+
+static void add_keeps(struct prune *p)
+{
+    const bool wanted[KIND_COUNT] = {
+        [KIND_KEEP] = true,
+        [KIND_NO_DIAGONAL] = p->o->drop_diagonal,
+        [KIND_RANDOM] = p->o->random,
+    };
+    for (uint32_t k = 0; k < p->keeps; k++)
+        for (int kind = 0; kind < KIND_COUNT; kind++)
+            if (wanted[kind])
+                add_row(p, prune_row_new(kinds[kind], p->keep[k], (double)NAN),
+                        keep_share(p, (enum kind)kind, p->keep[k]));
+}
+
+/* ---- a share of dense's time ---- */
+
+static void tell(void *context, double done, const char *what)
+{
+    char line[96];
+    const double *share = context;
+    snprintf(line, sizeof line, "snap %g %%: %3.0f %% %s", 100 * *share, 100 * done, what);
+    session_tell(done < 1 ? line : NULL);
+}
+
+/* The best of all kinds goes by snap's name; each other kind is a row to compare it with. */
+static int add_share(struct prune *p, double share, struct error *e)
+{
+    struct snap_request request;
+    struct snap_result result = {0};
+    if (prune_request(p, &request, e) < 0)
+        return -1;
+    request.share = share;
+    request.progress = tell;
+    request.progress_context = &share;
+    int r = snap_solve(&p->importance, &request, &result, e);
+    session_tell(NULL);
+    for (int k = 0; k < SNAP_KINDS && r == 0; k++) {
+        struct mask *m = k == SNAP_ROW_BLOCKS ? result.best.mask : result.kind[k].mask;
+        add_row(p, prune_row_new(snap_kind_names[k], (double)NAN, share),
+                m ? mask_crop(m, m->n, e) : NULL);
+    }
+    snap_result_finish(&result);
+    return r;
+}
+
+int prune_make_masks(struct prune *p, struct error *e)
+{
+    add_keeps(p);
+    for (uint32_t k = 0; k < p->shares; k++)
+        if (add_share(p, p->share[k], e) < 0)
+            return -1;
+    return 0;
+}
+
+int prune_write_masks(const struct prune *p, struct error *e)
+{
+    if (p->rows && file_make_directory(p->o->output, e) < 0)
+        return -1;
+    for (uint32_t k = 0; k < p->rows; k++) {
+        const struct prune_row *row = &p->row[k];
+        char *path = path_join(p->o->output, row->file);
+        int r = row->mask ? mask_write_npy(row->mask, path, e) : 0;
+        free(path);
+        if (r < 0)
+            return -1;
+    }
+    return 0;
+}
