@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""reproduce_test.py: the modules of tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results, stages
+that were killed, files."""
+import math
+import pathlib
+import random
+import sys
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools/reproduction"), str(ROOT / "tests/support"), str(ROOT / "tests/cli")]
+import arrays  # noqa: E402
+import charts  # noqa: E402
+import claims  # noqa: E402
+import cmocka_count  # noqa: E402
+import learned  # noqa: E402
+import plan  # noqa: E402
+import reproduce_toy as toy  # noqa: E402
+import rows  # noqa: E402
+import stages  # noqa: E402
+import table  # noqa: E402
+from programs import Fatal, OutOfTime  # noqa: E402
+
+
+class PlanTest(unittest.TestCase):
+    def test_no_plan_takes_more_than_its_time(self):
+        draw, counted = random.Random(1), 0
+        for _ in range(2000):
+            speed = plan.Speed(draw.uniform(0.01, 0.5), draw.uniform(0.01, 0.8), draw.uniform(0.5, 6))
+            runs = draw.choice([(3, 5), (0, 0)])
+            seconds = draw.uniform(600, 20000)
+            made = plan.split(seconds, speed, *runs, 101)
+            needed = sum(made.seconds(speed, *runs).values())
+            if made.rows:  # without rows the least steps of the runs may take more
+                self.assertLessEqual(needed, seconds)
+                counted += 1
+            self.assertTrue(made.row >= plan.LEAST["row"] and made.rows <= 101)
+        self.assertGreater(counted, 1500)
+
+    def test_without_learning_its_time_goes_to_dense_and_the_rows(self):
+        made = plan.split(1000, plan.Speed(0.1, 0.0, 1), 0, 0, 10)
+        time_left = 1000 * 0.96 - 1
+        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * (0.35 + (0.21 + 0.175) / 2) / 0.1), 0, 0))
+
+    def test_a_plan_in_numbers(self):
+        made = plan.split(1000, plan.Speed(0.1, 0.2, 1), 3, 5, 10)
+        time_left = 1000 * 0.96 - 9
+        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * 3.5), int(time_left * 0.21 / 0.6), int(time_left * 0.175)))
+        left = time_left - made.dense * 0.1 - (3 * made.p + 5 * made.dam) * 0.2
+        self.assertEqual((made.row, made.rows), (int((left / 10 - 1) / 0.1), 10))
+
+    def test_short_calls_have_rows_too(self):
+        made = plan.split(80, plan.Speed(0.01, 0.02, 0.8), 3, 5, 101, short=True)
+        self.assertGreaterEqual(made.rows, 10)
+        self.assertEqual(made.row, plan.SHORT["row"])
+
+
+class RowsTest(unittest.TestCase):
+    def test_each_row_has_a_file_of_its_own(self):
+        keys = [r.key for r in rows.all_rows()]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertTrue(all(c.isalnum() or c in "-._" for k in keys for c in k), keys)
+
+    def test_every_mask_is_there_with_the_diagonal_and_without(self):
+        seen = {(r.name, r.diagonal) for r in rows.all_rows()}
+        for name in {n for n, _ in seen} - {"dense - 128 random", "none"}:
+            self.assertTrue({(name, True), (name, False)} <= seen, name)
+
+
+class StagesTest(toy.Scratch):
+    def make(self, minutes=1.0):
+        made = stages.Stages(self.folder, stages.Clock(minutes), say=lambda text: None)
+        self.addCleanup(made.lock.close)
+        return made
+
+    def test_what_is_done_is_not_done_again(self):
+        s, calls = self.make(), []
+        for _ in range(2):
+            self.assertEqual(s.do("a", lambda: calls.append(1) or {"x": 1})["x"], 1)
+        self.assertEqual(len(calls), 1)
+
+    def test_a_stage_that_was_cut_leaves_nothing(self):
+        s = self.make()
+        def cut():
+            raise KeyboardInterrupt
+        self.assertRaises(KeyboardInterrupt, s.do, "a", cut)
+        self.assertEqual(list(s.folder.iterdir()), [])
+        self.assertEqual(s.do("a", lambda: {"x": 2})["x"], 2)
+
+    def test_without_time_a_stage_is_left_out_and_says_so(self):
+        s = self.make(0.1)
+        self.assertIsNone(s.do("a", self.fail, needs=7))
+        def late():
+            raise OutOfTime
+        self.assertIsNone(s.do("b", late))
+        self.assertEqual(s.left_out, {"a": "no time was left", "b": "the time was up"})
+        self.assertEqual(list(s.folder.iterdir()), [])
+
+    def test_what_comes_to_nothing_is_left_out_where_the_rest_needs_it_not(self):
+        s = self.make()
+        def failing(code):
+            raise Fatal(code, "a reason")
+        self.assertIsNone(s.do("a", lambda: failing(1), optional=True))
+        self.assertEqual(s.left_out, {"a": "a reason"})
+        self.assertRaises(Fatal, s.do, "b", lambda: failing(1))
+        self.assertRaises(Fatal, s.do, "b", lambda: failing(2), optional=True)
+
+    def test_two_calls_in_one_folder_are_refused(self):
+        self.make()
+        self.assertRaisesRegex(Fatal, "another call is at work", self.make)
+
+    def test_a_result_that_is_damaged_is_named(self):
+        s = self.make()
+        s.path("a").write_text("{")
+        self.assertRaisesRegex(Fatal, "a.json", s.do, "a", self.fail)
+
+
+class TableTest(unittest.TestCase):
+    def entries(self, unigram=6.0, **found):
+        return {e["mask"]: e for e in table.join(found, unigram)}
+
+    def test_seeds_become_a_mean_and_a_deviation(self):
+        found = {"dense": toy.row_result(2.0), "dense-seed1": toy.row_result(2.3, seed=1), "dense-seed2": toy.row_result(2.6, seed=2),
+                 "star": toy.row_result(3.0, 96.1), "star-off": toy.row_result(3.5, 96.9)}
+        e = {x["mask"]: x for x in table.join(found, 6.0)}
+        self.assertEqual(sorted(e), ["dense", "star", "star - diagonal(0)"])
+        self.assertAlmostEqual(e["dense"]["mlm"], 2.3)
+        self.assertAlmostEqual(e["dense"]["deviation"], 0.3)
+        self.assertEqual((e["dense"]["seeds"], e["star"]["deviation"], e["star"]["sparsity"]), ([0, 1, 2], None, 96.1))
+        self.assertEqual(table.cells(e["star"])[:5], ("star", "96.1", "3.0000", "", "25.00"))
+        self.assertIn("star - diagonal(0)", table.as_text(list(e.values())))
+
+    def test_the_plateau_is_marked(self):
+        for mlm, flat in ((6.5, True), (5.95, True), (5.8, False), (math.nan, True)):
+            e = self.entries(star=toy.row_result(mlm))["star"]
+            self.assertEqual(e["plateau"], flat)
+            self.assertEqual("(plateau)" in table.cells(e)[0], flat)
+
+    def test_the_plateau_is_what_is_reached_without_a_key(self):
+        self.assertEqual(table.plateau({"none": toy.row_result(5.5)}, 7.0), 5.5)
+        self.assertAlmostEqual(table.plateau({"none": None}, 7.0), 6.3)
+
+    def test_chance_is_the_spread_of_differences_seed_by_seed(self):
+        found = {}
+        for seed, (dense, off) in enumerate(((2.0, 2.5), (3.0, 3.7), (5.0, 5.3))):
+            suffix = f"-seed{seed}" if seed else ""
+            found[f"dense{suffix}"], found[f"dense-off{suffix}"] = toy.row_result(dense, 0.0, seed), toy.row_result(off, 0.8, seed)
+        e = self.entries(9.0, **found)
+        self.assertEqual([round(d, 9) for d in table.paired(e["dense - diagonal(0)"], e["dense"])], [0.5, 0.7, 0.3])
+        self.assertAlmostEqual(table.noise(list(e.values())), 0.2)
+
+    def test_without_two_seeds_chance_is_unknown(self):
+        self.assertIsNone(table.noise(list(self.entries(star=toy.row_result(3.0)).values())))
+
+
+class ClaimsTest(unittest.TestCase):
+    def results(self, found, runs=None, unigram=6.0, dense_mlm=2.0):
+        entries = table.join(found, unigram)
+        dense = {"mlm": dense_mlm, "plateau": table.on_plateau(dense_mlm, unigram)}
+        return claims.Results(entries, table.noise(entries), runs or {}, {"holds": True}, unigram, dense)
+
+    def dense(self, off=0.0, spread=0.01):
+        made = {}
+        for seed in range(3):
+            suffix = f"-seed{seed}" if seed else ""
+            made[f"dense{suffix}"] = toy.row_result(2.0 + spread * seed, 0.0, seed)
+            made[f"dense-off{suffix}"] = toy.row_result(2.0 + off + spread * seed + 0.02 * (seed - 1), 0.8, seed)
+        return made
+
+    def verdicts(self, r):
+        return {c["claim"]: c["verdict"] for c in claims.judge(r)}
+
+    def test_a_difference_counts_from_three_times_its_deviation(self):
+        name = "Dropping the diagonal does no harm"
+        limit = 3 * 0.02 / 3**0.5
+        for off, verdict in ((0.0, claims.AGREES), (-0.5, claims.AGREES), (limit * 0.9, claims.AGREES), (limit * 1.1, claims.DIFFERS)):
+            self.assertEqual(self.verdicts(self.results(self.dense(off)))[name], verdict, off)
+
+    def test_on_the_plateau_nothing_is_claimed(self):
+        runs = {f"p-{k}": toy.learned_result(0.4 + 0.001 * k, 0.6) for k in range(3)}
+        found = {k: {**v, "mlm": v["mlm"] + 3.95} for k, v in self.dense(0.5).items()} | {"star": toy.row_result(6.1, 96.1)}
+        verdicts = self.verdicts(self.results(found, runs, dense_mlm=6.0))
+        known = ("Attention without the diagonal is a contextual mapping for n > 2", "Sparsity of the six designed masks, with the diagonal and without")
+        self.assertEqual({v for k, v in verdicts.items() if k not in known}, {claims.OPEN})
+
+    def test_importance_needs_seeds_that_agree(self):
+        name = "The diagonal is the least important"
+        for values, verdict in (((0.40, 0.41, 0.42), claims.AGREES), ((0.60, 0.61, 0.62), claims.DIFFERS), ((0.3, 0.5, 0.7), claims.OPEN), ((0.4,), claims.OPEN)):
+            runs = {f"p-{k}": toy.learned_result(v, 0.6) for k, v in enumerate(values)}
+            self.assertEqual(self.verdicts(self.results(self.dense(), runs))[name], verdict, values)
+
+    def test_pruning_is_compared_at_each_sparsity(self):
+        name = "Pruning by P is better than at random at every sparsity"
+        def with_pairs(better):
+            found = self.dense()
+            for percent in (10, 50, 95):
+                found[f"P_pruned_{percent}__"] = toy.row_result(3.0, percent)
+                found[f"random_{percent}__"] = toy.row_result(3.0 + better, percent)
+            return self.verdicts(self.results(found))[name]
+        self.assertEqual([with_pairs(x) for x in (0.5, -0.5, 0.0)], [claims.AGREES, claims.DIFFERS, claims.OPEN])
+
+    def test_sparsities_are_those_of_the_paper_to_a_rounding(self):
+        name = "Sparsity of the six designed masks, with the diagonal and without"
+        for sparsity, verdict in ((96.12, claims.AGREES), (96.2, claims.DIFFERS)):
+            self.assertEqual(self.verdicts(self.results({"star": toy.row_result(3.0, sparsity)}))[name], verdict)
+
+    def test_sparsity_must_rise_with_lambda(self):
+        name = "Sparsity rises with lambda"
+        for values, verdict in (((80, 85, 90, 95), claims.AGREES), ((80, 85, 84, 95), claims.DIFFERS), ((90, 90, 90, 90), claims.DIFFERS)):
+            found = {f"dam-s-{x}": toy.row_result(3.0, v) for x, v in zip(rows.LAMBDAS, values)}
+            self.assertEqual(self.verdicts(self.results(found))[name], verdict, values)
+
+
+class FilesTest(toy.Scratch):
+    def test_arrays_come_back(self):
+        for kind, values in (("<f4", [0.5, -1.0, 3.25, 0.0, 7.0, 1.0]), ("|b1", [1, 0, 0, 1, 1, 0])):
+            arrays.write_npy(self.folder / "x.npy", kind, (2, 3), values)
+            shape, back = arrays.read_npy(self.folder / "x.npy")
+            self.assertEqual((shape, list(back)), ((2, 3), values))
+            self.assertEqual((self.folder / "x.npy").stat().st_size % 64, 24 if kind == "<f4" else 6)
+
+    def test_damaged_arrays_are_refused(self):
+        arrays.write_npy(self.folder / "x.npy", "<f4", (4,), [1, 2, 3, 4])
+        whole = (self.folder / "x.npy").read_bytes()
+        for cut in (b"", whole[:5], whole[:9], whole[:70], whole[:-1], whole.replace(b"<f4", b"<f9"), whole.replace(b"(4,)", b"(5,)")):
+            (self.folder / "x.npy").write_bytes(cut)
+            self.assertRaisesRegex(Fatal, "x.npy", arrays.read_npy, self.folder / "x.npy")
+            (self.folder / "x.safetensors").write_bytes(cut)
+            self.assertRaisesRegex(Fatal, "x.safetensors", arrays.read_safetensors, self.folder / "x.safetensors", "alpha")
+
+    def test_pictures_hold_their_points(self):
+        made = charts.chart("T", "x", "y", [("a", "line", [(0, 1), (10, 3)]), ("b", "points", []), ("c<", "points", [(5, 2)])])
+        self.assertEqual((made.count("<circle"), made.count("<polyline")), (3, 1))
+        self.assertIn("c&lt;", made)
+        self.assertIsNone(charts.chart("T", "x", "y", [("b", "points", [])]))
+        self.assertEqual([round(t, 9) for t in charts.ticks(0.4991, 0.5003)], [0.4992, 0.4994, 0.4996, 0.4998, 0.5, 0.5002])
+        self.assertEqual(charts.heat_map([[0.0, 1.0], [0.5, 0.2]])[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_alpha_of_distances_by_place(self):
+        """Two heads, n = 6: the interior has distances 0 to 3; the border is on."""
+        toy.write_alpha(self.folder / "alpha.safetensors", (2, 4), [-9, 9, -9, 9, -9, -9, 9, 9])
+        found = learned.measure(self.folder, types.SimpleNamespace(length=6, heads=2))
+        self.assertEqual(found["kept_distances"], [[1, 3], [2, 3]])
+        self.assertEqual({k: v["entries"] for k, v in found["P"].items()}, {"special": 40, "diagonal": 8, "distance 1": 12, "distance 2": 8, "rest": 4})
+        self.assertEqual(found["P"]["special"]["mean"], 1)
+        self.assertAlmostEqual(found["P"]["diagonal"]["mean"], 1 / (1 + math.exp(9)), 6)
+        self.assertAlmostEqual(found["P_by_distance"][1], 0.5, 6)
+        self.assertEqual(found["kept"][0], [0, 1, 0, 1])
+
+    def test_alpha_of_entries_by_place(self):
+        n = 5
+        toy.write_alpha(self.folder / "alpha.safetensors", (1, n, n), [0.0 if i == j else 9.0 if i == j + 1 else -9.0 for i in range(n) for j in range(n)])
+        found = learned.measure(self.folder, types.SimpleNamespace(length=n, heads=1))
+        self.assertAlmostEqual(found["P"]["diagonal"]["mean"], 0.5)
+        self.assertAlmostEqual(found["P"]["distance 1"]["mean"], 0.5)  # one side of two
+        self.assertEqual(found["kept"][0], [0, 0.5, 0])
+        off = learned.off_diagonal_mean(found["P"])
+        mean = learned.mean_over_heads(self.folder, types.SimpleNamespace(length=n, heads=1))
+        inner = [v for i, row in enumerate(mean) for j, v in enumerate(row) if i != j or min(i, j) == 0 or max(i, j) == n - 1]
+        self.assertAlmostEqual(off, sum(inner) / len(inner))
+
+    def test_lambda_keeps_its_ratio_to_the_scale(self):
+        self.assertEqual(learned.options("dam-s-1e-1", 5), ("dam", ["--learn-mask", "dam-s", "--mask-scale", "10", "--lambda", "0.0001"], 5))
+        self.assertEqual(learned.options("dam-u-1e-1", 5)[1][:2], ["--learn-mask", "dam-u"])
+        self.assertEqual(learned.options("p-2", 5), ("p", ["--learn-mask", "p", "--mask-scale", "10"], 7))
+
+    def test_distances_are_counted_in_runs(self):
+        self.assertEqual([learned.runs_or_gaps(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [(0, 0), (1, 1), (3, 1), (4, 3)])
+
+
+cmocka_count.run_cases()

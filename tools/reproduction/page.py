@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: each claim of the papers beside what was measured, and how."""
+import learned
+import rows
+import table
+from claims import AGREES, DIFFERS, OPEN, TIMES
+
+HEAD = """\
+# Reproduction: what the papers claim, measured here
+
+This page was written by `tools/reproduce dam` from its results; nothing in it is written by hand. The same command on another machine,
+with more time, writes another one:
+
+```
+tools/reproduce dam --minutes 60 -o DIR --page model/REPRODUCTION.md
+```
+
+SparseBERT: Shi et al. 2021, "SparseBERT: Rethinking the Importance Analysis in Self-attention". BlockBERT: Qiu et al. 2020. Both train
+BERT-base for days and judge by tasks (GLUE, SQuAD). Here a BERT of {size} (layers x hidden size x heads, n = {n}) trains for minutes and is
+judged by the loss of masked words in held-out text. So a verdict below is about this model at this size, and no more.
+"""
+
+METHOD = """
+## How it was measured
+
+- **Text.** {text}, {megabytes:.1f} MB; vocabulary of {vocabulary} pieces; {train:,} training tokens, {held:,} held out; unigram entropy {unigram:.3f} nats.
+- **Dense.** {dense}
+- **Learning.** {learning}
+- **Rows.** Each mask takes the dense one's place in the dense model, which trains on for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4), and is then
+  judged. The papers pre-train each mask from the start; here all start from the same model, so that minutes suffice.
+- **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on.
+- **Chance.** {noise}
+- **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
+  masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
+- **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" is our own dense kernel by turns with the mask's in one
+  process, so it holds where the times do not. A step's time is the median of the row's run.
+- **Time.** All stages took {took:.1f} minutes.{note}
+"""
+
+
+def compose(s, g, verdicts, left_out, made):
+    parts = [HEAD.format(size=s.size, n=s.length), summary(verdicts, g), claims_table(verdicts)]
+    if g["samples"] and g["plan"]:
+        parts.append(METHOD.format(**facts(s, g)))
+    if g["runs"]:
+        parts.append(learned_section(g))
+    parts += [figures(made), cost_section(g), table_section(g), left_section(left_out)]
+    return "\n".join(p.strip("\n") + "\n" for p in parts if p)
+
+
+def summary(verdicts, g):
+    counts = {v: sum(c["verdict"] == v for c in verdicts) for v in (AGREES, DIFFERS, OPEN)}
+    text = f"\n{counts[AGREES]} of {len(verdicts)} claims agree with what was measured, {counts[DIFFERS]} do not, of {counts[OPEN]} nothing can be said.\n"
+    if not g["dense"]:
+        text += "\n**The dense model is not done.** Nothing is claimed of masks.\n"
+    elif g["dense"]["plateau"]:
+        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks.\n"
+    return text
+
+
+def claims_table(verdicts):
+    lines = ["## Claims", "", "| paper | claim | measured | verdict |", "| --- | --- | --- | --- |"]
+    return "\n".join(lines + [f"| {c['paper']} | {c['claim']} | {c['measured']} | **{c['verdict']}** |" for c in verdicts])
+
+
+def facts(s, g):
+    first = next(iter(g["entries"]), {"tokens": 0})
+    n = g["noise"]
+    return {"text": g["corpus"]["text"], "megabytes": g["corpus"]["bytes"] / 1e6, "vocabulary": s.vocabulary, "unigram": g["unigram"],
+            "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]),
+            "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
+            "seed": s.seed, "plateau": table.PLATEAU, "reference": g["reference"],
+            "whence": "row \"none\", settled as all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
+            "noise": "No two dense rows were run with two seeds: no difference of losses is judged." if n is None else
+            f"Rows are compared seed by seed (the same batches in the same order). Such differences spread by {n:.4f} nats over the seeds "
+            f"of the dense rows (standard deviation, pooled); one counts from {TIMES} times that on, divided by the root of the number of seeds. Masks further "
+            "from dense may spread more than that: a small difference between two of them is weak evidence."}
+
+
+def run_text(run):
+    if not run:
+        return "not done."
+    return (f"{run['steps']} steps, {run['tokens']:,} tokens, seed {run['seed']}: held-out loss {run['mlm']:.3f} nats, "
+            f"{100 * run['accuracy']:.1f} % of the masked words" + (" (on the plateau)." if run["plateau"] else "."))
+
+
+def learning_text(g):
+    if not g["runs"]:
+        return "no mask was learned; see the end of this page."
+    seeds = sum(name.startswith("p-") for name in g["runs"])
+    p, dam = (next((r for name, r in g["runs"].items() if name.startswith(kind)), None) for kind in ("p-", "dam"))
+    parts = [f"P with {seeds} seeds, {p['steps']} steps ({p['tokens']:,} tokens) each"] if p else []
+    parts += [f"DAM {dam['steps']} steps ({dam['tokens']:,} tokens) each, with one seed"] if dam else []
+    return ", ".join(parts) + ". Each goes on from the dense model at rate 1e-3, alpha at ten times that: `maskbert pretrain --learn-mask`, all else its defaults. " + LAMBDA
+
+
+LAMBDA = (f"Lambdas are those of the paper, whose code has c = {learned.PAPER_SCALE}, the score of a mask's change of 1; here c = {learned.SCALE} and lambda is passed "
+          f"as its {learned.PAPER_SCALE // learned.SCALE}th part: alpha learns by c dX + lambda, and the ratio counts.")
+
+
+def learned_section(g):
+    out = ["## What was learned", ""]
+    p = {name: r for name, r in g["runs"].items() if name.startswith("p-")}
+    if p:
+        out += ["Mean of P = sigmoid(alpha) over heads, by place; special is the first and the last row and column.", "",
+                "| seed | diagonal | distance 1 | distance 2 | special | rest | all but the diagonal |", "| --- | --- | --- | --- | --- | --- | --- |"]
+        out += [f"| {r['seed']} | " + " | ".join(f"{r['P'][k]['mean']:.5f}" for k in ("diagonal", "distance 1", "distance 2", "special", "rest")) +
+                f" | {learned.off_diagonal_mean(r['P']):.5f} |" for r in p.values()]
+        out.append("")
+    return "\n".join(out + dam_lines(g))
+
+
+def dam_lines(g):
+    """Which distances each head keeps: near each other, or scattered?"""
+    out, dam = [], {name: r for name, r in g["runs"].items() if name.startswith("dam")}
+    if dam:
+        out += ["Distances that a head keeps inside the border (more than half of their entries), head by head: how many, and in how many runs of "
+                "neighbouring ones.", "", "| run | own held-out loss | kept / runs, heads 0 to 11 |", "| --- | --- | --- |"]
+    for name, r in dam.items():
+        heads = " ".join("{}/{}".format(*learned.runs_or_gaps(d)) for d in r["kept_distances"])
+        out.append(f"| {name} | {r['mlm']:.4f} | {heads} |")
+    kept = [learned.runs_or_gaps(d) for name, r in dam.items() if name.startswith("dam-s") for d in r["kept_distances"] if d]
+    if g["dense"]["plateau"]:
+        out += ["", "The dense model sits on the plateau: nothing is said of which distances are learned."] if dam else []
+    elif kept:
+        count, runs = sum(k for k, _ in kept), sum(n for _, n in kept)
+        out += ["", f"In the mean over the DAM_s heads that keep any, {count / len(kept):.1f} distances in {runs / len(kept):.1f} runs of "
+                f"{count / runs:.2f}: " + ("scattered." if count / runs < 2 else "near each other.")]
+    elif any(name.startswith("dam-s") for name in dam):
+        out += ["", "No DAM_s head keeps a distance: what is left is the border, and nothing is said of whether learned distances lie near each other. "
+                "AdamW divides the gradient of each alpha by its size, so wherever the price outweighs the task, alpha falls at the same pace for any lambda."]
+    return out
+
+
+FIGURES = (("P", "P averaged over the 12 heads of the first seed, light where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
+           ("P by distance", "P by distance"),
+           ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, white active (Figure 5)"),
+           ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"), ("stages", "One stage and two (Figure 7)"),
+           ("sparsity", "All masks with the diagonal"), ("loss", "Training: dense, and where masks are learned"))
+
+
+def figures(made):
+    shown = [f"### {title}\n\n![{title}](pictures/{made[name]})\n" for name, title in FIGURES if name in made]
+    missing = [title for name, title in FIGURES if name not in made]
+    return "\n".join(["## Figures", "", *shown] + (["Not drawn, as what they show was not measured: " + "; ".join(missing) + "."] if missing else []))
+
+
+def cost_section(g):
+    speed = g["speed"]
+    if not speed or not speed["learning"]:
+        return ""
+    return f"""
+## What it costs
+
+A step of dense training took {1e3 * speed['step']:.1f} ms, one that learns DAM_s {1e3 * speed['learning']:.1f} ms: {speed['learning'] / speed['step']:.2f} times as much
+(medians of 8 steps, one run after the other).{long_text(g)}"""
+
+
+def long_text(g):
+    if not g["long"]:
+        return ""
+    cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
+    return ("\n\nAttention under the mask of dam-s-1e-1 (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
+            ", ".join(cells) + ".")
+
+
+def table_section(g):
+    if not g["entries"]:
+        return "## The table\n\nNo row is done."
+    return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and judged so. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
+            "\"P threshold S\": the most of P by magnitude within S of dense's predicted time.\n\n" + table.as_markdown(g["entries"]))
+
+
+def left_section(left_out):
+    if not left_out:
+        return "## Left out\n\nNothing."
+    whys = {}
+    for name, why in left_out.items():
+        whys.setdefault(why, []).append(name)
+    return "\n".join(["## Left out", ""] + [f"- {why}: {len(names)} of {len(rows.all_rows()) + len(learned.NAMES)} runs and rows: {', '.join(names)}"
+                                            for why, names in whys.items()])
