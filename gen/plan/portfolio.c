@@ -16,12 +16,8 @@ enum {
     TABLES_MOST = 1 << 24 /* entries: above this, plans side by side would fill the memory */
 };
 
-/* What tables chosen by other prices must save of a pass. No GPU has been timed: there the prices are a model's, and
-   only what is clearly better by it is taken. */
-static double least_gain(const struct plan_problem *problem)
-{
-    return problem->target->kind == TARGET_CUDA ? 0.1 : 0.02;
-}
+/* What tables chosen by other prices must save of a pass. */
+#define LEAST_SAVING 0.02
 
 /* All plans of a problem. The first is that of its own prices. */
 struct portfolio {
@@ -41,9 +37,10 @@ static uint64_t count_entries(const struct plan_pass *t)
            t->n_columns + t->n_patterns * t->block_rows;
 }
 
+/* No GPU has been timed: there all prices are a model's, and the own ones choose alone. */
 static bool worth_trying(const struct plan *own)
 {
-    return own->can & CAN_PIECES &&
+    return own->can & CAN_PIECES && own->target->kind != TARGET_CUDA &&
            count_entries(&own->forward) + count_entries(&own->transposed) <= TABLES_MOST;
 }
 
@@ -159,7 +156,7 @@ static uint32_t choose(const struct portfolio *f, const char *wanted, bool trans
             return k;
     for (uint32_t k = 1; k < f->count; k++) {
         double seconds = sum_seconds(f->plan[k], transposed);
-        if (seconds >= best * (1 - least_gain(f->problem)) ||
+        if (seconds >= best * (1 - LEAST_SAVING) ||
             !never_slower(f->plan[k], f->plan[0], transposed))
             continue;
         best = seconds;

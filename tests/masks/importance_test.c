@@ -161,7 +161,7 @@ static const struct {
     {"(2, 2)", {1, 1, 1, 1}, 4, {.layer = 1}, ": --layer 1 is out of range, 0..0 is expected"},
     {"(2, 2)", {1, 1, 1, 1}, 4, {.has_keep = true}, ": an importance takes no --threshold or --keep"},
     {"(2, 2)", {1, 1, 1, 1}, 4, {.border = true}, ": --border goes with --dam"},
-    {"(1, 2, 4)", {1}, 8, {.dam = true}, ": --dam, parameters [H,n,2] or [H,n,n] are expected"},
+    {"(1, 1, 2, 4)", {1}, 8, {.dam = true}, ": --dam, parameters [H,n,2], [H,n,n] or [H,n-2] are expected, or L such"},
     {"(1, 4, 2)", {1, 1, 1, NAN}, 8, {.dam = true}, ": NaN at [0,1,1], finite numbers are expected"},
 };
 /* clang-format on */
