@@ -4,6 +4,7 @@
 set -eu
 root=$1 cc=$2
 cd "$root"
+cairo=$(pkg-config --cflags cairo 2>/dev/null) || cairo=
 
 for header in runtime/maskc.h templates/abi.h; do
     $cc -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c "$header"
@@ -12,8 +13,8 @@ done
 
 # Whether the header needs an optional library that is not installed.
 needs_absent() {
-    for library in microhttpd.h oneapi/dnnl/dnnl.h; do
-        if grep -q "#include <$library>" "$1" && ! echo "#include <$library>" | $cc -E -x c - >/dev/null 2>&1; then
+    for library in microhttpd.h oneapi/dnnl/dnnl.h cairo.h; do
+        if grep -q "#include <$library>" "$1" && ! echo "#include <$library>" | $cc $cairo -E -x c - >/dev/null 2>&1; then
             return 0
         fi
     done
@@ -27,7 +28,7 @@ for header in $(find masks gen runtime tools model tests/support -name '*.h' -no
     -not -name hf_classes.h -not -path 'tests/support/tiles/*' -not -name 'fake_cuda*.h' | sort); do
     needs_absent "$header" && continue
     echo "#include \"$header\"" |
-        $cc -std=gnu11 -D_GNU_SOURCE -fopenmp-simd -I . -Wall -Wextra -Werror -fsyntax-only -x c - ||
+        $cc -std=gnu11 -D_GNU_SOURCE -fopenmp-simd -I . $cairo -Wall -Wextra -Werror -fsyntax-only -x c - ||
         { echo "$header does not compile alone" >&2; exit 1; }
     count=$((count + 1))
 done
