@@ -85,7 +85,7 @@ static void check_structure(const char *mask, const char *expected)
 static void check_both(const char *mask, int64_t least, int64_t most, double sparsity,
                        const char *structure)
 {
-    char shown[256], made[256];
+    char shown[300], made[300];
     snprintf(shown, sizeof shown, "'%s' -n 128", mask);
     snprintf(made, sizeof made, "make '%s' -n 128 -o dense.npy", mask);
     run_ok(made);
