@@ -173,6 +173,10 @@ struct maskc_launch {
        null: OpenMP's. `threads` is the count that it is called with, at most; 0: all cores. Same results. */
     maskc_parallel *parallel;
     void *pool; /* its first argument */
+    /* Padded batches on the CPU: [batch], the row at which each sequence begins, in 0..N; null: 0. `lengths` counts
+       from there (null: to N), and so do the mask, the soft mask and dropout's draws. Rows outside give O = 0, LSE =
+       -inf and no gradient; those of Q, K, V and dO are not read. */
+    const int32_t *starts;
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels

@@ -135,12 +135,20 @@ static bool unpack(const uint8_t *bytes, uint64_t size, struct binary *ret)
     return true;
 }
 
-/* Without a compiler what any of them made. */
+/* Who names a compiler wants what that one makes. */
+static bool names_compiler(void)
+{
+    const char *asked = getenv("MASKC_CC");
+    return asked && *asked;
+}
+
+/* Without a compiler what any of them made; nothing where one is asked for that is not there. */
 static bool get(struct cache *c, struct cache_key key, bool any, struct binary *ret)
 {
     uint8_t *bytes;
     uint64_t size;
-    if (!(any ? cache_get_any : cache_get)(c, key, &bytes, &size))
+    if ((any && names_compiler()) ||
+        !(any ? cache_get_any : cache_get)(c, key, &bytes, &size))
         return false;
     bool ok = unpack(bytes, size, ret);
     free(bytes);
@@ -149,11 +157,9 @@ static bool get(struct cache *c, struct cache_key key, bool any, struct binary *
 
 /* ---- compiled ahead ---- */
 
-/* Who names a compiler wants what that one makes. */
 static const struct ahead *ahead_file(const struct target *t)
 {
-    const char *asked = getenv("MASKC_CC");
-    return t->kind != TARGET_CPU || (asked && *asked) ? NULL : ahead_installed();
+    return t->kind != TARGET_CPU || names_compiler() ? NULL : ahead_installed();
 }
 
 static bool get_ahead(const struct target *t, struct cache_key source, struct binary *ret,
