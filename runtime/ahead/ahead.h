@@ -45,6 +45,6 @@ struct ahead_code {
 uint8_t *ahead_write(const struct ahead_code *code, uint32_t count, const char *compiler,
                      uint64_t *ret_size);
 
-/* zstd, or nothing in a build without it: false. `ret` has room for exactly `raw` bytes. */
+/* zstd, or nothing in a build without it: false. `ret` takes exactly `raw` bytes. */
 bool frame_unpack(const uint8_t *packed, uint64_t size, uint8_t *ret, uint64_t raw);
 bool frame_pack(const uint8_t *raw, uint64_t size, struct text *to);

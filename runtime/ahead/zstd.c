@@ -17,12 +17,12 @@ bool frame_unpack(const uint8_t *packed, uint64_t size, uint8_t *ret, uint64_t r
 
 bool frame_pack(const uint8_t *raw, uint64_t size, struct text *to)
 {
-    const size_t room = ZSTD_compressBound(size);
-    char *packed = memory_new(room, 1);
+    const size_t capacity = ZSTD_compressBound(size);
+    char *packed = memory_new(capacity, 1);
     ZSTD_CCtx *context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL);
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, WINDOW_BITS);
-    const size_t length = ZSTD_compress2(context, packed, room, raw, size);
+    const size_t length = ZSTD_compress2(context, packed, capacity, raw, size);
     const bool ok = !ZSTD_isError(length);
     if (ok)
         text_append(to, packed, length);

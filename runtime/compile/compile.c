@@ -147,8 +147,7 @@ static bool get(struct cache *c, struct cache_key key, bool any, struct binary *
 {
     uint8_t *bytes;
     uint64_t size;
-    if ((any && names_compiler()) ||
-        !(any ? cache_get_any : cache_get)(c, key, &bytes, &size))
+    if ((any && names_compiler()) || !(any ? cache_get_any : cache_get)(c, key, &bytes, &size))
         return false;
     bool ok = unpack(bytes, size, ret);
     free(bytes);

@@ -67,7 +67,7 @@ static const struct set sets[] = {
 
 /* ---- the codes of a set ---- */
 
-struct job {
+struct kernel {
     const struct target *target;
     struct kernel_config config;
     uint32_t frame;
@@ -76,7 +76,7 @@ struct job {
 };
 
 struct work {
-    struct job *job;
+    struct kernel *kernel;
     uint32_t count, capacity, frames, done;
     struct cache *cache;
     pthread_mutex_t lock;
@@ -85,24 +85,24 @@ struct work {
 };
 
 /* The code of a matrix unit keeps few gathered columns or the most (find_source() in runtime/kernel.c). */
-static void add_jobs(struct work *w, const struct target *t, enum abi_dtype dtype,
-                     uint32_t head_dim, const struct feature *f)
+static void add_kernels(struct work *w, const struct target *t, enum abi_dtype dtype,
+                        uint32_t head_dim, const struct feature *f)
 {
-    struct job job = {.target = t, .frame = w->frames};
-    job.config.request = (struct kernel_request){.dtype = dtype,
-                                                 .transform = f->transform,
-                                                 .head_dim = head_dim,
-                                                 .dropout = f->dropout,
-                                                 .backward = f->backward,
-                                                 .bias = f->bias};
-    *MEMORY_PUSH(w->job, w->count, w->capacity) = job;
-    job.config.gathers_kept = GATHERS_KEPT_MOST;
+    struct kernel kernel = {.target = t, .frame = w->frames};
+    kernel.config.request = (struct kernel_request){.dtype = dtype,
+                                                    .transform = f->transform,
+                                                    .head_dim = head_dim,
+                                                    .dropout = f->dropout,
+                                                    .backward = f->backward,
+                                                    .bias = f->bias};
+    *MEMORY_PUSH(w->kernel, w->count, w->capacity) = kernel;
+    kernel.config.gathers_kept = GATHERS_KEPT_MOST;
     if (t->matrix_machine)
-        *MEMORY_PUSH(w->job, w->count, w->capacity) = job;
+        *MEMORY_PUSH(w->kernel, w->count, w->capacity) = kernel;
 }
 
 /* Codes of one target, dtype and head dimension share a frame: that much is unpacked for one of them. */
-static int list_jobs(struct work *w, const struct set *s, struct error *e)
+static int list_kernels(struct work *w, const struct set *s, struct error *e)
 {
     for (const struct level *l = s->levels; l->target; l++) {
         const struct target *t = target_find(l->target, e);
@@ -110,7 +110,7 @@ static int list_jobs(struct work *w, const struct set *s, struct error *e)
             return -1;
         for (const uint32_t *d = s->head_dim; *d; d++, w->frames++)
             for (uint32_t k = 0; k < (l->which == ALL ? FEATURES : 1); k++)
-                add_jobs(w, t, l->dtype, *d, &features[k]);
+                add_kernels(w, t, l->dtype, *d, &features[k]);
     }
     return 0;
 }
@@ -132,13 +132,13 @@ static void note(struct work *w, int code, const struct error *e)
 static void compile(void *context, uint32_t k)
 {
     struct work *w = context;
-    struct job *job = &w->job[k];
+    struct kernel *kernel = &w->kernel[k];
     struct error e = {0};
     if (w->failed)
         return;
-    struct source *s = emit_source(job->target, &job->config);
-    job->key = source_key(s, job->target);
-    note(w, compile_source(s, job->target, w->cache, &job->made, &e), &e);
+    struct source *s = emit_source(kernel->target, &kernel->config);
+    kernel->key = source_key(s, kernel->target);
+    note(w, compile_source(s, kernel->target, w->cache, &kernel->made, &e), &e);
     source_destroy(s);
 }
 
@@ -147,9 +147,9 @@ static int write(const struct work *w, const char *path, struct error *e)
     struct ahead_code *code = memory_new(w->count, sizeof *code);
     uint64_t size = 0;
     for (uint32_t k = 0; k < w->count; k++)
-        code[k] = (struct ahead_code){w->job[k].key, w->job[k].made.image[0].bytes,
-                                      w->job[k].made.image[0].size, w->job[k].frame};
-    uint8_t *bytes = ahead_write(code, w->count, w->job[0].made.compiler, &size);
+        code[k] = (struct ahead_code){w->kernel[k].key, w->kernel[k].made.image[0].bytes,
+                                      w->kernel[k].made.image[0].size, w->kernel[k].frame};
+    uint8_t *bytes = ahead_write(code, w->count, w->kernel[0].made.compiler, &size);
     free(code);
     if (!bytes)
         return error_set(e, ERROR_UNAVAILABLE, "this build has no zstd: install libzstd-dev");
@@ -161,14 +161,14 @@ static int write(const struct work *w, const char *path, struct error *e)
 static int make(const struct set *s, const char *cache, const char *path, struct error *e)
 {
     struct work w = {.cache = cache_open(cache), .lock = PTHREAD_MUTEX_INITIALIZER};
-    int r = list_jobs(&w, s, e);
+    int r = list_kernels(&w, s, e);
     if (r == 0) {
         thread_pool_run(w.count, compile, &w);
         r = w.failed ? error_set(e, w.error.kind, "%s", w.error.text) : write(&w, path, e);
     }
     for (uint32_t k = 0; k < w.count; k++)
-        binary_finish(&w.job[k].made);
-    free(w.job);
+        binary_finish(&w.kernel[k].made);
+    free(w.kernel);
     cache_close(w.cache);
     return r;
 }
