@@ -18,7 +18,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from pretrain_toy import Toy, same  # noqa: E402
+from pretrain_toy import Toy, follows_the_clock, same  # noqa: E402
 
 
 # ---- what it does ----
@@ -67,21 +67,6 @@ def overfits(toy):
     assert log[-1]["loss"] < 0.05, log[-1]
     assert len({x["tokens"] - y["tokens"] for x, y in zip(log[1:], log)}) == 1
     toy.remove("run")
-
-
-def follows_the_clock(log, seconds, peak, warmup=0.01):
-    """Each step's rate is the linear schedule's at some time between the end of the step before it and its own end."""
-    def rate(time):
-        share = time / seconds
-        return peak * max(0, share / warmup if share <= warmup else (1 - share) / (1 - warmup))
-
-    begin = 0
-    for x in log:
-        between = [rate(begin), rate(x["elapsed_s"])]
-        highest = peak if begin <= warmup * seconds <= x["elapsed_s"] else max(between)
-        assert min(between) - 2e-4 * peak <= x["lr"] <= highest + 2e-4 * peak, (x, between)
-        assert begin < seconds <= x["elapsed_s"] or x is not log[-1], x
-        begin = x["elapsed_s"]
 
 
 def lengths(toy):
