@@ -18,7 +18,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from pretrain_toy import Toy, same  # noqa: E402
+from pretrain_toy import Toy, follows_the_clock, same  # noqa: E402
 
 
 # ---- what it does ----
@@ -80,7 +80,7 @@ def lengths(toy):
     toy.train("run", "--minutes", 0.02)
     log = [x for x in toy.log("run") if "lr" in x]
     assert time.time() - begin >= 1.2 and log[-1]["elapsed_s"] >= 1.2
-    assert len(log) < 8 or log[-1]["lr"] < log[len(log) // 2]["lr"]  # fewer: the machine had no time for us
+    follows_the_clock(log, 1.2, 1e-3)
     toy.remove("run")
 
 
