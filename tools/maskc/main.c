@@ -48,7 +48,7 @@ static const struct command commands[] = {
      "Ours and dense are launched by turns, with --soft or --dropout also the same kernel without. A one-head mask "
      "is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) | O(CLOCK) |
+     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
      O(MEASURE_PLANS) |
      O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},

@@ -53,7 +53,7 @@ static int open_trials(struct race *r, uint32_t threads, struct error *e)
 static int time_all(struct race *r, double seconds, struct error *e)
 {
     for (int backward = 0; backward <= r->request->backward; backward++) {
-        const uint32_t count = rounds_measure(r->all, r->n, backward, false, seconds, e);
+        const uint32_t count = rounds_measure(r->all, r->n, backward, seconds, e);
         if (!count)
             return -1;
         for (uint32_t k = 0; k < r->n; k++)

@@ -63,7 +63,6 @@ enum option_id {
     OPTION_TABLE,
     OPTION_SECONDS,
     OPTION_SECONDS_EACH,
-    OPTION_CLOCK,
     OPTION_MEASURE_PLANS, /* --measure-plans K, of bench */
     OPTION_MEASURED,      /* --measured: what that stored */
     OPTION_COUNT
@@ -108,7 +107,7 @@ struct options {
     uint32_t measure;
 
     uint32_t batch, threads;
-    const char *device, *pass, *clock;
+    const char *device, *pass;
     const char *query, *key, *value, *grad, *sequence_lengths, *offsets, *samples;
     double scale, dropout, seconds;
     uint64_t seed;

@@ -14,10 +14,9 @@ struct contender {
 };
 
 /* Of n <= ROUNDS_CONTENDERS, as many rounds as `seconds` for all allow, times in seconds[],
-   ascending. `worked`: by the processor time of all threads, not by the clock on the wall. Returns how many, 0 with
-   *e set. */
-uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, bool worked,
-                        double seconds, struct error *e);
+   ascending. Returns how many, 0 with *e set. */
+uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double seconds,
+                        struct error *e);
 
 /* A monotonic clock, in seconds. */
 double rounds_now(void);

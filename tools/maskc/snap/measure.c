@@ -92,7 +92,7 @@ static int time_layer(struct task *t, struct measured *m, uint32_t layer, struct
     double seconds = MEASURED_SECONDS / (t->p.layers * (1 + t->request.training));
     int failed = begin_layer(t, m, layer, e);
     for (int backward = 0; backward <= t->request.training && !failed; backward++) {
-        uint32_t rounds = rounds_measure(m->contender, m->count, backward, false, seconds, e);
+        uint32_t rounds = rounds_measure(m->contender, m->count, backward, seconds, e);
         failed = rounds ? 0 : -1;
         for (uint32_t k = 0; k < m->count && !failed; k++)
             t->measured[m->kind[k]] += m->contender[k].seconds[rounds / 2];
