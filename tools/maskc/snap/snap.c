@@ -124,7 +124,7 @@ int command_snap(const struct options *o)
 {
     struct error e = {0};
     struct task t = {.o = o};
-    int failed = check_output(o, &e) < 0 || read_goal(o, &t.request, &e) < 0 ||
+    int failed = check_output(o, &e) < 0 || options_check_clock(o, &e) < 0 || read_goal(o, &t.request, &e) < 0 ||
                  read_objective(o, &t.request, &e) < 0 || read_request(o, &t.request, &e) < 0 ||
                  read_importance(&t, &e) < 0 || solve(&t, &e) < 0 || finish(&t, &e) < 0;
     progress_clear();
