@@ -35,12 +35,19 @@ struct fitted {
     uint32_t count;
 };
 
+/* Of a rate that the table's row has within another: where the fit begins. */
+#define LOOP_GUESS 2e-7
+
 static void fit_pass(struct fitted *f, enum machine_pass pass)
 {
     struct fit_row *rows = memory_new(f->count, sizeof *rows);
     for (uint32_t k = 0; k < f->count; k++)
         rows[k] = f->time[k].row[pass];
-    fit_rates(rows, f->count, f->row->rate[pass], f->machine.rate[pass]);
+    double prior[RATES];
+    memcpy(prior, f->row->rate[pass], sizeof prior);
+    if (f->row->kind == TARGET_CPU && !prior[RATE_LOOP])
+        prior[RATE_LOOP] = LOOP_GUESS;
+    fit_rates(rows, f->count, prior, f->machine.rate[pass]);
     free(rows);
 }
 

@@ -8,7 +8,9 @@
 #include <string.h>
 
 enum { MIN_RUNS = 1, MAX_RUNS = 50 };
-static const double seconds_per_pass = 0.005, seconds_per_round = 0.002;
+static const double seconds_per_pass = 0.003, seconds_per_round = 0.002;
+static const double seconds_settled =
+    0.02; /* a launch this long needs no untimed one before it */
 
 /* ---- buffers ---- */
 
@@ -184,10 +186,13 @@ static int time_pass(struct microbench *l, const struct maskc_kernel *k, uint32_
     m.workspace = l->workspace;
     if (find_launches(l, k, &m, &launches, e))
         return -1;
-    while (runs < MIN_RUNS || (runs < MAX_RUNS && total < seconds_per_pass)) {
+    for (bool warm = l->owner != NULL;
+         runs < MIN_RUNS || (runs < MAX_RUNS && total < seconds_per_pass);) {
         if (time_round(l, k, &m, launches, &seconds[runs], e))
             return -1;
-        total += seconds[runs++] * launches;
+        if (warm || seconds[runs] >= seconds_settled)
+            total += seconds[runs++] * launches;
+        warm = true;
     }
     qsort(seconds, (size_t)runs, sizeof *seconds, ascending);
     *ret = seconds[runs / 2];
@@ -231,9 +236,7 @@ int microbench_time(struct microbench *l, struct maskc_kernel *k, uint32_t batch
         time_backward(l, k, batch, query_phases(k), &now[PASS_DQ], e) ||
         time_backward(l, k, batch, UINT32_MAX, &now[PASS_DKV], e))
         return -1;
-    for (int pass = 0; pass < PASSES; pass++)
-        if (!seconds[pass] || now[pass] < seconds[pass])
-            seconds[pass] = now[pass];
+    memcpy(seconds, now, sizeof now);
     return 0;
 }
 
