@@ -29,6 +29,8 @@ enum rate {
     RATE_MIXED_ROW, /* ... per row of theirs */
     RATE_BIAS,      /* extra per entry where there is a bias: X is read, dX written, and ... */
     RATE_BIAS_FLOP, /* ... per FLOP, as RATE_TILE_FLOP, where dX is a pass of its own */
+    RATE_EXPOSED, /* extra per byte as of RATE_STREAM, times the share of entries that are not visited: loads have
+                     little work to hide behind (0: RATE_STREAM says it) */
     RATE_LOOP, /* extra per row block that has tiles: its loop over keys begins and ends (0: RATE_ITEM says it) */
     RATES
 };

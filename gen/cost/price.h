@@ -23,7 +23,8 @@ enum unit {
     UNIT_MIXED_ROW, /* rows of row blocks that have such lines */
     UNIT_PACK,      /* rows of two operands packed */
     UNIT_STREAM,    /* bytes of a launch's tensors that come from memory */
-    UNIT_LOOP,      /* row blocks that have tiles, ranges or gathered columns */
+    UNIT_EXPOSED, /* of these bytes what no work hides: times the share of entries that are not visited */
+    UNIT_LOOP, /* row blocks that have tiles, ranges or gathered columns */
     UNITS
 };
 
@@ -31,7 +32,7 @@ enum unit {
 struct price {
     double full, partial, gather /* 0: never planned */, walk /* 0 as well */, column, line,
         line_row, row, row_item, row_range, item, item_row, mixed, mixed_row, pack_row, stream,
-        loop;
+        exposed, loop;
 };
 
 struct effort {

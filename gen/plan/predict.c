@@ -160,9 +160,9 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
     for (uint32_t h = 0; h < p->heads; h++)
         effort_add(&e, &pass_of(p, pass)->summary[p->at[(size_t)layer * p->heads + h]].effort,
                    batch);
-    double heads = (double)p->heads * batch;
-    e.count[UNIT_STREAM] =
-        tiled_bytes(p, pass, heads, workers, packs(p, pass), visited(p, &e, heads));
+    double heads = (double)p->heads * batch, share = visited(p, &e, heads);
+    e.count[UNIT_STREAM] = tiled_bytes(p, pass, heads, workers, packs(p, pass), share);
+    e.count[UNIT_EXPOSED] = e.count[UNIT_STREAM] * (1 - share);
     return e;
 }
 
@@ -187,7 +187,8 @@ double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer
 {
     uint32_t workers = predict_workers(p, threads);
     struct effort e = plan_effort(p, pass, layer, batch, workers);
-    double stream = e.count[UNIT_STREAM] * p->price[pass].stream;
+    double stream = e.count[UNIT_STREAM] * p->price[pass].stream +
+                    e.count[UNIT_EXPOSED] * p->price[pass].exposed;
     double uneven = plan_spread(p, pass, layer, batch, threads) * workers;
     return ((price_of(&p->price[pass], &e) - stream) * uneven + stream) / workers +
            plan_launches(p, pass, layer) * p->machine->launch;

@@ -35,8 +35,9 @@ struct fitted {
     uint32_t count;
 };
 
-/* Of a rate that the table's row has within another: where the fit begins. */
-#define LOOP_GUESS 2e-7
+/* Of rates that the table's row has within others: where the fit begins. */
+#define LOOP_GUESS    2e-7
+#define EXPOSED_GUESS 3e-11
 
 static void fit_pass(struct fitted *f, enum machine_pass pass)
 {
@@ -47,6 +48,8 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
     memcpy(prior, f->row->rate[pass], sizeof prior);
     if (f->row->kind == TARGET_CPU && !prior[RATE_LOOP])
         prior[RATE_LOOP] = LOOP_GUESS;
+    if (f->row->kind == TARGET_CPU && !prior[RATE_EXPOSED])
+        prior[RATE_EXPOSED] = EXPOSED_GUESS;
     fit_rates(rows, f->count, prior, f->machine.rate[pass]);
     free(rows);
 }

@@ -35,7 +35,7 @@ void microbench_close(struct microbench *l);
 /* The clock that launches are timed by. */
 double microbench_seconds(const struct microbench *l);
 
-/* Seconds of a launch for each pass, of dK and dV with what comes before; less than was there already. */
+/* Seconds of a launch for each pass, of dK and dV with what comes before: medians of some launches. */
 int microbench_time(struct microbench *l, struct maskc_kernel *k, uint32_t batch,
                     double seconds[PASSES], struct error *e);
 

