@@ -52,6 +52,9 @@ struct machine {
     double launch;      /* seconds a pass */
     uint32_t workers;   /* CUDA: row blocks in flight; CPU: 1, the threads are the caller's */
     double rate[PASSES][RATES];
+    double
+        wake; /* CPU: seconds a pass more where several threads take it: they are woken and wait for each other (0 in the
+                    table: nobody measured it there) */
 };
 
 extern const struct machine machines[]; /* ends with a null name */

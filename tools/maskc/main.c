@@ -53,7 +53,7 @@ static const struct command commands[] = {
      O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
-     "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
+     "Takes about ten seconds on one core, also while others work, and longer the first time, when the compiler makes its kernels. plan, compile, emit and bench then use what was "
      "measured wherever this CPU runs the target; --machine NAME has a row of the table instead. With --soft kernels "
      "beside a soft mask are measured, too, which takes as long again; else their rates are the table's. --device cuda "
      "(or cuda:1) measures a GPU, in seconds once its kernels are compiled; plans for its own target then use that.",

@@ -40,4 +40,8 @@ int microbench_time(struct microbench *l, struct maskc_kernel *k, uint32_t batch
                     double seconds[PASSES], struct error *e);
 
 /* Whether one phase of the kernel makes all gradients. */
+/* What a forward launch of all the CPU's threads takes longer than its share of one thread's: seconds, by the clock on the
+   wall; 0 where there is one. */
+int microbench_wake(struct microbench *l, struct maskc_kernel *k, double *ret, struct error *e);
+
 bool microbench_shares_gradients(const struct maskc_kernel *k);

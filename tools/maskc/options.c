@@ -109,7 +109,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
 
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_OUTPUT, VALUE_TEXT, AT(output)},
     [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_OUTPUT, VALUE_FLAG, AT(json)},
-    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 3)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
+    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 6)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_SECONDS_EACH] = {"seconds", 0, "S", "How long to measure each mask, dtype and pass (default 1)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_MEASURE_PLANS] = {"measure-plans", 0, "K", "First time the K best predicted plans (at most 8) by turns, bench the fastest and store it for --measured", GROUP_KERNEL, VALUE_COUNT, AT(measure_plans)},
     [OPTION_MEASURED]  = {"measured", 0, 0, "Take the plan that bench --measure-plans found fastest here, where there is one", GROUP_KERNEL, VALUE_FLAG, AT(measured)},

@@ -152,6 +152,7 @@ struct probes {
     const struct probe *all; /* [count] */
     enum abi_bias bias;
     double launch; /* seconds of a GPU's */
+    double wake;   /* of a CPU's threads */
     uint32_t count;
     struct trial_kernel *kernel; /* [count] */
     struct probe_time *times;    /* [count] */
@@ -191,6 +192,11 @@ void probes_destroy(struct probes *p)
 uint32_t probes_count(const struct probes *p)
 {
     return p->count;
+}
+
+double probes_wake(const struct probes *p)
+{
+    return p->wake;
 }
 
 double probes_launch(const struct probes *p)
@@ -307,21 +313,27 @@ static int time_all(struct probes *p, double seconds, struct error *e)
     return 0;
 }
 
+static uint32_t find_shortest(const struct probes *p)
+{
+    uint32_t at = 0;
+    for (uint32_t k = 1; k < p->count; k++)
+        if (p->times[k].seconds[PASS_FORWARD] < p->times[at].seconds[PASS_FORWARD])
+            at = k;
+    return at;
+}
+
 /* Most of the shortest that was timed: what little the kernel itself did is left to the rates. */
 static double find_launch(const struct probes *p)
 {
     const double share = 0.8;
-    double least = p->times[0].seconds[PASS_FORWARD];
-    for (uint32_t k = 1; k < p->count; k++)
-        if (p->times[k].seconds[PASS_FORWARD] < least)
-            least = p->times[k].seconds[PASS_FORWARD];
-    return share * least;
+    return share * p->times[find_shortest(p)].seconds[PASS_FORWARD];
 }
 
 /* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
 int probes_time(struct probes *p, double seconds, struct error *e)
 {
-    if (time_all(p, seconds, e))
+    if (time_all(p, seconds, e) ||
+        microbench_wake(&p->bench, p->kernel[find_shortest(p)].kernel, &p->wake, e))
         return -1;
     p->launch = find_launch(p);
     for (uint32_t k = 0; k < p->count; k++)
