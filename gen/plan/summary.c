@@ -132,6 +132,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
             e.count[UNIT_ITEM_ROW] += t->fragments ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
+    e.count[UNIT_LOOP] = e.count[UNIT_FULL] + e.count[UNIT_PARTIAL] > 0;
     if (e.count[UNIT_LINE] > 0 && item_lines_mixed(t, item)) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
         e.count[UNIT_MIXED_ROW] = item->rows;
