@@ -19,6 +19,7 @@ from programs import Fatal, OutOfTime, run as run_program
 from training import Trainer
 
 NO_LEARNING = "this maskbert learns no masks (pretrain has no --learn-mask)"
+START_MASK = "window(2)"
 NO_SNAP = "this maskc has no snap"
 
 
@@ -83,9 +84,15 @@ class Dam:
         return {**vars(made), "minutes": self.s.minutes, "p_runs": runs[0], "dam_runs": runs[1]}
 
     # ---- runs
+    def start(self, steps):
+        """The first steps of the dense run: with a window, which makes neighbours matter from the first step on."""
+        folder = self.folder / "runs/start"
+        self.trainer.pretrain(self.folder / "new", folder, "start", steps, self.s.seed, "--mask", START_MASK)
+        return {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": self.s.seed, "mask": START_MASK}
+
     def dense(self, steps):
         folder = self.folder / "runs/dense"
-        self.trainer.pretrain(self.folder / "new", folder, "dense", steps, self.s.seed, "--eval-every", max(1, steps // 6))
+        self.trainer.pretrain(self.folder / "runs/start", folder, "dense", steps, self.s.seed, "--mask", "dense", "--eval-every", max(1, steps // 6))
         return {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": self.s.seed}
 
     def learn(self, name, steps):
@@ -170,7 +177,8 @@ def work(d, say):
     p = plan.Plan(*(made[n] for n in ("dense", "p", "dam", "row", "rows")))
     for line in plan.describe(p, plan.Speed(*(speed[n] for n in ("step", "learning", "row"))), made["p_runs"], made["dam_runs"], len(rows.all_rows())):
         say(line)
-    if d.stages.do("dense", lambda: d.dense(p.dense)) is None:
+    first = plan.start_steps(p.dense)
+    if d.stages.do("start", lambda: d.start(first)) is None or d.stages.do("dense", lambda: d.dense(max(1, p.dense - first))) is None:
         raise OutOfTime
     learn(d, p, speed)
     if d.stages.path("dam-s-1e-1").exists():

@@ -24,6 +24,7 @@ METHOD = """
 ## How it was measured
 
 - **Text.** {text}, {megabytes:.1f} MB; vocabulary of {vocabulary} pieces; {train:,} training tokens, {held:,} held out; unigram entropy {unigram:.3f} nats.
+- **Start.** {start}
 - **Dense.** {dense}
 - **Learning.** {learning}
 - **Rows.** Each mask takes the dense one's place in the dense model, which trains on for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4), and is then
@@ -67,7 +68,7 @@ def facts(s, g):
     first = next(iter(g["entries"]), {"tokens": 0})
     n = g["noise"]
     return {"text": g["corpus"]["text"], "megabytes": g["corpus"]["bytes"] / 1e6, "vocabulary": s.vocabulary, "unigram": g["unigram"],
-            "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]),
+            "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]), "start": start_text(g["start"]),
             "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
             "seed": s.seed, "plateau": table.PLATEAU, "reference": g["reference"],
             "whence": "row \"none\", settled as all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
@@ -82,6 +83,14 @@ def run_text(run):
         return "not done."
     return (f"{run['steps']} steps, {run['tokens']:,} tokens, seed {run['seed']}: held-out loss {run['mlm']:.3f} nats, "
             f"{100 * run['accuracy']:.1f} % of the masked words" + (" (on the plateau)." if run["plateau"] else "."))
+
+
+def start_text(run):
+    if not run:
+        return "not done."
+    return (f"The dense model begins from one trained with the mask {run['mask']} ({run['steps']} steps, {run['tokens']:,} tokens; held-out loss {run['mlm']:.3f} nats with that "
+            "mask): dense from random weights, a model of this size stays on the plateau for thousands of steps. So all that is learned below begins where "
+            "neighbours, and the diagonal with them, have mattered from the first step on.")
 
 
 def learning_text(g):

@@ -20,7 +20,7 @@ def gather(stages, unigram, names=learned.NAMES):
     dense = stages.done("dense")
     if dense:
         dense = {**dense, "plateau": table.on_plateau(dense["mlm"], reference)}
-    return {"entries": entries, "runs": runs, "dense": dense, "theorem": stages.done("theorem"), "noise": table.noise(entries),
+    return {"entries": entries, "runs": runs, "dense": dense, "start": stages.done("start"), "theorem": stages.done("theorem"), "noise": table.noise(entries),
             "unigram": unigram, "reference": reference, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
             "corpus": stages.done("corpus"), "long": stages.done("long"), "took_s": took(stages)}
 

@@ -3,7 +3,7 @@
 import json
 import statistics
 
-RATES = {"dense": 2e-3, "p": 1e-3, "dam": 1e-3, "row": 5e-4}
+RATES = {"start": 2e-3, "dense": 1e-3, "p": 1e-3, "dam": 1e-3, "row": 5e-4}
 TAIL = 5  # seconds that are kept for a run to save itself
 
 
@@ -19,7 +19,7 @@ class Trainer:
         """Trains, or goes on where a killed call was."""
         run.parent.mkdir(parents=True, exist_ok=True)
         command = ["pretrain", start, "--data", self.data, "-o", run, "--steps", steps, "--batch", self.s.batch, "--dtype", self.s.dtype,
-                   "--dropout", 0, "--objective", "mlm", "--lr", f"{RATES[kind]:g}", "--warmup", 0.05, "--save-every", 250, "--seed", seed,
+                   "--dropout", 0, "--objective", "mlm", "--lr", f"{RATES[kind]:g}", "--warmup", 0.05, "--betas", "0.9,0.98", "--save-every", 250, "--seed", seed,
                    *self.threads(), *more, "--resume"]
         self.programs.run("maskbert", *command, seconds=max(1, self.clock.left() - TAIL))
 
