@@ -19,6 +19,7 @@ from programs import Fatal, OutOfTime, run as run_program
 from training import Trainer
 
 NO_LEARNING = "this maskbert learns no masks (pretrain has no --learn-mask)"
+OTHER_SAMPLES = 1000  # added to the seed of a run that goes on from another, whose samples it would see again
 START_MASK = "window(2)"
 NO_SNAP = "this maskc has no snap"
 
@@ -92,13 +93,13 @@ class Dam:
 
     def dense(self, steps):
         folder = self.folder / "runs/dense"
-        self.trainer.pretrain(self.folder / "runs/start", folder, "dense", steps, self.s.seed, "--mask", "dense", "--eval-every", max(1, steps // 6))
+        self.trainer.pretrain(self.folder / "runs/start", folder, "dense", steps, self.s.seed + OTHER_SAMPLES, "--mask", "dense", "--eval-every", max(1, steps // 6))
         return {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": self.s.seed}
 
     def learn(self, name, steps):
         kind, options, seed = learned.options(name, self.s.seed)
         folder = self.folder / "runs" / name
-        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed, *options)
+        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options)
         found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": seed, "options": options}
         return {**found, **learned.measure(folder, self.s)}
 
@@ -107,7 +108,7 @@ class Dam:
         names = {"label": row.label, "group": row.group, "mask": self.masks.digest(row), "seed": self.s.seed + row.seed}
         if twin := self.twin(names):
             return {**twin, **names}
-        self.trainer.pretrain(start, run, "row", steps, self.s.seed + row.seed, "--mask", mask)
+        self.trainer.pretrain(start, run, "row", steps, self.s.seed + row.seed + 3 * OTHER_SAMPLES, "--mask", mask)
         found = {**names, **self.trainer.summary(run), **self.trainer.judge(run)}
         found |= self.costs(mask)
         shutil.rmtree(run)

@@ -29,7 +29,8 @@ METHOD = """
 - **Learning.** {learning}
 - **Rows.** Each mask takes the dense one's place in the dense model, which trains on for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4), and is then
   judged. The papers pre-train each mask from the start; here all start from the same model, so that minutes suffice.
-- **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on.
+- **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on; what
+  goes on from a run sees the samples in another order.
 - **Chance.** {noise}
 - **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
