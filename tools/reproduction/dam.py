@@ -99,8 +99,8 @@ class Dam:
     def learn(self, name, steps):
         kind, options, seed = learned.options(name, self.s.seed)
         folder = self.folder / "runs" / name
-        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options)
-        found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": seed, "options": options}
+        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options, "--eval-every", steps)
+        found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "own_mlm": self.trainer.own_loss(folder), "seed": seed, "options": options}
         return {**found, **learned.measure(folder, self.s)}
 
     def row(self, row, start, steps):

@@ -16,7 +16,7 @@ def gather(stages, unigram, names=learned.NAMES):
     found = {row.key: stages.done(f"row-{row.key}") for row in rows.all_rows()}
     reference = table.plateau(found, unigram)
     entries = table.join(found, reference)
-    runs = {name: result for name in names if (result := stages.done(name))}
+    runs = {name: {**r, "plateau": table.on_plateau(r["own_mlm"], reference)} for name in names if (r := stages.done(name))}
     dense = stages.done("dense")
     if dense:
         dense = {**dense, "plateau": table.on_plateau(dense["mlm"], reference)}

@@ -28,6 +28,11 @@ class Trainer:
         found = self.programs.json("maskbert", "eval", run, "--data", self.data, "--dtype", self.s.dtype, *self.threads())
         return {name: found[name] for name in ("mlm", "perplexity", "accuracy")}
 
+    def own_loss(self, run):
+        """Held-out loss as the run itself found it at its end: with P where P is learned, which no mask of 0 and 1 says."""
+        lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+        return [x["mlm"] for x in lines if "eval" in x][-1]
+
     def read_log(self, run):
         """What the log says of its steps; the last line of a step counts."""
         lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
