@@ -217,7 +217,7 @@ class ClaimsTest(unittest.TestCase):
         name = "Sparsity rises with lambda"
         for values, verdict in (((80, 85, 90, 95), claims.AGREES), ((80, 85, 84, 95), claims.DIFFERS), ((90, 90, 90, 90), claims.DIFFERS)):
             found = {f"dam-s-{x}": toy.row_result(3.0, v) for x, v in zip(rows.LAMBDAS, values)}
-            self.assertEqual(self.verdicts(self.results(found, {f"dam-s-{x}": {"plateau": False} for x in rows.LAMBDAS}))[name], verdict, values)
+            self.assertEqual(self.verdicts(self.results(found, {f"dam-s-{x}": {"plateau": False, "kept": [[1, 0]] * 12} for x in rows.LAMBDAS}))[name], verdict, values)
 
 
 class FilesTest(toy.Scratch):
