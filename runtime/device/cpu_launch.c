@@ -3,7 +3,7 @@
    costs. Every item writes outputs of its own in an order of its own, so results do not depend on who
    takes it. */
 #include "runtime/device/cpu_share.h"
-#include "runtime/device/cpu_team.h"
+#include "runtime/device/cpu_threads.h"
 
 /* What ends before the next begins: a phase; or of a phase with split items these, which store partial results,
    then the others, which merge them; or whole heads through all phases. */
@@ -140,7 +140,7 @@ static void run_step(struct parallel_launch *t, u32 k, u64 thread, u64 threads)
         run_part(a, entry, over, s->part == PART_SPLIT, &t->queue[k], scratch);
 }
 
-static void run_team_step(void *context, uint32_t k, uint32_t thread, uint32_t threads)
+static void run_thread_step(void *context, uint32_t k, uint32_t thread, uint32_t threads)
 {
     run_step(context, k, thread, threads);
 }
@@ -175,7 +175,7 @@ static void run_together(const struct device_code *c, const struct device_launch
     if (l->parallel)
         run_pool(&t, threads);
     else
-        team_run((uint32_t)threads, t.steps, run_team_step, &t);
+        threads_run((uint32_t)threads, t.steps, run_thread_step, &t);
 }
 
 static void run_alone(const struct device_code *c, const struct device_launch *l)

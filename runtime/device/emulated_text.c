@@ -5,7 +5,7 @@
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
-#include "runtime/device/cpu_team.h"
+#include "runtime/device/cpu_threads.h"
 #include "runtime/device/emulated_counts.h"
 #include "runtime/device/host.h"
 #include "runtime/emulated/files.h"
@@ -262,7 +262,7 @@ int emulated_run(const struct emulated_text *t, const char *entry, const void *a
     struct error *errors = memory_new(grid->blocks, sizeof *errors);
     int r = 0;
     struct blocks all = {.call = &c, .errors = errors};
-    team_run(team_most(), 1, run_blocks, &all);
+    threads_run(threads_most(), 1, run_blocks, &all);
     for (uint32_t block = 0; block < grid->blocks && r == 0; block++)
         if (errors[block].kind != ERROR_NONE)
             r = error_set(e, errors[block].kind, "%s", errors[block].text);

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What compile() and apply() take as a mask: text for the library, or an array of bytes [L, H, n, n]."""
 import os
+import tempfile
 
 from ._library import Error
+
+FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
 
 MOST_DENSE = 1 << 33  # bytes of an array
 
@@ -14,11 +17,23 @@ def is_block_mask(mask):
 def mask_argument(mask, n=None, heads=None):
     """(text, None) or (None, numpy uint8 array [L, H, n, n], contiguous)."""
     if isinstance(mask, (str, os.PathLike)):
-        return os.fspath(mask), None
+        return (mask_file(mask) if isinstance(mask, str) and "\n" in mask else os.fspath(mask)), None
     if is_block_mask(mask) or (callable(mask) and not hasattr(mask, "__array__")):
         from .flex import from_flex
         mask = from_flex(mask, n, heads=None if is_block_mask(mask) else 1)
     return None, dense_array(mask)
+
+
+def mask_file(text):
+    """Several lines of the mask language are a file to the library."""
+    if text not in FILES:
+        if not FILES:
+            FILES[""] = tempfile.TemporaryDirectory(prefix="maskc-")
+        path = os.path.join(FILES[""].name, f"{len(FILES)}.mask")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        FILES[text] = path
+    return FILES[text]
 
 
 def dense_array(mask):

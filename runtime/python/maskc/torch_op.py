@@ -101,19 +101,22 @@ class Backward(torch.autograd.Function):
         return refuse_vmap(info, in_dims)
 
 
+def keep(ctx, inputs, output):
+    """For the backward pass."""
+    q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed = inputs
+    out, lse = output
+    ctx.save_for_backward(q, k, v, bias, out, lse, lengths, offsets, seed)
+    ctx.numbers = kernel, layer, scale, dropout_p
+    ctx.mark_non_differentiable(lse)
+    ctx.set_materialize_grads(False)
+
+
 class Attention(torch.autograd.Function):
     @staticmethod
-    def forward(q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed):
-        return forward_op(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed = inputs
-        out, lse = output
-        ctx.mark_non_differentiable(lse)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(q, k, v, bias, out, lse, lengths, offsets, seed)
-        ctx.numbers = kernel, layer, scale, dropout_p
+    def forward(ctx, q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed):
+        output = forward_op(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias)
+        keep(ctx, (q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed), output)
+        return output
 
     @staticmethod
     def backward(ctx, grad_out, _):
@@ -126,25 +129,26 @@ class Attention(torch.autograd.Function):
         dq, dk, dv, dx = op(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias, wanted)
         return dq, dk, dv, dx if wanted else None, None, None, None, None, None, None, None
 
+
+class TransformedAttention(torch.autograd.Function):
+    """The same for torch.func, which wants forward and context apart; that form takes 70 us more a call."""
+    @staticmethod
+    def forward(q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed):
+        return forward_op(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias)
+
+    setup_context = staticmethod(keep)
+    backward = Attention.backward
+
     @staticmethod
     def vmap(info, in_dims, *arguments):
         return refuse_vmap(info, in_dims)
 
 
-def op_setup(ctx, inputs, output):
-    q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias = inputs
-    Attention.setup_context(ctx, (q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed), output)
-    ctx.bias_grad = bias is not None and bias.requires_grad
-
-
-def op_backward(ctx, grad_out, _):
-    if grad_out is None:
-        return (None,) * 11
-    q, k, v, bias, out, lse, lengths, offsets, seed = ctx.saved_tensors
-    kernel, layer, scale, dropout_p = ctx.numbers
-    dq, dk, dv, dx = backward_op(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias,
-                                 ctx.bias_grad)
-    return dq, dk, dv, None, None, None, None, None, None, None, dx if ctx.bias_grad else None
+def function_class():
+    """By whether a transform of torch.func is at work."""
+    if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
+        return Attention
+    return TransformedAttention
 
 
 # ---- arguments ----
@@ -200,7 +204,7 @@ def attend(q, k, v, kernel, layer, lengths, offsets, dropout_p, seed, scale, bia
     scale = 0.0 if scale is None else scale
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                     (bias is not None and bias.requires_grad)):
-        return Attention.apply(q, k, v, bias, kernel._op, layer, scale, lengths, offsets, dropout_p, seed)
+        return function_class().apply(q, k, v, bias, kernel._op, layer, scale, lengths, offsets, dropout_p, seed)
     return forward_op(q, k, v, kernel._op, layer, scale, lengths, offsets, dropout_p, seed, bias)
 
 
