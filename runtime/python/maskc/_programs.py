@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands maskc and maskbert: this process becomes the program."""
+import os
+import sys
+
+from ._library import HERE
+
+
+def become(name):
+    path = HERE / "bin" / name
+    if not path.is_file():
+        sys.exit(f"{name}: this package was built without it")
+    os.execv(path, [name, *sys.argv[1:]])
+
+
+def maskc():
+    become("maskc")
+
+
+def maskbert():
+    become("maskbert")
