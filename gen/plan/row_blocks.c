@@ -80,11 +80,12 @@ static bool lines_alone_draft(struct builder *b)
 static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
 {
     struct price other = price_without_lines(b);
+    const struct abi_item item = {.rows = b->row_block->rows, .step = 1};
     uint32_t set = 0;
     *ret_optional = 0;
     for (uint32_t k = 0; lowerings[k] && builder_can(b, CAN_PIECES); k++) {
         const struct lowering *l = lowerings[k];
-        if (!l->applies ||
+        if (!l->applies || !l->fits_item(b->options.can, &item) ||
             !(l->applies(b->row_block, &b->price) || l->applies(b->row_block, &other)))
             continue;
         set |= (uint32_t)1 << k;

@@ -144,7 +144,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
 struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
-    bool panels = lowerings_pack(uses);
+    bool panels = uses & ABI_PACKED_KINDS;
     bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 && !p->family->matrix;
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
@@ -157,8 +157,10 @@ static void list_rejected(struct plan_summary *s, const struct plan_alone *alone
         const struct lowering *l = lowerings[k];
         if (!alone->applied[k] || !strcmp(l->name, s->lowering))
             continue;
-        const double seconds = l == &lowering_dense ? s->dense_predicted
-                                                    : alone->seconds[k] + (l->packs ? pack : 0);
+        const double seconds =
+            l == &lowering_dense
+                ? s->dense_predicted
+                : alone->seconds[k] + (ABI_PACKED_KINDS >> l->kind & 1 ? pack : 0);
         s->rejected[s->n_rejected++] = (struct plan_rejected){l->name, seconds};
     }
 }
