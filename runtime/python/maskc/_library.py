@@ -12,11 +12,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 class Error(Exception):
     """What maskc refused. code: 1 what was asked about does not hold, 2 bad input, 3 this machine cannot. text: one
-    line that says what, and what is expected."""
+    line that says what, and what is expected. detail: more lines, where there are."""
 
     def __init__(self, code: int, text: str):
         super().__init__(code, text)
-        self.code, self.text = code, text
+        self.code, self.text, self.detail = code, text.split("\n")[0], text
 
     def __str__(self):
         return self.text
@@ -104,7 +104,7 @@ def library_path():
 
 def op_library_path():
     """The torch op, or None where the package was built without torch."""
-    return first_file(HERE / "libmaskc_torch.so")
+    return first_file(HERE / "libmaskc_torch.so.0")
 
 
 def program_path(name="maskc"):

@@ -156,9 +156,6 @@ def function_class():
 def cast(kernel, *tensors):
     """To the kernel's dtype under autocast; else they must have it."""
     want = kernel.torch_dtype
-    for name, t in zip("qkv", tensors):
-        if not isinstance(t, torch.Tensor):
-            raise TypeError(f"{name}: {type(t).__name__}; a torch tensor is expected, as q is one")
     kind = tensors[0].device.type
     if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind) and all(t.is_floating_point() for t in tensors):
         return [t.to(want) for t in tensors]
@@ -225,6 +222,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
     if not isinstance(q, torch.Tensor):
         from .arrays import attention_numpy
         return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+    if not (isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)):
+        raise TypeError(f"k, v: {type(k).__name__}, {type(v).__name__}; torch tensors are expected, as q is one")
     if kernel._op < 0:
         number(kernel)
     want = kernel.torch_dtype
