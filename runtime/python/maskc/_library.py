@@ -64,7 +64,7 @@ class Launch(Versioned):
                 ("grad_value", Tensor), ("lse", c_void_p), ("workspace", c_void_p),
                 ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
                 ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p), ("samples", c_void_p),
-                ("parallel", c_void_p), ("pool", c_void_p)]
+                ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p)]
 
 
 # Names of the structs in the header: a test compares sizes and offsets with a C compiler's.
@@ -75,6 +75,7 @@ FUNCTIONS = {  # name: (result, arguments)
     "maskc_compile": (c_int, [c_char_p, POINTER(Options), POINTER(Bytes), POINTER(ErrorStruct)]),
     "maskc_compile_dense": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(Options),
                                     POINTER(Bytes), POINTER(ErrorStruct)]),
+    "maskc_compile_runs": (c_int, [c_void_p, POINTER(Options), POINTER(Bytes), POINTER(ErrorStruct)]),
     "maskc_bytes_save": (c_int, [POINTER(Bytes), c_char_p, POINTER(ErrorStruct)]),
     "maskc_bytes_free": (None, [POINTER(Bytes)]),
     "maskc_load": (c_int, [c_char_p, c_char_p, POINTER(c_void_p), POINTER(ErrorStruct)]),
