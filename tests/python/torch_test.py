@@ -34,9 +34,9 @@ class OperatorTest(Case):
         number, i32 = self.kernel._op, torch.int32
         lengths, seed = torch.tensor([64, 9], dtype=i32), torch.tensor(3)
         rows = [t.transpose(1, 2).reshape(128, 2, 16) for t in (self.q, self.k, self.v)]
-        for arguments in ((self.q, self.k, self.v, number, 0, 0.0, None, None, 0.0, None, None),
-                          (self.q, self.k, self.v, number, 0, 0.5, lengths, None, 0.1, seed, None),
-                          (*rows, number, 0, 0.0, None, torch.tensor([0, 64, 128], dtype=i32), 0.0, None, None)):
+        for arguments in ((self.q, self.k, self.v, number, 0, 0.0, None, None, None, 0.0, None, None),
+                          (self.q, self.k, self.v, number, 0, 0.5, lengths, torch.tensor([0, 50], dtype=i32), None, 0.1, seed, None),
+                          (*rows, number, 0, 0.0, None, None, torch.tensor([0, 64, 128], dtype=i32), 0.0, None, None)):
             torch.library.opcheck(self.op.forward_op, arguments)
             out, lse = self.op.forward_op(*arguments)
             q, k, v, *others = arguments
@@ -164,7 +164,7 @@ class OperatorTest(Case):
         del kernel
         gc.collect()
         with self.assertRaisesRegex(RuntimeError, "gone"):
-            self.op.forward_op(self.q, self.k, self.v, number, 0, 0.0, None, None, 0.0, None, None)
+            self.op.forward_op(self.q, self.k, self.v, number, 0, 0.0, None, None, None, 0.0, None, None)
 
     def test_random_calls_are_right_or_refused(self):
         """None crashes; what is not refused has no NaN."""

@@ -179,10 +179,11 @@ class CompiledTest(Case):
             _, ours = pair(name)
             dynamo.reset()
             dynamo.utils.counters.clear()
-            compiled = torch.compile(ours, fullgraph=True, dynamic=True)
+            compiled = torch.compile(ours, fullgraph=True, dynamic=True, backend="aot_eager")
             for n in (40, 31, 22, 13):
                 ids, mask = torch.randint(3, 99, (2, n)), torch.ones(2, n, dtype=torch.long)
                 mask[1, n // 2:] = 0
+                mask[0, :3] = 0
                 with torch.no_grad():
                     a, b = (m(input_ids=ids, attention_mask=mask).last_hidden_state * mask[..., None] for m in (compiled, ours))
                 self.assertLess(error(a, b), 1e-5, name)
