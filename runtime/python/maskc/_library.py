@@ -12,11 +12,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 class Error(Exception):
     """What maskc refused. code: 1 what was asked about does not hold, 2 bad input, 3 this machine cannot. text: one
-    line that says what, and what is expected."""
+    line that says what, and what is expected. detail: more lines, where there are."""
 
     def __init__(self, code: int, text: str):
         super().__init__(code, text)
-        self.code, self.text = code, text
+        self.code, self.text, self.detail = code, text.split("\n")[0], text
 
     def __str__(self):
         return self.text
@@ -64,7 +64,7 @@ class Launch(Versioned):
                 ("grad_value", Tensor), ("lse", c_void_p), ("workspace", c_void_p),
                 ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
                 ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p), ("samples", c_void_p),
-                ("parallel", c_void_p), ("pool", c_void_p)]
+                ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p)]
 
 
 # Names of the structs in the header: a test compares sizes and offsets with a C compiler's.
@@ -75,6 +75,7 @@ FUNCTIONS = {  # name: (result, arguments)
     "maskc_compile": (c_int, [c_char_p, POINTER(Options), POINTER(Bytes), POINTER(ErrorStruct)]),
     "maskc_compile_dense": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(Options),
                                     POINTER(Bytes), POINTER(ErrorStruct)]),
+    "maskc_compile_runs": (c_int, [c_void_p, POINTER(Options), POINTER(Bytes), POINTER(ErrorStruct)]),
     "maskc_bytes_save": (c_int, [POINTER(Bytes), c_char_p, POINTER(ErrorStruct)]),
     "maskc_bytes_free": (None, [POINTER(Bytes)]),
     "maskc_load": (c_int, [c_char_p, c_char_p, POINTER(c_void_p), POINTER(ErrorStruct)]),
@@ -104,7 +105,7 @@ def library_path():
 
 def op_library_path():
     """The torch op, or None where the package was built without torch."""
-    return first_file(HERE / "libmaskc_torch.so")
+    return first_file(HERE / "libmaskc_torch.so.0")
 
 
 def program_path(name="maskc"):

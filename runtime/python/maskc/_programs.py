@@ -10,6 +10,8 @@ def become(name):
     path = HERE / "bin" / name
     if not path.is_file():
         sys.exit(f"{name}: this package was built without it")
+    if (HERE / "kernels.ahead").is_file():
+        os.environ.setdefault("MASKC_AHEAD", str(HERE / "kernels.ahead"))
     os.execv(path, [name, *sys.argv[1:]])
 
 

@@ -195,7 +195,10 @@ def load(path: "str | os.PathLike", device: str | None = None) -> Kernel:
         data = pathlib.Path(path).read_bytes()
     except OSError as e:
         raise Error(2, f"{path}: {e.strerror}") from None
-    return Kernel(data, device)
+    try:
+        return Kernel(data, device)
+    except Error as e:
+        raise Error(e.code, f"{path}: {e.text.removeprefix('kernel in memory: ')}") from None
 
 
 def as_argument(mask, n, heads, folder):

@@ -323,7 +323,7 @@ uint32_t longest(const Call &c, const int32_t *offsets, int64_t batch)
 struct Common {
     int64_t kernel, layer;
     double scale, dropout;
-    const Optional &lengths, &offsets, &seed, &bias;
+    const Optional &lengths, &starts, &offsets, &seed, &bias;
 };
 
 void begin(Call &c, const Common &o, const Tensor &q)
@@ -334,6 +334,7 @@ void begin(Call &c, const Common &o, const Tensor &q)
     l = maskc_launch{};
     l.struct_size = sizeof l;
     refuse_unless(!(o.lengths && o.offsets), "lengths and offsets exclude each other");
+    refuse_unless(!(o.starts && o.offsets), "starts and offsets exclude each other");
     check_query(c, o.offsets ? 3 : 4);
     refuse_unless(o.layer >= 0 && o.layer < c.e.info.layers,
                   "layer: " + std::to_string(o.layer) + " is out of range, the mask has " + std::to_string(c.e.info.layers));
@@ -345,6 +346,7 @@ void begin(Call &c, const Common &o, const Tensor &q)
     l.offsets = counts(c, o.offsets, "offsets", -1);
     l.batch = (uint32_t)(o.offsets ? view_of(*o.offsets).sizes[0] - 1 : c.q.sizes[0]);
     l.lengths = counts(c, o.lengths, "lengths", l.batch);
+    l.starts = counts(c, o.starts, "starts", l.batch);
     l.length = o.offsets ? longest(c, l.offsets, l.batch) : (uint32_t)c.q.sizes[2];
     l.tokens = o.offsets ? (uint64_t)c.q.sizes[0] : 0;
     l.soft = bias_of(c, o.bias);
@@ -384,11 +386,11 @@ void run(Call &c, maskc_pass pass)
 }
 
 std::tuple<Tensor, Tensor> forward(const Tensor &q, const Tensor &k, const Tensor &v, int64_t kernel, int64_t layer,
-                                   double scale, const Optional &lengths, const Optional &offsets, double dropout_p,
+                                   double scale, const Optional &lengths, const Optional &starts, const Optional &offsets, double dropout_p,
                                    const Optional &seed, const Optional &bias)
 {
     Call c;
-    begin(c, {kernel, layer, scale, dropout_p, lengths, offsets, seed, bias}, q);
+    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q);
     c.launch.query = tensor_of(operand(c, q, "q", true));
     c.launch.key = tensor_of(operand(c, k, "k", true));
     c.launch.value = tensor_of(operand(c, v, "v", true));
@@ -404,11 +406,11 @@ std::tuple<Tensor, Tensor> forward(const Tensor &q, const Tensor &k, const Tenso
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, const Tensor &q, const Tensor &k, const Tensor &v,
                                                     const Tensor &out, const Tensor &lse, int64_t kernel, int64_t layer,
-                                                    double scale, const Optional &lengths, const Optional &offsets,
+                                                    double scale, const Optional &lengths, const Optional &starts, const Optional &offsets,
                                                     double dropout_p, const Optional &seed, const Optional &bias, bool bias_grad)
 {
     Call c;
-    begin(c, {kernel, layer, scale, dropout_p, lengths, offsets, seed, bias}, q);
+    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q);
     c.launch.query = tensor_of(operand(c, q, "q", false));
     c.launch.key = tensor_of(operand(c, k, "k", false));
     c.launch.value = tensor_of(operand(c, v, "v", false));
@@ -455,10 +457,10 @@ extern "C" __attribute__((visibility("default"))) void maskc_torch_forget(int64_
 
 STABLE_TORCH_LIBRARY(maskc, m)
 {
-    m.def("forward(Tensor q, Tensor k, Tensor v, int kernel, int layer, float scale, Tensor? lengths, Tensor? offsets, "
+    m.def("forward(Tensor q, Tensor k, Tensor v, int kernel, int layer, float scale, Tensor? lengths, Tensor? starts, Tensor? offsets, "
           "float dropout_p, Tensor? seed, Tensor? bias) -> (Tensor, Tensor)");
     m.def("backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, int kernel, int layer, float scale, "
-          "Tensor? lengths, Tensor? offsets, float dropout_p, Tensor? seed, Tensor? bias, bool bias_grad) "
+          "Tensor? lengths, Tensor? starts, Tensor? offsets, float dropout_p, Tensor? seed, Tensor? bias, bool bias_grad) "
           "-> (Tensor, Tensor, Tensor, Tensor)");
 }
 

@@ -56,7 +56,7 @@ def empty_like_rows(q):
 
 
 @torch.library.register_fake("maskc::forward")
-def fake_forward(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias):
+def fake_forward(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias):
     rank = 4 if offsets is None else 3
     if q.dim() != rank or k.shape != q.shape or v.shape != q.shape:
         raise Error(2, f"q, k, v: shapes {list(q.shape)}, {list(k.shape)}, {list(v.shape)}; all "
@@ -66,7 +66,7 @@ def fake_forward(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, see
 
 
 @torch.library.register_fake("maskc::backward")
-def fake_backward(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias, bias_grad):
+def fake_backward(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, bias_grad):
     x = bias.shape if bias is not None and bias_grad else (0, 0, 0)
     return (*(empty_like_rows(q) for _ in range(3)), torch.empty(x, dtype=torch.float32, device=q.device))
 
@@ -103,9 +103,9 @@ class Backward(torch.autograd.Function):
 
 def keep(ctx, inputs, output):
     """For the backward pass."""
-    q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed = inputs
+    q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed = inputs
     out, lse = output
-    ctx.save_for_backward(q, k, v, bias, out, lse, lengths, offsets, seed)
+    ctx.save_for_backward(q, k, v, bias, out, lse, lengths, starts, offsets, seed)
     ctx.numbers = kernel, layer, scale, dropout_p
     ctx.mark_non_differentiable(lse)
     ctx.set_materialize_grads(False)
@@ -113,28 +113,28 @@ def keep(ctx, inputs, output):
 
 class Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed):
-        output = forward_op(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias)
-        keep(ctx, (q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed), output)
+    def forward(ctx, q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed):
+        output = forward_op(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
+        keep(ctx, (q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed), output)
         return output
 
     @staticmethod
     def backward(ctx, grad_out, _):
         if grad_out is None:
-            return (None,) * 11
-        q, k, v, bias, out, lse, lengths, offsets, seed = ctx.saved_tensors
+            return (None,) * 12
+        q, k, v, bias, out, lse, lengths, starts, offsets, seed = ctx.saved_tensors
         kernel, layer, scale, dropout_p = ctx.numbers
         op = Backward.apply if torch.is_grad_enabled() else backward_op
         wanted = ctx.needs_input_grad[3]
-        dq, dk, dv, dx = op(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias, wanted)
-        return dq, dk, dv, dx if wanted else None, None, None, None, None, None, None, None
+        dq, dk, dv, dx = op(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, wanted)
+        return dq, dk, dv, dx if wanted else None, None, None, None, None, None, None, None, None
 
 
 class TransformedAttention(torch.autograd.Function):
     """The same for torch.func, which wants forward and context apart; that form takes 70 us more a call."""
     @staticmethod
-    def forward(q, k, v, bias, kernel, layer, scale, lengths, offsets, dropout_p, seed):
-        return forward_op(q, k, v, kernel, layer, scale, lengths, offsets, dropout_p, seed, bias)
+    def forward(q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed):
+        return forward_op(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
 
     setup_context = staticmethod(keep)
     backward = Attention.backward
@@ -156,9 +156,6 @@ def function_class():
 def cast(kernel, *tensors):
     """To the kernel's dtype under autocast; else they must have it."""
     want = kernel.torch_dtype
-    for name, t in zip("qkv", tensors):
-        if not isinstance(t, torch.Tensor):
-            raise TypeError(f"{name}: {type(t).__name__}; a torch tensor is expected, as q is one")
     kind = tensors[0].device.type
     if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind) and all(t.is_floating_point() for t in tensors):
         return [t.to(want) for t in tensors]
@@ -199,23 +196,25 @@ def shift(t, rows):
     return t.gather(2, index.expand(t.shape))
 
 
-def attend(q, k, v, kernel, layer, lengths, offsets, dropout_p, seed, scale, bias):
+def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias):
     """(out, lse) of arguments that are ready."""
     scale = 0.0 if scale is None else scale
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                     (bias is not None and bias.requires_grad)):
-        return function_class().apply(q, k, v, bias, kernel._op, layer, scale, lengths, offsets, dropout_p, seed)
-    return forward_op(q, k, v, kernel._op, layer, scale, lengths, offsets, dropout_p, seed, bias)
+        return function_class().apply(q, k, v, bias, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed)
+    return forward_op(q, k, v, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
 
 
 def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias):
-    """Sequences that begin at `starts`: moved to the front, and their outputs back."""
+    """Sequences that begin at `starts`. On a GPU they are moved to the front, and their outputs back."""
     length = q.shape[2]
-    lengths = length - starts if lengths is None else lengths
+    lengths = (length - starts if lengths is None else lengths).contiguous()
+    if q.device.type != "cuda":
+        return attend(q, k, v, kernel, layer, lengths, starts, None, dropout_p, seed, scale, bias)
     torch._assert_async((starts + lengths <= length).all() & (starts >= 0).all(), "starts: a sequence begins before 0 or ends beyond N")
     to, back = rows_from(starts, length, 1), rows_from(starts, length, -1)
     q, k, v = (shift(t, to) for t in (q, k, v))
-    out, lse = attend(q, k, v, kernel, layer, lengths, None, dropout_p, seed, scale, bias)
+    out, lse = attend(q, k, v, kernel, layer, lengths, None, None, dropout_p, seed, scale, bias)
     return shift(out, back), shift(lse, back)
 
 
@@ -225,6 +224,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
     if not isinstance(q, torch.Tensor):
         from .arrays import attention_numpy
         return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+    if not (isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)):
+        raise TypeError(f"k, v: {type(k).__name__}, {type(v).__name__}; torch tensors are expected, as q is one")
     if kernel._op < 0:
         number(kernel)
     want = kernel.torch_dtype
@@ -245,7 +246,7 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
             starts = counts(starts, "starts", q.device)
             out, lse = attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias)
         else:
-            out, lse = attend(q, k, v, kernel, layer, lengths, offsets, dropout_p, seed, scale, bias)
+            out, lse = attend(q, k, v, kernel, layer, lengths, None, offsets, dropout_p, seed, scale, bias)
     except RuntimeError as e:
         raise_plain(e)
         raise

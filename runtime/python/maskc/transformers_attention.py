@@ -109,9 +109,8 @@ def sequences(padding):
     lengths = padding.sum(1, dtype=torch.int32)
     starts = padding.int().argmax(1).to(torch.int32)
     if torch.compiler.is_compiling():
-        torch._assert_async(~holes(padding, lengths, starts) & (starts == 0).all(),
-                            "attn_implementation='maskc': under torch.compile sequences begin at position 0 and have no holes")
-        return lengths, None
+        torch._assert_async(~holes(padding, lengths, starts), "attn_implementation='maskc': an attention mask with holes is not supported")
+        return lengths, starts
     if holes(padding, lengths, starts):
         raise Error(2, "attn_implementation='maskc': an attention mask with holes is not supported: 1 for a sequence's tokens, 0 on its sides")
     return (lengths if not padding.all() else None), (starts if starts.any() else None)
@@ -185,7 +184,7 @@ def run(mask, query, key, value, kernel, layer, dropout, scaling, bias):
     seed = torch_op.seed_tensor(None) if dropout else None
     if mask.starts is not None:
         return torch_op.attend_from(mask.starts, query, key, value, kernel, layer, mask.lengths, dropout, seed, scaling, bias)[0]
-    return torch_op.attend(query, key, value, kernel, layer, mask.lengths, None, dropout, seed, scaling, bias)[0]
+    return torch_op.attend(query, key, value, kernel, layer, mask.lengths, None, None, dropout, seed, scaling, bias)[0]
 
 
 def to_16(d):
