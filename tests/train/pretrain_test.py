@@ -260,6 +260,8 @@ def refusals(toy):
     for name, value in (("--lr", 2e-3), ("--seed", 4), ("--steps", 3), ("--batch", 4), ("--mask", "window(3)"), ("--dropout", 0.2),
                         ("--warmup", 5), ("--betas", "0.9,0.98"), ("--dtype", "bf16"), ("--optimizer", "lamb")):
         toy.refused(name, *toy.command("run", *steps, "--seed", 3, "--resume", name, value))
+    toy.ok("init", "--size", "1x16x1", "--vocab", "vocab.txt", "--positions", 40, "-o", "smaller")
+    toy.refused("another shape", "pretrain", "smaller", *toy.command("run", *steps, "--seed", 3, "--resume")[2:])
     weights = toy.weights("run")
     state = toy.states("run")[0]
     good = state.read_bytes()
@@ -283,7 +285,7 @@ def refusals(toy):
     path = toy.work / "broken/train.samples"
     path.write_bytes(path.read_bytes()[:-40])
     toy.refused("broken", "pretrain", "model", "--data", "broken", "-o", "new", *steps)
-    toy.remove("run", "other", "broken")
+    toy.remove("run", "other", "broken", "smaller")
 
 
 def other_machines(toy):
