@@ -35,10 +35,6 @@ struct fitted {
     uint32_t count;
 };
 
-/* Of rates that the table's row has within others: where the fit begins. */
-#define LOOP_GUESS    2e-7
-#define EXPOSED_GUESS 3e-11
-
 static void fit_pass(struct fitted *f, enum machine_pass pass)
 {
     struct fit_row *rows = memory_new(f->count, sizeof *rows);
@@ -47,9 +43,9 @@ static void fit_pass(struct fitted *f, enum machine_pass pass)
     double prior[RATES];
     memcpy(prior, f->row->rate[pass], sizeof prior);
     if (f->row->kind == TARGET_CPU && !prior[RATE_LOOP])
-        prior[RATE_LOOP] = LOOP_GUESS;
+        prior[RATE_LOOP] = 2e-7; /* the row has it within others: a first guess */
     if (f->row->kind == TARGET_CPU && !prior[RATE_EXPOSED])
-        prior[RATE_EXPOSED] = EXPOSED_GUESS;
+        prior[RATE_EXPOSED] = 3e-11; /* as well */
     fit_rates(rows, f->count, prior, f->machine.rate[pass]);
     free(rows);
 }
