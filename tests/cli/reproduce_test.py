@@ -180,11 +180,17 @@ class ClaimsTest(unittest.TestCase):
             self.assertEqual(self.verdicts(self.results(self.dense(off)))[name], verdict, off)
 
     def test_on_the_plateau_nothing_is_claimed(self):
-        runs = {f"p-{k}": toy.learned_result(0.4 + 0.001 * k, 0.6) for k in range(3)}
+        runs = {f"p-{k}": toy.learned_result(0.4 + 0.001 * k, 0.6, plateau=True) for k in range(3)}
         found = {k: {**v, "mlm": v["mlm"] + 3.95} for k, v in self.dense(0.5).items()} | {"star": toy.row_result(6.1, 96.1)}
         verdicts = self.verdicts(self.results(found, runs, dense_mlm=6.0))
         known = ("Attention without the diagonal is a contextual mapping for n > 2", "Sparsity of the six designed masks, with the diagonal and without")
         self.assertEqual({v for k, v in verdicts.items() if k not in known}, {claims.OPEN})
+
+    def test_a_learned_mask_counts_by_its_own_loss(self):
+        name = "The diagonal is the least important"
+        for flat, verdict in ((0, claims.AGREES), (1, claims.AGREES), (2, claims.OPEN), (3, claims.OPEN)):
+            runs = {f"p-{k}": toy.learned_result(0.4 + 0.001 * k, 0.6, plateau=k < flat) for k in range(3)}
+            self.assertEqual(self.verdicts(self.results(self.dense(), runs, dense_mlm=6.0))[name], verdict, flat)
 
     def test_importance_needs_seeds_that_agree(self):
         name = "The diagonal is the least important"
@@ -211,7 +217,7 @@ class ClaimsTest(unittest.TestCase):
         name = "Sparsity rises with lambda"
         for values, verdict in (((80, 85, 90, 95), claims.AGREES), ((80, 85, 84, 95), claims.DIFFERS), ((90, 90, 90, 90), claims.DIFFERS)):
             found = {f"dam-s-{x}": toy.row_result(3.0, v) for x, v in zip(rows.LAMBDAS, values)}
-            self.assertEqual(self.verdicts(self.results(found))[name], verdict, values)
+            self.assertEqual(self.verdicts(self.results(found, {f"dam-s-{x}": {"plateau": False, "kept": [[1, 0]] * 12} for x in rows.LAMBDAS}))[name], verdict, values)
 
 
 class FilesTest(toy.Scratch):

@@ -39,11 +39,11 @@ def row_result(mlm, sparsity=50.0, seed=0, **more):
             "attention": {"forward": dict(times), "backward": dict(times)}, "memory": 2**20, **more}
 
 
-def learned_result(diagonal, near, rest=0.5, seed=0):
-    """What Dam.learn() gives of P."""
+def learned_result(diagonal, near, rest=0.5, seed=0, plateau=False):
+    """What Dam.learn() gives of P, and whether it sits on the plateau."""
     P = {kind: {"mean": mean, "deviation": 0.0, "entries": count} for kind, mean, count in
          (("diagonal", diagonal, 126), ("distance 1", near, 250), ("distance 2", near, 248), ("special", 0.6, 508), ("rest", rest, 15252))}
-    return {"P": P, "seed": seed, "steps": 4, "tokens": 1000, "mlm": 2.0}
+    return {"P": P, "seed": seed, "steps": 4, "tokens": 1000, "mlm": 2.0, "own_mlm": 2.0, "plateau": plateau}
 
 
 def write_alpha(path, shape, values):

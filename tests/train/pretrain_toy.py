@@ -7,6 +7,8 @@ import random
 import shutil
 import struct
 import subprocess
+import tempfile
+import time
 
 SUBJECTS = "the cat|a dog|my friend|the old man|this woman|a small bird|the teacher|our king".split("|")
 VERBS = "sees likes eats finds takes brings hears wants".split()
@@ -84,3 +86,37 @@ def same(toy, a, b):
     assert toy.weights(a) == toy.weights(b), f"{a} and {b} have other weights"
     assert toy.moments(a) == toy.moments(b), f"{a} and {b} have other moments"
     assert toy.losses(a) == toy.losses(b), f"{a} and {b} have other losses"
+
+
+def follows_the_clock(log, seconds, peak, warmup=0.01):
+    """Each step's rate is the linear schedule's at some time between the end of the step before it and its own end."""
+    def rate(time):
+        share = time / seconds
+        return peak * max(0, share / warmup if share <= warmup else (1 - share) / (1 - warmup))
+
+    begin = 0
+    for x in log:
+        between = [rate(begin), rate(x["elapsed_s"])]
+        highest = peak if begin <= warmup * seconds <= x["elapsed_s"] else max(between)
+        assert min(between) - 2e-4 * peak <= x["lr"] <= highest + 2e-4 * peak, (x, between)
+        assert begin < seconds <= x["elapsed_s"] or x is not log[-1], x
+        begin = x["elapsed_s"]
+
+
+def run_tests(make_toy, maskbert, tests, left=(), probe=()):
+    """Each of the tests, which leave only what they began with and what `left` names; exit code 77 where nothing can be trained."""
+    with tempfile.TemporaryDirectory() as work:
+        toy = make_toy(maskbert, work)
+        made = toy.run(*toy.command("probe", "--steps", 1, *probe))
+        if made.returncode == 3:
+            print(f"{made.stderr}\n[  SKIPPED ] 1 test(s).")
+            return 77
+        toy.remove("probe")
+        for name, test in tests.items():
+            begin = time.time()
+            test(toy)
+            print(f"{name}: {time.time() - begin:.1f} s", flush=True)
+            rest = set(os.listdir(work)) - {"text.txt", "vocab.txt", "model", "data", *left}
+            assert not rest, rest
+    print(f"[==========] {len(tests)} test(s) run.\n[  PASSED  ] {len(tests)} test(s).")
+    return 0

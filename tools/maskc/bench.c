@@ -23,7 +23,6 @@ struct bench {
     struct bench_result *result;
     uint32_t n_results, capacity;
     bool forward, backward;
-    bool worked; /* by processor time */
     char device[128];
     uint32_t threads;
 };
@@ -75,7 +74,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
              backward ? "backward" : "forward");
     snprintf(r.mask, sizeof r.mask, "%s", c->name);
     progress_show(what);
-    uint32_t count = rounds_measure(c->all, c->n, backward, b->worked, seconds_of(b->o), e);
+    uint32_t count = rounds_measure(c->all, c->n, backward, seconds_of(b->o), e);
     const struct bench_prediction x = predicted_of(b, c);
     if (!count || bench_predict(&x, &r, e))
         return -1;
@@ -92,8 +91,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
 
 static void describe_device(struct bench *b, const struct maskc_kernel *k)
 {
-    snprintf(b->device, sizeof b->device, "%s (%s)%s", k->device->name, k->target->name,
-             b->worked ? ", by processor time" : "");
+    snprintf(b->device, sizeof b->device, "%s (%s)", k->device->name, k->target->name);
     b->threads = k->device == &device_cpu ? k->device->workers(k->code, b->o->threads) : 1;
 }
 
@@ -189,14 +187,17 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     contest.problem[OURS] =
         bench_problem(b->o, k->artifact->mask, &k->artifact->request, layer);
     int code = -1;
+    for (uint32_t c = 0; c < CONTENDERS; c++)
+        contest.all[c].own = options_own_clock(b->o);
     describe_device(b, k);
     if (!b->forward && !backward)
         error_set(e, ERROR_INPUT,
                   "%s: --pass backward, but it was compiled with --forward-only", name);
-    else if (b->worked && k->device != &device_cpu)
-        error_set(e, ERROR_INPUT, "--clock cpu: for the device cpu, not %s", k->device->name);
     else if (b->o->dropout > 0 && !k->artifact->request.dropout)
         error_set(e, ERROR_INPUT, "%s: --dropout, but it was compiled without it", name);
+    else if (options_own_clock(b->o) && k->device != &device_cpu)
+        error_set(e, ERROR_INPUT, "%s: --clock cpu is of a CPU alone, this runs on %s", name,
+                  k->device->name);
     else if (layer >= k->artifact->mask->layers)
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
@@ -320,10 +321,7 @@ static int bench(const struct options *o, struct error *e)
                          o->seconds);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
-    b.worked = o->clock && !strcmp(o->clock, "cpu");
-    if (o->clock && !b.worked && strcmp(o->clock, "wall"))
-        return error_set(e, ERROR_INPUT, "--clock %s: wall or cpu is expected", o->clock);
-    if (read_passes(&b, e))
+    if (options_check_clock(o, e) || read_passes(&b, e))
         return -1;
     b.compiler.cache = cache_open(NULL);
     int code = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskc/rounds.h"
+#include "tools/maskc/ceiling.h"
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,16 +9,11 @@ static const double seconds_per_round = 0.01;
 static const double seconds_settled =
     0.05; /* a launch this long needs no untimed one before it */
 
-static double read_clock(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 double rounds_now(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static int ascending(const void *a, const void *b)
@@ -35,32 +31,32 @@ uint32_t rounds_launches(double seconds, double round)
 /* Times one contender for a round, by launches that take about `seconds` each; *ret is their mean. The launch before
    them is not timed: data that another contender left in the caches, and the clock that its instructions ran at,
    would weigh heavily in a short launch. */
-static int time_round(struct contender *c, bool backward, clockid_t clock, double seconds,
-                      double *ret, struct error *e)
+static int time_round(struct contender *c, bool backward, double seconds, double *ret,
+                      struct error *e)
 {
     const uint32_t launches = rounds_launches(seconds, seconds_per_round);
     if (seconds < seconds_settled && trial_run(c->trial, backward, e))
         return -1;
-    double start = read_clock(clock);
+    double (*now)(void) = c->own ? thread_seconds : rounds_now;
+    double start = now();
     for (uint32_t k = 0; k < launches; k++)
         if (trial_run(c->trial, backward, e))
             return -1;
-    *ret = (read_clock(clock) - start) / launches;
+    *ret = (now() - start) / launches;
     return 0;
 }
 
-uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, bool worked,
-                        double seconds, struct error *e)
+uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double seconds,
+                        struct error *e)
 {
-    const clockid_t clock = worked ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
     double launch[ROUNDS_CONTENDERS] = {0}, start = rounds_now();
     uint32_t count = 0;
     for (uint32_t k = 0; k < n; k++) /* warms the caches and finds the time of a launch */
-        if (time_round(&all[k], backward, clock, seconds_per_round, &launch[k], e))
+        if (time_round(&all[k], backward, seconds_per_round, &launch[k], e))
             return 0;
     while (count < MIN_ROUNDS || (count < ROUNDS_MOST && rounds_now() - start < seconds)) {
         for (uint32_t k = 0; k < n; k++)
-            if (time_round(&all[k], backward, clock, launch[k], &all[k].seconds[count], e))
+            if (time_round(&all[k], backward, launch[k], &all[k].seconds[count], e))
                 return 0;
         count++;
     }

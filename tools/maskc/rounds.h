@@ -11,13 +11,14 @@ struct contender {
     struct maskc_kernel *kernel;
     struct trial *trial;
     double *seconds; /* [ROUNDS_MOST] */
+    bool
+        own; /* by the time of this thread: one thread's launches on a machine that others use */
 };
 
 /* Of n <= ROUNDS_CONTENDERS, as many rounds as `seconds` for all allow, times in seconds[],
-   ascending. `worked`: by the processor time of all threads, not by the clock on the wall. Returns how many, 0 with
-   *e set. */
-uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, bool worked,
-                        double seconds, struct error *e);
+   ascending. Returns how many, 0 with *e set. */
+uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double seconds,
+                        struct error *e);
 
 /* A monotonic clock, in seconds. */
 double rounds_now(void);

@@ -19,6 +19,8 @@ from programs import Fatal, OutOfTime, run as run_program
 from training import Trainer
 
 NO_LEARNING = "this maskbert learns no masks (pretrain has no --learn-mask)"
+OTHER_SAMPLES = 1000  # added to the seed of a run that goes on from another, whose samples it would see again
+START_MASK = "window(2)"
 NO_SNAP = "this maskc has no snap"
 
 
@@ -83,16 +85,22 @@ class Dam:
         return {**vars(made), "minutes": self.s.minutes, "p_runs": runs[0], "dam_runs": runs[1]}
 
     # ---- runs
+    def start(self, steps):
+        """The first steps of the dense run: with a window, which makes neighbours matter from the first step on."""
+        folder = self.folder / "runs/start"
+        self.trainer.pretrain(self.folder / "new", folder, "start", steps, self.s.seed, "--mask", START_MASK)
+        return {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": self.s.seed, "mask": START_MASK}
+
     def dense(self, steps):
         folder = self.folder / "runs/dense"
-        self.trainer.pretrain(self.folder / "new", folder, "dense", steps, self.s.seed, "--eval-every", max(1, steps // 6))
+        self.trainer.pretrain(self.folder / "runs/start", folder, "dense", steps, self.s.seed + OTHER_SAMPLES, "--mask", "dense", "--eval-every", max(1, steps // 6))
         return {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": self.s.seed}
 
     def learn(self, name, steps):
         kind, options, seed = learned.options(name, self.s.seed)
         folder = self.folder / "runs" / name
-        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed, *options)
-        found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "seed": seed, "options": options}
+        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options, "--eval-every", steps)
+        found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "own_mlm": self.trainer.own_loss(folder), "seed": seed, "options": options}
         return {**found, **learned.measure(folder, self.s)}
 
     def row(self, row, start, steps):
@@ -100,7 +108,7 @@ class Dam:
         names = {"label": row.label, "group": row.group, "mask": self.masks.digest(row), "seed": self.s.seed + row.seed}
         if twin := self.twin(names):
             return {**twin, **names}
-        self.trainer.pretrain(start, run, "row", steps, self.s.seed + row.seed, "--mask", mask)
+        self.trainer.pretrain(start, run, "row", steps, self.s.seed + row.seed + 3 * OTHER_SAMPLES, "--mask", mask)
         found = {**names, **self.trainer.summary(run), **self.trainer.judge(run)}
         found |= self.costs(mask)
         shutil.rmtree(run)
@@ -170,7 +178,8 @@ def work(d, say):
     p = plan.Plan(*(made[n] for n in ("dense", "p", "dam", "row", "rows")))
     for line in plan.describe(p, plan.Speed(*(speed[n] for n in ("step", "learning", "row"))), made["p_runs"], made["dam_runs"], len(rows.all_rows())):
         say(line)
-    if d.stages.do("dense", lambda: d.dense(p.dense)) is None:
+    first = plan.start_steps(p.dense)
+    if d.stages.do("start", lambda: d.start(first)) is None or d.stages.do("dense", lambda: d.dense(max(1, p.dense - first))) is None:
         raise OutOfTime
     learn(d, p, speed)
     if d.stages.path("dam-s-1e-1").exists():

@@ -24,14 +24,17 @@ METHOD = """
 ## How it was measured
 
 - **Text.** {text}, {megabytes:.1f} MB; vocabulary of {vocabulary} pieces; {train:,} training tokens, {held:,} held out; unigram entropy {unigram:.3f} nats.
+- **Start.** {start}
 - **Dense.** {dense}
 - **Learning.** {learning}
 - **Rows.** Each mask takes the dense one's place in the dense model, which trains on for {row_steps} steps ({row_tokens:,} tokens, rate 5e-4), and is then
   judged. The papers pre-train each mask from the start; here all start from the same model, so that minutes suffice.
-- **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on.
+- **Objective.** Masked words alone (15 %), full sentences, AdamW, no dropout, {dtype}, batches of {batch} sequences, seeds from {seed} on; what
+  goes on from a run sees the samples in another order.
 - **Chance.** {noise}
 - **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
+  A run that learned a mask is judged by its own loss at its end, P by that with P.
 - **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" is our own dense kernel by turns with the mask's in one
   process, so it holds where the times do not. A step's time is the median of the row's run.
 - **Time.** All stages took {took:.1f} minutes.{note}
@@ -54,7 +57,8 @@ def summary(verdicts, g):
     if not g["dense"]:
         text += "\n**The dense model is not done.** Nothing is claimed of masks.\n"
     elif g["dense"]["plateau"]:
-        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks.\n"
+        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. "\
+                "Only of runs and rows that are themselves off the plateau something is claimed.\n"
     return text
 
 
@@ -67,7 +71,7 @@ def facts(s, g):
     first = next(iter(g["entries"]), {"tokens": 0})
     n = g["noise"]
     return {"text": g["corpus"]["text"], "megabytes": g["corpus"]["bytes"] / 1e6, "vocabulary": s.vocabulary, "unigram": g["unigram"],
-            "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]),
+            "train": g["samples"]["train"]["tokens"], "held": g["samples"]["held-out"]["tokens"], "dense": run_text(g["dense"]), "start": start_text(g["start"]),
             "learning": learning_text(g), "row_steps": g["plan"]["row"], "row_tokens": first["tokens"], "dtype": s.dtype, "batch": s.batch,
             "seed": s.seed, "plateau": table.PLATEAU, "reference": g["reference"],
             "whence": "row \"none\", settled as all others" if any(e["mask"] == "none" for e in g["entries"]) else "taken as 0.9 of the unigram entropy", "threads": s.threads or "all", "took": g["took_s"] / 60, "note": f"\n- **Note.** {s.note}" if s.note else "",
@@ -82,6 +86,14 @@ def run_text(run):
         return "not done."
     return (f"{run['steps']} steps, {run['tokens']:,} tokens, seed {run['seed']}: held-out loss {run['mlm']:.3f} nats, "
             f"{100 * run['accuracy']:.1f} % of the masked words" + (" (on the plateau)." if run["plateau"] else "."))
+
+
+def start_text(run):
+    if not run:
+        return "not done."
+    return (f"The dense model begins from one trained with the mask {run['mask']} ({run['steps']} steps, {run['tokens']:,} tokens; held-out loss {run['mlm']:.3f} nats with that "
+            "mask): dense from random weights, a model of this size stays on the plateau for thousands of steps. So all that is learned below begins where "
+            "neighbours, and the diagonal with them, have mattered from the first step on.")
 
 
 def learning_text(g):
@@ -103,8 +115,8 @@ def learned_section(g):
     p = {name: r for name, r in g["runs"].items() if name.startswith("p-")}
     if p:
         out += ["Mean of P = sigmoid(alpha) over heads, by place; special is the first and the last row and column.", "",
-                "| seed | diagonal | distance 1 | distance 2 | special | rest | all but the diagonal |", "| --- | --- | --- | --- | --- | --- | --- |"]
-        out += [f"| {r['seed']} | " + " | ".join(f"{r['P'][k]['mean']:.5f}" for k in ("diagonal", "distance 1", "distance 2", "special", "rest")) +
+                "| seed | own held-out loss | diagonal | distance 1 | distance 2 | special | rest | all but the diagonal |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+        out += [f"| {r['seed']}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | " + " | ".join(f"{r['P'][k]['mean']:.5f}" for k in ("diagonal", "distance 1", "distance 2", "special", "rest")) +
                 f" | {learned.off_diagonal_mean(r['P']):.5f} |" for r in p.values()]
         out.append("")
     return "\n".join(out + dam_lines(g))
@@ -118,15 +130,16 @@ def dam_lines(g):
                 "neighbouring ones.", "", "| run | own held-out loss | kept / runs, heads 0 to 11 |", "| --- | --- | --- |"]
     for name, r in dam.items():
         heads = " ".join("{}/{}".format(*learned.runs_or_gaps(d)) for d in r["kept_distances"])
-        out.append(f"| {name} | {r['mlm']:.4f} | {heads} |")
-    kept = [learned.runs_or_gaps(d) for name, r in dam.items() if name.startswith("dam-s") for d in r["kept_distances"] if d]
-    if g["dense"]["plateau"]:
-        out += ["", "The dense model sits on the plateau: nothing is said of which distances are learned."] if dam else []
+        out.append(f"| {name}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | {heads} |")
+    off = {name: r for name, r in dam.items() if not r["plateau"]}
+    kept = [learned.runs_or_gaps(d) for name, r in off.items() if name.startswith("dam-s") for d in r["kept_distances"] if d]
+    if not off:
+        out += ["", "All of these runs sit on the plateau: nothing is said of which distances are learned."] if dam else []
     elif kept:
         count, runs = sum(k for k, _ in kept), sum(n for _, n in kept)
         out += ["", f"In the mean over the DAM_s heads that keep any, {count / len(kept):.1f} distances in {runs / len(kept):.1f} runs of "
                 f"{count / runs:.2f}: " + ("scattered." if count / runs < 2 else "near each other.")]
-    elif any(name.startswith("dam-s") for name in dam):
+    elif any(name.startswith("dam-s") for name in off):
         out += ["", "No DAM_s head keeps a distance: what is left is the border, and nothing is said of whether learned distances lie near each other. "
                 "AdamW divides the gradient of each alpha by its size, so wherever the price outweighs the task, alpha falls at the same pace for any lambda."]
     return out

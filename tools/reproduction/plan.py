@@ -3,6 +3,7 @@
 import dataclasses
 
 SHARES = {"dense": 0.35, "p": 0.21, "dam": 0.175}  # of the time for training; what is left is for the rows
+START = 0.45  # of the dense run's steps: with window(2) as the mask
 RESERVE = 0.04  # of the time: the table, the pictures, the page
 LEAST = {"dense": 20, "p": 10, "dam": 10, "row": 40}  # steps
 SHORT = {"dense": 20, "p": 4, "dam": 4, "row": 4}  # of a call of less than five minutes
@@ -29,6 +30,11 @@ class Plan:
         return {"dense": speed.row + self.dense * speed.step, "p": (speed.row + self.p * speed.learning) * p_runs,
                 "dam": (speed.row + self.dam * speed.learning) * dam_runs,
                 "rows": self.rows * (speed.row + self.row * speed.step)}
+
+
+def start_steps(dense):
+    """How many of the dense run's steps have window(2)."""
+    return max(1, round(START * dense))
 
 
 def split(seconds, speed, p_runs, dam_runs, rows, short=False):

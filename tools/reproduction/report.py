@@ -16,11 +16,11 @@ def gather(stages, unigram, names=learned.NAMES):
     found = {row.key: stages.done(f"row-{row.key}") for row in rows.all_rows()}
     reference = table.plateau(found, unigram)
     entries = table.join(found, reference)
-    runs = {name: result for name in names if (result := stages.done(name))}
+    runs = {name: {**r, "plateau": table.on_plateau(r["own_mlm"], reference)} for name in names if (r := stages.done(name))}
     dense = stages.done("dense")
     if dense:
         dense = {**dense, "plateau": table.on_plateau(dense["mlm"], reference)}
-    return {"entries": entries, "runs": runs, "dense": dense, "theorem": stages.done("theorem"), "noise": table.noise(entries),
+    return {"entries": entries, "runs": runs, "dense": dense, "start": stages.done("start"), "theorem": stages.done("theorem"), "noise": table.noise(entries),
             "unigram": unigram, "reference": reference, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
             "corpus": stages.done("corpus"), "long": stages.done("long"), "took_s": took(stages)}
 

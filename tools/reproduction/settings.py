@@ -6,7 +6,8 @@ import pathlib
 from programs import Fatal, read_json, write_json
 
 EPILOG = """
-stages: corpus, vocabulary, samples, speed, plan; then BERT is pre-trained dense; P is learned from there with three seeds, dam-s with
+stages: corpus, vocabulary, samples, speed, plan; then BERT is pre-trained, at the start with window(2) as its mask (a dense one finds
+neighbours late, as it learns positions), then dense; P is learned from there with three seeds, dam-s with
 four lambdas, dam-u with one; then every mask of the table replaces the dense one in that BERT, which goes on training for the same few steps
 ("settles") and is judged on held-out text: one row. Rows come in the order of what is asked first; those without time are
 left out, and the table says so. A stage that this maskbert cannot do is named and left out.
@@ -40,7 +41,7 @@ class Settings:
     length: int = 128
     heads: int = 12
     head_dim: int = 16
-    vocabulary: int = 8000
+    vocabulary: int = 1000
     held_out: float = 0.002
 
     def kept(self):
@@ -65,7 +66,7 @@ def add_options(p, above_zero):
     p.add_argument("--size", default="2x192x12", metavar="LxHx12", help="layers, hidden size, 12 heads (default 2x192x12)")
     p.add_argument("--batch", type=whole, default=16, metavar="N", help="sequences of a step (default 16)")
     p.add_argument("--dtype", choices=("bf16", "f32"), default="bf16", help="of training and kernels (default bf16)")
-    p.add_argument("--vocabulary", type=whole, default=8000, metavar="V", help="tokens of the vocabulary (default 8000)")
+    p.add_argument("--vocabulary", type=whole, default=1000, metavar="V", help="tokens of the vocabulary (default 1000)")
     p.add_argument("--held-out", type=above_zero, default=0.002, metavar="P", help="share of the documents to judge by (default 0.002)")
     p.add_argument("--seed", type=int, default=0, metavar="S", help="of the weights, the order and the masks (default 0)")
     p.add_argument("--threads", type=whole, default=0, metavar="N", help="threads (default: all)")

@@ -3,7 +3,7 @@
 import json
 import statistics
 
-RATES = {"dense": 2e-3, "p": 1e-3, "dam": 1e-3, "row": 5e-4}
+RATES = {"start": 2e-3, "dense": 1e-3, "p": 1e-3, "dam": 1e-3, "row": 5e-4}
 TAIL = 5  # seconds that are kept for a run to save itself
 
 
@@ -19,7 +19,7 @@ class Trainer:
         """Trains, or goes on where a killed call was."""
         run.parent.mkdir(parents=True, exist_ok=True)
         command = ["pretrain", start, "--data", self.data, "-o", run, "--steps", steps, "--batch", self.s.batch, "--dtype", self.s.dtype,
-                   "--dropout", 0, "--objective", "mlm", "--lr", f"{RATES[kind]:g}", "--warmup", 0.05, "--save-every", 250, "--seed", seed,
+                   "--dropout", 0, "--objective", "mlm", "--lr", f"{RATES[kind]:g}", "--warmup", 0.05, "--betas", "0.9,0.98", "--save-every", 250, "--seed", seed,
                    *self.threads(), *more, "--resume"]
         self.programs.run("maskbert", *command, seconds=max(1, self.clock.left() - TAIL))
 
@@ -27,6 +27,11 @@ class Trainer:
         """Held-out loss in nats, perplexity, accuracy of the masked words."""
         found = self.programs.json("maskbert", "eval", run, "--data", self.data, "--dtype", self.s.dtype, *self.threads())
         return {name: found[name] for name in ("mlm", "perplexity", "accuracy")}
+
+    def own_loss(self, run):
+        """Held-out loss as the run itself found it at its end: with P where P is learned, which no mask of 0 and 1 says."""
+        lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+        return [x["mlm"] for x in lines if "eval" in x][-1]
 
     def read_log(self, run):
         """What the log says of its steps; the last line of a step counts."""

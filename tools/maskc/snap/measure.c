@@ -77,6 +77,7 @@ static int begin_layer(const struct task *t, struct measured *m, uint32_t layer,
     int failed = 0;
     for (uint32_t k = 0; k < m->count && !failed; k++) {
         struct contender *c = &m->contender[k];
+        c->own = options_own_clock(t->o);
         m->problem[k] = make_problem(t, c->kernel, layer);
         c->seconds = c->seconds ? c->seconds : memory_new(ROUNDS_MOST, sizeof(double));
         c->trial =
@@ -92,7 +93,7 @@ static int time_layer(struct task *t, struct measured *m, uint32_t layer, struct
     double seconds = MEASURED_SECONDS / (t->p.layers * (1 + t->request.training));
     int failed = begin_layer(t, m, layer, e);
     for (int backward = 0; backward <= t->request.training && !failed; backward++) {
-        uint32_t rounds = rounds_measure(m->contender, m->count, backward, false, seconds, e);
+        uint32_t rounds = rounds_measure(m->contender, m->count, backward, seconds, e);
         failed = rounds ? 0 : -1;
         for (uint32_t k = 0; k < m->count && !failed; k++)
             t->measured[m->kind[k]] += m->contender[k].seconds[rounds / 2];
