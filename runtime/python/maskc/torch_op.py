@@ -208,7 +208,7 @@ def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, sc
 def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias):
     """Sequences that begin at `starts`. On a GPU they are moved to the front, and their outputs back."""
     length = q.shape[2]
-    lengths = (length - starts if lengths is None else lengths).contiguous()
+    lengths = (length - starts).clamp(0, length) if lengths is None else lengths  # wrong starts are named as such
     if q.device.type != "cuda":
         return attend(q, k, v, kernel, layer, lengths, starts, None, dropout_p, seed, scale, bias)
     torch._assert_async((starts + lengths <= length).all() & (starts >= 0).all(), "starts: a sequence begins before 0 or ends beyond N")
