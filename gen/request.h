@@ -27,8 +27,8 @@ struct kernel_config {
     uint32_t gathers_kept;
 };
 
-/* Those that come and go, beside what row blocks share. */
-enum { GATHERS_KEPT = 4 };
+/* Those that come and go, beside what row blocks share; the most that a plan asks for. */
+enum { GATHERS_KEPT = 4, GATHERS_KEPT_MOST = 24 };
 
 struct target;
 /* D a multiple of 8 in 16..256, lambda below 1; what is not so is refused with one clear line. */

@@ -19,3 +19,12 @@ struct api_struct {
 };
 int api_take(const struct api_struct *s, const void *from, void *ret, struct error *e);
 void api_give(const struct api_struct *s, const void *from, void *ret);
+
+/* ---- what compiles (api_compile.c) ---- */
+
+struct mask;
+/* Null options are defaults. */
+int api_take_options(const struct maskc_options *from, struct maskc_options *ret,
+                     struct error *e);
+int api_compile_mask(const struct mask *m, const struct maskc_options *o,
+                     struct maskc_bytes *ret, struct error *e);

@@ -46,8 +46,8 @@ static int load_calibration(const struct compile_request *r, struct calibration 
     return code;
 }
 
-static int compile_mask(const struct mask *m, const struct maskc_options *o,
-                        struct maskc_bytes *ret, struct error *e)
+int api_compile_mask(const struct mask *m, const struct maskc_options *o,
+                     struct maskc_bytes *ret, struct error *e)
 {
     const struct target *found[ARTIFACT_MAX_TARGETS];
     struct compile_request r = {.mask = m, .targets = found, .machine = o->machine};
@@ -84,14 +84,13 @@ static int compile_named(const char *name, const struct maskc_options *o,
     struct mask *m = mask_load(&request, artifact_read_mask, e);
     if (!m)
         return -1;
-    int result = compile_mask(m, o, ret, e);
+    int result = api_compile_mask(m, o, ret, e);
     mask_destroy(m);
     return result;
 }
 
-/* Null options are defaults. */
-static int take_options(const struct maskc_options *from, struct maskc_options *ret,
-                        struct error *e)
+int api_take_options(const struct maskc_options *from, struct maskc_options *ret,
+                     struct error *e)
 {
     static const struct api_struct type = {"options", OPTIONS_FIRST, sizeof *ret};
     const struct maskc_options defaults = {0};
@@ -103,69 +102,8 @@ int maskc_compile(const char *mask, const struct maskc_options *options,
 {
     struct maskc_options o;
     struct error e = {0};
-    int r = take_options(options, &o, &e);
+    int r = api_take_options(options, &o, &e);
     return api_answer(r < 0 ? r : compile_named(mask, &o, ret, &e), &e, error);
-}
-
-/* An array in memory, as maskc_compile_dense has it. */
-struct dense {
-    const uint8_t *bits;
-    uint32_t layers, heads, n;
-};
-
-static struct mask *mask_from_dense(const struct dense *d, struct error *e)
-{
-    if (!d->bits || d->layers < 1 || d->layers > MASK_MAX_LAYERS || d->heads < 1 ||
-        d->heads > MASK_MAX_HEADS || d->n < 1 || d->n > PATTERN_MAX_N) {
-        error_set(e, ERROR_INPUT,
-                  "a dense mask needs bits, 1..%d layers, 1..%d heads and a length of 1..%d",
-                  MASK_MAX_LAYERS, MASK_MAX_HEADS, PATTERN_MAX_N);
-        return NULL;
-    }
-    size_t places = (size_t)d->layers * d->heads;
-    struct pattern **given = memory_new(places, sizeof *given);
-    for (size_t k = 0; k < places; k++)
-        given[k] = pattern_from_bytes(d->bits + k * d->n * d->n, d->n, d->n);
-    struct mask *m = mask_new(d->layers, d->heads, given, "dense array");
-    free(given);
-    return m;
-}
-
-/* `length` crops and `heads` repeats, as for a mask in a file. */
-static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, struct error *e)
-{
-    struct mask *next = m;
-    if (m && o->length && o->length != m->n) {
-        next = mask_crop(m, o->length, e);
-        mask_destroy(m);
-        m = next;
-    }
-    if (m && o->heads && o->heads != m->heads) {
-        next = mask_repeat_heads(m, o->heads, e);
-        mask_destroy(m);
-    }
-    return next;
-}
-
-static int compile_dense(const struct dense *d, const struct maskc_options *options,
-                         struct maskc_bytes *ret, struct error *e)
-{
-    struct maskc_options o;
-    if (take_options(options, &o, e) < 0)
-        return -1;
-    struct mask *m = shape_mask(mask_from_dense(d, e), &o, e);
-    int result = m ? compile_mask(m, &o, ret, e) : -1;
-    mask_destroy(m);
-    return result;
-}
-
-int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,
-                        const struct maskc_options *options, struct maskc_bytes *ret,
-                        struct maskc_error *error)
-{
-    const struct dense d = {bits, layers, heads, n};
-    struct error e = {0};
-    return api_answer(compile_dense(&d, options, ret, &e), &e, error);
 }
 
 int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,

@@ -242,6 +242,29 @@ struct cache_entry *cache_list(struct cache *c, uint32_t *ret_count)
     return list;
 }
 
+/* The key that an entry's name says; false for what is no name of this higher half. */
+static bool read_name(const char *name, uint64_t high, struct cache_key *ret)
+{
+    char digits[NAME_DIGITS / 2 + 1] = {0};
+    memcpy(digits, name, NAME_DIGITS / 2);
+    ret->high = strtoull(digits, NULL, 16);
+    ret->low = strtoull(name + NAME_DIGITS / 2, NULL, 16);
+    return ret->high == high;
+}
+
+bool cache_get_any(struct cache *c, struct cache_key key, uint8_t **ret, uint64_t *ret_size)
+{
+    uint32_t count;
+    bool found = false;
+    struct cache_entry *list = cache_list(c, &count);
+    for (uint32_t k = 0; k < count && !found; k++) {
+        struct cache_key other;
+        found = read_name(list[k].name, key.high, &other) && cache_get(c, other, ret, ret_size);
+    }
+    free(list);
+    return found;
+}
+
 static bool remove_entry(const struct cache *c, const char *name)
 {
     char *path = entry_path(c, name);

@@ -27,6 +27,8 @@ void cache_begin(struct cache *c, struct cache_key key);
 void cache_end(struct cache *c, struct cache_key key);
 
 bool cache_get(struct cache *c, struct cache_key key, uint8_t **ret, uint64_t *ret_size);
+/* The entry that was used last of those whose key has the same higher half. */
+bool cache_get_any(struct cache *c, struct cache_key key, uint8_t **ret, uint64_t *ret_size);
 void cache_put(struct cache *c, struct cache_key key, const void *bytes, uint64_t size);
 
 struct cache_entry {

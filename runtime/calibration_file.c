@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* Numbers of the two structs by name. */
 static const struct {
     const char *name;
     size_t at;
+    bool beyond; /* may be what the table lacks */
 } ceiling_fields[] =
     {
         {"matrix_flops", offsetof(struct ceilings, matrix)},
@@ -32,6 +33,7 @@ static const struct {
       {"cache_bytes", offsetof(struct machine, cache_bytes)},
       {"cache", offsetof(struct machine, cache)},
       {"launch", offsetof(struct machine, launch)},
+      {"wake", offsetof(struct machine, wake), true},
 };
 
 enum {
@@ -145,7 +147,8 @@ static bool read_machine(const json_t *j, int whose, struct calibration *c)
     m.workers = target ? calibration_workers(whose) : row->workers;
     for (int k = 0; k < MACHINE_FIELDS; k++) {
         double *to = field(&m, machine_fields[k].at), table = *to;
-        if (!read_number(j, machine_fields[k].name, 1e18, to) || (*to == 0) != (table == 0))
+        if (!read_number(j, machine_fields[k].name, 1e18, to) ||
+            (!machine_fields[k].beyond && (*to == 0) != (table == 0)))
             return false;
     }
     for (int pass = 0; pass < PASSES; pass++)

@@ -5,6 +5,7 @@
 #include "gen/target.h"
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
+#include "runtime/calibration.h"
 #include "runtime/compile/compile.h"
 #include "runtime/kernel.h"
 #include <stdlib.h>
@@ -34,6 +35,15 @@ static struct kernel_request features_of(const struct encoder_attention *a)
     };
 }
 
+/* Kernels that train are planned by the table: what a run computes does not hang on what is stored here. A file that
+   cannot be used is as none. */
+static struct calibration *stored_rates(const struct encoder_attention *a)
+{
+    struct calibration *c = NULL;
+    struct error ignored;
+    return a->backward || calibration_load(&c, &ignored) ? NULL : c;
+}
+
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
                            struct error *e)
 {
@@ -49,9 +59,12 @@ int encoder_attention_load(const struct encoder_attention *a, struct maskc_kerne
     uint64_t size;
     if (targets_resolve(a->target, &r.request, found, 1, &r.n_targets, e) < 0)
         return -1;
+    struct calibration *stored = stored_rates(a);
+    r.calibration = stored;
     r.cache = cache_open(NULL);
     int result = kernel_compile(&r, &bytes, &size, e);
     cache_close(r.cache);
+    calibration_destroy(stored);
     if (result < 0)
         return -1;
     result = kernel_load(bytes, size, a->mask->source, a->device, ret, e);

@@ -30,7 +30,7 @@ struct encoder_attention {
     const uint8_t *bytes; /* of a kernel file that was made for all this; null: none */
     uint64_t size;
 };
-/* Compiled, or from maskc's cache. Freed by maskc_kernel_destroy. */
+/* Compiled, or from maskc's cache; planned by this machine's stored calibration unless it trains. Freed by maskc_kernel_destroy. */
 int encoder_attention_load(const struct encoder_attention *a, struct maskc_kernel **ret,
                            struct error *e);
 

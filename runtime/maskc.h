@@ -91,6 +91,14 @@ MASKC_API int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t
                                   uint32_t n, const struct maskc_options *options,
                                   struct maskc_bytes *ret, struct maskc_error *error);
 
+/* A mask as runs of active keys: for lengths at which n x n bytes are too many. Row r = (l * heads + h) * n + i is query
+   i of head h of layer l; it sees the keys runs[2 k] .. runs[2 k + 1] - 1 for rows[r] <= k < rows[r + 1]. rows has
+   layers * heads * n + 1 elements and begins with 0. Runs of a row ascend and do not overlap. */
+MASKC_API int maskc_compile_runs(const uint64_t *rows, const int32_t *runs, uint32_t layers,
+                                 uint32_t heads, uint32_t n,
+                                 const struct maskc_options *options, struct maskc_bytes *ret,
+                                 struct maskc_error *error);
+
 MASKC_API int maskc_bytes_save(const struct maskc_bytes *bytes, const char *path,
                                struct maskc_error *error);
 MASKC_API void maskc_bytes_free(struct maskc_bytes *bytes); /* null or zeroed is fine */
@@ -173,6 +181,10 @@ struct maskc_launch {
        null: OpenMP's. `threads` is the count that it is called with, at most; 0: all cores. Same results. */
     maskc_parallel *parallel;
     void *pool; /* its first argument */
+    /* Padded batches on the CPU: [batch], the row at which each sequence begins, in 0..N; null: 0. `lengths` counts
+       from there (null: to N), and so do the mask, the soft mask and dropout's draws. Rows outside give O = 0, LSE =
+       -inf and no gradient; those of Q, K, V and dO are not read. */
+    const int32_t *starts;
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels

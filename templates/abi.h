@@ -37,6 +37,9 @@ enum abi_piece_kind {
     ABI_KINDS
 };
 
+/* Kinds whose products read packed operands on CPUs, as bits. */
+enum { ABI_PACKED_KINDS = 1 << ABI_BLOCKS | 1 << ABI_TILES };
+
 enum { ABI_SPLIT = 1 << 30 }; /* in `uses`: some item's rows go on in another item */
 
 struct abi_range {

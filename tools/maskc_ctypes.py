@@ -71,7 +71,7 @@ class Launch(Versioned):
                 ("grad_value", Tensor), ("lse", c_void_p), ("workspace", c_void_p),
                 ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
                 ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p), ("samples", c_void_p),
-                ("parallel", c_void_p), ("pool", c_void_p)]
+                ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p)]
 
 
 # Names of the structs in the header: a test compares sizes and offsets with a C compiler's.

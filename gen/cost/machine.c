@@ -25,6 +25,8 @@ const char *const rate_names[RATES] = {
     [RATE_MIXED_ROW] = "mixed_row",
     [RATE_BIAS] = "soft",
     [RATE_BIAS_FLOP] = "soft_flop",
+    [RATE_EXPOSED] = "exposed",
+    [RATE_LOOP] = "loop",
 };
 
 const char *const pass_names[PASSES] = {"forward", "dq", "dkv"};

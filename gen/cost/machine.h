@@ -29,6 +29,9 @@ enum rate {
     RATE_MIXED_ROW, /* ... per row of theirs */
     RATE_BIAS,      /* extra per entry where there is a bias: X is read, dX written, and ... */
     RATE_BIAS_FLOP, /* ... per FLOP, as RATE_TILE_FLOP, where dX is a pass of its own */
+    RATE_EXPOSED, /* extra per byte as of RATE_STREAM, times the share of entries that are not visited: loads have
+                     little work to hide behind (0: RATE_STREAM says it) */
+    RATE_LOOP, /* extra per row block that has tiles: its loop over keys begins and ends (0: RATE_ITEM says it) */
     RATES
 };
 extern const char *const rate_names[RATES]; /* "tile_flop", ... */
@@ -49,6 +52,9 @@ struct machine {
     double launch;      /* seconds a pass */
     uint32_t workers;   /* CUDA: row blocks in flight; CPU: 1, the threads are the caller's */
     double rate[PASSES][RATES];
+    double
+        wake; /* CPU: seconds a pass more where several threads take it: they are woken and wait for each other (0 in the
+                    table: nobody measured it there) */
 };
 
 extern const struct machine machines[]; /* ends with a null name */

@@ -47,6 +47,8 @@ static const struct {
     {UNIT_MIXED_ROW, RATE_MIXED_ROW, ONE},
     {UNIT_PACK, RATE_PACK, DIM},
     {UNIT_STREAM, RATE_STREAM, ONE},
+    {UNIT_EXPOSED, RATE_EXPOSED, ONE},
+    {UNIT_LOOP, RATE_LOOP, ONE},
     {UNIT_FULL, RATE_BIAS, BIAS_ONE},
     {UNIT_FULL, RATE_BIAS_FLOP, BIAS_FLOP},
     {UNIT_PARTIAL, RATE_BIAS, BIAS_ONE},
@@ -101,7 +103,8 @@ static void make_scales(const struct machine *m, struct price_shape s, double re
    not. A byte that it loads serves twice the rows. */
 static double tall_share(const struct kernel_config *c, int unit)
 {
-    return !c->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM ? 1 : 0.5;
+    return !c->tall || unit == UNIT_ITEM || unit == UNIT_ROW_ITEM || unit == UNIT_LOOP ? 1
+                                                                                       : 0.5;
 }
 
 /* Sparsegen on a CPU: the search for tau goes over the scores again, forward alone. Measured, dense, n = 128 to 2048: three

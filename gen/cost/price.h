@@ -23,13 +23,16 @@ enum unit {
     UNIT_MIXED_ROW, /* rows of row blocks that have such lines */
     UNIT_PACK,      /* rows of two operands packed */
     UNIT_STREAM,    /* bytes of a launch's tensors that come from memory */
+    UNIT_EXPOSED, /* of these bytes what no work hides: times the share of entries that are not visited */
+    UNIT_LOOP, /* row blocks that have tiles, ranges or gathered columns */
     UNITS
 };
 
 /* Seconds on one worker, in the order of enum unit. */
 struct price {
     double full, partial, gather /* 0: never planned */, walk /* 0 as well */, column, line,
-        line_row, row, row_item, row_range, item, item_row, mixed, mixed_row, pack_row, stream;
+        line_row, row, row_item, row_range, item, item_row, mixed, mixed_row, pack_row, stream,
+        exposed, loop;
 };
 
 struct effort {

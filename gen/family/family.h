@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernel families: the sets of templates that can compute attention. A family is one file here, one row of
-   kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; nobody asks
-   for the kind of a target. */
+   kernel_families[], and its folder of templates. Everyone who must know what kernels can do asks the family; the kind of
+   a target says only what a machine is. */
 #pragma once
 #include "gen/family/item_kernel.h"
 #include "gen/family/launch.h"

@@ -31,7 +31,6 @@ static bool has_columns(const struct abi_item *item, u32 least, u32 most)
 bool item_kernel_fits(const struct item_kernels *k, u32 kernel, const struct plan_pass *t,
                       const struct abi_item *item)
 {
-    const u32 packed = 1u << ABI_BLOCKS | 1u << ABI_TILES; /* of a plan with such pieces */
     if (kernel != ABI_ROW_BLOCK_KERNEL && k->priced_only)
         return false;
     switch (kernel) {
@@ -42,7 +41,7 @@ bool item_kernel_fits(const struct item_kernels *k, u32 kernel, const struct pla
     case ABI_GLOBAL_ROW_KERNEL:
         return is_one_range(t, item) && has_columns(item, 1, k->global_row_most);
     case ABI_MATRIX_ROW_KERNEL:
-        return is_one_range(t, item) && t->uses & packed &&
+        return is_one_range(t, item) && t->uses & ABI_PACKED_KINDS &&
                has_columns(item, k->matrix_row_least, k->matrix_row_most);
     default:
         return false;

@@ -210,7 +210,6 @@ const struct lowering lowering_blocks = {
     .part = "block range",
     .kind = ABI_BLOCKS,
     .table = TABLE_RANGES,
-    .packs = true,
     .fits_item = fits_item,
     .reason = reason,
     .told = 1,

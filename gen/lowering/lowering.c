@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of lowerings, in the order in which labels join their names. A new lowering is a file,
-   a row here, and its kind in templates/abi.h. */
+/* The table of lowerings, in the order in which labels join their names. A new lowering is a file and
+   a row here. One with a kind of its own needs more: HACKING.md, How to add. */
 #include "gen/lowering/lowering.h"
 #include <stddef.h>
 
@@ -20,14 +20,6 @@ const struct lowering *lowering_of(enum abi_piece_kind kind)
         if ((*l)->kind == kind && (*l)->decode)
             return *l;
     return NULL;
-}
-
-bool lowerings_pack(uint32_t kinds)
-{
-    for (uint32_t k = 0; k < ABI_KINDS; k++)
-        if (kinds >> k & 1 && lowering_of(k)->packs)
-            return true;
-    return false;
 }
 
 bool item_is_row_block(uint32_t can, const struct abi_item *item)

@@ -57,7 +57,6 @@ struct lowering {
     enum abi_piece_kind kind;
     enum lowering_table table;
     bool optional; /* what it takes may turn out dearer: a draft without it is tried as well */
-    bool packs;    /* its products read packed operands */
     /* Could it take open entries of this row block? Quick, never false where build would. */
     bool (*applies)(const struct row_block *s, const struct price *p);
     /* Seconds if the whole row block were visited by this lowering, wherever it can do that alone. */
@@ -100,8 +99,6 @@ struct lowering {
 extern const struct lowering *const lowerings[];
 extern const struct lowering lowering_tiles, lowering_dense;
 const struct lowering *lowering_of(enum abi_piece_kind kind);
-/* Whether pieces of these kinds (bits) read packed operands. */
-bool lowerings_pack(uint32_t kinds);
 
 /* The row pass: which rows of a loaded row block stand out so much that an item of their own is worth
    trying. Sets `own` to the row block's rows without them; false where there are none. */

@@ -120,6 +120,7 @@ void residue_build(const struct residue *x, const struct abi_item *item, const s
     draft_clear(d);
     d->cost = p->item + item->rows * p->item_row;
     struct columns c = list_columns(x->classes, item, x->whole, d, x->place);
+    d->cost += c.all ? p->loop : 0;
     u32 *words = fill_words(x->classes, item, &c, x->block_rows);
     const u32 *word = words;
     for (uint32_t first = 0, end; first < c.all; first = end, word += x->block_rows) {

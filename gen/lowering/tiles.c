@@ -157,7 +157,6 @@ const struct lowering lowering_tiles = {
     .part = "tile",
     .kind = ABI_TILES,
     .table = TABLE_TILES,
-    .packs = true,
     .fits_item = fits_item,
     .area = area,
     .name_of_fewer = "fragments",

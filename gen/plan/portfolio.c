@@ -54,7 +54,7 @@ static void add_plan(struct portfolio *f, struct plan *p)
    there is little left to choose, and nothing else is tried. */
 static bool packs_nothing(const struct plan *p)
 {
-    return !lowerings_pack(p->forward.uses) && !lowerings_pack(p->transposed.uses);
+    return !((p->forward.uses | p->transposed.uses) & ABI_PACKED_KINDS);
 }
 
 /* A rate of 0 says that kernels lack something. A row of others would plan it. */

@@ -160,9 +160,9 @@ struct effort plan_effort(const struct plan *p, enum machine_pass pass, uint32_t
     for (uint32_t h = 0; h < p->heads; h++)
         effort_add(&e, &pass_of(p, pass)->summary[p->at[(size_t)layer * p->heads + h]].effort,
                    batch);
-    double heads = (double)p->heads * batch;
-    e.count[UNIT_STREAM] =
-        tiled_bytes(p, pass, heads, workers, packs(p, pass), visited(p, &e, heads));
+    double heads = (double)p->heads * batch, share = visited(p, &e, heads);
+    e.count[UNIT_STREAM] = tiled_bytes(p, pass, heads, workers, packs(p, pass), share);
+    e.count[UNIT_EXPOSED] = e.count[UNIT_STREAM] * (1 - share);
     return e;
 }
 
@@ -177,6 +177,13 @@ double plan_spread(const struct plan *p, enum machine_pass pass, uint32_t layer,
     return span(t, layer, batch, predict_workers(p, threads)) / (items * batch);
 }
 
+/* What a pass takes beside its work. */
+static double launch_seconds(const struct plan *p, uint32_t workers)
+{
+    bool many = p->machine->kind == TARGET_CPU && workers > 1;
+    return p->machine->launch + (many ? p->machine->wake : 0);
+}
+
 double plan_launches(const struct plan *p, enum machine_pass pass, uint32_t layer)
 {
     return pass_of(p, pass)->layer_work[layer][2] ? 1 + MERGE_LAUNCH : 1;
@@ -187,10 +194,11 @@ double predict_pass(const struct plan *p, enum machine_pass pass, uint32_t layer
 {
     uint32_t workers = predict_workers(p, threads);
     struct effort e = plan_effort(p, pass, layer, batch, workers);
-    double stream = e.count[UNIT_STREAM] * p->price[pass].stream;
+    double stream = e.count[UNIT_STREAM] * p->price[pass].stream +
+                    e.count[UNIT_EXPOSED] * p->price[pass].exposed;
     double uneven = plan_spread(p, pass, layer, batch, threads) * workers;
     return ((price_of(&p->price[pass], &e) - stream) * uneven + stream) / workers +
-           plan_launches(p, pass, layer) * p->machine->launch;
+           plan_launches(p, pass, layer) * launch_seconds(p, workers);
 }
 
 static bool is_backward(const struct plan *p, bool backward)
@@ -237,7 +245,7 @@ static double even_launch(const struct plan *p, bool backward, const double seco
     double sum = 0;
     for (int k = 0; k < PASSES; k++)
         if ((k != PASS_FORWARD) == is_backward(p, backward))
-            sum += rounds(p, seconds[k], heads, workers) + p->machine->launch +
+            sum += rounds(p, seconds[k], heads, workers) + launch_seconds(p, workers) +
                    p->price[k].stream / workers *
                        tiled_bytes(p, (enum machine_pass)k, heads, workers, true, 1);
     return sum + (is_backward(p, backward) ? bias_launches(p) : 0);

@@ -56,6 +56,8 @@ static void build_draft(struct builder *b, uint32_t set, struct draft *d)
         if (set >> k & 1)
             lowerings[k]->build(b->row_block, &p, d);
     lowering_tiles.build(b->row_block, &p, d);
+    if (d->n_tiles + d->n_gathers + d->n_ranges)
+        d->cost += p.loop;
     if (lines_mixed(b, d))
         d->cost += mixed_price(b, d);
 }
@@ -78,11 +80,12 @@ static bool lines_alone_draft(struct builder *b)
 static uint32_t find_set(struct builder *b, uint32_t *ret_optional)
 {
     struct price other = price_without_lines(b);
+    const struct abi_item item = {.rows = b->row_block->rows, .step = 1};
     uint32_t set = 0;
     *ret_optional = 0;
     for (uint32_t k = 0; lowerings[k] && builder_can(b, CAN_PIECES); k++) {
         const struct lowering *l = lowerings[k];
-        if (!l->applies ||
+        if (!l->applies || !l->fits_item(b->options.can, &item) ||
             !(l->applies(b->row_block, &b->price) || l->applies(b->row_block, &other)))
             continue;
         set |= (uint32_t)1 << k;
@@ -137,6 +140,7 @@ static void add_dense(struct builder *b)
     b->dense.count[UNIT_PARTIAL] += entries * (s->tiles - solid);
     b->dense.count[UNIT_GATHER] += s->fragments ? (double)s->tiles * ABI_TILE_COLS : 0;
     b->dense.count[UNIT_ITEM]++;
+    b->dense.count[UNIT_LOOP]++;
     b->dense.count[UNIT_ITEM_ROW] += s->rows;
 }
 
@@ -149,6 +153,9 @@ static void note_alone(struct builder *b)
         if (!lowerings[k]->cost)
             continue;
         b->alone.seconds[k] += lowerings[k]->cost(b->row_block, &b->report);
+        if (b->row_block->cells && lowerings[k]->kind != ABI_DIAGONAL &&
+            lowerings[k]->kind != ABI_ROWS)
+            b->alone.seconds[k] += b->report.loop;
         b->alone.applied[k] |=
             !lowerings[k]->applies || lowerings[k]->applies(b->row_block, &b->price);
     }

@@ -135,7 +135,7 @@ static bool may_be_lines(const struct side *s, const struct pattern *p)
 
 static bool is_lines(const struct side *s)
 {
-    return !s->builder.others && !lowerings_pack(s->pass.uses);
+    return !s->builder.others && !(s->pass.uses & ABI_PACKED_KINDS);
 }
 
 double row_pricer_price(struct row_pricer *x, const struct row_query *q)

@@ -45,6 +45,9 @@ static uint32_t find_columns(const struct builder *b, uint32_t n, uint32_t row_b
     return found;
 }
 
+_Static_assert(GATHERS_KEPT + COLUMNS_SHARED / ABI_TILE_COLS <= GATHERS_KEPT_MOST,
+               "the most that a plan asks for");
+
 void shared_choose(struct builder *b, const struct plan *p, const struct pattern *pattern)
 {
     struct row_block *s = b->row_block;

@@ -132,6 +132,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
             e.count[UNIT_ITEM_ROW] += t->fragments ? MERGE_OUTPUTS_FAR : MERGE_OUTPUTS;
     for (u32 k = item->piece; k < item->piece + item->pieces; k++)
         lowering_of(t->pieces[k].kind)->count(t, item, &t->pieces[k], &e);
+    e.count[UNIT_LOOP] = e.count[UNIT_FULL] + e.count[UNIT_PARTIAL] > 0;
     if (e.count[UNIT_LINE] > 0 && item_lines_mixed(t, item)) {
         e.count[UNIT_MIXED] = e.count[UNIT_WALK];
         e.count[UNIT_MIXED_ROW] = item->rows;
@@ -143,7 +144,7 @@ struct effort item_effort(const struct plan_pass *t, const struct abi_item *item
 struct effort pack_effort(const struct plan *p, uint32_t uses)
 {
     struct effort e = {{0}};
-    bool panels = lowerings_pack(uses);
+    bool panels = uses & ABI_PACKED_KINDS;
     bool rows = uses && dtype_bytes(p->config.request.dtype) == 2 && !p->family->matrix;
     e.count[UNIT_PACK] = (double)(panels + rows) * p->n;
     return e;
@@ -156,8 +157,10 @@ static void list_rejected(struct plan_summary *s, const struct plan_alone *alone
         const struct lowering *l = lowerings[k];
         if (!alone->applied[k] || !strcmp(l->name, s->lowering))
             continue;
-        const double seconds = l == &lowering_dense ? s->dense_predicted
-                                                    : alone->seconds[k] + (l->packs ? pack : 0);
+        const double seconds =
+            l == &lowering_dense
+                ? s->dense_predicted
+                : alone->seconds[k] + (ABI_PACKED_KINDS >> l->kind & 1 ? pack : 0);
         s->rejected[s->n_rejected++] = (struct plan_rejected){l->name, seconds};
     }
 }

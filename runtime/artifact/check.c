@@ -13,24 +13,6 @@ int check_refuse(const struct check *c, const char *what, uint64_t index)
                      (unsigned long long)index, what);
 }
 
-static bool fits_rows(const struct plan_pass *p, struct abi_piece piece,
-                      const struct abi_item *item)
-{
-    uint32_t rows = item->rows;
-    if (item->step > 1 && piece.kind == ABI_BLOCKS)
-        return !item->split && !item_merges(item);
-    if (item->step > 1 || piece.kind == ABI_RESIDUE)
-        return item->step > 1 && piece.kind == ABI_RESIDUE;
-    if (piece.kind == ABI_ROWS)
-        return rows == 1;
-    if (piece.kind != ABI_DIAGONAL)
-        return true;
-    for (uint32_t k = 0; k < piece.count; k++)
-        if (p->lines[piece.first + k].row_end > rows)
-            return false;
-    return true;
-}
-
 static bool own_is_inside(struct abi_item item)
 {
     for (uint32_t r = item.rows; r < ABI_MAX_BLOCK_ROWS; r++)
@@ -64,10 +46,11 @@ static int check_item(const struct check *c, uint64_t k, uint32_t *uses)
     if (!check_inside(item.piece, item.pieces, c->p->n_pieces))
         return check_refuse(c, "items leaves the pieces", k);
     for (uint32_t i = item.piece; i < item.piece + item.pieces; i++) {
-        if (!fits_rows(c->p, c->p->pieces[i], &item))
+        struct abi_piece piece = c->p->pieces[i];
+        if (!check_kinds[piece.kind].fits_item(c->p, piece, &item))
             return check_refuse(c, "items has a piece for other rows", k);
-        cols += c->p->pieces[i].cols;
-        *uses |= 1u << c->p->pieces[i].kind;
+        cols += piece.cols;
+        *uses |= 1u << piece.kind;
     }
     *uses |= item.split ? (u32)ABI_SPLIT : 0;
     if (!partial_slots_fit(c, &item))

@@ -19,5 +19,15 @@ static inline bool check_inside(uint64_t first, uint64_t count, uint64_t size)
     return first <= size && count <= size - first;
 }
 
+/* What is asked of a piece of some kind. Its entries are inside of their table when `columns` and `fits_item` are called. */
+struct check_kind {
+    uint64_t (*size)(const struct plan_pass *p); /* of the table that it indexes */
+    uint64_t (*columns)(const struct plan_pass *p, struct abi_piece piece);
+    bool (*fits_item)(const struct plan_pass *p, struct abi_piece piece,
+                      const struct abi_item *item);
+};
+
+extern const struct check_kind check_kinds[ABI_KINDS];
+
 int check_tables(const struct check *c);   /* what pieces point into, and pieces */
 int check_schedule(const struct check *c); /* work, heads, their order */

@@ -84,38 +84,16 @@ static int check_gathers(const struct check *c)
     return 0;
 }
 
-/* Score columns of a piece, counted from its entries. */
-static uint64_t count_columns(const struct plan_pass *p, struct abi_piece piece)
-{
-    uint64_t sum =
-        piece.kind == ABI_TILES ? (uint64_t)ABI_TILE_COLS * piece.count : piece.count;
-    if (piece.kind == ABI_BLOCKS || piece.kind == ABI_ROWS) {
-        sum = 0;
-        for (uint32_t k = 0; k < piece.count; k++)
-            sum += p->ranges[piece.first + k].end - p->ranges[piece.first + k].begin;
-    }
-    if (piece.kind == ABI_COLUMNS || piece.kind == ABI_RESIDUE) {
-        sum = 0;
-        for (uint32_t k = 0; k < piece.count; k++)
-            sum += p->gathers[piece.first + k].count;
-    }
-    return sum;
-}
-
 static int check_pieces(const struct check *c)
 {
-    const uint64_t size[ABI_KINDS] = {
-        [ABI_BLOCKS] = c->p->n_ranges,   [ABI_TILES] = c->p->n_tiles,
-        [ABI_DIAGONAL] = c->p->n_lines,  [ABI_ROWS] = c->p->n_ranges,
-        [ABI_COLUMNS] = c->p->n_gathers, [ABI_RESIDUE] = c->p->n_gathers,
-    };
     for (uint64_t k = 0; k < c->p->n_pieces; k++) {
         struct abi_piece piece = c->p->pieces[k];
         if (piece.kind >= ABI_KINDS)
             return check_refuse(c, "pieces is of an unknown kind", k);
-        if (!check_inside(piece.first, piece.count, size[piece.kind]))
+        const struct check_kind *kind = &check_kinds[piece.kind];
+        if (!check_inside(piece.first, piece.count, kind->size(c->p)))
             return check_refuse(c, "pieces leaves its table", k);
-        if (count_columns(c->p, piece) != piece.cols)
+        if (kind->columns(c->p, piece) != piece.cols)
             return check_refuse(c, "pieces counts its columns wrongly", k);
     }
     return 0;

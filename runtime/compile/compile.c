@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Source to binary through the cache. The key covers all that decides the binary: source bytes,
-   flags, architecture, compiler version. The mask is not in the source, so one entry serves every mask of
-   the same shape; nor is the target's name, so one in floats serves x86-64-v4 and x86-64-amx. */
+/* Source to binary: from the cache, else from what was compiled ahead, else by a compiler. The key covers all that
+   decides the binary: source bytes, flags, architecture, and for the cache the compiler. The mask is not in the source,
+   so one entry serves every mask of the same shape; nor is the target's name, so one in floats serves x86-64-v4 and
+   x86-64-amx. */
 #include "runtime/compile/compile.h"
 #include "masks/base/memory.h"
+#include "runtime/ahead/ahead.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +52,11 @@ static void add_part(struct text *t, const char *part)
     text_append(t, part, strlen(part));
 }
 
-static struct cache_key make_key(const struct source *s, const struct target *t,
-                                 const char *compiler)
+struct cache_key source_key(const struct source *s, const struct target *t)
 {
     struct text all = {0};
     struct host_flags flags = {0};
     text_add(&all, "abi %d, file %d %s ", ABI_VERSION, ARTIFACT_VERSION, t->arch);
-    add_part(&all, compiler);
     if (t->kind == TARGET_CPU)
         host_flags(t, &flags);
     for (int k = 0; flags.flag[k]; k++)
@@ -68,6 +68,13 @@ static struct cache_key make_key(const struct source *s, const struct target *t,
     struct cache_key key = cache_key(all.bytes, all.length);
     text_finish(&all);
     return key;
+}
+
+/* What compilers made of one source differs in the lower half alone: where there is no compiler, any of them will do. */
+static struct cache_key add_compiler(struct cache_key source, const char *compiler)
+{
+    source.low ^= cache_key(compiler, strlen(compiler)).low;
+    return source;
 }
 
 /* ---- a binary as a cache entry: the fixed part, then the images ---- */
@@ -128,15 +135,52 @@ static bool unpack(const uint8_t *bytes, uint64_t size, struct binary *ret)
     return true;
 }
 
-static bool get(struct cache *c, struct cache_key key, struct binary *ret)
+/* Who names a compiler wants what that one makes. */
+static bool names_compiler(void)
+{
+    const char *asked = getenv("MASKC_CC");
+    return asked && *asked;
+}
+
+/* Without a compiler what any of them made; nothing where one is asked for that is not there. */
+static bool get(struct cache *c, struct cache_key key, bool any, struct binary *ret)
 {
     uint8_t *bytes;
     uint64_t size;
-    if (!cache_get(c, key, &bytes, &size))
+    if ((any && names_compiler()) || !(any ? cache_get_any : cache_get)(c, key, &bytes, &size))
         return false;
     bool ok = unpack(bytes, size, ret);
     free(bytes);
     return ok;
+}
+
+/* ---- compiled ahead ---- */
+
+static const struct ahead *ahead_file(const struct target *t)
+{
+    return t->kind != TARGET_CPU || names_compiler() ? NULL : ahead_installed();
+}
+
+static bool get_ahead(const struct target *t, struct cache_key source, struct binary *ret,
+                      struct error *e)
+{
+    const struct ahead *a = ahead_file(t);
+    uint8_t *bytes;
+    uint64_t size;
+    if (!a || !ahead_get(a, source, &bytes, &size, e))
+        return false;
+    *ret = (struct binary){.n_images = 1, .image = {{bytes, size}}};
+    memcpy(ret->compiler, a->compiler, sizeof ret->compiler);
+    return true;
+}
+
+bool compiled_ahead(const struct source *s, const struct target *t)
+{
+    struct binary b;
+    const bool found = ahead_file(t) && get_ahead(t, source_key(s, t), &b, NULL);
+    if (found)
+        binary_finish(&b);
+    return found;
 }
 
 /* ---- compile ---- */
@@ -175,11 +219,13 @@ int compile_source(const struct source *s, const struct target *t, struct cache 
                    struct binary *ret, struct error *e)
 {
     char *compiler = describe_compiler(t);
-    struct cache_key key = make_key(s, t, compiler);
-    /* Without a compiler nothing is looked up: the compile below says what is missing. */
+    const struct cache_key source = source_key(s, t), key = add_compiler(source, compiler);
     cache_begin(cache, key);
-    bool found = compiler[0] && get(cache, key, ret);
+    struct error damage = {0};
+    const bool found = get(cache, key, !compiler[0], ret) || get_ahead(t, source, ret, &damage);
     int r = found ? 0 : make(s, t, cache, key, ret, e);
+    if (r < 0 && !compiler[0] && damage.kind)
+        error_prefix(e, "%s", damage.text);
     cache_end(cache, key);
     free(compiler);
     return r;

@@ -16,11 +16,16 @@ struct binary {
     uint32_t n_kernels;
 };
 
-/* Picks host or NVRTC by the target's kind; looks in the cache first (null: none). The key is the
-   source's bytes, the flags, the architecture and the compiler's version: never the mask. Errors: no
-   compiler (ERROR_UNAVAILABLE, with what to install); the compiler's first lines where it fails. */
+/* Looks in the cache (null: none), then among the kernels compiled ahead (CPU targets; not where $MASKC_CC names a
+   compiler), then asks the host compiler or NVRTC, by the target's kind. The key is the source's bytes, the flags, the
+   architecture and, in the cache, the compiler's version: never the mask. Without a compiler the cache gives what any
+   made. Errors: no compiler (ERROR_UNAVAILABLE, with what to install); the compiler's first lines where it fails. */
 int compile_source(const struct source *s, const struct target *t, struct cache *cache,
                    struct binary *ret, struct error *e);
+/* Of all that decides the code but the compiler. */
+struct cache_key source_key(const struct source *s, const struct target *t);
+/* Would such a source be taken from the kernels compiled ahead? */
+bool compiled_ahead(const struct source *s, const struct target *t);
 void binary_finish(struct binary *b);
 /* One more image, copied. */
 void binary_add(struct binary *b, const void *bytes, uint64_t size);

@@ -3,6 +3,7 @@
    back as bytes. Works with clang and gcc; what it is called is asked for once. */
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "runtime/ahead/ahead.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
 #include <pthread.h>
@@ -18,8 +19,7 @@ struct compiler {
     char version[96]; /* "clang 14.0.6" */
 };
 
-static const char no_compiler[] = "no C compiler found (looked for $MASKC_CC, clang, gcc, cc); "
-                                  "install one: apt install clang";
+static const char no_compiler[] = "no C compiler found (looked for $MASKC_CC, clang, gcc, cc)";
 
 /* The version is the first word that begins with a digit in "Debian clang version 14.0.6". */
 static void parse_version(const char *line, char *to, size_t capacity)
@@ -100,7 +100,10 @@ static int refuse(struct error *e)
                          "MASKC_CC: no C compiler runs as '%.200s'; "
                          "unset it, or install one: apt install clang",
                          asked);
-    return error_set(e, ERROR_UNAVAILABLE, "%s", no_compiler);
+    return error_set(e, ERROR_UNAVAILABLE,
+                     "%s, and no such kernel was compiled ahead (%.1000s); "
+                     "install a compiler: apt install clang",
+                     no_compiler, ahead_describe());
 }
 
 /* ---- compile ---- */

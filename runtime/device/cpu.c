@@ -93,6 +93,7 @@ const struct device device_cpu = {
     .slices = true,
     .whole = cpu_whole,
     .host_memory = true,
+    .starts = true,
     .launch = cpu_run,
     .allocate = host_allocate,
     .release = host_release,

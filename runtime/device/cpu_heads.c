@@ -35,6 +35,7 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
     own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
     own.first_batch += b;
     own.slice_batch = 1;
+    begin_at_start(l, own.first_batch, &own);
     for (uint32_t k = 0; k < l->n_phases; k++) {
         enum abi_over over = l->phases[k].over;
         entry_fn *entry = entry_of(c, &l->phases[k]);

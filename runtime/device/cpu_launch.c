@@ -217,7 +217,14 @@ bool cpu_whole(const struct device_launch *l)
 int cpu_run(const struct device_code *c, const struct device_launch *l, struct error *e)
 {
     (void)e;
+    struct device_launch own;
     u64 threads = threads_of(l);
+    if (l->starts && l->args.slice_batch == 1) {
+        own = *l;
+        begin_at_start(l, l->args.first_batch, &own.args);
+        own.starts = NULL;
+        l = &own;
+    }
     if (threads > 1)
         run_together(c, l, threads);
     else

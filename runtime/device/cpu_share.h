@@ -46,6 +46,25 @@ static inline bool has_splits(const struct abi_args *a, enum abi_over over)
     return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_SPLIT;
 }
 
+/* The arguments as sequence b has them where it begins at row starts[b]: at row 0, of as many rows fewer. Where that
+   leaves none, the last row is one beyond its length, as no launch is of 0 rows. */
+static inline void begin_at_start(const struct device_launch *l, u32 b, struct abi_args *a)
+{
+    struct abi_tensor *all[] = {&a->q, &a->k, &a->v, &a->o, &a->d_o, &a->d_q, &a->d_k, &a->d_v};
+    if (!l->starts)
+        return;
+    static const i32 none = 0;
+    const bool empty = (u32)l->starts[b] >= a->n;
+    const i64 start = empty ? (i64)a->n - 1 : l->starts[b];
+    if (empty) /* length[b] is 0 */
+        a->length = (const i32 *)((uintptr_t)&none - b * sizeof none);
+    for (int k = 0; k < 8; k++)
+        if (all[k]->data)
+            all[k]->data = (u8 *)all[k]->data + start * all[k]->row * l->element_bytes;
+    a->lse += start;
+    a->n -= (u32)start;
+}
+
 /* ---- cpu_heads.c: heads as a whole ---- */
 
 enum { MOST_HEADS = 256, MOST_OWNERS = 64 };

@@ -21,6 +21,9 @@ struct device_launch {
     void *stream;
     maskc_parallel *parallel; /* null: OpenMP's threads */
     void *pool;
+    const int32_t
+        *starts; /* devices that take them; null: none. args are those of a launch without */
+    uint32_t element_bytes; /* of the tensors */
 };
 
 struct device {
@@ -52,6 +55,8 @@ struct device {
     bool on_request;
     /* Its memory is the host's: a launch checks lengths and offsets before they are used. */
     bool host_memory;
+    /* It takes device_launch.starts: of one sequence, or of a slice where `whole` is true. */
+    bool starts;
     /* Runs all phases in order for one slice. No allocation, no synchronisation (CUDA). */
     int (*launch)(const struct device_code *c, const struct device_launch *l, struct error *e);
 

@@ -89,10 +89,34 @@ static int check_workspace(const struct launch *c)
     return 0;
 }
 
+/* Starts are the host's to read: a device without its memory does not take them. */
+static int check_starts(const struct launch *c)
+{
+    const struct maskc_launch *l = c->l;
+    if (!l->starts)
+        return 0;
+    if (!c->k->device->starts)
+        return error_set(c->e, ERROR_INPUT,
+                         "launch: starts are for the device cpu, '%s' does not take them",
+                         c->k->device->name);
+    if (l->offsets)
+        return launch_refuse(c, "starts and offsets exclude each other");
+    for (uint32_t b = 0; b < c->shape.batch; b++) {
+        const int64_t start = l->starts[b], rows = l->lengths ? l->lengths[b] : 0;
+        if (start < 0 || start + rows > c->shape.n)
+            return error_set(
+                c->e, ERROR_INPUT,
+                "launch: starts[%u] = %lld with a length of %lld is not within the "
+                "%u rows",
+                b, (long long)start, (long long)rows, c->shape.n);
+    }
+    return 0;
+}
+
 int launch_check(const struct launch *c)
 {
     if (check_sizes(c) < 0 || check_packed(c) < 0 || check_numbers(c) < 0 ||
-        check_lengths(c) < 0)
+        check_lengths(c) < 0 || check_starts(c) < 0)
         return -1;
     return check_workspace(c);
 }

@@ -32,5 +32,8 @@ int launch_fill_tensors(const struct launch *c, struct abi_args *a);
 /* Everything that kernels are told. */
 int launch_fill(const struct launch *c, struct abi_args *a);
 
+/* Zeros, and -inf for the LSE, in the rows before each sequence's start: the kernels begin at it. */
+void launch_clear_before(const struct launch *c, const struct abi_args *a);
+
 /* "launch: WHAT". */
 int launch_refuse(const struct launch *c, const char *what);

@@ -11,9 +11,10 @@ uint64_t launch_workspace(const struct maskc_kernel *k, const struct maskc_launc
 static int run_slices(const struct launch *c, struct device_launch *d)
 {
     const struct device *device = c->k->device;
+    const uint32_t slice = d->starts ? 1 : c->shape.slice;
     d->args.slice_batch = c->shape.batch;
-    if (c->shape.slice < c->shape.batch && !(device->whole && device->whole(d)))
-        d->args.slice_batch = c->shape.slice;
+    if (slice < c->shape.batch && !(device->whole && device->whole(d)))
+        d->args.slice_batch = slice;
     for (uint32_t first = 0; first < c->shape.batch; first += d->args.slice_batch) {
         uint32_t left = c->shape.batch - first;
         d->args.first_batch = first;
@@ -38,6 +39,11 @@ int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struc
         .stream = l->stream,
         .parallel = l->parallel,
         .pool = l->pool,
+        .starts = l->starts,
+        .element_bytes = dtype_bytes(k->artifact->request.dtype),
     };
-    return launch_fill(&c, &d.args) < 0 ? -1 : run_slices(&c, &d);
+    if (launch_fill(&c, &d.args) < 0)
+        return -1;
+    launch_clear_before(&c, &d.args);
+    return run_slices(&c, &d);
 }

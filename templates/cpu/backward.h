@@ -161,7 +161,7 @@ static void backward_epilogue(const struct row_block *t, const struct abi_tensor
 static int backward_special(const struct sequence *s, const struct abi_plan *p,
                             const struct abi_item *item, u8 *scratch)
 {
-    switch (kernel_of(s, item)) {
+    switch (kernel_of(item)) {
     case ABI_MATRIX_ROW_KERNEL:
         matrix_row_backward(s, p, item, scratch);
         return 1;
@@ -238,14 +238,14 @@ static void dkv_item(const struct sequence *s, const struct abi_item *item, u8 *
     if (item->split)
         return;
     backward_epilogue(&t, &s->a->d_k, s->a->scale, 0);
-    backward_epilogue(&t, &s->a->d_v, dropping(&t) ? s->a->keep_scale : 1, 1);
+    backward_epilogue(&t, &s->a->d_v, kept_scale(s), 1);
 }
 
 /* Does an item of a plan, or a run of items that are all diagonals. Returns how many. */
 static u32 backward_items(const struct sequence *s, const struct abi_plan *p,
                           const struct abi_item *item, u32 neighbours, u8 *scratch)
 {
-    const u32 diagonals = diagonal_run_length(s, p, item, neighbours);
+    const u32 diagonals = diagonal_run_length(p, item, neighbours);
     if (diagonals)
         diagonal_backward(s, p, item, diagonals);
     else if (p == &s->a->transposed)

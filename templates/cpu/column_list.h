@@ -150,26 +150,10 @@ static void list_dots(const float *a, const struct operand *o, const u32 *column
                                  operand_row(o, column[last]), operand_row(o, column[last]));
 }
 
-static void list_keep(const struct row_block *t, struct block *b,
-                      const struct column_tile *tile, u32 r)
-{
-    const u32 *column = &b->column[r][tile->at];
-    u32 count = list_count(column, tile->width);
-    const wide row = wide_splat(t->item->row0 + r);
-    for (u32 k = 0; k < count; k += CALLS) {
-        wide kept = keep_entries(t, row, wide_load(column + k)) & (u64)1 << wide_count(0);
-        u32 bits = 0;
-        for (u32 call = 0; call < CALLS; call++)
-            bits |= (u32)kept[call];
-        keep_put(b, r, tile->at + k, count - k < CALLS ? count - k : CALLS, bits);
-    }
-}
-
-/* Columns and scores of a tile, -inf for slots that a row does not use. */
+/* Scores of a tile, -inf for slots that a row does not use. */
 static void list_scores(const struct row_block *t, struct block *b,
                         const struct column_tile *tile)
 {
-    list_columns(t, b, tile);
     for (u32 r = 0; r < t->rows; r++) {
         const u32 *column = &b->column[r][tile->at];
         float *to = &b->score[r][tile->at];

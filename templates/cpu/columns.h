@@ -60,8 +60,29 @@ static void columns_sums(const struct row_block *t, const struct block *b,
 }
 #endif
 
-/* Dropout entry by entry: also for a panel whose rows are a step apart. */
+/* Which entries of a tile dropout keeps: word r, bit c. Rows side by side. */
 static void columns_keep(const struct row_block *t, const struct column_tile *tile,
+                         u32 keep[BLOCK_ROWS])
+{
+    enum { ROWS = 16 };
+    const struct draw of = draw_of(t);
+    for (u32 first = 0; first < BLOCK_ROWS; first += ROWS) {
+        const struct draw_step row = {(i32)(t->item->row0 + first), 1};
+        uvec word[ROWS / LANES] = {{0}};
+        for (u32 k = 0; k < tile->width; k++) {
+            const struct draw_step column = {(i32)tile_column(t, tile, k), 0};
+            const u32 bits =
+                t->transposed ? draw_line(&of, column, row, 1) : draw_line(&of, row, column, 1);
+            for (u32 v = 0; v < ROWS / LANES; v++)
+                word[v] |= (uvec)mask_of_bits(bits >> v * LANES) & 1u << k;
+        }
+        for (u32 v = 0; v < ROWS / LANES; v++)
+            *(uvec_at *)(keep + first + v * LANES) = word[v];
+    }
+}
+
+/* The same entry by entry, where rows are a step apart. */
+static void entries_keep(const struct row_block *t, const struct column_tile *tile,
                          u32 keep[BLOCK_ROWS])
 {
     for (u32 first = 0; first < BLOCK_ROWS; first += CALLS) {

@@ -211,15 +211,13 @@ static const u32 *const *whole_block_dp(const struct row_block *t, struct block 
         return 0;
     }
     if (dropping(t))
-        keep_clear(t, b);
+        block_keep(t, b);
     for (u32 k = 0; k < b->tiles; k++) {
         const struct column_tile *tile = &b->tile[k];
         panel_product(t, tile, 0, &b->score[0][tile->at]);
         panel_dp(t, b, tile);
-        if (dropping(t)) {
-            tile_keep(t, b, tile);
+        if (dropping(t))
             tile_drop_dp(t, b, tile);
-        }
         w->word[tile->at / TILE] = tile_words(t, tile, w->workspace[tile->at / TILE]);
     }
     return w->word;

@@ -35,10 +35,8 @@ static void list_dp(const struct row_block *t, struct block *b, const struct col
 static void tile_drop_dp(const struct row_block *t, struct block *b,
                          const struct column_tile *tile)
 {
-    const float kept = t->s.a->keep_scale;
     for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = tile->at; c < tile->at + tile->width; c += LANES)
-            store(&b->dp[r][c], lanes_kept(load(&b->dp[r][c]) * kept, keep_word(b, r, c)));
+        tile_drop(b, tile, r, t->s.a->keep_scale, b->dp[r]);
 }
 
 /* Transposed plan: subtracts LSE and delta of the columns, the same for every row. */
@@ -77,8 +75,7 @@ static void list_subtract(const struct row_block *t, struct block *b,
 
 static void block_dp(const struct row_block *t, struct block *b)
 {
-    if (dropping(t))
-        keep_clear(t, b);
+    block_begin(t, b);
     for (u32 k = 0; k < b->tiles; k++) {
         const struct column_tile *tile = &b->tile[k];
         tile_scores(t, b, tile);
@@ -86,10 +83,8 @@ static void block_dp(const struct row_block *t, struct block *b)
             panel_dp(t, b, tile);
         else
             list_dp(t, b, tile);
-        if (dropping(t)) {
-            tile_keep(t, b, tile);
+        if (dropping(t))
             tile_drop_dp(t, b, tile);
-        }
         if (!t->transposed)
             continue;
         tile_scale_dp(t, b, tile);

@@ -12,7 +12,6 @@ enum {
     TILE_CALLS = 8, /* of 16 queries and one call's keys, or 32 keys and one call's queries */
 };
 
-typedef u64 wide __attribute__((vector_size(VECTOR_BYTES)));
 typedef u16 draws __attribute__((vector_size(VECTOR_BYTES)));
 
 struct wide_philox {
@@ -161,14 +160,90 @@ static void draw_keys(const struct draw *of, u32 j, u32 i, u32 keep[32])
         }
 }
 
-/* Single entries, a call for each: all ones in the lanes whose entry (query i, key j) is kept. */
-INLINE wide draw_entries(const struct draw *of, wide i, wide j)
+/* The call that serves entry (query i, key j), lane by lane. */
+INLINE struct wide_philox draw_calls(const struct draw *of, wide i, wide j)
 {
-    struct wide_philox c = wide_philox(of, (i >> 4) * 8 + (i & 7), (j >> 4) * 4 + (j >> 1 & 3));
+    return wide_philox(of, (i >> 4) * 8 + (i & 7), (j >> 4) * 4 + (j >> 1 & 3));
+}
+
+/* All ones in the lanes whose entry is kept, of entries and the calls that serve them. */
+INLINE wide draw_kept(const struct draw *of, struct wide_philox c, wide i, wide j)
+{
     const wide odd = -(j & 1), upper = -(j >> 3 & 1);
     wide low = (c.x & ~upper) | (c.y & upper), high = (c.z & ~upper) | (c.w & upper);
     wide word = (low & ~odd) | (high & odd);
     return (wide)((word >> (i & 8) * 2 & 0xffff) >= (u64)of->keep_below);
+}
+
+/* Single entries, a call for each. */
+INLINE wide draw_entries(const struct draw *of, wide i, wide j)
+{
+    return draw_kept(of, draw_calls(of, i, j), i, j);
+}
+
+/* Positions first + k by. */
+struct draw_step {
+    i32 first, by; /* 0 or 1 */
+};
+
+/* The lanes' positions, of k .. k + CALLS - 1. */
+INLINE wide draw_positions(struct draw_step x, u32 k)
+{
+    const wide lane = wide_count(k) & -(u64)x.by;
+    return lane + (u64)(i64)x.first;
+}
+
+/* Bits of 16 entries: queries i and keys j. With `shared` one call serves entries k and k + 8. */
+INLINE u32 draw_line(const struct draw *of, struct draw_step i, struct draw_step j, int shared)
+{
+    u32 bits = 0;
+    for (u32 k = 0; k < 8; k += CALLS) {
+        const wide i0 = draw_positions(i, k), i1 = draw_positions(i, k + 8);
+        const wide j0 = draw_positions(j, k), j1 = draw_positions(j, k + 8);
+        struct wide_philox c = draw_calls(of, i0, j0);
+        bits |= bits_of_wide(draw_kept(of, c, i0, j0)) << k;
+        if (!shared)
+            c = draw_calls(of, i1, j1);
+        bits |= bits_of_wide(draw_kept(of, c, i1, j1)) << (8 + k);
+    }
+    return bits;
+}
+
+/* Bits of the keys j .. j + 31 of query i; j is a multiple of 16. */
+static u32 draw_query(const struct draw *of, u32 i, u32 j)
+{
+    const wide x = wide_splat(i / 16 * 8 + i % 8), shift = wide_splat(i / 8 % 2 * 16);
+    const u64 below = of->keep_below;
+    wide kept = {0};
+    for (u32 k = 0; k < TILE_CALLS; k += CALLS) {
+        const wide call = wide_count(k), at = (call >> 2) * 16 + (call & 3) * 2,
+                   one = wide_splat(1) << at;
+        const struct wide_philox c = wide_philox(of, x, wide_splat(j / 4) + call);
+        kept |= (wide)((c.x >> shift & 0xffff) >= below) & one;
+        kept |= (wide)((c.z >> shift & 0xffff) >= below) & one << 1;
+        kept |= (wide)((c.y >> shift & 0xffff) >= below) & one << 8;
+        kept |= (wide)((c.w >> shift & 0xffff) >= below) & one << 9;
+    }
+    u32 bits = 0;
+    for (u32 k = 0; k < CALLS; k++)
+        bits |= (u32)kept[k];
+    return bits;
+}
+
+/* Bits of the queries i .. i + 31 of key j; i is a multiple of 16. */
+static u32 draw_key(const struct draw *of, u32 j, u32 i)
+{
+    const u64 below = of->keep_below;
+    const wide y = wide_splat(j / 16 * 4 + j % 8 / 2);
+    u32 bits = 0;
+    for (u32 k = 0; k < 2 * TILE_CALLS; k += CALLS) {
+        const struct wide_philox c = wide_philox(of, wide_splat(i / 2) + wide_count(k), y);
+        const wide low = j & 8 ? c.y : c.x, high = j & 8 ? c.w : c.z, word = j & 1 ? high : low;
+        const u32 at = k / 8 * 16 + k % 8;
+        bits |= bits_of_wide((wide)((word & 0xffff) >= below)) << at;
+        bits |= bits_of_wide((wide)((word >> 16 & 0xffff) >= below)) << (at + 8);
+    }
+    return bits;
 }
 
 #endif

@@ -5,15 +5,31 @@
 #include "cpu/draw.h"
 #include "cpu/row_block.h"
 
+INLINE int sequence_drops(const struct sequence *s)
+{
+    return DROPOUT && s->a->keep_below != 0;
+}
+
 INLINE int dropping(const struct row_block *t)
 {
-    return DROPOUT && t->s.a->keep_below != 0;
+    return sequence_drops(&t->s);
+}
+
+/* The scale of what is kept. */
+INLINE float kept_scale(const struct sequence *s)
+{
+    return sequence_drops(s) ? s->a->keep_scale : 1;
+}
+
+INLINE struct draw draw_in(const struct sequence *s)
+{
+    const struct abi_args *a = s->a;
+    return (struct draw){a->seed, dropout_sample(a, s->b), s->h, a->keep_below};
 }
 
 INLINE struct draw draw_of(const struct row_block *t)
 {
-    const struct abi_args *a = t->s.a;
-    return (struct draw){a->seed, dropout_sample(a, t->s.b), t->s.h, a->keep_below};
+    return draw_in(&t->s);
 }
 
 /* Bits of 32 columns from `col`, a multiple of 16, for each row of a row block without steps: word r, bit c. */
@@ -76,15 +92,6 @@ INLINE vec lanes_kept(vec x, u32 bits)
 #else
     return pick_or_zero(mask_of_bits(bits), x);
 #endif
-}
-
-/* Dropped P become 0. The scale of kept ones is applied to the sums. */
-static void block_drop(const struct row_block *t, struct block *b)
-{
-    for (u32 r = 0; r < t->rows; r++)
-        for (u32 c = 0; c < b->cols; c += LANES)
-            store(&b->score[r][c],
-                  lanes_kept(load(&b->score[r][c]), b->keep[r][c / 32] >> c % 32));
 }
 
 #endif

@@ -15,7 +15,7 @@
 static void forward_epilogue(const struct row_block *t)
 {
     const struct abi_args *a = t->s.a;
-    const float kept = dropping(t) ? a->keep_scale : 1;
+    const float kept = kept_scale(&t->s);
     float scale[BLOCK_ROWS], *lse = lse_at(&t->s, t->item->row0);
     for (u32 r = 0; r < BLOCK_ROWS; r++)
         scale[r] = t->m->total[r] * kept;
@@ -50,7 +50,7 @@ static void row_block_forward(const struct sequence *s, const struct abi_item *i
 
 static void forward_item(const struct sequence *s, const struct abi_item *item, u8 *scratch)
 {
-    switch (kernel_of(s, item)) {
+    switch (kernel_of(item)) {
     case ABI_MATRIX_ROW_KERNEL:
         matrix_row_forward(s, item, scratch);
         return;
@@ -66,7 +66,7 @@ static void forward_item(const struct sequence *s, const struct abi_item *item, 
 static u32 forward_items(const struct sequence *s, const struct abi_item *item, u32 neighbours,
                          u8 *scratch)
 {
-    const u32 together = diagonal_run_length(s, &s->a->forward, item, neighbours);
+    const u32 together = diagonal_run_length(&s->a->forward, item, neighbours);
     if (together)
         diagonal_forward(s, item, together);
     else

@@ -251,15 +251,13 @@ static inline const struct abi_tensor *operand_tensor(const struct abi_args *a,
     return tensor[k];
 }
 
-enum { PRODUCTS = 1 << ABI_BLOCKS | 1 << ABI_TILES };
-
 /* True where column lists read bf16 rows from a packed copy. In the caller's tensors a head's rows are about a page
    apart and fall on few cache sets, which is too slow where many rows visit each. */
 INLINE int rows_copied(const struct sequence *s, enum operand_kind k)
 {
     enum { MANY = 16 }; /* columns of a row */
     const struct abi_plan *p = k < OPERAND_QUERY ? &s->a->forward : &s->a->transposed;
-    return LISTS_HALF && tensors_far(s) && p->max_cols >= MANY && !(p->uses & PRODUCTS);
+    return LISTS_HALF && tensors_far(s) && p->max_cols >= MANY && !(p->uses & ABI_PACKED_KINDS);
 }
 
 static inline struct operand operand_of(const struct sequence *s, enum operand_kind k)

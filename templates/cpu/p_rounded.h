@@ -72,10 +72,13 @@ INLINE vec row_exp2_rounded(struct block *b, u32 r, float m, float softmax_scale
     return even + odd;
 }
 
-/* P in bf16 again, after dropout or a bias changed P. */
+/* P in bf16 again, after dropout or a bias changed P. Lists take floats. */
 static void p_round(const struct row_block *t, struct block *b)
 {
-    for (u32 r = 0; r < t->rows; r++)
+    u32 panels = 0;
+    for (u32 k = 0; k < b->tiles; k++)
+        panels |= b->tile[k].kind == TILE_PANEL || b->tile[k].kind == TILE_GATHERED;
+    for (u32 r = 0; panels && r < t->rows; r++)
         for (u32 c = 0; c < b->cols; c += LANES)
             p_ds_put(b, 0, r, c, load(&b->score[r][c]));
 }

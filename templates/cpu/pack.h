@@ -29,7 +29,7 @@ static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses
     struct operand o = operand_of(s, k);
     if (ROWS_PACKED)
         rows_pack(s, k);
-    if (!(uses & PRODUCTS) || !(roles & FOR_SCORES))
+    if (!(uses & ABI_PACKED_KINDS) || !(roles & FOR_SCORES))
         return;
     for (u32 p = 0; p * PANEL_COLS < o.padded; p++)
         panel_pack(s, &o, p * PANEL_COLS, panel_stride(o.padded, p),

@@ -125,7 +125,9 @@ static void panel_scores(const struct row_block *t, struct block *b,
 static void panel_keep(const struct row_block *t, const struct column_tile *tile,
                        u32 keep[BLOCK_ROWS])
 {
-    if (tile->kind == TILE_PANEL && t->item->step == 1)
+    if (t->item->step != 1)
+        entries_keep(t, tile, keep);
+    else if (tile->kind == TILE_PANEL)
         keep_columns(t, tile->first, keep);
     else
         columns_keep(t, tile, keep);

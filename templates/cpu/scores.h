@@ -3,6 +3,7 @@
 #ifndef MASKC_CPU_SCORES_H
 #define MASKC_CPU_SCORES_H
 #include "cpu/bias.h"
+#include "cpu/list_keep.h"
 #include "cpu/panels.h"
 #include "cpu/partial.h"
 
@@ -19,20 +20,6 @@ static void block_close(const struct row_block *t, struct block *b)
         }
 }
 
-static void tile_keep(const struct row_block *t, struct block *b,
-                      const struct column_tile *tile)
-{
-    u32 keep[BLOCK_ROWS];
-    if (!tile_is_panel(tile)) {
-        for (u32 r = 0; r < t->rows; r++)
-            list_keep(t, b, tile, r);
-        return;
-    }
-    panel_keep(t, tile, keep);
-    for (u32 r = 0; r < t->rows; r++)
-        keep_put(b, r, tile->at, tile->width, keep[r]);
-}
-
 static void tile_scores(const struct row_block *t, struct block *b,
                         const struct column_tile *tile)
 {
@@ -43,16 +30,66 @@ static void tile_scores(const struct row_block *t, struct block *b,
     tile_bias(t, b, tile);
 }
 
-/* Masked scores of the block, and which entries dropout keeps. */
+/* Of row r, the columns of a tile that it has. */
+INLINE u32 tile_columns(const struct block *b, const struct column_tile *tile, u32 r)
+{
+    return tile_is_panel(tile) ? tile->width : list_count(&b->column[r][tile->at], tile->width);
+}
+
+/* Numbers of row r in a tile times `kept`, 0 where they are dropped. Few are taken one by one: a vector would wait for
+   those that were just stored. */
+INLINE void tile_drop(const struct block *b, const struct column_tile *tile, u32 r, float kept,
+                      float *row)
+{
+    enum { FEW = 4 };
+    const u32 count = tile_columns(b, tile, r), end = tile->at + count;
+    for (u32 c = tile->at; count < FEW && c < end; c++)
+        row[c] = keep_word(b, r, c) & 1 ? row[c] * kept : 0;
+    for (u32 c = tile->at; count >= FEW && c < end; c += LANES)
+        store(row + c, lanes_kept(load(row + c) * kept, keep_word(b, r, c)));
+}
+
+/* Dropped P become 0; those that a row does not have are 0. The scale of kept ones is applied to the sums. */
+static void block_drop(const struct row_block *t, struct block *b)
+{
+    for (u32 k = 0; k < b->tiles; k++)
+        for (u32 r = 0; r < t->rows; r++)
+            tile_drop(b, &b->tile[k], r, 1, b->score[r]);
+}
+
+/* Which entries dropout keeps. Draws of all lists come together, as a list may be short. */
+static void block_keep(const struct row_block *t, struct block *b)
+{
+    u32 keep[BLOCK_ROWS];
+    keep_clear(t, b);
+    if (b->lists)
+        lists_keep(t, b);
+    for (u32 k = 0; k < b->tiles; k++) {
+        const struct column_tile *tile = &b->tile[k];
+        if (!tile_is_panel(tile))
+            continue;
+        panel_keep(t, tile, keep);
+        for (u32 r = 0; r < t->rows; r++)
+            keep_put(b, r, tile->at, tile->width, keep[r]);
+    }
+}
+
+/* The columns of lists, and what dropout keeps. */
+static void block_begin(const struct row_block *t, struct block *b)
+{
+    for (u32 k = 0; b->lists && k < b->tiles; k++)
+        if (!tile_is_panel(&b->tile[k]))
+            list_columns(t, b, &b->tile[k]);
+    if (dropping(t))
+        block_keep(t, b);
+}
+
+/* Masked scores of the block. */
 static void compute_qk(const struct row_block *t, struct block *b)
 {
-    if (dropping(t))
-        keep_clear(t, b);
-    for (u32 k = 0; k < b->tiles; k++) {
+    block_begin(t, b);
+    for (u32 k = 0; k < b->tiles; k++)
         tile_scores(t, b, &b->tile[k]);
-        if (dropping(t))
-            tile_keep(t, b, &b->tile[k]);
-    }
     block_close(t, b);
 }
 

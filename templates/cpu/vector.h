@@ -66,6 +66,23 @@ INLINE ivec mask_of_bits(u32 bits)
     return (ivec)((lane & bits) != 0);
 }
 
+typedef u64 wide __attribute__((vector_size(VECTOR_BYTES)));
+
+/* Bit k: lane k, all ones or zero. */
+INLINE u32 bits_of_wide(wide mask)
+{
+#if VECTOR_BYTES == 64
+    typedef long long lanes __attribute__((vector_size(VECTOR_BYTES)));
+    return (u8)__builtin_ia32_cvtq2mask512((lanes)mask);
+#elif VECTOR_BYTES == 32
+    typedef double lanes __attribute__((vector_size(VECTOR_BYTES)));
+    return (u32)__builtin_ia32_movmskpd256((lanes)mask);
+#else
+    typedef double lanes __attribute__((vector_size(VECTOR_BYTES)));
+    return (u32)__builtin_ia32_movmskpd((lanes)mask);
+#endif
+}
+
 /* As the instruction does it: the second operand where either is NaN. */
 INLINE vec larger(vec a, vec b)
 {

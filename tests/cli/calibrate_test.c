@@ -61,6 +61,13 @@ static void test_calibrate(void **state)
     assert_true(json_number_value(json_object_get(peaks, "bytes")) > 1e8);
     assert_int_equal(json_array_size(json_object_get(j, "machines")), 5);
     assert_true(json_array_size(json_object_get(j, "probes")) > 60);
+    for (int pass = 0; pass < 3; pass++) {
+        static const char *const names[] = {"forward", "dq", "dkv"};
+        const json_t *rates =
+            json_object_get(json_array_get(json_object_get(j, "machines"), 0), names[pass]);
+        assert_true(json_number_value(json_object_get(rates, "loop")) > 0);
+        assert_true(json_number_value(json_object_get(rates, "exposed")) > 0);
+    }
     json_decref(j);
     assert_non_null(strstr(path, "/maskc/calibration-"));
 }

@@ -31,6 +31,9 @@ static const struct bad bad[] = {
     {"compile dense -n 8", 2, "-o FILE.mkb"},
     {"compile dense -n 8 -o x.bin", 2, "-o FILE.mkb"},
     {"emit dense -n 8", 2, "-o DIR"},
+    {"bench dense -n 8 --clock sun", 2, "wall or cpu is expected"},
+    {"bench dense -n 8 --clock cpu", 2, "--threads 1 is expected"},
+    {"bench dense -n 8 --clock cpu --threads 2", 2, "--threads 1 is expected"},
     {"cache fill", 2, "neither list nor clear"},
     /* masks */
     {"show dense", 2, "-n"},

@@ -184,9 +184,35 @@ static void test_vector_draws(void **state)
             for (u32 i = 0; i < 32; i++)
                 for (u32 j = 0; j < 32; j++) {
                     u32 keep = entry_kept(&of, i0 + i, j0 + j);
+                    assert_int_equal(draw_query(&of, i0 + i, j0) >> j & 1, keep);
+                    assert_int_equal(draw_key(&of, j0 + j, i0) >> i & 1, keep);
                     assert_int_equal(query[i] >> j & 1, keep);
                     assert_int_equal(key[j] >> i & 1, keep);
                 }
+        }
+}
+
+/* 16 rows from 32 on along diagonals and columns, in both orientations. */
+static void test_lines(void **state)
+{
+    (void)state;
+    const struct draw of = {0x123456789abcdef0, 70000, 5, 30000};
+    const struct draw_step row = {32, 1};
+    for (i32 first = 0; first < 80; first++)
+        for (i32 by = 0; by < 2; by++) {
+            const struct draw_step column = {first, by};
+            const int shared = !by || first % 16 == 0;
+            const u32 bits = draw_line(&of, row, column, 0),
+                      other = draw_line(&of, column, row, 0);
+            for (u32 k = 0; k < 16; k++) {
+                const u32 at = (u32)(first + by * (i32)k);
+                assert_int_equal(bits >> k & 1, entry_kept(&of, 32 + k, at));
+                assert_int_equal(other >> k & 1, entry_kept(&of, at, 32 + k));
+            }
+            if (shared) {
+                assert_int_equal(draw_line(&of, row, column, 1), bits);
+                assert_int_equal(draw_line(&of, column, row, 1), other);
+            }
         }
 }
 
@@ -205,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_bf16),         cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_draws),        cmocka_unit_test(test_f16),
         cmocka_unit_test(test_f16_rounding), cmocka_unit_test(test_vector_draws),
+        cmocka_unit_test(test_lines),
     };
     if (!runs)
         return 77; /* meson: skipped */

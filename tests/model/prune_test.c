@@ -103,6 +103,7 @@ static void check_shares(const json_t *report, double share, size_t first)
     for (size_t k = 0; k < 5; k++) {
         const json_t *row = row_at(report, first + k);
         assert_string_equal(text_of(row, "kind"), kinds[k]);
+        assert_int_equal(!text_of(row, "won"), k > 0);
         assert_true(number_of(row, "share") == share);
         if (!text_of(row, "file"))
             continue; /* none is within the time */

@@ -168,7 +168,7 @@ static const struct {
     uint32_t n;
 } plain[] = {{"strided(16)", 512},
              {"distance(1,40)", 250},
-             {"strided(16)", 250},
+             {"strided(32)", 250},
              {"star", 250},
              {"(distance(1)|rows(7))&~columns(100..110)", 250}};
 

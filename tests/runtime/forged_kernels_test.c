@@ -57,13 +57,13 @@ static bool kernel_of_sparsegen(struct artifact *a)
     return false;
 }
 
-/* An item of several pieces, an item that merges, a row in two ranges, too many columns: the kernel would leave some
+/* An item of two pieces, an item that merges, a row in two ranges, too many columns: the kernel would leave some
    out, or leave its block. */
 static bool kernel_two_pieces(struct artifact *a)
 {
     const struct plan_pass *p = pass_of(a);
     for (uint64_t k = 0; a->request.transform == ABI_SOFTMAX && k < p->n_items; k++)
-        if (p->items[k].pieces >= 2) {
+        if (p->items[k].pieces == 2 && p->pieces[p->items[k].piece].kind == ABI_DIAGONAL) {
             p->items[k].kernel = ABI_DIAGONAL_KERNEL;
             return true;
         }

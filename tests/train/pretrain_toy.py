@@ -84,3 +84,18 @@ def same(toy, a, b):
     assert toy.weights(a) == toy.weights(b), f"{a} and {b} have other weights"
     assert toy.moments(a) == toy.moments(b), f"{a} and {b} have other moments"
     assert toy.losses(a) == toy.losses(b), f"{a} and {b} have other losses"
+
+
+def follows_the_clock(log, seconds, peak, warmup=0.01):
+    """Each step's rate is the linear schedule's at some time between the end of the step before it and its own end."""
+    def rate(time):
+        share = time / seconds
+        return peak * max(0, share / warmup if share <= warmup else (1 - share) / (1 - warmup))
+
+    begin = 0
+    for x in log:
+        between = [rate(begin), rate(x["elapsed_s"])]
+        highest = peak if begin <= warmup * seconds <= x["elapsed_s"] else max(between)
+        assert min(between) - 2e-4 * peak <= x["lr"] <= highest + 2e-4 * peak, (x, between)
+        assert begin < seconds <= x["elapsed_s"] or x is not log[-1], x
+        begin = x["elapsed_s"]

@@ -187,12 +187,17 @@ static int bench_kernel(struct bench *b, struct maskc_kernel *k, const char *nam
     contest.problem[OURS] =
         bench_problem(b->o, k->artifact->mask, &k->artifact->request, layer);
     int code = -1;
+    for (uint32_t c = 0; c < CONTENDERS; c++)
+        contest.all[c].own = options_own_clock(b->o);
     describe_device(b, k);
     if (!b->forward && !backward)
         error_set(e, ERROR_INPUT,
                   "%s: --pass backward, but it was compiled with --forward-only", name);
     else if (b->o->dropout > 0 && !k->artifact->request.dropout)
         error_set(e, ERROR_INPUT, "%s: --dropout, but it was compiled without it", name);
+    else if (options_own_clock(b->o) && k->device != &device_cpu)
+        error_set(e, ERROR_INPUT, "%s: --clock cpu is of a CPU alone, this runs on %s", name,
+                  k->device->name);
     else if (layer >= k->artifact->mask->layers)
         error_set(e, ERROR_INPUT, "--layer %u: %s has layers 0..%u", layer, name,
                   k->artifact->mask->layers - 1);
@@ -316,7 +321,7 @@ static int bench(const struct options *o, struct error *e)
                          o->seconds);
     if (!(o->dropout >= 0 && o->dropout < 1))
         return error_set(e, ERROR_INPUT, "--dropout %g: 0 <= P < 1 is expected", o->dropout);
-    if (read_passes(&b, e))
+    if (options_check_clock(o, e) || read_passes(&b, e))
         return -1;
     b.compiler.cache = cache_open(NULL);
     int code = 0;

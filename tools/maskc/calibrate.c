@@ -35,12 +35,22 @@ struct fitted {
     uint32_t count;
 };
 
+/* Of rates that the table's row has within others: where the fit begins. */
+#define LOOP_GUESS    2e-7
+#define EXPOSED_GUESS 3e-11
+
 static void fit_pass(struct fitted *f, enum machine_pass pass)
 {
     struct fit_row *rows = memory_new(f->count, sizeof *rows);
     for (uint32_t k = 0; k < f->count; k++)
         rows[k] = f->time[k].row[pass];
-    fit_rates(rows, f->count, f->row->rate[pass], f->machine.rate[pass]);
+    double prior[RATES];
+    memcpy(prior, f->row->rate[pass], sizeof prior);
+    if (f->row->kind == TARGET_CPU && !prior[RATE_LOOP])
+        prior[RATE_LOOP] = LOOP_GUESS;
+    if (f->row->kind == TARGET_CPU && !prior[RATE_EXPOSED])
+        prior[RATE_EXPOSED] = EXPOSED_GUESS;
+    fit_rates(rows, f->count, prior, f->machine.rate[pass]);
     free(rows);
 }
 
@@ -65,6 +75,8 @@ static int fit_row(struct fitted *f, double seconds, struct error *e)
         fit_pass(f, (enum machine_pass)pass);
     if (f->row->kind == TARGET_CUDA)
         f->machine.launch = probes_launch(f->probes);
+    else
+        f->machine.wake = probes_wake(f->probes);
     return 0;
 }
 
@@ -115,6 +127,8 @@ static void print_rates(const struct fitted *f)
             printf(" %9.4g (%6.4g)", 1e9 * f->machine.rate[pass][k],
                    1e9 * f->row->rate[pass][k]);
     }
+    if (f->machine.wake > 0)
+        printf("\n  several threads: %.1f us a launch more", 1e6 * f->machine.wake);
     printf("\n  %u probes; within 20 %% of what the rates say:", f->count);
     for (int pass = 0; pass < PASSES; pass++)
         printf(" %s %u%s", pass_names[pass], count_within(f, pass),
@@ -200,6 +214,7 @@ static void add_others(struct calibration *c, const struct fitted *f)
         if (row->kind != TARGET_CPU || calibration_machine(c, row->name, NULL))
             continue;
         struct machine m = *row;
+        m.wake = f->machine.wake;
         for (int pass = 0; pass < PASSES; pass++)
             for (int k = 0; k < RATES; k++)
                 m.rate[pass][k] *= factor;
@@ -319,7 +334,7 @@ static int calibrate(const struct options *o, struct error *e)
     struct calibration *c = memory_new(1, sizeof *c);
     struct fitted fitted[ROWS] = {{0}};
     uint32_t count = begin_rows(fitted, &s, e);
-    int code = measure(c, fitted, count, &s, o->seconds > 0 ? o->seconds : 3, e);
+    int code = measure(c, fitted, count, &s, o->seconds > 0 ? o->seconds : 6, e);
     progress_clear();
     if (!code)
         code = calibration_save(c, s.whose, e);

@@ -2,6 +2,7 @@
 /* maskc devices: what this machine can launch on and compile with. maskc cache: compiled code that
    is kept. */
 #include "masks/base/text.h"
+#include "runtime/ahead/ahead.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
 #include "runtime/device/device.h"
@@ -27,6 +28,7 @@ int command_devices(const struct options *o)
     struct error e = {0};
     const char *nvrtc = nvrtc_version(&e);
     printf("%-10s %s\n", "compiler", *host ? host : "none: install clang or gcc");
+    printf("%-10s %s\n", "ahead", ahead_describe());
     printf("%-10s %s\n", "nvrtc", *nvrtc ? nvrtc : e.text);
     return 0;
 }

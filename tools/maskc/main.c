@@ -27,7 +27,7 @@ static const struct command commands[] = {
      "entries of no importance are kept only where they cost nothing. A one-head P is priced for 12 heads. Exit code 1: "
      "no mask is that fast; the least share that can be reached is named.",
      O(LENGTH) | O(HEADS) | O(LAYER) | O(TENSOR) | O(DAM) | O(BORDER) | O(BUDGET) | O(BUDGET_US) | O(RETAIN) | O(OBJECTIVE) |
-     O(UNIFORM) | O(KEEP_ROWS) | O(MEASURE) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(OUTPUT) | O(JSON),
+     O(UNIFORM) | O(KEEP_ROWS) | O(MEASURE) | OPTIONS_KERNEL | O(BATCH) | O(THREADS) | O(CLOCK) | O(OUTPUT) | O(JSON),
      1, 1, command_snap},
     {"emit", "MASK", "the source, compilable by hand", NULL,
      OPTIONS_MASK | OPTIONS_KERNEL | O(OUTPUT), 1, 1, command_emit},
@@ -48,12 +48,12 @@ static const struct command commands[] = {
      "Ours and dense are launched by turns, with --soft or --dropout also the same kernel without. A one-head mask "
      "is repeated to 12 heads.",
      O(LENGTHS) | OPTIONS_MASK_ONE | O(TARGET) | O(DTYPES) | O(HEAD_DIM) | O(TRANSFORM) | O(FORWARD_ONLY) |
-     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
+     O(BIAS) | O(MACHINE) | O(BATCH) | O(PASS) | O(THREADS) | O(CLOCK) | O(DEVICE) | O(DROPOUT_MEASURED) | O(SECONDS_EACH) |
      O(MEASURE_PLANS) |
      O(JSON) | O(PLOT),
      1, OPTIONS_MAX_ARGUMENTS, command_bench},
     {"calibrate", "", "measures this machine, for later plans",
-     "Takes less than ten seconds on one core, also while others work. plan, compile, emit and bench then use what was "
+     "Takes about ten seconds on one core, also while others work, and longer the first time, when the compiler makes its kernels. plan, compile, emit and bench then use what was "
      "measured wherever this CPU runs the target; --machine NAME has a row of the table instead. With --soft kernels "
      "beside a soft mask are measured, too, which takes as long again; else their rates are the table's. --device cuda "
      "(or cuda:1) measures a GPU, in seconds once its kernels are compiled; plans for its own target then use that.",

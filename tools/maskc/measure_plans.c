@@ -40,6 +40,7 @@ static int open_trials(struct race *r, uint32_t threads, struct error *e)
     int code = 0;
     for (uint32_t k = 0; k < r->n && !code; k++) {
         r->all[k].seconds = memory_new(ROUNDS_MOST, sizeof(double));
+        r->all[k].own = options_own_clock(r->compiler->o);
         r->all[k].trial =
             trial_new(r->all[k].kernel, &r->problem, d, r->request->backward, threads, e);
         code = r->all[k].trial && !trial_run(r->all[k].trial, false, e) ? 0 : -1;

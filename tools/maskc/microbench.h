@@ -35,9 +35,13 @@ void microbench_close(struct microbench *l);
 /* The clock that launches are timed by. */
 double microbench_seconds(const struct microbench *l);
 
-/* Seconds of a launch for each pass, of dK and dV with what comes before; less than was there already. */
+/* Seconds of a launch for each pass, of dK and dV with what comes before: medians of some launches. */
 int microbench_time(struct microbench *l, struct maskc_kernel *k, uint32_t batch,
                     double seconds[PASSES], struct error *e);
 
 /* Whether one phase of the kernel makes all gradients. */
+/* What a forward launch of all the CPU's threads takes longer than its share of one thread's: seconds, by the clock on the
+   wall; 0 where there is one. */
+int microbench_wake(struct microbench *l, struct maskc_kernel *k, double *ret, struct error *e);
+
 bool microbench_shares_gradients(const struct maskc_kernel *k);

@@ -90,6 +90,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
 
     [OPTION_BATCH]     = {"batch", 0, "B", "Sequences (default 1)", GROUP_LAUNCH, VALUE_COUNT, AT(batch)},
     [OPTION_THREADS]   = {"threads", 0, "N", "CPU threads (default: all)", GROUP_LAUNCH, VALUE_COUNT, AT(threads)},
+    [OPTION_CLOCK]     = {"clock", 0, "WHICH", "wall (default), or cpu: the time that one thread of a CPU ran, for a machine that others use; needs --threads 1", GROUP_LAUNCH, VALUE_TEXT, AT(clock)},
     [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_LAUNCH, VALUE_TEXT, AT(device)},
     [OPTION_PASS]      = {"pass", 0, "P,P", "forward, backward (default both)", GROUP_LAUNCH, VALUE_TEXT, AT(pass)},
     [OPTION_QUERY]     = {"query", 0, "Q.npy", "Queries [B,N,H,D], f32 or f64 (packed: [T,H,D])", GROUP_LAUNCH, VALUE_TEXT, AT(query)},
@@ -108,7 +109,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
 
     [OPTION_OUTPUT]    = {"output", 'o', "PATH", "Where the result goes", GROUP_OUTPUT, VALUE_TEXT, AT(output)},
     [OPTION_JSON]      = {"json", 0, 0, "JSON on stdout and nothing else", GROUP_OUTPUT, VALUE_FLAG, AT(json)},
-    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 3)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
+    [OPTION_SECONDS]   = {"seconds", 0, "S", "How long to measure (default 6)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_SECONDS_EACH] = {"seconds", 0, "S", "How long to measure each mask, dtype and pass (default 1)", GROUP_LAUNCH, VALUE_REAL, AT(seconds)},
     [OPTION_MEASURE_PLANS] = {"measure-plans", 0, "K", "First time the K best predicted plans (at most 8) by turns, bench the fastest and store it for --measured", GROUP_KERNEL, VALUE_COUNT, AT(measure_plans)},
     [OPTION_MEASURED]  = {"measured", 0, 0, "Take the plan that bench --measure-plans found fastest here, where there is one", GROUP_KERNEL, VALUE_FLAG, AT(measured)},
@@ -160,4 +161,19 @@ int options_request(const struct options *o, const char *dtype, struct kernel_re
     if (o->bias && bias_parse(o->bias, &ret->bias, e))
         return -1;
     return o->transform ? transform_parse(o->transform, ret, e) : 0;
+}
+
+bool options_own_clock(const struct options *o)
+{
+    return o->clock && !strcmp(o->clock, "cpu");
+}
+
+int options_check_clock(const struct options *o, struct error *e)
+{
+    if (o->clock && !options_own_clock(o) && strcmp(o->clock, "wall"))
+        return error_set(e, ERROR_INPUT, "--clock %s: wall or cpu is expected", o->clock);
+    if (options_own_clock(o) && o->threads != 1)
+        return error_set(e, ERROR_INPUT,
+                         "--clock cpu is the time of one thread: --threads 1 is expected");
+    return 0;
 }

@@ -41,6 +41,7 @@ enum option_id {
     /* the launch */
     OPTION_BATCH,
     OPTION_THREADS,
+    OPTION_CLOCK,
     OPTION_DEVICE,
     OPTION_PASS,
     OPTION_QUERY,
@@ -107,7 +108,7 @@ struct options {
     uint32_t measure;
 
     uint32_t batch, threads;
-    const char *device, *pass;
+    const char *device, *pass, *clock;
     const char *query, *key, *value, *grad, *sequence_lengths, *offsets, *samples;
     double scale, dropout, seconds;
     uint64_t seed;
@@ -131,3 +132,7 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
 /* dtype, head dim (64), transform, dropout, backward, bias; `dtype` null: --dtype, else f32. */
 int options_request(const struct options *o, const char *dtype, struct kernel_request *ret,
                     struct error *e);
+
+/* --clock cpu: times are the thread's own. The check refuses another word, and cpu with more than one thread. */
+bool options_own_clock(const struct options *o);
+int options_check_clock(const struct options *o, struct error *e);

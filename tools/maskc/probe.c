@@ -43,6 +43,8 @@ struct trial_kernel {
     struct calibration machine;
     struct plan *plan;
     struct maskc_kernel *kernel;
+    double round[PASSES][MAX_ROUNDS], spent; /* seconds */
+    int rounds;
 };
 
 static uint32_t batch_of(const struct microbench *l, const struct probe *probe)
@@ -150,6 +152,7 @@ struct probes {
     const struct probe *all; /* [count] */
     enum abi_bias bias;
     double launch; /* seconds of a GPU's */
+    double wake;   /* of a CPU's threads */
     uint32_t count;
     struct trial_kernel *kernel; /* [count] */
     struct probe_time *times;    /* [count] */
@@ -191,6 +194,11 @@ uint32_t probes_count(const struct probes *p)
     return p->count;
 }
 
+double probes_wake(const struct probes *p)
+{
+    return p->wake;
+}
+
 double probes_launch(const struct probes *p)
 {
     return p->launch;
@@ -215,9 +223,13 @@ static void open_one(void *context, uint32_t index)
     struct opening *o = context;
     struct probes *p = o->list[index % o->lists];
     uint32_t k = index / o->lists;
-    if (k < p->count)
-        open_probe(&p->bench, &p->all[k], p->all[k].bias ? p->bias : ABI_BIAS_NONE,
-                   &p->kernel[k], &p->times[k], &o->error[index]);
+    char line[64];
+    snprintf(line, sizeof line, "compiling probe %u of %u", index + 1, o->lists * p->count);
+    if (k >= p->count)
+        return;
+    progress_show(line);
+    open_probe(&p->bench, &p->all[k], p->all[k].bias ? p->bias : ABI_BIAS_NONE, &p->kernel[k],
+               &p->times[k], &o->error[index]);
 }
 
 /* Memory of the GPU is had by one of the kernels that were loaded there. */
@@ -233,7 +245,6 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e)
 {
     struct opening o = {list, lists, memory_new(lists * PROBES_MOST, sizeof *o.error)};
     int code = 0;
-    progress_show("compiling");
     thread_pool_run(lists * PROBES_MOST, open_one, &o);
     for (uint32_t index = 0; index < lists * PROBES_MOST && !code; index++) {
         const struct probes *p = list[index % lists];
@@ -248,37 +259,81 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e)
     return code;
 }
 
+static int time_once(struct probes *p, uint32_t index, struct error *e)
+{
+    struct trial_kernel *k = &p->kernel[index];
+    double start = microbench_seconds(&p->bench), seconds[PASSES];
+    char line[96];
+    snprintf(line, sizeof line, "%s kernels, probe %u of %u: %s",
+             dtype_name(p->bench.request.dtype), index + 1, p->count, p->times[index].name);
+    progress_show(line);
+    if (microbench_time(&p->bench, k->kernel, batch_of(&p->bench, k->probe), seconds, e))
+        return -1;
+    for (int pass = 0; pass < PASSES; pass++)
+        k->round[pass][k->rounds] = seconds[pass];
+    k->rounds++;
+    k->spent += microbench_seconds(&p->bench) - start;
+    return 0;
+}
+
+/* Each probe has the same share of the time, so that short ones, which noise weighs most in, have many rounds. */
+static bool is_due(const struct trial_kernel *k, double share)
+{
+    return !k->rounds || (k->rounds < MAX_ROUNDS && k->spent * (1 + 1.0 / k->rounds) <= share);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lower quartile of the rounds: others on the machine only add to what a launch takes, and the least is luck. */
+static void take_times(struct trial_kernel *k, struct probe_time *t)
+{
+    for (int pass = 0; pass < PASSES; pass++) {
+        qsort(k->round[pass], (size_t)k->rounds, sizeof(double), ascending);
+        t->seconds[pass] = k->round[pass][k->rounds / 4];
+    }
+}
+
 static int time_all(struct probes *p, double seconds, struct error *e)
 {
-    const double end = microbench_seconds(&p->bench) + seconds;
-    for (uint32_t k = 0;
-         k < p->count || (k < MAX_ROUNDS * p->count && microbench_seconds(&p->bench) < end);
-         k++) {
-        struct trial_kernel *now = &p->kernel[k % p->count];
-        struct probe_time *t = &p->times[k % p->count];
-        progress_show(t->name);
-        if (microbench_time(&p->bench, now->kernel, batch_of(&p->bench, now->probe), t->seconds,
-                            e))
-            return -1;
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t k = 0; k < p->count; k++)
+            if (is_due(&p->kernel[k], seconds / p->count)) {
+                more = true;
+                if (time_once(p, k, e))
+                    return -1;
+            }
     }
+    for (uint32_t k = 0; k < p->count; k++)
+        take_times(&p->kernel[k], &p->times[k]);
     return 0;
+}
+
+static uint32_t find_shortest(const struct probes *p)
+{
+    uint32_t at = 0;
+    for (uint32_t k = 1; k < p->count; k++)
+        if (p->times[k].seconds[PASS_FORWARD] < p->times[at].seconds[PASS_FORWARD])
+            at = k;
+    return at;
 }
 
 /* Most of the shortest that was timed: what little the kernel itself did is left to the rates. */
 static double find_launch(const struct probes *p)
 {
     const double share = 0.8;
-    double least = p->times[0].seconds[PASS_FORWARD];
-    for (uint32_t k = 1; k < p->count; k++)
-        if (p->times[k].seconds[PASS_FORWARD] < least)
-            least = p->times[k].seconds[PASS_FORWARD];
-    return share * least;
+    return share * p->times[find_shortest(p)].seconds[PASS_FORWARD];
 }
 
 /* Rounds over all probes: what disturbs one round of a probe has passed by the next. */
 int probes_time(struct probes *p, double seconds, struct error *e)
 {
-    if (time_all(p, seconds, e))
+    if (time_all(p, seconds, e) ||
+        microbench_wake(&p->bench, p->kernel[find_shortest(p)].kernel, &p->wake, e))
         return -1;
     p->launch = find_launch(p);
     for (uint32_t k = 0; k < p->count; k++)

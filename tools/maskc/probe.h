@@ -26,6 +26,7 @@ int probes_open(struct probes *const *list, uint32_t lists, struct error *e);
 /* Times every probe at least once, again and again until so many seconds are over. */
 int probes_time(struct probes *p, double seconds, struct error *e);
 
+double probes_wake(const struct probes *p);   /* machine.wake of a CPU, once timed */
 double probes_launch(const struct probes *p); /* seconds of a GPU's, once timed */
 uint32_t probes_count(const struct probes *p);
 const struct probe_time *probes_times(const struct probes *p); /* as many, p's */

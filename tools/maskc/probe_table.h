@@ -16,7 +16,7 @@ struct probe {
     uint32_t head_dim; /* 0: MICROBENCH_HEAD_DIM */
 };
 
-enum { PROBES_MOST = 56, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
+enum { PROBES_MOST = 72, BIAS_LONGEST = 512, PROBE_LONGEST = 4096 };
 
 /* The probes of a kind of machine, whose kernels may know no lines; a table of *ret_count. */
 const struct probe *probe_table(enum target_kind kind, bool lines, bool bias,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskc/rounds.h"
+#include "tools/maskc/ceiling.h"
 #include <stdlib.h>
 #include <time.h>
 
@@ -36,11 +37,12 @@ static int time_round(struct contender *c, bool backward, double seconds, double
     const uint32_t launches = rounds_launches(seconds, seconds_per_round);
     if (seconds < seconds_settled && trial_run(c->trial, backward, e))
         return -1;
-    double start = rounds_now();
+    double (*now)(void) = c->own ? thread_seconds : rounds_now;
+    double start = now();
     for (uint32_t k = 0; k < launches; k++)
         if (trial_run(c->trial, backward, e))
             return -1;
-    *ret = (rounds_now() - start) / launches;
+    *ret = (now() - start) / launches;
     return 0;
 }
 

@@ -11,6 +11,8 @@ struct contender {
     struct maskc_kernel *kernel;
     struct trial *trial;
     double *seconds; /* [ROUNDS_MOST] */
+    bool
+        own; /* by the time of this thread: one thread's launches on a machine that others use */
 };
 
 /* Of n <= ROUNDS_CONTENDERS, as many rounds as `seconds` for all allow, times in seconds[],

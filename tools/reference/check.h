@@ -13,7 +13,9 @@ struct problem {
     const struct mask *mask;
     uint32_t layer, batch, length, head_dim; /* length: N of the padded layout */
     const int32_t *lengths;                  /* [batch], or null */
-    bool packed;                             /* sequences of `lengths` stand end to end */
+    const int32_t *
+        starts; /* [batch], the launch's row of each sequence's first token, or null; not packed */
+    bool packed; /* sequences of `lengths` stand end to end */
     enum abi_dtype dtype;
     enum abi_transform transform;
     double lambda, scale;
@@ -32,7 +34,7 @@ struct problem {
     const uint8_t *sample; /* [length] */
 };
 
-/* Dense host tensors [B, N, H, D] in double, whatever the launch's layout (packed: B sequences
+/* Dense host tensors [B, N, H, D] in double, whatever the launch's layout (packed, or with starts: B sequences
    right-padded to N). Rounded to the dtype already, so that kernel and reference see equal inputs. */
 struct problem_data {
     double *q, *k, *v, *d_o;
@@ -67,6 +69,8 @@ struct problem_data *problem_inputs(const struct problem *p);
 /* The same inputs, shared copies of the outputs none: for a second way to compute them. */
 struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d);
 void problem_data_destroy(struct problem_data *d); /* null is fine */
+uint32_t problem_start(const struct problem *p,
+                       uint32_t b); /* the launch's row of its first token */
 /* Moves the sample's rows of o, lse and d_q to the front and returns how many elements of o they are:
    without a sample all. */
 uint64_t problem_keep_sample(const struct problem *p, struct problem_data *d);

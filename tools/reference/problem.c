@@ -9,8 +9,14 @@
 
 uint32_t problem_rows(const struct problem *p, uint32_t b)
 {
-    uint32_t n = p->lengths ? (uint32_t)p->lengths[b] : p->length;
-    return n < p->length ? n : p->length;
+    const uint32_t most = p->length - problem_start(p, b);
+    uint32_t n = p->lengths ? (uint32_t)p->lengths[b] : most;
+    return n < most ? n : most;
+}
+
+uint32_t problem_start(const struct problem *p, uint32_t b)
+{
+    return p->starts ? (uint32_t)p->starts[b] : 0;
 }
 
 uint32_t problem_sample(const struct problem *p, uint32_t b)

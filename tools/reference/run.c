@@ -84,6 +84,7 @@ static int make_buffers(struct trial *l, const struct problem_data *d, struct er
         return -1;
     return make_numbers(l, &l->lengths, p->packed ? l->first : p->lengths, p->batch + p->packed,
                         e) ||
+                   make_numbers(l, &l->starts, p->starts, p->batch, e) ||
                    make_numbers(l, &l->samples, p->samples, p->batch, e)
                ? -1
                : 0;
@@ -128,6 +129,7 @@ static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
         .grad_soft = floats_of(&l->d_bias),
         .grad_soft_diagonals = floats_of(&l->d_diagonal),
         .threads = l->threads,
+        .starts = l->starts.device ? (void *)(l->starts.device + GUARD) : NULL,
     };
 }
 
@@ -187,8 +189,9 @@ int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
 static void each_buffer(struct trial *l,
                         void (*act)(const struct maskc_kernel *k, struct guarded *b))
 {
-    struct guarded *others[] = {&l->lse,    &l->lengths,    &l->samples,      &l->bias,
-                                &l->d_bias, &l->d_diagonal, &l->workspace[0], &l->workspace[1]};
+    struct guarded *others[] = {&l->lse,        &l->lengths,      &l->samples,
+                                &l->bias,       &l->starts,       &l->d_bias,
+                                &l->d_diagonal, &l->workspace[0], &l->workspace[1]};
     for (int t = 0; t < TENSORS; t++)
         act(l->k, &l->buffer[t]);
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)

@@ -18,7 +18,7 @@ struct trial {
     bool backward;
     uint32_t threads;
     struct tensor tensor[TENSORS];
-    struct guarded buffer[TENSORS], lse, lengths, samples, workspace[2];
+    struct guarded buffer[TENSORS], lse, lengths, starts, samples, workspace[2];
     struct guarded bias, d_bias, d_diagonal; /* only with a bias */
     int32_t *first;                          /* [batch + 1]: packed offsets */
 };

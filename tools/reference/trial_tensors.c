@@ -41,11 +41,17 @@ uint64_t trial_tokens(const struct trial *l)
                         : (uint64_t)l->p->batch * l->p->length;
 }
 
+/* The launch's row of row i: a sequence stands at its start, and what is beyond its end before that. */
+static uint64_t row_of(const struct trial *l, uint32_t b, uint32_t i)
+{
+    return ((uint64_t)problem_start(l->p, b) + i) % l->p->length;
+}
+
 static uint8_t *element(const struct trial *l, int t, uint32_t b, uint32_t i, uint32_t h)
 {
     const struct tensor *x = &l->tensor[t];
-    int64_t row =
-        l->p->packed ? x->row * (l->first[b] + (int64_t)i) : x->batch * b + x->row * (int64_t)i;
+    int64_t row = l->p->packed ? x->row * (l->first[b] + (int64_t)i)
+                               : x->batch * b + x->row * (int64_t)row_of(l, b, i);
     return l->buffer[x->buffer].host + GUARD +
            (x->base + row + x->head * h) * dtype_bytes(l->p->dtype);
 }
@@ -95,7 +101,7 @@ void trial_read_lse(const struct trial *l, double **to)
         for (uint32_t h = 0; h < H; h++)
             for (uint32_t i = 0; i < N; i++) {
                 uint64_t from = p->packed ? h * trial_tokens(l) + (uint64_t)l->first[b] + i
-                                          : ((uint64_t)b * H + h) * N + i;
+                                          : ((uint64_t)b * H + h) * N + row_of(l, b, i);
                 (*to)[((uint64_t)b * H + h) * N + i] =
                     i < stored_rows(l, b)
                         ? dtype_decode(ABI_F32, l->lse.host + GUARD + 4 * from)

@@ -111,18 +111,23 @@ static int check_further(const struct verify *r, uint32_t corner)
 {
     const struct artifact *a = r->k->artifact;
     const int32_t lengths[4] = {(int32_t)(corner / 2), 0, (int32_t)corner, 1};
-    struct problem ragged = make_problem(r, corner), packed = ragged, shorter = ragged;
+    const int32_t starts[4] = {(int32_t)(corner / 3), (int32_t)corner, 0, (int32_t)corner - 1};
+    struct problem ragged = make_problem(r, corner), packed = ragged, shorter = ragged, left;
     ragged.batch = packed.batch = 4;
     ragged.lengths = packed.lengths = lengths;
     ragged.layout = LAYOUT_BHND;
     packed.layout = LAYOUT_QKV;
     packed.packed = true;
+    left = ragged;
+    left.starts = starts;
     shorter.length = corner / 2 + 1;
     shorter.batch = 2;
     shorter.scale = 0.3;
     shorter.layout = LAYOUT_QKV;
     if (check(r, &ragged, budget_further, "ragged lengths, heads first") ||
         check(r, &packed, budget_further, "packed, fused qkv") ||
+        (r->k->device->starts &&
+         check(r, &left, budget_further, "starts, padded on both sides")) ||
         (corner > 1 && check(r, &shorter, budget_further, "shorter than the mask")))
         return -1;
     if (!a->request.dropout)

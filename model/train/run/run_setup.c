@@ -162,6 +162,24 @@ static int compare_json(struct run *r, struct error *e)
     return result;
 }
 
+/* The command names the model that the run began with, unless that is gone: the run has its own. */
+static int compare_model(const struct run *r, struct error *e)
+{
+    struct model_config was = {0}, is = {0};
+    int result = config_read(r->folder.path, &was, e);
+    if (result == 0 && config_read(r->options.model, &is, NULL) == 0 &&
+        (was.vocabulary != is.vocabulary || was.hidden != is.hidden ||
+         was.layers != is.layers || was.heads != is.heads ||
+         was.intermediate != is.intermediate))
+        result = error_set(e, ERROR_INPUT,
+                           "%s: the run began with a model of another shape; --resume takes "
+                           "the same command",
+                           r->options.model);
+    config_finish(&was);
+    config_finish(&is);
+    return result;
+}
+
 /* ---- engine and state ---- */
 
 static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
@@ -268,7 +286,8 @@ static int begin_again(struct run *r, struct error *e)
         open_data(r, r->folder.path, e) < 0)
         return -1;
     make_json(r);
-    if (compare_json(r, e) < 0 || snapshot_open(r->folder.path, &s, e) < 0)
+    if (compare_json(r, e) < 0 || compare_model(r, e) < 0 ||
+        snapshot_open(r->folder.path, &s, e) < 0)
         return -1;
     say_damaged(r, &s);
     int result = make_ready(r, &s, e);

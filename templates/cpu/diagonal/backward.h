@@ -8,6 +8,7 @@
    and are read (diagonal_subtract); then dK = dS^T Q, dV = P^T dO. */
 #ifndef MASKC_CPU_DIAGONAL_BACKWARD_H
 #define MASKC_CPU_DIAGONAL_BACKWARD_H
+#include "cpu/diagonal/dropout.h"
 #include "cpu/matrix/diagonal.h"
 
 /* x -= scale * number of the column, where `from` has a number for each position of the sequence. -inf, the LSE of a
@@ -80,6 +81,11 @@ static void diagonal_rows_dq(struct diagonal_run *w, const struct diagonal_rows 
             offset[r] = score_offset(*lse_at(s, x->i + r));
         scale[r] = s->a->scale;
     }
+    if (sequence_drops(s)) {
+        diagonal_bits keep;
+        diagonal_keep(keep, w, x, 0);
+        diagonal_drop(dp + x->first, x->count, keep);
+    }
     diagonal_ds(score + x->first, dp + x->first, x->count, offset, delta);
     for (u32 r = 0; r < DIAGONAL_ROWS; r++)
         if (x->live >> r & 1)
@@ -94,7 +100,7 @@ static void diagonal_dq(struct diagonal_run *w)
     diagonal_run_prefetch(w, &a->q);
     diagonal_run_prefetch(w, &a->d_o);
     diagonal_dots(score, w, &a->q, &w->operand[0], a->scale * LOG2_E, -INFINITY_F);
-    diagonal_dots(dp, w, &a->d_o, &w->operand[1], 1, 0);
+    diagonal_dots(dp, w, &a->d_o, &w->operand[1], kept_scale(w->s), 0);
     for (u32 b = 0; b < w->blocks; b++)
         diagonal_rows_dq(w, &w->rows[b], score, dp);
 }
@@ -105,7 +111,12 @@ static void diagonal_rows_dkv(struct diagonal_run *w, const struct diagonal_rows
     const struct sequence *s = w->s;
     const struct diagonal_at *diagonal = w->diagonal + x->first;
     float(*p)[DIAGONAL_ROWS] = score + x->first, (*ds)[DIAGONAL_ROWS] = dp + x->first;
-    float scale[DIAGONAL_ROWS], one[DIAGONAL_ROWS];
+    float scale[DIAGONAL_ROWS], kept[DIAGONAL_ROWS];
+    diagonal_bits keep;
+    if (sequence_drops(s)) {
+        diagonal_keep(keep, w, x, 1);
+        diagonal_drop(ds, x->count, keep);
+    }
     diagonal_subtract(p, diagonal, x->count, lse_at(s, 0), LOG2_E);
     diagonal_subtract(ds, diagonal, x->count, delta_at(s, 0), 1);
     for (u32 k = 0; k < x->count; k++)
@@ -114,12 +125,14 @@ static void diagonal_rows_dkv(struct diagonal_run *w, const struct diagonal_rows
             store(p[k] + r, y);
             store(ds[k] + r, y * load(ds[k] + r));
         }
+    if (sequence_drops(s))
+        diagonal_drop(p, x->count, keep);
     for (u32 r = 0; r < DIAGONAL_ROWS; r++) {
         scale[r] = s->a->scale;
-        one[r] = 1;
+        kept[r] = kept_scale(s);
     }
     diagonal_sums(w, x, &s->a->d_k, scale, dp, &w->operand[0]);
-    diagonal_sums(w, x, &s->a->d_v, one, score, &w->operand[1]);
+    diagonal_sums(w, x, &s->a->d_v, kept, score, &w->operand[1]);
 }
 
 static void diagonal_dkv(struct diagonal_run *w)
@@ -129,7 +142,7 @@ static void diagonal_dkv(struct diagonal_run *w)
     diagonal_run_prefetch(w, &a->k);
     diagonal_run_prefetch(w, &a->v);
     diagonal_dots(score, w, &a->k, &w->operand[0], a->scale * LOG2_E, -INFINITY_F);
-    diagonal_dots(dp, w, &a->v, &w->operand[1], 1, 0);
+    diagonal_dots(dp, w, &a->v, &w->operand[1], kept_scale(w->s), 0);
     for (u32 b = 0; b < w->blocks; b++)
         diagonal_rows_dkv(w, &w->rows[b], score, dp);
 }

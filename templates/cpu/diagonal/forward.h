@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of items that are all diagonals, for masks of few diagonals. Softmax without dropout or bias, one
-   block of columns, so no rescaling; 16 rows go from scores to output in registers and L1:
+/* The forward pass of items that are all diagonals, for masks of few diagonals. Softmax without a bias, one block of
+   columns, so no rescaling; 16 rows go from scores to output in registers and L1:
      S of all rows of the run                   diagonal_dots
      for each 16 rows
          m, P = 2^(S - m), l                    diagonal_softmax
-         O = P V / l                            diagonal_sums
+         O = P V / l, after dropout             diagonal_sums
          LSE                                    diagonal_epilogue */
 #ifndef MASKC_CPU_DIAGONAL_FORWARD_H
 #define MASKC_CPU_DIAGONAL_FORWARD_H
+#include "cpu/diagonal/dropout.h"
 #include "cpu/matrix/diagonal.h"
 
 INLINE vec score_exp2(float *score, vec base)
@@ -78,6 +79,13 @@ static void diagonal_rows_forward(struct diagonal_run *w, const struct diagonal_
     float m[DIAGONAL_ROWS], l[DIAGONAL_ROWS], lse[DIAGONAL_ROWS], scale[DIAGONAL_ROWS];
     diagonal_softmax(score + x->first, x->count, m, l);
     diagonal_lse(m, l, lse, scale);
+    if (sequence_drops(w->s)) {
+        diagonal_bits keep;
+        diagonal_keep(keep, w, x, 0);
+        diagonal_drop(score + x->first, x->count, keep);
+        for (u32 r = 0; r < DIAGONAL_ROWS; r++)
+            scale[r] *= w->s->a->keep_scale;
+    }
     diagonal_sums(w, x, &w->s->a->o, scale, score, &w->operand[1]);
     diagonal_epilogue(w, x, lse, scale);
 }

@@ -59,11 +59,10 @@ struct diagonal_run {
 };
 
 /* The kernel that the plan names for the item. All of them but the row-block kernel are for softmax without a bias,
-   which is compiled in, and without dropout, which the launch decides. */
-INLINE enum abi_item_kernel kernel_of(const struct sequence *s, const struct abi_item *item)
+   which is compiled in. */
+INLINE enum abi_item_kernel kernel_of(const struct abi_item *item)
 {
-    const int plain = IS_SOFTMAX && !BIAS && !(DROPOUT && s->a->keep_below);
-    return plain ? (enum abi_item_kernel)item->kernel : ABI_ROW_BLOCK_KERNEL;
+    return IS_SOFTMAX && !BIAS ? (enum abi_item_kernel)item->kernel : ABI_ROW_BLOCK_KERNEL;
 }
 
 /* 2^x for P. With a matrix unit P comes from bf16 numbers, so fewer digits do. */
@@ -77,12 +76,12 @@ INLINE vec exp2_p(vec x)
 }
 
 /* Items of a run, from this one on, of so many neighbours; 0: this item takes another kernel. */
-static u32 diagonal_run_length(const struct sequence *s, const struct abi_plan *p,
-                               const struct abi_item *item, u32 neighbours)
+static u32 diagonal_run_length(const struct abi_plan *p, const struct abi_item *item,
+                               u32 neighbours)
 {
     u32 diagonals = 0, items = 0;
     for (; items < neighbours && items < RUN_ITEMS &&
-           kernel_of(s, item + items) == ABI_DIAGONAL_KERNEL;
+           kernel_of(item + items) == ABI_DIAGONAL_KERNEL;
          items++) {
         diagonals += 2 * p->pieces[item[items].piece].count;
         if (diagonals > RUN_DIAGONALS || item[items].row0 != item->row0 + items * BLOCK_ROWS)

@@ -29,7 +29,8 @@ static void global_row_dq(const struct sequence *s, u32 i, struct row_range at, 
     vec sum = {0}, p_sum = {0};
     global_row_dots(score, row_floats(s, &s->a->q, i, buffer), &key, at, s->a->scale * LOG2_E,
                     -INFINITY_F);
-    global_row_dots(dp, row_floats(s, &s->a->d_o, i, buffer), &value, at, 1, 0);
+    global_row_dots(dp, row_floats(s, &s->a->d_o, i, buffer), &value, at, kept_scale(s), 0);
+    global_row_drop(dp, at.count, global_row_keep(s, i, at, 0, b));
     for (u32 c = 0; c < at.count; c += LANES) {
         vec p = exp2_p(load(score + c) - offset);
         store(score + c, p);
@@ -49,9 +50,11 @@ static void global_row_dkv(const struct sequence *s, u32 i, struct row_range at,
     struct operand gradient = operand_of(s, OPERAND_GRADIENT);
     float *score = b->score[0], *dp = b->dp[0], buffer[WIDTH];
     const float *lse = lse_at(s, at.first), *delta = delta_at(s, at.first);
+    const u32 *keep = global_row_keep(s, i, at, 1, b);
     global_row_dots(score, row_floats(s, &s->a->k, i, buffer), &query, at, s->a->scale * LOG2_E,
                     -INFINITY_F);
-    global_row_dots(dp, row_floats(s, &s->a->v, i, buffer), &gradient, at, 1, 0);
+    global_row_dots(dp, row_floats(s, &s->a->v, i, buffer), &gradient, at, kept_scale(s), 0);
+    global_row_drop(dp, at.count, keep);
     for (u32 c = 0; c < at.count; c++) {
         score[c] -= score_offset(lse[c]);
         dp[c] -= delta[c];
@@ -62,7 +65,8 @@ static void global_row_dkv(const struct sequence *s, u32 i, struct row_range at,
         store(dp + c, p * load(dp + c));
     }
     global_row_put(s, &s->a->d_k, i, (struct scaled_row){dp, s->a->scale}, &query, at);
-    global_row_put(s, &s->a->d_v, i, (struct scaled_row){score, 1}, &gradient, at);
+    global_row_drop(score, at.count, keep);
+    global_row_put(s, &s->a->d_v, i, (struct scaled_row){score, kept_scale(s)}, &gradient, at);
 }
 
 static void global_row_backward(const struct sequence *s, const struct abi_plan *p,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forward pass of a global row: S, softmax over all columns at once, O = P V / l. Without dropout or bias. */
+/* The forward pass of a global row: S, softmax over all columns at once, O = P V / l after dropout. Without a bias. */
 #ifndef MASKC_CPU_GLOBAL_ROW_FORWARD_H
 #define MASKC_CPU_GLOBAL_ROW_FORWARD_H
 #include "cpu/diagonal/product.h"
@@ -18,7 +18,8 @@ static void global_row_forward(const struct sequence *s, const struct abi_item *
 {
     struct row_range at = row_range_of(s, &s->a->forward, item);
     struct operand key = operand_of(s, OPERAND_KEY), value = operand_of(s, OPERAND_VALUE);
-    float *score = global_row_block(scratch)->score[0], buffer[WIDTH], m = 0, l = 0;
+    struct block *b = global_row_block(scratch);
+    float *score = b->score[0], buffer[WIDTH], m = 0, l = 0;
     u32 i = item->row0;
     if (i >= s->rows)
         return;
@@ -33,7 +34,8 @@ static void global_row_forward(const struct sequence *s, const struct abi_item *
         return;
     }
     float *to = ROWS_PACKED ? buffer : (float *)s->a->o.data + element_at(s, &s->a->o, i);
-    global_row_sums(to, score, &value, at, 1 / l);
+    global_row_drop(score, at.count, global_row_keep(s, i, at, 0, b));
+    global_row_sums(to, score, &value, at, kept_scale(s) / l);
     if (ROWS_PACKED)
         row_write(s, &s->a->o, i, 1, buffer);
     *lse_at(s, i) = m * LN_2 + natural_log(splat(l))[0];

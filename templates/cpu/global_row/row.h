@@ -9,6 +9,9 @@
 _Static_assert(CPU_GLOBAL_ROW_MOST(CPU_CHUNK_COLS(MATRIX, BIAS)) + LANES <=
                    BLOCK_ROWS * SCORE_STRIDE,
                "scores of the longest global row fit");
+_Static_assert(CPU_GLOBAL_ROW_MOST(CPU_CHUNK_COLS(MATRIX, BIAS)) / 32 + 3 <=
+                   BLOCK_ROWS * KEEP_WORDS,
+               "and its dropout bits");
 
 INLINE struct block *global_row_block(u8 *scratch)
 {
@@ -26,6 +29,31 @@ static struct row_range row_range_of(const struct sequence *s, const struct abi_
     struct abi_range range = p->ranges[p->pieces[item->piece].first];
     u32 end = range.end < s->length ? range.end : s->length;
     return (struct row_range){range.begin, range.begin < end ? end - range.begin : 0};
+}
+
+/* Which of the row's `count` columns from `first` on dropout keeps, as bits; null: it is switched off. They lie where a
+   block has them. */
+static const u32 *global_row_keep(const struct sequence *s, u32 i, struct row_range at,
+                                  int transposed, struct block *b)
+{
+    const struct draw of = draw_in(s);
+    const u32 shift = at.first % (TILE / 2), words = (shift + at.count + TILE - 1) / TILE;
+    u32 *keep = b->keep[0], col = at.first - shift;
+    if (!sequence_drops(s))
+        return 0;
+    for (u32 k = 0; k < words; k++, col += TILE)
+        keep[k] = transposed ? draw_key(&of, i, col) : draw_query(&of, i, col);
+    keep[words] = 0;
+    for (u32 k = 0; k < words && shift; k++)
+        keep[k] = keep[k] >> shift | keep[k + 1] << (TILE - shift);
+    return keep;
+}
+
+/* Dropped numbers become 0. Null: none. */
+static void global_row_drop(float *x, u32 count, const u32 *keep)
+{
+    for (u32 c = 0; keep && c < count; c += LANES)
+        store(x + c, lanes_kept(load(x + c), keep[c / 32] >> c % 32));
 }
 
 /* Gradients of a row that sees nothing. Its delta is written too: readers load it before they know that the row has no

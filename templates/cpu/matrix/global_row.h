@@ -3,6 +3,7 @@
 #ifndef MASKC_CPU_MATRIX_GLOBAL_ROW_H
 #define MASKC_CPU_MATRIX_GLOBAL_ROW_H
 #include "cpu/global_row/row.h"
+#include "cpu/p_rounded.h"
 #include "cpu/softmax_rows.h"
 
 #if MATRIX
@@ -20,7 +21,8 @@ struct matrix_row {
     float softmax_scale; /* |scale|, in base 2 */
     u16 sign;            /* that of the scale goes into the row */
     float *score, *dp;
-    u16 *p_ds[2]; /* P and dS in bf16 */
+    u16 *p_ds[2];    /* P and dS in bf16 */
+    const u32 *keep; /* dropout: bits of the products' columns; null: switched off */
 };
 
 /* Returns 0 where the row sees nothing. */
@@ -42,7 +44,12 @@ static int matrix_row_open(struct matrix_row *w, const struct sequence *s,
     w->dp = b->dp[0];
     w->p_ds[0] = b->p_ds[0][0];
     w->p_ds[1] = b->p_ds[BACKWARD][0];
-    return w->i < s->length && at.count;
+    w->keep = 0;
+    if (w->i >= s->length || !at.count)
+        return 0;
+    w->keep = global_row_keep(s, w->i, (struct row_range){w->first, w->cols},
+                              p == &s->a->transposed, b);
+    return 1;
 }
 
 /* Products of the row of a tensor with the operand's columns; `fill` outside the row's range. */
@@ -63,6 +70,14 @@ static void matrix_row_products(const struct matrix_row *w, const struct abi_ten
         to[c] = fill;
     for (c = w->end; c < w->cols; c++)
         to[c] = fill;
+}
+
+/* What dropout does to dP. */
+static void matrix_row_drop_dp(const struct matrix_row *w)
+{
+    const vec kept = splat(w->s->a->keep_scale);
+    for (u32 c = 0; w->keep && c < w->cols; c += LANES)
+        store(w->dp + c, lanes_kept(load(w->dp + c) * kept, w->keep[c / TILE] >> c % TILE));
 }
 
 /* Row i of a tensor = scale x sum of p x the operand's rows. */
@@ -91,11 +106,11 @@ static void matrix_row_forward(const struct sequence *s, const struct abi_item *
     for (u32 c = 0; c < w.cols; c += 2 * LANES) {
         vec low = exp2_half(load(w.score + c) * w.softmax_scale - splat(m));
         vec high = exp2_half(load(w.score + c + LANES) * w.softmax_scale - splat(m));
-        half_store2(w.p_ds[0] + c, low, high);
+        pair_store(w.p_ds[0] + c, low, high, w.keep ? w.keep + c / TILE : 0);
         sum += low + high;
     }
     float l = sum_lanes(sum);
-    matrix_row_put(&w, &s->a->o, 1 / l, w.p_ds[0], OPERAND_VALUE);
+    matrix_row_put(&w, &s->a->o, kept_scale(s) / l, w.p_ds[0], OPERAND_VALUE);
     *lse_at(s, w.i) = m * LN_2 + natural_log(splat(l))[0];
 }
 
@@ -107,6 +122,7 @@ static void matrix_row_dq(const struct matrix_row *w)
     vec sum = {0};
     matrix_row_products(w, &s->a->q, w->sign, OPERAND_KEY, -INFINITY_F, w->score);
     matrix_row_products(w, &s->a->d_o, 0, OPERAND_VALUE, 0, w->dp);
+    matrix_row_drop_dp(w);
     for (u32 c = 0; c < w->cols; c += LANES) {
         vec p = exp2_half(load(w->score + c) * w->softmax_scale - offset);
         store(w->score + c, p);
@@ -124,17 +140,18 @@ static void matrix_row_dkv(const struct matrix_row *w)
     const float *lse = lse_at(s, w->first), *delta = delta_at(s, w->first);
     matrix_row_products(w, &s->a->k, w->sign, OPERAND_QUERY, -INFINITY_F, w->score);
     matrix_row_products(w, &s->a->v, 0, OPERAND_GRADIENT, 0, w->dp);
+    matrix_row_drop_dp(w);
     for (u32 c = w->begin; c < w->end; c++) {
         w->score[c] = w->score[c] * w->softmax_scale - score_offset(lse[c]);
         w->dp[c] -= delta[c];
     }
     for (u32 c = 0; c < w->cols; c += LANES) {
         vec p = exp2_half(load(w->score + c));
-        half_store(w->p_ds[0] + c, p);
+        half_store(w->p_ds[0] + c, w->keep ? lanes_kept(p, w->keep[c / TILE] >> c % TILE) : p);
         half_store(w->p_ds[1] + c, p * load(w->dp + c));
     }
     matrix_row_put(w, &s->a->d_k, s->a->scale, w->p_ds[1], OPERAND_QUERY);
-    matrix_row_put(w, &s->a->d_v, 1, w->p_ds[0], OPERAND_GRADIENT);
+    matrix_row_put(w, &s->a->d_v, kept_scale(s), w->p_ds[0], OPERAND_GRADIENT);
 }
 
 static void matrix_row_backward(const struct sequence *s, const struct abi_plan *p,

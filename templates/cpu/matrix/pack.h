@@ -145,13 +145,13 @@ static void rows_copy(const struct sequence *s, enum operand_kind k)
 
 static void operand_pack(const struct sequence *s, enum operand_kind k, u32 uses, u32 roles)
 {
-    if (!LISTS_HALF && uses & ~PRODUCTS)
+    if (!LISTS_HALF && uses & ~ABI_PACKED_KINDS)
         rows_pack(s, k);
     if (rows_copied(s, k))
         rows_copy(s, k);
-    if (uses & PRODUCTS && roles & FOR_SCORES)
+    if (uses & ABI_PACKED_KINDS && roles & FOR_SCORES)
         panels_pack(s, k);
-    if (uses & PRODUCTS && roles & FOR_SUMS)
+    if (uses & ABI_PACKED_KINDS && roles & FOR_SUMS)
         pairs_pack(s, k);
 }
 

@@ -123,8 +123,9 @@ static int add_share(struct prune *p, double share, struct error *e)
     session_tell(NULL);
     for (int k = 0; k < SNAP_KINDS && r == 0; k++) {
         struct mask *m = k == SNAP_ROW_BLOCKS ? result.best.mask : result.kind[k].mask;
-        add_row(p, prune_row_new(snap_kind_names[k], (double)NAN, share),
-                m ? mask_crop(m, m->n, e) : NULL);
+        struct prune_row row = prune_row_new(snap_kind_names[k], (double)NAN, share);
+        row.won = k == SNAP_ROW_BLOCKS ? snap_kind_names[result.best.kind] : NULL;
+        add_row(p, row, m ? mask_crop(m, m->n, e) : NULL);
     }
     snap_result_finish(&result);
     return r;

@@ -32,7 +32,7 @@ int prune_request(const struct prune *p, struct snap_request *ret, struct error 
     uint32_t found;
     if (targets_resolve(name, &kernel, &target, 1, &found, e) < 0)
         return -1;
-    const struct machine *machine = machine_choose(NULL, NULL, target, &kernel, e);
+    const struct machine *machine = machine_choose(NULL, p->calibration, target, &kernel, e);
     if (!machine)
         return -1;
     *ret = (struct snap_request){.batch = p->batch,

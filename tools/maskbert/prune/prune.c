@@ -5,6 +5,7 @@
 #include "masks/base/memory.h"
 #include "masks/load.h"
 #include "masks/npy.h"
+#include "runtime/calibration.h"
 #include "tools/maskbert/command.h"
 #include <inttypes.h>
 #include <math.h>
@@ -157,8 +158,17 @@ static int make_dense(struct prune *p, struct error *e)
     return p->dense.mask ? 0 : -1;
 }
 
+/* As maskc: one that cannot be read is no more than worth a word. */
+static void load_calibration(struct prune *p)
+{
+    struct error e = {0};
+    if (calibration_load(&p->calibration, &e))
+        fprintf(stderr, "maskbert: %s; it is ignored\n", e.text);
+}
+
 static int prune(struct prune *p, struct error *e)
 {
+    load_calibration(p);
     if (read_options(p, e) < 0 || open_model(p, e) < 0 || read_lines(p, e) < 0 ||
         prune_measure(p, e) < 0)
         return -1;
@@ -191,6 +201,7 @@ static void finish(struct prune *p)
     task_finish(&p->measured);
     task_finish(&p->held_out);
     importance_finish(&p->importance);
+    calibration_destroy(p->calibration);
     session_close(&p->s);
 }
 

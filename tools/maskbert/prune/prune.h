@@ -17,6 +17,7 @@ struct prune_row {
     double share;     /* ... this share of dense's predicted time; NaN: not asked for */
     char *file;       /* its name in the output's folder; owned */
     struct mask *mask;          /* owned; null: no mask of this kind is within the share */
+    const char *won;            /* snap: the kind that was the best; null: not asked */
     double density, retained;   /* of the entries; of the importance */
     double predicted, measured; /* seconds of all layers' attention for a batch */
     double cosine, neighbours;  /* held-out lines: to the vectors without pruning */
@@ -35,7 +36,8 @@ struct prune {
     struct task_batches measured, held_out; /* sequences of s.batches */
     uint32_t longest;                       /* of those measured */
     struct importance importance;
-    struct prune_row dense; /* what the others are compared with */
+    struct calibration *calibration; /* stored for this machine, or null */
+    struct prune_row dense;          /* what the others are compared with */
     struct prune_row *row;
     uint32_t rows, capacity;
 };

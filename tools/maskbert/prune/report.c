@@ -58,12 +58,13 @@ static json_t *number(double x)
 static json_t *row_json(const struct prune_row *r)
 {
     json_t *file = r->file && r->mask ? json_string(r->file) : json_null();
-    return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "file",
-                     file, "kind", r->kind, "keep", number(r->keep), "share", number(r->share),
-                     "density", number(r->density), "sparsity", number(100 * (1 - r->density)),
-                     "mass", number(r->retained), "retained", number(r->retained),
-                     "predicted_s", number(r->predicted), "measured_s", number(r->measured),
-                     "cosine", number(r->cosine), "neighbours", number(r->neighbours));
+    return json_pack("{s:o, s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "file", file, "kind", r->kind, "won", r->won, "keep", number(r->keep),
+                     "share", number(r->share), "density", number(r->density), "sparsity",
+                     number(100 * (1 - r->density)), "mass", number(r->retained), "retained",
+                     number(r->retained), "predicted_s", number(r->predicted), "measured_s",
+                     number(r->measured), "cosine", number(r->cosine), "neighbours",
+                     number(r->neighbours));
 }
 
 static void print_json(const struct prune *p)

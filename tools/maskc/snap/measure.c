@@ -77,6 +77,7 @@ static int begin_layer(const struct task *t, struct measured *m, uint32_t layer,
     int failed = 0;
     for (uint32_t k = 0; k < m->count && !failed; k++) {
         struct contender *c = &m->contender[k];
+        c->own = options_own_clock(t->o);
         m->problem[k] = make_problem(t, c->kernel, layer);
         c->seconds = c->seconds ? c->seconds : memory_new(ROUNDS_MOST, sizeof(double));
         c->trial =

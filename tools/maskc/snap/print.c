@@ -42,6 +42,12 @@ static const char *reason(const struct task *t)
                                  : "no kind keeps more within the time";
 }
 
+/* A GPU at a small batch takes as long as its longest row block, so the sum of all is no bound worth its name. */
+static bool bound_tells(const struct task *t)
+{
+    return t->result.bound < 1 - 1e-9 || t->result.best.retained > 1 - 1e-9;
+}
+
 void task_print(const struct task *t)
 {
     const struct snap_request *r = &t->request;
@@ -52,8 +58,10 @@ void task_print(const struct task *t)
     printf("share is of dense's %s, %.1f us predicted on %s with %u thread%s\n",
            r->training ? "forward and backward" : "forward", t->result.dense_predicted * 1e6,
            r->machine->name, r->threads, r->threads > 1 ? "s" : "");
-    printf("bound %.4f: no choice among the candidates of row blocks keeps more in that time\n",
-           t->result.bound);
+    printf("bound %.4f: %s\n", t->result.bound,
+           bound_tells(t)
+               ? "no choice among the candidates of row blocks keeps more in that time"
+               : "it says nothing here: it adds up row blocks, and these run side by side");
     printf("%s: %s; %s\n", t->o->output, snap_kind_names[t->chosen.kind], reason(t));
 }
 
@@ -102,6 +110,7 @@ void task_print_json(const struct task *t)
                           dense, "retained", best->retained, "bound", t->result.bound,
                           "density", density(best->mask), "heads", list_heads(t), "others",
                           others, "measured_s", command_number(measured > 0 ? measured : NAN));
+    json_object_set_new(j, "bound_tells", json_boolean(bound_tells(t)));
     json_object_set_new(j, "least_share", command_number(t->result.least_share));
     json_object_set_new(j, "kind", json_string(snap_kind_names[best->kind]));
     json_object_set_new(j, "snap", describe(t, SNAP_ROW_BLOCKS));

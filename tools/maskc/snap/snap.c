@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc snap P: the mask that keeps the most of an importance within a predicted time, or the fastest that keeps so
    much of it. */
+#include "masks/base/memory.h"
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/snap/task.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void show_progress(void *context, double done, const char *what)
 {
@@ -16,16 +19,31 @@ static void show_progress(void *context, double done, const char *what)
     progress_show(line);
 }
 
+/* The search may take a minute: what would fail after it fails before. */
+static int check_folder(const char *path, struct error *e)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? memory_text(path) : NULL;
+    if (folder)
+        folder[slash - path + 1] = 0;
+    int failed =
+        access(folder ? folder : ".", W_OK)
+            ? error_set(e, ERROR_INPUT, "%s: cannot be written: %s", path, strerror(errno))
+            : 0;
+    free(folder);
+    return failed;
+}
+
 static int check_output(const struct options *o, struct error *e)
 {
     static const char *const suffix[] = {".mask", ".npy", ".safetensors"};
     bool known = false;
     for (size_t k = 0; k < sizeof suffix / sizeof *suffix; k++)
         known = known || (o->output && has_suffix(o->output, suffix[k]));
-    if (known)
-        return 0;
-    return error_set(e, ERROR_INPUT,
-                     "snap: -o FILE.npy, FILE.safetensors or FILE.mask is expected");
+    if (!known)
+        return error_set(e, ERROR_INPUT,
+                         "snap: -o FILE.npy, FILE.safetensors or FILE.mask is expected");
+    return check_folder(o->output, e);
 }
 
 static int read_goal(const struct options *o, struct snap_request *r, struct error *e)
@@ -124,9 +142,10 @@ int command_snap(const struct options *o)
 {
     struct error e = {0};
     struct task t = {.o = o};
-    int failed = check_output(o, &e) < 0 || read_goal(o, &t.request, &e) < 0 ||
-                 read_objective(o, &t.request, &e) < 0 || read_request(o, &t.request, &e) < 0 ||
-                 read_importance(&t, &e) < 0 || solve(&t, &e) < 0 || finish(&t, &e) < 0;
+    int failed = check_output(o, &e) < 0 || options_check_clock(o, &e) < 0 ||
+                 read_goal(o, &t.request, &e) < 0 || read_objective(o, &t.request, &e) < 0 ||
+                 read_request(o, &t.request, &e) < 0 || read_importance(&t, &e) < 0 ||
+                 solve(&t, &e) < 0 || finish(&t, &e) < 0;
     progress_clear();
     snap_result_finish(&t.result);
     snap_result_finish(&t.equal);
