@@ -186,11 +186,17 @@ class ClaimsTest(unittest.TestCase):
         known = ("Attention without the diagonal is a contextual mapping for n > 2", "Sparsity of the six designed masks, with the diagonal and without")
         self.assertEqual({v for k, v in verdicts.items() if k not in known}, {claims.OPEN})
 
-    def test_a_learned_mask_counts_by_its_own_loss(self):
+    def test_a_run_counts_where_its_start_is_off_the_plateau(self):
         name = "The diagonal is the least important"
-        for flat, verdict in ((0, claims.AGREES), (1, claims.AGREES), (2, claims.OPEN), (3, claims.OPEN)):
+        for flat, dense, verdict in ((3, 2.0, claims.AGREES), (0, 6.0, claims.OPEN)):
             runs = {f"p-{k}": toy.learned_result(0.4 + 0.001 * k, 0.6, plateau=k < flat) for k in range(3)}
-            self.assertEqual(self.verdicts(self.results(self.dense(), runs, dense_mlm=6.0))[name], verdict, flat)
+            self.assertEqual(self.verdicts(self.results(self.dense(), runs, dense_mlm=dense))[name], verdict)
+
+    def test_a_learned_mask_that_lost_everything_leaves_the_claim_open(self):
+        name = "Learned masks are better than designed ones"
+        for loss, better, verdict in ((2.5, 2.4, claims.AGREES), (6.0, 2.4, claims.OPEN), (6.0, 2.9, claims.DIFFERS)):
+            found = self.dense() | {"star": toy.row_result(2.6, 96.1), "dam-s-1e-2": toy.row_result(better, 95.0), "dam-s-1e-1": toy.row_result(loss, 96.9)}
+            self.assertEqual(self.verdicts(self.results(found))[name], verdict, loss)
 
     def test_importance_needs_seeds_that_agree(self):
         name = "The diagonal is the least important"

@@ -33,8 +33,9 @@ class Results:
         return (statistics.mean(found), TIMES * self.noise / len(found)**0.5) if found else None
 
     def off_plateau(self, kind):
-        """Runs that learned a mask and whose own loss says that attention matters to them."""
-        return {name: r for name, r in sorted(self.runs.items()) if name.startswith(kind) and not r["plateau"]}
+        """Runs that learned a mask, where the dense model from which they began is off the plateau. One that came to sit there counts: it is what
+        its mask did."""
+        return {} if self.dense["plateau"] else {name: r for name, r in sorted(self.runs.items()) if name.startswith(kind)}
 
     def P(self):
         return [r["P"] for r in self.off_plateau("p-").values()]
@@ -50,6 +51,13 @@ def compare(results, pairs):
     found = [d for d in (results.pair(a, b) for a, b in pairs) if d]
     below, above = sum(d < -limit for d, limit in found), sum(d > limit for d, limit in found)
     return below, above, len(found) - below - above, found
+
+
+def unless_lost(results, names, judged):
+    """A mask that lost all that attention is worth is left out as any row on the plateau, but then nothing speaks for the learned masks as such."""
+    lost = [n for n in names if n in results.table and results.table[n]["plateau"]]
+    said = f"; {', '.join(lost)} came to sit on the plateau and {'is' if len(lost) == 1 else 'are'} not counted" if lost else ""
+    return said, OPEN if lost and judged == AGREES else judged
 
 
 def told(found):
@@ -137,14 +145,16 @@ def nearest(r, sparsity, names):
 def learned_beats_designed(r):
     pairs = [(n, nearest(r, r.table[n]["sparsity"], rows.DESIGNED)) for n in rows.LEARNED if n in r.table]
     found = compare(r, pairs)
-    return "learned against the designed mask of the nearest sparsity: " + told(found), verdict(found[0], found[1])
+    lost, judged = unless_lost(r, rows.LEARNED, verdict(found[0], found[1]))
+    return "learned against the designed mask of the nearest sparsity: " + told(found) + lost, judged
 
 
 def one_stage(r):
     names = [f"P pruned {p} %" for p in rows.THRESHOLDS]
     pairs = [(n, nearest(r, r.table[n]["sparsity"], names)) for n in rows.LEARNED if n in r.table]
     found = compare(r, pairs)
-    return "DAM against P pruned to the nearest sparsity: " + told(found), verdict(found[0], found[1])
+    lost, judged = unless_lost(r, rows.LEARNED, verdict(found[0], found[1]))
+    return "DAM against P pruned to the nearest sparsity: " + told(found) + lost, judged
 
 
 def price_sets_sparsity(r):

@@ -34,7 +34,7 @@ METHOD = """
 - **Chance.** {noise}
 - **Plateau.** Without a key at all the loss is {reference:.3f} nats ({whence}; it is below the unigram entropy as a tenth of the
   masked words is left in place). A loss within {plateau} nats of it, or above it, says nothing of masks: the row is marked so, and no verdict comes of it.
-  A run that learned a mask is judged by its own loss at its end, P by that with P.
+  A run that learned a mask is marked by its own loss at its end, P by that with P; it counts where the dense model is off the plateau.
 - **Times** are medians on {threads} threads of this machine, whatever else ran on it. "x dense" is our own dense kernel by turns with the mask's in one
   process, so it holds where the times do not. A step's time is the median of the row's run.
 - **Time.** All stages took {took:.1f} minutes.{note}
@@ -57,8 +57,7 @@ def summary(verdicts, g):
     if not g["dense"]:
         text += "\n**The dense model is not done.** Nothing is claimed of masks.\n"
     elif g["dense"]["plateau"]:
-        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. "\
-                "Only of runs and rows that are themselves off the plateau something is claimed.\n"
+        text += "\n**The dense model sits on the plateau**: it trained too little for attention to matter, as its loss is near that of the row without any key. Nothing is claimed of masks.\n"
     return text
 
 

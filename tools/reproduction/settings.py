@@ -94,7 +94,7 @@ def from_options(o):
     if o.output.exists() and not o.output.is_dir():
         raise Fatal(2, f"{o.output}: a folder is expected")
     return Settings(o.output.resolve(), o.minutes, o.size, o.batch, o.dtype, o.seed, o.threads, str(o.text.resolve()) if o.text else "",
-                    o.page.resolve() if o.page else None, o.rows, o.note, head_dim=dim, vocabulary=o.vocabulary, held_out=o.held_out)
+                    o.page.resolve() if o.page else None, o.rows, o.note.strip(), head_dim=dim, vocabulary=o.vocabulary, held_out=o.held_out)
 
 
 def keep(s):
