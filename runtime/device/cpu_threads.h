@@ -10,6 +10,5 @@ uint32_t threads_cores(void);
 
 /* Calls step(context, k, thread, threads) on each of at most `threads` threads, for k = 0 .. steps - 1: a step begins when
    all threads have ended the one before. */
-void threads_run(uint32_t threads, uint32_t steps,
-                 void (*step)(void *context, uint32_t k, uint32_t thread, uint32_t threads),
-                 void *context);
+typedef void threads_step(void *context, uint32_t k, uint32_t thread, uint32_t threads);
+void threads_run(uint32_t threads, uint32_t steps, threads_step *step, void *context);

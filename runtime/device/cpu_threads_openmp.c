@@ -14,9 +14,7 @@ uint32_t threads_cores(void)
 }
 
 /* All steps in one parallel region: a barrier is cheaper than a new one. */
-void threads_run(uint32_t threads, uint32_t steps,
-                 void (*step)(void *context, uint32_t k, uint32_t thread, uint32_t threads),
-                 void *context)
+void threads_run(uint32_t threads, uint32_t steps, threads_step *step, void *context)
 {
 #pragma omp parallel num_threads((int)threads)
     for (uint32_t k = 0; k < steps; k++) {

@@ -10,7 +10,7 @@ enum { MOST = 256 };
 
 struct launch_threads {
     uint32_t threads, steps;
-    void (*step)(void *context, uint32_t k, uint32_t thread, uint32_t threads);
+    threads_step *step;
     void *context;
     atomic_uint ranks;
     pthread_mutex_t lock; /* held until `threads` is known */
@@ -46,9 +46,7 @@ static void *begin(void *argument)
     return NULL;
 }
 
-void threads_run(uint32_t threads, uint32_t steps,
-                 void (*step)(void *context, uint32_t k, uint32_t thread, uint32_t threads),
-                 void *context)
+void threads_run(uint32_t threads, uint32_t steps, threads_step *step, void *context)
 {
     pthread_t thread[MOST];
     struct launch_threads t = {
