@@ -40,7 +40,7 @@ def device_name(device):
 
 
 SOURCES = ("masks", "gen", "runtime", "templates", "model", "tools/maskc", "tools/reference", "tools/maskbert", "tools/compare")
-METHOD = ("tools/peers", "tools/maskc_ctypes.py", "tools/gpu_check_stages.py", "tools/gpu_check_cases.py",
+METHOD = ("tools/peers", "runtime/python/maskc/torch_op.py", "tools/gpu_check_stages.py", "tools/gpu_check_cases.py",
           "tools/gpu_check_bert.py")
 
 
@@ -62,7 +62,7 @@ class Run:
         self.stage, self.deadline = stage, deadline
         self.maskc = options.build / "tools/maskc/maskc"
         self.maskbert = options.build / "tools/maskbert/maskbert"
-        self.library = options.build / "runtime/libmaskc.so"
+        self.package = options.build / "runtime/python"
         self.stopped = False
 
     def todo(self, cases):
@@ -209,7 +209,7 @@ def run_peers(run, n, dtype, direction, masks, contenders):
         code, _, said = run.command(sys.executable, ROOT / "tools/peers", "--device", "cuda", "-n", n,
                                     "--dtype", dtype, "--pass", direction, "--batch",
                                     max(1, TOKENS // n), "--masks", *masks, "--maskc", run.maskc,
-                                    "--library", run.library, "--json", path, *more)
+                                    "--package", run.package, "--json", path, *more)
         made = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return code, said or (f"tools/peers: exit status {code}" if code else ""), made
 

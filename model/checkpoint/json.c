@@ -59,6 +59,17 @@ int json_read_optional(const char *folder, const char *name, json_t **ret, struc
     return *ret ? 0 : -1;
 }
 
+int json_write_line(const char *folder, const char *name, const char *json, struct error *e)
+{
+    char *path = path_join(folder, name);
+    struct text line = {0};
+    text_add(&line, "%s\n", json);
+    int r = file_write(path, line.bytes, line.length, e);
+    text_finish(&line);
+    free(path);
+    return r;
+}
+
 static const json_t *value_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);

@@ -16,6 +16,8 @@ json_t *json_parse(const char *bytes, size_t size, const char *where, struct err
 json_t *json_read(const char *folder, const char *name, struct error *e);
 /* A missing file is no error: *ret is null. */
 int json_read_optional(const char *folder, const char *name, json_t **ret, struct error *e);
+/* FOLDER/NAME with the text, which a line's end closes. */
+int json_write_line(const char *folder, const char *name, const char *json, struct error *e);
 
 int json_take_bool(const json_t *object, const char *key, bool *ret, struct error *e);
 int json_take_u32(const json_t *object, const char *key, uint32_t *ret, struct error *e);

@@ -2,9 +2,9 @@
 /* The CPU as a device: the kernel file's shared object is loaded from memory; cpu_launch.c runs it. */
 #include "masks/base/memory.h"
 #include "runtime/device/cpu_code.h"
+#include "runtime/device/cpu_threads.h"
 #include "runtime/device/machine.h"
 #include <dlfcn.h>
-#include <omp.h>
 #include <stdlib.h>
 
 static const char *cpu_unavailable(void)
@@ -14,7 +14,7 @@ static const char *cpu_unavailable(void)
 
 static void cpu_describe(struct text *out)
 {
-    text_add(out, "%s, %d threads", machine_level(), omp_get_num_procs());
+    text_add(out, "%s, %u threads", machine_level(), threads_cores());
 }
 
 static int cpu_prefers(const struct artifact_target *t, int ordinal)
@@ -76,8 +76,7 @@ static uint32_t cpu_workers(const struct device_code *c, uint32_t threads)
 {
     (void)c;
     enum { MOST = 1024 };
-    int all = omp_get_max_threads();
-    uint32_t n = threads ? threads : all > 0 ? (uint32_t)all : 1;
+    uint32_t n = threads ? threads : threads_most();
     return n < MOST ? n : MOST;
 }
 

@@ -3,7 +3,7 @@
    costs. Every item writes outputs of its own in an order of its own, so results do not depend on who
    takes it. */
 #include "runtime/device/cpu_share.h"
-#include <omp.h>
+#include "runtime/device/cpu_threads.h"
 
 /* What ends before the next begins: a phase; or of a phase with split items these, which store partial results,
    then the others, which merge them; or whole heads through all phases. */
@@ -140,16 +140,9 @@ static void run_step(struct parallel_launch *t, u32 k, u64 thread, u64 threads)
         run_part(a, entry, over, s->part == PART_SPLIT, &t->queue[k], scratch);
 }
 
-/* All steps in one parallel region: a barrier is cheaper than a new one. */
-static void run_openmp(struct parallel_launch *t, u64 threads)
+static void run_thread_step(void *context, uint32_t k, uint32_t thread, uint32_t threads)
 {
-#pragma omp parallel num_threads((int)threads)
-    for (u32 k = 0; k < t->steps; k++) {
-        if (k) {
-#pragma omp barrier
-        }
-        run_step(t, k, (u64)omp_get_thread_num(), (u64)omp_get_num_threads());
-    }
+    run_step(context, k, thread, threads);
 }
 
 /* What a task of the caller's pool is told. */
@@ -182,7 +175,7 @@ static void run_together(const struct device_code *c, const struct device_launch
     if (l->parallel)
         run_pool(&t, threads);
     else
-        run_openmp(&t, threads);
+        threads_run((uint32_t)threads, t.steps, run_thread_step, &t);
 }
 
 static void run_alone(const struct device_code *c, const struct device_launch *l)

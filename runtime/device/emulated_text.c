@@ -5,12 +5,12 @@
 #include "masks/base/memory.h"
 #include "runtime/cache.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/cpu_threads.h"
 #include "runtime/device/emulated_counts.h"
 #include "runtime/device/host.h"
 #include "runtime/emulated/files.h"
 #include "runtime/emulated/launch.h"
 #include <dlfcn.h>
-#include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -240,15 +240,29 @@ static void run_block(const struct call *c, uint32_t block, struct error *e)
     counts_end(c->entry, &run);
 }
 
+struct blocks {
+    const struct call *call;
+    struct error *errors;
+    atomic_uint next;
+};
+
+/* Each thread takes the next block. */
+static void run_blocks(void *context, uint32_t step, uint32_t thread, uint32_t threads)
+{
+    struct blocks *all = context;
+    (void)step, (void)thread, (void)threads;
+    for (uint32_t k; (k = atomic_fetch_add(&all->next, 1)) < all->call->grid->blocks;)
+        run_block(all->call, k, &all->errors[k]);
+}
+
 int emulated_run(const struct emulated_text *t, const char *entry, const void *args,
                  const struct emulated_grid *grid, struct error *e)
 {
     const struct call c = {t, entry, args, grid};
     struct error *errors = memory_new(grid->blocks, sizeof *errors);
     int r = 0;
-#pragma omp parallel for schedule(dynamic, 1)
-    for (uint32_t block = 0; block < grid->blocks; block++)
-        run_block(&c, block, &errors[block]);
+    struct blocks all = {.call = &c, .errors = errors};
+    threads_run(threads_most(), 1, run_blocks, &all);
     for (uint32_t block = 0; block < grid->blocks && r == 0; block++)
         if (errors[block].kind != ERROR_NONE)
             r = error_set(e, errors[block].kind, "%s", errors[block].text);

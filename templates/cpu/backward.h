@@ -91,7 +91,7 @@ static void block_backward(const struct row_block *t, struct block *b, float *de
     block_scale(t, b);
     if (dropping(t) && !panels_alone(t, b))
         block_drop(t, b);
-    if ((dropping(t) && !panels_alone(t, b)) || BIAS == ABI_BIAS_SCALE)
+    else if (BIAS == ABI_BIAS_SCALE)
         p_round(t, b);
     block_sums(t, b, (const float(*)[SCORE_STRIDE])b->score, 1, 1);
 }

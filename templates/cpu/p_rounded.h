@@ -72,7 +72,7 @@ INLINE vec row_exp2_rounded(struct block *b, u32 r, float m, float softmax_scale
     return even + odd;
 }
 
-/* P in bf16 again, after dropout or a bias changed P. Lists take floats. */
+/* P in bf16 again, after a bias changed P. Lists take floats. */
 static void p_round(const struct row_block *t, struct block *b)
 {
     u32 panels = 0;

@@ -49,12 +49,31 @@ INLINE void tile_drop(const struct block *b, const struct column_tile *tile, u32
         store(row + c, lanes_kept(load(row + c) * kept, keep_word(b, r, c)));
 }
 
+#if MATRIX
+/* A panel's sums take bf16, which are rounded here. */
+INLINE int panel_drop(struct block *b, const struct column_tile *tile, u32 r)
+{
+    const float *p = &b->score[r][tile->at];
+    if (tile_is_panel(tile))
+        half_store2_kept(&b->p_ds[0][r][tile->at], load(p), load(p + LANES),
+                         keep_word(b, r, tile->at));
+    return tile_is_panel(tile);
+}
+#else
+INLINE int panel_drop(struct block *b, const struct column_tile *tile, u32 r)
+{
+    (void)b, (void)tile, (void)r;
+    return 0;
+}
+#endif
+
 /* Dropped P become 0; those that a row does not have are 0. The scale of kept ones is applied to the sums. */
 static void block_drop(const struct row_block *t, struct block *b)
 {
     for (u32 k = 0; k < b->tiles; k++)
         for (u32 r = 0; r < t->rows; r++)
-            tile_drop(b, &b->tile[k], r, 1, b->score[r]);
+            if (!panel_drop(b, &b->tile[k], r))
+                tile_drop(b, &b->tile[k], r, 1, b->score[r]);
 }
 
 /* Which entries dropout keeps. Draws of all lists come together, as a list may be short. */

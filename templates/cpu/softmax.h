@@ -98,7 +98,7 @@ static void unfused_softmax(struct row_block *t, struct block *b, int first)
     block_scale(t, b);
     if (dropping(t))
         block_drop(t, b);
-    if (dropping(t) || BIAS == ABI_BIAS_SCALE)
+    else if (BIAS == ABI_BIAS_SCALE)
         p_round(t, b);
 }
 

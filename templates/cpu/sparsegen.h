@@ -101,7 +101,7 @@ static void sparsegen_forward(struct row_block *t)
         block_scale(t, b);
         if (dropping(t))
             block_drop(t, b);
-        if (dropping(t) || BIAS == ABI_BIAS_SCALE)
+        else if (BIAS == ABI_BIAS_SCALE)
             p_round(t, b);
         compute_pv(t, b);
     }

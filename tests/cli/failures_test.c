@@ -97,6 +97,7 @@ static const struct bad bad[] = {
     {"bench dense -n 8 --plot x.pdf", 2, "x.pdf"},
     {"bench dense -n 8 --seconds -1", 2, "above 0"},
     {"bench dense -n 8 --dropout 1", 2, "0 <= P < 1"},
+    {"bench dense -n 8 --clock sun", 2, "wall or cpu is expected"},
     {"bench good.mkb --dropout 0.1", 2, "compiled without"},
     /* run */
     {"run good.mkb -o r", 2, "--query"},

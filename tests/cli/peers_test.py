@@ -1,18 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""peers_test.py MASKC LIBMASKC: tools/peers and tools/maskc_ctypes.py.
+"""peers_test.py MASKC PACKAGE: tools/peers.
 
 What needs torch is skipped, and counted as skipped, where this Python has none. Closes with cmocka's
 lines, so that tools/count_tests adds it up.
 """
 import argparse
-import ctypes
 import json
 import math
 import os
 import pathlib
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -23,7 +20,6 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/compare"), str(ROOT / "tests/support")]
 import cmocka_count  # noqa: E402
-import maskc_ctypes  # noqa: E402
 import peers_mma  # noqa: E402
 import peers_plan  # noqa: E402
 import peers_report as report  # noqa: E402
@@ -33,8 +29,10 @@ try:
     import torch
 except ImportError:
     torch = None
-MASKC, LIBRARY = (os.path.abspath(p) for p in sys.argv[1:3])
-needs_torch = unittest.skipUnless(torch, "this Python has no torch")
+MASKC, PACKAGE = (os.path.abspath(p) for p in sys.argv[1:3])
+new_enough = torch and tuple(int(x) for x in torch.__version__.split(".")[:2]) >= (2, 10) and \
+    os.path.exists(os.path.join(PACKAGE, "maskc/libmaskc_torch.so.0"))
+needs_torch = unittest.skipUnless(new_enough, "this Python has no torch 2.10, or maskc was built without one")
 
 
 def run(command, **environment):
@@ -44,44 +42,6 @@ def run(command, **environment):
 
 def peers(*arguments, **environment):
     return run([sys.executable, ROOT / "tools/peers", *arguments], **environment)
-
-
-class CtypesTest(unittest.TestCase):
-    def test_structs_lie_as_in_c(self):
-        lines = []
-        for name, struct in maskc_ctypes.STRUCTS.items():
-            lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
-            lines += [f'printf("{name}.{field} %zu\\n", offsetof(struct {name}, {field}));'
-                      for field, _ in struct._fields_]
-        with tempfile.TemporaryDirectory() as folder:
-            source = pathlib.Path(folder) / "layout.c"
-            source.write_text('#include "runtime/maskc.h"\n#include <stdio.h>\n'
-                              "int main(void)\n{\n" + "\n".join(lines) + "\n}\n", encoding="utf-8")
-            cc = shlex.split(os.environ.get("CC", "cc"))
-            made = run([*cc, f"-I{ROOT}", source, "-o", f"{folder}/layout"])
-            self.assertEqual(made.returncode, 0, made.stderr)
-            said = dict(line.split() for line in run([f"{folder}/layout"]).stdout.splitlines())
-        for name, struct in maskc_ctypes.STRUCTS.items():
-            self.assertEqual(int(said.pop(name)), ctypes.sizeof(struct), name)
-            for field, _ in struct._fields_:
-                where = f"{name}.{field}"
-                self.assertEqual(int(said.pop(where)), getattr(struct, field).offset, where)
-        self.assertEqual(said, {})
-
-    def test_every_function_of_the_header_is_declared(self):
-        header = (ROOT / "runtime/maskc.h").read_text(encoding="utf-8")
-        names = set(re.findall(r"^MASKC_API [^;(]*?\b(maskc_\w+)\(", header, re.M))
-        self.assertGreater(len(names), 8)
-        self.assertEqual(names, set(maskc_ctypes.FUNCTIONS))
-
-    def test_library_reports_bad_input(self):
-        library = maskc_ctypes.Library(LIBRARY)
-        with self.assertRaises(maskc_ctypes.Error) as caught:
-            library.compile("nosuchmask", length=64, cache_dir="")
-        self.assertEqual(caught.exception.code, 2)
-        self.assertIn("nosuchmask", str(caught.exception))
-        with self.assertRaises(TypeError):
-            library.compile("star", size=64)
 
 
 class ReportTest(unittest.TestCase):
@@ -197,7 +157,7 @@ class CommandTest(unittest.TestCase):
 
 @needs_torch
 class TorchTest(unittest.TestCase):
-    arguments = ("--maskc", MASKC, "--library", LIBRARY, "--threads", "2", "--repeat", "2")
+    arguments = ("--maskc", MASKC, "--package", PACKAGE, "--threads", "2", "--repeat", "2")
 
     def test_reference_against_autograd(self):
         import peers_reference
@@ -268,47 +228,6 @@ class TorchTest(unittest.TestCase):
         said = peers("-n", "64", "--masks", "star", "windw(2)", *self.arguments)
         self.assertEqual((said.returncode, said.stdout), (2, ""))
         self.assertIn("windw", said.stderr)
-
-    def test_tensors_of_any_strides(self):
-        kernel = maskc_ctypes.Library(LIBRARY).compile("window(3)", length=40, heads=2, head_dim=16)
-        fused = torch.randn(2, 40, 3, 2, 16)  # one buffer of queries, keys, values
-        q, k, v = (fused[:, :, i].transpose(1, 2) for i in range(3))
-        ours = maskc_ctypes.attention(kernel, q, k, v)
-        apart = (torch.arange(40)[:, None] - torch.arange(40)).abs()
-        theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=apart <= 3)
-        self.assertTrue(torch.allclose(ours, theirs, atol=1e-5))
-        with self.assertRaises(ValueError):
-            maskc_ctypes.attention(kernel, q.bfloat16(), k, v)
-        with self.assertRaises(ValueError):
-            maskc_ctypes.attention(kernel, q[:, :1], k[:, :1], v[:, :1])
-
-    def test_soft_masks_learn(self):
-        torch.manual_seed(7)
-        n, apart = 40, (torch.arange(40)[:, None] - torch.arange(40)).abs()
-        for kind in ("bias", "scale"):
-            kernel = maskc_ctypes.Library(LIBRARY).compile("window(5)", length=n, heads=2,
-                                                           head_dim=16, soft=kind)
-            q, k, v, weight = torch.randn(4, 3, 2, n, 16).unbind(0)
-            mine, plain = torch.rand(2, n, n).repeat(2, 1, 1, 1).unbind(0)
-            mine, plain = mine.clone().requires_grad_(), plain.clone().requires_grad_()
-            scores = (q @ k.transpose(2, 3) / 4).masked_fill(apart > 5, -torch.inf)
-            p = (scores + plain).softmax(-1) if kind == "bias" else scores.softmax(-1) * plain
-            (p @ v * weight).sum().backward()
-            (maskc_ctypes.attention(kernel, q, k, v, mine) * weight).sum().backward()
-            self.assertTrue(torch.allclose(mine.grad, plain.grad, atol=1e-4))
-            with self.assertRaises(ValueError):
-                maskc_ctypes.attention(kernel, q, k, v)
-            with self.assertRaises(ValueError):
-                maskc_ctypes.attention(kernel, q, k, v, mine[:1])
-
-    def test_dense_mask_from_memory(self):
-        torch.manual_seed(5)
-        bits = torch.rand(1, 2, 24, 24) < 0.3
-        bits[..., 0] = True
-        kernel = maskc_ctypes.Library(LIBRARY).compile(bits, head_dim=16)
-        q, k, v = torch.randn(3, 1, 2, 24, 16).unbind(0)
-        theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bits)
-        self.assertTrue(torch.allclose(maskc_ctypes.attention(kernel, q, k, v), theirs, atol=1e-5))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "tests/cli/shell.h"
 #include "tests/cli/fixtures.h"
 #include "tests/support/test.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,47 @@ json_t *shell_json(const char *line, int code)
         fail_msg("maskc %s: %d, %s: %s%s", line, o.code, e.text, o.out, o.err);
     outcome_finish(&o);
     return j;
+}
+
+struct outcome shell_must(const char *prefix, const char *line)
+{
+    struct outcome o = shell_run(prefix, line);
+    if (o.code)
+        fail_msg("%s: exit code %d: %s", line, o.code, o.err);
+    return o;
+}
+
+json_t *shell_json_of(const char *prefix, const char *line)
+{
+    struct outcome o = shell_must(prefix, line);
+    json_t *json = json_loads(o.out, 0, NULL);
+    if (!json)
+        fail_msg("%s: '%s' is no JSON", line, o.out);
+    outcome_finish(&o);
+    return json;
+}
+
+static bool is_refused(const struct outcome *o, const char *program, const char *error)
+{
+    const size_t name = strlen(program);
+    return o->code == 2 && !strncmp(o->err, program, name) &&
+           !strncmp(o->err + name, ": ", 2) && !strcmp(o->err + name + 2, error) && !*o->out;
+}
+
+void shell_refuses(const char *program, const char *prefix, const struct shell_failure *f,
+                   size_t count)
+{
+    char *before = shell_listing();
+    for (size_t k = 0; k < count; k++) {
+        struct outcome o = shell_run(f[k].prefix ? f[k].prefix : prefix, f[k].line);
+        if (!is_refused(&o, program, f[k].error))
+            fail_msg("%s %s: %d '%s'", program, f[k].line, o.code, o.err);
+        outcome_finish(&o);
+    }
+    char *after = shell_listing();
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
 }
 
 void outcome_finish(struct outcome *o)

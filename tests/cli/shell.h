@@ -23,5 +23,16 @@ void shell_says(const char *line, const char *says);
 /* The one JSON value that the line prints, which must end with this code; the caller lets go of it. */
 json_t *shell_json(const char *line, int code);
 
+/* The same with a prefix, of a line that must succeed; and all that such a line prints. */
+json_t *shell_json_of(const char *prefix, const char *line);
+struct outcome shell_must(const char *prefix, const char *line);
+
+struct shell_failure {
+    const char *line, *error, *prefix;
+};
+/* Each line, with its own prefix or this one, is bad input: exit code 2, "PROGRAM: ERROR" on stderr, nothing on stdout, no file changed. */
+void shell_refuses(const char *program, const char *prefix, const struct shell_failure *f,
+                   size_t count);
+
 /* Every path below the working folder, one a line, with its size; caller frees. */
 char *shell_listing(void);

@@ -25,9 +25,9 @@ static double value_of(uint32_t l, uint32_t h, uint32_t i, uint32_t j)
     return (l * 7 + h * 5 + i * 3 + j) % 4;
 }
 
-static void write_array(const char *path, const char *descr, uint32_t item, uint32_t layers,
-                        uint32_t heads, uint32_t n, bool fortran)
+static void write_array(const char *path, const char *descr, uint32_t item, bool fortran)
 {
+    enum { layers = 2, heads = 3, n = 5 };
     uint8_t *bytes = memory_new((size_t)layers * heads * n * n, item);
     char shape[64];
     struct npy a = {.rank = 4, .shape = {layers, heads, n, n}, .fortran = fortran};
@@ -66,7 +66,7 @@ static void arrays_are_read_as_they_stand(void **unused)
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int fortran = 0; fortran < 2; fortran++) {
             const char *path = test_path("p.npy");
-            write_array(path, types[t].descr, types[t].item, 2, 3, 5, fortran);
+            write_array(path, types[t].descr, types[t].item, fortran);
             struct importance p = read((struct mask_request){.name = path, .layer = -1});
             assert_true(p.layers == 2 && p.heads == 3 && p.n == 5);
             check(&p, 0, types[t].mask);

@@ -13,17 +13,9 @@
 
 #include <cmocka.h>
 
-static struct outcome must(const char *prefix, const char *line)
-{
-    struct outcome o = shell_run(prefix, line);
-    if (o.code)
-        fail_msg("maskbert %s: exit code %d: %s", line, o.code, o.err);
-    return o;
-}
-
 static void run(const char *prefix, const char *line, const char *expected)
 {
-    struct outcome o = must(prefix, line);
+    struct outcome o = shell_must(prefix, line);
     if (expected && strcmp(o.out, expected))
         fail_msg("maskbert %s: '%s', expected '%s'", line, o.out, expected);
     outcome_finish(&o);
@@ -33,7 +25,7 @@ static json_t *info(const char *folder)
 {
     char line[100];
     snprintf(line, sizeof line, "info %s --json", folder);
-    struct outcome o = must(NULL, line);
+    struct outcome o = shell_must(NULL, line);
     json_t *json = json_loads(o.out, 0, NULL);
     assert_non_null(json);
     outcome_finish(&o);
@@ -119,16 +111,6 @@ static void threads_change_nothing(void **state)
 
 /* ---- what runs a model ---- */
 
-static json_t *run_json(const char *prefix, const char *line)
-{
-    struct outcome o = must(prefix, line);
-    json_t *json = json_loads(o.out, 0, NULL);
-    if (!json)
-        fail_msg("maskbert %s: '%s' is no JSON", line, o.out);
-    outcome_finish(&o);
-    return json;
-}
-
 #define LINES "printf 'ab b\\n\\nab ba\\tb\\n' | "
 
 /* Lines of a .jsonl are arrays of 16 numbers. */
@@ -167,12 +149,12 @@ static void vectors_of_lines(void **state)
 static void masked_words_and_next_sentences(void **state)
 {
     (void)state;
-    json_t *fill = run_json("printf 'ab [MASK] b\\n' | ", "fill-mask made --top 3 --json");
+    json_t *fill = shell_json_of("printf 'ab [MASK] b\\n' | ", "fill-mask made --top 3 --json");
     json_t *gap = json_array_get(json_object_get(fill, "masks"), 0);
     assert_int_equal(json_integer_value(json_object_get(gap, "token")), 2);
     assert_int_equal(json_array_size(json_object_get(gap, "words")), 3);
     json_decref(fill);
-    json_t *next = run_json("printf 'ab\\tb\\n' | ", "classify made --json");
+    json_t *next = shell_json_of("printf 'ab\\tb\\n' | ", "classify made --json");
     double p = json_real_value(json_object_get(next, "probability"));
     assert_true(p >= 0.5 && p <= 1);
     json_decref(next);
@@ -184,7 +166,7 @@ static void devices_print_the_same(void **state)
 {
     (void)state;
     const char *line = "printf 'ab [MASK] b\\nb\\n' | ";
-    struct outcome cpu = must(line, "fill-mask made --top 3");
+    struct outcome cpu = shell_must(line, "fill-mask made --top 3");
     run(line, "fill-mask made --top 3 --device emulated", cpu.out);
     outcome_finish(&cpu);
     struct outcome o = shell_run(NULL, "embed made -o x.npy --device cuda:99");
@@ -196,7 +178,8 @@ static void devices_print_the_same(void **state)
 static void maps_and_their_support(void **state)
 {
     (void)state;
-    json_t *maps = run_json("printf 'ab b ab b ab\\n' | ", "attention wide --json --layer 1");
+    json_t *maps =
+        shell_json_of("printf 'ab b ab b ab\\n' | ", "attention wide --json --layer 1");
     json_t *heads = json_object_get(maps, "heads");
     assert_int_equal(json_array_size(json_object_get(maps, "tokens")), 7);
     assert_int_equal(json_array_size(heads), 4);
@@ -214,7 +197,7 @@ static void maps_and_their_support(void **state)
 
 static void bench_on(const char *line, const char *device)
 {
-    json_t *bench = run_json(NULL, line);
+    json_t *bench = shell_json_of(NULL, line);
     assert_string_equal(json_string_value(json_object_get(bench, "device")), device);
     assert_int_equal(json_array_size(json_object_get(bench, "results")), 2);
     assert_true(json_real_value(json_object_get(bench, "ceiling")) > 1);
@@ -230,9 +213,7 @@ static void bench_measures_both(void **state)
 }
 
 /* Bad input: exit code 2, and "maskbert: ERROR" on stderr. */
-static const struct {
-    const char *line, *error, *prefix;
-} failures[] = {
+static const struct shell_failure failures[] = {
     {"fly", "'fly' is not a command; maskbert alone lists them\n"},
     {"info nowhere", "nowhere/config.json: No such file or directory\n"},
     {"tokenize nowhere", "nowhere: no tokenizer.json and no vocab.txt\n"},
@@ -283,19 +264,7 @@ static const struct {
 static void failures_say_one_line(void **state)
 {
     (void)state;
-    static const char name[] = "maskbert: ";
-    char *before = shell_listing();
-    for (size_t k = 0; k < sizeof failures / sizeof *failures; k++) {
-        struct outcome o = shell_run(failures[k].prefix, failures[k].line);
-        if (o.code != 2 || strncmp(o.err, name, strlen(name)) ||
-            strcmp(o.err + strlen(name), failures[k].error) || *o.out)
-            fail_msg("maskbert %s: %d '%s'", failures[k].line, o.code, o.err);
-        outcome_finish(&o);
-    }
-    char *after = shell_listing();
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
+    shell_refuses("maskbert", NULL, failures, sizeof failures / sizeof *failures);
 }
 
 int main(int count, char **argument)

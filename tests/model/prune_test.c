@@ -16,21 +16,8 @@
 
 static void run(const char *prefix, const char *line)
 {
-    struct outcome o = shell_run(prefix, line);
-    if (o.code)
-        fail_msg("maskbert %s: exit code %d: %s", line, o.code, o.err);
+    struct outcome o = shell_must(prefix, line);
     outcome_finish(&o);
-}
-
-static json_t *run_json(const char *prefix, const char *line)
-{
-    struct outcome o = shell_run(prefix, line);
-    if (o.code)
-        fail_msg("maskbert %s: exit code %d: %s", line, o.code, o.err);
-    json_t *json = json_loads(o.out, 0, NULL);
-    assert_non_null(json);
-    outcome_finish(&o);
-    return json;
 }
 
 static const json_t *row_at(const json_t *report, size_t k)
@@ -65,8 +52,8 @@ static void percentages_are_kept(void **state)
 {
     (void)state;
     json_t *report =
-        run_json("seq 1 9 | sed 's/.*/ab b ba b/' | ",
-                 "prune made --keep 100,10 --drop-diagonal --random -o pruned --json");
+        shell_json_of("seq 1 9 | sed 's/.*/ab b ba b/' | ",
+                      "prune made --keep 100,10 --drop-diagonal --random -o pruned --json");
     assert_int_equal(rows_of(report), 6);
     assert_true(fabs(number_of(row_at(report, 0), "mass") - 1) < 1e-6);
     const double keep = number_of(row_at(report, 3), "mass");
@@ -85,8 +72,8 @@ static void percentages_are_kept(void **state)
 static void few_lines_hold_none_out(void **state)
 {
     (void)state;
-    json_t *report =
-        run_json("printf 'ab b\\nb\\nab\\n' | ", "prune made --keep 50 -o few -n 8 --json");
+    json_t *report = shell_json_of("printf 'ab b\\nb\\nab\\n' | ",
+                                   "prune made --keep 50 -o few -n 8 --json");
     assert_int_equal(json_integer_value(json_object_get(report, "measured")), 3);
     assert_int_equal(json_integer_value(json_object_get(report, "held_out")), 0);
     assert_true(json_is_null(json_object_get(row_at(report, 0), "cosine")));
@@ -118,7 +105,7 @@ static void check_shares(const json_t *report, double share, size_t first)
 static void shares_are_kept(void **state)
 {
     (void)state;
-    json_t *report = run_json(
+    json_t *report = shell_json_of(
         LINES, "prune made --importance output --snap .7,.9 -n 24 --save p.npy --plot p.png "
                "--layer 1 --head 3 -o snapped --json");
     assert_string_equal(text_of(report, "importance"), "output");
@@ -139,9 +126,10 @@ static void devices_agree(void **state)
 {
     (void)state;
     static const char *const names[] = {"density", "retained", "cosine", "neighbours"};
-    json_t *cpu = run_json(LINES, "prune made --importance output --keep 30 -n 24 -o c --json");
-    json_t *other = run_json(LINES, "prune made --importance output --keep 30 -n 24 -o d "
-                                    "--device emulated --json");
+    json_t *cpu =
+        shell_json_of(LINES, "prune made --importance output --keep 30 -n 24 -o c --json");
+    json_t *other = shell_json_of(LINES, "prune made --importance output --keep 30 -n 24 -o d "
+                                         "--device emulated --json");
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         assert_true(fabs(number_of(row_at(cpu, 0), names[k]) -
                          number_of(row_at(other, 0), names[k])) < 1e-4);
@@ -163,9 +151,7 @@ static void runs_are_alike(void **state)
 #define SHARES                                                                         \
     ": at most 32 shares of dense's time above 0 to 1, with commas between them, are " \
     "expected\n"
-static const struct {
-    const char *line, *error;
-} failures[] = {
+static const struct shell_failure failures[] = {
     {"prune made -o new",
      "prune: --keep P[,P..], --snap SHARE[,SHARE..] or --save P.npy is expected\n"},
     {"prune made --keep 10", "prune: -o DIR is expected\n"},
@@ -193,19 +179,7 @@ static const struct {
 static void failures_say_one_line(void **state)
 {
     (void)state;
-    static const char name[] = "maskbert: ";
-    char *before = shell_listing();
-    for (size_t k = 0; k < sizeof failures / sizeof *failures; k++) {
-        struct outcome o = shell_run(LINES, failures[k].line);
-        if (o.code != 2 || strncmp(o.err, name, strlen(name)) ||
-            strcmp(o.err + strlen(name), failures[k].error) || *o.out)
-            fail_msg("maskbert %s: %d '%s'", failures[k].line, o.code, o.err);
-        outcome_finish(&o);
-    }
-    char *after = shell_listing();
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
+    shell_refuses("maskbert", LINES, failures, sizeof failures / sizeof *failures);
 }
 
 /* A time that no mask is within: exit code 1, and nothing is written. */

@@ -32,3 +32,16 @@ struct maskc_bytes api_compile(const char *mask, struct maskc_options o)
         fail_msg("%s: %s", mask, error.text);
     return bytes;
 }
+
+struct maskc_kernel *api_kernel(const char *mask, uint32_t n, uint32_t heads)
+{
+    const struct maskc_options o = {.struct_size = sizeof o, .length = n, .heads = heads};
+    struct maskc_bytes bytes = {0};
+    struct maskc_kernel *kernel = NULL;
+    struct maskc_error error;
+    if (maskc_compile(mask, &o, &bytes, &error) ||
+        maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, &error))
+        fail_msg("%s: %s", mask, error.text);
+    maskc_bytes_free(&bytes); /* the kernel has its own copy */
+    return kernel;
+}

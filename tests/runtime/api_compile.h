@@ -9,5 +9,7 @@ extern char api_cache[];
 int api_set_up(void **state);
 int api_tear_down(void **state);
 
-/* Fails the test where the mask cannot be compiled. */
+/* Both fail the test where the mask cannot be compiled. */
 struct maskc_bytes api_compile(const char *mask, struct maskc_options o);
+/* Loaded on the CPU, of default options, from the user's cache: no group has to be set up. */
+struct maskc_kernel *api_kernel(const char *mask, uint32_t n, uint32_t heads);

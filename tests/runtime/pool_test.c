@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc_run on the caller's own threads: the same bits as on OpenMP's, whatever order the pool's tasks run in. */
+#include "tests/runtime/api_compile.h"
 #include "tests/runtime/launches.h"
 #include <pthread.h>
 #include <string.h>
@@ -60,19 +61,6 @@ static void run_at_once(void *pool, uint32_t count, void (*task)(void *, uint32_
         pthread_join(thread[k], NULL);
 }
 
-static struct maskc_kernel *compile(const char *mask, uint32_t n, uint32_t heads)
-{
-    const struct maskc_options o = {.struct_size = sizeof o, .length = n, .heads = heads};
-    struct maskc_bytes bytes = {0};
-    struct maskc_kernel *kernel = NULL;
-    struct maskc_error error;
-    if (maskc_compile(mask, &o, &bytes, &error) ||
-        maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, &error))
-        fail_msg("%s: %s", mask, error.text);
-    maskc_bytes_free(&bytes);
-    return kernel;
-}
-
 static void run_both(const struct maskc_kernel *kernel, const struct batch *b, uint32_t threads,
                      maskc_parallel *parallel, struct pool *pool)
 {
@@ -87,7 +75,7 @@ static void run_both(const struct maskc_kernel *kernel, const struct batch *b, u
 static struct pool compare(const char *mask, uint32_t n, uint32_t heads,
                            maskc_parallel *parallel)
 {
-    struct maskc_kernel *kernel = compile(mask, n, heads);
+    struct maskc_kernel *kernel = api_kernel(mask, n, heads);
     const size_t elements = (size_t)n * heads * D, rows = (size_t)n * heads;
     struct batch openmp = batch_new(elements, rows), own = batch_new(elements, rows);
     struct pool pool = {0};
@@ -123,7 +111,7 @@ static void any_order_gives_the_same_bits(void **state)
 static void one_thread_needs_no_pool(void **state)
 {
     (void)state;
-    struct maskc_kernel *kernel = compile("window(9)", 64, 2);
+    struct maskc_kernel *kernel = api_kernel("window(9)", 64, 2);
     struct batch b = batch_new(64 * 2 * D, 64 * 2);
     struct pool pool = {0};
     run_both(kernel, &b, 1, run_backwards, &pool);

@@ -3,6 +3,7 @@
    are invisible. That all numbers are right is the business of tests/kernels. */
 #include "masks/base/memory.h"
 #include "runtime/kernel.h"
+#include "tests/runtime/api_compile.h"
 #include "tests/runtime/launches.h"
 #include <math.h>
 #include <pthread.h>
@@ -15,19 +16,6 @@
 #include <cmocka.h>
 
 enum { N = 64, HEADS = 2, D = 64, ELEMENTS = N * HEADS * D };
-
-static struct maskc_kernel *compile(const char *mask)
-{
-    const struct maskc_options o = {.struct_size = sizeof o, .length = N, .heads = HEADS};
-    struct maskc_bytes bytes = {0};
-    struct maskc_kernel *kernel = NULL;
-    struct maskc_error error;
-    if (maskc_compile(mask, &o, &bytes, &error) ||
-        maskc_load_memory(bytes.data, bytes.size, "cpu", &kernel, &error))
-        fail_msg("%s: %s", mask, error.text);
-    maskc_bytes_free(&bytes); /* the kernel has its own copy */
-    return kernel;
-}
 
 struct thread_task {
     const struct maskc_kernel *kernel;
@@ -76,7 +64,7 @@ static void free_task(struct thread_task *j)
 static void a_launch_computes(void **state)
 {
     (void)state;
-    struct maskc_kernel *kernel = compile("diagonal(0)");
+    struct maskc_kernel *kernel = api_kernel("diagonal(0)", N, HEADS);
     struct thread_task j = new_task(kernel);
     launch(&j);
     assert_int_equal(j.code, 0);
@@ -98,7 +86,7 @@ static void one_kernel_serves_many_threads(void **state)
 {
     (void)state;
     enum { THREADS = 6 };
-    struct maskc_kernel *kernel = compile("bigbird");
+    struct maskc_kernel *kernel = api_kernel("bigbird", N, HEADS);
     struct thread_task thread_task[THREADS];
     pthread_t thread[THREADS];
     for (int k = 0; k < THREADS; k++)
@@ -132,7 +120,7 @@ static void run_batch(const struct maskc_kernel *kernel, const struct batch *b, 
 static void slices_are_invisible(void **state)
 {
     (void)state;
-    struct maskc_kernel *kernel = compile("window(9)|global(0)");
+    struct maskc_kernel *kernel = api_kernel("window(9)|global(0)", N, HEADS);
     /* more than one slice: see runtime/launch/shape.c */
     assert_true(kernel->target->launch.pack_row * (N + 32) * HEADS * SEQUENCES > 32u << 20);
     const size_t elements = SEQUENCES * ELEMENTS, rows = SEQUENCES * HEADS * N;

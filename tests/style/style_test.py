@@ -99,6 +99,16 @@ class StyleTest(unittest.TestCase):
         self.write("low/b.c", function(62))
         self.complains(sizes, "62 lines, at most 61")
 
+    def test_functions_together(self):
+        for name, long, text in (("lines, median: 11, at most 10", 100, function(11)), ("nine of ten: 21, at most 20", 20, function(21)),
+                                 ("6 parameters: 21, at most 20", 21, function(5, 7))):
+            for k in range(100):
+                self.write(f"low/many/f{k}.c", text if k < long else function(10))
+            self.complains(sizes, name)
+        for k in range(100):
+            self.write(f"low/many/f{k}.c", function(10, 6))
+        self.assertEqual(list(sizes.complaints()), [])
+
     def test_long_file(self):
         self.write("low/b.h", "int x;\n" * 351)
         self.complains(sizes, "low/b.h: 351 lines, at most 350")

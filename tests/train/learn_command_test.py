@@ -13,12 +13,11 @@ import random
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
 from learn_masks import logit_of, mask_of, read_mask, read_tensors  # noqa: E402
-from pretrain_toy import Toy  # noqa: E402
+from pretrain_toy import Toy, run_tests  # noqa: E402
 
 KINDS = [("p",), ("p", "--per-layer"), ("dam-u",), ("dam-u", "--per-layer"), ("dam-s",), ("dam-s", "--per-layer"), ("dam-s", "--dam-code"),
          ("dam-s", "--dam-code", "--per-layer")]
@@ -310,6 +309,18 @@ def refusals(toy):
     toy.remove("run")
 
 
+class LearnToy(Toy):
+    """With maskc beside maskbert."""
+
+    def __init__(self, maskc, *to):
+        super().__init__(*to)
+        self.program = maskc
+
+    def maskc(self, *command):
+        made = subprocess.run([self.program, *map(str, command)], cwd=self.work, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, f"{command}: {made.stderr}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("maskbert", type=os.path.abspath)
@@ -324,25 +335,7 @@ def main():
                  ("dam-s", "--lambda", 0, "--settle", 25, "--snap", 0.6, "--threads", 2))],
              "not_finite": not_finite, "refusals": refusals}
     names = [o.only] if o.only else ["all_kinds"] if o.few else list(tests)
-    with tempfile.TemporaryDirectory() as work:
-        toy = Toy(o.maskbert, work)
-
-        def maskc(*command):
-            made = subprocess.run([o.maskc, *map(str, command)], cwd=work, capture_output=True, text=True, check=False)
-            assert made.returncode == 0, f"{command}: {made.stderr}"
-        toy.maskc = maskc
-        made = toy.run(*toy.command("probe", "--steps", 1, "--learn-mask", "p"))
-        if made.returncode == 3:
-            print(f"{made.stderr}\n[  SKIPPED ] 1 test(s).")
-            return 77
-        toy.remove("probe")
-        for name in names:
-            begin = time.time()
-            tests[name](toy)
-            print(f"{name}: {time.time() - begin:.1f} s", flush=True)
-            rest = set(os.listdir(work)) - {"text.txt", "vocab.txt", "model", "data"}
-            assert not rest, rest
-    print(f"[==========] {len(names)} test(s) run.\n[  PASSED  ] {len(names)} test(s).")
+    return run_tests(lambda *to: LearnToy(o.maskc, *to), o.maskbert, {name: tests[name] for name in names}, probe=("--learn-mask", "p"))
 
 
 if __name__ == "__main__":

@@ -14,11 +14,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from pretrain_toy import Toy, follows_the_clock, same  # noqa: E402
+from pretrain_toy import Toy, follows_the_clock, run_tests, same  # noqa: E402
 
 
 # ---- what it does ----
@@ -326,20 +325,7 @@ def main():
              "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
              "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}
     names = [o.only] if o.only else ["damaged", "not_finite"] if o.few else list(tests)
-    with tempfile.TemporaryDirectory() as work:
-        toy = Toy(o.maskbert, work)
-        made = toy.run(*toy.command("probe", "--steps", 1))
-        if made.returncode == 3:
-            print(f"{made.stderr}\n[  SKIPPED ] 1 test(s).")
-            return 77
-        toy.remove("probe")
-        for name in names:
-            begin = time.time()
-            tests[name](toy)
-            print(f"{name}: {time.time() - begin:.1f} s", flush=True)
-            rest = set(os.listdir(work)) - {"text.txt", "vocab.txt", "words.txt", "model", "data", "empty"}
-            assert not rest, rest
-    print(f"[==========] {len(names)} test(s) run.\n[  PASSED  ] {len(names)} test(s).")
+    return run_tests(Toy, o.maskbert, {name: tests[name] for name in names}, {"words.txt", "empty"})
 
 
 if __name__ == "__main__":

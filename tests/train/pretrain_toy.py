@@ -7,6 +7,8 @@ import random
 import shutil
 import struct
 import subprocess
+import tempfile
+import time
 
 SUBJECTS = "the cat|a dog|my friend|the old man|this woman|a small bird|the teacher|our king".split("|")
 VERBS = "sees likes eats finds takes brings hears wants".split()
@@ -99,3 +101,22 @@ def follows_the_clock(log, seconds, peak, warmup=0.01):
         assert min(between) - 2e-4 * peak <= x["lr"] <= highest + 2e-4 * peak, (x, between)
         assert begin < seconds <= x["elapsed_s"] or x is not log[-1], x
         begin = x["elapsed_s"]
+
+
+def run_tests(make_toy, maskbert, tests, left=(), probe=()):
+    """Each of the tests, which leave only what they began with and what `left` names; exit code 77 where nothing can be trained."""
+    with tempfile.TemporaryDirectory() as work:
+        toy = make_toy(maskbert, work)
+        made = toy.run(*toy.command("probe", "--steps", 1, *probe))
+        if made.returncode == 3:
+            print(f"{made.stderr}\n[  SKIPPED ] 1 test(s).")
+            return 77
+        toy.remove("probe")
+        for name, test in tests.items():
+            begin = time.time()
+            test(toy)
+            print(f"{name}: {time.time() - begin:.1f} s", flush=True)
+            rest = set(os.listdir(work)) - {"text.txt", "vocab.txt", "model", "data", *left}
+            assert not rest, rest
+    print(f"[==========] {len(tests)} test(s) run.\n[  PASSED  ] {len(tests)} test(s).")
+    return 0

@@ -11,8 +11,6 @@ import math
 import torch
 import torch.nn.functional as F
 
-import maskc_ctypes
-
 DTYPE_NAMES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
 
 
@@ -29,7 +27,6 @@ class Case:
         self.batch, self.head_dim = options.batch, options.head_dim
         self.heads = options.heads if table.shape[0] == 1 else table.shape[0]
         self.device, self.threads = options.device, options.threads
-        self.library = options.opened
         self.scale = 1 / math.sqrt(self.head_dim)
         self.generator = torch.Generator(self.device).manual_seed(seed)
         self.heads_first = options.layout == "bhnd"
@@ -69,17 +66,16 @@ class Case:
 
 
 def build_own(mask=None):
-    """The library's own kernel, compiled for this machine; for `mask` in place of the case's."""
+    """Our own kernel, compiled for this machine; for `mask` in place of the case's."""
     def build(case, training):
+        import maskc
         one_head = mask or case.table.shape[0] == 1
-        kernel = case.library.compile(mask or case.text, dtype=DTYPE_NAMES[case.dtype],
-                                      length=case.n, head_dim=case.head_dim, device=case.device,
-                                      targets="cuda" if case.device == "cuda" else "cpu",
-                                      heads=case.heads if one_head else 0,
-                                      forward_only=int(not training))
+        kernel = maskc.compile(mask or case.text, n=case.n, dtype=DTYPE_NAMES[case.dtype], head_dim=case.head_dim,
+                               device=case.device, target="cuda" if case.device == "cuda" else "cpu",
+                               heads=case.heads if one_head else None, forward_only=not training)
 
         def attend(q, k, v):
-            return maskc_ctypes.attention(kernel, q, k, v, threads=case.threads)
+            return maskc.attention(q, k, v, kernel)
         attend.load_s = kernel.load_s
         return attend
     return build

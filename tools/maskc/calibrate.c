@@ -36,20 +36,16 @@ struct fitted {
 };
 
 /* Of rates that the table's row has within others: where the fit begins. */
-#define LOOP_GUESS    2e-7
-#define EXPOSED_GUESS 3e-11
-
+static const double guess[RATES] = {[RATE_LOOP] = 2e-7, [RATE_EXPOSED] = 3e-11};
 static void fit_pass(struct fitted *f, enum machine_pass pass)
 {
     struct fit_row *rows = memory_new(f->count, sizeof *rows);
-    for (uint32_t k = 0; k < f->count; k++)
-        rows[k] = f->time[k].row[pass];
     double prior[RATES];
     memcpy(prior, f->row->rate[pass], sizeof prior);
-    if (f->row->kind == TARGET_CPU && !prior[RATE_LOOP])
-        prior[RATE_LOOP] = LOOP_GUESS;
-    if (f->row->kind == TARGET_CPU && !prior[RATE_EXPOSED])
-        prior[RATE_EXPOSED] = EXPOSED_GUESS;
+    for (int k = 0; k < RATES && f->row->kind == TARGET_CPU; k++)
+        prior[k] = prior[k] > 0 ? prior[k] : guess[k];
+    for (uint32_t k = 0; k < f->count; k++)
+        rows[k] = f->time[k].row[pass];
     fit_rates(rows, f->count, prior, f->machine.rate[pass]);
     free(rows);
 }

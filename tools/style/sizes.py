@@ -7,6 +7,7 @@ import statistics
 import sources
 
 FUNCTION_LINES, FILE_LINES, PARAMETERS = 60, 350, 8
+MEDIAN_LINES, P90_LINES, MANY_PARAMETERS = 10, 20, 20  # of all functions
 LIMITS = {"function": FUNCTION_LINES, "file": FILE_LINES, "parameters": PARAMETERS}
 # clang-format leaves a definition's braces in the first column, and nothing but definitions with (...) before them.
 BODY = re.compile(r"^([A-Za-z_](?:[^;{}#=]|\n)*?\))(?:[^;{}()=#]*)\n\{\n(.*?)^\}", re.M | re.S)
@@ -71,9 +72,22 @@ def complaints():
         if size > most:
             unit = "parameters" if kind == "parameters" else "lines"
             yield f"{what}: {size} {unit}, at most {most}"
+    yield from of_all(sizes)
     for kind, what in sorted(known):
         if sizes.get((kind, what), 0) <= LIMITS[kind]:
             yield f"tools/style/exceptions.txt: {kind} {what} is within its limit or gone: take the line out"
+
+
+def of_all(sizes):
+    """What holds of all functions together, where there are enough of them to speak of."""
+    lengths = sorted(size for (kind, _), size in sizes.items() if kind == "function")
+    many = sum(size > 6 for (kind, _), size in sizes.items() if kind == "parameters")
+    if len(lengths) < 100:
+        return
+    for what, found, most in (("lines, median", statistics.median(lengths), MEDIAN_LINES), ("lines, nine of ten", lengths[int(0.9 * (len(lengths) - 1))], P90_LINES),
+                              ("with more than 6 parameters", many, MANY_PARAMETERS)):
+        if found > most:
+            yield f"functions, {what}: {found:g}, at most {most}"
 
 
 def shrink(path="tools/style/exceptions.txt"):

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a run's folder holds of a mask that is learned. */
-#include "masks/base/file.h"
-#include "masks/base/text.h"
 #include "model/checkpoint/json.h"
 #include "model/mask.h"
 #include "model/train/learn/learner.h"
@@ -11,12 +9,8 @@
 
 static int write_config(const char *folder, const struct model_config *c, struct error *e)
 {
-    char *text = config_write(c, c->dtype), *path = path_join(folder, "config.json");
-    struct text lines = {0};
-    text_add(&lines, "%s\n", text);
-    int r = file_write(path, lines.bytes, lines.length, e);
-    text_finish(&lines);
-    free(path);
+    char *text = config_write(c, c->dtype);
+    int r = json_write_line(folder, "config.json", text, e);
     free(text);
     return r;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/train/run/run_setup.h"
-#include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include "model/checkpoint/json.h"
@@ -138,14 +137,9 @@ static void make_json(struct run *r)
 
 static int write_json(const struct run *r, struct error *e)
 {
-    char *text = json_dumps(r->json, JSON_INDENT(2) | JSON_REAL_PRECISION(17)),
-         *path = path_join(r->folder.path, "run.json");
-    struct text line = {0};
-    text_add(&line, "%s\n", text);
-    int result = file_write(path, line.bytes, line.length, e);
-    text_finish(&line);
+    char *text = json_dumps(r->json, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    int result = json_write_line(r->folder.path, "run.json", text, e);
     free(text);
-    free(path);
     return result;
 }
 

@@ -72,14 +72,6 @@ static void matrix_row_products(const struct matrix_row *w, const struct abi_ten
         to[c] = fill;
 }
 
-/* What dropout does to dP. */
-static void matrix_row_drop_dp(const struct matrix_row *w)
-{
-    const vec kept = splat(w->s->a->keep_scale);
-    for (u32 c = 0; w->keep && c < w->cols; c += LANES)
-        store(w->dp + c, lanes_kept(load(w->dp + c) * kept, w->keep[c / TILE] >> c % TILE));
-}
-
 /* Row i of a tensor = scale x sum of p x the operand's rows. */
 static void matrix_row_put(const struct matrix_row *w, const struct abi_tensor *t, float scale,
                            const u16 *p, enum operand_kind k)
@@ -115,6 +107,14 @@ static void matrix_row_forward(const struct sequence *s, const struct abi_item *
 }
 
 #if BACKWARD
+/* What dropout does to dP. */
+static void matrix_row_drop_dp(const struct matrix_row *w)
+{
+    const vec kept = splat(w->s->a->keep_scale);
+    for (u32 c = 0; w->keep && c < w->cols; c += LANES)
+        store(w->dp + c, lanes_kept(load(w->dp + c) * kept, w->keep[c / TILE] >> c % TILE));
+}
+
 static void matrix_row_dq(const struct matrix_row *w)
 {
     const struct sequence *s = w->s;

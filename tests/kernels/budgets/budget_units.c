@@ -34,6 +34,7 @@ static struct source part_of(const struct source *s, uint32_t units)
 struct task {
     const struct source *s;
     const struct target *t;
+    struct budget_known *known;
     struct budget_units *units;
     bool again[2]; /* backward, forward: what is timed again */
     struct error error[SOURCE_MAX_UNITS];
@@ -54,8 +55,14 @@ static void compile_unit(void *context, uint32_t k)
 {
     struct task *j = context;
     struct budget_unit *u = &j->units->unit[k];
-    u->seconds = time_unit(j, k, &u->binary, &j->error[k]);
+    const struct cache_key key = budget_known_key(j->s, k, j->t);
     u->forward = strstr(j->s->files[1 + k].name, "forward") != NULL;
+    u->known = j->known && budget_known_take(j->known, key, &u->binary);
+    if (u->known)
+        return;
+    u->seconds = time_unit(j, k, &u->binary, &j->error[k]);
+    if (j->known && u->seconds >= 0)
+        budget_known_give(j->known, key, &u->binary);
 }
 
 /* Against the clock before and after; the slower of the two is not believed. */
@@ -82,15 +89,15 @@ static bool takes_longer(struct task *j, double enough)
 }
 
 int budget_units_compile(const struct source *s, const struct target *t, double enough,
-                         struct budget_units *ret, struct error *e)
+                         struct budget_known *known, struct budget_units *ret, struct error *e)
 {
     struct task *j = memory_new(1, sizeof *j);
     *ret = (struct budget_units){.count = s->n_units};
-    *j = (struct task){.s = s, .t = t, .units = ret};
+    *j = (struct task){.s = s, .t = t, .known = known, .units = ret};
     thread_pool_run(s->n_units, compile_unit, j);
     int r = 0;
     for (uint32_t k = 0; k < s->n_units && r == 0; k++)
-        if (!ret->unit[k].binary.n_images)
+        if (!ret->unit[k].known && !ret->unit[k].binary.n_images)
             r = error_set(e, ERROR_FALSE, "%s", j->error[k].text);
     for (int time = 0; time < TRIES && r == 0 && takes_longer(j, enough); time++)
         thread_pool_run(s->n_units, time_again, j);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A CUDA source compiled unit by unit, each with the time that it takes, for resource_budgets_test. */
 #pragma once
-#include "runtime/compile/compile.h"
+#include "tests/kernels/budgets/budget_known.h"
 
 struct budget_unit {
-    struct binary binary; /* one image */
-    double seconds;       /* of processor time: a unit is compiled by one thread */
-    bool forward;         /* its kernel is of the forward pass */
+    struct binary binary; /* one image; none where its figures were known */
+    bool known;
+    double seconds; /* of processor time: a unit is compiled by one thread */
+    bool forward;   /* its kernel is of the forward pass */
 };
 
 struct budget_units {
@@ -14,10 +15,10 @@ struct budget_units {
     struct budget_unit unit[SOURCE_MAX_UNITS];
 };
 
-/* Side by side. A pass that takes longer than `enough` seconds is timed again, a few times, by budget_clock: the
+/* Side by side; those that are not known (null: none is), which then are. A pass that takes longer than `enough` seconds is timed again, a few times, by budget_clock: the
    least of what it takes where nothing else runs. 0, or -1 with *e set. The caller finishes it in either case. */
 int budget_units_compile(const struct source *s, const struct target *t, double enough,
-                         struct budget_units *ret, struct error *e);
+                         struct budget_known *known, struct budget_units *ret, struct error *e);
 void budget_units_finish(struct budget_units *u);
 
 /* The seconds that a pass takes on two cores: those of its longest unit, or half of all, if that is more. */

@@ -4,7 +4,8 @@
    `resource_budgets_test --all` takes every target, dtype and head dimension, with dropout and without (the usual
    run some of them); targets, families and head dimensions named after that are taken alone; `--times` holds
    compilation to its limit (no run without it fails by what else the machine does); `--list` prints what it
-   finds, with `--times` the time by the clock too. */
+   finds, with `--times` the time by the clock too. A run with none of these takes the figures of known.txt, which
+   $MASKC_BUDGETS_KNOWN names, for units whose text is there; `--update` writes it. */
 #include "gen/emit/emit.h"
 #include "gen/family/cuda_tiled.h"
 #include "tests/kernels/budgets/budget_clock.h"
@@ -36,6 +37,8 @@ enum { PASS_MS = 1000, NOISE_PERCENT = 120, BLUNDER_PERCENT = 200 };
 
 static bool timing; /* --times */
 
+static struct budget_known *known; /* null: everything is compiled */
+
 static uint32_t most_ms(void)
 {
     return PASS_MS * (timing ? NOISE_PERCENT : BLUNDER_PERCENT) / 100;
@@ -47,7 +50,7 @@ static void compile(struct made *m)
     const double enough = (listing && timing ? PASS_MS : most_ms()) / 1000.0;
     struct source *s = emit_source(t, &m->config);
     m->launch = s->launch;
-    m->failed = budget_units_compile(s, t, enough, &m->units, &m->error) < 0;
+    m->failed = budget_units_compile(s, t, enough, known, &m->units, &m->error) < 0;
     for (int forward = 0; forward < 2 && listing && timing && !m->failed; forward++)
         m->wall[forward] = budget_pass_wall(s, t, &m->units, forward);
     source_destroy(s);
@@ -201,6 +204,31 @@ static void check_made(const struct made *m)
 /* Targets, families and head dimensions; none of a kind: all. */
 static const char *const *named;
 
+static void check_plans(const struct budget_plan *plan, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        struct made made = {.chip = plan[k].chip, .config = plan[k].config};
+        compile(&made);
+        check_made(&made);
+        budget_units_finish(&made.units);
+    }
+}
+
+/* Where known figures turn out to be another compiler's, all is compiled. */
+static void check_known_plans(const struct budget_plan *plan, uint32_t count)
+{
+    check_plans(plan, count);
+    if (!known || !budget_known_is_wrong(known)) {
+        print_message("%u units are new to known.txt\n", known ? budget_known_news(known) : 0);
+        return;
+    }
+    print_message("known.txt is of another compiler: everything is compiled\n");
+    budget_known_destroy(known);
+    known = NULL;
+    violations = 0;
+    check_plans(plan, count);
+}
+
 static void test_resource_budgets(void **state)
 {
     struct error e = {0};
@@ -211,12 +239,7 @@ static void test_resource_budgets(void **state)
     }
     assert_true(budget_clock_slowness() > 0);
     struct budget_plan *plan = budget_plans(*state != NULL, named, &count);
-    for (uint32_t k = 0; k < count; k++) {
-        struct made made = {.chip = plan[k].chip, .config = plan[k].config};
-        compile(&made);
-        check_made(&made);
-        budget_units_finish(&made.units);
-    }
+    check_known_plans(plan, count);
     free(plan);
     assert_true(count >= (named[0] ? 1 : CHIPS));
     assert_int_equal(violations, 0);
@@ -224,15 +247,26 @@ static void test_resource_budgets(void **state)
 
 int main(int argc, char **argv)
 {
-    bool all = false;
+    bool all = false, update = false;
+    const char *path = getenv("MASKC_BUDGETS_KNOWN");
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         all |= !strcmp(argv[at], "--all");
         listing |= !strcmp(argv[at], "--list");
         timing |= !strcmp(argv[at], "--times");
+        update |= !strcmp(argv[at], "--update");
     }
     named = (const char *const *)argv + at;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_resource_budgets, all ? &all : NULL)};
-    return cmocka_run_group_tests_name("resource_budgets", tests, NULL, NULL);
+    if (update || (path && !all && !listing && !timing))
+        known = budget_known_open(update ? NULL : path);
+    int failed = cmocka_run_group_tests_name("resource_budgets", tests, NULL, NULL);
+    struct error e = {0};
+    if (update && !failed && (!path || budget_known_write(known, path, &e) < 0)) {
+        print_error("%s\n", path ? e.text : "MASKC_BUDGETS_KNOWN names no file");
+        failed = 1;
+    }
+    budget_known_destroy(known);
+    return failed;
 }

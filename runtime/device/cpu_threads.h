@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of a launch whose caller gave none. OpenMP's, in a program that has OpenMP anyway; started for the launch
+   (cpu_threads_posix.c) in a library that is loaded beside somebody else's OpenMP. A build links one of the two. */
+#pragma once
+#include <stdint.h>
+
+/* Of this process's cores, as many as a launch gets that asks for all. */
+uint32_t threads_most(void);
+uint32_t threads_cores(void);
+
+/* Calls step(context, k, thread, threads) on each of at most `threads` threads, for k = 0 .. steps - 1: a step begins when
+   all threads have ended the one before. */
+typedef void threads_step(void *context, uint32_t k, uint32_t thread, uint32_t threads);
+void threads_run(uint32_t threads, uint32_t steps, threads_step *step, void *context);

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""maskc: attention masks compiled into kernels that visit only what the mask keeps, forward and backward.
+
+    kernel = maskc.compile("longformer(64,2)", n=512, heads=12)      # maskc.Kernel
+    out = maskc.attention(q, k, v, kernel)                           # [B, H, N, D] of torch or numpy
+    maskc.apply(model, "longformer(64,2)")                           # a transformers model attends through this mask
+    AutoModel.from_pretrained(name, attn_implementation="maskc")     # the model's own mask, exactly
+
+numpy is enough for masks, plans and kernels on arrays; torch (2.10 and later) and transformers are taken where they are.
+"""
+from . import hooks as _hooks
+from ._library import Error
+from .flex import from_flex
+from .kernel import Kernel, compile, load, plan
+from .picture import Picture, show
+from .transformers_masks import from_transformers
+
+__version__ = "0.2.0"
+__all__ = ["Error", "Kernel", "Picture", "apply", "attention", "compile", "from_flex", "from_transformers", "load", "plan", "show"]
+
+
+def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None, offsets=None, dropout_p: float = 0.0,
+              seed: "int | None" = None, scale: "float | None" = None, bias=None, return_lse: bool = False):
+    """O = softmax(scale Q K^T over the active keys) V.
+
+    q, k, v: [B, H, N, D] of torch, any strides with D contiguous, no copy; or packed [T, H, D] with offsets. numpy arrays
+        too, forward alone. N may be less than the mask's length: its top-left corner is used.
+    kernel: of compile() or load(), for this dtype, H and D. layer: of a mask that differs by layer.
+    lengths: int [B], tokens of each sequence; rows beyond give 0. starts: int [B], the first position of each sequence
+        (left padding); the mask begins there, and lengths counts from there. offsets: int [B + 1] of a packed batch.
+    dropout_p, seed: of attention probabilities, with a kernel compiled with dropout; seed None: torch's generator draws it.
+    scale: 1/sqrt(D) where None. bias: float32 [H, n, n], n the mask's length, for a kernel compiled with bias.
+    return_lse: (O, LSE), LSE float32 [B, H, N] or [H, T], without a gradient.
+
+    Returns O, shaped as q, in memory [B, N, H, D]. Differentiable once in q, k, v and bias. Under autocast q, k, v are cast
+    to the kernel's dtype. Raises maskc.Error or TypeError with one line.
+    """
+    if _hooks.is_torch(q):
+        from . import torch_op
+        return torch_op.attention(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+    from .arrays import attention_numpy
+    return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+
+
+def apply(model, mask, layers=None):
+    """From now on the transformers model attends through this mask instead of all tokens: that changes the model, and a
+    line on stderr says so. mask: as compile() takes it; text gets n = max_position_embeddings, and shorter batches use
+    the corner. layers: numbers of the layers that change; None: all. Returns the model."""
+    from .transformers_patch import apply_mask
+    return apply_mask(model, mask, layers)
+
+
+_hooks.install()

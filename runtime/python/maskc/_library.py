@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libmaskc by ctypes: the structs and functions of maskc.h, and where its files lie."""
+import ctypes
+import os
+import pathlib
+import shutil
+from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, \
+    c_uint8, c_uint32, c_uint64, c_void_p
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Error(Exception):
+    """What maskc refused. code: 1 what was asked about does not hold, 2 bad input, 3 this machine cannot. text: one
+    line that says what, and what is expected. detail: more lines, where there are."""
+
+    def __init__(self, code: int, text: str):
+        super().__init__(code, text)
+        self.code, self.text, self.detail = code, text.split("\n")[0], text
+
+    def __str__(self):
+        return self.text
+
+
+class ErrorStruct(ctypes.Structure):
+    _fields_ = [("code", c_int), ("text", c_char * 4096)]
+
+
+class Versioned(ctypes.Structure):
+    """A struct that begins with its own size."""
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(self), **fields)
+
+
+class Options(Versioned):
+    _fields_ = [("struct_size", c_size_t), ("targets", c_char_p), ("dtype", c_int), ("head_dim", c_uint32),
+                ("transform", c_int), ("lambda", c_float), ("dropout", c_int),
+                ("forward_only", c_int), ("length", c_uint32), ("heads", c_uint32),
+                ("machine", c_char_p), ("cache_dir", c_char_p), ("soft", c_int)]
+
+
+class Bytes(ctypes.Structure):
+    _fields_ = [("data", POINTER(c_uint8)), ("size", c_size_t)]
+
+
+class Info(Versioned):
+    _fields_ = [("struct_size", c_size_t), ("length", c_uint32), ("heads", c_uint32), ("layers", c_uint32),
+                ("head_dim", c_uint32), ("dtype", c_int), ("transform", c_int),
+                ("lambda", c_float), ("dropout", c_int), ("backward", c_int),
+                ("target", c_char_p), ("device", c_char_p), ("soft", c_int)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", c_void_p), ("batch", c_int64), ("row", c_int64), ("head", c_int64)]
+
+
+class Launch(Versioned):
+    _fields_ = [("struct_size", c_size_t), ("pass", c_int), ("batch", c_uint32), ("length", c_uint32), ("layer", c_uint32),
+                ("scale", c_float), ("lengths", c_void_p), ("offsets", c_void_p),
+                ("tokens", c_uint64), ("dropout", c_float), ("seed", c_uint64),
+                ("query", Tensor), ("key", Tensor), ("value", Tensor), ("out", Tensor),
+                ("grad_out", Tensor), ("grad_query", Tensor), ("grad_key", Tensor),
+                ("grad_value", Tensor), ("lse", c_void_p), ("workspace", c_void_p),
+                ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
+                ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p), ("samples", c_void_p),
+                ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p)]
+
+
+# Names of the structs in the header: a test compares sizes and offsets with a C compiler's.
+STRUCTS = {"maskc_error": ErrorStruct, "maskc_options": Options, "maskc_bytes": Bytes,
+           "maskc_info": Info, "maskc_tensor": Tensor, "maskc_launch": Launch}
+
+FUNCTIONS = {  # name: (result, arguments)
+    "maskc_compile": (c_int, [c_char_p, POINTER(Options), POINTER(Bytes), POINTER(ErrorStruct)]),
+    "maskc_compile_dense": (c_int, [c_void_p, c_uint32, c_uint32, c_uint32, POINTER(Options),
+                                    POINTER(Bytes), POINTER(ErrorStruct)]),
+    "maskc_compile_runs": (c_int, [c_void_p, POINTER(Options), POINTER(Bytes), POINTER(ErrorStruct)]),
+    "maskc_bytes_save": (c_int, [POINTER(Bytes), c_char_p, POINTER(ErrorStruct)]),
+    "maskc_bytes_free": (None, [POINTER(Bytes)]),
+    "maskc_load": (c_int, [c_char_p, c_char_p, POINTER(c_void_p), POINTER(ErrorStruct)]),
+    "maskc_load_memory": (c_int, [c_void_p, c_size_t, c_char_p, POINTER(c_void_p),
+                                  POINTER(ErrorStruct)]),
+    "maskc_kernel_destroy": (None, [c_void_p]),
+    "maskc_kernel_info": (None, [c_void_p, POINTER(Info)]),
+    "maskc_plan_text": (c_char_p, [c_void_p]),
+    "maskc_workspace_bytes": (c_uint64, [c_void_p, POINTER(Launch)]),
+    "maskc_run": (c_int, [c_void_p, POINTER(Launch), POINTER(ErrorStruct)]),
+}
+
+
+def first_file(*candidates):
+    return next((path for path in candidates if path and path.is_file()), None)
+
+
+def library_path():
+    """MASKC_LIBRARY where it is set; beside this file as the wheel has it; in the build folder that holds this file."""
+    if os.environ.get("MASKC_LIBRARY"):
+        return pathlib.Path(os.environ["MASKC_LIBRARY"])
+    found = first_file(HERE / "libmaskc.so.0", HERE.parent.parent / "libmaskc.so.0")
+    if not found:
+        raise ImportError(f"libmaskc.so.0 is not beside {HERE}: install the wheel, or set MASKC_LIBRARY")
+    return found
+
+
+def op_library_path():
+    """The torch op, or None where the package was built without torch."""
+    return first_file(HERE / "libmaskc_torch.so.0")
+
+
+def program_path(name="maskc"):
+    """The program of this package; else the one on PATH."""
+    build = HERE.parent.parent.parent / "tools" / name / name
+    found = first_file(HERE / "bin" / name, build)
+    path = found or shutil.which(name)
+    if not path:
+        raise Error(3, f"the program {name} is not installed")
+    return str(path)
+
+
+def load():
+    lib = ctypes.CDLL(str(library_path()))
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+LIB = load()
+
+
+def call(name, *arguments):
+    """A function of maskc.h that takes a struct maskc_error last. Raises Error."""
+    error = ErrorStruct()
+    if getattr(LIB, name)(*arguments, byref(error)):
+        raise Error(error.code, error.text.decode(errors="replace"))

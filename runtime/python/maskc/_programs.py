@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands maskc and maskbert: this process becomes the program."""
+import os
+import sys
+
+from ._library import HERE
+
+
+def become(name):
+    path = HERE / "bin" / name
+    if not path.is_file():
+        sys.exit(f"{name}: this package was built without it")
+    if (HERE / "kernels.ahead").is_file():
+        os.environ.setdefault("MASKC_AHEAD", str(HERE / "kernels.ahead"))
+    os.execv(path, [name, *sys.argv[1:]])
+
+
+def maskc():
+    become("maskc")
+
+
+def maskbert():
+    become("maskbert")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""attention() on numpy arrays, forward: libmaskc on the arrays' own memory."""
+import threading
+
+from . import _library as library
+from ._library import Error
+
+DTYPE = {"f32": "float32", "f16": "float16"}
+KEPT = threading.local()
+
+
+def workspace(size):
+    """An address aligned to 64 of that many bytes. The calling thread keeps its largest: so much memory would come
+    fresh from the system each time, page by page."""
+    import numpy
+    if not hasattr(KEPT, "space") or KEPT.space.size < size + 64:
+        KEPT.space = numpy.empty(size + 64, numpy.uint8)
+    return (KEPT.space.ctypes.data + 63) // 64 * 64
+
+
+def usable(array, name, kernel):
+    """The array, copied where the kernel cannot read its strides."""
+    import numpy
+    want = DTYPE.get(kernel.dtype)
+    if want is None:
+        raise Error(2, f"numpy has no {kernel.dtype}: compile for float32 or float16, or use torch")
+    if array.dtype != want:
+        raise Error(2, f"{name}: {array.dtype}, but the kernel was compiled for {want}")
+    size = array.itemsize
+    if (array.strides[-1] != size and array.shape[-1] > 1) or array.ctypes.data % 16 or any(s % 16 for s in array.strides[:-1]):
+        return numpy.ascontiguousarray(array)
+    return array
+
+
+def tensor_of(array, packed):
+    strides = [s // array.itemsize for s in array.strides]
+    if packed:
+        return library.Tensor(array.ctypes.data, 0, strides[0], strides[1])
+    return library.Tensor(array.ctypes.data, strides[0], strides[2], strides[1])
+
+
+def check_shapes(q, k, v, kernel, packed):
+    rank, shape = (3, "[T, H, D]") if packed else (4, "[B, H, N, D]")
+    for name, a in (("q", q), ("k", k), ("v", v)):
+        if a.ndim != rank:
+            raise Error(2, f"{name}: rank {a.ndim}; {shape} is expected")
+        if a.shape != q.shape:
+            raise Error(2, f"{name}: shape {list(a.shape)}, but q has {list(q.shape)}; q, k and v must be shaped alike")
+    heads, head_dim = q.shape[1], q.shape[-1]
+    if (heads, head_dim) != (kernel.heads, kernel.head_dim):
+        raise Error(2, f"q: {heads} heads of {head_dim}; the kernel was compiled for {kernel.heads} heads of {kernel.head_dim}")
+
+
+def counts(values, name, size):
+    import numpy
+    array = numpy.asarray(values)
+    if array.dtype.kind not in "iu" or array.shape != (size,):
+        raise Error(2, f"{name}: {array.dtype} {list(array.shape)}; integers [{size}] are expected")
+    if array.size and (array.min() < 0 or array.max() >= 2 ** 31):
+        raise Error(2, f"{name}: {array.min() if array.min() < 0 else array.max()} is out of range")
+    return numpy.ascontiguousarray(array, numpy.int32)
+
+
+def check_bias(bias, kernel):
+    import numpy
+    if (bias is None) != (kernel.bias is None):
+        raise Error(2, f"bias: the kernel was compiled with bias={kernel.bias!r}")
+    if bias is None:
+        return None
+    n = kernel.length
+    if bias.dtype != numpy.float32 or bias.shape != (kernel.heads, n, n):
+        raise Error(2, f"bias: {bias.dtype} {list(bias.shape)}; float32 [{kernel.heads}, {n}, {n}] is expected")
+    return numpy.ascontiguousarray(bias)
+
+
+def shift(array, starts, sign):
+    """Rows of sequence b of [B, H, N, D] moved by starts[b], cyclically."""
+    import numpy
+    rows = (numpy.arange(array.shape[2])[None] + sign * starts[:, None]) % array.shape[2]
+    index = rows[:, None, :, None] if array.ndim == 4 else rows[:, None, :]
+    return numpy.take_along_axis(array, index, 2)
+
+
+def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse):
+    """As maskc.attention, of arrays. Threads are all cores."""
+    import numpy
+    packed = offsets is not None
+    check_shapes(q, k, v, kernel, packed)
+    batch = len(offsets) - 1 if packed else q.shape[0]
+    length = kernel.length if packed else q.shape[2]
+    if starts is not None:
+        starts = counts(starts, "starts", batch)
+        left = numpy.maximum(length - starts, 0)
+        lengths = left if lengths is None else counts(lengths, "lengths", batch)
+        if (starts + lengths > length).any():
+            raise Error(2, f"starts: a sequence ends beyond {length}")
+        q, k, v = (shift(a, starts, 1) for a in (q, k, v))
+    q, k, v = (usable(a, name, kernel) for name, a in (("q", q), ("k", k), ("v", v)))
+    shape = q.shape if packed else (batch, length, kernel.heads, kernel.head_dim)
+    out = numpy.empty(shape, q.dtype)
+    out = out if packed else out.transpose(0, 2, 1, 3)
+    lse = numpy.empty((kernel.heads, len(q)) if packed else (batch, kernel.heads, length), numpy.float32)
+    kept = [counts(a, name, size) if a is not None else None
+            for name, a, size in (("lengths", lengths, batch), ("offsets", offsets, batch + 1))]
+    soft = check_bias(bias, kernel)
+    if packed:
+        length = int(numpy.diff(kept[1]).max(initial=0)) or 1
+        if (numpy.diff(kept[1]) < 0).any():
+            raise Error(2, "offsets: they must not fall")
+    launch = library.Launch(
+        batch=batch, length=length, layer=layer, scale=scale or 0, dropout=dropout_p, seed=seed or 0,
+        lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,
+        tokens=len(q) if packed else 0, query=tensor_of(q, packed), key=tensor_of(k, packed), value=tensor_of(v, packed),
+        out=tensor_of(out, packed), lse=lse.ctypes.data, soft=soft.ctypes.data if soft is not None else None)
+    if batch and out.size:
+        launch.workspace_bytes = kernel.workspace_bytes(launch)
+        launch.workspace = workspace(launch.workspace_bytes if launch.workspace_bytes < 1 << 60 else 0)
+        kernel.run(launch)
+    if starts is not None:
+        out, lse = shift(out, starts, -1), shift(lse, starts, -1)
+    return (out, lse) if return_lse else out

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel: a compiled mask that is loaded. compile() and load() make one."""
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import sys
+import time
+import weakref
+from ctypes import byref, c_void_p
+
+from . import _library as library
+from ._library import Error
+from .masks import mask_argument
+
+DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
+DTYPE_NAMES = {"f32": 0, "float32": 0, "float": 0, "bf16": 1, "bfloat16": 1, "f16": 2, "float16": 2, "half": 2}
+SOFTS = {None: 0, "add": 1, "scale": 2}
+ALIVE = weakref.WeakSet()  # what the torch operator has no number for yet
+
+
+def number_of(names, what, value):
+    if value not in names:
+        raise Error(2, f"{what}: {value!r} is none of {', '.join(str(n) for n in names)}")
+    return names[value]
+
+
+def dtype_number(dtype):
+    """By name, or a dtype of torch or numpy."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    return number_of(DTYPE_NAMES, "dtype", name.removeprefix("torch."))
+
+
+def count_of(what, value, least=0):
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value.__index__() < 2 ** 32:
+        raise Error(2, f"{what}: {value!r} is not a whole number from {least}")
+    return value.__index__()
+
+
+def transform_of(text):
+    """(number, lambda) of "softmax" or "sparsegen=LAMBDA"."""
+    name, _, value = str(text).partition("=")
+    try:
+        if name == "softmax" and not value:
+            return 0, 0.0
+        if name == "sparsegen":
+            return 1, float(value)
+    except ValueError:
+        pass
+    raise Error(2, f"transform: {text!r} is neither softmax nor sparsegen=LAMBDA")
+
+
+class Kernel:
+    """A mask compiled for one dtype and head dimension, and loaded: what attention() runs.
+
+    It holds native code: take kernel files, and pickled kernels, only from where you would take programs. Never written
+    to: any number of threads may use it at once. Pickles; copies share it.
+    """
+
+    def __init__(self, data: bytes, device: str | None = None):
+        """data: a kernel file. device: "cpu", "cuda", "cuda:1", "emulated", or None: a GPU first, where the file has
+        code for one and the machine has one."""
+        self._handle, self._mask, self._op, self._forget, self.torch_dtype = None, None, -1, None, None
+        handle, began = c_void_p(), time.perf_counter()
+        library.call("maskc_load_memory", data, len(data), device.encode() if device else None, byref(handle))
+        self.load_s = time.perf_counter() - began
+        self._handle, self._data, self._device = handle, data, device
+        i = library.Info()
+        library.LIB.maskc_kernel_info(handle, byref(i))
+        self.length, self.heads, self.layers, self.head_dim = i.length, i.heads, i.layers, i.head_dim
+        self.dtype, self.dropout, self.backward = DTYPES[i.dtype], bool(i.dropout), bool(i.backward)
+        self.bias = (None, "add", "scale")[i.soft]
+        self.transform = f"sparsegen={getattr(i, 'lambda'):g}" if i.transform else "softmax"
+        self.target, self.device = i.target.decode(), i.device.decode()
+        if "maskc.torch_op" in sys.modules:
+            sys.modules["maskc.torch_op"].number(self)
+        else:
+            ALIVE.add(self)
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            if self._op >= 0:
+                self._forget(self._op)
+            library.LIB.maskc_kernel_destroy(self._handle)
+            self._handle = None
+
+    def __reduce__(self):
+        return Kernel, (self._data, self._device)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __repr__(self):
+        return (f"maskc.Kernel({self.length} tokens, {self.heads} heads, {self.layers} layers, head_dim={self.head_dim}, "
+                f"{self.dtype}, {self.target})")
+
+    @property
+    def handle(self):
+        """The struct maskc_kernel, as ctypes has pointers."""
+        return self._handle
+
+    @property
+    def plan(self) -> str:
+        """How the mask is visited and why: what `maskc plan` prints."""
+        return (library.LIB.maskc_plan_text(self._handle) or b"").decode()
+
+    @property
+    def info(self) -> dict:
+        """What the kernel was compiled for."""
+        names = ("length", "heads", "layers", "head_dim", "dtype", "transform", "dropout", "bias", "backward", "target", "device")
+        return {name: getattr(self, name) for name in names} | {"bytes": len(self._data)}
+
+    @property
+    def mask(self):
+        """The mask, a numpy bool array [layers, heads, n, n]."""
+        if self._mask is None:
+            with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
+                path = os.path.join(folder, "kernel.mkb")
+                self.save(path)
+                self._mask = read_mask(path).reshape(-1, self.heads, self.length, self.length)
+        return self._mask
+
+    def save(self, path: "str | os.PathLike") -> None:
+        """Writes the kernel file (.mkb), whole or not at all."""
+        data = (ctypes.c_uint8 * len(self._data)).from_buffer_copy(self._data)
+        made = library.Bytes(ctypes.cast(data, ctypes.POINTER(ctypes.c_uint8)), len(self._data))
+        library.call("maskc_bytes_save", byref(made), os.fspath(path).encode())
+
+    def workspace_bytes(self, launch):
+        return library.LIB.maskc_workspace_bytes(self._handle, byref(launch))
+
+    def run(self, launch):
+        """One pass: a struct maskc_launch as maskc.h has it. attention() is what most want."""
+        library.call("maskc_run", self._handle, byref(launch))
+
+
+def run_program(*arguments):
+    done = subprocess.run([library.program_path(), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        line = done.stderr.strip().removeprefix("maskc: ") or f"maskc {arguments[0]} failed"
+        raise Error(done.returncode if done.returncode in (1, 2, 3) else 3, line)
+    return done.stdout
+
+
+def read_mask(mask, *options):
+    """What the program `maskc make` writes: bool, of rank 2 to 4."""
+    import numpy
+    with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
+        path = os.path.join(folder, "mask.npy")
+        run_program("make", mask, *options, "-o", path)
+        return numpy.load(path) != 0
+
+
+def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int = 64, dtype="float32",
+            transform: str = "softmax", dropout: bool = False, bias: str | None = None, target: str = "cpu", *,
+            forward_only: bool = False, kv_length: int | None = None, align: str | None = None, machine: str | None = None,
+            cache_dir: str | None = None, device: str | None = None) -> Kernel:
+    """Compiles a mask and loads the kernel.
+
+    mask: what the command line takes (an expression, a gallery name, a file), a bool array [n, n], [H, n, n] or
+    [L, H, n, n] of numpy or torch, or FlexAttention's mask_mod or BlockMask. n: length; it crops a mask that has one.
+    heads: repeats a one-head mask. dtype: a name, or a dtype of torch or numpy. transform: "softmax" or
+    "sparsegen=LAMBDA". dropout: the kernel can drop out probabilities. bias: "add" (scores + X) or "scale"
+    (probabilities x X), with X [H, n, n] handed to attention(). target: "cpu", "cuda", "x86-64-v3,sm_90a", ...
+    forward_only: no backward pass. machine, cache_dir: as in struct maskc_options. device: as Kernel takes it.
+    """
+    if kv_length not in (None, n) or align not in (None, "start"):
+        raise Error(3, "kv_length, align: attention with other numbers of keys than queries is not supported yet")
+    number, lam = transform_of(transform)
+    options = library.Options(
+        targets=target.encode(), dtype=dtype_number(dtype), head_dim=count_of("head_dim", head_dim, 1), transform=number,
+        dropout=bool(dropout), forward_only=bool(forward_only), length=count_of("n", n or 0), heads=count_of("heads", heads or 0),
+        machine=machine.encode() if machine else None, cache_dir=cache_dir.encode() if cache_dir is not None else None,
+        soft=number_of(SOFTS, "bias", bias), **{"lambda": lam})
+    made = library.Bytes()
+    text, bits = mask_argument(mask, n, heads)
+    if text is not None:
+        library.call("maskc_compile", text.encode(), byref(options), byref(made))
+    else:
+        library.call("maskc_compile_dense", bits.ctypes.data, *bits.shape[:3], byref(options), byref(made))
+    try:
+        return Kernel(ctypes.string_at(made.data, made.size), device)
+    finally:
+        library.LIB.maskc_bytes_free(byref(made))
+
+
+def load(path: "str | os.PathLike", device: str | None = None) -> Kernel:
+    """Loads a kernel file (.mkb). It contains native code: loading one is running it."""
+    try:
+        data = pathlib.Path(path).read_bytes()
+    except OSError as e:
+        raise Error(2, f"{path}: {e.strerror}") from None
+    try:
+        return Kernel(data, device)
+    except Error as e:
+        raise Error(e.code, f"{path}: {e.text.removeprefix('kernel in memory: ')}") from None
+
+
+def as_argument(mask, n, heads, folder):
+    """A mask as the program takes it."""
+    import numpy
+    text, bits = mask_argument(mask, n, heads)
+    if text is not None:
+        return text
+    path = os.path.join(folder, "mask.npy")
+    numpy.save(path, bits.astype(bool))
+    return path
+
+
+def plan(mask, n: int | None = None, heads: int | None = None, *, head_dim: int = 64, dtype="float32", target: str = "cpu",
+         batch: int = 1, threads: int | None = None, machine: str | None = None, json_: bool = False):
+    """What `maskc plan` prints of a mask; nothing is compiled. json_: the same as a dict."""
+    words = ["--dtype", DTYPES[dtype_number(dtype)], "--head-dim", str(head_dim), "--target", target, "--batch", str(batch)]
+    for option, value in (("-n", n), ("--heads", heads), ("--threads", threads), ("--machine", machine)):
+        words += [option, str(value)] if value else []
+    with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
+        out = run_program("plan", as_argument(mask, n, heads, folder), *words, *(["--json"] if json_ else []))
+    return json.loads(out) if json_ else out

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What compile() and apply() take as a mask: text for the library, or an array of bytes [L, H, n, n]."""
+import os
+import tempfile
+
+from ._library import Error
+
+FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
+
+MOST_DENSE = 1 << 33  # bytes of an array
+
+
+def is_block_mask(mask):
+    return type(mask).__name__ == "BlockMask" and hasattr(mask, "mask_mod")
+
+
+def mask_argument(mask, n=None, heads=None):
+    """(text, None) or (None, numpy uint8 array [L, H, n, n], contiguous)."""
+    if isinstance(mask, (str, os.PathLike)):
+        return (mask_file(mask) if isinstance(mask, str) and "\n" in mask else os.fspath(mask)), None
+    if is_block_mask(mask) or (callable(mask) and not hasattr(mask, "__array__")):
+        from .flex import from_flex
+        mask = from_flex(mask, n, heads=None if is_block_mask(mask) else 1)
+    return None, dense_array(mask)
+
+
+def mask_file(text):
+    """Several lines of the mask language are a file to the library."""
+    if text not in FILES:
+        if not FILES:
+            FILES[""] = tempfile.TemporaryDirectory(prefix="maskc-")
+        path = os.path.join(FILES[""].name, f"{len(FILES)}.mask")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        FILES[text] = path
+    return FILES[text]
+
+
+def dense_array(mask):
+    """bool or integer [n, n], [H, n, n], [L, H, n, n] of numpy or torch."""
+    try:
+        import numpy
+    except ImportError:
+        raise Error(3, "an array as mask needs numpy") from None
+    if hasattr(mask, "detach"):
+        mask = mask.detach().cpu().numpy() if not mask.dtype.is_floating_point else mask.detach().float().cpu().numpy()
+    array = numpy.asarray(mask)
+    if array.dtype.kind not in "biu":
+        raise Error(2, f"mask: an array of {array.dtype}; bool is expected, True where a query sees a key (compare a float mask first: mask > t)")
+    if array.dtype.kind == "i" and array.size and array.min() < 0:
+        raise Error(2, "mask: negative values; bool is expected, True where a query sees a key")
+    if not 2 <= array.ndim <= 4 or array.shape[-1] != array.shape[-2] or 0 in array.shape:
+        raise Error(2, f"mask: shape {list(array.shape)}; [n, n], [H, n, n] or [L, H, n, n] is expected")
+    if array.size > MOST_DENSE:
+        raise Error(2, f"mask: {array.size} entries; an array may have {MOST_DENSE}, a longer mask is given as text")
+    array = array.reshape((1,) * (4 - array.ndim) + array.shape)
+    return numpy.ascontiguousarray(array != 0).view(numpy.uint8)

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+// maskc::forward and maskc::backward, operators of torch on libmaskc. Built on torch's stable ABI as of 2.10, so that
+// one library serves all versions from there on. A launch runs on torch's own threads. Errors begin with "maskc[CODE]: ".
+#include "runtime/maskc.h"
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using torch::stable::Tensor;
+using Optional = std::optional<Tensor>;
+
+[[noreturn]] void fail(int code, const std::string &text)
+{
+    throw std::runtime_error("maskc[" + std::to_string(code) + "]: " + text);
+}
+
+void refuse_unless(bool holds, const std::string &text)
+{
+    if (!holds)
+        fail(MASKC_BAD_INPUT, text);
+}
+
+void call(AOTITorchError error)
+{
+    if (error)
+        fail(MASKC_UNAVAILABLE, "torch refused a call of its stable interface");
+}
+
+// ---- kernels, by number: a number that is gone is never given again ----
+
+struct Entry {
+    const maskc_kernel *kernel;
+    maskc_info info;
+    bool cuda;
+};
+
+std::mutex entries_lock;
+std::vector<Entry> entries;
+
+Entry entry_of(int64_t id)
+{
+    std::lock_guard<std::mutex> hold(entries_lock);
+    refuse_unless(id >= 0 && (size_t)id < entries.size() && entries[id].kernel, "the kernel is gone");
+    return entries[id];
+}
+
+// ---- tensors ----
+
+struct View {
+    AtenTensorHandle handle;
+    int64_t dim, *sizes, *strides;
+    int32_t dtype, device, index;
+    void *data;
+};
+
+View view_of(const Tensor &t)
+{
+    View v;
+    v.handle = t.get();
+    call(aoti_torch_get_dim(v.handle, &v.dim));
+    call(aoti_torch_get_sizes(v.handle, &v.sizes));
+    call(aoti_torch_get_strides(v.handle, &v.strides));
+    call(aoti_torch_get_dtype(v.handle, &v.dtype));
+    call(aoti_torch_get_device_type(v.handle, &v.device));
+    call(aoti_torch_get_device_index(v.handle, &v.index));
+    call(aoti_torch_get_data_ptr(v.handle, &v.data));
+    return v;
+}
+
+std::string shape_text(const View &v)
+{
+    std::string text = "[";
+    for (int64_t k = 0; k < v.dim; k++)
+        text += (k ? ", " : "") + std::to_string(v.sizes[k]);
+    return text + "]";
+}
+
+int32_t dtype_of(const maskc_info &i)
+{
+    return i.dtype == MASKC_BF16 ? aoti_torch_dtype_bfloat16()
+           : i.dtype == MASKC_F16 ? aoti_torch_dtype_float16()
+                                  : aoti_torch_dtype_float32();
+}
+
+int64_t bytes_of(const maskc_info &i)
+{
+    return i.dtype == MASKC_BF16 || i.dtype == MASKC_F16 ? 2 : 4;
+}
+
+// D contiguous; pointer and strides of a whole number of 16 bytes.
+bool readable(const View &v, int64_t bytes)
+{
+    if ((uintptr_t)v.data % 16 || (v.sizes[v.dim - 1] > 1 && v.strides[v.dim - 1] != 1))
+        return false;
+    for (int64_t k = 0; k + 1 < v.dim; k++)
+        if (v.sizes[k] > 1 && v.strides[k] * bytes % 16)
+            return false;
+    return true;
+}
+
+Tensor make(const int64_t *sizes, const int64_t *strides, int64_t dim, int32_t dtype, const View &like)
+{
+    AtenTensorHandle made;
+    call(aoti_torch_empty_strided(dim, sizes, strides, dtype, like.device, like.index, &made));
+    return Tensor(made);
+}
+
+Tensor make_contiguous(const int64_t *sizes, int64_t dim, int32_t dtype, const View &like)
+{
+    int64_t strides[4], step = 1;
+    for (int64_t k = dim; k-- > 0; step *= sizes[k])
+        strides[k] = step;
+    return make(sizes, strides, dim, dtype, like);
+}
+
+// Shaped as q; in memory [B, N, H, D] or [T, H, D], as a model goes on with it.
+Tensor make_like(const View &q)
+{
+    const int64_t *s = q.sizes;
+    if (q.dim == 3)
+        return make_contiguous(s, 3, q.dtype, q);
+    const int64_t strides[4] = {s[1] * s[2] * s[3], s[3], s[1] * s[3], 1};
+    return make(s, strides, 4, q.dtype, q);
+}
+
+maskc_tensor tensor_of(const View &v)
+{
+    if (v.dim == 3)
+        return {v.data, 0, v.strides[0], v.strides[1]};
+    return {v.data, v.strides[0], v.strides[2], v.strides[1]};
+}
+
+// ---- threads and memory ----
+
+struct Tasks {
+    void (*task)(void *context, uint32_t k);
+    void *context;
+};
+
+void run_range(int64_t begin, int64_t end, void *argument)
+{
+    const Tasks *t = static_cast<const Tasks *>(argument);
+    for (int64_t k = begin; k < end; k++)
+        t->task(t->context, (uint32_t)k);
+}
+
+void run_on_torch(void *, uint32_t count, void (*task)(void *, uint32_t), void *context)
+{
+    Tasks tasks = {task, context};
+    if (torch_parallel_for(0, count, 1, run_range, &tasks))
+        run_range(0, count, &tasks);
+}
+
+// The calling thread keeps its largest, up to a limit: fresh memory comes from the system page by page.
+struct Workspace {
+    static constexpr uint64_t KEEP = 1ull << 28;
+    void *data = nullptr;
+    uint64_t size = 0;
+
+    void *take(uint64_t want)
+    {
+        if (want <= size)
+            return data;
+        std::free(data);
+        size = 0;
+        data = std::aligned_alloc(64, (want + 63) / 64 * 64);
+        if (!data)
+            fail(MASKC_UNAVAILABLE, "no memory for a workspace of " + std::to_string(want) + " bytes");
+        size = want;
+        return data;
+    }
+    void give()
+    {
+        if (size > KEEP) {
+            std::free(data);
+            data = nullptr;
+            size = 0;
+        }
+    }
+    ~Workspace() { std::free(data); }
+};
+
+thread_local Workspace kept;
+
+void *stream_of(const View &q)
+{
+    using Function = AOTITorchError(int32_t, void **);
+    static Function *const current = (Function *)dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream");
+    void *stream = nullptr;
+    if (!current)
+        fail(MASKC_UNAVAILABLE, "this torch has no CUDA");
+    call(current(q.index, &stream));
+    return stream;
+}
+
+// ---- a launch ----
+
+struct Call {
+    Entry e;
+    maskc_launch launch;
+    std::vector<Tensor> copies; // alive until the launch has ended
+    View q;
+};
+
+void check_device(const Call &c, const View &v, const char *name)
+{
+    refuse_unless(v.device == c.q.device && v.index == c.q.index,
+                  std::string(name) + ": not on the device of q");
+}
+
+void check_main(const Call &c, const View &v, const char *name, int64_t rank)
+{
+    const std::string at = std::string(name) + ": ";
+    refuse_unless(v.dim == rank, at + "shape " + shape_text(v) + ", " + (rank == 3 ? "[T, H, D]" : "[B, H, N, D]") + " is expected");
+    for (int64_t k = 0; k < rank; k++)
+        refuse_unless(v.sizes[k] == c.q.sizes[k],
+                      at + "shape " + shape_text(v) + ", but q has " + shape_text(c.q) +
+                          "; other numbers of keys than queries, or of their heads, are not supported yet");
+    refuse_unless(v.dtype == dtype_of(c.e.info), at + "its dtype is not the kernel's");
+    check_device(c, v, name);
+}
+
+void check_query(const Call &c, int64_t rank)
+{
+    const View &q = c.q;
+    check_main(c, q, "q", rank);
+    const int64_t heads = q.sizes[1], d = q.sizes[rank - 1];
+    refuse_unless(heads == c.e.info.heads && d == c.e.info.head_dim,
+                  "q: " + std::to_string(heads) + " heads of " + std::to_string(d) + ", but the kernel was compiled for " +
+                      std::to_string(c.e.info.heads) + " heads of " + std::to_string(c.e.info.head_dim));
+    refuse_unless(rank == 3 || q.sizes[2] <= c.e.info.length,
+                  "q: length " + std::to_string(rank == 3 ? 0 : q.sizes[2]) + ", but the mask has " +
+                      std::to_string(c.e.info.length));
+    const bool cuda = q.device == aoti_torch_device_type_cuda();
+    refuse_unless(cuda == c.e.cuda && (cuda || q.device == aoti_torch_device_type_cpu()),
+                  "q: not on the device that the kernel was loaded for (" + std::string(c.e.info.device) + ")");
+}
+
+// A tensor that is read: checked, and copied where the kernel cannot read its strides.
+View operand(Call &c, const Tensor &t, const char *name, bool warn)
+{
+    static std::atomic<bool> warned{false};
+    View v = view_of(t);
+    check_main(c, v, name, c.q.dim);
+    if (readable(v, bytes_of(c.e.info)))
+        return v;
+    if (warn && !warned.exchange(true))
+        aoti_torch_warn(__func__, __FILE__, __LINE__,
+                        "maskc: a tensor is copied, as its last dimension is not contiguous, or its memory or strides are "
+                        "no multiples of 16 bytes");
+    Tensor made = make_like(c.q);
+    torch::stable::copy_(made, t);
+    c.copies.push_back(made);
+    return view_of(made);
+}
+
+const int32_t *counts(const Call &c, const Optional &t, const char *name, int64_t size)
+{
+    if (!t)
+        return nullptr;
+    const View v = view_of(*t);
+    refuse_unless(v.dtype == aoti_torch_dtype_int32() && v.dim == 1 && (size < 0 ? v.sizes[0] >= 1 : v.sizes[0] == size),
+                  std::string(name) + ": shape " + shape_text(v) + "; int32 [" +
+                      (size < 0 ? "B + 1" : std::to_string(size)) + "] is expected");
+    refuse_unless(v.sizes[0] < 2 || v.strides[0] == 1, std::string(name) + ": not contiguous");
+    check_device(c, v, name);
+    return static_cast<const int32_t *>(v.data);
+}
+
+uint64_t seed_of(const Optional &seed)
+{
+    if (!seed)
+        return 0;
+    const View v = view_of(*seed);
+    refuse_unless(v.dtype == aoti_torch_dtype_int64() && v.device == aoti_torch_device_type_cpu() && v.dim == 0,
+                  "seed: an int64 scalar on the CPU is expected");
+    return (uint64_t) * static_cast<const int64_t *>(v.data);
+}
+
+const float *bias_of(const Call &c, const Optional &bias)
+{
+    const maskc_info &i = c.e.info;
+    refuse_unless(bias.has_value() == (i.soft != MASKC_SOFT_NONE),
+                  bias ? "bias: the kernel was compiled without one" : "bias: the kernel was compiled with one, and needs it");
+    if (!bias)
+        return nullptr;
+    const View v = view_of(*bias);
+    const int64_t n = i.length;
+    refuse_unless(v.dtype == aoti_torch_dtype_float32() && v.dim == 3 && v.sizes[0] == i.heads && v.sizes[1] == n && v.sizes[2] == n,
+                  "bias: shape " + shape_text(v) + "; float32 [" + std::to_string(i.heads) + ", " + std::to_string(n) + ", " +
+                      std::to_string(n) + "] is expected");
+    refuse_unless(v.strides[2] == 1 && v.strides[1] == n && v.strides[0] == n * n, "bias: not contiguous");
+    check_device(c, v, "bias");
+    return static_cast<const float *>(v.data);
+}
+
+// offsets is checked by libmaskc itself; here only what is read of it.
+uint32_t longest(const Call &c, const int32_t *offsets, int64_t batch)
+{
+    int64_t most = 1;
+    if (c.e.cuda)
+        return c.e.info.length;
+    for (int64_t b = 0; b < batch; b++)
+        most = std::max(most, (int64_t)offsets[b + 1] - offsets[b]);
+    refuse_unless(most <= c.e.info.length, "offsets: a sequence of " + std::to_string(most) + ", but the mask has " +
+                                               std::to_string(c.e.info.length));
+    return (uint32_t)most;
+}
+
+struct Common {
+    int64_t kernel, layer;
+    double scale, dropout;
+    const Optional &lengths, &starts, &offsets, &seed, &bias;
+};
+
+void begin(Call &c, const Common &o, const Tensor &q)
+{
+    maskc_launch &l = c.launch;
+    c.e = entry_of(o.kernel);
+    c.q = view_of(q);
+    l = maskc_launch{};
+    l.struct_size = sizeof l;
+    refuse_unless(!(o.lengths && o.offsets), "lengths and offsets exclude each other");
+    refuse_unless(!(o.starts && o.offsets), "starts and offsets exclude each other");
+    check_query(c, o.offsets ? 3 : 4);
+    refuse_unless(o.layer >= 0 && o.layer < c.e.info.layers,
+                  "layer: " + std::to_string(o.layer) + " is out of range, the mask has " + std::to_string(c.e.info.layers));
+    refuse_unless(o.dropout >= 0 && o.dropout < 1, "dropout_p: not in 0 <= p < 1");
+    l.layer = (uint32_t)o.layer;
+    l.scale = (float)o.scale;
+    l.dropout = (float)o.dropout;
+    l.seed = seed_of(o.seed);
+    l.offsets = counts(c, o.offsets, "offsets", -1);
+    l.batch = (uint32_t)(o.offsets ? view_of(*o.offsets).sizes[0] - 1 : c.q.sizes[0]);
+    l.lengths = counts(c, o.lengths, "lengths", l.batch);
+    l.starts = counts(c, o.starts, "starts", l.batch);
+    l.length = o.offsets ? longest(c, l.offsets, l.batch) : (uint32_t)c.q.sizes[2];
+    l.tokens = o.offsets ? (uint64_t)c.q.sizes[0] : 0;
+    l.soft = bias_of(c, o.bias);
+}
+
+bool is_empty(const Call &c)
+{
+    return c.launch.batch == 0 || c.q.sizes[0] == 0 || (c.q.dim == 4 && c.q.sizes[2] == 0);
+}
+
+void run(Call &c, maskc_pass pass)
+{
+    maskc_launch &l = c.launch;
+    maskc_error error;
+    uint32_t threads = 1;
+    l.pass = pass;
+    if (c.e.cuda)
+        l.stream = stream_of(c.q);
+    else
+        call(torch_get_num_threads(&threads));
+    l.threads = threads;
+    l.parallel = c.e.cuda ? nullptr : run_on_torch;
+    l.workspace_bytes = maskc_workspace_bytes(c.e.kernel, &l);
+    if (l.workspace_bytes > (uint64_t)1 << 48)
+        l.workspace_bytes = 0; // maskc_run says what is wrong
+    if (c.e.cuda) {
+        const int64_t size = (int64_t)l.workspace_bytes;
+        c.copies.push_back(make_contiguous(&size, 1, aoti_torch_dtype_uint8(), c.q));
+        l.workspace = view_of(c.copies.back()).data;
+    } else if (l.workspace_bytes) {
+        l.workspace = kept.take(l.workspace_bytes);
+    }
+    const int code = maskc_run(c.e.kernel, &l, &error);
+    kept.give();
+    if (code)
+        fail(code, error.text);
+}
+
+std::tuple<Tensor, Tensor> forward(const Tensor &q, const Tensor &k, const Tensor &v, int64_t kernel, int64_t layer,
+                                   double scale, const Optional &lengths, const Optional &starts, const Optional &offsets, double dropout_p,
+                                   const Optional &seed, const Optional &bias)
+{
+    Call c;
+    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q);
+    c.launch.query = tensor_of(operand(c, q, "q", true));
+    c.launch.key = tensor_of(operand(c, k, "k", true));
+    c.launch.value = tensor_of(operand(c, v, "v", true));
+    Tensor out = make_like(c.q);
+    const int64_t packed[2] = {c.q.sizes[1], c.q.sizes[0]};
+    Tensor lse = make_contiguous(offsets ? packed : c.q.sizes, offsets ? 2 : 3, aoti_torch_dtype_float32(), c.q);
+    c.launch.out = tensor_of(view_of(out));
+    c.launch.lse = static_cast<float *>(view_of(lse).data);
+    if (!is_empty(c))
+        run(c, MASKC_FORWARD);
+    return {out, lse};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, const Tensor &q, const Tensor &k, const Tensor &v,
+                                                    const Tensor &out, const Tensor &lse, int64_t kernel, int64_t layer,
+                                                    double scale, const Optional &lengths, const Optional &starts, const Optional &offsets,
+                                                    double dropout_p, const Optional &seed, const Optional &bias, bool bias_grad)
+{
+    Call c;
+    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q);
+    c.launch.query = tensor_of(operand(c, q, "q", false));
+    c.launch.key = tensor_of(operand(c, k, "k", false));
+    c.launch.value = tensor_of(operand(c, v, "v", false));
+    c.launch.out = tensor_of(operand(c, out, "out", false));
+    c.launch.grad_out = tensor_of(operand(c, grad_out, "grad_out", false));
+    const View sums = view_of(lse);
+    refuse_unless(sums.dtype == aoti_torch_dtype_float32() && sums.dim == c.q.dim - 1, "lse: not what forward gave");
+    c.launch.lse = static_cast<float *>(sums.data);
+    Tensor grads[3] = {make_like(c.q), make_like(c.q), make_like(c.q)};
+    c.launch.grad_query = tensor_of(view_of(grads[0]));
+    c.launch.grad_key = tensor_of(view_of(grads[1]));
+    c.launch.grad_value = tensor_of(view_of(grads[2]));
+    const int64_t none[3] = {0, 0, 0};
+    Tensor grad_bias = make_contiguous(bias && bias_grad ? view_of(*bias).sizes : none, 3, aoti_torch_dtype_float32(), c.q);
+    if (bias && bias_grad)
+        c.launch.grad_soft = static_cast<float *>(view_of(grad_bias).data);
+    if (!is_empty(c))
+        run(c, MASKC_BACKWARD);
+    else if (bias && bias_grad)
+        torch::stable::zero_(grad_bias);
+    return {grads[0], grads[1], grads[2], grad_bias};
+}
+
+} // namespace
+
+// For ctypes: a kernel's number, -1 where there are too many; and the end of it.
+extern "C" __attribute__((visibility("default"))) int64_t maskc_torch_add(const maskc_kernel *kernel)
+{
+    std::lock_guard<std::mutex> hold(entries_lock);
+    Entry e = {kernel, {}, false};
+    e.info.struct_size = sizeof e.info;
+    maskc_kernel_info(kernel, &e.info);
+    e.cuda = std::string(e.info.device).rfind("cuda", 0) == 0;
+    entries.push_back(e);
+    return (int64_t)entries.size() - 1;
+}
+
+extern "C" __attribute__((visibility("default"))) void maskc_torch_forget(int64_t id)
+{
+    std::lock_guard<std::mutex> hold(entries_lock);
+    if (id >= 0 && (size_t)id < entries.size())
+        entries[id].kernel = nullptr;
+}
+
+STABLE_TORCH_LIBRARY(maskc, m)
+{
+    m.def("forward(Tensor q, Tensor k, Tensor v, int kernel, int layer, float scale, Tensor? lengths, Tensor? starts, Tensor? offsets, "
+          "float dropout_p, Tensor? seed, Tensor? bias) -> (Tensor, Tensor)");
+    m.def("backward(Tensor grad_out, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, int kernel, int layer, float scale, "
+          "Tensor? lengths, Tensor? starts, Tensor? offsets, float dropout_p, Tensor? seed, Tensor? bias, bool bias_grad) "
+          "-> (Tensor, Tensor, Tensor, Tensor)");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(maskc, CPU, m)
+{
+    m.impl("forward", TORCH_BOX(&forward));
+    m.impl("backward", TORCH_BOX(&backward));
+}
+
+STABLE_TORCH_LIBRARY_IMPL(maskc, CUDA, m)
+{
+    m.impl("forward", TORCH_BOX(&forward));
+    m.impl("backward", TORCH_BOX(&backward));
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""from_transformers(): the masks that configurations of transformers state."""
+import random
+
+from ._library import Error
+
+
+def layer_lines(texts):
+    """In the mask language, a line for each layer; one expression where all are alike."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    return "\n".join([f"layers {len(texts)}"] + [f"layer {k}: {text}" for k, text in enumerate(texts)]) + "\n"
+
+
+def longformer(config, n, global_tokens, seed):
+    """Windows of attention_window, half on each side; globals only where asked, as the model does not fix them."""
+    windows = config.attention_window
+    windows = [windows] * config.num_hidden_layers if isinstance(windows, int) else windows
+    extra = f" | global({','.join(map(str, global_tokens))})" if global_tokens else ""
+    return layer_lines([f"window({w // 2}){extra}" for w in windows])
+
+
+def big_bird_row(i, blocks, count, draw):
+    """Blocks that block row i sees."""
+    if i in (0, blocks - 1):
+        return set(range(blocks))
+    near = {0, blocks - 1, i - 1, i, i + 1}
+    left = [j for j in range(1, blocks - 1) if j not in near]
+    return near | set(draw.sample(left, min(count, len(left))))
+
+
+def big_bird(config, n, global_tokens, seed):
+    """bool [L, H, n, n]: first and last block global, three blocks around, random ones drawn from the seed."""
+    import numpy
+    n = n or config.max_position_embeddings
+    size = config.block_size
+    if n % size:
+        raise Error(2, f"n: {n} is not a multiple of BigBird's block_size {size}")
+    if config.attention_type != "block_sparse":
+        return "dense"
+    draw, blocks = random.Random(seed), n // size
+    bits = numpy.zeros((config.num_hidden_layers, config.num_attention_heads, blocks, blocks), bool)
+    for layer in bits:
+        for head in layer:
+            for i in range(blocks):
+                head[i, sorted(big_bird_row(i, blocks, config.num_random_blocks, draw))] = True
+    return bits.repeat(size, -1).repeat(size, -2)
+
+
+def windowed(config, n, global_tokens, seed):
+    """Layers of sliding windows, of encoders on both sides, else backwards."""
+    window, encoder = config.sliding_window, config.model_type in ("modernbert", "eurobert")
+    local = f"window({window})" if encoder else f"causal & window({window - 1})"
+    types = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
+    known = {"sliding_attention": local, "full_attention": "dense" if encoder else "causal"}
+    for name in types:
+        if name not in known:
+            raise Error(2, f"from_transformers: layers of type {name} are not known")
+    return layer_lines([known[name] for name in types])
+
+
+def from_transformers(config, n: "int | None" = None, global_tokens=(), seed: int = 1):
+    """The mask of a model's configuration, for compile() and apply(): text, or for BigBird a bool array [L, H, n, n].
+
+    Longformer: its windows; global_tokens are made global where given. BigBird: its structure at length n
+    (max_position_embeddings where None) with random blocks drawn from the seed; transformers draws its own, and in
+    evaluation counts some keys several times, which no mask does. ModernBERT and models with sliding windows: local and
+    global layers.
+    """
+    kind = getattr(config, "model_type", None)
+    if kind == "longformer":
+        return longformer(config, n, global_tokens, seed)
+    if kind == "big_bird":
+        return big_bird(config, n, global_tokens, seed)
+    if getattr(config, "sliding_window", None):
+        return windowed(config, n, global_tokens, seed)
+    raise Error(2, f"from_transformers: {kind or type(config).__name__} states no mask; Longformer, BigBird, ModernBERT and models with a sliding window do")

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVRTC made of units before, by their text, target and compiler (known.txt): the same text comes to the same figures. An
+   eighth of the units is compiled nonetheless; where one differs, the compiler is another, and nothing here is believed. */
+#pragma once
+#include "runtime/compile/compile.h"
+
+struct budget_known;
+
+/* Never null; a file that is not there knows nothing. A line that is no figure ends the program. */
+struct budget_known *budget_known_open(const char *path);
+void budget_known_destroy(struct budget_known *k);
+
+/* Unit `unit` of the source, from 0 on. */
+struct cache_key budget_known_key(const struct source *s, uint32_t unit,
+                                  const struct target *t);
+
+/* The unit's kernels; no image. False: it is to be compiled. */
+bool budget_known_take(const struct budget_known *k, struct cache_key key, struct binary *ret);
+/* What a unit came to, beside what was known of it. Threads may call it at once. */
+void budget_known_give(struct budget_known *k, struct cache_key key, const struct binary *made);
+
+bool budget_known_is_wrong(
+    const struct budget_known *k); /* something given was known otherwise */
+uint32_t budget_known_news(const struct budget_known *k); /* units given that were not known */
+/* What was given, in place of the file. */
+int budget_known_write(const struct budget_known *k, const char *path, struct error *e);

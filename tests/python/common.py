@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python package share: what this python has, errors, and attention by its definition."""
+import importlib.util
+import pathlib
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import cmocka_count  # noqa: E402
+
+import maskc  # noqa: E402
+from maskc import _library  # noqa: E402
+
+
+def has(name):
+    return importlib.util.find_spec(name) is not None
+
+
+def has_operator():
+    """torch 2.10 or later, and a package that was built with one."""
+    if not has("torch") or not _library.op_library_path():
+        return False
+    import torch
+    return tuple(int(x) for x in torch.__version__.split(".")[:2]) >= (2, 10)
+
+
+needs_numpy = unittest.skipUnless(has("numpy"), "this Python has no numpy")
+needs_torch = unittest.skipUnless(has_operator(), "this Python has no torch 2.10, or the package was built without one")
+needs_transformers = unittest.skipUnless(has_operator() and has("transformers"), "this Python has no transformers beside torch 2.10")
+
+
+class Case(unittest.TestCase):
+    def refused(self, words, call, *arguments, kind=maskc.Error, **named):
+        """call raises maskc.Error with one line that has the words."""
+        with self.assertRaises(kind) as caught:
+            call(*arguments, **named)
+        text = str(caught.exception)
+        self.assertIn(words, text)
+        self.assertNotIn("\n", text)
+
+
+def error(a, b):
+    """The contract's measure; b is float64."""
+    a, b = a.detach().double(), b.detach().double()
+    e = ((a - b).norm() / max(b.norm().item(), 0.1 * max(b.numel(), 1) ** 0.5)).item()
+    return float("inf") if e != e else e
+
+
+def attend(q, k, v, active, scale, rounded=lambda t: t, bias=None, kind="add"):
+    """(O, LSE, P, probabilities that meet V) of [.., N, D] by the definition; active is bool [.., N, N]."""
+    import torch
+    s = scale * q @ k.transpose(-1, -2)
+    s = s + bias if bias is not None and kind == "add" else s
+    s = s.masked_fill(~active, -torch.inf)
+    lse = s.logsumexp(-1)
+    p = torch.exp(s - lse[..., None]).masked_fill(~active, 0)
+    met = rounded(p * bias if bias is not None and kind == "scale" else p)
+    return met @ v, lse, p, met
+
+
+def gradients(q, k, v, active, scale, grad, rounded=lambda t: t, bias=None, kind="add"):
+    """[O, dQ, dK, dV, dX] by the definition, X's over the first dimension summed."""
+    out, _, p, met = attend(q, k, v, active, scale, rounded, bias, kind)
+    out = rounded(out)
+    dv = met.transpose(-1, -2) @ grad
+    dmet = grad @ v.transpose(-1, -2)
+    dp = dmet * bias if bias is not None and kind == "scale" else dmet
+    ds = p * (dp - (grad * out).sum(-1, keepdim=True))
+    dx = (ds if kind == "add" else (p * dmet)).sum(0)
+    ds = rounded(ds)
+    return [out, rounded(scale * ds @ k), rounded(scale * ds.transpose(-1, -2) @ q), rounded(dv), dx]

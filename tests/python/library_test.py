@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Are the structs of the Python package those of maskc.h, do kernels compile, save, load and pickle, is what is wrong refused in
+one line, and is attention on numpy arrays what its definition says in float64?"""
+import copy
+import os
+import pathlib
+import pickle
+import re
+import shlex
+import subprocess
+import tempfile
+import unittest
+
+from common import Case, cmocka_count, has, needs_numpy
+import maskc
+from maskc import _library as library
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class HeaderTest(Case):
+    def test_structs_lie_as_in_c(self):
+        lines = []
+        for name, struct in library.STRUCTS.items():
+            lines.append(f'printf("{name} %zu\\n", sizeof(struct {name}));')
+            lines += [f'printf("{name}.{field} %zu\\n", offsetof(struct {name}, {field}));' for field, _ in struct._fields_]
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "layout.c"
+            source.write_text('#include "runtime/maskc.h"\n#include <stdio.h>\nint main(void)\n{\n' + "\n".join(lines) + "\n}\n")
+            cc = shlex.split(os.environ.get("CC", "cc"))
+            subprocess.run([*cc, "-I", ROOT, source, "-o", source.with_suffix("")], check=True)
+            made = subprocess.run([source.with_suffix("")], check=True, capture_output=True, text=True).stdout.split("\n")
+        ours = []
+        for name, struct in library.STRUCTS.items():
+            ours.append(f"{name} {library.ctypes.sizeof(struct)}")
+            ours += [f"{name}.{field} {getattr(struct, field).offset}" for field, _ in struct._fields_]
+        self.assertEqual(made[:-1], ours)
+
+    def test_every_function_is_declared(self):
+        header = (ROOT / "runtime/maskc.h").read_text(encoding="utf-8")
+        names = set(re.findall(r"^MASKC_API .*?\b(maskc_\w+)\(", header, re.M))
+        self.assertGreater(len(names), 8)
+        self.assertEqual(names, set(library.FUNCTIONS))
+
+
+class KernelTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.kernel = maskc.compile("window(3)", n=40, heads=2, head_dim=16)
+
+    def test_says_what_it_is(self):
+        info = self.kernel.info
+        self.assertEqual((info["length"], info["heads"], info["head_dim"], info["dtype"]), (40, 2, 16, "f32"))
+        self.assertIn("mask 0", self.kernel.plan)
+        self.assertIn("40 tokens", repr(self.kernel))
+
+    def test_saves_loads_pickles_and_copies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "w.mkb"
+            self.kernel.save(path)
+            self.assertEqual(maskc.load(path).info, self.kernel.info)
+            path.write_bytes(path.read_bytes()[:-1])
+            self.refused("w.mkb", maskc.load, path)
+        self.assertEqual(pickle.loads(pickle.dumps(self.kernel)).info, self.kernel.info)
+        self.assertIs(copy.deepcopy(self.kernel), self.kernel)
+
+    def test_plans_without_compiling(self):
+        self.assertIn("mask 0", maskc.plan("window(3)", n=64, heads=2))
+        self.assertIn("machine", maskc.plan("window(3)", n=64, heads=2, json_=True))
+
+    def test_wrong_input_is_one_line(self):
+        c = maskc.compile
+        self.refused("nonsense", c, "nonsense(", n=8)
+        self.refused("dtype", c, "dense", n=8, dtype="int8")
+        self.refused("head_dim", c, "dense", n=8, head_dim=-1)
+        self.refused("transform", c, "dense", n=8, transform="hardmax")
+        self.refused("bias", c, "dense", n=8, bias="times")
+        self.refused("kv_length", c, "dense", n=8, kv_length=9)
+        self.refused("target", c, "dense", n=8, target="z80")
+        self.refused("mkb", maskc.load, "/nowhere.mkb")
+        self.assertEqual(maskc.Error(2, "x").code, 2)
+
+
+@needs_numpy
+class ArraysTest(Case):
+    def reference(self, q, k, v, active):
+        import numpy
+        s = numpy.where(active, q.astype(float) @ k.astype(float).swapaxes(-1, -2) / q.shape[-1] ** 0.5, -numpy.inf)
+        most = s.max(-1, keepdims=True, initial=-1e300)
+        p = numpy.exp(s - most)
+        total = p.sum(-1, keepdims=True)
+        return numpy.divide(p, total, out=numpy.zeros_like(p), where=total > 0) @ v.astype(float)
+
+    def setUp(self):
+        import numpy
+        self.random = numpy.random.default_rng(3)
+        self.q, self.k, self.v = (self.random.standard_normal((2, 3, 33, 16)).astype("f4") for _ in range(3))
+        self.bits = self.random.random((3, 33, 33)) < 0.3
+        self.bits[1, 5] = False
+        self.kernel = maskc.compile(self.bits, head_dim=16)
+
+    def close(self, a, b):
+        import numpy
+        self.assertTrue(numpy.isfinite(a).all())
+        self.assertLess(numpy.linalg.norm(a - b) / max(numpy.linalg.norm(b), 0.1 * b.size ** 0.5), 1e-5)
+
+    def test_is_the_definition(self):
+        self.close(maskc.attention(self.q, self.k, self.v, self.kernel), self.reference(self.q, self.k, self.v, self.bits))
+
+    def test_any_strides(self):
+        q = self.q.transpose(0, 2, 1, 3).copy().transpose(0, 2, 1, 3)
+        k = self.k[..., ::-1].copy()[..., ::-1]
+        self.close(maskc.attention(q, k, self.v, self.kernel), self.reference(self.q, self.k, self.v, self.bits))
+
+    def test_lengths_starts_and_packed(self):
+        out = maskc.attention(self.q, self.k, self.v, self.kernel, starts=[4, 0], lengths=[20, 33])
+        part = self.reference(*(a[:1, :, 4:24] for a in (self.q, self.k, self.v)), self.bits[:, :20, :20])
+        self.close(out[:1, :, 4:24], part)
+        self.assertEqual(abs(out[0, :, :4]).max() + abs(out[0, :, 24:]).max(), 0)
+        rows = [a.transpose(0, 2, 1, 3).reshape(66, 3, 16) for a in (self.q, self.k, self.v)]
+        packed, lse = maskc.attention(*rows, self.kernel, offsets=[0, 33, 66], return_lse=True)
+        whole = maskc.attention(self.q, self.k, self.v, self.kernel)
+        self.assertTrue((packed == whole.transpose(0, 2, 1, 3).reshape(66, 3, 16)).all())
+        self.assertEqual(lse.shape, (3, 66))
+
+    def test_the_mask_comes_back(self):
+        import numpy
+        self.assertTrue(numpy.array_equal(self.kernel.mask[0], self.bits))
+        self.assertTrue(maskc.show(self.kernel)._repr_png_().startswith(b"\x89PNG"))
+
+    def test_wrong_input_is_one_line(self):
+        import numpy
+        q, k, v, a = self.q, self.k, self.v, maskc.attention
+        self.refused("float64", a, q.astype("f8"), k, v, self.kernel)
+        self.refused("shaped alike", a, q, k[:, :, :5], v, self.kernel)
+        self.refused("heads", a, q[:, :2], k[:, :2], v[:, :2], self.kernel)
+        self.refused("rank", a, q[0], k[0], v[0], self.kernel)
+        self.refused("lengths", a, q, k, v, self.kernel, lengths=[-1, 3])
+        self.refused("lengths", a, q, k, v, self.kernel, lengths=[34, 3])
+        self.refused("lengths", a, q, k, v, self.kernel, lengths=[1.5, 3])
+        self.refused("layer", a, q, k, v, self.kernel, layer=1)
+        self.refused("dropout", a, q, k, v, self.kernel, dropout_p=0.1)
+        self.refused("bias", a, q, k, v, self.kernel, bias=numpy.zeros((3, 33, 33), "f4"))
+        self.refused("bool is expected", maskc.compile, numpy.full((8, 8), numpy.nan))
+        self.refused("negative", maskc.compile, numpy.full((8, 8), -1))
+        self.refused("shape", maskc.compile, numpy.ones((8, 9), bool))
+
+
+class LoadTest(Case):
+    def test_one_openmp_at_most(self):
+        """The package's libmaskc brings none."""
+        needed = subprocess.run(["ldd", library.library_path()], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("libgomp", needed)
+        self.assertNotIn("libomp", needed)
+
+    @unittest.skipIf(has("torch"), "torch is here")
+    def test_import_without_torch(self):
+        self.assertFalse("torch" in __import__("sys").modules)
+
+
+if __name__ == "__main__":
+    cmocka_count.run_cases()

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Is the operator one in its own right: opcheck, no graph break, autocast, meta tensors, torch.func, threads, one OpenMP, masks of
+FlexAttention exactly, and what is wrong refused in one line?"""
+import gc
+import random
+import subprocess
+import sys
+import threading
+import unittest
+import warnings
+
+from common import Case, cmocka_count, error, needs_torch
+import maskc
+
+
+@needs_torch
+class OperatorTest(Case):
+    @classmethod
+    def setUpClass(cls):
+        import torch
+        torch.manual_seed(1)
+        cls.kernel = maskc.compile("window(5)|global(0)", n=64, heads=2, head_dim=16, dropout=True)
+        cls.q, cls.k, cls.v = (torch.randn(2, 64, 2, 16).transpose(1, 2) for _ in range(3))
+        maskc.attention(cls.q, cls.k, cls.v, cls.kernel)
+        from maskc import torch_op
+        cls.op = torch_op
+
+    def with_grad(self):
+        return [t.detach().clone().requires_grad_() for t in (self.q, self.k, self.v)]
+
+    def test_opcheck(self):
+        import torch
+        number, i32 = self.kernel._op, torch.int32
+        lengths, seed = torch.tensor([64, 9], dtype=i32), torch.tensor(3)
+        rows = [t.transpose(1, 2).reshape(128, 2, 16) for t in (self.q, self.k, self.v)]
+        for arguments in ((self.q, self.k, self.v, number, 0, 0.0, None, None, None, 0.0, None, None),
+                          (self.q, self.k, self.v, number, 0, 0.5, lengths, torch.tensor([0, 50], dtype=i32), None, 0.1, seed, None),
+                          (*rows, number, 0, 0.0, None, None, torch.tensor([0, 64, 128], dtype=i32), 0.0, None, None)):
+            torch.library.opcheck(self.op.forward_op, arguments)
+            out, lse = self.op.forward_op(*arguments)
+            q, k, v, *others = arguments
+            torch.library.opcheck(self.op.backward_op, (torch.ones_like(out), q, k, v, out, lse, *others[:-1], None, False))
+
+    def test_no_graph_break(self):
+        import torch
+        import torch._dynamo as dynamo
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+
+        @torch.compile(fullgraph=True, dynamic=True)
+        def f(q, k, v, p):
+            return maskc.attention(q * 2, k, v, self.kernel, dropout_p=p) + 1
+        for n in (64, 50, 33, 17):
+            tensors = self.with_grad()
+            short = [t[:, :, :n] for t in tensors]
+            out = f(*short, 0.0)
+            theirs = maskc.attention(short[0] * 2, *short[1:], self.kernel) + 1
+            self.assertLess(error(out, theirs), 1e-6)
+            for a, b in zip(torch.autograd.grad(out.sum(), tensors), torch.autograd.grad(theirs.sum(), tensors)):
+                self.assertLess(error(a, b), 1e-6)
+        self.assertEqual(sum(dynamo.utils.counters["graph_break"].values()), 0)
+        self.assertLessEqual(dynamo.utils.counters["stats"]["unique_graphs"], 2)
+        self.assertNotEqual(f(*short, 0.5).sum(), f(*short, 0.5).sum())
+
+    def test_autocast_casts(self):
+        import torch
+        kernel = maskc.compile("window(5)", n=64, heads=2, head_dim=16, dtype=torch.bfloat16)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            tensors = self.with_grad()
+            out = maskc.attention(*tensors, kernel)
+        self.assertEqual(out.dtype, torch.bfloat16)
+        out.float().sum().backward()
+        self.assertEqual(tensors[0].grad.dtype, torch.float32)
+        self.refused("bfloat16", maskc.attention, self.q, self.k, self.v, kernel)
+
+    def test_meta(self):
+        import torch
+        meta = [t.to("meta") for t in (self.q, self.k, self.v)]
+        out, lse = maskc.attention(*meta, self.kernel, return_lse=True)
+        self.assertEqual((out.shape, lse.shape, out.device.type), (self.q.shape, (2, 2, 64), "meta"))
+        real = maskc.attention(self.q, self.k, self.v, self.kernel)
+        self.assertEqual(out.stride(), real.stride())
+
+    def test_transforms(self):
+        import torch
+        one = torch.func.grad(lambda q: maskc.attention(q, self.k, self.v, self.kernel).sum())(self.q)
+        tensors = self.with_grad()
+        two = torch.autograd.grad(maskc.attention(*tensors, self.kernel).sum(), tensors[0])[0]
+        self.assertTrue(torch.equal(one, two))
+        many = torch.stack([self.q, self.q])
+        self.refused("vmap", torch.vmap(lambda q: maskc.attention(q, self.k, self.v, self.kernel)), many)
+        self.refused("vmap", torch.vmap(torch.func.grad(lambda q: maskc.attention(q, self.k, self.v, self.kernel).sum())), many)
+
+    def test_second_derivatives_are_refused(self):
+        import torch
+        tensors = self.with_grad()
+        first = torch.autograd.grad(maskc.attention(*tensors, self.kernel).sum(), tensors[0], create_graph=True)[0]
+        self.refused("second", first.sum().backward)
+
+    def test_a_copy_is_warned_of_once(self):
+        program = ("import torch, warnings, maskc\n"
+                   "k = maskc.compile('window(5)', n=64, heads=2, head_dim=16)\n"
+                   "q = torch.randn(1, 2, 16, 64).transpose(2, 3)\n"
+                   "with warnings.catch_warnings(record=True) as seen:\n"
+                   "    warnings.simplefilter('always')\n"
+                   "    for _ in range(3): maskc.attention(q, q, q, k)\n"
+                   "print(sum('copied' in str(w.message) for w in seen))")
+        self.assertEqual(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout, "1\n")
+
+    def test_threads_do_not_change_bits(self):
+        import torch
+        before, results = torch.get_num_threads(), []
+        for count in (1, 2, 5):
+            torch.set_num_threads(count)
+            results.append(maskc.attention(self.q, self.k, self.v, self.kernel))
+        torch.set_num_threads(before)
+        self.assertTrue(all(torch.equal(results[0], r) for r in results))
+        made = [None] * 4
+
+        def work(k):
+            made[k] = [maskc.attention(self.q, self.k, self.v, self.kernel) for _ in range(20)]
+        workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        [w.start() for w in workers], [w.join() for w in workers]
+        self.assertTrue(all(torch.equal(results[0], r) for rs in made for r in rs))
+
+    def test_one_openmp(self):
+        program = ("import torch, maskc\nq = torch.randn(1, 2, 64, 16)\n"
+                   "maskc.attention(q, q, q, maskc.compile('dense', n=64, heads=2, head_dim=16))\n"
+                   "print(len({l.split()[-1] for l in open('/proc/self/maps') if 'omp' in l.split()[-1].split('/')[-1] and '.so' in l}))")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "1\n")
+
+    def test_wrong_input_is_one_line(self):
+        import torch
+        q, k, v, kernel, a = self.q, self.k, self.v, self.kernel, maskc.attention
+        self.refused("float64", a, q.double(), k.double(), v.double(), kernel)
+        self.refused("heads", a, q[:, :1], k[:, :1], v[:, :1], kernel)
+        self.refused("not supported yet", a, q, k[:, :1], v[:, :1], kernel)
+        self.refused("not supported yet", a, q, k[:, :, :9], v[:, :, :9], kernel)
+        self.refused("shape", a, q[0], k[0], v[0], kernel)
+        long = torch.randn(1, 2, 65, 16)
+        self.refused("65", a, long, long, long, kernel)
+        self.refused("layer", a, q, k, v, kernel, layer=1)
+        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([-1, 3]))
+        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3, 65]))
+        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3]))
+        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3., 4.], requires_grad=True))
+        self.refused("offsets", a, q[0], k[0], v[0], kernel, offsets=torch.tensor([0., 2.]))
+        self.refused("exclude", a, q, k, v, kernel, lengths=torch.tensor([1, 2]), offsets=torch.tensor([0, 2]))
+        self.refused("exclude", a, q, k, v, kernel, starts=torch.tensor([1, 2]), offsets=torch.tensor([0, 2]))
+        self.refused("starts", a, q, k, v, kernel, starts=torch.tensor([1, -2]), kind=(maskc.Error, RuntimeError))
+        self.refused("dropout", a, q, k, v, kernel, dropout_p=1.0)
+        self.refused("dropout", a, q, k, v, kernel, dropout_p=float("nan"))
+        self.refused("bias", a, q, k, v, kernel, bias=torch.zeros(2, 64, 64))
+        self.refused("scale", a, q, k, v, kernel, scale=float("inf"))
+        self.refused("seed", a, q, k, v, kernel, dropout_p=0.1, seed=-1)
+        self.refused("list", a, q, [1], v, kernel, kind=TypeError)
+        self.refused("float32", maskc.compile, torch.full((8, 8), float("nan")))
+
+    def test_a_kernel_that_is_gone_is_refused(self):
+        kernel = maskc.compile("dense", n=64, heads=2, head_dim=16)
+        number = kernel._op
+        del kernel
+        gc.collect()
+        with self.assertRaisesRegex(RuntimeError, "gone"):
+            self.op.forward_op(self.q, self.k, self.v, number, 0, 0.0, None, None, None, 0.0, None, None)
+
+    def test_random_calls_are_right_or_refused(self):
+        """None crashes; what is not refused has no NaN."""
+        import torch
+        draw, done = random.Random(7), 0
+        for _ in range(400):
+            shape = [draw.choice((0, 1, 2, 3, 63, 64, 65)) for _ in range(draw.choice((3, 4, 4, 4, 5)))]
+            shape[1:2], shape[-1:] = [draw.choice((1, 2, 2, 2))], [draw.choice((8, 16, 16, 16))]
+            shape = [min(s, 70) for s in shape]
+            q, k, v = (torch.randn(shape).to(draw.choice((torch.float32,) * 9 + (torch.float16,))) for _ in range(3))
+            named = {"layer": draw.choice((0, 0, 0, -1, 1)), "dropout_p": draw.choice((0.0, 0.0, 0.5, 1.5))}
+            if draw.random() < 0.3:
+                named["lengths"] = torch.tensor([draw.randint(-1, 66) for _ in range(shape[0])], dtype=torch.int64)
+            if draw.random() < 0.2:
+                named["offsets"] = torch.tensor(sorted(draw.randint(-1, 70) for _ in range(draw.randint(0, 4))), dtype=torch.int64)
+            try:
+                out = maskc.attention(q, k, v, self.kernel, **named)
+                self.assertTrue(out.isfinite().all())
+                done += 1
+            except (maskc.Error, TypeError, RuntimeError) as e:
+                self.assertTrue(str(e))
+        self.assertGreater(done, 20)
+
+
+@needs_torch
+class FlexTest(Case):
+    def test_mask_mod_and_block_mask(self):
+        import torch
+        from torch.nn.attention.flex_attention import create_block_mask, create_mask
+
+        def mod(b, h, q, kv):
+            return ((q - kv).abs() <= 5 + h) | (kv < 2)
+        dense = create_mask(mod, None, 2, 100, 100, device="cpu")[0].numpy()
+        self.assertTrue((maskc.from_flex(mod, 100, heads=2) == dense).all())
+        for size in (16, 32, 128):
+            block = create_block_mask(mod, None, 2, 100, 100, device="cpu", BLOCK_SIZE=size)
+            self.assertTrue((maskc.from_flex(block) == dense).all())
+            self.assertTrue((maskc.from_flex(block, 60) == dense[:, :60, :60]).all())
+        q = torch.randn(1, 2, 100, 16)
+        kernel = maskc.compile(block, head_dim=16)
+        theirs = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=torch.from_numpy(dense))
+        self.assertLess(error(maskc.attention(q, q, q, kernel), theirs), 1e-5)
+
+    def test_a_full_block_needs_no_mask_mod(self):
+        """(partial & mask_mod) | full: what full blocks hold is active even where mask_mod says no."""
+        import torch
+        from torch.nn.attention.flex_attention import BlockMask
+        one, none = torch.ones(1, 1, 2, dtype=torch.int32), torch.zeros(1, 1, 2, 2, dtype=torch.int32)
+        block = BlockMask.from_kv_blocks(one, none, one, none + 1, BLOCK_SIZE=16, mask_mod=lambda b, h, q, kv: q >= kv, seq_lengths=(32, 32))
+        bits = maskc.from_flex(block)[0]
+        self.assertTrue(bits[:, 16:].all())
+        self.assertEqual(bits[:16, :16].sum(), 136)
+
+    def test_the_batch_is_refused(self):
+        import torch
+        from torch.nn.attention.flex_attention import create_block_mask
+
+        def mod(b, h, q, kv):
+            return q >= kv + b
+        self.refused("batch", maskc.from_flex, mod, 20)
+        self.refused("batch", maskc.from_flex, create_block_mask(mod, 2, 1, 64, 64, device="cpu", BLOCK_SIZE=16))
+        self.refused("n:", maskc.from_flex, mod)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    cmocka_count.run_cases()

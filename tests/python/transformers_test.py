@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Do transformers' families with attn_implementation="maskc" compute what their own eager attention does, padded on either side,
+forward and every gradient? Is what cannot be done refused by name, and does apply() change the mask and nothing else?"""
+import copy
+import subprocess
+import sys
+import unittest
+import warnings
+
+from common import Case, cmocka_count, error, needs_transformers
+import maskc
+
+COMMON = {"vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
+          "max_position_embeddings": 96, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+FAMILIES = {  # name: (configuration, model, what differs)
+    "bert": ("BertConfig", "BertModel", {}),
+    "roberta": ("RobertaConfig", "RobertaModel", {}),
+    "xlm-roberta": ("XLMRobertaConfig", "XLMRobertaModel", {}),
+    "distilbert": ("DistilBertConfig", "DistilBertModel", {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 96}),
+    "electra": ("ElectraConfig", "ElectraModel", {"embedding_size": 32}),
+    "modernbert": ("ModernBertConfig", "ModernBertModel", {"num_hidden_layers": 4, "local_attention": 8, "global_attn_every_n_layers": 3,
+                                                           "cls_token_id": 1, "sep_token_id": 2}),
+    "nomic-bert": ("NomicBertConfig", "NomicBertModel", {}),
+    "gte": ("GteConfig", "GteModel", {}),
+    "eurobert": ("EuroBertConfig", "EuroBertModel", {"num_key_value_heads": 2, "mask_token_id": 3}),
+    "jina-v3": ("JinaEmbeddingsV3Config", "JinaEmbeddingsV3Model", {}),
+    "t5": ("T5Config", "T5EncoderModel", {"d_model": 64, "d_kv": 16, "num_heads": 4, "num_layers": 2, "d_ff": 96}),
+}
+LENGTHS = (40, 23, 7)
+
+
+def pair(name):
+    """(the model on eager attention, the same on maskc), or None where this transformers has none."""
+    import torch
+    import transformers
+    config, model, more = FAMILIES[name]
+    if not hasattr(transformers, model):
+        return None
+    torch.manual_seed(2)
+    configuration = getattr(transformers, config)(**(COMMON | more))
+    ours = getattr(transformers, model)(copy.deepcopy(configuration)).eval()
+    eager = getattr(transformers, model)(configuration).eval()
+    eager.load_state_dict(ours.state_dict())
+    eager.set_attn_implementation("eager")
+    ours.set_attn_implementation("maskc")
+    return eager, ours
+
+
+def padding(side):
+    import torch
+    mask = torch.zeros(len(LENGTHS), LENGTHS[0], dtype=torch.long)
+    for row, length in zip(mask, LENGTHS):
+        row[:] = 1
+        if side == "right":
+            row[length:] = 0
+        elif side == "left":
+            row[:LENGTHS[0] - length] = 0
+    return mask
+
+
+def step(model, ids, mask, weight):
+    """[hidden states of the tokens, each parameter's gradient]."""
+    model.zero_grad()
+    out = model(input_ids=ids, attention_mask=mask).last_hidden_state * mask[..., None]
+    (out * weight).sum().backward()
+    return [out] + [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+@needs_transformers
+class FamiliesTest(Case):
+    def family(self, name):
+        import torch
+        models = pair(name)
+        if models is None:
+            self.skipTest(f"this transformers has no {FAMILIES[name][1]}")
+        ids = torch.randint(3, 99, (len(LENGTHS), LENGTHS[0]), generator=torch.Generator().manual_seed(3))
+        weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, generator=torch.Generator().manual_seed(4))
+        for side in ("none", "right", "left"):
+            mask = padding(side)
+            theirs, ours = (step(m, ids.masked_fill(mask == 0, 0), mask, weight) for m in models)
+            self.assertEqual(len(theirs), len(ours))
+            self.assertGreater(len(ours), 10)
+            self.assertLess(error(ours[0], theirs[0]), 1e-5, f"{name} {side}")
+            for a, b in zip(ours[1:], theirs[1:]):
+                self.assertLess(error(a, b), 1e-4, f"{name} {side} {list(a.shape)}")
+        return models[1], ids
+
+    def refusals(self, model, ids):
+        import torch
+        mask = padding("right")
+        mask[0, 5] = 0
+        self.refused("holes", model, input_ids=ids, attention_mask=mask)
+        self.refused("output_attentions", model, input_ids=ids, output_attentions=True)
+        self.refused("[3, 1, 40, 40]", model, input_ids=ids, attention_mask=torch.zeros(3, 1, 40, 40))
+
+
+def add_family(name):
+    def test(self):
+        model, ids = self.family(name)
+        if name == "bert":
+            self.refusals(model, ids)
+    setattr(FamiliesTest, f"test_{name.replace('-', '_')}", test)
+
+
+for family in FAMILIES:
+    add_family(family)
+
+
+@needs_transformers
+class RegistrationTest(Case):
+    def registered(self, program):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual(done.stdout.strip().split("\n")[-1:], ["True"], done.stderr)
+
+    def test_before_and_after(self):
+        asked = "from transformers.modeling_utils import AttentionInterface as A\nprint('maskc' in A._global_mapping)"
+        self.registered("import maskc\nimport transformers\n" + asked)
+        self.registered("import transformers\nfrom transformers import BertModel\nimport maskc\n" + asked)
+
+    def test_import_takes_neither_torch_nor_transformers(self):
+        self.registered("import maskc, sys\nprint(not {'torch', 'transformers', 'numpy'} & set(sys.modules))")
+
+
+@needs_transformers
+class ApplyTest(Case):
+    def test_changes_the_mask(self):
+        import torch
+        eager, ours = pair("bert")
+        maskc.apply(ours, "window(3)|global(0)")
+        ids, near = torch.randint(3, 99, (1, 30)), torch.arange(30)
+        bits = ((near[:, None] - near).abs() <= 3) | (near == 0) | (near[:, None] == 0)
+        theirs = eager(input_ids=ids, attention_mask=torch.zeros(1, 1, 30, 30).masked_fill(~bits, -1e30)).last_hidden_state
+        self.assertLess(error(ours(input_ids=ids).last_hidden_state, theirs), 1e-5)
+        self.refused("layers", maskc.apply, ours, "dense", layers=[7])
+
+    def test_some_layers(self):
+        import torch
+        eager, ours = pair("bert")
+        maskc.apply(ours, "dense", layers=[1])
+        ids = torch.randint(3, 99, (2, 30))
+        self.assertLess(error(ours(input_ids=ids).last_hidden_state, eager(input_ids=ids).last_hidden_state), 1e-5)
+
+    def test_models_without_an_interface_are_refused(self):
+        import transformers
+        config = transformers.MPNetConfig(**COMMON)
+        self.refused("MPNet", maskc.apply, transformers.MPNetModel(config), "dense")
+
+
+@needs_transformers
+class ConfigurationTest(Case):
+    def test_modernbert_is_its_own_mask(self):
+        import torch
+        _, ours = pair("modernbert")
+        kernel = maskc.compile(maskc.from_transformers(ours.config, n=40), n=40, heads=4, head_dim=16)
+        near = (torch.arange(40)[:, None] - torch.arange(40)).abs()
+        for bits, kind in zip(kernel.mask, ours.config.layer_types):
+            wanted = near <= ours.config.sliding_window if kind == "sliding_attention" else near >= 0
+            self.assertTrue((bits[0] == wanted.numpy()).all())
+
+    def test_others(self):
+        import transformers
+        longformer = transformers.LongformerConfig(attention_window=[8, 16], num_hidden_layers=2)
+        self.assertIn("layer 1: window(8)", maskc.from_transformers(longformer))
+        big = transformers.BigBirdConfig(num_hidden_layers=1, num_attention_heads=2, block_size=4, num_random_blocks=2)
+        bits = maskc.from_transformers(big, n=64)
+        self.assertEqual(bits.shape, (1, 2, 64, 64))
+        self.assertTrue(bits[..., :4].all() and bits[..., -4:, :].all())
+        self.assertTrue(set(bits[0, 0, 4:-4].sum(1) // 4) <= {6, 7})
+        self.refused("states no mask", maskc.from_transformers, transformers.BertConfig())
+
+
+@needs_transformers
+class CompiledTest(Case):
+    def test_no_graph_break(self):
+        import torch
+        import torch._dynamo as dynamo
+        for name in ("bert", "modernbert"):
+            _, ours = pair(name)
+            dynamo.reset()
+            dynamo.utils.counters.clear()
+            compiled = torch.compile(ours, fullgraph=True, dynamic=True, backend="aot_eager")
+            for n in (40, 31, 22, 13):
+                ids, mask = torch.randint(3, 99, (2, n)), torch.ones(2, n, dtype=torch.long)
+                mask[1, n // 2:] = 0
+                mask[0, :3] = 0
+                with torch.no_grad():
+                    a, b = (m(input_ids=ids, attention_mask=mask).last_hidden_state * mask[..., None] for m in (compiled, ours))
+                self.assertLess(error(a, b), 1e-5, name)
+            self.assertEqual(sum(dynamo.utils.counters["graph_break"].values()), 0)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    cmocka_count.run_cases()
