@@ -14,20 +14,33 @@ static void hold(int promise)
         abort();
 }
 
-/* The reader goes by the suffix, so the file in memory is read by a link with one, in a folder of its own. */
-static int open_bytes(const uint8_t *data, size_t size, struct array_file *ret, struct error *e)
+static char folder[] = "/tmp/fuzz-alpha-XXXXXX", path[64];
+
+static void remove_link(void)
 {
-    char folder[] = "/tmp/fuzz-alpha-XXXXXX", path[64], target[64];
-    int file = memfd_create("alpha", 0);
-    hold(file >= 0 && write(file, data, size) == (ssize_t)size && mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/alpha.safetensors", folder);
-    snprintf(target, sizeof target, "/proc/self/fd/%d", file);
-    hold(symlink(target, path) == 0);
-    int r = array_open(path, NULL, ret, e);
     unlink(path);
     rmdir(folder);
-    close(file);
-    return r;
+}
+
+/* The reader goes by the suffix, so one file in memory is read by a link with one. */
+static int make_file(void)
+{
+    char target[64];
+    int file = memfd_create("alpha", 0);
+    hold(file >= 0 && mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/alpha.safetensors", folder);
+    snprintf(target, sizeof target, "/proc/self/fd/%d", file);
+    hold(symlink(target, path) == 0 && atexit(remove_link) == 0);
+    return file;
+}
+
+static int open_bytes(const uint8_t *data, size_t size, struct array_file *ret, struct error *e)
+{
+    static int file = -1;
+    if (file < 0)
+        file = make_file();
+    hold(ftruncate(file, 0) == 0 && pwrite(file, data, size, 0) == (ssize_t)size);
+    return array_open(path, NULL, ret, e);
 }
 
 /* P lies between 0 and 1. */
