@@ -203,10 +203,10 @@ def load(path: "str | os.PathLike", device: str | None = None) -> Kernel:
 
 def as_argument(mask, n, heads, folder):
     """A mask as the program takes it."""
-    import numpy
     text, bits = mask_argument(mask, n, heads)
     if text is not None:
         return text
+    import numpy
     path = os.path.join(folder, "mask.npy")
     numpy.save(path, bits.astype(bool))
     return path
