@@ -263,7 +263,7 @@ static int time_once(struct probes *p, uint32_t index, struct error *e)
 {
     struct trial_kernel *k = &p->kernel[index];
     double start = microbench_seconds(&p->bench), seconds[PASSES];
-    char line[96];
+    char line[160];
     snprintf(line, sizeof line, "%s kernels, probe %u of %u: %s",
              dtype_name(p->bench.request.dtype), index + 1, p->count, p->times[index].name);
     progress_show(line);
