@@ -11,6 +11,7 @@
 enum { N = 144, D = 64, BATCH = 4, HEADS = 3 };
 
 static struct cache *cache;
+static int every = 1; /* --few: every third mask */
 
 static const char *const masks[] = {
     "longformer",           "window(9)",   "stride(16) | window(3)",
@@ -102,9 +103,9 @@ static void shorter_launches_are_the_corner(void **state)
 {
     (void)state;
     static const uint32_t lengths[] = {1, 31, 64, 97, 143};
-    uint32_t checked = 0;
+    int checked = 0;
     for (int kind = 0; kind < KINDS; kind++)
-        for (int m = 0; m < MASKS; m++) {
+        for (int m = kind % every; m < MASKS; m += every) {
             struct maskc_kernel *k = load(kind, masks[m]);
             const uint32_t length = lengths[(m + kind) % 5];
             assert_int_equal(check_launches(k, length, (uint64_t)(m * KINDS + kind), masks[m]),
@@ -112,7 +113,7 @@ static void shorter_launches_are_the_corner(void **state)
             maskc_kernel_destroy(k);
             checked++;
         }
-    assert_int_equal(checked, KINDS * MASKS);
+    assert_true(checked >= KINDS * (MASKS / every));
 }
 
 /* ---- equal bits ---- */
@@ -203,8 +204,9 @@ static int finish(void **state)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    every = argc > 1 && !strcmp(argv[1], "--few") ? 3 : 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shorter_launches_are_the_corner),
         cmocka_unit_test(where_a_sequence_stands_changes_no_bit),
