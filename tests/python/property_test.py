@@ -63,20 +63,8 @@ def placed(draw, kind, b, n):
     return lengths, [draw.randint(0, n - l) for l in lengths] if kind == "left" else None
 
 
-def active_of(kernel, b, n, lengths, starts):
-    """bool [B, H, n, n]."""
-    import torch
-    mask = torch.from_numpy(kernel.mask[0])
-    active = torch.zeros(b, HEADS, n, n, dtype=torch.bool)
-    for k in range(b):
-        l = n if lengths is None else lengths[k]
-        s = 0 if starts is None else starts[k]
-        active[k, :, s:s + l, s:s + l] = mask[:, :l, :l]
-    return active
-
-
-def bias_of(x, b, n, lengths, starts):
-    """X where the sequence lies."""
+def spread(x, b, n, lengths, starts):
+    """[B, H, n, n]: x's corner where each sequence lies, 0 elsewhere."""
     import torch
     wide = torch.zeros(b, HEADS, n, n, dtype=x.dtype)
     for k in range(b):
@@ -84,6 +72,11 @@ def bias_of(x, b, n, lengths, starts):
         s = 0 if starts is None else starts[k]
         wide[k, :, s:s + l, s:s + l] = x[:, :l, :l]
     return wide
+
+
+def active_of(kernel, *place):
+    import torch
+    return spread(torch.from_numpy(kernel.mask[0]), *place)
 
 
 @needs_torch
@@ -109,7 +102,7 @@ class PropertyTest(Case):
         label = f"{name} {dtype} bias={bias} {kind} b={b} n={n} lengths={lengths} starts={starts}"
         self.judge(label, got, (q, k, v, grad), active, scale or D ** -0.5, x, kernel, (b, n, lengths, starts))
         wanted = attend(*(t.detach().double() for t in (q, k, v)), active, scale or D ** -0.5,
-                        bias=bias_of(x.detach().double(), b, n, lengths, starts) if bias else None, kind=bias)[1]
+                        bias=spread(x.detach().double(), b, n, lengths, starts) if bias else None, kind=bias)[1]
         finite = wanted.isfinite()
         self.assertTrue(torch.equal(finite, lse.isfinite()), label)
         self.assertLess(error(lse[finite], wanted[finite]), 1e-5 if dtype == "float32" else 1e-2, label)
@@ -122,7 +115,7 @@ class PropertyTest(Case):
 
         def ways(work, rounded):
             ts = [t.detach().to(work) for t in tensors]
-            wide = bias_of(x.detach().to(work), *place) if x is not None else None
+            wide = spread(x.detach().to(work), *place) if x is not None else None
             made = gradients(ts[0], ts[1], ts[2], active, scale, ts[3], rounded, wide, kernel.bias or "add")
             return made
         truth = ways(torch.float64, lambda t: t)
