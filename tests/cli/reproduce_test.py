@@ -47,8 +47,8 @@ class PlanTest(unittest.TestCase):
 
     def test_a_plan_in_numbers(self):
         made = plan.split(1000, plan.Speed(0.1, 0.2, 1), 3, 5, 10)
-        time_left = 1000 * 0.96 - 9
-        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * 3.5), int(time_left * 0.21 / 0.6), int(time_left * 0.175)))
+        time_left = 1000 * (1 - plan.RESERVE) - 9 - plan.LONGER * 0.1
+        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * 0.35 / 0.1), int(time_left * 0.21 / 0.6), int(time_left * 0.175)))
         left = time_left - made.dense * 0.1 - (3 * made.p + 5 * made.dam) * 0.2
         self.assertEqual((made.row, made.rows), (int((left / 10 - 1) / 0.1), 10))
 
@@ -66,7 +66,9 @@ class RowsTest(unittest.TestCase):
 
     def test_every_mask_is_there_with_the_diagonal_and_without(self):
         seen = {(r.name, r.diagonal) for r in rows.all_rows()}
-        for name in {n for n, _ in seen} - {"dense - 128 random", "none"}:
+        settled = {r.name for r in rows.all_rows() if r.group == "settled"}
+        self.assertEqual(len(settled), 6)
+        for name in {n for n, _ in seen} - {"dense - 128 random", "none"} - settled:
             self.assertTrue({(name, True), (name, False)} <= seen, name)
 
 
@@ -157,10 +159,11 @@ class TableTest(unittest.TestCase):
 
 
 class ClaimsTest(unittest.TestCase):
-    def results(self, found, runs=None, unigram=6.0, dense_mlm=2.0):
+    def results(self, found, runs=None, unigram=6.0, dense_mlm=2.0, more=None):
         entries = table.join(found, unigram)
         dense = {"mlm": dense_mlm, "plateau": table.on_plateau(dense_mlm, unigram)}
-        return claims.Results(entries, table.noise(entries), runs or {}, {"holds": True}, unigram, dense)
+        gathered = {"entries": entries, "noise": table.noise(entries), "runs": runs or {}, "theorem": {"holds": True}, "unigram": unigram, **(more or {})}
+        return claims.Results(gathered, dense)
 
     def dense(self, off=0.0, spread=0.01):
         made = {}
@@ -224,6 +227,23 @@ class ClaimsTest(unittest.TestCase):
         for values, verdict in (((80, 85, 90, 95), claims.AGREES), ((80, 85, 84, 95), claims.DIFFERS), ((90, 90, 90, 90), claims.DIFFERS)):
             found = {f"dam-s-{x}": toy.row_result(3.0, v) for x, v in zip(rows.LAMBDAS, values)}
             self.assertEqual(self.verdicts(self.results(found, {f"dam-s-{x}": {"plateau": False, "kept": [[1, 0]] * 12} for x in rows.LAMBDAS}))[name], verdict, values)
+
+
+    def test_settled_masks_are_compared_at_each_share(self):
+        name = "Snap loses less than a threshold in the same predicted time, in the model that P was learned with"
+        for better, verdict in (((0.5, 0.5, 0.5), claims.AGREES), ((0.5, -0.5, 0.5), claims.DIFFERS), ((0.0, 0.0, 0.0), claims.OPEN)):
+            found = self.dense()
+            for share, b in zip(rows.SHARES, better):
+                found[f"P_settled__snap_{share}"], found[f"P_settled__threshold_{share}"] = toy.row_result(3.0, 40), toy.row_result(3.0 + b, 95)
+            r = self.results(found)
+            self.assertEqual(self.verdicts(r)[name], verdict, better)
+            self.assertIn("0.9 of dense's time: 3.0000 against", claims.settled_snap_beats_threshold(r)[0])
+
+    def test_a_step_may_take_as_long_as_a_dense_one(self):
+        name = "A training step under a learned dam-s mask takes at most a dense step's time"
+        for ratios, verdict in (((0.5, 1.0), claims.AGREES), ((0.5, 1.01), claims.DIFFERS), (None, claims.OPEN)):
+            more = {"longer": {"mask": "dam-s-1e-3", "lengths": [{"length": n, "ratio": x} for n, x in zip((512, 2048), ratios)]} if ratios else None}
+            self.assertEqual(self.verdicts(self.results(self.dense(), more=more))[name], verdict, ratios)
 
 
 class FilesTest(toy.Scratch):

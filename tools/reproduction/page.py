@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: each claim of the papers beside what was measured, and how."""
 import learned
+import longer
 import rows
 import table
 from claims import AGREES, DIFFERS, OPEN, TIMES
@@ -147,7 +148,8 @@ def dam_lines(g):
 FIGURES = (("P", "P averaged over the 12 heads of the first seed, light where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
            ("P by distance", "P by distance"),
            ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, white active (Figure 5)"),
-           ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"), ("stages", "One stage and two (Figure 7)"),
+           ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"),
+           ("film", "DAM_s, lambda 1e-3, over the steps, dark active; `maskbert importance DIR/runs/dam-s-1e-3 --film -o film.png`"), ("stages", "One stage and two (Figure 7)"),
            ("sparsity", "All masks with the diagonal"), ("loss", "Training: dense, and where masks are learned"))
 
 
@@ -172,15 +174,23 @@ def long_text(g):
     if not g["long"]:
         return ""
     cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
-    return ("\n\nAttention under the mask of dam-s-1e-1 (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
-            ", ".join(cells) + ".")
+    return (f"\n\nAttention under the mask of {g['long']['mask']} (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
+            ", ".join(cells) + "." + steps_text(g))
+
+
+def steps_text(g):
+    if not g["longer"]:
+        return ""
+    return (f"\n\nWhole training steps under that mask and dense, {longer.ROUNDS} runs of each by turns, each step of as many tokens; medians:\n\n" +
+            "\n".join(f"- {line}." for line in longer.say(g["longer"])))
 
 
 def table_section(g):
     if not g["entries"]:
         return "## The table\n\nNo row is done."
     return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and judged so. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
-            "\"P threshold S\": the most of P by magnitude within S of dense's predicted time.\n\n" + table.as_markdown(g["entries"]))
+            "\"P threshold S\": the most of P by magnitude within S of dense's predicted time. \"P settled, snap S\" and \"threshold S\": the same two from the weights and "
+            "the alpha of P's own run, by the command itself: `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
 
 
 def left_section(left_out):

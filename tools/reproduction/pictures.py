@@ -5,7 +5,7 @@ import learned
 import rows
 from programs import Fatal, write_whole
 
-NAMES = ("loss.png", "P.png", "P_distance.svg", "pruning.svg", "stages.svg", "sparsity.svg", "dam-u.png", "dam-s.png", "importance.png")
+NAMES = ("loss.png", "P.png", "P_distance.svg", "pruning.svg", "stages.svg", "sparsity.svg", "dam-u.png", "dam-s.png", "film.png", "importance.png")
 
 
 def draw(d, g):
@@ -13,7 +13,7 @@ def draw(d, g):
     folder = d.folder / "pictures"
     folder.mkdir(exist_ok=True)
     makers = {"loss": loss, "P": mean_p, "P by distance": by_distance, "pruning": pruning, "stages": stages, "sparsity": sparsity,
-              "dam-u": mask_of("dam-u-1e-1"), "dam-s": mask_of("dam-s-1e-1"), "importance": importance}
+              "dam-u": mask_of("dam-u-1e-1"), "dam-s": mask_of("dam-s-1e-1"), "film": film, "importance": importance}
     made = {}
     for name, make in makers.items():
         try:
@@ -93,6 +93,14 @@ def mask_of(name):
         d.programs.run("maskc", "show", next((d.folder / "runs" / name).glob("mask.*")), "-n", d.s.length, "-o", folder / file)
         return file
     return make
+
+
+def film(d, g, folder):
+    """The masks over the steps, from the states that its run has kept."""
+    if rows.FILM not in g["runs"] or not d.programs.takes("maskbert", "importance", "--film"):
+        return None
+    d.programs.run("maskbert", "importance", d.folder / "runs" / rows.FILM, "--film", "-o", folder / "film.png")
+    return "film.png"
 
 
 def importance(d, g, folder):
