@@ -17,6 +17,7 @@ import charts  # noqa: E402
 import claims  # noqa: E402
 import cmocka_count  # noqa: E402
 import learned  # noqa: E402
+import page  # noqa: E402
 import plan  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
@@ -299,8 +300,11 @@ class FilesTest(toy.Scratch):
         self.assertEqual(learned.options("dam-u-1e-1", 5)[1][:2], ["--learn-mask", "dam-u"])
         self.assertEqual(learned.options("p-2", 5), ("p", ["--learn-mask", "p", "--mask-scale", "10"], 7))
 
-    def test_distances_are_counted_in_runs(self):
-        self.assertEqual([learned.runs_or_gaps(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [(0, 0), (1, 1), (3, 1), (4, 3)])
+    def test_distances_are_counted_in_groups(self):
+        self.assertEqual([learned.groups(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [0, 1, 1, 3])
+        self.assertIn("2 of the 3 heads", page.grouped([[], [1, 2, 3], [1, 3, 4, 9]], [[1, 2, 3], [1, 3, 4, 9]]))
+        self.assertIn("3.5 distances in the mean, in 2.0 groups, so a group has 1.75 distances. We call them scattered", page.grouped([], [[1, 2, 3], [1, 3, 4, 9]]))
+        self.assertIn("We call them banded: a group has two distances or more in the mean. 100 % of the kept distances are at most 4.", page.grouped([], [[1, 2, 3]]))
 
 
 cmocka_count.run_cases()
