@@ -6,10 +6,11 @@ it settles on, by snap or by threshold, from an alpha that it learned or was giv
 import argparse
 import json
 import os
+import struct
 import sys
 
 sys.dont_write_bytecode = True
-from learn_masks import LearnToy, mask_of, read_mask, read_tensors, same, write_alpha  # noqa: E402
+from learn_masks import LearnToy, forge_state, mask_of, read_mask, read_tensors, same, write_alpha  # noqa: E402
 from pretrain_toy import run_tests  # noqa: E402
 
 N, HEADS = 40, 2
@@ -163,6 +164,43 @@ def refusals(toy):
     toy.remove("run", "new")
 
 
+def states(toy):
+    """A state whose alpha is of another shape, or not finite, is refused in one line, and the run stays as it was."""
+    base = ["--steps", 4, "--learn-mask", "dam-s", "--save-every", 2]
+    again = toy.command("run", *base, "--resume")
+    toy.train("run", *base)
+    newest = toy.states("run")[-1]
+    newest.unlink()
+    whole = toy.states("run")[-1].read_bytes()
+
+    def refused(says, change):
+        path = toy.states("run")[-1]
+        path.write_bytes(whole)
+        if forge_state(path, change):
+            toy.refused(says, *again)
+
+    def options(header, _):
+        header["__metadata__"]["options"] = json.loads(whole[8:8 + int.from_bytes(whole[:8], "little")])["__metadata__"]["options"]
+
+    def put(number):
+        def change(header, data):
+            at = header["alpha"]["data_offsets"][0] + 4 * 7
+            data[at:at + 4] = struct.pack("<f", number)
+        return change
+    refused("alpha: a number is not finite", put(float("nan")))
+    refused("alpha: a number is not finite", put(float("-inf")))
+    refused("the state has no alpha of", lambda header, _: header.update({"beta": header.pop("alpha")}))
+    toy.train("other", "--steps", 2, "--learn-mask", "dam-u")
+    whole_other = toy.states("other")[-1].read_bytes()
+    toy.states("run")[-1].write_bytes(whole_other)
+    toy.refused("of another run.json", *again)
+    if forge_state(toy.states("run")[-1], options):
+        toy.refused("the state has no alpha of", *again)
+    toy.states("run")[-1].write_bytes(whole)
+    assert not forge_state(toy.states("run")[-1], lambda *_: None) or toy.ok(*again)  # what is forged without a change is taken
+    toy.remove("run", "other")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("maskbert", type=os.path.abspath)
@@ -170,7 +208,7 @@ def main():
     parser.add_argument("only", nargs="?", help="the name of one test")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"prices": prices, "draws": draws, "settles": settles, "gives": gives, "refusals": refusals}
+    tests = {"prices": prices, "draws": draws, "settles": settles, "gives": gives, "refusals": refusals, "states": states}
     names = [o.only] if o.only else ["gives", "draws"] if o.few else list(tests)
     return run_tests(lambda *to: LearnToy(o.maskc, *to), o.maskbert, {name: tests[name] for name in names}, probe=("--learn-mask", "p"))
 

@@ -295,6 +295,8 @@ static int copy_buffers(const struct snapshot *s, const struct train_state *to,
     for (int k = 0; k < BUFFERS; k++) {
         const struct safetensor *t = safetensors_find(&s->tensors, name[k]);
         memcpy(each[k], t->data, t->size);
+        if (elements_not_finite(ELEMENT_F32, each[k], to->count) != to->count)
+            return error_set(e, ERROR_INPUT, "the state's %s: a number is not finite", name[k]);
     }
     return 0;
 }
