@@ -4,7 +4,10 @@ Distances and border serve every length."""
 import shutil
 import statistics
 
+import arrays
+
 MASK = "dam-s-1e-3"
+GALLERY = "dam-s-example"
 LENGTHS = (512, 2048)
 ROUNDS = 2  # dense, masked, dense, masked
 TEXT_BYTES = 4_000_000
@@ -12,6 +15,14 @@ TEXT_BYTES = 4_000_000
 
 def mask_file(d):
     return next((d.folder / "runs" / MASK).glob("mask.*"))
+
+
+def is_in_gallery(d):
+    """Is the gallery's learned mask, at our length, this one, entry by entry?"""
+    folder = d.folder / "masks"
+    for name, mask in (("gallery", GALLERY), ("own", mask_file(d))):
+        d.programs.run("maskc", "make", mask, "-n", d.s.length, "--heads", d.s.heads, "-o", folder / f"{name}.npy")
+    return arrays.read_npy(folder / "gallery.npy") == arrays.read_npy(folder / "own.npy")
 
 
 def attention(d):

@@ -132,6 +132,8 @@ def dam_lines(g):
     for name, r in dam.items():
         heads = " ".join(f"{len(d)}/{learned.groups(d)}" for d in r["kept_distances"])
         out.append(f"| {name}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | {heads} |")
+    if g.get("in_gallery") is not None:
+        out += ["", f"`{longer.GALLERY}` of the gallery is " + (f"the mask of {longer.MASK}, entry by entry." if g["in_gallery"] else f"of another run, not that of {longer.MASK}.")]
     off = {name: r for name, r in dam.items() if not r["plateau"]}
     heads = [d for name, r in off.items() if name.startswith("dam-s") for d in r["kept_distances"]]
     kept = [d for d in heads if d]

@@ -39,6 +39,7 @@ def judged(g):
 def write(d):
     """The text of the table."""
     g = gather(d.stages, (d.stages.done("samples") or {"unigram": 0.0})["unigram"])
+    g["in_gallery"] = longer.is_in_gallery(d) if longer.MASK in g["runs"] else None
     verdicts = judged(g)
     text = table.as_text(g["entries"]) if g["entries"] else "no row of the table is done yet\n"
     if d.stages.left_out:
