@@ -140,11 +140,14 @@ class PipelineTest(toy.Scratch):
         folder = self.folder / name
         results = folder / "results"
         results.mkdir(parents=True)
+        (results / "theorem.json").write_text(json.dumps({"lines": [], "holds": True}))  # tests/kernels/theorem_test.py runs it
+        if name != "killed":  # the steps with longer sequences once
+            (results / "longer.json").write_text(json.dumps({"mask": "dam-s-1e-3", "lengths": []}))
         (results / "speed.json").write_text(json.dumps({"step": 0.01, "learning": 0.01, "row": 0.1}))
         (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 3, "minutes": 1, "p_runs": 3, "dam_runs": 5}))
         toy.write_text(self.folder / "text.txt")
         return [sys.executable, ROOT / "tools/reproduce", "dam", "--minutes", str(minutes), "-o", folder, "--text", self.folder / "text.txt",
-                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "5", "--build", BUILD]
+                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "3", "--build", BUILD]
 
     @staticmethod
     def losses(folder):
@@ -172,7 +175,7 @@ class PipelineTest(toy.Scratch):
         a, b = self.losses(self.folder / "killed"), self.losses(self.folder / "straight")
         self.assertEqual(a, b)
         self.assertIn("dense", a)
-        self.assertEqual(sum(k.startswith("row-") for k in a), 5)
+        self.assertEqual(sum(k.startswith("row-") for k in a), 3)
         self.settles(self.folder / "straight")
 
     def settles(self, folder):

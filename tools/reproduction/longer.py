@@ -26,7 +26,7 @@ def is_in_gallery(d):
 
 
 def attention(d):
-    options = ["--head-dim", d.s.head_dim, "--dtype", d.s.dtype, "--seconds", "0.5", *d.trainer.threads()]
+    options = ["--head-dim", d.s.head_dim, "--dtype", d.s.dtype, "--seconds", d.bench_seconds(0.5), *d.trainer.threads()]
     timed = d.programs.json("maskc", "bench", mask_file(d), "-n", ",".join(map(str, LENGTHS)), *options)["results"]
     return {"mask": MASK, "times": [{n: r[n] for n in ("length", "pass", "median_s", "dense_s", "speedup")} for r in timed]}
 
