@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """reproduce_test.py: the modules of tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results, stages
 that were killed, files."""
+import argparse
 import math
 import pathlib
 import random
@@ -21,6 +22,7 @@ import page  # noqa: E402
 import plan  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
+import settings  # noqa: E402
 import stages  # noqa: E402
 import table  # noqa: E402
 from programs import Fatal, OutOfTime  # noqa: E402
@@ -119,6 +121,23 @@ class StagesTest(toy.Scratch):
         s = self.make()
         s.path("a").write_text("{")
         self.assertRaisesRegex(Fatal, "a.json", s.do, "a", self.fail)
+
+
+class SettingsTest(toy.Scratch):
+    def made(self, *arguments):
+        parser = argparse.ArgumentParser()
+        settings.add_options(parser, float)
+        made = settings.from_options(parser.parse_args(["-o", str(self.folder), *arguments]))
+        settings.keep(made)
+        return made.held_out
+
+    def test_a_small_corpus_keeps_a_larger_share_and_a_later_call_goes_on_with_it(self):
+        self.assertEqual(self.made("--minutes", "8"), 0.05)
+        self.assertEqual(self.made("--minutes", "60"), 0.05)
+        self.assertRaisesRegex(Fatal, "was begun with --held-out 0.05, not 0.01", self.made, "--held-out", "0.01")
+
+    def test_an_hour_keeps_a_small_share(self):
+        self.assertEqual(self.made("--minutes", "60"), 0.002)
 
 
 class TableTest(unittest.TestCase):
