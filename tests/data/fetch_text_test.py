@@ -113,7 +113,7 @@ class Package(unittest.TestCase):
             file.touch()
             for labelled, target in ((False, pathlib.Path(folder)), (True, file)):
                 with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()):
-                    fetch_text.refuse_wrong_kind(target, labelled)
+                    fetch_text.refuse_wrong_kind(target, labelled, pathlib.Path("elsewhere").resolve())
                 self.assertEqual(ended.exception.code, 2)
 
     def test_a_package_becomes_sentences(self):
