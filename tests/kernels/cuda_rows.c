@@ -11,7 +11,8 @@ static const uint32_t dims[] = {32, 64, 80, 96, 128, 256, 16, 40, 72, 200};
 
 /* Head 1's mask, head 0's is below; on a second layer they are swapped. */
 enum { STRIDED = 2 };
-static const char *const others[] = {"window(1)", "blocks(2)", [STRIDED] = "strided(16)", "dense"};
+static const char *const others[] = {"window(1)", "blocks(2)", [STRIDED] = "strided(16)",
+                                     "dense"};
 
 /* Head 0's mask, its length for the tiled family, where long masks show more, and for the others. */
 static const struct shape {
