@@ -6,6 +6,7 @@ import argparse
 import math
 import pathlib
 import random
+import re
 import sys
 import types
 import unittest
@@ -18,6 +19,7 @@ import charts  # noqa: E402
 import claims  # noqa: E402
 import cmocka_count  # noqa: E402
 import learned  # noqa: E402
+import longer  # noqa: E402
 import page  # noqa: E402
 import plan  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
@@ -264,6 +266,21 @@ class ClaimsTest(unittest.TestCase):
         for ratios, verdict in (((0.5, 1.0), claims.AGREES), ((0.5, 1.01), claims.DIFFERS), (None, claims.OPEN)):
             more = {"longer": {"mask": "dam-s-1e-3", "lengths": [{"length": n, "ratio": x} for n, x in zip((512, 2048), ratios)]} if ratios else None}
             self.assertEqual(self.verdicts(self.results(self.dense(), more=more))[name], verdict, ratios)
+
+
+class GalleryTest(unittest.TestCase):
+    def test_the_learned_mask_of_the_gallery_is_the_pages(self):
+        """By what the page says of each head: how many distances it keeps, in how many groups."""
+        text = (ROOT / "model/REPRODUCTION.md").read_text(encoding="utf-8")
+        row = next(line for line in text.splitlines() if line.startswith(f"| {longer.MASK} | ") and "/" in line.split("|")[3])
+        self.assertIn(f"`{longer.GALLERY}` of the gallery is the mask of {longer.MASK}, entry by entry.", text)
+        heads = [line for line in (ROOT / f"masks/gallery/{longer.GALLERY}.mask").read_text(encoding="utf-8").splitlines() if line.startswith("head ")]
+        found = []
+        for line in heads:
+            terms = [[int(x) for x in re.findall(r"window\((\d+)\)", term)] for term in line.split(" | ")]
+            groups = [set(range(t[1] + 1 if len(t) > 1 else 0, t[0] + 1)) for t in terms if t]
+            found.append(f"{len(set().union(*groups))}/{len(groups)}")
+        self.assertEqual(found, row.split("|")[3].split())
 
 
 class FilesTest(toy.Scratch):
