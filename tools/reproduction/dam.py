@@ -103,7 +103,7 @@ class Dam:
     def learn(self, name, steps):
         kind, options, seed = learned.options(name, self.s.seed)
         folder = self.folder / "runs" / name
-        film = ["--save-every", max(1, steps // FRAMES), "--keep", FRAMES + 1] if name == rows.FILM else []
+        film = ["--save-every", -(-steps // FRAMES), "--keep", FRAMES] if name == rows.FILM else []
         self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options, "--eval-every", steps, *film)
         found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "own_mlm": self.trainer.own_loss(folder), "seed": seed, "options": options}
         return {**found, **learned.measure(folder, self.s)}
