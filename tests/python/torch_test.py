@@ -41,6 +41,22 @@ class OperatorTest(Case):
             out, lse = self.op.forward_op(*arguments)
             q, k, v, *others = arguments
             torch.library.opcheck(self.op.backward_op, (torch.ones_like(out), q, k, v, out, lse, *others[:-1], None, False))
+        torch.library.opcheck(self.op.forward_op, (*self.with_grad(), number, 0, 0.0, lengths, None, None, 0.0, None, None))
+
+    def test_the_operator_itself_has_gradients(self):
+        """torch.ops.maskc.forward, called without attention(): no silent lack of them."""
+        import torch
+        kernel = maskc.compile("window(5)", n=64, heads=2, head_dim=16, bias="add")
+        tensors = [*self.with_grad(), torch.randn(2, 64, 64, requires_grad=True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            out, lse = torch.ops.maskc.forward(*tensors[:3], kernel._op, 0, 0.0, None, None, None, 0.0, None, tensors[3])
+            ours = torch.autograd.grad(out.sum(), tensors)
+        self.assertFalse(lse.requires_grad)
+        for a, b in zip(ours, torch.autograd.grad(maskc.attention(*tensors[:3], kernel, bias=tensors[3]).sum(), tensors)):
+            self.assertTrue(torch.equal(a, b))
+        back = torch.ops.maskc.backward(torch.ones_like(out), *tensors[:3], out, lse, kernel._op, 0, 0.0, None, None, None, 0.0, None, tensors[3], True)
+        self.refused("second", back[0].sum().backward)
 
     def test_no_graph_break(self):
         import torch

@@ -81,29 +81,20 @@ torch.library.register_vmap("maskc::backward", refuse_vmap)
 
 # ---- gradients ----
 
-class Backward(torch.autograd.Function):
-    """The gradients where somebody asked for a graph of them: they are right, and have no derivative themselves."""
+BELOW_AUTOGRAD = torch._C._AutoDispatchBelowAutograd
 
-    @staticmethod
-    def forward(*arguments):
-        return backward_op(*arguments)
 
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise Error(2, "second derivatives of maskc.attention are not supported")
-
-    @staticmethod
-    def vmap(info, in_dims, *arguments):
-        return refuse_vmap(info, in_dims)
+def call_below(op, *arguments):
+    """The operator where autograd has had its say, or has none: past its key, which takes 5 us to find that out."""
+    if torch.compiler.is_compiling():
+        return op(*arguments)
+    with BELOW_AUTOGRAD():
+        return op(*arguments)
 
 
 def keep(ctx, inputs, output):
     """For the backward pass."""
-    q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed = inputs
+    q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias = inputs
     out, lse = output
     ctx.save_for_backward(q, k, v, bias, out, lse, lengths, starts, offsets, seed)
     ctx.numbers = kernel, layer, scale, dropout_p
@@ -111,33 +102,65 @@ def keep(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-class Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed):
-        output = forward_op(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
-        keep(ctx, (q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed), output)
-        return output
+def refuse_second(ctx, *grads):
+    raise Error(2, "second derivatives of maskc.attention are not supported")
+
+
+class Backward(torch.autograd.Function):
+    """The gradients where somebody asked for a graph of them: they are right, and have no derivative themselves."""
 
     @staticmethod
-    def backward(ctx, grad_out, _):
-        if grad_out is None:
-            return (None,) * 12
-        q, k, v, bias, out, lse, lengths, starts, offsets, seed = ctx.saved_tensors
-        kernel, layer, scale, dropout_p = ctx.numbers
-        op = Backward.apply if torch.is_grad_enabled() else backward_op
-        wanted = ctx.needs_input_grad[3]
-        dq, dk, dv, dx = op(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, wanted)
-        return dq, dk, dv, dx if wanted else None, None, None, None, None, None, None, None, None
+    def forward(*arguments):
+        return call_below(backward_op, *arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    backward = staticmethod(refuse_second)
+
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        return refuse_vmap(info, in_dims)
+
+
+def gradients(ctx, grad_out, _):
+    """Of the arguments of maskc::forward."""
+    if grad_out is None:
+        return (None,) * 12
+    q, k, v, bias, out, lse, lengths, starts, offsets, seed = ctx.saved_tensors
+    kernel, layer, scale, dropout_p = ctx.numbers
+    wanted = ctx.needs_input_grad[11]
+    arguments = grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, wanted
+    dq, dk, dv, dx = Backward.apply(*arguments) if torch.is_grad_enabled() else call_below(backward_op, *arguments)
+    return dq, dk, dv, None, None, None, None, None, None, None, None, dx if wanted else None
+
+
+# Who calls torch.ops.maskc.forward has its gradients too, a little slower than by attention().
+torch.library.register_autograd("maskc::forward", gradients, setup_context=keep)
+torch.library.register_autograd("maskc::backward", refuse_second)
+
+
+class Attention(torch.autograd.Function):
+    """What register_autograd makes of the same two functions takes 50 us more a call."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        output = call_below(forward_op, *arguments)
+        keep(ctx, arguments, output)
+        return output
+
+    backward = staticmethod(gradients)
 
 
 class TransformedAttention(torch.autograd.Function):
     """The same for torch.func, which wants forward and context apart; that form takes 70 us more a call."""
     @staticmethod
-    def forward(q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed):
-        return forward_op(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
+    def forward(*arguments):
+        return call_below(forward_op, *arguments)
 
     setup_context = staticmethod(keep)
-    backward = Attention.backward
+    backward = staticmethod(gradients)
 
     @staticmethod
     def vmap(info, in_dims, *arguments):
@@ -198,11 +221,11 @@ def shift(t, rows):
 
 def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias):
     """(out, lse) of arguments that are ready."""
-    scale = 0.0 if scale is None else scale
+    arguments = q, k, v, kernel._op, layer, 0.0 if scale is None else scale, lengths, starts, offsets, dropout_p, seed, bias
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                     (bias is not None and bias.requires_grad)):
-        return function_class().apply(q, k, v, bias, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed)
-    return forward_op(q, k, v, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
+        return function_class().apply(*arguments)
+    return call_below(forward_op, *arguments)
 
 
 def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias):
