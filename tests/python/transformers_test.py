@@ -114,9 +114,10 @@ class RegistrationTest(Case):
         self.assertEqual(done.stdout.strip().split("\n")[-1:], ["True"], done.stderr)
 
     def test_before_and_after(self):
-        asked = "from transformers.modeling_utils import AttentionInterface as A\nprint('maskc' in A._global_mapping)"
-        self.registered("import maskc\nimport transformers\n" + asked)
-        self.registered("import transformers\nfrom transformers import BertModel\nimport maskc\n" + asked)
+        """Here maskc came first."""
+        from transformers.modeling_utils import AttentionInterface
+        self.assertIn("maskc", AttentionInterface._global_mapping)
+        self.registered("from transformers.modeling_utils import AttentionInterface as A\nimport maskc\nprint('maskc' in A._global_mapping)")
 
     def test_import_takes_neither_torch_nor_transformers(self):
         self.registered("import maskc, sys\nprint(not {'torch', 'transformers', 'numpy'} & set(sys.modules))")

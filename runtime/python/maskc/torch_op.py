@@ -11,6 +11,7 @@ from .kernel import ALIVE
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 COUNTS = (torch.int32, torch.int64)
 MOST_SEED = 2 ** 63 - 1
+MOST_COUNT = 2 ** 31 - 1
 
 
 def load():
@@ -61,6 +62,9 @@ def fake_forward(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropou
     if q.dim() != rank or k.shape != q.shape or v.shape != q.shape:
         raise Error(2, f"q, k, v: shapes {list(q.shape)}, {list(k.shape)}, {list(v.shape)}; all "
                        f"{'[B, H, N, D]' if rank == 4 else '[T, H, D]'} are expected")
+    for name, t in zip(("k", "v", "lengths", "starts", "offsets", "bias"), (k, v, lengths, starts, offsets, bias)):
+        if t is not None and t.device != q.device:
+            raise Error(2, f"{name}: on {t.device}, but q is on {q.device}")
     shape = q.shape[:3] if rank == 4 else (q.shape[1], q.shape[0])
     return empty_like_rows(q), torch.empty(shape, dtype=torch.float32, device=q.device)
 
@@ -187,12 +191,18 @@ def cast(kernel, *tensors):
 
 
 def counts(values, name, device):
-    """int32 [..] on the device; the operator judges the shape and libmaskc the numbers."""
+    """int32 [..] on the device; the operator judges the shape and libmaskc the numbers. What no int32 holds becomes one that
+    is as wrong."""
     if not isinstance(values, torch.Tensor):
-        values = torch.tensor(values, device=device)
+        try:
+            values = torch.tensor(values, device=device)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            raise TypeError(f"{name}: {type(values).__name__}; a tensor or a list of whole numbers is expected") from None
     if values.dtype not in COUNTS:
         raise Error(2, f"{name}: {values.dtype}; int32 or int64 is expected")
-    return values.to(torch.int32).contiguous()
+    if values.dtype == torch.int64:
+        values = values.clamp(-1, MOST_COUNT).to(torch.int32)
+    return values.contiguous()
 
 
 def seed_tensor(seed):
@@ -203,8 +213,8 @@ def seed_tensor(seed):
         if seed.dtype != torch.int64 or seed.dim() != 0:
             raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
         return seed.cpu()
-    if not 0 <= seed < 2 ** 64:
-        raise Error(2, f"seed: {seed} is not in 0 <= seed < 2^64")
+    if not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
+        raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
     return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64)
 
 
@@ -230,6 +240,8 @@ def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, sc
 
 def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias):
     """Sequences that begin at `starts`. On a GPU they are moved to the front, and their outputs back."""
+    if q.dim() != 4:
+        raise Error(2, f"q: shape {list(q.shape)}, [B, H, N, D] is expected")
     length = q.shape[2]
     lengths = (length - starts).clamp(0, length) if lengths is None else lengths  # wrong starts are named as such
     if q.device.type != "cuda":
@@ -249,6 +261,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
     if not (isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)):
         raise TypeError(f"k, v: {type(k).__name__}, {type(v).__name__}; torch tensors are expected, as q is one")
+    if bias is not None and not isinstance(bias, torch.Tensor):
+        raise TypeError(f"bias: {type(bias).__name__}; a torch tensor is expected, as q is one")
     if kernel._op < 0:
         number(kernel)
     want = kernel.torch_dtype
@@ -282,3 +296,5 @@ def raise_plain(e):
     at = text.find("maskc[")
     if at >= 0 and text[at + 7:at + 10] == "]: ":
         raise Error(int(text[at + 6]), text[at + 10:].split("\n")[0]) from None
+    if text.startswith("maskc::"):  # the dispatcher's: an argument of another kind
+        raise TypeError(text.split("\n")[0].replace("maskc::forward()", "maskc.attention:")) from None

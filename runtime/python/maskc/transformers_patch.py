@@ -53,14 +53,14 @@ def chosen(layers, count):
 
 
 def apply_mask(model, mask, layers=None):
-    from .masks import mask_argument
+    from .masks import is_mask_mod, mask_argument
     modules = attention_modules(model)
     if not modules:
         raise Error(3, f"{type(model).__name__}: its layers do not take an attention implementation, so its mask cannot be changed")
     numbers = chosen(layers, len(modules))
     n = text_length(model, mask)
     if not isinstance(mask, str):
-        mask = mask_argument(mask)[1]
+        mask = mask_argument(mask, text_length(model, "") if is_mask_mod(mask) else None)[1]
         if mask.shape[0] not in (1, len(modules)):
             raise Error(2, f"mask: {mask.shape[0]} layers, the model has {len(modules)}")
     model.set_attn_implementation("maskc")
