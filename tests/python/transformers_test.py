@@ -161,17 +161,19 @@ class LayersTest(Case):
         weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, generator=torch.Generator().manual_seed(4))
         for side in ("none", "right"):  # on the left the mask begins where the sequence does
             padding_mask = padding(side)
-            both = (padding_mask[:, :, None] * padding_mask[:, None] * bits).long()
+            both = padding_mask[:, None, :, None] * padding_mask[:, None, None] * bits
+            both = torch.zeros(both.shape).masked_fill(both == 0, -1e30)
             theirs = self.gradients(model, ids, both, padding_mask, weight)
             for a, b in zip(self.gradients(ours, ids, padding_mask, padding_mask, weight), theirs):
                 self.assertLess(error(a, b), 1e-4, f"{mask} {side} {list(a.shape)}")
         mask = padding("right")
         mask[0, 5] = 0
         self.refused("holes", ours, input_ids=ids, attention_mask=mask)
+        self.refused("beside the one", ours, input_ids=ids, attention_mask=both)
         return ours
 
     def gradients(self, model, ids, mask, tokens, weight):
-        """[hidden states of the tokens, each parameter's gradient]; mask is [B, N] or [B, N, N]."""
+        """[hidden states of the tokens, each parameter's gradient]; mask is [B, N], or what is added to scores."""
         model.zero_grad()
         out = model(input_ids=ids, attention_mask=mask).last_hidden_state * tokens[..., None]
         (out * weight).sum().backward()

@@ -75,6 +75,8 @@ def check_numbers(kernel, layer, dropout_p, seed, scale):
     for name, value in (("dropout_p", dropout_p), ("scale", scale or 0)):
         if not isinstance(value, (int, float)):
             raise TypeError(f"{name}: {value!r} is not a number")
+        if not abs(value) < 3e38 or (name == "dropout_p" and not 0 <= value < 1):
+            raise Error(2, f"{name}: {value} is not {'finite' if name == 'scale' else 'in 0 <= p < 1'}")
 
 
 def check_bias(bias, kernel):

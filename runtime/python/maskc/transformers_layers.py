@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """apply() for models whose layers take no attention implementation: their attention layers' forward, with ours within."""
 import functools
+import weakref
 
 import torch
 
@@ -8,14 +9,34 @@ from ._library import Error
 from .transformers_attention import Mask, attention_forward, bucket, sequences
 
 
+LAST = (lambda: None, 0, None)  # the mask that all layers of a forward pass get, and what was read of it
+
+
+def padding_of(attention_mask):
+    """bool [B, N] of a model's additive [B, 1, 1, N], or [B, 1, N, N] whose rows are all alike."""
+    wrong = attention_mask.dim() != 4 or attention_mask.shape[1] != 1
+    alike = torch.tensor(True) if wrong else (attention_mask == attention_mask[:, :, :1]).all()
+    if torch.compiler.is_compiling():
+        torch._assert_async(alike, "maskc.apply: the model has an attention mask of its own beside the one that was applied")
+    elif wrong or not alike:
+        raise Error(2, f"maskc.apply: an attention mask of shape {list(attention_mask.shape)} beside the one that was applied; [B, N] is expected")
+    row = attention_mask[:, 0, 0]
+    return row if row.dtype == torch.bool else row == 0
+
+
 def mask_of(attention_mask, n):
-    """The Mask of such a model's additive [B, 1, 1, N]; None: no padding."""
-    lengths = starts = None
-    if attention_mask is not None:
-        if attention_mask.dim() != 4 or attention_mask.shape[1:3] != (1, 1):
-            raise Error(2, f"maskc.apply: an attention mask of shape {list(attention_mask.shape)} beside the one that was applied; [B, N] is expected")
-        lengths, starts = sequences(attention_mask[:, 0, 0] == 0)
-    return Mask("dense", lengths, starts, bucket(n))
+    """The Mask of what such a model makes of [B, N]; None: no padding."""
+    global LAST  # pylint: disable=global-statement
+    if attention_mask is None:
+        return Mask("dense", None, None, bucket(n))
+    if torch.compiler.is_compiling():
+        return Mask("dense", *sequences(padding_of(attention_mask)), bucket(n))
+    kept, version, mask = LAST
+    now = 0 if attention_mask.is_inference() else attention_mask._version
+    if kept() is not attention_mask or version != now:
+        mask = Mask("dense", *sequences(padding_of(attention_mask)), bucket(n))
+        LAST = weakref.ref(attention_mask), now, mask
+    return mask
 
 
 def attend(module, q, k, v, hidden, attention_mask, position_bias, named):
