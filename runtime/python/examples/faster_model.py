@@ -24,10 +24,10 @@ lengths, width, layers = ([128, 256], 64, 2) if quick else ([512, 1024, 2048], 3
 torch.manual_seed(1)
 config = transformers.BertConfig(vocab_size=1000, hidden_size=width, num_hidden_layers=layers, num_attention_heads=width // 32,
                                  intermediate_size=4 * width, max_position_embeddings=lengths[-1])
-model = transformers.BertModel(config, add_pooling_layer=False, attn_implementation="sdpa").eval()
+model = transformers.AutoModel.from_config(config, attn_implementation="sdpa").eval()
 
 # %% The same model, exactly, through maskc: all tokens see all tokens
-exact = transformers.BertModel(config, add_pooling_layer=False, attn_implementation="maskc").eval()
+exact = transformers.AutoModel.from_config(config, attn_implementation="maskc").eval()
 exact.load_state_dict(model.state_dict())
 ids = torch.randint(1000, (1, lengths[0]))
 with torch.no_grad():

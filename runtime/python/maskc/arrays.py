@@ -128,6 +128,8 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
         length = int(numpy.diff(kept[1]).max(initial=0)) or 1
         if (numpy.diff(kept[1]) < 0).any():
             raise Error(2, "offsets: they must not fall")
+        if length > kernel.length:
+            raise Error(2, f"offsets: a sequence of {length}, but the mask has {kernel.length}")
     launch = library.Launch(
         batch=batch, length=length, layer=layer, scale=scale or 0, dropout=dropout_p, seed=seed or 0,
         lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,
