@@ -61,8 +61,7 @@ static bool lengths_fit(const struct kernel_request *r, const struct mask *m)
 
 bool key_shape_fits(const struct kernel_request *r, const struct mask *m)
 {
-    const bool heads =
-        !r->kv_heads || (r->kv_heads < m->heads && m->heads % r->kv_heads == 0);
+    const bool heads = !r->kv_heads || (r->kv_heads < m->heads && m->heads % r->kv_heads == 0);
     return heads && lengths_fit(r, m);
 }
 

@@ -100,8 +100,7 @@ static int compile_named(const char *name, const struct maskc_options *o,
 {
     const struct key_shape shape = api_key_shape(o);
     struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name,
-                                   .n = key_shape_side(&shape, o->length),
-                                   .heads = o->heads};
+                                   .n = key_shape_side(&shape, o->length), .heads = o->heads};
     if (!name)
         return error_set(e, ERROR_INPUT, "no mask given");
     return api_compile_mask(mask_load(&request, artifact_read_mask, e), o, ret, e);

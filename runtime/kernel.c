@@ -210,7 +210,8 @@ int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret
         return error_set(e, ERROR_INPUT, "%u targets, expected 1..%d", r->n_targets,
                          ARTIFACT_MAX_TARGETS);
     if (!key_shape_fits(&r->request, r->mask))
-        return error_set(e, ERROR_INPUT, "the numbers of keys or key heads do not fit the mask");
+        return error_set(e, ERROR_INPUT,
+                         "the numbers of keys or key heads do not fit the mask");
     struct pipeline *p = memory_new(1, sizeof *p);
     struct compile_request request = *r; /* with what the mask adds to it */
     request.request.length = r->mask->n;

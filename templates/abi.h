@@ -184,8 +184,8 @@ struct abi_args {
     u64 scratch_stride;
     const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
     /* K and V of a shape of their own. GROUPED kernels: query heads of a key head, which has the heads key_head * group
-       .. + group - 1. Backward d_k and d_v are then scratch, dK and dV of each query head; sum_k and sum_v are written
-       from them: of each key head the sums over its query heads, in order. */
+       .. + group - 1. Backward d_k and d_v are then scratch: dK and dV of each query head, floats of any dtype. sum_k
+       and sum_v are written from them: of each key head the sums over its query heads, in order. */
     u32 group;
     /* RECTANGULAR kernels: rows of Q, O and theirs, and of K, V and theirs; n is the larger one. `length` is of the
        queries. There are no offsets. */

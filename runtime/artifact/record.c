@@ -14,8 +14,8 @@ static const uint64_t max_row_bytes = 1 << 22, max_fixed_bytes = UINT64_C(1) << 
                       max_block_threads = 1024, max_shared_bytes = 1 << 20;
 
 const char *const over_names[ABI_OVERS] = {
-    "heads", "forward", "transposed", "work", "forward late", "transposed late", "soft",
-    "key heads",
+    "heads",        "forward",         "transposed", "work",
+    "forward late", "transposed late", "soft",       "key heads",
 };
 const char *const transform_names[] = {"softmax", "sparsegen"};
 
@@ -55,8 +55,8 @@ static const struct {
     const char *name;
     enum datum_kind kind;
 } members[] = {
-    {"dtype", DATUM_TEXT},       {"transform", DATUM_TEXT}, {"lambda", DATUM_REAL},
-    {"head_dim", DATUM_INTEGER}, {"dropout", DATUM_BOOL},   {"backward", DATUM_BOOL},
+    {"dtype", DATUM_TEXT},       {"transform", DATUM_TEXT},   {"lambda", DATUM_REAL},
+    {"head_dim", DATUM_INTEGER}, {"dropout", DATUM_BOOL},     {"backward", DATUM_BOOL},
     {"soft", DATUM_TEXT},        {"kv_heads", DATUM_INTEGER}, {"queries", DATUM_INTEGER},
     {"keys", DATUM_INTEGER},
 };

@@ -69,7 +69,9 @@ static inline void begin_at_start(const struct device_launch *l, u32 b, struct a
         a->length = (const i32 *)((uintptr_t)&none - b * sizeof none);
     for (int k = 0; k < 10; k++)
         if (all[k]->data)
-            all[k]->data = (u8 *)all[k]->data + start * all[k]->row * l->element_bytes;
+            all[k]->data =
+                (u8 *)all[k]->data +
+                start * all[k]->row * args_element_bytes(a, all[k], l->element_bytes);
     a->lse += start;
     a->n -= (u32)start;
 }

@@ -33,7 +33,7 @@ static void fill_lse(const struct launch *c, struct abi_args *a)
     a->lse_batch = c->l->offsets ? 0 : a->lse_head * a->heads;
 }
 
-/* The kernels' dK and dV are those of each query head, [B, N, H, D]; what the caller gave is their sums'. */
+/* The kernels' dK and dV are those of each query head, [B, N, H, D] in floats; what the caller gave is their sums'. */
 static void fill_key_sums(const struct launch *c, struct abi_args *a, u8 *at)
 {
     const struct artifact *f = c->k->artifact;
@@ -42,7 +42,7 @@ static void fill_key_sums(const struct launch *c, struct abi_args *a, u8 *at)
     a->sum_k = a->d_k;
     a->sum_v = a->d_v;
     a->d_k = a->d_v = each;
-    a->d_v.data = at + key_sum_elements(c->k, c->l, &c->shape) * dtype_bytes(f->request.dtype);
+    a->d_v.data = at + key_sum_elements(c->k, c->l, &c->shape) * sizeof(float);
 }
 
 static void fill_workspace(const struct launch *c, struct abi_args *a)

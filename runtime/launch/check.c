@@ -19,8 +19,9 @@ static int check_lengths_of_sides(const struct launch *c)
         return error_set(c->e, ERROR_INPUT, "launch: length %u is larger than the mask's %u",
                          c->shape.queries, queries);
     if (!r->keys && (l->key_lengths || c->shape.keys != c->shape.queries))
-        return launch_refuse(c, "key_length or key_lengths, but the kernel was compiled with as "
-                                "many keys as queries");
+        return launch_refuse(c,
+                             "key_length or key_lengths, but the kernel was compiled with as "
+                             "many keys as queries");
     if (c->shape.keys > keys)
         return error_set(c->e, ERROR_INPUT,
                          "launch: key_length %u is larger than the kernel's %u", c->shape.keys,

@@ -11,7 +11,8 @@ struct shape {
     uint32_t batch, n, queries, keys; /* n: the larger of the two */
     uint32_t slice, workers, bias_chunks;
     uint64_t delta_rows, partial_slots, pack_stride, partial_at, scratch_stride;
-    uint64_t state, bias, key_sums, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
+    uint64_t state, bias, key_sums, pack,
+        scratch; /* bytes of each part; UINT64_MAX: does not fit */
     uint64_t total;
 };
 

@@ -119,7 +119,7 @@ static uint64_t key_sum_bytes(const struct maskc_kernel *k, const struct maskc_l
 {
     if (!k->artifact->request.kv_heads || l->pass != MASKC_BACKWARD)
         return 0;
-    return narrow(2 * key_sum_elements(k, l, s) * dtype_bytes(k->artifact->request.dtype));
+    return narrow(2 * key_sum_elements(k, l, s) * sizeof(float));
 }
 
 /* N of the queries and of the keys. */
@@ -128,9 +128,7 @@ static void fill_lengths(const struct maskc_kernel *k, const struct maskc_launch
 {
     const struct kernel_request *r = &k->artifact->request;
     s->queries = l->length ? l->length : request_queries(r, k->artifact->mask);
-    s->keys = l->key_length ? l->key_length
-              : r->keys     ? r->keys
-                            : s->queries;
+    s->keys = l->key_length ? l->key_length : r->keys ? r->keys : s->queries;
     s->n = s->keys > s->queries ? s->keys : s->queries;
 }
 

@@ -5,10 +5,11 @@
 #include <string.h>
 
 /* Rows 0 .. rows - 1 of sequence b. */
-static void clear_rows(const struct launch *c, const struct abi_tensor *t, int64_t heads,
-                       uint32_t b, int64_t rows)
+static void clear_rows(const struct launch *c, const struct abi_args *a,
+                       const struct abi_tensor *t, uint32_t b, int64_t rows)
 {
-    const int64_t bytes = dtype_bytes(c->k->artifact->request.dtype);
+    const int64_t bytes = args_element_bytes(a, t, dtype_bytes(c->k->artifact->request.dtype));
+    const int64_t heads = t == &a->sum_k || t == &a->sum_v ? a->heads / a->group : a->heads;
     const size_t row_bytes = (size_t)bytes * c->k->artifact->request.head_dim;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t h = 0; h < heads; h++)
@@ -31,8 +32,7 @@ void launch_clear_before(const struct launch *c, const struct abi_args *a)
     const int count = !backward ? 1 : a->sum_k.data ? 5 : 3;
     for (uint32_t b = 0; c->l->starts && b < c->shape.batch; b++) {
         for (int k = 0; k < count; k++)
-            clear_rows(c, written[k], k < 3 ? a->heads : a->heads / a->group, b,
-                       c->l->starts[b]);
+            clear_rows(c, a, written[k], b, c->l->starts[b]);
         if (!backward)
             clear_lse(a, b, c->l->starts[b]);
     }

@@ -84,8 +84,7 @@ static int check_operand(const struct launch *c, const struct operand *o, struct
         return error_set(c->e, ERROR_INPUT, "launch: %s is null", o->name);
     if ((uintptr_t)t.data % 16)
         return error_set(c->e, ERROR_INPUT, "launch: %s is not aligned to 16 bytes", o->name);
-    if (!step_fits(c, t.head, heads_of(c, o), written) ||
-        !step_fits(c, t.row, rows, written) ||
+    if (!step_fits(c, t.head, heads_of(c, o), written) || !step_fits(c, t.row, rows, written) ||
         !step_fits(c, t.batch, c->l->offsets ? 1 : c->shape.batch, written))
         return error_set(
             c->e, ERROR_INPUT,

@@ -108,7 +108,8 @@ static struct column_tile tile_next(struct row_block *t, const struct abi_piece 
         tile_of_halves(t, piece, &tile);
     } else if (piece->kind == ABI_TILES) {
         struct abi_tile source = p->tiles[piece->first + t->entry++];
-        u32 left = source.col0 < columns_length(&t->s) ? columns_length(&t->s) - source.col0 : 0;
+        u32 left =
+            source.col0 < columns_length(&t->s) ? columns_length(&t->s) - source.col0 : 0;
         tile.first = source.col0;
         tile.width = left < TILE ? left : TILE;
         tile.pattern = source.pattern;

@@ -10,14 +10,13 @@
 static void key_row_sum(const struct sequence *s, const struct abi_tensor *from,
                         const struct abi_tensor *to, u32 i)
 {
-    float sum[WIDTH] = {0}, row[WIDTH];
+    float sum[WIDTH] = {0};
     struct sequence each = *s;
     each.h = s->h * s->a->group;
-    for (u32 k = 0; k < s->a->group; k++, each.h++) {
-        row_read(&each, from, i, 1, row);
-        for (u32 d = 0; d < WIDTH; d++)
+    const float *row = (const float *)from->data + element_at(&each, from, i);
+    for (u32 k = 0; k < s->a->group; k++, row += from->head)
+        for (u32 d = 0; d < HEAD_DIM; d++)
             sum[d] += row[d];
-    }
     row_write(s, to, i, 1, sum);
 }
 

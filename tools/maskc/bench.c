@@ -220,7 +220,8 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
     if (o->measure_plans || o->heads || o->head_dim || o->transform || o->bias || o->machine ||
-        o->kv_heads || o->kv_length || o->tensor || o->dam || o->border || o->has_threshold || o->has_keep)
+        o->kv_heads || o->kv_length || o->tensor || o->dam || o->border || o->has_threshold ||
+        o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);

@@ -102,8 +102,7 @@ static int emit(const struct options *o, struct error *e)
     if (r.n_targets != 1)
         return error_set(e, ERROR_INPUT, "emit takes one target, '%s' names %u", o->target,
                          r.n_targets);
-    struct mask *m =
-        options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
+    struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     const struct machine *machine =
         machine_choose(r.machine, r.calibration, target[0], &r.request, e);
     r.request.length = m ? m->n : 0;

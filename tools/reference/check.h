@@ -55,9 +55,9 @@ uint32_t problem_sample(const struct problem *p, uint32_t b); /* whose draws seq
 uint32_t problem_rows(const struct problem *p, uint32_t b);   /* length of sequence b, <= N */
 uint64_t problem_elements(const struct problem *p);           /* B N H D */
 uint32_t problem_kv_heads(const struct problem *p);
-uint32_t problem_keys(const struct problem *p);                    /* N of K and V */
-uint32_t problem_key_rows(const struct problem *p, uint32_t b);    /* of sequence b, <= that N */
-uint64_t problem_key_elements(const struct problem *p);            /* of K or V */
+uint32_t problem_keys(const struct problem *p);                 /* N of K and V */
+uint32_t problem_key_rows(const struct problem *p, uint32_t b); /* of sequence b, <= that N */
+uint64_t problem_key_elements(const struct problem *p);         /* of K or V */
 uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
 uint64_t problem_bias_elements(const struct problem *p);     /* H n n, or 0 without a bias */
 uint64_t problem_diagonal_elements(const struct problem *p); /* H (2 n - 1), or 0 */

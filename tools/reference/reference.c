@@ -170,8 +170,8 @@ static void backward(struct row *r, uint32_t i)
         if (r->active[j]) {
             double slope = r->keep[j] * dot(d->d_o + at(r, i), d->v + key_at(r, j), D);
             r->dprob[j] = slope * factor(r, i, j);
-            add(d->d_v + key_at(r, j), r->keep[j] * r->prob[j] * factor(r, i, j), d->d_o + at(r, i),
-                D);
+            add(d->d_v + key_at(r, j), r->keep[j] * r->prob[j] * factor(r, i, j),
+                d->d_o + at(r, i), D);
             if (r->p->bias == ABI_BIAS_SCALE)
                 d->d_x[bias_at(r, i) + j] += r->prob[j] * slope;
         }

@@ -193,9 +193,9 @@ int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
 static void each_buffer(struct trial *l,
                         void (*act)(const struct maskc_kernel *k, struct guarded *b))
 {
-    struct guarded *others[] = {&l->lse,    &l->lengths,    &l->key_lengths,  &l->samples,
-                                &l->bias,   &l->starts,     &l->d_bias,       &l->d_diagonal,
-                                &l->workspace[0], &l->workspace[1]};
+    struct guarded *others[] = {
+        &l->lse,    &l->lengths, &l->key_lengths, &l->samples,      &l->bias,
+        &l->starts, &l->d_bias,  &l->d_diagonal,  &l->workspace[0], &l->workspace[1]};
     for (int t = 0; t < TENSORS; t++)
         act(l->k, &l->buffer[t]);
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)

@@ -25,7 +25,7 @@ struct trial {
 
 /* Where each tensor lies, by the problem's layout and the offsets. */
 void trial_choose_layout(struct trial *l);
-uint64_t trial_tokens(const struct trial *l);             /* rows of the queries */
+uint64_t trial_tokens(const struct trial *l);          /* rows of the queries */
 uint64_t trial_elements(const struct trial *l, int t); /* of a tensor that is not fused */
 
 /* Between the copies on the host and plain tensors in double; what is read is allocated anew. */

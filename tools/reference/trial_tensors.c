@@ -26,8 +26,8 @@ static uint32_t rows_used(const struct trial *l, int t, uint32_t b)
 
 uint64_t trial_elements(const struct trial *l, int t)
 {
-    const uint64_t rows = l->p->packed ? (uint64_t)l->first[l->p->batch]
-                                       : (uint64_t)l->p->batch * rows_of(l, t);
+    const uint64_t rows =
+        l->p->packed ? (uint64_t)l->first[l->p->batch] : (uint64_t)l->p->batch * rows_of(l, t);
     return rows * heads_of(l, t) * l->p->head_dim;
 }
 
@@ -105,8 +105,7 @@ void trial_write_tensor(const struct trial *l, int t, const double *from)
         for (uint32_t i = 0; i < rows_used(l, t, b); i++)
             for (uint32_t h = 0; h < H; h++)
                 for (uint32_t d = 0; d < D; d++)
-                    dtype_encode(p->dtype,
-                                 from[(((uint64_t)b * N + i) * H + h) * D + d],
+                    dtype_encode(p->dtype, from[(((uint64_t)b * N + i) * H + h) * D + d],
                                  element(l, t, b, i, h) + (uint64_t)d * dtype_bytes(p->dtype));
 }
 
