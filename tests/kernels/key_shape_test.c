@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TARGETS = 8, SHAPES = 8, SHAPES_EMULATED = 3, BATCH = 3, MOST_HEADS = 6 };
+enum { MAX_TARGETS = 8, SHAPES = 5, SHAPES_EMULATED = 3, BATCH = 3, MOST_HEADS = 6 };
 
 static const struct kernel_request requests[] = {
     {.dtype = ABI_F32, .head_dim = 32, .dropout = true, .backward = true},

@@ -18,14 +18,16 @@ static int save(const char *folder, const char *name, uint32_t rank, const uint6
     return code;
 }
 
-static int save_tensor(const struct run_inputs *in, const char *folder, const char *name,
-                       const double *from, const uint64_t *row, struct error *e)
+/* In the shape of a given array. */
+static int save_tensor(const struct run_inputs *in, const struct npy *like, const char *folder,
+                       const char *name, const double *from, const uint64_t *row,
+                       struct error *e)
 {
-    uint64_t width = (uint64_t)in->p.mask->heads * in->p.head_dim;
-    float *to = memory_new(in->tokens * width, sizeof *to);
-    for (uint64_t k = 0; k < in->tokens * width; k++)
-        to[k] = (float)from[row[k / width] * width + k % width];
-    int code = save(folder, name, in->query.npy.rank, in->query.npy.shape, to, e);
+    const uint64_t width = like->shape[like->rank - 2] * like->shape[like->rank - 1];
+    float *to = memory_new(like->count, sizeof *to);
+    for (uint64_t k = 0; k < like->count; k++)
+        to[k] = (float)from[(in->p.packed ? row[k / width] : k / width) * width + k % width];
+    int code = save(folder, name, like->rank, like->shape, to, e);
     free(to);
     return code;
 }
@@ -70,14 +72,15 @@ int run_outputs_save(const struct run_inputs *in, const char *folder,
                      const struct problem_data *d, const uint64_t *row, bool diagonals,
                      struct error *e)
 {
-    if (file_make_directory(folder, e) || save_tensor(in, folder, "out", d->o, row, e) ||
+    if (file_make_directory(folder, e) ||
+        save_tensor(in, &in->query.npy, folder, "out", d->o, row, e) ||
         save_lse(in, folder, d->lse, row, e))
         return -1;
     if (!d->d_q)
         return 0;
-    return save_tensor(in, folder, "dq", d->d_q, row, e) ||
-                   save_tensor(in, folder, "dk", d->d_k, row, e) ||
-                   save_tensor(in, folder, "dv", d->d_v, row, e) ||
+    return save_tensor(in, &in->query.npy, folder, "dq", d->d_q, row, e) ||
+                   save_tensor(in, &in->key.npy, folder, "dk", d->d_k, row, e) ||
+                   save_tensor(in, &in->key.npy, folder, "dv", d->d_v, row, e) ||
                    (d->d_x && save_bias(in, folder, d, diagonals, e))
                ? -1
                : 0;
