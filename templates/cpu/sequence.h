@@ -18,7 +18,9 @@ struct sequence {
     u32 key_head; /* of K and V */
 #endif
 #if RECTANGULAR
-    u32 columns; /* as `length`, of the other side: in the forward plan keys */
+    u32 column_length; /* as `length`, of the other side: in the forward plan keys */
+#else
+#define column_length length
 #endif
 };
 
@@ -38,19 +40,9 @@ static inline void sequence_sides(struct sequence *s, enum side side)
     const u32 keys = a->key_length ? clamp_length(a->key_length[s->b], a->keys) : a->keys;
     s->rows = side == ROWS_ARE_KEYS ? a->keys : a->queries;
     s->length = side == ROWS_ARE_KEYS ? keys : queries;
-    s->columns = side == ROWS_ARE_KEYS ? queries : keys;
+    s->column_length = side == ROWS_ARE_KEYS ? queries : keys;
 }
 #endif
-
-/* Score columns at or beyond it are inactive. */
-INLINE u32 columns_length(const struct sequence *s)
-{
-#if RECTANGULAR
-    return s->columns;
-#else
-    return s->length;
-#endif
-}
 
 static inline struct sequence sequence_at(const struct abi_args *a, u32 b, u32 h,
                                           enum side side)

@@ -19,10 +19,10 @@ struct half_rows {
     u32 length; /* rows at or beyond it are zero */
 };
 
-static struct half_rows half_rows_of(const struct sequence *s, enum operand_kind k, u32 length)
+static struct half_rows half_rows_of(const struct sequence *s, enum operand_kind k)
 {
     const struct abi_tensor *t = operand_tensor(s->a, k);
-    return (struct half_rows){(const u16 *)t->data + element_at(s, t, 0), t->row, length};
+    return (struct half_rows){(const u16 *)t->data + element_at(s, t, 0), t->row, s->length};
 }
 
 INLINE const u16 *half_row(const struct half_rows *x, u32 i)
@@ -94,7 +94,7 @@ enum { AHEAD = 32 }; /* rows that are prefetched ahead */
 
 static void panels_pack(const struct sequence *s, enum operand_kind k)
 {
-    const struct half_rows from = half_rows_of(s, k, s->length);
+    const struct half_rows from = half_rows_of(s, k);
     const u32 prefetch_end = tensors_far(s) ? s->length : 0;
     float *to = pack_panels(s, k);
     for (u32 c = 0; c < matrix_columns(s); c += MATRIX_COLS, to += MATRIX_COLS * DEPTH / 2) {
@@ -118,7 +118,7 @@ INLINE void pair_of_rows(const u16 *low, const u16 *high, u32 *to)
 
 static void pairs_pack(const struct sequence *s, enum operand_kind k)
 {
-    const struct half_rows from = half_rows_of(s, k, s->length);
+    const struct half_rows from = half_rows_of(s, k);
     const u32 prefetch_end = tensors_far(s) ? s->length : 0;
     u32 *to = pack_pairs(s, k);
     for (u32 i = 0; i < matrix_columns(s); i += 2, to += WIDTH) {
@@ -132,7 +132,7 @@ static void pairs_pack(const struct sequence *s, enum operand_kind k)
 
 static void rows_copy(const struct sequence *s, enum operand_kind k)
 {
-    const struct half_rows from = half_rows_of(s, k, s->length);
+    const struct half_rows from = half_rows_of(s, k);
     float *to = pack_rows(s, k);
     for (u32 i = 0; i < s->length; i++, to += HEAD_DIM / 2) {
         if (i + AHEAD < s->length)
