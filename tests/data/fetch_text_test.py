@@ -73,6 +73,17 @@ class Sentences(unittest.TestCase):
             self.assertEqual(clean.sentences(text), parts)
 
 
+class Arguments(unittest.TestCase):
+    def test_a_text_where_the_cache_makes_a_folder_is_refused_before_anything_is_fetched(self):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as said:
+            target = pathlib.Path(folder) / "corpus"
+            with self.assertRaises(SystemExit) as end:
+                fetch_text.refuse_wrong_kind(target, False, (target / "cache").resolve())
+            self.assertEqual(end.exception.code, 2)
+            self.assertIn("a folder; the name of a file is expected", said.getvalue())
+            fetch_text.refuse_wrong_kind(target / "text.txt", False, (target / "cache").resolve())
+
+
 class Descriptions(unittest.TestCase):
     def test_stanzas(self):
         self.assertEqual(list(clean.stanzas(["A: b\n", "C: d\n", " e\n", "\n", "\n", "A: f\n"])),
@@ -102,7 +113,7 @@ class Package(unittest.TestCase):
             file.touch()
             for labelled, target in ((False, pathlib.Path(folder)), (True, file)):
                 with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(io.StringIO()):
-                    fetch_text.refuse_wrong_kind(target, labelled)
+                    fetch_text.refuse_wrong_kind(target, labelled, pathlib.Path("elsewhere").resolve())
                 self.assertEqual(ended.exception.code, 2)
 
     def test_a_package_becomes_sentences(self):

@@ -10,7 +10,9 @@ static const enum abi_dtype dtypes[] = {ABI_F32, ABI_TF32, ABI_BF16,
 static const uint32_t dims[] = {32, 64, 80, 96, 128, 256, 16, 40, 72, 200};
 
 /* Head 1's mask, head 0's is below; on a second layer they are swapped. */
-static const char *const others[] = {"window(1)", "blocks(2)", "strided(16)", "dense"};
+enum { STRIDED = 2 };
+static const char *const others[] = {"window(1)", "blocks(2)", [STRIDED] = "strided(16)",
+                                     "dense"};
 
 /* Head 0's mask, its length for the tiled family, where long masks show more, and for the others. */
 static const struct shape {
@@ -58,8 +60,10 @@ bool cuda_row_is_tiled(const struct pairs_row *r)
 static bool allows(const struct pairs_row *r)
 {
     const struct shape *s = &shapes[r->value[MASK]];
-    if (s->n > MANY && ((r->value[BIAS] && dims[r->value[DIM]] > 32) || r->value[OTHER] % 2))
-        return false; /* would take long: X is n x n, and other heads are dense */
+    const uint32_t dim = dims[r->value[DIM]];
+    if (s->n > MANY && ((r->value[BIAS] && dim > 32) || r->value[OTHER] % 2 ||
+                        (r->value[OTHER] == STRIDED && dim > 64)))
+        return false; /* would take long: X is n x n, and other heads are dense, or nearly */
     return !(cuda_row_is_resident(r) && r->value[BIAS]) && (cuda_row_is_tiled(r) || s->few);
 }
 

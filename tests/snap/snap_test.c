@@ -99,7 +99,8 @@ static void the_same_mask_twice(void **unused)
 struct rival {
     const struct importance *p;
     double size;
-    double *tile; /* sums of all 32 x 32 tiles, ascending */
+    double *sum;  /* of each 32 x 32 tile, [head, row, column] */
+    double *tile; /* the same, ascending */
     uint32_t tiles;
 };
 
@@ -121,10 +122,12 @@ static int ascending(const void *a, const void *b)
 static void list_tiles(struct rival *r)
 {
     uint32_t side = (r->p->n + 31) / 32, heads = r->p->layers * r->p->heads;
+    r->sum = memory_new((size_t)heads * side * side, sizeof *r->sum);
     r->tile = memory_new((size_t)heads * side * side, sizeof *r->tile);
     for (uint32_t h = 0; h < heads; h++)
         for (uint32_t t = 0; t < side * side; t++)
-            r->tile[r->tiles++] = tile_sum(r->p, h, t / side * 32, t % side * 32);
+            r->sum[r->tiles++] = tile_sum(r->p, h, t / side * 32, t % side * 32);
+    memcpy(r->tile, r->sum, r->tiles * sizeof *r->tile);
     qsort(r->tile, r->tiles, sizeof *r->tile, ascending);
 }
 
@@ -141,8 +144,8 @@ static struct pattern *magnitude(const struct rival *r, size_t head)
 
 static bool in_tiles(const struct rival *r, size_t head, uint32_t i, uint32_t j)
 {
-    uint32_t least = (uint32_t)((1 - r->size) * r->tiles);
-    return tile_sum(r->p, head, i / 32 * 32, j / 32 * 32) >= r->tile[least];
+    uint32_t least = (uint32_t)((1 - r->size) * r->tiles), side = (r->p->n + 31) / 32;
+    return r->sum[(head * side + i / 32) * side + j / 32] >= r->tile[least];
 }
 
 static bool in_window(const struct rival *r, size_t head, uint32_t i, uint32_t j)
@@ -204,6 +207,7 @@ static void no_rival_keeps_more(void **unused)
             for (int o = 0; o < SNAP_KINDS; o++)
                 assert_true(!s.kind[o].mask || s.best.retained >= s.kind[o].retained);
             compared += s.kind[SNAP_MAGNITUDE].mask && s.kind[SNAP_TILES].mask;
+            free(r.sum);
             free(r.tile);
             snap_result_finish(&s);
             importance_finish(&p);
