@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Do kernels with fewer key than query heads, and with other numbers of keys than of queries, agree with float64 on random
    shapes, and give the same bits for any number of threads? Heads of one group have masks of their own. A kernel knows
-   neither shape nor mask, so each serves many. CPU levels, and the families of CUDA on the emulated device. */
+   neither shape nor mask, so each serves many. All CPU levels; CUDA targets refuse such kernels. Is the
+   mask between other numbers that of the rule, and is what does not go together refused? */
 #include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "tests/support/subject.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TARGETS = 8, SHAPES = 5, SHAPES_EMULATED = 3, BATCH = 3, MOST_HEADS = 6 };
+enum { MAX_TARGETS = 8, SHAPES = 5, BATCH = 3, MOST_HEADS = 6 };
 
 static const struct kernel_request requests[] = {
     {.dtype = ABI_F32, .head_dim = 32, .dropout = true, .backward = true},
@@ -187,22 +188,86 @@ static void test_random_shapes(void **state)
     uint32_t wrong = 0, ran = 0;
     for (uint32_t t = 0; t < count; t++)
         for (uint32_t q = 0; q < REQUESTS; q++) {
-            const bool emulated = list[t]->kind == TARGET_CUDA;
             struct random r = {1 + t * REQUESTS + q, 0};
             const int kind = requests[q].bias ? GROUPED_ALONE : (int)((t + q) % KINDS);
-            if ((t + q) % 2 && !emulated)
+            if ((t + q) % 2 || list[t]->kind == TARGET_CUDA)
                 continue;
-            for (uint32_t k = 0; k < (emulated ? SHAPES_EMULATED : SHAPES); k++, ran++)
+            for (uint32_t k = 0; k < SHAPES; k++, ran++)
                 wrong += check_shape(list[t], requests[q], &r, kind, *state);
         }
     assert_true(ran > REQUESTS);
     assert_int_equal(wrong, 0);
 }
 
+/* Entry (i, j) is the square's where query i and key j stand. */
+static void test_mask_between_is_the_rule(void **state)
+{
+    static const uint32_t sizes[][2] = {{5, 9}, {9, 5}, {1, 40}, {33, 2}, {64, 65}};
+    (void)state;
+    for (uint32_t x = 0; x < 2 * sizeof sizes / sizeof *sizes; x++) {
+        struct error e = {0};
+        const uint32_t queries = sizes[x / 2][0], keys = sizes[x / 2][1],
+                       side = queries > keys ? queries : keys;
+        const bool end = x % 2;
+        struct mask *square = subject_mask("random(0.4, seed=3)", side);
+        struct mask *m = mask_rectangle(square, queries, keys, end, &e);
+        assert_non_null(m);
+        assert_true(mask_within(m, queries, keys));
+        for (uint32_t i = 0; i < side; i++)
+            for (uint32_t j = 0; j < side; j++) {
+                const bool in = i < queries && j < keys;
+                const uint32_t row = end ? i + side - queries : i,
+                               column = end ? j + side - keys : j;
+                assert_int_equal(pattern_test(m->pattern[0], i, j),
+                                 in && pattern_test(square->pattern[0], row, column));
+            }
+        assert_null(mask_rectangle(square, queries, keys + side, end, &e));
+        mask_destroy(m);
+        mask_destroy(square);
+    }
+}
+
+/* What does not go together is one clear line, and numbers that do not fit the mask are none. */
+static void test_refused(void **state)
+{
+    const struct key_shape odd = {4, 0, MASK_ALIGN_START}, longer = {0, 9, MASK_ALIGN_START};
+    struct kernel_request bias = {.head_dim = 64, .bias = ABI_BIAS_ADD},
+                          none = {.head_dim = 64};
+    struct error e = {0};
+    (void)state;
+    struct mask *one = subject_mask("dense", 8), *m = mask_repeat_heads(one, 6, &e);
+    const struct kernel_request wrong[] = {
+        {.kv_heads = 4},
+        {.kv_heads = 6},
+        {.kv_heads = 12},
+        {.queries = 8},
+        {.keys = 8},
+        {.queries = 8, .keys = 9},
+        {.queries = 8, .keys = 8},
+        {.queries = 7, .keys = 8}, /* the mask has entries in row 7 */
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_false(key_shape_fits(&wrong[k], m));
+    none.kv_heads = 3;
+    assert_true(key_shape_fits(&none, m));
+    assert_int_equal(kernel_request_check(&none, target_find("sm_80", &e), &e), -1);
+    assert_non_null(strstr(e.text, "sm_80"));
+    assert_int_equal(key_shape_apply(&odd, 8, &m, &none, &e), -1);
+    assert_non_null(strstr(e.text, "do not divide"));
+    assert_null(m);
+    assert_int_equal(key_shape_apply(&longer, 8, &one, &bias, &e), -1);
+    assert_non_null(strstr(e.text, "soft mask"));
+    assert_null(one);
+}
+
 int main(void)
 {
     struct cache *cache = subject_start();
-    const struct CMUnitTest tests[] = {cmocka_unit_test_prestate(test_random_shapes, cache)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mask_between_is_the_rule),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test_prestate(test_random_shapes, cache),
+    };
     int failed = cmocka_run_group_tests_name("key_shape", tests, NULL, NULL);
     subject_finish(cache);
     return failed;
