@@ -183,6 +183,7 @@ struct abi_args {
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
     const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
+#ifndef ABI_SQUARE /* CUDA, where arguments travel by value and no kernel reads what follows */
     /* K and V of a shape of their own. GROUPED kernels: query heads of a key head, which has the heads key_head * group
        .. + group - 1. Backward d_k and d_v are then scratch: dK and dV of each query head, floats of any dtype. sum_k
        and sum_v are written from them: of each key head the sums over its query heads, in order. */
@@ -192,6 +193,7 @@ struct abi_args {
     u32 queries, keys;
     const i32 *key_length; /* [batch], or null: all keys */
     struct abi_tensor sum_k, sum_v;
+#endif
 };
 
 /* The phases of a pass, in order; each is one entry point. CPU entry:
