@@ -147,6 +147,7 @@ class KeysTest(Case):
         ours = maskc.attention(*(t.numpy() for t in (q, k, v)), kernel, key_lengths=[50])
         theirs = maskc.attention(q, k, v, kernel, key_lengths=[50])
         self.assertEqual(error(torch.from_numpy(ours.copy()), theirs), 0)
+        self.refused("v: shape", maskc.attention, q.numpy(), k.numpy(), v.numpy()[:, :, :7], kernel)
 
 
 if __name__ == "__main__":

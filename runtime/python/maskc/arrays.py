@@ -52,14 +52,14 @@ def check_shapes(q, k, v, kernel, packed):
     for name, a in (("q", q), ("k", k), ("v", v)):
         if a.ndim != rank:
             raise Error(2, f"{name}: rank {a.ndim}; {shape} is expected")
-    for name, a in (("k", k), ("v", v)):
-        if a.shape != key_shape(q.shape, a.shape, kernel):
-            want = list(key_shape(q.shape, k.shape, kernel))
-            alike = f"but q has {want}; q, k and v must be shaped alike" if want == list(q.shape) else f"but the kernel takes {want}"
-            raise Error(2, f"{name}: shape {list(a.shape)}, {alike}")
     heads, head_dim = q.shape[1], q.shape[-1]
     if (heads, head_dim) != (kernel.heads, kernel.head_dim):
         raise Error(2, f"q: {heads} heads of {head_dim}; the kernel was compiled for {kernel.heads} heads of {kernel.head_dim}")
+    for name, a in (("k", k), ("v", v)):
+        if a.shape != key_shape(q.shape, k.shape, kernel):
+            want = list(key_shape(q.shape, k.shape, kernel))
+            alike = f"but q has {want}; q, k and v must be shaped alike" if want == list(q.shape) else f"but the kernel takes {want}"
+            raise Error(2, f"{name}: shape {list(a.shape)}, {alike}")
 
 
 def counts(values, name, size):
