@@ -72,27 +72,60 @@ int encoder_attention_load(const struct encoder_attention *a, struct maskc_kerne
     return result;
 }
 
+/* What is planned for: by the table, whatever rates are stored here. */
+static const struct machine *planned_for(const struct encoder_attention *a,
+                                         struct kernel_request *request,
+                                         const struct target **target, struct error *e)
+{
+    uint32_t count;
+    *request = features_of(a);
+    return targets_resolve(a->target, request, target, 1, &count, e) < 0
+               ? NULL
+               : machine_choose(NULL, NULL, *target, request, e);
+}
+
+/* Takes the mask. */
+static int take(struct snap_mask *kind, struct encoder_snapped *ret, struct error *e)
+{
+    if (!kind->mask)
+        return error_set(e, ERROR_FALSE, "no such mask is within that time");
+    *ret = (struct encoder_snapped){kind->mask, kind->share, kind->retained, kind->predicted};
+    kind->mask = NULL; /* it is the caller's now */
+    return 0;
+}
+
 int encoder_snap(const struct encoder_attention *a, const struct encoder_snap *s,
                  struct encoder_snapped *ret, struct error *e)
 {
-    const struct target *found[1];
     struct snap_result solved;
-    struct snap_request r = {.share = s->share,
-                             .training = a->backward,
-                             .batch = s->batch,
-                             .threads = s->threads,
-                             .kernel = features_of(a)};
-    uint32_t count;
-    if (targets_resolve(a->target, &r.kernel, found, 1, &count, e) < 0)
-        return -1;
-    r.target = found[0];
-    r.machine = machine_choose(NULL, NULL, found[0], &r.kernel, e);
+    struct snap_request r = {
+        .share = s->share, .training = a->backward, .batch = s->batch, .threads = s->threads};
+    r.machine = planned_for(a, &r.kernel, &r.target, e);
     if (!r.machine || snap_solve(s->importance, &r, &solved, e) < 0)
         return -1;
-    struct snap_mask *kind = &solved.kind[solved.best.kind];
-    *ret = (struct encoder_snapped){kind->mask, kind->share, kind->retained, kind->predicted};
-    kind->mask = NULL; /* it is the caller's now */
+    int result = take(&solved.kind[s->threshold ? SNAP_MAGNITUDE : solved.best.kind], ret, e);
     snap_result_finish(&solved);
+    return result;
+}
+
+int encoder_predict(const struct encoder_attention *a, const struct mask *m, uint32_t batch,
+                    uint32_t threads, double *ret, struct error *e)
+{
+    const struct plan_options plain = {.plain = true}; /* as snap prices masks */
+    struct kernel_request request;
+    const struct target *target;
+    const struct machine *machine = planned_for(a, &request, &target, e);
+    if (!machine)
+        return -1;
+    request.length = m->n;
+    struct plan *p = plan_build_with(m, target, &request, machine, &plain, e);
+    if (!p)
+        return -1;
+    *ret = 0;
+    for (uint32_t l = 0; l < p->layers; l++)
+        for (int backward = 0; backward <= a->backward; backward++)
+            *ret += plan_predict(p, backward, l, batch, threads);
+    plan_destroy(p);
     return 0;
 }
 

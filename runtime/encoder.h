@@ -39,6 +39,8 @@ int encoder_attention_load(const struct encoder_attention *a, struct maskc_kerne
 struct encoder_snap {
     const struct importance *importance;
     double share;
+    bool
+        threshold; /* the largest values of each head, the same part of each, and no other mask */
     uint32_t batch, threads;
 };
 struct encoder_snapped {
@@ -47,6 +49,10 @@ struct encoder_snapped {
 };
 int encoder_snap(const struct encoder_attention *a, const struct encoder_snap *s,
                  struct encoder_snapped *ret, struct error *e);
+/* Seconds that attention under a mask is predicted to take, of all the mask's layers, for kernels as `a` has them: forward
+   and, where `a` has it, backward. By the prices that snap goes by. */
+int encoder_predict(const struct encoder_attention *a, const struct mask *m, uint32_t batch,
+                    uint32_t threads, double *ret, struct error *e);
 
 /* ---- encoder ops ---- */
 

@@ -6,6 +6,7 @@ What needs torch is skipped, and counted as skipped, where this Python has none.
 lines, so that tools/count_tests adds it up.
 """
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -149,7 +150,7 @@ class CommandTest(unittest.TestCase):
                                 (["--pass", "sideways"], "sideways"), (["--plot", "x.gif"], ".svg"),
                                 (["--json", "/proc/nonexistent/r.json"], "/proc/nonexistent/r.json"),
                                 (["--json", "/"], "cannot be written"),
-                                (["--clock", "cpu", "--threads", "2"], "--threads 1")):
+                                (["--clock", "cpu", "--threads", "2"], "--threads 1"), (["--layers", "0"], "0")):
             said = peers(*arguments)
             self.assertEqual(said.returncode, 2, said.stderr)
             self.assertIn(word, said.stderr)
@@ -223,6 +224,25 @@ class TorchTest(unittest.TestCase):
             self.assertTrue(torch.allclose(ours, theirs, atol=1e-5))
             counts.append(compiled["unique_graphs"])
         self.assertEqual(counts, [counts[0]] * 3)
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "this Python has no transformers")
+    def test_models_agree(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/r.json"
+            said = peers("--models", "modernbert", "-n", "192", "--contenders", "sdpa", "--package", PACKAGE, "--threads", "1", "--repeat", "1",
+                         "--json", path)
+            self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+            with open(path, encoding="utf-8") as f:
+                results = json.load(f)["results"]
+        self.assertEqual([r["training"] for r in results], [False, True])
+        for r in results:
+            self.assertEqual(set(r["contenders"]), {"maskc", "sdpa", "nothing"})
+            self.assertLess(r["errors"]["sdpa"], 1e-4)
+        for arguments, word in ((("--models", "bort"), "bort"), (("--models", "--contenders", "eager"), "eager"),
+                                (("--models", "--pass", "backward"), "forward and both")):
+            said = peers(*arguments, "--package", PACKAGE)
+            self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1), said.stderr)
+            self.assertIn(word, said.stderr)
 
     def test_bad_masks_end_before_timing(self):
         said = peers("-n", "64", "--masks", "star", "windw(2)", *self.arguments)

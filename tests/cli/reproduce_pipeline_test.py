@@ -3,6 +3,7 @@
 """reproduce_pipeline_test.py MASKC: tools/reproduce as a command. Bad input; and the whole pipeline on a model of one layer, killed on its
 way, with the same results as without."""
 import json
+import math
 import os
 import pathlib
 import random
@@ -20,9 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/reproduction"), str(ROOT / "tests/support"), str(ROOT / "tests/cli")]
 import claims  # noqa: E402
 import cmocka_count  # noqa: E402
+import dam  # noqa: E402
 import masks  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
+import settings  # noqa: E402
+import stages  # noqa: E402
 from programs import Programs  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve().parents[2]
@@ -136,11 +140,14 @@ class PipelineTest(toy.Scratch):
         folder = self.folder / name
         results = folder / "results"
         results.mkdir(parents=True)
+        (results / "theorem.json").write_text(json.dumps({"lines": [], "holds": True}))  # tests/kernels/theorem_test.py runs it
+        if name != "killed":  # the steps with longer sequences once
+            (results / "longer.json").write_text(json.dumps({"mask": "dam-s-1e-3", "lengths": []}))
         (results / "speed.json").write_text(json.dumps({"step": 0.01, "learning": 0.01, "row": 0.1}))
         (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 3, "minutes": 1, "p_runs": 3, "dam_runs": 5}))
         toy.write_text(self.folder / "text.txt")
         return [sys.executable, ROOT / "tools/reproduce", "dam", "--minutes", str(minutes), "-o", folder, "--text", self.folder / "text.txt",
-                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "5", "--build", BUILD]
+                "--size", "1x192x12", "--vocabulary", "90", "--batch", "2", "--held-out", "0.05", "--rows", "3", "--build", BUILD]
 
     @staticmethod
     def losses(folder):
@@ -168,7 +175,21 @@ class PipelineTest(toy.Scratch):
         a, b = self.losses(self.folder / "killed"), self.losses(self.folder / "straight")
         self.assertEqual(a, b)
         self.assertIn("dense", a)
-        self.assertEqual(sum(k.startswith("row-") for k in a), 5)
+        self.assertEqual(sum(k.startswith("row-") for k in a), 3)
+        self.settles(self.folder / "straight")
+
+    def settles(self, folder):
+        """Rows that the command settles, from P's own run: the table's mask is the run's."""
+        s = settings.Settings(folder, 1, "1x192x12", 2, "bf16", 0, 0, str(self.folder / "text.txt"), None, 0, "", vocabulary=90, held_out=0.05)
+        store = stages.Stages(folder, stages.Clock(1))
+        self.addCleanup(store.lock.close)
+        made = dam.Dam(PROGRAMS, s, ROOT, store.clock, store)
+        for row in [r for r in rows.all_rows() if r.group == "settled" and r.name.endswith("0.7")]:
+            self.assertIsNone(made.why_not(row))
+            found = made.row(row, None, 2)
+            self.assertTrue(0.3 < found["settled"]["share"] <= 0.7, found)
+            self.assertAlmostEqual(100 * (1 - found["settled"]["density"]), found["sparsity"], 9)
+            self.assertTrue(math.isfinite(found["mlm"]) and found["steps"] == 2)
 
     def whole(self, done):
         """Table, page and pictures of the folder that was killed."""
@@ -182,6 +203,10 @@ class PipelineTest(toy.Scratch):
         for name in re.findall(r"\]\((pictures/[^)]*)\)", page):
             self.assertTrue((folder / name).stat().st_size, name)
         self.assertIn("## Left out", page)
+        for n in (512, 2048):
+            self.assertIn(f"training step, n = {n}", page)
+            self.assertIn(f"training step, n = {n}", done.stdout)
+        self.assertTrue((folder / "pictures/film.png").exists() or not (folder / "pictures/loss.png").exists())
         self.assertIn((folder / "table.txt").read_text().rstrip("\n"), done.stdout)
         self.assertFalse(list(folder.rglob("*.part")))
 

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """reproduce_test.py: the modules of tools/reproduce. The budget, the numbers of the table and the verdicts from made-up results, stages
 that were killed, files."""
+import argparse
 import math
 import pathlib
 import random
+import re
 import sys
 import types
 import unittest
@@ -17,9 +19,12 @@ import charts  # noqa: E402
 import claims  # noqa: E402
 import cmocka_count  # noqa: E402
 import learned  # noqa: E402
+import longer  # noqa: E402
+import page  # noqa: E402
 import plan  # noqa: E402
 import reproduce_toy as toy  # noqa: E402
 import rows  # noqa: E402
+import settings  # noqa: E402
 import stages  # noqa: E402
 import table  # noqa: E402
 from programs import Fatal, OutOfTime  # noqa: E402
@@ -47,8 +52,8 @@ class PlanTest(unittest.TestCase):
 
     def test_a_plan_in_numbers(self):
         made = plan.split(1000, plan.Speed(0.1, 0.2, 1), 3, 5, 10)
-        time_left = 1000 * 0.96 - 9
-        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * 3.5), int(time_left * 0.21 / 0.6), int(time_left * 0.175)))
+        time_left = 1000 * (1 - plan.RESERVE) - 9 - plan.LONGER * 0.1
+        self.assertEqual((made.dense, made.p, made.dam), (int(time_left * 0.35 / 0.1), int(time_left * 0.21 / 0.6), int(time_left * 0.175)))
         left = time_left - made.dense * 0.1 - (3 * made.p + 5 * made.dam) * 0.2
         self.assertEqual((made.row, made.rows), (int((left / 10 - 1) / 0.1), 10))
 
@@ -66,7 +71,9 @@ class RowsTest(unittest.TestCase):
 
     def test_every_mask_is_there_with_the_diagonal_and_without(self):
         seen = {(r.name, r.diagonal) for r in rows.all_rows()}
-        for name in {n for n, _ in seen} - {"dense - 128 random", "none"}:
+        settled = {r.name for r in rows.all_rows() if r.group == "settled"}
+        self.assertEqual(len(settled), 6)
+        for name in {n for n, _ in seen} - {"dense - 128 random", "none"} - settled:
             self.assertTrue({(name, True), (name, False)} <= seen, name)
 
 
@@ -118,6 +125,23 @@ class StagesTest(toy.Scratch):
         self.assertRaisesRegex(Fatal, "a.json", s.do, "a", self.fail)
 
 
+class SettingsTest(toy.Scratch):
+    def made(self, *arguments):
+        parser = argparse.ArgumentParser()
+        settings.add_options(parser, float)
+        made = settings.from_options(parser.parse_args(["-o", str(self.folder), *arguments]))
+        settings.keep(made)
+        return made.held_out
+
+    def test_a_small_corpus_keeps_a_larger_share_and_a_later_call_goes_on_with_it(self):
+        self.assertEqual(self.made("--minutes", "8"), 0.05)
+        self.assertEqual(self.made("--minutes", "60"), 0.05)
+        self.assertRaisesRegex(Fatal, "was begun with --held-out 0.05, not 0.01", self.made, "--held-out", "0.01")
+
+    def test_an_hour_keeps_a_small_share(self):
+        self.assertEqual(self.made("--minutes", "60"), 0.002)
+
+
 class TableTest(unittest.TestCase):
     def entries(self, unigram=6.0, **found):
         return {e["mask"]: e for e in table.join(found, unigram)}
@@ -157,10 +181,11 @@ class TableTest(unittest.TestCase):
 
 
 class ClaimsTest(unittest.TestCase):
-    def results(self, found, runs=None, unigram=6.0, dense_mlm=2.0):
+    def results(self, found, runs=None, unigram=6.0, dense_mlm=2.0, more=None):
         entries = table.join(found, unigram)
         dense = {"mlm": dense_mlm, "plateau": table.on_plateau(dense_mlm, unigram)}
-        return claims.Results(entries, table.noise(entries), runs or {}, {"holds": True}, unigram, dense)
+        gathered = {"entries": entries, "noise": table.noise(entries), "runs": runs or {}, "theorem": {"holds": True}, "unigram": unigram, **(more or {})}
+        return claims.Results(gathered, dense)
 
     def dense(self, off=0.0, spread=0.01):
         made = {}
@@ -226,6 +251,38 @@ class ClaimsTest(unittest.TestCase):
             self.assertEqual(self.verdicts(self.results(found, {f"dam-s-{x}": {"plateau": False, "kept": [[1, 0]] * 12} for x in rows.LAMBDAS}))[name], verdict, values)
 
 
+    def test_settled_masks_are_compared_at_each_share(self):
+        name = "Snap loses less than a threshold in the same predicted time, in the model that P was learned with"
+        for better, verdict in (((0.5, 0.5, 0.5), claims.AGREES), ((0.5, -0.5, 0.5), claims.DIFFERS), ((0.0, 0.0, 0.0), claims.OPEN)):
+            found = self.dense()
+            for share, b in zip(rows.SHARES, better):
+                found[f"P_settled__snap_{share}"], found[f"P_settled__threshold_{share}"] = toy.row_result(3.0, 40), toy.row_result(3.0 + b, 95)
+            r = self.results(found)
+            self.assertEqual(self.verdicts(r)[name], verdict, better)
+            self.assertIn("0.9 of dense's time: 3.0000 against", claims.settled_snap_beats_threshold(r)[0])
+
+    def test_a_step_may_take_as_long_as_a_dense_one(self):
+        name = "A training step under a learned dam-s mask takes at most a dense step's time"
+        for ratios, verdict in (((0.5, 1.0), claims.AGREES), ((0.5, 1.01), claims.DIFFERS), (None, claims.OPEN)):
+            more = {"longer": {"mask": "dam-s-1e-3", "lengths": [{"length": n, "ratio": x} for n, x in zip((512, 2048), ratios)]} if ratios else None}
+            self.assertEqual(self.verdicts(self.results(self.dense(), more=more))[name], verdict, ratios)
+
+
+class GalleryTest(unittest.TestCase):
+    def test_the_learned_mask_of_the_gallery_is_the_pages(self):
+        """By what the page says of each head: how many distances it keeps, in how many groups."""
+        text = (ROOT / "model/REPRODUCTION.md").read_text(encoding="utf-8")
+        row = next(line for line in text.splitlines() if line.startswith(f"| {longer.MASK} | ") and "/" in line.split("|")[3])
+        self.assertIn(f"`{longer.GALLERY}` of the gallery is the mask of {longer.MASK}, entry by entry.", text)
+        heads = [line for line in (ROOT / f"masks/gallery/{longer.GALLERY}.mask").read_text(encoding="utf-8").splitlines() if line.startswith("head ")]
+        found = []
+        for line in heads:
+            terms = [[int(x) for x in re.findall(r"window\((\d+)\)", term)] for term in line.split(" | ")]
+            groups = [set(range(t[1] + 1 if len(t) > 1 else 0, t[0] + 1)) for t in terms if t]
+            found.append(f"{len(set().union(*groups))}/{len(groups)}")
+        self.assertEqual(found, row.split("|")[3].split())
+
+
 class FilesTest(toy.Scratch):
     def test_arrays_come_back(self):
         for kind, values in (("<f4", [0.5, -1.0, 3.25, 0.0, 7.0, 1.0]), ("|b1", [1, 0, 0, 1, 1, 0])):
@@ -279,8 +336,11 @@ class FilesTest(toy.Scratch):
         self.assertEqual(learned.options("dam-u-1e-1", 5)[1][:2], ["--learn-mask", "dam-u"])
         self.assertEqual(learned.options("p-2", 5), ("p", ["--learn-mask", "p", "--mask-scale", "10"], 7))
 
-    def test_distances_are_counted_in_runs(self):
-        self.assertEqual([learned.runs_or_gaps(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [(0, 0), (1, 1), (3, 1), (4, 3)])
+    def test_distances_are_counted_in_groups(self):
+        self.assertEqual([learned.groups(d) for d in ([], [4], [1, 2, 3], [1, 3, 4, 9])], [0, 1, 1, 3])
+        self.assertIn("2 of the 3 heads", page.grouped([[], [1, 2, 3], [1, 3, 4, 9]], [[1, 2, 3], [1, 3, 4, 9]]))
+        self.assertIn("3.5 distances in the mean, in 2.0 groups, so a group has 1.75 distances. We call them scattered", page.grouped([], [[1, 2, 3], [1, 3, 4, 9]]))
+        self.assertIn("We call them banded: a group has two distances or more in the mean. 100 % of the kept distances are at most 4.", page.grouped([], [[1, 2, 3]]))
 
 
 cmocka_count.run_cases()

@@ -123,22 +123,27 @@ static void blockbert_has_its_heads(void **unused)
     mask_destroy(three);
 }
 
-static void the_dam_example_has_border_and_no_diagonal(void **unused)
+/* It is stated by distances and the border, so it serves every length. */
+static void the_learned_mask_has_its_border_and_distances_at_every_length(void **unused)
 {
     (void)unused;
-    struct mask *m = load_text("dam-s-example", 64);
-    assert_true(m->heads == 12 && m->n_patterns == 12);
-    for (uint32_t h = 0; h < 12; h++)
-        for (uint32_t k = 0; k < 64; k++) {
-            const struct pattern *p = mask_pattern(m, 0, h);
-            assert_false(pattern_test(p, k, k));
-            assert_true(k == 0 || (pattern_test(p, 0, k) && pattern_test(p, k, 0)));
-            assert_true(k == 63 || (pattern_test(p, 63, k) && pattern_test(p, k, 63)));
-        }
-    mask_destroy(m);
-    refuse((struct mask_request){.name = "dam-s-example", .n = 63},
-           "dam-s-example.mask:15:30: distance: 63 is out of range, 0..62 is expected at "
-           "length 63");
+    static const uint32_t lengths[] = {1, 2, 3, 16, 128, 300};
+    for (size_t t = 0; t < sizeof lengths / sizeof *lengths; t++) {
+        const uint32_t n = lengths[t];
+        struct mask *m = load_text("dam-s-example", n),
+                    *largest = load_text("dam-s-example", 300);
+        assert_int_equal(m->heads, 12);
+        for (uint32_t h = 0; h < 12; h++)
+            for (uint32_t i = 0; i < n; i++)
+                for (uint32_t j = 0; j < n; j++) {
+                    const uint32_t d = i > j ? i - j : j - i;
+                    const bool border = i == 0 || j == 0 || i + 1 == n || j + 1 == n,
+                               on = pattern_test(mask_pattern(largest, 0, h), 1, 1 + d);
+                    assert_int_equal(pattern_test(mask_pattern(m, 0, h), i, j), border || on);
+                }
+        mask_destroy(m);
+        mask_destroy(largest);
+    }
 }
 
 /* What masks/README.md says of the masks that are not in the papers' tables. */
@@ -154,8 +159,8 @@ static void other_counts_are_the_readmes(void **unused)
         least = active < least ? active : least;
         most = active > most ? active : most;
     }
-    assert_int_equal(least, 756);
-    assert_int_equal(most, 1956);
+    assert_int_equal(least, 758);
+    assert_int_equal(most, 2488);
     mask_destroy(three);
     mask_destroy(dam);
 }
@@ -181,7 +186,7 @@ int main(void)
         cmocka_unit_test(words_and_files_are_the_same),
         cmocka_unit_test(fairseq_has_its_densities),
         cmocka_unit_test(blockbert_has_its_heads),
-        cmocka_unit_test(the_dam_example_has_border_and_no_diagonal),
+        cmocka_unit_test(the_learned_mask_has_its_border_and_distances_at_every_length),
         cmocka_unit_test(other_counts_are_the_readmes),
         cmocka_unit_test(names_are_the_files),
     };

@@ -184,7 +184,7 @@ static void test_svg(void **state)
     uint32_t images = 0;
     for (const char *at = text[0]; (at = strstr(at, "<image")); at++)
         images++;
-    assert_int_equal(images, 12);
+    assert_int_equal(images, m->n_patterns); /* equal heads share one */
     free(text[0]);
     free(text[1]);
     mask_destroy(m);

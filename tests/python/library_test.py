@@ -149,6 +149,43 @@ class ArraysTest(Case):
         self.refused("shape", maskc.compile, numpy.ones((8, 9), bool))
 
 
+@needs_numpy
+class RunsTest(Case):
+    def setUp(self):
+        import numpy
+        self.bits = numpy.random.default_rng(5).random((2, 3, 33, 33)) < 0.4
+        self.bits[1, 2, 4], self.bits[0, 0, 5] = False, True
+
+    def test_are_the_array(self):
+        import numpy
+        from maskc.runs import from_array, from_blocks
+        made = from_array(self.bits)
+        self.assertTrue((numpy.asarray(made) == self.bits).all())
+        self.assertTrue((maskc.compile(made, head_dim=16).mask == self.bits).all())
+        self.assertTrue((maskc.compile(made, n=20, head_dim=16).mask == self.bits[..., :20, :20]).all())
+        self.assertTrue((numpy.asarray(from_blocks(self.bits, 4)) == self.bits.repeat(4, -1).repeat(4, -2)).all())
+
+    def test_a_long_array_becomes_runs(self):
+        import numpy
+        n = 4100
+        near = numpy.arange(n)
+        bits = (near[:, None] - near <= 3) & (near - near[:, None] <= 3)
+        bits[4099, 7] = True
+        text, made = maskc.masks.mask_argument(bits)
+        self.assertIsInstance(made, maskc.Runs)
+        self.assertEqual(len(made.runs), n + 1)
+        self.assertEqual((made.runs[-2:].tolist(), text), ([[7, 8], [4096, 4100]], None))
+        self.assertEqual(maskc.compile(bits, head_dim=16).length, n)
+
+    def test_wrong_input_is_one_line(self):
+        import numpy
+        rows = numpy.arange(5)
+        self.refused("do not fit", maskc.Runs, (1, 1, 4, 4), rows, numpy.zeros((3, 2)))
+        self.refused("shape", maskc.Runs, (1, 4, 4), rows, numpy.zeros((4, 2)))
+        self.refused("outside", maskc.compile, maskc.Runs((1, 1, 4, 4), rows, [[0, 5]] * 4))
+        self.refused("overlap", maskc.compile, maskc.Runs((1, 1, 4, 4), [0, 2, 2, 2, 2], [[0, 3], [2, 4]]))
+
+
 class LoadTest(Case):
     def test_one_openmp_at_most(self):
         """The package's libmaskc brings none."""

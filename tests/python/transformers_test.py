@@ -114,9 +114,10 @@ class RegistrationTest(Case):
         self.assertEqual(done.stdout.strip().split("\n")[-1:], ["True"], done.stderr)
 
     def test_before_and_after(self):
-        asked = "from transformers.modeling_utils import AttentionInterface as A\nprint('maskc' in A._global_mapping)"
-        self.registered("import maskc\nimport transformers\n" + asked)
-        self.registered("import transformers\nfrom transformers import BertModel\nimport maskc\n" + asked)
+        """Here maskc came first."""
+        from transformers.modeling_utils import AttentionInterface
+        self.assertIn("maskc", AttentionInterface._global_mapping)
+        self.registered("from transformers.modeling_utils import AttentionInterface as A\nimport maskc\nprint('maskc' in A._global_mapping)")
 
     def test_import_takes_neither_torch_nor_transformers(self):
         self.registered("import maskc, sys\nprint(not {'torch', 'transformers', 'numpy'} & set(sys.modules))")
@@ -141,10 +142,71 @@ class ApplyTest(Case):
         ids = torch.randint(3, 99, (2, 30))
         self.assertLess(error(ours(input_ids=ids).last_hidden_state, eager(input_ids=ids).last_hidden_state), 1e-5)
 
-    def test_models_without_an_interface_are_refused(self):
+    def test_longformer_is_refused_by_name(self):
         import transformers
-        config = transformers.MPNetConfig(**COMMON)
-        self.refused("MPNet", maskc.apply, transformers.MPNetModel(config), "dense")
+        config = transformers.LongformerConfig(**COMMON, attention_window=4)
+        self.refused("projections of their own", maskc.apply, transformers.LongformerModel(config), "dense")
+
+
+@needs_transformers
+class LayersTest(Case):
+    """Models whose layers take no attention implementation, against their own attention with the mask added to scores."""
+
+    def judge(self, model, mask, bits):
+        """bits: what the mask keeps of 40 tokens."""
+        import torch
+        model = model.eval()
+        ours = maskc.apply(copy.deepcopy(model), mask)
+        ids = torch.randint(3, 99, (len(LENGTHS), LENGTHS[0]), generator=torch.Generator().manual_seed(3))
+        weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, generator=torch.Generator().manual_seed(4))
+        for side in ("none", "right"):  # on the left the mask begins where the sequence does
+            padding_mask = padding(side)
+            both = padding_mask[:, None, :, None] * padding_mask[:, None, None] * bits
+            both = torch.zeros(both.shape).masked_fill(both == 0, -1e30)
+            theirs = self.gradients(model, ids, both, padding_mask, weight)
+            for a, b in zip(self.gradients(ours, ids, padding_mask, padding_mask, weight), theirs):
+                self.assertLess(error(a, b), 1e-4, f"{mask} {side} {list(a.shape)}")
+        mask = padding("right")
+        mask[0, 5] = 0
+        self.refused("holes", ours, input_ids=ids, attention_mask=mask)
+        self.refused("beside the one", ours, input_ids=ids, attention_mask=both)
+        return ours
+
+    def gradients(self, model, ids, mask, tokens, weight):
+        """[hidden states of the tokens, each parameter's gradient]; mask is [B, N], or what is added to scores."""
+        model.zero_grad()
+        out = model(input_ids=ids, attention_mask=mask).last_hidden_state * tokens[..., None]
+        (out * weight).sum().backward()
+        return [out] + [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+    def window(self):
+        import torch
+        near = torch.arange(LENGTHS[0])
+        return ((near[:, None] - near).abs() <= 3) | (near == 0) | (near[:, None] == 0)
+
+    def test_mpnet(self):
+        import torch
+        import transformers
+        torch.manual_seed(2)
+        model = transformers.MPNetModel(transformers.MPNetConfig(**COMMON), add_pooling_layer=False)
+        torch.nn.init.normal_(model.encoder.relative_attention_bias.weight)  # a bias that shows
+        ours = self.judge(model, "window(3)|global(0)", self.window())
+        self.assertIsNot(ours.encoder.layer[0].attention.attn.forward.args[0], model.encoder.layer[0].attention.attn)
+
+    def test_big_bird(self):
+        import torch
+        import transformers
+        torch.manual_seed(2)
+        config = transformers.BigBirdConfig(**COMMON, attention_type="original_full", block_size=4, num_random_blocks=1)
+        self.judge(transformers.BigBirdModel(config, add_pooling_layer=False), "window(3)|global(0)", self.window())
+        config.attention_type = "block_sparse"
+        sparse = transformers.BigBirdModel(config, add_pooling_layer=False).eval()
+        self.refused("cannot be kept", maskc.apply, sparse, "dense", layers=[0])
+        bits = maskc.from_transformers(config, n=LENGTHS[0])
+        ours = maskc.apply(sparse, bits)
+        ids = torch.randint(3, 99, (1, LENGTHS[0]))
+        self.assertTrue(ours(input_ids=ids).last_hidden_state.isfinite().all())
+        self.assertEqual(copy.deepcopy(ours)(input_ids=ids).last_hidden_state.shape, (1, LENGTHS[0], 64))
 
 
 @needs_transformers

@@ -30,6 +30,7 @@ class Kind:
         self.code, self.layers = "--dam-code" in options, "--per-layer" in options
         self.symmetric = kind == "p" or "--symmetric" in options
         self.relaxed, self.leaks = "--soft-sample" in options, "--leak" in options
+        self.halves = "--bi-level" in options
         self.name = " ".join((kind, *map(str, options)))
 
     def command(self):
@@ -68,12 +69,12 @@ class Kind:
             logit = logit[..., 0] - logit[..., 1]
         case.bits = None
         if self.kind == "p":
-            model.bias = self.expand(self.c / 2 * torch.tanh(logit / 2), n)
+            model.bias = self.expand(self.c / 2 * torch.tanh(logit / 2), n).to(model.dtype)
             return self.lam * self.expand(torch.sigmoid(logit), n).sum()
         x = logit + torch.tensor(noise.astype(numpy.float64))
         y = torch.sigmoid(x / self.tau)
         m = self.expand(y if self.relaxed else (x > 0).double() + y - y.detach(), n)
-        model.bias = -self.c * (1 - m)
+        model.bias = (-self.c * (1 - m)).to(model.dtype)
         if not self.relaxed and not self.leaks:
             case.bits = (m > 0.5).numpy()
         return self.lam * m.sum()
@@ -84,9 +85,28 @@ class Kind:
         alpha.grad = None
         price = self.set(model, toy.case, alpha, noise, n)
         price.backward(retain_graph=True)
-        mlm, pairs, gradients = model.gradients(command.batch_of(tensors), toy.case)
-        g = alpha.grad.numpy()
+        batch = command.batch_of(tensors)
+        if self.halves:
+            mlm, pairs, gradients, g = self.halved(toy, model, batch, alpha, noise)
+        else:
+            mlm, pairs, gradients = model.gradients(batch, toy.case)
+            g = alpha.grad.numpy().copy()
         return mlm, pairs, gradients, g + numpy.triu(g, 1).swapaxes(-1, -2) if self.symmetric else g
+
+    def halved(self, toy, model, batch, alpha, noise):
+        """--bi-level: weights learn from the first half of the batch, the larger one, alpha from the second; each from the mean of its own."""
+        half, samples = len(batch) - len(batch) // 2, toy.case.samples
+        toy.case.samples = samples and samples[half:]
+        second = model.gradients(batch[half:], toy.case)
+        g = alpha.grad.numpy().copy()
+        self.set(model, toy.case, alpha, noise, toy.case.config["max_position_embeddings"])
+        toy.case.samples = samples and samples[:half]
+        first = model.gradients(batch[:half], toy.case)
+        toy.case.samples = samples
+        masked = [sum(len(m) for *_, m in part) for part in (batch[:half], batch[half:])]
+        mlm = (first[0] * masked[0] + second[0] * masked[1]) / sum(masked)
+        pairs = (first[1] * half + second[1] * (len(batch) - half)) / len(batch)
+        return mlm, pairs, first[2], g
 
 
 def check_noise(kind, tensors, step, c):
@@ -124,6 +144,20 @@ def check_gradients(toy, kind, *options, steps=3):
     oracle.report(kind.name + ": alpha", oracle.norm(mine["alpha"] - of_alpha) / oracle.norm(of_alpha), 1e-5)
     ratio, worst = oracle.worst(mine, truth)
     oracle.report(f"{kind.name}: {worst}, part of what is allowed", ratio, 1)
+
+
+def check_bf16(toy, kind, steps=3):
+    """Alpha's gradient in bf16 beside what torch's autocast makes of it, both held to float64 at the same alpha and noise."""
+    tensors, _, _ = toy.train(f"run-{next(run_numbers)}", "--steps", steps, "--lr", 0, "--schedule", "constant", "--mask-lr", 0.3, *kind.command(), "--dropout", 0,
+                              "--dtype", "bf16")
+    toy.case.samples = [int(x) for x in tensors["batch.samples"]]
+    start = kind.free(tensors["batch.alpha"].astype(numpy.float64))
+    truth = kind.gradients(toy, oracle.Model(toy.work + "/model"), tensors, torch.tensor(start, requires_grad=True))[3]
+    with torch.autocast("cpu", torch.bfloat16):
+        theirs = kind.gradients(toy, oracle.Model(toy.work + "/model", torch.float32), tensors, torch.tensor(start, requires_grad=True))[3]
+    ours, autocast = (oracle.norm(x - truth) / oracle.norm(truth) for x in (tensors["alpha"].astype(numpy.float64), theirs))
+    oracle.report(f"{kind.name} bf16: alpha, error beside autocast's", ours / autocast, 1.5)
+    oracle.report(f"{kind.name} bf16: alpha, error", ours, 0.02)
 
 
 def check_steps(toy, kind):
@@ -174,6 +208,9 @@ KINDS = [
     Kind("dam-s", "--dam-code"),
     Kind("dam-s", "--dam-code", "--lambda", 0, lam=0),
     Kind("dam-s", "--dam-code", "--per-layer", "--leak"),
+    Kind("p", "--bi-level"),
+    Kind("dam-u", "--bi-level", "--lambda", 1e-4, lam=1e-4),
+    Kind("dam-s", "--bi-level"),
 ]
 
 
@@ -184,6 +221,10 @@ def main(maskbert, maskc):
         for kind in KINDS:
             check_gradients(toy, kind)
         check_gradients(toy, Kind("dam-s", seed=7), "--accumulate", 4)
+        check_gradients(toy, Kind("dam-u", "--bi-level", "--per-layer"), "--batch", 5, "--accumulate", 2)
+        for kind in (Kind("p"), Kind("dam-u", "--lambda", 0, lam=0), Kind("dam-u", "--leak", "--lambda", 0, lam=0), Kind("dam-s", "--lambda", 0, lam=0),
+                     Kind("dam-s", "--dam-code", "--lambda", 0, lam=0), Kind("dam-s", "--soft-sample", "--lambda", 0, lam=0)):
+            check_bf16(toy, kind)
         for kind in (Kind("p"), Kind("dam-u"), Kind("dam-s")):
             check_steps(toy, kind)
     return oracle.failures > 0

@@ -35,6 +35,19 @@ def c_call(kernel, direction, tensors, kept):
     return lambda: run(handle, at, wrong)
 
 
+class Empty(torch.autograd.Function):
+    """What torch's autograd takes for a function of Python that computes nothing."""
+    made = [torch.empty(1, N, HEADS, D).transpose(1, 2) for _ in range(4)]
+
+    @staticmethod
+    def forward(ctx, q, k, v):
+        return Empty.made[3].detach()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return tuple(Empty.made[:3])
+
+
 def calls(kernel, kept):
     """{label: a call}."""
     q, k, v, grad = (torch.randn(1, N, HEADS, D).transpose(1, 2) for _ in range(4))
@@ -46,7 +59,9 @@ def calls(kernel, kept):
             "C forward": c_call(kernel, 0, tensors, kept), "C backward": c_call(kernel, 1, tensors, kept),
             "attention": lambda: maskc.attention(q, k, v, kernel), "sdpa": lambda: sdpa(q, k, v),
             "attention, grad": lambda: both(maskc.attention(*wanted, kernel), wanted, grad),
-            "sdpa, grad": lambda: both(sdpa(*wanted), wanted, grad)}
+            "sdpa, grad": lambda: both(sdpa(*wanted), wanted, grad),
+            "empty, grad": lambda: both(Empty.apply(*wanted), wanted, grad),
+            "addcmul, grad": lambda: both(torch.addcmul(*wanted), wanted, grad)}
 
 
 def interleaved(made):
@@ -74,4 +89,5 @@ def show(options):
     print(f"{'':24}{'call':>8}{'in C':>8}{'over C':>8}{'sdpa':>8}")
     print(f"{'inference':24}{t['attention']:8.1f}{forward:8.1f}{t['attention'] - forward:8.1f}{t['sdpa']:8.1f}")
     print(f"{'forward and backward':24}{t['attention, grad']:8.1f}{both:8.1f}{t['attention, grad'] - both:8.1f}{t['sdpa, grad']:8.1f}")
+    print(f"forward and backward of an empty autograd.Function {t['empty, grad']:.1f}, of torch.addcmul {t['addcmul, grad']:.1f}")
     return 0

@@ -39,6 +39,8 @@ static int check_learning(const struct options *o, enum learn_kind kind, struct 
         {"bi-level", "", o->bi_level, kind},
         {"settle", "", o->settle_given, kind},
         {"snap", "", o->settle_share_given, kind},
+        {"threshold", "", o->threshold_given, kind},
+        {"alpha", "", o->alpha, kind},
     };
     for (size_t k = 0; k < sizeof each / sizeof *each; k++)
         if (each[k].given && !each[k].fits)
@@ -87,18 +89,25 @@ static int read_tau(const char *text, struct learn_options *ret, struct error *e
 
 static int read_settling(const struct options *o, struct learn_options *ret, struct error *e)
 {
-    if (o->settle_share_given && !(o->settle_share > 0 && o->settle_share <= 1))
-        return error_set(e, ERROR_INPUT, "--snap %g: a share above 0 and at most 1 is expected",
-                         o->settle_share);
-    if (o->settle_share_given && !o->settle_given)
-        return error_set(e, ERROR_INPUT, "--snap: --settle STEPS is expected, too");
+    const char *name = o->threshold_given ? "threshold" : "snap";
+    const double share = o->threshold_given ? o->threshold : o->settle_share;
+    const bool given = o->settle_share_given || o->threshold_given;
+    if (o->settle_share_given && o->threshold_given)
+        return error_set(e, ERROR_INPUT, "--snap and --threshold: one of them is expected");
+    if (given && !(share > 0 && share <= 1))
+        return error_set(e, ERROR_INPUT, "--%s %g: a share above 0 and at most 1 is expected",
+                         name, share);
+    if (given && !o->settle_given)
+        return error_set(e, ERROR_INPUT, "--%s: --settle STEPS is expected, too", name);
     if (o->settle_given && !o->settle)
         return error_set(e, ERROR_INPUT, "--settle: a whole number from 1 is expected");
     if (o->settle_given && o->minutes_given)
         return error_set(e, ERROR_INPUT,
                          "--settle: --steps or --tokens is expected, not --minutes");
     ret->settle = o->settle;
-    ret->snap = o->settle_share;
+    ret->snap = share;
+    ret->threshold = o->threshold_given;
+    ret->alpha = o->alpha;
     return 0;
 }
 

@@ -18,7 +18,7 @@
 #define LEARNING_OPTIONS                                                              \
     (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \
      O(SOFT_SAMPLE) | O(LEAK) | O(MASK_SCALE) | O(MASK_RATE) | O(MASK_RATE_RATIO) |   \
-     O(BI_LEVEL) | O(SNAP) | O(SETTLE))
+     O(BI_LEVEL) | O(SNAP) | O(SETTLE) | O(THRESHOLD) | O(ALPHA))
 
 /* clang-format off */
 static const struct command commands[] = {
@@ -66,8 +66,10 @@ static const struct command commands[] = {
     {"importance", "RUN", "what a learned mask looks like",
      "RUN is a run of pretrain --learn-mask. The picture has P = sigmoid(alpha), 1 on a border that is forced on: averaged over "
      "all heads, over the distance |i - j|, in the first and last row, and for each head (each layer and head with --per-layer). "
-     "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2.",
-     O(OUTPUT) | O(JSON), 1, 1, command_importance},
+     "Prints means over the diagonal, over |i - j| = 1, over the first and last position, and the share of entries with P above 1/2. "
+     "--film draws what has alpha above 0 in each state that the run has kept, which pretrain's --save-every and --keep decide: a column "
+     "for each (16 at most, evenly), a row for each head (12 at most).",
+     O(OUTPUT) | O(FILM) | O(JSON), 1, 1, command_importance},
     {"tokenize", "DIR", "text to token ids, a line each",
      "Reads lines from stdin. Only a newline ends a line; a tab makes it a pair. Adds [CLS] and [SEP]. With --json each "
      "line gives {\"ids\":[..],\"tokens\":[..],\"types\":[..],\"offsets\":[[BEGIN,END],..]}. Offsets are bytes; those of "

@@ -99,7 +99,10 @@ enum option_id {
     OPTION_BI_LEVEL,
     OPTION_SNAP,
     OPTION_SETTLE,
+    OPTION_THRESHOLD,
+    OPTION_ALPHA,
     OPTION_IMPORTANCE,
+    OPTION_FILM,
     OPTION_SAVE_IMPORTANCE, /* --save P.npy */
     OPTION_SHARES,          /* --snap SHARE[,SHARE..] */
     OPTION_PICTURE,
@@ -140,10 +143,10 @@ struct options {
     bool steps_given, tokens_given, minutes_given, rate_given, warmup_given, eps_given,
         weight_decay_given, clip_given, dropout_given, attention_dropout_given,
         mlm_probability_given, save_every_given, seed_given;
-    const char *learn_mask, *tau;
+    const char *learn_mask, *tau, *alpha;
     uint64_t settle;
-    double settle_share, lambda, mask_scale, mask_rate, mask_rate_ratio;
-    bool dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
-    bool settle_share_given, settle_given, lambda_given, mask_scale_given, mask_rate_given,
-        mask_rate_ratio_given;
+    double settle_share, threshold, lambda, mask_scale, mask_rate, mask_rate_ratio;
+    bool film, dam_code, per_layer, symmetric, relaxed, leaks, bi_level;
+    bool settle_share_given, threshold_given, settle_given, lambda_given, mask_scale_given,
+        mask_rate_given, mask_rate_ratio_given;
 };

@@ -8,6 +8,7 @@ import signal
 import sys
 
 import learned
+import longer
 import plan
 import report
 import rows
@@ -21,7 +22,9 @@ from training import Trainer
 NO_LEARNING = "this maskbert learns no masks (pretrain has no --learn-mask)"
 OTHER_SAMPLES = 1000  # added to the seed of a run that goes on from another, whose samples it would see again
 START_MASK = "window(2)"
+FRAMES = 8  # of the film
 NO_SNAP = "this maskc has no snap"
+NO_SETTLING = "this maskbert settles on no threshold of a given alpha (pretrain has no --threshold)"
 
 
 class Dam:
@@ -32,6 +35,7 @@ class Dam:
         self.folder = settings.folder
         self.trainer, self.masks = Trainer(programs, settings, clock), Masks(programs, settings)
         self.learns = programs.takes("maskbert", "pretrain", "--learn-mask")
+        self.settles = programs.takes("maskbert", "pretrain", "--threshold") and programs.takes("maskbert", "pretrain", "--alpha")
         self.snaps = programs.takes("maskc", "snap", "--budget")
 
     # ---- data
@@ -99,11 +103,28 @@ class Dam:
     def learn(self, name, steps):
         kind, options, seed = learned.options(name, self.s.seed)
         folder = self.folder / "runs" / name
-        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options, "--eval-every", steps)
+        film = ["--save-every", -(-steps // FRAMES), "--keep", FRAMES] if name == rows.FILM else []
+        self.trainer.pretrain(self.folder / "runs/dense", folder, kind, steps, seed + 2 * OTHER_SAMPLES, *options, "--eval-every", steps, *film)
         found = {**self.trainer.summary(folder), **self.trainer.judge(folder), "own_mlm": self.trainer.own_loss(folder), "seed": seed, "options": options}
         return {**found, **learned.measure(folder, self.s)}
 
+    def settled(self, row, steps):
+        """The mask of P that the command itself settles on, by snap or by threshold, and the weights of P's run with it."""
+        _, kind, share = row.source.split(":")
+        learnt, run = self.folder / "runs" / row.needs, self.folder / "runs" / f"row-{row.key}"
+        options = [*learned.options(row.needs, 0)[1], "--alpha", learnt, "--settle", steps, f"--{kind}", share]
+        self.trainer.pretrain(learnt, run, "row", steps, self.s.seed + row.seed + 3 * OTHER_SAMPLES, *options)
+        event = self.trainer.read_event(run, "mask")
+        mask = self.masks.keep(row, next(run.glob("mask.*")))
+        found = {"label": row.label, "group": row.group, "mask": f"{row.source} {self.masks.digest(row)}", "seed": self.s.seed + row.seed,
+                 "settled": {name: event[name] for name in ("density", "predicted_s", "share", "retained")}}
+        found |= {**self.trainer.summary(run), **self.trainer.judge(run), **self.costs(mask)}
+        shutil.rmtree(run)
+        return found
+
     def row(self, row, start, steps):
+        if row.source.startswith("settle:"):
+            return self.settled(row, steps)
         mask, run = self.masks.file(row), self.folder / "runs" / f"row-{row.key}"
         names = {"label": row.label, "group": row.group, "mask": self.masks.digest(row), "seed": self.s.seed + row.seed}
         if twin := self.twin(names):
@@ -128,24 +149,23 @@ class Dam:
         active = sum(m["active"] * len(m["at"]) for m in shown["masks"])
         empty = sum(m["empty_rows"] * len(m["at"]) for m in shown["masks"])
         timed = self.programs.json("maskc", "bench", mask, "--head-dim", self.s.head_dim, "--batch", self.s.batch, "--dtype", self.s.dtype,
-                                   "--seconds", "0.2", *self.trainer.threads())["results"]
+                                   "--seconds", self.bench_seconds(0.2), *self.trainer.threads())["results"]
         memory = self.programs.json("maskbert", "memory", self.folder / "new", "--batch", self.s.batch, "-n", self.s.length, "--dtype",
                                     self.s.dtype, "--mask", mask)["predicted"]["total"]
         times = {r["pass"]: {"median_s": r["median_s"], "dense_s": r["dense_s"], "speedup": r["speedup"]} for r in timed}
         return {"active": active, "sparsity": 100 * (1 - active / (self.s.heads * self.s.length**2)), "empty_rows": empty,
                 "lowering": timed[0]["lowering"], "attention": times, "memory": memory}
 
-    def long(self):
-        """Attention of the learned dam-s mask beside dense's where sequences are longer: distances and border serve every n."""
-        mask = next((self.folder / "runs/dam-s-1e-1").glob("mask.*"))
-        options = ["--head-dim", self.s.head_dim, "--dtype", self.s.dtype, "--seconds", "0.5", *self.trainer.threads()]
-        timed = self.programs.json("maskc", "bench", mask, "-n", "512,2048", *options)["results"]
-        return {"times": [{n: r[n] for n in ("length", "pass", "median_s", "dense_s", "speedup")} for r in timed]}
+    def bench_seconds(self, usual):
+        """For each measurement; a fifth in a call of less than five minutes."""
+        return f"{usual if self.s.minutes >= 5 else usual / 5:g}"
 
     def why_not(self, row):
         """What keeps a row from being made; None where nothing does."""
         if row.source.startswith("snap:") and not self.snaps:
             return NO_SNAP
+        if row.source.startswith("settle:") and not self.settles:
+            return NO_SETTLING
         if row.needs and not self.learns:
             return NO_LEARNING
         if row.needs and not self.stages.path(row.needs).exists():
@@ -182,8 +202,11 @@ def work(d, say):
     if d.stages.do("start", lambda: d.start(first)) is None or d.stages.do("dense", lambda: d.dense(max(1, p.dense - first))) is None:
         raise OutOfTime
     learn(d, p, speed)
-    if d.stages.path("dam-s-1e-1").exists():
-        d.stages.do("long", d.long, 20, True)
+    if d.stages.path(longer.MASK).exists():
+        d.stages.do("long", lambda: longer.attention(d), 20, True)
+        found = d.stages.do("longer", lambda: longer.training(d), plan.LONGER * speed["step"], True)
+        for line in longer.say(found) if found else []:
+            say(line)
     settle(d, p.row, speed)
 
 

@@ -82,10 +82,9 @@ def off_diagonal_mean(P):
     return sum(v["mean"] * v["entries"] for v in others) / sum(v["entries"] for v in others)
 
 
-def runs_or_gaps(distances):
-    """Are kept distances near each other? (How many there are, in how many runs of neighbouring ones.)"""
-    runs = sum(1 for k, d in enumerate(distances) if k == 0 or d != distances[k - 1] + 1)
-    return len(distances), runs
+def groups(distances):
+    """How many groups kept distances form: a group is distances that follow one another."""
+    return sum(1 for k, d in enumerate(distances) if k == 0 or d != distances[k - 1] + 1)
 
 
 def mean_and_deviation(values):

@@ -61,6 +61,12 @@ class Masks:
         """Any MASK as a dense array for all heads."""
         self.programs.run("maskc", "make", mask, "-n", self.s.length, "--heads", self.s.heads, *more, "-o", path)
 
+    def keep(self, row, mask):
+        """A mask that a run has made, which goes with its folder."""
+        path = self.folder / f"{row.key}.npy"
+        self.state(mask, path)
+        return path
+
     def learned(self, _row, name, path):
         self.state(next(self.run(name).glob("mask.*")), path)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page: each claim of the papers beside what was measured, and how."""
 import learned
+import longer
+import pictures
 import rows
 import table
 from claims import AGREES, DIFFERS, OPEN, TIMES
@@ -125,30 +127,43 @@ def dam_lines(g):
     """Which distances each head keeps: near each other, or scattered?"""
     out, dam = [], {name: r for name, r in g["runs"].items() if name.startswith("dam")}
     if dam:
-        out += ["Distances that a head keeps inside the border (more than half of their entries), head by head: how many, and in how many runs of "
-                "neighbouring ones.", "", "| run | own held-out loss | kept / runs, heads 0 to 11 |", "| --- | --- | --- |"]
+        out += ["Distances that a head keeps inside the border (more than half of their entries), head by head: how many, and how many groups they form. "
+                "A group is distances that follow one another, as 1, 2, 3.", "", "| run | own held-out loss | kept / groups, heads 0 to 11 |", "| --- | --- | --- |"]
     for name, r in dam.items():
-        heads = " ".join("{}/{}".format(*learned.runs_or_gaps(d)) for d in r["kept_distances"])
+        heads = " ".join(f"{len(d)}/{learned.groups(d)}" for d in r["kept_distances"])
         out.append(f"| {name}{' (plateau)' if r['plateau'] else ''} | {r['own_mlm']:.4f} | {heads} |")
+    if g.get("in_gallery") is not None:
+        out += ["", f"`{longer.GALLERY}` of the gallery is " + (f"the mask of {longer.MASK}, entry by entry." if g["in_gallery"] else f"of another run, not that of {longer.MASK}.")]
     off = {name: r for name, r in dam.items() if not r["plateau"]}
-    kept = [learned.runs_or_gaps(d) for name, r in off.items() if name.startswith("dam-s") for d in r["kept_distances"] if d]
+    heads = [d for name, r in off.items() if name.startswith("dam-s") for d in r["kept_distances"]]
+    kept = [d for d in heads if d]
     if not off:
         out += ["", "All of these runs sit on the plateau: nothing is said of which distances are learned."] if dam else []
     elif kept:
-        count, runs = sum(k for k, _ in kept), sum(n for _, n in kept)
-        out += ["", f"In the mean over the DAM_s heads that keep any, {count / len(kept):.1f} distances in {runs / len(kept):.1f} runs of "
-                f"{count / runs:.2f}: " + ("scattered." if count / runs < 2 else "near each other.")]
+        out += ["", grouped(heads, kept)]
     elif any(name.startswith("dam-s") for name in off):
         out += ["", "No DAM_s head keeps a distance: what is left is the border, and nothing is said of whether learned distances lie near each other. "
                 "AdamW divides the gradient of each alpha by its size, so wherever the price outweighs the task, alpha falls at the same pace for any lambda."]
     return out
 
 
+def grouped(heads, kept):
+    """Are a head's distances one band, or do they stand apart?"""
+    count, groups = sum(map(len, kept)), sum(map(learned.groups, kept))
+    near = sum(d <= 4 for distances in kept for d in distances)
+    return (f"{len(kept)} of the {len(heads)} heads of the DAM_s runs off the plateau keep a distance. Such a head keeps {count / len(kept):.1f} distances in the mean, "
+            f"in {groups / len(kept):.1f} groups, so a group has {count / groups:.2f} distances. " +
+            ("We call them scattered: most groups have one distance or two. " if count / groups < 2 else
+             "We call them banded: a group has two distances or more in the mean. ") +
+            f"{100 * near / count:.0f} % of the kept distances are at most 4.")
+
+
 FIGURES = (("P", "P averaged over the 12 heads of the first seed, light where large (Figure 2); `maskbert importance DIR/runs/p-0 -o P.png` draws each head"),
            ("P by distance", "P by distance"),
            ("pruning", "Pruning by P and at random (Figure 3)"), ("dam-u", "DAM_u, lambda 1e-1, white active (Figure 5)"),
-           ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"), ("stages", "One stage and two (Figure 7)"),
-           ("sparsity", "All masks with the diagonal"), ("loss", "Training: dense, and where masks are learned"))
+           ("dam-s", "DAM_s, lambda 1e-1, white active (Figure 6)"),
+           ("film", "DAM_s, lambda 1e-3, over the steps, dark active; `maskbert importance DIR/runs/dam-s-1e-3 --film -o film.png`"), ("stages", "One stage and two (Figure 7)"),
+           ("sparsity", "All masks with the diagonal"), ("loss", f"Training: dense, and where masks are learned, means of {pictures.BINS} parts of each; `maskbert plot DIR/runs/* -o loss.png --x tokens --y mlm`"))
 
 
 def figures(made):
@@ -172,15 +187,23 @@ def long_text(g):
     if not g["long"]:
         return ""
     cells = [f"n={t['length']} {t['pass']} {t['speedup']:.2f} x as fast" for t in g["long"]["times"]]
-    return ("\n\nAttention under the mask of dam-s-1e-1 (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
-            ", ".join(cells) + ".")
+    return (f"\n\nAttention under the mask of {g['long'].get('mask', 'dam-s-1e-1')} (its distances and border, at these lengths; batch 1) beside our own dense kernel, by turns: " +
+            ", ".join(cells) + "." + steps_text(g))
+
+
+def steps_text(g):
+    if not g["longer"]:
+        return ""
+    return (f"\n\nWhole training steps under that mask and dense, {longer.ROUNDS} runs of each by turns, each step of as many tokens; medians:\n\n" +
+            "\n".join(f"- {line}." for line in longer.say(g["longer"])))
 
 
 def table_section(g):
     if not g["entries"]:
         return "## The table\n\nNo row is done."
     return ("## The table\n\n\"- diagonal(0)\": the same mask without its diagonal, trained and judged so. Rows with the same mask and seed are run once. \"random as X\": as many entries in each head as X has. "
-            "\"P threshold S\": the most of P by magnitude within S of dense's predicted time.\n\n" + table.as_markdown(g["entries"]))
+            "\"P threshold S\": the most of P by magnitude within S of dense's predicted time. \"P settled, snap S\" and \"threshold S\": the same two from the weights and "
+            "the alpha of P's own run, by the command itself: `maskbert pretrain DIR/runs/p-0 --learn-mask p --alpha DIR/runs/p-0 --settle STEPS --snap S` (or `--threshold S`).\n\n" + table.as_markdown(g["entries"]))
 
 
 def left_section(left_out):

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The papers' figures, as far as there are results: 2 (P), 3 (pruning), 5 and 6 (learned masks), 7 (one stage and two)."""
+import math
+import statistics
+
 import charts
 import learned
 import rows
 from programs import Fatal, write_whole
 
-NAMES = ("loss.png", "P.png", "P_distance.svg", "pruning.svg", "stages.svg", "sparsity.svg", "dam-u.png", "dam-s.png", "importance.png")
+BINS = 60  # of a curve of losses: the page's pictures are small
+NAMES = ("loss.png", "loss.svg", "P.png", "P_distance.svg", "pruning.svg", "stages.svg", "sparsity.svg", "dam-u.png", "dam-s.png", "film.png", "importance.png")
 
 
 def draw(d, g):
     """name: file, of what could be drawn, in DIR/pictures."""
     folder = d.folder / "pictures"
     folder.mkdir(exist_ok=True)
-    makers = {"loss": loss, "P": mean_p, "P by distance": by_distance, "pruning": pruning, "stages": stages, "sparsity": sparsity,
-              "dam-u": mask_of("dam-u-1e-1"), "dam-s": mask_of("dam-s-1e-1"), "importance": importance}
+    makers = {"loss": loss, "loss of each step": every_loss, "P": mean_p, "P by distance": by_distance, "pruning": pruning, "stages": stages, "sparsity": sparsity,
+              "dam-u": mask_of("dam-u-1e-1"), "dam-s": mask_of("dam-s-1e-1"), "film": film, "importance": importance}
     made = {}
     for name, make in makers.items():
         try:
@@ -33,10 +37,29 @@ def put(folder, name, data):
     return name
 
 
-def loss(d, g, folder):
-    """Loss of the dense run and of those that learn a mask, by maskbert plot."""
-    runs = [d.folder / "runs" / name for name in ("dense", *g["runs"]) if name == "dense" or name.startswith("dam")]
+def trained(d, g):
+    """Folders of the dense run and of those that learn DAM masks."""
     if not g["dense"] or not (d.folder / "runs/dense/log.jsonl").exists():
+        return []
+    return [d.folder / "runs" / name for name in ("dense", *g["runs"]) if name == "dense" or name.startswith("dam")]
+
+
+def means(steps):
+    """(tokens, loss), each the mean of its part of the run."""
+    size = max(1, math.ceil(len(steps) / BINS))
+    parts = [steps[k:k + size] for k in range(0, len(steps), size)]
+    return [tuple(statistics.mean(x[name] for x in part) for name in ("tokens", "mlm")) for part in parts]
+
+
+def loss(d, g, folder):
+    series = [(run.name, "curve", means(d.trainer.read_log(run))) for run in trained(d, g)]
+    return put(folder, "loss.svg", charts.chart("Training", "tokens", "loss of the masked words", series))
+
+
+def every_loss(d, g, folder):
+    """By maskbert plot, for DIR alone, as it is large."""
+    runs = trained(d, g)
+    if not runs:
         return None
     d.programs.run("maskbert", "plot", *runs, "-o", folder / "loss.png", "--x", "tokens", "--y", "mlm")
     return "loss.png"
@@ -93,6 +116,14 @@ def mask_of(name):
         d.programs.run("maskc", "show", next((d.folder / "runs" / name).glob("mask.*")), "-n", d.s.length, "-o", folder / file)
         return file
     return make
+
+
+def film(d, g, folder):
+    """The masks over the steps, from the states that its run has kept."""
+    if rows.FILM not in g["runs"] or not d.programs.takes("maskbert", "importance", "--film"):
+        return None
+    d.programs.run("maskbert", "importance", d.folder / "runs" / rows.FILM, "--film", "-o", folder / "film.png")
+    return "film.png"
 
 
 def importance(d, g, folder):

@@ -4,6 +4,7 @@ import dataclasses
 
 SHARES = {"dense": 0.35, "p": 0.21, "dam": 0.175}  # of the time for training; what is left is for the rows
 START = 0.45  # of the dense run's steps: with window(2) as the mask
+LONGER = 150  # steps of the dense run take as long as the steps with longer sequences
 RESERVE = 0.04  # of the time: the table, the pictures, the page
 LEAST = {"dense": 20, "p": 10, "dam": 10, "row": 40}  # steps
 SHORT = {"dense": 20, "p": 4, "dam": 4, "row": 4}  # of a call of less than five minutes
@@ -41,6 +42,7 @@ def split(seconds, speed, p_runs, dam_runs, rows, short=False):
     """seconds are left. Without learning its shares go to the others."""
     least = SHORT if short else LEAST
     time = seconds * (1 - RESERVE) - speed.row * (1 + p_runs + dam_runs)  # each starts, and is judged
+    time -= LONGER * speed.step if dam_runs and not short else 0
     shares = {"dense": SHARES["dense"], "p": SHARES["p"] if p_runs else 0, "dam": SHARES["dam"] if dam_runs else 0}
     unused = SHARES["p"] + SHARES["dam"] - shares["p"] - shares["dam"]
     shares["dense"] += unused / 2

@@ -4,6 +4,7 @@ import shutil
 
 import claims
 import learned
+import longer
 import page
 import pictures
 import rows
@@ -22,7 +23,7 @@ def gather(stages, unigram, names=learned.NAMES):
         dense = {**dense, "plateau": table.on_plateau(dense["mlm"], reference)}
     return {"entries": entries, "runs": runs, "dense": dense, "start": stages.done("start"), "theorem": stages.done("theorem"), "noise": table.noise(entries),
             "unigram": unigram, "reference": reference, "samples": stages.done("samples"), "speed": stages.done("speed"), "plan": stages.done("plan"),
-            "corpus": stages.done("corpus"), "long": stages.done("long"), "took_s": took(stages)}
+            "corpus": stages.done("corpus"), "long": stages.done("long"), "longer": stages.done("longer"), "took_s": took(stages)}
 
 
 def took(stages):
@@ -32,18 +33,22 @@ def took(stages):
 
 def judged(g):
     dense = g["dense"] or {"plateau": True}
-    return claims.judge(claims.Results(g["entries"], g["noise"], g["runs"], g["theorem"], g["unigram"], dense))
+    return claims.judge(claims.Results(g, dense))
 
 
 def write(d):
     """The text of the table."""
     g = gather(d.stages, (d.stages.done("samples") or {"unigram": 0.0})["unigram"])
+    g["in_gallery"] = longer.is_in_gallery(d) if longer.MASK in g["runs"] else None
     verdicts = judged(g)
     text = table.as_text(g["entries"]) if g["entries"] else "no row of the table is done yet\n"
     if d.stages.left_out:
         text += f"\n{len(d.stages.left_out)} stages were left out (table.json says which, and why)\n"
+    if g["longer"]:
+        text += "\n" + "\n".join(longer.say(g["longer"])) + "\n"
     write_whole(d.folder / "table.txt", text)
     write_json(d.folder / "table.json", {"rows": g["entries"], "noise": g["noise"], "unigram": g["unigram"], "reference": g["reference"], "dense": g["dense"],
+                                         "longer": g["longer"],
                                          "learned": g["runs"], "claims": verdicts, "left_out": d.stages.left_out, "took_s": g["took_s"]})
     made = pictures.draw(d, g)
     text_of_page = page.compose(d.s, g, verdicts, d.stages.left_out, made)

@@ -10,6 +10,7 @@ P_SEEDS = 3
 THRESHOLDS = (80, 85, 90, 95)
 PROGRESSIVE = (10, 20, 30, 40, 50, 60, 70, 80, 90)
 SHARES = (0.9, 0.7, 0.5)
+FILM = "dam-s-1e-3"  # whose masks are kept over the steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,11 @@ def snapped(share):
             Row(f"P threshold {share}", "snapped", f"equal:{share}", needs="p-0")]
 
 
+def settled(share):
+    """By the command itself, from the weights that P was learned with."""
+    return [Row(f"P settled, {kind} {share}", "settled", f"settle:{kind}:{share}", needs="p-0") for kind in ("snap", "threshold")]
+
+
 def all_rows():
     """Dense first, as its seeds say how large chance is, and no key at all, which says what attention is worth; then each kind of mask with the diagonal, then without it; then curves."""
     designed = [Row(name, "designed", name) for name in DESIGNED + BLOCKS]
@@ -62,6 +68,7 @@ def all_rows():
     random = [Row(f"random as {name}", "random", f"like:{name}", needs=name) for name in LEARNED]
     stages = [r for percent in THRESHOLDS for r in pruned(percent)]
     snaps = [r for share in SHARES for r in snapped(share)]
+    by_command = [r for share in SHARES for r in settled(share)]
     curve = [r for percent in PROGRESSIVE if percent not in THRESHOLDS for r in pruned(percent)]
-    return (dense_rows((0, 1)) + [Row("none", "dense", "none")] + designed + learned + stages + snaps + without(designed) + without(learned) + dense_rows((2,)) + random + curve +
+    return (dense_rows((0, 1)) + [Row("none", "dense", "none")] + designed + learned + stages + snaps + by_command + without(designed) + without(learned) + dense_rows((2,)) + random + curve +
             without(stages) + without(snaps) + without(random) + without(curve))

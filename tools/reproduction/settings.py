@@ -67,7 +67,8 @@ def add_options(p, above_zero):
     p.add_argument("--batch", type=whole, default=16, metavar="N", help="sequences of a step (default 16)")
     p.add_argument("--dtype", choices=("bf16", "f32"), default="bf16", help="of training and kernels (default bf16)")
     p.add_argument("--vocabulary", type=whole, default=1000, metavar="V", help="tokens of the vocabulary (default 1000)")
-    p.add_argument("--held-out", type=above_zero, default=0.002, metavar="P", help="share of the documents to judge by (default 0.002)")
+    p.add_argument("--held-out", type=above_zero, metavar="P", help="share of the documents to judge by (default 0.002; a call of less than 20 minutes, "
+                   "whose corpus is small, begins with 0.05)")
     p.add_argument("--seed", type=int, default=0, metavar="S", help="of the weights, the order and the masks (default 0)")
     p.add_argument("--threads", type=whole, default=0, metavar="N", help="threads (default: all)")
     p.add_argument("--rows", type=whole, default=0, metavar="N", help="only the first N rows of the table (default: all that have time)")
@@ -85,7 +86,7 @@ def head_dim(size):
 
 def from_options(o):
     dim = head_dim(o.size)
-    if o.held_out >= 0.5:
+    if o.held_out and o.held_out >= 0.5:
         raise Fatal(2, f"--held-out {o.held_out:g}: a share below 0.5 is expected")
     if o.text and not o.text.is_file():
         raise Fatal(2, f"--text {o.text}: no such file")
@@ -93,8 +94,15 @@ def from_options(o):
         raise Fatal(2, f"--page {o.page}: a file NAME.md in a folder that is there is expected")
     if o.output.exists() and not o.output.is_dir():
         raise Fatal(2, f"{o.output}: a folder is expected")
+    held_out = o.held_out or begun_with(o.output, "held_out") or (0.002 if o.minutes >= 20 else 0.05)
     return Settings(o.output.resolve(), o.minutes, o.size, o.batch, o.dtype, o.seed, o.threads, str(o.text.resolve()) if o.text else "",
-                    o.page.resolve() if o.page else None, o.rows, o.note.strip(), head_dim=dim, vocabulary=o.vocabulary, held_out=o.held_out)
+                    o.page.resolve() if o.page else None, o.rows, o.note.strip(), head_dim=dim, vocabulary=o.vocabulary, held_out=held_out)
+
+
+def begun_with(folder, name):
+    """What an earlier call noted; None where there was none."""
+    path = folder / "settings.json"
+    return read_json(path).get(name) if path.exists() else None
 
 
 def keep(s):

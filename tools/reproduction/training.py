@@ -33,6 +33,11 @@ class Trainer:
         lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
         return [x["mlm"] for x in lines if "eval" in x][-1]
 
+    def read_event(self, run, name):
+        """The last of that name."""
+        lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+        return [x for x in lines if x.get("event") == name][-1]
+
     def read_log(self, run):
         """What the log says of its steps; the last line of a step counts."""
         lines = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]

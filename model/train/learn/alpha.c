@@ -2,9 +2,7 @@
 #include "model/train/learn/alpha.h"
 #include "masks/base/memory.h"
 #include "masks/mask.h"
-#include "masks/safetensors.h"
 #include "model/data/order.h"
-#include "model/train/run/whole_file.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -137,20 +135,4 @@ struct mask *alpha_mask(const struct alpha_shape *s, const float *alpha)
     struct mask *ret = mask_new(s->layers, s->heads, given, "alpha");
     free(given);
     return ret;
-}
-
-int alpha_write(const char *path, const struct alpha_shape *s, const float *alpha,
-                struct error *e)
-{
-    struct safetensors out = {0};
-    struct whole_file file;
-    uint64_t dimension[4];
-    const uint32_t rank = alpha_dimensions(s, dimension);
-    safetensors_add_metadata(&out, "dam", s->pairs ? "dam-code" : learn_kind_names[s->kind]);
-    safetensors_add(&out, "alpha", "F32", rank, dimension, alpha);
-    whole_file_begin(&file, path);
-    safetensors_stream(&out, whole_file_write, &file);
-    int r = whole_file_end(&file, e);
-    safetensors_finish(&out);
-    return r;
 }

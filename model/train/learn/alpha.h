@@ -42,3 +42,5 @@ struct mask *alpha_mask(const struct alpha_shape *s, const float *alpha);
 /* A file with the tensor "alpha", whole or not at all. */
 int alpha_write(const char *path, const struct alpha_shape *s, const float *alpha,
                 struct error *e);
+/* From such a file, or a folder that has one, of this shape and all finite; ret is untouched on failure. */
+int alpha_read(const char *path, const struct alpha_shape *s, float *ret, struct error *e);

@@ -27,6 +27,9 @@ struct learn_options {
     double scale;        /* c of Eq. 6 */
     double rate;         /* of alpha, at its peak */
     uint64_t settle;     /* the mask is fixed for so many steps, the last ones */
-    double snap; /* to the snap of P at this share of dense's time; 0: to what is above 0 */
+    double snap;    /* to the snap of P at this share of dense's time; 0: to what is above 0 */
+    bool threshold; /* in place of the snap to the largest P of each head, within that share */
+    const char *
+        alpha; /* what alpha begins with: a run's folder, or its file; null: small random numbers */
     uint32_t snap_threads; /* that its time is predicted for: those that the run began with */
 };

@@ -84,6 +84,7 @@ void learner_destroy(struct learner *l)
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         free(all[k]);
     mask_destroy(l->fixed);
+    mask_destroy(l->priced);
     free(l);
 }
 

@@ -16,6 +16,8 @@ struct learner {
     float *bias, *d_bias, *part;       /* X, its gradient, that of one layer */
     struct pass_bias pass;             /* of these */
     struct mask *fixed;                /* that the run settled on; null: not yet */
+    struct mask *priced;               /* that settle_price() priced last; null: none */
+    double price;                      /* its seconds */
 };
 
 int learner_new(const struct learn_options *o, const struct model_config *c, uint64_t seed,

@@ -28,8 +28,9 @@ static int importance_of(const struct learner *l, struct importance *ret, struct
     return 0;
 }
 
-static int snap(struct learner *l, const struct engine *g, const struct settle_request *q,
-                struct settled *ret, struct error *e)
+/* Kernels of the mask that a run settles on. */
+static int kernel_of(const struct engine *g, const struct settle_request *q,
+                     struct encoder_attention *ret, struct error *e)
 {
     const struct attention_options o = {.folder = q->folder,
                                         .transform = "softmax",
@@ -37,22 +38,50 @@ static int snap(struct learner *l, const struct engine *g, const struct settle_r
                                         .target = "cpu",
                                         .trains = true,
                                         .dropout = q->dropout};
+    return attention_kernel(&g->config, &o, ret, e);
+}
+
+static int snap(struct learner *l, const struct engine *g, const struct settle_request *q,
+                struct settled *ret, struct error *e)
+{
+    const struct learn_options *o = &l->options;
     struct encoder_attention kernel;
     struct importance p = {0};
     struct encoder_snapped s;
-    if (attention_kernel(&g->config, &o, &kernel, e) < 0 || importance_of(l, &p, e) < 0)
+    if (kernel_of(g, q, &kernel, e) < 0 || importance_of(l, &p, e) < 0)
         return -1;
-    const struct encoder_snap request = {&p, l->options.snap, q->batch,
-                                         l->options.snap_threads};
+    const struct encoder_snap request = {&p, o->snap, o->threshold, q->batch, o->snap_threads};
     int r = encoder_snap(&kernel, &request, &s, e);
     importance_finish(&p);
     if (r < 0)
-        return error_prefix(e, "--snap");
+        return error_prefix(e, o->threshold ? "--threshold" : "--snap");
     l->fixed = s.mask;
     ret->share = s.share;
     ret->retained = s.retained;
-    ret->predicted = s.predicted;
     return 0;
+}
+
+static int predict(const struct mask *m, const struct engine *g, const struct settle_request *q,
+                   double *ret, struct error *e)
+{
+    struct encoder_attention kernel;
+    if (kernel_of(g, q, &kernel, e) < 0 ||
+        encoder_predict(&kernel, m, q->batch, g->threads, ret, e) < 0)
+        return -1;
+    *ret *= (double)g->config.layers / m->layers; /* layers may share a mask */
+    return 0;
+}
+
+int settle_price(struct learner *l, const struct engine *g, const struct settle_request *q,
+                 double *ret, struct error *e)
+{
+    struct mask *m = alpha_mask(&l->shape, l->before);
+    const bool known = l->priced && mask_equal(m, l->priced);
+    int r = known ? 0 : predict(m, g, q, &l->price, e);
+    mask_destroy(l->priced);
+    l->priced = m;
+    *ret = l->price;
+    return r;
 }
 
 static double density_of(const struct mask *m)
@@ -73,5 +102,5 @@ int settle(struct learner *l, const struct engine *g, const struct settle_reques
     else if (snap(l, g, q, ret, e) < 0)
         return -1;
     ret->density = density_of(l->fixed);
-    return 0;
+    return predict(l->fixed, g, q, &ret->predicted, e);
 }

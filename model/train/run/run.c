@@ -125,6 +125,9 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
                     struct error *e)
 {
     struct run *r = l->run;
+    double price;
+    if (run_price(r, &price, e) < 0)
+        return -1;
     const struct log_field fields[] = {
         {"step", (double)r->facts.step},
         {"tokens", (double)r->facts.tokens},
@@ -142,9 +145,14 @@ static int log_step(struct loop *l, const struct step_result *s, double seconds,
         {"p_diagonal", s->mask.p_diagonal},
         {"p_neighbour", s->mask.p_neighbour},
         {"p_special", s->mask.p_special},
+        {"price_s", price},
     };
+    const uint32_t all = sizeof fields / sizeof *fields;
     return run_log_write(&r->log, NULL, NULL, fields,
-                         r->pretrainer.learner ? sizeof fields / sizeof *fields : 10, e);
+                         !r->pretrainer.learner ? 10
+                         : isnan(price)         ? all - 1
+                                                : all,
+                         e);
 }
 
 static int not_finite(struct run *r, struct error *e)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 /* They may differ when a run goes on. */
-static const char *const harmless[] = {"model", "data",       "recompute",   "save_every",
-                                       "keep",  "eval_every", "snap_threads"};
+static const char *const harmless[] = {"model", "data",       "recompute",    "save_every",
+                                       "keep",  "eval_every", "snap_threads", "alpha"};
 
 static const char *const recomputes[] = {"none", "attention", "layer"};
 static const char *const objectives[] = {"data", "mlm+nsp", "mlm"};
@@ -96,6 +96,10 @@ static void add_learning(json_t *to, const struct learn_options *o)
     set(to, "snap", json_real(o->snap));
     set(to, "snap_threads", count(o->snap_threads));
     set(to, "settle", count(o->settle));
+    if (o->threshold) /* older runs have no such name */
+        set(to, "threshold", json_true());
+    if (o->alpha)
+        set(to, "alpha", json_string(o->alpha));
 }
 
 json_t *run_options_json(const struct run_options *o, const char *data_sum)

@@ -2,7 +2,10 @@
 #include "model/train/run/run_settle.h"
 #include "model/checkpoint/json.h"
 #include "model/train/learn/settle.h"
+#include <math.h>
 #include <stdlib.h>
+
+enum { PRICE_EVERY = 10 }; /* steps */
 
 uint64_t run_learning_steps(const struct run *r)
 {
@@ -16,15 +19,13 @@ bool run_has_settled(const struct run *r, const struct snapshot *s)
 
 static int write_event(struct run *r, const struct settled *s, struct error *e)
 {
-    const struct log_field fields[] = {{"step", (double)r->facts.step},
-                                       {"tokens", (double)r->facts.tokens},
-                                       {"elapsed_s", r->facts.elapsed},
-                                       {"density", s->density},
-                                       {"share", s->share},
-                                       {"retained", s->retained},
-                                       {"predicted_s", s->predicted}};
+    const struct log_field fields[] = {
+        {"step", (double)r->facts.step}, {"tokens", (double)r->facts.tokens},
+        {"elapsed_s", r->facts.elapsed}, {"density", s->density},
+        {"predicted_s", s->predicted},   {"share", s->share},
+        {"retained", s->retained}};
     return run_log_write(&r->log, "event", "mask", fields,
-                         r->options.learn.snap > 0 ? sizeof fields / sizeof *fields : 4, e);
+                         r->options.learn.snap > 0 ? sizeof fields / sizeof *fields : 5, e);
 }
 
 /* Kernels for the mask in the run's folder take the place of those with a bias. */
@@ -50,12 +51,29 @@ static int compile(struct run *r, struct error *e)
     return result;
 }
 
+static struct settle_request make_request(const struct run *r)
+{
+    const struct run_options *o = &r->options;
+    return (struct settle_request){.batch = (o->batch + o->accumulate - 1) / o->accumulate,
+                                   .dropout = o->attention_dropout > 0,
+                                   .folder = r->folder.path};
+}
+
+/* A plan takes a few milliseconds, so the price is asked for now and then. */
+int run_price(struct run *r, double *ret, struct error *e)
+{
+    const struct settle_request q = make_request(r);
+    const struct learner *l = r->pretrainer.learner;
+    *ret = (double)NAN;
+    if (!l || (r->facts.step - 1) % PRICE_EVERY)
+        return 0;
+    return settle_price(r->learner, r->engine, &q, ret, e);
+}
+
 int run_settle(struct run *r, struct error *e)
 {
     const struct run_options *o = &r->options;
-    const struct settle_request q = {.batch = (o->batch + o->accumulate - 1) / o->accumulate,
-                                     .dropout = o->attention_dropout > 0,
-                                     .folder = r->folder.path};
+    const struct settle_request q = make_request(r);
     struct settled s;
     if (!r->pretrainer.learner || !o->learn.settle || r->facts.step < run_learning_steps(r))
         return 0;

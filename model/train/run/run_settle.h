@@ -9,3 +9,6 @@ bool run_has_settled(const struct run *r, const struct snapshot *s);
 uint64_t run_learning_steps(const struct run *r);
 /* Before each step: fixes the mask where it is time. */
 int run_settle(struct run *r, struct error *e);
+/* What attention of a step is predicted to take under the mask without noise that the last step began with, in seconds;
+   NaN where the step is none that asks. */
+int run_price(struct run *r, double *ret, struct error *e);

@@ -90,12 +90,12 @@ static void resolve(struct run *r, const struct model_config *c)
 
 static int check_settling(const struct run *r, struct error *e)
 {
-    const uint64_t settle = r->options.learn.settle, steps = r->pretrainer.schedule.steps;
-    return settle && settle >= steps
+    const struct learn_options *o = &r->options.learn;
+    const uint64_t steps = r->pretrainer.schedule.steps, most = o->alpha ? steps : steps - 1;
+    return o->settle > most
                ? error_set(e, ERROR_INPUT,
-                           "--settle %" PRIu64 ": fewer than the run's %" PRIu64
-                           " steps are expected",
-                           settle, steps)
+                           "--settle %" PRIu64 ": %s the run's %" PRIu64 " steps are expected",
+                           o->settle, o->alpha ? "at most" : "fewer than", steps)
                : 0;
 }
 
@@ -200,6 +200,9 @@ static int load_engine(struct run *r, const struct snapshot *s, struct error *e)
     if (has_alpha && learner_new(&o->learn, &r->engine->config, o->seed, &r->learner, e) < 0)
         return -1;
     r->pretrainer.learner = learns ? r->learner : NULL;
+    if (has_alpha && !s->kernel && o->learn.alpha &&
+        alpha_read(o->learn.alpha, &r->learner->shape, r->learner->alpha.value, e) < 0)
+        return error_prefix(e, "--alpha");
     return has_alpha && !learns ? learner_read_fixed(r->learner, r->folder.path, e) : 0;
 }
 

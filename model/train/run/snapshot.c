@@ -253,6 +253,27 @@ int snapshot_open(const char *run, struct snapshot *ret, struct error *e)
     return r;
 }
 
+int snapshot_each(const char *run,
+                  int (*see)(void *context, const struct snapshot *s, struct error *e),
+                  void *context, struct error *e)
+{
+    struct dirent **entry;
+    char *folder = state_folder(run);
+    int n = list(folder, &entry), r = 0;
+    for (int k = n - 1; k >= 0 && r == 0; k--) {
+        struct snapshot s;
+        char *path = path_join(folder, entry[k]->d_name);
+        if (read_one(path, &s, e) == 0) {
+            r = see(context, &s, e);
+            snapshot_close(&s);
+        }
+        free(path);
+    }
+    free_list(entry, n);
+    free(folder);
+    return r;
+}
+
 void snapshot_close(struct snapshot *s)
 {
     free(s->facts.identity);
@@ -274,6 +295,8 @@ static int copy_buffers(const struct snapshot *s, const struct train_state *to,
     for (int k = 0; k < BUFFERS; k++) {
         const struct safetensor *t = safetensors_find(&s->tensors, name[k]);
         memcpy(each[k], t->data, t->size);
+        if (elements_not_finite(ELEMENT_F32, each[k], to->count) != to->count)
+            return error_set(e, ERROR_INPUT, "the state's %s: a number is not finite", name[k]);
     }
     return 0;
 }

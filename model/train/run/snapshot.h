@@ -40,6 +40,10 @@ struct snapshot {
 /* The newest that is whole. No state at all is no error; a state of damaged files alone is one. */
 int snapshot_open(const char *run, struct snapshot *ret, struct error *e);
 void snapshot_close(struct snapshot *s);
+/* Every whole state, the oldest first, until `see` returns -1. */
+int snapshot_each(const char *run,
+                  int (*see)(void *context, const struct snapshot *s, struct error *e),
+                  void *context, struct error *e);
 /* Copies parameters and moments; alpha may be null. */
 int snapshot_apply(const struct snapshot *s, struct train_state *to, struct train_state *alpha,
                    struct error *e);

@@ -13,10 +13,11 @@ from ._library import Error
 from .flex import from_flex
 from .kernel import Kernel, compile, load, plan
 from .picture import Picture, show
+from .runs import Runs
 from .transformers_masks import from_transformers
 
 __version__ = "0.2.0"
-__all__ = ["Error", "Kernel", "Picture", "apply", "attention", "compile", "from_flex", "from_transformers", "load", "plan", "show"]
+__all__ = ["Error", "Kernel", "Picture", "Runs", "apply", "attention", "compile", "from_flex", "from_transformers", "load", "plan", "show"]
 
 
 def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None, offsets=None, dropout_p: float = 0.0,

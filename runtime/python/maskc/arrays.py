@@ -48,7 +48,11 @@ def key_shape(q, k, kernel):
 
 
 def check_shapes(q, k, v, kernel, packed):
+    import numpy
     rank, shape = (3, "[T, H, D]") if packed else (4, "[B, H, N, D]")
+    for name, a in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(a, numpy.ndarray):
+            raise TypeError(f"{name}: {type(a).__name__}; an array of numpy, or a tensor of torch as q, k and v, is expected")
     for name, a in (("q", q), ("k", k), ("v", v)):
         if a.ndim != rank:
             raise Error(2, f"{name}: rank {a.ndim}; {shape} is expected")
@@ -72,6 +76,20 @@ def counts(values, name, size):
     return numpy.ascontiguousarray(array, numpy.int32)
 
 
+def check_numbers(kernel, layer, dropout_p, seed, scale):
+    """What ctypes would cut to size without a word."""
+    for name, value, most in (("layer", layer, kernel.layers), ("seed", 0 if seed is None else seed, 2 ** 64)):
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"{name}: {value!r} is not a whole number")
+        if not 0 <= value < most:
+            raise Error(2, f"{name}: {value} is not in 0..{most - 1}")
+    for name, value in (("dropout_p", dropout_p), ("scale", scale or 0)):
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"{name}: {value!r} is not a number")
+        if not abs(value) < 3e38 or (name == "dropout_p" and not 0 <= value < 1):
+            raise Error(2, f"{name}: {value} is not {'finite' if name == 'scale' else 'in 0 <= p < 1'}")
+
+
 def check_bias(bias, kernel):
     import numpy
     if (bias is None) != (kernel.bias is None):
@@ -79,6 +97,8 @@ def check_bias(bias, kernel):
     if bias is None:
         return None
     n = kernel.length
+    if not isinstance(bias, numpy.ndarray):
+        raise TypeError(f"bias: {type(bias).__name__}; an array of numpy is expected")
     if bias.dtype != numpy.float32 or bias.shape != (kernel.heads, n, n):
         raise Error(2, f"bias: {bias.dtype} {list(bias.shape)}; float32 [{kernel.heads}, {n}, {n}] is expected")
     return numpy.ascontiguousarray(bias)
@@ -97,13 +117,14 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
     import numpy
     packed = offsets is not None
     check_shapes(q, k, v, kernel, packed)
+    check_numbers(kernel, layer, dropout_p, seed, scale)
     batch = len(offsets) - 1 if packed else q.shape[0]
     length = kernel.length if packed else q.shape[2]
     if starts is not None:
         starts = counts(starts, "starts", batch)
         left = numpy.maximum(length - starts, 0)
         lengths = left if lengths is None else counts(lengths, "lengths", batch)
-        if (starts + lengths > length).any():
+        if (starts.astype(numpy.int64) + lengths > length).any():
             raise Error(2, f"starts: a sequence ends beyond {length}")
         q, k, v = (shift(a, starts, 1) for a in (q, k, v))
     q, k, v = (usable(a, name, kernel) for name, a in (("q", q), ("k", k), ("v", v)))
@@ -118,6 +139,8 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
         length = int(numpy.diff(kept[1]).max(initial=0)) or 1
         if (numpy.diff(kept[1]) < 0).any():
             raise Error(2, "offsets: they must not fall")
+        if length > kernel.length:
+            raise Error(2, f"offsets: a sequence of {length}, but the mask has {kernel.length}")
     launch = library.Launch(
         batch=batch, length=length, layer=layer, scale=scale or 0, dropout=dropout_p, seed=seed or 0,
         lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,

@@ -14,6 +14,7 @@ from ctypes import byref, c_void_p
 from . import _library as library
 from ._library import Error
 from .masks import mask_argument
+from .runs import Runs
 
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
 DTYPE_NAMES = {"f32": 0, "float32": 0, "float": 0, "bf16": 1, "bfloat16": 1, "f16": 2, "float16": 2, "half": 2}
@@ -166,7 +167,7 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     """Compiles a mask and loads the kernel.
 
     mask: what the command line takes (an expression, a gallery name, a file), a bool array [n, n], [H, n, n] or
-    [L, H, n, n] of numpy or torch, or FlexAttention's mask_mod or BlockMask. n: length; it crops a mask that has one.
+    [L, H, n, n] of numpy or torch, maskc.Runs, or FlexAttention's mask_mod or BlockMask. n: length; it crops a mask that has one.
     heads: repeats a one-head mask. dtype: a name, or a dtype of torch or numpy. transform: "softmax" or
     "sparsegen=LAMBDA". dropout: the kernel can drop out probabilities. bias: "add" (scores + X) or "scale"
     (probabilities x X), with X [H, n, n] handed to attention(). target: "cpu", "cuda", "x86-64-v3,sm_90a", ...
@@ -186,6 +187,8 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     text, bits = mask_argument(mask, max(n, kv_length) if n and kv_length else n, heads)
     if text is not None:
         library.call("maskc_compile", text.encode(), byref(options), byref(made))
+    elif isinstance(bits, Runs):
+        library.call("maskc_compile_runs", bits.rows.ctypes.data, bits.runs.ctypes.data, *bits.shape[:3], byref(options), byref(made))
     else:
         library.call("maskc_compile_dense", bits.ctypes.data, *bits.shape[:3], byref(options), byref(made))
     try:
@@ -213,7 +216,7 @@ def as_argument(mask, n, heads, folder):
         return text
     import numpy
     path = os.path.join(folder, "mask.npy")
-    numpy.save(path, bits.astype(bool))
+    numpy.save(path, numpy.asarray(bits).astype(bool))
     return path
 
 

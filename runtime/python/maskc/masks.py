@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compile() and apply() take as a mask: text for the library, or an array of bytes [L, H, n, n]."""
+"""What compile() and apply() take as a mask: text for the library, an array of bytes [L, H, n, n], or Runs."""
 import os
 import tempfile
 
 from ._library import Error
+from .runs import MOST_ARRAY, Runs, from_array
 
 FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
 
@@ -14,13 +15,19 @@ def is_block_mask(mask):
     return type(mask).__name__ == "BlockMask" and hasattr(mask, "mask_mod")
 
 
+def is_mask_mod(mask):
+    return callable(mask) and not hasattr(mask, "__array__") and not is_block_mask(mask)
+
+
 def mask_argument(mask, n=None, heads=None):
-    """(text, None) or (None, numpy uint8 array [L, H, n, n], contiguous)."""
+    """(text, None), or (None, a contiguous numpy uint8 array [L, H, n, n], or Runs of a longer mask)."""
     if isinstance(mask, (str, os.PathLike)):
         return (mask_file(mask) if isinstance(mask, str) and "\n" in mask else os.fspath(mask)), None
-    if is_block_mask(mask) or (callable(mask) and not hasattr(mask, "__array__")):
-        from .flex import from_flex
-        mask = from_flex(mask, n, heads=None if is_block_mask(mask) else 1)
+    if isinstance(mask, Runs):
+        return None, mask
+    if is_block_mask(mask) or is_mask_mod(mask):
+        from .flex import flex_runs
+        return None, flex_runs(mask, n, heads=None if is_block_mask(mask) else 1)
     return None, dense_array(mask)
 
 
@@ -37,7 +44,7 @@ def mask_file(text):
 
 
 def dense_array(mask):
-    """bool or integer [n, n], [H, n, n], [L, H, n, n] of numpy or torch."""
+    """Of bool or integer [n, n], [H, n, n], [L, H, n, n] of numpy or torch. A long one is not copied."""
     try:
         import numpy
     except ImportError:
@@ -54,4 +61,6 @@ def dense_array(mask):
     if array.size > MOST_DENSE:
         raise Error(2, f"mask: {array.size} entries; an array may have {MOST_DENSE}, a longer mask is given as text")
     array = array.reshape((1,) * (4 - array.ndim) + array.shape)
+    if array.shape[-1] > MOST_ARRAY:
+        return from_array(array if array.dtype == bool else array != 0)
     return numpy.ascontiguousarray(array != 0).view(numpy.uint8)

@@ -8,6 +8,7 @@
 #include <torch/csrc/stable/tensor.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -382,6 +383,7 @@ void begin(Call &c, const Common &o, const Tensor &q, const Tensor &k)
     refuse_unless(o.layer >= 0 && o.layer < c.e.info.layers,
                   "layer: " + std::to_string(o.layer) + " is out of range, the mask has " + std::to_string(c.e.info.layers));
     refuse_unless(o.dropout >= 0 && o.dropout < 1, "dropout_p: not in 0 <= p < 1");
+    refuse_unless(std::isfinite((float)o.scale), "scale: not finite");
     l.layer = (uint32_t)o.layer;
     l.scale = (float)o.scale;
     l.dropout = (float)o.dropout;

@@ -11,6 +11,7 @@ from .kernel import ALIVE
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 COUNTS = (torch.int32, torch.int64)
 MOST_SEED = 2 ** 63 - 1
+MOST_COUNT = 2 ** 31 - 1
 
 
 def load():
@@ -61,6 +62,9 @@ def fake_forward(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropou
     if q.dim() != rank or k.dim() != rank or k.shape != v.shape:
         raise Error(2, f"q, k, v: shapes {list(q.shape)}, {list(k.shape)}, {list(v.shape)}; all "
                        f"{'[B, H, N, D]' if rank == 4 else '[T, H, D]'} are expected")
+    for name, t in zip(("k", "v", "lengths", "starts", "offsets", "bias"), (k, v, lengths, starts, offsets, bias)):
+        if t is not None and t.device != q.device:
+            raise Error(2, f"{name}: on {t.device}, but q is on {q.device}")
     shape = q.shape[:3] if rank == 4 else (q.shape[1], q.shape[0])
     return empty_like_rows(q), torch.empty(shape, dtype=torch.float32, device=q.device)
 
@@ -81,29 +85,20 @@ torch.library.register_vmap("maskc::backward", refuse_vmap)
 
 # ---- gradients ----
 
-class Backward(torch.autograd.Function):
-    """The gradients where somebody asked for a graph of them: they are right, and have no derivative themselves."""
+BELOW_AUTOGRAD = torch._C._AutoDispatchBelowAutograd
 
-    @staticmethod
-    def forward(*arguments):
-        return backward_op(*arguments)
 
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass
-
-    @staticmethod
-    def backward(ctx, *grads):
-        raise Error(2, "second derivatives of maskc.attention are not supported")
-
-    @staticmethod
-    def vmap(info, in_dims, *arguments):
-        return refuse_vmap(info, in_dims)
+def call_below(op, *arguments):
+    """The operator where autograd has had its say, or has none: past its key, which takes 5 us to find that out."""
+    if torch.compiler.is_compiling():
+        return op(*arguments)
+    with BELOW_AUTOGRAD():
+        return op(*arguments)
 
 
 def keep(ctx, inputs, output):
     """For the backward pass."""
-    q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed = inputs
+    q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias = inputs
     out, lse = output
     ctx.save_for_backward(q, k, v, bias, out, lse, lengths, starts, offsets, seed)
     ctx.numbers = kernel, layer, scale, dropout_p
@@ -111,33 +106,65 @@ def keep(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-class Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed):
-        output = forward_op(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
-        keep(ctx, (q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed), output)
-        return output
+def refuse_second(ctx, *grads):
+    raise Error(2, "second derivatives of maskc.attention are not supported")
+
+
+class Backward(torch.autograd.Function):
+    """The gradients where somebody asked for a graph of them: they are right, and have no derivative themselves."""
 
     @staticmethod
-    def backward(ctx, grad_out, _):
-        if grad_out is None:
-            return (None,) * 12
-        q, k, v, bias, out, lse, lengths, starts, offsets, seed = ctx.saved_tensors
-        kernel, layer, scale, dropout_p = ctx.numbers
-        op = Backward.apply if torch.is_grad_enabled() else backward_op
-        wanted = ctx.needs_input_grad[3]
-        dq, dk, dv, dx = op(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, wanted)
-        return dq, dk, dv, dx if wanted else None, None, None, None, None, None, None, None, None
+    def forward(*arguments):
+        return call_below(backward_op, *arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    backward = staticmethod(refuse_second)
+
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        return refuse_vmap(info, in_dims)
+
+
+def gradients(ctx, grad_out, _):
+    """Of the arguments of maskc::forward."""
+    if grad_out is None:
+        return (None,) * 12
+    q, k, v, bias, out, lse, lengths, starts, offsets, seed = ctx.saved_tensors
+    kernel, layer, scale, dropout_p = ctx.numbers
+    wanted = ctx.needs_input_grad[11]
+    arguments = grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, wanted
+    dq, dk, dv, dx = Backward.apply(*arguments) if torch.is_grad_enabled() else call_below(backward_op, *arguments)
+    return dq, dk, dv, None, None, None, None, None, None, None, None, dx if wanted else None
+
+
+# Who calls torch.ops.maskc.forward has its gradients too, a little slower than by attention().
+torch.library.register_autograd("maskc::forward", gradients, setup_context=keep)
+torch.library.register_autograd("maskc::backward", refuse_second)
+
+
+class Attention(torch.autograd.Function):
+    """What register_autograd makes of the same two functions takes 50 us more a call."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        output = call_below(forward_op, *arguments)
+        keep(ctx, arguments, output)
+        return output
+
+    backward = staticmethod(gradients)
 
 
 class TransformedAttention(torch.autograd.Function):
     """The same for torch.func, which wants forward and context apart; that form takes 70 us more a call."""
     @staticmethod
-    def forward(q, k, v, bias, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed):
-        return forward_op(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
+    def forward(*arguments):
+        return call_below(forward_op, *arguments)
 
     setup_context = staticmethod(keep)
-    backward = Attention.backward
+    backward = staticmethod(gradients)
 
     @staticmethod
     def vmap(info, in_dims, *arguments):
@@ -164,12 +191,18 @@ def cast(kernel, *tensors):
 
 
 def counts(values, name, device):
-    """int32 [..] on the device; the operator judges the shape and libmaskc the numbers."""
+    """int32 [..] on the device; the operator judges the shape and libmaskc the numbers. What no int32 holds becomes one that
+    is as wrong."""
     if not isinstance(values, torch.Tensor):
-        values = torch.tensor(values, device=device)
+        try:
+            values = torch.tensor(values, device=device)
+        except (TypeError, ValueError, RuntimeError, OverflowError):
+            raise TypeError(f"{name}: {type(values).__name__}; a tensor or a list of whole numbers is expected") from None
     if values.dtype not in COUNTS:
         raise Error(2, f"{name}: {values.dtype}; int32 or int64 is expected")
-    return values.to(torch.int32).contiguous()
+    if values.dtype == torch.int64:
+        values = values.clamp(-1, MOST_COUNT).to(torch.int32)
+    return values.contiguous()
 
 
 def seed_tensor(seed):
@@ -180,8 +213,8 @@ def seed_tensor(seed):
         if seed.dtype != torch.int64 or seed.dim() != 0:
             raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
         return seed.cpu()
-    if not 0 <= seed < 2 ** 64:
-        raise Error(2, f"seed: {seed} is not in 0 <= seed < 2^64")
+    if not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
+        raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
     return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64)
 
 
@@ -198,15 +231,17 @@ def shift(t, rows):
 
 def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias):
     """(out, lse) of arguments that are ready."""
-    scale = 0.0 if scale is None else scale
+    arguments = q, k, v, kernel._op, layer, 0.0 if scale is None else scale, lengths, starts, offsets, dropout_p, seed, bias
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                     (bias is not None and bias.requires_grad)):
-        return function_class().apply(q, k, v, bias, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed)
-    return forward_op(q, k, v, kernel._op, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
+        return function_class().apply(*arguments)
+    return call_below(forward_op, *arguments)
 
 
 def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias):
     """Sequences that begin at `starts`. On a GPU they are moved to the front, and their outputs back."""
+    if q.dim() != 4:
+        raise Error(2, f"q: shape {list(q.shape)}, [B, H, N, D] is expected")
     length = q.shape[2]
     lengths = (length - starts).clamp(0, length) if lengths is None else lengths  # wrong starts are named as such
     if q.device.type != "cuda":
@@ -226,6 +261,8 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
     if not (isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)):
         raise TypeError(f"k, v: {type(k).__name__}, {type(v).__name__}; torch tensors are expected, as q is one")
+    if bias is not None and not isinstance(bias, torch.Tensor):
+        raise TypeError(f"bias: {type(bias).__name__}; a torch tensor is expected, as q is one")
     if kernel._op < 0:
         number(kernel)
     want = kernel.torch_dtype
@@ -265,3 +302,5 @@ def raise_plain(e):
     at = text.find("maskc[")
     if at >= 0 and text[at + 7:at + 10] == "]: ":
         raise Error(int(text[at + 6]), text[at + 10:].split("\n")[0]) from None
+    if text.startswith("maskc::"):  # the dispatcher's: an argument of another kind
+        raise TypeError(text.split("\n")[0].replace("maskc::forward()", "maskc.attention:")) from None

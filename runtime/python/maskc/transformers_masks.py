@@ -3,6 +3,9 @@
 import random
 
 from ._library import Error
+from .runs import from_blocks
+
+MOST_BITS = 1 << 24  # of an array
 
 
 def layer_lines(texts):
@@ -30,7 +33,8 @@ def big_bird_row(i, blocks, count, draw):
 
 
 def big_bird(config, n, global_tokens, seed):
-    """bool [L, H, n, n]: first and last block global, three blocks around, random ones drawn from the seed."""
+    """bool [L, H, n, n], or Runs where that is large: first and last block global, three blocks around, random ones drawn from
+    the seed."""
     import numpy
     n = n or config.max_position_embeddings
     size = config.block_size
@@ -44,6 +48,8 @@ def big_bird(config, n, global_tokens, seed):
         for head in layer:
             for i in range(blocks):
                 head[i, sorted(big_bird_row(i, blocks, config.num_random_blocks, draw))] = True
+    if bits.size * size * size > MOST_BITS:
+        return from_blocks(bits, size)
     return bits.repeat(size, -1).repeat(size, -2)
 
 
@@ -60,7 +66,8 @@ def windowed(config, n, global_tokens, seed):
 
 
 def from_transformers(config, n: "int | None" = None, global_tokens=(), seed: int = 1):
-    """The mask of a model's configuration, for compile() and apply(): text, or for BigBird a bool array [L, H, n, n].
+    """The mask of a model's configuration, for compile() and apply(): text, or for BigBird a bool array [L, H, n, n]; maskc.Runs
+    where that has more than 2^24 entries.
 
     Longformer: its windows; global_tokens are made global where given. BigBird: its structure at length n
     (max_position_embeddings where None) with random blocks drawn from the seed; transformers draws its own, and in

@@ -52,20 +52,34 @@ def chosen(layers, count):
     return numbers
 
 
-def apply_mask(model, mask, layers=None):
-    from .masks import mask_argument
+def layers_of(model, layers):
+    """(attention layers in order, what makes one of them ours or None)."""
+    from . import transformers_layers
     modules = attention_modules(model)
+    if modules:
+        return modules, None
+    transformers_layers.refuse(model)
+    modules = transformers_layers.attention_modules(model, layers)
     if not modules:
         raise Error(3, f"{type(model).__name__}: its layers do not take an attention implementation, so its mask cannot be changed")
+    return modules, transformers_layers.patch
+
+
+def apply_mask(model, mask, layers=None):
+    from .masks import is_mask_mod, mask_argument
+    modules, patch = layers_of(model, layers)
     numbers = chosen(layers, len(modules))
     n = text_length(model, mask)
     if not isinstance(mask, str):
-        mask = mask_argument(mask)[1]
+        mask = mask_argument(mask, text_length(model, "") if is_mask_mod(mask) else None)[1]
         if mask.shape[0] not in (1, len(modules)):
             raise Error(2, f"mask: {mask.shape[0]} layers, the model has {len(modules)}")
-    model.set_attn_implementation("maskc")
+    if not patch:
+        model.set_attn_implementation("maskc")
     for number in numbers:
         modules[number][1]._maskc = Override(mask, n, number)
+        if patch:
+            patch(modules[number][1])
     print(f"maskc: {len(numbers)} of {len(modules)} attention layers of {type(model).__name__} now attend through another mask: "
           "this changes what the model computes", file=sys.stderr)
     return model

@@ -3,6 +3,7 @@
 #include "tools/maskbert/command.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
+#include "tools/maskbert/importance/film.h"
 #include "tools/maskbert/importance/importance.h"
 #include <jansson.h>
 #include <stdio.h>
@@ -102,8 +103,22 @@ static int show(const struct options *o, struct error *e)
     return r;
 }
 
+/* What the run kept of its way, and no more: nothing is printed. */
+static int show_film(const struct options *o, struct error *e)
+{
+    struct mask_history h;
+    if (o->json || !o->output)
+        return error_set(e, ERROR_INPUT,
+                         "importance --film: -o PICTURE.png or .svg is expected, no --json");
+    if (mask_history_read(o->argument, &h, e) < 0)
+        return -1;
+    int r = film_draw(&h, o->output, e);
+    mask_history_finish(&h);
+    return r;
+}
+
 int command_importance(const struct options *o)
 {
     struct error e = {0};
-    return show(o, &e) < 0 ? command_fail(&e) : 0;
+    return (o->film ? show_film : show)(o, &e) < 0 ? command_fail(&e) : 0;
 }

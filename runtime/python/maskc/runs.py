@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs: a mask as the runs of keys that each query sees, for lengths at which n x n bytes are too many."""
+from ._library import Error
+
+PIECE = 1 << 16  # entries that are looked at together: they and what is made of them stay in the cache
+MOST_ARRAY = 4096  # tokens; up to here from_flex() gives an array
+
+
+class Runs:
+    """A mask [layers, heads, n, n] as maskc_compile_runs takes it, and compile() and apply() do too. numpy.asarray makes the
+    bool array of it.
+
+    rows: uint64 [layers * heads * n + 1]; row r = (layer * heads + head) * n + query sees the keys runs[k, 0] .. runs[k, 1] - 1 for
+        rows[r] <= k < rows[r + 1].
+    runs: int32 [rows[-1], 2].
+    """
+
+    def __init__(self, shape, rows, runs):
+        import numpy
+        self.shape = tuple(shape)
+        self.rows = numpy.ascontiguousarray(rows, numpy.uint64)
+        self.runs = numpy.ascontiguousarray(runs, numpy.int32).reshape(-1, 2)
+        if len(self.shape) != 4 or self.shape[2] != self.shape[3] or 0 in self.shape:
+            raise Error(2, f"mask: shape {list(self.shape)}; [layers, heads, n, n] is expected")
+        if len(self.rows) != self.shape[0] * self.shape[1] * self.shape[2] + 1 or self.rows[-1] != len(self.runs):
+            raise Error(2, f"mask: {len(self.rows)} rows of {len(self.runs)} runs do not fit the shape {list(self.shape)}")
+
+    def __repr__(self):
+        return f"maskc.Runs({list(self.shape)}, {len(self.runs)} runs)"
+
+    @property
+    def ndim(self):
+        return 4
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy
+        layers, heads, n, _ = self.shape
+        edges = numpy.zeros((layers * heads * n, n + 1), numpy.int8)  # runs of a row may touch: then an edge is none
+        row = numpy.repeat(numpy.arange(len(edges)), numpy.diff(self.rows.astype(numpy.int64)))
+        numpy.add.at(edges, (row, self.runs[:, 0]), 1)
+        numpy.add.at(edges, (row, self.runs[:, 1]), -1)
+        bits = numpy.cumsum(edges[:, :n], 1, numpy.int8).astype(bool).reshape(self.shape)
+        return bits if dtype is None else bits.astype(dtype)
+
+
+class Builder:
+    """Rows of bits, in order, become Runs."""
+
+    def __init__(self):
+        self.counts, self.runs = [], []
+
+    def add(self, bits):
+        """bits: numpy bool [rows, n]."""
+        import numpy
+        rows, n = bits.shape
+        padded = numpy.zeros((rows, n + 2), bool)
+        padded[:, 1:-1] = bits
+        at = numpy.flatnonzero(padded[:, 1:] != padded[:, :-1])  # a run's begin and its end, by turns
+        self.counts.append(numpy.bincount(at[::2] // (n + 1), minlength=rows))
+        self.runs.append((at % (n + 1)).astype(numpy.int32))
+
+    def finish(self, shape):
+        import numpy
+        rows = numpy.zeros(shape[0] * shape[1] * shape[2] + 1, numpy.uint64)
+        numpy.cumsum(numpy.concatenate(self.counts), out=rows[1:])
+        return Runs(shape, rows, numpy.concatenate(self.runs))
+
+
+def rows_together(n):
+    return max(1, PIECE // n)
+
+
+def from_array(array):
+    """Of a numpy bool array [L, H, n, n]; it is looked at in pieces."""
+    build, n = Builder(), array.shape[-1]
+    for layer in array:
+        for head in layer:
+            for begin in range(0, n, rows_together(n)):
+                build.add(head[begin:begin + rows_together(n)])
+    return build.finish(array.shape)
+
+
+def from_blocks(blocks, size):
+    """Of a bool array [L, H, n / size, n / size] whose entries are blocks of size x size tokens."""
+    import numpy
+    coarse = from_array(blocks)
+    layers, heads, n = *blocks.shape[:2], blocks.shape[-1] * size
+    counts = numpy.diff(coarse.rows.astype(numpy.int64))
+    rows = numpy.zeros(layers * heads * n + 1, numpy.uint64)
+    numpy.cumsum(counts.repeat(size), out=rows[1:])
+    pieces = [numpy.tile(piece, (size, 1)) for piece in numpy.split(coarse.runs * size, coarse.rows[1:-1].astype(numpy.int64))]
+    return Runs((layers, heads, n, n), rows, numpy.concatenate(pieces))
