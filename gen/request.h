@@ -15,6 +15,11 @@ struct kernel_request {
     bool dropout, backward;
     uint32_t length;    /* of the mask; 0: unknown, which resident kernels do not take */
     enum abi_bias bias; /* an array X beside the mask: learnt, not compiled in */
+    /* K and V of a shape of their own; 0 where it is that of Q. Query head h has key head h / (heads / kv_heads). The
+       mask is then square all the same: rows from `queries` on and columns from `keys` on are empty, and the larger
+       of the two is its length. */
+    uint32_t kv_heads;
+    uint32_t queries, keys; /* both or none */
 };
 
 /* What code is specialised on: the request, and what a plan of some mask needs on top (plan_build). */

@@ -97,7 +97,7 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
     static const struct api_struct type = {"info", INFO_FIRST, sizeof *ret};
     const struct artifact *a = kernel->artifact;
     const struct maskc_info info = {
-        .length = a->mask->n,
+        .length = request_queries(&a->request, a->mask),
         .heads = a->mask->heads,
         .layers = a->mask->layers,
         .head_dim = a->request.head_dim,
@@ -109,6 +109,8 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
         .target = kernel->target->name,
         .device = kernel->device->name,
         .soft = (enum maskc_soft)a->request.bias,
+        .kv_heads = request_kv_heads(&a->request, a->mask),
+        .kv_length = request_keys(&a->request, a->mask),
     };
     api_give(&type, &info, ret);
 }

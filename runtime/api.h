@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the functions of maskc.h: errors, and structs of callers that know another version of them. */
 #pragma once
+#include "gen/key_shape.h"
 #include "masks/base/error.h"
 #include "runtime/maskc.h"
 
@@ -22,9 +23,10 @@ void api_give(const struct api_struct *s, const void *from, void *ret);
 
 /* ---- what compiles (api_compile.c) ---- */
 
-struct mask;
 /* Null options are defaults. */
 int api_take_options(const struct maskc_options *from, struct maskc_options *ret,
                      struct error *e);
-int api_compile_mask(const struct mask *m, const struct maskc_options *o,
-                     struct maskc_bytes *ret, struct error *e);
+struct key_shape api_key_shape(const struct maskc_options *o);
+/* Takes the mask, of the side that the key shape asks for; it may be null with *e set. */
+int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
+                     struct error *e);

@@ -13,16 +13,17 @@ _Static_assert((int)ABI_BF16 == (int)MASKC_BF16 && (int)ABI_F16 == (int)MASKC_F1
                    (int)ABI_TF32 == (int)MASKC_TF32 &&
                    (int)ABI_SPARSEGEN == (int)MASKC_SPARSEGEN &&
                    (int)ABI_BIAS_ADD == (int)MASKC_SOFT_BIAS &&
-                   (int)ABI_BIAS_SCALE == (int)MASKC_SOFT_SCALE,
+                   (int)ABI_BIAS_SCALE == (int)MASKC_SOFT_SCALE &&
+                   (int)MASK_ALIGN_END == (int)MASKC_ALIGN_END,
                "one number for one feature");
 
 static int read_request(const struct maskc_options *o, struct kernel_request *ret,
                         struct error *e)
 {
     if ((unsigned)o->dtype > MASKC_TF32 || (unsigned)o->transform > MASKC_SPARSEGEN ||
-        (unsigned)o->soft > MASKC_SOFT_SCALE)
+        (unsigned)o->soft > MASKC_SOFT_SCALE || (unsigned)o->align > MASKC_ALIGN_END)
         return error_set(e, ERROR_INPUT,
-                         "options: dtype, transform or soft is none of the known ones");
+                         "options: dtype, transform, soft or align is none of the known ones");
     *ret = (struct kernel_request){
         .dtype = (enum abi_dtype)o->dtype,
         .transform = (enum abi_transform)o->transform,
@@ -46,17 +47,23 @@ static int load_calibration(const struct compile_request *r, struct calibration 
     return code;
 }
 
-int api_compile_mask(const struct mask *m, const struct maskc_options *o,
-                     struct maskc_bytes *ret, struct error *e)
+struct key_shape api_key_shape(const struct maskc_options *o)
+{
+    return (struct key_shape){o->kv_heads, o->kv_length, (enum mask_align)o->align};
+}
+
+/* `request` is what the options and the mask say together. */
+static int compile(const struct mask *m, const struct kernel_request *request,
+                   const struct maskc_options *o, struct maskc_bytes *ret, struct error *e)
 {
     const struct target *found[ARTIFACT_MAX_TARGETS];
-    struct compile_request r = {.mask = m, .targets = found, .machine = o->machine};
+    struct compile_request r = {
+        .mask = m, .request = *request, .targets = found, .machine = o->machine};
     struct calibration *stored = NULL;
     struct error unreadable;
     uint8_t *bytes;
     uint64_t size;
-    if (read_request(o, &r.request, e) < 0 ||
-        targets_resolve(o->targets ? o->targets : "cpu", &r.request, found,
+    if (targets_resolve(o->targets ? o->targets : "cpu", &r.request, found,
                         ARTIFACT_MAX_TARGETS, &r.n_targets, e) < 0)
         return -1;
     if (!o->machine || !strcmp(o->machine, CALIBRATED))
@@ -74,19 +81,29 @@ int api_compile_mask(const struct mask *m, const struct maskc_options *o,
     return result;
 }
 
+int api_compile_mask(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
+                     struct error *e)
+{
+    const struct key_shape shape = api_key_shape(o);
+    struct kernel_request request;
+    int result = m ? read_request(o, &request, e) : -1;
+    if (result == 0)
+        result = key_shape_apply(&shape, o->length, &m, &request, e);
+    if (result == 0)
+        result = compile(m, &request, o, ret, e);
+    mask_destroy(m);
+    return result;
+}
+
 static int compile_named(const char *name, const struct maskc_options *o,
                          struct maskc_bytes *ret, struct error *e)
 {
-    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name, .n = o->length,
-                                   .heads = o->heads};
+    const struct key_shape shape = api_key_shape(o);
+    struct mask_request request = {MASK_REQUEST_DEFAULTS, .name = name,
+                                   .n = key_shape_side(&shape, o->length), .heads = o->heads};
     if (!name)
         return error_set(e, ERROR_INPUT, "no mask given");
-    struct mask *m = mask_load(&request, artifact_read_mask, e);
-    if (!m)
-        return -1;
-    int result = api_compile_mask(m, o, ret, e);
-    mask_destroy(m);
-    return result;
+    return api_compile_mask(mask_load(&request, artifact_read_mask, e), o, ret, e);
 }
 
 int api_take_options(const struct maskc_options *from, struct maskc_options *ret,

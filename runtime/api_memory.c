@@ -38,8 +38,10 @@ static struct mask *mask_from_dense(const struct dense *d, struct error *e)
 static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, struct error *e)
 {
     struct mask *next = m;
-    if (m && o->length && o->length != m->n) {
-        next = mask_crop(m, o->length, e);
+    const struct key_shape shape = api_key_shape(o);
+    const uint32_t side = key_shape_side(&shape, o->length);
+    if (m && side && side != m->n) {
+        next = mask_crop(m, side, e);
         mask_destroy(m);
         m = next;
     }
@@ -54,10 +56,7 @@ static struct mask *shape_mask(struct mask *m, const struct maskc_options *o, st
 static int compile_own(struct mask *m, const struct maskc_options *o, struct maskc_bytes *ret,
                        struct error *e)
 {
-    m = shape_mask(m, o, e);
-    int result = m ? api_compile_mask(m, o, ret, e) : -1;
-    mask_destroy(m);
-    return result;
+    return api_compile_mask(shape_mask(m, o, e), o, ret, e);
 }
 
 int maskc_compile_dense(const uint8_t *bits, uint32_t layers, uint32_t heads, uint32_t n,

@@ -3,6 +3,7 @@
    side by side; everything else takes milliseconds. */
 #include "runtime/kernel.h"
 #include "gen/emit/emit.h"
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
 #include "runtime/compile/process.h"
@@ -208,6 +209,9 @@ int kernel_compile(const struct compile_request *r, uint8_t **ret, uint64_t *ret
     if (r->n_targets < 1 || r->n_targets > ARTIFACT_MAX_TARGETS)
         return error_set(e, ERROR_INPUT, "%u targets, expected 1..%d", r->n_targets,
                          ARTIFACT_MAX_TARGETS);
+    if (!key_shape_fits(&r->request, r->mask))
+        return error_set(e, ERROR_INPUT,
+                         "the numbers of keys or key heads do not fit the mask");
     struct pipeline *p = memory_new(1, sizeof *p);
     struct compile_request request = *r; /* with what the mask adds to it */
     request.request.length = r->mask->n;

@@ -55,6 +55,7 @@ struct maskc_error {
 enum maskc_dtype { MASKC_F32 = 0, MASKC_BF16 = 1, MASKC_F16 = 2, MASKC_TF32 = 3 };
 enum maskc_transform { MASKC_SOFTMAX = 0, MASKC_SPARSEGEN = 1 };
 enum maskc_soft { MASKC_SOFT_NONE = 0, MASKC_SOFT_BIAS = 1, MASKC_SOFT_SCALE = 2 };
+enum maskc_align { MASKC_ALIGN_START = 0, MASKC_ALIGN_END = 1 };
 enum maskc_pass { MASKC_FORWARD = 0, MASKC_BACKWARD = 1 };
 
 /* ---- compile: libmaskc alone ---- */
@@ -74,6 +75,16 @@ struct maskc_options {
                               `maskc calibrate` stored it where it runs the target, else by target */
     const char *cache_dir; /* null: $XDG_CACHE_HOME/maskc or ~/.cache/maskc; "": no cache */
     enum maskc_soft soft;
+    uint32_t unused; /* 0 */
+    /* Grouped-query attention: heads of K and V, which divide those of Q; query head h has key head h / (heads /
+       kv_heads). Every query head has its own mask. 0: as many as query heads. */
+    uint32_t kv_heads;
+    /* Keys, where they are not as many as queries (cross-attention, a chunk against its prefix); 0: as many. `length`
+       is then the queries', and the mask has the larger of the two for its length: query i and key j stand at its
+       first places (start), or at its last ones (end): query i at i + kv_length - length of the keys, as torch's
+       causal_lower_right has it. Without a soft mask, starts and offsets. */
+    uint32_t kv_length;
+    enum maskc_align align;
 };
 
 /* A kernel file in memory. */
@@ -127,6 +138,8 @@ struct maskc_info {
     int dropout, backward;
     const char *target, *device; /* the code that was picked; live as long as the kernel */
     enum maskc_soft soft;
+    uint32_t unused;
+    uint32_t kv_heads, kv_length; /* of K and V; `length` is the queries' */
 };
 
 MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);
@@ -136,7 +149,7 @@ MASKC_API const char *maskc_plan_text(const struct maskc_kernel *kernel);
 /* ---- launch ---- */
 
 /* Element (b, i, h, d) is data[b * batch + i * row + h * head + d], strides in elements. All
-   strides 0 means contiguous [B, N, H, D]. Packed batches: batch is ignored, row offsets[b] + i,
+   strides 0 means contiguous [B, N, H, D]; K, V and their gradients have N and H of their own. Packed batches: batch is ignored, row offsets[b] + i,
    contiguous [T, H, D]. Pointers and strides are multiples of 16 bytes. */
 struct maskc_tensor {
     void *data;
@@ -185,6 +198,11 @@ struct maskc_launch {
        from there (null: to N), and so do the mask, the soft mask and dropout's draws. Rows outside give O = 0, LSE =
        -inf and no gradient; those of Q, K, V and dO are not read. */
     const int32_t *starts;
+    /* Kernels with another number of keys than of queries: rows of padded K, V and their gradients, at most the
+       kernel's (0: these; the mask's upper left corner is used); `lengths` is the queries', and key_lengths, [batch]
+       in 0..key_length on the device, or null, that of the keys. Other kernels take length and lengths: 0 and null. */
+    uint32_t key_length;
+    const int32_t *key_lengths;
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels

@@ -8,7 +8,7 @@
 #ifndef MASKC_ABI_H
 #define MASKC_ABI_H
 
-enum { ABI_VERSION = 5 };
+enum { ABI_VERSION = 6 };
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -183,6 +183,17 @@ struct abi_args {
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
     const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
+#ifndef ABI_SQUARE /* CUDA, where arguments travel by value and no kernel reads what follows */
+    /* K and V of a shape of their own. GROUPED kernels: query heads of a key head, which has the heads key_head * group
+       .. + group - 1. Backward d_k and d_v are then scratch: dK and dV of each query head, floats of any dtype. sum_k
+       and sum_v are written from them: of each key head the sums over its query heads, in order. */
+    u32 group;
+    /* RECTANGULAR kernels: rows of Q, O and theirs, and of K, V and theirs; n is the larger one. `length` is of the
+       queries. There are no offsets. */
+    u32 queries, keys;
+    const i32 *key_length; /* [batch], or null: all keys */
+    struct abi_tensor sum_k, sum_v;
+#endif
 };
 
 /* The phases of a pass, in order; each is one entry point. CPU entry:
@@ -196,6 +207,7 @@ struct abi_args {
             in order, as what sums over the batch must.
             ABI_OVER_BIAS: parts of dX, as the entry divides it: at most bias_chunks of them for every
             32 x 32 entries of a head. CUDA alone.
+            ABI_OVER_KEY_HEADS: (b - first_batch) * (heads / group) + key head. After all items of all heads.
    CUDA, where a plan has items that merge: the first two go over the others. The merge pass has phases of its
    own with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_MERGE, and args.merge is 1. */
 enum abi_over {
@@ -206,6 +218,7 @@ enum abi_over {
     ABI_OVER_FORWARD_MERGE,
     ABI_OVER_TRANSPOSED_MERGE,
     ABI_OVER_BIAS,
+    ABI_OVER_KEY_HEADS,
     ABI_OVERS
 };
 

@@ -88,6 +88,8 @@ static void add_backward(const struct kernel_config *c, struct launch_record *re
     *p++ = phase_of("attention_dkv", ABI_OVER_TRANSPOSED);
     if (bias)
         *p++ = phase_of("attention_diagonals", ABI_OVER_HEADS);
+    if (c->request.kv_heads)
+        *p++ = phase_of("attention_key_heads", ABI_OVER_KEY_HEADS);
     ret->n_backward = (uint32_t)(p - ret->backward);
     ret->delta_row = sizeof(float);
 }

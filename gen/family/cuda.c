@@ -56,6 +56,8 @@ void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
     at = add_passes(at, "attention_dkv", true, b, b->backward_bytes);
     if (r->bias)
         at = add_bias(at, b);
+    if (r->kv_heads)
+        *at++ = cuda_phase("attention_key_heads", ABI_OVER_KEY_HEADS, b->threads, 0);
     ret->n_backward = (uint32_t)(at - ret->backward);
     ret->delta_row = sizeof(float) * (r->bias ? 2 : 1); /* delta, and its correction */
 }

@@ -45,7 +45,7 @@ static uint32_t backward_bytes(const struct kernel_request *r, uint32_t rows)
 static bool is_candidate(const struct target *t, const struct kernel_request *r)
 {
     return t->kind == TARGET_CUDA && dtype_bytes(r->dtype) == 2 && r->bias == ABI_BIAS_NONE &&
-           r->length > 0 && r->length <= FORWARD_BYTES / 4 / ROWS;
+           !r->kv_heads && !r->keys && r->length > 0 && r->length <= FORWARD_BYTES / 4 / ROWS;
 }
 
 static bool fits_forward(const struct target *t, const struct kernel_request *r, uint32_t rows)

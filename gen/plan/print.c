@@ -109,6 +109,10 @@ static void add_head(const struct plan *p, uint32_t batch, uint32_t threads, str
         text_add(out, "softmax");
     if (r->bias)
         text_add(out, ", soft mask: %s", bias_name(r->bias));
+    if (r->keys)
+        text_add(out, ", %u queries, %u keys", r->queries, r->keys);
+    if (r->kv_heads)
+        text_add(out, ", %u key heads", r->kv_heads);
     text_add(out, ", batch %u", batch);
     if (p->machine->kind == TARGET_CPU) {
         text_add(out, ", ");

@@ -7,7 +7,7 @@
 #include "masks/mask.h"
 #include <stdint.h>
 
-enum { ARTIFACT_VERSION = 3, ARTIFACT_MAX_TARGETS = 16, ARTIFACT_MAX_KERNELS = 8 };
+enum { ARTIFACT_VERSION = 4, ARTIFACT_MAX_TARGETS = 16, ARTIFACT_MAX_KERNELS = 8 };
 
 /* What the compiler says of one entry point (CUDA; zeros on a CPU). */
 struct kernel_resources {

@@ -3,6 +3,7 @@
    short, too long), then what kind of file and which version, then the checksum, then the content,
    of which nothing is believed: see check.c. */
 #include "gen/family/cpu.h"
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "masks/safetensors.h"
 #include "runtime/artifact/tables.h"
@@ -257,6 +258,9 @@ static int read_all(struct reader *r, struct artifact *a, const uint8_t *bytes, 
     a->mask = artifact_take_mask(r);
     if (!a->mask)
         return -1;
+    if (!key_shape_fits(&a->request, a->mask))
+        return error_set(r->e, ERROR_INPUT,
+                         "%s: its numbers of keys and key heads do not fit the mask", r->path);
     a->request.length = a->mask->n;
     if (read_plans(r, a) < 0 || read_targets(r, a) < 0)
         return -1;

@@ -14,7 +14,8 @@ static const uint64_t max_row_bytes = 1 << 22, max_fixed_bytes = UINT64_C(1) << 
                       max_block_threads = 1024, max_shared_bytes = 1 << 20;
 
 const char *const over_names[ABI_OVERS] = {
-    "heads", "forward", "transposed", "work", "forward late", "transposed late", "soft",
+    "heads",        "forward",         "transposed", "work",
+    "forward late", "transposed late", "soft",       "key heads",
 };
 const char *const transform_names[] = {"softmax", "sparsegen"};
 
@@ -26,15 +27,38 @@ static int find_name(const char *const *names, int count, const char *name)
     return NAMES_END;
 }
 
+/* A number 0 .. limit of an object, as its own error where it is something else. */
+static int read_number(const struct datum *j, const char *key, uint64_t limit, uint64_t *ret,
+                       const struct place *at)
+{
+    const struct datum *v = datum_member(j, key);
+    if (!datum_is(v, DATUM_INTEGER) || v->integer < 0 || (uint64_t)v->integer > limit)
+        return error_set(at->e, ERROR_INPUT, "%s: '%s' is not a number in 0..%llu", at->where,
+                         key, (unsigned long long)limit);
+    *ret = (uint64_t)v->integer;
+    return 0;
+}
+
+static int read_number32(const struct datum *j, const char *key, uint64_t limit, uint32_t *ret,
+                         const struct place *at)
+{
+    uint64_t v = 0;
+    if (read_number(j, key, limit, &v, at) < 0)
+        return -1;
+    *ret = (uint32_t)v;
+    return 0;
+}
+
 /* ---- features ---- */
 
 static const struct {
     const char *name;
     enum datum_kind kind;
 } members[] = {
-    {"dtype", DATUM_TEXT},       {"transform", DATUM_TEXT}, {"lambda", DATUM_REAL},
-    {"head_dim", DATUM_INTEGER}, {"dropout", DATUM_BOOL},   {"backward", DATUM_BOOL},
-    {"soft", DATUM_TEXT},
+    {"dtype", DATUM_TEXT},       {"transform", DATUM_TEXT},   {"lambda", DATUM_REAL},
+    {"head_dim", DATUM_INTEGER}, {"dropout", DATUM_BOOL},     {"backward", DATUM_BOOL},
+    {"soft", DATUM_TEXT},        {"kv_heads", DATUM_INTEGER}, {"queries", DATUM_INTEGER},
+    {"keys", DATUM_INTEGER},
 };
 
 /* Of all members that kernel_request_read asks for. */
@@ -64,11 +88,23 @@ static int read_transform(const struct datum *j, struct kernel_request *ret,
     return 0;
 }
 
+/* Whether they fit the mask is seen when that is read. */
+static int read_key_shape(const struct datum *j, struct kernel_request *ret,
+                          const struct place *at)
+{
+    return read_number32(j, "kv_heads", MASK_MAX_HEADS, &ret->kv_heads, at) < 0 ||
+                   read_number32(j, "queries", PATTERN_MAX_N, &ret->queries, at) < 0 ||
+                   read_number32(j, "keys", PATTERN_MAX_N, &ret->keys, at) < 0
+               ? -1
+               : 0;
+}
+
 int kernel_request_read(const struct datum *j, struct kernel_request *ret,
                         const struct place *at)
 {
     struct kernel_request f = {0};
-    if (check_members(j, at) < 0 || read_transform(j, &f, at) < 0)
+    if (check_members(j, at) < 0 || read_transform(j, &f, at) < 0 ||
+        read_key_shape(j, &f, at) < 0)
         return -1;
     int64_t head_dim = datum_integer(datum_member(j, "head_dim"));
     if (head_dim < 16 || head_dim > 256 || head_dim % 8)
@@ -86,28 +122,6 @@ int kernel_request_read(const struct datum *j, struct kernel_request *ret,
 }
 
 /* ---- targets ---- */
-
-/* A number 0 .. limit of an object, as its own error where it is something else. */
-static int read_number(const struct datum *j, const char *key, uint64_t limit, uint64_t *ret,
-                       const struct place *at)
-{
-    const struct datum *v = datum_member(j, key);
-    if (!datum_is(v, DATUM_INTEGER) || v->integer < 0 || (uint64_t)v->integer > limit)
-        return error_set(at->e, ERROR_INPUT, "%s: '%s' is not a number in 0..%llu", at->where,
-                         key, (unsigned long long)limit);
-    *ret = (uint64_t)v->integer;
-    return 0;
-}
-
-static int read_number32(const struct datum *j, const char *key, uint64_t limit, uint32_t *ret,
-                         const struct place *at)
-{
-    uint64_t v = 0;
-    if (read_number(j, key, limit, &v, at) < 0)
-        return -1;
-    *ret = (uint32_t)v;
-    return 0;
-}
 
 static int read_text(const struct datum *j, const char *key, char *ret, size_t capacity,
                      const struct place *at)

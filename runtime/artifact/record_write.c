@@ -4,10 +4,12 @@
 
 json_t *kernel_request_json(const struct kernel_request *f)
 {
-    return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b, s:s}", "dtype", dtype_name(f->dtype),
-                     "transform", transform_names[f->transform], "lambda", (double)f->lambda,
-                     "head_dim", (json_int_t)f->head_dim, "dropout", f->dropout, "backward",
-                     f->backward, "soft", bias_name(f->bias));
+    return json_pack("{s:s, s:s, s:f, s:I, s:b, s:b, s:s, s:I, s:I, s:I}", "dtype",
+                     dtype_name(f->dtype), "transform", transform_names[f->transform], "lambda",
+                     (double)f->lambda, "head_dim", (json_int_t)f->head_dim, "dropout",
+                     f->dropout, "backward", f->backward, "soft", bias_name(f->bias),
+                     "kv_heads", (json_int_t)f->kv_heads, "queries", (json_int_t)f->queries,
+                     "keys", (json_int_t)f->keys);
 }
 
 static json_t *phases_json(const struct phase *p, uint32_t count)

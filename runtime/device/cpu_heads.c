@@ -39,6 +39,8 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
     for (uint32_t k = 0; k < l->n_phases; k++) {
         enum abi_over over = l->phases[k].over;
         entry_fn *entry = entry_of(c, &l->phases[k]);
+        if (over == ABI_OVER_KEY_HEADS)
+            continue; /* of several heads together */
         if (over == ABI_OVER_HEADS) {
             entry(&own, h, h + 1, scratch);
             continue;
@@ -54,7 +56,7 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
 static void add_costs(const struct device_launch *l, struct heads *ret)
 {
     for (uint32_t k = 0; k < l->n_phases; k++) {
-        if (l->phases[k].over == ABI_OVER_HEADS)
+        if (!over_items(l->phases[k].over))
             continue;
         const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
         for (u32 w = 0; w < p->works; w++)

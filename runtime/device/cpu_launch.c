@@ -6,7 +6,7 @@
 #include "runtime/device/cpu_threads.h"
 
 /* What ends before the next begins: a phase; or of a phase with split items these, which store partial results,
-   then the others, which merge them; or whole heads through all phases. */
+   then the others, which merge them; or whole heads through all phases but those over key heads. */
 enum part { PART_ALL, PART_SPLIT, PART_OTHER, PART_HEADS };
 
 struct step {
@@ -61,7 +61,7 @@ static struct share share_work(const struct abi_plan *p, u64 each, u64 thread, u
 static struct share share_of(const struct abi_args *a, enum abi_over over, u64 thread,
                              u64 threads)
 {
-    if (over == ABI_OVER_HEADS)
+    if (!over_items(over))
         return share_heads(indices(a, over), thread, threads);
     return share_work(plan_of(a, over), indices_each(a, over), thread, threads);
 }
@@ -109,12 +109,13 @@ static void add_step(struct parallel_launch *t, const struct phase *phase, enum 
 
 static void list_steps(struct parallel_launch *t, u64 threads)
 {
-    if (heads_whole(t->l, threads, &t->by_cost)) {
+    const bool whole = heads_whole(t->l, threads, &t->by_cost);
+    if (whole)
         add_step(t, NULL, PART_HEADS);
-        return;
-    }
     for (uint32_t p = 0; p < t->l->n_phases; p++) {
         const struct phase *phase = &t->l->phases[p];
+        if (whole && phase->over != ABI_OVER_KEY_HEADS)
+            continue;
         const bool splits = has_splits(&t->l->args, phase->over);
         add_step(t, phase, splits ? PART_SPLIT : PART_ALL);
         if (splits)
@@ -182,13 +183,13 @@ static void run_alone(const struct device_code *c, const struct device_launch *l
 {
     struct queue queue = {0};
     struct heads by_cost;
-    if (heads_whole(l, 1, &by_cost)) {
+    const bool whole = heads_whole(l, 1, &by_cost);
+    if (whole)
         heads_run(c, l, &by_cost, 1, 0, &queue);
-        return;
-    }
     for (uint32_t p = 0; p < l->n_phases; p++)
-        entry_of(c, &l->phases[p])(&l->args, 0, indices(&l->args, l->phases[p].over),
-                                   l->args.scratch);
+        if (!whole || l->phases[p].over == ABI_OVER_KEY_HEADS)
+            entry_of(c, &l->phases[p])(&l->args, 0, indices(&l->args, l->phases[p].over),
+                                       l->args.scratch);
 }
 
 static u64 threads_of(const struct device_launch *l)

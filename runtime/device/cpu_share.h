@@ -38,19 +38,28 @@ static inline u64 indices(const struct abi_args *a, enum abi_over over)
 {
     if (over == ABI_OVER_HEADS)
         return (u64)a->heads * a->slice_batch;
+    if (over == ABI_OVER_KEY_HEADS)
+        return (u64)a->heads / a->group * a->slice_batch;
     return plan_of(a, over)->works * indices_each(a, over);
+}
+
+/* Phases over heads know no items. */
+static inline bool over_items(enum abi_over over)
+{
+    return over != ABI_OVER_HEADS && over != ABI_OVER_KEY_HEADS;
 }
 
 static inline bool has_splits(const struct abi_args *a, enum abi_over over)
 {
-    return over != ABI_OVER_HEADS && plan_of(a, over)->uses & ABI_SPLIT;
+    return over_items(over) && plan_of(a, over)->uses & ABI_SPLIT;
 }
 
 /* The arguments as sequence b has them where it begins at row starts[b]: at row 0, of as many rows fewer. Where that
    leaves none, the last row is one beyond its length, as no launch is of 0 rows. */
 static inline void begin_at_start(const struct device_launch *l, u32 b, struct abi_args *a)
 {
-    struct abi_tensor *all[] = {&a->q, &a->k, &a->v, &a->o, &a->d_o, &a->d_q, &a->d_k, &a->d_v};
+    struct abi_tensor *all[] = {&a->q,   &a->k,   &a->v,   &a->o,     &a->d_o,
+                                &a->d_q, &a->d_k, &a->d_v, &a->sum_k, &a->sum_v};
     if (!l->starts)
         return;
     static const i32 none = 0;
@@ -58,9 +67,11 @@ static inline void begin_at_start(const struct device_launch *l, u32 b, struct a
     const i64 start = empty ? (i64)a->n - 1 : l->starts[b];
     if (empty) /* length[b] is 0 */
         a->length = (const i32 *)((uintptr_t)&none - b * sizeof none);
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < 10; k++)
         if (all[k]->data)
-            all[k]->data = (u8 *)all[k]->data + start * all[k]->row * l->element_bytes;
+            all[k]->data =
+                (u8 *)all[k]->data +
+                start * all[k]->row * args_element_bytes(a, all[k], l->element_bytes);
     a->lse += start;
     a->n -= (u32)start;
 }

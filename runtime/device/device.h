@@ -73,6 +73,12 @@ struct device {
 /* CUDA targets: the indices of a phase, and its arguments, which are those of the launch but for `merge`. */
 uint64_t phase_indices(enum abi_over over, const struct abi_args *a);
 struct abi_args phase_args(enum abi_over over, const struct abi_args *a);
+/* Bytes of an element of a tensor in *a, where one of the dtype has so many. */
+static inline uint32_t args_element_bytes(const struct abi_args *a, const struct abi_tensor *t,
+                                          uint32_t of_dtype)
+{
+    return a->group > 1 && (t == &a->d_k || t == &a->d_v) ? sizeof(float) : of_dtype;
+}
 /* Does the phase go over the transposed plan? */
 bool over_transposed(enum abi_over over);
 

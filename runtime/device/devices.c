@@ -52,6 +52,8 @@ uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
     switch (over) {
     case ABI_OVER_HEADS:
         return (uint64_t)a->heads * a->slice_batch;
+    case ABI_OVER_KEY_HEADS:
+        return (uint64_t)a->heads / a->group * a->slice_batch;
     case ABI_OVER_WORK:
         return p->works;
     case ABI_OVER_BIAS:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From what the caller gave to what kernels are told: defaults are filled in, the workspace is divided. */
+#include "gen/key_shape.h"
 #include "runtime/launch/launch.h"
 #include <math.h>
 
@@ -28,8 +29,20 @@ static int fill_bias(const struct launch *c, struct abi_args *a)
 static void fill_lse(const struct launch *c, struct abi_args *a)
 {
     a->lse = c->l->lse;
-    a->lse_head = c->l->offsets ? (i64)c->l->tokens : (i64)c->shape.n;
+    a->lse_head = c->l->offsets ? (i64)c->l->tokens : (i64)c->shape.queries;
     a->lse_batch = c->l->offsets ? 0 : a->lse_head * a->heads;
+}
+
+/* The kernels' dK and dV are those of each query head, [B, N, H, D] in floats; what the caller gave is their sums'. */
+static void fill_key_sums(const struct launch *c, struct abi_args *a, u8 *at)
+{
+    const struct artifact *f = c->k->artifact;
+    const i64 head = f->request.head_dim, row = head * f->mask->heads;
+    const struct abi_tensor each = {at, c->l->offsets ? 0 : row * c->shape.keys, row, head};
+    a->sum_k = a->d_k;
+    a->sum_v = a->d_v;
+    a->d_k = a->d_v = each;
+    a->d_v.data = at + key_sum_elements(c->k, c->l, &c->shape) * sizeof(float);
 }
 
 static void fill_workspace(const struct launch *c, struct abi_args *a)
@@ -46,6 +59,9 @@ static void fill_workspace(const struct launch *c, struct abi_args *a)
     at += c->shape.state;
     a->bias_part = c->shape.bias ? (float *)(void *)at : a->d_bias;
     at += c->shape.bias;
+    if (c->shape.key_sums)
+        fill_key_sums(c, a, at);
+    at += c->shape.key_sums;
     a->pack = c->shape.pack ? at : NULL;
     at += c->shape.pack;
     a->scratch = c->shape.scratch ? at : NULL;
@@ -70,6 +86,10 @@ int launch_fill(const struct launch *c, struct abi_args *a)
         .n = c->shape.n,
         .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->request.head_dim),
         .lambda = f->request.lambda,
+        .group = f->mask->heads / request_kv_heads(&f->request, f->mask),
+        .queries = c->shape.queries,
+        .keys = c->shape.keys,
+        .key_length = c->l->key_lengths,
     };
     if (launch_fill_tensors(c, a) < 0 || fill_bias(c, a) < 0)
         return -1;

@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be wrong with a launch before its tensors are looked at. */
+#include "gen/key_shape.h"
 #include "runtime/launch/launch.h"
 #include <math.h>
 
 int launch_refuse(const struct launch *c, const char *what)
 {
     return error_set(c->e, ERROR_INPUT, "launch: %s", what);
+}
+
+static int check_lengths_of_sides(const struct launch *c)
+{
+    const struct kernel_request *r = &c->k->artifact->request;
+    const struct maskc_launch *l = c->l;
+    const uint32_t queries = request_queries(r, c->k->artifact->mask),
+                   keys = request_keys(r, c->k->artifact->mask);
+    if (c->shape.queries > queries)
+        return error_set(c->e, ERROR_INPUT, "launch: length %u is larger than the mask's %u",
+                         c->shape.queries, queries);
+    if (!r->keys && (l->key_lengths || c->shape.keys != c->shape.queries))
+        return launch_refuse(c,
+                             "key_length or key_lengths, but the kernel was compiled with as "
+                             "many keys as queries");
+    if (c->shape.keys > keys)
+        return error_set(c->e, ERROR_INPUT,
+                         "launch: key_length %u is larger than the kernel's %u", c->shape.keys,
+                         keys);
+    if (r->keys && (l->offsets || l->starts))
+        return launch_refuse(c, "offsets and starts are not for kernels with other numbers of "
+                                "keys than of queries");
+    return 0;
 }
 
 static int check_sizes(const struct launch *c)
@@ -16,9 +40,8 @@ static int check_sizes(const struct launch *c)
         return launch_refuse(c, "pass is neither MASKC_FORWARD nor MASKC_BACKWARD");
     if (l->pass == MASKC_BACKWARD && !c->k->artifact->request.backward)
         return launch_refuse(c, "the kernel was compiled forward only");
-    if (c->shape.n > m->n)
-        return error_set(c->e, ERROR_INPUT, "launch: length %u is larger than the mask's %u",
-                         c->shape.n, m->n);
+    if (check_lengths_of_sides(c) < 0)
+        return -1;
     if (l->layer >= m->layers)
         return error_set(c->e, ERROR_INPUT, "launch: layer %u is out of range, the mask has %u",
                          l->layer, m->layers);
@@ -38,16 +61,25 @@ static int check_packed(const struct launch *c)
     return 0;
 }
 
+static int check_lengths_within(const struct launch *c, const char *name,
+                                const int32_t *lengths, uint32_t most)
+{
+    for (uint32_t b = 0; lengths && b < c->shape.batch; b++)
+        if (lengths[b] < 0 || (uint32_t)lengths[b] > most)
+            return error_set(c->e, ERROR_INPUT, "launch: %s[%u] = %d is not in 0..%u", name, b,
+                             lengths[b], most);
+    return 0;
+}
+
 /* Where the arrays can be read, wrong ones are refused; a GPU clamps them. */
 static int check_lengths(const struct launch *c)
 {
     const struct maskc_launch *l = c->l;
     if (!c->k->device->host_memory)
         return 0;
-    for (uint32_t b = 0; l->lengths && b < c->shape.batch; b++)
-        if (l->lengths[b] < 0 || (uint32_t)l->lengths[b] > c->shape.n)
-            return error_set(c->e, ERROR_INPUT, "launch: lengths[%u] = %d is not in 0..%u", b,
-                             l->lengths[b], c->shape.n);
+    if (check_lengths_within(c, "lengths", l->lengths, c->shape.queries) < 0 ||
+        check_lengths_within(c, "key_lengths", l->key_lengths, c->shape.keys) < 0)
+        return -1;
     if (!l->offsets)
         return 0;
     for (uint32_t b = 0; b < c->shape.batch; b++)

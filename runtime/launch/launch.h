@@ -8,9 +8,11 @@ __extension__ typedef unsigned __int128
 
 /* What is worked on together, and the workspace for it. */
 struct shape {
-    uint32_t batch, n, slice, workers, bias_chunks;
+    uint32_t batch, n, queries, keys; /* n: the larger of the two */
+    uint32_t slice, workers, bias_chunks;
     uint64_t delta_rows, partial_slots, pack_stride, partial_at, scratch_stride;
-    uint64_t state, bias, pack, scratch; /* bytes of each part; UINT64_MAX: does not fit */
+    uint64_t state, bias, key_sums, pack,
+        scratch; /* bytes of each part; UINT64_MAX: does not fit */
     uint64_t total;
 };
 
@@ -20,6 +22,10 @@ struct launch {
     struct shape shape;
     struct error *e;
 };
+
+/* Elements of the dK (or dV) of each query head, where several share a key head. */
+wide key_sum_elements(const struct maskc_kernel *k, const struct maskc_launch *l,
+                      const struct shape *s);
 
 /* l need not have been checked: what cannot be launched is UINT64_MAX bytes. */
 struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much of the batch is worked on together, and how many bytes of workspace that needs. LAUNCH.md has the
    formulas. */
+#include "gen/key_shape.h"
 #include "runtime/launch/launch.h"
 
 /* Packed operands of a slice, for each worker: so much stays in a core's cache beside the tensors' rows.
@@ -104,6 +105,33 @@ static uint64_t bias_bytes(const struct maskc_kernel *k, const struct maskc_laun
     return chunks == 1 && l->grad_soft ? 0 : narrow((wide)chunks * m->heads * m->n * m->n * 4);
 }
 
+/* ---- dK and dV of query heads that share a key head ---- */
+
+wide key_sum_elements(const struct maskc_kernel *k, const struct maskc_launch *l,
+                      const struct shape *s)
+{
+    const wide rows = l->offsets ? (wide)l->tokens : (wide)s->batch * s->keys;
+    return rows * k->artifact->mask->heads * k->artifact->request.head_dim;
+}
+
+static uint64_t key_sum_bytes(const struct maskc_kernel *k, const struct maskc_launch *l,
+                              const struct shape *s)
+{
+    if (!k->artifact->request.kv_heads || l->pass != MASKC_BACKWARD)
+        return 0;
+    return narrow(2 * key_sum_elements(k, l, s) * sizeof(float));
+}
+
+/* N of the queries and of the keys. */
+static void fill_lengths(const struct maskc_kernel *k, const struct maskc_launch *l,
+                         struct shape *s)
+{
+    const struct kernel_request *r = &k->artifact->request;
+    s->queries = l->length ? l->length : request_queries(r, k->artifact->mask);
+    s->keys = l->key_length ? l->key_length : r->keys ? r->keys : s->queries;
+    s->n = s->keys > s->queries ? s->keys : s->queries;
+}
+
 struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l)
 {
     const struct launch_record *r = &k->target->launch;
@@ -111,9 +139,9 @@ struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l
     const uint32_t heads = k->artifact->mask->heads;
     struct shape s = {
         .batch = l->batch ? l->batch : 1,
-        .n = l->length ? l->length : k->artifact->mask->n,
         .workers = k->device->workers(k->code, l->threads),
     };
+    fill_lengths(k, l, &s);
     s.delta_rows = ((uint64_t)s.n + 31) / 32 * 32 + 32;
     s.pack_stride = s.partial_at = r->pack_row * s.delta_rows;
     s.partial_slots = most_partial_slots(k);
@@ -125,9 +153,10 @@ struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l
     s.state = backward ? narrow((wide)r->delta_row * s.batch * heads * s.delta_rows) : 0;
     s.bias_chunks = bias_chunks(k->artifact->mask, s.batch);
     s.bias = bias_bytes(k, l, s.bias_chunks);
+    s.key_sums = key_sum_bytes(k, l, &s);
     s.pack = narrow((wide)s.pack_stride * larger((uint64_t)s.slice * heads, s.workers));
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
-    s.total = narrow((wide)s.state + s.bias + s.pack + s.scratch);
+    s.total = narrow((wide)s.state + s.bias + s.key_sums + s.pack + s.scratch);
     /* kernels count heads and items in 32 bits */
     if ((wide)s.batch * larger(heads, most_items(k)) > INT32_MAX)
         s.total = UINT64_MAX;

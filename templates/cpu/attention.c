@@ -9,6 +9,7 @@
      attention_pack_transposed  Q, dO of a head -> packed operands
      attention_dkv              items of the transposed plan: dK, dV             (backward.h)
      attention_diagonals        sums of dX along diagonals, with a bias          (bias_gradient.h)
+     attention_key_heads        dK, dV of key heads, where query heads share them (key_heads.h)
    A phase gets indices begin .. end - 1 of its heads or work items, and the scratch of its thread. */
 #include "cpu/freestanding.h"
 #include "cpu/pack.h"
@@ -16,6 +17,7 @@
 #include "cpu/forward.h"
 #if BACKWARD
 #include "cpu/backward.h"
+#include "cpu/key_heads.h"
 #endif
 
 #define ENTRY(name)                                                                       \
@@ -33,16 +35,19 @@ static void phase_begin(u8 *scratch)
 #endif
 }
 
-static struct sequence head_at(const struct abi_args *a, u64 index)
+/* Of operands that are packed, rows are their own. */
+static struct sequence head_at(const struct abi_args *a, u64 index, enum side side)
 {
-    return sequence_at(a, a->first_batch + (u32)(index / a->heads), (u32)(index % a->heads));
+    return sequence_at(a, a->first_batch + (u32)(index / a->heads), (u32)(index % a->heads),
+                       side);
 }
 
 static struct abi_work work_at(const struct abi_args *a, const struct abi_plan *p, u64 index,
                                struct sequence *s)
 {
     struct abi_work w = p->work[index / a->slice_batch];
-    *s = sequence_at(a, a->first_batch + (u32)(index % a->slice_batch), w.head);
+    *s = sequence_at(a, a->first_batch + (u32)(index % a->slice_batch), w.head,
+                     p == &a->transposed ? ROWS_ARE_KEYS : ROWS_ARE_QUERIES);
     return w;
 }
 
@@ -69,7 +74,7 @@ ENTRY(attention_pack)
 {
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
-        struct sequence s = head_at(a, k);
+        struct sequence s = head_at(a, k, ROWS_ARE_KEYS);
         operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES);
         operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SUMS);
     }
@@ -93,7 +98,7 @@ ENTRY(attention_pack_backward)
 {
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
-        struct sequence s = head_at(a, k);
+        struct sequence s = head_at(a, k, ROWS_ARE_KEYS);
 #if BIAS
         if (s.b == 0)
             bias_clear(a, s.h);
@@ -108,7 +113,7 @@ ENTRY(attention_pack_transposed)
 {
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
-        struct sequence s = head_at(a, k);
+        struct sequence s = head_at(a, k, ROWS_ARE_QUERIES);
         operand_pack(&s, OPERAND_QUERY, a->transposed.uses, FOR_SCORES | FOR_SUMS);
         operand_pack(&s, OPERAND_GRADIENT, a->transposed.uses, FOR_SCORES | FOR_SUMS);
     }
@@ -137,7 +142,7 @@ ENTRY(attention_dq)
         if (a->first_batch == 0)
             bias_part_clear(a, k);
         for (u32 b = 0; b < a->slice_batch; b++) {
-            struct sequence s = sequence_at(a, a->first_batch + b, w.head);
+            struct sequence s = sequence_at(a, a->first_batch + b, w.head, ROWS_ARE_QUERIES);
             s.part = bias_part(a, k);
             dq_item(&s, &a->forward.items[w.item], scratch);
         }
@@ -150,7 +155,7 @@ ENTRY(attention_diagonals)
 {
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
-        struct sequence s = head_at(a, k);
+        struct sequence s = head_at(a, k, ROWS_ARE_QUERIES);
         if (a->d_diagonal && s.b == a->batch - 1)
             bias_diagonals(a, s.h);
     }
@@ -183,4 +188,15 @@ ENTRY(attention_dkv)
     }
     matrix_end();
 }
+
+#if GROUPED
+ENTRY(attention_key_heads)
+{
+    const u32 heads = a->heads / a->group;
+    phase_begin(scratch);
+    for (u64 k = begin; k < end; k++)
+        key_head_sum(a, a->first_batch + (u32)(k / heads), (u32)(k % heads));
+    matrix_end();
+}
+#endif
 #endif

@@ -84,13 +84,13 @@ static void list_columns(const struct row_block *t, struct block *b,
             b->column[0][tile->at + count[0]++] = tile->first + k;
     } else {
         const struct abi_line *diagonal = t->plan->lines + tile->first;
-        w = diagonals_covered(diagonal, tile->width, t->s.length, t->rows);
+        w = diagonals_covered(diagonal, tile->width, t->s.column_length, t->rows);
         covered_columns(b, diagonal, tile, w);
         for (u32 k = 0; k < tile->width; k++) {
             diagonal_columns(&diagonal[k], (struct column_lists){b, tile->at, count},
-                             t->s.length, 0, w.first);
+                             t->s.column_length, 0, w.first);
             diagonal_columns(&diagonal[k], (struct column_lists){b, tile->at, count},
-                             t->s.length, w.end, t->rows);
+                             t->s.column_length, w.end, t->rows);
         }
     }
     for (u32 r = w.first; r < w.end; r++)

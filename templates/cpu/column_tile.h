@@ -24,7 +24,7 @@ static void tile_of_gather(const struct row_block *t, const struct abi_gather *g
     tile->kind = TILE_GATHERED;
     tile->first = gather->first;
     tile->width = gather->count;
-    while (tile->width && column[tile->width - 1] >= t->s.length)
+    while (tile->width && column[tile->width - 1] >= t->s.column_length)
         tile->width--;
     tile->pattern = gather->pattern;
     if (tile->pattern)
@@ -94,7 +94,7 @@ static void tile_of_halves(struct row_block *t, const struct abi_piece *piece,
         }
     }
     tile->live &= live;
-    u32 left = tile->first < t->s.length ? t->s.length - tile->first : 0;
+    u32 left = tile->first < t->s.column_length ? t->s.column_length - tile->first : 0;
     tile->width = left < TILE ? left : TILE;
 }
 
@@ -108,7 +108,7 @@ static struct column_tile tile_next(struct row_block *t, const struct abi_piece 
         tile_of_halves(t, piece, &tile);
     } else if (piece->kind == ABI_TILES) {
         struct abi_tile source = p->tiles[piece->first + t->entry++];
-        u32 left = source.col0 < t->s.length ? t->s.length - source.col0 : 0;
+        u32 left = source.col0 < t->s.column_length ? t->s.column_length - source.col0 : 0;
         tile.first = source.col0;
         tile.width = left < TILE ? left : TILE;
         tile.pattern = source.pattern;
@@ -124,7 +124,7 @@ static struct column_tile tile_next(struct row_block *t, const struct abi_piece 
         t->entry += tile.width;
     } else {
         struct abi_range range = p->ranges[piece->first + t->entry];
-        u32 end = range.end < t->s.length ? range.end : t->s.length;
+        u32 end = range.end < t->s.column_length ? range.end : t->s.column_length;
         u32 most = piece->kind == ABI_ROWS ? capacity : TILE;
         tile.kind = piece->kind == ABI_ROWS ? TILE_RANGE : TILE_PANEL;
         tile.first = range.begin + t->offset;

@@ -15,6 +15,12 @@
 #ifndef DOTS /* 1: which makes dot products of vectors, and has no tiles */
 #define DOTS 0
 #endif
+#ifndef GROUPED /* 1: fewer key than query heads */
+#define GROUPED 0
+#endif
+#ifndef RECTANGULAR /* 1: another number of keys than of queries */
+#define RECTANGULAR 0
+#endif
 #ifndef BIAS /* enum abi_bias: an array X beside the mask, learnt */
 #define BIAS 0
 #endif

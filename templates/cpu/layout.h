@@ -4,6 +4,7 @@
 #define MASKC_CPU_LAYOUT_H
 #include "cpu/half.h"
 #include "cpu/matrix/unit.h"
+#include "cpu/sequence.h"
 
 enum {
     IS_F32 =
@@ -35,42 +36,11 @@ enum {
     LISTS_DEINTERLEAVED = LISTS_HALF && HEAD_DIM % (2 * LANES) == 0,
 };
 
-/* One head of one sequence. */
-struct sequence {
-    const struct abi_args *a;
-    u32 b, h;
-    u32 length; /* entries at or beyond it are inactive */
-    u32 rows;   /* to be written */
-    i64 first;  /* row of position 0 in the tensors */
-    i64 batch;  /* b, or 0 where sequences stand end to end */
-#if BIAS
-    float *part; /* the item's sums of dX along diagonals, or null: see bias.h */
-#endif
-};
-
-static inline u32 clamp_length(i32 length, u32 limit)
-{
-    return length < 0 ? 0 : (u32)length < limit ? (u32)length : limit;
-}
-
-static inline struct sequence sequence_at(const struct abi_args *a, u32 b, u32 h)
-{
-    struct sequence s = {.a = a, .b = b, .h = h, .length = a->n, .rows = a->n, .batch = b};
-    if (a->offsets) {
-        s.rows = s.length = clamp_length(a->offsets[b + 1] - a->offsets[b], a->n);
-        s.first = a->offsets[b];
-        s.batch = 0;
-    } else if (a->length) {
-        s.length = clamp_length(a->length[b], a->n);
-    }
-    return s;
-}
-
 /* ---- the caller's tensors ---- */
 
 INLINE i64 element_at(const struct sequence *s, const struct abi_tensor *t, u32 i)
 {
-    return s->batch * t->batch + (s->first + i) * t->row + (i64)s->h * t->head;
+    return s->batch * t->batch + (s->first + i) * t->row + (i64)head_in(s, t) * t->head;
 }
 
 INLINE float *lse_at(const struct sequence *s, u32 i)
@@ -113,6 +83,17 @@ INLINE int rows_streamed(const struct sequence *s, const struct abi_tensor *t)
            !(((u64)t->data | (u64)(t->batch | t->row | t->head) * ELEMENT_BYTES) % LINE);
 }
 
+/* True of the dK and dV of query heads that share a key head: they are summed yet (key_heads.h), so they stay floats. */
+INLINE int holds_floats(const struct sequence *s, const struct abi_tensor *t)
+{
+#if GROUPED
+    return t == &s->a->d_k || t == &s->a->d_v;
+#else
+    (void)s, (void)t;
+    return 0;
+#endif
+}
+
 /* Row i times `scale`, as WIDTH floats. */
 INLINE void row_read(const struct sequence *s, const struct abi_tensor *t, u32 i, float scale,
                      float *restrict to)
@@ -141,7 +122,7 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
                       const float *restrict from)
 {
     i64 at = element_at(s, t, i);
-    if (IS_F32) {
+    if (IS_F32 || holds_floats(s, t)) {
         float *to = (float *)t->data + at;
         for (u32 d = 0; d < HEAD_DIM; d++)
             to[d] = from[d] * scale;
@@ -170,8 +151,9 @@ INLINE void row_write(const struct sequence *s, const struct abi_tensor *t, u32 
 
 INLINE void row_clear(const struct sequence *s, const struct abi_tensor *t, u32 i)
 {
-    u16 *to = (u16 *)t->data + element_at(s, t, i) * (ELEMENT_BYTES / 2);
-    for (u32 d = 0; d < HEAD_DIM * (ELEMENT_BYTES / 2); d++)
+    const u32 halves = holds_floats(s, t) ? 2 : ELEMENT_BYTES / 2;
+    u16 *to = (u16 *)t->data + element_at(s, t, i) * halves;
+    for (u32 d = 0; d < HEAD_DIM * halves; d++)
         to[d] = 0;
 }
 

@@ -33,7 +33,7 @@ INLINE void row_block_write_whole(const struct row_block *t, const struct abi_te
 static void row_block_write(const struct row_block *t, const struct abi_tensor *to, u32 which,
                             const float *scale)
 {
-    if (WRITES_WHOLE && t->live == 0xffffffff) {
+    if (WRITES_WHOLE && t->live == 0xffffffff && !holds_floats(&t->s, to)) {
         row_block_write_whole(t, to, which, scale);
         return;
     }

@@ -154,7 +154,7 @@ void fixtures_break_kernel(void)
         fixture_write(path, bytes, size);
         bytes[at] ^= (uint8_t)(1 << k % 8);
     }
-    static const char version[] = "\"version\":\"3\"";
+    static const char version[] = "\"version\":\"4\"";
     char *found = memmem(bytes, size, version, sizeof version - 1);
     must(found != NULL, "the version in good.mkb");
     found[sizeof version - 3] = '1';

@@ -189,7 +189,7 @@ static void a_kernel_file_is_a_safetensors_file(void **state)
     assert_non_null(safetensors_find(&s, "sm_80/code"));
     assert_non_null(safetensors_find(&s, "sm_80/code2"));
     assert_null(safetensors_find(&s, "x86-64-v3/code1"));
-    assert_string_equal(safetensors_metadata(&s, "version"), "3");
+    assert_string_equal(safetensors_metadata(&s, "version"), "4");
     safetensors_finish(&s);
     fixture_free(f);
 }
@@ -257,11 +257,14 @@ static void other_files_are_told_apart(void **state)
     static const struct {
         const char *from, *to, *text;
     } cases[] = {
-        {"\"version\":\"3\"", "\"version\":\"1\"", "another version"},
-        {"\"abi\":\"5\"", "\"abi\":\"7\"", "another version"},
+        {"\"version\":\"4\"", "\"version\":\"3\"", "another version"},
+        {"\"abi\":\"6\"", "\"abi\":\"5\"", "another version"},
         {"maskc kernel file", "maskc kernel fili", "not a kernel file"},
         {"x86-64-v3", "x86-64-v9", "unknown target 'x86-64-v9'"},
         {"sm_80", "sm_8x", "unknown target"},
+        {"kv_heads\\\":0", "kv_heads\\\":7", "do not fit the mask"},
+        {"queries\\\":0", "queries\\\":3", "do not fit the mask"},
+        {"keys\\\":0", "keys\\\":4", "do not fit the mask"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct fixture *f = fixture_new(small, 5, 1, true);

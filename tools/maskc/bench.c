@@ -68,7 +68,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
                              .dtype = p->dtype,
                              .backward = backward,
                              .dropout = p->dropout,
-                             .sparsity = bench_sparsity(p->mask, p->layer)};
+                             .sparsity = bench_sparsity(p)};
     char what[NAME_CAPACITY];
     snprintf(what, sizeof what, "%s n=%u %s %s", c->name, p->length, dtype_name(p->dtype),
              backward ? "backward" : "forward");
@@ -101,7 +101,9 @@ static int make_trial(struct contest *c, uint32_t k, const struct problem_data *
 {
     struct contender *one = &c->all[k];
     const struct problem *p = &c->problem[k];
-    struct problem_data *own = p->length == c->problem[OURS].length ? NULL : problem_inputs(p);
+    const bool same = p->length == c->problem[OURS].length &&
+                      problem_keys(p) == problem_keys(&c->problem[OURS]);
+    struct problem_data *own = same ? NULL : problem_inputs(p);
     one->trial = trial_new(one->kernel, p, own ? own : d, backward, threads, e);
     problem_data_destroy(own);
     if (!one->trial || trial_run(one->trial, false, e))
@@ -121,7 +123,7 @@ static int make_trials(struct contest *c, const struct problem_data *d, bool bac
         c->problem[k].bias = one->kernel->artifact->request.bias;
         c->problem[k].dropout = k && k == c->kept ? 0 : c->problem[OURS].dropout;
         c->problem[k].mask = one->kernel->artifact->mask;
-        c->problem[k].length = c->problem[k].mask->n;
+        bench_problem_lengths(&c->problem[k], &one->kernel->artifact->request);
         one->seconds = memory_new(ROUNDS_MOST, sizeof(double));
         if (make_trial(c, k, d, backward, threads, e))
             return -1;
@@ -218,7 +220,8 @@ static int bench_file(struct bench *b, const char *path, struct error *e)
             "%s: a kernel file has its own length, dtype and targets: no -n, --dtype, --target",
             path);
     if (o->measure_plans || o->heads || o->head_dim || o->transform || o->bias || o->machine ||
-        o->tensor || o->dam || o->border || o->has_threshold || o->has_keep)
+        o->kv_heads || o->kv_length || o->tensor || o->dam || o->border || o->has_threshold ||
+        o->has_keep)
         return error_set(e, ERROR_INPUT,
                          "%s: a kernel file is compiled: no options of the mask or the kernel",
                          path);
@@ -263,7 +266,7 @@ static int bench_mask(struct bench *b, const char *name, uint32_t n, const char 
     o.with_dropout = o.dropout > 0;
     if (command_request(&o, default_target(&o), target, &r, e))
         return -1;
-    struct mask *m = options_mask(&o, name, n, 12, e);
+    struct mask *m = options_kernel_mask(&o, name, n, 12, &r.request, e);
     struct plan_choice choice = {0};
     struct bench_compiler best = b->compiler;
     int code = m ? 0 : -1;

@@ -25,10 +25,12 @@ struct bench_result {
 };
 
 /* Percent of the layer's entries that are off. */
-double bench_sparsity(const struct mask *m, uint32_t layer);
+double bench_sparsity(const struct problem *p);
 /* What is launched. */
 struct problem bench_problem(const struct options *o, const struct mask *m,
                              const struct kernel_request *r, uint32_t layer);
+/* As many queries and keys as the request of its mask says. */
+void bench_problem_lengths(struct problem *p, const struct kernel_request *r);
 
 /* What predictions are made of. */
 struct bench_prediction {

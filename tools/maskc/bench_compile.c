@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/maskc/bench_compile.h"
+#include "gen/key_shape.h"
 #include "runtime/compile/compile.h"
 #include "tools/maskc/progress.h"
 #include <stdlib.h>
@@ -35,6 +36,13 @@ int bench_compile(const struct bench_compiler *c, const struct mask *m,
     return code;
 }
 
+/* A number of keys or queries, where the larger one is `length` in the place of n; 0 stays 0. */
+static uint32_t part_of(uint32_t count, uint32_t length, uint32_t n)
+{
+    const uint32_t part = (uint32_t)((uint64_t)count * length / n);
+    return count && !part ? 1 : part;
+}
+
 int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kernel *like,
                         uint32_t length, struct maskc_kernel **ret, struct error *e)
 {
@@ -44,8 +52,13 @@ int bench_compile_dense(const struct bench_compiler *c, const struct maskc_kerne
     struct mask *dense = mask_load(&request, NULL, e);
     const struct target *target = target_find(like->target->name, e);
     struct kernel_request r = like->artifact->request;
+    const struct key_shape shape = {r.kv_heads, part_of(r.keys, length, m->n),
+                                    MASK_ALIGN_START};
     r.length = length;
-    int code = dense && target ? bench_compile(c, dense, target, &r, ret, e) : -1;
+    int code = dense && target &&
+                       !key_shape_apply(&shape, part_of(r.queries, length, m->n), &dense, &r, e)
+                   ? bench_compile(c, dense, target, &r, ret, e)
+                   : -1;
     mask_destroy(dense);
     return code;
 }

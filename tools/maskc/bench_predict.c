@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is predicted of the kernels that bench measures, by the plans in their files. */
+#include "gen/key_shape.h"
 #include "masks/base/text.h"
 #include "tools/maskc/bench.h"
 #include <stdio.h>
@@ -24,28 +25,37 @@ static void join_lowerings(const struct plan *p, const struct plan_pass *pass, u
     text_finish(&t);
 }
 
-double bench_sparsity(const struct mask *m, uint32_t layer)
+double bench_sparsity(const struct problem *p)
 {
-    double active = 0, all = (double)m->n * m->n * m->heads;
+    const struct mask *m = p->mask;
+    double active = 0, all = (double)p->length * problem_keys(p) * m->heads;
     for (uint32_t h = 0; h < m->heads; h++)
-        active += (double)mask_pattern(m, layer, h)->active;
+        active += (double)mask_pattern(m, p->layer, h)->active;
     return 100 * (1 - active / all);
+}
+
+void bench_problem_lengths(struct problem *p, const struct kernel_request *r)
+{
+    p->length = request_queries(r, p->mask);
+    p->key_length = r->keys;
 }
 
 struct problem bench_problem(const struct options *o, const struct mask *m,
                              const struct kernel_request *r, uint32_t layer)
 {
-    return (struct problem){.mask = m,
-                            .layer = layer,
-                            .batch = o->batch ? o->batch : 1,
-                            .length = m->n,
-                            .head_dim = r->head_dim,
-                            .dtype = r->dtype,
-                            .transform = r->transform,
-                            .lambda = (double)r->lambda,
-                            .bias = r->bias,
-                            .dropout = o->dropout,
-                            .random_seed = 1};
+    struct problem p = {.mask = m,
+                        .layer = layer,
+                        .batch = o->batch ? o->batch : 1,
+                        .kv_heads = r->kv_heads,
+                        .head_dim = r->head_dim,
+                        .dtype = r->dtype,
+                        .transform = r->transform,
+                        .lambda = (double)r->lambda,
+                        .bias = r->bias,
+                        .dropout = o->dropout,
+                        .random_seed = 1};
+    bench_problem_lengths(&p, r);
+    return p;
 }
 
 struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *calibration,

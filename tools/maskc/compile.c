@@ -64,7 +64,7 @@ static int compile(const struct options *o, struct error *e)
         return error_set(e, ERROR_INPUT, "compile needs -o FILE.mkb");
     if (command_request(o, "cpu", target, &r, e))
         return -1;
-    struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
+    struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     if (!m)
         return -1;
     struct measured_plans measured;

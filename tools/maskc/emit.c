@@ -102,11 +102,12 @@ static int emit(const struct options *o, struct error *e)
     if (r.n_targets != 1)
         return error_set(e, ERROR_INPUT, "emit takes one target, '%s' names %u", o->target,
                          r.n_targets);
-    struct mask *m = options_mask(o, o->argument[0], o->length[0], 0, e);
+    struct mask *m = options_kernel_mask(o, o->argument[0], o->length[0], 0, &r.request, e);
     const struct machine *machine =
         machine_choose(r.machine, r.calibration, target[0], &r.request, e);
     r.request.length = m ? m->n : 0;
-    struct plan *p = m && machine ? plan_build(m, target[0], &r.request, machine, e) : NULL;
+    const bool known = m && !kernel_request_check(&r.request, target[0], e);
+    struct plan *p = known && machine ? plan_build(m, target[0], &r.request, machine, e) : NULL;
     int code = -1;
     if (p) {
         struct source *s = emit_source(target[0], &p->config);

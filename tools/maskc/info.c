@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc info: what a kernel file holds: targets, compilers, registers, spills, sizes, the plan. */
+#include "gen/key_shape.h"
 #include "masks/base/file.h"
 #include "tools/maskc/command.h"
 #include <jansson.h>
@@ -9,8 +10,11 @@
 static void print_features(const struct artifact *a)
 {
     const struct kernel_request *f = &a->request;
-    printf("  %u x %u, %u head%s, %u layer%s, %u distinct mask%s\n", a->mask->n, a->mask->n,
-           a->mask->heads, a->mask->heads == 1 ? "" : "s", a->mask->layers,
+    printf("  %u x %u, %u head%s", request_queries(f, a->mask), request_keys(f, a->mask),
+           a->mask->heads, a->mask->heads == 1 ? "" : "s");
+    if (f->kv_heads)
+        printf(" on %u key head%s", f->kv_heads, f->kv_heads == 1 ? "" : "s");
+    printf(", %u layer%s, %u distinct mask%s\n", a->mask->layers,
            a->mask->layers == 1 ? "" : "s", a->mask->n_patterns,
            a->mask->n_patterns == 1 ? "" : "s");
     printf("  %s, head dim %u, ", dtype_name(f->dtype), f->head_dim);
@@ -91,14 +95,17 @@ static json_t *info_json(const struct artifact *a, uint64_t size)
 {
     const struct kernel_request *f = &a->request;
     bool sparse = f->transform == ABI_SPARSEGEN;
-    return json_pack("{s:I, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:s, s:o, s:o}",
-                     "bytes", (json_int_t)size, "length", (int)a->mask->n, "heads",
-                     (int)a->mask->heads, "layers", (int)a->mask->layers, "distinct",
-                     (int)a->mask->n_patterns, "dtype", dtype_name(f->dtype), "head_dim",
-                     (int)f->head_dim, "transform", sparse ? "sparsegen" : "softmax", "lambda",
-                     sparse ? json_real((double)f->lambda) : json_null(), "dropout", f->dropout,
-                     "backward", f->backward, "soft", bias_name(f->bias), "targets",
-                     targets_json(a), "plans", plans_json(a));
+    return json_pack(
+        "{s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:i, s:s, s:o, s:b, s:b, s:s, s:o, "
+        "s:o}",
+        "bytes", (json_int_t)size, "length", (int)request_queries(f, a->mask), "kv_length",
+        (int)request_keys(f, a->mask), "heads", (int)a->mask->heads, "kv_heads",
+        (int)request_kv_heads(f, a->mask), "layers", (int)a->mask->layers, "distinct",
+        (int)a->mask->n_patterns, "dtype", dtype_name(f->dtype), "head_dim", (int)f->head_dim,
+        "transform", sparse ? "sparsegen" : "softmax", "lambda",
+        sparse ? json_real((double)f->lambda) : json_null(), "dropout", f->dropout, "backward",
+        f->backward, "soft", bias_name(f->bias), "targets", targets_json(a), "plans",
+        plans_json(a));
 }
 
 void command_print_json(json_t *j)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options (tools/common/program.h), and what masks and kernels are made of them. */
 #include "tools/maskc/options.h"
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "runtime/artifact/artifact.h"
 #include "tools/maskc/command.h"
@@ -78,6 +79,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, VALUE_FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, VALUE_FLAG, AT(forward_only)},
     [OPTION_BIAS]      = {"soft", 0, "KIND", "A soft mask X beside the mask, for learning one: bias (scores + X) or scale (probabilities * X)", GROUP_KERNEL, VALUE_TEXT, AT(bias)},
+    [OPTION_KV_HEADS]  = {"kv-heads", 0, "K", "Heads of K and V, which divide the query heads (grouped-query attention; default: as many)", GROUP_KERNEL, VALUE_COUNT, AT(kv_heads)},
+    [OPTION_KV_LENGTH] = {"kv-length", 0, "M", "Keys, where they are not as many as the queries (-n); the mask then has the larger length", GROUP_KERNEL, VALUE_COUNT, AT(kv_length)},
+    [OPTION_ALIGN]     = {"align", 0, "WHERE", "With --kv-length: queries and keys stand at the mask's start (default) or end: query i at i + M - N", GROUP_KERNEL, VALUE_TEXT, AT(align)},
     [OPTION_MACHINE]   = {"machine", 0, "NAME", "Row of the machine table that the plan is made for, or 'calibrated' (default: this machine as calibrated where it runs the target, else by target)", GROUP_KERNEL, VALUE_TEXT, AT(machine)},
 
     [OPTION_BUDGET]    = {"budget", 0, "SHARE", "The most that is kept within this share of dense's predicted time, above 0 and at most 1", GROUP_SNAP, VALUE_REAL, AT(budget), .given = AT(has_budget)},
@@ -94,8 +98,8 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_DEVICE]    = {"device", 0, "D", "cpu, cuda, cuda:1, emulated (default: what the file holds and the machine has)", GROUP_LAUNCH, VALUE_TEXT, AT(device)},
     [OPTION_PASS]      = {"pass", 0, "P,P", "forward, backward (default both)", GROUP_LAUNCH, VALUE_TEXT, AT(pass)},
     [OPTION_QUERY]     = {"query", 0, "Q.npy", "Queries [B,N,H,D], f32 or f64 (packed: [T,H,D])", GROUP_LAUNCH, VALUE_TEXT, AT(query)},
-    [OPTION_KEY]       = {"key", 0, "K.npy", "Keys, shaped alike", GROUP_LAUNCH, VALUE_TEXT, AT(key)},
-    [OPTION_VALUE]     = {"value", 0, "V.npy", "Values, shaped alike", GROUP_LAUNCH, VALUE_TEXT, AT(value)},
+    [OPTION_KEY]       = {"key", 0, "K.npy", "Keys, shaped alike, with the heads and the length that the kernel has for them", GROUP_LAUNCH, VALUE_TEXT, AT(key)},
+    [OPTION_VALUE]     = {"value", 0, "V.npy", "Values, shaped as the keys", GROUP_LAUNCH, VALUE_TEXT, AT(value)},
     [OPTION_GRAD]      = {"grad", 0, "DO.npy", "Gradient of the output: runs backward too", GROUP_LAUNCH, VALUE_TEXT, AT(grad)},
     [OPTION_SEQUENCE_LENGTHS] = {"lengths", 0, "L.npy", "Lengths [B] of right-padded sequences, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(sequence_lengths)},
     [OPTION_OFFSETS]   = {"offsets", 0, "O.npy", "Offsets [B+1] of a packed batch, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(offsets)},
@@ -145,6 +149,33 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
     struct mask *repeated = mask_repeat_heads(m, default_heads, e);
     mask_destroy(m);
     return repeated;
+}
+
+static int read_key_shape(const struct options *o, struct key_shape *ret, struct error *e)
+{
+    *ret = (struct key_shape){o->kv_heads, o->kv_length, MASK_ALIGN_START};
+    if (o->kv_length > PATTERN_MAX_N)
+        return error_set(e, ERROR_INPUT, "--kv-length %u is out of range, 1..%d is expected",
+                         o->kv_length, PATTERN_MAX_N);
+    if (o->align && !o->kv_length)
+        return error_set(e, ERROR_INPUT, "--align goes with --kv-length");
+    if (!o->align || !strcmp(o->align, "start"))
+        return 0;
+    if (strcmp(o->align, "end"))
+        return error_set(e, ERROR_INPUT, "--align %.64s: start or end is expected", o->align);
+    ret->align = MASK_ALIGN_END;
+    return 0;
+}
+
+struct mask *options_kernel_mask(const struct options *o, const char *name, uint32_t n,
+                                 uint32_t default_heads, struct kernel_request *request,
+                                 struct error *e)
+{
+    struct key_shape shape;
+    if (read_key_shape(o, &shape, e))
+        return NULL;
+    struct mask *m = options_mask(o, name, key_shape_side(&shape, n), default_heads, e);
+    return m && key_shape_apply(&shape, n, &m, request, e) ? NULL : m;
 }
 
 int options_request(const struct options *o, const char *dtype, struct kernel_request *ret,

@@ -28,6 +28,9 @@ enum option_id {
     OPTION_TRANSFORM,
     OPTION_WITH_DROPOUT, /* --dropout, a flag */
     OPTION_FORWARD_ONLY,
+    OPTION_KV_HEADS,
+    OPTION_KV_LENGTH,
+    OPTION_ALIGN,
     OPTION_BIAS, /* --bias bias|scale */
     OPTION_MACHINE,
     /* what snap looks for */
@@ -78,6 +81,8 @@ enum option_id {
     (OPTION_BIT(OPTION_TARGET) | OPTION_BIT(OPTION_DTYPE) | OPTION_BIT(OPTION_HEAD_DIM) | \
      OPTION_BIT(OPTION_TRANSFORM) | OPTION_BIT(OPTION_WITH_DROPOUT) |                     \
      OPTION_BIT(OPTION_FORWARD_ONLY) | OPTION_BIT(OPTION_BIAS) | OPTION_BIT(OPTION_MACHINE))
+#define OPTIONS_KEYS \
+    (OPTION_BIT(OPTION_KV_HEADS) | OPTION_BIT(OPTION_KV_LENGTH) | OPTION_BIT(OPTION_ALIGN))
 
 enum { OPTIONS_MAX_LENGTHS = 32, OPTIONS_MAX_ARGUMENTS = 64 };
 
@@ -101,6 +106,8 @@ struct options {
     uint32_t head_dim;
     bool with_dropout, forward_only;
     const char *bias; /* bias or scale */
+    uint32_t kv_heads, kv_length;
+    const char *align; /* start or end */
 
     double budget, budget_us, retain; /* snap */
     bool has_budget, has_budget_us, has_retain, uniform, keep_rows;
@@ -132,6 +139,12 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
 /* dtype, head dim (64), transform, dropout, backward, bias; `dtype` null: --dtype, else f32. */
 int options_request(const struct options *o, const char *dtype, struct kernel_request *ret,
                     struct error *e);
+
+/* A mask for so many queries, and the request that says what shape K and V have beside it; `name` and n as above.
+   Null with *e set. */
+struct mask *options_kernel_mask(const struct options *o, const char *name, uint32_t n,
+                                 uint32_t default_heads, struct kernel_request *request,
+                                 struct error *e);
 
 /* --clock cpu: times are the thread's own. The check refuses another word, and cpu with more than one thread. */
 bool options_own_clock(const struct options *o);

@@ -37,7 +37,8 @@ int command_plan(const struct options *o)
         machine_choose(request.machine, request.calibration, target[0], &request.request, &e);
     if (!machine)
         return command_fail(&e);
-    struct mask *mask = options_mask(o, o->argument[0], o->length[0], COMMAND_HEADS, &e);
+    struct mask *mask = options_kernel_mask(o, o->argument[0], o->length[0], COMMAND_HEADS,
+                                            &request.request, &e);
     if (!mask)
         return command_fail(&e);
     request.request.length = mask->n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arrays that maskc run is given: everything is read and checked before anything is launched. */
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "tools/maskc/run.h"
 #include <stdlib.h>
@@ -52,13 +53,39 @@ static int check_query(struct run_inputs *in, const struct maskc_kernel *k, stru
         return in->tokens <= INT32_MAX
                    ? 0
                    : error_set(e, ERROR_INPUT, "%s: too many tokens", in->query.path);
-    if (!q->shape[0] || q->shape[0] > INT32_MAX || !q->shape[1] || q->shape[1] > a->mask->n)
+    const uint32_t most = request_queries(&a->request, a->mask);
+    if (!q->shape[0] || q->shape[0] > INT32_MAX || !q->shape[1] || q->shape[1] > most)
         return error_set(e, ERROR_INPUT,
                          "%s: %llu sequences of length %llu, the kernel takes lengths 1..%u",
                          in->query.path, (unsigned long long)q->shape[0],
-                         (unsigned long long)q->shape[1], a->mask->n);
+                         (unsigned long long)q->shape[1], most);
     in->p.batch = (uint32_t)q->shape[0];
     in->p.length = (uint32_t)q->shape[1];
+    return 0;
+}
+
+/* K or V: the query's shape, but for the heads and the length that the kernel has for keys. */
+static int check_key(const struct run_array *x, struct run_inputs *in,
+                     const struct maskc_kernel *k, struct error *e)
+{
+    const struct artifact *a = k->artifact;
+    const struct npy *q = &in->query.npy;
+    if (!a->request.keys && !a->request.kv_heads)
+        return check_like(x, &in->query, e);
+    uint64_t shape[4] = {q->shape[0], in->p.length, in->p.kv_heads, in->p.head_dim};
+    if (check_number(x, e))
+        return -1;
+    if (in->p.packed)
+        shape[1] = in->p.kv_heads, shape[2] = in->p.head_dim;
+    else if (a->request.keys && x->npy.rank == 4 && x->npy.shape[1] <= a->request.keys)
+        shape[1] = in->p.key_length ? in->p.key_length : x->npy.shape[1];
+    if (x->npy.rank != q->rank || memcmp(x->npy.shape, shape, q->rank * sizeof *shape) ||
+        !shape[1])
+        return error_set(e, ERROR_INPUT, "%s: %s%llu, %u, %u] is expected", x->path,
+                         in->p.packed ? "[" : "[B, ", (unsigned long long)shape[!in->p.packed],
+                         in->p.kv_heads, in->p.head_dim);
+    if (a->request.keys)
+        in->p.key_length = (uint32_t)shape[1];
     return 0;
 }
 
@@ -196,6 +223,7 @@ int run_inputs_open(const struct options *o, const struct maskc_kernel *k,
         .scale = o->scale,
         .dropout = o->dropout,
         .bias = a->request.bias,
+        .kv_heads = request_kv_heads(&a->request, a->mask),
         .seed = o->seed,
     };
     if (check_launch(o, k, e) || check_bias_options(o, k, e) ||
@@ -206,9 +234,8 @@ int run_inputs_open(const struct options *o, const struct maskc_kernel *k,
         (o->samples && open_array(o->samples, &in->samples, e)) ||
         (o->bias_array && open_array(o->bias_array, &in->bias, e)))
         return -1;
-    if (check_query(in, k, e) || check_like(&in->key, &in->query, e) ||
-        check_like(&in->value, &in->query, e) ||
-        (o->grad && check_like(&in->grad, &in->query, e)) ||
+    if (check_query(in, k, e) || check_key(&in->key, in, k, e) ||
+        check_key(&in->value, in, k, e) || (o->grad && check_like(&in->grad, &in->query, e)) ||
         (o->sequence_lengths && read_lengths(in, e)) ||
         (o->offsets && read_offsets(in, a->mask->n, e)) ||
         (o->samples && read_samples(in, e)) ||
@@ -247,14 +274,17 @@ double *run_inputs_bias(const struct run_inputs *in)
 double *run_inputs_tensor(const struct run_inputs *in, const struct run_array *a,
                           const uint64_t *row)
 {
-    double *ret = memory_new(problem_elements(&in->p), sizeof *ret);
-    uint64_t width = (uint64_t)in->p.mask->heads * in->p.head_dim, position[4];
     const struct npy *x = &a->npy;
-    for (uint64_t k = 0; k < in->tokens * width; k++) {
+    const uint64_t width = x->shape[x->rank - 2] * x->shape[x->rank - 1];
+    const uint64_t rows = (uint64_t)in->p.batch * (in->p.packed ? in->p.length : x->shape[1]);
+    double *ret = memory_new(rows * width, sizeof *ret);
+    uint64_t position[4];
+    for (uint64_t k = 0; k < x->count; k++) {
         uint64_t rest = k;
         for (uint32_t r = x->rank; r-- > 0; rest /= x->shape[r])
             position[r] = rest % x->shape[r];
-        ret[row[k / width] * width + k % width] = npy_get(x, npy_index(x, position));
+        const uint64_t to = in->p.packed ? row[k / width] : k / width;
+        ret[to * width + k % width] = npy_get(x, npy_index(x, position));
     }
     return ret;
 }

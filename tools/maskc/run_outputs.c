@@ -18,14 +18,21 @@ static int save(const char *folder, const char *name, uint32_t rank, const uint6
     return code;
 }
 
-static int save_tensor(const struct run_inputs *in, const char *folder, const char *name,
-                       const double *from, const uint64_t *row, struct error *e)
+/* What a tensor is written as, and the given array that has its shape. */
+struct output {
+    const char *name;
+    const double *from;
+    const struct npy *like;
+};
+
+static int save_tensor(const struct run_inputs *in, const char *folder, struct output x,
+                       const uint64_t *row, struct error *e)
 {
-    uint64_t width = (uint64_t)in->p.mask->heads * in->p.head_dim;
-    float *to = memory_new(in->tokens * width, sizeof *to);
-    for (uint64_t k = 0; k < in->tokens * width; k++)
-        to[k] = (float)from[row[k / width] * width + k % width];
-    int code = save(folder, name, in->query.npy.rank, in->query.npy.shape, to, e);
+    const uint64_t width = x.like->shape[x.like->rank - 2] * x.like->shape[x.like->rank - 1];
+    float *to = memory_new(x.like->count, sizeof *to);
+    for (uint64_t k = 0; k < x.like->count; k++)
+        to[k] = (float)x.from[(in->p.packed ? row[k / width] : k / width) * width + k % width];
+    int code = save(folder, x.name, x.like->rank, x.like->shape, to, e);
     free(to);
     return code;
 }
@@ -70,14 +77,17 @@ int run_outputs_save(const struct run_inputs *in, const char *folder,
                      const struct problem_data *d, const uint64_t *row, bool diagonals,
                      struct error *e)
 {
-    if (file_make_directory(folder, e) || save_tensor(in, folder, "out", d->o, row, e) ||
+    if (file_make_directory(folder, e) ||
+        save_tensor(in, folder, (struct output){"out", d->o, &in->query.npy}, row, e) ||
         save_lse(in, folder, d->lse, row, e))
         return -1;
     if (!d->d_q)
         return 0;
-    return save_tensor(in, folder, "dq", d->d_q, row, e) ||
-                   save_tensor(in, folder, "dk", d->d_k, row, e) ||
-                   save_tensor(in, folder, "dv", d->d_v, row, e) ||
+    return save_tensor(in, folder, (struct output){"dq", d->d_q, &in->query.npy}, row, e) ||
+                   save_tensor(in, folder, (struct output){"dk", d->d_k, &in->key.npy}, row,
+                               e) ||
+                   save_tensor(in, folder, (struct output){"dv", d->d_v, &in->key.npy}, row,
+                               e) ||
                    (d->d_x && save_bias(in, folder, d, diagonals, e))
                ? -1
                : 0;

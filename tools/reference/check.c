@@ -56,7 +56,7 @@ int check_problem(const struct check *check, struct check_result **ret, uint32_t
         c = problem_data_copy(p, b);
         reference_plain(p, c, check->backward);
     }
-    uint64_t size = problem_elements(p), rows = problem_keep_sample(p, a);
+    const uint64_t keys = problem_key_elements(p), rows = problem_keep_sample(p, a);
     problem_keep_sample(p, b);
     if (c)
         problem_keep_sample(p, c);
@@ -65,8 +65,8 @@ int check_problem(const struct check *check, struct check_result **ret, uint32_t
         {"o", a->o, b->o, c ? c->o : NULL, rows},
         {"lse", a->lse, b->lse, p->dtype == ABI_TF32 ? c->lse : NULL, rows / p->head_dim},
         {"dq", a->d_q, b->d_q, c ? c->d_q : NULL, rows},
-        {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, size},
-        {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, size},
+        {"dk", a->d_k, b->d_k, c ? c->d_k : NULL, keys},
+        {"dv", a->d_v, b->d_v, c ? c->d_v : NULL, keys},
         {"dsoft", a->d_x, b->d_x, c ? c->d_x : NULL, bias, true, b->d_x_parts},
         {"dsoft by diagonals", a->d_diagonal, b->d_diagonal, c ? c->d_diagonal : NULL, diagonal,
          true, b->d_x_parts},

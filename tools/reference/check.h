@@ -23,6 +23,10 @@ struct problem {
     enum abi_bias bias;
     uint64_t seed;
     const uint32_t *samples; /* [batch], or null */
+    /* K and V of a shape of their own: heads, N and lengths; 0 and null: those of Q. Not with packed or starts, but
+       for the heads. */
+    uint32_t kv_heads, key_length;
+    const int32_t *key_lengths;
     enum {
         LAYOUT_BNHD,
         LAYOUT_BHND,
@@ -34,7 +38,7 @@ struct problem {
     const uint8_t *sample; /* [length] */
 };
 
-/* Dense host tensors [B, N, H, D] in double, whatever the launch's layout (packed, or with starts: B sequences
+/* Dense host tensors [B, N, H, D] in double (k, v and theirs with N and H of their own), whatever the launch's layout (packed, or with starts: B sequences
    right-padded to N). Rounded to the dtype already, so that kernel and reference see equal inputs. */
 struct problem_data {
     double *q, *k, *v, *d_o;
@@ -50,6 +54,10 @@ struct problem_data {
 uint32_t problem_sample(const struct problem *p, uint32_t b); /* whose draws sequence b has */
 uint32_t problem_rows(const struct problem *p, uint32_t b);   /* length of sequence b, <= N */
 uint64_t problem_elements(const struct problem *p);           /* B N H D */
+uint32_t problem_kv_heads(const struct problem *p);
+uint32_t problem_keys(const struct problem *p);                 /* N of K and V */
+uint32_t problem_key_rows(const struct problem *p, uint32_t b); /* of sequence b, <= that N */
+uint64_t problem_key_elements(const struct problem *p);         /* of K or V */
 uint64_t problem_multiply_adds(const struct problem *p, bool backward); /* of the reference */
 uint64_t problem_bias_elements(const struct problem *p);     /* H n n, or 0 without a bias */
 uint64_t problem_diagonal_elements(const struct problem *p); /* H (2 n - 1), or 0 */

@@ -8,10 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of one (sequence, head) in f32: rows [n][D]. The four operands and the four results. */
+/* Sums of one (sequence, head) in f32: rows [N][D]. The four operands and the four results. Those of keys go on through
+   the query heads of a key head. */
 struct head {
     const struct problem *p;
-    uint32_t b, h, n, D;
+    uint32_t b, h, queries, n, D; /* n: keys */
     float *q, *k, *v, *d_o, *o, *d_q, *d_k, *d_v;
     float *score, *prob, *dprob; /* [n] */
     const double *x; /* the head's bias [n of the mask][n of the mask], or null, ... */
@@ -139,69 +140,81 @@ static void run_backward(struct head *w, uint32_t i)
         }
 }
 
-/* Head h of sequence b, out of or back into a tensor [B, N, H, D]. */
-static double *element(const struct head *w, double *tensor, uint32_t i)
+/* Row i of a tensor [B, N, H, D], of queries or of keys. */
+static double *element(const struct head *w, double *tensor, bool keys, uint32_t i)
 {
     const struct problem *p = w->p;
-    return tensor + (((uint64_t)w->b * p->length + i) * p->mask->heads + w->h) * w->D;
+    const uint32_t heads = keys ? problem_kv_heads(p) : p->mask->heads;
+    const uint64_t row = (uint64_t)w->b * (keys ? problem_keys(p) : p->length) + i;
+    return tensor + (row * heads + (uint64_t)w->h * heads / p->mask->heads) * w->D;
 }
 
-static void gather(const struct head *w, float *to, double *from)
+/* The head out of a tensor. */
+static void gather(const struct head *w, float *to, double *from, bool keys)
 {
-    for (uint32_t i = 0; i < w->n; i++)
+    for (uint32_t i = 0; i < (keys ? w->n : w->queries); i++)
         for (uint32_t d = 0; d < w->D; d++)
-            to[(uint64_t)i * w->D + d] = rounded(w, (float)element(w, from, i)[d]);
+            to[(uint64_t)i * w->D + d] = rounded(w, (float)element(w, from, keys, i)[d]);
 }
 
-static void scatter(const struct head *w, double *to, float *from)
+/* Back into it; what was there is cleared for the next. */
+static void scatter(const struct head *w, double *to, float *from, bool keys)
 {
-    for (uint32_t i = 0; i < w->n; i++)
+    for (uint32_t i = 0; i < (keys ? w->n : w->queries); i++)
         for (uint32_t d = 0; d < w->D; d++) {
-            element(w, to, i)[d] = dtype_held(w->p->dtype, from[(uint64_t)i * w->D + d]);
+            element(w, to, keys, i)[d] = dtype_held(w->p->dtype, from[(uint64_t)i * w->D + d]);
             from[(uint64_t)i * w->D + d] = 0;
         }
+}
+
+static void run_row(struct head *w, struct problem_data *d, uint32_t i)
+{
+    const struct problem *p = w->p;
+    d->lse[((uint64_t)w->b * p->mask->heads + w->h) * p->length + i] = find_probabilities(w, i);
+    for (uint32_t j = 0; j < w->n; j++)
+        if (w->prob[j] > 0)
+            add(w->o + (uint64_t)i * w->D,
+                rounded(w, kept(w, i, j) * w->prob[j] *
+                               (float)bias_of(w, ABI_BIAS_SCALE, i, j, 1)),
+                w->v + (uint64_t)j * w->D, w->D);
 }
 
 static void run_head(struct head *w, struct problem_data *d, bool backward)
 {
     const struct problem *p = w->p;
+    const uint32_t group = p->mask->heads / problem_kv_heads(p);
     uint64_t square = (uint64_t)p->mask->n * p->mask->n;
-    w->n = problem_rows(p, w->b);
+    w->queries = problem_rows(p, w->b);
+    w->n = problem_key_rows(p, w->b);
     w->x = p->bias ? d->x + w->h * square : NULL;
     w->d_x = p->bias && backward ? d->d_x + w->h * square : NULL;
-    gather(w, w->q, d->q);
-    gather(w, w->k, d->k);
-    gather(w, w->v, d->v);
-    gather(w, w->d_o, d->d_o);
-    for (uint32_t i = 0; i < w->n; i++) {
+    gather(w, w->q, d->q, false);
+    gather(w, w->k, d->k, true);
+    gather(w, w->v, d->v, true);
+    gather(w, w->d_o, d->d_o, false);
+    for (uint32_t i = 0; i < w->queries; i++) {
         if (p->sample && !p->sample[i])
             continue;
-        float lse = find_probabilities(w, i);
-        d->lse[((uint64_t)w->b * p->mask->heads + w->h) * p->length + i] = lse;
-        for (uint32_t j = 0; j < w->n; j++)
-            if (w->prob[j] > 0)
-                add(w->o + (uint64_t)i * w->D,
-                    rounded(w, kept(w, i, j) * w->prob[j] *
-                                   (float)bias_of(w, ABI_BIAS_SCALE, i, j, 1)),
-                    w->v + (uint64_t)j * w->D, w->D);
+        run_row(w, d, i);
         if (backward)
             run_backward(w, i);
     }
-    scatter(w, d->o, w->o);
-    if (backward) {
-        scatter(w, d->d_q, w->d_q);
-        scatter(w, d->d_k, w->d_k);
-        scatter(w, d->d_v, w->d_v);
+    scatter(w, d->o, w->o, false);
+    if (backward)
+        scatter(w, d->d_q, w->d_q, false);
+    if (backward && w->h % group == group - 1) {
+        scatter(w, d->d_k, w->d_k, true);
+        scatter(w, d->d_v, w->d_v, true);
     }
 }
 
 static void make_outputs(const struct problem *p, struct problem_data *d, bool backward)
 {
-    uint64_t count = problem_elements(p), rows = count / p->head_dim;
+    const uint64_t count = problem_elements(p), rows = count / p->head_dim;
     double **output[] = {&d->o, &d->d_q, &d->d_k, &d->d_v};
     for (int k = 0; k < (backward ? 4 : 1); k++) {
         free(*output[k]);
-        *output[k] = memory_new(count, sizeof(double));
+        *output[k] = memory_new(k < 2 ? count : problem_key_elements(p), sizeof(double));
     }
     if (p->bias && backward) {
         free(d->d_x);
@@ -217,7 +230,8 @@ void reference_plain(const struct problem *p, struct problem_data *d, bool backw
 {
     make_outputs(p, d, backward);
     struct head w = {.p = p, .D = p->head_dim};
-    uint64_t size = (uint64_t)p->length * p->head_dim, n = p->length;
+    const uint64_t n = p->length > problem_keys(p) ? p->length : problem_keys(p);
+    const uint64_t size = n * p->head_dim;
     float *all = memory_new(8 * size + 4 * n, sizeof *all);
     float **part[] = {&w.q, &w.k, &w.v, &w.d_o, &w.o, &w.d_q, &w.d_k, &w.d_v};
     for (int k = 0; k < 8; k++)

@@ -14,6 +14,28 @@ uint32_t problem_rows(const struct problem *p, uint32_t b)
     return n < most ? n : most;
 }
 
+uint32_t problem_kv_heads(const struct problem *p)
+{
+    return p->kv_heads ? p->kv_heads : p->mask->heads;
+}
+
+uint32_t problem_keys(const struct problem *p)
+{
+    return p->key_length ? p->key_length : p->length;
+}
+
+uint32_t problem_key_rows(const struct problem *p, uint32_t b)
+{
+    if (!p->key_length)
+        return problem_rows(p, b);
+    return p->key_lengths ? (uint32_t)p->key_lengths[b] : p->key_length;
+}
+
+uint64_t problem_key_elements(const struct problem *p)
+{
+    return (uint64_t)p->batch * problem_keys(p) * problem_kv_heads(p) * p->head_dim;
+}
+
 uint32_t problem_start(const struct problem *p, uint32_t b)
 {
     return p->starts ? (uint32_t)p->starts[b] : 0;
@@ -48,7 +70,8 @@ int problem_fits(const struct problem *p, struct error *e)
 {
     /* Inputs as doubles and, twice, what a launch reads and writes. */
     const double element_bytes = 96, bias_bytes = 64;
-    double needed = element_bytes * p->batch * p->length * p->mask->heads * p->head_dim +
+    const double rows = p->length > problem_keys(p) ? p->length : problem_keys(p);
+    double needed = element_bytes * p->batch * rows * p->mask->heads * p->head_dim +
                     bias_bytes * (double)problem_bias_elements(p);
     double present = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
     if (needed <= present)
@@ -66,8 +89,8 @@ uint64_t problem_multiply_adds(const struct problem *p, bool backward)
     for (uint32_t b = 0; b < p->batch; b++)
         for (uint32_t h = 0; h < p->mask->heads; h++) {
             const struct pattern *m = mask_pattern(p->mask, p->layer, h);
-            uint32_t n = problem_rows(p, b);
-            for (uint32_t i = 0; i < n; i++)
+            const uint32_t n = problem_key_rows(p, b), queries = problem_rows(p, b);
+            for (uint32_t i = 0; i < queries; i++)
                 if (!p->sample || p->sample[i])
                     for (uint64_t r = m->row[i]; r < m->row[i + 1] && m->run[r].begin < n; r++)
                         entries += (m->run[r].end < n ? m->run[r].end : n) - m->run[r].begin;
@@ -85,9 +108,8 @@ static double normal(uint64_t seed, uint32_t stream, uint64_t k)
     return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-static double *make_tensor(const struct problem *p, uint32_t stream)
+static double *make_tensor(const struct problem *p, uint64_t count, uint32_t stream)
 {
-    uint64_t count = problem_elements(p);
     double *ret = memory_new(count, sizeof *ret);
     for (uint64_t k = 0; k < count; k++)
         ret[k] = dtype_held(p->dtype, normal(p->random_seed, stream, k));
@@ -136,10 +158,10 @@ void problem_sum_diagonals(const struct problem *p, struct problem_data *d)
 struct problem_data *problem_inputs(const struct problem *p)
 {
     struct problem_data *d = memory_new(1, sizeof *d);
-    d->q = make_tensor(p, 0);
-    d->k = make_tensor(p, 1);
-    d->v = make_tensor(p, 2);
-    d->d_o = make_tensor(p, 3);
+    d->q = make_tensor(p, problem_elements(p), 0);
+    d->k = make_tensor(p, problem_key_elements(p), 1);
+    d->v = make_tensor(p, problem_key_elements(p), 2);
+    d->d_o = make_tensor(p, problem_elements(p), 3);
     d->x = make_bias(p);
     sample_rows(p, d->d_o);
     return d;
@@ -147,11 +169,12 @@ struct problem_data *problem_inputs(const struct problem *p)
 
 struct problem_data *problem_data_copy(const struct problem *p, const struct problem_data *d)
 {
-    uint64_t bytes = problem_elements(p) * sizeof(double);
+    const uint64_t bytes = problem_elements(p) * sizeof(double),
+                   key_bytes = problem_key_elements(p) * sizeof(double);
     struct problem_data *ret = memory_new(1, sizeof *ret);
     ret->q = memory_copy(d->q, bytes);
-    ret->k = memory_copy(d->k, bytes);
-    ret->v = memory_copy(d->v, bytes);
+    ret->k = memory_copy(d->k, key_bytes);
+    ret->v = memory_copy(d->v, key_bytes);
     ret->d_o = memory_copy(d->d_o, bytes);
     ret->x = d->x ? memory_copy(d->x, problem_bias_elements(p) * sizeof(double)) : NULL;
     return ret;

@@ -11,7 +11,7 @@
 struct row {
     const struct problem *p;
     struct problem_data *d;
-    uint32_t b, h, n; /* n: length of the sequence */
+    uint32_t b, h, n; /* n: keys of the sequence */
     uint8_t *active;
     double *score, *prob, *keep, *dprob, *sorted; /* keep: 0, or the factor of a kept entry */
     double lse;                                   /* or tau */
@@ -21,6 +21,14 @@ static uint64_t at(const struct row *r, uint32_t i)
 {
     const struct problem *p = r->p;
     return (((uint64_t)r->b * p->length + i) * p->mask->heads + r->h) * p->head_dim;
+}
+
+/* Of K, V: query head h has the key head of its group. */
+static uint64_t key_at(const struct row *r, uint32_t j)
+{
+    const struct problem *p = r->p;
+    const uint32_t heads = problem_kv_heads(p), head = r->h / (p->mask->heads / heads);
+    return (((uint64_t)r->b * problem_keys(p) + j) * heads + head) * p->head_dim;
 }
 
 static double dot(const double *a, const double *b, uint32_t count)
@@ -116,7 +124,7 @@ static void find_scores(struct row *r, uint32_t i)
         if (r->active[j]) {
             double bias = r->p->bias == ABI_BIAS_ADD ? r->d->x[bias_at(r, i) + j] : 0;
             r->score[j] = problem_scale(r->p) *
-                              dot(r->d->q + at(r, i), r->d->k + at(r, j), r->p->head_dim) +
+                              dot(r->d->q + at(r, i), r->d->k + key_at(r, j), r->p->head_dim) +
                           bias;
             r->active[j] = bias > -INFINITY;
         }
@@ -135,7 +143,7 @@ static void forward(struct row *r, uint32_t i)
     for (uint32_t j = 0; j < r->n; j++)
         if (r->active[j])
             add(r->d->o + at(r, i), r->keep[j] * r->prob[j] * factor(r, i, j),
-                r->d->v + at(r, j), D);
+                r->d->v + key_at(r, j), D);
     r->d->lse[((uint64_t)r->b * r->p->mask->heads + r->h) * r->p->length + i] = r->lse;
 }
 
@@ -160,10 +168,10 @@ static void backward(struct row *r, uint32_t i)
     uint32_t D = r->p->head_dim;
     for (uint32_t j = 0; j < r->n; j++)
         if (r->active[j]) {
-            double slope = r->keep[j] * dot(d->d_o + at(r, i), d->v + at(r, j), D);
+            double slope = r->keep[j] * dot(d->d_o + at(r, i), d->v + key_at(r, j), D);
             r->dprob[j] = slope * factor(r, i, j);
-            add(d->d_v + at(r, j), r->keep[j] * r->prob[j] * factor(r, i, j), d->d_o + at(r, i),
-                D);
+            add(d->d_v + key_at(r, j), r->keep[j] * r->prob[j] * factor(r, i, j),
+                d->d_o + at(r, i), D);
             if (r->p->bias == ABI_BIAS_SCALE)
                 d->d_x[bias_at(r, i) + j] += r->prob[j] * slope;
         }
@@ -178,8 +186,8 @@ static void backward(struct row *r, uint32_t i)
                 d->d_x[bias_at(r, i) + j] += dscore;
                 d->d_x_parts += part * part; /* a norm at the end */
             }
-            add(d->d_q + at(r, i), scale * dscore, d->k + at(r, j), D);
-            add(d->d_k + at(r, j), scale * dscore, d->q + at(r, i), D);
+            add(d->d_q + at(r, i), scale * dscore, d->k + key_at(r, j), D);
+            add(d->d_k + key_at(r, j), scale * dscore, d->q + at(r, i), D);
         }
 }
 
@@ -198,8 +206,8 @@ static void make_outputs(const struct problem *p, struct problem_data *d, bool w
         d->lse[k] = p->sample && !p->sample[k % p->length] ? 0 : -INFINITY;
     if (with_backward) {
         d->d_q = renew(d->d_q, count);
-        d->d_k = renew(d->d_k, count);
-        d->d_v = renew(d->d_v, count);
+        d->d_k = renew(d->d_k, problem_key_elements(p));
+        d->d_v = renew(d->d_v, problem_key_elements(p));
         d->d_x_parts = 0;
         if (p->bias)
             d->d_x = renew(d->d_x, problem_bias_elements(p));
@@ -208,8 +216,9 @@ static void make_outputs(const struct problem *p, struct problem_data *d, bool w
 
 static void run_head(struct row *r, bool with_backward)
 {
-    r->n = problem_rows(r->p, r->b);
-    for (uint32_t i = 0; i < r->n; i++) {
+    const uint32_t queries = problem_rows(r->p, r->b);
+    r->n = problem_key_rows(r->p, r->b);
+    for (uint32_t i = 0; i < queries; i++) {
         if (r->p->sample && !r->p->sample[i])
             continue;
         forward(r, i);
@@ -222,13 +231,14 @@ void reference_run(const struct problem *p, struct problem_data *d, bool with_ba
 {
     make_outputs(p, d, with_backward);
     struct row r = {.p = p, .d = d};
-    r.active = memory_new(p->length, 1);
-    double *rows = memory_new((uint64_t)p->length * 5, sizeof *rows);
+    const uint64_t keys = problem_keys(p);
+    r.active = memory_new(keys, 1);
+    double *rows = memory_new(keys * 5, sizeof *rows);
     r.score = rows;
-    r.prob = rows + p->length;
-    r.keep = rows + 2 * (uint64_t)p->length;
-    r.dprob = rows + 3 * (uint64_t)p->length;
-    r.sorted = rows + 4 * (uint64_t)p->length;
+    r.prob = rows + keys;
+    r.keep = rows + 2 * keys;
+    r.dprob = rows + 3 * keys;
+    r.sorted = rows + 4 * keys;
     for (r.b = 0; r.b < p->batch; r.b++)
         for (r.h = 0; r.h < p->mask->heads; r.h++)
             run_head(&r, with_backward);

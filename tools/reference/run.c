@@ -65,12 +65,13 @@ static int make_buffers(struct trial *l, const struct problem_data *d, struct er
 {
     const struct problem *p = l->p;
     const double *input[TENSORS] = {[Q] = d->q, [K] = d->k, [V] = d->v, [D_O] = d->d_o};
-    uint64_t row = (uint64_t)p->mask->heads * p->head_dim * dtype_bytes(p->dtype);
     for (int t = 0; t < (l->backward ? TENSORS : D_O); t++) {
         if (l->tensor[t].buffer != (uint32_t)t)
             continue;
-        bool fused = p->layout == LAYOUT_QKV && (t == Q || t == D_Q);
-        if (guarded_make(l->k, &l->buffer[t], trial_tokens(l) * row * (fused ? 3 : 1), e))
+        uint64_t elements = 0; /* of all that share the buffer */
+        for (int x = 0; x < TENSORS; x++)
+            elements += l->tensor[x].buffer == (uint32_t)t ? trial_elements(l, x) : 0;
+        if (guarded_make(l->k, &l->buffer[t], elements * dtype_bytes(p->dtype), e))
             return -1;
     }
     for (int t = 0; t < (l->backward ? TENSORS : D_O); t++)
@@ -85,6 +86,7 @@ static int make_buffers(struct trial *l, const struct problem_data *d, struct er
     return make_numbers(l, &l->lengths, p->packed ? l->first : p->lengths, p->batch + p->packed,
                         e) ||
                    make_numbers(l, &l->starts, p->starts, p->batch, e) ||
+                   make_numbers(l, &l->key_lengths, p->key_lengths, p->batch, e) ||
                    make_numbers(l, &l->samples, p->samples, p->batch, e)
                ? -1
                : 0;
@@ -130,6 +132,8 @@ static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
         .grad_soft_diagonals = floats_of(&l->d_diagonal),
         .threads = l->threads,
         .starts = l->starts.device ? (void *)(l->starts.device + GUARD) : NULL,
+        .key_length = p->key_length,
+        .key_lengths = l->key_lengths.device ? (void *)(l->key_lengths.device + GUARD) : NULL,
     };
 }
 
@@ -189,9 +193,9 @@ int trial_fetch(struct trial *l, struct problem_data *d, struct error *e)
 static void each_buffer(struct trial *l,
                         void (*act)(const struct maskc_kernel *k, struct guarded *b))
 {
-    struct guarded *others[] = {&l->lse,        &l->lengths,      &l->samples,
-                                &l->bias,       &l->starts,       &l->d_bias,
-                                &l->d_diagonal, &l->workspace[0], &l->workspace[1]};
+    struct guarded *others[] = {
+        &l->lse,    &l->lengths, &l->key_lengths, &l->samples,      &l->bias,
+        &l->starts, &l->d_bias,  &l->d_diagonal,  &l->workspace[0], &l->workspace[1]};
     for (int t = 0; t < TENSORS; t++)
         act(l->k, &l->buffer[t]);
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)

@@ -18,14 +18,15 @@ struct trial {
     bool backward;
     uint32_t threads;
     struct tensor tensor[TENSORS];
-    struct guarded buffer[TENSORS], lse, lengths, starts, samples, workspace[2];
+    struct guarded buffer[TENSORS], lse, lengths, key_lengths, starts, samples, workspace[2];
     struct guarded bias, d_bias, d_diagonal; /* only with a bias */
     int32_t *first;                          /* [batch + 1]: packed offsets */
 };
 
 /* Where each tensor lies, by the problem's layout and the offsets. */
 void trial_choose_layout(struct trial *l);
-uint64_t trial_tokens(const struct trial *l);
+uint64_t trial_tokens(const struct trial *l);          /* rows of the queries */
+uint64_t trial_elements(const struct trial *l, int t); /* of a tensor that is not fused */
 
 /* Between the copies on the host and plain tensors in double; what is read is allocated anew. */
 void trial_write_tensor(const struct trial *l, int t, const double *from);

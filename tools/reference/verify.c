@@ -3,6 +3,7 @@
    ragged and packed batches in other layouts, a sequence shorter than the mask, dropout where it is
    compiled in, and equal bits from run to run and for any number of threads. Where the reference
    would take too long, a sample of rows is checked, and the check's name says so. */
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
@@ -24,13 +25,21 @@ struct verify {
     struct error *e;
 };
 
+static uint32_t at_most(uint32_t x, uint32_t most)
+{
+    return x < most ? x : most;
+}
+
+/* So many queries and keys, or as many as the kernel has. */
 static struct problem make_problem(const struct verify *r, uint32_t length)
 {
     const struct artifact *a = r->k->artifact;
     return (struct problem){
         .mask = a->mask,
         .batch = 1,
-        .length = length,
+        .length = at_most(length, request_queries(&a->request, a->mask)),
+        .key_length = a->request.keys ? at_most(length, a->request.keys) : 0,
+        .kv_heads = a->request.kv_heads,
         .head_dim = a->request.head_dim,
         .dtype = a->request.dtype,
         .transform = a->request.transform,
@@ -106,35 +115,57 @@ static int check_layers(const struct verify *r)
     return 0;
 }
 
-/* A launch at an odd length, with the features that the whole-mask check leaves out. */
-static int check_further(const struct verify *r, uint32_t corner)
+/* Batches at an odd length, in other layouts. */
+static int check_batches(const struct verify *r, const struct problem *ragged,
+                         const struct problem *packed)
 {
-    const struct artifact *a = r->k->artifact;
-    const int32_t lengths[4] = {(int32_t)(corner / 2), 0, (int32_t)corner, 1};
-    const int32_t starts[4] = {(int32_t)(corner / 3), (int32_t)corner, 0, (int32_t)corner - 1};
-    struct problem ragged = make_problem(r, corner), packed = ragged, shorter = ragged, left;
-    ragged.batch = packed.batch = 4;
-    ragged.lengths = packed.lengths = lengths;
-    ragged.layout = LAYOUT_BHND;
-    packed.layout = LAYOUT_QKV;
-    packed.packed = true;
-    left = ragged;
+    const int32_t n = (int32_t)ragged->length, starts[4] = {n / 3, n, 0, n - 1};
+    struct problem left = *ragged, again = *ragged, ends = *packed;
     left.starts = starts;
-    shorter.length = corner / 2 + 1;
+    if (check(r, &again, budget_further, "ragged lengths, heads first"))
+        return -1;
+    if (ragged->key_length)
+        return 0;
+    return check(r, &ends, budget_further, "packed, fused qkv") ||
+                   (r->k->device->starts &&
+                    check(r, &left, budget_further, "starts, padded on both sides"))
+               ? -1
+               : 0;
+}
+
+static int check_shorter(const struct verify *r, uint32_t corner)
+{
+    struct problem shorter = make_problem(r, corner);
+    if (shorter.length < 2)
+        return 0;
+    shorter.length = shorter.length / 2 + 1;
+    shorter.key_length = shorter.key_length / 2 + (shorter.key_length > 0);
     shorter.batch = 2;
     shorter.scale = 0.3;
     shorter.layout = LAYOUT_QKV;
-    if (check(r, &ragged, budget_further, "ragged lengths, heads first") ||
-        check(r, &packed, budget_further, "packed, fused qkv") ||
-        (r->k->device->starts &&
-         check(r, &left, budget_further, "starts, padded on both sides")) ||
-        (corner > 1 && check(r, &shorter, budget_further, "shorter than the mask")))
+    return check(r, &shorter, budget_further, "shorter than the mask");
+}
+
+/* Launches with the features that the whole-mask check leaves out. */
+static int check_further(const struct verify *r, uint32_t corner)
+{
+    struct problem ragged = make_problem(r, corner), packed;
+    const int32_t n = (int32_t)ragged.length, lengths[4] = {n / 2, 0, n, 1},
+                  m = (int32_t)ragged.key_length, key_lengths[4] = {m, m / 2, m / 3, 0};
+    ragged.batch = 4;
+    ragged.lengths = lengths;
+    ragged.key_lengths = m ? key_lengths : NULL;
+    packed = ragged;
+    ragged.layout = LAYOUT_BHND;
+    packed.layout = LAYOUT_QKV;
+    packed.packed = true;
+    if (check_batches(r, &ragged, &packed) || check_shorter(r, corner))
         return -1;
-    if (!a->request.dropout)
+    if (!r->k->artifact->request.dropout)
         return 0;
     packed.dropout = ragged.dropout = 0.1;
     return check(r, &ragged, budget_further, "dropout 0.1") ||
-                   check(r, &packed, budget_further, "dropout 0.1, packed")
+                   (!m && check(r, &packed, budget_further, "dropout 0.1, packed"))
                ? -1
                : 0;
 }
@@ -148,17 +179,18 @@ static bool same_bits(const struct problem *p, const struct problem_data *a,
          memcmp(a->d_diagonal, b->d_diagonal, problem_diagonal_elements(p) * sizeof(double)) !=
              0))
         return false;
+    const uint64_t keys = problem_key_elements(p) * sizeof(double);
     return !memcmp(a->o, b->o, size) && !memcmp(a->lse, b->lse, size / p->head_dim) &&
-           (!backward || (!memcmp(a->d_q, b->d_q, size) && !memcmp(a->d_k, b->d_k, size) &&
-                          !memcmp(a->d_v, b->d_v, size)));
+           (!backward || (!memcmp(a->d_q, b->d_q, size) && !memcmp(a->d_k, b->d_k, keys) &&
+                          !memcmp(a->d_v, b->d_v, keys)));
 }
 
 /* The same launch again, and again with one thread and with three (emulated: other fiber orders). */
 static int check_bits(const struct verify *r, uint32_t corner)
 {
     static const uint32_t threads[] = {0, 1, 3};
-    const int32_t lengths[2] = {(int32_t)corner, (int32_t)(corner / 3)};
     struct problem p = make_problem(r, corner);
+    const int32_t lengths[2] = {(int32_t)p.length, (int32_t)(p.length / 3)};
     p.batch = 2;
     p.lengths = lengths;
     p.dropout = r->k->artifact->request.dropout ? 0.1 : 0;

@@ -21,16 +21,18 @@ __all__ = ["Error", "Kernel", "Picture", "Runs", "apply", "attention", "compile"
 
 
 def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None, offsets=None, dropout_p: float = 0.0,
-              seed: "int | None" = None, scale: "float | None" = None, bias=None, return_lse: bool = False):
+              seed: "int | None" = None, scale: "float | None" = None, bias=None, return_lse: bool = False, key_lengths=None):
     """O = softmax(scale Q K^T over the active keys) V.
 
     q, k, v: [B, H, N, D] of torch, any strides with D contiguous, no copy; or packed [T, H, D] with offsets. numpy arrays
-        too, forward alone. N may be less than the mask's length: its top-left corner is used.
+        too, forward alone. N may be less than the mask's length: its top-left corner is used. k and v have the heads and the
+        number of rows that compile() was told by kv_heads and kv_length; query head h has key head h // (H // kv_heads).
     kernel: of compile() or load(), for this dtype, H and D. layer: of a mask that differs by layer.
     lengths: int [B], tokens of each sequence; rows beyond give 0. starts: int [B], the first position of each sequence
         (left padding); the mask begins there, and lengths counts from there. offsets: int [B + 1] of a packed batch.
     dropout_p, seed: of attention probabilities, with a kernel compiled with dropout; seed None: torch's generator draws it.
     scale: 1/sqrt(D) where None. bias: float32 [H, n, n], n the mask's length, for a kernel compiled with bias.
+    key_lengths: int [B], of k and v, where the kernel has another number of keys than of queries; `lengths` is then q's.
     return_lse: (O, LSE), LSE float32 [B, H, N] or [H, T], without a gradient.
 
     Returns O, shaped as q, in memory [B, N, H, D]. Differentiable once in q, k, v and bias. Under autocast q, k, v are cast
@@ -38,9 +40,9 @@ def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None
     """
     if _hooks.is_torch(q):
         from . import torch_op
-        return torch_op.attention(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+        return torch_op.attention(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
     from .arrays import attention_numpy
-    return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+    return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
 
 
 def apply(model, mask, layers=None):

@@ -37,7 +37,8 @@ class Options(Versioned):
     _fields_ = [("struct_size", c_size_t), ("targets", c_char_p), ("dtype", c_int), ("head_dim", c_uint32),
                 ("transform", c_int), ("lambda", c_float), ("dropout", c_int),
                 ("forward_only", c_int), ("length", c_uint32), ("heads", c_uint32),
-                ("machine", c_char_p), ("cache_dir", c_char_p), ("soft", c_int)]
+                ("machine", c_char_p), ("cache_dir", c_char_p), ("soft", c_int), ("unused", c_uint32),
+                ("kv_heads", c_uint32), ("kv_length", c_uint32), ("align", c_int)]
 
 
 class Bytes(ctypes.Structure):
@@ -48,7 +49,8 @@ class Info(Versioned):
     _fields_ = [("struct_size", c_size_t), ("length", c_uint32), ("heads", c_uint32), ("layers", c_uint32),
                 ("head_dim", c_uint32), ("dtype", c_int), ("transform", c_int),
                 ("lambda", c_float), ("dropout", c_int), ("backward", c_int),
-                ("target", c_char_p), ("device", c_char_p), ("soft", c_int)]
+                ("target", c_char_p), ("device", c_char_p), ("soft", c_int), ("unused", c_uint32),
+                ("kv_heads", c_uint32), ("kv_length", c_uint32)]
 
 
 class Tensor(ctypes.Structure):
@@ -64,7 +66,8 @@ class Launch(Versioned):
                 ("grad_value", Tensor), ("lse", c_void_p), ("workspace", c_void_p),
                 ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
                 ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p), ("samples", c_void_p),
-                ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p)]
+                ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p),
+                ("key_length", c_uint32), ("key_lengths", c_void_p)]
 
 
 # Names of the structs in the header: a test compares sizes and offsets with a C compiler's.

@@ -39,6 +39,14 @@ def tensor_of(array, packed):
     return library.Tensor(array.ctypes.data, strides[0], strides[2], strides[1])
 
 
+def key_shape(q, k, kernel):
+    """The shape that k and v must have beside a q: the kernel's own heads, and rows where they are not q's."""
+    rows = q[-2]
+    if kernel.kv_length != kernel.length:
+        rows = k[-2] if 0 < k[-2] <= kernel.kv_length else kernel.kv_length
+    return (q[0], kernel.kv_heads, q[2]) if len(q) == 3 else (q[0], kernel.kv_heads, rows, q[3])
+
+
 def check_shapes(q, k, v, kernel, packed):
     import numpy
     rank, shape = (3, "[T, H, D]") if packed else (4, "[B, H, N, D]")
@@ -48,11 +56,14 @@ def check_shapes(q, k, v, kernel, packed):
     for name, a in (("q", q), ("k", k), ("v", v)):
         if a.ndim != rank:
             raise Error(2, f"{name}: rank {a.ndim}; {shape} is expected")
-        if a.shape != q.shape:
-            raise Error(2, f"{name}: shape {list(a.shape)}, but q has {list(q.shape)}; q, k and v must be shaped alike")
     heads, head_dim = q.shape[1], q.shape[-1]
     if (heads, head_dim) != (kernel.heads, kernel.head_dim):
         raise Error(2, f"q: {heads} heads of {head_dim}; the kernel was compiled for {kernel.heads} heads of {kernel.head_dim}")
+    for name, a in (("k", k), ("v", v)):
+        if a.shape != key_shape(q.shape, k.shape, kernel):
+            want = list(key_shape(q.shape, k.shape, kernel))
+            alike = f"but q has {want}; q, k and v must be shaped alike" if want == list(q.shape) else f"but the kernel takes {want}"
+            raise Error(2, f"{name}: shape {list(a.shape)}, {alike}")
 
 
 def counts(values, name, size):
@@ -101,7 +112,7 @@ def shift(array, starts, sign):
     return numpy.take_along_axis(array, index, 2)
 
 
-def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse):
+def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths=None):
     """As maskc.attention, of arrays. Threads are all cores."""
     import numpy
     packed = offsets is not None
@@ -122,7 +133,7 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
     out = out if packed else out.transpose(0, 2, 1, 3)
     lse = numpy.empty((kernel.heads, len(q)) if packed else (batch, kernel.heads, length), numpy.float32)
     kept = [counts(a, name, size) if a is not None else None
-            for name, a, size in (("lengths", lengths, batch), ("offsets", offsets, batch + 1))]
+            for name, a, size in (("lengths", lengths, batch), ("offsets", offsets, batch + 1), ("key_lengths", key_lengths, batch))]
     soft = check_bias(bias, kernel)
     if packed:
         length = int(numpy.diff(kept[1]).max(initial=0)) or 1
@@ -134,7 +145,9 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
         batch=batch, length=length, layer=layer, scale=scale or 0, dropout=dropout_p, seed=seed or 0,
         lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,
         tokens=len(q) if packed else 0, query=tensor_of(q, packed), key=tensor_of(k, packed), value=tensor_of(v, packed),
-        out=tensor_of(out, packed), lse=lse.ctypes.data, soft=soft.ctypes.data if soft is not None else None)
+        out=tensor_of(out, packed), lse=lse.ctypes.data, soft=soft.ctypes.data if soft is not None else None,
+        key_length=0 if packed or kernel.kv_length == kernel.length else k.shape[2],
+        key_lengths=kept[2].ctypes.data if kept[2] is not None else None)
     if batch and out.size:
         launch.workspace_bytes = kernel.workspace_bytes(launch)
         launch.workspace = workspace(launch.workspace_bytes if launch.workspace_bytes < 1 << 60 else 0)

@@ -19,6 +19,7 @@ from .runs import Runs
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
 DTYPE_NAMES = {"f32": 0, "float32": 0, "float": 0, "bf16": 1, "bfloat16": 1, "f16": 2, "float16": 2, "half": 2}
 SOFTS = {None: 0, "add": 1, "scale": 2}
+ALIGNS = {None: 0, "start": 0, "end": 1}
 ALIVE = weakref.WeakSet()  # what the torch operator has no number for yet
 
 
@@ -73,6 +74,7 @@ class Kernel:
         self.length, self.heads, self.layers, self.head_dim = i.length, i.heads, i.layers, i.head_dim
         self.dtype, self.dropout, self.backward = DTYPES[i.dtype], bool(i.dropout), bool(i.backward)
         self.bias = (None, "add", "scale")[i.soft]
+        self.kv_heads, self.kv_length = i.kv_heads, i.kv_length
         self.transform = f"sparsegen={getattr(i, 'lambda'):g}" if i.transform else "softmax"
         self.target, self.device = i.target.decode(), i.device.decode()
         if "maskc.torch_op" in sys.modules:
@@ -113,17 +115,18 @@ class Kernel:
     @property
     def info(self) -> dict:
         """What the kernel was compiled for."""
-        names = ("length", "heads", "layers", "head_dim", "dtype", "transform", "dropout", "bias", "backward", "target", "device")
+        names = ("length", "heads", "kv_length", "kv_heads", "layers", "head_dim", "dtype", "transform", "dropout", "bias", "backward", "target", "device")
         return {name: getattr(self, name) for name in names} | {"bytes": len(self._data)}
 
     @property
     def mask(self):
-        """The mask, a numpy bool array [layers, heads, n, n]."""
+        """The mask, a numpy bool array [layers, heads, n, n]; with other keys than queries [layers, heads, n, kv_length]."""
         if self._mask is None:
             with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
                 path = os.path.join(folder, "kernel.mkb")
                 self.save(path)
-                self._mask = read_mask(path).reshape(-1, self.heads, self.length, self.length)
+                side = max(self.length, self.kv_length)
+                self._mask = read_mask(path).reshape(-1, self.heads, side, side)[..., :self.length, :self.kv_length]
         return self._mask
 
     def save(self, path: "str | os.PathLike") -> None:
@@ -159,8 +162,8 @@ def read_mask(mask, *options):
 
 def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int = 64, dtype="float32",
             transform: str = "softmax", dropout: bool = False, bias: str | None = None, target: str = "cpu", *,
-            forward_only: bool = False, kv_length: int | None = None, align: str | None = None, machine: str | None = None,
-            cache_dir: str | None = None, device: str | None = None) -> Kernel:
+            forward_only: bool = False, kv_heads: int | None = None, kv_length: int | None = None, align: str | None = None,
+            machine: str | None = None, cache_dir: str | None = None, device: str | None = None) -> Kernel:
     """Compiles a mask and loads the kernel.
 
     mask: what the command line takes (an expression, a gallery name, a file), a bool array [n, n], [H, n, n] or
@@ -168,18 +171,20 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     heads: repeats a one-head mask. dtype: a name, or a dtype of torch or numpy. transform: "softmax" or
     "sparsegen=LAMBDA". dropout: the kernel can drop out probabilities. bias: "add" (scores + X) or "scale"
     (probabilities x X), with X [H, n, n] handed to attention(). target: "cpu", "cuda", "x86-64-v3,sm_90a", ...
-    forward_only: no backward pass. machine, cache_dir: as in struct maskc_options. device: as Kernel takes it.
+    forward_only: no backward pass. kv_heads: heads of k and v where they are fewer, a divisor of q's; each query head keeps a
+    mask of its own. kv_length: keys, where they are not as many as the queries n; the mask then has the larger length.
+    align: the smaller side stands at the mask's "start" or "end"; at the end query i stands at i + kv_length - n. machine,
+    cache_dir: as in struct maskc_options. device: as Kernel takes it.
     """
-    if kv_length not in (None, n) or align not in (None, "start"):
-        raise Error(3, "kv_length, align: attention with other numbers of keys than queries is not supported yet")
     number, lam = transform_of(transform)
     options = library.Options(
         targets=target.encode(), dtype=dtype_number(dtype), head_dim=count_of("head_dim", head_dim, 1), transform=number,
         dropout=bool(dropout), forward_only=bool(forward_only), length=count_of("n", n or 0), heads=count_of("heads", heads or 0),
         machine=machine.encode() if machine else None, cache_dir=cache_dir.encode() if cache_dir is not None else None,
-        soft=number_of(SOFTS, "bias", bias), **{"lambda": lam})
+        soft=number_of(SOFTS, "bias", bias), kv_heads=count_of("kv_heads", kv_heads or 0),
+        kv_length=count_of("kv_length", kv_length or 0), align=number_of(ALIGNS, "align", align), **{"lambda": lam})
     made = library.Bytes()
-    text, bits = mask_argument(mask, n, heads)
+    text, bits = mask_argument(mask, max(n, kv_length) if n and kv_length else n, heads)
     if text is not None:
         library.call("maskc_compile", text.encode(), byref(options), byref(made))
     elif isinstance(bits, Runs):

@@ -214,6 +214,7 @@ struct Call {
     maskc_launch launch;
     std::vector<Tensor> copies; // alive until the launch has ended
     View q;
+    int64_t rows; // of k, padded
 };
 
 void check_device(const Call &c, const View &v, const char *name)
@@ -222,14 +223,28 @@ void check_device(const Call &c, const View &v, const char *name)
                   std::string(name) + ": not on the device of q");
 }
 
-void check_main(const Call &c, const View &v, const char *name, int64_t rank)
+bool has_own_keys(const Call &c)
+{
+    return c.e.info.kv_length != c.e.info.length;
+}
+
+// The sizes that an operand shaped as the queries, or as the keys, has: the kernel's heads of keys, and as many rows as k has.
+int64_t size_of(const Call &c, bool keys, int64_t k, int64_t rank)
+{
+    if (keys && k == 1)
+        return c.e.info.kv_heads;
+    return keys && k == 2 && rank == 4 ? c.rows : c.q.sizes[k];
+}
+
+void check_main(const Call &c, const View &v, const char *name, int64_t rank, bool keys)
 {
     const std::string at = std::string(name) + ": ";
     refuse_unless(v.dim == rank, at + "shape " + shape_text(v) + ", " + (rank == 3 ? "[T, H, D]" : "[B, H, N, D]") + " is expected");
     for (int64_t k = 0; k < rank; k++)
-        refuse_unless(v.sizes[k] == c.q.sizes[k],
-                      at + "shape " + shape_text(v) + ", but q has " + shape_text(c.q) +
-                          "; other numbers of keys than queries, or of their heads, are not supported yet");
+        refuse_unless(v.sizes[k] == size_of(c, keys, k, rank),
+                      at + "shape " + shape_text(v) + ", but q has " + shape_text(c.q) + " and the kernel " +
+                          std::to_string(c.e.info.kv_heads) + " key heads, " + std::to_string(c.e.info.length) + " queries and " +
+                          std::to_string(c.e.info.kv_length) + " keys");
     refuse_unless(v.dtype == dtype_of(c.e.info), at + "its dtype is not the kernel's");
     check_device(c, v, name);
 }
@@ -237,7 +252,7 @@ void check_main(const Call &c, const View &v, const char *name, int64_t rank)
 void check_query(const Call &c, int64_t rank)
 {
     const View &q = c.q;
-    check_main(c, q, "q", rank);
+    check_main(c, q, "q", rank, false);
     const int64_t heads = q.sizes[1], d = q.sizes[rank - 1];
     refuse_unless(heads == c.e.info.heads && d == c.e.info.head_dim,
                   "q: " + std::to_string(heads) + " heads of " + std::to_string(d) + ", but the kernel was compiled for " +
@@ -251,18 +266,18 @@ void check_query(const Call &c, int64_t rank)
 }
 
 // A tensor that is read: checked, and copied where the kernel cannot read its strides.
-View operand(Call &c, const Tensor &t, const char *name, bool warn)
+View operand(Call &c, const Tensor &t, const char *name, bool warn, bool keys = false)
 {
     static std::atomic<bool> warned{false};
     View v = view_of(t);
-    check_main(c, v, name, c.q.dim);
+    check_main(c, v, name, c.q.dim, keys);
     if (readable(v, bytes_of(c.e.info)))
         return v;
     if (warn && !warned.exchange(true))
         aoti_torch_warn(__func__, __FILE__, __LINE__,
                         "maskc: a tensor is copied, as its last dimension is not contiguous, or its memory or strides are "
                         "no multiples of 16 bytes");
-    Tensor made = make_like(c.q);
+    Tensor made = make_like(v);
     torch::stable::copy_(made, t);
     c.copies.push_back(made);
     return view_of(made);
@@ -327,7 +342,34 @@ struct Common {
     const Optional &lengths, &starts, &offsets, &seed, &bias;
 };
 
-void begin(Call &c, const Common &o, const Tensor &q)
+// [B], or [2, B]: those of the keys below.
+void take_lengths(Call &c, const Optional &t)
+{
+    maskc_launch &l = c.launch;
+    const View v = t ? view_of(*t) : c.q;
+    if (!t || v.dim != 2) {
+        l.lengths = counts(c, t, "lengths", l.batch);
+        return;
+    }
+    refuse_unless(has_own_keys(c), "key_lengths: the kernel has as many keys as queries; lengths are those of both");
+    refuse_unless(v.dtype == aoti_torch_dtype_int32() && v.sizes[0] == 2 && v.sizes[1] == l.batch && v.strides[0] == v.sizes[1] &&
+                      (v.strides[1] == 1 || v.sizes[1] == 1),
+                  "lengths: shape " + shape_text(v) + "; int32 [" + std::to_string(l.batch) + "] is expected");
+    check_device(c, v, "lengths");
+    l.lengths = static_cast<const int32_t *>(v.data);
+    l.key_lengths = l.lengths + l.batch;
+}
+
+// How many rows k has; others than q only where the kernel was compiled so.
+int64_t rows_of_keys(const Call &c, const Tensor &k)
+{
+    const View v = view_of(k);
+    if (!has_own_keys(c) || v.dim != 4 || v.sizes[2] < 1 || v.sizes[2] > c.e.info.kv_length)
+        return c.q.dim == 4 && !has_own_keys(c) ? c.q.sizes[2] : (int64_t)c.e.info.kv_length;
+    return v.sizes[2];
+}
+
+void begin(Call &c, const Common &o, const Tensor &q, const Tensor &k)
 {
     maskc_launch &l = c.launch;
     c.e = entry_of(o.kernel);
@@ -337,6 +379,7 @@ void begin(Call &c, const Common &o, const Tensor &q)
     refuse_unless(!(o.lengths && o.offsets), "lengths and offsets exclude each other");
     refuse_unless(!(o.starts && o.offsets), "starts and offsets exclude each other");
     check_query(c, o.offsets ? 3 : 4);
+    c.rows = rows_of_keys(c, k);
     refuse_unless(o.layer >= 0 && o.layer < c.e.info.layers,
                   "layer: " + std::to_string(o.layer) + " is out of range, the mask has " + std::to_string(c.e.info.layers));
     refuse_unless(o.dropout >= 0 && o.dropout < 1, "dropout_p: not in 0 <= p < 1");
@@ -347,9 +390,10 @@ void begin(Call &c, const Common &o, const Tensor &q)
     l.seed = seed_of(o.seed);
     l.offsets = counts(c, o.offsets, "offsets", -1);
     l.batch = (uint32_t)(o.offsets ? view_of(*o.offsets).sizes[0] - 1 : c.q.sizes[0]);
-    l.lengths = counts(c, o.lengths, "lengths", l.batch);
+    take_lengths(c, o.lengths);
     l.starts = counts(c, o.starts, "starts", l.batch);
     l.length = o.offsets ? longest(c, l.offsets, l.batch) : (uint32_t)c.q.sizes[2];
+    l.key_length = has_own_keys(c) ? (uint32_t)c.rows : 0;
     l.tokens = o.offsets ? (uint64_t)c.q.sizes[0] : 0;
     l.soft = bias_of(c, o.bias);
 }
@@ -392,10 +436,10 @@ std::tuple<Tensor, Tensor> forward(const Tensor &q, const Tensor &k, const Tenso
                                    const Optional &seed, const Optional &bias)
 {
     Call c;
-    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q);
+    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q, k);
     c.launch.query = tensor_of(operand(c, q, "q", true));
-    c.launch.key = tensor_of(operand(c, k, "k", true));
-    c.launch.value = tensor_of(operand(c, v, "v", true));
+    c.launch.key = tensor_of(operand(c, k, "k", true, true));
+    c.launch.value = tensor_of(operand(c, v, "v", true, true));
     Tensor out = make_like(c.q);
     const int64_t packed[2] = {c.q.sizes[1], c.q.sizes[0]};
     Tensor lse = make_contiguous(offsets ? packed : c.q.sizes, offsets ? 2 : 3, aoti_torch_dtype_float32(), c.q);
@@ -412,16 +456,17 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, cons
                                                     double dropout_p, const Optional &seed, const Optional &bias, bool bias_grad)
 {
     Call c;
-    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q);
+    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q, k);
     c.launch.query = tensor_of(operand(c, q, "q", false));
-    c.launch.key = tensor_of(operand(c, k, "k", false));
-    c.launch.value = tensor_of(operand(c, v, "v", false));
+    const View key = operand(c, k, "k", false, true);
+    c.launch.key = tensor_of(key);
+    c.launch.value = tensor_of(operand(c, v, "v", false, true));
     c.launch.out = tensor_of(operand(c, out, "out", false));
     c.launch.grad_out = tensor_of(operand(c, grad_out, "grad_out", false));
     const View sums = view_of(lse);
     refuse_unless(sums.dtype == aoti_torch_dtype_float32() && sums.dim == c.q.dim - 1, "lse: not what forward gave");
     c.launch.lse = static_cast<float *>(sums.data);
-    Tensor grads[3] = {make_like(c.q), make_like(c.q), make_like(c.q)};
+    Tensor grads[3] = {make_like(c.q), make_like(key), make_like(key)};
     c.launch.grad_query = tensor_of(view_of(grads[0]));
     c.launch.grad_key = tensor_of(view_of(grads[1]));
     c.launch.grad_value = tensor_of(view_of(grads[2]));
@@ -429,10 +474,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, cons
     Tensor grad_bias = make_contiguous(bias && bias_grad ? view_of(*bias).sizes : none, 3, aoti_torch_dtype_float32(), c.q);
     if (bias && bias_grad)
         c.launch.grad_soft = static_cast<float *>(view_of(grad_bias).data);
-    if (!is_empty(c))
+    if (!is_empty(c)) {
         run(c, MASKC_BACKWARD);
-    else if (bias && bias_grad)
+    } else {
+        for (Tensor &t : grads) // keys without queries
+            torch::stable::zero_(t);
         torch::stable::zero_(grad_bias);
+    }
     return {grads[0], grads[1], grads[2], grad_bias};
 }
 

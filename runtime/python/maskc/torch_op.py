@@ -59,7 +59,7 @@ def empty_like_rows(q):
 @torch.library.register_fake("maskc::forward")
 def fake_forward(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias):
     rank = 4 if offsets is None else 3
-    if q.dim() != rank or k.shape != q.shape or v.shape != q.shape:
+    if q.dim() != rank or k.dim() != rank or k.shape != v.shape:
         raise Error(2, f"q, k, v: shapes {list(q.shape)}, {list(k.shape)}, {list(v.shape)}; all "
                        f"{'[B, H, N, D]' if rank == 4 else '[T, H, D]'} are expected")
     for name, t in zip(("k", "v", "lengths", "starts", "offsets", "bias"), (k, v, lengths, starts, offsets, bias)):
@@ -72,7 +72,7 @@ def fake_forward(q, k, v, kernel, layer, scale, lengths, starts, offsets, dropou
 @torch.library.register_fake("maskc::backward")
 def fake_backward(grad_out, q, k, v, out, lse, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias, bias_grad):
     x = bias.shape if bias is not None and bias_grad else (0, 0, 0)
-    return (*(empty_like_rows(q) for _ in range(3)), torch.empty(x, dtype=torch.float32, device=q.device))
+    return (*(empty_like_rows(t) for t in (q, k, v)), torch.empty(x, dtype=torch.float32, device=q.device))
 
 
 def refuse_vmap(info, in_dims, *arguments, **named):
@@ -254,11 +254,11 @@ def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale,
 
 
 def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None, dropout_p=0.0, seed=None, scale=None,
-              bias=None, return_lse=False):
+              bias=None, return_lse=False, key_lengths=None):
     """See maskc.attention."""
     if not isinstance(q, torch.Tensor):
         from .arrays import attention_numpy
-        return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse)
+        return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
     if not (isinstance(k, torch.Tensor) and isinstance(v, torch.Tensor)):
         raise TypeError(f"k, v: {type(k).__name__}, {type(v).__name__}; torch tensors are expected, as q is one")
     if bias is not None and not isinstance(bias, torch.Tensor):
@@ -270,6 +270,12 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
         q, k, v = cast(kernel, q, k, v)
     if lengths is not None:
         lengths = counts(lengths, "lengths", q.device)
+    if key_lengths is not None:  # the operator has them below the queries'
+        key_lengths = counts(key_lengths, "key_lengths", q.device)
+        full = torch.full_like(key_lengths, q.shape[-2]) if lengths is None else lengths
+        if full.shape != key_lengths.shape:
+            raise Error(2, f"key_lengths: shape {list(key_lengths.shape)}, but lengths has {list(full.shape)}")
+        lengths = torch.stack((full, key_lengths))
     if offsets is not None:
         offsets = counts(offsets, "offsets", q.device)
     if dropout_p:

@@ -211,7 +211,9 @@ static void diagonal_sums(struct diagonal_run *w, const struct diagonal_rows *x,
         const u32 some = x->live >> first & ALL_FOUR;
         float *to[FOUR];
         f.first = first;
-        f.halves = WRITES_WHOLE && some == ALL_FOUR ? halves + (i64)first * t->row : 0;
+        f.halves = WRITES_WHOLE && some == ALL_FOUR && !holds_floats(w->s, t)
+                       ? halves + (i64)first * t->row
+                       : 0;
         for (u32 r = 0; r < FOUR; r++) {
             to[r] = buffer[r];
             if (!ROWS_PACKED && some >> r & 1)

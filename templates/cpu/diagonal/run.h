@@ -158,7 +158,7 @@ static void diagonal_run_add(struct diagonal_run *w, const struct abi_plan *p,
                                          .live = live >> b * DIAGONAL_ROWS & ALL_ROWS,
                                          .first = w->diagonals + b * piece->count};
     diagonals_of_item(w->diagonal + w->diagonals, p->lines + piece->first, piece->count,
-                      w->s->length, &rows[0], &rows[1]);
+                      w->s->column_length, &rows[0], &rows[1]);
     for (u32 b = 0; b < 2; b++)
         if (rows[b].live) {
             diagonals_partition(w->diagonal + rows[b].first, &rows[b]);

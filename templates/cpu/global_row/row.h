@@ -27,7 +27,7 @@ static struct row_range row_range_of(const struct sequence *s, const struct abi_
                                      const struct abi_item *item)
 {
     struct abi_range range = p->ranges[p->pieces[item->piece].first];
-    u32 end = range.end < s->length ? range.end : s->length;
+    u32 end = range.end < s->column_length ? range.end : s->column_length;
     return (struct row_range){range.begin, range.begin < end ? end - range.begin : 0};
 }
 

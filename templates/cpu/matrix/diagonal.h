@@ -42,7 +42,7 @@ INLINE struct diagonal_window diagonal_window(const struct sequence *s, const st
 {
     const float *from = o->rows + x->column * o->stride;
     const u32 last = x->step ? DIAGONAL_ROWS : 1;
-    if (o->has_margin || (x->column >= 0 && x->column + last <= s->length))
+    if (o->has_margin || (x->column >= 0 && x->column + last <= s->column_length))
         return (struct diagonal_window){(const u16 *)(const void *)from,
                                         x->step ? 4 * o->stride : 0};
     window_copy(o, x, copy);

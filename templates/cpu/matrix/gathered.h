@@ -74,7 +74,8 @@ static const float *gathered_panels(const struct row_block *t, const struct colu
                                     u32 operand)
 {
     struct gathered *x = gathered_find(t, tile);
-    const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
+    struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
+    from.length = t->s.column_length;
     for (u32 k = 0; !(x->panels >> operand & 1) && k < TILE; k += MATRIX_COLS) {
         const float *row[MATRIX_COLS];
         for (u32 i = 0; i < MATRIX_COLS; i++)
@@ -90,7 +91,8 @@ static const u32 *gathered_pairs(const struct row_block *t, const struct column_
                                  u32 operand)
 {
     struct gathered *x = gathered_find(t, tile);
-    const struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
+    struct half_rows from = half_rows_of(&t->s, gathered_operand(t, operand));
+    from.length = t->s.column_length;
     for (u32 k = 0; !(x->pairs >> operand & 1) && k < TILE; k += 2)
         pair_of_rows(gathered_row(&from, x, k), gathered_row(&from, x, k + 1),
                      x->pair[operand] + k / 2 * WIDTH);

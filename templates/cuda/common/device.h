@@ -4,6 +4,7 @@
    templates run on a CPU, with every access checked. */
 #ifndef MASKC_CUDA_COMMON_DEVICE_H
 #define MASKC_CUDA_COMMON_DEVICE_H
+#define ABI_SQUARE
 #include "abi.h"
 
 #define ALIGNED_16 __attribute__((aligned(16)))

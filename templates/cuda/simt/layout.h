@@ -4,7 +4,6 @@
    16, a thread has 4 of each. Operands of 32 rows lie in shared memory as float, three of them at a time. */
 #ifndef MASKC_CUDA_SIMT_LAYOUT_H
 #define MASKC_CUDA_SIMT_LAYOUT_H
-#include "abi.h"
 #include "cuda/common/numbers.h"
 #include "kernel_config.h"
 

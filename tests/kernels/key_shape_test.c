@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Do kernels with fewer key than query heads, and with other numbers of keys than of queries, agree with float64 on random
+   shapes, and give the same bits for any number of threads? Heads of one group have masks of their own. A kernel knows
+   neither shape nor mask, so each serves many. All CPU levels; CUDA targets refuse such kernels. Is the
+   mask between other numbers that of the rule, and is what does not go together refused? */
+#include "gen/key_shape.h"
+#include "masks/base/memory.h"
+#include "tests/support/subject.h"
+#include "tests/support/test.h"
+#include "tools/reference/check.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TARGETS = 8, SHAPES = 5, BATCH = 3, MOST_HEADS = 6 };
+
+static const struct kernel_request requests[] = {
+    {.dtype = ABI_F32, .head_dim = 32, .dropout = true, .backward = true},
+    {.dtype = ABI_BF16, .head_dim = 64, .backward = true},
+    {.dtype = ABI_F16,
+     .head_dim = 40,
+     .transform = ABI_SPARSEGEN,
+     .lambda = -2,
+     .dropout = true,
+     .backward = true},
+    {.dtype = ABI_BF16, .head_dim = 64, .dropout = true, .backward = true},
+    {.dtype = ABI_BF16, .head_dim = 32, .bias = ABI_BIAS_ADD, .backward = true},
+};
+enum { REQUESTS = sizeof requests / sizeof *requests };
+
+static const char *const masks[] = {
+    "causal",
+    "window(5) | global(0, -1)",
+    "dense",
+    "stride(5) | window(1)",
+    "random(0.2)",
+    "diagonal(-9, -2, 0, 1)",
+    "columns(0, 3) | window(20)",
+    "rows(0..2) | diagonal(0)",
+    "blocks(3, shift=1)",
+    "none",
+};
+enum { MASKS = sizeof masks / sizeof *masks };
+
+struct random {
+    uint64_t seed;
+    uint32_t count;
+};
+
+/* 0 .. below - 1. */
+static uint32_t draw(struct random *r, uint32_t below)
+{
+    uint32_t word[4];
+    const uint32_t key[2] = {(uint32_t)r->seed, (uint32_t)(r->seed >> 32)};
+    reference_philox((const uint32_t[4]){r->count++}, key, word);
+    return (uint32_t)((uint64_t)word[0] * below >> 32);
+}
+
+/* What a kernel is asked to do with K and V. */
+enum { GROUPED_ALONE, RECTANGULAR_ALONE, BOTH, KINDS };
+
+struct shape {
+    uint32_t heads, queries;
+    struct key_shape keys;
+};
+
+static struct shape draw_shape(struct random *r, int kind)
+{
+    static const uint32_t lengths[] = {1, 31, 32, 45, 64, 77, 100, 129};
+    static const uint32_t heads[][2] = {{2, 1}, {4, 2}, {6, 2}, {6, 3}, {3, 1}};
+    const uint32_t k = draw(r, 5), m = 1 + draw(r, 7);
+    struct shape s = {heads[k][0], lengths[draw(r, 8)], {0, 0, MASK_ALIGN_START}};
+    if (kind != RECTANGULAR_ALONE)
+        s.keys.heads = heads[k][1];
+    if (kind != GROUPED_ALONE)
+        s.keys.length = lengths[m] == s.queries ? lengths[m] + 7 : lengths[m];
+    s.keys.align = draw(r, 2) ? MASK_ALIGN_END : MASK_ALIGN_START;
+    return s;
+}
+
+/* A mask for each head, of so many tokens. */
+static struct mask *draw_mask(struct random *r, uint32_t heads, uint32_t n)
+{
+    struct pattern *given[MOST_HEADS];
+    for (uint32_t h = 0; h < heads; h++) {
+        const char *name = masks[draw(r, MASKS)];
+        struct mask *one = subject_mask(n > 20 ? name : "causal", n);
+        given[h] = pattern_copy(one->pattern[0]);
+        mask_destroy(one);
+    }
+    return mask_new(1, heads, given, "heads of several masks");
+}
+
+struct lengths {
+    int32_t queries[BATCH], keys[BATCH], starts[BATCH];
+};
+
+static void draw_lengths(struct random *r, uint32_t queries, uint32_t keys, struct lengths *ret)
+{
+    for (uint32_t b = 0; b < BATCH; b++) {
+        ret->queries[b] = b ? (int32_t)draw(r, queries + 1) : (int32_t)queries;
+        ret->keys[b] = b == 1 ? (int32_t)keys : (int32_t)draw(r, keys + 1);
+        ret->starts[b] = (int32_t)draw(r, queries + 1 - (uint32_t)ret->queries[b]);
+    }
+}
+
+static struct problem problem_of(const struct maskc_kernel *k, struct random *r)
+{
+    const struct artifact *a = k->artifact;
+    return (struct problem){
+        .mask = a->mask,
+        .batch = BATCH,
+        .length = request_queries(&a->request, a->mask),
+        .key_length = a->request.keys,
+        .kv_heads = a->request.kv_heads,
+        .head_dim = a->request.head_dim,
+        .dtype = a->request.dtype,
+        .transform = a->request.transform,
+        .lambda = (double)a->request.lambda,
+        .bias = a->request.bias,
+        .dropout = a->request.dropout ? 0.2 : 0,
+        .seed = draw(r, 1000),
+        .random_seed = draw(r, 1000),
+    };
+}
+
+/* Padded batches of ragged sequences; with as many keys as queries packed ones too, and starts. */
+static uint32_t check_ways(const struct maskc_kernel *k, struct random *r, const char *what)
+{
+    struct lengths x;
+    struct problem p = problem_of(k, r), other;
+    draw_lengths(r, p.length, problem_keys(&p), &x);
+    p.lengths = x.queries;
+    p.key_lengths = p.key_length ? x.keys : NULL;
+    p.layout = LAYOUT_BHND;
+    uint32_t wrong = subject_check(k, &p, true, what);
+    if (p.key_length)
+        return wrong;
+    other = p;
+    other.packed = true;
+    other.layout = LAYOUT_QKV;
+    wrong += subject_check(k, &other, true, what);
+    p.starts = x.starts;
+    return wrong + (k->device->starts ? subject_check(k, &p, true, what) : 0);
+}
+
+static void check_threads(const struct maskc_kernel *k, struct random *r)
+{
+    struct error e = {0};
+    const struct problem p = problem_of(k, r);
+    const uint64_t bytes = problem_key_elements(&p) * sizeof(double);
+    struct problem_data *one = problem_inputs(&p), *three = problem_data_copy(&p, one);
+    if (kernel_run_problem(k, &p, one, true, 1, &e) ||
+        kernel_run_problem(k, &p, three, true, 3, &e))
+        fail_msg("%s", e.text);
+    assert_memory_equal(one->d_k, three->d_k, bytes);
+    assert_memory_equal(one->d_v, three->d_v, bytes);
+    problem_data_destroy(one);
+    problem_data_destroy(three);
+}
+
+static uint32_t check_shape(const struct target *t, struct kernel_request f, struct random *r,
+                            int kind, struct cache *cache)
+{
+    char what[160];
+    struct error e = {0};
+    const struct shape s = draw_shape(r, kind);
+    struct mask *m = draw_mask(r, s.heads, key_shape_side(&s.keys, s.queries));
+    if (key_shape_apply(&s.keys, s.queries, &m, &f, &e))
+        fail_msg("%s", e.text);
+    struct maskc_kernel *k = subject_load(m, t, &f, cache);
+    snprintf(what, sizeof what,
+             "%s, %s, %u heads, %u key heads, %u queries, %u keys, seed %u:", subject_name(t),
+             dtype_name(f.dtype), s.heads, s.keys.heads, s.queries, s.keys.length,
+             (unsigned)r->seed);
+    uint32_t wrong = check_ways(k, r, what);
+    check_threads(k, r);
+    maskc_kernel_destroy(k);
+    mask_destroy(m);
+    return wrong;
+}
+
+/* Every target, every second request on it, each with one kind of K and V. */
+static void test_random_shapes(void **state)
+{
+    const struct target *list[MAX_TARGETS];
+    const uint32_t count = subject_targets(list, MAX_TARGETS);
+    uint32_t wrong = 0, ran = 0;
+    for (uint32_t t = 0; t < count; t++)
+        for (uint32_t q = 0; q < REQUESTS; q++) {
+            struct random r = {1 + t * REQUESTS + q, 0};
+            const int kind = requests[q].bias ? GROUPED_ALONE : (int)((t + q) % KINDS);
+            if ((t + q) % 2 || list[t]->kind == TARGET_CUDA)
+                continue;
+            for (uint32_t k = 0; k < SHAPES; k++, ran++)
+                wrong += check_shape(list[t], requests[q], &r, kind, *state);
+        }
+    assert_true(ran > REQUESTS);
+    assert_int_equal(wrong, 0);
+}
+
+/* Entry (i, j) is the square's where query i and key j stand. */
+static void test_mask_between_is_the_rule(void **state)
+{
+    static const uint32_t sizes[][2] = {{5, 9}, {9, 5}, {1, 40}, {33, 2}, {64, 65}};
+    (void)state;
+    for (uint32_t x = 0; x < 2 * sizeof sizes / sizeof *sizes; x++) {
+        struct error e = {0};
+        const uint32_t queries = sizes[x / 2][0], keys = sizes[x / 2][1],
+                       side = queries > keys ? queries : keys;
+        const bool end = x % 2;
+        struct mask *square = subject_mask("random(0.4, seed=3)", side);
+        struct mask *m = mask_rectangle(square, queries, keys, end, &e);
+        assert_non_null(m);
+        assert_true(mask_within(m, queries, keys));
+        for (uint32_t i = 0; i < side; i++)
+            for (uint32_t j = 0; j < side; j++) {
+                const bool in = i < queries && j < keys;
+                const uint32_t row = end ? i + side - queries : i,
+                               column = end ? j + side - keys : j;
+                assert_int_equal(pattern_test(m->pattern[0], i, j),
+                                 in && pattern_test(square->pattern[0], row, column));
+            }
+        assert_null(mask_rectangle(square, queries, keys + side, end, &e));
+        mask_destroy(m);
+        mask_destroy(square);
+    }
+}
+
+/* What does not go together is one clear line, and numbers that do not fit the mask are none. */
+static void test_refused(void **state)
+{
+    const struct key_shape odd = {4, 0, MASK_ALIGN_START}, longer = {0, 9, MASK_ALIGN_START};
+    struct kernel_request bias = {.head_dim = 64, .bias = ABI_BIAS_ADD},
+                          none = {.head_dim = 64};
+    struct error e = {0};
+    (void)state;
+    struct mask *one = subject_mask("dense", 8), *m = mask_repeat_heads(one, 6, &e);
+    const struct kernel_request wrong[] = {
+        {.kv_heads = 4},
+        {.kv_heads = 6},
+        {.kv_heads = 12},
+        {.queries = 8},
+        {.keys = 8},
+        {.queries = 8, .keys = 9},
+        {.queries = 8, .keys = 8},
+        {.queries = 7, .keys = 8}, /* the mask has entries in row 7 */
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_false(key_shape_fits(&wrong[k], m));
+    none.kv_heads = 3;
+    assert_true(key_shape_fits(&none, m));
+    assert_int_equal(kernel_request_check(&none, target_find("sm_80", &e), &e), -1);
+    assert_non_null(strstr(e.text, "sm_80"));
+    assert_int_equal(key_shape_apply(&odd, 8, &m, &none, &e), -1);
+    assert_non_null(strstr(e.text, "do not divide"));
+    assert_null(m);
+    assert_int_equal(key_shape_apply(&longer, 8, &one, &bias, &e), -1);
+    assert_non_null(strstr(e.text, "soft mask"));
+    assert_null(one);
+}
+
+int main(void)
+{
+    struct cache *cache = subject_start();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mask_between_is_the_rule),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test_prestate(test_random_shapes, cache),
+    };
+    int failed = cmocka_run_group_tests_name("key_shape", tests, NULL, NULL);
+    subject_finish(cache);
+    return failed;
+}

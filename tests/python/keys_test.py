@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Are fewer key than query heads, and other numbers of keys than of queries, what torch's scaled_dot_product_attention computes in
+float64, forward and every gradient, on random shapes, masks, strides and lengths; opcheck, torch.compile; what is wrong refused in one
+line?"""
+import random
+import warnings
+
+from common import Case, cmocka_count, error, needs_torch
+import maskc
+
+TEXTS = ("causal", "window(4)", "dense", "stride(3)|window(1)", "columns(0,2)|diagonal(0)")
+
+
+def square(text, side):
+    """The mask as bool [side, side]."""
+    import torch
+    i, j = torch.arange(side)[:, None], torch.arange(side)[None]
+    return {"causal": j <= i, "window(4)": (i - j).abs() <= 4, "dense": (i >= 0) & (j >= 0), "stride(3)|window(1)":
+            ((i - j) % 3 == 0) | ((i - j).abs() <= 1), "columns(0,2)|diagonal(0)": (j == 0) | (j == 2) | (i == j)}[text]
+
+
+def between(text, queries, keys, align):
+    """bool [queries, keys], by the rule: at the end query i stands at i + side - queries, key j at j + side - keys."""
+    side = max(queries, keys)
+    whole = square(text, side)
+    return whole[side - queries:, side - keys:] if align == "end" else whole[:queries, :keys]
+
+
+def expected(q, k, v, mask):
+    """torch's, in float64; a query without a key gives 0."""
+    import torch
+    q, k, v = (t.detach().double().requires_grad_() for t in (q, k, v))
+    group = q.shape[1] // k.shape[1]
+    kk, vv = (t.repeat_interleave(group, 1) for t in (k, v))  # what enable_gqa means
+    empty = ~mask.any(-1, keepdim=True)
+    out = torch.nn.functional.scaled_dot_product_attention(q, kk, vv, attn_mask=mask | empty)
+    return out * ~empty, (q, k, v)
+
+
+def strided(b, h, n, d, dtype, rnd):
+    """[B, H, N, D], in memory [B, N, H, D] or as it is."""
+    import torch
+    return torch.randn(b, h, n, d).to(dtype) if rnd.random() < .5 else torch.randn(b, n, h, d).to(dtype).transpose(1, 2)
+
+
+@needs_torch
+class KeysTest(Case):
+    def check(self, kernel, q, k, v, mask, limit, **named):
+        import torch
+        tensors = [t.clone().requires_grad_() for t in (q, k, v)]
+        out = maskc.attention(*tensors, kernel, **named)
+        theirs, inputs = expected(q, k, v, mask)
+        grad = torch.randn(out.shape)
+        self.assertLess(error(out, theirs), limit)
+        ours = torch.autograd.grad(out, tensors, grad.to(out.dtype))
+        for a, b in zip(ours, torch.autograd.grad(theirs, inputs, grad.to(out.dtype).double())):
+            self.assertEqual(a.shape, b.shape)
+            self.assertLess(error(a, b), 2 * limit)
+
+    def test_random_shapes(self):
+        import torch
+        torch.manual_seed(3)
+        rnd = random.Random(3)
+        for case in range(16):
+            dtype, limit = rnd.choice([(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
+            heads, kv_heads = rnd.choice([(4, 2), (6, 1), (2, 2), (6, 3)])
+            n, m = rnd.choice([1, 17, 40, 64]), rnd.choice([5, 33, 64, 90])
+            text, align = rnd.choice(TEXTS), rnd.choice(["start", "end"])
+            with self.subTest(case=case, dtype=dtype, heads=(heads, kv_heads), n=n, m=m, text=text, align=align):
+                kernel = maskc.compile(text if rnd.random() < .5 else square(text, max(n, m)), n=n, heads=heads, head_dim=16,
+                                       dtype=dtype, kv_heads=kv_heads, kv_length=m, align=align)
+                mask = between(text, n, m, align)
+                self.assertTrue((torch.from_numpy(kernel.mask[0, 0].copy()) == mask).all())
+                q = strided(2, heads, n, 16, dtype, rnd)
+                k, v = (strided(2, kv_heads, m, 16, dtype, rnd) for _ in "kv")
+                self.check(kernel, q, k, v, mask, limit)
+                if n > 1:
+                    cut = rnd.randrange(1, n), rnd.randrange(1, m)
+                    lengths = torch.tensor([n, cut[0]], dtype=torch.int32)
+                    keys = torch.tensor([cut[1], m], dtype=torch.int64)
+                    seen = (torch.arange(n)[:, None] < lengths[:, None, None]) & (torch.arange(m) < keys[:, None, None]) & mask
+                    named = {"key_lengths": keys} if n != m else {}
+                    if n != m:
+                        self.check(kernel, q, k, v, seen[:, None], limit, lengths=lengths, **named)
+
+    def test_torch_names_it_so(self):
+        import torch
+        from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+        q, k, v = torch.randn(1, 4, 24, 16), torch.randn(1, 2, 60, 16), torch.randn(1, 2, 60, 16)
+        for align, bias in (("start", causal_upper_left), ("end", causal_lower_right)):
+            kernel = maskc.compile("causal", n=24, heads=4, head_dim=16, kv_heads=2, kv_length=60, align=align)
+            theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias(24, 60)._materialize(), enable_gqa=True)
+            self.assertLess(error(maskc.attention(q, k, v, kernel), theirs), 1e-5)
+
+    def test_packed_and_starts(self):
+        import torch
+        kernel = maskc.compile("causal", n=32, heads=4, head_dim=16, kv_heads=2)
+        q, k, v = torch.randn(2, 32, 4, 16), torch.randn(2, 32, 2, 16), torch.randn(2, 32, 2, 16)
+        padded = maskc.attention(*(t.transpose(1, 2) for t in (q, k, v)), kernel).transpose(1, 2)
+        packed = maskc.attention(*(t.reshape(64, -1, 16) for t in (q, k, v)), kernel, offsets=[0, 32, 64])
+        self.assertLess(error(packed.reshape(2, 32, 4, 16), padded), 1e-6)
+        started = maskc.attention(*(t.transpose(1, 2) for t in (q, k, v)), kernel, starts=[0, 20])
+        self.assertLess(error(started[0].transpose(0, 1), padded[0]), 1e-6)
+
+    def test_operator(self):
+        import torch
+        kernel = maskc.compile("window(5)", n=20, heads=4, head_dim=16, kv_heads=2, kv_length=50, align="end")
+        q, k, v = torch.randn(2, 4, 20, 16), torch.randn(2, 2, 50, 16), torch.randn(2, 2, 50, 16)
+        maskc.attention(q, k, v, kernel)
+        from maskc import torch_op
+        arguments = (q, k, v, kernel._op, 0, 0.0, torch.tensor([[20, 7], [50, 9]], dtype=torch.int32), None, None, 0.0, None, None)
+        torch.library.opcheck(torch_op.forward_op, arguments)
+        out, lse = torch_op.forward_op(*arguments)
+        torch.library.opcheck(torch_op.backward_op, (torch.ones_like(out), q, k, v, out, lse, *arguments[3:-1], None, False))
+        compiled = torch.compile(lambda *t: maskc.attention(*t, kernel), fullgraph=True)
+        inputs = [t.clone().requires_grad_() for t in (q, k, v)]
+        theirs = torch.autograd.grad(maskc.attention(*inputs, kernel).sum(), inputs)
+        for a, b in zip(torch.autograd.grad(compiled(*inputs).sum(), inputs), theirs):
+            self.assertLess(error(a, b), 1e-6)
+
+    def test_no_queries(self):
+        import torch
+        kernel = maskc.compile("dense", n=8, heads=2, head_dim=16, kv_length=12)
+        q, k, v = (torch.randn(1, 2, n, 16).requires_grad_() for n in (0, 12, 12))
+        maskc.attention(q, k, v, kernel).sum().backward()
+        self.assertEqual(k.grad.abs().sum() + v.grad.abs().sum(), 0)
+
+    def test_refused(self):
+        import torch
+        a, kernel = maskc.attention, maskc.compile("dense", n=8, heads=4, head_dim=16, kv_heads=2, kv_length=12)
+        q, k, v = torch.randn(2, 4, 8, 16), torch.randn(2, 2, 12, 16), torch.randn(2, 2, 12, 16)
+        self.refused("k: shape", a, q, q, v, kernel)
+        self.refused("v: shape", a, q, k, v[:, :, :5], kernel)
+        self.refused("k: shape", a, q, torch.randn(2, 2, 13, 16), torch.randn(2, 2, 13, 16), kernel)
+        self.refused("starts", a, q, k, v, kernel, starts=[0, 0])
+        self.refused("length 12", maskc.compile, square("dense", 8), kv_length=12)
+        self.refused("key_lengths", a, q, k, v, kernel, key_lengths=[13, 0])
+        self.refused("key_lengths", a, q, k, v, kernel, key_lengths=[1, 2, 3], lengths=[1, 2])
+        ungrouped = maskc.compile("dense", n=8, heads=4, head_dim=16)
+        self.refused("key_lengths", a, q, q, q, ungrouped, key_lengths=[1, 2])
+
+    def test_numpy(self):
+        import torch
+        kernel = maskc.compile("causal", n=24, heads=4, head_dim=16, kv_heads=2, kv_length=60, align="end")
+        q, k, v = torch.randn(1, 4, 24, 16), torch.randn(1, 2, 60, 16), torch.randn(1, 2, 60, 16)
+        ours = maskc.attention(*(t.numpy() for t in (q, k, v)), kernel, key_lengths=[50])
+        theirs = maskc.attention(q, k, v, kernel, key_lengths=[50])
+        self.assertEqual(error(torch.from_numpy(ours.copy()), theirs), 0)
+        self.refused("v: shape", maskc.attention, q.numpy(), k.numpy(), v.numpy()[:, :, :7], kernel)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    cmocka_count.run_cases()
