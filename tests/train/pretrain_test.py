@@ -78,7 +78,9 @@ def lengths(toy):
     begin = time.time()
     toy.train("run", "--minutes", 0.02)
     log = [x for x in toy.log("run") if "lr" in x]
-    assert time.time() - begin >= 1.2
+    saved = [x for x in toy.log("run") if x.get("event") == "save"]
+    assert time.time() - begin >= 1.2 and saved[-1]["elapsed_s"] >= 1.2, saved
+    assert saved[-1]["step"] == log[-1]["step"]
     follows_the_clock(log, 1.2, 1e-3)
     toy.remove("run")
 
