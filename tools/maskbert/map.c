@@ -28,15 +28,15 @@ static cairo_surface_t *make_image(const float *value, uint32_t n)
     return image;
 }
 
-void map_paint(cairo_t *c, const float *value, uint32_t n, double x, double y, uint32_t cell)
+void map_paint_image(cairo_t *c, cairo_surface_t *image, double x, double y, double side)
 {
-    const double side = (double)n * cell;
-    cairo_surface_t *image = make_image(value, n);
+    const int n = cairo_image_surface_get_width(image);
     cairo_save(c);
     cairo_translate(c, x, y);
-    cairo_scale(c, cell, cell);
+    cairo_scale(c, side / n, side / n);
     cairo_set_source_surface(c, image, 0, 0);
-    cairo_pattern_set_filter(cairo_get_source(c), CAIRO_FILTER_NEAREST);
+    cairo_pattern_set_filter(cairo_get_source(c),
+                             n <= side ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
     cairo_paint(c);
     cairo_restore(c);
     cairo_surface_destroy(image);
@@ -44,4 +44,9 @@ void map_paint(cairo_t *c, const float *value, uint32_t n, double x, double y, u
     cairo_set_line_width(c, 1);
     cairo_rectangle(c, x - 0.5, y - 0.5, side + 1, side + 1);
     cairo_stroke(c);
+}
+
+void map_paint(cairo_t *c, const float *value, uint32_t n, double x, double y, uint32_t cell)
+{
+    map_paint_image(c, make_image(value, n), x, y, (double)n * cell);
 }

@@ -6,3 +6,6 @@
 
 /* Values [n, n] from 0, white, to 1, dark, each a square of `cell`; within a frame. */
 void map_paint(cairo_t *c, const float *value, uint32_t n, double x, double y, uint32_t cell);
+
+/* An image as a square of `side`, within a frame; destroys the image. Pixels stay sharp where the image is not larger. */
+void map_paint_image(cairo_t *c, cairo_surface_t *image, double x, double y, double side);

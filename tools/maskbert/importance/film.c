@@ -2,6 +2,7 @@
 /* Columns are steps, rows heads (12 at most); dark where a mask is on. */
 #include "tools/maskbert/importance/film.h"
 #include "masks/picture/canvas.h"
+#include "tools/maskbert/map.h"
 #include <cairo.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,24 +63,6 @@ static cairo_surface_t *make_image(const struct pattern *p)
     return image;
 }
 
-static void draw_mask(cairo_t *c, const struct pattern *p, double x, double y, double side)
-{
-    cairo_surface_t *image = make_image(p);
-    cairo_save(c);
-    cairo_translate(c, x, y);
-    cairo_scale(c, side / p->n, side / p->n);
-    cairo_set_source_surface(c, image, 0, 0);
-    cairo_pattern_set_filter(cairo_get_source(c),
-                             p->n <= side ? CAIRO_FILTER_NEAREST : CAIRO_FILTER_GOOD);
-    cairo_paint(c);
-    cairo_restore(c);
-    cairo_surface_destroy(image);
-    cairo_set_source_rgb(c, 0.5, 0.5, 0.5);
-    cairo_set_line_width(c, 1);
-    cairo_rectangle(c, x - 0.5, y - 0.5, side + 1, side + 1);
-    cairo_stroke(c);
-}
-
 static double density_of(const struct mask *m)
 {
     double sum = 0;
@@ -97,8 +80,8 @@ static void draw_column(cairo_t *c, const struct mask_frame *f, uint32_t rows, d
     snprintf(title, sizeof title, "%.1f %% on", 100 * density_of(f->mask));
     say(c, x, EDGE + 23, title);
     for (uint32_t k = 0; k < rows; k++)
-        draw_mask(c, f->mask->pattern[f->mask->at[k]], x, EDGE + TITLE + k * (side + GAP),
-                  side);
+        map_paint_image(c, make_image(f->mask->pattern[f->mask->at[k]]), x,
+                        EDGE + TITLE + k * (side + GAP), side);
 }
 
 static void draw_names(cairo_t *c, const struct mask *m, uint32_t rows, double side)
