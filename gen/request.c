@@ -97,11 +97,6 @@ int kernel_request_check(const struct kernel_request *r, const struct target *t,
     if (r->dtype == ABI_TF32 && t->kind == TARGET_CPU)
         return error_set(e, ERROR_INPUT,
                          "tf32 is a GPU's; expected f32, bf16 or f16 for target %s", t->name);
-    if (t->kind == TARGET_CUDA && (r->kv_heads || r->keys))
-        return error_set(e, ERROR_INPUT,
-                         "other heads or numbers of keys than of queries are for CPUs, not for "
-                         "target %s",
-                         t->name);
     if (r->head_dim < 16 || r->head_dim > 256 || r->head_dim % 8)
         return error_set(
             e, ERROR_INPUT,

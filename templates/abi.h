@@ -183,7 +183,7 @@ struct abi_args {
     u8 *scratch;  /* per worker (thread or block) */
     u64 scratch_stride;
     const u32 *samples; /* [batch]: whose draws of dropout a sequence has; or null: its position in the batch */
-#ifndef ABI_SQUARE /* CUDA, where arguments travel by value and no kernel reads what follows */
+#if !defined ABI_BY_VALUE || GROUPED || RECTANGULAR /* CUDA kernels receive it by value: others end here */
     /* K and V of a shape of their own. GROUPED kernels: query heads of a key head, which has the heads key_head * group
        .. + group - 1. Backward d_k and d_v are then scratch: dK and dV of each query head, floats of any dtype. sum_k
        and sum_v are written from them: of each key head the sums over its query heads, in order. */
@@ -208,8 +208,11 @@ struct abi_args {
             ABI_OVER_BIAS: parts of dX, as the entry divides it: at most bias_chunks of them for every
             32 x 32 entries of a head. CUDA alone.
             ABI_OVER_KEY_HEADS: (b - first_batch) * (heads / group) + key head. After all items of all heads.
+            CUDA: that, times the blocks of ABI_KEY_HEAD_ROWS keys, + block of keys.
    CUDA, where a plan has items that merge: the first two go over the others. The merge pass has phases of its
    own with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_MERGE, and args.merge is 1. */
+enum { ABI_KEY_HEAD_ROWS = 64 };
+
 enum abi_over {
     ABI_OVER_HEADS,
     ABI_OVER_FORWARD,

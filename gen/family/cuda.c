@@ -42,6 +42,14 @@ void cuda_add_scratch(const struct kernel_request *r, struct launch_record *ret)
         ret->scratch_col = ret->block_rows * sizeof(float);
 }
 
+void cuda_add_key_heads(uint32_t threads, const struct kernel_request *r,
+                        struct launch_record *ret)
+{
+    if (r->kv_heads)
+        ret->backward[ret->n_backward++] =
+            cuda_phase("attention_key_heads", ABI_OVER_KEY_HEADS, threads, 0);
+}
+
 void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
                  enum family_pass pass, struct launch_record *ret)
 {
@@ -56,9 +64,8 @@ void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
     at = add_passes(at, "attention_dkv", true, b, b->backward_bytes);
     if (r->bias)
         at = add_bias(at, b);
-    if (r->kv_heads)
-        *at++ = cuda_phase("attention_key_heads", ABI_OVER_KEY_HEADS, b->threads, 0);
     ret->n_backward = (uint32_t)(at - ret->backward);
+    cuda_add_key_heads(b->threads, r, ret);
     ret->delta_row = sizeof(float) * (r->bias ? 2 : 1); /* delta, and its correction */
 }
 

@@ -18,6 +18,10 @@ struct cuda_blocks {
 void cuda_launch(const struct cuda_blocks *b, const struct kernel_request *r,
                  enum family_pass pass, struct launch_record *ret);
 
+/* Last in the backward pass: dK and dV of query heads that share a key head are added up. */
+void cuda_add_key_heads(uint32_t threads, const struct kernel_request *r,
+                        struct launch_record *ret);
+
 /* Workspace of sparsegen: a score for each column and row of a row block. */
 void cuda_add_scratch(const struct kernel_request *r, struct launch_record *ret);
 

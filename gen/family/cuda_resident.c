@@ -45,7 +45,7 @@ static uint32_t backward_bytes(const struct kernel_request *r, uint32_t rows)
 static bool is_candidate(const struct target *t, const struct kernel_request *r)
 {
     return t->kind == TARGET_CUDA && dtype_bytes(r->dtype) == 2 && r->bias == ABI_BIAS_NONE &&
-           !r->kv_heads && !r->keys && r->length > 0 && r->length <= FORWARD_BYTES / 4 / ROWS;
+           !r->keys && r->length > 0 && r->length <= FORWARD_BYTES / 4 / ROWS;
 }
 
 static bool fits_forward(const struct target *t, const struct kernel_request *r, uint32_t rows)
@@ -209,9 +209,11 @@ static void launch(const struct target *t, const struct kernel_config *c, enum f
     if (pass == FAMILY_FORWARD)
         ret->forward[ret->n_forward++] = cuda_phase("attention_short_forward", ABI_OVER_HEADS,
                                                     threads_of(&s), s.shared_bytes);
-    else
+    else {
         ret->backward[ret->n_backward++] = cuda_phase(
             "attention_short_backward", ABI_OVER_HEADS, threads_of(&s), s.shared_bytes);
+        cuda_add_key_heads(t->threads, &c->request, ret);
+    }
 }
 
 static void add_shape(const char *pass, const struct resident_shape *s, struct text *out)

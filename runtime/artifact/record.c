@@ -189,7 +189,7 @@ static int read_phases(const struct datum *list, uint32_t most, bool backward,
 static bool passes_state(const struct launch_record *r)
 {
     for (uint32_t k = 0; k < r->n_backward; k++)
-        if (r->backward[k].over != ABI_OVER_HEADS)
+        if (r->backward[k].over != ABI_OVER_HEADS && r->backward[k].over != ABI_OVER_KEY_HEADS)
             return true;
     return false;
 }

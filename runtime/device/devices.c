@@ -46,6 +46,12 @@ static uint64_t count_bias(const struct abi_args *a)
     return a->heads * tiles * tiles * a->bias_chunks;
 }
 
+/* Blocks of keys of a key head. */
+static uint64_t key_head_blocks(const struct abi_args *a)
+{
+    return ((uint64_t)a->keys + ABI_KEY_HEAD_ROWS - 1) / ABI_KEY_HEAD_ROWS;
+}
+
 uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
 {
     const struct abi_plan *p = over_transposed(over) ? &a->transposed : &a->forward;
@@ -53,7 +59,7 @@ uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
     case ABI_OVER_HEADS:
         return (uint64_t)a->heads * a->slice_batch;
     case ABI_OVER_KEY_HEADS:
-        return (uint64_t)a->heads / a->group * a->slice_batch;
+        return (uint64_t)a->heads / a->group * a->slice_batch * key_head_blocks(a);
     case ABI_OVER_WORK:
         return p->works;
     case ABI_OVER_BIAS:

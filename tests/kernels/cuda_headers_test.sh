@@ -20,7 +20,13 @@ for config in templates/cuda/*/kernel_config_default.h; do
     mkdir -p "$work/$family"
     cp "$config" "$work/$family/kernel_config.h"
 done
-echo 'enum { HIDDEN = 768, DTYPE = ABI_F32 };' >"$work/encoder_ops/kernel_config.h"
+cat >"$work/encoder_ops/kernel_config.h" <<end
+#ifndef ROWS_H
+#define ROWS_H
+#include "abi.h"
+enum { HIDDEN = 768, DTYPE = ABI_F32 };
+#endif
+end
 
 count=0
 for family in simt resident tiled; do

@@ -53,23 +53,17 @@ static struct maskc_kernel *load(int kind, const char *name)
     return k;
 }
 
-static struct problem problem_of(const struct maskc_kernel *k, uint32_t length, uint64_t seed)
+static struct problem shorter_problem(const struct maskc_kernel *k, uint32_t length,
+                                      uint64_t seed)
 {
-    const struct kernel_request *r = &k->artifact->request;
-    return (struct problem){
-        .mask = k->artifact->mask,
-        .batch = BATCH,
-        .length = length,
-        .head_dim = r->head_dim,
-        .dtype = r->dtype,
-        .transform = r->transform,
-        .lambda = (double)r->lambda,
-        .bias = r->bias,
-        .dropout = r->dropout ? 0.2 : 0,
-        .seed = seed + 7,
-        .random_seed = seed,
-        .layout = seed % 3,
-    };
+    struct problem p = problem_of(k);
+    p.batch = BATCH;
+    p.length = length;
+    p.dropout = k->artifact->request.dropout ? 0.2 : 0;
+    p.seed = seed + 7;
+    p.random_seed = seed;
+    p.layout = seed % 3;
+    return p;
 }
 
 /* Padded, packed, and padded on both sides; seeds draw lengths and starts. */
@@ -86,7 +80,7 @@ static uint32_t check_launches(const struct maskc_kernel *k, uint32_t length, ui
     }
     starts[BATCH - 1] = 0; /* some sequence has tokens */
     lengths[BATCH - 1] = (int32_t)length;
-    struct problem plain = problem_of(k, length, seed), packed = plain, left = plain,
+    struct problem plain = shorter_problem(k, length, seed), packed = plain, left = plain,
                    right = plain;
     packed.lengths = left.lengths = right.lengths = lengths;
     packed.packed = true;
@@ -141,7 +135,7 @@ static void where_a_sequence_stands_changes_no_bit(void **state)
         for (uint32_t threads = 1; threads < 5; threads += 3) {
             struct error e = {0};
             struct maskc_kernel *k = load(kind, "longformer");
-            struct problem p = problem_of(k, 140, 5);
+            struct problem p = shorter_problem(k, 140, 5);
             p.lengths = lengths;
             struct problem_data *a = problem_inputs(&p), *b = problem_data_copy(&p, a);
             assert_int_equal(kernel_run_problem(k, &p, a, true, threads, &e), 0);
@@ -174,7 +168,7 @@ static void wrong_starts_are_refused(void **state)
 {
     (void)state;
     struct maskc_kernel *k = load(0, "window(9)");
-    struct problem p = problem_of(k, 100, 0);
+    struct problem p = shorter_problem(k, 100, 0);
     p.batch = 2;
     p.layout = LAYOUT_BNHD;
     p.starts = (const int32_t[]){0, 101};

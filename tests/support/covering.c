@@ -82,6 +82,16 @@ struct mask *covering_mask(const struct pairs_row *r, const char *first, const c
     return mask_new(layers, 2, given, "covering");
 }
 
+struct mask *covering_heads(const char *first, const char *second, uint32_t heads, uint32_t n)
+{
+    enum { MOST = 8 };
+    struct pattern *given[MOST];
+    assert_true(heads <= MOST);
+    for (uint32_t h = 0; h < heads; h++)
+        given[h] = make_pattern(h % 2 ? second : first, n);
+    return mask_new(1, heads, given, "heads by turns");
+}
+
 struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,
                                        uint32_t head_dim)
 {

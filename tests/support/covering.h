@@ -41,6 +41,8 @@ void covering_full(struct covering *c, void *context,
 /* Heads 0 and 1 from expressions, the other way around on a second layer. */
 struct mask *covering_mask(const struct pairs_row *r, const char *first, const char *second,
                            uint32_t n);
+/* One layer, whose heads take two expressions by turns. */
+struct mask *covering_heads(const char *first, const char *second, uint32_t heads, uint32_t n);
 struct kernel_request covering_request(const struct pairs_row *r, enum abi_dtype dtype,
                                        uint32_t head_dim);
 enum { COVERING_BATCH = 32 };

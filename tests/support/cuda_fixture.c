@@ -133,19 +133,10 @@ struct maskc_kernel *fixture_load(const struct kernel_case *c,
 
 struct problem fixture_problem(const struct maskc_kernel *k)
 {
-    const struct artifact *a = k->artifact;
-    return (struct problem){
-        .mask = a->mask,
-        .batch = 1,
-        .length = a->mask->n,
-        .head_dim = a->request.head_dim,
-        .dtype = a->request.dtype,
-        .transform = a->request.transform,
-        .lambda = (double)a->request.lambda,
-        .bias = a->request.bias,
-        .seed = UINT64_C(0x123456789abcdef),
-        .random_seed = 7,
-    };
+    struct problem p = problem_of(k);
+    p.seed = UINT64_C(0x123456789abcdef);
+    p.random_seed = 7;
+    return p;
 }
 
 struct maskc_kernel *must_load_text(const struct kernel_case *c)
@@ -175,19 +166,21 @@ void must_hold(const struct maskc_kernel *k, const struct problem *p, const char
 
 void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name)
 {
-    const uint32_t n = k->artifact->mask->n;
-    const int32_t lengths[] = {(int32_t)n / 2, 0, (int32_t)n};
-    struct problem p = fixture_problem(k);
+    struct problem p = fixture_problem(k), shorter = p;
+    const int32_t n = (int32_t)p.length, lengths[] = {n / 2, 0, n}, m = (int32_t)p.key_length,
+                  key_lengths[] = {m, m / 2, m / 3};
     p.batch = 3;
     p.lengths = lengths;
+    p.key_lengths = m ? key_lengths : NULL;
     p.dropout = k->artifact->request.dropout ? 0.2 : 0;
     p.layout = LAYOUT_BHND;
     must_hold(k, &p, name);
     p.packed = true;
     p.layout = LAYOUT_QKV;
-    must_hold(k, &p, name);
-    struct problem shorter = fixture_problem(k);
-    shorter.length = n - by;
+    if (!m)
+        must_hold(k, &p, name);
+    shorter.length -= by;
+    shorter.key_length -= m ? by : 0;
     shorter.scale = -0.4;
     must_hold(k, &shorter, name);
 }
@@ -206,7 +199,8 @@ struct problem_data *must_run(const struct maskc_kernel *k, const struct problem
 
 void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t seeds)
 {
-    const size_t bytes = problem_elements(p) * sizeof(double);
+    const size_t bytes = problem_elements(p) * sizeof(double),
+                 key_bytes = problem_key_elements(p) * sizeof(double);
     const bool backward = k->artifact->request.backward;
     struct problem_data *first = must_run(k, p, 0, 0);
     for (uint64_t seed = 1; seed <= seeds; seed++) {
@@ -215,8 +209,8 @@ void must_repeat(const struct maskc_kernel *k, const struct problem *p, uint64_t
         assert_memory_equal(d->lse, first->lse, bytes / p->head_dim);
         if (backward) {
             assert_memory_equal(d->d_q, first->d_q, bytes);
-            assert_memory_equal(d->d_k, first->d_k, bytes);
-            assert_memory_equal(d->d_v, first->d_v, bytes);
+            assert_memory_equal(d->d_k, first->d_k, key_bytes);
+            assert_memory_equal(d->d_v, first->d_v, key_bytes);
         }
         if (backward && p->bias) {
             assert_memory_equal(d->d_x, first->d_x, problem_bias_elements(p) * sizeof(double));

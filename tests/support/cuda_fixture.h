@@ -38,7 +38,7 @@ struct maskc_kernel *must_load_text(const struct kernel_case *c);
 /* The problem against float64, backward too where the kernel has it. */
 void must_hold(const struct maskc_kernel *k, const struct problem *p, const char *name);
 
-/* Lengths, then packed, then `by` shorter than the mask with a scale below zero. */
+/* Lengths, then packed (not with other numbers of keys), then `by` shorter with a scale below zero. */
 void must_launch(const struct maskc_kernel *k, uint32_t by, const char *name);
 
 /* Inputs and results of one launch of each pass, the threads of a block in the seed's order. Caller

@@ -51,6 +51,8 @@ struct problem_data {
     double d_x_parts;
 };
 
+/* One sequence of the whole mask, with the features that the kernel was compiled with, but for dropout. */
+struct problem problem_of(const struct maskc_kernel *k);
 uint32_t problem_sample(const struct problem *p, uint32_t b); /* whose draws sequence b has */
 uint32_t problem_rows(const struct problem *p, uint32_t b);   /* length of sequence b, <= N */
 uint64_t problem_elements(const struct problem *p);           /* B N H D */

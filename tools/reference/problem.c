@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random inputs of a problem, normally distributed and rounded to the kernel's type. */
+#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "tools/reference/check.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+struct problem problem_of(const struct maskc_kernel *k)
+{
+    const struct artifact *a = k->artifact;
+    return (struct problem){
+        .mask = a->mask,
+        .batch = 1,
+        .length = request_queries(&a->request, a->mask),
+        .key_length = a->request.keys,
+        .kv_heads = a->request.kv_heads,
+        .head_dim = a->request.head_dim,
+        .dtype = a->request.dtype,
+        .transform = a->request.transform,
+        .lambda = (double)a->request.lambda,
+        .bias = a->request.bias,
+    };
+}
 
 uint32_t problem_rows(const struct problem *p, uint32_t b)
 {

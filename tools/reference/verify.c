@@ -3,7 +3,6 @@
    ragged and packed batches in other layouts, a sequence shorter than the mask, dropout where it is
    compiled in, and equal bits from run to run and for any number of threads. Where the reference
    would take too long, a sample of rows is checked, and the check's name says so. */
-#include "gen/key_shape.h"
 #include "masks/base/memory.h"
 #include "tools/reference/check.h"
 #include <stdio.h>
@@ -33,21 +32,12 @@ static uint32_t at_most(uint32_t x, uint32_t most)
 /* So many queries and keys, or as many as the kernel has. */
 static struct problem make_problem(const struct verify *r, uint32_t length)
 {
-    const struct artifact *a = r->k->artifact;
-    return (struct problem){
-        .mask = a->mask,
-        .batch = 1,
-        .length = at_most(length, request_queries(&a->request, a->mask)),
-        .key_length = a->request.keys ? at_most(length, a->request.keys) : 0,
-        .kv_heads = a->request.kv_heads,
-        .head_dim = a->request.head_dim,
-        .dtype = a->request.dtype,
-        .transform = a->request.transform,
-        .lambda = (double)a->request.lambda,
-        .bias = a->request.bias,
-        .seed = UINT64_C(0x9E3779B97F4A7C15),
-        .random_seed = SEED,
-    };
+    struct problem p = problem_of(r->k);
+    p.length = at_most(length, p.length);
+    p.key_length = at_most(length, p.key_length);
+    p.seed = UINT64_C(0x9E3779B97F4A7C15);
+    p.random_seed = SEED;
+    return p;
 }
 
 /* The first and the last row, and others by chance, as many as the budget has time for; null where

@@ -4,8 +4,15 @@
    templates run on a CPU, with every access checked. */
 #ifndef MASKC_CUDA_COMMON_DEVICE_H
 #define MASKC_CUDA_COMMON_DEVICE_H
-#define ABI_SQUARE
-#include "abi.h"
+#define ABI_BY_VALUE       /* arguments are as long as the kernel needs: */
+#include "kernel_config.h" /* has GROUPED and RECTANGULAR, then includes abi.h */
+
+#ifndef GROUPED /* 1: fewer key than query heads */
+#define GROUPED 0
+#endif
+#ifndef RECTANGULAR /* 1: another number of keys than of queries */
+#define RECTANGULAR 0
+#endif
 
 #define ALIGNED_16 __attribute__((aligned(16)))
 

@@ -13,6 +13,7 @@
    Pass 1 keeps P (dP - estimate) in registers (ds_registers.h) and adds up the correction; pass 2 subtracts P
    times the correction. S and dP are computed once. For sparsegen dS = (dP - mean of dP over the support) / (1 -
    lambda) on the support. */
+#include "cuda/common/key_heads.h"
 #include "cuda/resident/backward_pass1.h"
 
 enum {

@@ -5,8 +5,7 @@
 #ifndef MASKC_CUDA_RESIDENT_HEAD_H
 #define MASKC_CUDA_RESIDENT_HEAD_H
 #include "cuda/common/matrix.h"
-#include "cuda/common/numbers.h"
-#include "kernel_config.h"
+#include "cuda/common/work_item.h"
 
 enum {
     RESIDENT_STEPS =
@@ -31,6 +30,7 @@ struct resident_places {
 };
 
 struct resident_head {
+    const struct abi_args *a;
     u32 b, h;
     i32 first;  /* tensor row of position 0: 0, or where the packed sequence begins */
     u32 length; /* positions that take part; 0 where the warp group has no head */
@@ -73,6 +73,7 @@ DEVICE struct resident_head resident_head_at(const struct abi_args *a, u32 index
     u32 warp_group = heads > 1 ? THREAD / 32 / warps : 0, at = index + warp_group,
         there = at < a->slice_batch * a->heads;
     u32 sequence = there ? at / a->heads : 0;
+    head.a = a;
     head.b = a->first_batch + sequence;
     head.h = there ? at - sequence * a->heads : 0;
     head.first = 0;
@@ -90,12 +91,17 @@ DEVICE struct resident_head resident_head_at(const struct abi_args *a, u32 index
     return head;
 }
 
-/* Address of position 0 of the head. Optimisation barriers keep products of strides out of registers. */
+/* Index of position 0 of the head. Optimisation barriers keep products of strides out of registers. */
+DEVICE i64 resident_element(const struct abi_tensor *t, const struct resident_head *head)
+{
+    return opt_barrier(head->b) * t->batch + (i64)head->first * t->row +
+           head_in(head->a, t, opt_barrier(head->h)) * t->head;
+}
+
+/* Its address. */
 DEVICE u8 *resident_data(const struct abi_tensor *t, const struct resident_head *head)
 {
-    i64 element = opt_barrier(head->b) * t->batch + (i64)head->first * t->row +
-                  opt_barrier(head->h) * t->head;
-    return (u8 *)t->data + element * 2;
+    return (u8 *)t->data + resident_element(t, head) * 2;
 }
 
 /* The row to load: the last one for rows beyond it, whose entries nothing uses. */

@@ -3,6 +3,7 @@
    simt/kernel_config_default.h. */
 #ifndef MASKC_CUDA_RESIDENT_PLAN_DEFAULT_H
 #define MASKC_CUDA_RESIDENT_PLAN_DEFAULT_H
+#include "abi.h"
 enum {
     RESIDENT_ROWS = 128,             /* of a head in shared memory */
     RESIDENT_FORWARD_ROW_BLOCKS = 1, /* warp tiles of 16 rows that a warp takes together */

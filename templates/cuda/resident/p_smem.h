@@ -201,8 +201,12 @@ DEVICE void resident_keys(const struct resident_head *head, u32 key0,
         for (u32 m = 0; m < RESIDENT_ROW_BLOCKS;
              m++) { /* a copy, not an index, keeps sums in registers */
             resident_scale(sums[0], scale);
-            resident_store_part(sums[0], first, RESIDENT_KEY_CHUNKS, by, to, head,
-                                key0 + 16 * m);
+            if (GROUPED)
+                resident_store_floats(sums[0], first, RESIDENT_KEY_CHUNKS, to, head,
+                                      key0 + 16 * m);
+            else
+                resident_store_part(sums[0], first, RESIDENT_KEY_CHUNKS, by, to, head,
+                                    key0 + 16 * m);
             resident_move(sums[0], sums[RESIDENT_ROW_BLOCKS - 1]);
         }
     }

@@ -80,6 +80,22 @@ DEVICE void resident_store_part(const struct frag_c sums[RESIDENT_CHUNKS], u32 f
                        row + 8 < head->exist);
 }
 
+/* The same of sums that key heads add up (common/key_heads.h): floats, straight from registers. */
+DEVICE void resident_store_floats(const struct frag_c sums[RESIDENT_CHUNKS], u32 first,
+                                  u32 chunks, const struct abi_tensor *t,
+                                  const struct resident_head *head, u32 row0)
+{
+    const u32 row = opt_barrier(row0) + resident_row();
+    float *at = (float *)t->data + resident_element(t, head) + row * t->row;
+    UNROLL
+    for (u32 k = 0; k < 2 * chunks; k++) {
+        const struct frag_c *c = &sums[k / 2];
+        const u32 high = k % 2, d = 8 * (first + k / 2) + 2 * quad_lane();
+        if (row + 8 * high < head->exist && d < HEAD_DIM)
+            put_two(at + 8 * high * t->row + d, c->x[2 * high], c->x[2 * high + 1]);
+    }
+}
+
 DEVICE void resident_store(const struct frag_c sums[RESIDENT_CHUNKS], const float by[2],
                            const struct abi_tensor *t, const struct resident_head *head,
                            u32 row0)

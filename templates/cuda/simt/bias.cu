@@ -89,7 +89,7 @@ DEVICE void bias_tile(const struct abi_args *a, u32 h, u32 row0, u32 column, u32
     NO_UNROLL
     for (end = bias_any(word) ? end : b; b < end; b++) {
         work.b = b;
-        work_item_sequence(&work, a);
+        work_item_sequence(&work, a, 0);
         if (row0 < work.length && column < work.length)
             bias_add_sequence(a, &work, &ct, word, &sum);
     }

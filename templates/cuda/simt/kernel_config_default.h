@@ -4,6 +4,7 @@
    copy one to a folder as kernel_config.h and name the folder with -I. */
 #ifndef MASKC_CUDA_SIMT_PLAN_DEFAULT_H
 #define MASKC_CUDA_SIMT_PLAN_DEFAULT_H
+#include "abi.h"
 enum {
     HEAD_DIM = 64,
     BLOCK_ROWS = 32,

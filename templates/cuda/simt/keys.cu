@@ -7,6 +7,7 @@
            key_p_ds                  P = exp(S - LSE), dS = P (dP - delta); dropout
            accumulate                dV += P^T dO, dK += dS^T Q
        store_key_sums */
+#include "cuda/common/key_heads.h"
 #include "cuda/simt/backward.h"
 
 /* Dropout's draws are made before the products where registers hold their bits meanwhile. */

@@ -10,11 +10,11 @@ DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct column_ti
 {
     while (w->element < p->count) {
         const struct abi_tile *t = w->plan->tiles + p->first + w->element++;
-        if (t->col0 >= w->work->length)
+        if (t->col0 >= column_length(w->work))
             continue;
         ct->is_tile = 1;
         ct->column = (i32)t->col0;
-        column_tile_slots(ct, w, 0, smaller(32, w->work->length - t->col0));
+        column_tile_slots(ct, w, 0, smaller(32, column_length(w->work) - t->col0));
         ct->bits = bits_between(0, ct->end);
         if (t->pattern)
             ct->bits &= w->plan->patterns[(u64)(t->pattern - 1) * BLOCK_ROWS + quad()];
@@ -29,7 +29,7 @@ DEVICE u32 next_block(struct walk *w, const struct abi_piece *p, struct column_t
 {
     for (; w->element < p->count; w->element++, w->column = 0) {
         struct abi_range r = w->plan->ranges[p->first + w->element];
-        u32 end = smaller(r.end, w->work->length);
+        u32 end = smaller(r.end, column_length(w->work));
         u32 at = w->column ? w->column : r.begin;
         if (at >= end)
             continue;
@@ -50,7 +50,7 @@ DEVICE u32 next_columns(struct walk *w, const struct abi_piece *p, struct column
         const struct abi_gather *t = w->plan->gathers + p->first + w->element++;
         u32 count = t->count;
         ct->columns = w->plan->columns + t->first;
-        while (count && ct->columns[count - 1] >= w->work->length)
+        while (count && ct->columns[count - 1] >= column_length(w->work))
             count--;
         if (!count)
             continue;
@@ -78,7 +78,7 @@ DEVICE u32 next_lines(struct walk *w, const struct abi_piece *p, struct column_t
     NO_UNROLL
     for (u32 s = 0; s < count; s++) {
         u32 here = r >= ct->line[s].row_begin && r < ct->line[s].row_end;
-        if (here && slot_column(ct, s) < w->work->length)
+        if (here && slot_column(ct, s) < column_length(w->work))
             ct->bits |= 1u << s;
     }
     return 1;
@@ -92,7 +92,7 @@ DEVICE u32 next_row_part(struct walk *w, const struct abi_piece *p, struct colum
 {
     for (; w->element < p->count; w->element++, w->column = 0) {
         struct abi_range r = w->plan->ranges[p->first + w->element];
-        u32 end = smaller(r.end, w->work->length);
+        u32 end = smaller(r.end, column_length(w->work));
         u32 at = w->column ? w->column : r.begin;
         if (at >= end)
             continue;

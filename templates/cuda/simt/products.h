@@ -17,7 +17,7 @@ DEVICE void slots_clear(struct slots *s)
 /* Whether the column that the quad loads exists. */
 DEVICE u32 tile_has_row(const struct column_tile *ct, const struct work_item *work)
 {
-    return ct->columns ? quad() < ct->end : (u32)ct->column + quad() < work->length;
+    return ct->columns ? quad() < ct->end : (u32)ct->column + quad() < column_length(work);
 }
 
 /* Loads a tile's columns to shared memory; lines are not loaded. Its barriers also separate the load of the

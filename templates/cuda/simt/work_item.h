@@ -14,7 +14,7 @@ DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_
     work.b = a->first_batch + index % a->slice_batch;
     work.h = entry.head;
     work.item = plan->items + entry.item;
-    work_item_sequence(&work, a);
+    work_item_sequence(&work, a, plan == &a->transposed);
     work.global_row = work.item->pieces > 0 && plan->pieces[work.item->piece].kind == ABI_ROWS;
     work.row0 = work.item->row0;
     u32 r = work.global_row ? 0 : quad();

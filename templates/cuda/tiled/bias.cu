@@ -234,7 +234,7 @@ DEVICE void bias_tile_gradient(const struct abi_args *a, u32 h, u32 row0, u32 co
     for (end = bias_words(&t) ? end : b; b < end; b++) {
         float lse[2], delta[2], delta_correction[2];
         work.b = b;
-        work_item_sequence(&work, a);
+        work_item_sequence(&work, a, 0);
         if (row0 >= work.length || column >= work.length)
             continue;
         bias_bring(&t);

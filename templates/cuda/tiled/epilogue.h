@@ -18,6 +18,7 @@ struct epilogue {
     float by;       /* its factor */
     u32 sum;        /* which sum of a partial result these are */
     u32 corrects; /* 1: partial sums are corrected: less the row's correction times the next partial sum */
+    u32 floats; /* the tensor's elements are floats */
 };
 
 /* Rows g (which = 0) or g + 8 of the warp, and behind each, in its padding, the row's correction. */
@@ -77,6 +78,13 @@ DEVICE void epilogue_chunk(const struct epilogue *e, u32 r, u32 chunk, const flo
         epilogue_merge_partial(x, place, e->corrects, shared_get(row + 16 * STEPS));
     if (work->item->split) {
         epilogue_store_partial(x, place);
+        return;
+    }
+    if (GROUPED && e->floats) {
+        UNROLL
+        for (u32 k = 0; k < 8; k++)
+            x[k] *= e->by;
+        epilogue_store_partial(x, (float *)(e->to.data + position * e->to.row) + 8 * chunk);
         return;
     }
     struct u32x4 halves = {

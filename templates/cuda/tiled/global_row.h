@@ -121,8 +121,8 @@ DEVICE void put_pair(const struct view *to, const struct work_item *work, u32 d,
         *(u32 *)(to->data + work->item->row0 * to->row + 2 * d) = half_pack(low, high);
 }
 
-/* Writes the sums of all lane groups, each times its `by`, to the item's row; or to `partial`, if that is not
-   null. */
+/* Writes the sums of all lane groups, each times its `by`, to the item's row; or as floats to `partial`, if that is
+   not null. */
 DEVICE void store_row(struct part *p, float by, const struct view *to, float *partial,
                       const struct work_item *work)
 {
@@ -230,7 +230,8 @@ DEVICE u32 row_step(struct row_walk *w)
     u32 count = w->work->item->row0 < w->work->length ? p->count : 0;
     for (; w->element < count; w->element++, w->column = 0) {
         struct abi_range r = w->work->plan->ranges[p->first + w->element];
-        u32 end = smaller(r.end, w->work->length), begin = w->column ? w->column : r.begin;
+        u32 end = smaller(r.end, column_length(w->work)),
+            begin = w->column ? w->column : r.begin;
         if (begin < end) {
             w->at = begin + lane_group();
             w->end = end;

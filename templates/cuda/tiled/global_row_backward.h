@@ -103,13 +103,21 @@ DEVICE float row_merge_partial(const struct abi_args *a, const struct work_item 
     return ds_sum;
 }
 
-/* Where two sums go, and the factor of the first. */
+/* Where two sums go, whether as floats, and the factor of the first. */
 struct both_stored {
     const struct abi_args *a;
     const struct work_item *work;
     struct view to, to_second;
     float by;
+    u32 floats;
 };
+
+/* The row itself where its elements are floats. */
+DEVICE float *row_of_floats(const struct both_stored *x)
+{
+    const u32 row = x->work->item->row0;
+    return x->floats && row < x->work->exist ? (float *)(x->to.data + row * x->to.row) : 0;
+}
 
 /* Stores two sums, one after the other, or the first alone, to the tensors or as partial results. */
 DEVICE void store_both(struct part *first, const struct part *second, u32 count,
@@ -117,7 +125,10 @@ DEVICE void store_both(struct part *first, const struct part *second, u32 count,
 {
     NO_UNROLL
     for (u32 sum = 0; sum < count; sum++) {
-        store_row(first, sum ? 1 : x.by, &x.to, row_partial(x.a, x.work, sum), x.work);
+        float *floats = row_partial(x.a, x.work, sum);
+        if (GROUPED && !floats)
+            floats = row_of_floats(&x);
+        store_row(first, sum ? 1 : x.by, &x.to, floats, x.work);
         *first = *second;
         x.to = x.to_second;
     }
@@ -168,7 +179,7 @@ DEVICE void global_row_dq(const struct abi_args *a, const struct work_item *work
     UNROLL
     for (u32 k = 0; k < 8; k++)
         d_q.at[k] -= partial ? 0 : delta_correction * p_k.at[k];
-    const struct both_stored stored = {a, work, to, to, partial ? 1 : by};
+    const struct both_stored stored = {a, work, to, to, partial ? 1 : by, 0};
     store_both(&d_q, &p_k, 1 + partial, stored);
     if (partial)
         row_store_partial(a, work, sum, 0);
@@ -217,8 +228,8 @@ DEVICE void global_row_dkv(const struct abi_args *a, const struct work_item *wor
             }
         }
     }
-    const struct both_stored stored = {a, work, to_k, to_v,
-                                       CUT_ROWS && work->item->split ? 1 : ds_scale(a)};
+    const struct both_stored stored = {
+        a, work, to_k, to_v, CUT_ROWS && work->item->split ? 1 : ds_scale(a), GROUPED};
     store_both(&d_k, &d_v, 2, stored);
 }
 

@@ -3,6 +3,7 @@
    simt/kernel_config_default.h. */
 #ifndef MASKC_CUDA_TILED_PLAN_DEFAULT_H
 #define MASKC_CUDA_TILED_PLAN_DEFAULT_H
+#include "abi.h"
 enum {
     FORWARD_SHARED = 27648,  /* of a block: 192 rows of 2 (64 + 8) bytes */
     BACKWARD_SHARED = 36864, /* 256 of them */

@@ -9,6 +9,7 @@
        key_epilogue                  to the tensors
 
    At D > 128 registers hold one sum: a first pass over the columns for dK, a second for dV. */
+#include "cuda/common/key_heads.h"
 #include "cuda/tiled/epilogue.h"
 #include "cuda/tiled/global_row_backward.h"
 
@@ -89,6 +90,23 @@ DEVICE void key_column_tile(const struct backward *b, u32 pass, struct sums sums
     key_tile(b, pass, live, &seen, sums);
 }
 
+/* The same of sums that key heads add up (common/key_heads.h): floats, straight from registers. */
+DEVICE void store_floats(const struct sums *s, float by, const struct view *to,
+                         const struct work_item *work)
+{
+    const u32 rows = warp_rows(work, work->exist);
+    UNROLL
+    for (u32 which = 0; which < 2; which++) {
+        u8 *row = to->data + row_position(work, block_row(which)) * to->row;
+        if (!(rows >> lane_row(which) & 1))
+            continue;
+        UNROLL
+        for (u32 f = 0; f < HEAD_CHUNKS; f++)
+            put_two((float *)row + 8 * f + lane_pair(), s->at[f].x[2 * which] * by,
+                    s->at[f].x[2 * which + 1] * by);
+    }
+}
+
 /* dK (0) or dV (1), to the tensor or for the item that merges it. Staged where V lay, then where K lay: each is
    no longer read. */
 DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
@@ -97,9 +115,11 @@ DEVICE void key_epilogue(const struct backward *b, struct sums *s, u32 sum)
     const float by = sum ? 1 : ds_scale(b->a), delta_correction[2] = {0, 0};
     half_t *staging = sum ? b->rows : b->rows_grad;
     struct view to = view_of(sum ? &b->a->d_v : &b->a->d_k, work);
-    struct epilogue e = {b->a, work, to, by, sum, 0};
+    struct epilogue e = {b->a, work, to, by, sum, 0, GROUPED};
     if (SHARED_ROWS)
         epilogue_row_block(&e, s, delta_correction, staging);
+    else if (GROUPED)
+        store_floats(s, by, &to, work);
     else
         store_row_block(s, by, by, staging, &to, work);
 }

@@ -13,21 +13,6 @@ enum {
     PARTIAL_FLOATS = PARTIAL_NUMBERS + 8,
 };
 
-struct __attribute__((aligned(8))) f2 {
-    float x, y;
-};
-
-DEVICE struct f2 get_two(const float *from)
-{
-    return *(const struct f2 *)from;
-}
-
-DEVICE void put_two(float *to, float x, float y)
-{
-    struct f2 both = {x, y};
-    *(struct f2 *)to = both;
-}
-
 /* Each row of a head has a place; behind them, from delta_rows on, each partial slot has one. */
 DEVICE float *partial_place(const struct abi_args *a, const struct work_item *work, u32 place)
 {

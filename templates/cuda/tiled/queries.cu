@@ -213,7 +213,7 @@ DEVICE void query_epilogue(const struct backward *b, const struct query_rows *r,
     const struct work_item *work = b->work;
     const float by = ds_scale(b->a);
     struct view to = view_of(&b->a->d_q, work);
-    struct epilogue e = {b->a, work, to, by, 0, ONE_PASS};
+    struct epilogue e = {b->a, work, to, by, 0, ONE_PASS, 0};
     if (ONE_PASS && !query_is_split(work))
         sums_subtract(d_q, p_k, r->delta_correction[0], r->delta_correction[1]);
     if (!SHARED_ROWS)

@@ -59,7 +59,7 @@ DEVICE void column_tile_slots(struct column_tile *ct, struct walk *w, u32 begin,
 
 DEVICE u32 next_tile(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = w->work->length;
+    const u32 length = column_length(w->work);
     while (w->element < p->count) {
         const struct abi_tile *t = w->work->plan->tiles + p->first + w->element++;
         if (t->col0 >= length)
@@ -84,7 +84,7 @@ DEVICE void range_tile(struct walk *w, struct column_tile *ct, u32 begin)
 /* Column tiles of a range are aligned to 16 columns, so that dropout needs few calls. */
 DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = w->work->length;
+    const u32 length = column_length(w->work);
     while (w->element < p->count) {
         struct abi_range r = w->work->plan->ranges[p->first + w->element++];
         w->end = smaller(r.end, length);
@@ -100,7 +100,7 @@ DEVICE u32 next_range(struct walk *w, const struct abi_piece *p, struct column_t
 
 DEVICE u32 next_gather(struct walk *w, const struct abi_piece *p, struct column_tile *ct)
 {
-    const u32 length = w->work->length;
+    const u32 length = column_length(w->work);
     while (w->element < p->count) {
         const struct abi_gather *t = w->work->plan->gathers + p->first + w->element++;
         const u32 *columns = w->work->plan->columns + t->first;

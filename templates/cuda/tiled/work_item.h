@@ -38,7 +38,7 @@ DEVICE struct work_item work_item_at(const struct abi_args *a, const struct abi_
     work.h = entry.head;
     work.plan = plan;
     work.item = plan->items + entry.item;
-    work_item_sequence(&work, a);
+    work_item_sequence(&work, a, plan == &a->transposed);
     work.global_row =
         ROW_PASS &&
         ((CUT_ROWS && work.item->partial_slots > 0) ||
