@@ -64,7 +64,7 @@ const char *setup_machine(char **argv, const char *folder, const char *target)
     return "the test could not start itself again";
 }
 
-static struct mask *load_mask(const struct sass_case *c)
+struct mask *setup_mask(const struct sass_case *c)
 {
     const struct pairs_row one_layer = {.value = {0}};
     return covering_mask(&one_layer, c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0], c->n);
@@ -75,7 +75,7 @@ struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
 {
     struct maskc_kernel *k = NULL;
     const struct target *t = target_find(target, e);
-    struct mask *m = load_mask(c);
+    struct mask *m = setup_mask(c);
     const struct compile_request r = {
         .mask = m, .targets = &t, .n_targets = 1, .request = c->request, .cache = cache};
     uint8_t *bytes = NULL;

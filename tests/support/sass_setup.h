@@ -18,6 +18,9 @@ struct sass_case {
     struct kernel_request request;
 };
 
+/* The case's mask; the caller destroys it. */
+struct mask *setup_mask(const struct sass_case *c);
+
 /* A kernel of the case on the device "cuda"; fails the test on an error. */
 struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
                                 struct cache *cache);
