@@ -66,21 +66,24 @@ const char *setup_machine(char **argv, const char *folder, const char *target)
 
 static struct mask *load_mask(const struct sass_case *c)
 {
-    const struct pairs_row one_layer = {.value = {0}};
-    return covering_mask(&one_layer, c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0], c->n);
+    return covering_heads(c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0],
+                          c->keys.heads ? 2 * c->keys.heads : 2,
+                          key_shape_side(&c->keys, c->n));
 }
 
 struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
                                   const char *target, struct cache *cache, struct error *e)
 {
     struct maskc_kernel *k = NULL;
-    const struct target *t = target_find(target, e);
     struct mask *m = load_mask(c);
-    const struct compile_request r = {
-        .mask = m, .targets = &t, .n_targets = 1, .request = c->request, .cache = cache};
+    const struct target *t = target_find(target, e);
+    struct compile_request r = {
+        .targets = &t, .n_targets = 1, .request = c->request, .cache = cache};
     uint8_t *bytes = NULL;
     uint64_t size = 0;
-    if (kernel_compile(&r, &bytes, &size, e) ||
+    int failed = key_shape_apply(&c->keys, c->n, &m, &r.request, e);
+    r.mask = m;
+    if (failed || kernel_compile(&r, &bytes, &size, e) ||
         kernel_load(bytes, size, c->mask[0], device, &k, e))
         k = NULL;
     free(bytes);
@@ -118,14 +121,15 @@ double setup_distance(const struct maskc_kernel *machine, const struct maskc_ker
     double distance = INFINITY;
     if (!kernel_run_problem(machine, p, a, backward, 0, e) &&
         !kernel_run_problem(text, p, b, backward, 0, e)) {
+        const uint64_t keys = problem_key_elements(p), sizes[] = {size, size, keys, keys};
         const double *const of_a[] = {a->o, a->d_q, a->d_k, a->d_v}, *const of_b[] = {
                                                                          b->o, b->d_q, b->d_k,
                                                                          b->d_v};
         distance = error_measure(a->lse, b->lse, size / p->head_dim);
         for (uint32_t k = 0; k < (backward ? 4 : 1); k++)
-            distance = larger(distance, error_measure(of_a[k], of_b[k], size));
+            distance = larger(distance, error_measure(of_a[k], of_b[k], sizes[k]));
         for (uint32_t k = 0; k < (backward ? 4 : 1) && ret_hash; k++)
-            *ret_hash = XXH3_64bits_withSeed(of_a[k], size * sizeof(double), *ret_hash);
+            *ret_hash = XXH3_64bits_withSeed(of_a[k], sizes[k] * sizeof(double), *ret_hash);
     }
     problem_data_destroy(a);
     problem_data_destroy(b);
