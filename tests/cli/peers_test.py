@@ -244,6 +244,21 @@ class TorchTest(unittest.TestCase):
             self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1), said.stderr)
             self.assertIn(word, said.stderr)
 
+    def test_between_products_and_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/r.json"
+            said = peers("--between", "-n", "64", "--masks", "star", "--threads", "1", "--repeat", "1", "--json", path, "--package", PACKAGE, "--maskc",
+                         MASKC)
+            self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+            with open(path, encoding="utf-8") as f:
+                results = json.load(f)["results"]
+        self.assertEqual([r["contender"] for r in results], ["maskc", "sdpa", "addcmul"])
+        for r in results:
+            self.assertAlmostEqual(r["ratio"], r["between"]["median_s"] / r["alone"]["median_s"])
+            self.assertIn(f"{r['ratio']:.2f} x", said.stdout)
+        said = peers("--between", "--contenders", "ours")
+        self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1), said.stderr)
+
     def test_bad_masks_end_before_timing(self):
         said = peers("-n", "64", "--masks", "star", "windw(2)", *self.arguments)
         self.assertEqual((said.returncode, said.stdout), (2, ""))

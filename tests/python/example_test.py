@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Does runtime/python/examples/faster_model.py run, and does it draw what it says?"""
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ class ExampleTest(Case):
             done = subprocess.run([sys.executable, EXAMPLE, "--quick", folder], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("a training step: loss", done.stdout)
+            # Two implementations round differently; 0 would be one model compared with itself.
+            self.assertGreater(float(re.search(r"own mask differ by (\S+)", done.stdout)[1]), 0)
             for name in ["mask.png"] + ["times.png"] * has("matplotlib"):
                 self.assertEqual((pathlib.Path(folder) / name).read_bytes()[:4], b"\x89PNG")
 

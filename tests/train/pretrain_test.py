@@ -8,17 +8,15 @@ import argparse
 import json
 import math
 import os
-import random
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
 
 sys.dont_write_bytecode = True
+from pretrain_stops import kills, signal_storm, signals  # noqa: E402
 from pretrain_toy import Toy, follows_the_clock, run_tests, same  # noqa: E402
-
 
 # ---- what it does ----
 
@@ -139,47 +137,6 @@ def epochs(toy):
     toy.ok(*command, "-o", "parts", "--accumulate", 7)
     assert all(abs(a[0] - b[0]) <= 1e-6 * a[0] for a, b in zip(toy.losses("whole").values(), toy.losses("parts").values()))
     toy.remove("few", "whole", "parts")
-
-
-def kills(toy, times):
-    toy.train("whole", *BITS, "--steps", 40)
-    begin = time.time()
-    toy.train("timed", *BITS, "--steps", 40)
-    takes = time.time() - begin
-    draw = random.Random(5)
-    for k in range(times):
-        command = [toy.maskbert, *map(str, toy.command("killed", *BITS, "--steps", 40, "--threads", 1 + k % 3))]
-        for turn in range(3):
-            child = subprocess.Popen(command + ["--resume"] * (turn > 0), cwd=toy.work, stderr=subprocess.DEVNULL)
-            time.sleep(draw.uniform(0.05, 0.8) * takes)
-            child.kill()
-            child.wait()
-            if not (toy.work / "killed").exists():
-                break
-        toy.train("killed", *BITS, "--steps", 40, "--resume")
-        same(toy, "whole", "killed")
-        left = [p.name for p in (toy.work / "killed").rglob("*.part")] + [p.name for p in toy.work.glob("*.maskbert-part")]
-        assert not left, left
-        toy.remove("killed")
-    toy.remove("whole", "timed")
-
-
-def signals(toy):
-    """SIGTERM and SIGINT save and exit 4."""
-    toy.train("whole", "--steps", 150)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 150))], cwd=toy.work, stderr=subprocess.PIPE, text=True)
-        log = toy.work / "run/log.jsonl"
-        while not log.exists() or not log.stat().st_size:
-            time.sleep(0.01)
-        child.send_signal(number)
-        says = child.communicate()[1]
-        assert child.returncode == 4 and "--resume goes on" in says, (child.returncode, says)
-        assert [x["event"] for x in toy.log("run") if "event" in x] == ["save", "stop"]
-        toy.train("run", "--steps", 150, "--resume")
-        same(toy, "whole", "run")
-        toy.remove("run")
-    toy.remove("whole")
 
 
 # ---- what goes wrong ----
@@ -323,8 +280,8 @@ def main():
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
     tests = {"learns": learns, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
-             "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, 20 if o.long else 3), "signals": signals,
-             "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
+             "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, BITS, 20 if o.long else 3), "signals": signals,
+             "signal_storm": signal_storm, "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
              "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}
     names = [o.only] if o.only else ["damaged", "not_finite"] if o.few else list(tests)
     return run_tests(Toy, o.maskbert, {name: tests[name] for name in names}, {"words.txt", "empty"})

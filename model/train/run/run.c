@@ -287,7 +287,7 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
     const uint64_t first = r->facts.step;
     bool stop = false;
     l->since = now();
-    while (!is_done(r) && !(stop = *r->watch->stop))
+    while (!is_done(r) && !(stop = r->watch->stop()))
         if (step(l, &s, e) < 0 || after_step(l, e) < 0)
             return -1;
     *ret = result_of(l, stop);

@@ -3,7 +3,6 @@
    run.json, log.jsonl and state/ beside it. */
 #pragma once
 #include "model/train/run/run_options.h"
-#include <signal.h>
 
 struct run_progress {
     uint64_t step, steps;     /* 0 steps: the time decides */
@@ -13,7 +12,7 @@ struct run_progress {
 };
 
 struct run_watch {
-    const volatile sig_atomic_t *stop; /* not 0: save and end */
+    bool (*stop)(void); /* true: save and end. Asked before each step */
     void (*progress)(const struct run_progress *p);
     void (*tell)(const char *step); /* long work that begins; null: it is over */
     void (*say)(const char *line);  /* what a person should know */

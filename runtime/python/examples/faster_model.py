@@ -8,6 +8,7 @@ usage: faster_model.py [--quick] [FOLDER]        # FOLDER for the pictures, . by
 needs: python3 with maskc, torch 2.10 or later and transformers.
 """
 # %% A model: here with random weights, so that nothing is fetched
+import copy
 import pathlib
 import statistics
 import sys
@@ -27,7 +28,7 @@ config = transformers.BertConfig(vocab_size=1000, hidden_size=width, num_hidden_
 model = transformers.AutoModel.from_config(config, attn_implementation="sdpa").eval()
 
 # %% The same model, exactly, through maskc: all tokens see all tokens
-exact = transformers.AutoModel.from_config(config, attn_implementation="maskc").eval()
+exact = transformers.AutoModel.from_config(copy.deepcopy(config), attn_implementation="maskc").eval()  # models keep the config they get
 exact.load_state_dict(model.state_dict())
 ids = torch.randint(1000, (1, lengths[0]))
 with torch.no_grad():

@@ -4,6 +4,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 
+OPERATORS = None  # the module torch_op, which puts itself here: an import statement in each call takes .6 us
 WATCHED = "transformers.modeling_utils"  # models cannot be had without it
 
 
@@ -11,6 +12,12 @@ def is_torch(value):
     """Whether it is a torch tensor; torch is not imported for it."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
+
+
+def torch_operators():
+    """The module torch_op, imported when the first tensor comes."""
+    from . import torch_op
+    return torch_op
 
 
 def register():

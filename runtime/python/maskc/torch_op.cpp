@@ -28,11 +28,12 @@ using Optional = std::optional<Tensor>;
     throw std::runtime_error("maskc[" + std::to_string(code) + "]: " + text);
 }
 
-void refuse_unless(bool holds, const std::string &text)
-{
-    if (!holds)
-        fail(MASKC_BAD_INPUT, text);
-}
+// The text is made only where it is wanted: those of checks that hold would take half of a small call.
+#define REFUSE_UNLESS(holds, text)                                                                                                           \
+    do {                                                                                                                                     \
+        if (!(holds))                                                                                                                        \
+            fail(MASKC_BAD_INPUT, text);                                                                                                     \
+    } while (0)
 
 void call(AOTITorchError error)
 {
@@ -54,7 +55,7 @@ std::vector<Entry> entries;
 Entry entry_of(int64_t id)
 {
     std::lock_guard<std::mutex> hold(entries_lock);
-    refuse_unless(id >= 0 && (size_t)id < entries.size() && entries[id].kernel, "the kernel is gone");
+    REFUSE_UNLESS(id >= 0 && (size_t)id < entries.size() && entries[id].kernel, "the kernel is gone");
     return entries[id];
 }
 
@@ -219,7 +220,7 @@ struct Call {
 
 void check_device(const Call &c, const View &v, const char *name)
 {
-    refuse_unless(v.device == c.q.device && v.index == c.q.index,
+    REFUSE_UNLESS(v.device == c.q.device && v.index == c.q.index,
                   std::string(name) + ": not on the device of q");
 }
 
@@ -238,14 +239,14 @@ int64_t size_of(const Call &c, bool keys, int64_t k, int64_t rank)
 
 void check_main(const Call &c, const View &v, const char *name, int64_t rank, bool keys)
 {
-    const std::string at = std::string(name) + ": ";
-    refuse_unless(v.dim == rank, at + "shape " + shape_text(v) + ", " + (rank == 3 ? "[T, H, D]" : "[B, H, N, D]") + " is expected");
+    const auto at = [name] { return std::string(name) + ": "; };
+    REFUSE_UNLESS(v.dim == rank, at() + "shape " + shape_text(v) + ", " + (rank == 3 ? "[T, H, D]" : "[B, H, N, D]") + " is expected");
     for (int64_t k = 0; k < rank; k++)
-        refuse_unless(v.sizes[k] == size_of(c, keys, k, rank),
-                      at + "shape " + shape_text(v) + ", but q has " + shape_text(c.q) + " and the kernel " +
+        REFUSE_UNLESS(v.sizes[k] == size_of(c, keys, k, rank),
+                      at() + "shape " + shape_text(v) + ", but q has " + shape_text(c.q) + " and the kernel " +
                           std::to_string(c.e.info.kv_heads) + " key heads, " + std::to_string(c.e.info.length) + " queries and " +
                           std::to_string(c.e.info.kv_length) + " keys");
-    refuse_unless(v.dtype == dtype_of(c.e.info), at + "its dtype is not the kernel's");
+    REFUSE_UNLESS(v.dtype == dtype_of(c.e.info), at() + "its dtype is not the kernel's");
     check_device(c, v, name);
 }
 
@@ -254,14 +255,14 @@ void check_query(const Call &c, int64_t rank)
     const View &q = c.q;
     check_main(c, q, "q", rank, false);
     const int64_t heads = q.sizes[1], d = q.sizes[rank - 1];
-    refuse_unless(heads == c.e.info.heads && d == c.e.info.head_dim,
+    REFUSE_UNLESS(heads == c.e.info.heads && d == c.e.info.head_dim,
                   "q: " + std::to_string(heads) + " heads of " + std::to_string(d) + ", but the kernel was compiled for " +
                       std::to_string(c.e.info.heads) + " heads of " + std::to_string(c.e.info.head_dim));
-    refuse_unless(rank == 3 || q.sizes[2] <= c.e.info.length,
+    REFUSE_UNLESS(rank == 3 || q.sizes[2] <= c.e.info.length,
                   "q: length " + std::to_string(rank == 3 ? 0 : q.sizes[2]) + ", but the mask has " +
                       std::to_string(c.e.info.length));
     const bool cuda = q.device == aoti_torch_device_type_cuda();
-    refuse_unless(cuda == c.e.cuda && (cuda || q.device == aoti_torch_device_type_cpu()),
+    REFUSE_UNLESS(cuda == c.e.cuda && (cuda || q.device == aoti_torch_device_type_cpu()),
                   "q: not on the device that the kernel was loaded for (" + std::string(c.e.info.device) + ")");
 }
 
@@ -288,10 +289,10 @@ const int32_t *counts(const Call &c, const Optional &t, const char *name, int64_
     if (!t)
         return nullptr;
     const View v = view_of(*t);
-    refuse_unless(v.dtype == aoti_torch_dtype_int32() && v.dim == 1 && (size < 0 ? v.sizes[0] >= 1 : v.sizes[0] == size),
+    REFUSE_UNLESS(v.dtype == aoti_torch_dtype_int32() && v.dim == 1 && (size < 0 ? v.sizes[0] >= 1 : v.sizes[0] == size),
                   std::string(name) + ": shape " + shape_text(v) + "; int32 [" +
                       (size < 0 ? "B + 1" : std::to_string(size)) + "] is expected");
-    refuse_unless(v.sizes[0] < 2 || v.strides[0] == 1, std::string(name) + ": not contiguous");
+    REFUSE_UNLESS(v.sizes[0] < 2 || v.strides[0] == 1, std::string(name) + ": not contiguous");
     check_device(c, v, name);
     return static_cast<const int32_t *>(v.data);
 }
@@ -301,7 +302,7 @@ uint64_t seed_of(const Optional &seed)
     if (!seed)
         return 0;
     const View v = view_of(*seed);
-    refuse_unless(v.dtype == aoti_torch_dtype_int64() && v.device == aoti_torch_device_type_cpu() && v.dim == 0,
+    REFUSE_UNLESS(v.dtype == aoti_torch_dtype_int64() && v.device == aoti_torch_device_type_cpu() && v.dim == 0,
                   "seed: an int64 scalar on the CPU is expected");
     return (uint64_t) * static_cast<const int64_t *>(v.data);
 }
@@ -309,16 +310,16 @@ uint64_t seed_of(const Optional &seed)
 const float *bias_of(const Call &c, const Optional &bias)
 {
     const maskc_info &i = c.e.info;
-    refuse_unless(bias.has_value() == (i.soft != MASKC_SOFT_NONE),
+    REFUSE_UNLESS(bias.has_value() == (i.soft != MASKC_SOFT_NONE),
                   bias ? "bias: the kernel was compiled without one" : "bias: the kernel was compiled with one, and needs it");
     if (!bias)
         return nullptr;
     const View v = view_of(*bias);
     const int64_t n = i.length;
-    refuse_unless(v.dtype == aoti_torch_dtype_float32() && v.dim == 3 && v.sizes[0] == i.heads && v.sizes[1] == n && v.sizes[2] == n,
+    REFUSE_UNLESS(v.dtype == aoti_torch_dtype_float32() && v.dim == 3 && v.sizes[0] == i.heads && v.sizes[1] == n && v.sizes[2] == n,
                   "bias: shape " + shape_text(v) + "; float32 [" + std::to_string(i.heads) + ", " + std::to_string(n) + ", " +
                       std::to_string(n) + "] is expected");
-    refuse_unless(v.strides[2] == 1 && v.strides[1] == n && v.strides[0] == n * n, "bias: not contiguous");
+    REFUSE_UNLESS(v.strides[2] == 1 && v.strides[1] == n && v.strides[0] == n * n, "bias: not contiguous");
     check_device(c, v, "bias");
     return static_cast<const float *>(v.data);
 }
@@ -331,7 +332,7 @@ uint32_t longest(const Call &c, const int32_t *offsets, int64_t batch)
         return c.e.info.length;
     for (int64_t b = 0; b < batch; b++)
         most = std::max(most, (int64_t)offsets[b + 1] - offsets[b]);
-    refuse_unless(most <= c.e.info.length, "offsets: a sequence of " + std::to_string(most) + ", but the mask has " +
+    REFUSE_UNLESS(most <= c.e.info.length, "offsets: a sequence of " + std::to_string(most) + ", but the mask has " +
                                                std::to_string(c.e.info.length));
     return (uint32_t)most;
 }
@@ -351,8 +352,8 @@ void take_lengths(Call &c, const Optional &t)
         l.lengths = counts(c, t, "lengths", l.batch);
         return;
     }
-    refuse_unless(has_own_keys(c), "key_lengths: the kernel has as many keys as queries; lengths are those of both");
-    refuse_unless(v.dtype == aoti_torch_dtype_int32() && v.sizes[0] == 2 && v.sizes[1] == l.batch && v.strides[0] == v.sizes[1] &&
+    REFUSE_UNLESS(has_own_keys(c), "key_lengths: the kernel has as many keys as queries; lengths are those of both");
+    REFUSE_UNLESS(v.dtype == aoti_torch_dtype_int32() && v.sizes[0] == 2 && v.sizes[1] == l.batch && v.strides[0] == v.sizes[1] &&
                       (v.strides[1] == 1 || v.sizes[1] == 1),
                   "lengths: shape " + shape_text(v) + "; int32 [" + std::to_string(l.batch) + "] is expected");
     check_device(c, v, "lengths");
@@ -376,14 +377,14 @@ void begin(Call &c, const Common &o, const Tensor &q, const Tensor &k)
     c.q = view_of(q);
     l = maskc_launch{};
     l.struct_size = sizeof l;
-    refuse_unless(!(o.lengths && o.offsets), "lengths and offsets exclude each other");
-    refuse_unless(!(o.starts && o.offsets), "starts and offsets exclude each other");
+    REFUSE_UNLESS(!(o.lengths && o.offsets), "lengths and offsets exclude each other");
+    REFUSE_UNLESS(!(o.starts && o.offsets), "starts and offsets exclude each other");
     check_query(c, o.offsets ? 3 : 4);
     c.rows = rows_of_keys(c, k);
-    refuse_unless(o.layer >= 0 && o.layer < c.e.info.layers,
+    REFUSE_UNLESS(o.layer >= 0 && o.layer < c.e.info.layers,
                   "layer: " + std::to_string(o.layer) + " is out of range, the mask has " + std::to_string(c.e.info.layers));
-    refuse_unless(o.dropout >= 0 && o.dropout < 1, "dropout_p: not in 0 <= p < 1");
-    refuse_unless(std::isfinite((float)o.scale), "scale: not finite");
+    REFUSE_UNLESS(o.dropout >= 0 && o.dropout < 1, "dropout_p: not in 0 <= p < 1");
+    REFUSE_UNLESS(std::isfinite((float)o.scale), "scale: not finite");
     l.layer = (uint32_t)o.layer;
     l.scale = (float)o.scale;
     l.dropout = (float)o.dropout;
@@ -464,7 +465,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, cons
     c.launch.out = tensor_of(operand(c, out, "out", false));
     c.launch.grad_out = tensor_of(operand(c, grad_out, "grad_out", false));
     const View sums = view_of(lse);
-    refuse_unless(sums.dtype == aoti_torch_dtype_float32() && sums.dim == c.q.dim - 1, "lse: not what forward gave");
+    REFUSE_UNLESS(sums.dtype == aoti_torch_dtype_float32() && sums.dim == c.q.dim - 1, "lse: not what forward gave");
     c.launch.lse = static_cast<float *>(sums.data);
     Tensor grads[3] = {make_like(c.q), make_like(key), make_like(key)};
     c.launch.grad_query = tensor_of(view_of(grads[0]));

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """attention() on torch tensors: the operators maskc::forward and maskc::backward, and what makes them differentiable."""
 import ctypes
+import sys
 
 import torch
 
-from . import _library as library
+from . import _library as library, hooks
 from ._library import Error
 from .kernel import ALIVE
 
@@ -93,7 +94,7 @@ def call_below(op, *arguments):
     if torch.compiler.is_compiling():
         return op(*arguments)
     with BELOW_AUTOGRAD():
-        return op(*arguments)
+        return op._op(*arguments)
 
 
 def keep(ctx, inputs, output):
@@ -128,7 +129,7 @@ class Backward(torch.autograd.Function):
         return refuse_vmap(info, in_dims)
 
 
-def gradients(ctx, grad_out, _):
+def gradients(ctx, grad_out, _=None):
     """Of the arguments of maskc::forward."""
     if grad_out is None:
         return (None,) * 12
@@ -146,7 +147,24 @@ torch.library.register_autograd("maskc::backward", refuse_second)
 
 
 class Attention(torch.autograd.Function):
-    """What register_autograd makes of the same two functions takes 50 us more a call."""
+    """O alone: a second output would take 3 us. What register_autograd makes of the same takes 35 us more a call."""
+
+    @staticmethod
+    def forward(ctx, q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias):
+        out, lse = call_below(forward_op, q, k, v, kernel, layer, scale, lengths, starts, offsets, dropout_p, seed, bias)
+        ctx.save_for_backward(q, k, v, bias, out, lse, lengths, starts, offsets, seed)
+        ctx.numbers = kernel, layer, scale, dropout_p
+        return out
+
+    backward = staticmethod(gradients)
+
+
+# Past the Python of Function.apply, which has nothing to do where no transform of torch.func is at work: 1 us.
+apply_attention = super(torch.autograd.Function, Attention).apply
+
+
+class AttentionAndSums(torch.autograd.Function):
+    """O and LSE."""
 
     @staticmethod
     def forward(ctx, *arguments):
@@ -158,7 +176,7 @@ class Attention(torch.autograd.Function):
 
 
 class TransformedAttention(torch.autograd.Function):
-    """The same for torch.func, which wants forward and context apart; that form takes 70 us more a call."""
+    """O and LSE for torch.func, which wants forward and context apart; that form takes 70 us more a call."""
     @staticmethod
     def forward(*arguments):
         return call_below(forward_op, *arguments)
@@ -171,11 +189,13 @@ class TransformedAttention(torch.autograd.Function):
         return refuse_vmap(info, in_dims)
 
 
-def function_class():
-    """By whether a transform of torch.func is at work."""
-    if torch.compiler.is_compiling() or not torch._C._are_functorch_transforms_active():
-        return Attention
-    return TransformedAttention
+def differentiable(arguments, sums):
+    """(O, LSE); LSE may be None where nobody wants the sums."""
+    if torch.compiler.is_compiling():
+        return AttentionAndSums.apply(*arguments) if sums else (Attention.apply(*arguments), None)
+    if torch._C._are_functorch_transforms_active():
+        return TransformedAttention.apply(*arguments)
+    return AttentionAndSums.apply(*arguments) if sums else (apply_attention(*arguments), None)
 
 
 # ---- arguments ----
@@ -229,28 +249,28 @@ def shift(t, rows):
     return t.gather(2, index.expand(t.shape))
 
 
-def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias):
-    """(out, lse) of arguments that are ready."""
+def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, sums=False):
+    """(out, lse) of arguments that are ready; lse may be None unless `sums`."""
     arguments = q, k, v, kernel._op, layer, 0.0 if scale is None else scale, lengths, starts, offsets, dropout_p, seed, bias
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                     (bias is not None and bias.requires_grad)):
-        return function_class().apply(*arguments)
+        return differentiable(arguments, sums)
     return call_below(forward_op, *arguments)
 
 
-def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias):
+def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias, sums=False):
     """Sequences that begin at `starts`. On a GPU they are moved to the front, and their outputs back."""
     if q.dim() != 4:
         raise Error(2, f"q: shape {list(q.shape)}, [B, H, N, D] is expected")
     length = q.shape[2]
     lengths = (length - starts).clamp(0, length) if lengths is None else lengths  # wrong starts are named as such
     if q.device.type != "cuda":
-        return attend(q, k, v, kernel, layer, lengths, starts, None, dropout_p, seed, scale, bias)
+        return attend(q, k, v, kernel, layer, lengths, starts, None, dropout_p, seed, scale, bias, sums)
     torch._assert_async((starts + lengths <= length).all() & (starts >= 0).all(), "starts: a sequence begins before 0 or ends beyond N")
     to, back = rows_from(starts, length, 1), rows_from(starts, length, -1)
     q, k, v = (shift(t, to) for t in (q, k, v))
-    out, lse = attend(q, k, v, kernel, layer, lengths, None, None, dropout_p, seed, scale, bias)
-    return shift(out, back), shift(lse, back)
+    out, lse = attend(q, k, v, kernel, layer, lengths, None, None, dropout_p, seed, scale, bias, sums)
+    return shift(out, back), shift(lse, back) if sums else None
 
 
 def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None, dropout_p=0.0, seed=None, scale=None,
@@ -287,9 +307,9 @@ def attention(q, k, v, kernel, layer=0, lengths=None, starts=None, offsets=None,
             if offsets is not None:
                 raise Error(2, "starts and offsets exclude each other")
             starts = counts(starts, "starts", q.device)
-            out, lse = attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias)
+            out, lse = attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias, return_lse)
         else:
-            out, lse = attend(q, k, v, kernel, layer, lengths, None, offsets, dropout_p, seed, scale, bias)
+            out, lse = attend(q, k, v, kernel, layer, lengths, None, offsets, dropout_p, seed, scale, bias, return_lse)
     except RuntimeError as e:
         raise_plain(e)
         raise
@@ -304,3 +324,6 @@ def raise_plain(e):
         raise Error(int(text[at + 6]), text[at + 10:].split("\n")[0]) from None
     if text.startswith("maskc::"):  # the dispatcher's: an argument of another kind
         raise TypeError(text.split("\n")[0].replace("maskc::forward()", "maskc.attention:")) from None
+
+
+hooks.OPERATORS = sys.modules[__name__]

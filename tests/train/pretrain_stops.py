@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of maskbert pretrain that are killed or signalled: what pretrain_test.py asks of them."""
+import ctypes
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+from pretrain_toy import same
+
+LIBC = ctypes.CDLL(None)
+
+
+def kills(toy, bits, times):
+    toy.train("whole", *bits, "--steps", 40)
+    begin = time.time()
+    toy.train("timed", *bits, "--steps", 40)
+    takes = time.time() - begin
+    draw = random.Random(5)
+    for k in range(times):
+        command = [toy.maskbert, *map(str, toy.command("killed", *bits, "--steps", 40, "--threads", 1 + k % 3))]
+        for turn in range(3):
+            child = subprocess.Popen(command + ["--resume"] * (turn > 0), cwd=toy.work, stderr=subprocess.DEVNULL)
+            time.sleep(draw.uniform(0.05, 0.8) * takes)
+            child.kill()
+            child.wait()
+            if not (toy.work / "killed").exists():
+                break
+        toy.train("killed", *bits, "--steps", 40, "--resume")
+        same(toy, "whole", "killed")
+        left = [p.name for p in (toy.work / "killed").rglob("*.part")] + [p.name for p in toy.work.glob("*.maskbert-part")]
+        assert not left, left
+        toy.remove("killed")
+    toy.remove("whole", "timed")
+
+
+def began(toy):
+    """Waits until the run has done a step."""
+    log = toy.work / "run/log.jsonl"
+    while not log.exists() or not log.stat().st_size:
+        time.sleep(0.01)
+
+
+def signals(toy):
+    """SIGTERM and SIGINT save and exit 4."""
+    toy.train("whole", "--steps", 150)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        child = subprocess.Popen([toy.maskbert, *map(str, toy.command("run", "--steps", 150))], cwd=toy.work, stderr=subprocess.PIPE, text=True)
+        began(toy)
+        child.send_signal(number)
+        says = child.communicate()[1]
+        assert child.returncode == 4 and "--resume goes on" in says, (child.returncode, says)
+        assert [x["event"] for x in toy.log("run") if "event" in x] == ["save", "stop"]
+        toy.train("run", "--steps", 150, "--resume")
+        same(toy, "whole", "run")
+        toy.remove("run")
+    toy.remove("whole")
+
+
+def signal_storm(toy):
+    """Signals that hit every thread of a step, again and again, break nothing: while oneDNN multiplies, no thread can
+    take a handler's frame. The step is saved, and goes on to the same bits."""
+    toy.ok("init", "--size", "1x256x4", "--vocab", "vocab.txt", "--positions", 40, "-o", "wide")
+    command = ["pretrain", "wide", "--data", "data", "--batch", 160, "--accumulate", 10, "--steps", 5, "--threads", 2, "-o"]
+    toy.ok(*command, "whole")
+    child = subprocess.Popen([toy.maskbert, *map(str, command), "run"], cwd=toy.work, stderr=subprocess.PIPE, text=True)
+    began(toy)
+    sent = 0
+    while child.poll() is None:
+        threads = [int(path.name) for path in pathlib.Path(f"/proc/{child.pid}/task").glob("[0-9]*")]
+        sent += sum(LIBC.tgkill(child.pid, thread, signal.SIGTERM) == 0 for thread in threads * 100)
+    says = child.communicate()[1]
+    assert child.returncode == 4 and sent > 1000, (child.returncode, sent, says)
+    toy.ok(*command, "run", "--resume")
+    same(toy, "whole", "run")
+    toy.remove("whole", "run", "wide")
