@@ -208,7 +208,6 @@ static void check_probe(const json_t *probe)
 
 static void test_gpu(void **state)
 {
-    (void)state;
     begin_gpu();
     check_machine("--target cuda", "a100", true); /* before */
     check_failure("plan star -n 96 --target cuda --machine calibrated", 2,
@@ -227,8 +226,9 @@ static void test_gpu(void **state)
     for (size_t k = 0; k < json_array_size(list); k++)
         check_probe(json_array_get(list, k));
     json_decref(j);
-    shell_says("calibrate --device cuda --seconds 0.01 --table",
-               "{\"a100-mma\", TARGET_CUDA, ");
+    if (!*state) /* --few */
+        shell_says("calibrate --device cuda --seconds 0.01 --table",
+                   "{\"a100-mma\", TARGET_CUDA, ");
     end_gpu();
 }
 
@@ -270,42 +270,24 @@ static void test_gpu_damage(void **state)
     end_gpu();
 }
 
-/* Compiled code, each file whole or not at all, and no calibration: the probes are compiled once for all
-   builds. */
-static void share_code(const char *from, const char *to)
-{
-    char line[3 * sizeof fakes];
-    snprintf(line, sizeof line,
-             "exec 2>/dev/null; new='%s'/new.$$; mkdir -p '%s/maskc' $new && cd '%s/maskc' &&"
-             " ls | grep -Ex '[0-9a-f]{32}' | xargs -r cp -t $new &&"
-             " ls $new | (cd $new && xargs -r mv -n -t '%s/maskc'); rm -rf $new",
-             to, to, from, to);
-    if (system(line))
-        print_message("compiled code is not shared\n");
-}
-
 int main(int argc, char **argv)
 {
-    const char *set = getenv("XDG_CACHE_HOME");
-    char *shared = set && *set ? strdup(set) : NULL;
+    void *few = argc > 3 ? argv[3] : NULL;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_calibrate), cmocka_unit_test(test_use),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_gpu),
+        cmocka_unit_test(test_refused),   cmocka_unit_test_prestate(test_gpu, few),
         cmocka_unit_test(test_gpu_use),   cmocka_unit_test(test_gpu_damage),
     };
-    if (argc != 3 || !realpath(argv[2], fakes))
-        return fputs("usage: calibrate_test MASKC FOLDER, where the fake libcuda.so.1 and "
+    if (argc < 3 || !realpath(argv[2], fakes))
+        return fputs("usage: calibrate_test MASKC FOLDER [--few], where the fake libcuda.so.1 "
+                     "and "
                      "libnvrtc.so are\n",
                      stderr),
                2;
     shell_start(argv[1]);
-    if (shared)
-        share_code(shared, getenv("XDG_CACHE_HOME"));
+    shell_compile_fast(); /* what is measured is no subject */
     int code = cmocka_run_group_tests(tests, NULL, NULL);
-    if (shared)
-        share_code(getenv("XDG_CACHE_HOME"), shared);
-    free(shared);
     shell_stop();
     return code;
 }

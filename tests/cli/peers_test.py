@@ -255,6 +255,7 @@ class TorchTest(unittest.TestCase):
         self.assertEqual([r["contender"] for r in results], ["maskc", "sdpa", "addcmul"])
         for r in results:
             self.assertAlmostEqual(r["ratio"], r["between"]["median_s"] / r["alone"]["median_s"])
+            self.assertEqual([r[kind]["samples"] for kind in ("between", "alone", "cold")], [1, 1, 1])
             self.assertIn(f"{r['ratio']:.2f} x", said.stdout)
         said = peers("--between", "--contenders", "ours")
         self.assertEqual((said.returncode, said.stderr.count("\n")), (2, 1), said.stderr)

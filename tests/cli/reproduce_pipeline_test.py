@@ -141,8 +141,9 @@ class PipelineTest(toy.Scratch):
         results = folder / "results"
         results.mkdir(parents=True)
         (results / "theorem.json").write_text(json.dumps({"lines": [], "holds": True}))  # tests/kernels/theorem_test.py runs it
-        if name != "killed":  # the steps with longer sequences once
+        if name != "killed":  # longer sequences, by themselves and in training, once
             (results / "longer.json").write_text(json.dumps({"mask": "dam-s-1e-3", "lengths": []}))
+            (results / "long.json").write_text(json.dumps({"mask": "dam-s-1e-3", "times": []}))
         (results / "speed.json").write_text(json.dumps({"step": 0.01, "learning": 0.01, "row": 0.1}))
         (results / "plan.json").write_text(json.dumps({"dense": 12, "p": 3, "dam": 3, "row": 2, "rows": 3, "minutes": 1, "p_runs": 3, "dam_runs": 5}))
         toy.write_text(self.folder / "text.txt")

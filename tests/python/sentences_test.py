@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Does sentence-transformers' encode() give the same vectors with attn_implementation="maskc" as with torch's own attention? A BERT of
-MiniLM's shape with random weights; sentences of all lengths, so that batches are padded."""
+MiniLM's shape with random weights, and MiniLM itself where $MASKC_MINILM (build-test/minilm, as tools/test leaves it) has it: tools/fetch-model
+FOLDER. Sentences of all lengths, so that batches are padded."""
+import os
 import pathlib
 import random
+import sys
 import tempfile
 import unittest
 import warnings
@@ -11,6 +14,8 @@ import warnings
 from common import Case, cmocka_count, has, needs_transformers
 import maskc  # noqa: F401
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MINILM = pathlib.Path(os.environ.get("MASKC_MINILM", ROOT / "build-test/minilm"))
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"w{k}" for k in range(200)]
 
 
@@ -50,6 +55,21 @@ class SentencesTest(Case):
                 ours, theirs = (self.encode(folder, name, **named) for name in ("maskc", "sdpa"))
                 self.assertEqual(ours.shape, (10, 384))
                 self.assertLess(numpy.abs(ours - theirs).max() / numpy.abs(theirs).max(), 1e-6)
+
+    @unittest.skipUnless((MINILM / "model.safetensors").exists(), "no MiniLM: tools/fetch-model FOLDER, MASKC_MINILM=FOLDER")
+    def test_same_vectors_of_minilm(self):
+        import numpy
+        from sentence_transformers import SentenceTransformer
+        lines = ["a", "A man is eating food.", "naïve café — 中文", *(" ".join(["sparse attention"] * k) for k in (2, 30, 120)), "The girl carries a baby."]
+        vectors = {}
+        for name in ("maskc", "sdpa"):
+            model = SentenceTransformer(str(MINILM), device="cpu", model_kwargs={"attn_implementation": name})
+            self.assertEqual(model[0].model.config._attn_implementation, name)
+            vectors[name] = model.encode(lines, batch_size=4)
+        difference = numpy.abs(vectors["maskc"] - vectors["sdpa"]).max()
+        self.assertGreater(difference, 0)  # two implementations round differently
+        self.assertLess(difference, 1e-6)
+        print(f"MiniLM's vectors are within {difference:.1e} of SDPA's", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""program_test.py MASKC: tools/sass as it is called and, where nvdisasm and NVRTC are, on kernels and their budgets.
-Closes with cmocka's lines, so that tools/count_tests adds it up.
+"""program_test.py MASKC [--update]: tools/sass as it is called and, where nvdisasm and NVRTC are, on kernels and their budgets.
+Kernels whose text, compiler and budgets are those of known.txt kept to them before and are not compiled again, but for the first;
+--update compiles all and writes the file. Closes with cmocka's lines, so that tools/count_tests adds it up.
 """
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -23,6 +25,10 @@ import kernel_file  # noqa: E402
 import report  # noqa: E402
 
 MASKC = os.path.abspath(sys.argv[1])
+UPDATE = "--update" in sys.argv[2:]
+KNOWN = pathlib.Path(__file__).with_name("known.txt")
+SHAPES = ((1024, 64), (1024, 32), (1024, 128), (128, 64), (128, 32))  # n, head dimension
+TARGETS = "sm_80", "sm_90a"
 
 
 class CommandTest(unittest.TestCase):
@@ -70,6 +76,25 @@ def compiled(folder, *options):
     return (path, "") if made.returncode == 0 else (None, made.stderr.strip().splitlines()[0])
 
 
+def shape(n, head_dim):
+    return "dense", "-n", n, "--dtype", "bf16", "--head-dim", head_dim
+
+
+def key_of(compilers, n, head_dim):
+    """Of all that decides whether a file keeps to the budgets: the kernels' text, the compiler, the budgets, tools/sass."""
+    parts = [*sorted(compilers), *(p.read_text(encoding="utf-8") for p in sorted(BUDGETS.parent.glob("*.*")))]
+    for target in TARGETS:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([MASKC, "emit", *map(str, shape(n, head_dim)), "--heads", "2", "--target", target, "-o", folder], check=True,
+                           capture_output=True)
+            parts += [p.read_text(encoding="utf-8") for p in sorted(pathlib.Path(folder).rglob("*.*")) if p.suffix != ".safetensors"]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def is_of(line, n, head_dim):
+    return line.head_dim == head_dim and ("_short_" in line.kernel) == (n == 128)
+
+
 def missing():
     """Why kernels cannot be looked at here, or nothing."""
     if program("find_nvdisasm").returncode:
@@ -84,25 +109,30 @@ REASON = missing()
 @unittest.skipIf(REASON, REASON)
 class KernelTest(unittest.TestCase):
     def budget_for(self, n, head_dim):
-        """One file's share of the budget."""
+        """One file's share of the budget: what tools/sass says, and the compilers."""
         with tempfile.TemporaryDirectory() as folder:
-            path, why = compiled(folder, "dense", "-n", n, "--dtype", "bf16", "--head-dim", head_dim, "--target",
-                                 "sm_80,sm_90a")
+            path, why = compiled(folder, *shape(n, head_dim), "--target", ",".join(TARGETS))
             self.assertTrue(path, why)
             compilers = {t["compiler"] for t in kernel_file.KernelFile(path).targets}
             written = BUDGETS.read_text(encoding="utf-8")
             if not all(f"compiler {c}" in written for c in compilers):
                 self.skipTest(f"budgets are of another compiler than {', '.join(compilers)}")
-            return program("sass", path, "--budget", BUDGETS)
+            return program("sass", path, "--budget", BUDGETS), compilers
 
     def test_budgets(self):
-        compared = 0
-        for n, head_dim in ((1024, 64), (1024, 32), (1024, 128), (128, 64), (128, 32)):
+        before = set() if UPDATE or not KNOWN.exists() else set(KNOWN.read_text(encoding="utf-8").split())
+        kept, compilers = [], set()
+        for n, head_dim in SHAPES:
             with self.subTest(n=n, head_dim=head_dim):
-                said = self.budget_for(n, head_dim)
+                kept.append(key_of(compilers, n, head_dim) if compilers else "")
+                if kept[-1] in before:
+                    continue
+                said, compilers = self.budget_for(n, head_dim)
                 self.assertEqual(said.returncode, 0, said.stderr)
-                compared += int(said.stdout.split()[0])
-        self.assertEqual(compared, len(budget.read(BUDGETS)))
+                self.assertEqual(int(said.stdout.split()[0]), sum(is_of(line, n, head_dim) for line in budget.read(BUDGETS)))
+        self.assertEqual(len(budget.read(BUDGETS)), sum(is_of(line, *s) for s in SHAPES for line in budget.read(BUDGETS)))
+        if UPDATE:
+            KNOWN.write_text("\n".join(kept[1:]) + "\n", encoding="utf-8")
 
     def test_over_the_budget(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -19,12 +19,15 @@ int covering_options(struct covering *c, const char *name, int argc, char **argv
             c->list = true;
         else if (!strcmp(argv[k], "--orders"))
             c->orders = true;
+        else if (!strcmp(argv[k], "--few"))
+            c->few = true;
         else if (!strcmp(argv[k], "--full")) {
             c->parts = 1;
             if (k + 1 < argc && sscanf(argv[k + 1], "%u/%u", &c->part, &c->parts) == 2)
                 k++;
         } else
-            return fprintf(stderr, "usage: %s [--seed S] [--list] [--orders] [--full [K/N]]\n",
+            return fprintf(stderr,
+                           "usage: %s [--seed S] [--list] [--orders] [--few] [--full [K/N]]\n",
                            name),
                    2;
     if (c->parts ? c->part >= c->parts : c->part)

@@ -64,26 +64,29 @@ const char *setup_machine(char **argv, const char *folder, const char *target)
     return "the test could not start itself again";
 }
 
-static struct mask *load_mask(const struct sass_case *c)
+struct mask *setup_mask(const struct sass_case *c, struct kernel_request *ret)
 {
-    return covering_heads(c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0],
-                          c->keys.heads ? 2 * c->keys.heads : 2,
-                          key_shape_side(&c->keys, c->n));
+    struct error e = {0};
+    struct mask *m =
+        covering_heads(c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0],
+                       c->keys.heads ? 2 * c->keys.heads : 2, key_shape_side(&c->keys, c->n));
+    *ret = c->request;
+    if (key_shape_apply(&c->keys, c->n, &m, ret, &e))
+        fail_msg("%s", e.text);
+    return m;
 }
 
 struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
                                   const char *target, struct cache *cache, struct error *e)
 {
     struct maskc_kernel *k = NULL;
-    struct mask *m = load_mask(c);
     const struct target *t = target_find(target, e);
-    struct compile_request r = {
-        .targets = &t, .n_targets = 1, .request = c->request, .cache = cache};
+    struct compile_request r = {.targets = &t, .n_targets = 1, .cache = cache};
+    struct mask *m = setup_mask(c, &r.request);
     uint8_t *bytes = NULL;
     uint64_t size = 0;
-    int failed = key_shape_apply(&c->keys, c->n, &m, &r.request, e);
     r.mask = m;
-    if (failed || kernel_compile(&r, &bytes, &size, e) ||
+    if (kernel_compile(&r, &bytes, &size, e) ||
         kernel_load(bytes, size, c->mask[0], device, &k, e))
         k = NULL;
     free(bytes);

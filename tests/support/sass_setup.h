@@ -21,6 +21,9 @@ struct sass_case {
         keys; /* with fewer key heads there are twice as many query heads, else two */
 };
 
+/* The case's mask, which the caller destroys, and its whole request. */
+struct mask *setup_mask(const struct sass_case *c, struct kernel_request *ret);
+
 /* A kernel of the case on the device "cuda"; fails the test on an error. */
 struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,
                                 struct cache *cache);

@@ -228,6 +228,7 @@ def refusals(toy):
     toy.refused("one of --steps", *toy.command("new"))
     toy.refused("--data", "pretrain", "model", "-o", "new", *steps)
     toy.refused("-o RUN", "pretrain", "model", "--data", "data", *steps)
+    toy.refused("-o RUN: a name", "pretrain", "model", "--data", "data", "-o", "", *steps)
     toy.refused("nowhere", "pretrain", "nowhere", "--data", "data", "-o", "new", *steps)
     toy.refused("nowhere", "pretrain", "model", "--data", "nowhere", "-o", "new", *steps)
     toy.refused("device", *plain, "--device", "emulated", code=3)

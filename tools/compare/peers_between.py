@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/peers --between`: how much longer attention takes between torch's matrix products than alone. As in a model's layer, one
 product makes Q, K and V, attention reads them, and another product reads its output; the clock runs during attention alone.
+Alone it is called twice, and the second call counts; cold is a call alone after 64 MB were written, so that caches hold nothing of it.
 Beside it, between the same products: torch's own attention, and addcmul of Q, K, V, which computes next to nothing and so shows
 what cold caches and a pool of threads that did other work cost anybody.
 """
@@ -15,6 +16,9 @@ import peers_report as report
 DTYPES = {name: dtype for dtype, name in peers_contenders.DTYPE_NAMES.items()}
 WARM_TURNS = 2
 FEWEST = 5  # turns, however slow
+WAYS = ("maskc", "sdpa", "addcmul")
+KINDS = ("between", "alone", "cold")
+FLUSHED = 64 << 20  # bytes
 
 
 class Layer:
@@ -37,7 +41,7 @@ class Layer:
 def attends(case):
     """{name: attend(q, k, v)}."""
     build = peers_contenders.build_sdpa_masked if not case.table.all() else peers_contenders.build_sdpa
-    return {"maskc": peers_contenders.build_own()(case, False), "sdpa": build(case, False), "addcmul": torch.addcmul}
+    return dict(zip(WAYS, (peers_contenders.build_own()(case, False), build(case, False), torch.addcmul)))
 
 
 def between(layer, attend, now):
@@ -58,35 +62,42 @@ def alone(tensors, attend, now):
     return now() - begin
 
 
+def cold(tensors, attend, now, other):
+    """Seconds of one call, after all of `other` was written."""
+    other.add_(1)
+    begin = now()
+    attend(*tensors)
+    return now() - begin
+
+
 def measure(case, options, now):
-    """{name: (samples between, samples alone)}, by turns."""
-    layer, ways = Layer(case), attends(case)
-    tensors, samples, begin = layer.before(), {name: ([], []) for name in ways}, time.perf_counter()
+    """{name: {kind: samples}}, by turns."""
+    layer, ways, other = Layer(case), attends(case), torch.zeros(FLUSHED, dtype=torch.uint8)
+    tensors, samples, begin = layer.before(), {name: {kind: [] for kind in KINDS} for name in ways}, time.perf_counter()
     for turn in range(options.repeat + WARM_TURNS):
         if turn >= FEWEST + WARM_TURNS and time.perf_counter() - begin > options.limit:
             break
         for name, attend in ways.items():
-            pair = between(layer, attend, now), alone(tensors, attend, now)
-            if turn >= WARM_TURNS:
-                for kept, seconds in zip(samples[name], pair):
-                    kept.append(seconds)
+            taken = between(layer, attend, now), alone(tensors, attend, now), cold(tensors, attend, now, other)
+            for kind, seconds in zip(KINDS, taken if turn >= WARM_TURNS else ()):
+                samples[name][kind].append(seconds)
     return samples
 
 
 def rows_of(options, label, text, table, n, dtype, now):
     """A result for each contender."""
     case = peers_contenders.Case(table, text, options, n, DTYPES[dtype])
-    rows = []
+    rows, statistic = [], f"{options.statistic}_s"
     with torch.no_grad():
-        for name, (inside, outside) in measure(case, options, now).items():
-            inside, outside = report.summary(inside), report.summary(outside)
-            rows.append({"mask": label, "length": n, "dtype": dtype, "contender": name, "between": inside, "alone": outside,
-                         "ratio": inside[f"{options.statistic}_s"] / outside[f"{options.statistic}_s"]})
+        for name, samples in measure(case, options, now).items():
+            row = {kind: report.summary(taken) for kind, taken in samples.items()}
+            rows.append({"mask": label, "length": n, "dtype": dtype, "contender": name, **row,
+                         "ratio": row["between"][statistic] / row["alone"][statistic]})
     return rows
 
 
 def print_rows(rows, statistic):
-    cells = "".join(f"{1e3 * r['between'][statistic]:11.3f}{1e3 * r['alone'][statistic]:9.3f}{r['ratio']:7.2f} x" for r in rows)
+    cells = "".join("".join(f"{1e3 * r[kind][statistic]:9.3f}" for kind in KINDS) + f"{r['ratio']:6.2f} x" for r in rows)
     print(f"{rows[0]['mask']:20}{rows[0]['length']:6}{rows[0]['dtype']:>7}{cells}", flush=True)
 
 
@@ -97,7 +108,8 @@ def show(options, header, read):
     print(f"{header['device']}, {header['threads']} threads on {len(header['cpus'])} CPUs; torch {header['torch']}; batch {options.batch}, {options.heads} "
           f"heads, D={options.head_dim}\nattention between two matrix products and alone, ms; {options.statistic} of up to {options.repeat} turns; "
           f"{options.clock} clock")
-    print(f"{'mask':20}{'n':>6}{'dtype':>7}" + "".join(f"{name + ': between':>16}{'alone':>9}" + " " * 4 for name in ("maskc", "sdpa", "addcmul")))
+    print((" " * 33 + "".join(f"{name:>9}" + " " * 26 for name in WAYS)).rstrip())
+    print(f"{'mask':20}{'n':>6}{'dtype':>7}" + ("".join(f"{kind:>9}" for kind in KINDS) + "   ratio") * len(WAYS))
     for n in options.length:
         for label in options.masks:
             for dtype in options.dtype:

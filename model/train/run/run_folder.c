@@ -111,6 +111,8 @@ static struct run_folder name_folder(const char *run, const char *suffix)
 static int begin(struct run_folder *f, struct error *e)
 {
     struct stat status;
+    if (!*f->run)
+        return error_set(e, ERROR_INPUT, "-o RUN: a name is expected");
     if (lstat(f->run, &status) == 0)
         return error_set(e, ERROR_INPUT,
                          "%s: is there already; a new name is expected, or --resume", f->run);
