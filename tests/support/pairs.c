@@ -36,7 +36,7 @@ static uint32_t count_new(const struct pairs *p, const struct pairs_row *r)
     return count;
 }
 
-static void mark(struct pairs *p, const struct pairs_row *r)
+void pairs_take(struct pairs *p, const struct pairs_row *r)
 {
     for (uint32_t a = 0; a < p->factors; a++)
         for (uint32_t b = a + 1; b < p->factors; b++)
@@ -50,7 +50,7 @@ static void best_with(struct pairs *p, uint32_t a, uint32_t u, uint32_t b, uint3
     for (int k = 0; k < CANDIDATES; k++)
         if (pairs_row_with(p, a, u, b, v, &r) && count_new(p, &r) > count_new(p, ret))
             *ret = r;
-    mark(p, ret);
+    pairs_take(p, ret);
 }
 
 bool pairs_next(struct pairs *p, struct pairs_row *ret)
@@ -77,7 +77,7 @@ bool pairs_turn(struct pairs *p, uint32_t turn, struct pairs_row *row)
             best = r;
     }
     const bool any = count_new(p, &best) > 0;
-    mark(p, &best);
+    pairs_take(p, &best);
     *row = best;
     return any;
 }

@@ -27,6 +27,8 @@ bool pairs_row_with(struct pairs *p, uint32_t a, uint32_t u, uint32_t b, uint32_
 /* The next row, of some that have the first unseen pair the one with most unseen pairs, all of which
    are seen from now on. Pairs that no allowed row has are passed over. False where none is left. */
 bool pairs_next(struct pairs *p, struct pairs_row *ret);
+/* A row that the caller wants in any case: its pairs are seen from now on. */
+void pairs_take(struct pairs *p, const struct pairs_row *r);
 /* Other values of the factors `turn` (bits) in the row: of some the one with most unseen pairs, all of which are seen
    from now on. False where none of them has any. For factors that cost nothing beside the others of a row. */
 bool pairs_turn(struct pairs *p, uint32_t turn, struct pairs_row *row);

@@ -39,8 +39,8 @@ def attention(q, k, v, kernel: Kernel, layer: int = 0, lengths=None, starts=None
     to the kernel's dtype. Raises maskc.Error or TypeError with one line.
     """
     if _hooks.is_torch(q):
-        operators = _hooks.OPERATORS or _hooks.torch_operators()
-        return operators.attention(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
+        attend = _hooks.torch_attention()
+        return attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
     from .arrays import attention_numpy
     return attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths)
 

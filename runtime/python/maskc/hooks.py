@@ -4,7 +4,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 
-OPERATORS = None  # the module torch_op, which puts itself here: an import statement in each call takes .6 us
+ATTENTION = None  # of the module torch_op, which puts it here: an import statement in each call takes .6 us
 WATCHED = "transformers.modeling_utils"  # models cannot be had without it
 
 
@@ -14,10 +14,12 @@ def is_torch(value):
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def torch_operators():
-    """The module torch_op, imported when the first tensor comes."""
-    from . import torch_op
-    return torch_op
+def torch_attention():
+    """Of the module torch_op, imported when the first tensor comes. A variable that a trace changes is not read there: torch.compile guards it."""
+    if sys.modules["torch"].compiler.is_compiling() or ATTENTION is None:
+        from . import torch_op
+        return torch_op.attention
+    return ATTENTION
 
 
 def register():
