@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heads as a whole: each is packed and worked through by one thread. */
+/* Heads as a whole: each is packed and worked through by one thread. Query heads that share a key head go together, as
+   its K and V are packed once. */
 #include "runtime/device/cpu_share.h"
 
 /* Rows of sequence b, as the kernel sees it. */
@@ -26,13 +27,15 @@ static void run_works(const struct abi_plan *p, const struct abi_args *a, entry_
     }
 }
 
-/* All of a head's work. A thread packs each of its heads at the same place, which stays in its cache. */
+/* All of a head's work. A thread packs each of its heads at the same place, which stays in its cache; those of one
+   key head side by side. */
 static void run_head(const struct device_code *c, const struct device_launch *l, u32 b, u32 h,
                      u64 thread)
 {
     struct abi_args own = l->args;
     u8 *scratch = own.scratch + thread * own.scratch_stride;
-    own.pack = (u8 *)((uintptr_t)own.pack + (thread - h) * own.pack_stride);
+    own.pack = (u8 *)((uintptr_t)own.pack +
+                      (thread * own.group + h % own.group - h) * own.pack_stride);
     own.first_batch += b;
     own.slice_batch = 1;
     begin_at_start(l, own.first_batch, &own);
@@ -53,6 +56,13 @@ static void run_head(const struct device_code *c, const struct device_launch *l,
     }
 }
 
+static void run_heads(const struct device_code *c, const struct device_launch *l, u32 b,
+                      u32 key_head, u64 thread)
+{
+    for (u32 k = 0; k < l->args.group; k++)
+        run_head(c, l, b, key_head * l->args.group + k, thread);
+}
+
 static void add_costs(const struct device_launch *l, struct heads *ret)
 {
     for (uint32_t k = 0; k < l->n_phases; k++) {
@@ -60,17 +70,22 @@ static void add_costs(const struct device_launch *l, struct heads *ret)
             continue;
         const struct abi_plan *p = plan_of(&l->args, l->phases[k].over);
         for (u32 w = 0; w < p->works; w++)
-            ret->cost[p->work[w].head] += p->items[p->work[w].item].cost;
+            ret->cost[p->work[w].head / l->args.group] += p->items[p->work[w].item].cost;
     }
+}
+
+static u32 key_heads(const struct device_launch *l)
+{
+    return l->args.heads / l->args.group;
 }
 
 static void order_heads(const struct device_launch *l, struct heads *ret)
 {
-    for (u32 h = 0; h < l->args.heads; h++)
+    for (u32 h = 0; h < key_heads(l); h++)
         ret->cost[h] = 0;
     add_costs(l, ret);
     ret->sum = 0;
-    for (u32 h = 0; h < l->args.heads; h++) {
+    for (u32 h = 0; h < key_heads(l); h++) {
         u32 at = h;
         for (; at > 0 && ret->cost[ret->order[at - 1]] < ret->cost[h]; at--)
             ret->order[at] = ret->order[at - 1];
@@ -84,7 +99,7 @@ static void order_heads(const struct device_launch *l, struct heads *ret)
 static bool heads_balance(const struct device_launch *l, const struct heads *heads, u64 threads)
 {
     enum { MOST_THREADS = 64, LOSS = 8 };
-    const u64 count = indices(&l->args, ABI_OVER_HEADS);
+    const u64 count = indices(&l->args, ABI_OVER_KEY_HEADS);
     const u64 even = heads->sum * l->args.slice_batch / threads;
     u64 busy[MOST_THREADS] = {0}, last = 0;
     if (threads > MOST_THREADS || threads > count)
@@ -148,12 +163,12 @@ static struct own own_heads(const struct heads *heads, u64 count, u64 owners, u6
 void heads_run(const struct device_code *c, const struct device_launch *l,
                const struct heads *heads, u64 threads, u64 thread, struct queue *queue)
 {
-    const u64 count = indices(&l->args, ABI_OVER_HEADS), slice = l->args.slice_batch;
+    const u64 count = indices(&l->args, ABI_OVER_KEY_HEADS), slice = l->args.slice_batch;
     const u64 owners = threads < MOST_OWNERS ? threads : MOST_OWNERS;
     for (u64 k = 0; k < owners; k++) {
         const u64 owner = (thread + k) % owners;
-        const struct own own = own_heads(heads, count, owners, owner, l->args.heads);
+        const struct own own = own_heads(heads, count, owners, owner, key_heads(l));
         for (u64 at; (at = own.first + own.step * queue_take(&queue[owner])) < own.end;)
-            run_head(c, l, (u32)(at % slice), heads->order[at / slice], thread);
+            run_heads(c, l, (u32)(at % slice), heads->order[at / slice], thread);
     }
 }

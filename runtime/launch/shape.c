@@ -122,6 +122,14 @@ static uint64_t key_sum_bytes(const struct maskc_kernel *k, const struct maskc_l
     return narrow(2 * key_sum_elements(k, l, s) * sizeof(float));
 }
 
+/* Heads whose operands workers have packed, where each packs for itself: those of one key head. */
+static uint64_t packing_heads(const struct maskc_kernel *k, uint32_t workers)
+{
+    const struct mask *m = k->artifact->mask;
+    const uint32_t group = m->heads / request_kv_heads(&k->artifact->request, m);
+    return (uint64_t)workers * (k->device->slices ? group : 1);
+}
+
 /* N of the queries and of the keys. */
 static void fill_lengths(const struct maskc_kernel *k, const struct maskc_launch *l,
                          struct shape *s)
@@ -154,7 +162,8 @@ struct shape shape_of(const struct maskc_kernel *k, const struct maskc_launch *l
     s.bias_chunks = bias_chunks(k->artifact->mask, s.batch);
     s.bias = bias_bytes(k, l, s.bias_chunks);
     s.key_sums = key_sum_bytes(k, l, &s);
-    s.pack = narrow((wide)s.pack_stride * larger((uint64_t)s.slice * heads, s.workers));
+    s.pack = narrow((wide)s.pack_stride *
+                    larger((uint64_t)s.slice * heads, packing_heads(k, s.workers)));
     s.scratch = narrow((wide)s.scratch_stride * s.workers);
     s.total = narrow((wide)s.state + s.bias + s.key_sums + s.pack + s.scratch);
     /* kernels count heads and items in 32 bits */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The entry points of the CPU kernels, one for each phase (templates/abi.h). Code is specialised on the kernel
    config; the mask is data, in the plan's tables.
-     attention_pack             K, V of a head -> packed operands
+     attention_pack             K, V of a key head -> packed operands
      attention_forward          items of the plan: O, LSE                        (forward.h)
      attention_pack_backward    K, V, as the backward pass takes them
      attention_delta            items of the plan: delta, where a bias needs it before all of dQ (delta.h)
@@ -70,11 +70,24 @@ static u32 neighbours_at(const struct abi_args *a, const struct abi_plan *p, u64
     return ret;
 }
 
+/* Whether the head has the place for K and V (layout.h). */
+INLINE int packs_keys(const struct sequence *s)
+{
+#if GROUPED
+    return s->h % s->a->group == 0;
+#else
+    (void)s;
+    return 1;
+#endif
+}
+
 ENTRY(attention_pack)
 {
     (void)scratch;
     for (u64 k = begin; k < end; k++) {
         struct sequence s = head_at(a, k, ROWS_ARE_KEYS);
+        if (!packs_keys(&s))
+            continue;
         operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES);
         operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SUMS);
     }
@@ -103,6 +116,8 @@ ENTRY(attention_pack_backward)
         if (s.b == 0)
             bias_clear(a, s.h);
 #endif
+        if (!packs_keys(&s))
+            continue;
         operand_pack(&s, OPERAND_KEY, a->forward.uses, FOR_SCORES | FOR_SUMS);
         operand_pack(&s, OPERAND_VALUE, a->forward.uses, FOR_SCORES);
     }

@@ -200,28 +200,45 @@ static inline u64 panel_first(u32 panel)
     return (u64)panel * HEAD_DIM * (PANEL_COLS + PANEL_EXTRA);
 }
 
+static inline float *pack_place(const struct sequence *s, u32 h)
+{
+    u64 head = (u64)(s->b - s->a->first_batch) * s->a->heads + h;
+    return (float *)(void *)(s->a->pack + head * s->a->pack_stride);
+}
+
 static inline float *pack_of_head(const struct sequence *s)
 {
-    u64 head = (u64)(s->b - s->a->first_batch) * s->a->heads + s->h;
-    return (float *)(void *)(s->a->pack + head * s->a->pack_stride);
+    return pack_place(s, s->h);
+}
+
+/* K and V of query heads that share a key head are packed once, in the place of the first of them. */
+static inline float *pack_of_operand(const struct sequence *s, enum operand_kind k)
+{
+#if GROUPED
+    return pack_place(s, k < OPERAND_QUERY ? s->key_head * s->a->group : s->h);
+#else
+    (void)k;
+    return pack_of_head(s);
+#endif
 }
 
 static inline float *pack_panels(const struct sequence *s, enum operand_kind k)
 {
-    return pack_of_head(s) + k * panel_floats(padded_rows(s->a));
+    return pack_of_operand(s, k) + k * panel_floats(padded_rows(s->a));
 }
 
 static inline float *pack_rows(const struct sequence *s, enum operand_kind k)
 {
     u32 padded = padded_rows(s->a);
-    return pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) + (u64)k * padded * WIDTH;
+    return pack_of_operand(s, k) + PANEL_OPERANDS * panel_floats(padded) +
+           (u64)k * padded * WIDTH;
 }
 
 /* Matrix units: WIDTH words for rows 2 k and 2 k + 1, the second row's element in the upper half. */
 static inline u32 *pack_pairs(const struct sequence *s, enum operand_kind k)
 {
     u32 padded = padded_rows(s->a);
-    float *first = pack_of_head(s) + PANEL_OPERANDS * panel_floats(padded) +
+    float *first = pack_of_operand(s, k) + PANEL_OPERANDS * panel_floats(padded) +
                    (u64)OPERANDS * padded * WIDTH;
     return (u32 *)(void *)first + (u64)k * (padded + MATRIX_COLS) / 2 * WIDTH;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Do CUDA kernels with fewer key than query heads, and with other numbers of keys than of queries, agree with float64 in
    every family, forward and backward, with each feature that goes with them, and give the same bits in any order of
-   threads? Run by the emulation. */
+   threads? Run by the emulation. `key_shape_cuda_test 'f32 *'` takes tests of such names. */
 #include "gen/key_shape.h"
 #include "tests/support/covering.h"
 #include "tests/support/cuda_fixture.h"
@@ -30,18 +30,17 @@ static const struct row rows[] = {
     {MASKS("rows(5,40)|columns(7)|distance(2,9)", "blocks(2)"), 6, 45, START(2, 0), F(F32, 16, SPARSEGEN, .dropout = true)},
     {MASKS("blocks(2)", "causal"), 4, 64, START(1, 0), F(TF32, 64, .dropout = true)},
     {MASKS("summary(4, 1) - random(0.15, seed=4) | diagonal(0)", "causal"), 4, 70, START(2, 0), F(F32, 40, .bias = ABI_BIAS_ADD)},
-    {MASKS("rows(5,40)|columns(7)|distance(2,9)", "causal"), 2, 45, END(0, 70), F(F32, 24, .dropout = true)},
+    {MASKS("rows(5,40)|columns(7)|distance(2,9)", "dense"), 2, 45, END(0, 100), F(F32, 24, .dropout = true)},
     {MASKS("causal", "window(5)"), 4, 77, START(2, 40), F(TF32, 32)},
     {MASKS("dense", "rows(5)|diagonal(0)"), 2, 40, END(1, 33), F(F32, 136, SPARSEGEN)},
     /* resident */
     {MASKS("longformer(20,2)", "causal"), 4, 128, START(2, 0), F(BF16, 64)},
     {MASKS("window(4)|global(0)-diagonal(0)", "dense"), 6, 61, START(2, 0), F(F16, 80, .dropout = true)},
     {MASKS("blocks(2)", "causal"), 4, 64, START(1, 0), F(BF16, 24, SPARSEGEN)},
-    {MASKS("causal", "dense"), 2, 90, START(1, 0), F(F16, 256)},
     /* resident forward, tiled backward */
-    {MASKS("window(40)", "longformer(40,2)"), 4, 260, START(2, 0), F(BF16, 64)},
+    {MASKS("window(40)", "longformer(40,2)"), 4, 200, START(2, 0), F(BF16, 64)},
     /* tiled */
-    {MASKS("longformer(40,2)", "rows(5,40)|columns(7)|distance(2,9)"), 4, 141, START(2, 0), F(F16, 64, .dropout = true), true},
+    {MASKS("longformer(40,2)", "rows(5,40)|columns(7,140)|distance(2,9)"), 4, 141, START(2, 0), F(F16, 64, .dropout = true), true},
     {MASKS("stride(8)|diagonal(1)|rows(30)", "causal"), 4, 141, START(2, 0), F(BF16, 40, .bias = ABI_BIAS_SCALE)},
     {MASKS("longformer(40,2)", "causal"), 2, 100, START(1, 0), F(F16, 160, SPARSEGEN), true},
     {MASKS("strided(16)", "dense"), 2, 449, START(1, 0), F(BF16, 64), true},
@@ -117,7 +116,7 @@ static void run_row(void **state)
     p.dropout = r->request.dropout ? 0.2 : 0;
     must_hold(k, &p, name);
     if (r->queries < 400)
-        must_launch(k, r->queries > 7 && r->keys.length != 1 ? 7 : 0, name);
+        must_launch(k, r->queries > 1 && r->keys.length != 1, name);
     if (r->queries < 200)
         must_repeat(k, &p, 2);
     see(k);
@@ -136,7 +135,7 @@ static void test_all_was_seen(void **state)
                  seen.split, seen.merged, seen.tall);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct CMUnitTest tests[ROWS + 1] = {{0}};
     static char names[ROWS][200];
@@ -147,5 +146,7 @@ int main(void)
                                        .initial_state = (void *)(uintptr_t)&rows[k]};
     }
     tests[ROWS] = (struct CMUnitTest)cmocka_unit_test(test_all_was_seen);
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests_name("key_shape_cuda", tests, NULL, NULL);
 }

@@ -134,15 +134,15 @@ static uint32_t check_ways(const struct maskc_kernel *k, struct random *r, const
     return wrong + (k->device->starts ? subject_check(k, &p, true, what) : 0);
 }
 
-static void check_threads(const struct maskc_kernel *k, struct random *r)
+static void check_threads(const struct maskc_kernel *k, const struct problem *p)
 {
     struct error e = {0};
-    const struct problem p = draw_problem(k, r);
-    const uint64_t bytes = problem_key_elements(&p) * sizeof(double);
-    struct problem_data *one = problem_inputs(&p), *three = problem_data_copy(&p, one);
-    if (kernel_run_problem(k, &p, one, true, 1, &e) ||
-        kernel_run_problem(k, &p, three, true, 3, &e))
+    const uint64_t bytes = problem_key_elements(p) * sizeof(double);
+    struct problem_data *one = problem_inputs(p), *three = problem_data_copy(p, one);
+    if (kernel_run_problem(k, p, one, true, 1, &e) ||
+        kernel_run_problem(k, p, three, true, 3, &e))
         fail_msg("%s", e.text);
+    assert_memory_equal(one->o, three->o, problem_elements(p) * sizeof(double));
     assert_memory_equal(one->d_k, three->d_k, bytes);
     assert_memory_equal(one->d_v, three->d_v, bytes);
     problem_data_destroy(one);
@@ -164,7 +164,8 @@ static uint32_t check_shape(const struct target *t, struct kernel_request f, str
              dtype_name(f.dtype), s.heads, s.keys.heads, s.queries, s.keys.length,
              (unsigned)r->seed);
     uint32_t wrong = check_ways(k, r, what);
-    check_threads(k, r);
+    const struct problem p = draw_problem(k, r);
+    check_threads(k, &p);
     maskc_kernel_destroy(k);
     mask_destroy(m);
     return wrong;

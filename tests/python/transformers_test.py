@@ -7,6 +7,7 @@ import subprocess
 import sys
 import unittest
 import warnings
+from unittest import mock
 
 from common import Case, cmocka_count, error, needs_transformers
 import maskc
@@ -95,9 +96,29 @@ class FamiliesTest(Case):
         self.refused("[3, 1, 40, 40]", model, input_ids=ids, attention_mask=torch.zeros(3, 1, 40, 40))
 
 
+    def key_heads(self, model, ids):
+        """Of grouped keys: they are repeated only where no kernel for them can be had."""
+        from maskc import transformers_attention as t
+        compile_mask = t.compile_mask
+
+        def compiled_ahead(*arguments, **named):
+            if named["kv_heads"] != named["heads"]:
+                raise maskc.Error(3, "no compiler")
+            return compile_mask(*arguments, **named)
+
+        with mock.patch.object(t, "repeat_heads", side_effect=AssertionError("keys are repeated")):
+            ours = model(input_ids=ids).last_hidden_state
+        with mock.patch.multiple(t, KERNELS={}, REPEATED=set(), compile_mask=compiled_ahead):
+            repeated = model(input_ids=ids).last_hidden_state
+            self.assertEqual(len(t.REPEATED), 1)
+        self.assertLess(error(repeated, ours), 1e-6)
+
+
 def add_family(name):
     def test(self):
         model, ids = self.family(name)
+        if "num_key_value_heads" in FAMILIES[name][2]:
+            self.key_heads(model, ids)
         if name == "bert":
             self.refusals(model, ids)
     setattr(FamiliesTest, f"test_{name.replace('-', '_')}", test)

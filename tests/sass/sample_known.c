@@ -94,9 +94,9 @@ static struct cache_key key_of_machine(void)
 struct cache_key sample_key(const struct sass_case *c, const char *target,
                             void (*see)(const struct artifact *a))
 {
-    struct mask *m = setup_mask(c);
-    const struct kernel_case text = {
-        .mask = c->mask[0], .request = c->request, .target = target, .own = m};
+    struct kernel_case text = {.mask = c->mask[0], .target = target};
+    struct mask *m = setup_mask(c, &text.request);
+    text.own = m;
     struct error e = {0};
     struct artifact *a = NULL;
     uint64_t size;

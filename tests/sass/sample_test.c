@@ -25,6 +25,10 @@ static struct cache *cache;
     {                                                                       \
         .dtype = ABI_##type, .head_dim = dim, .backward = true, __VA_ARGS__ \
     }
+#define KEYS(...)                   \
+    {                               \
+        __VA_ARGS__, MASK_ALIGN_END \
+    }
 static const struct sass_case cases[] = {
     /* float and tf32 */
     {PAIR("window(4)|global(0)-diagonal(0)"), 61, F(F32, 32)},
@@ -52,6 +56,11 @@ static const struct sass_case cases[] = {
     {PAIR("strided(16)", "dense"), 512, F(BF16, 64)},
     {PAIR("stride(8)|diagonal(1)|rows(30)"), 141, F(F16, 256)},
     {PAIR("rows(5,1620)|columns(7)|diagonal(0)"), 1700, F(BF16, 32)},
+    /* query heads that share key heads, and other numbers of keys */
+    {PAIR("window(4)|global(0)-diagonal(0)", "causal"), 61, F(F32, 32, .dropout = true),
+     KEYS(2, 90)},
+    {PAIR("longformer(20,2)", "causal"), 128, F(BF16, 64), KEYS(2, 0)},
+    {PAIR("stride(8)|diagonal(1)|rows(30)", "causal"), 100, F(F16, 64), KEYS(2, 141)},
 };
 
 /* What the sample consists of: entries by family, and what plans have. */
@@ -160,7 +169,10 @@ static void test_all_was_seen(void **state)
                                           "bf16 attention_short_forward",
                                           "bf16 attention_short_backward",
                                           "f16 attention_short_forward",
-                                          "f16 attention_short_backward"};
+                                          "f16 attention_short_backward",
+                                          "f32 attention_key_heads",
+                                          "bf16 attention_key_heads",
+                                          "f16 attention_key_heads"};
     static const uint32_t kinds[] = {ABI_TILES,  ABI_COLUMNS,  ABI_ROWS,
                                      ABI_BLOCKS, ABI_DIAGONAL, ABI_RESIDUE};
     (void)state;

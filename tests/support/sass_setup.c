@@ -64,10 +64,16 @@ const char *setup_machine(char **argv, const char *folder, const char *target)
     return "the test could not start itself again";
 }
 
-struct mask *setup_mask(const struct sass_case *c)
+struct mask *setup_mask(const struct sass_case *c, struct kernel_request *ret)
 {
-    const struct pairs_row one_layer = {.value = {0}};
-    return covering_mask(&one_layer, c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0], c->n);
+    struct error e = {0};
+    struct mask *m =
+        covering_heads(c->mask[0], c->mask[1] ? c->mask[1] : c->mask[0],
+                       c->keys.heads ? 2 * c->keys.heads : 2, key_shape_side(&c->keys, c->n));
+    *ret = c->request;
+    if (key_shape_apply(&c->keys, c->n, &m, ret, &e))
+        fail_msg("%s", e.text);
+    return m;
 }
 
 struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
@@ -75,11 +81,11 @@ struct maskc_kernel *setup_try_on(const char *device, const struct sass_case *c,
 {
     struct maskc_kernel *k = NULL;
     const struct target *t = target_find(target, e);
-    struct mask *m = setup_mask(c);
-    const struct compile_request r = {
-        .mask = m, .targets = &t, .n_targets = 1, .request = c->request, .cache = cache};
+    struct compile_request r = {.targets = &t, .n_targets = 1, .cache = cache};
+    struct mask *m = setup_mask(c, &r.request);
     uint8_t *bytes = NULL;
     uint64_t size = 0;
+    r.mask = m;
     if (kernel_compile(&r, &bytes, &size, e) ||
         kernel_load(bytes, size, c->mask[0], device, &k, e))
         k = NULL;
@@ -118,14 +124,15 @@ double setup_distance(const struct maskc_kernel *machine, const struct maskc_ker
     double distance = INFINITY;
     if (!kernel_run_problem(machine, p, a, backward, 0, e) &&
         !kernel_run_problem(text, p, b, backward, 0, e)) {
+        const uint64_t keys = problem_key_elements(p), sizes[] = {size, size, keys, keys};
         const double *const of_a[] = {a->o, a->d_q, a->d_k, a->d_v}, *const of_b[] = {
                                                                          b->o, b->d_q, b->d_k,
                                                                          b->d_v};
         distance = error_measure(a->lse, b->lse, size / p->head_dim);
         for (uint32_t k = 0; k < (backward ? 4 : 1); k++)
-            distance = larger(distance, error_measure(of_a[k], of_b[k], size));
+            distance = larger(distance, error_measure(of_a[k], of_b[k], sizes[k]));
         for (uint32_t k = 0; k < (backward ? 4 : 1) && ret_hash; k++)
-            *ret_hash = XXH3_64bits_withSeed(of_a[k], size * sizeof(double), *ret_hash);
+            *ret_hash = XXH3_64bits_withSeed(of_a[k], sizes[k] * sizeof(double), *ret_hash);
     }
     problem_data_destroy(a);
     problem_data_destroy(b);

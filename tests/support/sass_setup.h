@@ -2,6 +2,7 @@
 /* What the tests of machine code share: the driver of this folder in the loader's path, nvdisasm found, kernels
    compiled by NVRTC for one target and loaded on it. */
 #pragma once
+#include "gen/key_shape.h"
 #include "tests/support/subject.h"
 #include "tools/reference/check.h"
 
@@ -13,13 +14,15 @@ const char *setup_machine(char **argv, const char *folder, const char *target);
 const char *setup_missing(void);
 
 struct sass_case {
-    const char *mask[2]; /* of heads 0 and 1; the second null: one head */
+    const char *mask[2]; /* of heads by turns; the second null: one */
     uint32_t n;
     struct kernel_request request;
+    struct key_shape
+        keys; /* with fewer key heads there are twice as many query heads, else two */
 };
 
-/* The case's mask; the caller destroys it. */
-struct mask *setup_mask(const struct sass_case *c);
+/* The case's mask, which the caller destroys, and its whole request. */
+struct mask *setup_mask(const struct sass_case *c, struct kernel_request *ret);
 
 /* A kernel of the case on the device "cuda"; fails the test on an error. */
 struct maskc_kernel *setup_load(const struct sass_case *c, const char *target,

@@ -215,7 +215,7 @@ KINDS = [
 
 
 def main(maskbert, maskc):
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # small models wait for threads longer than they compute
     with tempfile.TemporaryDirectory() as work:
         toy = command.Toy(maskbert, maskc, work, mask=None)
         for kind in KINDS:

@@ -32,22 +32,42 @@ class Mask:
 KERNELS, LOCK = {}, threading.Lock()
 
 
-def kernel_for(mask, n, heads, head_dim, dtype, dropout, bias):
+def kernel_for(mask, n, heads, kv_heads, head_dim, dtype, dropout, bias):
     """The kernel for these; compiled on first use."""
-    key = (mask if isinstance(mask, str) else id(mask), n, heads, head_dim, dtype, dropout, bias)
+    key = (mask if isinstance(mask, str) else id(mask), n, heads, kv_heads, head_dim, dtype, dropout, bias)
     with LOCK:
         if key not in KERNELS:
             # An array fixes its own length.
-            kernel = compile_mask(mask, n=n or None, heads=heads, head_dim=head_dim, dtype=dtype, dropout=dropout, bias=bias)
+            kernel = compile_mask(mask, n=n or None, heads=heads, head_dim=head_dim, dtype=dtype, dropout=dropout, bias=bias,
+                                  kv_heads=kv_heads)
             torch_op.number(kernel)
             KERNELS[key] = (kernel, mask)  # the mask too, as its id must stay
         return KERNELS[key][0]
 
 
+REPEATED = set()  # of kernel_for(): where there is no compiler for key heads of their own
+
+
 @torch._dynamo.assume_constant_result
-def traced_kernel(text, n, heads, head_dim, dtype, dropout, bias):
+def key_heads(mask, n, heads, kv_heads, *more):
+    """Those of the kernel that can be had: without a compiler there are kernels of as many key as query heads alone."""
+    key = (mask if isinstance(mask, str) else id(mask), n, heads, kv_heads, *more)
+    if kv_heads == heads or key in REPEATED:
+        return heads
+    try:
+        kernel_for(mask, n, heads, kv_heads, *more)
+    except Error as e:
+        if e.code != 3:
+            raise
+        REPEATED.add(key)
+        return heads
+    return kv_heads
+
+
+@torch._dynamo.assume_constant_result
+def traced_kernel(*arguments):
     """While torch.compile traces: the kernel's number."""
-    return kernel_for(text, n, heads, head_dim, dtype, dropout, bias)._op
+    return kernel_for(*arguments)._op
 
 
 class Traced:
@@ -171,13 +191,13 @@ def padded_bias(bias, n):
     return F.pad(bias[0].float(), (0, more, 0, more)).contiguous()
 
 
-def chosen_kernel(mask, query, dropout, bias):
-    """(kernel, its length)."""
-    b, h, n, d = query.shape
-    arguments = mask.text, mask.longest, h, d, DTYPES[query.dtype], dropout > 0, bias
-    if torch.compiler.is_compiling():
-        return Traced(traced_kernel(*arguments))
-    return kernel_for(*arguments)
+def chosen_kernel(mask, n, query, kv_heads, dropout, bias):
+    """The kernel, and how often heads of keys are to be repeated for it."""
+    heads = query.shape[1]
+    more = query.shape[-1], DTYPES[query.dtype], dropout > 0, bias
+    arguments = mask, n, heads, key_heads(mask, n, heads, kv_heads, *more), *more
+    kernel = Traced(traced_kernel(*arguments)) if torch.compiler.is_compiling() else kernel_for(*arguments)
+    return kernel, arguments[3] // kv_heads
 
 
 def run(mask, query, key, value, kernel, layer, dropout, scaling, bias):
@@ -199,18 +219,16 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
         raise Error(3, f"attn_implementation='maskc': {query.shape[2]} queries and {key.shape[2]} keys; cross-attention and caches are not supported yet")
     if query.dtype not in DTYPES:
         raise Error(2, f"attn_implementation='maskc': {query.dtype}; float32, bfloat16 or float16 is expected")
-    if query.shape[1] != key.shape[1]:
-        key, value = (repeat_heads(t, query.shape[1] // t.shape[1]) for t in (key, value))
     d = query.shape[-1]
     scaling = d ** -0.5 if scaling is None else scaling
     if to_16(d) != d:
         query, key, value = (F.pad(t, (0, to_16(d) - d)) for t in (query, key, value))
     mask, override = model_mask(module, attention_mask, is_causal, named, query.shape[2]), getattr(module, "_maskc", None)
     kind = "add" if position_bias is not None else None
-    if override is not None:
-        kernel = override.kernel(query, dropout > 0, kind)
-    else:
-        kernel = chosen_kernel(mask, query, dropout, kind)
+    text, length = (mask.text, mask.longest) if override is None else (override.mask, override.n)
+    kernel, times = chosen_kernel(text, length, query, key.shape[1], dropout, kind)
+    if times > 1:
+        key, value = (repeat_heads(t, times) for t in (key, value))
     if position_bias is not None:
         position_bias = padded_bias(position_bias, mask.longest if override is None else kernel.length)
     try:

@@ -11,15 +11,6 @@ class Override:
     def __init__(self, mask, n, number):
         self.mask, self.n, self.number = mask, n, number
 
-    def kernel(self, query, dropout, bias):
-        import torch
-
-        from . import transformers_attention as t
-        arguments = self.mask, self.n, query.shape[1], query.shape[-1], t.DTYPES[query.dtype], dropout, bias
-        if torch.compiler.is_compiling():
-            return t.Traced(t.traced_kernel(*arguments))
-        return t.kernel_for(*arguments)
-
     def layer(self, kernel):
         return self.number if getattr(kernel, "layers", 1) > 1 else 0
 

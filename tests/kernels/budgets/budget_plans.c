@@ -10,14 +10,15 @@
 
 /* Families and the lengths that bring them about: 0 is a length that is not known. "parts" is the
    tiled family with what plans with split items need (as are others that say so), "tall" with row blocks of
-   128 rows; those that are `bare` are without rows alone. */
+   128 rows; those that are `bare` are without rows alone, those that are `shaped` have fewer key heads and, where that
+   may be, other numbers of keys. */
 static const struct family {
     const char *name;
     enum abi_dtype dtype;
     uint32_t length;
     bool usual;
     enum abi_bias bias;
-    bool parts, bare;
+    bool parts, bare, shaped;
 } families[] = {
     {"float", ABI_F32, 0, true},
     {"resident", ABI_BF16, 64, false},
@@ -57,6 +58,17 @@ static const struct family {
     {"tf32", ABI_TF32, 0, false},
     {"bias tf32", ABI_TF32, 0, false, ABI_BIAS_ADD},
     {"bias tf32", ABI_TF32, 0, false, ABI_BIAS_SCALE},
+    {"float", ABI_F32, 0, false, .shaped = true},
+    {"tf32", ABI_TF32, 0, false, .shaped = true},
+    {"resident", ABI_BF16, 128, false, .shaped = true},
+    {"resident", ABI_F16, 234, false, .shaped = true},
+    {"tiled", ABI_BF16, 0, false, .shaped = true},
+    {"parts", ABI_F16, 0, false, ABI_BIAS_NONE, true, .shaped = true},
+    {"tall", ABI_F16, 0, false, .shaped = true},
+    {"tall", ABI_F16, 0, false, ABI_BIAS_NONE, true, .shaped = true},
+    {"bias float", ABI_F32, 0, false, ABI_BIAS_ADD, .shaped = true},
+    {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_ADD, .shaped = true},
+    {"bias tiled", ABI_BF16, 0, false, ABI_BIAS_SCALE, true, .shaped = true},
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -109,11 +121,13 @@ static bool is_tall(const struct family *f)
 /* The usual run: every family at two targets, D = 64 with both transforms and 128 with softmax; D = 64 with softmax
    at all other targets of the resident family, which what their blocks may take shapes, and at those of the newest
    chips, where ptxas has other instructions, of the tiled one; tensor cores' D = 32 and 96 at one. With a bias, one
-   of each. */
+   of each. Shaped ones of half dtypes at one target, D = 64. */
 static bool is_usual_shape(const struct candidate *c)
 {
     const struct family *f = c->family;
     const bool softmax = c->transform == ABI_SOFTMAX;
+    if (f->shaped)
+        return c->chip == 0 && c->dim == 64 && dtype_bytes(f->dtype) == 2 && !f->bias;
     if (is_tall(f))
         return c->chip < USUAL_CHIPS && c->dim == 128;
     if (!f->usual)
@@ -135,10 +149,10 @@ static bool is_tight(const struct candidate *c)
     const struct family *f = c->family;
     for (uint32_t k = 0; k < TIGHT; k++)
         if (!strcmp(tight[k].target, chips[c->chip].target) &&
-            !strcmp(tight[k].family, f->name) && !f->bare && tight[k].bias == f->bias &&
-            tight[k].length == f->length && tight[k].dim == c->dim &&
-            tight[k].transform == c->transform && tight[k].plain != c->dropout &&
-            f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
+            !strcmp(tight[k].family, f->name) && !f->bare && !f->shaped &&
+            tight[k].bias == f->bias && tight[k].length == f->length &&
+            tight[k].dim == c->dim && tight[k].transform == c->transform &&
+            tight[k].plain != c->dropout && f->dtype == (tight[k].f16 ? ABI_F16 : ABI_BF16))
             return true;
     return false;
 }
@@ -153,7 +167,8 @@ static bool is_usual(const struct candidate *c)
         return true;
     if (budget_dim_index(c->dim) == DIMS)
         return false;
-    if (c->chip == 0 && is_slow(c) && (f->usual || f->dtype != ABI_F16 || f->parts) && !f->bare)
+    if (c->chip == 0 && !f->shaped && is_slow(c) &&
+        (f->usual || f->dtype != ABI_F16 || f->parts) && !f->bare)
         return c->dropout;
     if (c->chip == 0 && c->dim == 256 && f->usual && f->dtype == ABI_BF16 && !f->length)
         return !c->dropout && c->transform == ABI_SOFTMAX;
@@ -208,6 +223,15 @@ struct budget_plans {
     uint32_t count, capacity;
 };
 
+static void add_shape(struct kernel_request *r)
+{
+    r->kv_heads = 1;
+    if (r->bias || r->length)
+        return;
+    r->queries = 1;
+    r->keys = 2;
+}
+
 static void add(struct budget_plans *plans, const struct candidate *c)
 {
     const struct family *f = c->family;
@@ -220,6 +244,8 @@ static void add(struct budget_plans *plans, const struct candidate *c)
                                           .backward = true,
                                           .bias = f->bias,
                                           .length = f->length}};
+    if (f->shaped)
+        add_shape(&x.request);
     x.shared_rows = f->parts;
     x.global_rows = !f->bare;
     x.cut_rows = f->parts && !f->bare;

@@ -86,6 +86,8 @@ static const struct budget {
     {"bias tf32",   "attention_dkv",       ABI_SPARSEGEN, {128, 160, 168, 184, 216, 255},   52,  92},
     {"bias tf32",   "attention_dq",        ABI_SPARSEGEN, {120, 136, 136, 128, 160, 216},   58,  68},
     {"bias tf32",   "attention_dx",        ABI_SPARSEGEN, {104, 104, 104, 104, 104, 136},   30,  36},
+    {"", "attention_key_heads",            ABI_SOFTMAX,   { 48,  48,  48,  48,  48,  48},    5,   5},
+    {"", "attention_key_heads",            ABI_SPARSEGEN, { 48,  48,  48,  48,  48,  48},    5,   5},
     {"bias", "attention_dx_sum",           ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},    4,   4},
     {"bias", "attention_dx_lines",         ABI_SOFTMAX,   { 32,  32,  32,  32,  32,  32},    4,   4},
     {"bias", "attention_dx_sum",           ABI_SPARSEGEN, { 32,  32,  32,  32,  32,  32},    4,   4},

@@ -98,13 +98,20 @@ static const char *rows_word(const struct made *m)
     return tiled_has_row_pass(&m->config) ? "" : ", no row pass";
 }
 
+static const char *shape_word(const struct made *m)
+{
+    const struct kernel_request *r = &m->config.request;
+    return r->keys ? ", key heads, other keys" : r->kv_heads ? ", key heads" : "";
+}
+
 static void complain(const struct made *m, const char *entry, const char *what, uint32_t found,
                      uint32_t allowed)
 {
-    print_error("%s, %s, D %u, %s n=%u%s%s%s: %s: %u %s, at most %u\n", m->chip->target,
+    print_error("%s, %s, D %u, %s n=%u%s%s%s%s: %s: %u %s, at most %u\n", m->chip->target,
                 dtype_name(m->config.request.dtype), m->config.request.head_dim,
                 m->config.request.transform ? "sparsegen" : "softmax", m->config.request.length,
-                dropout_word(m), bias_word(m), rows_word(m), entry, found, what, allowed);
+                dropout_word(m), bias_word(m), rows_word(m), shape_word(m), entry, found, what,
+                allowed);
     violations++;
 }
 
@@ -123,13 +130,13 @@ static void check_kernel(const struct made *m, const struct kernel_resources *r)
     if (listing)
         print_message(
             "%-11s %-10s %-5s %-9s D %3u n %3u %-26s %3u registers %5u spilled %6u code "
-            "%6u shared %4u threads%s%s%s\n",
+            "%6u shared %4u threads%s%s%s%s\n",
             budget_family_of(r->entry, &m->config), m->chip->target,
             dtype_name(m->config.request.dtype),
             m->config.request.transform ? "sparsegen" : "softmax", m->config.request.head_dim,
             m->config.request.length, r->entry, r->registers, r->spill_bytes, r->code_bytes,
             p ? p->shared_bytes : 0, p ? p->threads : 0, dropout_word(m), bias_word(m),
-            rows_word(m));
+            rows_word(m), shape_word(m));
     if (!p || !b) {
         complain(m, r->entry, p ? "budgets for it" : "launches of it", 0, 1);
         return;
@@ -153,11 +160,12 @@ static uint32_t pass_ms(const struct made *m, bool forward)
 
 static void list_times(const struct made *m)
 {
-    print_message("%-10s %-5s %-9s D %3u n %3u%s%s%s: forward %.0f ms, backward %.0f ms; units",
-                  m->chip->target, dtype_name(m->config.request.dtype),
-                  m->config.request.transform ? "sparsegen" : "softmax",
-                  m->config.request.head_dim, m->config.request.length, dropout_word(m),
-                  bias_word(m), rows_word(m), 1000 * m->wall[1], 1000 * m->wall[0]);
+    print_message(
+        "%-10s %-5s %-9s D %3u n %3u%s%s%s%s: forward %.0f ms, backward %.0f ms; units",
+        m->chip->target, dtype_name(m->config.request.dtype),
+        m->config.request.transform ? "sparsegen" : "softmax", m->config.request.head_dim,
+        m->config.request.length, dropout_word(m), bias_word(m), rows_word(m), shape_word(m),
+        1000 * m->wall[1], 1000 * m->wall[0]);
     for (uint32_t k = 0; k < m->units.count; k++)
         print_message(" %.0f", 1000 * m->units.unit[k].seconds);
     print_message("\n");
