@@ -20,6 +20,7 @@ HEAD_DIMS = (16, 32, 40, 72, 80, 96, 128, 200, 256)
 # Whole variants of the kernels: mask, n, dtype, head dimension, options, and what the plan for sm_90a then holds.
 TALL, CUT, RESUMED = ({"BLOCK_ROWS": 128}, {"CUT_ROWS": 1}, {"SHARED_ROWS": 1})
 DROPOUT, SPARSEGEN = ("--dropout",), ("--transform", "sparsegen=-4")
+SHARED_KEYS = ("--kv-heads", "1")
 ROW_PASS = "rows(5,2047)|columns(7)|diagonal(0)"
 VARIANTS = (
     ("dense", 1000, "bf16", 128, (), TALL),
@@ -39,9 +40,12 @@ VARIANTS = (
     ("bigbird", 512, "f16", 64, DROPOUT, {"DTYPE": "ABI_F16"}),
     ("star", 512, "bf16", 64, ("--soft", "bias"), {"BIAS": 1}),
     ("star", 512, "bf16", 64, ("--soft", "scale"), {"BIAS": 2}),
+    ("longformer", 512, "bf16", 64, SHARED_KEYS, {"GROUPED": 1}),
+    ("longformer", 512, "f32", 64, (*SHARED_KEYS, "--kv-length", "700", "--align", "end"), {"GROUPED": 1, "RECTANGULAR": 1}),
+    ("strided(45)", 1900, "f16", 64, (*SHARED_KEYS, "--kv-length", "2048"), {"GROUPED": 1, "RECTANGULAR": 1}),
 )
-# Of these, under the sanitizer: tall, cut, with dropout, with sparsegen, f16.
-SANITIZED = (1, 8, 9, 11, 14)
+# Of these, under the sanitizer: tall, cut, with dropout, with sparsegen, f16, shared keys, other numbers of keys.
+SANITIZED = (1, 8, 9, 11, 14, 17, 18)
 
 
 def of_verify(run, verify_one):
@@ -61,7 +65,7 @@ def of_verify(run, verify_one):
     short = min(run.o.length or (128,))
     for head_dim in HEAD_DIMS:
         add_head_dim(add, masks[0], short, head_dim, ("bf16", "f16", "f32", "tf32"))
-    for options in (("--dropout",), ("--transform", "sparsegen=-4"), ("--soft", "bias"), ("--soft", "scale")):
+    for options in (("--dropout",), ("--transform", "sparsegen=-4"), ("--soft", "bias"), ("--soft", "scale"), SHARED_KEYS):
         for mask in masks[:4]:
             add(mask, short, "bf16", options=options)
     for mask in masks[:4]:

@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const char *const factor_names[] = {
-    "family", "transform", "soft mask", "dropout", "pass", "batch",      "layers",
-    "layout", "crop",      "scale",     "dim",     "mask", "other mask", "trait"};
+    "family", "transform", "soft mask", "dropout", "pass",       "batch", "layers", "layout",
+    "crop",   "scale",     "dim",       "mask",    "other mask", "keys",  "trait"};
 
 struct state {
     struct covering covering;
@@ -48,8 +48,9 @@ static void run_row(void *context, const struct pairs_row *r)
     char name[240];
     bool has[TRAITS];
     int32_t lengths[COVERING_BATCH];
-    struct mask *m = cuda_row_mask(r);
-    const struct kernel_case c = cuda_row_case(r, m);
+    struct kernel_request f;
+    struct mask *m = cuda_row_mask(r, &f);
+    const struct kernel_case c = cuda_row_case(r, m, &f);
     struct maskc_kernel *k = must_load_text(&c);
     check_family(r, &k->artifact->target[0].launch);
     struct problem p = covering_problem(r, k->artifact->mask, &c.request, lengths);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernels/cuda_rows.h"
+#include "gen/key_shape.h"
+#include "tests/support/test.h"
 #include <stdio.h>
 
 static const char *const family_names[] = {"float",        "tf32",       "resident bf16",
                                            "resident f16", "tiled bf16", "tiled f16"};
+static const char *const key_names[] = {"", " shared keys", " fewer keys",
+                                        " fewer queries, shared keys"};
 static const enum abi_dtype dtypes[] = {ABI_F32, ABI_TF32, ABI_BF16,
                                         ABI_F16, ABI_BF16, ABI_F16};
 /* Those that templates are compiled for, and those that are padded to 16 in the same text. */
@@ -64,6 +68,9 @@ static bool allows(const struct pairs_row *r)
     if (s->n > MANY && ((r->value[BIAS] && dim > 32) || r->value[OTHER] % 2 ||
                         (r->value[OTHER] == STRIDED && dim > 64)))
         return false; /* would take long: X is n x n, and other heads are dense, or nearly */
+    if (r->value[KEYS] >= FEWER_KEYS &&
+        (cuda_row_is_resident(r) || r->value[BIAS] || r->value[BATCH] >= 2))
+        return false; /* what does not go with other numbers of keys, or goes elsewhere */
     return !(cuda_row_is_resident(r) && r->value[BIAS]) && (cuda_row_is_tiled(r) || s->few);
 }
 
@@ -73,37 +80,54 @@ static uint32_t length_of(const struct pairs_row *r)
     return cuda_row_is_tiled(r) ? s->n : s->few;
 }
 
-struct kernel_request cuda_row_request(const struct pairs_row *r)
-{
-    return covering_request(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
-}
-
 static const char *other_of(const struct pairs_row *r)
 {
     const struct shape *s = &shapes[r->value[MASK]];
     return s->with ? s->with : others[r->value[OTHER]];
 }
 
-struct mask *cuda_row_mask(const struct pairs_row *r)
+/* The longer side is that of the square mask. */
+static struct key_shape key_shape_of(const struct pairs_row *r, uint32_t *ret_queries)
 {
-    return covering_mask(r, shapes[r->value[MASK]].mask, other_of(r), length_of(r));
+    const uint32_t n = length_of(r), fewer = n - n / 4, keys = r->value[KEYS];
+    *ret_queries = keys == FEWER_QUERIES ? fewer : n;
+    return (struct key_shape){.heads = keys == SHARED_KEYS || keys == FEWER_QUERIES,
+                              .length = keys == FEWER_KEYS      ? fewer
+                                        : keys == FEWER_QUERIES ? n
+                                                                : 0,
+                              .align =
+                                  keys == FEWER_QUERIES ? MASK_ALIGN_END : MASK_ALIGN_START};
 }
 
-struct kernel_case cuda_row_case(const struct pairs_row *r, const struct mask *m)
+struct mask *cuda_row_mask(const struct pairs_row *r, struct kernel_request *ret)
+{
+    uint32_t queries;
+    struct error e = {0};
+    const struct key_shape keys = key_shape_of(r, &queries);
+    struct mask *m = covering_mask(r, shapes[r->value[MASK]].mask, other_of(r), length_of(r));
+    *ret = covering_request(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
+    if (key_shape_apply(&keys, queries, &m, ret, &e))
+        fail_msg("%s", e.text);
+    return m;
+}
+
+struct kernel_case cuda_row_case(const struct pairs_row *r, const struct mask *m,
+                                 const struct kernel_request *f)
 {
     return (struct kernel_case){.mask = shapes[r->value[MASK]].mask,
                                 .own = m,
                                 .n = m->n,
-                                .request = cuda_row_request(r),
+                                .request = *f,
                                 .tiled = cuda_row_is_tiled(r)};
 }
 
 void cuda_row_name(const struct pairs_row *r, char *ret, size_t capacity)
 {
-    const struct kernel_request f = cuda_row_request(r);
-    char masks[120];
-    snprintf(masks, sizeof masks, "%s, %s n=%u", shapes[r->value[MASK]].mask, other_of(r),
-             length_of(r));
+    const struct kernel_request f =
+        covering_request(r, dtypes[r->value[FAMILY]], dims[r->value[DIM]]);
+    char masks[160];
+    snprintf(masks, sizeof masks, "%s, %s n=%u%s", shapes[r->value[MASK]].mask, other_of(r),
+             length_of(r), key_names[r->value[KEYS]]);
     covering_name(r, &f, family_names[r->value[FAMILY]], masks, ret, capacity);
 }
 
@@ -116,4 +140,5 @@ void cuda_rows_start(struct covering *c)
     values[DIM] = COUNT(dims);
     values[MASK] = COUNT(shapes) - PINNED;
     values[OTHER] = COUNT(others);
+    values[KEYS] = KEY_SHAPES;
 }

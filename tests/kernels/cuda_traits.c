@@ -58,9 +58,9 @@ static void add_traits(const struct plan_pass *p, bool *has)
 void cuda_traits_find(const struct pairs_row *r, bool has[TRAITS])
 {
     struct error e = {0};
-    struct mask *m = cuda_row_mask(r);
     const struct target *t = target_find("sm_80", &e);
-    struct kernel_request f = cuda_row_request(r);
+    struct kernel_request f;
+    struct mask *m = cuda_row_mask(r, &f);
     f.length = cuda_row_is_tiled(r) ? 0 : m->n;
     struct plan *p = plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e);
     if (!p)

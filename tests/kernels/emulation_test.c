@@ -27,8 +27,8 @@ static const char *template_of(const char *name)
 static char *text_of_body(const char *text, void *data)
 {
     static const char *const plan[] = {
-        [ABI_BF16] = "enum { THREADS = 128, DTYPE = ABI_BF16 };\n",
-        [ABI_F16] = "enum { THREADS = 128, DTYPE = ABI_F16 };\n"};
+        [ABI_BF16] = "#include \"abi.h\"\nenum { THREADS = 128, DTYPE = ABI_BF16 };\n",
+        [ABI_F16] = "#include \"abi.h\"\nenum { THREADS = 128, DTYPE = ABI_F16 };\n"};
     const struct body *b = data;
     struct text entry = {0}, out = {0};
     (void)text;

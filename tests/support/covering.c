@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See covering.h. */
 #include "tests/support/covering.h"
+#include "gen/key_shape.h"
 #include "masks/load.h"
 #include "tests/support/test.h"
 #include <stdio.h>
@@ -114,7 +115,8 @@ enum { SHORT = 16 };
 struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
                                 const struct kernel_request *f, int32_t lengths[COVERING_BATCH])
 {
-    const uint32_t length = m->n - (r->value[CROP] ? m->n / 4 : 0);
+    const uint32_t whole = request_queries(f, m),
+                   length = whole - (r->value[CROP] ? whole / 4 : 0);
     const bool ragged = r->value[BATCH] % 2;
     for (uint32_t b = 0; b < COVERING_BATCH; b++)
         lengths[b] = (int32_t)(ragged && b % 2 ? (length + 1) / 2 : length);
@@ -124,6 +126,8 @@ struct problem covering_problem(const struct pairs_row *r, const struct mask *m,
         .batch = length < SHORT ? COVERING_BATCH : 2,
         .length = length,
         .head_dim = f->head_dim,
+        .kv_heads = f->kv_heads,
+        .key_length = f->keys - (r->value[CROP] ? f->keys / 4 : 0),
         .lengths = r->value[BATCH] ? lengths : NULL,
         .packed = r->value[BATCH] >= 2,
         .dtype = f->dtype,
