@@ -23,6 +23,7 @@ typedef long long i64;
 
 enum { ABI_TILE_COLS = 32 };  /* keys of a tile: one mask word per row */
 enum { ABI_MAX_BLOCK_ROWS = 128 }; /* rows of the tallest row block */
+enum { ABI_KEY_HEAD_ROWS = 64 };   /* CUDA: keys of a block that adds up the dK and dV of query heads */
 
 /* A piece visits part of a row block by one lowering. Its `first` and `count` index the table that
    belongs to its kind. */
@@ -211,8 +212,6 @@ struct abi_args {
             CUDA: that, times the blocks of ABI_KEY_HEAD_ROWS keys, + block of keys.
    CUDA, where a plan has items that merge: the first two go over the others. The merge pass has phases of its
    own with the same entry: ABI_OVER_FORWARD_MERGE, _TRANSPOSED_MERGE, and args.merge is 1. */
-enum { ABI_KEY_HEAD_ROWS = 64 };
-
 enum abi_over {
     ABI_OVER_HEADS,
     ABI_OVER_FORWARD,
