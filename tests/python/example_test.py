@@ -1,28 +1,75 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does runtime/python/examples/faster_model.py run, and does it draw what it says?"""
+"""Do runtime/python/examples run: faster_model.py, which draws what it says, and onnx_attention.py, whose operator refuses what is wrong?"""
+import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+import unittest
 
-from common import Case, cmocka_count, has, needs_transformers
+from common import Case, cmocka_count, has, maskc, needs_transformers
 
-EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/examples/faster_model.py"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/examples"
+ONNX = has("numpy") and has("onnx") and has("onnxruntime") and os.environ.get("ONNXRUNTIME_INCLUDE")
 
 
 @needs_transformers
 class ExampleTest(Case):
     def test_runs_and_draws(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, EXAMPLE, "--quick", folder], capture_output=True, text=True, check=False)
+            done = subprocess.run([sys.executable, EXAMPLES / "faster_model.py", "--quick", folder], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("a training step: loss", done.stdout)
             # Two implementations round differently; 0 would be one model compared with itself.
             self.assertGreater(float(re.search(r"own mask differ by (\S+)", done.stdout)[1]), 0)
             for name in ["mask.png"] + ["times.png"] * has("matplotlib"):
                 self.assertEqual((pathlib.Path(folder) / name).read_bytes()[:4], b"\x89PNG")
+
+
+@unittest.skipUnless(ONNX, "this Python has no onnx, onnxruntime or numpy, or ONNXRUNTIME_INCLUDE is not set")
+class OnnxTest(Case):
+    def setUp(self):
+        sys.path.insert(0, str(EXAMPLES))
+        import onnx_attention
+        self.example = onnx_attention
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder, self.library = pathlib.Path(folder.name), onnx_attention.build(folder.name)
+
+    def compiled(self, **options):
+        self.kernel = maskc.compile("window(8)|global(0)", n=64, heads=4, head_dim=16, forward_only=True, **options)
+        self.kernel.save(self.folder / "kernel.mkb")
+        return self.folder / "kernel.mkb"
+
+    def test_shapes_and_lengths(self):
+        self.compiled(kv_heads=2)
+        run = self.example.session(self.library, self.example.model(self.folder / "kernel.mkb"), threads=2).run
+        for n in (64, 40, 1):
+            given = self.example.inputs(3, n, 4, 16)
+            given["k"], given["v"] = given["k"][:, :, ::2].copy(), given["v"][:, :, 1::2].copy()
+            grown = {name: t.repeat(2, axis=2) if name in "kv" else t for name, t in given.items()}
+            wanted = self.example.reference(*grown.values(), self.kernel.mask[0][:, :n, :n])
+            self.assertLess(abs(run(None, given)[0] - wanted).max(), 1e-5)
+
+    def test_wrong_input(self):
+        run = self.example.session(self.library, self.example.model(self.compiled())).run
+        good = self.example.inputs(2, 64, 4, 16)
+        for words, wrong in [("q: [B, N, 4, 16] with N of at most 64 is expected", self.example.inputs(2, 65, 4, 16)),
+                             ("q: [B, N, 4, 16]", self.example.inputs(2, 64, 3, 16)), ("k, v: [2, 64, 4, 16] is expected", {"k": good["k"][:1]}),
+                             ("k, v: [2, 64, 4, 16] is expected", {"v": good["v"][:, :, :2]}),
+                             ("lengths: [2] is expected", {"lengths": good["lengths"][:1]}),
+                             ("lengths[1] = -1", {"lengths": good["lengths"] * [1, 0] - [0, 1]}),
+                             ("expected: (tensor(float))", {"q": good["q"].astype("float64")})]:
+            self.refused(words, run, None, {name: t.astype("int32") if name == "lengths" else t for name, t in {**good, **wrong}.items()},
+                         kind=Exception)
+
+    def test_wrong_file(self):
+        (self.folder / "empty.mkb").write_bytes(b"")
+        for words, path in [("nothing.mkb", self.folder / "nothing.mkb"), ("empty.mkb", self.folder / "empty.mkb"),
+                            ("kernel.mkb: a kernel of one layer, f32", self.compiled(dtype="bfloat16"))]:
+            self.refused(words, self.example.session, self.library, self.example.model(path), kind=Exception)
 
 
 if __name__ == "__main__":
