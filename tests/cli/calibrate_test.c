@@ -281,8 +281,7 @@ int main(int argc, char **argv)
     };
     if (argc < 3 || !realpath(argv[2], fakes))
         return fputs("usage: calibrate_test MASKC FOLDER [--few], where the fake libcuda.so.1 "
-                     "and "
-                     "libnvrtc.so are\n",
+                     "and libnvrtc.so are\n",
                      stderr),
                2;
     shell_start(argv[1]);

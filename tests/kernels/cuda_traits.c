@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernels/cuda_traits.h"
+#include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <string.h>
 
@@ -50,9 +51,7 @@ static void add_traits(const struct plan_pass *p, bool *has)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         has[kinds[k].trait] |= (p->uses >> kinds[k].kind & 1) != 0;
     has[SPLIT] |= p->partial_slots != 0;
-    for (uint64_t k = 0; k < p->n_items; k++)
-        for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
-            has[MERGED] |= p->items[k].merge[w] && !p->items[k].partial_slots;
+    has[MERGED] |= pass_merges(p);
 }
 
 void cuda_traits_find(const struct pairs_row *r, bool has[TRAITS])

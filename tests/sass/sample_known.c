@@ -78,14 +78,16 @@ static void add_folder(struct text *t, const char *folder)
     globfree(&found);
 }
 
-/* Of the compiler, the machine and the judge. */
+/* Of the compiler, the machine, who launches and the judge. */
 static struct cache_key key_of_machine(void)
 {
     struct text t = {0};
     struct error e = {0};
     text_add(&t, "nvrtc %s\n", nvrtc_version(&e));
-    add_folder(&t, "tests/sass");
-    add_folder(&t, "tools/reference");
+    static const char *const folders[] = {"tests/sass", "tests/support", "tools/reference",
+                                          "runtime/launch", "runtime/device"};
+    for (size_t k = 0; k < COUNT(folders); k++)
+        add_folder(&t, folders[k]);
     const struct cache_key key = cache_key(t.bytes, t.length);
     text_finish(&t);
     return key;

@@ -19,7 +19,7 @@ void sample_known_add(struct sample_known *k, struct cache_key key); /* it ran r
 /* What ran right in place of the file; < 0 with *e set. */
 int sample_known_write(const struct sample_known *k, const char *path, struct error *e);
 
-/* The key is of all that decides what the machine does: the kernel file with its text, NVRTC, the machine, the judge. `see`
+/* The key is of all that decides what the machine does: the kernel file with its text, NVRTC, the machine, who launches, the judge. `see`
    is called with the file, which has no machine code. */
 struct cache_key sample_key(const struct sass_case *c, const char *target,
                             void (*see)(const struct artifact *a));

@@ -5,6 +5,7 @@
    the gallery x lengths x head dimensions x dtypes; `--all K/N` every N-th of it from the K-th on. */
 #include "tests/sass/sample_known.h"
 #include "tests/support/cuda_fixture.h"
+#include "tests/support/planned_work.h"
 #include "tests/support/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,9 +87,7 @@ static void see_pass(const struct plan_pass *p)
 {
     seen.uses |= p->uses;
     seen.split |= p->partial_slots != 0;
-    for (uint64_t k = 0; k < p->n_items; k++)
-        for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
-            seen.merged |= p->items[k].merge[w] && !p->items[k].partial_slots;
+    seen.merged |= pass_merges(p);
 }
 
 static void see(const struct artifact *a)

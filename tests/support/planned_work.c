@@ -281,3 +281,12 @@ void must_hold_as_planned(const struct maskc_kernel *k, const char *name)
     if (!work_is_planned(k, &p, &done, why, sizeof why))
         fail_msg("%s: %s", name, why);
 }
+
+bool pass_merges(const struct plan_pass *p)
+{
+    for (uint64_t k = 0; k < p->n_items; k++)
+        for (uint32_t w = 0; w < ABI_MAX_BLOCK_ROWS / 32; w++)
+            if (p->items[k].merge[w] && !p->items[k].partial_slots)
+                return true;
+    return false;
+}

@@ -13,5 +13,8 @@ void must_hold_as_planned(const struct maskc_kernel *k, const char *name);
 bool work_is_planned(const struct maskc_kernel *k, const struct problem *p,
                      const struct emulation_work *done, char *ret, size_t storage);
 
+/* Does an item of the pass, itself no split one, merge rows that a split item began? */
+bool pass_merges(const struct plan_pass *p);
+
 /* Live fragments of a pass's items for one sequence and layer 0, of a plan for the tiled kernels. */
 uint64_t planned_fragments(const struct plan *p, bool transposed);

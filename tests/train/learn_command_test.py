@@ -11,7 +11,6 @@ import math
 import os
 import random
 import struct
-import subprocess
 import sys
 import time
 
@@ -206,13 +205,7 @@ def kills(toy, kind, times):
     draw = random.Random(6)
     for k in range(times):
         command = [toy.maskbert, *map(str, toy.command("killed", *steps, "--threads", 1 + k % 3))]
-        for turn in range(3):
-            child = subprocess.Popen(command + ["--resume"] * (turn > 0), cwd=toy.work, stderr=subprocess.DEVNULL)
-            time.sleep(draw.uniform(0.05, 0.8) * takes)
-            child.kill()
-            child.wait()
-            if not (toy.work / "killed").exists():
-                break
+        toy.kill_three_times(command, "killed", lambda: draw.uniform(0.05, 0.8) * takes)
         toy.train("killed", *steps, "--resume")
         same(toy, "whole", "killed")
         toy.remove("killed")

@@ -20,13 +20,7 @@ def kills(toy, bits, times):
     draw = random.Random(5)
     for k in range(times):
         command = [toy.maskbert, *map(str, toy.command("killed", *bits, "--steps", 40, "--threads", 1 + k % 3))]
-        for turn in range(3):
-            child = subprocess.Popen(command + ["--resume"] * (turn > 0), cwd=toy.work, stderr=subprocess.DEVNULL)
-            time.sleep(draw.uniform(0.05, 0.8) * takes)
-            child.kill()
-            child.wait()
-            if not (toy.work / "killed").exists():
-                break
+        toy.kill_three_times(command, "killed", lambda: draw.uniform(0.05, 0.8) * takes)
         toy.train("killed", *bits, "--steps", 40, "--resume")
         same(toy, "whole", "killed")
         left = [p.name for p in (toy.work / "killed").rglob("*.part")] + [p.name for p in toy.work.glob("*.maskbert-part")]

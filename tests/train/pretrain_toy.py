@@ -35,6 +35,16 @@ class Toy:
         return subprocess.run([self.maskbert, *map(str, command)], cwd=self.work, input=stdin, capture_output=True, text=True,
                               check=False, **more)
 
+    def kill_three_times(self, command, run, seconds):
+        """A run that is killed after seconds(), gone on with and killed again, as long as it leaves a folder."""
+        for turn in range(3):
+            child = subprocess.Popen(command + ["--resume"] * (turn > 0), cwd=self.work, stderr=subprocess.DEVNULL)
+            time.sleep(seconds())
+            child.kill()
+            child.wait()
+            if not (self.work / run).exists():
+                break
+
     def ok(self, *command, **more):
         made = self.run(*command, **more)
         assert made.returncode == 0, f"{command}: {made.returncode}: {made.stderr}"
