@@ -98,7 +98,7 @@ class FamiliesTest(Case):
 
     def key_heads(self, model, ids):
         """Of grouped keys: they are repeated only where no kernel for them can be had."""
-        from maskc import transformers_attention as t
+        from maskc import transformers_attention, transformers_kernels as t
         compile_mask = t.compile_mask
 
         def compiled_ahead(*arguments, **named):
@@ -106,7 +106,7 @@ class FamiliesTest(Case):
                 raise maskc.Error(3, "no compiler")
             return compile_mask(*arguments, **named)
 
-        with mock.patch.object(t, "repeat_heads", side_effect=AssertionError("keys are repeated")):
+        with mock.patch.object(transformers_attention, "repeat_heads", side_effect=AssertionError("keys are repeated")):
             ours = model(input_ids=ids).last_hidden_state
         with mock.patch.multiple(t, KERNELS={}, REPEATED=set(), compile_mask=compiled_ahead):
             repeated = model(input_ids=ids).last_hidden_state
