@@ -21,6 +21,9 @@ struct code_image {
     uint64_t size;
 };
 
+/* True if `name` occurs in the image as a whole identifier: in a cubin's symbol names, in PTX's text. */
+bool image_names(const struct code_image *i, const char *name);
+
 struct artifact_target {
     char name[24];     /* a row of gen/target.h */
     char compiler[96]; /* "clang 14.0.6", "nvrtc 13.0" */

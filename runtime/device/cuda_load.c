@@ -62,14 +62,16 @@ static int load_images(struct device_code *c, struct error *e)
     return 0;
 }
 
-/* In the first module that has it. */
+/* Finds the module by the names in its image. Asking the driver for an entry that a module lacks
+   is an error, which compute-sanitizer reports. */
 static int find_function(const struct device_code *c, const char *entry,
                          struct cu_function **ret, struct error *e)
 {
-    int result = CU_NOT_FOUND;
-    for (uint32_t k = 0; k < c->n_modules && result == CU_NOT_FOUND; k++)
-        result = cuda_driver()->cuModuleGetFunction(ret, c->module[k], entry);
-    return cuda_check(result, "cuModuleGetFunction", e);
+    for (uint32_t k = 0; k < c->n_modules; k++)
+        if (c->n_modules == 1 || image_names(&c->target->image[k], entry))
+            return CALL(cuModuleGetFunction, ret, c->module[k], entry);
+    return error_set(e, ERROR_UNAVAILABLE, "cuda: the code for %s has no kernel %s",
+                     c->target->name, entry);
 }
 
 uint32_t cuda_find_phase(const struct device_code *c, const char *entry)

@@ -37,6 +37,9 @@ static void test_ptx(void **state)
         static const char *const entries[] = {".entry attention_dkv", ".entry attention_dq",
                                               ".entry attention_forward"};
         assert_non_null(strstr((const char *)b.image[k].bytes, entries[k]));
+        for (uint32_t other = 0; other < b.n_images; other++)
+            assert_int_equal(image_names(&b.image[other], entries[k] + strlen(".entry ")),
+                             other == k);
         assert_non_null(strstr((const char *)b.image[k].bytes, ".target sm_80"));
     }
     binary_finish(&b);
@@ -66,8 +69,8 @@ static void test_units(void **state)
     (void)state;
     struct source_file files[] = {
         {"all.cu", "#include \"b.cu\"\n#include \"a.cu\"\n"},
-        {"b.cu", "#include \"x.h\"\nK b(X *x) { x[threadIdx.x] += 1; }\n"},
-        {"a.cu", "#include \"x.h\"\nK a(X *x) { x[threadIdx.x] += 2; }\n"},
+        {"b.cu", "#include \"x.h\"\nK beta(X *x) { x[threadIdx.x] += 1; }\n"},
+        {"a.cu", "#include \"x.h\"\nK alpha(X *x) { x[threadIdx.x] += 2; }\n"},
         {"x.h", "#define K extern \"C\" __global__ void\ntypedef float X;\n"}};
     struct source s = {.files = files, .n_files = 4, .n_units = 2};
     const struct target *t = target_find("sm_80", NULL);
@@ -78,8 +81,13 @@ static void test_units(void **state)
     assert_int_equal(nvrtc_compile(&s, t, &b, &e), 0);
     assert_int_equal(b.n_images, 2);
     assert_int_equal(b.n_kernels, 2);
-    assert_string_equal(b.kernel[0].entry, "a");
-    assert_string_equal(b.kernel[1].entry, "b");
+    assert_string_equal(b.kernel[0].entry, "alpha");
+    assert_string_equal(b.kernel[1].entry, "beta");
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(image_names(&b.image[k], "beta"), k == 0);
+        assert_int_equal(image_names(&b.image[k], "alpha"), k == 1);
+        assert_false(image_names(&b.image[k], "alph") || image_names(&b.image[k], "eta"));
+    }
     binary_finish(&b);
     files[1].text = "first error\n";
     files[2].text = "second error\n";

@@ -38,6 +38,7 @@ struct fake *cuda_fake(void)
 
 void cuda_must_hold_nothing(const struct fake *f)
 {
+    assert_int_equal(f->failures, 0);
     assert_int_equal(f->contexts, 0);
     assert_int_equal(f->modules, 0);
     assert_int_equal(f->allocations, 0);

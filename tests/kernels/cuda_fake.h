@@ -14,7 +14,7 @@ bool cuda_has_fake(void);
 int cuda_run_with_fake(char **argv, const char *folder);
 
 struct fake *cuda_fake(void);
-/* Nothing of the driver's is left open. */
+/* No call failed, and contexts, modules and memory are all given back. */
 void cuda_must_hold_nothing(const struct fake *f);
 /* cuda_example on `device`; null with *e set where that fails. */
 struct maskc_kernel *cuda_load_example(const char *device, struct error *e);

@@ -132,10 +132,11 @@ static void each_failure_leaves_nothing(void **unused)
     struct error e = {0};
     random_model(1, 32, 2, 2, "gelu");
     device_idle = true;
-    device_fake->calls = 0;
+    device_fake->calls = device_fake->failures = 0;
     assert_true(live(&e));
     const int calls = device_fake->calls;
     assert_true(calls > 100 && holds_nothing());
+    assert_int_equal(device_fake->failures, 0);
     int told = 0;
     for (int k = 1; k <= calls; k++) {
         e = (struct error){0};

@@ -100,7 +100,7 @@ FAKE(cuGetExportTable, const void **table, const void *id)
 {
     (void)id;
     *table = NULL;
-    return NOT_FOUND;
+    return fail(NOT_FOUND);
 }
 
 enum { MOST_FUNCTIONS = 16 };
@@ -116,7 +116,7 @@ FAKE(cuModuleLoadDataEx, struct cu_module **module, const void *image, unsigned 
     INSIDE;
     (void)count, (void)options, (void)values;
     if (memcmp(image, "\177ELF", 4))
-        return INVALID_VALUE;
+        return fail(INVALID_VALUE);
     fake_gpu.modules++;
     *module = calloc(1, sizeof **module);
     return 0;
@@ -134,7 +134,7 @@ FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *modul
 {
     INSIDE;
     if (module->functions == MOST_FUNCTIONS || !fake_gpu.args_bytes(name))
-        return NOT_FOUND;
+        return fail(NOT_FOUND);
     *function = &module->function[module->functions++];
     snprintf((*function)->name, sizeof(*function)->name, "%s", name);
     return 0;
@@ -169,7 +169,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
                      .args = malloc(bytes)};
     fake_gpu.launches++;
     memcpy(w.args, arguments[0], bytes);
-    return extra || !w.blocks ? INVALID_VALUE : take(stream, &w);
+    return extra || !w.blocks ? fail(INVALID_VALUE) : take(stream, &w);
 }
 
 /* ---- memory ---- */
@@ -181,11 +181,11 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
 {
     INSIDE;
     if (captures_now || !bytes)
-        return captures_now ? CAPTURE_UNSUPPORTED : INVALID_VALUE;
+        return fail(captures_now ? CAPTURE_UNSUPPORTED : INVALID_VALUE);
     bytes = (bytes + 255) / 256 * 256;
     void *p = aligned_alloc(256, bytes);
     if (!p)
-        return OUT_OF_MEMORY;
+        return fail(OUT_OF_MEMORY);
     memset(p, 0xff, bytes);
     fake_gpu.allocations++;
     *pointer = (cu_pointer)(size_t)p;
@@ -203,14 +203,14 @@ FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
 {
     INSIDE;
     memcpy((void *)(size_t)to, from, bytes);
-    return captures_now ? CAPTURE_UNSUPPORTED : 0;
+    return fail(captures_now ? CAPTURE_UNSUPPORTED : 0);
 }
 
 FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
 {
     INSIDE;
     memcpy(to, (const void *)(size_t)from, bytes);
-    return captures_now ? CAPTURE_UNSUPPORTED : 0;
+    return fail(captures_now ? CAPTURE_UNSUPPORTED : 0);
 }
 
 FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
@@ -218,14 +218,14 @@ FAKE(cuMemcpyHtoDAsync_v2, cu_pointer to, const void *from, size_t bytes,
 {
     INSIDE;
     memcpy((void *)(size_t)to, from, bytes);
-    return stream->capture ? CAPTURE_UNSUPPORTED : 0;
+    return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
 
 FAKE(cuMemcpyDtoHAsync_v2, void *to, cu_pointer from, size_t bytes, struct cu_stream *stream)
 {
     INSIDE;
     memcpy(to, (const void *)(size_t)from, bytes);
-    return stream->capture ? CAPTURE_UNSUPPORTED : 0;
+    return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
 
 FAKE(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t bytes,
@@ -233,7 +233,7 @@ FAKE(cuMemsetD8Async, cu_pointer to, unsigned char value, size_t bytes,
 {
     INSIDE;
     memset((void *)(size_t)to, value, bytes);
-    return stream->capture ? CAPTURE_UNSUPPORTED : 0;
+    return fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
 
 /* ---- streams and graphs ---- */
@@ -242,7 +242,7 @@ FAKE(cuStreamCreate, struct cu_stream **stream, unsigned flags)
 {
     INSIDE;
     if (flags != CU_STREAM_NON_BLOCKING)
-        return INVALID_VALUE;
+        return fail(INVALID_VALUE);
     fake_gpu.streams++;
     *stream = calloc(1, sizeof **stream);
     return 0;
@@ -258,14 +258,14 @@ FAKE(cuStreamDestroy_v2, struct cu_stream *stream)
 FAKE(cuStreamSynchronize, struct cu_stream *stream)
 {
     INSIDE;
-    return stream && stream->capture ? CAPTURE_UNSUPPORTED : 0;
+    return fail(stream && stream->capture ? CAPTURE_UNSUPPORTED : 0);
 }
 
 FAKE(cuStreamBeginCapture_v2, struct cu_stream *stream, int mode)
 {
     INSIDE;
     if (stream->capture || mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-        return INVALID_VALUE;
+        return fail(INVALID_VALUE);
     fake_gpu.captures++;
     captures_now++;
     stream->capture = calloc(1, sizeof *stream->capture);
@@ -284,7 +284,7 @@ FAKE(cuStreamEndCapture, struct cu_stream *stream, struct cu_graph **graph)
     if (r || !made || !fake_gpu.pushed) {
         free_works(made ? made->first : NULL);
         free(made);
-        return r ? r : INVALID_VALUE;
+        return fail(r ? r : INVALID_VALUE);
     }
     fake_gpu.graphs++;
     *graph = made;
@@ -305,7 +305,7 @@ FAKE(cuGraphInstantiateWithFlags, struct cu_graph_exec **exec, struct cu_graph *
 {
     INSIDE;
     if (flags)
-        return INVALID_VALUE;
+        return fail(INVALID_VALUE);
     fake_gpu.graphs++;
     *exec = calloc(1, sizeof **exec);
     (*exec)->graph.first = graph->first;
@@ -325,7 +325,7 @@ FAKE(cuGraphLaunch, struct cu_graph_exec *exec, struct cu_stream *stream)
 {
     INSIDE;
     fake_gpu.replays++;
-    int r = stream->capture ? CAPTURE_UNSUPPORTED : 0;
+    int r = fail(stream->capture ? CAPTURE_UNSUPPORTED : 0);
     for (const struct work *w = exec->graph.first; w && !r; w = w->next)
         r = run(w);
     return r;

@@ -7,6 +7,7 @@
 struct fake_gpu {
     int contexts, modules, allocations, streams, graphs, handles, descriptions; /* held now */
     int calls, fail_at; /* the call that fails, counted from 1; 0: none */
+    int failures;       /* calls that failed */
     char failed[64];    /* its name */
     int pushed;         /* depth of the context stack */
     int capability;     /* 80: compute capability 8.0 */

@@ -22,7 +22,7 @@ struct cu_function {
 };
 
 static struct {
-    int contexts, pushed;
+    int contexts, pushed, failures;
     struct memory memory;
     char fault[FAULT_TEXT];
     struct cu_function function[MODULES * IMAGE_ENTRIES];
@@ -94,14 +94,17 @@ FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *modul
         (*function)->program = &module->image.entry[k];
         return 0;
     }
-    return NOT_FOUND;
+    snprintf(gpu.fault, sizeof gpu.fault, "a kernel %s was asked of a module that lacks it",
+             name);
+    return fail(FAULTED);
 }
 
 FAKE(cuFuncSetAttribute, struct cu_function *function, int attribute, int value)
 {
     INSIDE;
-    return function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 ? 0
-                                                                                   : NOT_FOUND;
+    return fail(function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0
+                    ? 0
+                    : NOT_FOUND);
 }
 
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_function *function,
@@ -110,7 +113,7 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
     INSIDE;
     (void)shared;
     *blocks = 1 + number("MASKC_SASS_SEED", 1) % 2;
-    return function && threads % 32 == 0 && threads <= 1024 ? 0 : NOT_FOUND;
+    return fail(function && threads % 32 == 0 && threads <= 1024 ? 0 : NOT_FOUND);
 }
 
 /* ---- launches ---- */
@@ -208,19 +211,19 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
     INSIDE;
     void *p = memory_allocate(&gpu.memory, bytes);
     *pointer = (cu_pointer)(size_t)p;
-    return p ? 0 : OUT_OF_MEMORY;
+    return fail(p ? 0 : OUT_OF_MEMORY);
 }
 
 FAKE(cuMemFree_v2, cu_pointer pointer)
 {
-    return !pointer || memory_free(&gpu.memory, (void *)(size_t)pointer) ? 0 : NOT_FOUND;
+    return fail(!pointer || memory_free(&gpu.memory, (void *)(size_t)pointer) ? 0 : NOT_FOUND);
 }
 
 FAKE(cuMemcpyHtoD_v2, cu_pointer to, const void *from, size_t bytes)
 {
     INSIDE;
     if (!memory_find(&gpu.memory, to, bytes))
-        return NOT_FOUND;
+        return fail(NOT_FOUND);
     memcpy((void *)(size_t)to, from, bytes);
     memory_wrote(&gpu.memory, to, bytes);
     return 0;
@@ -230,7 +233,7 @@ FAKE(cuMemcpyDtoH_v2, void *to, cu_pointer from, size_t bytes)
 {
     INSIDE;
     if (!memory_find(&gpu.memory, from, bytes))
-        return NOT_FOUND;
+        return fail(NOT_FOUND);
     memcpy(to, (const void *)(size_t)from, bytes);
     return 0;
 }

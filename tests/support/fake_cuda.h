@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every libcuda.so.1 that is none has in common: errors, devices, contexts. Before it is included
-   FAKE_GPU names the struct that counts (contexts, pushed, calls, fail_at), FAKE_CAPABILITY(device) is
+   FAKE_GPU names the struct that counts (contexts, pushed, calls, fail_at, failures), FAKE_CAPABILITY(device) is
    90 for 9.0, FAKE_PROCESSORS are how many a device has, and count_call(name) counts a call and says
-   whether it is the one that fails.
+   whether it is the one that fails. The struct's `failures` counts calls that failed.
    Written against cuda.h's prototypes. */
 #pragma once
 #include "runtime/device/cuda_symbols.h"
 #include <stdio.h>
 
 enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
+
+/* Counts a failure and returns it. */
+static int fail(int result)
+{
+    FAKE_GPU.failures += result != 0;
+    return result;
+}
 
 #ifndef FAKE_ERROR_NAME
 #define FAKE_ERROR_NAME(result) \
@@ -24,11 +31,11 @@ static int count_call(const char *name);
     int name(__VA_ARGS__)
 #define COUNTED               \
     if (count_call(__func__)) \
-    return INJECTED
+    return fail(INJECTED)
 #define INSIDE            \
     COUNTED;              \
     if (!FAKE_GPU.pushed) \
-    return INVALID_CONTEXT
+    return fail(INVALID_CONTEXT)
 
 FAKE(cuInit, unsigned flags)
 {
@@ -114,7 +121,7 @@ FAKE(cuCtxPushCurrent_v2, struct cu_context *context)
 {
     COUNTED;
     FAKE_GPU.pushed += context != NULL;
-    return context ? 0 : INVALID_CONTEXT;
+    return fail(context ? 0 : INVALID_CONTEXT);
 }
 
 FAKE(cuCtxPopCurrent_v2, struct cu_context **context)

@@ -6,7 +6,7 @@
     __attribute__((visibility("default"))) int name(void); \
     int name(void)                                         \
     {                                                      \
-        return NOT_FOUND;                                  \
+        return fail(NOT_FOUND);                            \
     }
 
 UNUSED(cuMemcpyHtoDAsync_v2)

@@ -81,14 +81,14 @@ FAKE(cuModuleGetFunction, struct cu_function **function, struct cu_module *modul
 {
     INSIDE;
     *function = (struct cu_function *)function_of(name);
-    return module && has_entry(module, name) ? 0 : NOT_FOUND;
+    return fail(module && has_entry(module, name) ? 0 : NOT_FOUND);
 }
 
 FAKE(cuFuncSetAttribute, struct cu_function *function, int attribute, int value)
 {
     INSIDE;
-    return function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value > 0 ? 0
-                                                                                  : NOT_FOUND;
+    return fail(
+        function && attribute == CU_MAX_DYNAMIC_SHARED_SIZE_BYTES && value > 0 ? 0 : NOT_FOUND);
 }
 
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_function *function,
@@ -96,7 +96,7 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct cu_functio
 {
     INSIDE;
     *blocks = 3;
-    return function && threads % 32 == 0 && threads <= 1024 && shared ? 0 : NOT_FOUND;
+    return fail(function && threads % 32 == 0 && threads <= 1024 && shared ? 0 : NOT_FOUND);
 }
 
 FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned grid_y,
@@ -115,7 +115,7 @@ FAKE(cuLaunchKernel, struct cu_function *function, unsigned grid_x, unsigned gri
     fake_driver.shared = shared;
     fake_driver.stream = stream;
     memcpy(&fake_driver.args, arguments[0], sizeof fake_driver.args);
-    return function && !extra ? 0 : NOT_FOUND;
+    return fail(function && !extra ? 0 : NOT_FOUND);
 }
 
 FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
@@ -124,7 +124,7 @@ FAKE(cuMemAlloc_v2, cu_pointer *pointer, size_t bytes)
     void *p = aligned_alloc(256, (bytes + 255) / 256 * 256);
     fake_driver.allocations += p != NULL;
     *pointer = (cu_pointer)(size_t)p;
-    return p ? 0 : OUT_OF_MEMORY;
+    return fail(p ? 0 : OUT_OF_MEMORY);
 }
 
 FAKE(cuMemFree_v2, cu_pointer pointer)

@@ -8,6 +8,7 @@ enum { FAKE_LAUNCHES = 32 };
 struct fake {
     int contexts, modules, allocations; /* held now */
     int calls, fail_at;                 /* the call that fails, counted from 1; 0: none */
+    int failures;                       /* calls that failed */
     int waits;                          /* calls that wait for the GPU, allocate or free */
     int pushed;                         /* depth of the context stack */
     int capability;                     /* 90: compute capability 9.0 */
