@@ -90,8 +90,8 @@ def build_sdpa_masked(case, training):
     return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=table)
 
 
-def build_sdpa_backend(backend):
-    """Dense on one fused kernel of CUDA."""
+def build_sdpa_backend(backend, causal=False):
+    """Dense or causal attention by one fused kernel of CUDA."""
     def build(case, training):
         from torch.nn.attention import SDPBackend, sdpa_kernel
         if case.device != "cuda":
@@ -100,7 +100,7 @@ def build_sdpa_backend(backend):
 
         def attend(q, k, v):
             with sdpa_kernel(chosen):
-                return F.scaled_dot_product_attention(q, k, v)
+                return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return attend
     return build
 
@@ -129,7 +129,8 @@ def table_mod(table):
     return shared_mod if shared else headed_mod
 
 
-def build_flex(block):
+def build_flex(block, tuned=True):
+    """tuned: torch.compile tries several tilings, which needs minutes."""
     def build(case, training):
         from torch.nn.attention.flex_attention import create_block_mask
         if training and case.device == "cpu":
@@ -138,7 +139,7 @@ def build_flex(block):
         mask = create_block_mask(table_mod(case.table), None, heads, case.n, case.n,
                                  device=case.device, BLOCK_SIZE=block)
         kernel_options = block_options(block) if case.device == "cuda" else None
-        compiled = compiled_flex(case.device)
+        compiled = compiled_flex(case.device, tuned)
         return lambda q, k, v: compiled(q, k, v, block_mask=mask, kernel_options=kernel_options)
     return build
 
@@ -153,8 +154,8 @@ def block_options(block):
 
 
 @functools.cache
-def compiled_flex(device):
-    """One compiled function a process: torch keeps its variants."""
+def compiled_flex(device, tuned):
+    """One compiled function per process: torch keeps its variants."""
     from torch.nn.attention.flex_attention import flex_attention
     import torch._dynamo
     # It warns of a CUDA toolkit without a GPU, which is no news on a CPU.
@@ -163,7 +164,7 @@ def compiled_flex(device):
     torch._dynamo.config.recompile_limit = 1024
     torch._dynamo.config.accumulated_recompile_limit = 4096
     torch._dynamo.config.fail_on_recompile_limit_hit = True
-    mode = "max-autotune-no-cudagraphs" if device == "cuda" else None
+    mode = "max-autotune-no-cudagraphs" if device == "cuda" and tuned else None
     return torch.compile(flex_attention, dynamic=False, fullgraph=True, mode=mode)
 
 

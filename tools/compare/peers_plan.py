@@ -37,9 +37,10 @@ def figures(plan, direction):
             "lowerings": sorted({m["lowering"] for m in plan["masks"] if m["pass"] in PASSES[direction]})}
 
 
-def read(program, mask, case, direction):
-    """The figures of a row; none where maskc has none: a row's time does not depend on them."""
-    made = subprocess.run(command(program, mask, case, direction), capture_output=True, text=True, check=False)
+def read(program, mask, case, direction, environment=None):
+    """The figures of a row, or {} where maskc cannot plan it: the time of a row does not depend on them."""
+    made = subprocess.run(command(program, mask, case, direction), capture_output=True, text=True, check=False,
+                          env=environment)
     try:
         return figures(json.loads(made.stdout), direction) if made.returncode == 0 else {}
     except (ValueError, KeyError, TypeError):

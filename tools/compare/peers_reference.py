@@ -38,17 +38,17 @@ def attend_head(q, k, v, grad, mask, scale, rounded):
     return out, scale * (ds @ k), scale * (ds.T @ q), rounded(p).T @ grad
 
 
-def attend(case, table, dtype, rounded):
-    """All heads that are checked: four tensors [B, len(heads), N, D] in `dtype`."""
+def attend(case, table, dtype, rounded, sequences):
+    """All heads that are checked: four tensors [len(sequences), len(heads), N, D] in `dtype`."""
     results = [[] for _ in NAMES]
-    for b in range(case.batch):
+    for b in sequences:
         for h in checked_heads(case):
             q, k, v, grad = (t[b, h].to(dtype) for t in (case.q, case.k, case.v, case.grad))
             mask = None if table is None else table[h % table.shape[0]]
             for to, r in zip(results, attend_head(q, k, v, grad, mask, case.scale, rounded)):
                 to.append(r)
     heads = len(checked_heads(case))
-    return [torch.stack(r).unflatten(0, (case.batch, heads)) for r in results]
+    return [torch.stack(r).unflatten(0, (len(sequences), heads)) for r in results]
 
 
 def checked_heads(case):
@@ -58,19 +58,21 @@ def checked_heads(case):
 
 
 class Reference:
-    """The truth for one case and one mask; table None is dense attention."""
+    """The truth for one case and one mask; table None is dense attention. sequences: those of the batch that are
+    compared, all by default."""
 
-    def __init__(self, case, table):
+    def __init__(self, case, table, sequences=None):
         self.heads = checked_heads(case)
-        self.truth = attend(case, table, torch.float64, lambda x: x)
+        self.sequences = list(range(case.batch)) if sequences is None else sequences
+        self.truth = attend(case, table, torch.float64, lambda x: x, self.sequences)
         if case.dtype == torch.float32:
             self.tolerance = dict.fromkeys(NAMES, 1e-5)
         else:
-            plain = attend(case, table, torch.float32, lambda x: x.to(case.dtype).float())
+            plain = attend(case, table, torch.float32, lambda x: x.to(case.dtype).float(), self.sequences)
             self.tolerance = {name: 1.5 * measure(p.to(case.dtype), t)
                               for name, p, t in zip(NAMES, plain, self.truth)}
 
     def errors(self, results):
         """results: out alone, or out, dq, dk, dv; [B, H, N, D]. {name: error}."""
-        return {name: measure(r[:, self.heads], t)
+        return {name: measure(r[self.sequences][:, self.heads], t)
                 for name, r, t in zip(NAMES, results, self.truth)}

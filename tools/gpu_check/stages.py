@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stages in the order of their value: what is found first is worth most when the budget ends early."""
+from gpu_check import calibrate, maskbert, peers, python_tests, sanitize, timing, verify
+
+STAGES = {"verify": verify.stage, "time": timing.stage, "python": python_tests.stage, "maskbert": maskbert.stage,
+          "calibrate": calibrate.stage, "sanitize": sanitize.stage, "maskbert-f32": maskbert.stage_f32, "peers": peers.stage}
+EMULATED = ("verify", "maskbert")  # by default on the emulated device
+NEED_GPU = ("time", "calibrate", "sanitize", "maskbert-f32", "peers")
+
+
+def names(o):
+    """Stages of a call."""
+    chosen = o.stages or (EMULATED if o.device == "emulated" else tuple(STAGES))
+    return [name for name in STAGES if name in chosen]
+
+
+def of(o):
+    return [STAGES[name](o) for name in names(o)]
