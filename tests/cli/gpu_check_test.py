@@ -1,30 +1,36 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""gpu_check_test.py MASKC: tools/gpu-check without a GPU: its words, and what it keeps and says of results.
-Closes with cmocka's lines, so that tools/count_tests adds it up.
+"""gpu_check_test.py MASKC: tools/gpu-check without a GPU: its options, the machine that it describes, and the files that it
+keeps. Closes with cmocka's lines, so that tools/count_tests adds it up.
 """
+import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
-from gpu_check_help import gpu_check  # noqa: E402
+from gpu_check_help import ROOT, gpu_check, script  # noqa: E402
 import cmocka_count  # noqa: E402
-import gpu_check_results as results  # noqa: E402
+from gpu_check import machine, results  # noqa: E402
 
 
-class WordsTest(unittest.TestCase):
+class OptionsTest(unittest.TestCase):
     def test_help(self):
         said = gpu_check("--help")
         self.assertEqual(said.returncode, 0)
-        for word in ("verify", "peers", "calibrate", "maskbert", "--make-sysroot", "exit codes"):
+        for word in ("verify", "peers", "calibrate", "python", "sanitize", "maskbert", "--make-sysroot", "--dry-run", "exit codes"):
             self.assertIn(word, said.stdout)
 
     def test_bad_usage(self):
-        for arguments in (["--stages", "dance"], ["--budget", "0"], ["--device", "tpu"],
-                          ["--device", "emulated", "--stages", "verify,time"]):
-            self.assertEqual(gpu_check(*arguments).returncode, 2, arguments)
+        for arguments in (["--stages", "dance"], ["--budget", "0"], ["--budget", "ten"], ["--jobs", "0"], ["--device", "tpu"],
+                          ["-n", "12,x"], ["--device", "emulated", "--stages", "verify,time"],
+                          ["--device", "emulated", "--stages", "sanitize", "--dry-run"]):
+            said = gpu_check(*arguments)
+            self.assertEqual((said.returncode, said.stdout), (2, ""), arguments)
 
     def test_no_gpu(self):
         said = gpu_check(PATH="/proc/nonexistent")
@@ -37,79 +43,116 @@ class WordsTest(unittest.TestCase):
         self.assertIn("--make-sysroot", said.stderr)
 
 
+class MachineTest(unittest.TestCase):
+    def gpu_of(self, line):
+        with tempfile.TemporaryDirectory() as folder:
+            script(f"{folder}/nvidia-smi", f"echo '{line}'")
+            with unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+                return machine.gpu()
+
+    def test_the_gpu(self):
+        self.assertEqual(self.gpu_of("NVIDIA H100 80GB HBM3, 580.159.04, 80994"),
+                         {"device": "NVIDIA H100 80GB HBM3", "driver": "580.159.04", "free_mib": 80994})
+        self.assertEqual(self.gpu_of("Some GPU"), {"device": "Some GPU", "driver": "", "free_mib": None})
+
+    def test_workers(self):
+        self.assertEqual(machine.workers(None, 16, 80994), 12)  # as in the run that was measured
+        self.assertEqual(machine.workers(None, 16, 8192), 4)  # the GPU's memory
+        self.assertEqual(machine.workers(None, 16, 100), 1)
+        self.assertEqual(machine.workers(None, 2), 2)
+        self.assertEqual(machine.workers(7, 2, 8192), 7)
+
+    def test_revision(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(machine.revision(folder), "unknown")
+            self.assertEqual(machine.revision(folder, "abc"), "abc")
+            git = ["git", "-C", folder, "-c", "user.name=a", "-c", "user.email=a@b"]
+            pathlib.Path(folder, "a").touch()
+            for words in (["init", "-q"], ["add", "a"], ["commit", "-qm", "a"]):
+                subprocess.run([*git, *words], check=True, capture_output=True)
+            self.assertRegex(machine.revision(folder), "^[0-9a-f]{12}$")
+            pathlib.Path(folder, "a").write_text("b", encoding="utf-8")
+            self.assertRegex(machine.revision(folder), "^[0-9a-f]{12}-dirty$")
+
+    def test_sources_are_those_that_decide_results(self):
+        self.assertRegex(machine.sources(ROOT), "^[0-9a-f]{12}$")
+        for folder in machine.SOURCES:
+            self.assertTrue((ROOT / folder).is_dir(), folder)
+
+
 class ResultsTest(unittest.TestCase):
     def test_kept_and_reused(self):
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
-            kept = results.Results(folder, "Some GPU 80GB", "abc", False)
+            kept = results.Results(folder, "Some GPU 80GB", "abc")
             kept.put("verify", "star", {"ok": True})
             self.assertTrue(kept.path.name.startswith("some-gpu-80gb-20"))
-            self.assertEqual(results.Results(folder, "Some GPU 80GB", "abc", False).stage("verify"),
-                             {"star": {"ok": True}})
-            for device, sources, fresh in (("Some GPU 80GB", "abd", False), ("Some GPU 80GB", "abc", True)):
-                self.assertEqual(results.Results(folder, device, sources, fresh).stage("verify"), {})
+            self.assertEqual(results.Results(folder, "Some GPU 80GB", "abc").stage("verify"), {"star": {"ok": True}})
+            for sources, fresh in (("abd", False), ("abc", True)):
+                self.assertEqual(results.Results(folder, "Some GPU 80GB", sources, fresh).stage("verify"), {})
 
-    def test_wrong_is_ours_alone(self):
+    def test_a_damaged_file_is_begun_anew(self):
         with tempfile.TemporaryDirectory() as folder:
-            kept = results.Results(pathlib.Path(folder), "x", "abc", False)
-            row = {"mask": "a|b", "length": 64, "dtype": "f32", "pass": "forward", "median_s": 1e-3,
-                   "floor_s": 1e-4}
-            kept.put("peers", "c", {"results": [row | {"contender": "eager", "verdict": "wrong"}]})
-            self.assertFalse(kept.wrong())
-            kept.put("peers", "d", {"results": [row | {"contender": "ours", "verdict": "wrong"}]})
-            self.assertTrue(kept.wrong())
-            self.assertIn("| a\\|b | 64 | f32 | forward | 0.1000 | - | 1.0000 | 1.0000 | 10 % |",
-                          kept.path.with_suffix(".md").read_text(encoding="utf-8"))
+            kept = results.Results(pathlib.Path(folder), "x", "abc")
+            kept.path.write_text("{", encoding="utf-8")
+            self.assertEqual(results.Results(pathlib.Path(folder), "x", "abc").stage("verify"), {})
 
-    def test_ours_is_to_be_captured_in_a_graph(self):
-        row = {"mask": "star", "length": 64, "dtype": "f32", "pass": "forward", "median_s": 1e-3, "verdict": "ok"}
-        for contender, graph, wrong in (("ours", True, False), ("ours", False, True), ("ours-dense", False, True),
-                                        ("ours", None, False), ("eager", False, False)):
-            result = {"ok": True, "results": [row | {"contender": contender, "graph": graph}]}
-            self.assertEqual(self.table_of("peers", result)[0], wrong, (contender, graph))
-
-    def table_of(self, stage, result, left_out=None):
-        """(whether that is wrong, the table)."""
+    def test_the_machine_is_in_both_files(self):
         with tempfile.TemporaryDirectory() as folder:
-            kept = results.Results(pathlib.Path(folder), "x", "abc", False)
-            kept.leave_out(["time", "peers"], left_out or {})
+            header = {"driver": "580.1", "torch": "2.11", "revision": "b84ec2a", "cores": 16}
+            kept = results.Results(pathlib.Path(folder), "Some GPU", "abc", machine=header)
+            kept.put("verify", "star", {"ok": True})
+            text = kept.path.with_suffix(".md").read_text(encoding="utf-8")
+            self.assertEqual(json.loads(kept.path.read_text(encoding="utf-8")) | header, json.loads(kept.path.read_text(encoding="utf-8")))
+            self.assertEqual(sorted(p.suffix for p in pathlib.Path(folder).iterdir()), [".json", ".md"])
+        self.assertIn(f"# Some GPU, {kept.data['date']}", text)
+        self.assertIn("sources abc; revision b84ec2a, driver 580.1, torch 2.11, cores 16.", text)
+
+    def table_of(self, stage, result, left_out=""):
+        """(True if the result is wrong, the Markdown)."""
+        with tempfile.TemporaryDirectory() as folder:
+            kept = results.Results(pathlib.Path(folder), "x", "abc")
+            kept.note("left_out", "time", left_out)
             kept.put(stage, "c", result)
             return kept.wrong(), kept.path.with_suffix(".md").read_text(encoding="utf-8")
 
-    def test_what_came_to_no_result_is_wrong_and_says_why(self):
-        for stage in ("verify", "calibrate", "time", "peers", "maskbert"):
+    def test_only_ours_can_be_wrong(self):
+        row = {"mask": "a|b", "length": 64, "batch": 1, "head_dim": 64, "dtype": "f32", "pass": "forward", "median_s": 1e-3, "verdict": "ok"}
+        for contender, more, wrong in (("ours", {}, False), ("ours", {"graph": False}, True), ("ours-dense", {"verdict": "wrong"}, True),
+                                       ("eager", {"verdict": "wrong"}, False), ("eager", {"graph": False}, False)):
+            result = {"ok": True, "results": [row | {"contender": contender} | more]}
+            self.assertEqual(self.table_of("peers", result)[0], wrong, (contender, more))
+
+    def test_tables_of_peers(self):
+        row = {"mask": "a|b", "length": 64, "dtype": "f32", "pass": "forward", "verdict": "ok"}
+        rows = [row | {"contender": c, "median_s": s} for c, s in (("ours", 1e-3), ("ours-dense", 4e-3), ("sdpa-flash", 5e-4), ("flex-64", 3e-3),
+                                                                  ("flex-16", 6e-3), ("eager", 9e-3))]
+        _, text = self.table_of("peers", {"ok": True, "results": rows})
+        self.assertIn("| a/b | 1.000 | 4.000 | 0.500 | 3.000 | 9.000 | **0.50 x** | 3.00 x |  |", text)
+
+    def test_a_case_without_a_result_is_wrong_and_has_its_reason(self):
+        for stage in ("verify", "calibrate", "time", "python", "peers", "sanitize", "maskbert", "maskbert-f32"):
             wrong, text = self.table_of(stage, {"ok": False, "dead": True, "said": "no torch here"})
             self.assertTrue(wrong, stage)
             self.assertIn("no torch here", text, stage)
         self.assertTrue(self.table_of("calibrate", {"ok": False, "said": "no GPU"})[0])
         self.assertFalse(self.table_of("calibrate", {"ok": True, "made": {"probes": [], "path": "p"}})[0])
 
-    def test_reasons_of_stages_that_are_not_asked_for_stay(self):
-        with tempfile.TemporaryDirectory() as folder:
-            kept = results.Results(pathlib.Path(folder), "x", "abc", False)
-            kept.leave_out(["time", "peers"], {"time": "no torch", "peers": "no torch"})
-            kept.leave_out(["peers"], {})
-            self.assertEqual(kept.data["left_out"], {"time": "no torch"})
+    def test_reports_of_the_sanitizer_are_shown(self):
+        result = {"ok": False, "api": 2, "access": 1, "hazards": 0, "said": "1 wrong accesses", "report": "Invalid __global__ read"}
+        _, text = self.table_of("sanitize", result)
+        self.assertIn("1 cases: 1 wrong accesses, 0 hazards, 2 failed calls of the driver.", text)
+        self.assertIn("```\nInvalid __global__ read\n```", text)
 
-    def test_what_is_left_out_says_why(self):
-        wrong, text = self.table_of("verify", {"ok": True}, {"time": "no torch"})
+    def test_notes_of_other_stages_stay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = results.Results(pathlib.Path(folder), "x", "abc")
+            for stage, reason in (("time", "no torch"), ("peers", "no torch"), ("peers", "")):
+                kept.note("left_out", stage, reason)
+            self.assertEqual(kept.data["left_out"], {"time": "no torch"})
+        wrong, text = self.table_of("verify", {"ok": True}, "no torch")
         self.assertFalse(wrong)
         self.assertIn("- **time** left out: no torch", text)
-
-    def test_figures_beside_the_times(self):
-        row = {"mask": "star", "length": 2048, "dtype": "bf16", "pass": "forward", "verdict": "ok"}
-        rows = [row | {"contender": "ours", "median_s": 1e-3, "floor_s": 5e-4, "area_floor_s": 8e-4,
-                       "predicted_s": 1.2e-3, "executed_fraction": 0.125, "load_s": 3e-3},
-                row | {"contender": "ours-dense", "median_s": 4e-3, "predicted_s": 1e-3},
-                row | {"contender": "sdpa-flash", "median_s": 3e-3}, row | {"contender": "flex-64", "median_s": 2e-3},
-                row | {"contender": "flex-16", "median_s": 6e-3}]
-        _, text = self.table_of("peers", {"ok": True, "results": rows, "copy_bytes_per_s": 3e12,
-                                          "mma": {"flops_per_s": 6e14, "by": "mma.sync"}})
-        self.assertIn("| star | 2048 | bf16 | forward | 0.5000 | 0.8000 | 1.0000 | 4.0000 | 3.0000 | 2.0000 | 6.0000 | "
-                      "80 % | 4.00 x | 3.00 x | 2.00 x | 1.20 | 12.50 % | ok |", text)
-        self.assertIn("A copy moves 3.00 TB/s; 600 TFLOP/s in products (mma.sync).", text)
-        self.assertIn("1 of 2 predictions are within 25 %.", text)
-        self.assertIn("Kernel files load in 3.0 ms (median of 1; the longest 3.0 ms).", text)
 
 
 if __name__ == "__main__":

@@ -68,11 +68,12 @@ class Results:
         write_whole(self.path, json.dumps(finite(data), indent=1) + "\n")
         write_whole(self.path.with_suffix(".md"), report.text(data))
 
-    def note(self, field, asked, found):
-        """found: {stage: reason or names}, in the field "left_out" or "left". What an earlier call noted of the stages
-        that were asked for is dropped."""
-        before = self.data.get(field, {})
-        self.data[field] = {name: x for name, x in before.items() if name not in asked} | found
+    def note(self, field, stage, found):
+        """found: why a stage is left out, in the field "left_out", or the names of its cases that are left, in "left"."""
+        noted = self.data.setdefault(field, {})
+        noted.pop(stage, None)
+        if found:
+            noted[stage] = found
 
     def wrong(self):
         """True if a kernel or model of ours is wrong, or a case came to no result."""

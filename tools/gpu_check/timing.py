@@ -47,11 +47,11 @@ def result_of(rows, clock):
 
 def prepared(call, folder, number, key):
     """Files of one kernel for the process that measures: {"kernel", "table", "plans", "said"}."""
-    mask, n, head_dim, dtype = key
+    mask, n, batch, head_dim, dtype = key
     attempt = call.attempt(expected.of("verify", "cuda"))
     path, table = folder / f"{number}.mkb", folder / f"{number}.npy"
     case = {"length": n, "dtype": dtype, "head_dim": head_dim, "heads": known.HEADS, "device": call.o.device,
-            "batch": max(1, known.TOKENS // n), "threads": 1}
+            "batch": batch, "threads": 1}
     target = "cuda" if call.o.device == "cuda" else "cpu"
     made, said = {}, []
     for name, output, words in (
@@ -66,8 +66,8 @@ def prepared(call, folder, number, key):
 
 
 def prepare(call, folder, some):
-    """{key: files}; the key is the text that timing_gpu.py makes of mask, length, head dimension and dtype."""
-    keys = list(known.kernels_of(some))
+    """{key: files}; the key is the text that timing_gpu.py makes of the same values."""
+    keys = known.kernels_of(some)
     with concurrent.futures.ThreadPoolExecutor(call.o.jobs) as threads:
         files = threads.map(lambda pair: prepared(call, folder, *pair), enumerate(keys))
         return {" ".join(map(str, key)): made for key, made in zip(keys, files)}
@@ -82,9 +82,10 @@ class Session:
         self.call, self.stage, self.clock, self.at, self.finished = call, stage, {}, [], set()
         path = folder / "task.json"
         path.write_text(json.dumps(task), encoding="utf-8")
-        self.errors = open(folder / "stderr", "w+", encoding="utf-8", errors="replace")
-        self.child = call.start([sys.executable, PROGRAM, path], {"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE,
-                                stderr=self.errors)
+        self.errors = folder / "stderr"
+        with open(self.errors, "wb") as errors:
+            self.child = call.start([sys.executable, PROGRAM, path], {"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE,
+                                    stderr=errors)
 
     def read(self, line):
         if "clock" in line:
@@ -103,7 +104,7 @@ class Session:
         timer.start()
         try:
             for line in self.child.stdout:
-                if line.startswith("{"):
+                if line.startswith("{"):  # torch's compilers print other lines
                     self.read(json.loads(line))
             code = self.child.wait()
         except BaseException:
@@ -111,12 +112,13 @@ class Session:
             raise
         finally:
             timer.cancel()
+            self.child.stdout.close()
             self.call.forget(self.child)
         return self.reason(code) if code else ""
 
     def reason(self, code):
-        self.errors.seek(0)
-        return reason_in(self.errors.read()) or ended_by(code) or f"exit status {code}"
+        said = self.errors.read_text(encoding="utf-8", errors="replace")
+        return ended_by(code) or reason_in(said) or f"exit status {code}"
 
 
 def excluded_after(session, why, excluded):

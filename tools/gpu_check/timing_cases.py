@@ -85,9 +85,9 @@ def cases(masks=None, lengths=None):
 
 
 def kernels_of(some):
-    """{(mask, length, head_dim, dtype): None} of our contenders, and of masks whose table a contender needs."""
-    return dict.fromkeys((mask, c.problem.length, c.problem.head_dim, c.problem.dtype)
-                         for c in some for _, mask in c.contenders)
+    """[(mask, length, batch, head_dim, dtype)]: kernels of ours, and masks whose table a contender needs."""
+    return list(dict.fromkeys((mask, c.problem.length, c.problem.batch, c.problem.head_dim, c.problem.dtype)
+                              for c in some for _, mask in c.contenders))
 
 
 def count(case, kind):

@@ -90,7 +90,7 @@ class Problem:
 
 
 def problem_key(described):
-    return described["length"], described["head_dim"], described["dtype"]
+    return described["length"], described["batch"], described["head_dim"], described["dtype"]
 
 
 class Measured:

@@ -3,9 +3,10 @@
 from peers_report import percentile
 
 NEAR = 0.25  # relative error of a prediction that holds
-LABEL = 22  # characters of a mask in a table
+LABEL = 20  # characters of a mask in a table
 PASS_NAMES = {"forward": "fwd", "backward": "bwd", "both": "both"}
 PRODUCTS = {"forward": 4, "both": 14, "backward": 10}  # times n * n * D: floating-point operations of a dense pass
+RIVALS = {"sdpa-cudnn": "cuDNN", "sdpa-flash": "flash", "sdpa-efficient": "effic."}  # for cells
 WORST = 6  # losses that the summary names
 
 
@@ -86,7 +87,7 @@ def rival_lines(cases):
         for row in ours_of(case):
             rival = torch_rival(row, case)
             rows.append([label(row["mask"]), PASS_NAMES[row["pass"]], milliseconds(row), milliseconds(dense),
-                         f"{milliseconds(rival)} {rival['contender'][5:]}" if rival else "-",
+                         f"{milliseconds(rival)} {RIVALS[rival['contender']]}" if rival else "-",
                          factor(ratio(seconds_of(rival), seconds_of(row))), percent(ratio(floor_of(row), seconds_of(row))),
                          percent(ratio(row.get("predicted_s"), seconds_of(row))), verdict(row)])
     return table(["mask", "pass", "ours", "dense", "torch", "vs torch", "floor", "predicted", ""], rows)
