@@ -78,6 +78,8 @@ class SanitizeTest(unittest.TestCase):
         found = sanitize.counted(MEMCHECK)
         self.assertEqual((found["api"], found["access"], found["hazards"]), (2, 1, 0))
         self.assertEqual(found["calls"], ["cuModuleGetFunction: CUDA_ERROR_NOT_FOUND"])
+        other = CLEAN.replace("0 errors", "1 error").replace("=========", "========= CUDA API Error: out of memory\n=========", 1)
+        self.assertEqual([sanitize.counted(other)[k] for k in ("api", "access", "calls")], [1, 0, ["CUDA API Error: out of memory"]])
         self.assertEqual(sanitize.counted(RACES)["hazards"], 2)
         self.assertEqual(sanitize.counted(CLEAN), {"api": 0, "access": 0, "hazards": 0, "calls": []})
         self.assertIsNone(sanitize.counted("========= COMPUTE-SANITIZER\n"))

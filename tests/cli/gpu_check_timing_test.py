@@ -100,7 +100,7 @@ class SessionTest(unittest.TestCase):
     def test_the_end_of_the_budget_keeps_what_was_measured(self):
         with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(expected.SECONDS, {"time start": (0, ""), "time kernels": (0, "")}), \
                 unittest.mock.patch.object(expected, "of_timing", lambda case: 0):
-            kept, left, _ = self.run_stage(folder, seconds=3, SECONDS="1")
+            kept, left, _ = self.run_stage(folder, seconds=4, SECONDS="1.5")
             done = list(kept.stage("time"))
             self.assertTrue(0 < len(done) < len(self.names()), done)
             self.assertEqual(done + left, self.names())

@@ -4,10 +4,11 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 
-LEAST_LIMIT = 60.0  # seconds that every case may need, however short it should be
+LEAST_LIMIT = 90.0  # seconds that every case may need, however short it should be
 PATIENCE = 10  # a case is stopped after this multiple of its expected time
 GRACE = 5.0  # seconds between an interrupt and a kill
 
@@ -49,13 +50,18 @@ def send(child, number):
 
 
 def interrupt(child):
-    """Output of a child that has to end. tools/peers writes its results when interrupted."""
+    """Ends a child. tools/peers writes its results when interrupted."""
     send(child, signal.SIGINT)
     try:
-        return child.communicate(timeout=GRACE)
+        child.wait(GRACE)
     except subprocess.TimeoutExpired:
         send(child, signal.SIGKILL)
-        return child.communicate()
+        child.wait()
+
+
+def text_of(file):
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
 
 
 class Call:
@@ -77,8 +83,8 @@ class Call:
         return Attempt(self, time.monotonic() + max(LEAST_LIMIT, PATIENCE * seconds))
 
     def start(self, words, environment=None, **more):
-        child = subprocess.Popen([str(w) for w in words], env=self.environment | (environment or {}), text=True,
-                                 errors="replace", start_new_session=True, **more)
+        child = subprocess.Popen([str(w) for w in words], env=self.environment | (environment or {}),
+                                 start_new_session=True, **more)
         with self.lock:
             self.running.add(child)
         return child
@@ -104,22 +110,23 @@ class Attempt:
 
     def command(self, *words, environment=None, partial=False):
         """(exit code, stdout, reason of a failure). Raises OutOfTime at the end of the budget, unless partial output is
-        of use; `stopped` is then set."""
-        try:
-            child = self.call.start(words, environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        except OSError as e:
-            return 127, "", f"{words[0]}: {e.strerror}"
-        try:
-            out, err = child.communicate(timeout=max(0.0, self.stop_at - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return self.cut(child, partial)
-        finally:
-            self.call.forget(child)
-        return child.returncode, out, reason_in(err) or ended_by(child.returncode)
+        of use; `stopped` is then set. Output goes to files: a pipe would stay open for what the program left behind."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            try:
+                child = self.call.start(words, environment, stdout=out, stderr=err)
+            except OSError as e:
+                return 127, "", f"{words[0]}: {e.strerror}"
+            try:
+                child.wait(max(0.0, self.stop_at - time.monotonic()))
+                return child.returncode, text_of(out), reason_in(text_of(err)) or ended_by(child.returncode)
+            except subprocess.TimeoutExpired:
+                self.cut(child, partial)
+                return 124, text_of(out), f"stopped after {time.monotonic() - self.began:.0f} s"
+            finally:
+                self.call.forget(child)
 
     def cut(self, child, partial):
-        out, _ = interrupt(child)
+        interrupt(child)
         self.stopped = self.call.left() <= 0
         if self.stopped and not partial:
             raise OutOfTime
-        return 124, out, f"stopped after {time.monotonic() - self.began:.0f} s"

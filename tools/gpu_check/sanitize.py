@@ -14,15 +14,22 @@ from gpu_check.work import Item, Stage, dead
 TOOL, CHECKS = "compute-sanitizer", ("memcheck", "racecheck")
 MOST_TEXT = 8000  # characters of a report that are kept
 MARK = "========="
-API = re.compile(r"Program hit (\S+)(?: \(error \d+\))? .*?on CUDA API call to (\w+)")
+API = re.compile(r"^=+ +((?:Program hit|CUDA API Error).*)$", re.M)
+CALL = re.compile(r"hit (\S+) .*on CUDA API call to (\w+)")
 ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error")
 HAZARDS = re.compile(r"RACECHECK SUMMARY: (\d+) hazards? displayed \((\d+) errors?, (\d+) warnings?\)")
+
+
+def call_of(line):
+    """The failed call of a report's line, with its error."""
+    found = CALL.search(line)
+    return f"{found[2]}: {found[1]}" if found else line.strip()
 
 
 def counted(text):
     """{"api", "access", "hazards", "calls"} of a report, or None where it has no summary. `calls` names each failed
     call of the driver with its error."""
-    calls = [f"{call}: {error}" for error, call in API.findall(text)]
+    calls = [call_of(line) for line in API.findall(text)]
     errors, hazards = ERRORS.search(text), HAZARDS.search(text)
     if not errors and not hazards:
         return None

@@ -5,19 +5,19 @@ crashes that process is left out, and the process is started again for the rest.
 import concurrent.futures
 import json
 import pathlib
-import subprocess
+import signal
 import sys
 import tempfile
-import threading
 import time
 
 from gpu_check import expected, timing_cases as known
-from gpu_check.programs import OutOfTime, ended_by, interrupt, reason_in, send
+from gpu_check.programs import OutOfTime, ended_by, interrupt, send
 from gpu_check.work import Item, Stage, dead, progress
 import peers_plan
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "timing_gpu.py"
 RESTARTS = 4  # of the process that measures, in one call
+POLL_S = 0.05  # between two looks at its lines
 NEEDS = """import sys
 try:
     import numpy, torch
@@ -76,16 +76,15 @@ def prepare(call, folder, some):
 # ---- the process that measures ----
 
 class Session:
-    """One process that measures, read line by line."""
+    """One process that measures. Its lines are read from a file, while it runs: programs of torch's compilers may keep
+    a pipe open after its end."""
 
     def __init__(self, call, stage, folder, task):
         self.call, self.stage, self.clock, self.at, self.finished = call, stage, {}, [], set()
-        path = folder / "task.json"
-        path.write_text(json.dumps(task), encoding="utf-8")
-        self.errors = folder / "stderr"
-        with open(self.errors, "wb") as errors:
-            self.child = call.start([sys.executable, PROGRAM, path], {"PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE,
-                                    stderr=errors)
+        self.lines, self.errors = folder / "lines", folder / "errors"
+        (folder / "task.json").write_text(json.dumps(task), encoding="utf-8")
+        with open(self.lines, "wb") as out, open(self.errors, "wb") as errors:
+            self.child = call.start([sys.executable, PROGRAM, folder / "task.json"], stdout=out, stderr=errors)
 
     def read(self, line):
         if "clock" in line:
@@ -98,27 +97,35 @@ class Session:
             self.at = line["at"]
             progress(self.stage.name, len(self.finished) + 1, len(self.stage.items), " ".join(self.at))
 
+    def follow(self, stop_at):
+        """Reads lines until the process ends. Kills it at `stop_at`."""
+        rest = b""
+        with open(self.lines, "rb") as file:
+            ended = False
+            while not ended:
+                ended = self.child.poll() is not None
+                *whole, rest = (rest + file.read()).split(b"\n")
+                for line in whole:
+                    if line.startswith(b"{"):  # torch's compilers print other lines
+                        self.read(json.loads(line))
+                if not ended and time.monotonic() > stop_at:
+                    send(self.child, signal.SIGKILL)
+                time.sleep(0 if ended else POLL_S)
+
     def run(self, seconds):
         """The reason of a failure, or an empty text. Ends the process after so many seconds."""
-        timer = threading.Timer(max(0.0, seconds), send, (self.child, 9))
-        timer.start()
         try:
-            for line in self.child.stdout:
-                if line.startswith("{"):  # torch's compilers print other lines
-                    self.read(json.loads(line))
-            code = self.child.wait()
+            self.follow(time.monotonic() + seconds)
         except BaseException:
             interrupt(self.child)
             raise
         finally:
-            timer.cancel()
-            self.child.stdout.close()
             self.call.forget(self.child)
-        return self.reason(code) if code else ""
+        return self.reason(self.child.returncode) if self.child.returncode else ""
 
     def reason(self, code):
-        said = self.errors.read_text(encoding="utf-8", errors="replace")
-        return ended_by(code) or reason_in(said) or f"exit status {code}"
+        said = self.errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return ended_by(code) or (said[-1] if said else f"exit status {code}")
 
 
 def excluded_after(session, why, excluded):
