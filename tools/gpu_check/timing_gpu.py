@@ -110,8 +110,8 @@ class Measured:
         if not reason:
             try:
                 made, attend = self.check(contender, mask)
-            except RuntimeError as e:
-                made, attend = {"verdict": "failed", "reason": str(e).splitlines()[0][:300]}, None
+            except Exception as e:  # of torch or numpy: this contender fails, not the others
+                made, attend = {"verdict": "failed", "reason": (str(e).strip() or type(e).__name__).splitlines()[0][:300]}, None
             row = row | {"reason": None} | made | {"contender": contender}
             if attend:
                 self.calls[contender, mask] = self.comparison.calls(self.problem.case_of(mask), attend, self.described["pass"])
