@@ -49,7 +49,7 @@ static int read_files(const char *folder, const struct engine_options *o, struct
 {
     if (config_read(folder, &g->config, e) < 0 ||
         weights_read(folder, &g->config, &g->weights, e) < 0 ||
-        sentence_read(folder, &g->sentence, e) < 0 ||
+        sentence_read_length(folder, &g->sentence_length, e) < 0 ||
         read_tokenizer(folder, o->compat, g, e) < 0)
         return -1;
     return check_parts(folder, g, e);

@@ -44,12 +44,12 @@ struct encoder; /* internal: the backend, weights and kernels */
 
 struct engine {
     struct model_config config;
-    struct weights weights; /* notes, names, and the word embeddings that the CPU reads */
-    struct sentence_settings sentence; /* its defaults where the folder has none */
-    struct tokenizer *tokenizer;       /* null: the folder has none */
-    uint32_t longest;                  /* tokens of a sequence at most */
-    uint32_t parts;                    /* heads that are ready */
-    uint32_t threads;                  /* resolved */
+    struct weights weights;      /* notes, names, and the word embeddings that the CPU reads */
+    uint32_t sentence_length;    /* max_seq_length of sentence-transformers; 0: none */
+    struct tokenizer *tokenizer; /* null: the folder has none */
+    uint32_t longest;            /* tokens of a sequence at most */
+    uint32_t parts;              /* heads that are ready */
+    uint32_t threads;            /* resolved */
     enum element dtype;
     const char *device;                    /* "cpu", "cuda", "emulated" */
     bool trains, dropout, biased, outline; /* as it was asked for */

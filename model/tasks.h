@@ -9,8 +9,9 @@ struct task_text {
 };
 
 struct task_options {
-    uint32_t max_length;   /* tokens; 0: what the model and its tokenizer take */
-    uint32_t batch_tokens; /* 0: 4096 */
+    uint32_t max_length;     /* tokens; 0: what the model and its tokenizer take */
+    uint32_t batch_tokens;   /* 0: 4096 */
+    struct text_part prompt; /* goes before part a of each text; null bytes: none */
     void (*progress)(void *context, uint64_t done, uint64_t all); /* texts; null: nobody */
     void *context;
 };
@@ -25,6 +26,7 @@ struct task_batches {
     uint32_t *token_ids;       /* all token ids */
     struct token_span *span;   /* their places in the texts */
     uint32_t texts, cut;       /* cut: texts that max_length shortened */
+    bool *is_cut;              /* [texts] */
     uint32_t *order;           /* [texts]: which text runs when, longest first */
     uint32_t *first; /* [batches + 1]: batch k is order[first[k]] .. order[first[k+1]] */
     uint32_t batches;
@@ -51,9 +53,18 @@ struct task_visitor {
 int task_run(const struct task_runner *t, const struct task_batches *b,
              const struct task_visitor *visitor, struct error *e);
 
-/* Sentence vectors: [n, H] f32; `normalize` scales each to norm 1. Pooling other than none. */
-int task_embed(const struct task_runner *t, const struct task_batches *b, enum pooling pooling,
-               bool normalize, float *ret, struct error *e);
+/* How token vectors become the vector of a sentence. */
+struct embedding {
+    enum pooling pooling;
+    bool normalize;      /* scale the whole vector to norm 1 */
+    uint32_t dimension;  /* then keep its first numbers; 0: all */
+    bool normalize_kept; /* then scale the rest to norm 1 */
+};
+uint32_t embedding_size(const struct engine *g, const struct embedding *m);
+
+/* Sentence vectors: [n, embedding_size()] f32. Pooling other than none. */
+int task_embed(const struct task_runner *t, const struct task_batches *b,
+               const struct embedding *how, float *ret, struct error *e);
 
 /* The likeliest words for each [MASK] of a text, best first. */
 struct task_word {

@@ -25,7 +25,7 @@ bool path_exists(const char *folder, const char *name)
 json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e)
 {
     json_error_t why;
-    json_t *object = json_loadb(bytes, size, 0, &why);
+    json_t *object = json_load_bytes(bytes, size, JSON_FROM_FILE, &why);
     if (json_is_object(object))
         return object;
     if (object)
@@ -102,6 +102,16 @@ int json_take_real(const json_t *object, const char *key, double *ret, struct er
     if (value && !json_is_number(value))
         return error_set(e, ERROR_INPUT, "%s: a number is expected", key);
     *ret = value ? json_number_value(value) : *ret;
+    return 0;
+}
+
+int json_take_limit(const json_t *object, const char *key, uint32_t *ret, struct error *e)
+{
+    double limit = 0;
+    if (json_take_real(object, key, &limit, e) < 0)
+        return -1;
+    if (value_of(object, key))
+        *ret = limit >= 1 && limit < 1 << 24 ? (uint32_t)limit : 0;
     return 0;
 }
 

@@ -11,6 +11,17 @@
 char *path_join(const char *folder, const char *name);
 bool path_exists(const char *folder, const char *name);
 
+/* The largest number that stands for one beyond a double, as Python's Infinity. */
+#define JSON_CLAMPED "9e307"
+
+/* Files are read as they are; lines of a .jsonl may also hold NaN, Infinity, NUL and halves of surrogate pairs. */
+enum json_source { JSON_FROM_FILE, JSON_FROM_LINES };
+
+/* json_loadb() for files of other programs: an integer beyond 64 bits becomes the nearest double, a number beyond a
+   double JSON_CLAMPED. Readers of a key check its range; all other keys are ignored. */
+json_t *json_load_bytes(const char *bytes, size_t size, enum json_source source,
+                        json_error_t *why);
+
 /* An object, or null with *e set. Both give 'where' to the messages. */
 json_t *json_parse(const char *bytes, size_t size, const char *where, struct error *e);
 json_t *json_read(const char *folder, const char *name, struct error *e);
@@ -21,6 +32,8 @@ int json_write_line(const char *folder, const char *name, const char *json, stru
 
 int json_take_bool(const json_t *object, const char *key, bool *ret, struct error *e);
 int json_take_u32(const json_t *object, const char *key, uint32_t *ret, struct error *e);
+/* A limit in tokens: 0, no limit, if the number is below 1 or beyond 2^24. */
+int json_take_limit(const json_t *object, const char *key, uint32_t *ret, struct error *e);
 int json_take_real(const json_t *object, const char *key, double *ret, struct error *e);
 /* The text lives as long as the object. */
 int json_take_text(const json_t *object, const char *key, const char **ret, struct error *e);

@@ -190,7 +190,9 @@ static int copy_modules(const char *from, const char *to, struct error *e)
     free(path);
     if (r < 0)
         return -1;
-    json_t *list = json_loadb((const char *)f.bytes, f.size, 0, NULL), *module;
+    json_error_t why;
+    json_t *list = json_load_bytes((const char *)f.bytes, f.size, JSON_FROM_FILE, &why),
+           *module;
     size_t k;
     file_close(&f);
     json_array_foreach(list, k, module)

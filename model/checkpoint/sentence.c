@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three modules are known: the encoder, the pooling, the normalisation. See sentence.h. */
+/* Settings beside the modules: lengths, case, prompts and dimensions. See sentence.h. */
 #include "model/checkpoint/sentence.h"
-#include "masks/base/file.h"
 #include "model/checkpoint/json.h"
-#include <stdlib.h>
+#include "model/checkpoint/sentence_modules.h"
 #include <string.h>
 
 static const char *const names[POOLING_COUNT] = {"mean", "cls", "pooler", "none"};
@@ -24,105 +23,97 @@ int pooling_parse(const char *name, enum pooling *ret, struct error *e)
                      name);
 }
 
-static const struct {
-    const char *key;
-    int pooling; /* -1: not supported */
-} modes[] = {
-    {"pooling_mode_mean_tokens", POOLING_MEAN},
-    {"pooling_mode_cls_token", POOLING_CLS},
-    {"pooling_mode_max_tokens", -1},
-    {"pooling_mode_mean_sqrt_len_tokens", -1},
-    {"pooling_mode_weightedmean_tokens", -1},
-    {"pooling_mode_lasttoken", -1},
-};
-
-/* Exactly one mode must be on, and known. */
-static int take_pooling(const json_t *config, struct sentence_settings *s, struct error *e)
+static const json_t *find_prompt(const struct sentence_settings *s, const char *name)
 {
-    int on = 0;
-    for (size_t k = 0; k < sizeof modes / sizeof *modes; k++) {
-        bool here = false;
-        if (json_take_bool(config, modes[k].key, &here, e) < 0)
-            return -1;
-        if (here && modes[k].pooling < 0)
-            return error_set(e, ERROR_INPUT, "%s is not supported", modes[k].key);
-        if (here)
-            s->pooling = (enum pooling)modes[k].pooling;
-        on += here;
+    return json_object_get(json_object_get(s->config, "prompts"), name);
+}
+
+static int check_prompts(const struct sentence_settings *s, struct error *e)
+{
+    json_t *prompts = json_object_get(s->config, "prompts"), *text;
+    const char *name;
+    if (prompts && !json_is_null(prompts) && !json_is_object(prompts))
+        return error_set(e, ERROR_INPUT, "prompts: an object is expected");
+    json_object_foreach(prompts, name, text)
+    {
+        if (!json_is_string(text) && !json_is_null(text))
+            return error_set(e, ERROR_INPUT, "prompts: '%.60s': a string is expected", name);
     }
-    if (on != 1)
-        return error_set(e, ERROR_INPUT, "one way of pooling is expected, %d are on", on);
-    return 0;
+    return sentence_prompt(s, NULL, e) ? 0 : -1;
 }
 
-static int read_pooling(const char *folder, const char *module, struct sentence_settings *s,
-                        struct error *e)
+/* Names that exist without a text, as in sentence-transformers. */
+static bool is_standard(const char *name)
 {
-    char *path = path_join(folder, module);
-    json_t *config = json_read(path, "config.json", e);
-    int r = config ? take_pooling(config, s, e) : -1;
-    if (config && r < 0)
-        error_prefix(e, "%s/config.json", path);
-    json_decref(config);
-    free(path);
-    return r;
+    return !strcmp(name, "query") || !strcmp(name, "document");
 }
 
-static int take_module(const char *folder, const json_t *module, struct sentence_settings *s,
-                       struct error *e)
+const char *sentence_prompt(const struct sentence_settings *s, const char *name,
+                            struct error *e)
 {
-    const char *type = NULL, *path = NULL;
-    if (json_take_text(module, "type", &type, e) < 0 ||
-        json_take_text(module, "path", &path, e) < 0)
+    if (!name && json_take_text(s->config, "default_prompt_name", &name, e) < 0)
+        return NULL;
+    if (!name)
+        return "";
+    const json_t *text = find_prompt(s, name);
+    if (!text && !(s->there && is_standard(name))) {
+        error_set(e, ERROR_INPUT, "no prompt '%.60s' in config_sentence_transformers.json",
+                  name);
+        return NULL;
+    }
+    return json_is_string(text) ? json_string_value(text) : "";
+}
+
+static int take_config(struct sentence_settings *s, bool own_pooling, struct error *e)
+{
+    static const char kind[] = "SentenceTransformer";
+    const char *type = kind;
+    const json_t *dimension = json_object_get(s->config, "truncate_dim");
+    if (json_take_text(s->config, "model_type", &type, e) < 0 ||
+        json_take_limit(s->config, "truncate_dim", &s->dimension, e) < 0)
         return -1;
-    const char *last = type ? strrchr(type, '.') : NULL;
-    type = last ? last + 1 : type;
-    if (type && !strcmp(type, "Transformer"))
-        return 0;
-    if (type && !strcmp(type, "Normalize")) {
-        s->normalize = true;
-        return 0;
-    }
-    if (!type || strcmp(type, "Pooling") || !path || *path == '.' || strchr(path, '/'))
-        return error_set(
-            e, ERROR_INPUT,
-            "%s/modules.json: module '%.60s' is not supported: Transformer, Pooling "
-            "and Normalize are",
-            folder, type ? type : "");
-    return read_pooling(folder, path, s, e);
+    if (strcmp(type, kind) != 0 && !own_pooling)
+        return error_set(e, ERROR_INPUT, "model_type '%.60s' is not supported, %s is expected",
+                         type, kind);
+    if (json_is_number(dimension) && json_number_value(dimension) < 1)
+        return error_set(e, ERROR_INPUT, "truncate_dim %g: at least 1 is expected",
+                         json_number_value(dimension));
+    return check_prompts(s, e);
 }
 
-static int read_modules(const char *folder, struct sentence_settings *s, struct error *e)
+int sentence_read(const char *folder, bool own_pooling, struct sentence_settings *ret,
+                  struct error *e)
 {
-    struct file f;
-    char *path = path_join(folder, "modules.json");
-    int r = file_open(path, &f, e);
-    if (r == 0) {
-        json_t *list = json_loadb((const char *)f.bytes, f.size, 0, NULL);
-        if (!json_is_array(list))
-            r = error_set(e, ERROR_INPUT, "%s: a JSON list is expected", path);
-        for (size_t k = 0; k < json_array_size(list) && r == 0; k++)
-            r = take_module(folder, json_array_get(list, k), s, e);
-        json_decref(list);
-        file_close(&f);
-    }
-    free(path);
-    return r;
-}
-
-int sentence_read(const char *folder, struct sentence_settings *ret, struct error *e)
-{
+    static const char file[] = "config_sentence_transformers.json";
     struct sentence_settings s = {.pooling = POOLING_MEAN};
-    json_t *config;
     s.there = path_exists(folder, "modules.json");
-    if (s.there && read_modules(folder, &s, e) < 0)
-        return -1;
-    if (json_read_optional(folder, "sentence_bert_config.json", &config, e) < 0)
-        return -1;
-    int r = json_take_u32(config, "max_seq_length", &s.max_length, e);
-    json_decref(config);
+    int r = s.there && !own_pooling ? sentence_modules_read(folder, &s, e) : 0;
+    if (r == 0 && s.there)
+        r = json_read_optional(folder, file, &s.config, e);
+    if (r == 0 && s.there && take_config(&s, own_pooling, e) < 0)
+        r = error_prefix(e, "%s/%s", folder, file);
     if (r < 0)
-        return error_prefix(e, "%s/sentence_bert_config.json", folder);
+        sentence_finish(&s);
     *ret = s;
-    return 0;
+    return r;
+}
+
+void sentence_finish(struct sentence_settings *s)
+{
+    json_decref(s->config);
+    *s = (struct sentence_settings){0};
+}
+
+int sentence_read_length(const char *folder, uint32_t *ret, struct error *e)
+{
+    static const char file[] = "sentence_bert_config.json";
+    json_t *config;
+    *ret = 0;
+    if (!path_exists(folder, "modules.json"))
+        return 0;
+    if (json_read_optional(folder, file, &config, e) < 0)
+        return -1;
+    int r = json_take_limit(config, "max_seq_length", ret, e);
+    json_decref(config);
+    return r < 0 ? error_prefix(e, "%s/%s", folder, file) : 0;
 }

@@ -1,22 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a sentence-transformers folder adds: how the vectors of tokens become the vector of a sentence. */
+/* The files of a sentence-transformers folder: how the vectors of tokens become the vector of a sentence. */
 #pragma once
 #include "masks/base/error.h"
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum pooling { POOLING_MEAN, POOLING_CLS, POOLING_POOLER, POOLING_NONE, POOLING_COUNT };
 
 struct sentence_settings {
-    bool there; /* it is such a folder; else the rest are defaults */
+    bool there; /* the folder has a modules.json; otherwise the rest are defaults */
     enum pooling pooling;
     bool normalize;
-    uint32_t max_length; /* tokens, 0: not said */
+    bool
+        excludes_prompt; /* include_prompt false: pooling leaves out the tokens of the prompt */
+    bool lowercase;      /* do_lower_case: text is lowered before the tokenizer */
+    uint32_t dimension;  /* truncate_dim: the first numbers of a vector; 0: all */
+    json_t *config;      /* config_sentence_transformers.json, which has the prompts; or null */
 };
 
 const char *pooling_name(enum pooling p); /* "mean", "cls", "pooler", "none" */
 int pooling_parse(const char *name, enum pooling *ret, struct error *e);
 
-/* Reads modules.json, the pooling's config.json and sentence_bert_config.json. Modules and poolings that are
-   not supported are refused by name. */
-int sentence_read(const char *folder, struct sentence_settings *ret, struct error *e);
+/* Reads modules.json, the files of its modules, sentence_bert_config.json and config_sentence_transformers.json as
+   sentence-transformers 6.2 does. Modules, orders and settings that are not supported are refused by name. With
+   `own_pooling` the caller chooses pooling and normalisation, and the modules are not read. */
+int sentence_read(const char *folder, bool own_pooling, struct sentence_settings *ret,
+                  struct error *e);
+void sentence_finish(struct sentence_settings *s); /* a zeroed one is fine */
+
+/* max_seq_length in tokens, which replaces the tokenizer's model_max_length; 0: not given or no limit. Without
+   modules.json sentence-transformers does not read it, either. */
+int sentence_read_length(const char *folder, uint32_t *ret, struct error *e);
+
+/* The text before each sentence: the prompt with this name, or if null the default one; "": none. Null with *e set
+   if there is no such name. */
+const char *sentence_prompt(const struct sentence_settings *s, const char *name,
+                            struct error *e);

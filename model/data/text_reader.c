@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/data/text_reader.h"
 #include "masks/base/memory.h"
+#include "model/checkpoint/json.h"
 #include "model/data/sentences.h"
 #include "model/data/stream.h"
 #include "model/tokenizer/tokenizer.h"
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ static int fail_line(const struct text_reader *r, const char *what, struct error
 static int add_json(struct text_reader *r, const char *text, size_t size, struct error *e)
 {
     json_error_t why;
-    json_t *json = json_loadb(text, size, JSON_ALLOW_NUL, &why);
+    json_t *json = json_load_bytes(text, size, JSON_FROM_LINES, &why);
     const json_t *value = json_object_get(json, "text");
     int result = !json ? fail_line(r, why.text, e)
                  : !json_is_string(value)

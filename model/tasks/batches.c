@@ -19,8 +19,8 @@ uint32_t task_longest(const struct engine *g, uint32_t max_length)
     uint32_t most = g->longest;
     if (max_length)
         return smaller(most, max_length);
-    most = smaller(most, g->tokenizer ? g->tokenizer->max_length : 0);
-    return smaller(most, g->sentence.max_length);
+    uint32_t own = g->tokenizer ? g->tokenizer->max_length : 0;
+    return smaller(most, g->sentence_length ? g->sentence_length : own);
 }
 
 /* One text's tokens, before all texts' are joined. */
@@ -31,10 +31,25 @@ struct piece {
     bool cut;
 };
 
-static void encode(const struct engine *g, const struct task_text *text, uint32_t longest,
-                   struct tokens *t, struct piece *ret)
+/* The prompt and part a in one piece of memory, which the caller frees; null where there is no prompt. */
+static char *add_prompt(struct text_part prompt, struct text_part *a)
 {
-    tokenizer_encode(g->tokenizer, text->a, text->b, longest, t);
+    if (!prompt.bytes || !prompt.size)
+        return NULL;
+    char *whole = memory_new((size_t)prompt.size + a->size + 1, 1);
+    memcpy(whole, prompt.bytes, prompt.size);
+    memcpy(whole + prompt.size, a->bytes, a->size);
+    *a = (struct text_part){whole, prompt.size + a->size};
+    return whole;
+}
+
+static void encode(const struct engine *g, const struct task_text *text,
+                   const struct task_options *o, struct tokens *t, struct piece *ret)
+{
+    struct text_part a = text->a;
+    char *whole = add_prompt(o->prompt, &a);
+    tokenizer_encode(g->tokenizer, a, text->b, task_longest(g, o->max_length), t);
+    free(whole);
     *ret = (struct piece){
         memory_copy(t->token_ids, t->count * sizeof *t->token_ids),
         memory_copy(t->span, t->count * sizeof *t->span),
@@ -45,7 +60,7 @@ static void encode(const struct engine *g, const struct task_text *text, uint32_
 }
 
 static struct piece *encode_all(const struct engine *g, const struct task_text *text,
-                                uint32_t n, uint32_t longest)
+                                uint32_t n, const struct task_options *o)
 {
     struct piece *piece = memory_new(n, sizeof *piece);
 #pragma omp parallel num_threads((int)g->threads) if (n > 16)
@@ -53,7 +68,7 @@ static struct piece *encode_all(const struct engine *g, const struct task_text *
         struct tokens t = {0};
 #pragma omp for schedule(dynamic, 16)
         for (uint32_t k = 0; k < n; k++)
-            encode(g, &text[k], longest, &t, &piece[k]);
+            encode(g, &text[k], o, &t, &piece[k]);
         tokens_finish(&t);
     }
     return piece;
@@ -67,11 +82,13 @@ static void join(struct piece *piece, struct task_batches *b)
     b->token_ids = memory_new(tokens, sizeof *b->token_ids);
     b->span = memory_new(tokens, sizeof *b->span);
     b->sequence = memory_new(b->texts, sizeof *b->sequence);
+    b->is_cut = memory_new(b->texts, sizeof *b->is_cut);
     for (uint32_t k = 0; k < b->texts; k++) {
         struct piece *p = &piece[k];
         memcpy(b->token_ids + at, p->token_ids, p->count * sizeof *p->token_ids);
         memcpy(b->span + at, p->span, p->count * sizeof *p->span);
         b->sequence[k] = (struct sequence){b->token_ids + at, p->count, p->first_part};
+        b->is_cut[k] = p->cut;
         b->cut += p->cut;
         at += p->count;
         free(p->token_ids);
@@ -119,7 +136,7 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
         return error_set(e, ERROR_INPUT, "texts of %u tokens: at least %d are expected",
                          longest, TOKENIZER_MIN_LENGTH);
     struct task_batches b = {.texts = n};
-    struct piece *piece = encode_all(g, text, n, longest);
+    struct piece *piece = encode_all(g, text, n, o);
     join(piece, &b);
     free(piece);
     task_form(&b, o);
@@ -130,6 +147,7 @@ int task_prepare(const struct engine *g, const struct task_text *text, uint32_t 
 void task_finish(struct task_batches *b)
 {
     free(b->sequence);
+    free(b->is_cut);
     free(b->token_ids);
     free(b->span);
     free(b->order);

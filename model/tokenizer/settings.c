@@ -199,17 +199,6 @@ static int check_class(const json_t *config, struct error *e)
                              name);
 }
 
-/* model_max_length is 1e30 where its writer did not know it. */
-static int take_max_length(struct tokenizer_settings *s, const json_t *config, struct error *e)
-{
-    double length = 0;
-    if (json_take_real(config, "model_max_length", &length, e) < 0)
-        return -1;
-    if (length >= 1 && length < 1 << 24)
-        s->max_length = (uint32_t)length;
-    return 0;
-}
-
 int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e)
 {
     bool basic = true;
@@ -217,7 +206,8 @@ int settings_take_config(struct tokenizer_settings *s, const json_t *config, str
         json_take_bool(config, "do_lower_case", &s->lowercase, e) < 0 ||
         json_take_bool(config, "tokenize_chinese_chars", &s->ideographs, e) < 0 ||
         json_take_bool(config, "do_basic_tokenize", &basic, e) < 0 ||
-        take_strip(s, config, e) < 0 || take_max_length(s, config, e) < 0)
+        take_strip(s, config, e) < 0 ||
+        json_take_limit(config, "model_max_length", &s->max_length, e) < 0)
         return -1;
     if (!basic)
         return error_set(e, ERROR_INPUT, "do_basic_tokenize false is not supported");

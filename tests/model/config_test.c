@@ -60,25 +60,94 @@ static void settings_are_refused_by_name(void **state)
 }
 
 #define MODULE(type, path) \
-    "{\"type\": \"sentence_transformers.models." type "\", \"path\": \"" path "\"}"
+    "{\"type\": \"sentence_transformers." type "\", \"path\": \"" path "\"}"
+#define ENCODER "[" MODULE("models.Transformer", "")
+#define POOLED  ENCODER ", " MODULE("models.Pooling", "1_Pooling")
+/* As versions before 3 and as 6.2 write them. */
+#define OLD POOLED ", " MODULE("models.Normalize", "2_N") "]"
+#define NEW                                                             \
+    "[" MODULE("base.modules.transformer.Transformer", "") ", " MODULE( \
+        "sentence_transformer.modules.pooling.Pooling",                 \
+        "1_Pooling") ", " MODULE("base.modules.normalize.Normalize", "2_N") "]"
+#define MEAN \
+    "{\"embedding_dimension\": 8, \"pooling_mode\": \"mean\", \"include_prompt\": true}"
 
+/* A null text leaves a file out; `error` is null where the folder is accepted. */
 static const struct {
-    const char *modules, *pooling, *error; /* null: fine */
+    const char *modules, *pooling, *transformer, *sentences, *error;
+    enum pooling expected;
 } sentences[] = {
-    {"[" MODULE("Transformer", "") ", " MODULE("Pooling", "1_Pooling") ", " MODULE("Normalize",
-                                                                                   "2_N") "]",
-     "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}", NULL},
-    {"[" MODULE("Dense", "2_Dense") "]", "{}",
-     "/modules.json: module 'Dense' is not supported: Transformer, Pooling and Normalize are"},
-    {"[" MODULE("Pooling", "../1_Pooling") "]", "{}",
-     "/modules.json: module 'Pooling' is not supported: Transformer, Pooling and Normalize "
-     "are"},
-    {"[" MODULE("Pooling", "1_Pooling") "]", "{\"pooling_mode_max_tokens\": true}",
-     "/1_Pooling/config.json: pooling_mode_max_tokens is not supported"},
-    {"[" MODULE("Pooling", "1_Pooling") "]", "{}",
-     "/1_Pooling/config.json: one way of pooling is expected, 0 are on"},
-    {"{}", "{}", "/modules.json: a JSON list is expected"},
+    {OLD, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": false}", NULL, NULL,
+     NULL, POOLING_CLS},
+    {OLD, "{\"pooling_mode_mean_tokens\": true}", NULL, NULL, NULL, POOLING_MEAN},
+    {OLD, "{}", NULL, NULL, NULL, POOLING_MEAN},
+    {NEW, MEAN, NULL, NULL, NULL, POOLING_MEAN},
+    {NEW, "{\"pooling_mode\": [\"cls\"]}", NULL, NULL, NULL, POOLING_CLS},
+    {NEW, "{\"pooling_mode\": \"cls\", \"pooling_mode_mean_tokens\": true}", NULL, NULL, NULL,
+     POOLING_CLS},
+    {NEW, "{\"pooling_mode\": [\"mean\", \"cls\"]}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode: 2 modes at once are not supported, one is expected",
+     0},
+    {NEW, "{\"pooling_mode\": \"weightedmean\"}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode 'weightedmean' is not supported, mean or cls is "
+     "expected",
+     0},
+    {NEW, "{\"pooling_mode\": 3}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode: a string is expected", 0},
+    {OLD, "{\"pooling_mode_max_tokens\": true}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode 'max' is not supported, mean or cls is expected", 0},
+    {OLD, "{\"pooling_mode_cls_token\": true, \"pooling_mode_mean_tokens\": true}", NULL, NULL,
+     "/1_Pooling/config.json: pooling_mode: 2 modes at once are not supported, one is expected",
+     0},
+    {POOLED ", " MODULE("models.Dense", "2_Dense") "]", MEAN, NULL, NULL,
+     "/modules.json: module 'sentence_transformers.models.Dense' is not supported: "
+     "Transformer, "
+     "Pooling and Normalize of sentence_transformers are",
+     0},
+    {"[{\"type\": \"mine.Transformer\", \"path\": \"\"}]", MEAN, NULL, NULL,
+     "/modules.json: module 'mine.Transformer' is not supported: Transformer, Pooling and "
+     "Normalize of sentence_transformers are",
+     0},
+    {ENCODER ", " MODULE("models.Pooling", "../1_Pooling") "]", MEAN, NULL, NULL,
+     "/modules.json: path '../1_Pooling' of module 'Pooling': a folder in it is expected", 0},
+    {"[" MODULE("models.Transformer", "0_Transformer") "]", MEAN, NULL, NULL,
+     "/modules.json: path '0_Transformer' of module 'Transformer': the folder itself is "
+     "expected",
+     0},
+    {ENCODER ", " MODULE("models.Normalize", "2_N") "]", MEAN, NULL, NULL,
+     "/modules.json: module 'Normalize' is out of order: Transformer, Pooling and then "
+     "Normalize are expected",
+     0},
+    {ENCODER "]", MEAN, NULL, NULL, "/modules.json: no Pooling: it is no model of sentences",
+     0},
+    {"{}", MEAN, NULL, NULL, "/modules.json: a JSON list is expected", 0},
+    {NEW, MEAN, "{\"processing_kwargs\": {\"text\": {\"max_length\": 4}}}", NULL,
+     "/sentence_bert_config.json: processing_kwargs is not supported", 0},
+    {NEW, MEAN, "{\"transformer_task\": \"fill-mask\"}", NULL,
+     "/sentence_bert_config.json: transformer_task 'fill-mask' is not supported, "
+     "feature-extraction is expected",
+     0},
+    {NEW, MEAN, NULL, "{\"model_type\": \"CrossEncoder\"}",
+     "/config_sentence_transformers.json: model_type 'CrossEncoder' is not supported, "
+     "SentenceTransformer is expected",
+     0},
+    {NEW, MEAN, NULL, "{\"truncate_dim\": 0}",
+     "/config_sentence_transformers.json: truncate_dim 0: at least 1 is expected", 0},
+    {NEW, MEAN, NULL, "{\"prompts\": {\"q\": \"x\"}, \"default_prompt_name\": \"y\"}",
+     "/config_sentence_transformers.json: no prompt 'y' in config_sentence_transformers.json",
+     0},
+    {NEW, MEAN, NULL, "{\"prompts\": {\"q\": 3}}",
+     "/config_sentence_transformers.json: prompts: 'q': a string is expected", 0},
 };
+
+static void write_or_remove(const char *name, const char *text)
+{
+    char *path = path_join(model_folder, name);
+    remove(path);
+    free(path);
+    if (text)
+        model_write(name, text, strlen(text));
+}
 
 static void sentences_are_pooled_as_said(void **state)
 {
@@ -86,21 +155,118 @@ static void sentences_are_pooled_as_said(void **state)
     struct error e = {0};
     char *inner = path_join(model_folder, "1_Pooling");
     assert_int_equal(file_make_directory(inner, &e), 0);
-    model_write("sentence_bert_config.json", "{\"max_seq_length\": 256}", 23);
     for (size_t k = 0; k < sizeof sentences / sizeof *sentences; k++) {
         struct sentence_settings s = {0};
-        model_write("modules.json", sentences[k].modules, strlen(sentences[k].modules));
-        model_write("1_Pooling/config.json", sentences[k].pooling,
-                    strlen(sentences[k].pooling));
-        int r = sentence_read(model_folder, &s, &e);
-        assert_int_equal(r < 0, sentences[k].error != NULL);
-        if (r < 0) {
+        write_or_remove("modules.json", sentences[k].modules);
+        write_or_remove("1_Pooling/config.json", sentences[k].pooling);
+        write_or_remove("sentence_bert_config.json", sentences[k].transformer);
+        write_or_remove("config_sentence_transformers.json", sentences[k].sentences);
+        int r = sentence_read(model_folder, false, &s, &e);
+        if (sentences[k].error)
             assert_string_equal(e.text + strlen(model_folder), sentences[k].error);
-            continue;
-        }
-        assert_true(s.there && s.normalize && s.pooling == POOLING_CLS && s.max_length == 256);
+        assert_int_equal(r < 0, sentences[k].error != NULL);
+        if (r == 0)
+            assert_true(s.there && s.normalize && s.pooling == sentences[k].expected);
+        sentence_finish(&s);
     }
     free(inner);
+}
+
+/* Numbers of any size in keys that are ignored, and as limits. */
+#define HUGE_NUMBERS                                                                     \
+    "\"a\": 18446744073709551615, \"b\": [-9223372036854775809, 1e400, -1e999], \"c\": " \
+    "{\"d\": 123456789012345678901234567890123456789012345678901234567890}"
+
+static void settings_beside_the_modules(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct sentence_settings s = {0};
+    uint32_t length = 7;
+    write_or_remove("modules.json", NEW);
+    write_or_remove("1_Pooling/config.json", "{\"pooling_mode\": \"mean\", "
+                                             "\"include_prompt\": false, " HUGE_NUMBERS "}");
+    write_or_remove("sentence_bert_config.json",
+                    "{\"max_seq_length\": 256, \"do_lower_case\": true}");
+    write_or_remove("config_sentence_transformers.json",
+                    "{\"prompts\": {\"query\": \"query: \", \"empty\": null}, "
+                    "\"default_prompt_name\": \"query\", \"truncate_dim\": 5, " HUGE_NUMBERS
+                    "}");
+    assert_int_equal(sentence_read(model_folder, false, &s, &e), 0);
+    assert_true(s.excludes_prompt && s.lowercase && s.dimension == 5);
+    assert_string_equal(sentence_prompt(&s, NULL, &e), "query: ");
+    assert_string_equal(sentence_prompt(&s, "empty", &e), "");
+    assert_string_equal(sentence_prompt(&s, "document", &e), "");
+    assert_null(sentence_prompt(&s, "other", &e));
+    sentence_finish(&s);
+    assert_int_equal(sentence_read_length(model_folder, &length, &e), 0);
+    assert_int_equal(length, 256);
+    write_or_remove("sentence_bert_config.json",
+                    "{\"max_seq_length\": 1000000000000000019884624838656}");
+    assert_int_equal(sentence_read_length(model_folder, &length, &e), 0);
+    assert_int_equal(length, 0);
+    write_or_remove("1_Pooling/config.json", "{\"pooling_mode\": \"max\"}");
+    assert_int_equal(sentence_read(model_folder, true, &s, &e), 0); /* own pooling */
+    assert_string_equal(sentence_prompt(&s, NULL, &e), "query: ");
+    sentence_finish(&s);
+}
+
+static const struct {
+    const char *text, *dumped; /* null: refused */
+    enum json_source source;
+} numbers[] = {
+    {"[18446744073709551615]", "[1.8446744073709552e19]", JSON_FROM_FILE},
+    {"[9223372036854775807, -9223372036854775808]",
+     "[9223372036854775807,-9223372036854775808]", JSON_FROM_FILE},
+    {"[9223372036854775808,1]", "[9.2233720368547758e18,1]", JSON_FROM_FILE},
+    {"[\"18446744073709551615\\\"99999999999999999999\", 99999999999999999999]",
+     "[\"18446744073709551615\\\"99999999999999999999\",1e20]", JSON_FROM_FILE},
+    {"[1e400,-1E+400,1e-400]", "[9e307,-9e307,0.0]", JSON_FROM_FILE},
+    {"[99999999999999999999.]", NULL, JSON_FROM_FILE},
+    {"[0099999999999999999999]", NULL, JSON_FROM_FILE},
+    {"[99999999999999999999", NULL, JSON_FROM_FILE},
+    {"[NaN]", NULL, JSON_FROM_FILE},
+    {"[NaN,-Infinity,Infinity,\"NaN\"]", "[[],-9e307,9e307,\"NaN\"]", JSON_FROM_LINES},
+    {"[\"\\ud83d\\ude00\",\"\\ud83dx\",\"\\ude00\\ud83d\",\"\\\\ud83d\"]",
+     "[\"\xf0\x9f\x98\x80\",\"\xef\xbf\xbdx\",\"\xef\xbf\xbd\xef\xbf\xbd\",\"\\\\ud83d\"]",
+     JSON_FROM_LINES},
+    {"[\"\\ud83d\"]", NULL, JSON_FROM_FILE},
+    {"[\"\\ud83", NULL, JSON_FROM_LINES},
+    {"[nan]", NULL, JSON_FROM_LINES},
+};
+
+static void numbers_of_any_size_are_read(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        json_error_t why;
+        json_t *json =
+            json_load_bytes(numbers[k].text, strlen(numbers[k].text), numbers[k].source, &why);
+        char *dumped = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        if (!dumped != !numbers[k].dumped || (dumped && strcmp(dumped, numbers[k].dumped) != 0))
+            fail_msg("%s: '%s', '%s' is expected", numbers[k].text, dumped, numbers[k].dumped);
+        free(dumped);
+        json_decref(json);
+    }
+}
+
+/* A refusal keeps its place in the text, and a key that is needed its range. */
+static void a_number_that_is_needed_is_checked(void **state)
+{
+    (void)state;
+    struct error e = {0};
+    struct model_config c = {0};
+    static const char bad[] = "{\"a\": 99999999999999999999999,\n \"b\" 3}";
+    assert_null(json_parse(bad, sizeof bad - 1, "x", &e));
+    assert_memory_equal(e.text, "x:2:6: ", 7);
+    struct text text = {0};
+    text_add(&text, "%s, \"hidden_size\": 99999999999999999999999}", config);
+    json_t *json = json_parse(text_get(&text), text.length, "config", &e);
+    assert_non_null(json);
+    assert_int_equal(config_parse(json, &c, &e), -1);
+    assert_string_equal(e.text, "hidden_size: a whole number in 0..2147483647 is expected");
+    json_decref(json);
+    text_finish(&text);
 }
 
 /* Every 16-bit number to float and back; what lies between goes to the even neighbour. */
@@ -137,6 +303,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_refused_by_name),
         cmocka_unit_test(sentences_are_pooled_as_said),
+        cmocka_unit_test(settings_beside_the_modules),
+        cmocka_unit_test(numbers_of_any_size_are_read),
+        cmocka_unit_test(a_number_that_is_needed_is_checked),
         cmocka_unit_test(elements_round_to_even),
     };
     return cmocka_run_group_tests(tests, model_begin, model_end);

@@ -15,6 +15,9 @@ struct model {
     struct weights weights;
     struct tokenizer *tokenizer; /* null: the folder has none */
     struct sentence_settings sentence;
+    struct error
+        refused; /* the reason why sentence vectors are not supported, or an empty text */
+    uint32_t sentence_length;
     struct mask *mask; /* null: the folder has none */
     bool mask_changed; /* its hash is not config.json's */
     uint64_t parameters;
@@ -77,12 +80,18 @@ static json_t *mask_json(const struct model *m)
                      sparsity(m->mask), "changed", m->mask_changed);
 }
 
-static json_t *sentence_json(const struct sentence_settings *s)
+static json_t *sentence_json(const struct model *m)
 {
+    const struct sentence_settings *s = &m->sentence;
+    struct error ignored;
+    if (*m->refused.text)
+        return json_pack("{s:s}", "refused", m->refused.text);
     if (!s->there)
         return json_null();
-    return json_pack("{s:s, s:b, s:i}", "pooling", pooling_name(s->pooling), "normalize",
-                     s->normalize, "max_length", (int)s->max_length);
+    return json_pack("{s:s, s:b, s:i, s:i, s:s}", "pooling", pooling_name(s->pooling),
+                     "normalize", s->normalize, "max_length", (int)m->sentence_length,
+                     "dimension", (int)s->dimension, "prompt",
+                     sentence_prompt(s, NULL, &ignored));
 }
 
 static void print_json(const struct model *m)
@@ -104,7 +113,7 @@ static void print_json(const struct model *m)
         part_list(&m->weights, ~m->weights.new_parts), "new_parts",
         part_list(&m->weights, m->weights.new_parts), "labels",
         labelled ? label_list(c) : json_array(), "tokenizer", tokenizer_json(m->tokenizer),
-        "mask", mask_json(m), "sentence", sentence_json(&m->sentence), "notes", notes);
+        "mask", mask_json(m), "sentence", sentence_json(m), "notes", notes);
     json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
     printf("\n");
     json_decref(json);
@@ -141,7 +150,9 @@ static void print_text(const struct model *m, const char *folder)
                t->rules.strip_accents ? ", accents stripped" : "");
     else
         printf("  no tokenizer\n");
-    if (m->sentence.there)
+    if (*m->refused.text)
+        printf("  sentences: %s\n", m->refused.text);
+    else if (m->sentence.there)
         printf("  sentences: %s pooling%s\n", pooling_name(m->sentence.pooling),
                m->sentence.normalize ? ", normalised" : "");
     if (m->mask)
@@ -154,8 +165,9 @@ static int read_model(const char *folder, struct model *m, struct error *e)
 {
     if (config_read(folder, &m->config, e) < 0 ||
         weights_read(folder, &m->config, &m->weights, e) < 0 ||
-        sentence_read(folder, &m->sentence, e) < 0)
+        sentence_read_length(folder, &m->sentence_length, e) < 0)
         return -1;
+    (void)sentence_read(folder, false, &m->sentence, &m->refused);
     for (uint32_t k = 0; k < m->weights.n_tensors; k++)
         if (m->weights.tensor[k].data)
             m->parameters += m->weights.tensor[k].parameter.count;
@@ -189,6 +201,7 @@ int command_info(const struct options *o)
     tokenizer_destroy(m.tokenizer);
     mask_destroy(m.mask);
     weights_finish(&m.weights);
+    sentence_finish(&m.sentence);
     config_finish(&m.config);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -80,7 +80,7 @@ static const struct command commands[] = {
      "last hidden states: [lines, longest, hidden size], zero after each line's end. A tab makes a line a pair. A "
      "sentence-transformers folder has its own pooling and normalisation, which options override. Lines that are too "
      "long are cut.",
-     O(INPUT) | O(OUTPUT) | O(POOLING) | O(NORMALIZE) | RUN_OPTIONS, 1, 1, command_embed},
+     O(INPUT) | O(OUTPUT) | O(POOLING) | O(NORMALIZE) | O(PROMPT) | O(PROMPT_NAME) | RUN_OPTIONS, 1, 1, command_embed},
     {"fill-mask", "DIR", "the likeliest words for each [MASK]", "Reads lines from stdin.",
      O(TOP) | O(JSON) | RUN_OPTIONS, 1, 1, command_fill_mask},
     {"classify", "DIR", "labels of each line of text, or of its tokens",
@@ -129,7 +129,7 @@ static const struct command commands[] = {
      "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. /fill-mask and /classify give a list of what the "
      "commands print with --json. GET /health and /metrics (Prometheus). Requests that wait run in one batch. SIGINT "
      "or SIGTERM ends it, after all waiting requests are answered.",
-     O(HOST) | O(PORT) | O(POOLING) | O(NORMALIZE) | O(TOP) | RUN_OPTIONS, 1, 1, command_serve},
+     O(HOST) | O(PORT) | O(POOLING) | O(NORMALIZE) | O(PROMPT) | O(PROMPT_NAME) | O(TOP) | RUN_OPTIONS, 1, 1, command_serve},
 #endif
     {0},
 };

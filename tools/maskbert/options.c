@@ -35,6 +35,8 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_INPUT]      = {"input", 0, "FILE", "Lines of text (default: stdin)", 0, VALUE_TEXT, AT(input)},
     [OPTION_POOLING]    = {"pooling", 0, "P", "mean (default), cls, pooler or none", 0, VALUE_TEXT, AT(pooling)},
     [OPTION_NORMALIZE]  = {"normalize", 0, 0, "Scale vectors to length 1", 0, VALUE_FLAG, AT(normalize)},
+    [OPTION_PROMPT]     = {"prompt", 0, "TEXT", "Text before each line (default: default_prompt_name's of config_sentence_transformers.json)", 0, VALUE_TEXT, AT(prompt)},
+    [OPTION_PROMPT_NAME] = {"prompt-name", 0, "NAME", "The prompt with this name in config_sentence_transformers.json", 0, VALUE_TEXT, AT(prompt_name)},
     [OPTION_RUN_DTYPE]  = {"dtype", 0, "T", "f32 (default) or bf16", 0, VALUE_TEXT, AT(dtype)},
     [OPTION_RUN_TRANSFORM] = {"transform", 0, "T", "softmax or sparsegen=LAMBDA (default: the model's own, else softmax)", 0, VALUE_TEXT, AT(transform)},
     [OPTION_DEVICE]     = {"device", 0, "D", "cpu (default), cuda, cuda:N or emulated", 0, VALUE_TEXT, AT(device)},

@@ -25,6 +25,8 @@ enum option_id {
     OPTION_INPUT,
     OPTION_POOLING,
     OPTION_NORMALIZE,
+    OPTION_PROMPT,
+    OPTION_PROMPT_NAME,
     OPTION_RUN_DTYPE,     /* --dtype of activations */
     OPTION_RUN_TRANSFORM, /* --transform of a run */
     OPTION_DEVICE,
@@ -124,7 +126,8 @@ struct options {
     };
     uint32_t n_arguments;
     const char *output, *dtype, *mask, *transform, *size, *vocabulary, *compat;
-    const char *input, *pooling, *device, *layer, *head, *keep, *lengths, *host, *pairing;
+    const char *input, *pooling, *prompt, *prompt_name, *device, *layer, *head, *keep, *lengths,
+        *host, *pairing;
     uint32_t positions, min_frequency, max_length, threads, batch_tokens, top, batch, length,
         dupe;
     uint16_t port;

@@ -14,20 +14,27 @@ struct evaluation {
     uint32_t *nearest; /* [lines]: by `before`, another line */
 };
 
-/* The folder's own pooling; the pooler's output is no sentence vector that masks are measured by. */
-static enum pooling pooling_of(const struct engine *g)
+/* The folder's own pooling, or mean if it is not supported. */
+static enum pooling pooling_of(const char *folder)
 {
-    return g->sentence.pooling == POOLING_CLS ? POOLING_CLS : POOLING_MEAN;
+    struct error ignored;
+    struct sentence_settings s = {0};
+    enum pooling ret =
+        sentence_read(folder, false, &s, &ignored) < 0 ? POOLING_MEAN : s.pooling;
+    sentence_finish(&s);
+    return ret;
 }
 
 /* A workspace serves one mask alone. */
 static float *embed(const struct evaluation *v, struct error *e)
 {
     struct engine_workspace workspace = {0};
-    const struct task_options quiet = {v->p->o->max_length, v->p->o->batch_tokens, NULL, NULL};
+    const struct task_options quiet = {.max_length = v->p->o->max_length,
+                                       .batch_tokens = v->p->o->batch_tokens};
     const struct task_runner runner = {v->p->s.engine, &quiet, &workspace};
     float *ret = memory_new((size_t)v->lines * v->size, sizeof *ret);
-    int r = task_embed(&runner, &v->p->held_out, v->pooling, true, ret, e);
+    const struct embedding how = {.pooling = v->pooling, .normalize = true};
+    int r = task_embed(&runner, &v->p->held_out, &how, ret, e);
     engine_workspace_finish(&workspace);
     if (r == 0)
         return ret;
@@ -90,7 +97,8 @@ static int evaluate_row(const struct evaluation *v, struct attention *a, struct 
 static int open_evaluation(struct prune *p, struct evaluation *v, struct error *e)
 {
     *v = (struct evaluation){
-        p, pooling_of(p->s.engine), p->held_out.texts, p->s.engine->config.hidden, NULL, NULL};
+        p,   pooling_of(p->o->argument), p->held_out.texts, p->s.engine->config.hidden, NULL,
+        NULL};
     v->before = embed(v, e);
     v->nearest = memory_new(v->lines, sizeof *v->nearest);
     for (uint32_t i = 0; i < v->lines && v->before; i++)

@@ -35,6 +35,7 @@ struct request {
     json_t *json; /* of the body; the texts live in it */
     struct task_text *text;
     uint32_t texts;
+    bool truncate; /* too long texts are cut; otherwise 413 */
     struct text reply;
     unsigned status;               /* 0: no reply yet */
     struct request *next;          /* in the queue */

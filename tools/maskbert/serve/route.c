@@ -57,15 +57,28 @@ static const char *strange_key(json_t *json)
 {
     const char *key;
     json_t *value;
-    json_object_foreach(json, key, value) if (strcmp(key, "inputs")) return key;
+    json_object_foreach(json, key,
+                        value) if (strcmp(key, "inputs") && strcmp(key, "truncate")) return key;
     return NULL;
+}
+
+static bool read_truncate(struct request *r)
+{
+    const json_t *value = json_object_get(r->json, "truncate");
+    if (value && !json_is_boolean(value)) {
+        request_refuse(r, 400, "truncate: true or false is expected");
+        return false;
+    }
+    r->truncate = json_is_true(value);
+    return true;
 }
 
 bool request_read(const struct serving *s, struct request *r)
 {
     json_error_t e;
     (void)s;
-    r->json = json_loadb(text_get(&r->body), r->body.length, JSON_REJECT_DUPLICATES, &e);
+    r->json = json_loadb(text_get(&r->body), r->body.length,
+                         JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
     if (!r->json) {
         request_refuse(r, 400, "line %d, column %d: %s", e.line, e.column, e.text);
         return false;
@@ -77,10 +90,10 @@ bool request_read(const struct serving *s, struct request *r)
     }
     const char *strange = strange_key(r->json);
     if (strange) {
-        request_refuse(r, 400, "'%.64s': only inputs is expected", strange);
+        request_refuse(r, 400, "'%.64s': only inputs and truncate are expected", strange);
         return false;
     }
-    return read_inputs(r, inputs);
+    return read_truncate(r) && read_inputs(r, inputs);
 }
 
 /* ---- embed ---- */
@@ -94,7 +107,7 @@ static void print_vector(const float *x, uint64_t n, struct text *out)
 
 static size_t embed_bytes(const struct serving *s, const struct request *r)
 {
-    return r->texts * (size_t)s->engine->config.hidden * 16;
+    return r->texts * (size_t)embedding_size(s->engine, &s->embedding.how) * 16;
 }
 
 static struct task_runner runner_of(struct serving *s)
@@ -105,11 +118,13 @@ static struct task_runner runner_of(struct serving *s)
 static int run_embed(struct serving *s, const struct task_batches *b, struct request *first,
                      struct error *e)
 {
-    uint64_t size = s->engine->config.hidden;
+    uint64_t size = embedding_size(s->engine, &s->embedding.how);
     float *value = memory_new((size_t)b->texts * size, sizeof *value), *x = value;
     const struct task_runner runner = runner_of(s);
-    int code = task_embed(&runner, b, s->pooling, s->normalize, value, e);
+    int code = task_embed(&runner, b, &s->embedding.how, value, e);
     for (struct request *r = first; r && code == 0; r = r->next) {
+        if (r->status)
+            continue;
         text_add(&r->reply, "[");
         for (uint32_t k = 0; k < r->texts; k++, x += size) {
             text_add(&r->reply, k ? "," : "");
@@ -129,6 +144,8 @@ static void put_answers(struct request *first, json_t *(*answer)(void *context, 
 {
     uint32_t text = 0;
     for (struct request *r = first; r; r = r->next) {
+        if (r->status)
+            continue;
         json_t *all = json_array();
         for (uint32_t k = 0; k < r->texts; k++)
             json_array_append_new(all, answer(context, text++));
@@ -220,6 +237,11 @@ static int run_labels(struct serving *s, const struct task_batches *b, struct re
 
 /* ---- the table ---- */
 
+static const char *no_vectors(const struct serving *s)
+{
+    return *s->no_embedding.text ? s->no_embedding.text : NULL;
+}
+
 static const char *nothing_missing(const struct serving *s)
 {
     (void)s;
@@ -235,11 +257,11 @@ static void get_health(struct server *server, struct text *out)
 /* clang-format off */
 static const char type_of_json[] = "application/json";
 const struct route routes[] = {
-    {"/embed",     "POST", nothing_missing, embed_bytes,  run_embed,  NULL,        type_of_json},
-    {"/fill-mask", "POST", no_words,        fill_bytes,   run_fill,   NULL,        type_of_json},
-    {"/classify",  "POST", no_labels,       labels_bytes, run_labels, NULL,        type_of_json},
-    {"/health",    "GET",  nothing_missing, NULL,         NULL,       get_health,  type_of_json},
-    {"/metrics",   "GET",  nothing_missing, NULL,         NULL,       server_metrics,
+    {"/embed",     "POST", no_vectors,      true,  embed_bytes,  run_embed,  NULL,       type_of_json},
+    {"/fill-mask", "POST", no_words,        false, fill_bytes,   run_fill,   NULL,       type_of_json},
+    {"/classify",  "POST", no_labels,       false, labels_bytes, run_labels, NULL,       type_of_json},
+    {"/health",    "GET",  nothing_missing, false, NULL,         NULL,       get_health, type_of_json},
+    {"/metrics",   "GET",  nothing_missing, false, NULL,         NULL,       server_metrics,
      "text/plain; version=0.0.4"},
     {0},
 };
@@ -255,22 +277,56 @@ const struct route *route_find(const char *path)
 
 /* ---- a batch ---- */
 
-static int answer(struct serving *s, struct request *first, uint32_t texts, uint32_t *tokens,
-                  struct error *e)
+/* The tokens of all requests that are not refused. */
+static int tokenize(const struct serving *s, const struct request *first,
+                    struct task_batches *ret, struct error *e)
 {
+    struct task_options o = s->task;
+    uint32_t texts = 0, at = 0;
+    o.prompt = first->route->prompted ? s->embedding.prompt : (struct text_part){0};
+    for (const struct request *r = first; r; r = r->next)
+        texts += r->status ? 0 : r->texts;
     struct task_text *text = memory_new(texts, sizeof *text);
-    struct task_batches b = {0};
-    uint32_t at = 0;
-    for (struct request *r = first; r; r = r->next)
-        for (uint32_t k = 0; k < r->texts; k++)
+    for (const struct request *r = first; r; r = r->next)
+        for (uint32_t k = 0; k < r->texts && !r->status; k++)
             text[at++] = r->text[k];
-    int code = task_prepare(s->engine, text, texts, &s->task, &b, e);
-    if (code == 0)
+    int code = task_prepare(s->engine, text, texts, &o, ret, e);
+    free(text);
+    return code;
+}
+
+/* Refuses requests with texts that were cut and should not be. Returns their number. */
+static uint32_t refuse_long(const struct serving *s, struct request *first,
+                            const struct task_batches *b)
+{
+    uint32_t at = 0, refused = 0;
+    for (struct request *r = first; r; r = r->next) {
+        const bool *is_cut = b->is_cut + at;
+        at += r->texts;
+        for (uint32_t k = 0; k < r->texts && !r->truncate && !r->status; k++)
+            if (is_cut[k])
+                request_refuse(r, 413,
+                               "text %u has more than %u tokens; a shorter text or "
+                               "\"truncate\": true is expected",
+                               k, task_longest(s->engine, s->task.max_length));
+        refused += r->status != 0;
+    }
+    return refused;
+}
+
+static int answer(struct serving *s, struct request *first, uint32_t *tokens, struct error *e)
+{
+    struct task_batches b = {0};
+    int code = tokenize(s, first, &b, e);
+    if (code == 0 && b.cut && refuse_long(s, first, &b)) {
+        task_finish(&b);
+        code = tokenize(s, first, &b, e);
+    }
+    if (code == 0 && b.texts)
         code = first->route->run(s, &b, first, e);
     for (uint32_t k = 0; k < b.texts && code == 0; k++)
         *tokens += b.sequence[k].count;
     task_finish(&b);
-    free(text);
     return code;
 }
 
@@ -280,8 +336,10 @@ void requests_answer(struct serving *s, struct request *first, uint32_t *tokens)
     uint32_t texts = 0;
     for (struct request *r = first; r; r = r->next)
         texts += r->texts;
-    int code = texts ? answer(s, first, texts, tokens, &e) : 0;
+    int code = texts ? answer(s, first, tokens, &e) : 0;
     for (struct request *r = first; r; r = r->next) {
+        if (r->status)
+            continue;
         if (code < 0)
             request_refuse(r, 500, "%s", e.text);
         else if (!r->texts)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server answers: a row for each path. A POST row reads texts from {"inputs": TEXT or [TEXT..]}; the
-   worker runs many such requests at once. A GET row is answered on the spot. */
+/* The paths of the server. A POST row reads texts from {"inputs": TEXT or [TEXT..], "truncate": BOOL}; the worker runs
+   many such requests at once. A GET row is answered on the spot. */
 #pragma once
+#include "tools/maskbert/embedding.h"
 #include "tools/maskbert/serve/request.h"
 
 struct serving {
     struct engine *engine;
     struct engine_workspace workspace;
     struct task_options task;
-    enum pooling pooling;
-    bool normalize;
+    struct embedding_settings embedding;
+    struct error no_embedding; /* the reason why /embed is refused, or an empty text */
     uint32_t top;
 };
 
@@ -18,6 +19,7 @@ struct route {
     const char *method; /* "POST" or "GET" */
     /* Null where the model can serve it, else why it cannot. */
     const char *(*missing)(const struct serving *s);
+    bool prompted; /* texts stand behind the prompt of sentence vectors */
     /* Bytes that a reply to these texts may take. */
     size_t (*reply_bytes)(const struct serving *s, const struct request *r);
     /* Replies to a batch of requests, whose texts stand one after the other in b. */

@@ -9,23 +9,29 @@
 
 enum { PORT = 8080, TOP = 5 };
 
+/* A folder whose sentence vectors are not supported may still have a head to serve. */
+static int read_embedding(const struct options *o, struct serving *s, struct error *e)
+{
+    if (embedding_read(o, &s->embedding, &s->no_embedding) == 0 &&
+        embedding_check(&s->embedding, s->engine, &s->no_embedding) == 0)
+        return 0;
+    if (s->engine->parts & (PART_MLM | PART_CLASSIFIER) && !o->pooling)
+        return 0;
+    *e = s->no_embedding;
+    return -1;
+}
+
 static int read_serving(const struct options *o, struct session *session, struct serving *s,
                         struct error *e)
 {
-    struct error ignored;
-    struct sentence_settings sentence = {0};
-    s->pooling = POOLING_MEAN;
-    if (o->pooling && pooling_parse(o->pooling, &s->pooling, e) < 0)
-        return -1;
-    if (!o->pooling && sentence_read(o->argument, &sentence, &ignored) == 0)
-        s->pooling = sentence.pooling;
-    if (s->pooling == POOLING_NONE)
-        return error_set(e, ERROR_INPUT, "--pooling none: mean, cls or pooler is expected");
-    s->normalize = o->normalize || (sentence.there && sentence.normalize);
-    s->top = o->top ? o->top : TOP;
     s->engine = session->engine;
     s->task = session->task;
     s->task.progress = NULL;
+    s->top = o->top ? o->top : TOP;
+    if (read_embedding(o, s, e) < 0)
+        return -1;
+    if (s->embedding.how.pooling == POOLING_NONE)
+        return error_set(e, ERROR_INPUT, "--pooling none: mean, cls or pooler is expected");
     return 0;
 }
 
@@ -73,6 +79,7 @@ int command_serve(const struct options *o)
     struct session session = {0};
     struct server server = {0};
     int r = serve(o, &session, &server, &e);
+    embedding_finish(&server.serving.embedding);
     session_close(&session);
     return r < 0 ? command_fail(&e) : 0;
 }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Three modules are supported: the encoder, pooling and normalisation. Each row of the table reads one of them. */
+#include "model/checkpoint/sentence_modules.h"
+#include "masks/base/file.h"
+#include "model/checkpoint/json.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static const struct {
+    const char *name, *old_key; /* in pooling_mode; a flag of its own before version 6 */
+    int pooling;                /* -1: not supported */
+} modes[] = {
+    {"cls", "pooling_mode_cls_token", POOLING_CLS},
+    {"max", "pooling_mode_max_tokens", -1},
+    {"mean", "pooling_mode_mean_tokens", POOLING_MEAN},
+    {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", -1},
+    {"weightedmean", "pooling_mode_weightedmean_tokens", -1},
+    {"lasttoken", "pooling_mode_lasttoken", -1},
+};
+
+static int take_mode(const char *name, struct sentence_settings *s, struct error *e)
+{
+    for (size_t k = 0; k < COUNT(modes); k++)
+        if (!strcmp(modes[k].name, name) && modes[k].pooling >= 0) {
+            s->pooling = (enum pooling)modes[k].pooling;
+            return 0;
+        }
+    return error_set(e, ERROR_INPUT,
+                     "pooling_mode '%.60s' is not supported, mean or cls is expected", name);
+}
+
+/* "mean", or a list whose results are concatenated. */
+static int take_new_mode(const json_t *mode, struct sentence_settings *s, struct error *e)
+{
+    if (json_array_size(mode) > 1)
+        return error_set(e, ERROR_INPUT,
+                         "pooling_mode: %zu modes at once are not supported, one is expected",
+                         json_array_size(mode));
+    const json_t *one = json_is_array(mode) ? json_array_get(mode, 0) : mode;
+    if (!json_is_string(one))
+        return error_set(e, ERROR_INPUT, "pooling_mode: a string is expected");
+    return take_mode(json_string_value(one), s, e);
+}
+
+/* No flag: mean, as in sentence-transformers. */
+static int take_old_modes(const json_t *config, struct sentence_settings *s, struct error *e)
+{
+    const char *mode = "mean";
+    int on = 0;
+    for (size_t k = 0; k < COUNT(modes); k++) {
+        bool here = false;
+        if (json_take_bool(config, modes[k].old_key, &here, e) < 0)
+            return -1;
+        mode = here ? modes[k].name : mode;
+        on += here;
+    }
+    if (on > 1)
+        return error_set(e, ERROR_INPUT,
+                         "pooling_mode: %d modes at once are not supported, one is expected",
+                         on);
+    return take_mode(mode, s, e);
+}
+
+static int take_transformer(const json_t *config, struct sentence_settings *s, struct error *e)
+{
+    static const struct {
+        const char *object, *key, *only;
+    } fixed[] = {
+        {NULL, "transformer_task", "feature-extraction"},
+        {NULL, "module_output_name", "token_embeddings"},
+        {"text", "method", "forward"},
+        {"text", "method_output_name", "last_hidden_state"},
+    };
+    const json_t *modalities = json_object_get(config, "modality_config");
+    for (size_t k = 0; k < COUNT(fixed); k++) {
+        const char *object = fixed[k].object, *text = NULL;
+        const json_t *from = object ? json_object_get(modalities, object) : config;
+        if (json_take_text(from, fixed[k].key, &text, e) < 0)
+            return -1;
+        if (text && strcmp(text, fixed[k].only) != 0)
+            return error_set(e, ERROR_INPUT, "%s '%.60s' is not supported, %s is expected",
+                             fixed[k].key, text, fixed[k].only);
+    }
+    const char *kind;
+    json_t *options, *all = json_object_get(config, "processing_kwargs");
+    json_object_foreach(all, kind, options)
+    {
+        if (json_object_size(options))
+            return error_set(e, ERROR_INPUT, "processing_kwargs is not supported");
+    }
+    return json_take_bool(config, "do_lower_case", &s->lowercase, e);
+}
+
+static int take_pooling(const json_t *config, struct sentence_settings *s, struct error *e)
+{
+    const json_t *mode = json_object_get(config, "pooling_mode");
+    bool includes = true;
+    if (json_take_bool(config, "include_prompt", &includes, e) < 0)
+        return -1;
+    s->excludes_prompt = !includes;
+    return mode ? take_new_mode(mode, s, e) : take_old_modes(config, s, e);
+}
+
+static int take_normalize(const json_t *config, struct sentence_settings *s, struct error *e)
+{
+    static const char *const keys[] = {"module_input_name", "module_output_name"};
+    static const char only[] = "sentence_embedding";
+    for (size_t k = 0; k < COUNT(keys); k++) {
+        const char *name = only;
+        if (json_take_text(config, keys[k], &name, e) < 0)
+            return -1;
+        if (strcmp(name, only) != 0)
+            return error_set(e, ERROR_INPUT, "%s '%.60s' is not supported, %s is expected",
+                             keys[k], name, only);
+    }
+    s->normalize = true;
+    return 0;
+}
+
+enum { BEFORE_ALL, BEFORE_POOLING, BEFORE_END };
+
+static const struct module {
+    const char *name, *file;
+    int (*take)(const json_t *config, struct sentence_settings *s, struct error *e);
+    int from, to; /* the place in the order: after `from` comes `to` */
+    bool required, in_root;
+} kinds[] = {
+    {"Transformer", "sentence_bert_config.json", take_transformer, BEFORE_ALL, BEFORE_POOLING,
+     false, true},
+    {"Pooling", "config.json", take_pooling, BEFORE_POOLING, BEFORE_END, true, false},
+    {"Normalize", "config.json", take_normalize, BEFORE_END, BEFORE_END, false, false},
+};
+
+/* The class at the end of a type such as sentence_transformers.models.Pooling. */
+static const struct module *find_kind(const char *type)
+{
+    static const char library[] = "sentence_transformers.";
+    const char *last = type ? strrchr(type, '.') : NULL;
+    if (!last || strncmp(type, library, sizeof library - 1) != 0)
+        return NULL;
+    for (size_t k = 0; k < COUNT(kinds); k++)
+        if (!strcmp(kinds[k].name, last + 1))
+            return &kinds[k];
+    return NULL;
+}
+
+static int read_file(const struct module *kind, const char *folder, struct sentence_settings *s,
+                     struct error *e)
+{
+    json_t *config = NULL;
+    if (kind->required)
+        config = json_read(folder, kind->file, e);
+    else if (json_read_optional(folder, kind->file, &config, e) < 0)
+        return -1;
+    if (kind->required && !config)
+        return -1;
+    int r = kind->take(config, s, e);
+    json_decref(config);
+    return r < 0 ? error_prefix(e, "%s/%s", folder, kind->file) : 0;
+}
+
+static int take_module(const char *folder, const json_t *module, int *place,
+                       struct sentence_settings *s, struct error *e)
+{
+    const char *type = NULL, *path = "";
+    if (json_take_text(module, "type", &type, e) < 0 ||
+        json_take_text(module, "path", &path, e) < 0)
+        return -1;
+    const struct module *kind = find_kind(type);
+    if (!kind)
+        return error_set(e, ERROR_INPUT,
+                         "module '%.90s' is not supported: Transformer, Pooling and Normalize "
+                         "of sentence_transformers are",
+                         type ? type : "");
+    if (kind->from != *place)
+        return error_set(e, ERROR_INPUT,
+                         "module '%s' is out of order: Transformer, Pooling and then Normalize "
+                         "are expected",
+                         kind->name);
+    *place = kind->to;
+    bool plain = kind->in_root ? !*path || !strcmp(path, ".")
+                               : *path && *path != '.' && !strchr(path, '/');
+    if (!plain)
+        return error_set(e, ERROR_INPUT, "path '%.60s' of module '%s': %s is expected", path,
+                         kind->name, kind->in_root ? "the folder itself" : "a folder in it");
+    char *where = path_join(folder, path);
+    int r = read_file(kind, kind->in_root ? folder : where, s, e);
+    free(where);
+    return r;
+}
+
+static int take_modules(const char *folder, const json_t *list, struct sentence_settings *s,
+                        struct error *e)
+{
+    int place = BEFORE_ALL;
+    for (size_t k = 0; k < json_array_size(list); k++)
+        if (take_module(folder, json_array_get(list, k), &place, s, e) < 0)
+            return -1;
+    return place == BEFORE_END
+               ? 0
+               : error_set(e, ERROR_INPUT, "no Pooling: it is no model of sentences");
+}
+
+int sentence_modules_read(const char *folder, struct sentence_settings *s, struct error *e)
+{
+    struct file f;
+    json_error_t why;
+    char *path = path_join(folder, "modules.json");
+    int r = file_open(path, &f, e);
+    if (r == 0) {
+        json_t *list = json_load_bytes((const char *)f.bytes, f.size, JSON_FROM_FILE, &why);
+        r = json_is_array(list) ? take_modules(folder, list, s, e)
+                                : error_set(e, ERROR_INPUT, "a JSON list is expected");
+        if (r < 0 && strncmp(e->text, folder, strlen(folder)) != 0)
+            error_prefix(e, "%s", path);
+        json_decref(list);
+        file_close(&f);
+    }
+    free(path);
+    return r;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* modules.json of a sentence-transformers folder, and the files of its modules. */
+#pragma once
+#include "model/checkpoint/sentence.h"
+
+/* Fills in pooling, normalize and excludes_prompt. The order must be Transformer, Pooling and then any Normalize. */
+int sentence_modules_read(const char *folder, struct sentence_settings *s, struct error *e);
