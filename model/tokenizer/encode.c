@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Special tokens are cut out of the raw text. The rest is split into words, and each word into its longest
+/* Added tokens are cut out of the raw text. The rest is split into words, and each word into its longest
    pieces from the left. A word with a part that is no token is unknown as a whole. */
 #include "masks/base/memory.h"
 #include "model/tokenizer/tokenizer.h"
@@ -50,82 +50,43 @@ static void cut_word(void *context, const struct word *w)
     push(in->tokens, in->tokenizer->unknown, w->first, w->last);
 }
 
-/* The longest special token that begins at `at`. */
-static const struct special_token *special_at(const struct tokenizer *t, const char *text,
-                                              uint32_t at, uint32_t size)
+/* The words and normalised added tokens of text[from, to), in which no raw added token is. */
+static void encode_gap(struct encoding *in, const char *text, uint32_t from, uint32_t to)
 {
-    const struct special_token *best = NULL;
-    for (uint32_t k = 0; k < t->n_special; k++) {
-        const struct special_token *s = &t->special[k];
-        if (s->size <= size - at && (!best || s->size > best->size) && text[at] == s->text[0] &&
-            !memcmp(text + at, s->text, s->size))
-            best = s;
+    const struct tokenizer *t = in->tokenizer;
+    const struct word_splitter splitter = {t->unicode, &t->rules, cut_word, in};
+    struct words *w = &in->tokens->words;
+    if (!t->added.has_normalized) {
+        words_split(w, &splitter, text, from, to);
+        return;
     }
-    return best;
-}
-
-/* The next place where a special token may begin. Special tokens have few different first bytes. */
-static uint32_t next_candidate(const struct tokenizer *t, const char *text, uint32_t at,
-                               uint32_t size)
-{
-    uint32_t next = size;
-    for (uint32_t k = 0; k < t->n_special; k++) {
-        char first = t->special[k].text[0];
-        if (k && first == t->special[k - 1].text[0])
-            continue;
-        const char *found = memchr(text + at, first, next - at);
-        next = found ? (uint32_t)(found - text) : next;
+    struct added_match m = {0};
+    uint32_t done = 0;
+    words_normalise(w, &splitter, text, from, to);
+    while (added_next(&t->added, t->unicode, true, w->bytes, w->size, done, m.next, &m)) {
+        words_cut(w, &splitter, done, m.begin);
+        if (m.begin < m.end)
+            push(in->tokens, m.token->token_id, w->begin[m.begin], w->end[m.end - 1]);
+        done = m.end;
     }
-    return next;
-}
-
-static uint32_t blanks_after(const struct tokenizer *t, const char *text, uint32_t at,
-                             uint32_t size)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    for (uint32_t point, n; at < size; at += n) {
-        n = unicode_decode(p + at, p + size, &point);
-        if (!(t->unicode->flags[point] & POINT_SPACE))
-            break;
-    }
-    return at;
-}
-
-static uint32_t blanks_before(const struct tokenizer *t, const char *text, uint32_t from,
-                              uint32_t at)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    while (at > from) {
-        uint32_t k = at - 1, point;
-        while (k > from && at - k < 4 && (p[k] & 0xc0) == 0x80)
-            k--;
-        unicode_decode(p + k, p + at, &point);
-        if (!(t->unicode->flags[point] & POINT_SPACE))
-            break;
-        at = k;
-    }
-    return at;
+    words_cut(w, &splitter, done, w->size);
+    w->size = 0;
 }
 
 static void encode_part(const struct tokenizer *t, struct text_part part, struct tokens *ret)
 {
     struct encoding in = {t, ret};
-    const struct word_splitter splitter = {t->unicode, &t->rules, cut_word, &in};
-    uint32_t done = 0, size = part.size;
-    for (uint32_t at = 0; (at = next_candidate(t, part.bytes, at, size)) < size;) {
-        const struct special_token *s = special_at(t, part.bytes, at, size);
-        if (!s) {
-            at++;
-            continue;
-        }
-        uint32_t begin = s->eats_left ? blanks_before(t, part.bytes, done, at) : at;
-        uint32_t end = at + s->size;
-        end = s->eats_right ? blanks_after(t, part.bytes, end, size) : end;
-        words_split(&ret->words, &splitter, part.bytes, done, begin);
-        push(ret, s->token_id, begin, end);
-        done = at = end;
+    struct added_match m = {0};
+    uint32_t done = 0;
+    while (added_next(&t->added, t->unicode, false, part.bytes, part.size, done, m.next, &m)) {
+        if (done < m.begin)
+            encode_gap(&in, part.bytes, done, m.begin);
+        if (m.begin < m.end)
+            push(ret, m.token->token_id, m.begin, m.end);
+        done = m.end;
     }
-    words_split(&ret->words, &splitter, part.bytes, done, size);
+    if (done < part.size)
+        encode_gap(&in, part.bytes, done, part.size);
 }
 
 struct share {

@@ -3,6 +3,7 @@
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
+#include "model/tokenizer/added_read.h"
 #include "model/tokenizer/settings.h"
 #include "model/tokenizer/tokenizer.h"
 #include <stdlib.h>
@@ -14,48 +15,30 @@ void tokenizer_destroy(struct tokenizer *t)
 {
     if (!t)
         return;
-    for (uint32_t k = 0; k < t->n_special; k++)
-        free(t->special[k].text);
-    free(t->special);
+    added_finish(&t->added);
     vocabulary_finish(&t->vocabulary);
     free(t);
 }
 
-static int find(const struct tokenizer *t, const char *token, uint32_t *ret, struct error *e)
+int64_t tokenizer_find(const struct tokenizer *t, const char *token)
 {
-    int64_t token_id = vocabulary_find(&t->vocabulary, token);
-    if (token_id < 0)
-        return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary", token);
-    *ret = (uint32_t)token_id;
-    return 0;
+    const struct added_token *added = added_find(&t->added, token);
+    return added ? added->token_id : vocabulary_find(&t->vocabulary, token);
 }
 
-static struct special_token *add_special(struct tokenizer *t, const char *text,
-                                         uint32_t token_id)
-{
-    for (uint32_t k = 0; k < t->n_special; k++)
-        if (!strcmp(t->special[k].text, text))
-            return &t->special[k];
-    struct special_token *s = MEMORY_PUSH(t->special, t->n_special, t->special_capacity);
-    *s = (struct special_token){memory_text(text), (uint32_t)strlen(text), token_id, false,
-                                false};
-    return s;
-}
-
-/* Looks up the token ids of the named tokens. They are special in the text, too, but not for Google. */
+/* Looks up the ids of the named tokens. */
 static int name_tokens(struct tokenizer *t, const struct tokenizer_settings *s, struct error *e)
 {
     uint32_t *token_id[] = {&t->unknown, &t->begin, &t->end};
-    t->mask = vocabulary_find(&t->vocabulary, s->special[NAME_MASK]);
-    int64_t pad = vocabulary_find(&t->vocabulary, s->special[NAME_PAD]);
+    t->mask = tokenizer_find(t, s->special[NAME_MASK].text);
+    int64_t pad = tokenizer_find(t, s->special[NAME_PAD].text);
     t->pad = pad < 0 ? 0 : (uint32_t)pad;
-    for (int k = NAME_UNKNOWN; k <= NAME_END; k++)
-        if (find(t, s->special[k], token_id[k], e) < 0)
-            return -1;
-    for (int k = 0; k < NAME_COUNT; k++) {
-        int64_t found = vocabulary_find(&t->vocabulary, s->special[k]);
-        if (found >= 0 && *s->special[k])
-            add_special(t, s->special[k], (uint32_t)found);
+    for (int k = NAME_UNKNOWN; k <= NAME_END; k++) {
+        int64_t found = tokenizer_find(t, s->special[k].text);
+        if (found < 0)
+            return error_set(e, ERROR_INPUT, "the token %.60s is not in the vocabulary",
+                             s->special[k].text);
+        *token_id[k] = (uint32_t)found;
     }
     return 0;
 }
@@ -75,12 +58,11 @@ static int finish(struct tokenizer *t, const struct tokenizer_settings *s,
         .max_chars = google ? GOOGLE_MAX_CHARS : s->max_chars,
     };
     t->unicode = unicode_get(google ? UNICODE_GOOGLE : UNICODE_HF);
-    if (vocabulary_index(&t->vocabulary, s->prefix, e) < 0 || name_tokens(t, s, e) < 0)
+    if (added_read_settings(t, s, e) < 0 || name_tokens(t, s, e) < 0)
         return -1;
-    if (google) /* Google's tokenizer finds no special tokens in a text */
-        while (t->n_special)
-            free(t->special[--t->n_special].text);
-    return 0;
+    if (google) /* Google's tokenizer finds no added tokens in a text */
+        added_finish(&t->added);
+    return added_index(&t->added, t->unicode, &t->rules, e);
 }
 
 static int take_vocabulary(struct tokenizer *t, const json_t *json, struct error *e)
@@ -100,45 +82,22 @@ static int take_vocabulary(struct tokenizer *t, const json_t *json, struct error
     return 0;
 }
 
-static int take_added(struct tokenizer *t, const json_t *entry, struct error *e)
-{
-    const char *text = NULL;
-    uint32_t token_id = 0;
-    bool word = false, left = false, right = false, normalized = false;
-    if (json_take_text(entry, "content", &text, e) < 0 ||
-        json_take_u32(entry, "id", &token_id, e) < 0 ||
-        json_take_bool(entry, "single_word", &word, e) < 0 ||
-        json_take_bool(entry, "lstrip", &left, e) < 0 ||
-        json_take_bool(entry, "rstrip", &right, e) < 0 ||
-        json_take_bool(entry, "normalized", &normalized, e) < 0)
-        return -1;
-    if (!text || !*text)
-        return error_set(e, ERROR_INPUT, "a token without content");
-    if (word || normalized)
-        return error_set(e, ERROR_INPUT, "'%.60s': %s is not supported", text,
-                         word ? "single_word" : "normalized");
-    bool new = token_id >= t->vocabulary.count || !t->vocabulary.token[token_id];
-    if (new &&vocabulary_add(&t->vocabulary, text, strlen(text), token_id, e) < 0)
-        return -1;
-    if (strcmp(t->vocabulary.token[token_id], text))
-        return error_set(e, ERROR_INPUT, "'%.60s': its number %u is the vocabulary's '%.60s'",
-                         text, token_id, t->vocabulary.token[token_id]);
-    struct special_token *s = add_special(t, text, token_id);
-    s->eats_left = left;
-    s->eats_right = right;
-    return 0;
-}
-
 static int read_json(struct tokenizer *t, struct tokenizer_settings *s, const json_t *json,
                      struct error *e)
 {
     const json_t *added = json_object_get(json, "added_tokens");
-    if (settings_take_json(s, json, e) < 0 || take_vocabulary(t, json, e) < 0)
+    if (settings_take_json(s, json, e) < 0 || take_vocabulary(t, json, e) < 0 ||
+        vocabulary_index(&t->vocabulary, s->prefix, e) < 0)
         return -1;
-    for (size_t k = 0; k < json_array_size(added); k++)
-        if (take_added(t, json_array_get(added, k), e) < 0)
-            return error_prefix(e, "added_tokens");
-    return 0;
+    return added_read_list(t, added, e) < 0 ? error_prefix(e, "added_tokens") : 0;
+}
+
+static int parse_text(struct tokenizer *t, const char *bytes, size_t size, const char *name,
+                      struct error *e)
+{
+    if (vocabulary_parse(&t->vocabulary, bytes, size, name, e) < 0)
+        return -1;
+    return vocabulary_index(&t->vocabulary, "##", e);
 }
 
 static int read_text(struct tokenizer *t, const char *folder, struct error *e)
@@ -147,7 +106,7 @@ static int read_text(struct tokenizer *t, const char *folder, struct error *e)
     char *path = path_join(folder, "vocab.txt");
     int r = file_open(path, &f, e);
     if (r == 0) {
-        r = vocabulary_parse(&t->vocabulary, (const char *)f.bytes, f.size, path, e);
+        r = parse_text(t, (const char *)f.bytes, f.size, path, e);
         file_close(&f);
     }
     free(path);
@@ -191,6 +150,8 @@ struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compa
         r = read_extra(&s, folder, "special_tokens_map.json", settings_take_special, e);
     if (r == 0)
         r = read_extra(&s, folder, "tokenizer_config.json", settings_take_config, e);
+    if (r == 0)
+        r = read_extra(&s, folder, "added_tokens.json", settings_take_added, e);
     if (r == 0 && finish(t, &s, compat, e) < 0)
         r = error_prefix(e, "%s", folder);
     settings_finish(&s);
@@ -219,7 +180,7 @@ struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
     struct tokenizer *t = memory_new(1, sizeof *t);
     struct tokenizer_settings s = settings_default();
     s.lowercase = !cased;
-    int r = vocabulary_parse(&t->vocabulary, vocabulary, size, "vocabulary", e);
+    int r = parse_text(t, vocabulary, size, "vocabulary", e);
     return finish_new(t, &s, r, compat, e);
 }
 

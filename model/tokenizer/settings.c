@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Three files, one struct. BERT's tokenizer is one pipeline with a few switches: every part of a
-   tokenizer.json must be that part, and anything else is refused. See settings.h. */
+/* BERT's tokenizer is one pipeline with a few switches: every part of a tokenizer.json must be the expected one, and
+   anything else is refused. See settings.h. */
 #include "model/tokenizer/settings.h"
 #include "masks/base/memory.h"
 #include "model/checkpoint/json.h"
@@ -22,7 +22,7 @@ struct tokenizer_settings settings_default(void)
     struct tokenizer_settings s = {
         .clean = true, .ideographs = true, .lowercase = true, .max_chars = 100};
     for (int k = 0; k < NAME_COUNT; k++)
-        s.special[k] = memory_text(special_names[k].text);
+        s.special[k].text = memory_text(special_names[k].text);
     s.prefix = memory_text("##");
     return s;
 }
@@ -30,8 +30,13 @@ struct tokenizer_settings settings_default(void)
 void settings_finish(struct tokenizer_settings *s)
 {
     for (int k = 0; k < NAME_COUNT; k++)
-        free(s->special[k]);
+        free(s->special[k].text);
+    for (uint32_t k = 0; k < s->n_extra; k++)
+        free(s->extra[k].text);
+    free(s->extra);
     free(s->prefix);
+    json_decref(s->decoder);
+    json_decref(s->added_map);
     *s = (struct tokenizer_settings){0};
 }
 
@@ -88,7 +93,7 @@ static int take_model(struct tokenizer_settings *s, const json_t *m, struct erro
         return error_set(e, ERROR_INPUT, "max_input_chars_per_word: 1..%d is expected",
                          MAX_WORD_CHARS);
     if (unknown)
-        replace(&s->special[NAME_UNKNOWN], unknown);
+        replace(&s->special[NAME_UNKNOWN].text, unknown);
     if (prefix)
         replace(&s->prefix, prefix);
     return 0;
@@ -126,8 +131,8 @@ static int take_template(struct tokenizer_settings *s, const json_t *p, struct e
         return error_set(e, ERROR_INPUT,
                          "post_processor: [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with the "
                          "types 0 and 1 are expected");
-    replace(&s->special[NAME_BEGIN], begin);
-    replace(&s->special[NAME_END], end);
+    replace(&s->special[NAME_BEGIN].text, begin);
+    replace(&s->special[NAME_END].text, end);
     return 0;
 }
 
@@ -138,8 +143,8 @@ static int take_processing(struct tokenizer_settings *s, const json_t *p, struct
     const char *end = json_string_value(json_array_get(json_object_get(p, "sep"), 0));
     if (!begin || !end)
         return error_set(e, ERROR_INPUT, "post_processor: cls and sep are expected");
-    replace(&s->special[NAME_BEGIN], begin);
-    replace(&s->special[NAME_END], end);
+    replace(&s->special[NAME_BEGIN].text, begin);
+    replace(&s->special[NAME_END].text, end);
     return 0;
 }
 
@@ -166,20 +171,89 @@ int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, st
     return take_post(s, json_object_get(tokenizer, "post_processor"), e);
 }
 
-/* "[CLS]" or {"content": "[CLS]", ..}. */
+int settings_take_flags(struct added_flags *ret, const json_t *token, struct error *e)
+{
+    if (json_take_bool(token, "single_word", &ret->single_word, e) < 0 ||
+        json_take_bool(token, "lstrip", &ret->eats_left, e) < 0 ||
+        json_take_bool(token, "rstrip", &ret->eats_right, e) < 0)
+        return -1;
+    return json_take_bool(token, "normalized", &ret->normalized, e);
+}
+
+/* "[CLS]" or {"content": "[CLS]", ..}; null: nothing. */
+static int take_role(struct special_setting *ret, const char *key, const json_t *value,
+                     struct error *e)
+{
+    const json_t *content = json_is_object(value) ? json_object_get(value, "content") : value;
+    if (!value || json_is_null(value))
+        return 0;
+    if (!json_is_string(content))
+        return error_set(e, ERROR_INPUT, "%s: a string is expected", key);
+    if (json_is_object(value) && settings_take_flags(&ret->flags, value, e) < 0)
+        return error_prefix(e, "%s", key);
+    replace(&ret->text, json_string_value(content));
+    return 0;
+}
+
+static int add_extra(struct tokenizer_settings *s, const char *key, const json_t *value,
+                     struct error *e)
+{
+    struct special_setting *extra = MEMORY_PUSH(s->extra, s->n_extra, s->extra_capacity);
+    *extra = (struct special_setting){0};
+    return take_role(extra, key, value, e);
+}
+
+/* Tokens with any other role: one, a list or an object of them. */
+static int take_extra(struct tokenizer_settings *s, const json_t *map, struct error *e)
+{
+    static const char *const keys[] = {"bos_token", "eos_token", "additional_special_tokens",
+                                       "extra_special_tokens"};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        json_t *value = json_object_get(map, keys[k]), *one;
+        const char *name;
+        size_t at;
+        bool is_token = json_is_object(value) && json_object_get(value, "content");
+        if (!is_token && !json_is_array(value) && !json_is_object(value)) {
+            if (add_extra(s, keys[k], value, e) < 0)
+                return -1;
+            continue;
+        }
+        if (is_token && add_extra(s, keys[k], value, e) < 0)
+            return -1;
+        json_array_foreach(value, at, one) if (add_extra(s, keys[k], one, e) < 0) return -1;
+        if (!is_token)
+            json_object_foreach(value, name,
+                                one) if (add_extra(s, keys[k], one, e) < 0) return -1;
+    }
+    return 0;
+}
+
 int settings_take_special(struct tokenizer_settings *s, const json_t *map, struct error *e)
 {
     for (int k = 0; k < NAME_COUNT; k++) {
-        const json_t *value = json_object_get(map, special_names[k].key);
-        const json_t *content =
-            json_is_object(value) ? json_object_get(value, "content") : value;
-        if (!value || json_is_null(value))
-            continue;
-        if (!json_is_string(content))
-            return error_set(e, ERROR_INPUT, "%s: a string is expected", special_names[k].key);
-        replace(&s->special[k], json_string_value(content));
+        const char *key = special_names[k].key;
+        if (take_role(&s->special[k], key, json_object_get(map, key), e) < 0)
+            return -1;
     }
+    return take_extra(s, map, e);
+}
+
+int settings_take_added(struct tokenizer_settings *s, const json_t *map, struct error *e)
+{
+    (void)e;
+    s->added_map = json_incref((json_t *)(uintptr_t)map);
     return 0;
+}
+
+bool settings_have_role(const struct tokenizer_settings *s, const char *text)
+{
+    for (int k = 0; k < NAME_COUNT; k++)
+        if (!strcmp(s->special[k].text, text))
+            return true;
+    for (uint32_t k = 0; k < s->n_extra; k++)
+        if (s->extra[k].text && !strcmp(s->extra[k].text, text))
+            return true;
+    return false;
 }
 
 static int check_class(const json_t *config, struct error *e)
@@ -213,5 +287,12 @@ int settings_take_config(struct tokenizer_settings *s, const json_t *config, str
         return error_set(e, ERROR_INPUT, "do_basic_tokenize false is not supported");
     if (json_array_size(json_object_get(config, "never_split")))
         return error_set(e, ERROR_INPUT, "never_split is not supported");
+    const char *side = "right";
+    if (json_take_text(config, "truncation_side", &side, e) < 0)
+        return -1;
+    if (strcmp(side, "right") != 0)
+        return error_set(e, ERROR_INPUT,
+                         "truncation_side '%.60s' is not supported, right is expected", side);
+    s->decoder = json_incref(json_object_get(config, "added_tokens_decoder"));
     return settings_take_special(s, config, e);
 }

@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tokenizer.json, tokenizer_config.json and special_tokens_map.json say. */
+/* The settings in tokenizer.json, tokenizer_config.json, special_tokens_map.json and added_tokens.json. */
 #pragma once
 #include "masks/base/error.h"
+#include "model/tokenizer/added.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum special_name { NAME_UNKNOWN, NAME_BEGIN, NAME_END, NAME_PAD, NAME_MASK, NAME_COUNT };
 
+/* A token with a role, such as mask_token or one of additional_special_tokens. */
+struct special_setting {
+    char *text;
+    struct added_flags flags;
+};
+
 struct tokenizer_settings {
     bool clean, ideographs, lowercase, strip_accents;
     bool strip_given; /* false: accents are stripped where letters are lowered */
     uint32_t max_chars, max_length;
-    char *special[NAME_COUNT]; /* "[UNK]" .. */
-    char *prefix;              /* "##" */
+    struct special_setting special[NAME_COUNT]; /* "[UNK]" .. */
+    struct special_setting *extra;
+    uint32_t n_extra, extra_capacity;
+    char *prefix;      /* "##" */
+    json_t *decoder;   /* added_tokens_decoder of tokenizer_config.json, or null */
+    json_t *added_map; /* added_tokens.json, or null */
 };
 
 struct tokenizer_settings settings_default(void);
@@ -23,3 +34,9 @@ void settings_finish(struct tokenizer_settings *s);
 int settings_take_json(struct tokenizer_settings *s, const json_t *tokenizer, struct error *e);
 int settings_take_config(struct tokenizer_settings *s, const json_t *config, struct error *e);
 int settings_take_special(struct tokenizer_settings *s, const json_t *map, struct error *e);
+int settings_take_added(struct tokenizer_settings *s, const json_t *map, struct error *e);
+
+/* lstrip, rstrip, single_word and normalized of an added token. */
+int settings_take_flags(struct added_flags *ret, const json_t *token, struct error *e);
+/* True if a file gives this token a role. */
+bool settings_have_role(const struct tokenizer_settings *s, const char *text);

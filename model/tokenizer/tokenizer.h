@@ -3,33 +3,25 @@
    those of HuggingFace's fast tokenizer, on request those of Google's tokenization.py. */
 #pragma once
 #include "masks/base/error.h"
+#include "model/tokenizer/added.h"
 #include "model/tokenizer/vocabulary.h"
 #include "model/tokenizer/words.h"
 
 enum tokenizer_compat { TOKENIZER_HF, TOKENIZER_GOOGLE };
 
-/* A token that is found in the raw text, before anything else: "[MASK]" and its like. */
-struct special_token {
-    char *text;
-    uint32_t size, token_id;
-    bool eats_left, eats_right; /* takes the blanks beside it along */
-};
-
 struct tokenizer {
     struct vocabulary vocabulary;
     struct word_rules rules;
     const struct unicode *unicode;
-    struct special_token *special;
-    uint32_t n_special, special_capacity;
+    struct added_tokens added;
     uint32_t unknown, begin, end, pad; /* [UNK] [CLS] [SEP] [PAD] */
     int64_t mask;                      /* [MASK], -1: there is none */
     uint32_t max_length; /* model_max_length of tokenizer_config.json; 0: not said */
     enum tokenizer_compat compat;
 };
 
-/* Reads tokenizer.json or else vocab.txt in a model's folder, with tokenizer_config.json and
-   special_tokens_map.json where they are there. Null with *e set: what is not supported is refused
-   by name. */
+/* Reads tokenizer.json or else vocab.txt in a model's folder, and tokenizer_config.json, special_tokens_map.json and
+   added_tokens.json if they exist. Null with *e set; unsupported settings are refused by name. */
 struct tokenizer *tokenizer_load(const char *folder, enum tokenizer_compat compat,
                                  struct error *e);
 /* From memory, for what has no folder: a vocab.txt, uncased or cased. */
@@ -39,6 +31,9 @@ struct tokenizer *tokenizer_new(const char *vocabulary, size_t size, bool cased,
 struct tokenizer *tokenizer_parse(const char *json, size_t size, enum tokenizer_compat compat,
                                   struct error *e);
 void tokenizer_destroy(struct tokenizer *t);
+
+/* The id of an added token or a piece; -1: none. */
+int64_t tokenizer_find(const struct tokenizer *t, const char *token);
 
 struct token_span {
     uint32_t begin, end; /* bytes of the own part of the text; 0, 0 for [CLS] and [SEP] */

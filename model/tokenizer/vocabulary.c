@@ -63,10 +63,13 @@ int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, con
 int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
 {
     size_t skip = strlen(prefix);
+    bool empty = false;
     for (uint32_t k = 0; k < v->count; k++) {
         const char *token = v->token[k];
+        empty |= token && !*token;
         if (!token || !*token)
             continue;
+        v->pieces += vocabulary_find(v, token) < 0;
         int r = trie_add(&v->begin, token, (uint32_t)strlen(token), (int32_t)k);
         if (r == 0 && !strncmp(token, prefix, skip) && token[skip])
             r = trie_add(&v->follow, token + skip, (uint32_t)strlen(token + skip), (int32_t)k);
@@ -76,6 +79,7 @@ int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e)
                              "more than %d ways",
                              TRIE_MAX_NODES);
     }
+    v->pieces += empty;
     return 0;
 }
 

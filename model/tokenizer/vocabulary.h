@@ -10,6 +10,7 @@ enum { VOCABULARY_MAX_TOKENS = 1 << 22 };
 struct vocabulary {
     char **token; /* by token id; null in a gap */
     uint32_t count, capacity;
+    uint32_t pieces;    /* different tokens among those that were indexed */
     struct trie begin;  /* what may begin a word */
     struct trie follow; /* what may follow: tokens without their "##" */
 };
@@ -22,7 +23,8 @@ int vocabulary_add(struct vocabulary *v, const char *token, size_t size, uint64_
 int vocabulary_parse(struct vocabulary *ret, const char *bytes, size_t size, const char *path,
                      struct error *e);
 
-/* Fills the tries; call it after the last token. `prefix` is "##". */
+/* Fills the tries with the tokens so far; those that are added later are no pieces. `prefix` is "##". */
 int vocabulary_index(struct vocabulary *v, const char *prefix, struct error *e);
-int64_t vocabulary_find(const struct vocabulary *v, const char *token); /* -1: not there */
+int64_t vocabulary_find(const struct vocabulary *v,
+                        const char *token); /* a piece; -1: not there */
 void vocabulary_finish(struct vocabulary *v);

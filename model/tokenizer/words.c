@@ -25,6 +25,7 @@ struct pass {
     const char *text;
     uint32_t from, to;
     struct span at; /* the source of what comes next */
+    bool whole;     /* the words are not cut: the normalised text is kept */
     void (*sink)(void *context, const struct word *w);
     void *context;
 };
@@ -42,7 +43,7 @@ void words_finish(struct words *w)
 static void flush(struct pass *p)
 {
     struct words *w = p->w;
-    if (w->chars == 0)
+    if (w->chars == 0 || p->whole)
         return;
     bool fits = w->chars <= p->rules->max_chars;
     struct word word = {w->bytes, w->begin,    w->end, fits ? w->size : 0,
@@ -63,7 +64,7 @@ static inline void append(struct pass *p, uint32_t point)
 {
     struct words *w = p->w;
     w->last = p->at.end;
-    if (w->chars++ >= p->rules->max_chars)
+    if (w->chars++ >= p->rules->max_chars && !p->whole)
         return;
     if (w->size + 4 > w->capacity)
         grow(w);
@@ -83,7 +84,7 @@ static inline void append(struct pass *p, uint32_t point)
 static inline void put(struct pass *p, uint32_t point)
 {
     uint8_t flags = p->flags[point];
-    if (!(flags & (POINT_SPACE | POINT_PUNCTUATION))) {
+    if (p->whole || !(flags & (POINT_SPACE | POINT_PUNCTUATION))) {
         append(p, point);
         return;
     }
@@ -200,24 +201,34 @@ static void between_words(struct pass *p)
     flush(p);
 }
 
+/* A blank of the text, or one that is put beside an ideograph. */
+static void take_blank(struct pass *p, uint32_t point, struct span source)
+{
+    between_words(p);
+    if (!p->whole)
+        return;
+    p->at = source;
+    append(p, point);
+}
+
 static void take(struct pass *p, uint32_t point, struct span source)
 {
     uint8_t flags = p->flags[point];
     if (p->rules->clean && flags & POINT_DROPPED)
         return;
     if (flags & POINT_SPACE) {
-        between_words(p);
+        take_blank(p, p->rules->clean ? ' ' : point, source);
         return;
     }
     bool alone = p->rules->ideographs && flags & POINT_IDEOGRAPH;
     if (alone)
-        between_words(p);
+        take_blank(p, ' ', source);
     if (p->rules->google && p->rules->lowercase)
         lower_first(p, point, source);
     else
         normalise(p, point, source);
     if (alone)
-        between_words(p);
+        take_blank(p, ' ', source);
 }
 
 /* Fast path: ASCII without flags but a lower case goes straight into the word. */
@@ -231,19 +242,65 @@ static inline bool take_letter(struct pass *p, uint8_t byte, uint32_t at)
     return true;
 }
 
+static void run(struct pass *p)
+{
+    const uint8_t *bytes = (const uint8_t *)p->text;
+    for (uint32_t at = p->from, n = 1; at < p->to; at += n) {
+        uint32_t point;
+        n = 1;
+        if (take_letter(p, bytes[at], at))
+            continue;
+        n = unicode_decode(bytes + at, bytes + p->to, &point);
+        take(p, point, (struct span){at, at + n});
+    }
+    between_words(p);
+}
+
 void words_split(struct words *w, const struct word_splitter *s, const char *text,
                  uint32_t from, uint32_t to)
 {
-    struct pass p = {w,      s->unicode->flags, s->rules,  text, from, to,
-                     {0, 0}, s->sink,           s->context};
-    const uint8_t *bytes = (const uint8_t *)text;
-    for (uint32_t at = from, n = 1; at < to; at += n) {
+    struct pass p = {w,     s->unicode->flags, s->rules,  text, from, to, {0, 0},
+                     false, s->sink,           s->context};
+    run(&p);
+}
+
+void words_normalise(struct words *w, const struct word_splitter *s, const char *text,
+                     uint32_t from, uint32_t to)
+{
+    struct pass p = {w, s->unicode->flags, s->rules, text, from, to, {0, 0}, true, NULL, NULL};
+    w->size = w->chars = 0;
+    run(&p);
+    w->chars = 0;
+}
+
+static void hand_on(const struct words *w, const struct word_splitter *s, uint32_t from,
+                    uint32_t to, uint32_t chars)
+{
+    if (!chars)
+        return;
+    struct word word = {w->bytes + from, w->begin + from,
+                        w->end + from,   chars <= s->rules->max_chars ? to - from : 0,
+                        chars,           w->begin[from],
+                        w->end[to - 1]};
+    s->sink(s->context, &word);
+}
+
+void words_cut(const struct words *w, const struct word_splitter *s, uint32_t from, uint32_t to)
+{
+    const uint8_t *bytes = (const uint8_t *)w->bytes;
+    uint32_t begin = from, chars = 0;
+    for (uint32_t at = from, n; at < to; at += n) {
         uint32_t point;
-        n = 1;
-        if (take_letter(&p, bytes[at], at))
-            continue;
         n = unicode_decode(bytes + at, bytes + to, &point);
-        take(&p, point, (struct span){at, at + n});
+        uint8_t flags = s->unicode->flags[point];
+        if (!(flags & (POINT_SPACE | POINT_PUNCTUATION))) {
+            begin = chars++ ? begin : at;
+            continue;
+        }
+        hand_on(w, s, begin, at, chars);
+        chars = 0;
+        if (flags & POINT_PUNCTUATION)
+            hand_on(w, s, at, at + n, 1);
     }
-    between_words(&p);
+    hand_on(w, s, begin, to, chars);
 }

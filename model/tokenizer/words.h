@@ -23,14 +23,14 @@ struct word {
 struct word_splitter {
     const struct unicode *unicode;
     const struct word_rules *rules;
-    void (*sink)(void *context, const struct word *w); /* is handed each word */
+    void (*sink)(void *context, const struct word *w); /* receives each word */
     void *context;
 };
 
 /* Memory that is kept from call to call; one for each thread, zeroed before the first. */
 struct words {
-    char *bytes;
-    uint32_t *begin, *end;
+    char *bytes;           /* the word, or the normalised text */
+    uint32_t *begin, *end; /* of each byte, in the source */
     uint32_t size, capacity, chars, last;
     struct held *held;   /* combining points that wait for their order */
     struct span *source; /* and what they came from */
@@ -42,3 +42,10 @@ void words_finish(struct words *w);
 /* Cuts text[from, to) (less than 2^32 bytes; offsets count from text). */
 void words_split(struct words *w, const struct word_splitter *s, const char *text,
                  uint32_t from, uint32_t to);
+
+/* The same in two steps. The first one fills w->bytes[0, w->size) with the normalised text, blanks included; the second
+   one cuts a part of it. */
+void words_normalise(struct words *w, const struct word_splitter *s, const char *text,
+                     uint32_t from, uint32_t to);
+void words_cut(const struct words *w, const struct word_splitter *s, uint32_t from,
+               uint32_t to);

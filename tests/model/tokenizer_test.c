@@ -210,12 +210,6 @@ static const struct {
     {"{" NORMAL PRE MODEL("\"[UNK]\": 0, \"[CLS]\": 1") "}",
      "the token [SEP] is not in the vocabulary"},
     {"{" NORMAL PRE
-     "\"added_tokens\": [{\"id\": 9, \"content\": \"x\", \"normalized\": true}], " MODEL(
-         FOUR) "}",
-     "added_tokens: 'x': normalized is not supported"},
-    {"{" NORMAL PRE "\"added_tokens\": [{\"id\": 3, \"content\": \"x\"}], " MODEL(FOUR) "}",
-     "added_tokens: 'x': its number 3 is the vocabulary's 'a'"},
-    {"{" NORMAL PRE
      "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": []}, " MODEL(FOUR) "}",
      "post_processor: [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with the types 0 and 1 are "
      "expected"},

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Added tokens such as "[MASK]": found in the text before it is cut into words, as in the Rust library tokenizers. One
+   that is not in the model's vocabulary is no WordPiece. */
+#pragma once
+#include "model/tokenizer/unicode.h"
+#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/words.h"
+#include <stdbool.h>
+
+struct added_flags {
+    bool single_word;           /* no letter, digit or underscore beside it */
+    bool eats_left, eats_right; /* the blanks beside it belong to it */
+    bool normalized;            /* found in the normalised text, by its own normalised text */
+};
+
+struct added_token {
+    char *text;
+    uint32_t token_id;
+    struct added_flags flags;
+};
+
+/* Zeroed: empty. */
+struct added_tokens {
+    struct added_token *token;
+    uint32_t count, capacity;
+    struct trie pattern[2]; /* of raw and of normalised texts; the values count tokens */
+    bool begins[2][256];    /* the first bytes of these patterns */
+    uint32_t n_begins[2];   /* how many they are */
+    uint8_t a_begin[2];     /* one of them */
+    bool has_normalized;
+};
+
+/* Adds a token, or replaces the flags of one that is there. The vocabulary gives its id, or it gets the next free one.
+   Fails if `given` is neither -1 nor that id. */
+int added_add(struct added_tokens *a, struct vocabulary *v, const char *text, int64_t given,
+              struct added_flags flags, struct error *e);
+const struct added_token *added_find(const struct added_tokens *a,
+                                     const char *text); /* or null */
+
+/* Builds the patterns; call it after the last token. Fails if two of them are equal: tokenizers chooses one of them at
+   random. */
+int added_index(struct added_tokens *a, const struct unicode *unicode,
+                const struct word_rules *rules, struct error *e);
+void added_finish(struct added_tokens *a);
+
+struct added_match {
+    const struct added_token *token;
+    uint32_t begin,
+        end; /* in the text, with the blanks that it eats; equal if the match before it has them all */
+    uint32_t next; /* where the search goes on */
+};
+
+/* The first match in text[at, size). Blanks before `done` belong to the match before it. */
+bool added_next(const struct added_tokens *a, const struct unicode *unicode, bool normalized,
+                const char *text, uint32_t size, uint32_t done, uint32_t at,
+                struct added_match *ret);
