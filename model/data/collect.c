@@ -227,6 +227,7 @@ static int read_all(struct collector *x, struct error *e)
 {
     const struct prepare_options *o = x->options;
     struct text_reader *reader = text_reader_new(o->path, o->n_paths, o->split);
+    text_reader_on_report(reader, o->report);
     int r;
     while ((r = text_reader_next(reader, &x->block, e)) == 0 && x->block.count) {
         tokenise_block(x);

@@ -24,6 +24,8 @@ struct prepare_options {
     uint64_t shard_tokens; /* a shard ends with the document that reaches so many; 0: 2^25 */
     /* Is told after each block and each pass over the documents; false ends prep, and nothing is left. Or null. */
     bool (*progress)(const struct prepare_progress *p);
+    /* Receives what text_reader.h reports of a file. Or null. */
+    void (*report)(const char *path, const char *what);
 };
 
 /* Samples with fewer than DATA_BINS-ths of the length, and so on: bin k holds those in (k, k + 1] * length / DATA_BINS. */

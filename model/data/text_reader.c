@@ -4,11 +4,12 @@
 #include "model/checkpoint/json.h"
 #include "model/data/sentences.h"
 #include "model/data/stream.h"
+#include "model/data/text_check.h"
 #include "model/tokenizer/tokenizer.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 4 << 20, READ_BYTES = 1 << 20 };
+enum { BLOCK_BYTES = 4 << 20, READ_BYTES = 1 << 20, HEAD_BYTES = 64 << 10 };
 
 struct text_reader {
     const char *const *path;
@@ -21,6 +22,8 @@ struct text_reader {
     size_t used, size, capacity;
     size_t searched; /* up to here there is no newline */
     struct text_block *block;
+    struct text_check check; /* of this file; JSON is checked by its parser */
+    void (*report)(const char *path, const char *what);
 };
 
 void text_block_finish(struct text_block *b)
@@ -44,6 +47,12 @@ void text_reader_destroy(struct text_reader *r)
     stream_close(r->stream);
     free(r->bytes);
     free(r);
+}
+
+void text_reader_on_report(struct text_reader *r,
+                           void (*report)(const char *path, const char *what))
+{
+    r->report = report;
 }
 
 uint64_t text_reader_taken(const struct text_reader *r)
@@ -124,6 +133,7 @@ static int take_line(struct text_reader *r, const char *text, size_t size, struc
     if (size > TOKENIZER_MAX_BYTES)
         return fail_line(r, "a line of more than 2^30 bytes", e);
     if (!r->json) {
+        text_check_line(&r->check, text, size);
         if (!add_line(r, text, size))
             r->opens = true;
         return 0;
@@ -132,21 +142,6 @@ static int take_line(struct text_reader *r, const char *text, size_t size, struc
     while (blanks < size && is_blank(text[blanks]))
         blanks++;
     return blanks == size ? 0 : add_json(r, text, size, e);
-}
-
-static int open_next(struct text_reader *r, struct error *e)
-{
-    const char *path = r->path[r->next_path++];
-    size_t plain = stream_plain_name(path);
-    static const char suffix[] = ".jsonl";
-    r->stream = stream_open(path, e);
-    r->json = plain > sizeof suffix - 1 &&
-              !memcmp(path + plain - (sizeof suffix - 1), suffix, sizeof suffix - 1);
-    r->opens = true;
-    r->at_end = false;
-    r->line = 0;
-    r->used = r->size = r->searched = 0;
-    return r->stream ? 0 : -1;
 }
 
 static int read_more(struct text_reader *r, struct error *e)
@@ -172,6 +167,49 @@ static int read_more(struct text_reader *r, struct error *e)
     return got < 0 ? -1 : 0;
 }
 
+/* Reads the first bytes and judges them. A byte order mark of UTF-8 is left out. */
+static int read_head(struct text_reader *r, struct error *e)
+{
+    const char *path = r->path[r->next_path - 1];
+    while (r->size < HEAD_BYTES && !r->at_end)
+        if (read_more(r, e) < 0)
+            return -1;
+    if (r->size >= 3 && !memcmp(r->bytes, "\xef\xbb\xbf", 3))
+        r->used = r->searched = 3;
+    return text_check_head(path, r->bytes, r->size, "a name that ends in ", e);
+}
+
+static int open_next(struct text_reader *r, struct error *e)
+{
+    const char *path = r->path[r->next_path++];
+    size_t plain = stream_plain_name(path);
+    static const char suffix[] = ".jsonl";
+    r->stream = stream_open(path, e);
+    r->json = plain > sizeof suffix - 1 &&
+              !memcmp(path + plain - (sizeof suffix - 1), suffix, sizeof suffix - 1);
+    r->opens = true;
+    r->at_end = false;
+    r->line = 0;
+    r->used = r->size = r->searched = 0;
+    r->check = (struct text_check){0};
+    return r->stream ? read_head(r, e) : -1;
+}
+
+static int end_file(struct text_reader *r, struct error *e)
+{
+    const char *path = r->path[r->next_path - 1];
+    char what[TEXT_CHECK_BYTES];
+    r->taken += stream_taken(r->stream);
+    stream_close(r->stream);
+    r->stream = NULL;
+    if (text_check_end(&r->check, path, e) < 0)
+        return -1;
+    text_check_report(&r->check, what);
+    if (*what && r->report)
+        r->report(path, what);
+    return 0;
+}
+
 /* One line, or more bytes, or the end of the file. */
 static int advance(struct text_reader *r, struct error *e)
 {
@@ -186,10 +224,7 @@ static int advance(struct text_reader *r, struct error *e)
     r->searched = r->size;
     if (!r->at_end)
         return read_more(r, e);
-    r->taken += stream_taken(r->stream);
-    stream_close(r->stream);
-    r->stream = NULL;
-    return 0;
+    return end_file(r, e);
 }
 
 int text_reader_next(struct text_reader *r, struct text_block *ret, struct error *e)

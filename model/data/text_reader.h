@@ -4,7 +4,8 @@
    Plain text has a sentence on each line and a blank line between documents; a file's end ends its document, too.
    NAME.jsonl has a document on each line, {"text": "..."}: its lines are sentences, other keys are ignored. Where
    `split` is set a line is a paragraph and sentences.h cuts it. Blanks at both ends of a sentence are left out.
-   Bytes that are not UTF-8 stay as they are (the tokenizer knows what they are); JSON with such bytes is refused. */
+   Bytes that are not UTF-8 stay as they are, since the tokenizer replaces them, and are reported. JSON with such bytes and
+   files that are mostly not text are refused (text_check.h). */
 #pragma once
 #include "masks/base/error.h"
 #include <stdbool.h>
@@ -30,6 +31,10 @@ struct text_reader;
 /* The paths must outlive it. */
 struct text_reader *text_reader_new(const char *const *path, uint32_t n_paths, bool split);
 void text_reader_destroy(struct text_reader *r); /* null is fine */
+
+/* Sets the receiver of reports such as "12 bytes are not UTF-8 and were replaced, ..", at most one for each file. */
+void text_reader_on_report(struct text_reader *r,
+                           void (*report)(const char *path, const char *what));
 
 /* The next sentences, or none at the end of the last file. Errors are "FILE: what" or "FILE:LINE: what". */
 int text_reader_next(struct text_reader *r, struct text_block *ret, struct error *e);

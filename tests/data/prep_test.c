@@ -23,6 +23,10 @@ static const char make_files[] =
     "head -c 11000000 /dev/zero | tr '\\0' a > line.txt; printf ' b\\n\\na b\\n' >> line.txt;"
     "head -c 500000 /dev/zero | sed 's/\\x00/a b c\\n/g' > big.txt; printf '\\na b c\\n' >> "
     "big.txt;"
+    "head -c 100000 /dev/urandom > random.txt; printf 'a\\0b\\0\\n\\0' > wide.txt;"
+    "printf 'a b caf\\351\\nb c\\nc a\\n\\na b\\nb\\n' > latin.txt;"
+    "printf '{\"text\": \"a b\\\\nb\", \"id\": 18446744073709551615}\\n{\"text\": "
+    "\"b\\\\nc\"}\\n' > hash.jsonl;"
     "printf 'not packed' > fake.gz; printf 'not packed' > fake.zst; mkdir there; touch file";
 
 #define GOOD "prep text.txt --vocab vocab.txt -n 16 -o out "
@@ -61,6 +65,9 @@ static const struct {
      "one document to train on: ", 2},
     {"prep bad.jsonl --vocab vocab.txt -n 16 -o out",
      "bad.jsonl:2: an object with a text is expected", 2},
+    {"prep random.txt --vocab vocab.txt -n 16 -o out", "random.txt: ", 2},
+    {"prep wide.txt --vocab vocab.txt -n 16 -o out",
+     "wide.txt: is UTF-16; text in UTF-8 is expected", 2},
     {"prep fake.gz --vocab vocab.txt -n 16 -o out", "fake.gz: ", 2},
     {"prep fake.zst --vocab vocab.txt -n 16 -o out", "fake.zst: ", 2},
     {GOOD "--pairing next", "--pairing next: nsp or full is expected", 2},
@@ -190,6 +197,7 @@ static void other_texts_are_taken(void **state)
         "prep split.txt --split --vocab vocab.txt -n 16 --held-out 0 -o out",
         "prep one.txt --vocab vocab.txt -n 16 --held-out 0 --pairing full -o out",
         "prep one.txt single.txt --vocab vocab.txt -n 5 --held-out 0 -o out",
+        "prep hash.jsonl --vocab vocab.txt -n 16 --held-out 0 -o out",
     };
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
         struct outcome o = shell_run(NULL, lines[k]);
@@ -200,6 +208,18 @@ static void other_texts_are_taken(void **state)
             system("test -s out/train-00000.tokens && test -s out/train.samples && rm -r out"),
             0);
     }
+}
+
+static void replaced_bytes_are_reported(void **state)
+{
+    (void)state;
+    struct outcome o =
+        shell_run(NULL, "prep latin.txt --vocab vocab.txt -n 16 --held-out 0 -o out");
+    assert_int_equal(o.code, 0);
+    assert_string_equal(o.err, "maskbert: latin.txt: 1 byte is not UTF-8 and was replaced, the "
+                               "first one in line 1\n");
+    outcome_finish(&o);
+    assert_int_equal(system("rm -r out"), 0);
 }
 
 int main(int count, char **argument)
@@ -214,6 +234,7 @@ int main(int count, char **argument)
         cmocka_unit_test(an_interrupted_prep_leaves_nothing),
         cmocka_unit_test(statistics_are_those_of_the_text),
         cmocka_unit_test(other_texts_are_taken),
+        cmocka_unit_test(replaced_bytes_are_reported),
     };
     shell_start(argument[1]);
     if (system(make_files))

@@ -99,6 +99,26 @@ static void tokenize_prints_a_line_for_each(void **state)
     run("printf 'b[MASK]\\n' | ", "tokenize made --tokenizer-compat google", "2 6 1 1 1 3\n");
 }
 
+/* Latin-1 is accepted and counted; other formats are refused before anything is printed. */
+static void text_is_utf8(void **state)
+{
+    (void)state;
+    struct outcome o = shell_must("printf 'ab\\nb\\351\\n' | ", "tokenize made");
+    assert_string_equal(o.out, "2 10 3\n2 6 3\n");
+    assert_string_equal(o.err, "maskbert: stdin: 1 byte is not UTF-8 and was replaced, the "
+                               "first one in line 2\n");
+    outcome_finish(&o);
+    static const char *const commands[] = {"tokenize made", "vocab --size 13 -o x.txt",
+                                           "tokenize made --json"};
+    for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
+        o = shell_run("printf 'ab b\\n' | gzip -c | ", commands[k]);
+        assert_int_equal(o.code, 2);
+        assert_string_equal(o.err, "maskbert: stdin: is gzip; text in UTF-8 is expected\n");
+        assert_string_equal(o.out, "");
+        outcome_finish(&o);
+    }
+}
+
 /* Many lines, one thread or several: the same bytes in the same order. */
 static void threads_change_nothing(void **state)
 {
@@ -273,6 +293,7 @@ int main(int count, char **argument)
         cmocka_unit_test(from_text_to_a_model),
         cmocka_unit_test(a_stored_mask_is_looked_at),
         cmocka_unit_test(tokenize_prints_a_line_for_each),
+        cmocka_unit_test(text_is_utf8),
         cmocka_unit_test(threads_change_nothing),
     };
     const struct CMUnitTest encoder[] = {

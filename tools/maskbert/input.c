@@ -55,12 +55,35 @@ static void drop_used(struct input_lines *in)
     in->used = 0;
 }
 
+static void print_report(const struct text_check *c, const char *name)
+{
+    char what[TEXT_CHECK_BYTES];
+    text_check_report(c, what);
+    if (*what)
+        fprintf(stderr, "maskbert: %s: %s\n", name, what);
+}
+
+/* Judges the lines of the block together with those before it. */
+static int check_lines(struct input_lines *in, struct error *e)
+{
+    for (uint32_t k = 0; k < in->count; k++)
+        text_check_line(&in->check, in->line[k].bytes, in->line[k].size);
+    if (text_check_end(&in->check, "stdin", e) < 0)
+        return -1;
+    if (in->at_end && !in->count)
+        print_report(&in->check, "stdin");
+    return 0;
+}
+
 int input_next(struct input_lines *in, FILE *from, struct error *e)
 {
     in->count = 0;
     drop_used(in);
     if (fill(in, from, e) < 0)
         return -1;
+    if (!in->looked && text_check_head("stdin", in->block, in->size, NULL, e) < 0)
+        return -1;
+    in->looked = true;
     const char *newline;
     while (in->used < in->size &&
            (newline = memchr(in->block + in->used, '\n', in->size - in->used))) {
@@ -71,7 +94,7 @@ int input_next(struct input_lines *in, FILE *from, struct error *e)
         add_line(in, in->used, in->size);
         in->used = in->size;
     }
-    return 0;
+    return check_lines(in, e);
 }
 
 static int read_stream(FILE *from, const char *name, char **ret, size_t *ret_size,
@@ -94,6 +117,9 @@ static int read_stream(FILE *from, const char *name, char **ret, size_t *ret_siz
 
 static int split(struct input_text *t, size_t size, const char *name, struct error *e)
 {
+    struct text_check check = {0};
+    if (text_check_head(name, t->bytes, size, NULL, e) < 0)
+        return -1;
     for (size_t at = 0; at < size;) {
         const char *newline = memchr(t->bytes + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline - t->bytes) - at : size - at;
@@ -103,8 +129,12 @@ static int split(struct input_text *t, size_t size, const char *name, struct err
                              TOKENIZER_MAX_BYTES);
         *MEMORY_PUSH(t->line, t->count, t->capacity) =
             (struct text_part){t->bytes + at, (uint32_t)length};
+        text_check_line(&check, t->bytes + at, length);
         at += length + 1;
     }
+    if (text_check_end(&check, name, e) < 0)
+        return -1;
+    print_report(&check, name);
     return 0;
 }
 

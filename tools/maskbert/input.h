@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of any length from a stream, a block of them at a time. */
+/* Lines of any length, from a stream or a file. Input that is mostly not text is refused; stderr says at the end how many
+   bytes are not UTF-8. */
 #pragma once
 #include "masks/base/error.h"
+#include "model/data/text_check.h"
 #include "model/tokenizer/tokenizer.h"
 #include <stdio.h>
 
@@ -10,7 +12,8 @@ struct input_lines {
     uint32_t count, capacity;
     char *block;
     size_t size, used, block_capacity;
-    bool at_end;
+    bool at_end, looked; /* looked: the first bytes were judged */
+    struct text_check check;
 };
 
 /* The next lines, up to a few megabytes of them, or none at the end of the stream. A line beyond

@@ -142,6 +142,12 @@ static bool go_on(const struct prepare_progress *p)
     return sigisemptyset(&pending);
 }
 
+static void report(const char *path, const char *what)
+{
+    session_tell(NULL);
+    fprintf(stderr, "maskbert: %s: %s\n", path, what);
+}
+
 int command_prep(const struct options *o)
 {
     struct error e = {0};
@@ -154,6 +160,7 @@ int command_prep(const struct options *o)
         return command_fail(&e);
     p.tokenizer = t;
     p.progress = go_on;
+    p.report = report;
     int r = prepare(&p, &stats, &e);
     if (r == 0)
         prep_report(o, &p, &stats);
