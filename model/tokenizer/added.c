@@ -148,40 +148,48 @@ static bool stands_alone(const char *text, uint32_t begin, uint32_t end, uint32_
 }
 
 /* The next place where a pattern may begin. Most vocabularies have patterns that begin with '[' only. */
-static uint32_t skip(const struct added_tokens *a, bool normalized, const char *text,
-                     uint32_t at, uint32_t size)
+static uint32_t skip(const struct added_tokens *a, const struct added_search *s, uint32_t at)
 {
-    if (a->n_begins[normalized] < 2) {
-        const char *found = a->n_begins[normalized] && at < size
-                                ? memchr(text + at, a->a_begin[normalized], size - at)
+    uint32_t kinds = a->n_begins[s->normalized];
+    if (kinds < 2) {
+        const char *found = kinds && at < s->size
+                                ? memchr(s->text + at, a->a_begin[s->normalized], s->size - at)
                                 : NULL;
-        return found ? (uint32_t)(found - text) : size;
+        return found ? (uint32_t)(found - s->text) : s->size;
     }
-    while (at < size && !a->begins[normalized][(uint8_t)text[at]])
+    while (at < s->size && !a->begins[s->normalized][(uint8_t)s->text[at]])
         at++;
     return at;
 }
 
-bool added_next(const struct added_tokens *a, const struct unicode *unicode, bool normalized,
-                const char *text, uint32_t size, uint32_t done, uint32_t at,
-                struct added_match *ret)
+static void take(struct added_search *s, const struct added_token *t, uint32_t begin,
+                 uint32_t end)
 {
-    for (; (at = skip(a, normalized, text, at, size)) < size; at++) {
+    s->token = t;
+    s->begin = begin;
+    s->end = s->next = end;
+    if (t->flags.eats_left)
+        s->begin = blanks_before(s->unicode, s->text, s->done, begin);
+    if (t->flags.eats_left && s->begin < s->done)
+        s->begin = s->done;
+    if (t->flags.eats_right)
+        s->end = blanks_after(s->unicode, s->text, end, s->size);
+}
+
+bool added_next(const struct added_tokens *a, struct added_search *s)
+{
+    for (uint32_t at = s->next; (at = skip(a, s, at)) < s->size; at++) {
         uint32_t length = 0;
-        int32_t which = trie_longest(&a->pattern[normalized], text + at, size - at, &length);
+        int32_t which =
+            trie_longest(&a->pattern[s->normalized], s->text + at, s->size - at, &length);
         if (which < 0)
             continue;
         const struct added_token *t = &a->token[which];
-        uint32_t end = at + length;
-        if (t->flags.single_word && !stands_alone(text, at, end, size)) {
-            at = end - 1;
-            continue;
+        if (!t->flags.single_word || stands_alone(s->text, at, at + length, s->size)) {
+            take(s, t, at, at + length);
+            return true;
         }
-        uint32_t begin = t->flags.eats_left ? blanks_before(unicode, text, done, at) : at;
-        *ret = (struct added_match){
-            t, t->flags.eats_left && begin < done ? done : begin,
-            t->flags.eats_right ? blanks_after(unicode, text, end, size) : end, end};
-        return true;
+        at += length - 1;
     }
     return false;
 }

@@ -43,14 +43,17 @@ int added_index(struct added_tokens *a, const struct unicode *unicode,
                 const struct word_rules *rules, struct error *e);
 void added_finish(struct added_tokens *a);
 
-struct added_match {
+struct added_search {
+    const struct unicode *unicode;
+    const char *text; /* raw or normalised */
+    uint32_t size;
+    bool normalized;
+    uint32_t done, next; /* blanks before `done` are not eaten; the search goes on at `next` */
+    /* The match that added_next() found. */
     const struct added_token *token;
     uint32_t begin,
-        end; /* in the text, with the blanks that it eats; equal if the match before it has them all */
-    uint32_t next; /* where the search goes on */
+        end; /* with the blanks that it eats; equal if the match before it has them all */
 };
 
-/* The first match in text[at, size). Blanks before `done` belong to the match before it. */
-bool added_next(const struct added_tokens *a, const struct unicode *unicode, bool normalized,
-                const char *text, uint32_t size, uint32_t done, uint32_t at,
-                struct added_match *ret);
+/* The next match from s->next on. False: there is none. */
+bool added_next(const struct added_tokens *a, struct added_search *s);

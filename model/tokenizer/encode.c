@@ -60,33 +60,32 @@ static void encode_gap(struct encoding *in, const char *text, uint32_t from, uin
         words_split(w, &splitter, text, from, to);
         return;
     }
-    struct added_match m = {0};
-    uint32_t done = 0;
     words_normalise(w, &splitter, text, from, to);
-    while (added_next(&t->added, t->unicode, true, w->bytes, w->size, done, m.next, &m)) {
-        words_cut(w, &splitter, done, m.begin);
+    struct added_search m = {
+        .unicode = t->unicode, .text = w->bytes, .size = w->size, .normalized = true};
+    while (added_next(&t->added, &m)) {
+        words_cut(w, &splitter, m.done, m.begin);
         if (m.begin < m.end)
             push(in->tokens, m.token->token_id, w->begin[m.begin], w->end[m.end - 1]);
-        done = m.end;
+        m.done = m.end;
     }
-    words_cut(w, &splitter, done, w->size);
+    words_cut(w, &splitter, m.done, w->size);
     w->size = 0;
 }
 
 static void encode_part(const struct tokenizer *t, struct text_part part, struct tokens *ret)
 {
     struct encoding in = {t, ret};
-    struct added_match m = {0};
-    uint32_t done = 0;
-    while (added_next(&t->added, t->unicode, false, part.bytes, part.size, done, m.next, &m)) {
-        if (done < m.begin)
-            encode_gap(&in, part.bytes, done, m.begin);
+    struct added_search m = {.unicode = t->unicode, .text = part.bytes, .size = part.size};
+    while (added_next(&t->added, &m)) {
+        if (m.done < m.begin)
+            encode_gap(&in, part.bytes, m.done, m.begin);
         if (m.begin < m.end)
             push(ret, m.token->token_id, m.begin, m.end);
-        done = m.end;
+        m.done = m.end;
     }
-    if (done < part.size)
-        encode_gap(&in, part.bytes, done, part.size);
+    if (m.done < part.size)
+        encode_gap(&in, part.bytes, m.done, part.size);
 }
 
 struct share {

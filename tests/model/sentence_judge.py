@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """maskbert embed against sentence-transformers itself: usage sentence_judge.py MASKBERT MODEL-FOLDER.
-Sentence vectors within 1e-5. Exit code 77 (skipped) where sentence-transformers is not installed."""
+Sentence vectors within 1e-5: of the folder, of a copy that the installed version saves, and of one with a default prompt and
+truncate_dim. Exit code 77 (skipped) where sentence-transformers is not installed."""
 import os
 import subprocess
 import sys
@@ -20,16 +21,31 @@ LINES = ["A man is eating food.", "The girl carries a baby.", "a", "naïve café
 LINES = [line.replace("\t", " ") for line in LINES]  # a tab makes a pair for maskbert
 
 
+def compare(maskbert, folder, work, name, *options, **named):
+    theirs = SentenceTransformer(folder, device="cpu").encode(LINES, convert_to_numpy=True, **named)
+    out = os.path.join(work, "x.npy")
+    subprocess.run([maskbert, "embed", folder, "-o", out, *options], input="\n".join(LINES) + "\n", text=True, check=True)
+    ours = numpy.load(out)
+    error = abs(ours - theirs).max() if ours.shape == theirs.shape else float("nan")
+    ok = error <= 1e-5  # NaN fails
+    print(f"{'ok  ' if ok else 'FAIL'} {name}: {len(LINES)} sentences: {error:.2e}, at most 1e-5")
+    return ok
+
+
 def main():
     maskbert, folder = sys.argv[1:3]
-    theirs = SentenceTransformer(folder, device="cpu").encode(LINES, convert_to_numpy=True)
     with tempfile.TemporaryDirectory() as work:
-        out = os.path.join(work, "x.npy")
-        subprocess.run([maskbert, "embed", folder, "-o", out], input="\n".join(LINES) + "\n", text=True, check=True)
-        ours = numpy.load(out)
-    error = abs(ours - theirs).max()
-    ok = ours.shape == theirs.shape and error <= 1e-5  # NaN fails
-    print(f"{'ok  ' if ok else 'FAIL'} {len(LINES)} sentences: {error:.2e}, at most 1e-5")
+        saved = os.path.join(work, "saved")
+        model = SentenceTransformer(folder, device="cpu")
+        model.save(saved)
+        ok = compare(maskbert, folder, work, "as given") and compare(maskbert, saved, work, "saved anew")
+        model.prompts = {"query": "query: ", "passage": "passage: "}
+        model.default_prompt_name = "query"
+        model.truncate_dim = 24
+        model.save(saved)
+        ok = ok and compare(maskbert, saved, work, "default prompt")
+        ok = ok and compare(maskbert, saved, work, "passage", "--prompt-name", "passage", prompt_name="passage")
+        ok = ok and compare(maskbert, saved, work, "own prompt", "--prompt", "find: ", "--normalize", prompt="find: ", normalize_embeddings=True)
     sys.exit(0 if ok else 1)
 
 

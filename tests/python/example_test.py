@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Do runtime/python/examples run: faster_model.py, which draws what it says, and onnx_attention.py, whose operator refuses what is wrong?"""
+"""Do runtime/python/examples run: faster_model.py, which draws what it says, and onnx_attention.py, whose operator refuses what is wrong? Does the
+line of masks/README.md export a checkpoint of SparseBERT?"""
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import unittest
 from common import Case, cmocka_count, has, maskc, needs_transformers
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/examples"
+README = pathlib.Path(__file__).resolve().parents[2] / "masks/README.md"
 ONNX = has("numpy") and has("onnx") and has("onnxruntime") and os.environ.get("ONNXRUNTIME_INCLUDE")
 
 
@@ -26,6 +28,24 @@ class ExampleTest(Case):
             self.assertGreater(float(re.search(r"own mask differ by (\S+)", done.stdout)[1]), 0)
             for name in ["mask.png"] + ["times.png"] * has("matplotlib"):
                 self.assertEqual((pathlib.Path(folder) / name).read_bytes()[:4], b"\x89PNG")
+
+
+@unittest.skipUnless(has("torch") and has("numpy"), "this Python has no torch or no numpy")
+class ExportTest(Case):
+    def test_sparsebert_checkpoint(self):
+        import argparse
+        import numpy
+        import torch
+        if not hasattr(torch.serialization, "add_safe_globals"):
+            self.skipTest("torch 2.4 is expected")
+        line = re.search(r'^python3 -c "(import argparse, torch.*)"$', README.read_text(encoding="utf-8"), re.MULTILINE)[1]
+        alphas = torch.rand(3, 8, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            torch.save({"model": {"bert.encoder.init_alphas": alphas.half(), "bert.pooler.bias": torch.zeros(2)}, "epoch": 3,
+                        "args": argparse.Namespace(learning_rate=1e-3, seed=None, device=torch.device("cpu"))}, pathlib.Path(folder, "ckpt.pt"))
+            done = subprocess.run([sys.executable, "-c", line], cwd=folder, capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue((numpy.load(pathlib.Path(folder, "alphas.npy")) == alphas.half().float().numpy()).all())
 
 
 @unittest.skipUnless(ONNX, "this Python has no onnx, onnxruntime or numpy, or ONNXRUNTIME_INCLUDE is not set")

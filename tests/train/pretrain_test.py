@@ -219,6 +219,14 @@ def refusals(toy):
     for name, value in (("--lr", 2e-3), ("--seed", 4), ("--steps", 3), ("--batch", 4), ("--mask", "window(3)"), ("--dropout", 0.2),
                         ("--warmup", 5), ("--betas", "0.9,0.98"), ("--dtype", "bf16"), ("--optimizer", "lamb")):
         toy.refused(name, *toy.command("run", *steps, "--seed", 3, "--resume", name, value))
+    toy.refused("`pretrain RUN -o NEW`", *toy.command("run", *steps, "--seed", 3, "--resume", "--lr", 2e-3))
+    for variables in ({"OMPI_COMM_WORLD_SIZE": "2"}, {"PMI_SIZE": "4", "PMI_RANK": "0"}, {"WORLD_SIZE": "2", "RANK": "1"},
+                      {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"}):
+        toy.refused("--ranks 1", *plain, env={**os.environ, **variables})
+        toy.refused("is there already", *toy.command("run", *steps, "--ranks", 1), env={**os.environ, **variables})
+    for variables in ({"SLURM_PROCID": "0"}, {"SLURM_STEP_NUM_TASKS": "2"}, {"WORLD_SIZE": "1", "RANK": "0"}, {"PMI_SIZE": "1"}):
+        toy.refused("is there already", *toy.command("run", *steps), env={**os.environ, **variables})
+    toy.refused("--ranks 2", *plain, "--ranks", 2)
     toy.ok("init", "--size", "1x16x1", "--vocab", "vocab.txt", "--positions", 40, "-o", "smaller")
     toy.refused("another shape", "pretrain", "smaller", *toy.command("run", *steps, "--seed", 3, "--resume")[2:])
     weights = toy.weights("run")

@@ -12,8 +12,8 @@
     (O(TRAIN_BATCH) | O(ACCUMULATE) | O(RATE) | O(SCHEDULE) | O(WARMUP) | O(OPTIMIZER) |   \
      O(NO_BIAS_CORRECTION) | O(BETAS) | O(EPS) | O(WEIGHT_DECAY) | O(CLIP) | O(DROPOUT) |  \
      O(ATTENTION_DROPOUT) | O(RUN_DTYPE) | O(RECOMPUTE) | O(SAVE_EVERY) | O(KEEP_STATES) | \
-     O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(SEED) | O(THREADS) | O(DEVICE) |      \
-     O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
+     O(EVAL_EVERY) | O(GOES_ON) | O(NOT_BITWISE) | O(RANKS) | O(SEED) | O(THREADS) |       \
+     O(DEVICE) | O(OVERFIT) | O(SAVE_GRADIENTS) | O(JSON))
 
 #define LEARNING_OPTIONS                                                              \
     (O(LEARN_MASK) | O(DAM_CODE) | O(PER_LAYER) | O(SYMMETRIC) | O(LAMBDA) | O(TAU) | \
@@ -36,7 +36,8 @@ static const struct command commands[] = {
      "frequent characters.", O(TOKENS) | O(CASED) | O(MIN_FREQUENCY) | O(OUTPUT), 0, 0, command_vocab},
     {"prep", "TEXT..", "text to samples for pre-training",
      "TEXT is plain text with a sentence on each line and a blank line between documents, or NAME.jsonl with {\"text\": "
-     "\"..\"} on each line, a document whose lines are sentences. Either may be NAME.gz or NAME.zst. Writes a folder of "
+     "\"..\"} on each line, a document whose lines are sentences. Either may be NAME.gz or NAME.zst. Text is UTF-8: stderr "
+     "says how many other bytes were replaced, and a file that is mostly not text is refused. Writes a folder of "
      "token ids and of samples, the documents that are held out apart. Samples are pairs by the rules of Google's "
      "create_pretraining_data.py: in half of them the second part is of another document. With --pairing full they are "
      "whole sentences up to N tokens, no further than a document's end. Masks are drawn in training, anew in each epoch. "
@@ -78,8 +79,8 @@ static const struct command commands[] = {
     {"embed", "DIR", "a vector for each line of text",
      "Writes f32 [lines, hidden size] to a .npy file, or one JSON array a line to a .jsonl file. --pooling none writes the "
      "last hidden states: [lines, longest, hidden size], zero after each line's end. A tab makes a line a pair. A "
-     "sentence-transformers folder has its own pooling and normalisation, which options override. Lines that are too "
-     "long are cut.",
+     "sentence-transformers folder has its own pooling and normalisation, which --pooling replaces. Its default prompt goes "
+     "before each line, and its truncate_dim cuts the vectors. Lines that are too long are cut.",
      O(INPUT) | O(OUTPUT) | O(POOLING) | O(NORMALIZE) | O(PROMPT) | O(PROMPT_NAME) | RUN_OPTIONS, 1, 1, command_embed},
     {"fill-mask", "DIR", "the likeliest words for each [MASK]", "Reads lines from stdin.",
      O(TOP) | O(JSON) | RUN_OPTIONS, 1, 1, command_fill_mask},
@@ -126,7 +127,8 @@ static const struct command commands[] = {
      command_memory},
 #if MASKBERT_SERVE
     {"serve", "DIR", "a model behind HTTP",
-     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. /fill-mask and /classify give a list of what the "
+     "POST /embed {\"inputs\": TEXT or [TEXT, ..]} gives [[..], ..]. A text that is too long gets 413; with \"truncate\": "
+     "true it is cut. /fill-mask and /classify give a list of what the "
      "commands print with --json. GET /health and /metrics (Prometheus). Requests that wait run in one batch. SIGINT "
      "or SIGTERM ends it, after all waiting requests are answered.",
      O(HOST) | O(PORT) | O(POOLING) | O(NORMALIZE) | O(PROMPT) | O(PROMPT_NAME) | O(TOP) | RUN_OPTIONS, 1, 1, command_serve},

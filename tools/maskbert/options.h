@@ -76,6 +76,7 @@ enum option_id {
     OPTION_EVAL_EVERY,
     OPTION_GOES_ON,
     OPTION_NOT_BITWISE,
+    OPTION_RANKS,
     OPTION_OVERFIT,
     OPTION_SAVE_GRADIENTS,
     OPTION_OBJECTIVE,
@@ -138,7 +139,7 @@ struct options {
     bool split, stats, short_given, held_out_given;
     const char *data, *schedule, *optimizer, *betas, *recompute, *save_gradients, *objective,
         *drop, *x, *y, *importance, *save, *snap, *picture;
-    uint32_t accumulate, keep_states, repeats;
+    uint32_t accumulate, keep_states, repeats, ranks;
     uint64_t steps, tokens, save_every, eval_every;
     double minutes, rate, warmup, eps, weight_decay, clip, dropout, attention_dropout,
         mlm_probability;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a command line to the options of a run. */
 #include "tools/maskbert/pretrain.h"
+#include "tools/maskbert/ranks.h"
 #include "tools/maskbert/session.h"
 #include <stdlib.h>
 #include <string.h>
@@ -190,7 +191,7 @@ int training_options(const struct options *o, struct run_options *ret, struct er
 
 int pretrain_options(const struct options *o, struct run_options *ret, struct error *e)
 {
-    return read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
+    return ranks_check(o, e) < 0 || read_names(o, ret, e) < 0 || read_length(o, ret, e) < 0 ||
                    training_options(o, ret, e) < 0 || learning_options(o, ret, e) < 0
                ? -1
                : 0;

@@ -139,8 +139,10 @@ static int differs(const char *name, const json_t *was, const json_t *is, struct
     const size_t flags = JSON_ENCODE_ANY | JSON_REAL_PRECISION(10);
     char *old = was ? json_dumps(was, flags) : NULL, *new = is ? json_dumps(is, flags) : NULL;
     error_set(e, ERROR_INPUT,
-              "%s: the run has %s, this command %s; --resume takes the same command", option,
-              old ? old : "none", new ? new : "none");
+              "%s: the run has %s, this command %s; --resume needs the same command. "
+              "`pretrain RUN -o NEW` trains its weights with other options; the optimizer's "
+              "moments and the schedule begin anew",
+              option, old ? old : "none", new ? new : "none");
     free(old);
     free(new);
     return -1;
