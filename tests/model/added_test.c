@@ -180,15 +180,6 @@ static const struct {
     {NULL, NULL, "{\"foo\": \"16\"}", NULL},
 };
 
-static void write_or_remove(const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", model_folder, name);
-    remove(path);
-    if (text)
-        model_write(name, text, strlen(text));
-}
-
 static char *ids_of(const struct tokenizer *t, const char *text)
 {
     struct tokens k = {0};
@@ -204,14 +195,14 @@ static char *ids_of(const struct tokenizer *t, const char *text)
 static void every_file_that_lists_tokens_is_read(void **state)
 {
     (void)state;
-    write_or_remove("vocab.txt",
-                    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nf\na\nb\nfo\n##o\n##b\n##a\n"
-                    "c\nd\ne\n##e\n");
+    model_write_or_remove("vocab.txt",
+                          "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nf\na\nb\nfo\n##o\n##b\n##a\n"
+                          "c\nd\ne\n##e\n");
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
         struct error e = {0};
-        write_or_remove("tokenizer_config.json", folders[k].config);
-        write_or_remove("special_tokens_map.json", folders[k].map);
-        write_or_remove("added_tokens.json", folders[k].added);
+        model_write_or_remove("tokenizer_config.json", folders[k].config);
+        model_write_or_remove("special_tokens_map.json", folders[k].map);
+        model_write_or_remove("added_tokens.json", folders[k].added);
         struct tokenizer *t = tokenizer_load(model_folder, TOKENIZER_HF, &e);
         assert_int_equal(t != NULL, folders[k].expected != NULL);
         if (!t)

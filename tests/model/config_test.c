@@ -140,15 +140,6 @@ static const struct {
      "/config_sentence_transformers.json: prompts: 'q': a string is expected", 0},
 };
 
-static void write_or_remove(const char *name, const char *text)
-{
-    char *path = path_join(model_folder, name);
-    remove(path);
-    free(path);
-    if (text)
-        model_write(name, text, strlen(text));
-}
-
 static void sentences_are_pooled_as_said(void **state)
 {
     (void)state;
@@ -157,10 +148,10 @@ static void sentences_are_pooled_as_said(void **state)
     assert_int_equal(file_make_directory(inner, &e), 0);
     for (size_t k = 0; k < sizeof sentences / sizeof *sentences; k++) {
         struct sentence_settings s = {0};
-        write_or_remove("modules.json", sentences[k].modules);
-        write_or_remove("1_Pooling/config.json", sentences[k].pooling);
-        write_or_remove("sentence_bert_config.json", sentences[k].transformer);
-        write_or_remove("config_sentence_transformers.json", sentences[k].sentences);
+        model_write_or_remove("modules.json", sentences[k].modules);
+        model_write_or_remove("1_Pooling/config.json", sentences[k].pooling);
+        model_write_or_remove("sentence_bert_config.json", sentences[k].transformer);
+        model_write_or_remove("config_sentence_transformers.json", sentences[k].sentences);
         int r = sentence_read(model_folder, false, &s, &e);
         if (sentences[k].error)
             assert_string_equal(e.text + strlen(model_folder), sentences[k].error);
@@ -183,15 +174,16 @@ static void settings_beside_the_modules(void **state)
     struct error e = {0};
     struct sentence_settings s = {0};
     uint32_t length = 7;
-    write_or_remove("modules.json", NEW);
-    write_or_remove("1_Pooling/config.json", "{\"pooling_mode\": \"mean\", "
-                                             "\"include_prompt\": false, " HUGE_NUMBERS "}");
-    write_or_remove("sentence_bert_config.json",
-                    "{\"max_seq_length\": 256, \"do_lower_case\": true}");
-    write_or_remove("config_sentence_transformers.json",
-                    "{\"prompts\": {\"query\": \"query: \", \"empty\": null}, "
-                    "\"default_prompt_name\": \"query\", \"truncate_dim\": 5, " HUGE_NUMBERS
-                    "}");
+    model_write_or_remove("modules.json", NEW);
+    model_write_or_remove("1_Pooling/config.json",
+                          "{\"pooling_mode\": \"mean\", "
+                          "\"include_prompt\": false, " HUGE_NUMBERS "}");
+    model_write_or_remove("sentence_bert_config.json",
+                          "{\"max_seq_length\": 256, \"do_lower_case\": true}");
+    model_write_or_remove(
+        "config_sentence_transformers.json",
+        "{\"prompts\": {\"query\": \"query: \", \"empty\": null}, "
+        "\"default_prompt_name\": \"query\", \"truncate_dim\": 5, " HUGE_NUMBERS "}");
     assert_int_equal(sentence_read(model_folder, false, &s, &e), 0);
     assert_true(s.excludes_prompt && s.lowercase && s.dimension == 5);
     assert_string_equal(sentence_prompt(&s, NULL, &e), "query: ");
@@ -201,11 +193,11 @@ static void settings_beside_the_modules(void **state)
     sentence_finish(&s);
     assert_int_equal(sentence_read_length(model_folder, &length, &e), 0);
     assert_int_equal(length, 256);
-    write_or_remove("sentence_bert_config.json",
-                    "{\"max_seq_length\": 1000000000000000019884624838656}");
+    model_write_or_remove("sentence_bert_config.json",
+                          "{\"max_seq_length\": 1000000000000000019884624838656}");
     assert_int_equal(sentence_read_length(model_folder, &length, &e), 0);
     assert_int_equal(length, 0);
-    write_or_remove("1_Pooling/config.json", "{\"pooling_mode\": \"max\"}");
+    model_write_or_remove("1_Pooling/config.json", "{\"pooling_mode\": \"max\"}");
     assert_int_equal(sentence_read(model_folder, true, &s, &e), 0); /* own pooling */
     assert_string_equal(sentence_prompt(&s, NULL, &e), "query: ");
     sentence_finish(&s);

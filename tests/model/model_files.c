@@ -41,6 +41,15 @@ void model_write(const char *name, const void *bytes, size_t size)
     free(path);
 }
 
+void model_write_or_remove(const char *name, const char *text)
+{
+    char *path = path_join(model_folder, name);
+    remove(path);
+    free(path);
+    if (text)
+        model_write(name, text, strlen(text));
+}
+
 static const char config[] =
     "{\"architectures\": [\"%s\"], \"model_type\": \"bert\", \"vocab_size\": 13, "
     "\"hidden_size\": 8, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "

@@ -9,6 +9,7 @@ int model_begin(void **state);
 int model_end(void **state);
 extern char model_folder[];
 void model_write(const char *name, const void *bytes, size_t size);
+void model_write_or_remove(const char *name, const char *text); /* null: no such file */
 
 /* Two layers of 8; `more` is JSON behind the other keys, and counts. */
 struct model_config model_make_config(const char *architecture, const char *more);
