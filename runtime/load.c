@@ -4,17 +4,22 @@
 #include "runtime/load.h"
 #include "masks/base/file.h"
 #include "masks/base/memory.h"
+#include "runtime/device/machine.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The file's targets, and the cap that may be why none of them runs. */
 static void list_targets(const struct artifact *a, char *ret, size_t capacity)
 {
     size_t at = 0;
+    const char *cap = machine_cap();
     ret[0] = 0;
     for (uint32_t k = 0; k < a->n_targets && at < capacity; k++)
         at +=
             (size_t)snprintf(ret + at, capacity - at, "%s%s", k ? ", " : "", a->target[k].name);
+    if (cap && at < capacity)
+        snprintf(ret + at, capacity - at, "; " MACHINE_CAP " is %s", cap);
 }
 
 /* The file's best target for a device, or null. */
@@ -74,7 +79,7 @@ static int load_bytes(struct maskc_kernel *k, uint64_t size, const char *path,
 {
     const struct device *asked;
     int ordinal;
-    if (device_find(device, &asked, &ordinal, e) < 0 ||
+    if (machine_check_cap(e) < 0 || device_find(device, &asked, &ordinal, e) < 0 ||
         artifact_read(k->bytes, size, path, &k->artifact, e) < 0)
         return -1;
     if ((asked ? pick_asked(k, asked, ordinal, e) : pick_any(k, e)) < 0)

@@ -97,6 +97,8 @@ int targets_resolve(const char *list, const struct kernel_request *f, const stru
                     uint32_t capacity, uint32_t *ret_count, struct error *e)
 {
     struct list found = {f, ret, capacity, 0};
+    if (machine_check_cap(e) < 0)
+        return -1;
     char *copy = memory_text(list), *at = copy;
     int r = 0;
     for (char *word; r == 0 && (word = strsep(&at, ","));)

@@ -14,7 +14,10 @@ static const char *cpu_unavailable(void)
 
 static void cpu_describe(struct text *out)
 {
+    const char *cap = machine_cap();
     text_add(out, "%s, %u threads", machine_level(), threads_cores());
+    if (cap)
+        text_add(out, "; " MACHINE_CAP " allows up to %s", cap);
 }
 
 static int cpu_prefers(const struct artifact_target *t, int ordinal)

@@ -2,9 +2,10 @@
 /* Which x86-64 level this machine has, by CPUID. The compilers' own checks (which also ask what the
    system saves on a context switch) know most features; the three or four that clang 14 does not
    know are read from CPUID: they need no state of their own. AMX does, and the system grants it to
-   a process that asks. */
+   a process that asks. MASKC_MAX_CPU hides the levels above the one that it names. */
 #include "runtime/device/machine.h"
 #include <cpuid.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,20 +97,57 @@ static const struct {
 
 enum { LEVELS = sizeof levels / sizeof *levels };
 
+static int level_find(const char *name)
+{
+    int k = 0;
+    while (k < LEVELS && strcmp(levels[k].name, name))
+        k++;
+    return k;
+}
+
+/* Value of MASKC_MAX_CPU; null: unset or empty. */
+static const char *cap_text(void)
+{
+    const char *text = getenv(MACHINE_CAP);
+    return text && *text ? text : NULL;
+}
+
+/* Index of the best level that the cap leaves. */
+static int first_allowed(void)
+{
+    const char *text = cap_text();
+    int k = text ? level_find(text) : 0;
+    return k < LEVELS ? k : LEVELS - 1;
+}
+
+const char *machine_cap(void)
+{
+    return cap_text() ? levels[first_allowed()].name : NULL;
+}
+
+int machine_check_cap(struct error *e)
+{
+    const char *text = cap_text();
+    if (!text || level_find(text) < LEVELS)
+        return 0;
+    return error_set(e, ERROR_INPUT,
+                     MACHINE_CAP "=%.100s: expected x86-64-v2, x86-64-v3, x86-64-v4, "
+                                 "x86-64-bf16 or x86-64-amx",
+                     text);
+}
+
 static int rank_of(int k)
 {
     __builtin_cpu_init();
-    if (!levels[k].has())
+    if (k < first_allowed() || !levels[k].has())
         return 0;
     return 2 * (LEVELS - k) - (levels[k].is_worth() ? 0 : 3);
 }
 
 int machine_rank(const char *target)
 {
-    for (int k = 0; k < LEVELS; k++)
-        if (!strcmp(levels[k].name, target))
-            return rank_of(k);
-    return 0;
+    int k = level_find(target);
+    return k < LEVELS ? rank_of(k) : 0;
 }
 
 bool machine_runs(const char *target)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which CPU targets this machine runs, by CPUID. */
+/* Which CPU targets this machine runs: by CPUID, up to the level that MASKC_MAX_CPU names. */
 #pragma once
+#include "masks/base/error.h"
 #include <stdbool.h>
+
+#define MACHINE_CAP "MASKC_MAX_CPU"
 
 /* The best x86-64 level for any kernel, that this process may really use: also what the system saves, and grants. */
 const char *machine_level(void);
@@ -9,3 +12,7 @@ const char *machine_level(void);
 bool machine_runs(const char *target);
 /* How good it is, above 0: of two the larger one is faster. 0: it cannot run. */
 int machine_rank(const char *target);
+/* Level that MASKC_MAX_CPU names: higher levels count as missing. Null: no cap. */
+const char *machine_cap(void);
+/* Refuses a value of MASKC_MAX_CPU that names no level. Every level above x86-64-v2 counts as missing under it. */
+int machine_check_cap(struct error *e);

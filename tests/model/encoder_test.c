@@ -57,16 +57,9 @@ static void bf16_is_close(void **unused)
 {
     (void)unused;
     struct batch b;
-    struct error e = {0};
-    struct engine_options o = {.mask = "dense", .dtype = ELEMENT_BF16, .threads = 2};
     batch_make(&b);
     random_model(2, 64, 4, 2, "gelu");
-    struct engine *g = engine_load(random_folder, &o, &e);
-    if (!g && e.kind == ERROR_UNAVAILABLE) {
-        print_message("[  SKIPPED ] bf16: %s\n", e.text);
-        skip();
-    }
-    assert_non_null(g);
+    struct engine *g = load("dense", NULL, ELEMENT_BF16, 2, 0);
     double *truth = plain_rows(g, "dense", "softmax", 0, &b);
     float *x = batch_rows(g, b.list, SEQUENCES);
     must_be_close("bf16", x, truth, (size_t)batch_tokens(&b) * 64, 0.05, 0.02);

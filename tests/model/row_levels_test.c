@@ -13,35 +13,15 @@
 
 #include <cmocka.h>
 
-extern const struct cpu_encoder_ops encoder_ops_v2, encoder_ops_v3, encoder_ops_v4,
-    encoder_ops_v4_bf16;
-
-static bool runs_v3(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("bmi2");
-}
-
-static bool runs_v4(void)
-{
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-}
-
-static const struct cpu_encoder_ops *levels[4];
+static const struct cpu_encoder_ops *levels[ROW_LEVELS];
 static int level_count;
 
 static int find_levels(void **state)
 {
     (void)state;
-    __builtin_cpu_init();
-    levels[level_count++] = &encoder_ops_v2;
-    if (runs_v3())
-        levels[level_count++] = &encoder_ops_v3;
-    if (runs_v4())
-        levels[level_count++] = &encoder_ops_v4;
-    if (runs_v4() && __builtin_cpu_supports("avx512bf16"))
-        levels[level_count++] = &encoder_ops_v4_bf16;
+    for (int l = 0; l < ROW_LEVELS; l++)
+        if (row_level_runs((enum row_level)l))
+            levels[level_count++] = cpu_encoder_ops_at((enum row_level)l);
     return 0;
 }
 
@@ -201,6 +181,34 @@ static void test_rounding(void **state)
     }
 }
 
+/* Rows to bf16 and back: every size beside a vector's, the number behind the end untouched. */
+static void test_conversions(void **state)
+{
+    enum { COUNT = 70, BEYOND = 0x1234 };
+    const float special[] = {INFINITY, -INFINITY, -0.0f, 0x1.ffp127f};
+    float x[COUNT], wide[COUNT + 1];
+    uint16_t y[COUNT + 1];
+    (void)state;
+    for (uint32_t k = 0; k < COUNT; k++)
+        x[k] = k < 4 ? special[k] : number(k) * (1 + (float)k * 0x1p-9f);
+    for (int l = 0; l < level_count; l++)
+        for (uint32_t size = 0; size <= COUNT; size++) {
+            y[size] = BEYOND;
+            wide[size] = BEYOND;
+            levels[l]->round_bf16(size, x, y);
+            levels[l]->widen_bf16(size, y, wide);
+            for (uint32_t k = 0; k < size; k++) {
+                assert_int_equal(y[k], to_bf16(x[k]));
+                assert_true(wide[k] == from_bf16(y[k]));
+            }
+            memcpy(wide, x, size * sizeof *x);
+            levels[l]->round_in_place(size, wide);
+            for (uint32_t k = 0; k < size; k++)
+                assert_true(wide[k] == from_bf16(y[k]));
+            assert_true(y[size] == BEYOND && wide[size] == BEYOND);
+        }
+}
+
 static void test_sums(void **state)
 {
     (void)state;
@@ -227,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_norm), cmocka_unit_test(test_gelu),
                                        cmocka_unit_test(test_rounding),
+                                       cmocka_unit_test(test_conversions),
                                        cmocka_unit_test(test_sums)};
     return cmocka_run_group_tests(tests, find_levels, NULL);
 }

@@ -7,25 +7,16 @@
 #include <stdlib.h>
 
 struct train_levels {
-    const struct cpu_train_ops *list[4];
+    const struct cpu_train_ops *list[ROW_LEVELS];
     int count;
 };
 
 static inline struct train_levels train_levels_find(void)
 {
-    extern const struct cpu_train_ops train_ops_v2, train_ops_v3, train_ops_v4,
-        train_ops_v4_bf16;
-    struct train_levels ret = {{&train_ops_v2}, 1};
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2"))
-        ret.list[ret.count++] = &train_ops_v3;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
-        return ret;
-    ret.list[ret.count++] = &train_ops_v4;
-    if (__builtin_cpu_supports("avx512bf16"))
-        ret.list[ret.count++] = &train_ops_v4_bf16;
+    struct train_levels ret = {0};
+    for (int l = 0; l < ROW_LEVELS; l++)
+        if (row_level_runs((enum row_level)l))
+            ret.list[ret.count++] = cpu_train_ops_at((enum row_level)l);
     return ret;
 }
 

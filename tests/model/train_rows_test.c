@@ -301,12 +301,10 @@ static void check_sums(const struct cpu_train_ops *f, uint32_t size)
 {
     float *x = train_numbers(ROWS * size, 12), *sum = train_numbers(size, 13),
           *both = train_numbers(size, 13);
-    uint16_t *half = train_halves(x, ROWS * size), *rounded = train_halves(x, ROWS * size);
-    memset(rounded, 0, ROWS * size * sizeof *rounded);
+    uint16_t *half = train_halves(x, ROWS * size);
     f->columns_f32(ROWS, size, x, both);
     f->columns_bf16(ROWS, size, half, both);
     f->add_f32(size, x, both);
-    f->round_bf16(ROWS * size, x, rounded);
     for (uint32_t k = 0; k < size; k++) {
         for (uint32_t at = k; at < ROWS * size; at += size)
             sum[k] += x[at];
@@ -315,12 +313,10 @@ static void check_sums(const struct cpu_train_ops *f, uint32_t size)
         sum[k] += x[k];
     }
     assert_memory_equal(sum, both, size * sizeof *sum);
-    assert_memory_equal(half, rounded, ROWS * size * sizeof *half);
     free(x);
     free(sum);
     free(both);
     free(half);
-    free(rounded);
 }
 
 static void test_sums(void **state)

@@ -70,22 +70,9 @@ static void same_bits_f32(void **unused)
     same_bits(ELEMENT_F32);
 }
 
-/* Whether this machine multiplies in bf16. */
-static bool has_bf16(void)
-{
-    struct error e = {0};
-    random_model(1, 64, 2, 2, "gelu");
-    struct engine *g =
-        engine_load(random_folder, &(struct engine_options){.dtype = ELEMENT_BF16}, &e);
-    engine_destroy(g);
-    return g;
-}
-
 static void same_bits_bf16(void **unused)
 {
     (void)unused;
-    if (!has_bf16())
-        skip();
     same_bits(ELEMENT_BF16);
 }
 
@@ -150,8 +137,6 @@ static void bf16_is_near(void **unused)
     struct subject_options o = plain;
     double loss[2];
     (void)unused;
-    if (!has_bf16())
-        skip();
     random_model(2, 128, 2, 2, "gelu");
     subject_begin(&a, &o);
     o.dtype = ELEMENT_BF16;

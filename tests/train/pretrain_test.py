@@ -107,8 +107,6 @@ BITS = ["--steps", 12, "--save-every", 3, "--mask", "longformer(3,1)"]
 
 def threads(toy):
     for dtype in ("f32", "bf16"):
-        if dtype == "bf16" and toy.run(*toy.command("probe", "--steps", 1, "--dtype", "bf16")).returncode == 3:
-            continue
         for k in (1, 2, 3):
             toy.train(f"t{k}", *BITS, "--dtype", dtype, "--threads", k)
         same(toy, "t1", "t2")
@@ -116,7 +114,6 @@ def threads(toy):
         toy.train("layer", *BITS, "--dtype", dtype, "--recompute", "layer")
         same(toy, "t1", "layer")
         toy.remove("t1", "t2", "t3", "layer")
-    toy.remove("probe")
 
 
 def parts(toy):
@@ -275,7 +272,8 @@ def plans_nothing(toy):
     toy.train("run", *steps)
     weights = toy.weights("run")
     toy.states("run")[1].unlink()
-    env = {"PATH": "/nonexistent", "XDG_CACHE_HOME": str(toy.work / "empty"), "HOME": str(toy.work)}
+    env = {**os.environ, "PATH": "/nonexistent", "XDG_CACHE_HOME": str(toy.work / "empty"), "HOME": str(toy.work)}
+    env.pop("MASKC_CC", None)
     toy.train("run", *steps, "--resume", env=env)
     assert toy.weights("run") == weights
     toy.remove("run")

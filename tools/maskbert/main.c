@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert: the table of its commands. */
+#include "runtime/device/machine.h"
 #include "runtime/maskc.h"
 #include "tools/maskbert/command.h"
 
@@ -145,6 +146,9 @@ static const struct program maskbert = {
     .closing =
         "maskbert COMMAND --help lists the options of a command; maskbert --version the "
         "version.\n"
+        "MASKC_MAX_CPU=x86-64-v3 (or -v2, -v4, -bf16, -amx) in the environment limits the "
+        "CPU's\n"
+        "instruction set.\n"
         "Exit codes: 0 done, 1 a loss is not finite, 2 bad input, 3 this machine cannot, 4 "
         "interrupted and saved.",
     .commands = commands,
@@ -164,5 +168,8 @@ int main(int argc, char **argv)
     struct options o = {0};
     int code;
     const struct command *c = program_begin(&maskbert, argc, argv, &o, &code);
-    return c ? program_end(&maskbert, c->run(&o)) : code;
+    struct error e = {0};
+    if (!c)
+        return code;
+    return program_end(&maskbert, machine_check_cap(&e) < 0 ? command_fail(&e) : c->run(&o));
 }

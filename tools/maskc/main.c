@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskc: the table of its commands, and which of them a command line means. */
+#include "runtime/device/machine.h"
 #include "runtime/maskc.h"
 #include "tools/maskc/command.h"
 #include <stdio.h>
@@ -73,6 +74,9 @@ static const struct program maskc = {
         "...)\n"
         "or an expression: maskc show 'window(4) | global(0)' -n 128\n"
         "maskc COMMAND --help lists the options of a command; maskc --version the version.\n"
+        "MASKC_MAX_CPU=x86-64-v3 (or -v2, -v4, -bf16, -amx) in the environment limits the "
+        "CPU's\n"
+        "instruction set.\n"
         "Exit codes: 0 done, 1 what was asked does not hold, 2 bad input, 3 this machine "
         "cannot.",
     .commands = commands,
@@ -124,7 +128,10 @@ int main(int argc, char **argv)
     const struct command *c = program_begin(&maskc, argc, argv, &o, &code);
     if (!c)
         return code;
-    code = c->options & O(MACHINE) ? load_calibration(&o) : 0;
+    struct error e = {0};
+    code = machine_check_cap(&e) < 0 ? command_fail(&e) : 0;
+    if (!code && c->options & O(MACHINE))
+        code = load_calibration(&o);
     if (!code)
         code = c->run(&o);
     calibration_destroy(o.calibration);

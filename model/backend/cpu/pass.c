@@ -33,21 +33,36 @@ int pass_failed(struct error *e)
 /* ---- products ---- */
 
 /* In training the activation is our own: what stands before it is kept. */
-static struct linear inner_of(const struct pass *p)
+static struct linear inner_of(const struct encoder *c, bool training)
 {
-    struct linear l = *p->c->layer->inner;
-    if (p->training) {
+    struct linear l = *c->layer->inner;
+    if (training) {
         l.shape.y = ELEMENT_F32;
         l.shape.after = AFTER_NONE;
     }
     return l;
 }
 
+uint64_t pass_widened_bytes(const struct encoder *c, uint32_t rows)
+{
+    const struct layer *l = c->layer;
+    const struct linear inner = inner_of(c, true);
+    const struct linear *const each[] = {&l->projection, &l->output,          &inner,
+                                         l->outer,       &l->twin.projection, &l->twin.output,
+                                         l->twin.inner,  l->twin.outer};
+    uint64_t most = 0;
+    for (size_t k = 0; k < sizeof each / sizeof *each; k++) {
+        const uint64_t bytes = product_widened_bytes(c->state->matmul, &each[k]->shape, rows);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 static int make_products(struct pass *p, uint32_t rows, const struct product **ret,
                          struct error *e)
 {
     const struct layer *l = p->c->layer;
-    const struct linear inner = inner_of(p);
+    const struct linear inner = inner_of(p->c, p->training);
     struct matmul *matmul = p->c->state->matmul;
     const uint32_t all = p->divided ? p->g->threads : 1, feed = p->sharers > 1 ? 1 : all;
     const struct {

@@ -71,6 +71,8 @@ void *pass_slice_row(const struct pass *p, void *base, uint32_t k, uint64_t row)
 
 /* Products of panels; the workspaces of panels are there. */
 int pass_make_products(struct pass *p, struct error *e);
+/* Bytes that the products of a training panel of so many rows need for f32 copies of bf16 operands. */
+uint64_t pass_widened_bytes(const struct encoder *c, uint32_t rows);
 
 /* Something that every panel goes through. -1: a product failed. */
 typedef int panel_step(const struct part *part, uint32_t layer);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products of the CPU: y = after(x W^T + b), for weights that are packed once. Behind it stands
-   oneDNN (matmul_onednn.c, matmul_pack.c, matmul_gradient.c), or nothing (matmul_none.c). */
+/* Matrix products of the CPU: y = after(x W^T + b), for weights that are packed once, by oneDNN (matmul_onednn.c,
+   matmul_pack.c, matmul_gradient.c), or none (matmul_none.c). CPUs without instructions for bf16 multiply it as f32
+   (matmul_widen.c). */
 #pragma once
 #include "masks/base/error.h"
 #include "masks/base/text.h"
@@ -31,6 +32,10 @@ struct product_use {
 };
 const struct product *product_find(struct matmul *m, const struct linear *l,
                                    const struct product_use *use, struct error *e);
+
+/* Bytes of the f32 copies that a product works in where the CPU has no instructions for bf16; else 0. */
+uint64_t product_widened_bytes(const struct matmul *m, const struct linear_shape *shape,
+                               uint32_t rows);
 
 /* What one thread needs to run products; zeroed: empty. */
 struct product_workspace {

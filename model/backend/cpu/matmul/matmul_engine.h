@@ -3,6 +3,7 @@
 #pragma once
 #include "model/backend/cpu/matmul/matmul.h"
 #include "model/backend/cpu/matmul/onednn.h"
+#include "model/backend/cpu/ops/encoder_ops.h"
 #include "model/backend/cpu/pool.h"
 #include <pthread.h>
 
@@ -10,6 +11,8 @@ struct gradient_product; /* matmul_gradient.c */
 
 struct matmul {
     dnnl_engine_t engine;
+    const struct cpu_encoder_ops *rows;
+    bool widens_bf16;     /* bf16 products are computed in f32: matmul_widen.c */
     pthread_mutex_t lock; /* of the products */
     struct product **product;
     uint32_t products, capacity;
@@ -21,7 +24,23 @@ struct matmul {
 };
 
 int matmul_fail(struct error *e, const char *what, dnnl_status_t s); /* -1 */
-dnnl_data_type_t matmul_type(enum element t);
+
+/* Keeps the library within MASKC_MAX_CPU; before any other call of it. */
+int matmul_limit(struct error *e);
+/* True if the library has instructions for bf16 products here. */
+bool matmul_multiplies_bf16(void);
+
+/* ---- bf16 in f32 ---- */
+
+bool matmul_widens(const struct matmul *m, enum element t);
+/* Type of a product's operand of this type. */
+dnnl_data_type_t matmul_type(const struct matmul *m, enum element t);
+/* Bytes of the f32 copy of `count` elements, whole cache lines; 0: the library handles the type. */
+size_t matmul_widened_bytes(const struct matmul *m, enum element t, uint64_t count);
+void matmul_widen(const struct matmul *m, uint32_t threads, uint64_t count, const uint16_t *x,
+                  float *y);
+void matmul_round(const struct matmul *m, uint32_t threads, uint64_t count, const float *x,
+                  uint16_t *y);
 
 /* The layout of the weights that the library prefers; kept as long as *m. */
 const struct layout *matmul_layout(struct matmul *m, const struct linear_shape *shape,

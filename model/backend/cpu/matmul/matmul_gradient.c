@@ -2,7 +2,7 @@
 /* dW += dY^T X by oneDNN. A thread takes a block of dW and goes through the rows, GRADIENT_ROWS at a time: plain
    products of strided arrays, which the library copies as it goes (measured within 8 % of products whose
    operands were packed before). The last rows are copied beside zeros, up to a multiple of ROW_STEP, so that
-   packed batches of any length need few products. */
+   packed batches of any length need few products. bf16 rows that are multiplied as f32 are all copied. */
 #include "masks/base/memory.h"
 #include "model/backend/cpu/matmul/matmul_engine.h"
 #include <omp.h>
@@ -35,15 +35,15 @@ void gradient_product_destroy(struct gradient_product *p)
     free(p);
 }
 
-static dnnl_status_t make_layouts(struct gradient_product *p)
+static dnnl_status_t make_layouts(struct gradient_product *p, const struct matmul *m)
 {
     const struct gradient_shape *g = &p->shape;
     const dnnl_dims_t dy = {g->out, g->rows}, dy_strides = {1, (int64_t)g->dy_row},
                       x = {g->rows, g->in}, x_strides = {(int64_t)g->x_row, 1},
                       dw = {g->out, g->in}, dw_strides = {(int64_t)g->dw_row, 1};
-    dnnl_status_t s = layout_strided(&p->dy, dy, matmul_type(g->type), dy_strides);
+    dnnl_status_t s = layout_strided(&p->dy, dy, matmul_type(m, g->type), dy_strides);
     if (!s)
-        s = layout_strided(&p->x, x, matmul_type(g->type), x_strides);
+        s = layout_strided(&p->x, x, matmul_type(m, g->type), x_strides);
     if (!s)
         s = layout_strided(&p->dw, dw, dnnl_f32, dw_strides);
     return s;
@@ -66,15 +66,15 @@ static dnnl_status_t make_attributes(dnnl_primitive_attr_t *ret)
     return s;
 }
 
-static dnnl_status_t make_primitive(struct gradient_product *p, dnnl_engine_t engine)
+static dnnl_status_t make_primitive(struct gradient_product *p, const struct matmul *m)
 {
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t s = make_layouts(p);
+    dnnl_status_t s = make_layouts(p, m);
     if (!s)
         s = make_attributes(&attributes);
     if (!s)
-        s = describe(&pd, engine, &(struct product_layouts){&p->dy, &p->x, NULL, &p->dw},
+        s = describe(&pd, m->engine, &(struct product_layouts){&p->dy, &p->x, NULL, &p->dw},
                      attributes);
     if (!s)
         s = layout_query(&p->scratch, pd, dnnl_query_scratchpad_md);
@@ -102,7 +102,7 @@ static const struct gradient_product *find(struct matmul *m, const struct gradie
             return m->gradient[k];
     struct gradient_product *p = memory_new(1, sizeof *p);
     p->shape = *shape;
-    dnnl_status_t s = make_primitive(p, m->engine);
+    dnnl_status_t s = make_primitive(p, m);
     if (s) {
         gradient_product_destroy(p);
         matmul_fail(e, "the product of a weight gradient", s);
@@ -118,7 +118,8 @@ struct block {
     const struct weight_gradient *of;
     uint32_t first_out, first_in, out, in;
     const struct gradient_product *whole,
-        *last; /* of GRADIENT_ROWS rows, and of what is left; or null */
+        *last;   /* of GRADIENT_ROWS rows, and of what is left; or null */
+    bool copies; /* `whole` too reads copies of the rows */
 };
 
 struct blocks {
@@ -142,15 +143,17 @@ static uint32_t part_size(uint32_t size, uint32_t most)
 static int find_products(struct matmul *m, struct block *b, struct error *e)
 {
     const struct weight_gradient *g = b->of;
-    struct gradient_shape shape = {b->out,    b->in,    GRADIENT_ROWS, g->type,
-                                   g->dy_row, g->x_row, g->dw_row};
-    if (g->rows >= GRADIENT_ROWS && !(b->whole = find(m, &shape, e)))
+    const struct gradient_shape in_place = {b->out,    b->in,    GRADIENT_ROWS, g->type,
+                                            g->dy_row, g->x_row, g->dw_row},
+                                copied = {b->out,    b->in,    GRADIENT_ROWS, g->type,
+                                          BLOCK_OUT, BLOCK_IN, g->dw_row};
+    const uint32_t left = g->rows % GRADIENT_ROWS;
+    struct gradient_shape last = copied;
+    last.rows = (left + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
+    b->copies = matmul_widens(m, g->type);
+    if (g->rows >= GRADIENT_ROWS && !(b->whole = find(m, b->copies ? &copied : &in_place, e)))
         return -1;
-    uint32_t left = g->rows % GRADIENT_ROWS;
-    shape.rows = (left + ROW_STEP - 1) / ROW_STEP * ROW_STEP;
-    shape.dy_row = BLOCK_OUT;
-    shape.x_row = BLOCK_IN;
-    return left && !(b->last = find(m, &shape, e)) ? -1 : 0;
+    return left && !(b->last = find(m, &last, e)) ? -1 : 0;
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b)
@@ -165,8 +168,11 @@ static int divide(struct matmul *m, const struct weight_gradient *g, struct bloc
     for (uint32_t o = 0; o < g->out; o += out)
         for (uint32_t i = 0; i < g->in; i += in) {
             struct block *b = MEMORY_PUSH(ret->block, ret->count, ret->capacity);
-            *b = (struct block){g,    o,   i, smaller(out, g->out - o), smaller(in, g->in - i),
-                                NULL, NULL};
+            *b = (struct block){.of = g,
+                                .first_out = o,
+                                .first_in = i,
+                                .out = smaller(out, g->out - o),
+                                .in = smaller(in, g->in - i)};
             if (find_products(m, b, e) < 0)
                 return -1;
         }
@@ -186,42 +192,59 @@ static dnnl_status_t run_product(const struct matmul *m, const struct gradient_p
     return operands_run(m->engine, w->stream, p->primitive, operand, 4);
 }
 
+/* Columns of some rows of dY or X. */
 struct rows {
     const uint8_t *first;
-    uint64_t stride, bytes; /* of a row */
-    uint32_t count;
+    uint64_t stride; /* bytes from row to row */
+    uint32_t count, columns;
 };
 
-/* The rows, and zero rows behind them; all `width` bytes apart. */
-static void copy_rows(const struct rows *from, uint32_t padded, size_t width, uint8_t *to)
+/* The rows, and zero rows behind them, all `width` elements apart; as f32 where products of bf16 are. */
+static void copy_rows(const struct matmul *m, enum element type, const struct rows *from,
+                      uint32_t padded, uint32_t width, uint8_t *to)
 {
-    for (uint32_t r = 0; r < from->count; r++)
-        memcpy(to + r * width, from->first + r * from->stride, from->bytes);
-    for (uint32_t r = from->count; r < padded; r++)
-        memset(to + r * width, 0, from->bytes);
+    const bool widens = matmul_widens(m, type);
+    const size_t bytes = widens ? sizeof(float) : element_bytes(type);
+    for (uint32_t r = 0; r < padded; r++, to += width * bytes) {
+        const uint8_t *row = from->first + r * from->stride;
+        if (r >= from->count)
+            memset(to, 0, from->columns * bytes);
+        else if (widens)
+            m->rows->widen_bf16(from->columns, (const uint16_t *)row, (float *)to);
+        else
+            memcpy(to, row, from->columns * bytes);
+    }
+}
+
+static dnnl_status_t run_copied(const struct matmul *m, const struct block *b,
+                                const struct rows *dy, const struct rows *x, float *dw,
+                                const struct gradient_workspace *w)
+{
+    const struct gradient_product *p = dy->count == GRADIENT_ROWS ? b->whole : b->last;
+    copy_rows(m, b->of->type, dy, p->shape.rows, BLOCK_OUT, w->dy);
+    copy_rows(m, b->of->type, x, p->shape.rows, BLOCK_IN, w->x);
+    return run_product(m, p, w->dy, w->x, dw, w);
 }
 
 static dnnl_status_t run_block(const struct matmul *m, const struct block *b,
                                const struct gradient_workspace *w)
 {
     const struct weight_gradient *g = b->of;
-    const size_t bytes = element_bytes(g->type), left = g->rows % GRADIENT_ROWS;
+    const size_t bytes = element_bytes(g->type);
     float *dw = g->dw + b->first_out * g->dw_row + b->first_in;
-    struct rows dy = {(const uint8_t *)g->dy + b->first_out * bytes, g->dy_row * bytes,
-                      b->out * bytes, (uint32_t)left},
-                x = {(const uint8_t *)g->x + b->first_in * bytes, g->x_row * bytes,
-                     b->in * bytes, (uint32_t)left};
+    struct rows dy = {(const uint8_t *)g->dy + b->first_out * bytes, g->dy_row * bytes, 0,
+                      b->out},
+                x = {(const uint8_t *)g->x + b->first_in * bytes, g->x_row * bytes, 0, b->in};
     dnnl_status_t s = dnnl_success;
-    for (uint32_t r = 0; r < g->rows / GRADIENT_ROWS && !s; r++) {
-        s = run_product(m, b->whole, dy.first, x.first, dw, w);
+    for (uint32_t at = 0; at < g->rows && !s; at += GRADIENT_ROWS) {
+        dy.count = x.count = smaller(GRADIENT_ROWS, g->rows - at);
+        s = b->copies || dy.count < GRADIENT_ROWS
+                ? run_copied(m, b, &dy, &x, dw, w)
+                : run_product(m, b->whole, dy.first, x.first, dw, w);
         dy.first += GRADIENT_ROWS * dy.stride;
         x.first += GRADIENT_ROWS * x.stride;
     }
-    if (s || !left)
-        return s;
-    copy_rows(&dy, b->last->shape.rows, BLOCK_OUT * bytes, w->dy);
-    copy_rows(&x, b->last->shape.rows, BLOCK_IN * bytes, w->x);
-    return run_product(m, b->last, w->dy, w->x, dw, w);
+    return s;
 }
 
 /* ---- all blocks ---- */

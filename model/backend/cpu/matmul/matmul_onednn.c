@@ -13,7 +13,7 @@ enum { LAYOUT_ROWS = 256 };
 struct product {
     struct linear_shape shape;
     struct product_use use;
-    dnnl_engine_t engine;
+    const struct matmul *of;
     dnnl_primitive_t primitive;
     struct layout x, w, b, y, scratch;
 };
@@ -29,9 +29,13 @@ int matmul_fail(struct error *e, const char *what, dnnl_status_t s)
 
 struct matmul *matmul_new(struct error *e)
 {
+    if (matmul_limit(e) < 0)
+        return NULL;
     struct matmul *m = memory_new(1, sizeof *m);
     dnnl_status_t s = dnnl_engine_create(&m->engine, dnnl_cpu, 0);
     pthread_mutex_init(&m->lock, NULL);
+    m->rows = cpu_encoder_ops();
+    m->widens_bf16 = !matmul_multiplies_bf16();
     if (s == dnnl_success)
         return m;
     m->engine = NULL;
@@ -83,11 +87,6 @@ void matmul_describe(struct text *ret)
 
 /* ---- products ---- */
 
-dnnl_data_type_t matmul_type(enum element t)
-{
-    return t == ELEMENT_BF16 ? dnnl_bf16 : dnnl_f32;
-}
-
 static const struct {
     dnnl_alg_kind_t kind;
     float alpha;
@@ -120,15 +119,16 @@ static dnnl_status_t make_attributes(enum after after, bool adds, dnnl_primitive
 static dnnl_status_t make_layouts(struct product *p, const struct layout *w, struct layout *any)
 {
     const struct linear_shape *l = &p->shape;
+    const struct matmul *m = p->of;
     dnnl_dims_t x = {p->use.rows, l->in}, weights = {l->in, l->out}, b = {1, l->out},
                 y = {p->use.rows, l->out};
-    dnnl_status_t s = layout_make(&p->x, x, matmul_type(l->x), dnnl_ab);
+    dnnl_status_t s = layout_make(&p->x, x, matmul_type(m, l->x), dnnl_ab);
     if (!s)
-        s = layout_make(&p->y, y, matmul_type(l->y), dnnl_ab);
+        s = layout_make(&p->y, y, matmul_type(m, l->y), dnnl_ab);
     if (!s)
         s = layout_make(&p->b, b, dnnl_f32, dnnl_ab);
     if (!s && !w)
-        s = layout_make(any, weights, matmul_type(l->x), dnnl_format_tag_any);
+        s = layout_make(any, weights, matmul_type(m, l->x), dnnl_format_tag_any);
     return s;
 }
 
@@ -142,7 +142,7 @@ static dnnl_status_t make_primitive(struct product *p, const struct layout *w)
     if (!s)
         s = make_attributes(p->shape.after, p->use.adds, &attributes);
     if (!s)
-        s = describe(&pd, p->engine, &layouts, attributes);
+        s = describe(&pd, p->of->engine, &layouts, attributes);
     if (!s)
         s = layout_query(&p->w, pd, dnnl_query_weights_md);
     if (!s)
@@ -163,8 +163,7 @@ static struct product *make_product(struct matmul *m, const struct linear_shape 
                                     struct error *e)
 {
     struct product *p = memory_new(1, sizeof *p);
-    *p = (struct product){.shape = *shape, .use = *use};
-    p->engine = m->engine;
+    *p = (struct product){.shape = *shape, .use = *use, .of = m};
     int before = omp_get_max_threads();
     omp_set_num_threads((int)use->threads);
     dnnl_status_t s = make_primitive(p, w);
@@ -238,10 +237,30 @@ void product_workspace_finish(struct product_workspace *w)
     *w = (struct product_workspace){0};
 }
 
+/* The f32 copies of x and y lie behind the library's scratch memory. */
+static size_t library_bytes(const struct product *p)
+{
+    const size_t line = 64;
+    return (layout_bytes(&p->scratch) + line - 1) / line * line;
+}
+
+static uint64_t x_bytes(const struct product *p)
+{
+    return matmul_widened_bytes(p->of, p->shape.x, (uint64_t)p->use.rows * p->shape.in);
+}
+
+uint64_t product_widened_bytes(const struct matmul *m, const struct linear_shape *shape,
+                               uint32_t rows)
+{
+    const uint64_t all = product_rows(rows);
+    return matmul_widened_bytes(m, shape->x, all * shape->in) +
+           matmul_widened_bytes(m, shape->y, all * shape->out);
+}
+
 int product_workspace_grow(struct matmul *m, const struct product *p,
                            struct product_workspace *w, struct error *e)
 {
-    size_t bytes = layout_bytes(&p->scratch);
+    size_t bytes = library_bytes(p) + product_widened_bytes(m, &p->shape, p->use.rows);
     if (!w->stream) {
         dnnl_stream_t stream;
         dnnl_status_t s = dnnl_stream_create(&stream, m->engine, dnnl_stream_default_flags);
@@ -278,12 +297,22 @@ dnnl_status_t operands_run(dnnl_engine_t engine, dnnl_stream_t stream,
 int product_run(const struct product *p, const struct linear *l, const void *x, void *y,
                 struct product_workspace *w)
 {
+    const struct matmul *m = p->of;
+    const bool widens_x = matmul_widens(m, p->shape.x), widens_y = matmul_widens(m, p->shape.y);
+    float *wide_x = (float *)((uint8_t *)w->scratch + library_bytes(p)),
+          *wide_y = wide_x + x_bytes(p) / sizeof(float);
     const struct operand operand[] = {
-        {DNNL_ARG_SRC, &p->x, x},
+        {DNNL_ARG_SRC, &p->x, widens_x ? wide_x : x},
         {DNNL_ARG_WEIGHTS, l->layout, l->packed},
         {DNNL_ARG_BIAS, &p->b, l->bias},
-        {DNNL_ARG_DST, &p->y, y},
+        {DNNL_ARG_DST, &p->y, widens_y ? wide_y : y},
         {DNNL_ARG_SCRATCHPAD, &p->scratch, w->scratch},
     };
-    return operands_run(p->engine, w->stream, p->primitive, operand, OPERANDS) ? -1 : 0;
+    if (widens_x)
+        matmul_widen(m, p->use.threads, (uint64_t)p->use.rows * p->shape.in, x, wide_x);
+    if (operands_run(m->engine, w->stream, p->primitive, operand, OPERANDS))
+        return -1;
+    if (widens_y)
+        matmul_round(m, p->use.threads, (uint64_t)p->use.rows * p->shape.out, wide_y, y);
+    return 0;
 }

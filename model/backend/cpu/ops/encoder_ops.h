@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The encoder ops of the CPU: what is done row by row between the matrix products. encoder_ops_level.c is
-   compiled for each level of x86-64; cpu_encoder_ops picks this machine's. */
+   compiled for each level of x86-64 (row_level.h). */
 #pragma once
+#include "model/backend/cpu/ops/row_level.h"
 #include "model/linear.h"
 
 struct cpu_encoder_ops {
@@ -20,6 +21,13 @@ struct cpu_encoder_ops {
     void (*gelu_bf16)(uint64_t size, const float *x, uint16_t *y);
     /* sum[k] = a[k] + b[k] + c[k] */
     void (*add3)(uint32_t size, const float *a, const float *b, const float *c, float *sum);
+    /* y = x in bf16, to nearest even */
+    void (*round_bf16)(uint64_t size, const float *x, uint16_t *y);
+    /* y = x in f32 */
+    void (*widen_bf16)(uint64_t size, const uint16_t *x, float *y);
+    /* x = x in bf16, held as f32 */
+    void (*round_in_place)(uint64_t size, float *x);
 };
 
-const struct cpu_encoder_ops *cpu_encoder_ops(void);
+const struct cpu_encoder_ops *cpu_encoder_ops(void); /* this machine's level */
+const struct cpu_encoder_ops *cpu_encoder_ops_at(enum row_level l);

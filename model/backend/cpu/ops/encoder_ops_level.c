@@ -143,5 +143,23 @@ static void add3(uint32_t size, const float *a, const float *b, const float *c, 
         sum[k] = a[k] + b[k] + c[k];
 }
 
-const struct cpu_encoder_ops CPU_ENCODER_OPS = {norm_f32, norm_bf16, sum_f32, sum_bf16,
-                                                add_f32,  gelu_bf16, add3};
+static void round_bf16(uint64_t size, const float *x, uint16_t *y)
+{
+    round_row(size, x, y);
+}
+
+static void widen_bf16(uint64_t size, const uint16_t *x, float *y)
+{
+    widen_row(size, x, y);
+}
+
+static void round_in_place(uint64_t size, float *x)
+{
+#pragma omp simd
+    for (uint64_t k = 0; k < size; k++)
+        x[k] = from_bf16(to_bf16(x[k]));
+}
+
+const struct cpu_encoder_ops CPU_ENCODER_OPS = {norm_f32,   norm_bf16,     sum_f32, sum_bf16,
+                                                add_f32,    gelu_bf16,     add3,    round_bf16,
+                                                widen_bf16, round_in_place};

@@ -3,6 +3,7 @@
    gradients; the loss of the words. train_ops_*.c are compiled for each level of x86-64, as encoder_ops_level.c is. All are single-threaded; sums over rows go row by row, in order. Arrays are [rows, size], contiguous. bf16
    numbers are uint16_t, rounded to nearest even. */
 #pragma once
+#include "model/backend/cpu/ops/row_level.h"
 #include "model/linear.h"
 
 /* Whose row it is: what its dropout is a function of. */
@@ -57,8 +58,6 @@ struct cpu_train_ops {
     /* sum[k] += column k of x */
     void (*columns_f32)(uint32_t rows, uint32_t size, const float *x, float *sum);
     void (*columns_bf16)(uint32_t rows, uint32_t size, const uint16_t *x, float *sum);
-    /* y = x in bf16, or back */
-    void (*round_bf16)(uint64_t size, const float *x, uint16_t *y);
     /* sum[k] += x[k] */
     void (*add_f32)(uint64_t size, const float *x, float *sum);
 
@@ -73,3 +72,4 @@ struct cpu_train_ops {
 };
 
 const struct cpu_train_ops *cpu_train_ops(void); /* this machine's level */
+const struct cpu_train_ops *cpu_train_ops_at(enum row_level l);

@@ -26,11 +26,6 @@ static void columns_bf16(uint32_t rows, uint32_t size, const uint16_t *x, float 
             sum[k] += from_bf16(x[k]);
 }
 
-static void round_bf16(uint64_t size, const float *x, uint16_t *y)
-{
-    round_row(size, x, y);
-}
-
 const struct cpu_train_ops table = {
     .drop_f32 = train_drop_f32,
     .drop_bf16 = train_drop_bf16,
@@ -45,7 +40,6 @@ const struct cpu_train_ops table = {
     .reactivate_bf16 = train_reactivate_bf16,
     .columns_f32 = columns_f32,
     .columns_bf16 = columns_bf16,
-    .round_bf16 = round_bf16,
     .add_f32 = add_f32,
     .cross_entropy_f32 = train_cross_entropy_f32,
     .cross_entropy_bf16 = train_cross_entropy_bf16,

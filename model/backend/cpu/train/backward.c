@@ -38,7 +38,7 @@ void backward_norm(const struct pass *p, const struct norm_back *n, uint64_t fir
 void backward_round(const struct pass *p, uint64_t count, const float *x, void *y)
 {
     if (p->g->dtype == ELEMENT_BF16)
-        p->training->ops->round_bf16(count, x, y);
+        p->ops->round_bf16(count, x, y);
     else
         memcpy(y, x, count * sizeof *x);
 }

@@ -57,6 +57,7 @@ int backward_weights(const struct pass *p, uint32_t layer, struct error *e);
 int backward_embeddings(const struct pass *p, struct error *e);
 
 /* The heads: their loss and, where there is a backward pass, their gradients; the stream gets what goes on. */
+uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked); /* of a thread */
 int train_words(const struct pass *p, const struct backward *b, struct pass_loss *loss,
                 struct error *e);
 int train_next(const struct pass *p, const struct backward *b, struct pass_loss *loss,

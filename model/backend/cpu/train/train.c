@@ -150,6 +150,15 @@ int cpu_train(const struct pass_request *r, struct backend_training *m, struct p
 
 /* ---- what it takes ---- */
 
+/* f32 copies of bf16 operands: each thread has memory for the largest product. */
+static uint64_t widened_bytes(const struct engine *g, const struct pass_sizes *s)
+{
+    const struct encoder *c = g->encoder;
+    const uint64_t panels = pass_widened_bytes(c, training_panel(s->tokens)),
+                   words = g->parts & PART_MLM ? train_words_widened_bytes(c, s->masked) : 0;
+    return g->threads * (panels > words ? panels : words);
+}
+
 int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
                         struct pass_memory *ret, struct error *e)
 {
@@ -167,7 +176,7 @@ int cpu_training_memory(const struct engine *g, const struct pass_sizes *s,
         .activations = buffer_bytes(a.used) +
                        buffer_bytes(s->tokens * sizeof(struct row_place)) +
                        cpu_workspace_panels_bytes(g, training_panel(s->tokens)) +
-                       matmul_gradient_bytes(g->threads),
+                       matmul_gradient_bytes(g->threads) + widened_bytes(g, s),
         .attention = buffer_bytes(lse.used) + buffer_bytes(attention_bytes(g, s, NULL)),
         .heads = buffer_bytes(heads.used),
         .weights = matmul_weights_bytes(g->encoder->state->matmul) +

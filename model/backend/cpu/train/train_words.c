@@ -224,6 +224,16 @@ static int find_products(struct chunk *c, struct error *e)
                : find_both(c, &n->words_dense_twin, c->dense_back, e);
 }
 
+/* The decoder's products are the largest. */
+uint64_t train_words_widened_bytes(const struct encoder *c, uint32_t masked)
+{
+    const uint32_t rows = masked < HEAD_PANEL ? masked : HEAD_PANEL;
+    const uint64_t out = product_widened_bytes(c->state->matmul, &c->words_out.shape, rows),
+                   back =
+                       product_widened_bytes(c->state->matmul, &c->words_out_twin.shape, rows);
+    return out > back ? out : back;
+}
+
 /* ---- a chunk ---- */
 
 static void add_loss(const struct chunk *c, struct pass_loss *loss)
