@@ -126,7 +126,10 @@ static const struct bad bad[] = {
     {"run soft.mkb --query q.npy --key q.npy --value q.npy --soft nothere.npy -o r", 2, "nothere.npy"},
     {"run soft.mkb --query q.npy --key q.npy --value q.npy --soft soft.npy --diagonals -o r", 2, "--grad"},
     {"run good.mkb --query q.npy --key q.npy --value q.npy -o q.npy", 2, "q.npy"},
+    {"devices", 2, "MASKC_MAX_CPU=avx2: expected x86-64-v2", "MASKC_MAX_CPU=avx2"},
+    {"show star -n 8", 2, "MASKC_MAX_CPU=x86-64-v5", "MASKC_MAX_CPU=x86-64-v5"},
     /* this machine cannot */
+    {"verify good.mkb", 3, "MASKC_MAX_CPU is x86-64-v2", "MASKC_MAX_CPU=x86-64-v2"},
     {"compile star -n 24 -o x.mkb", 3, "install", NO_COMPILER},
     {"compile star -n 24 --target sm_80 -o x.mkb", 3, "NVRTC", "MASKC_NVRTC=/proc/nonexistent XDG_CACHE_HOME=/proc/nonexistent/cache"},
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bert_peers_test.py BUILD: tools/bert-peers. What needs torch 2 is skipped, and counted as skipped, where
-this Python has none. Closes with cmocka's lines, so that tools/count_tests adds it up."""
+"""bert_peers_test.py BUILD: tools/bert-peers. What needs torch 2 and numpy is skipped, and counted as skipped, where
+this Python lacks one of them. Closes with cmocka's lines, so that tools/count_tests adds it up."""
 import importlib.machinery
 import importlib.util
 import json
@@ -19,6 +19,7 @@ import cmocka_count  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 try:
+    import numpy  # noqa: F401
     import torch
     has_torch = int(torch.__version__.split(".")[0]) >= 2
 except ImportError:
@@ -96,17 +97,17 @@ class CommandTest(unittest.TestCase):
         self.refused(3, "--build", "/nonexistent")
         self.refused(3, "--train", "--build", "/nonexistent")
 
-    @unittest.skipIf(has_torch, "this Python has torch 2")
+    @unittest.skipIf(has_torch, "this Python has torch 2 and numpy")
     def test_without_torch(self):
         self.refused(3, "--quick")
 
-    @unittest.skipUnless(has_torch, "this Python has no torch 2")
+    @unittest.skipUnless(has_torch, "this Python lacks torch 2 or numpy")
     def test_names(self):
         self.refused(2, "--quick", "--cases", "nosuch")
         self.refused(2, "--quick", "--contenders", "nosuch")
         self.refused(2, "--train", "--contenders", "flex-64")
 
-    @unittest.skipUnless(has_torch, "this Python has no torch 2")
+    @unittest.skipUnless(has_torch, "this Python lacks torch 2 or numpy")
     def test_quick(self):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "x.json"
@@ -120,7 +121,7 @@ class CommandTest(unittest.TestCase):
             self.assertGreater(x["median_s"], 0)
         self.assertEqual(r.stdout.count("\ntiny "), 2)
 
-    @unittest.skipUnless(has_torch, "this Python has no torch 2")
+    @unittest.skipUnless(has_torch, "this Python lacks torch 2 or numpy")
     def test_quick_training(self):
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "x.json"

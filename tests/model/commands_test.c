@@ -312,6 +312,10 @@ static const struct shell_failure failures[] = {
     {"bench made -n 33", "-n 33: the model has 32 positions\n"},
     {"bench made --lengths odd", "--lengths odd: same or mixed is expected\n"},
     {"vocab --size 9 -o new", "the text has no words\n", "true | "},
+    {"info made",
+     "MASKC_MAX_CPU=avx2: expected x86-64-v2, x86-64-v3, x86-64-v4, x86-64-bf16 or "
+     "x86-64-amx\n",
+     "MASKC_MAX_CPU=avx2"},
 };
 
 static void failures_say_one_line(void **state)

@@ -16,8 +16,8 @@ import tempfile
 try:
     import numpy
     import torch
-except ImportError:
-    print("skipped: no torch")
+except ImportError as e:
+    print(f"skipped: {e}")
     sys.exit(77)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from bert import SPECIAL, Bert, make_folder  # noqa: E402

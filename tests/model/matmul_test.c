@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What training asks of the CPU's products beyond inference: weights packed again, from any strides, and weight
    gradients, against float64. */
-#include "model/backend/cpu/matmul/matmul.h"
+#include "model/backend/cpu/matmul/matmul_engine.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -280,10 +280,21 @@ static void test_repack_threads(void **state)
     free(value);
 }
 
+/* Levels that this CPU lacks, or that MASKC_MAX_CPU hides, are unused by the library too. */
+static void test_level(void **state)
+{
+    (void)state;
+    if (row_level_best() < ROW_V4_BF16)
+        assert_false(matmul_multiplies_bf16());
+    if (row_level_best() < ROW_V4)
+        assert_int_equal(dnnl_get_effective_cpu_isa() & ~dnnl_cpu_isa_avx2, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradient), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_repack), cmocka_unit_test(test_repack_threads)};
+        cmocka_unit_test(test_repack), cmocka_unit_test(test_repack_threads),
+        cmocka_unit_test(test_level)};
     return cmocka_run_group_tests(tests, make, unmake);
 }

@@ -14,8 +14,8 @@ import tempfile
 
 try:
     import numpy
-except ImportError:
-    print("skipped: no numpy")
+except ImportError as e:
+    print(f"skipped: {e}")
     sys.exit(77)
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from bert_folder import SPECIAL, make_folder, read_safetensors  # noqa: E402

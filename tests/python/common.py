@@ -26,8 +26,9 @@ def has_operator():
 
 
 needs_numpy = unittest.skipUnless(has("numpy"), "this Python has no numpy")
-needs_torch = unittest.skipUnless(has_operator(), "this Python has no torch 2.10, or the package was built without one")
-needs_transformers = unittest.skipUnless(has_operator() and has("transformers"), "this Python has no transformers beside torch 2.10")
+operates = has("numpy") and has_operator()  # masks of arrays need numpy
+needs_torch = unittest.skipUnless(operates, "this Python lacks torch 2.10 or numpy, or the package was built without the operator")
+needs_transformers = unittest.skipUnless(operates and has("transformers"), "this Python lacks transformers, torch 2.10 or numpy")
 
 
 class Case(unittest.TestCase):

@@ -34,6 +34,36 @@ static void load_errors_have_codes_and_texts(void **state)
     maskc_bytes_free(&bytes);
 }
 
+/* A kernel file above the cap is refused as on a machine without the level, a wrong cap as bad input. */
+static void a_cap_refuses_higher_targets(void **state)
+{
+    (void)state;
+    const char *found = getenv("MASKC_MAX_CPU");
+    char *before = found ? strdup(found) : NULL;
+    struct maskc_bytes bytes =
+        api_compile("star", (struct maskc_options){.length = 32, .targets = "x86-64-v3"});
+    struct maskc_kernel *kernel = NULL;
+    struct maskc_error error = {0};
+    setenv("MASKC_MAX_CPU", "x86-64-v2", 1);
+    for (int any = 0; any < 2; any++) {
+        assert_int_equal(
+            maskc_load_memory(bytes.data, bytes.size, any ? NULL : "cpu", &kernel, &error),
+            MASKC_UNAVAILABLE);
+        assert_non_null(strstr(error.text, "x86-64-v3; MASKC_MAX_CPU is x86-64-v2"));
+    }
+    setenv("MASKC_MAX_CPU", "avx", 1);
+    assert_int_equal(maskc_load_memory(bytes.data, bytes.size, NULL, &kernel, &error),
+                     MASKC_BAD_INPUT);
+    assert_non_null(strstr(error.text, "MASKC_MAX_CPU=avx"));
+    assert_null(kernel);
+    if (before)
+        setenv("MASKC_MAX_CPU", before, 1);
+    else
+        unsetenv("MASKC_MAX_CPU");
+    free(before);
+    maskc_bytes_free(&bytes);
+}
+
 /* A kernel file whose code is no code: an error, not a crash. */
 static void code_that_cannot_be_loaded_is_an_error(void **state)
 {
@@ -125,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(load_errors_have_codes_and_texts),
+        cmocka_unit_test(a_cap_refuses_higher_targets),
         cmocka_unit_test(code_that_cannot_be_loaded_is_an_error),
         cmocka_unit_test(files_are_saved_whole),
         cmocka_unit_test(lines_end_where_tensors_do),

@@ -2,6 +2,7 @@
 /* maskc.h on this machine's CPU, from a mask and options to a kernel file: what callers see. */
 #include "masks/base/memory.h"
 #include "runtime/compile/compile.h"
+#include "runtime/device/machine.h"
 #include "runtime/kernel.h"
 #include "tests/runtime/api_compile.h"
 #include "tests/support/test.h"
@@ -189,6 +190,71 @@ static void target_lists_are_resolved(void **state)
                 machine_rank("x86-64-amx") > machine_rank("x86-64-bf16"));
 }
 
+/* The value that the test found; null: none. */
+static char *cap_take(void)
+{
+    char *before = getenv(MACHINE_CAP);
+    return before ? memory_text(before) : NULL;
+}
+
+static void cap_restore(char *before)
+{
+    if (before)
+        setenv(MACHINE_CAP, before, 1);
+    else
+        unsetenv(MACHINE_CAP);
+    free(before);
+}
+
+static void a_cap_hides_the_levels_above_it(void **state)
+{
+    static const char *const level[] = {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-bf16",
+                                        "x86-64-amx"};
+    enum { LEVELS = sizeof level / sizeof *level };
+    const struct kernel_request half = {.dtype = ABI_BF16, .head_dim = 64};
+    char *before = cap_take();
+    int rank[LEVELS];
+    struct error e = {0};
+    (void)state;
+    setenv(MACHINE_CAP, "", 1);
+    assert_null(machine_cap());
+    for (int k = 0; k < LEVELS; k++)
+        rank[k] = machine_rank(level[k]);
+    for (int cap = 0; cap < LEVELS; cap++) {
+        const struct target *found;
+        uint32_t count;
+        setenv(MACHINE_CAP, level[cap], 1);
+        assert_int_equal(machine_check_cap(&e), 0);
+        assert_string_equal(machine_cap(), level[cap]);
+        for (int k = 0; k < LEVELS; k++)
+            assert_int_equal(machine_rank(level[k]), k <= cap ? rank[k] : 0);
+        assert_true(machine_runs(machine_level()));
+        assert_int_equal(targets_resolve("cpu", &half, &found, 1, &count, &e), 0);
+        assert_true(machine_runs(found->name));
+    }
+    cap_restore(before);
+}
+
+static void a_wrong_cap_is_refused(void **state)
+{
+    static const char *const wrong[] = {"avx2",   "x86-64-v5", "X86-64-v3",
+                                        "x86-64", "sm_80",     "v3"};
+    char *before = cap_take();
+    struct maskc_options o = {.length = 32};
+    struct maskc_bytes bytes = {0};
+    struct maskc_error error = {0};
+    (void)state;
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        setenv(MACHINE_CAP, wrong[k], 1);
+        assert_int_equal(maskc_compile("star", &o, &bytes, &error), MASKC_BAD_INPUT);
+        assert_non_null(strstr(error.text, MACHINE_CAP "="));
+        assert_non_null(strstr(error.text, wrong[k]));
+        assert_null(strchr(error.text, '\n'));
+        assert_false(machine_runs("x86-64-v3"));
+    }
+    cap_restore(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +264,8 @@ int main(void)
         cmocka_unit_test(kernel_files_are_deterministic),
         cmocka_unit_test(compile_errors_have_codes_and_texts),
         cmocka_unit_test(target_lists_are_resolved),
+        cmocka_unit_test(a_cap_hides_the_levels_above_it),
+        cmocka_unit_test(a_wrong_cap_is_refused),
     };
     return cmocka_run_group_tests_name("api", tests, api_set_up, api_tear_down);
 }

@@ -16,8 +16,8 @@ try:
     import numpy
     import torch
     import torch.nn.functional as F
-except ImportError:
-    print("skipped: no torch")
+except ImportError as e:
+    print(f"skipped: {e}")
     sys.exit(77)
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model"))
 from bert import Bert, make_folder, read_safetensors  # noqa: E402
