@@ -206,6 +206,17 @@ static float *multiply(const struct linear *l)
     return y;
 }
 
+/* What a product multiplies with. */
+static double weight_of(enum element type, float value)
+{
+    uint16_t half;
+    float ret = value;
+    elements_from_f32(type, &value, 1, type == ELEMENT_BF16 ? (void *)&half : &ret);
+    if (type == ELEMENT_BF16)
+        elements_to_f32(type, &half, 1, &ret);
+    return (double)ret;
+}
+
 static void expect_products(const struct linear *l, const struct weight_view *v,
                             const float *bias)
 {
@@ -216,11 +227,11 @@ static void expect_products(const struct linear *l, const struct weight_view *v,
             double is = bias ? (double)bias[o] : 0, all = fabs(is);
             for (uint32_t i = 0; i < s->in; i++) {
                 double p = (double)number(r * s->in + i + 3 * 1000003) *
-                           (double)v->value[o * v->row + i * v->column];
+                           weight_of(s->x, v->value[o * v->row + i * v->column]);
                 is += p;
                 all += fabs(p);
             }
-            if (!(fabs((double)y[r * s->out + o] - is) <= 1e-6 * all))
+            if (!(fabs((double)y[r * s->out + o] - is) <= 1e-5 * all))
                 fail_msg("%u -> %u: y[%u, %u] is %g, not %g", s->in, s->out, r, o,
                          (double)y[r * s->out + o], is);
         }
@@ -233,6 +244,8 @@ static void check_repack(uint32_t in, uint32_t out, enum element type)
     const struct linear_shape shape = {in, out, type, ELEMENT_F32, AFTER_NONE};
     float *value = numbers(ELEMENT_F32, (uint64_t)(in + 9) * (out + 5), 17);
     const struct weight_view plain = {value, in + 9, 1}, transposed = {value + 4, 1, out + 5};
+    for (uint64_t k = 0; k < (uint64_t)(in + 9) * (out + 5); k++)
+        value[k] *= 1 + (float)(k % 1009) / 1013; /* more bits than bf16 has */
     struct error e = {0};
     struct linear l;
     assert_int_equal(matmul_pack(matmul, &shape, NULL, NULL, &l, &e), 0);
