@@ -40,8 +40,9 @@ static void a_cap_refuses_higher_targets(void **state)
     (void)state;
     const char *found = getenv("MASKC_MAX_CPU");
     char *before = found ? strdup(found) : NULL;
-    struct maskc_bytes bytes =
-        api_compile("star", (struct maskc_options){.length = 32, .targets = "x86-64-v3"});
+    struct maskc_bytes bytes = api_compile(
+        "star", (struct maskc_options){
+                    .length = 32, .head_dim = 16, .forward_only = 1, .targets = "x86-64-v3"});
     struct maskc_kernel *kernel = NULL;
     struct maskc_error error = {0};
     setenv("MASKC_MAX_CPU", "x86-64-v2", 1);
