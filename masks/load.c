@@ -7,6 +7,7 @@
 #include "masks/readers/readers.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum suffix { SUFFIX_NONE, SUFFIX_MASK, SUFFIX_NPY, SUFFIX_SAFETENSORS, SUFFIX_MKB };
@@ -30,15 +31,6 @@ static enum suffix find_suffix(const char *name)
             return suffixes[k].suffix;
     }
     return SUFFIX_NONE;
-}
-
-static const struct gallery_file *find_gallery(const char *name)
-{
-    size_t length = strlen(name);
-    for (const struct gallery_file *g = gallery_embedded; g->name; g++)
-        if (!strncmp(g->name, name, length) && !strcmp(g->name + length, ".mask"))
-            return g;
-    return NULL;
 }
 
 /* Options that only arrays take. */
@@ -95,15 +87,23 @@ static struct mask *read_array(const struct mask_request *r, struct error *e)
     return m;
 }
 
+/* The error for the name of a folder, or of a file with another suffix. */
+static void refuse_file(const char *name, struct error *e)
+{
+    struct stat s;
+    if (!stat(name, &s) && S_ISDIR(s.st_mode))
+        error_set(e, ERROR_INPUT,
+                  "%s: is a directory, a file is expected, such as %s/mask.mask", name, name);
+    else
+        error_set(e, ERROR_INPUT, "%s: a mask file ends in .mask, .npy, .safetensors or .mkb",
+                  name);
+}
+
 static struct mask *read_expression(const struct mask_request *r, struct error *e)
 {
-    const struct gallery_file *g = find_gallery(r->name);
-    const char *text = g ? g->text : r->name;
-    if (!g && access(r->name, F_OK) == 0 && strpbrk(r->name, "./")) {
-        error_set(e, ERROR_INPUT, "%s: a mask file ends in .mask, .npy, .safetensors or .mkb",
-                  r->name);
-        return NULL;
-    }
+    const struct gallery_file *g = gallery_find(r->name);
+    char *call = gallery_call(r->name);
+    const char *text = g ? g->text : call ? call : r->name;
     struct language_input in = {.name = g ? g->name : "MASK",
                                 .text = text,
                                 .length = strlen(text),
@@ -111,7 +111,11 @@ static struct mask *read_expression(const struct mask_request *r, struct error *
                                 .n = r->n,
                                 .expression = !g,
                                 .source = r->name};
-    return language_read(&in, e);
+    struct mask *m = language_read(&in, e);
+    free(call);
+    if (!m && !g && !access(r->name, F_OK))
+        refuse_file(r->name, e);
+    return m;
 }
 
 static struct mask *read_named(const struct mask_request *r, mask_mkb_reader read_mkb,

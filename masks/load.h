@@ -24,5 +24,15 @@ typedef struct mask *(*mask_mkb_reader)(const char *path, struct error *e);
 struct mask *mask_load(const struct mask_request *request, mask_mkb_reader read_mkb,
                        struct error *e);
 
-/* The names that the gallery knows, ended by null; for help texts and tests. */
-const char *const *mask_gallery_names(void);
+/* What the gallery holds. NAME with all its arguments, NAME(w=5, g=2), is the same mask as NAME. */
+enum { GALLERY_MAX_ARGUMENTS = 4 };
+struct gallery_entry {
+    const char *name;
+    struct {
+        const char *name; /* null: no further argument */
+        int value;
+    } argument[GALLERY_MAX_ARGUMENTS];
+    const char *text;  /* one line */
+    const char *paper; /* null: of no paper */
+};
+extern const struct gallery_entry mask_gallery[]; /* ended by a null name */

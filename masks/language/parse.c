@@ -4,7 +4,9 @@
    the places of the parameters; errors inside it point to where the user wrote the word. */
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
+#include "masks/language/language.h"
 #include "masks/language/parser.h"
+#include "masks/load.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,32 +69,71 @@ static uint32_t distance(const char *a, const char *b)
     return row[n];
 }
 
-/* The word of the language that was meant, perhaps: two changes away at most, or begun like this. */
+/* The word or gallery name that was probably meant: two edits away at most, or with this beginning. */
 static const char *near_word(const char *word)
 {
     const char *near = NULL;
+    const size_t length = strlen(word);
     uint32_t best = 3;
     for (const struct primitive *k = primitives; k->name; k++) {
         uint32_t d = distance(word, k->name);
         if (d < best)
             best = d, near = k->name;
-        else if (!near && strlen(word) > 2 && !strncmp(word, k->name, strlen(word)))
+        else if (!near && length > 2 && !strncmp(word, k->name, length))
             near = k->name;
     }
+    for (const struct gallery_entry *g = mask_gallery; g->name && !near; g++)
+        if (length > 2 && !strncmp(word, g->name, length))
+            near = g->name;
     return near;
+}
+
+/* The gallery name with a hyphen that covers byte `at`, or null; *ret_begin is where it begins. */
+static const struct gallery_entry *gallery_around(const struct script *s, uint32_t at,
+                                                  uint32_t *ret_begin)
+{
+    for (uint32_t k = at;; k--) {
+        const bool part = k == 0 || !word_character(s->text[k - 1]);
+        const struct gallery_entry *g =
+            part ? gallery_begins(s->text + k, s->length - k) : NULL;
+        if (g && k + strlen(g->name) > at) {
+            *ret_begin = k;
+            return g;
+        }
+        if (k == 0 || !(word_character(s->text[k - 1]) || s->text[k - 1] == '-'))
+            return NULL;
+    }
+}
+
+static int gallery_alone(struct parser *p, uint32_t at, const struct gallery_entry *g)
+{
+    const char *word = gallery_word(g);
+    if (word)
+        return script_error(p->user, at, p->e,
+                            "'%s' is a MASK only by itself, '%s' is expected here", g->name,
+                            word);
+    return script_error(p->user, at, p->e, "'%s' is a MASK only by itself, without arguments",
+                        g->name);
 }
 
 static int unknown_word(struct parser *p, uint32_t at, const char *word)
 {
-    const char *near = near_word(word);
+    uint32_t begin;
+    const struct gallery_entry *g = gallery_around(p->user, at, &begin);
+    const char *near = g ? NULL : near_word(word);
+    if (g)
+        return gallery_alone(p, begin, g);
     if (near)
         return script_error(p->user, at, p->e, "unknown word '%s', '%s' is near it", word,
                             near);
     struct text all = {0};
     for (const struct primitive *k = primitives; k->name; k++)
         text_add(&all, "%s%s", k == primitives ? "" : ", ", k->name);
-    int r = script_error(p->user, at, p->e, "unknown word '%s', one of these is expected: %s",
-                         word, text_get(&all));
+    int r =
+        script_error(p->user, at, p->e,
+                     "unknown word '%s', a name that 'maskc gallery' lists or one of these is "
+                     "expected: %s",
+                     word, text_get(&all));
     text_finish(&all);
     return r;
 }

@@ -111,6 +111,12 @@ static void row_global(const struct call *c, uint32_t i, struct clip clip, struc
     (in_spans(c, i) ? row_dense : row_columns)(c, i, clip, ret);
 }
 
+static void row_first_global(const struct call *c, uint32_t i, struct clip clip,
+                             struct runs *ret)
+{
+    runs_add(ret, clip, 0, i < c->whole[0] ? c->n : c->whole[0]);
+}
+
 static int64_t block_size(const struct call *c)
 {
     return (c->n + c->whole[0] - 1) / c->whole[0];
@@ -318,6 +324,7 @@ const struct primitive primitives[] = {
     {"random",        {{"p", PARAMETER_REAL}, SEED(1)}, prepare_random, row_random},
     {"random_keys",   {{"k", UP_TO_N(0)}, SEED(1)},     prepare_random_keys, row_random_keys},
     {"random_global", {{"k", UP_TO_N(0)}, SEED(1)},     prepare_random_global, row_global},
+    {"first_global",  {{"g", UP_TO_N(0)}},           NULL, row_first_global},
     {"ring",          {{0}},                         NULL, row_ring},
     {"file",     {{"name", PARAMETER_STRING},
                   {"threshold", PARAMETER_REAL, .optional = true},
@@ -332,6 +339,7 @@ const struct primitive primitives[] = {
                                                     .definition = "local(l) | summary(l, c)"},
     {"longformer", {{"w", WHOLE(5)}, {"g", WHOLE(2)}, SEED(1)},
                    .definition = "window(w) | random_global(g, seed=seed)"},
+    {"longformer_cls", {{"w", WHOLE(5)}, {"g", WHOLE(2)}}, .definition = "window(w) | first_global(g)"},
     {"bigbird",    {{"w", WHOLE(1)}, {"g", WHOLE(2)}, {"r", WHOLE(2)}, SEED(2)},
                    .definition = "window(w) | random_global(g, seed=seed) | random_keys(r, seed=seed)"},
     {0},

@@ -4,7 +4,6 @@
 #include "masks/base/memory.h"
 #include "masks/base/text.h"
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,7 @@ static bool is_digit(int c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_word(int c)
+bool word_character(int c)
 {
     return (c >= 'a' && c <= 'z') || c == '_' || is_digit(c);
 }
@@ -33,7 +32,7 @@ static int peek(const struct lexer *x, uint32_t ahead)
 static uint32_t word_length(const struct lexer *x)
 {
     uint32_t k = 0;
-    while (is_word(peek(x, k)))
+    while (word_character(peek(x, k)))
         k++;
     return k;
 }
@@ -106,7 +105,7 @@ static int read_token(struct lexer *x, struct error *e)
         skip_comment(x);
     } else if (is_digit(c)) {
         push(x, TOKEN_NUMBER, number_length(x));
-    } else if (is_word(c)) {
+    } else if (word_character(c)) {
         push(x, TOKEN_WORD, word_length(x));
     } else if (c == '"' && string_length(x)) {
         push(x, TOKEN_STRING, string_length(x));

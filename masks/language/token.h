@@ -2,6 +2,7 @@
 /* A text of the mask language cut into tokens, and errors that point into it. */
 #pragma once
 #include "masks/base/error.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ struct script {
     struct token *token; /* ends in TOKEN_NEWLINE, TOKEN_END */
     uint32_t n_tokens;
 };
+
+/* True for a byte that a word may contain. */
+bool word_character(int c);
 
 /* Newlines inside brackets and comments are gone. Fails at a byte that starts no token. */
 int script_read(const char *name, const char *text, size_t length, struct script *ret,

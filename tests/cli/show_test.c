@@ -57,6 +57,7 @@ static const struct {
     {"strided", 4852, 4852, 70.4, 71.2, "window 4;stride 4"},
     {"fixed", 4480, 4480, 72.7, 73.4, "local 4;summary 4,1"},
     {"longformer", 1844, 1844, 88.7, 89.5, "window 5;global "},
+    {"longformer_cls", 1864, 1864, 88.6, 89.4, "window 5;global 0,1"},
     {"logsparse", 1666, 1666, 89.8, 90.6, "distance 0,1,2,4,8,16,32,64"},
     {"star", 636, 636, 96.1, 96.9, "diagonal 0;ring;global 0"},
     {"bigbird", 1120, 1122, 93.2, 93.9, "window 1;global "},
@@ -172,6 +173,56 @@ static void test_groups_json(void **state)
     json_decref(all);
 }
 
+/* The entry of this name that gallery --json lists, and its sparsity; -1 stands for null. */
+static void check_listed(const char *options, const char *name, double sparsity,
+                         const char *arguments)
+{
+    char line[64];
+    snprintf(line, sizeof line, "gallery --json %s", options);
+    struct outcome o = shell_run("", line);
+    json_t *all = json_loads(o.out, 0, NULL), *entry = NULL, *one;
+    size_t k;
+    json_array_foreach(json_object_get(all, "gallery"), k, one)
+    {
+        if (!strcmp(json_string_value(json_object_get(one, "name")), name))
+            entry = one;
+    }
+    const json_t *found = json_object_get(entry, "sparsity");
+    char *given = json_dumps(json_object_get(entry, "arguments"), JSON_COMPACT);
+    if (o.code || !found ||
+        (sparsity < 0 ? !json_is_null(found)
+                      : json_number_value(found) < sparsity - 0.05 ||
+                            json_number_value(found) > sparsity + 0.05))
+        fail_msg("maskc %s: exit code %d, %s, %s", line, o.code, o.out, o.err);
+    assert_string_equal(given, arguments);
+    free(given);
+    json_decref(all);
+    outcome_finish(&o);
+}
+
+static void test_gallery(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof papers / sizeof *papers; k++)
+        if (!strcmp(papers[k].name, "star") || !strcmp(papers[k].name, "logsparse"))
+            check_listed("", papers[k].name, papers[k].sparsity, "{}");
+    check_listed("", "longformer-cls", 88.6, "{\"w\":5,\"g\":2}");
+    check_listed("", "dam-s-example", 91.4, "{}");
+    check_listed("-n 512", "fairseq-fixed", 55.8, "{\"l\":128,\"c\":32}");
+    check_listed("-n 1", "longformer-cls", -1, "{\"w\":5,\"g\":2}");
+    check_listed("-n 1", "star", 0, "{}");
+    struct outcome o = shell_run("", "gallery");
+    assert_int_equal(o.code, 0);
+    for (char *at = o.out; *at; at += strcspn(at, "\n") + 1)
+        assert_true(strcspn(at, "\n") <= 80);
+    assert_non_null(strstr(o.out, "\nlongformer-cls(w=5, g=2) "));
+    outcome_finish(&o);
+    o = shell_run("", "show no_such_name -n 8");
+    assert_int_equal(o.code, 2);
+    assert_non_null(strstr(o.err, "'maskc gallery' lists"));
+    outcome_finish(&o);
+}
+
 /* A failure prints its one line and leaves no file. */
 static void test_failures(void **state)
 {
@@ -205,9 +256,9 @@ int main(int argc, char **argv)
         return fprintf(stderr, "usage: show_test MASKC\n"), 2;
     shell_start(argv[1]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_papers),   cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_groups),   cmocka_unit_test(test_groups_json),
-        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_papers),  cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_groups),  cmocka_unit_test(test_groups_json),
+        cmocka_unit_test(test_gallery), cmocka_unit_test(test_failures),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     shell_stop();

@@ -40,17 +40,17 @@ static void test_gallery(void **state)
 {
     (void)state;
     uint32_t turn = 0;
-    for (const char *const *name = mask_gallery_names(); *name; name++) {
-        const bool many = !strncmp(*name, "blockbert", 9) || !strncmp(*name, "dam", 3);
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++) {
+        const bool many = !strncmp(g->name, "blockbert", 9) || !strncmp(g->name, "dam", 3);
         for (uint32_t both = 0; both < 2; both++, turn++) {
-            const struct kernel_case c = {.mask = *name,
+            const struct kernel_case c = {.mask = g->name,
                                           .n = LENGTH,
                                           .request = make_request(both + turn / 2 % 2 * 3, 64)};
             struct maskc_kernel *k = must_load_text(&c);
             struct problem p = many ? fixture_problem(k) : ragged_problem(k);
             p.packed = !many && turn % 4 < 2;
             p.layout = p.packed ? LAYOUT_QKV : LAYOUT_BHND;
-            must_hold(k, &p, *name);
+            must_hold(k, &p, g->name);
             kernel_unload(k);
         }
     }

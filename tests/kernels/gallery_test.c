@@ -65,11 +65,11 @@ static void test_gallery(void **state)
     const struct choice *c = *state;
     const struct target *list[MAX_TARGETS];
     uint32_t count = targets_of(c->kind, list), wrong = 0, runs = 0;
-    for (const char *const *name = mask_gallery_names(); *name; name++)
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++)
         for (uint32_t t = 0; t < count; t++)
             for (int dtype = ABI_F32; dtype <= ABI_F16; dtype++)
                 for (int n = c->few; n < 2; n++)
-                    wrong += run_one(*name, lengths[n], list[t], (enum abi_dtype)dtype,
+                    wrong += run_one(g->name, lengths[n], list[t], (enum abi_dtype)dtype,
                                      c->cache, &runs) > 0;
     print_message("%u kernels\n", runs);
     assert_true(runs >= 12 * 3 * (c->few ? 1u : 2u)); /* f32, bf16 and f16 at each length */

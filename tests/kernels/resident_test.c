@@ -48,8 +48,8 @@ static void test_gallery(void **state)
 {
     (void)state;
     uint32_t count = 0;
-    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
-        struct kernel_case c = {*name, 128, 0, FEATURES(ABI_BF16, 32)};
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++, count++) {
+        struct kernel_case c = {g->name, 128, 0, FEATURES(ABI_BF16, 32)};
         check_case(&c, true);
         c.request = (struct kernel_request)FEATURES(ABI_F16, 32, .transform = ABI_SPARSEGEN,
                                                     .lambda = -4);

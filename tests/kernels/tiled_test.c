@@ -33,12 +33,12 @@ static void test_gallery(void **state)
 {
     (void)state;
     uint32_t count = 0;
-    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
-        struct kernel_case c = {*name, 150, 0, FEATURES(ABI_BF16, 64), .tiled = true};
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++, count++) {
+        struct kernel_case c = {g->name, 150, 0, FEATURES(ABI_BF16, 64), .tiled = true};
         if (count % 2)
             c.request = (struct kernel_request)FEATURES(ABI_F16, 32, SPARSEGEN(-4));
         struct maskc_kernel *k = must_load(&c);
-        must_hold_as_planned(k, *name);
+        must_hold_as_planned(k, g->name);
         kernel_unload(k);
     }
     assert_true(count >= 12);

@@ -104,17 +104,17 @@ static void test_prices_are_for_this_work(void **state)
     const struct target *t = target_find("sm_80", &e);
     const struct kernel_request f = {.dtype = ABI_BF16, .head_dim = 64, .backward = true};
     uint32_t count = 0;
-    for (const char *const *name = mask_gallery_names(); *name; name++, count++) {
-        struct mask_request request = {.name = *name, .n = 400, MASK_REQUEST_DEFAULTS};
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++, count++) {
+        struct mask_request request = {.name = g->name, .n = 400, MASK_REQUEST_DEFAULTS};
         struct mask *m = mask_load(&request, NULL, &e);
         struct plan *p =
             m ? plan_build(m, t, &f, machine_find(family_machine(t, &f), &e), &e) : NULL;
         if (!p)
-            fail_msg("%s: %s", *name, e.text);
+            fail_msg("%s: %s", g->name, e.text);
         for (int k = 0; k < 2; k++)
             if (priced_entries(p, k ? &p->transposed : &p->forward) !=
                 16 * 8 * (double)planned_fragments(p, k))
-                fail_msg("%s: %g entries have a price, %llu fragments are live", *name,
+                fail_msg("%s: %g entries have a price, %llu fragments are live", g->name,
                          priced_entries(p, k ? &p->transposed : &p->forward),
                          (unsigned long long)planned_fragments(p, k));
         plan_destroy(p);

@@ -12,9 +12,13 @@ static const struct {
     uint64_t least, most;     /* active entries at n = 128 */
     double sparsity, without; /* percent, to one decimal; without the diagonal */
 } papers[] = {
-    {"strided", 4852, 4852, 70.4, 71.2},    {"fixed", 4480, 4480, 72.7, 73.4},
-    {"longformer", 1844, 1844, 88.7, 89.5}, {"logsparse", 1666, 1666, 89.8, 90.6},
-    {"star", 636, 636, 96.1, 96.9},         {"bigbird", 1120, 1122, 93.2, 93.9},
+    {"strided", 4852, 4852, 70.4, 71.2},
+    {"fixed", 4480, 4480, 72.7, 73.4},
+    {"longformer", 1844, 1844, 88.7, 89.5},
+    {"logsparse", 1666, 1666, 89.8, 90.6},
+    {"star", 636, 636, 96.1, 96.9},
+    {"bigbird", 1120, 1122, 93.2, 93.9},
+    {"longformer_cls", 1864, 1864, 88.6, 89.4},
 };
 enum { N = 128, N_PAPERS = sizeof papers / sizeof *papers };
 
@@ -70,6 +74,14 @@ static const char *const pairs[][2] = {
     {"bigbird", "bigbird(1, 2, 2)"},
     {"bigbird", "window(1) | random_global(2, seed=2) | random_keys(2, seed=2)"},
     {"fairseq-fixed", "fairseq_fixed(128, 32)"},
+    {"fairseq-fixed", "fairseq-fixed(128, 32)"},
+    {"longformer-cls", "(longformer_cls)"},
+    {"longformer-cls", "longformer-cls()"},
+    {"longformer-cls", " longformer-cls (5, g=2) "},
+    {"longformer-cls", "window(5) | global(0..1)"},
+    {"longformer-cls(64,1)", "window(64) | global(0)"},
+    {"longformer-cls(3, 0)", "window(3)"},
+    {"longformer-cls(0, 300)", "dense"},
 };
 
 static void words_and_files_are_the_same(void **unused)
@@ -165,15 +177,52 @@ static void other_counts_are_the_readmes(void **unused)
     mask_destroy(dam);
 }
 
+/* NAME(w=5, g=2) with the listed arguments is NAME. */
+static void arguments_are_the_defaults(void **unused)
+{
+    (void)unused;
+    uint32_t with = 0;
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++) {
+        struct text call = {0};
+        text_add(&call, "%s(", g->name);
+        for (int k = 0; k < GALLERY_MAX_ARGUMENTS && g->argument[k].name; k++)
+            text_add(&call, "%s%s=%d", k ? ", " : "", g->argument[k].name,
+                     g->argument[k].value);
+        text_add(&call, ")");
+        if (g->argument[0].name) {
+            struct mask *a = load_text(g->name, 300), *b = load_text(call.bytes, 300);
+            assert_true(mask_equal(a, b));
+            mask_destroy(a);
+            mask_destroy(b);
+            with++;
+        }
+        text_finish(&call);
+    }
+    assert_int_equal(with, 6);
+}
+
+static void longformer_cls_has_the_first_tokens_global(void **unused)
+{
+    (void)unused;
+    for (uint32_t n = 7; n <= 200; n += 193) {
+        struct mask *m = load_text("longformer-cls(4, 3)", n);
+        for (uint32_t i = 0; i < n; i++)
+            for (uint32_t j = 0; j < n; j++)
+                assert_int_equal(pattern_test(m->pattern[0], i, j),
+                                 i < 3 || j < 3 || (i > j ? i - j : j - i) <= 4);
+        mask_destroy(m);
+    }
+}
+
 static void names_are_the_files(void **unused)
 {
     (void)unused;
     size_t n_files = 0, n_names = 0;
     while (gallery_embedded[n_files].name)
         n_files++;
-    for (const char *const *name = mask_gallery_names(); *name; name++, n_names++) {
-        struct mask *m = load_text(*name, 130);
-        assert_string_equal(m->source, *name);
+    for (const struct gallery_entry *g = mask_gallery; g->name; g++, n_names++) {
+        struct mask *m = load_text(g->name, 130);
+        assert_string_equal(m->source, g->name);
         mask_destroy(m);
     }
     assert_int_equal(n_files, n_names);
@@ -188,6 +237,8 @@ int main(void)
         cmocka_unit_test(blockbert_has_its_heads),
         cmocka_unit_test(the_learned_mask_has_its_border_and_distances_at_every_length),
         cmocka_unit_test(other_counts_are_the_readmes),
+        cmocka_unit_test(arguments_are_the_defaults),
+        cmocka_unit_test(longformer_cls_has_the_first_tokens_global),
         cmocka_unit_test(names_are_the_files),
     };
     return cmocka_run_group_tests(tests, NULL, test_folder_remove);

@@ -11,13 +11,29 @@ static const struct {
     {"# only a comment", "1:1: the text is empty, an expression is expected"},
     {"widow(2)", "1:1: unknown word 'widow', 'window' is near it"},
     {"dense|  star_", "1:9: unknown word 'star_', 'star' is near it"},
-    {"fairseq-fixed | star", "1:1: unknown word 'fairseq', 'fairseq_fixed' is near it"},
+    {"fairseq-fixed | star",
+     "1:1: 'fairseq-fixed' is a MASK only by itself, 'fairseq_fixed' is expected here"},
+    {"star | longformer-cls(4,1)",
+     "1:8: 'longformer-cls' is a MASK only by itself, 'longformer_cls' is expected here"},
+    {"longformer-cls(4,1) | star",
+     "1:1: 'longformer-cls' is a MASK only by itself, 'longformer_cls' is expected here"},
+    {"blockbert", "1:1: unknown word 'blockbert', 'blockbert-2' is near it"},
+    {"blockbert-2(3)", "1:1: 'blockbert-2' is a MASK only by itself, without arguments"},
+    {"star - dam-s-example",
+     "1:8: 'dam-s-example' is a MASK only by itself, without arguments"},
+    {"longformer-cls(4", "1:17: found the end, ',' or ')' is expected"},
+    {"longformer-cls(4)", "1:1: longformer_cls: argument 'g' is missing"},
+    {"longformer-cls(4, 17)",
+     "1:19: longformer_cls: 17 is out of range, 0..16 is expected at length 16"},
+    {"longformer-cls(4, 1, seed=2)", "1:27: longformer_cls has no parameter 'seed'"},
     {"dist(4)", "1:1: unknown word 'dist', 'distance' is near it"},
-    {"quux(4, 1)", "1:1: unknown word 'quux', one of these is expected: dense, none, "
-                   "causal, diagonal, distance, window, stride, local, summary, rows, "
-                   "columns, global, blocks, random, random_keys, random_global, ring, "
-                   "file, logsparse, fairseq_fixed, star, strided, fixed, longformer, "
-                   "bigbird"},
+    {"quux(4, 1)",
+     "1:1: unknown word 'quux', a name that 'maskc gallery' lists or one of these is "
+     "expected: dense, none, "
+     "causal, diagonal, distance, window, stride, local, summary, rows, "
+     "columns, global, blocks, random, random_keys, random_global, first_global, "
+     "ring, file, logsparse, fairseq_fixed, star, strided, fixed, longformer, "
+     "longformer_cls, bigbird"},
     {"Dense", "1:1: words are written in small letters, found 'D'"},
     {"dense + star", "1:7: unexpected '+', a word, a number or one of ( ) [ ] , : = | & - ~ is "
                      "expected"},

@@ -40,7 +40,9 @@ static void options_say_what_they_are_for(void **unused)
         {{.name = "no-such.safetensors"}, "no-such.safetensors: No such file or directory"},
         {{.name = "no-such.mkb"}, "no-such.mkb: a kernel file is not expected here"},
         {{.name = "/tmp", .n = 8},
-         "/tmp: a mask file ends in .mask, .npy, .safetensors or .mkb"},
+         "/tmp: is a directory, a file is expected, such as /tmp/mask.mask"},
+        {{.name = "/dev/null", .n = 8},
+         "/dev/null: a mask file ends in .mask, .npy, .safetensors or .mkb"},
     };
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
         refuse(bad[k].request, bad[k].error);

@@ -73,6 +73,8 @@ static int fairseq(int i, int j, int l, int c)
     X(global, "global(0, -1)", 1, !i || !j || i == n - 1 || j == n - 1)                      \
     X(global_inner, "global(3, 5..6)", 7,                                                    \
       i == 3 || j == 3 || (i >= 5 && i <= 6) || (j >= 5 && j <= 6))                          \
+    X(first_global, "first_global(3)", 3, i < 3 || j < 3)                                    \
+    X(first_global_0, "first_global(0)", 1, 0)                                               \
     X(blocks_1, "blocks(1)", 1, 1)                                                           \
     X(blocks, "blocks(3)", 3, block(i, n, 3) == block(j, n, 3))                              \
     X(blocks_shift, "blocks(3, shift=1)", 3, (block(i, n, 3) + 1) % 3 == block(j, n, 3))     \

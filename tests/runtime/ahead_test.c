@@ -154,8 +154,8 @@ static void neither_mask_nor_length_is_in_the_code(void **state)
     for (const struct target *t = targets; t->name; t++)
         for (size_t k = 0; t->kind == TARGET_CPU && k < sizeof requests / sizeof *requests; k++)
             for (uint32_t n = 64; n < 400; n += 223) {
-                for (const char *const *name = mask_gallery_names(); *name; name++, checked++)
-                    check_header(t, &requests[k], *name, n);
+                for (const struct gallery_entry *g = mask_gallery; g->name; g++, checked++)
+                    check_header(t, &requests[k], g->name, n);
                 for (size_t x = 0; x < sizeof more / sizeof *more; x++, checked++)
                     check_header(t, &requests[k], more[x], n);
             }

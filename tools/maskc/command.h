@@ -7,6 +7,7 @@
 #include "tools/maskc/options.h"
 #include <jansson.h>
 
+int command_gallery(const struct options *o);
 int command_show(const struct options *o);
 int command_make(const struct options *o);
 int command_plan(const struct options *o);

@@ -17,6 +17,10 @@ static const struct command commands[] = {
     {"show", "MASK", "density, structure, empty rows, a picture",
      "With -o a picture is written too (.png or .svg): white active, dark inactive, one panel for each head.",
      OPTIONS_MASK | O(OUTPUT) | O(JSON), 1, 1, command_show},
+    {"gallery", "", "the masks that can be named, with sparsity and papers",
+     "Figures are for length 128 unless -n says otherwise; '-' marks a mask that this length is too short or too long for. "
+     "The names and their arguments are a MASK: maskc show 'longformer(64, 1)' -n 512",
+     O(LENGTH) | O(JSON), 0, 0, command_gallery},
     {"plan", "MASK", "what is visited how, and what it is predicted to cost",
      "Plans for the first target. Nothing is compiled. A one-head mask is repeated to 12 heads.",
      OPTIONS_MASK | OPTIONS_KERNEL | OPTIONS_KEYS | O(MEASURED) | O(BATCH) | O(THREADS) | O(JSON), 1, 1, command_plan},
