@@ -4,6 +4,7 @@
    of the machine table too, all plans are priced by the problem's own row, and the best tables of each direction are
    taken apart, or row blocks from several of them (mix.c). Some foreign plans are far dearer: none is taken unpriced. */
 #include "gen/lowering/lowering.h"
+#include "gen/plan/builder.h"
 #include "gen/plan/internal.h"
 #include "masks/base/memory.h"
 #include <math.h>
@@ -146,6 +147,24 @@ static const char *name_of(const struct portfolio *f, uint32_t k, bool transpose
     return k && !strcmp(t->prices, f->problem->machine->name) ? "the table" : t->prices;
 }
 
+/* Ranges of single rows in a direction, beyond the first of each, over all layers. */
+static double row_ranges(struct plan *p, bool transposed)
+{
+    const struct plan_pass *t = pass_at(p, transposed);
+    double sum = 0;
+    for (uint64_t k = 0; k < (uint64_t)p->layers * p->heads; k++)
+        sum += t->summary[p->at[k]].effort.count[UNIT_ROW_RANGE];
+    return sum;
+}
+
+/* Factor of the seconds of plan k. More scattered rows than the first plan has are weighed as in builder_row_block. */
+static double weight_of(const struct portfolio *f, uint32_t k, bool transposed)
+{
+    return row_ranges(f->plan[k], transposed) > row_ranges(f->plan[0], transposed)
+               ? SCATTERED_ROW_WEIGHT
+               : 1;
+}
+
 /* The plan whose tables of a direction are cheapest; `wanted`, where there are such. */
 static uint32_t choose(const struct portfolio *f, const char *wanted, bool transposed)
 {
@@ -155,7 +174,7 @@ static uint32_t choose(const struct portfolio *f, const char *wanted, bool trans
         if (wanted && !strcmp(name_of(f, k, transposed), wanted))
             return k;
     for (uint32_t k = 1; k < f->count; k++) {
-        double seconds = sum_seconds(f->plan[k], transposed);
+        double seconds = sum_seconds(f->plan[k], transposed) * weight_of(f, k, transposed);
         if (seconds >= best * (1 - LEAST_SAVING) ||
             !never_slower(f->plan[k], f->plan[0], transposed))
             continue;

@@ -171,6 +171,25 @@ static double price_of_rows_without(const struct builder *b, const u32 *own)
     return sum;
 }
 
+/* Tiles alone for the loaded row block. */
+static double price_of_tiles(struct builder *b)
+{
+    build_draft(b, 0, &b->draft[1]);
+    return b->draft[1].cost;
+}
+
+/* All rows of the loaded row block, one by one, as they are weighed against tiles. */
+static double weighed_rows(const struct builder *b)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < b->row_block->rows; r++) {
+        const uint64_t *row = b->row_block->pattern->row + block_row(b->row_block, r);
+        sum += rows_price(&b->price, b->row_block, r) *
+               (row[1] > row[0] + 1 ? SCATTERED_ROW_WEIGHT : 1);
+    }
+    return sum;
+}
+
 static bool is_split(const struct builder *b, uint32_t row)
 {
     return b->split_classes && b->split_classes->row[row] < b->split_classes->row[row + 1];
@@ -233,10 +252,11 @@ void builder_row_block(struct builder *b, const struct pattern *p, uint32_t row0
     if (note)
         note_alone(b);
     memcpy(own, s->own, sizeof own);
+    const bool worth = weighed_rows(b) < price_of_tiles(b);
     double best = peel_rows(b, p, row0, own);
     bool one = s->rows == 1; /* an item of one row is always the row pass */
     double alone = price_of_rows_without(b, none);
-    if (builder_can(b, CAN_PIECES) && (one || (alone < best && may_leave(b, none)))) {
+    if (builder_can(b, CAN_PIECES) && (one || (worth && alone < best && may_leave(b, none)))) {
         memcpy(own, none, sizeof own);
         best = alone;
     }
