@@ -78,6 +78,9 @@ def leaves(toy, kind):
     toy.maskc("make", "run/" + json.loads((toy.work / "run/config.json").read_text())["maskc"]["mask"], "-o", "own.npy")
     assert read_mask(toy.work / "dam.npy") == expected, kind
     assert read_mask(toy.work / "own.npy") in (expected, expected[:n * n]), kind
+    planned = json.loads(toy.maskc("plan", "run/alpha.safetensors", "--dam", "--json"))
+    assert (planned["head_dim"], planned["dtype"]) == (16, "f32"), planned
+    assert planned["model"] == "head dim 16, 2 heads, f32 (from run/config.json, run/run.json)", planned["model"]
     importance(toy, kind, alpha, n)
     log = [x for x in toy.log("run") if "lr" in x][-1]
     assert all(0 <= log[x] <= 1 for x in ("density", "entropy", "p_diagonal", "p_neighbour", "p_special")) and log["l1"] > 0, log

@@ -25,6 +25,9 @@ int command_devices(const struct options *o);
 /* Prints "maskc: TEXT" to stderr and returns the exit code of the error's kind. */
 int command_fail(const struct error *e);
 
+/* Prints "maskc: TEXT" to stderr. */
+void command_note(const char *text);
+
 /* Targets (ARTIFACT_MAX_TARGETS rows in `target`), features and machine as the options say, checked
    against each other; mask and cache are left to the caller. */
 int command_request(const struct options *o, const char *default_targets,

@@ -4,6 +4,7 @@
 #include "runtime/maskc.h"
 #include "tools/maskc/command.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define O(id) OPTION_BIT(OPTION_##id)
@@ -96,6 +97,11 @@ int command_fail(const struct error *e)
     return program_fail(&maskc, e);
 }
 
+void command_note(const char *text)
+{
+    fprintf(stderr, "maskc: %s\n", text);
+}
+
 /* Is anything planned or launched for a GPU? Who works for a CPU alone does not wait for a driver. */
 static bool means_gpu(const struct options *o)
 {
@@ -125,6 +131,20 @@ static int load_calibration(struct options *o)
     return 0;
 }
 
+/* What the folder of the one mask says of its model. plan prints it with the plan, the other commands at once. */
+static int take_model(const struct command *c, struct options *o)
+{
+    struct error e = {0};
+    if (!(c->options & O(HEAD_DIM)) || c->max_arguments != 1)
+        return 0;
+    const bool repeats = c->run == command_plan || c->run == command_snap;
+    if (options_take_model(o, o->argument[0], repeats, &e) < 0)
+        return command_fail(&e);
+    if (o->model_note && c->run != command_plan)
+        command_note(o->model_note);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     struct options o = {.layer = -1};
@@ -137,7 +157,10 @@ int main(int argc, char **argv)
     if (!code && c->options & O(MACHINE))
         code = load_calibration(&o);
     if (!code)
+        code = take_model(c, &o);
+    if (!code)
         code = c->run(&o);
+    free(o.model_note);
     calibration_destroy(o.calibration);
     return program_end(&maskc, code);
 }

@@ -72,9 +72,9 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_BORDER]    = {"border", 0, 0, "With --dam: first and last row and column on", GROUP_MASK, VALUE_FLAG, AT(border)},
 
     [OPTION_TARGET]    = {"target", 0, "T", "cpu, x86-64-v2, -v3, -v4, -bf16, -amx, sm_80, sm_90a, compute_80, cuda; a comma list for compile (default cpu)", GROUP_KERNEL, VALUE_TEXT, AT(target)},
-    [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default f32)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
-    [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16, tf32 (default f32,bf16)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
-    [OPTION_HEAD_DIM]  = {"head-dim", 0, "D", "16..256, a multiple of 8 (default 64)", GROUP_KERNEL, VALUE_COUNT, AT(head_dim)},
+    [OPTION_DTYPE]     = {"dtype", 0, "T", "f32, bf16, f16 or, on GPUs, tf32 (default: of the model in whose folder the mask is, else f32)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
+    [OPTION_DTYPES]    = {"dtype", 0, "T,T", "f32, bf16, f16, tf32 (default: of the model in whose folder the mask is, else f32,bf16)", GROUP_KERNEL, VALUE_TEXT, AT(dtype)},
+    [OPTION_HEAD_DIM]  = {"head-dim", 0, "D", "16..256, a multiple of 8 (default: of the model in whose folder the mask is, else 64)", GROUP_KERNEL, VALUE_COUNT, AT(head_dim)},
     [OPTION_TRANSFORM] = {"transform", 0, "T", "softmax (default) or sparsegen=LAMBDA, LAMBDA < 1", GROUP_KERNEL, VALUE_TEXT, AT(transform)},
     [OPTION_WITH_DROPOUT] = {"dropout", 0, 0, "The kernel can drop out probabilities", GROUP_KERNEL, VALUE_FLAG, AT(with_dropout)},
     [OPTION_FORWARD_ONLY] = {"forward-only", 0, 0, "No backward pass", GROUP_KERNEL, VALUE_FLAG, AT(forward_only)},
@@ -139,6 +139,11 @@ struct mask_request options_mask_request(const struct options *o, const char *na
     };
 }
 
+uint32_t options_heads(const struct options *o, uint32_t default_heads)
+{
+    return o->model_heads ? o->model_heads : default_heads;
+}
+
 struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
                           uint32_t default_heads, struct error *e)
 {
@@ -146,7 +151,7 @@ struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
     struct mask *m = mask_load(&request, artifact_read_mask, e);
     if (!m || m->heads != 1 || o->heads || default_heads < 2)
         return m;
-    struct mask *repeated = mask_repeat_heads(m, default_heads, e);
+    struct mask *repeated = mask_repeat_heads(m, options_heads(o, default_heads), e);
     mask_destroy(m);
     return repeated;
 }

@@ -109,6 +109,10 @@ struct options {
     uint32_t kv_heads, kv_length;
     const char *align; /* start or end */
 
+    uint32_t
+        model_heads; /* of the model whose folder holds the mask: a one-head mask is repeated to these; 0: none */
+    char *model_note; /* what that folder's files gave, and which files; or null. Owned */
+
     double budget, budget_us, retain; /* snap */
     bool has_budget, has_budget_us, has_retain, uniform, keep_rows;
     const char *objective;
@@ -135,6 +139,13 @@ struct mask_request options_mask_request(const struct options *o, const char *na
    `default_heads` (0: left as it is) where --heads was not given. Null with *e set on failure. */
 struct mask *options_mask(const struct options *o, const char *name, uint32_t n,
                           uint32_t default_heads, struct error *e);
+
+/* Head dim and dtype that were not given, and with `heads` the model's heads, from config.json and run.json beside the
+   mask's file; nothing where these are not a model's. Sets o->model_note. */
+int options_take_model(struct options *o, const char *mask, bool heads, struct error *e);
+
+/* The heads that a one-head mask is repeated to without --heads. */
+uint32_t options_heads(const struct options *o, uint32_t default_heads);
 
 /* dtype, head dim (64), transform, dropout, backward, bias; `dtype` null: --dtype, else f32. */
 int options_request(const struct options *o, const char *dtype, struct kernel_request *ret,

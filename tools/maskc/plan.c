@@ -17,10 +17,15 @@ static void print(const struct plan *p, const struct options *o)
 {
     uint32_t batch = o->batch ? o->batch : 1;
     if (o->json) {
-        command_print_json(plan_json(p, batch, command_threads(o)));
+        json_t *j = plan_json(p, batch, command_threads(o));
+        if (o->model_note)
+            json_object_set_new(j, "model", json_string(o->model_note));
+        command_print_json(j);
         return;
     }
     struct text text = {0};
+    if (o->model_note)
+        text_add(&text, "%s\n", o->model_note);
     plan_print(p, batch, command_threads(o), &text);
     fputs(text_get(&text), stdout);
     text_finish(&text);

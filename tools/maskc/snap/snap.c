@@ -108,7 +108,8 @@ static int read_importance(struct task *t, struct error *e)
         options_mask_request(t->o, t->o->argument[0], t->o->length[0]);
     if (importance_read(&request, &t->p, e) < 0)
         return -1;
-    t->request.repeat = t->p.heads == 1 && !t->o->heads ? COMMAND_HEADS : 1;
+    t->request.repeat =
+        t->p.heads == 1 && !t->o->heads ? options_heads(t->o, COMMAND_HEADS) : 1;
     return 0;
 }
 
