@@ -2,6 +2,7 @@
 /* One step of pre-training: a batch of samples, passes over its parts, the optimiser. Everything that a step does is a
    function of the options, the parameters and the step's number. */
 #pragma once
+#include "masks/base/text.h"
 #include "model/data/samples.h"
 #include "model/train/learn/learner.h"
 #include "model/train/run/run_options.h"
@@ -49,6 +50,9 @@ struct evaluation {
     uint64_t tokens;
     bool pairs;
 };
+/* "MLM loss 6.4836, perplexity 654.3, accuracy 12.34 % of the masked tokens", and the same of next sentences if they
+   were judged. */
+void evaluation_text(const struct evaluation *v, struct text *to);
 /* probability: of masking. */
 int pretrainer_evaluate(const struct pretrainer *t, const struct samples *held_out,
                         double probability, struct evaluation *ret, struct error *e);

@@ -8,6 +8,7 @@ import argparse
 import json
 import math
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -279,6 +280,40 @@ def plans_nothing(toy):
     toy.remove("run")
 
 
+def reports(toy):
+    """What a pipe gets: few lines of progress, a line for each evaluation, a summary; eval tells the words' loss alone."""
+    said = toy.train("run", "--minutes", 0.05, "--eval-every", 100000).stderr.splitlines()
+    assert all(x.startswith("maskbert: ") for x in said), said
+    live = [re.fullmatch(r"maskbert: step (\d+), loss [\d.]+ \(MLM [\d.]+\), rate [\d.e-]+, \d+ tokens/s(, MFU [\d.]+ %)?, 0:0\d left", x)
+            for x in said if " left" in x]
+    steps = [int(x[1]) for x in live if x]
+    assert None not in live and 2 <= len(live) <= 4 and steps[0] == 1 and steps == sorted(steps), said
+    last = [x for x in toy.log("run") if "eval" in x][-1]
+    words = f"MLM loss {last['mlm']:.4f}, perplexity {last['perplexity']:.3f}"
+    assert f"maskbert: step {last['step']}: held-out {words}" in said[-4], said
+    assert re.match(rf"maskbert: {last['step']} steps, {last['tokens']} tokens, [\d.]+ s, \d+ tokens/s; training loss ", said[-3]), said
+    assert f"maskbert: held-out {words}" in said[-2] and f"NSP loss {last['nsp']:.4f}" in said[-2], said
+    assert said[-1] == "maskbert: run holds the model; next: maskbert eval run --data data", said
+    assert toy.ok("eval", "run", "--data", "data").stdout.startswith(words + ", accuracy ")
+    done = toy.train("run", "--minutes", 0.05, "--eval-every", 100000, "--resume").stderr
+    assert "; no step was left to do" in done, done
+    toy.remove("run")
+
+
+def words_alone(toy):
+    """The head for next sentences, which --objective mlm does not train, is in no loss."""
+    said = toy.train("run", "--steps", 20, "--eval-every", 10, "--objective", "mlm").stderr.splitlines()
+    assert len([x for x in said if re.match(r"maskbert: step [12]0: held-out MLM loss [^;]* of the masked tokens$", x)]) == 2, said
+    assert not any("NSP" in x or "sum" in x or "(MLM" in x for x in said), said
+    judged = json.loads(toy.ok("eval", "run", "--data", "data", "--json").stdout)
+    last = [x for x in toy.log("run") if "eval" in x][-1]
+    assert judged["nsp"] is None and judged["loss"] == judged["mlm"] and abs(judged["mlm"] - last["mlm"]) < 1e-12, (judged, last)
+    assert math.isclose(judged["perplexity"], math.exp(judged["mlm"]), rel_tol=1e-12)
+    printed = toy.ok("eval", "run", "--data", "data").stdout
+    assert printed.startswith(f"MLM loss {last['mlm']:.4f}, ") and "NSP" not in printed, printed
+    toy.remove("run")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("maskbert", type=os.path.abspath)
@@ -286,7 +321,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--few", action="store_true")
     o = parser.parse_args()
-    tests = {"learns": learns, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
+    tests = {"learns": learns, "reports": reports, "words_alone": words_alone, "overfits": overfits, "lengths": lengths, "goes_on_from_runs": goes_on_from_runs, "threads": threads,
              "parts": parts, "epochs": epochs, "kills": lambda t: kills(t, BITS, 20 if o.long else 3), "signals": signals,
              "signal_storm": signal_storm, "cuts": lambda t: cuts(t, o.long), "damaged": damaged, "not_finite": not_finite, "two_at_once": two_at_once,
              "refusals": refusals, "other_machines": other_machines, "plans_nothing": plans_nothing}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* maskbert eval: the loss on the held-out part of a DATA folder. */
+#include "model/checkpoint/json.h"
 #include "model/train/pretrainer.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
@@ -51,14 +52,31 @@ static int check_data(const struct options *o, const struct held_out *h, struct 
                : 0;
 }
 
-/* Next sentences are judged where both DATA and the model know them. */
-static bool has_pairs(const struct options *o, const struct samples *s)
+/* A run with --objective mlm leaves the head for next sentences as it was before. */
+static int trained_words_only(const char *folder, bool *ret, struct error *e)
+{
+    json_t *run;
+    if (json_read_optional(folder, "run.json", &run, e) < 0)
+        return -1;
+    const char *objective = json_string_value(json_object_get(run, "objective"));
+    *ret = objective && !strcmp(objective, "mlm");
+    json_decref(run);
+    return 0;
+}
+
+/* Next sentences are judged where DATA has pairs and the model a head for them that was trained. */
+static int find_pairs(const struct options *o, const struct samples *s, bool *ret,
+                      struct error *e)
 {
     struct model_config c = {0};
     struct error ignored = {0};
+    bool words_only;
+    if (trained_words_only(o->argument, &words_only, e) < 0)
+        return -1;
     const bool has = config_read(o->argument, &c, &ignored) == 0 && config_parts(&c) & PART_NSP;
     config_finish(&c);
-    return has && s->header->pairing == PAIRING_NEXT;
+    *ret = has && !words_only && s->header->pairing == PAIRING_NEXT;
+    return 0;
 }
 
 static int open_all(const struct options *o, struct held_out *h, struct error *e)
@@ -67,11 +85,10 @@ static int open_all(const struct options *o, struct held_out *h, struct error *e
     if (!h->samples)
         return -1;
     struct pretrainer *p = &h->pretrainer;
-    p->pairs = has_pairs(o, h->samples);
     p->options = &h->options;
     h->options.batch = 1;
-    if (load_engine(o, p->pairs, h, e) < 0 || check_data(o, h, e) < 0 ||
-        train_state_new(p->engine, &p->state, e) < 0)
+    if (find_pairs(o, h->samples, &p->pairs, e) < 0 || load_engine(o, p->pairs, h, e) < 0 ||
+        check_data(o, h, e) < 0 || train_state_new(p->engine, &p->state, e) < 0)
         return -1;
     pretrainer_begin(p);
     return 0;
@@ -79,12 +96,10 @@ static int open_all(const struct options *o, struct held_out *h, struct error *e
 
 static void print_text(const struct evaluation *v)
 {
-    printf("loss %.4f, perplexity %.3f, accuracy %.2f %% of the masked tokens", v->loss,
-           v->perplexity, 100 * v->accuracy);
-    if (v->pairs)
-        printf("; next sentences: loss %.4f, accuracy %.2f %%", v->next,
-               100 * v->next_accuracy);
-    printf("; %llu tokens\n", (unsigned long long)v->tokens);
+    struct text line = {0};
+    evaluation_text(v, &line);
+    printf("%s; %llu tokens\n", text_get(&line), (unsigned long long)v->tokens);
+    text_finish(&line);
 }
 
 static void print_json(const struct evaluation *v)

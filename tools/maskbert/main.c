@@ -50,7 +50,8 @@ static const struct command commands[] = {
      "time, with run.json (the options), log.jsonl (a line each step) and state/ (what --resume reads). One of --steps, "
      "--tokens, --minutes says how long. The same command gives the same bits for any number of threads, also where it "
      "was killed and goes on with --resume. SIGTERM and SIGINT save and exit with 4; a loss that is not finite ends the "
-     "run with 1. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
+     "run with 1. stderr has a line of progress (each step on a terminal; else after 1, 2, 4, 8, 16 seconds and every 10 from then on), "
+     "one for each evaluation (--eval-every), and a summary. --learn-mask learns the mask with the model (SparseBERT, Shi et al. 2021), P = sigmoid(alpha): p adds "
      "(c/2) tanh(alpha/2) to the scores; dam-u draws each entry anew in every step, dam-s each distance |i - j|, by "
      "Gumbel-sigmoid, shared by the batch and the layers. RUN then has alpha.safetensors (maskc --dam reads it) and the mask "
      "of what has alpha above 0, which all other commands use. The gradient of a key that is off is that of the price alone.",
@@ -58,7 +59,9 @@ static const struct command commands[] = {
      O(MORE_POSITIONS) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(REPEATS), 1, 1, command_pretrain},
     {"eval", "DIR", "the loss on the held-out part of a DATA folder",
      "Masks are drawn once and for all: two models see the same. Accuracy is the share of masked tokens that are found, "
-     "perplexity is exp of their mean loss. --drop random:K draws by --seed, as in training: the same entries. Next sentences are judged where DATA has pairs and the model a head for them.",
+     "perplexity is exp of their mean loss, the MLM loss. --drop random:K draws by --seed, as in training: the same entries. "
+     "Next sentences (NSP) are judged where DATA has pairs and the model a head for them, unless the run had --objective mlm. "
+     "JSON: loss is the sum of mlm and nsp; nsp is null where it is not judged.",
      O(DATA) | O(MLM_PROBABILITY) | O(MASK) | O(RUN_TRANSFORM) | O(DROP) | O(SEED) | O(RUN_DTYPE) | O(DEVICE) | O(THREADS) | O(JSON), 1, 1,
      command_eval},
     {"plot", "LOG.jsonl..", "the logs of runs as curves",

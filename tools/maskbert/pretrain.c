@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maskbert pretrain: options to a run, signals, and a line of progress. */
+/* maskbert pretrain: options to a run, and signals. */
 #include "tools/maskbert/pretrain.h"
 #include "masks/base/text.h"
 #include "tools/maskbert/command.h"
+#include "tools/maskbert/pretrain_report.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum { EXIT_INTERRUPTED = 4 };
 
@@ -31,36 +31,6 @@ static bool asked_to_stop(void)
     sigset_t pending;
     sigpending(&pending);
     return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
-}
-
-static void print_time(double seconds, char ret[32])
-{
-    const int s = (int)fmin(fmax(seconds, 0), 1e9);
-    if (s >= 3600)
-        snprintf(ret, 32, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(ret, 32, "%d:%02d", s / 60, s % 60);
-}
-
-static void show(const struct run_progress *p)
-{
-    char line[160], of[32] = "", mfu[24] = "", left[32];
-    if (!isatty(STDERR_FILENO))
-        return;
-    if (p->steps)
-        snprintf(of, sizeof of, " of %" PRIu64, p->steps);
-    if (isfinite(p->mfu))
-        snprintf(mfu, sizeof mfu, ", MFU %.1f %%", 100 * p->mfu);
-    print_time(p->left, left);
-    snprintf(line, sizeof line, "step %" PRIu64 "%s, loss %.4f, %.0f tokens/s%s, %s left",
-             p->step, of, p->loss, p->tokens_per_s, mfu, left);
-    session_tell(line);
-}
-
-static void say(const char *line)
-{
-    session_tell(NULL);
-    fprintf(stderr, "maskbert: %s\n", line);
 }
 
 static json_t *real_or_null(double value)
@@ -85,16 +55,15 @@ static void print(const struct options *o, const char *run, const struct run_res
 /* One run: 0, or the exit code. */
 static int train(const struct options *o, const struct run_options *r)
 {
-    static const struct run_watch watch = {asked_to_stop, show, session_tell, say};
+    static const struct run_watch watch = {asked_to_stop, pretrain_progress, session_tell,
+                                           pretrain_say};
     struct error e = {0};
     struct run_result result;
     if (run_pretrain(r, &watch, &result, &e) < 0)
         return command_fail(&e);
     print(o, r->run, &result);
-    if (!result.interrupted)
-        return 0;
-    fprintf(stderr, "maskbert: interrupted and saved; --resume goes on\n");
-    return EXIT_INTERRUPTED;
+    pretrain_summary(r, &result);
+    return result.interrupted ? EXIT_INTERRUPTED : 0;
 }
 
 /* RUN-1 to RUN-N; with --resume those that are done end at once. */

@@ -29,8 +29,12 @@ struct pace {
 struct loop {
     struct run *run;
     struct pace pace;
+    double began;    /* when the first step of this process did */
+    double last;     /* when a line of progress was due last, from then; see run_line_due() */
     double since;    /* when the run's `elapsed` was brought up to date */
     uint64_t warned; /* the step of the last warning */
+    bool evaluated;
+    struct evaluation held_out; /* the last one */
 };
 
 /* ---- how far, how fast ---- */
@@ -81,7 +85,7 @@ static double rate_of(const struct run *r, uint64_t step, double peak)
     return schedule_rate(&s, 1 + (uint64_t)(share_done(r) * (PARTS - 1)));
 }
 
-static void show(const struct loop *l)
+static void show(struct loop *l, double rate)
 {
     const struct run *r = l->run;
     const struct pace *p = &l->pace;
@@ -93,7 +97,11 @@ static void show(const struct loop *l)
         .step = r->facts.step,
         .steps = r->options.minutes > 0 ? 0 : r->pretrainer.schedule.steps,
         .loss = p->loss / p->weight,
+        .mlm = p->mlm / p->weight,
+        .pairs = r->pretrainer.pairs,
+        .rate = rate,
         .tokens_per_s = p->tokens / p->seconds,
+        .due = run_line_due(now() - l->began, &l->last),
         .mfu = r->peak > 0 ? p->flops / p->seconds / r->peak : (double)NAN,
         .share = share,
         .left = r->options.minutes > 0 ? 60 * r->options.minutes - r->facts.elapsed
@@ -209,13 +217,17 @@ static int step(struct loop *l, struct step_result *s, struct error *e)
 
 /* ---- between steps ---- */
 
-static int evaluate(struct run *r, struct error *e)
+static int evaluate(struct loop *l, struct error *e)
 {
+    struct run *r = l->run;
     struct evaluation v;
     if (r->watch->tell)
         r->watch->tell("evaluating");
     if (pretrainer_evaluate(&r->pretrainer, r->held_out, r->options.mlm_probability, &v, e) < 0)
         return -1;
+    l->held_out = v;
+    l->evaluated = true;
+    run_say_evaluation(r, &v);
     const struct log_field fields[] = {
         {"step", (double)r->facts.step},
         {"tokens", (double)r->facts.tokens},
@@ -236,14 +248,14 @@ static bool is_due(uint64_t every, uint64_t step)
 }
 
 /* What is due at the run's end is done there. */
-static int after_step(struct loop *l, struct error *e)
+static int after_step(struct loop *l, double rate, struct error *e)
 {
     struct run *r = l->run;
     warn_of_plateau(l);
-    show(l);
+    show(l, rate);
     if (is_done(r))
         return 0;
-    if (is_due(r->options.eval_every, r->facts.step) && evaluate(r, e) < 0)
+    if (is_due(r->options.eval_every, r->facts.step) && evaluate(l, e) < 0)
         return -1;
     if (is_due(r->options.save_every, r->facts.step) && run_save(r, e) < 0)
         return -1;
@@ -251,11 +263,12 @@ static int after_step(struct loop *l, struct error *e)
     return 0;
 }
 
-static int finish(struct run *r, struct error *e)
+static int finish(struct loop *l, struct error *e)
 {
+    struct run *r = l->run;
     if (r->facts.step == r->saved)
         return 0;
-    if (r->held_out && evaluate(r, e) < 0)
+    if (r->held_out && evaluate(l, e) < 0)
         return -1;
     return run_save(r, e);
 }
@@ -277,7 +290,10 @@ static struct run_result result_of(const struct loop *l, bool interrupted)
                                .loss = p->loss / p->weight,
                                .mlm = p->mlm / p->weight,
                                .next = p->next / p->weight,
-                               .elapsed = f->elapsed};
+                               .pairs = l->run->pretrainer.pairs,
+                               .elapsed = f->elapsed,
+                               .evaluated = l->evaluated,
+                               .held_out = l->held_out};
 }
 
 static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
@@ -286,13 +302,14 @@ static int run_steps(struct loop *l, struct run_result *ret, struct error *e)
     struct step_result s = {0};
     const uint64_t first = r->facts.step;
     bool stop = false;
-    l->since = now();
+    l->since = l->began = now();
+    l->last = -1;
     while (!is_done(r) && !(stop = r->watch->stop()))
-        if (step(l, &s, e) < 0 || after_step(l, e) < 0)
+        if (step(l, &s, e) < 0 || after_step(l, s.rate, e) < 0)
             return -1;
-    *ret = result_of(l, stop);
-    if ((stop ? interrupt(r, e) : finish(r, e)) < 0)
+    if ((stop ? interrupt(r, e) : finish(l, e)) < 0)
         return -1;
+    *ret = result_of(l, stop);
     if (!stop && r->options.save_gradients && r->facts.step > first)
         return gradients_save(r->options.save_gradients, &r->pretrainer, &s, e);
     return 0;

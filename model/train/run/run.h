@@ -2,13 +2,17 @@
 /* Pre-training from a model and a DATA folder to a RUN folder: a model that transformers loads at any time, with
    run.json, log.jsonl and state/ beside it. */
 #pragma once
+#include "model/train/pretrainer.h"
 #include "model/train/run/run_options.h"
 
 struct run_progress {
     uint64_t step, steps;     /* 0 steps: the time decides */
-    double loss;              /* running mean */
+    double loss, mlm;         /* running means */
+    bool pairs;               /* loss holds that of next sentences as well */
+    double rate;              /* learning rate */
     double tokens_per_s, mfu; /* of the last steps; mfu NaN where no peak is known */
     double share, left;       /* of the run that is done; seconds that are left */
+    bool due;                 /* for a line that stays: see run_line_due() */
 };
 
 struct run_watch {
@@ -23,7 +27,11 @@ struct run_result {
     bool interrupted; /* and saved */
     uint64_t step, tokens;
     double loss, mlm, next; /* running means; NaN: there was nothing left to do */
+    bool pairs;             /* next sentences were learned */
     double elapsed;
+    bool
+        evaluated; /* in this process: on the held-out samples, after the last step or before it */
+    struct evaluation held_out;
 };
 
 /* ERROR_FALSE: a loss or a parameter was not finite, and the last state that was saved stays. ERROR_UNAVAILABLE: what had

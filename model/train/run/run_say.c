@@ -2,11 +2,32 @@
 #include "model/train/run/run_say.h"
 #include "masks/base/text.h"
 #include <inttypes.h>
+#include <math.h>
 
 void run_say(const struct run *r, const char *line)
 {
     if (r->watch->say)
         r->watch->say(line);
+}
+
+bool run_line_due(double elapsed, double *last)
+{
+    enum { FIRST_SECONDS = 1, MOST_SECONDS = 10 };
+    const double doubled = fmin(2 * *last, *last + MOST_SECONDS),
+                 next = *last < 0 ? 0 : fmax(FIRST_SECONDS, doubled);
+    const bool due = elapsed >= next;
+    if (due)
+        *last = elapsed;
+    return due;
+}
+
+void run_say_evaluation(const struct run *r, const struct evaluation *v)
+{
+    struct text line = {0};
+    text_add(&line, "step %" PRIu64 ": held-out ", r->facts.step);
+    evaluation_text(v, &line);
+    run_say(r, text_get(&line));
+    text_finish(&line);
 }
 
 static void say_data(const struct run *r)

@@ -4,5 +4,10 @@
 #include "model/train/run/run_setup.h"
 
 void run_say(const struct run *r, const char *line);
+/* The losses on the held-out samples after a step. */
+void run_say_evaluation(const struct run *r, const struct evaluation *v);
+/* True after the first step, then after 1, 2, 4, 8 and 16 seconds and every 10 seconds from there on. `elapsed` counts from
+   the first step; *last is the time of the last line, negative before the first. */
+bool run_line_due(double elapsed, double *last);
 /* What the run begins with. */
 void run_say_begin(const struct run *r);
