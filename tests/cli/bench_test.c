@@ -5,11 +5,15 @@
 #include "tests/cli/shell.h"
 #include <jansson.h>
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -59,7 +63,7 @@ static void test_dense_is_extrapolated(void **state)
     assert_true(number(far, "dense_s") > 5 * number(near, "dense_s"));
     json_decref(j);
     shell_says("bench 'window(8)' -n 4096 --heads 1 --dtype f32 --head-dim 16 --pass forward "
-               "--seconds 0.01 --threads 1 --machine x86-avx2",
+               "--seconds 0.01 --threads 1 --clock cpu --machine x86-avx2",
                "from its rate at n=");
 }
 
@@ -102,12 +106,62 @@ static void test_measured_plans(void **state)
     outcome_finish(&o);
 }
 
+/* A program that computes until it is killed, for a minute at most. */
+static pid_t start_burner(void)
+{
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child)
+        return child;
+    alarm(60);
+    for (volatile unsigned spin = 0;;)
+        spin++;
+}
+
+/* Two programs on one CPU: each runs half of the time. */
+static void test_busy_machine(void **state)
+{
+    (void)state;
+    const char *bench =
+        "bench star -n 256 --heads 2 --dtype f32 --head-dim 16 --pass forward --threads 1 "
+        "--seconds 0.3";
+    char line[256];
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int k = 0; k < CPU_SETSIZE && !CPU_COUNT(&one); k++)
+        if (CPU_ISSET(k, &all))
+            CPU_SET(k, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    const pid_t burner = start_burner();
+    snprintf(line, sizeof line, "%s --json", bench);
+    struct outcome json = shell_run("", line), text = shell_run("", bench);
+    snprintf(line, sizeof line, "%s --clock cpu", bench);
+    struct outcome own = shell_run("", line);
+    kill(burner, SIGKILL);
+    waitpid(burner, NULL, 0);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    json_t *j = json_loads(json.out, 0, NULL);
+    assert_true(json_is_true(json_object_get(j, "busy")));
+    const double share = number(json_array_get(json_object_get(j, "results"), 0), "cpu_share");
+    assert_true(share > 0 && share < 0.8);
+    assert_string_equal(json.err, "");
+    assert_non_null(strstr(text.err, "maskc: the machine is busy: the threads ran "));
+    assert_string_equal(strchr(text.err, '\n'), "\n");
+    assert_true(own.code == 0 && !*own.err);
+    json_decref(j);
+    outcome_finish(&json);
+    outcome_finish(&text);
+    outcome_finish(&own);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_has_its_plan),
         cmocka_unit_test(test_dense_is_extrapolated),
         cmocka_unit_test(test_measured_plans),
+        cmocka_unit_test(test_busy_machine),
     };
     if (argc != 2) {
         fprintf(stderr, "usage: bench_test MASKC\n");

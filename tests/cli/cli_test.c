@@ -13,8 +13,9 @@
 static void test_help(void **state)
 {
     (void)state;
-    static const char *const command[] = {"show",   "make", "plan",  "emit",  "compile", "info",
-                                          "verify", "run",  "bench", "cache", "devices"};
+    static const char *const command[] = {"show",    "make",  "plan",    "emit",
+                                          "compile", "info",  "verify",  "run",
+                                          "bench",   "cache", "devices", "gallery"};
     shell_says("", "Usage: maskc COMMAND");
     shell_says("--version", "maskc 0.");
     for (size_t k = 0; k < sizeof command / sizeof *command; k++) {
@@ -179,7 +180,7 @@ static void test_bias(void **state)
     shell_says(diagonals, "");
     shell_says("info soft.mkb", "soft mask: scale");
     shell_says("verify soft.mkb", "whole mask: dsoft by diagonals");
-    shell_says("bench soft.mkb --seconds 0.1", "of hard");
+    shell_says("bench soft.mkb --seconds 0.1 --threads 1 --clock cpu", "of hard");
     uint8_t *a = fixture_read("soft/dsoft.npy", &size);
     const float *whole = (const float *)(const void *)(a + size - sizeof(float) * N * N);
     uint8_t *b = fixture_read("soft-lines/dsoft.npy", &size);
@@ -252,10 +253,10 @@ static void test_pictures(void **state)
 {
     (void)state;
     shell_says("bench star -n 32,64 --heads 1 --dtype f32 --head-dim 16 --seconds 0.1 "
-               "--plot lines.svg",
+               "--threads 1 --clock cpu --plot lines.svg",
                "star");
     shell_says("bench star -n 32 --heads 1 --head-dim 16 --pass forward --seconds 0.1 "
-               "--plot bars.svg",
+               "--threads 1 --clock cpu --plot bars.svg",
                "star");
     size_t size;
     uint8_t *svg = fixture_read("lines.svg", &size);

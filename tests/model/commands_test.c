@@ -255,6 +255,9 @@ static void bench_on(const char *line, const char *device)
     assert_int_equal(json_array_size(json_object_get(bench, "results")), 2);
     assert_true(json_real_value(json_object_get(bench, "ceiling")) > 1);
     assert_true(json_real_value(json_object_get(bench, "speedup")) > 0);
+    const double share = json_real_value(json_object_get(bench, "cpu_share"));
+    assert_true(share > 0 && share <= 1);
+    assert_int_equal(json_is_true(json_object_get(bench, "busy")), share < 0.8);
     json_decref(bench);
 }
 

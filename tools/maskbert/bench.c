@@ -3,6 +3,7 @@
    where the time goes, and the ceiling: what no mask can beat, as the rest is not attention. */
 #include "masks/base/memory.h"
 #include "model/engine.h"
+#include "tools/common/busy.h"
 #include "tools/maskbert/command.h"
 #include "tools/maskbert/session.h"
 #include <inttypes.h>
@@ -19,6 +20,7 @@ struct side {
     struct session s;
     double *run; /* seconds of each */
     uint32_t runs, runs_capacity;
+    struct busy_time timed;
     double phase[PHASE_COUNT];
 };
 
@@ -81,11 +83,14 @@ static int run(const struct bench *b, struct side *s, bool counted, struct error
 {
     struct engine_workspace *workspace = &s->s.workspace;
     workspace->seconds = counted && !s->s.engine->phases_cost ? s->phase : NULL;
+    const struct busy_time begin = busy_now();
     double since = omp_get_wtime();
     if (engine_encode(s->s.engine, b->list, b->batch, workspace, e) < 0)
         return -1;
-    if (counted)
-        *MEMORY_PUSH(s->run, s->runs, s->runs_capacity) = omp_get_wtime() - since;
+    if (!counted)
+        return 0;
+    *MEMORY_PUSH(s->run, s->runs, s->runs_capacity) = omp_get_wtime() - since;
+    busy_add(&s->timed, begin);
     return 0;
 }
 
@@ -142,6 +147,15 @@ static double ceiling_of(const struct bench *b)
     return 1 / (1 - share(dense, PHASE_ATTENTION));
 }
 
+/* Of the side whose threads ran most; 1 on a GPU. */
+static double cpu_share(const struct bench *b)
+{
+    const struct engine *g = b->mask.s.engine;
+    const double mask = busy_share(&b->mask.timed, g->threads),
+                 dense = b->dense.s.engine ? busy_share(&b->dense.timed, g->threads) : 0;
+    return strncmp(g->device, "cpu", 3) ? 1 : mask > dense ? mask : dense;
+}
+
 static json_t *side_json(const struct bench *b, const struct side *s)
 {
     json_t *shares = json_object();
@@ -163,8 +177,9 @@ static void print_json(const struct bench *b)
     if (b->dense.s.engine)
         json_array_append_new(results, side_json(b, &b->dense));
     json_t *json =
-        json_pack("{s:s, s:i, s:i, s:i, s:I, s:s, s:f, s:o}", "device", g->device, "threads",
-                  (int)g->threads, "batch", (int)b->batch, "length", (int)b->length, "tokens",
+        json_pack("{s:s, s:i, s:b, s:f, s:i, s:i, s:I, s:s, s:f, s:o}", "device", g->device,
+                  "threads", (int)g->threads, "busy", (int)busy_is(cpu_share(b)), "cpu_share",
+                  cpu_share(b), "batch", (int)b->batch, "length", (int)b->length, "tokens",
                   (json_int_t)b->tokens, "dtype", g->dtype == ELEMENT_BF16 ? "bf16" : "f32",
                   "ceiling", ceiling_of(b), "results", results);
     if (b->dense.s.engine)
@@ -196,6 +211,16 @@ static void print_shares(const struct bench *b)
     }
 }
 
+static void say_busy(const struct bench *b)
+{
+    struct text line = {0};
+    if (busy_is(cpu_share(b))) {
+        busy_text(cpu_share(b), NULL, &line);
+        fprintf(stderr, "maskbert: %s\n", text_get(&line));
+    }
+    text_finish(&line);
+}
+
 static void print_text(const struct bench *b)
 {
     const struct engine *g = b->mask.s.engine;
@@ -214,6 +239,7 @@ static void print_text(const struct bench *b)
         printf("%.2f times as fast as dense; ",
                quantile(&b->dense, 0.5) / quantile(&b->mask, 0.5));
     printf("no mask can make dense more than %.2f times as fast here\n", ceiling_of(b));
+    say_busy(b);
 }
 
 /* ---- all ---- */

@@ -152,6 +152,8 @@ static int bench(const struct options *o, struct error *e)
         bench_print_json(b.device, b.threads, b.result, b.n_results);
     else if (!code)
         bench_print_table(b.device, b.threads, b.result, b.n_results);
+    if (!code && !o->json && !options_own_clock(o))
+        bench_say_busy(b.threads, b.result, b.n_results);
     free(b.result);
     cache_close(b.compiler.cache);
     return code;

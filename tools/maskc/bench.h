@@ -22,6 +22,7 @@ struct bench_result {
     double dropout;   /* the probability */
     double kept;      /* compiled without dropout; 0: there is none */
     char machine[32]; /* that the prediction is for */
+    double cpu_share; /* of the time that the threads ran; 1 on a GPU */
 };
 
 /* Percent of the layer's entries that are off. */
@@ -48,6 +49,8 @@ int bench_dense_length(const struct bench_prediction *x, uint32_t batch, bool ba
 struct plan *bench_plan(const struct maskc_kernel *k, const struct calibration *calibration,
                         struct error *e);
 
+/* The line about a busy machine, or nothing. */
+void bench_say_busy(uint32_t threads, const struct bench_result *result, uint32_t count);
 void bench_print_table(const char *device, uint32_t threads, const struct bench_result *result,
                        uint32_t count);
 void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,

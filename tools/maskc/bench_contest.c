@@ -6,6 +6,7 @@
 #include "tools/maskc/command.h"
 #include "tools/maskc/progress.h"
 #include "tools/maskc/rounds.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,17 @@ static struct bench_prediction predicted_of(const struct bench *b, const struct 
                                      .times = longer * longer};
 }
 
+/* Of the kernel whose threads ran most: a kernel with little work for one of its threads is not a busy machine. */
+static double cpu_share(const struct bench *b, const struct contest *c)
+{
+    double most = 0;
+    if (c->all[OURS].kernel->device != &device_cpu)
+        return 1;
+    for (uint32_t k = 0; k < c->n; k++)
+        most = fmax(most, busy_share(&c->all[k].timed, b->threads));
+    return most;
+}
+
 static int add_result(struct bench *b, struct contest *c, bool backward, struct error *e)
 {
     const struct contender *ours = &c->all[OURS];
@@ -67,6 +79,7 @@ static int add_result(struct bench *b, struct contest *c, bool backward, struct 
     r.p90 = ours->seconds[count - 1 - count / 10];
     r.dense = x.times * c->all[DENSE].seconds[count / 2];
     r.dense_length = c->problem[DENSE].length;
+    r.cpu_share = cpu_share(b, c);
     r.hard = c->hard ? c->all[c->hard].seconds[count / 2] : 0;
     r.kept = c->kept ? c->all[c->kept].seconds[count / 2] : 0;
     *MEMORY_PUSH(b->result, b->n_results, b->capacity) = r;

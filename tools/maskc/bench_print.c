@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bench as a table for people and as JSON for programs. */
+#include "masks/base/text.h"
+#include "tools/common/busy.h"
 #include "tools/maskc/bench.h"
 #include "tools/maskc/command.h"
 #include <math.h>
@@ -87,23 +89,43 @@ void bench_print_table(const char *device, uint32_t threads, const struct bench_
            count_within(result, count, of_speedup));
 }
 
+static double least_share(const struct bench_result *result, uint32_t count)
+{
+    double least = 1;
+    for (uint32_t k = 0; k < count; k++)
+        least = fmin(least, result[k].cpu_share);
+    return least;
+}
+
+void bench_say_busy(uint32_t threads, const struct bench_result *result, uint32_t count)
+{
+    const double share = least_share(result, count);
+    struct text line = {0};
+    if (busy_is(share)) {
+        busy_text(share, threads == 1 ? "--clock cpu" : "--threads 1 --clock cpu", &line);
+        command_note(text_get(&line));
+    }
+    text_finish(&line);
+}
+
 static json_t *result_json(const struct bench_result *r)
 {
-    return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i}",
-        "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
-        (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype), "pass",
-        r->backward ? "backward" : "forward", "lowering", r->lowering, "reason", r->reason,
-        "sparsity", command_number(r->sparsity), "median_s", command_number(r->median), "p10_s",
-        command_number(r->p10), "p90_s", command_number(r->p90), "dense_s",
-        command_number(r->dense), "speedup", command_number(r->dense / r->median),
-        "predicted_s", command_number(r->predicted), "dense_predicted_s",
-        command_number(r->dense_predicted), "floor_s", command_number(r->floor), "hard_s",
-        r->hard > 0 ? command_number(r->hard) : json_null(), "dropout",
-        command_number(r->dropout), "undropped_s",
-        r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine,
-        "dense_extrapolated", is_extrapolated(r), "dense_length", (int)r->dense_length);
+    return json_pack("{s:s, s:i, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:b, s:i, s:f}",
+                     "mask", r->mask, "length", (int)r->length, "heads", (int)r->heads, "batch",
+                     (int)r->batch, "head_dim", (int)r->head_dim, "dtype", dtype_name(r->dtype),
+                     "pass", r->backward ? "backward" : "forward", "lowering", r->lowering,
+                     "reason", r->reason, "sparsity", command_number(r->sparsity), "median_s",
+                     command_number(r->median), "p10_s", command_number(r->p10), "p90_s",
+                     command_number(r->p90), "dense_s", command_number(r->dense), "speedup",
+                     command_number(r->dense / r->median), "predicted_s",
+                     command_number(r->predicted), "dense_predicted_s",
+                     command_number(r->dense_predicted), "floor_s", command_number(r->floor),
+                     "hard_s", r->hard > 0 ? command_number(r->hard) : json_null(), "dropout",
+                     command_number(r->dropout), "undropped_s",
+                     r->kept > 0 ? command_number(r->kept) : json_null(), "machine", r->machine,
+                     "dense_extrapolated", is_extrapolated(r), "dense_length",
+                     (int)r->dense_length, "cpu_share", r->cpu_share);
 }
 
 void bench_print_json(const char *device, uint32_t threads, const struct bench_result *result,
@@ -114,7 +136,8 @@ void bench_print_json(const char *device, uint32_t threads, const struct bench_r
         json_array_append_new(list, result_json(&result[k]));
     const double of = count ? count : 1;
     command_print_json(json_pack(
-        "{s:s, s:i, s:o, s:o, s:o}", "device", device, "threads", (int)threads, "results", list,
+        "{s:s, s:i, s:b, s:o, s:o, s:o}", "device", device, "threads", (int)threads, "busy",
+        (int)busy_is(least_share(result, count)), "results", list,
         "predicted_within_20_percent",
         count ? command_number(count_within(result, count, of_median) / of) : json_null(),
         "predicted_speedup_within_20_percent",

@@ -38,11 +38,13 @@ static int time_round(struct contender *c, bool backward, double seconds, double
     if (seconds < seconds_settled && trial_run(c->trial, backward, e))
         return -1;
     double (*now)(void) = c->own ? thread_seconds : rounds_now;
+    const struct busy_time since = busy_now();
     double start = now();
     for (uint32_t k = 0; k < launches; k++)
         if (trial_run(c->trial, backward, e))
             return -1;
     *ret = (now() - start) / launches;
+    busy_add(&c->timed, since);
     return 0;
 }
 
@@ -54,6 +56,8 @@ uint32_t rounds_measure(struct contender *all, uint32_t n, bool backward, double
     for (uint32_t k = 0; k < n; k++) /* warms the caches and finds the time of a launch */
         if (time_round(&all[k], backward, seconds_per_round, &launch[k], e))
             return 0;
+    for (uint32_t k = 0; k < n; k++)
+        all[k].timed = (struct busy_time){0};
     while (count < MIN_ROUNDS || (count < ROUNDS_MOST && rounds_now() - start < seconds)) {
         for (uint32_t k = 0; k < n; k++)
             if (time_round(&all[k], backward, launch[k], &all[k].seconds[count], e))

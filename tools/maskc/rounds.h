@@ -2,6 +2,7 @@
 /* Interleaved benchmark: each round times every contender once (A B A B), so that what slows the machine slows all
    of them. A contender's share of a round is as many launches as last ten milliseconds, after one that is not timed. */
 #pragma once
+#include "tools/common/busy.h"
 #include "tools/reference/check.h"
 
 enum { ROUNDS_MOST = 1000, ROUNDS_CONTENDERS = 8 };
@@ -10,7 +11,8 @@ enum { ROUNDS_MOST = 1000, ROUNDS_CONTENDERS = 8 };
 struct contender {
     struct maskc_kernel *kernel;
     struct trial *trial;
-    double *seconds; /* [ROUNDS_MOST] */
+    double *seconds;        /* [ROUNDS_MOST] */
+    struct busy_time timed; /* of the rounds */
     bool
         own; /* by the time of this thread: one thread's launches on a machine that others use */
 };
