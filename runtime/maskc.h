@@ -58,6 +58,9 @@ enum maskc_soft { MASKC_SOFT_NONE = 0, MASKC_SOFT_BIAS = 1, MASKC_SOFT_SCALE = 2
 enum maskc_align { MASKC_ALIGN_START = 0, MASKC_ALIGN_END = 1 };
 enum maskc_pass { MASKC_FORWARD = 0, MASKC_BACKWARD = 1 };
 
+/* Bits of maskc_launch.flags. MASKC_SCALE_GIVEN: a scale of 0 is zero and not the default. */
+enum maskc_launch_flag { MASKC_SCALE_GIVEN = 1 };
+
 /* ---- compile: libmaskc alone ---- */
 
 struct maskc_options {
@@ -167,7 +170,7 @@ struct maskc_launch {
     uint32_t batch;  /* sequences; 0: 1 */
     uint32_t length; /* N of padded tensors; packed: the longest sequence; 0: the mask's */
     uint32_t layer;
-    float scale;            /* 0: 1 / sqrt(head_dim) */
+    float scale;            /* 0: 1 / sqrt(head_dim), unless flags has MASKC_SCALE_GIVEN */
     const int32_t *lengths; /* [batch] in 0..N on the device, or null */
     const int32_t
         *offsets;    /* [batch + 1] on the device: a packed batch, T = tokens rows; or null */
@@ -203,6 +206,7 @@ struct maskc_launch {
        in 0..key_length on the device, or null, that of the keys. Other kernels take length and lengths: 0 and null. */
     uint32_t key_length;
     const int32_t *key_lengths;
+    uint32_t flags; /* bits of enum maskc_launch_flag */
 };
 
 /* Bytes of workspace that a launch with these sizes needs: reads pass, batch, length and threads. Kernels

@@ -84,7 +84,7 @@ int launch_fill(const struct launch *c, struct abi_args *a)
         .batch = c->shape.batch,
         .heads = f->mask->heads,
         .n = c->shape.n,
-        .scale = c->l->scale != 0 ? c->l->scale : 1 / sqrtf((float)f->request.head_dim),
+        .scale = launch_scale(c),
         .lambda = f->request.lambda,
         .group = f->mask->heads / request_kv_heads(&f->request, f->mask),
         .queries = c->shape.queries,

@@ -95,6 +95,10 @@ static int check_lengths(const struct launch *c)
 
 static int check_numbers(const struct launch *c)
 {
+    if (c->l->flags & ~(uint32_t)MASKC_SCALE_GIVEN)
+        return error_set(c->e, ERROR_INPUT,
+                         "launch: flags 0x%x has bits that this library does not know",
+                         c->l->flags);
     if (!isfinite(c->l->scale))
         return launch_refuse(c, "scale is not a finite number");
     if (!(c->l->dropout >= 0 && c->l->dropout < 1))

@@ -38,6 +38,14 @@ int launch_fill_tensors(const struct launch *c, struct abi_args *a);
 /* Everything that kernels are told. */
 int launch_fill(const struct launch *c, struct abi_args *a);
 
+/* The scale that the kernels compute with. */
+float launch_scale(const struct launch *c);
+/* Zeros in rows 0 .. rows - 1 of sequence b. */
+void launch_clear_rows(const struct launch *c, const struct abi_args *a,
+                       const struct abi_tensor *t, uint32_t b, int64_t rows);
+/* After a backward pass in host memory: zeros in the gradients of Q and K if the scale is zero. */
+void launch_clear_unscaled(const struct launch *c, const struct abi_args *a);
+
 /* Zeros, and -inf for the LSE, in the rows before each sequence's start: the kernels begin at it. */
 void launch_clear_before(const struct launch *c, const struct abi_args *a);
 

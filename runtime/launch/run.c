@@ -45,5 +45,8 @@ int launch_run(const struct maskc_kernel *k, const struct maskc_launch *l, struc
     if (launch_fill(&c, &d.args) < 0)
         return -1;
     launch_clear_before(&c, &d.args);
-    return run_slices(&c, &d);
+    if (run_slices(&c, &d) < 0)
+        return -1;
+    launch_clear_unscaled(&c, &d.args);
+    return 0;
 }

@@ -4,8 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Rows 0 .. rows - 1 of sequence b. */
-static void clear_rows(const struct launch *c, const struct abi_args *a,
+void launch_clear_rows(const struct launch *c, const struct abi_args *a,
                        const struct abi_tensor *t, uint32_t b, int64_t rows)
 {
     const int64_t bytes = args_element_bytes(a, t, dtype_bytes(c->k->artifact->request.dtype));
@@ -32,7 +31,7 @@ void launch_clear_before(const struct launch *c, const struct abi_args *a)
     const int count = !backward ? 1 : a->sum_k.data ? 5 : 3;
     for (uint32_t b = 0; c->l->starts && b < c->shape.batch; b++) {
         for (int k = 0; k < count; k++)
-            clear_rows(c, a, written[k], b, c->l->starts[b]);
+            launch_clear_rows(c, a, written[k], b, c->l->starts[b]);
         if (!backward)
             clear_lse(a, b, c->l->starts[b]);
     }

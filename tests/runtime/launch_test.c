@@ -175,10 +175,29 @@ static void unusual_arguments_are_taken(void **state)
     paper_free(b);
 }
 
+/* With MASKC_SCALE_GIVEN 0 is a scale; kernels of 16-bit tensors get the smallest that they compute with. */
+static void a_scale_of_zero_is_given_or_the_default(void **state)
+{
+    (void)state;
+    struct paper *b = paper_new(false);
+    b->launch.flags = MASKC_SCALE_GIVEN;
+    for (int k = 0; k < 2; k++) {
+        b->file->artifact.request.dtype = k ? ABI_BF16 : ABI_F32;
+        paper_run(b);
+    }
+    assert_true(b->code.seen[0].args.scale == 0);
+    assert_true(b->code.seen[1].args.scale > 0 && b->code.seen[1].args.scale <= 0x1p-100f);
+    b->launch.flags = 0;
+    paper_run(b);
+    assert_true(b->code.seen[2].args.scale == 0.125f);
+    paper_free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(a_scale_of_zero_is_given_or_the_default),
         cmocka_unit_test(the_workspace_is_what_the_record_says),
         cmocka_unit_test(large_batches_go_in_slices),
         cmocka_unit_test(packed_batches_have_no_batch_stride),

@@ -22,6 +22,7 @@ BREAK(no_layer,        l->layer = 1)
 BREAK(huge_batch,      l->batch = UINT32_MAX)
 BREAK(nan_scale,       l->scale = NAN)
 BREAK(inf_scale,       l->scale = INFINITY)
+BREAK(unknown_flag,    l->flags = MASKC_SCALE_GIVEN << 1)
 BREAK(nan_dropout,     l->dropout = NAN)
 BREAK(minus_dropout,   l->dropout = -0.1f)
 BREAK(full_dropout,    l->dropout = 1)
@@ -75,6 +76,7 @@ static const struct {
     {NAMED(huge_batch), BOTH, "batch"},
     {NAMED(nan_scale), BOTH, "scale"},
     {NAMED(inf_scale), BOTH, "scale"},
+    {NAMED(unknown_flag), BOTH, "flags"},
     {NAMED(nan_dropout), BOTH, "dropout"},
     {NAMED(minus_dropout), BOTH, "dropout"},
     {NAMED(full_dropout), BOTH, "dropout"},

@@ -103,7 +103,7 @@ const struct option_row option_rows[OPTION_COUNT] = {
     [OPTION_GRAD]      = {"grad", 0, "DO.npy", "Gradient of the output: runs backward too", GROUP_LAUNCH, VALUE_TEXT, AT(grad)},
     [OPTION_SEQUENCE_LENGTHS] = {"lengths", 0, "L.npy", "Lengths [B] of right-padded sequences, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(sequence_lengths)},
     [OPTION_OFFSETS]   = {"offsets", 0, "O.npy", "Offsets [B+1] of a packed batch, i32 or i64", GROUP_LAUNCH, VALUE_TEXT, AT(offsets)},
-    [OPTION_SCALE]     = {"scale", 0, "S", "Of the scores (default 1/sqrt(D))", GROUP_LAUNCH, VALUE_REAL, AT(scale)},
+    [OPTION_SCALE]     = {"scale", 0, "S", "Factor of the scores (default 1/sqrt(D)); 0 makes attention uniform", GROUP_LAUNCH, VALUE_REAL, AT(scale), .given = AT(has_scale)},
     [OPTION_DROPOUT]   = {"dropout", 0, "P", "Probability, 0 <= P < 1; needs a kernel compiled with --dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_DROPOUT_MEASURED] = {"dropout", 0, "P", "Probability, 0 <= P < 1: also measures the same kernel without dropout", GROUP_LAUNCH, VALUE_REAL, AT(dropout)},
     [OPTION_SEED]      = {"seed", 0, "S", "Of the dropout", GROUP_LAUNCH, VALUE_WHOLE, AT(seed)},

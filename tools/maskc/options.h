@@ -99,7 +99,7 @@ struct options {
     int64_t layer;
     const char *tensor;
     double threshold, keep;
-    bool has_threshold, has_keep, dam, border;
+    bool has_threshold, has_keep, has_scale, dam, border;
 
     const char *target, *dtype, *transform, *machine;
     struct calibration *calibration; /* stored for this machine, or null; main's */

@@ -18,7 +18,8 @@ struct problem {
     bool packed; /* sequences of `lengths` stand end to end */
     enum abi_dtype dtype;
     enum abi_transform transform;
-    double lambda, scale;
+    double lambda, scale; /* scale 0: 1 / sqrt(head_dim), unless scale_given */
+    bool scale_given;
     double dropout;
     enum abi_bias bias;
     uint64_t seed;

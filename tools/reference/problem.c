@@ -81,7 +81,7 @@ uint64_t problem_diagonal_elements(const struct problem *p)
 
 double problem_scale(const struct problem *p)
 {
-    return p->scale != 0 ? p->scale : 1 / sqrt(p->head_dim);
+    return p->scale != 0 || p->scale_given ? p->scale : 1 / sqrt(p->head_dim);
 }
 
 int problem_fits(const struct problem *p, struct error *e)

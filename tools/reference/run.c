@@ -112,6 +112,7 @@ static struct maskc_launch describe(const struct trial *l, enum maskc_pass pass)
         .length = p->length,
         .layer = p->layer,
         .scale = (float)p->scale,
+        .flags = p->scale_given ? MASKC_SCALE_GIVEN : 0,
         .lengths = p->packed ? NULL : numbers,
         .offsets = p->packed ? numbers : NULL,
         .tokens = p->packed ? trial_tokens(l) : 0,

@@ -67,7 +67,9 @@ class Launch(Versioned):
                 ("workspace_bytes", c_uint64), ("threads", c_uint32), ("stream", c_void_p),
                 ("soft", c_void_p), ("grad_soft", c_void_p), ("grad_soft_diagonals", c_void_p), ("samples", c_void_p),
                 ("parallel", c_void_p), ("pool", c_void_p), ("starts", c_void_p),
-                ("key_length", c_uint32), ("key_lengths", c_void_p)]
+                ("key_length", c_uint32), ("key_lengths", c_void_p), ("flags", c_uint32)]
+
+SCALE_GIVEN = 1  # MASKC_SCALE_GIVEN
 
 
 # Names of the structs in the header: a test compares sizes and offsets with a C compiler's.
