@@ -109,7 +109,7 @@ class KeysTest(Case):
         q, k, v = torch.randn(2, 4, 20, 16), torch.randn(2, 2, 50, 16), torch.randn(2, 2, 50, 16)
         maskc.attention(q, k, v, kernel)
         from maskc import torch_op
-        arguments = (q, k, v, kernel._op, 0, 0.0, torch.tensor([[20, 7], [50, 9]], dtype=torch.int32), None, None, 0.0, None, None)
+        arguments = (q, k, v, kernel._op, 0, kernel.default_scale, torch.tensor([[20, 7], [50, 9]], dtype=torch.int32), None, None, 0.0, None, None)
         torch.library.opcheck(torch_op.forward_op, arguments)
         out, lse = torch_op.forward_op(*arguments)
         torch.library.opcheck(torch_op.backward_op, (torch.ones_like(out), q, k, v, out, lse, *arguments[3:-1], None, False))

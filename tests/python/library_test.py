@@ -180,8 +180,8 @@ class RunsTest(Case):
     def test_wrong_input_is_one_line(self):
         import numpy
         rows = numpy.arange(5)
-        self.refused("do not fit", maskc.Runs, (1, 1, 4, 4), rows, numpy.zeros((3, 2)))
-        self.refused("shape", maskc.Runs, (1, 4, 4), rows, numpy.zeros((4, 2)))
+        self.refused("do not fit", maskc.Runs, (1, 1, 4, 4), rows, numpy.zeros((3, 2), int))
+        self.refused("shape", maskc.Runs, (1, 4, 4), rows, numpy.zeros((4, 2), int))
         self.refused("outside", maskc.compile, maskc.Runs((1, 1, 4, 4), rows, [[0, 5]] * 4))
         self.refused("overlap", maskc.compile, maskc.Runs((1, 1, 4, 4), [0, 2, 2, 2, 2], [[0, 3], [2, 4]]))
 

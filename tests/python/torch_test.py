@@ -49,12 +49,12 @@ class OperatorTest(Case):
         tensors = [*self.with_grad(), torch.randn(2, 64, 64, requires_grad=True)]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            out, lse = torch.ops.maskc.forward(*tensors[:3], kernel._op, 0, 0.0, None, None, None, 0.0, None, tensors[3])
+            out, lse = torch.ops.maskc.forward(*tensors[:3], kernel._op, 0, kernel.default_scale, None, None, None, 0.0, None, tensors[3])
             ours = torch.autograd.grad(out.sum(), tensors)
         self.assertFalse(lse.requires_grad)
         for a, b in zip(ours, torch.autograd.grad(maskc.attention(*tensors[:3], kernel, bias=tensors[3]).sum(), tensors)):
             self.assertTrue(torch.equal(a, b))
-        back = torch.ops.maskc.backward(torch.ones_like(out), *tensors[:3], out, lse, kernel._op, 0, 0.0, None, None, None, 0.0, None, tensors[3], True)
+        back = torch.ops.maskc.backward(torch.ones_like(out), *tensors[:3], out, lse, kernel._op, 0, kernel.default_scale, None, None, None, 0.0, None, tensors[3], True)
         self.refused("second", back[0].sum().backward)
 
     def test_no_graph_break(self):
@@ -240,7 +240,7 @@ class FlexTest(Case):
         self.refused("n:", maskc.from_flex, mod)
         self.refused("batch", maskc.from_flex, lambda b, h, q, kv: q >= kv if b == 0 else q > kv, 20)
         self.refused("batch", maskc.from_flex, lambda b, h, q, kv: q >= kv + torch.tensor([0, 1, 2])[b], 20)
-        looked = maskc.from_flex(lambda b, h, q, kv: (q >= kv) & (b >= 0), 20)  # looks, and does not depend
+        looked = maskc.from_flex(create_block_mask(lambda b, h, q, kv: (q >= kv) & (b >= 0), 3, 1, 20, 20, device="cpu"))  # looks, and does not depend
         self.assertEqual(looked.sum(), 210)
 
 

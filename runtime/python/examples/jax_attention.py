@@ -32,12 +32,12 @@ def build(folder):
 
 
 def numbers(kernel, scale):
-    return {"kernel": numpy.int64(kernel.handle.value), "scale": numpy.float64(scale)}
+    return {"kernel": numpy.int64(kernel.handle.value), "scale": numpy.float64(kernel.default_scale if scale is None else scale)}
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def attention(q, k, v, lengths, kernel, scale=0.0):
-    """O [B, N, H, D] of q, k, v [B, N, H, D] and lengths int32 [B]; scale 0: 1/sqrt(D)."""
+def attention(q, k, v, lengths, kernel, scale=None):
+    """O [B, N, H, D] of q, k, v [B, N, H, D] and lengths int32 [B]; scale: 1/sqrt(D) where None."""
     return attention_forward(q, k, v, lengths, kernel, scale)[0]
 
 

@@ -18,6 +18,7 @@ static maskc_launch launch_of(maskc_pass pass, const Buffer &q, const Buffer &le
     l.batch = (uint32_t)q.dimensions()[0];
     l.length = (uint32_t)q.dimensions()[1];
     l.scale = (float)scale;
+    l.flags = MASKC_SCALE_GIVEN;
     l.lengths = static_cast<const int32_t *>(lengths.untyped_data());
     return l;
 }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """attention() on numpy arrays, forward: libmaskc on the arrays' own memory."""
+import numbers
 import threading
 
 from . import _library as library
 from ._library import Error
+from .arguments import check_kernel
 
 DTYPE = {"f32": "float32", "f16": "float16"}
 KEPT = threading.local()
@@ -68,7 +70,10 @@ def check_shapes(q, k, v, kernel, packed):
 
 def counts(values, name, size):
     import numpy
-    array = numpy.asarray(values)
+    try:
+        array = numpy.asarray(values)
+    except (RuntimeError, TypeError, ValueError):
+        raise TypeError(f"{name}: {type(values).__name__}; whole numbers are expected") from None
     if array.dtype.kind not in "iu" or array.shape != (size,):
         raise Error(2, f"{name}: {array.dtype} {list(array.shape)}; integers [{size}] are expected")
     if array.size and (array.min() < 0 or array.max() >= 2 ** 31):
@@ -83,11 +88,16 @@ def check_numbers(kernel, layer, dropout_p, seed, scale):
             raise TypeError(f"{name}: {value!r} is not a whole number")
         if not 0 <= value < most:
             raise Error(2, f"{name}: {value} is not in 0..{most - 1}")
-    for name, value in (("dropout_p", dropout_p), ("scale", scale or 0)):
-        if not isinstance(value, (int, float)):
+    for name, value in (("dropout_p", dropout_p), ("scale", 0 if scale is None else scale)):
+        if not isinstance(value, numbers.Real):
             raise TypeError(f"{name}: {value!r} is not a number")
         if not abs(value) < 3e38 or (name == "dropout_p" and not 0 <= value < 1):
             raise Error(2, f"{name}: {value} is not {'finite' if name == 'scale' else 'in 0 <= p < 1'}")
+
+
+def scale_of(scale):
+    """Fields of a launch."""
+    return {} if scale is None else {"scale": float(scale), "flags": library.SCALE_GIVEN}
 
 
 def check_bias(bias, kernel):
@@ -115,10 +125,13 @@ def shift(array, starts, sign):
 def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, scale, bias, return_lse, key_lengths=None):
     """As maskc.attention, of arrays. Threads are all cores."""
     import numpy
+    check_kernel(kernel)
     packed = offsets is not None
     check_shapes(q, k, v, kernel, packed)
     check_numbers(kernel, layer, dropout_p, seed, scale)
     batch = len(offsets) - 1 if packed else q.shape[0]
+    if batch < 0:
+        raise Error(2, "offsets: empty; [B + 1] whole numbers are expected")
     length = kernel.length if packed else q.shape[2]
     if starts is not None:
         starts = counts(starts, "starts", batch)
@@ -142,7 +155,7 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
         if length > kernel.length:
             raise Error(2, f"offsets: a sequence of {length}, but the mask has {kernel.length}")
     launch = library.Launch(
-        batch=batch, length=length, layer=layer, scale=scale or 0, dropout=dropout_p, seed=seed or 0,
+        batch=batch, length=length, layer=layer, dropout=dropout_p, seed=seed or 0, **scale_of(scale),
         lengths=kept[0].ctypes.data if kept[0] is not None else None, offsets=kept[1].ctypes.data if packed else None,
         tokens=len(q) if packed else 0, query=tensor_of(q, packed), key=tensor_of(k, packed), value=tensor_of(v, packed),
         out=tensor_of(out, packed), lse=lse.ctypes.data, soft=soft.ctypes.data if soft is not None else None,

@@ -1,61 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """from_flex(): what FlexAttention calls a mask, token by token."""
 from ._library import Error
+from .arguments import optional_count
 from .runs import MOST_ARRAY, Builder, rows_together
 
-PROBE_BATCH = 3  # sequences that a mask_mod is asked for, where it looks at their number
 MOST_TOKENS = 1 << 15
 DEPENDS = "depends on the batch: one mask for all sequences is expected"
 
 
-def ask(mod, b, h, rows, keys):
-    """bool [rows, keys]: mask_mod of one sequence and head."""
+def head_rows(mod, sequences, h, rows, keys):
+    """numpy bool [rows, keys] of a mask_mod, which must be the same for every sequence. `sequences` is their number, 1 where
+    it is not known: then a mask_mod that reads the batch index is refused. h: None where it must not matter."""
     import torch
-    made = torch.as_tensor(mod(b, torch.tensor(h, device=keys.device), rows[:, None], keys[None, :]))
-    if made.dtype != torch.bool:
-        raise Error(2, f"mask_mod gives {made.dtype}; bool is expected")
-    return made.expand(len(rows), len(keys))
 
-
-def ask_without_batch(mod, h, rows, keys):
-    """The same where mask_mod does not look at the sequence's number, else None: that number has no value on the device meta."""
-    import torch
+    from .flex_calls import Read, entries
     try:
-        made = ask(mod, torch.empty((), dtype=torch.int64, device="meta"), h, rows, keys)
-    except Error:
-        raise
-    except Exception:  # pylint: disable=broad-exception-caught
-        return None  # whatever it did with it; a mask_mod that is wrong itself fails again
-    return made if made.device == keys.device else None
+        return entries(mod, None, h, rows, keys).numpy()
+    except Read as e:
+        if e.name == "head":
+            raise
+    if sequences < 2:
+        raise Error(2, f"the mask_mod {DEPENDS} (it reads the batch index)")
+    first = entries(mod, 0, h, rows, keys)
+    for b in range(1, sequences):
+        if not torch.equal(entries(mod, b, h, rows, keys), first):
+            raise Error(2, f"the mask_mod {DEPENDS}, and sequences 0 and {b} differ")
+    return first.numpy()
 
 
-def head_rows(mod, h, rows, keys):
-    """numpy bool [rows, keys] of mask_mod, which must be the same for every sequence."""
-    import torch
-    first = ask_without_batch(mod, h, rows, keys)
-    if first is None:
-        made = []
-        for b in range(PROBE_BATCH):
-            try:
-                made.append(ask(mod, torch.tensor(b, device=keys.device), h, rows, keys))
-            except IndexError:
-                if not b:
-                    raise
-                raise Error(2, f"the mask_mod {DEPENDS}") from None
-        first = made[0]
-        if not all(torch.equal(first, other) for other in made[1:]):
-            raise Error(2, f"the mask_mod {DEPENDS}")
-    return first.cpu().numpy()
+def each_head(heads, runs_of):
+    """runs_of([None]) where the mask does not depend on the head, else runs_of(all heads)."""
+    from .flex_calls import Read
+    try:
+        return runs_of([None])
+    except Read:
+        if not heads:
+            raise Error(2, "heads: the mask_mod reads the head index, so their number is needed") from None
+        return runs_of(range(heads))
 
 
 def mod_runs(mod, n, heads):
     """Of a mask_mod, asked for in pieces."""
     import torch
-    build, keys = Builder(), torch.arange(n)
-    for h in range(heads):
-        for begin in range(0, n, rows_together(n)):
-            build.add(head_rows(mod, h, keys[begin:begin + rows_together(n)], keys))
-    return build.finish((1, heads, n, n))
+    keys = torch.arange(n, device="cpu")
+
+    def runs_of(numbers):
+        build = Builder()
+        for h in numbers:
+            for begin in range(0, n, rows_together(n)):
+                build.add(head_rows(mod, 1, h, keys[begin:begin + rows_together(n)], keys))
+        return build.finish((1, len(numbers), n, n))
+    return each_head(heads, runs_of)
 
 
 def check_batch(indices, counts):
@@ -74,53 +69,77 @@ def block_keys(columns, size, n, device):
     return keys[keys < n]
 
 
-def block_runs(mask, n):
-    """(partial & mask_mod) | full, by token. mask_mod is asked for the blocks that are partial alone."""
-    import numpy
-    import torch
-    (height, width), (q_length, kv_length) = mask.BLOCK_SIZE, mask.seq_lengths
+def check_block_mask(mask, n, heads):
+    """The length."""
+    q_length, kv_length = mask.seq_lengths
     if q_length != kv_length:
         raise Error(2, f"the BlockMask has {q_length} queries and {kv_length} keys: as many keys as queries are expected")
-    n = n or q_length
-    if n > q_length:
+    if n and n > q_length:
         raise Error(2, f"n: {n}, but the BlockMask has {q_length}")
-    partial, device, build = check_batch(mask.kv_indices, mask.kv_num_blocks), mask.kv_indices.device, Builder()
+    if heads and mask.kv_indices.shape[1] not in (1, heads):
+        raise Error(2, f"heads: {heads}, but the BlockMask has {mask.kv_indices.shape[1]}")
+    return n or q_length
+
+
+def block_rows(mask, h, r, blocks, n):
+    """numpy bool [rows, n] of a row of blocks: (partial & mask_mod) | full. mask_mod is only asked for partial blocks.
+    blocks: (partial, full), columns of both."""
+    import numpy
+    import torch
+    (height, width), device = mask.BLOCK_SIZE, mask.kv_indices.device
+    rows = torch.arange(r * height, min(n, (r + 1) * height), device=device)
+    bits, keys = numpy.zeros((len(rows), n), bool), block_keys(blocks[0], width, n, device)
+    if len(keys):
+        bits[:, keys.cpu().numpy()] = head_rows(mask.mask_mod, mask.kv_indices.shape[0], h, rows, keys)
+    bits[:, block_keys(blocks[1], width, n, "cpu").numpy()] = True
+    return bits
+
+
+def block_runs(mask, n, heads):
+    """Of a BlockMask, by token. One of a single head is asked for every head: FlexAttention shares its blocks, and calls
+    mask_mod with the head."""
+    n = check_block_mask(mask, n, heads)
+    partial = check_batch(mask.kv_indices, mask.kv_num_blocks)
     full = [[[]] * len(head) for head in partial]
     if mask.full_kv_num_blocks is not None:
         full = check_batch(mask.full_kv_indices, mask.full_kv_num_blocks)
-    for h, (partials, fulls) in enumerate(zip(partial, full)):
-        for r in range((n + height - 1) // height):
-            rows = torch.arange(r * height, min(n, (r + 1) * height), device=device)
-            bits = numpy.zeros((len(rows), n), bool)
-            keys = block_keys(partials[r], width, n, device)
-            if len(keys):
-                bits[:, keys.cpu().numpy()] = head_rows(mask.mask_mod, h, rows, keys)
-            bits[:, block_keys(fulls[r], width, n, "cpu").numpy()] = True
-            build.add(bits)
-    return build.finish((1, len(partial), n, n))
+    count = (n + mask.BLOCK_SIZE[0] - 1) // mask.BLOCK_SIZE[0]
+
+    def runs_of(numbers):
+        build = Builder()
+        for k, h in enumerate(numbers):
+            of = k if len(partial) > 1 else 0
+            for r in range(count):
+                build.add(block_rows(mask, h, r, (partial[of][r], full[of][r]), n))
+        return build.finish((1, len(numbers), n, n))
+    return runs_of(range(len(partial))) if len(partial) > 1 else each_head(heads, runs_of)
 
 
 def flex_runs(mask, n=None, heads=None):
-    """Runs of a mask_mod or BlockMask."""
+    """Runs of a mask_mod or BlockMask: of all heads, or of one if all have the same mask."""
     import torch
 
-    from .masks import is_block_mask
+    from .masks import is_block_mask, is_mask_mod
+    if not is_block_mask(mask) and not is_mask_mod(mask):
+        raise TypeError(f"mask: {type(mask).__name__}; a mask_mod or a BlockMask of FlexAttention is expected")
+    n, heads = optional_count("n", n), optional_count("heads", heads)
     with torch.no_grad():
         if is_block_mask(mask):
-            return block_runs(mask, n)
+            return block_runs(mask, n, heads)
         if not n:
             raise Error(2, "n: a mask_mod has no length of its own, give one")
         if n > MOST_TOKENS:
             raise Error(2, f"n: {n} is more than {MOST_TOKENS}, which a mask_mod is asked for; give the mask as text")
-        return mod_runs(mask, n, heads or 1)
+        return mod_runs(mask, n, heads)
 
 
 def from_flex(mask, n: int | None = None, heads: int | None = None):
     """The mask of FlexAttention, exactly, for compile(): a numpy bool array [H, n, n]; beyond 4096 tokens maskc.Runs, of which
     numpy.asarray makes one.
 
-    mask: a mask_mod(b, h, q_idx, kv_idx), which needs n, and heads where it depends on the head; or a BlockMask, read
-    token by token: (partial & mask_mod) | full. One that depends on the batch is refused. n crops a BlockMask.
+    mask: a mask_mod(b, h, q_idx, kv_idx), which needs n, and heads where it reads the head; or a BlockMask, read token by
+    token: (partial & mask_mod) | full. n crops a BlockMask. A mask_mod that reads the batch index is refused; in a BlockMask
+    of B sequences all of them are compared, and equal ones are accepted.
     """
     import numpy
     runs = flex_runs(mask, n, heads)

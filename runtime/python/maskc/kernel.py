@@ -2,6 +2,7 @@
 """Kernel: a compiled mask that is loaded. compile() and load() make one."""
 import ctypes
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -13,45 +14,19 @@ from ctypes import byref, c_void_p
 
 from . import _library as library
 from ._library import Error
+from .arguments import count_of, dtype_number, encoded, number_of, optional_count, path_of, text_of, transform_of
 from .masks import mask_argument
 from .runs import Runs
 
 DTYPES = ("f32", "bf16", "f16")  # by their number in enum maskc_dtype
-DTYPE_NAMES = {"f32": 0, "float32": 0, "float": 0, "bf16": 1, "bfloat16": 1, "f16": 2, "float16": 2, "half": 2}
 SOFTS = {None: 0, "add": 1, "scale": 2}
 ALIGNS = {None: 0, "start": 0, "end": 1}
 ALIVE = weakref.WeakSet()  # what the torch operator has no number for yet
 
 
-def number_of(names, what, value):
-    if value not in names:
-        raise Error(2, f"{what}: {value!r} is none of {', '.join(str(n) for n in names)}")
-    return names[value]
-
-
-def dtype_number(dtype):
-    """By name, or a dtype of torch or numpy."""
-    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
-    return number_of(DTYPE_NAMES, "dtype", name.removeprefix("torch."))
-
-
-def count_of(what, value, least=0):
-    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value.__index__() < 2 ** 32:
-        raise Error(2, f"{what}: {value!r} is not a whole number from {least}")
-    return value.__index__()
-
-
-def transform_of(text):
-    """(number, lambda) of "softmax" or "sparsegen=LAMBDA"."""
-    name, _, value = str(text).partition("=")
-    try:
-        if name == "softmax" and not value:
-            return 0, 0.0
-        if name == "sparsegen":
-            return 1, float(value)
-    except ValueError:
-        pass
-    raise Error(2, f"transform: {text!r} is neither softmax nor sparsegen=LAMBDA")
+def default_scale(head_dim):
+    """1 / sqrt(head_dim), rounded as libmaskc does."""
+    return ctypes.c_float(1 / ctypes.c_float(math.sqrt(head_dim)).value).value
 
 
 class Kernel:
@@ -64,11 +39,15 @@ class Kernel:
     def __init__(self, data: bytes, device: str | None = None):
         """data: a kernel file. device: "cpu", "cuda", "cuda:1", "emulated", or None: a GPU first, where the file has
         code for one and the machine has one."""
-        self._handle, self._mask, self._op, self._forget, self.torch_dtype = None, None, -1, None, None
+        if not isinstance(data, bytes):
+            raise TypeError(f"data: {type(data).__name__}; the bytes of a kernel file are expected")
+        self._mask, self._op, self._name, self.torch_dtype = None, -1, None, None
         handle, began = c_void_p(), time.perf_counter()
-        library.call("maskc_load_memory", data, len(data), device.encode() if device else None, byref(handle))
+        library.call("maskc_load_memory", data, len(data), encoded("device", device), byref(handle))
         self.load_s = time.perf_counter() - began
         self._handle, self._data, self._device = handle, data, device
+        self._end = None
+        self.freed_by(library.LIB.maskc_kernel_destroy, handle)
         i = library.Info()
         library.LIB.maskc_kernel_info(handle, byref(i))
         self.length, self.heads, self.layers, self.head_dim = i.length, i.heads, i.layers, i.head_dim
@@ -77,17 +56,18 @@ class Kernel:
         self.kv_heads, self.kv_length = i.kv_heads, i.kv_length
         self.transform = f"sparsegen={getattr(i, 'lambda'):g}" if i.transform else "softmax"
         self.target, self.device = i.target.decode(), i.device.decode()
+        self.default_scale = default_scale(self.head_dim)
         if "maskc.torch_op" in sys.modules:
             sys.modules["maskc.torch_op"].number(self)
         else:
             ALIVE.add(self)
 
-    def __del__(self):
-        if getattr(self, "_handle", None):
-            if self._op >= 0:
-                self._forget(self._op)
-            library.LIB.maskc_kernel_destroy(self._handle)
-            self._handle = None
+    def freed_by(self, free, what):
+        """Makes free(what) the end of the native kernel, with this object. At the interpreter's exit nothing is freed."""
+        if self._end:
+            self._end.detach()
+        self._end = weakref.finalize(self, free, what)
+        self._end.atexit = False
 
     def __reduce__(self):
         return Kernel, (self._data, self._device)
@@ -133,7 +113,7 @@ class Kernel:
         """Writes the kernel file (.mkb), whole or not at all."""
         data = (ctypes.c_uint8 * len(self._data)).from_buffer_copy(self._data)
         made = library.Bytes(ctypes.cast(data, ctypes.POINTER(ctypes.c_uint8)), len(self._data))
-        library.call("maskc_bytes_save", byref(made), os.fspath(path).encode())
+        library.call("maskc_bytes_save", byref(made), os.fsencode(path_of("path", path)))
 
     def workspace_bytes(self, launch):
         return library.LIB.maskc_workspace_bytes(self._handle, byref(launch))
@@ -156,7 +136,7 @@ def read_mask(mask, *options):
     import numpy
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         path = os.path.join(folder, "mask.npy")
-        run_program("make", mask, *options, "-o", path)
+        run_program("make", *options, "-o", path, "--", mask)
         return numpy.load(path) != 0
 
 
@@ -178,15 +158,16 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     """
     number, lam = transform_of(transform)
     options = library.Options(
-        targets=target.encode(), dtype=dtype_number(dtype), head_dim=count_of("head_dim", head_dim, 1), transform=number,
-        dropout=bool(dropout), forward_only=bool(forward_only), length=count_of("n", n or 0), heads=count_of("heads", heads or 0),
-        machine=machine.encode() if machine else None, cache_dir=cache_dir.encode() if cache_dir is not None else None,
-        soft=number_of(SOFTS, "bias", bias), kv_heads=count_of("kv_heads", kv_heads or 0),
-        kv_length=count_of("kv_length", kv_length or 0), align=number_of(ALIGNS, "align", align), **{"lambda": lam})
+        targets=encoded("target", target), dtype=dtype_number(dtype), head_dim=count_of("head_dim", head_dim), transform=number,
+        dropout=bool(dropout), forward_only=bool(forward_only), length=optional_count("n", n), heads=optional_count("heads", heads),
+        machine=encoded("machine", machine), cache_dir=encoded("cache_dir", cache_dir),
+        soft=number_of(SOFTS, "bias", bias), kv_heads=optional_count("kv_heads", kv_heads),
+        kv_length=optional_count("kv_length", kv_length), align=number_of(ALIGNS, "align", align), **{"lambda": lam})
+    encoded("device", device)
     made = library.Bytes()
     text, bits = mask_argument(mask, max(n, kv_length) if n and kv_length else n, heads)
     if text is not None:
-        library.call("maskc_compile", text.encode(), byref(options), byref(made))
+        library.call("maskc_compile", encoded("mask", text), byref(options), byref(made))
     elif isinstance(bits, Runs):
         library.call("maskc_compile_runs", bits.rows.ctypes.data, bits.runs.ctypes.data, *bits.shape[:3], byref(options), byref(made))
     else:
@@ -200,7 +181,7 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
 def load(path: "str | os.PathLike", device: str | None = None) -> Kernel:
     """Loads a kernel file (.mkb). It contains native code: loading one is running it."""
     try:
-        data = pathlib.Path(path).read_bytes()
+        data = pathlib.Path(path_of("path", path)).read_bytes()
     except OSError as e:
         raise Error(2, f"{path}: {e.strerror}") from None
     try:
@@ -220,12 +201,20 @@ def as_argument(mask, n, heads, folder):
     return path
 
 
+def shape_words(n, heads):
+    """Options of the program."""
+    return [word for option, name, value in (("-n", "n", n), ("--heads", "heads", heads)) if value is not None
+            for word in (option, str(count_of(name, value)))]
+
+
 def plan(mask, n: int | None = None, heads: int | None = None, *, head_dim: int = 64, dtype="float32", target: str = "cpu",
          batch: int = 1, threads: int | None = None, machine: str | None = None, json_: bool = False):
     """What `maskc plan` prints of a mask; nothing is compiled. json_: the same as a dict."""
-    words = ["--dtype", DTYPES[dtype_number(dtype)], "--head-dim", str(head_dim), "--target", target, "--batch", str(batch)]
-    for option, value in (("-n", n), ("--heads", heads), ("--threads", threads), ("--machine", machine)):
-        words += [option, str(value)] if value else []
+    words = ["--dtype", DTYPES[dtype_number(dtype)], "--head-dim", str(count_of("head_dim", head_dim)),
+             "--target", text_of("target", target), "--batch", str(count_of("batch", batch))]
+    words += shape_words(n, heads)
+    words += [] if threads is None else ["--threads", str(count_of("threads", threads))]
+    words += [] if machine is None else ["--machine", text_of("machine", machine)]
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
-        out = run_program("plan", as_argument(mask, n, heads, folder), *words, *(["--json"] if json_ else []))
+        out = run_program("plan", *words, *(["--json"] if json_ else []), "--", as_argument(mask, n, heads, folder))
     return json.loads(out) if json_ else out

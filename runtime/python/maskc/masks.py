@@ -4,6 +4,8 @@ import os
 import tempfile
 
 from ._library import Error
+from .arguments import check_dense, path_of, text_of
+from .hooks import is_torch
 from .runs import MOST_ARRAY, Runs, from_array
 
 FILES = {}  # texts of several lines, by where they were written; the folder lives as long as the process
@@ -21,13 +23,15 @@ def is_mask_mod(mask):
 
 def mask_argument(mask, n=None, heads=None):
     """(text, None), or (None, a contiguous numpy uint8 array [L, H, n, n], or Runs of a longer mask)."""
-    if isinstance(mask, (str, os.PathLike)):
-        return (mask_file(mask) if isinstance(mask, str) and "\n" in mask else os.fspath(mask)), None
+    if isinstance(mask, str):
+        return (mask_file(mask) if "\n" in text_of("mask", mask) else mask), None
+    if isinstance(mask, os.PathLike):
+        return path_of("mask", mask), None
     if isinstance(mask, Runs):
         return None, mask
     if is_block_mask(mask) or is_mask_mod(mask):
         from .flex import flex_runs
-        return None, flex_runs(mask, n, heads=None if is_block_mask(mask) else 1)
+        return None, flex_runs(mask, n, heads)
     return None, dense_array(mask)
 
 
@@ -49,9 +53,13 @@ def dense_array(mask):
         import numpy
     except ImportError:
         raise Error(3, "an array as mask needs numpy") from None
-    if hasattr(mask, "detach"):
+    if is_torch(mask):
+        check_dense("mask", mask)
         mask = mask.detach().cpu().numpy() if not mask.dtype.is_floating_point else mask.detach().float().cpu().numpy()
-    array = numpy.asarray(mask)
+    try:
+        array = numpy.asarray(mask)
+    except ValueError:
+        raise Error(2, "mask: rows of different lengths; [n, n], [H, n, n] or [L, H, n, n] is expected") from None
     if array.dtype.kind not in "biu":
         raise Error(2, f"mask: an array of {array.dtype}; bool is expected, True where a query sees a key (compare a float mask first: mask > t)")
     if array.dtype.kind == "i" and array.size and array.min() < 0:

@@ -4,7 +4,7 @@ import struct
 import tempfile
 import zlib
 
-from .kernel import Kernel, as_argument, read_mask, run_program
+from .kernel import Kernel, as_argument, read_mask, run_program, shape_words
 
 MOST = 512  # pixels a side
 ON, OFF = (32, 74, 135), (244, 244, 240)
@@ -57,8 +57,8 @@ def show(mask, n: int | None = None, heads: int | None = None) -> Picture:
     """Density and structure of a mask (as compile() takes it, or a Kernel), and a picture in a notebook."""
     if isinstance(mask, Kernel):
         mask = mask.mask
-    words = [w for option, value in (("-n", n), ("--heads", heads)) if value for w in (option, str(value))]
+    words = shape_words(n, heads)
     with tempfile.TemporaryDirectory(prefix="maskc-") as folder:
         argument = as_argument(mask, n, heads, folder)
         bits = read_mask(argument, *words)
-        return Picture(run_program("show", argument, *words), bits.reshape(-1, *bits.shape[-2:]))
+        return Picture(run_program("show", *words, "--", argument), bits.reshape(-1, *bits.shape[-2:]))

@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs: a mask as the runs of keys that each query sees, for lengths at which n x n bytes are too many."""
 from ._library import Error
+from .arguments import count_of
 
 PIECE = 1 << 16  # entries that are looked at together: they and what is made of them stay in the cache
 MOST_ARRAY = 4096  # tokens; up to here from_flex() gives an array
+
+
+def whole(name, values, dtype):
+    """A contiguous array of whole numbers, none of which the dtype cuts."""
+    import numpy
+    array, limits = numpy.asarray(values), numpy.iinfo(dtype)
+    if array.size and array.dtype.kind not in "iu":
+        raise Error(2, f"{name}: {array.dtype}; whole numbers are expected")
+    if array.size and not (limits.min <= int(array.min()) and int(array.max()) <= limits.max):
+        raise Error(2, f"{name}: a number that is not in {limits.min}..{limits.max}")
+    return numpy.ascontiguousarray(array, dtype)
 
 
 class Runs:
@@ -17,10 +29,13 @@ class Runs:
 
     def __init__(self, shape, rows, runs):
         import numpy
-        self.shape = tuple(shape)
-        self.rows = numpy.ascontiguousarray(rows, numpy.uint64)
-        self.runs = numpy.ascontiguousarray(runs, numpy.int32).reshape(-1, 2)
-        if len(self.shape) != 4 or self.shape[2] != self.shape[3] or 0 in self.shape:
+        self.shape = tuple(count_of("shape", size) for size in shape)
+        self.rows = whole("rows", rows, numpy.uint64).reshape(-1)
+        self.runs = whole("runs", runs, numpy.int32)
+        if self.runs.size % 2:
+            raise Error(2, f"runs: shape {list(self.runs.shape)}; [rows[-1], 2] is expected")
+        self.runs = self.runs.reshape(-1, 2)
+        if len(self.shape) != 4 or self.shape[2] != self.shape[3]:
             raise Error(2, f"mask: shape {list(self.shape)}; [layers, heads, n, n] is expected")
         if len(self.rows) != self.shape[0] * self.shape[1] * self.shape[2] + 1 or self.rows[-1] != len(self.runs):
             raise Error(2, f"mask: {len(self.rows)} rows of {len(self.runs)} runs do not fit the shape {list(self.shape)}")

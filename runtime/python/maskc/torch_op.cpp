@@ -11,11 +11,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 namespace {
@@ -41,22 +43,37 @@ void call(AOTITorchError error)
         fail(MASKC_UNAVAILABLE, "torch refused a call of its stable interface");
 }
 
-// ---- kernels, by number: a number that is gone is never given again ----
+// ---- kernels, by number (torch_numbers.py) ----
 
+// Owns the kernel. A call shares it, so that the kernel outlives a launch of another thread.
 struct Entry {
-    const maskc_kernel *kernel;
+    maskc_kernel *kernel;
     maskc_info info;
     bool cuda;
+
+    explicit Entry(maskc_kernel *owned) : kernel(owned), info{}
+    {
+        info.struct_size = sizeof info;
+        maskc_kernel_info(kernel, &info);
+        cuda = std::string(info.device).rfind("cuda", 0) == 0;
+    }
+    ~Entry() { maskc_kernel_destroy(kernel); }
+    Entry(const Entry &) = delete;
+    Entry &operator=(const Entry &) = delete;
 };
 
 std::mutex entries_lock;
-std::vector<Entry> entries;
+// Never destroyed: at the process's exit the driver may have ended before.
+std::unordered_map<int64_t, std::shared_ptr<const Entry>> &entries = *new std::unordered_map<int64_t, std::shared_ptr<const Entry>>;
 
-Entry entry_of(int64_t id)
+std::shared_ptr<const Entry> entry_of(int64_t id)
 {
     std::lock_guard<std::mutex> hold(entries_lock);
-    REFUSE_UNLESS(id >= 0 && (size_t)id < entries.size() && entries[id].kernel, "the kernel is gone");
-    return entries[id];
+    const auto found = entries.find(id);
+    REFUSE_UNLESS(found != entries.end(),
+                  "the kernel is gone, or of another process: exported and traced programs only hold its number; keep the maskc.Kernel, and "
+                  "export or trace in the process that runs the program");
+    return found->second;
 }
 
 // ---- tensors ----
@@ -211,11 +228,14 @@ void *stream_of(const View &q)
 // ---- a launch ----
 
 struct Call {
-    Entry e;
+    const std::shared_ptr<const Entry> entry;
+    const Entry &e;
     maskc_launch launch;
     std::vector<Tensor> copies; // alive until the launch has ended
     View q;
     int64_t rows; // of k, padded
+
+    explicit Call(int64_t kernel) : entry(entry_of(kernel)), e(*entry) {}
 };
 
 void check_device(const Call &c, const View &v, const char *name)
@@ -338,7 +358,7 @@ uint32_t longest(const Call &c, const int32_t *offsets, int64_t batch)
 }
 
 struct Common {
-    int64_t kernel, layer;
+    int64_t layer;
     double scale, dropout;
     const Optional &lengths, &starts, &offsets, &seed, &bias;
 };
@@ -373,7 +393,6 @@ int64_t rows_of_keys(const Call &c, const Tensor &k)
 void begin(Call &c, const Common &o, const Tensor &q, const Tensor &k)
 {
     maskc_launch &l = c.launch;
-    c.e = entry_of(o.kernel);
     c.q = view_of(q);
     l = maskc_launch{};
     l.struct_size = sizeof l;
@@ -387,9 +406,12 @@ void begin(Call &c, const Common &o, const Tensor &q, const Tensor &k)
     REFUSE_UNLESS(std::isfinite((float)o.scale), "scale: not finite");
     l.layer = (uint32_t)o.layer;
     l.scale = (float)o.scale;
+    l.flags = MASKC_SCALE_GIVEN;
     l.dropout = (float)o.dropout;
     l.seed = seed_of(o.seed);
     l.offsets = counts(c, o.offsets, "offsets", -1);
+    REFUSE_UNLESS(!o.offsets || view_of(*o.offsets).sizes[0] > 1 || c.q.sizes[0] == 0,
+                  "offsets: of no sequence, but q has " + std::to_string(c.q.sizes[0]) + " rows");
     l.batch = (uint32_t)(o.offsets ? view_of(*o.offsets).sizes[0] - 1 : c.q.sizes[0]);
     take_lengths(c, o.lengths);
     l.starts = counts(c, o.starts, "starts", l.batch);
@@ -436,8 +458,8 @@ std::tuple<Tensor, Tensor> forward(const Tensor &q, const Tensor &k, const Tenso
                                    double scale, const Optional &lengths, const Optional &starts, const Optional &offsets, double dropout_p,
                                    const Optional &seed, const Optional &bias)
 {
-    Call c;
-    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q, k);
+    Call c(kernel);
+    begin(c, {layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q, k);
     c.launch.query = tensor_of(operand(c, q, "q", true));
     c.launch.key = tensor_of(operand(c, k, "k", true, true));
     c.launch.value = tensor_of(operand(c, v, "v", true, true));
@@ -456,8 +478,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, cons
                                                     double scale, const Optional &lengths, const Optional &starts, const Optional &offsets,
                                                     double dropout_p, const Optional &seed, const Optional &bias, bool bias_grad)
 {
-    Call c;
-    begin(c, {kernel, layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q, k);
+    Call c(kernel);
+    begin(c, {layer, scale, dropout_p, lengths, starts, offsets, seed, bias}, q, k);
     c.launch.query = tensor_of(operand(c, q, "q", false));
     const View key = operand(c, k, "k", false, true);
     c.launch.key = tensor_of(key);
@@ -487,23 +509,25 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward(const Tensor &grad_out, cons
 
 } // namespace
 
-// For ctypes: a kernel's number, -1 where there are too many; and the end of it.
-extern "C" __attribute__((visibility("default"))) int64_t maskc_torch_add(const maskc_kernel *kernel)
+// For ctypes: takes a kernel and its number; -1, and the kernel stays the caller's, where the number is taken.
+extern "C" __attribute__((visibility("default"))) int maskc_torch_add(int64_t id, maskc_kernel *kernel)
 {
     std::lock_guard<std::mutex> hold(entries_lock);
-    Entry e = {kernel, {}, false};
-    e.info.struct_size = sizeof e.info;
-    maskc_kernel_info(kernel, &e.info);
-    e.cuda = std::string(e.info.device).rfind("cuda", 0) == 0;
-    entries.push_back(e);
-    return (int64_t)entries.size() - 1;
+    if (entries.count(id))
+        return -1;
+    entries[id] = std::make_shared<const Entry>(kernel);
+    return 0;
 }
 
 extern "C" __attribute__((visibility("default"))) void maskc_torch_forget(int64_t id)
 {
+    std::shared_ptr<const Entry> last; // destroyed after the lock is released
     std::lock_guard<std::mutex> hold(entries_lock);
-    if (id >= 0 && (size_t)id < entries.size())
-        entries[id].kernel = nullptr;
+    const auto found = entries.find(id);
+    if (found == entries.end())
+        return;
+    last = found->second;
+    entries.erase(found);
 }
 
 STABLE_TORCH_LIBRARY(maskc, m)

@@ -55,7 +55,7 @@ class Traced:
     """What attend() reads of a kernel."""
 
     def __init__(self, op):
-        self._op = op
+        self._op, self._name = op, str(op)
 
 
 def bucket(n):

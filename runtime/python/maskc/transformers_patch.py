@@ -62,7 +62,7 @@ def apply_mask(model, mask, layers=None):
     numbers = chosen(layers, len(modules))
     n = text_length(model, mask)
     if not isinstance(mask, str):
-        mask = mask_argument(mask, text_length(model, "") if is_mask_mod(mask) else None)[1]
+        mask = mask_argument(mask, text_length(model, "") if is_mask_mod(mask) else None, getattr(model.config, "num_attention_heads", None))[1]
         if mask.shape[0] not in (1, len(modules)):
             raise Error(2, f"mask: {mask.shape[0]} layers, the model has {len(modules)}")
     if not patch:

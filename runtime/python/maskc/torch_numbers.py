@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators' library, and the numbers by which the operators know kernels.
+
+A number is a hash of the kernel file, the device and a count of equal kernels. So a number that an exported program brings
+from another process names the same kernel file here, or no kernel. A program that is traced again in another process has the
+same numbers, and finds its compiled code in torch's caches.
+"""
+import ctypes
+import hashlib
+import threading
+import weakref
+
+import torch
+
+from . import _library as library
+from ._library import Error
+from .kernel import ALIVE
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+LOCK = threading.Lock()
+EQUAL = {}    # hash of a kernel file and a device: the kernels that have had it
+BY_NUMBER = weakref.WeakValueDictionary()
+RETAINED = {}  # number: a kernel that compiled code or a CUDA graph names
+
+
+def load():
+    """The operators, on the libmaskc that is loaded already."""
+    path = library.op_library_path()
+    if not path:
+        raise Error(3, "maskc was built without torch: install a wheel, or build where torch 2.10 or later is installed")
+    try:
+        torch.ops.load_library(str(path))
+    except OSError as e:
+        raise Error(3, f"the operator cannot be loaded beside torch {torch.__version__} (2.10 or later is needed): {e}") from None
+    lib = ctypes.CDLL(str(path))
+    lib.maskc_torch_add.restype, lib.maskc_torch_add.argtypes = ctypes.c_int, [ctypes.c_int64, ctypes.c_void_p]
+    lib.maskc_torch_forget.restype, lib.maskc_torch_forget.argtypes = None, [ctypes.c_int64]
+    return lib
+
+
+LIB = load()
+
+
+def new_number(kernel):
+    """63 bits; no two kernels of a process share one."""
+    content = hashlib.sha256(f"{kernel._device or kernel.device}\n".encode() + kernel._data).digest()
+    EQUAL[content] = count = EQUAL.get(content, -1) + 1
+    return int.from_bytes(hashlib.sha256(content + count.to_bytes(8, "little")).digest()[:8], "little") >> 1
+
+
+def number(kernel):
+    """The operators' name for a kernel. Kernels that are made after this module get it at once."""
+    with LOCK:
+        if kernel._op < 0:
+            op = new_number(kernel)
+            if LIB.maskc_torch_add(op, kernel._handle):
+                raise Error(3, "two kernels have the same number")
+            kernel.freed_by(LIB.maskc_torch_forget, op)
+            kernel.torch_dtype, kernel._name, BY_NUMBER[op] = DTYPES[kernel.dtype], str(op), kernel
+            kernel._op = op
+    return kernel._op
+
+
+def retain(op):
+    """Keeps a kernel for the rest of the process: code that only holds its number needs it."""
+    kernel = BY_NUMBER.get(op)
+    if kernel is not None:
+        RETAINED[op] = kernel
+
+
+@torch._dynamo.assume_constant_result
+def traced(name):
+    """The number of a kernel in code that torch.compile makes. `name` is the number as text, which a trace takes as a constant."""
+    retain(int(name))
+    return int(name)
+
+
+for made_before in list(ALIVE):  # a traced attention() must find the number there
+    number(made_before)
