@@ -111,6 +111,8 @@ void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret
         .soft = (enum maskc_soft)a->request.bias,
         .kv_heads = request_kv_heads(&a->request, a->mask),
         .kv_length = request_keys(&a->request, a->mask),
+        .ordinal =
+            kernel->device->ordinal ? (uint32_t)kernel->device->ordinal(kernel->code) : 0,
     };
     api_give(&type, &info, ret);
 }

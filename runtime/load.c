@@ -55,14 +55,14 @@ static int pick_asked(struct maskc_kernel *k, const struct device *asked, int or
                      names);
 }
 
-static int pick_any(struct maskc_kernel *k, struct error *e)
+static int pick_any(struct maskc_kernel *k, int ordinal, struct error *e)
 {
     char names[256];
     for (const struct device *const *d = devices; *d; d++) {
         if ((*d)->on_request || (*d)->unavailable()[0])
             continue;
         k->device = *d;
-        k->target = best_target(k->artifact, *d, 0);
+        k->target = best_target(k->artifact, *d, ordinal);
         if (k->target)
             return 0;
     }
@@ -82,7 +82,7 @@ static int load_bytes(struct maskc_kernel *k, uint64_t size, const char *path,
     if (machine_check_cap(e) < 0 || device_find(device, &asked, &ordinal, e) < 0 ||
         artifact_read(k->bytes, size, path, &k->artifact, e) < 0)
         return -1;
-    if ((asked ? pick_asked(k, asked, ordinal, e) : pick_any(k, e)) < 0)
+    if ((asked ? pick_asked(k, asked, ordinal, e) : pick_any(k, ordinal, e)) < 0)
         return error_prefix(e, "%s", path);
     return k->device->load(k->artifact, k->target, ordinal, &k->code, e);
 }

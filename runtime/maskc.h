@@ -122,8 +122,9 @@ MASKC_API void maskc_bytes_free(struct maskc_bytes *bytes); /* null or zeroed is
 struct maskc_kernel;
 
 /* A kernel file contains native code: loading one is running it. `device` is "cpu", "cuda",
-   "cuda:1", "emulated" (libmaskc alone), or null: what the file holds and the machine has, GPU first. For "cuda" the
-   caller's current context is used where there is one, else the device's primary one. */
+   "cuda:1", "emulated" (libmaskc alone), or null: what the file holds and the machine has, GPU first. "cuda" is the GPU
+   of the caller's current context, else the first one; "cuda:0" is the first one. The kernel uses the caller's context if
+   it belongs to that GPU, else the GPU's primary context. */
 MASKC_API int maskc_load(const char *path, const char *device, struct maskc_kernel **ret,
                          struct maskc_error *error);
 MASKC_API int maskc_load_memory(const void *data, size_t size, const char *device,
@@ -143,6 +144,7 @@ struct maskc_info {
     enum maskc_soft soft;
     uint32_t unused;
     uint32_t kv_heads, kv_length; /* of K and V; `length` is the queries' */
+    uint32_t ordinal;             /* of the GPU that holds the kernel; other devices: 0 */
 };
 
 MASKC_API void maskc_kernel_info(const struct maskc_kernel *kernel, struct maskc_info *ret);

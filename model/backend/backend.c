@@ -9,6 +9,8 @@ const struct backend *backend_find(const char *device, int *ret_ordinal, struct 
     const struct device *d;
     if (device_find(device ? device : "cpu", &d, ret_ordinal, e) < 0)
         return NULL;
+    if (*ret_ordinal == DEVICE_CURRENT)
+        *ret_ordinal = 0;
     if (d->unavailable()[0]) {
         error_set(e, ERROR_UNAVAILABLE, "%s", d->unavailable());
         return NULL;

@@ -62,7 +62,7 @@ int nvrtc_compile(const struct source *s, const struct target *t, struct binary 
 /* "cpu" on this machine: the best x86-64 level for such a kernel (null: for any) that this process may use. */
 const char *machine_cpu_target(const struct kernel_request *r);
 
-/* "sm_90a": the best row of the table for a GPU here; ordinals as in "cuda:N". Null without a usable GPU. */
+/* "sm_90a": the best row of the table for a GPU here; ordinals as in "cuda:N", or DEVICE_CURRENT. Null without a usable GPU. */
 const char *machine_cuda_target(int ordinal);
 
 /* A target list ("cpu,sm_80,cuda") to table rows for such a kernel, without repeats. "cuda" is the

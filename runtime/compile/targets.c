@@ -74,7 +74,7 @@ static int add_cuda(struct list *list, const char *word, struct error *e)
     const struct device *ignored;
     int ordinal;
     if (device_find(word, &ignored, &ordinal, e) < 0 ||
-        (ordinal && cuda_must_have(ordinal, e) < 0))
+        (ordinal >= 0 && cuda_must_have(ordinal, e) < 0))
         return -1;
     const char *here = machine_cuda_target(ordinal);
     if (here)

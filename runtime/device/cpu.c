@@ -52,7 +52,7 @@ static void cpu_unload(struct device_code *c)
 static int cpu_load(const struct artifact *a, const struct artifact_target *t, int ordinal,
                     struct device_code **ret, struct error *e)
 {
-    if (ordinal != 0)
+    if (ordinal > 0)
         return error_set(e, ERROR_INPUT, "cpu:%d: there is one CPU device, 'cpu'", ordinal);
     struct device_code *c = memory_new(1, sizeof *c);
     const struct launch_record *r = &t->launch;

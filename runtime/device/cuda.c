@@ -31,6 +31,11 @@ static int launch(const struct device_code *c, const struct device_launch *l, st
     return r;
 }
 
+static int ordinal_of(const struct device_code *c)
+{
+    return c->gpu.device;
+}
+
 static uint32_t workers(const struct device_code *c, uint32_t threads)
 {
     (void)threads;
@@ -96,7 +101,7 @@ static void describe(struct text *out)
     text_add(out, " (driver for CUDA %d.%d)", d->version / 1000, d->version % 1000 / 10);
 }
 
-/* Of the GPU that a kernel would go to: without an ordinal that of the current context. */
+/* The capability of the GPU that a kernel would be loaded on. */
 static int capability_of(int ordinal)
 {
     const struct cuda_driver *d = cuda_driver();
@@ -106,8 +111,8 @@ static int capability_of(int ordinal)
         return 0;
     if (ordinal >= d->devices)
         ordinal = 0;
-    if (ordinal || d->cuCtxGetCurrent(&context) || !context || d->cuCtxGetDevice(&device))
-        d->cuDeviceGet(&device, ordinal);
+    if (ordinal >= 0 || d->cuCtxGetCurrent(&context) || !context || d->cuCtxGetDevice(&device))
+        d->cuDeviceGet(&device, ordinal < 0 ? 0 : ordinal);
     return capability(device);
 }
 
@@ -130,6 +135,7 @@ const struct device device_cuda = {
     .describe = describe,
     .prefers = prefers,
     .load = cuda_load,
+    .ordinal = ordinal_of,
     .unload = cuda_unload,
     .tables = cuda_tables,
     .workers = workers,

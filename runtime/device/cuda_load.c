@@ -11,7 +11,7 @@ enum { TABLE_ALIGNMENT = 256, LOG_BYTES = 2048 };
 
 /* ---- contexts ---- */
 
-/* The caller's current context where it fits, else the primary one of the device. */
+/* The caller's current context if it belongs to that device, else the device's primary context. */
 static int choose_context(struct cuda_context *c, int ordinal, struct error *e)
 {
     if (cuda_must_have(ordinal, e) < 0)
@@ -20,9 +20,9 @@ static int choose_context(struct cuda_context *c, int ordinal, struct error *e)
         return -1;
     if (c->context && CALL(cuCtxGetDevice, &c->device) < 0)
         return -1;
-    if (c->context && (ordinal == 0 || c->device == ordinal))
+    if (c->context && (ordinal == DEVICE_CURRENT || c->device == ordinal))
         return 0;
-    return cuda_context_open(c, ordinal, e);
+    return cuda_context_open(c, ordinal == DEVICE_CURRENT ? 0 : ordinal, e);
 }
 
 /* ---- code ---- */

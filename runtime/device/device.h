@@ -34,11 +34,14 @@ struct device {
     /* One line about it, for `maskc devices`. */
     void (*describe)(struct text *out);
     /* Larger is better; 0: this device cannot run code of that target. `ordinal` as in load(); if there is no
-       such device, the first is asked. */
+       such device, the answer is that of the first. */
     int (*prefers)(const struct artifact_target *t, int ordinal);
 
+    /* `ordinal`: which device of that name, or DEVICE_CURRENT. */
     int (*load)(const struct artifact *a, const struct artifact_target *t, int ordinal,
                 struct device_code **ret, struct error *e);
+    /* The ordinal of the device that holds the code. Null: there is one device, 0. */
+    int (*ordinal)(const struct device_code *c);
     void (*unload)(struct device_code *c);
 
     /* The plan's tables as the device sees them; `layer` is below artifact's layers. */
@@ -88,7 +91,10 @@ extern const struct device *const devices[];
 extern const char devices_known[];  /* for messages: all names */
 extern const char devices_advice[]; /* ... and what else runs code that no device here runs */
 
-/* "cpu", "cuda:1", ...; *ret_ordinal is 0 without a number. Null name: null device (choose by file). */
+/* In place of an ordinal: the device of the calling thread's context, else the first. */
+enum { DEVICE_CURRENT = -1 };
+
+/* "cpu", "cuda:1", ...; *ret_ordinal is DEVICE_CURRENT without a number. Null name: null device (choose by file). */
 int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e);
 
 /* Seed of the emulation's fiber order, 0: in order; also $MASKC_EMULATION_SEED. */

@@ -13,11 +13,11 @@ static const struct device *find_word(const char *name, size_t length)
     return NULL;
 }
 
-/* "" or ":N". */
+/* DEVICE_CURRENT of "", N of ":N". */
 static bool parse_ordinal(const char *text, int *ret)
 {
     char *end;
-    *ret = 0;
+    *ret = DEVICE_CURRENT;
     if (!*text)
         return true;
     if (text[0] != ':' || text[1] < '0' || text[1] > '9')
@@ -74,7 +74,7 @@ uint64_t phase_indices(enum abi_over over, const struct abi_args *a)
 
 int device_find(const char *name, const struct device **ret, int *ret_ordinal, struct error *e)
 {
-    int ordinal = 0;
+    int ordinal = DEVICE_CURRENT;
     const struct device *d = NULL;
     if (name) {
         size_t length = strcspn(name, ":");
@@ -82,7 +82,7 @@ int device_find(const char *name, const struct device **ret, int *ret_ordinal, s
         if (!d || !parse_ordinal(name + length, &ordinal))
             return error_set(e, ERROR_INPUT, "unknown device '%.64s'; known are %s", name,
                              devices_known);
-        if (ordinal && d != &device_cuda)
+        if (ordinal > 0 && d != &device_cuda)
             return error_set(e, ERROR_INPUT, "there is one device '%s', not '%.64s'", d->name,
                              name);
     }

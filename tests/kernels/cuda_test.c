@@ -200,6 +200,40 @@ static void test_each_gpu_its_own(void **state)
     cuda_must_hold_nothing(f);
 }
 
+/* "cuda" is the GPU of the caller's context, "cuda:0" always the first one. Launches enter the kernel's context. */
+static void test_each_name_its_gpu(void **state)
+{
+    (void)state;
+    static const struct {
+        int current; /* as in struct fake */
+        const char *device;
+        uint32_t ordinal;
+        int retained; /* contexts that the kernel holds */
+    } cases[] = {
+        {0, "cuda", 0, 1},   {0, "cuda:1", 1, 1}, {1, "cuda", 0, 0},   {1, "cuda:1", 1, 1},
+        {2, "cuda", 1, 0},   {2, NULL, 1, 0},     {2, "cuda:0", 0, 1}, {2, "cuda:1", 1, 0},
+        {0, "cuda:0", 0, 1}, {0, NULL, 0, 1},
+    };
+    struct fake *f = cuda_fake();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct error e = {0};
+        struct maskc_info info = {.struct_size = sizeof info};
+        f->current = cases[k].current;
+        struct maskc_kernel *kernel = cuda_load_example(cases[k].device, &e);
+        if (!kernel)
+            fail_msg("%s: %s", cases[k].device, e.text);
+        maskc_kernel_info(kernel, &info);
+        assert_int_equal(info.ordinal, cases[k].ordinal);
+        assert_int_equal(f->contexts, cases[k].retained);
+        f->entered = -1;
+        assert_int_equal(kernel->device->sync(kernel->code, &e), 0);
+        assert_int_equal(f->entered, cases[k].ordinal);
+        kernel_unload(kernel);
+        f->current = 0;
+        cuda_must_hold_nothing(f);
+    }
+}
+
 /* ---- */
 
 int main(int argc, char **argv)
@@ -213,6 +247,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_missing_entry),
         cmocka_unit_test(test_targets_and_names),
         cmocka_unit_test(test_each_gpu_its_own),
+        cmocka_unit_test(test_each_name_its_gpu),
     };
     if (argc != 2) {
         print_error("usage: cuda_test FOLDER, where the fake libcuda.so.1 is\n");

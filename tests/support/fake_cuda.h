@@ -8,6 +8,14 @@
 #include "runtime/device/cuda_symbols.h"
 #include <stdio.h>
 
+#ifndef FAKE_CURRENT /* 1 + the device of the calling thread's context; 0: no context */
+#define FAKE_CURRENT 0
+#endif
+#ifndef FAKE_ENTERED /* called with each context that is pushed */
+#define FAKE_ENTERED(context) (void)(context)
+#endif
+#define FAKE_CONTEXT(device) ((struct cu_context *)(size_t)(16 + (device)))
+
 enum { OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, INJECTED = 999 };
 
 /* Counts a failure and returns it. */
@@ -92,7 +100,7 @@ FAKE(cuDevicePrimaryCtxRetain, struct cu_context **context, cu_device device)
 {
     COUNTED;
     FAKE_GPU.contexts++;
-    *context = (struct cu_context *)(size_t)(16 + device);
+    *context = FAKE_CONTEXT(device);
     return 0;
 }
 
@@ -106,21 +114,22 @@ FAKE(cuDevicePrimaryCtxRelease_v2, cu_device device)
 FAKE(cuCtxGetCurrent, struct cu_context **context)
 {
     COUNTED;
-    *context = NULL;
+    *context = FAKE_CURRENT ? FAKE_CONTEXT(FAKE_CURRENT - 1) : NULL;
     return 0;
 }
 
 FAKE(cuCtxGetDevice, cu_device *device)
 {
     COUNTED;
-    *device = 0;
-    return 0;
+    *device = FAKE_CURRENT - 1;
+    return fail(FAKE_CURRENT ? 0 : INVALID_CONTEXT);
 }
 
 FAKE(cuCtxPushCurrent_v2, struct cu_context *context)
 {
     COUNTED;
     FAKE_GPU.pushed += context != NULL;
+    FAKE_ENTERED(context);
     return fail(context ? 0 : INVALID_CONTEXT);
 }
 

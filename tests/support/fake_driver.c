@@ -22,6 +22,9 @@ __attribute__((constructor)) static void read_capability(void)
 #define FAKE_GPU fake_driver
 #define FAKE_CAPABILITY(device) \
     (device && fake_driver.second ? fake_driver.second : fake_driver.capability)
+#define FAKE_CURRENT fake_driver.current
+#define FAKE_ENTERED(context) \
+    (fake_driver.entered = (int)((size_t)(context) - (size_t)FAKE_CONTEXT(0)))
 enum { FAKE_PROCESSORS = 132, FAKE_MODULES = 16, FAKE_HANDLE = 32 };
 #include "tests/support/fake_cuda.h"
 /* after it */

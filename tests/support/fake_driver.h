@@ -13,6 +13,8 @@ struct fake {
     int pushed;                         /* depth of the context stack */
     int capability;                     /* 90: compute capability 9.0 */
     int second;                         /* of device 1; 0: the same */
+    int current;                        /* 1 + the device of the caller's context; 0: none */
+    int entered;                        /* the device of the last context that was pushed */
     int launches;
     unsigned grid, threads, shared; /* of the last launch */
     struct fake_launch {

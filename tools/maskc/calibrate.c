@@ -317,7 +317,7 @@ static int find_subject(const struct options *o, struct subject *s, struct error
         return error_set(e, ERROR_INPUT,
                          "--device emulated: the emulation's time is nobody's; calibrate "
                          "measures cpu, cuda, cuda:N");
-    s->whose = device == &device_cuda ? ordinal : CALIBRATION_CPU;
+    s->whose = device != &device_cuda ? CALIBRATION_CPU : ordinal < 0 ? 0 : ordinal;
     return s->whose == CALIBRATION_CPU ? 0 : find_gpu(s, e);
 }
 

@@ -50,7 +50,7 @@ class Info(Versioned):
                 ("head_dim", c_uint32), ("dtype", c_int), ("transform", c_int),
                 ("lambda", c_float), ("dropout", c_int), ("backward", c_int),
                 ("target", c_char_p), ("device", c_char_p), ("soft", c_int), ("unused", c_uint32),
-                ("kv_heads", c_uint32), ("kv_length", c_uint32)]
+                ("kv_heads", c_uint32), ("kv_length", c_uint32), ("ordinal", c_uint32)]
 
 
 class Tensor(ctypes.Structure):

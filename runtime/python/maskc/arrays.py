@@ -126,6 +126,8 @@ def attention_numpy(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p,
     """As maskc.attention, of arrays. Threads are all cores."""
     import numpy
     check_kernel(kernel)
+    if kernel.device.startswith("cuda"):
+        raise Error(2, f"q: an array of numpy is on cpu, but the kernel was loaded for {kernel.device}: compile with target='cpu'")
     packed = offsets is not None
     check_shapes(q, k, v, kernel, packed)
     check_numbers(kernel, layer, dropout_p, seed, scale)

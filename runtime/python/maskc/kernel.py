@@ -37,8 +37,8 @@ class Kernel:
     """
 
     def __init__(self, data: bytes, device: str | None = None):
-        """data: a kernel file. device: "cpu", "cuda", "cuda:1", "emulated", or None: a GPU first, where the file has
-        code for one and the machine has one."""
+        """data: a kernel file. device: "cpu", "cuda" (the current GPU), "cuda:1", "emulated", or None: a GPU first, where the
+        file has code for one and the machine has one."""
         if not isinstance(data, bytes):
             raise TypeError(f"data: {type(data).__name__}; the bytes of a kernel file are expected")
         self._mask, self._op, self._name, self.torch_dtype = None, -1, None, None
@@ -57,6 +57,8 @@ class Kernel:
         self.transform = f"sparsegen={getattr(i, 'lambda'):g}" if i.transform else "softmax"
         self.target, self.device = i.target.decode(), i.device.decode()
         self.default_scale = default_scale(self.head_dim)
+        if self.device == "cuda":
+            self.device = f"cuda:{i.ordinal}"
         if "maskc.torch_op" in sys.modules:
             sys.modules["maskc.torch_op"].number(self)
         else:
@@ -78,9 +80,13 @@ class Kernel:
     def __deepcopy__(self, memo):
         return self
 
+    def to(self, device: str) -> "Kernel":
+        """The same kernel file loaded for another device, or this kernel if it is loaded there: "cpu", "cuda:1", a torch.device."""
+        return self if str(device) == self.device else Kernel(self._data, str(device))
+
     def __repr__(self):
         return (f"maskc.Kernel({self.length} tokens, {self.heads} heads, {self.layers} layers, head_dim={self.head_dim}, "
-                f"{self.dtype}, {self.target})")
+                f"{self.dtype}, {self.target}, on {self.device})")
 
     @property
     def handle(self):
@@ -140,6 +146,12 @@ def read_mask(mask, *options):
         return numpy.load(path) != 0
 
 
+def named_gpu(target):
+    """The GPU that a list of targets names by number, if there is one."""
+    named = {word for word in target.split(",") if word.startswith("cuda:")}
+    return named.pop() if len(named) == 1 else None
+
+
 def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int = 64, dtype="float32",
             transform: str = "softmax", dropout: bool = False, bias: str | None = None, target: str = "cpu", *,
             forward_only: bool = False, kv_heads: int | None = None, kv_length: int | None = None, align: str | None = None,
@@ -154,7 +166,8 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     forward_only: no backward pass. kv_heads: heads of k and v where they are fewer, a divisor of q's; each query head keeps a
     mask of its own. kv_length: keys, where they are not as many as the queries n; the mask then has the larger length.
     align: the smaller side stands at the mask's "start" or "end"; at the end query i stands at i + kv_length - n. machine,
-    cache_dir: as in struct maskc_options. device: as Kernel takes it.
+    cache_dir: as in struct maskc_options. device: where the kernel is loaded, as in Kernel(); by default the GPU that the
+    target names.
     """
     number, lam = transform_of(transform)
     options = library.Options(
@@ -173,7 +186,7 @@ def compile(mask, n: int | None = None, heads: int | None = None, head_dim: int 
     else:
         library.call("maskc_compile_dense", bits.ctypes.data, *bits.shape[:3], byref(options), byref(made))
     try:
-        return Kernel(ctypes.string_at(made.data, made.size), device)
+        return Kernel(ctypes.string_at(made.data, made.size), device or named_gpu(target))
     finally:
         library.LIB.maskc_bytes_free(byref(made))
 

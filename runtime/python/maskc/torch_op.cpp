@@ -2,6 +2,7 @@
 // maskc::forward and maskc::backward, operators of torch on libmaskc. Built on torch's stable ABI as of 2.10, so that
 // one library serves all versions from there on. A launch runs on torch's own threads. Errors begin with "maskc[CODE]: ".
 #include "runtime/maskc.h"
+#include "runtime/python/maskc/torch_stream.h"
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
@@ -10,7 +11,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -105,6 +105,15 @@ std::string shape_text(const View &v)
     for (int64_t k = 0; k < v.dim; k++)
         text += (k ? ", " : "") + std::to_string(v.sizes[k]);
     return text + "]";
+}
+
+// "cpu", "cuda:1"; the number of another type of torch's.
+std::string device_text(int32_t type, int32_t index)
+{
+    const std::string name = type == aoti_torch_device_type_cpu()    ? "cpu"
+                             : type == aoti_torch_device_type_cuda() ? "cuda"
+                                                                     : "device type " + std::to_string(type);
+    return type == aoti_torch_device_type_cpu() || index < 0 ? name : name + ":" + std::to_string(index);
 }
 
 int32_t dtype_of(const maskc_info &i)
@@ -216,11 +225,13 @@ thread_local Workspace kept;
 
 void *stream_of(const View &q)
 {
-    using Function = AOTITorchError(int32_t, void **);
-    static Function *const current = (Function *)dlsym(RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream");
+    static std::atomic<torch_stream_function *> kept{nullptr};
+    torch_stream_function *current = kept;
     void *stream = nullptr;
     if (!current)
-        fail(MASKC_UNAVAILABLE, "this torch has no CUDA");
+        kept = current = torch_stream_find();
+    if (!current)
+        fail(MASKC_UNAVAILABLE, "q: on " + device_text(q.device, q.index) + ", but no library of torch that is loaded has CUDA streams");
     call(current(q.index, &stream));
     return stream;
 }
@@ -241,7 +252,8 @@ struct Call {
 void check_device(const Call &c, const View &v, const char *name)
 {
     REFUSE_UNLESS(v.device == c.q.device && v.index == c.q.index,
-                  std::string(name) + ": not on the device of q");
+                  std::string(name) + ": on " + device_text(v.device, v.index) + ", but q is on " +
+                      device_text(c.q.device, c.q.index));
 }
 
 bool has_own_keys(const Call &c)
@@ -270,6 +282,19 @@ void check_main(const Call &c, const View &v, const char *name, int64_t rank, bo
     check_device(c, v, name);
 }
 
+// A kernel of the device "emulated" reads the host's memory.
+void check_kernel_device(const Call &c)
+{
+    const View &q = c.q;
+    const bool cuda = q.device == aoti_torch_device_type_cuda();
+    if (cuda == c.e.cuda && (cuda ? (uint32_t)q.index == c.e.info.ordinal : q.device == aoti_torch_device_type_cpu()))
+        return;
+    const std::string here = device_text(q.device, q.index),
+                      there = c.e.cuda ? device_text(aoti_torch_device_type_cuda(), (int32_t)c.e.info.ordinal) : c.e.info.device;
+    fail(MASKC_BAD_INPUT, "q: on " + here + ", but the kernel was loaded for " + there + ": " +
+                              (cuda && c.e.cuda ? "kernel.to('" + here + "') loads it there" : "compile with target='" + here + "'"));
+}
+
 void check_query(const Call &c, int64_t rank)
 {
     const View &q = c.q;
@@ -281,9 +306,7 @@ void check_query(const Call &c, int64_t rank)
     REFUSE_UNLESS(rank == 3 || q.sizes[2] <= c.e.info.length,
                   "q: length " + std::to_string(rank == 3 ? 0 : q.sizes[2]) + ", but the mask has " +
                       std::to_string(c.e.info.length));
-    const bool cuda = q.device == aoti_torch_device_type_cuda();
-    REFUSE_UNLESS(cuda == c.e.cuda && (cuda || q.device == aoti_torch_device_type_cpu()),
-                  "q: not on the device that the kernel was loaded for (" + std::string(c.e.info.device) + ")");
+    check_kernel_device(c);
 }
 
 // A tensor that is read: checked, and copied where the kernel cannot read its strides.

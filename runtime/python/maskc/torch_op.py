@@ -82,7 +82,9 @@ def counts(values, name, device):
 def seed_tensor(seed):
     """An int64 scalar: the number given, or one from torch's generator."""
     if seed is None:
-        return torch.randint(MOST_SEED, (), dtype=torch.int64)
+        if not torch.compiler.is_compiling() and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+            raise Error(2, "dropout_p: while a CUDA graph is captured a seed is expected, as every replay drops the same entries")
+        return torch.randint(MOST_SEED, (), dtype=torch.int64, device="cpu")
     if isinstance(seed, torch.Tensor):
         if seed.dtype != torch.int64 or seed.dim() != 0:
             raise Error(2, f"seed: {seed.dtype} {list(seed.shape)}; a whole number or an int64 scalar is expected")
@@ -90,7 +92,7 @@ def seed_tensor(seed):
         return seed.cpu()
     if not hasattr(seed, "__index__") or not 0 <= seed < 2 ** 64:
         raise Error(2, f"seed: {seed!r} is not a whole number in 0 <= seed < 2^64")
-    return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64)
+    return torch.tensor(seed - 2 ** 64 if seed > MOST_SEED else seed, dtype=torch.int64, device="cpu")
 
 
 def real(name, value):
