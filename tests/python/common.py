@@ -25,6 +25,14 @@ def has_operator():
     return tuple(int(x) for x in torch.__version__.split(".")[:2]) >= (2, 10)
 
 
+def has_gpu():
+    """A GPU that torch can use."""
+    if not has_operator():
+        return False
+    import torch
+    return torch.cuda.is_available()
+
+
 needs_numpy = unittest.skipUnless(has("numpy"), "this Python has no numpy")
 operates = has("numpy") and has_operator()  # masks of arrays need numpy
 needs_torch = unittest.skipUnless(operates, "this Python lacks torch 2.10 or numpy, or the package was built without the operator")

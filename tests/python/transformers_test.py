@@ -108,7 +108,7 @@ class FamiliesTest(Case):
 
         with mock.patch.object(transformers_attention, "repeat_heads", side_effect=AssertionError("keys are repeated")):
             ours = model(input_ids=ids).last_hidden_state
-        with mock.patch.multiple(t, KERNELS={}, REPEATED=set(), compile_mask=compiled_ahead):
+        with mock.patch.multiple(t, KERNELS=t.Kept(), REPEATED=set(), compile_mask=compiled_ahead):
             repeated = model(input_ids=ids).last_hidden_state
             self.assertEqual(len(t.REPEATED), 1)
         self.assertLess(error(repeated, ours), 1e-6)

@@ -158,7 +158,7 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
         query, key, value = (F.pad(t, (0, to_16(d) - d)) for t in (query, key, value))
     mask, override = model_mask(module, attention_mask, is_causal, named, query.shape[2]), getattr(module, "_maskc", None)
     kind = "add" if position_bias is not None else None
-    text, length = (mask.text, mask.longest) if override is None else (override.mask, override.n)
+    text, length = (mask.text, mask.longest) if override is None else (override.shared.name, override.n)
     kernel, times = chosen_kernel(text, length, query, key.shape[1], dropout, kind)
     if times > 1:
         key, value = (repeat_heads(t, times) for t in (key, value))

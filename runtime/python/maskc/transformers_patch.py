@@ -3,13 +3,18 @@
 import sys
 
 from ._library import Error
+from .transformers_kernels import share
 
 
 class Override:
     """What one attention layer attends through."""
 
     def __init__(self, mask, n, number):
-        self.mask, self.n, self.number = mask, n, number
+        self.shared, self.n, self.number = share(mask), n, number
+
+    @property
+    def mask(self):
+        return self.shared.mask
 
     def layer(self, kernel):
         return self.number if getattr(kernel, "layers", 1) > 1 else 0
