@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: what this python has, errors, and attention by its definition."""
+"""What the tests of the Python package share: what this python has, the device of --device, errors, and attention by its
+definition."""
 import importlib.util
 import pathlib
 import sys
@@ -33,6 +34,49 @@ def has_gpu():
     return torch.cuda.is_available()
 
 
+def asked_device():
+    """The word after --device, which is removed from sys.argv; "cpu" without it."""
+    if "--device" not in sys.argv:
+        return "cpu"
+    at = sys.argv.index("--device")
+    device = "".join(sys.argv[at + 1:at + 2])
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        print(f"--device: {device!r}; cpu, cuda or cuda:N is expected", file=sys.stderr)
+        sys.exit(2)
+    del sys.argv[at:at + 2]
+    return device
+
+
+def work_on(device):
+    """Tensors are made there from now on, and kernels compiled for it. Ends the program if there is no such GPU."""
+    if device == "cpu":
+        return
+    if not has_gpu():
+        print(f"skipped: --device {device}: no GPU, or no torch 2.10 that can use it")
+        sys.exit(77)
+    import torch
+    torch.cuda.init()
+    torch.set_default_device(device)
+    compile_any = maskc.compile
+    maskc.compile = lambda *arguments, **named: compile_any(*arguments, **({"target": device} | named))
+
+
+DEVICE = asked_device()
+KIND = DEVICE.partition(":")[0]
+work_on(DEVICE)
+
+
+def cpu_only(why):
+    """Skips a test or a class of tests on other devices."""
+    return unittest.skipIf(KIND != "cpu", f"--device {DEVICE}: {why}")
+
+
+def active_keys(kernel, layer=0):
+    """The kernel's mask, bool [H, n, n] on the device."""
+    import torch
+    return torch.from_numpy(kernel.mask[layer].copy()).to(DEVICE)
+
+
 needs_numpy = unittest.skipUnless(has("numpy"), "this Python has no numpy")
 operates = has("numpy") and has_operator()  # masks of arrays need numpy
 needs_torch = unittest.skipUnless(operates, "this Python lacks torch 2.10 or numpy, or the package was built without the operator")
@@ -51,7 +95,7 @@ class Case(unittest.TestCase):
 
 def error(a, b):
     """The contract's measure; b is float64."""
-    a, b = a.detach().double(), b.detach().double()
+    a, b = a.detach().cpu().double(), b.detach().cpu().double()
     e = ((a - b).norm() / max(b.norm().item(), 0.1 * max(b.numel(), 1) ** 0.5)).item()
     return float("inf") if e != e else e
 

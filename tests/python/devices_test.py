@@ -158,7 +158,7 @@ class FreedTest(Case):
 class KernelTest(Case):
     def test_loaded_elsewhere(self):
         import torch
-        kernel = maskc.compile("window(3)", n=32, heads=2, head_dim=16)
+        kernel = maskc.compile("window(3)", n=32, heads=2, head_dim=16, target="cpu")
         self.assertIs(kernel.to("cpu"), kernel)
         self.assertIs(kernel.to(torch.device("cpu")), kernel)
         with self.assertRaises(maskc.Error):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from common import Case, cmocka_count, has, maskc, needs_transformers
+from common import Case, cmocka_count, cpu_only, has, maskc, needs_transformers
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python/examples"
 README = pathlib.Path(__file__).resolve().parents[2] / "masks/README.md"
@@ -18,6 +18,7 @@ ONNX = has("numpy") and has("onnx") and has("onnxruntime") and os.environ.get("O
 
 
 @needs_transformers
+@cpu_only("the example runs on the CPU")
 class ExampleTest(Case):
     def test_runs_and_draws(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -30,6 +31,7 @@ class ExampleTest(Case):
                 self.assertEqual((pathlib.Path(folder) / name).read_bytes()[:4], b"\x89PNG")
 
 
+@cpu_only("the example runs on the CPU")
 @unittest.skipUnless(has("torch") and has("numpy"), "this Python has no torch or no numpy")
 class ExportTest(Case):
     def test_sparsebert_checkpoint(self):
@@ -48,6 +50,7 @@ class ExportTest(Case):
             self.assertTrue((numpy.load(pathlib.Path(folder, "alphas.npy")) == alphas.half().float().numpy()).all())
 
 
+@cpu_only("the example runs on the CPU")
 @unittest.skipUnless(ONNX, "this Python has no onnx, onnxruntime or numpy, or ONNXRUNTIME_INCLUDE is not set")
 class OnnxTest(Case):
     def setUp(self):

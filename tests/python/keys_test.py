@@ -6,7 +6,7 @@ line?"""
 import random
 import warnings
 
-from common import Case, cmocka_count, error, needs_torch
+from common import DEVICE, Case, cmocka_count, cpu_only, error, needs_torch
 import maskc
 
 TEXTS = ("causal", "window(4)", "dense", "stride(3)|window(1)", "columns(0,2)|diagonal(0)")
@@ -71,7 +71,7 @@ class KeysTest(Case):
                 kernel = maskc.compile(text if rnd.random() < .5 else square(text, max(n, m)), n=n, heads=heads, head_dim=16,
                                        dtype=dtype, kv_heads=kv_heads, kv_length=m, align=align)
                 mask = between(text, n, m, align)
-                self.assertTrue((torch.from_numpy(kernel.mask[0, 0].copy()) == mask).all())
+                self.assertTrue((torch.from_numpy(kernel.mask[0, 0].copy()).to(DEVICE) == mask).all())
                 q = strided(2, heads, n, 16, dtype, rnd)
                 k, v = (strided(2, kv_heads, m, 16, dtype, rnd) for _ in "kv")
                 self.check(kernel, q, k, v, mask, limit)
@@ -135,11 +135,18 @@ class KeysTest(Case):
         self.refused("k: shape", a, q, torch.randn(2, 2, 13, 16), torch.randn(2, 2, 13, 16), kernel)
         self.refused("starts", a, q, k, v, kernel, starts=[0, 0])
         self.refused("length 12", maskc.compile, square("dense", 8), kv_length=12)
-        self.refused("key_lengths", a, q, k, v, kernel, key_lengths=[13, 0])
         self.refused("key_lengths", a, q, k, v, kernel, key_lengths=[1, 2, 3], lengths=[1, 2])
         ungrouped = maskc.compile("dense", n=8, heads=4, head_dim=16)
         self.refused("key_lengths", a, q, q, q, ungrouped, key_lengths=[1, 2])
 
+    @cpu_only("the host cannot read lengths there")
+    def test_wrong_lengths(self):
+        import torch
+        kernel = maskc.compile("dense", n=8, heads=4, head_dim=16, kv_heads=2, kv_length=12)
+        q, k, v = torch.randn(2, 4, 8, 16), torch.randn(2, 2, 12, 16), torch.randn(2, 2, 12, 16)
+        self.refused("key_lengths", maskc.attention, q, k, v, kernel, key_lengths=[13, 0])
+
+    @cpu_only("arrays of numpy are on the CPU")
     def test_numpy(self):
         import torch
         kernel = maskc.compile("causal", n=24, heads=4, head_dim=16, kv_heads=2, kv_length=60, align="end")

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from common import Case, cmocka_count, has, needs_numpy
+from common import Case, cmocka_count, cpu_only, has, needs_numpy
 import maskc
 from maskc import _library as library
 
@@ -85,6 +85,7 @@ class KernelTest(Case):
 
 
 @needs_numpy
+@cpu_only("arrays of numpy are on the CPU")
 class ArraysTest(Case):
     def reference(self, q, k, v, active):
         import numpy

@@ -3,12 +3,12 @@
 """Is attention on torch tensors, forward and every gradient, what its definition says in float64: random masks, dtypes,
 strides, lengths, packed, padded on the left, dropout and biases? At least 300 cases of one seed, which is printed.
 
-usage: property_test.py [--cases N] [--seed S]
+usage: property_test.py [--cases N] [--seed S] [--device cpu|cuda]
 """
 import random
 import sys
 
-from common import Case, attend, cmocka_count, error, gradients, needs_torch
+from common import DEVICE, Case, active_keys, attend, cmocka_count, error, gradients, needs_torch
 import maskc
 
 CASES, SEED = 320, 1
@@ -27,7 +27,7 @@ class Kernels:
         import torch
         if name != "random":
             return name
-        bits = torch.rand(HEADS, N, N, generator=torch.Generator().manual_seed(self.seed)) < 0.3
+        bits = torch.rand(HEADS, N, N, device="cpu", generator=torch.Generator("cpu").manual_seed(self.seed)) < 0.3
         bits[:, 7] = False  # queries without a key
         return bits
 
@@ -75,8 +75,7 @@ def spread(x, b, n, lengths, starts):
 
 
 def active_of(kernel, *place):
-    import torch
-    return spread(torch.from_numpy(kernel.mask[0]), *place)
+    return spread(active_keys(kernel), *place)
 
 
 @needs_torch
@@ -130,7 +129,7 @@ class PropertyTest(Case):
         """dX of the definition: each sequence brought to the front, and summed."""
         import torch
         b, n, lengths, starts = place
-        total, mask = torch.zeros(HEADS, N, N, dtype=torch.float64), torch.from_numpy(kernel.mask[0])
+        total, mask = torch.zeros(HEADS, N, N, dtype=torch.float64), active_keys(kernel)
         for k in range(b):
             l = n if lengths is None else lengths[k]
             s = 0 if starts is None else starts[k]
@@ -160,7 +159,7 @@ class PropertyTest(Case):
         import torch
         draw, kernels, seen = random.Random(SEED), Kernels(SEED), []
         torch.manual_seed(SEED)
-        print(f"seed {SEED}, {CASES} cases")
+        print(f"seed {SEED}, {CASES} cases on {DEVICE}")
         for _ in range(CASES):
             seen.append(self.one(draw, kernels))
         self.assertGreaterEqual(len(seen), min(CASES, 300))
@@ -177,7 +176,7 @@ class PropertyTest(Case):
         self.assertLess(error(met, (p * keep).double()), 1e-5)
         self.assertLess(abs((met > 0).sum() / (p > 0).sum() - 0.75), 0.05)
         doubles = [t.detach().double().requires_grad_() for t in (q, k, v)]
-        active = torch.from_numpy(kernel.mask[0])
+        active = active_keys(kernel)
         probabilities = attend(*doubles, active, D ** -0.5)[2]
         truth = (probabilities * keep) @ doubles[2]
         out = maskc.attention(q, k, v, kernel, dropout_p=0.25, seed=11)

@@ -9,7 +9,7 @@ import threading
 import unittest
 import warnings
 
-from common import Case, cmocka_count, error, needs_torch
+from common import KIND, Case, cmocka_count, cpu_only, error, needs_torch
 import maskc
 
 
@@ -31,10 +31,11 @@ class OperatorTest(Case):
     def test_opcheck(self):
         import torch
         number, i32 = self.kernel._op, torch.int32
-        lengths, seed = torch.tensor([64, 9], dtype=i32), torch.tensor(3)
+        lengths, seed = torch.tensor([64, 9], dtype=i32), torch.tensor(3, device="cpu")
+        starts = torch.tensor([0, 50], dtype=i32) if KIND == "cpu" else None  # attention() moves the tensors on other devices
         rows = [t.transpose(1, 2).reshape(128, 2, 16) for t in (self.q, self.k, self.v)]
         for arguments in ((self.q, self.k, self.v, number, 0, 0.0, None, None, None, 0.0, None, None),
-                          (self.q, self.k, self.v, number, 0, 0.5, lengths, torch.tensor([0, 50], dtype=i32), None, 0.1, seed, None),
+                          (self.q, self.k, self.v, number, 0, 0.5, lengths, starts, None, 0.1, seed, None),
                           (*rows, number, 0, 0.0, None, None, torch.tensor([0, 64, 128], dtype=i32), 0.0, None, None)):
             torch.library.opcheck(self.op.forward_op, arguments)
             out, lse = self.op.forward_op(*arguments)
@@ -81,7 +82,7 @@ class OperatorTest(Case):
     def test_autocast_casts(self):
         import torch
         kernel = maskc.compile("window(5)", n=64, heads=2, head_dim=16, dtype=torch.bfloat16)
-        with torch.autocast("cpu", dtype=torch.bfloat16):
+        with torch.autocast(KIND, dtype=torch.bfloat16):
             tensors = self.with_grad()
             out = maskc.attention(*tensors, kernel)
         self.assertEqual(out.dtype, torch.bfloat16)
@@ -129,6 +130,7 @@ class OperatorTest(Case):
         [w.start() for w in workers], [w.join() for w in workers]
         self.assertTrue(all(torch.equal(results[0], r) for rs in made for r in rs))
 
+    @cpu_only("the threads of the CPU")
     def test_one_openmp_and_one_warning(self):
         """In a process of its own: a second pool of threads shows in its maps; a copy is warned of once (torch 2.10 says it on stderr). The
         first call of all is one that torch.compile traces."""
@@ -159,14 +161,11 @@ class OperatorTest(Case):
         long = torch.randn(1, 2, 65, 16)
         self.refused("65", a, long, long, long, kernel)
         self.refused("layer", a, q, k, v, kernel, layer=1)
-        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([-1, 3]))
-        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3, 65]))
         self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3]))
         self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3., 4.], requires_grad=True))
         self.refused("offsets", a, q[0], k[0], v[0], kernel, offsets=torch.tensor([0., 2.]))
         self.refused("exclude", a, q, k, v, kernel, lengths=torch.tensor([1, 2]), offsets=torch.tensor([0, 2]))
         self.refused("exclude", a, q, k, v, kernel, starts=torch.tensor([1, 2]), offsets=torch.tensor([0, 2]))
-        self.refused("starts", a, q, k, v, kernel, starts=torch.tensor([1, -2]), kind=(maskc.Error, RuntimeError))
         self.refused("dropout", a, q, k, v, kernel, dropout_p=1.0)
         self.refused("dropout", a, q, k, v, kernel, dropout_p=float("nan"))
         self.refused("bias", a, q, k, v, kernel, bias=torch.zeros(2, 64, 64))
@@ -174,6 +173,26 @@ class OperatorTest(Case):
         self.refused("seed", a, q, k, v, kernel, dropout_p=0.1, seed=-1)
         self.refused("list", a, q, [1], v, kernel, kind=TypeError)
         self.refused("float32", maskc.compile, torch.full((8, 8), float("nan")))
+
+    def test_moved_sequences(self):
+        """How GPUs have starts."""
+        import torch
+        arguments = torch.tensor([0, 20], dtype=torch.int32), self.q, self.k, self.v, self.kernel, 0, torch.tensor([64, 30], dtype=torch.int32)
+        for tail in ((0.0, None, None, None, True), (0.3, self.op.seed_tensor(4), 0.2, None, True)):
+            ours, theirs = self.op.attend_moved(*arguments, *tail), self.op.attend_from(*arguments, *tail)
+            self.assertTrue(all(torch.equal(a, b) for a, b in zip(ours, theirs)))
+        one, meta = torch.tensor([0], dtype=torch.int32), self.k.to("meta")
+        for words, at, wrong in (("k: shape", 2, self.k[:, :, :9]), ("k: shape", 2, self.k[0]), ("v: shape", 3, self.v[:1]), ("starts: shape", 0, one),
+                                 ("lengths: shape", 6, one), ("k: on meta", 2, meta)):
+            self.refused(words, self.op.attend_moved, *arguments[:at], wrong, *arguments[at + 1:], 0.0, None, None, None, False)
+
+    @cpu_only("the host cannot read lengths there; kernels clamp them, and wrong starts end the process's use of the GPU")
+    def test_wrong_lengths_are_one_line(self):
+        import torch
+        q, k, v, kernel, a = self.q, self.k, self.v, self.kernel, maskc.attention
+        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([-1, 3]))
+        self.refused("lengths", a, q, k, v, kernel, lengths=torch.tensor([3, 65]))
+        self.refused("starts", a, q, k, v, kernel, starts=torch.tensor([1, -2]), kind=(maskc.Error, RuntimeError))
 
     def test_a_kernel_that_is_gone_is_refused(self):
         kernel = maskc.compile("dense", n=64, heads=2, head_dim=16)
@@ -185,6 +204,7 @@ class OperatorTest(Case):
 
 
 @needs_torch
+@cpu_only("FlexAttention's masks are read there by cuda_test.py")
 class FlexTest(Case):
     def test_mask_mod_and_block_mask(self):
         import torch

@@ -9,7 +9,7 @@ import unittest
 import warnings
 from unittest import mock
 
-from common import Case, cmocka_count, error, needs_transformers
+from common import DEVICE, Case, cmocka_count, error, needs_transformers
 import maskc
 
 COMMON = {"vocab_size": 99, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96,
@@ -75,8 +75,8 @@ class FamiliesTest(Case):
         models = pair(name)
         if models is None:
             self.skipTest(f"this transformers has no {FAMILIES[name][1]}")
-        ids = torch.randint(3, 99, (len(LENGTHS), LENGTHS[0]), generator=torch.Generator().manual_seed(3))
-        weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, generator=torch.Generator().manual_seed(4))
+        ids = torch.randint(3, 99, (len(LENGTHS), LENGTHS[0]), device="cpu", generator=torch.Generator("cpu").manual_seed(3)).to(DEVICE)
+        weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, device="cpu", generator=torch.Generator("cpu").manual_seed(4)).to(DEVICE)
         for side in ("none", "right", "left"):
             mask = padding(side)
             theirs, ours = (step(m, ids.masked_fill(mask == 0, 0), mask, weight) for m in models)
@@ -178,8 +178,8 @@ class LayersTest(Case):
         import torch
         model = model.eval()
         ours = maskc.apply(copy.deepcopy(model), mask)
-        ids = torch.randint(3, 99, (len(LENGTHS), LENGTHS[0]), generator=torch.Generator().manual_seed(3))
-        weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, generator=torch.Generator().manual_seed(4))
+        ids = torch.randint(3, 99, (len(LENGTHS), LENGTHS[0]), device="cpu", generator=torch.Generator("cpu").manual_seed(3)).to(DEVICE)
+        weight = torch.randn(len(LENGTHS), LENGTHS[0], 64, device="cpu", generator=torch.Generator("cpu").manual_seed(4)).to(DEVICE)
         for side in ("none", "right"):  # on the left the mask begins where the sequence does
             padding_mask = padding(side)
             both = padding_mask[:, None, :, None] * padding_mask[:, None, None] * bits
@@ -239,7 +239,7 @@ class ConfigurationTest(Case):
         near = (torch.arange(40)[:, None] - torch.arange(40)).abs()
         for bits, kind in zip(kernel.mask, ours.config.layer_types):
             wanted = near <= ours.config.sliding_window if kind == "sliding_attention" else near >= 0
-            self.assertTrue((bits[0] == wanted.numpy()).all())
+            self.assertTrue((bits[0] == wanted.cpu().numpy()).all())
 
     def test_others(self):
         import transformers

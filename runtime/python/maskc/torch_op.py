@@ -128,13 +128,30 @@ def attend(q, k, v, kernel, layer, lengths, starts, offsets, dropout_p, seed, sc
 
 
 def attend_from(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias, sums=False):
-    """Sequences that begin at `starts`. On a GPU they are moved to the front, and their outputs back."""
+    """Sequences that begin at `starts`."""
     if q.dim() != 4:
         raise Error(2, f"q: shape {list(q.shape)}, [B, H, N, D] is expected")
     length = q.shape[2]
     lengths = (length - starts).clamp(0, length) if lengths is None else lengths  # wrong starts are named as such
     if q.device.type != "cuda":
         return attend(q, k, v, kernel, layer, lengths, starts, None, dropout_p, seed, scale, bias, sums)
+    return attend_moved(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias, sums)
+
+
+def check_moved(starts, lengths, q, k, v):
+    """What the operator itself would refuse, before rows are moved."""
+    for name, t, shape in (("k", k, k.shape[:2] + q.shape[2:3]), ("v", v, k.shape[:2] + q.shape[2:3]), ("starts", starts, q.shape[:1]),
+                           ("lengths", lengths, q.shape[:1])):
+        if t.device != q.device:
+            raise Error(2, f"{name}: on {t.device}, but q is on {q.device}")
+        if t.shape[:len(shape)] != shape or t.dim() != (4 if name in "kv" else 1):
+            raise Error(2, f"{name}: shape {list(t.shape)}; with starts {list(shape)} is expected" + (" before D" if name in "kv" else ""))
+
+
+def attend_moved(starts, q, k, v, kernel, layer, lengths, dropout_p, seed, scale, bias, sums):
+    """The same by moving sequences to the front, and their outputs back."""
+    check_moved(starts, lengths, q, k, v)
+    length = q.shape[2]
     torch._assert_async((starts + lengths <= length).all() & (starts >= 0).all(), "starts: a sequence begins before 0 or ends beyond N")
     to, back = rows_from(starts, length, 1), rows_from(starts, length, -1)
     q, k, v = (shift(t, to) for t in (q, k, v))
