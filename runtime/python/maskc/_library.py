@@ -4,6 +4,7 @@ import ctypes
 import os
 import pathlib
 import shutil
+import sys
 from ctypes import POINTER, byref, c_char, c_char_p, c_float, c_int, c_int64, c_size_t, \
     c_uint8, c_uint32, c_uint64, c_void_p
 
@@ -112,6 +113,13 @@ def library_path():
 def op_library_path():
     """The torch op, or None where the package was built without torch."""
     return first_file(HERE / "libmaskc_torch.so.0")
+
+
+def without_operator():
+    """One line: why the package has no operator, and the command that builds it."""
+    from ._build import NO_OPERATOR
+    return (f"this maskc was built without its operator of torch ({NO_OPERATOR}): install torch 2.10 or later and g++, then run in the checkout "
+            f"MASKC_TORCH_PYTHON={sys.executable} {sys.executable} -m pip install --force-reinstall --no-deps .")
 
 
 def program_path(name="maskc"):

@@ -27,7 +27,7 @@ def load():
     """The operators, on the libmaskc that is loaded already."""
     path = library.op_library_path()
     if not path:
-        raise Error(3, "maskc was built without torch: install a wheel, or build where torch 2.10 or later is installed")
+        raise Error(3, library.without_operator())
     try:
         torch.ops.load_library(str(path))
     except OSError as e:
