@@ -23,11 +23,13 @@ class Recorder:
     """compile() for the CPU; records the target and the device that the caller asked for."""
 
     def __init__(self):
-        self.asked = []
+        self.asked, self.alive = [], weakref.WeakSet()
 
     def __call__(self, *arguments, **named):
         self.asked.append((named.pop("target", "none"), named.pop("device", "none")))
-        return maskc.compile(*arguments, **named)
+        kernel = maskc.compile(*arguments, **named)
+        self.alive.add(kernel)
+        return kernel
 
     def patched(self):
         from maskc import transformers_kernels
@@ -100,27 +102,33 @@ class DeviceTest(Case):
 
 @needs_transformers
 class FreedTest(Case):
-    def kernels(self):
-        gc.collect()
-        return sum(isinstance(o, maskc.Kernel) for o in gc.get_objects())
+    def outputs(self, models):
+        import torch
+        ids = torch.arange(40)[None]
+        with torch.no_grad():
+            return [model(input_ids=ids).last_hidden_state for model in models]
 
-    def test_equal_arrays_share_a_kernel(self):
+    def test_equal_masks_share_a_kernel(self):
+        """Arrays and text: one kernel for each mask, freed with the last model that has it."""
         import numpy
         import torch
-        ids, before, models = torch.randint(0, 99, (1, 40)), self.kernels(), []
-        for turn in range(3):
-            models.append(maskc.apply(bert(), numpy.tri(96, k=-2, dtype=bool)))
-            models.append(copy.deepcopy(models[-1]))
-            outputs = [model(input_ids=ids).last_hidden_state for model in models]
-            self.assertEqual(self.kernels(), before + 1)
-        self.assertTrue(all(torch.equal(outputs[0], out) for out in outputs))
-        other = maskc.apply(bert(), numpy.tri(96, k=-3, dtype=bool))
-        self.assertFalse(torch.equal(other(input_ids=ids).last_hidden_state, outputs[0]))
-        self.assertEqual(self.kernels(), before + 2)
-        del models, outputs
-        self.assertEqual(self.kernels(), before + 1)
-        del other
-        self.assertEqual(self.kernels(), before)
+        recorder = Recorder()
+        with recorder.patched():
+            for mask, another in ((lambda: numpy.tri(96, k=-2, dtype=bool), numpy.tri(96, k=-3, dtype=bool)), (lambda: "window(6)", "window(7)")):
+                models = [maskc.apply(bert(), mask()) for _ in range(2)]
+                models.append(copy.deepcopy(models[1]))
+                first, *others = self.outputs(models)
+                self.assertTrue(all(torch.equal(first, out) for out in others))
+                self.assertEqual(len(recorder.alive), 1)
+                models.append(maskc.apply(bert(), another))
+                self.assertFalse(torch.equal(self.outputs(models)[-1], first))
+                self.assertEqual(len(recorder.alive), 2)
+                del models[:3]
+                gc.collect()
+                self.assertEqual(len(recorder.alive), 1)
+                models.clear()
+                gc.collect()
+                self.assertEqual(len(recorder.alive), 0)
 
     def test_runs_share_by_content(self):
         from maskc.transformers_kernels import share
@@ -137,12 +145,13 @@ class FreedTest(Case):
         import numpy
         import torch
         torch._dynamo.reset()
-        ids, model = torch.randint(0, 99, (1, 40)), bert()
-        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        model = bert()
+        layer = model.encoder.layer[0].attention.self
+        compiled, hidden = torch.compile(layer, backend="eager", fullgraph=True), torch.randn(1, 40, 64)
         for mask in (numpy.tri(96, k=-2, dtype=bool), numpy.tri(96, k=-5, dtype=bool), "window(3)", "window(5)"):
             maskc.apply(model, mask)
             with torch.no_grad():
-                self.assertTrue(torch.equal(compiled(input_ids=ids).last_hidden_state, model(input_ids=ids).last_hidden_state))
+                self.assertTrue(torch.equal(compiled(hidden)[0], layer(hidden)[0]))
 
     def test_text_is_bounded(self):
         from maskc import transformers_kernels as t
