@@ -174,6 +174,13 @@ class KernelTest(Case):
             kernel.to("cuda:7")
         self.refused("unknown device", kernel.to, "mps")
 
+    def test_seeds_are_on_the_cpu(self):
+        """Whatever torch's default device is."""
+        import torch
+        from maskc import torch_op
+        with torch.device("meta"):
+            self.assertEqual([torch_op.seed_tensor(seed).device.type for seed in (None, 3)], ["cpu", "cpu"])
+
     def test_the_target_names_the_gpu(self):
         from maskc.kernel import named_gpu
         for target, device in (("cpu", None), ("cuda", None), ("cuda:1", "cuda:1"), ("cpu,cuda:1", "cuda:1"), ("cuda:0,cuda:1", None)):

@@ -145,6 +145,9 @@ class ArraysTest(Case):
         self.refused("layer", a, q, k, v, self.kernel, layer=1)
         self.refused("dropout", a, q, k, v, self.kernel, dropout_p=0.1)
         self.refused("bias", a, q, k, v, self.kernel, bias=numpy.zeros((3, 33, 33), "f4"))
+        elsewhere = maskc.compile(self.bits, head_dim=16)
+        elsewhere.device = "cuda:1"
+        self.refused("loaded for cuda:1: compile with target='cpu'", a, q, k, v, elsewhere)
         self.refused("bool is expected", maskc.compile, numpy.full((8, 8), numpy.nan))
         self.refused("negative", maskc.compile, numpy.full((8, 8), -1))
         self.refused("shape", maskc.compile, numpy.ones((8, 9), bool))
