@@ -41,15 +41,26 @@ static struct maskc_kernel *must_load(const char *device)
     return k;
 }
 
+/* The operator's number for a kernel, and the end of both. */
+static int64_t add(struct maskc_kernel *k)
+{
+    return maskc_torch_add(k);
+}
+
+static void drop(int64_t id, struct maskc_kernel *k)
+{
+    maskc_torch_forget(id);
+    kernel_unload(k);
+}
+
 /* Without libtorch_cuda.so; from here on it is loaded, as Python loads it. */
 static void test_no_stream(void **state)
 {
     (void)state;
     struct maskc_kernel *k = must_load("cuda:1");
-    const int64_t id = maskc_torch_add(k);
+    const int64_t id = add(k);
     assert_non_null(strstr(forward_on(id, FAKE_CUDA, 1), "no library of torch"));
-    maskc_torch_forget(id);
-    kernel_unload(k);
+    drop(id, k);
     fake_torch_reset();
     if (!dlopen(standin, RTLD_LAZY | RTLD_LOCAL))
         fail_msg("%s", dlerror());
@@ -74,7 +85,7 @@ static void test_each_gpu(void **state)
     assert_int_equal(fake_torch.libraries_of_cuda, 2);
     for (int ordinal = 0; ordinal < 2; ordinal++) {
         struct maskc_kernel *k = must_load(ordinal ? "cuda:1" : "cuda:0");
-        const int64_t id = maskc_torch_add(k);
+        const int64_t id = add(k);
         f->entered = -1;
         fake_torch_reset();
         must_be_launched(f, forward_on(id, FAKE_CUDA, ordinal), ordinal);
@@ -88,8 +99,7 @@ static void test_each_gpu(void **state)
         fake_torch_reset();
         must_be_launched(f, fake_backward(id, &q), ordinal);
         assert_true(f->launches > launches);
-        maskc_torch_forget(id);
-        kernel_unload(k);
+        drop(id, k);
     }
     fake_torch_reset();
     cuda_must_hold_nothing(f);
@@ -101,15 +111,14 @@ static void test_copies_stay_on_the_gpu(void **state)
     (void)state;
     struct fake *f = cuda_fake();
     struct maskc_kernel *k = must_load("cuda:1");
-    const int64_t id = maskc_torch_add(k);
+    const int64_t id = add(k);
     struct fake_tensor q = operand(0, FAKE_CUDA, 1), v = operand(2, FAKE_CUDA, 1);
     q.data = memory[0] + 1;
     fake_torch_reset();
     must_be_launched(f, fake_forward(id, &q, &v, &v, NULL), 1);
     assert_int_equal(fake_torch.copied, 1);
     assert_ptr_not_equal(f->args.q.data, q.data);
-    maskc_torch_forget(id);
-    kernel_unload(k);
+    drop(id, k);
     fake_torch_reset();
 }
 
@@ -138,21 +147,19 @@ static void test_other_devices_are_refused(void **state)
     f->launches = 0;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct maskc_kernel *k = must_load(cases[c].kernel);
-        const int64_t id = maskc_torch_add(k);
+        const int64_t id = add(k);
         assert_string_equal(forward_on(id, cases[c].device, cases[c].index), cases[c].text);
-        maskc_torch_forget(id);
-        kernel_unload(k);
+        drop(id, k);
     }
     struct maskc_kernel *k = must_load("cuda:1");
-    const int64_t id = maskc_torch_add(k);
+    const int64_t id = add(k);
     const struct fake_tensor q = operand(0, FAKE_CUDA, 1), other = operand(1, FAKE_CUDA, 0),
                              host = {counts, FAKE_INT32, FAKE_CPU, -1, 1, {BATCH}, {1}};
     assert_string_equal(fake_forward(id, &q, &other, &q, NULL),
                         "maskc[2]: k: on cuda:0, but q is on cuda:1");
     assert_string_equal(fake_forward(id, &q, &q, &q, &host),
                         "maskc[2]: lengths: on cpu, but q is on cuda:1");
-    maskc_torch_forget(id);
-    kernel_unload(k);
+    drop(id, k);
     assert_int_equal(f->launches, 0);
     assert_int_equal(fake_torch.handles, 0);
     fake_torch_reset();
