@@ -27,7 +27,8 @@ struct fake_torch {
 extern struct fake_torch fake_torch;
 void fake_torch_reset(void); /* frees the data of new tensors */
 
-int64_t maskc_torch_add(const struct maskc_kernel *kernel);
+int maskc_torch_add(int64_t id,
+                    struct maskc_kernel *kernel); /* 0: the operator owns the kernel */
 void maskc_torch_forget(int64_t id);
 
 /* torch.ops.maskc.forward(q, k, v, kernel, lengths=) and its backward pass; lengths may be null. Null, or the error's

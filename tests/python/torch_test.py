@@ -178,13 +178,13 @@ class OperatorTest(Case):
         """How GPUs have starts."""
         import torch
         arguments = torch.tensor([0, 20], dtype=torch.int32), self.q, self.k, self.v, self.kernel, 0, torch.tensor([64, 30], dtype=torch.int32)
-        for tail in ((0.0, None, None, None, True), (0.3, self.op.seed_tensor(4), 0.2, None, True)):
+        for tail in ((0.0, None, 0.25, None, True), (0.3, self.op.seed_tensor(4), 0.2, None, True)):
             ours, theirs = self.op.attend_moved(*arguments, *tail), self.op.attend_from(*arguments, *tail)
             self.assertTrue(all(torch.equal(a, b) for a, b in zip(ours, theirs)))
         one, meta = torch.tensor([0], dtype=torch.int32), self.k.to("meta")
         for words, at, wrong in (("k: shape", 2, self.k[:, :, :9]), ("k: shape", 2, self.k[0]), ("v: shape", 3, self.v[:1]), ("starts: shape", 0, one),
                                  ("lengths: shape", 6, one), ("k: on meta", 2, meta)):
-            self.refused(words, self.op.attend_moved, *arguments[:at], wrong, *arguments[at + 1:], 0.0, None, None, None, False)
+            self.refused(words, self.op.attend_moved, *arguments[:at], wrong, *arguments[at + 1:], 0.0, None, 0.25, None, False)
 
     @cpu_only("the host cannot read lengths there; kernels clamp them, and wrong starts end the process's use of the GPU")
     def test_wrong_lengths_are_one_line(self):

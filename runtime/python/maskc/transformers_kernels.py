@@ -36,7 +36,6 @@ LOCK = threading.Lock()
 KERNELS = Kept()  # of masks that models state themselves
 SHARED = weakref.WeakValueDictionary()  # name: Shared
 REPEATED = set()  # arguments for which there is no compiler for key heads of their own
-TRACED = {}  # number: a kernel that compiled code names; it stays until the process ends
 
 
 # ---- masks that were applied ----
@@ -121,7 +120,7 @@ def key_heads(name, n, heads, kv_heads, *more):
 def traced_kernel(*arguments):
     """While torch.compile traces: the kernel's number."""
     kernel = kernel_for(*arguments)
-    TRACED[kernel._op] = kernel
+    torch_op.retain(kernel._op)
     return kernel._op
 
 
