@@ -6,8 +6,9 @@ import weakref
 import torch
 
 from ._library import Error
-from .transformers_attention import Mask, attention_forward, bucket, sequences
-
+from .transformers_attention import attention_forward
+from .transformers_interface import Mask, sequences
+from .transformers_kernels import bucket
 
 LAST = (lambda: None, 0, None)  # the mask that all layers of a forward pass get, and what was read of it
 
@@ -27,6 +28,8 @@ def padding_of(attention_mask):
 def mask_of(attention_mask, n):
     """The Mask of what such a model makes of [B, N]; None: no padding."""
     global LAST  # pylint: disable=global-statement
+    if isinstance(attention_mask, Mask):
+        return attention_mask
     if attention_mask is None:
         return Mask("dense", None, None, bucket(n))
     if torch.compiler.is_compiling():
